@@ -1,0 +1,243 @@
+/* run.h - a run, its statuses, a change to it: the words of everything else.
+ *
+ * A struct run is a value: facts that the store keeps and a client may see. Copying it
+ * takes references to its texts; the texts themselves are shared and never change. What
+ * memory adds to a run (timers, listeners, a place in a queue) is not in here.
+ *
+ * Times are Unix milliseconds, 0: unset. Texts are NULL when unset. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/text.h"
+
+/* Stored and compared as numbers: append, never reorder. worker-protocol §3.1. */
+enum run_status {
+    RUN_DELAYED,
+    RUN_PENDING_VERSION,
+    RUN_QUEUED,
+    RUN_DEQUEUED,
+    RUN_EXECUTING,
+    RUN_RETRYING, /* an attempt failed, the next one is due: REATTEMPTING */
+    RUN_WAITING,  /* blocked by a wait: FROZEN */
+    RUN_CANCELED, /* the first final one */
+    RUN_COMPLETED,
+    RUN_FAILED,
+    RUN_INTERRUPTED,
+    RUN_CRASHED,
+    RUN_SYSTEM_FAILURE,
+    RUN_EXPIRED,
+    RUN_TIMED_OUT,
+    RUN_STATUS_COUNT
+};
+
+/* Of the newest snapshot: what workers see. */
+enum run_execution {
+    EXECUTION_CREATED,
+    EXECUTION_DELAYED,
+    EXECUTION_QUEUED,
+    EXECUTION_PENDING_EXECUTING,
+    EXECUTION_EXECUTING,
+    EXECUTION_WITH_WAITPOINTS,
+    EXECUTION_PENDING_CANCEL,
+    EXECUTION_FINISHED,
+    EXECUTION_COUNT
+};
+
+/* Three vocabularies for one status. */
+enum vocabulary {
+    VOCABULARY_A,        /* no x-trigger-api-version: SDK 3.x, curl; management-api §6 */
+    VOCABULARY_B,        /* 2025-07-16: SDK 4.x */
+    VOCABULARY_INTERNAL, /* run.status in answers to workers, raw realtime columns */
+};
+
+enum machine {
+    MACHINE_MICRO,
+    MACHINE_SMALL_1X, /* the default */
+    MACHINE_SMALL_2X,
+    MACHINE_MEDIUM_1X,
+    MACHINE_MEDIUM_2X,
+    MACHINE_LARGE_1X,
+    MACHINE_LARGE_2X,
+    MACHINE_COUNT
+};
+
+enum {
+    RUN_TAGS_MAX = 10,
+    RUN_TAG_CHARS_MAX = 128,
+    RUN_ATTEMPTS_MAX = 250,
+    RUN_METADATA_MAX = 262144, /* bytes */
+};
+
+/* Immutable, shared like bytes. */
+struct tag_list {
+    uint32_t refs;
+    uint32_t count;
+    struct bytes *names[]; /* as given, in order; duplicates stay */
+};
+
+struct run {
+    char id[ID_MAX - 8]; /* "run_" and 21 characters, terminated */
+    uint32_t env;        /* the environment's number */
+    uint32_t number;     /* counts from 1 per environment and task; the store's */
+    uint32_t version;    /* counts changes from 1; the store's */
+    uint32_t snapshot;   /* counts snapshots from 1; run_snapshot_id */
+
+    /* Positions in the environment's order of changes (runs-v1 §4.1); the store's. */
+    uint64_t rev;          /* of the last change */
+    uint64_t whole_rev;    /* created, tag gained, payload replaced */
+    uint64_t metadata_rev;
+    uint64_t output_rev;   /* output or error */
+
+    uint8_t status;    /* enum run_status */
+    uint8_t execution; /* enum run_execution */
+    uint8_t machine;   /* enum machine */
+    bool is_test : 1;
+    bool is_replay : 1;
+    bool resume_parent : 1;   /* the parent waits for this one */
+    bool from_batch : 1;
+    bool key_from_user : 1;   /* idempotency_shown is the user's own key */
+    uint16_t attempt;         /* of the newest attempt; 0: none started yet */
+    uint16_t depth;
+    uint16_t max_attempts;    /* 0: the task's */
+    uint16_t dequeue_failures;/* in a row: leases that ran out */
+    uint32_t batch_index;
+    int32_t priority_ms;
+    uint32_t max_duration_s;  /* 0: the task's */
+    uint32_t usage_ms;        /* sum over the attempts */
+
+    int64_t created_at, updated_at;
+    int64_t queued_at;     /* entered its queue: where its ttl starts */
+    int64_t started_at;    /* first dequeue */
+    int64_t attempt_at;    /* start of the newest attempt */
+    int64_t finished_at;
+    int64_t delayed_until; /* kept after the delay */
+    int64_t expired_at;
+    int64_t queue_position;/* order in its queue: queued_at less priority */
+    int64_t due_at;        /* what its status waits for at most: delay, ttl, lease,
+                              heartbeat, retry, wait; 0: nothing. */
+    double cost_cents, base_cost_cents;
+
+    struct bytes *task;
+    struct bytes *queue;            /* "task/<task>" or a custom name */
+    struct bytes *concurrency_key;
+    struct bytes *worker_version;   /* bound at the first dequeue, or locked by the trigger */
+    struct bytes *ttl;              /* as shown: "1h30m" */
+    struct bytes *region;
+    struct bytes *batch;            /* "batch_…" */
+    struct bytes *parent, *root;    /* ids */
+    struct bytes *schedule;         /* "sched_…" */
+    struct bytes *idempotency_key;  /* the hash that the claim is made of */
+    struct bytes *idempotency_shown;/* what retrieve shows */
+    struct bytes *worker_request;   /* id of the last start or complete that was applied */
+    struct bytes *waits;            /* JSON array of the waitpoints of this snapshot */
+    struct tag_list *tags;
+
+    /* The packets. type NULL: application/json. */
+    struct bytes *payload, *payload_type;
+    struct bytes *output, *output_type;
+    struct bytes *metadata;      /* JSON object */
+    struct bytes *metadata_seed; /* as triggered: what a replay gets */
+    struct bytes *error;         /* JSON object with a type, worker-protocol §3.7 */
+};
+
+/* ---- values ---- */
+
+/* to = from, with references of its own. to holds nothing before. */
+void run_copy(struct run *to, const struct run *from);
+
+/* Gives back the texts; a zeroed run is fine. */
+void run_finish(struct run *run);
+
+/* Exchanges the texts that recur for shared ones; after a load on another thread. */
+void run_share_names(struct run *run);
+
+/* Heap bytes of its packets: payload, output, metadata and seed, error. */
+size_t run_packet_bytes(const struct run *run);
+
+struct tag_list *tag_list_create(const struct slice *names, size_t count);
+struct tag_list *tag_list_ref(struct tag_list *tags);
+void tag_list_unref(struct tag_list *tags);
+bool run_has_tag(const struct run *run, struct slice tag);
+
+/* ---- names ---- */
+
+const char *run_status_name(enum run_status status, enum vocabulary vocabulary);
+
+/* Every stored status that the word of either vocabulary stands for, as a bit set; words of
+ * the caller's vocabulary first (management-api §6, filter). 0: unknown word. */
+unsigned run_statuses_named(struct slice word, enum vocabulary vocabulary);
+
+const char *run_execution_name(enum run_execution execution);
+const char *machine_name(enum machine machine);
+enum err machine_from_name(struct slice name, enum machine *machine);
+double machine_cpu(enum machine machine);
+double machine_memory_gb(enum machine machine);
+
+static inline bool run_is_final(const struct run *run)
+{
+    return run->status >= RUN_CANCELED;
+}
+
+/* "snapshot_<run>-<n>": every transition has its own; a worker must name the newest. */
+void run_snapshot_id(const struct run *run, char out[64]);
+
+/* ---- the life of a run: one table, worker-protocol §3.2 and §3.3 ---- */
+
+enum run_event {
+    EVENT_DELAY_OVER,
+    EVENT_NO_VERSION,   /* no worker has the task */
+    EVENT_VERSION_CAME,
+    EVENT_TTL_OVER,
+    EVENT_DEQUEUED,
+    EVENT_LEASE_OVER,   /* dequeued, but no attempt started in time */
+    EVENT_STARTED,
+    EVENT_WAIT,
+    EVENT_WAIT_OVER,
+    EVENT_RETRY_SOON,   /* attempt failed; the worker keeps the run and starts again */
+    EVENT_RETRY_QUEUED, /* attempt failed; back to the queue, not before due_at */
+    EVENT_RETRY_DUE,    /* a queued retry may be offered: no change of status */
+    EVENT_SUCCEEDED,
+    EVENT_FAILED,
+    EVENT_CRASHED,
+    EVENT_SYSTEM_FAILURE,
+    EVENT_TIMED_OUT,
+    EVENT_INTERRUPTED,  /* dev session disconnected or silent */
+    EVENT_CANCEL,
+    EVENT_CANCEL_CONFIRMED,
+    EVENT_COUNT
+};
+
+/* What else a transition means; the engine carries it out. */
+enum run_effect {
+    EFFECT_QUEUE = 1 << 0,     /* stands in its queue */
+    EFFECT_SLOT = 1 << 1,      /* holds a slot of its queue and environment */
+    EFFECT_FINISH = 1 << 2,    /* finished_at = now */
+    EFFECT_NOTIFY = 1 << 3,    /* the worker must look */
+    EFFECT_SNAPSHOT = 1 << 4,  /* a new snapshot */
+};
+
+struct run_transition {
+    enum run_status to;
+    enum run_execution execution;
+    unsigned effects; /* of enum run_effect */
+};
+
+/* ERR_CONFLICT: the event is not possible in this state. */
+enum err run_next(const struct run *run, enum run_event event, struct run_transition *next);
+
+/* Takes the transition: status, execution, snapshot, finished_at, updated_at. The caller
+ * sets due_at and what else the event brings. */
+enum err run_advance(struct run *run, enum run_event event, int64_t now_ms, unsigned *effects);
+
+/* True while it holds a slot of its queue. */
+bool run_holds_slot(const struct run *run);
+
+/* The event that an error object means when no retry follows (worker-protocol §3.7). */
+enum run_event run_event_of_error(struct slice error_json, bool is_dev);
+
+/* False for error codes that are never retried (worker-protocol §3.7). */
+bool run_error_is_retriable(struct slice error_json);

@@ -1,0 +1,248 @@
+/* store.h - the seam between the engine and a database.
+ *
+ * The store has two things: runs, and documents (everything that is not a run: environment,
+ * key, batch, queue, worker version, packet, …; a body of bytes under a kind and a name).
+ * A commit is all or nothing:
+ *
+ *   claims    unique keys taken or released, each with its owner and an expiry: idempotency
+ *             keys, request ids, one-time tokens
+ *   changes   new versions of runs and documents; each takes the next number (seq) of its
+ *             environment, in the order in which commits succeed
+ *
+ * Requests follow one rule: the caller embeds the request in its own context, fills it in
+ * and leaves it alone until done is called - exactly once, on the loop thread, never from
+ * inside the call that started it. STORE_OK of a commit means synced to the disk.
+ *
+ * Nothing here knows that SQLite has one process: versions decide races, seq is stored with
+ * what it numbers, and on_changes is where another gateway's commits would come in. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/list.h"
+#include "runcast/run.h"
+
+struct store;
+struct store_commit;
+struct store_load;
+struct store_list;
+struct store_walk;
+struct store_scan;
+
+enum store_status {
+    STORE_OK,
+    STORE_LOST,    /* some version was not the expected one */
+    STORE_TAKEN,   /* a claim is somebody else's: see claim.taken and claim.owner */
+    STORE_MISSING, /* a read found nothing */
+    STORE_NO_SPACE,/* the disk is full; nothing was written */
+    STORE_SLOW,    /* a read was stopped after 2 s: the filter matches too little */
+    STORE_FAILED,  /* nothing was written, or nobody can tell: not acknowledged */
+};
+
+/* ---- documents ---- */
+
+/* Stored as numbers: append, never reorder. */
+enum document_kind {
+    DOC_ORGANIZATION, DOC_PROJECT, DOC_USER, DOC_ENVIRONMENT, DOC_KEY, DOC_TOKEN,
+    DOC_BATCH, DOC_QUEUE, DOC_WORKER, DOC_WAITPOINT, DOC_SCHEDULE, DOC_VARIABLE, DOC_PACKET,
+};
+
+/* Environment number of what belongs to the whole installation. */
+enum { ENV_INSTALLATION = 0 };
+
+struct document {
+    enum document_kind kind;
+    uint32_t env;
+    uint32_t version;   /* counts from 1; the store's */
+    struct bytes *name; /* unique per (env, kind) */
+    struct bytes *body; /* NULL in a change: delete */
+};
+
+void document_finish(struct document *document);
+
+/* ---- commits ---- */
+
+enum change_kind { CHANGE_RUN, CHANGE_DOCUMENT };
+
+/* Which packets of the run are written again, and which positions move. */
+enum change_marks {
+    MARK_WHOLE = 1 << 0,    /* whole_rev; tags are written again */
+    MARK_PAYLOAD = 1 << 1,  /* payload; with MARK_WHOLE */
+    MARK_METADATA = 1 << 2,
+    MARK_OUTPUT = 1 << 3,   /* output and error */
+    MARK_KEY = 1 << 4,      /* only idempotency_key was cleared */
+};
+
+struct change {
+    enum change_kind kind;
+    uint32_t env;
+    uint32_t expected; /* version before; 0: does not exist yet */
+    unsigned marks;    /* runs: enum change_marks; a new run has WHOLE | PAYLOAD | METADATA */
+    uint64_t seq;      /* the driver's */
+    /* The caller's. The driver fills in run.version, the four revs, and run.number of a
+     * new run (change_number does, once the seq is known), and document.version. */
+    struct run run;
+    struct document document;
+};
+
+/* Gives back the run's and the document's texts. */
+void change_finish(struct change *change);
+
+/* Puts the positions into the change; the driver calls it when seq is known. */
+void change_number(struct change *change, uint64_t seq);
+
+enum claim_kind { CLAIM_IDEMPOTENCY, CLAIM_REQUEST, CLAIM_ONE_TIME_TOKEN, CLAIM_BATCH,
+                  CLAIM_ATTEMPT };
+
+struct claim {
+    enum claim_kind kind;
+    uint32_t env;
+    struct bytes *key;      /* borrowed until done */
+    char owner[ID_MAX];     /* in: who takes it; out, when taken: whose it is */
+    int64_t expires_at;     /* Unix ms: from then on it is nobody's; 0: never */
+    char instead_of[ID_MAX];/* take it over from this owner; "" from nobody */
+    bool release;           /* give it up if it is owner's, instead of taking it */
+    bool taken;             /* the driver's: somebody else has it */
+};
+
+typedef void store_done_fn(struct store_commit *req, enum store_status status);
+typedef void store_feed_fn(void *owner, const struct change *changes, size_t count);
+
+struct store_commit {
+    struct change *changes;
+    size_t change_count;
+    struct claim *claims; /* all are tried before the answer is STORE_TAKEN */
+    size_t claim_count;
+    int64_t now_ms; /* Unix: what expires_at is compared with */
+    store_done_fn *done;
+
+    enum store_status status; /* the driver's */
+    int64_t begun_us;         /* the driver's */
+    struct list link;         // sqlite_writer::queue
+};
+
+/* ---- reads; what they deliver is the caller's ---- */
+
+/* One run, whole, or one document, by name inside its environment. */
+struct store_load {
+    uint32_t env;
+    bool is_document;
+    enum document_kind kind;
+    struct bytes *name; /* borrowed until done: run id or document name */
+    void (*done)(struct store_load *req, enum store_status status);
+
+    struct run run;
+    struct document document;
+    enum store_status status; /* the driver's */
+};
+
+/* Every condition set must hold; lists are ORed; newest id first. management-api §9.3. */
+struct run_filter {
+    unsigned statuses;   /* bit set; 0: any */
+    unsigned machines;   /* bit set; 0: any */
+    int is_test;         /* -1: any */
+    int64_t created_from, created_to; /* Unix ms, inclusive; 0: open */
+    struct slice *tasks, *versions, *tags, *queues, *regions; /* the caller's arrays */
+    size_t task_count, version_count, tag_count, queue_count, region_count;
+    struct slice batch, schedule, parent; /* absent: any */
+    bool nothing; /* matches no run (an unknown bulk action, error group) */
+};
+
+struct store_list {
+    uint32_t env;
+    struct run_filter filter; /* borrowed until done */
+    char after[ID_MAX];  /* older than this id; "": from the newest */
+    char before[ID_MAX]; /* newer than this id; wins over after */
+    unsigned limit;
+    bool packets; /* also payload, output, metadata, error; else only metadata */
+    void (*done)(struct store_list *req, enum store_status status);
+
+    struct run *runs; /* newest first; mem_alloc'd */
+    size_t count;
+    bool more; /* in the direction of travel */
+    enum store_status status;
+};
+
+enum walk_kind { WALK_ALL, WALK_TAG, WALK_BATCH, WALK_UNFINISHED };
+
+/* Runs in the order of their last change: after < rev <= up_to. */
+struct store_walk {
+    uint32_t env;
+    enum walk_kind kind;
+    struct bytes *name; /* of the tag or batch; borrowed until done */
+    uint64_t after, up_to;
+    int64_t created_from; /* 0: any */
+    bool newest_first;
+    unsigned limit;
+    size_t byte_limit; /* stops behind the run that exceeds it */
+    void (*done)(struct store_walk *req, enum store_status status);
+
+    struct run *runs; /* whole; mem_alloc'd */
+    size_t count;
+    bool more;
+    enum store_status status;
+};
+
+/* Documents of a kind, by name; env ENV_EVERY for all environments. */
+enum { ENV_EVERY = UINT32_MAX };
+
+struct store_scan {
+    enum document_kind kind;
+    uint32_t env;
+    void (*done)(struct store_scan *req, enum store_status status);
+
+    struct document *documents; /* mem_alloc'd */
+    size_t count;
+    enum store_status status;
+};
+
+/* ---- housekeeping ---- */
+
+/* What an environment's counters say; at start, and after a purge. */
+struct store_position {
+    uint32_t env;
+    uint64_t seq;    /* of the last change */
+    uint64_t purged; /* highest rev that retention removed */
+    int64_t floor;   /* every final run last changed before is gone; Unix ms */
+};
+
+/* Removes final runs last changed before `before`, lowest rev first, at most limit. */
+struct store_purge {
+    uint32_t env;
+    int64_t before;
+    unsigned limit;
+    void (*done)(struct store_purge *req, enum store_status status);
+
+    size_t count;
+    struct store_position position;
+    enum store_status status;
+    struct list link; // the driver's
+};
+
+struct store_ops {
+    const char *name;
+    void (*commit)(struct store *store, struct store_commit *req);
+    void (*load)(struct store *store, struct store_load *req);
+    void (*list)(struct store *store, struct store_list *req);
+    void (*walk)(struct store *store, struct store_walk *req);
+    void (*scan)(struct store *store, struct store_scan *req);
+    void (*purge)(struct store *store, struct store_purge *req);
+    /* Known since open: zero for an environment never written to. */
+    struct store_position (*position)(struct store *store, uint32_t env);
+    /* Everything begun is done first. */
+    void (*close)(struct store *store, void (*closed)(struct store *store));
+};
+
+/* Drivers embed this as their first member. */
+struct store {
+    const struct store_ops *ops;
+    char epoch[17];           /* random, made with the database (runs-v1 §4.1) */
+    bool failing;             /* a sync failed: nothing is acknowledged any more */
+    bool full;                /* the last commit found no space */
+    store_feed_fn *on_changes;/* what other gateways committed, in commit order */
+    void *owner;              /* of on_changes */
+};
+

@@ -1,0 +1,50 @@
+/* buf.h - growing bytes: append, print, JSON.
+ *
+ * The zero value is an empty buffer. Growth doubles; nothing shrinks before buf_finish. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/slice.h"
+
+struct buf {
+    char *ptr;
+    size_t len;
+    size_t capacity;
+};
+
+void buf_finish(struct buf *buf);
+
+/* Forgets the content and keeps the memory. */
+void buf_clear(struct buf *buf);
+
+/* Makes room for extra bytes behind len and returns the place. */
+char *buf_reserve(struct buf *buf, size_t extra);
+
+void buf_add(struct buf *buf, struct slice content);
+void buf_add_char(struct buf *buf, char c);
+void buf_add_text(struct buf *buf, const char *text);
+void buf_add_number(struct buf *buf, int64_t number);
+__attribute__((format(printf, 2, 3))) void buf_print(struct buf *buf, const char *format, ...);
+
+/* A JSON string with its quotes (RFC 8259 §7); the content is UTF-8 and stays so. */
+void buf_add_json(struct buf *buf, struct slice content);
+
+/* "2024-01-31T09:00:00.000Z", with quotes. */
+void buf_add_json_time(struct buf *buf, int64_t unix_ms);
+
+/* The shortest decimal that reads back as the same double; finite only. */
+void buf_add_json_double(struct buf *buf, double number);
+
+/* Removes count bytes from the front. */
+void buf_drop(struct buf *buf, size_t count);
+
+static inline struct slice buf_slice(const struct buf *buf)
+{
+    return (struct slice){ buf->ptr ? buf->ptr : "", buf->len };
+}
+
+/* A copy of the content, shared. */
+struct bytes *buf_to_bytes(const struct buf *buf);

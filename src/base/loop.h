@@ -1,0 +1,68 @@
+/* loop.h - what happens once per turn of the loop.
+ *
+ *   poll: sockets, store reports, timers ─► deferred calls ─► flushers ─► poll …
+ *
+ * It is the world of the parts above it: both clocks, the timers, the time left. With a
+ * libuv loop it runs by itself; without one (tests, simulation) the test steps it and
+ * owns the clock. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/timers.h"
+
+struct loop;
+struct uv_loop_s;
+
+/* A call that comes at the end of this turn, once. Embedded by whoever needs it. */
+struct deferred {
+    void (*fn)(struct deferred *deferred);
+    struct list link; // loop::deferred; linked while waiting
+};
+
+/* Called at the end of each turn after something asked for it with loop_wake. True: not
+ * finished (the turn's time is over), call again next turn. */
+struct flusher {
+    bool (*fn)(struct flusher *flusher);
+    bool awake;
+    struct list link; // loop::flushers
+};
+
+struct loop *loop_create(struct uv_loop_s *uv); /* uv NULL: stepped by loop_turn */
+
+/* No timer is armed and nothing deferred any more. The libuv handles are closed; they are
+ * gone after the next run of the libuv loop, and so is the loop. */
+void loop_destroy(struct loop *loop);
+
+struct uv_loop_s *loop_uv(struct loop *loop);
+struct timers *loop_timers(struct loop *loop);
+
+/* Wall clock, Unix milliseconds; never used for deadlines. */
+int64_t loop_wall_ms(struct loop *loop);
+
+/* Monotonic milliseconds of this turn. */
+int64_t loop_now_ms(struct loop *loop);
+
+/* Arms the timer ms from now (0: next turn). */
+void loop_set_timer(struct loop *loop, struct timer *timer, uint32_t kind, int64_t ms);
+
+/* Harmless when it waits already. */
+void loop_defer(struct loop *loop, struct deferred *deferred);
+void loop_cancel_deferred(struct deferred *deferred);
+
+void loop_add_flusher(struct loop *loop, struct flusher *flusher);
+void loop_remove_flusher(struct flusher *flusher);
+void loop_wake(struct loop *loop, struct flusher *flusher);
+
+/* False when this turn has used its share of thread CPU time (CLOCK_THREAD_CPUTIME_ID):
+ * 2 ms, so that no turn exceeds 5. Asked between units of work, each well below 1 ms. */
+bool loop_time_left(struct loop *loop);
+
+/* Stepped loops only: sets both clocks forward by ms, runs due timers, deferred calls and
+ * flushers. True when something is left for another turn without waiting. */
+bool loop_turn(struct loop *loop, int64_t ms);
+
+/* Stepped loops only: where the wall clock stands. */
+void loop_set_wall(struct loop *loop, int64_t unix_ms);

@@ -1,0 +1,39 @@
+/* mem.h - small allocations that do not fail.
+ *
+ * Out of memory aborts: what a client can size is checked against a limit first. */
+#pragma once
+
+#include <stdlib.h>
+
+#include "base/slice.h"
+
+static inline void *mem_alloc(size_t size)
+{
+    void *memory = calloc(1, size ? size : 1);
+    if (!memory)
+        abort();
+    return memory;
+}
+
+/* Like realloc; what is added is not cleared. */
+static inline void *mem_resize(void *memory, size_t size)
+{
+    memory = realloc(memory, size ? size : 1);
+    if (!memory)
+        abort();
+    return memory;
+}
+
+/* A terminated copy, the caller's. */
+static inline char *mem_text(struct slice s)
+{
+    char *text = mem_alloc(s.len + 1);
+    if (s.len)
+        memcpy(text, s.ptr, s.len);
+    return text;
+}
+
+/* Zeroed. */
+#define mem_new(type) ((type *)mem_alloc(sizeof(type)))
+#define mem_new_flex(type, extra) ((type *)mem_alloc(sizeof(type) + (extra)))
+#define mem_new_array(type, count) ((type *)mem_alloc(sizeof(type) * (count)))

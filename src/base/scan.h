@@ -1,0 +1,77 @@
+/* scan.h - JSON without a tree.
+ *
+ * A validating scanner that can stop after any byte, and readers that walk text already
+ * known to be valid and yield spans of it. Values keep their bytes: 12345678901234567890,
+ * 1e400, -0 and "\u0000" come out as they went in. Depth <= SCAN_DEPTH_MAX. (RFC 8259;
+ * strings must be UTF-8, lone surrogate escapes are refused as by jansson.) */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/slice.h"
+
+enum { SCAN_DEPTH_MAX = 200 };
+
+/* The resumable validator: feed pieces, then finish. One value, white space around it. */
+struct scan {
+    uint8_t state;
+    uint8_t depth;
+    uint8_t pending;   /* bytes of a UTF-8 sequence, hex digits or letters of a word left */
+    uint8_t low, high; /* bounds of the next UTF-8 byte */
+    uint16_t unit;     /* of a \u escape being read; a high surrogate waiting for its pair */
+    const char *word;  /* rest of true, false, null */
+    uint32_t is_object[(SCAN_DEPTH_MAX + 31) / 32]; /* one bit a level */
+    size_t offset;     /* bytes seen: where an error is */
+};
+
+void scan_init(struct scan *scan);
+enum err scan_feed(struct scan *scan, struct slice piece);
+
+/* ERR_INVALID when the value is not complete. */
+enum err scan_finish(struct scan *scan);
+
+/* All at once. */
+bool scan_is_json(struct slice text);
+
+/* ---- readers: only for text that the validator has accepted ---- */
+
+enum scan_type { SCAN_NONE, SCAN_NULL, SCAN_FALSE, SCAN_TRUE, SCAN_NUMBER, SCAN_STRING,
+                 SCAN_ARRAY, SCAN_OBJECT };
+
+/* By its first character; white space before it is allowed. Absent or empty: SCAN_NONE. */
+enum scan_type scan_type(struct slice value);
+
+struct scan_members {
+    struct slice rest;
+};
+
+/* The members of an object, or elements of an array, in order. */
+struct scan_members scan_members(struct slice container);
+
+/* key is the raw string without its quotes, escapes undecoded; value is trimmed. */
+bool scan_next_member(struct scan_members *members, struct slice *key, struct slice *value);
+bool scan_next_element(struct scan_members *members, struct slice *value);
+
+/* The raw value of a member, the last one if the name repeats (as JSON.parse does); absent
+ * when there is none. Escaped spellings of the name count. */
+struct slice scan_member(struct slice object, const char *name);
+
+/* Decodes a JSON string (with its quotes) and appends it. False for another type. \u0000
+ * becomes a zero byte. */
+bool scan_string(struct slice value, struct buf *out);
+
+/* True when the raw key (without quotes) spells name. */
+bool scan_key_is(struct slice raw_key, struct slice name);
+
+/* Equal as JSON values: white space, order of members, spelling of strings and numbers
+ * (compared as doubles) do not count. Bounded by SCAN_DEPTH_MAX. */
+bool scan_equal(struct slice a, struct slice b);
+
+/* A value nested deeper than max. For envelopes: 64. */
+bool scan_deeper_than(struct slice value, unsigned max);
+
+/* An object of an envelope that names a member twice: refused there, never in payloads. */
+bool scan_has_duplicate(struct slice object);

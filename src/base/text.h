@@ -1,0 +1,57 @@
+/* text.h - numbers, durations, times, ids and base64url: what travels as text. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/slice.h"
+
+enum {
+    ID_RANDOM_LEN = 21, /* after the prefix, of 123456789abcdefghijkmnopqrstuvwxyz */
+    ID_MAX = 36,        /* prefix, random part and the terminating zero */
+    TIME_TEXT_LEN = 24, /* 2024-01-31T09:00:00.000Z */
+};
+
+/* Decimal digits only, the whole slice; ERR_INVALID otherwise and on overflow. */
+enum err text_to_u64(struct slice text, uint64_t *number);
+enum err text_to_i64(struct slice text, int64_t *number);
+
+/* "1h30m", "90s", "2d12h", "1hr", "1w": <digits><unit>, units w d hr h m s, any order, each
+ * counted once (management-api §5.2); at most 100 characters. */
+enum err text_to_duration_ms(struct slice text, int64_t *ms);
+
+/* Seconds as the compact form with units w d h m s: 5400 -> "1h30m"; 0 -> "0s". */
+void text_from_seconds(uint64_t seconds, char out[48]);
+
+/* ISO 8601 as JavaScript's Date reads it: date, or date and time with optional seconds,
+ * fraction and zone (Z, ±hh:mm; none: UTC), or a bare year. Unix milliseconds. */
+enum err text_to_time(struct slice text, int64_t *unix_ms);
+
+/* Writes TIME_TEXT_LEN characters and a zero. */
+void text_from_time(int64_t unix_ms, char out[TIME_TEXT_LEN + 1]);
+
+/* prefix_ + 21 characters: nine of the time in ms, twelve drawn (61 bits). So ids made
+ * later sort behind earlier ones, and the newest runs are neighbours in every index. */
+void text_make_id(const char *prefix, int64_t unix_ms, char out[ID_MAX]);
+
+/* prefix_ followed by 21 to 26 lower-case letters and digits. */
+bool text_is_id(struct slice text, const char *prefix);
+
+/* len characters of the alphabet, from getrandom(2), without modulo bias. */
+void text_random(char *out, size_t len, const char *alphabet);
+
+/* Unpadded base64url (RFC 4648 §5). Returns the length. out has room for 4/3 of the input. */
+size_t text_to_base64url(struct slice bytes, char *out);
+
+/* Refuses padding, white space and non-canonical last characters. */
+enum err text_from_base64url(struct slice text, unsigned char *out, size_t *len);
+
+void text_to_hex(const unsigned char *bytes, size_t len, char *out);
+
+/* Whole and well-formed (RFC 3629). */
+bool text_is_utf8(struct slice text);
+
+/* Decodes %xx in place-copy (plus_is_space: query strings); ERR_INVALID for a bad escape,
+ * for %00 and for bytes that are not UTF-8. out has room for text.len bytes. */
+enum err text_percent_decode(struct slice text, bool plus_is_space, char *out, size_t *len);

@@ -1,0 +1,73 @@
+/* queue.h - which run is next.
+ *
+ * An environment has queues; a queue has one lane per concurrencyKey (worker-protocol
+ * §3.6). A lane is a heap of items by position, then id. A run is offered when its
+ * environment, its queue (not paused) and its lane have a free slot; of all lanes that
+ * can offer one, the oldest position is next, so nothing that waits is overtaken for ever.
+ *
+ *   queues ──► queue "task/a" (limit 3, paused?) ──► lane key "x": heap, running
+ *                                                └─► lane key "":  heap, running
+ *
+ * Pure: it knows no run; items are embedded in what they belong to. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "base/table.h"
+
+struct lane;
+struct queue;
+
+/* Embedded. Waiting (place > 0) or holding a slot (running) or neither. */
+struct queue_item {
+    struct lane *lane; /* NULL: neither */
+    int64_t position;  /* Unix ms */
+    uint32_t place;    /* in the lane's heap, from 1 */
+    bool running;
+};
+
+typedef struct slice queue_item_id_fn(const struct queue_item *item);
+
+struct queues {
+    struct table by_name;
+    struct lane **ready; /* heap by head position: lanes that wait and have a free slot */
+    uint32_t ready_count, ready_capacity;
+    uint32_t limit;      /* of the environment */
+    uint32_t running, waiting;
+    queue_item_id_fn *id;/* breaks ties of position */
+};
+
+/* What a queue shows. */
+struct queue_figures {
+    uint32_t running, waiting;
+    uint32_t limit; /* UINT32_MAX: none of its own */
+    bool paused, known;
+};
+
+void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id);
+
+/* Every item has left. */
+void queues_finish(struct queues *queues);
+
+/* Puts a waiting item into its lane, or moves it there. */
+void queues_wait(struct queues *queues, struct queue_item *item, struct slice queue,
+                 struct slice key, int64_t position);
+
+/* Counts the item as holding a slot, whatever the limits say (it was taken before a
+ * restart, or has just been chosen). */
+void queues_run(struct queues *queues, struct queue_item *item, struct slice queue,
+                struct slice key);
+
+/* Leaves: no longer waiting, slot given back. Harmless when it was neither. */
+void queues_leave(struct queues *queues, struct queue_item *item);
+
+/* The next item that may run, still waiting; NULL when there is none. */
+struct queue_item *queues_next(struct queues *queues);
+
+/* limit UINT32_MAX: none of its own, the environment's counts. 0 blocks. */
+void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit);
+void queues_set_paused(struct queues *queues, struct slice queue, bool paused);
+void queues_set_environment_limit(struct queues *queues, uint32_t limit);
+struct queue_figures queues_figures(const struct queues *queues, struct slice queue);

@@ -1,0 +1,17 @@
+/* sqlite_store.h - the embedded database: one file, one process. */
+#pragma once
+
+#include "runcast/store.h"
+
+struct uv_loop_s;
+
+struct sqlite_options {
+    const char *path;    /* of the file; created when missing, mode 0600 */
+    int readers;         /* connections for reads beside the writer; 0: 2 */
+    size_t cache_bytes;  /* page cache of each connection; 0: 64 MiB */
+};
+
+/* Opens, migrates forward, checks, and starts the writer thread. ERR_STORE with the reason:
+ * not a database, made by a newer runcast, in use by another process. */
+enum err sqlite_store_open(struct uv_loop_s *loop, const struct sqlite_options *options,
+                           struct store **store, struct failure *why);
