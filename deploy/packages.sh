@@ -1,0 +1,41 @@
+# packages.sh - the Debian packages that building takes, and installing those that are missing.
+#
+# Sourced by deploy/run.sh and tests/run.sh. When nothing is missing, apt is not called.
+
+build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson-dev
+    libsqlite3-dev libssl-dev libwslay-dev libinih-dev ca-certificates tzdata)
+
+# Debian 13 has llhttp as a library and names the C part of msgpack; Debian 12 has neither.
+if [ "$(. /etc/os-release && echo "${VERSION_ID:-0}" | cut -d. -f1)" -ge 13 ]; then
+    build_packages+=(libllhttp-dev libmsgpack-c-dev)
+else
+    build_packages+=(node-llhttp libmsgpack-dev)
+fi
+
+is_installed() {
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        env "$@"
+    elif command -v sudo >/dev/null; then
+        sudo env "$@"
+    else
+        echo "packages are missing: become root or install sudo, then start this again" >&2
+        return 1
+    fi
+}
+
+# install_missing PACKAGE…: says what is missing and installs it; silent when nothing is.
+install_missing() {
+    local missing=() package
+    for package in "$@"; do
+        is_installed "$package" || missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    echo "installing Debian packages: ${missing[*]}" >&2
+    as_root DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2
+    as_root DEBIAN_FRONTEND=noninteractive \
+        apt-get install -qq -y --no-install-recommends "${missing[@]}" >&2
+}
