@@ -1,0 +1,80 @@
+/* http.h - one request and its reply: what a handler sees of HTTP/1.1.
+ *
+ *   bytes ─► head complete: on_head ─► body (whole, or in pieces: on_body) ─► on_request
+ *                     │                                                          │
+ *                     └────────── http_reply, now or any time later ◄────────────┘
+ *
+ * A connection has one exchange at a time; what is pipelined behind it waits unparsed. An
+ * exchange lives until it was replied to, also when the peer has left meanwhile: then
+ * on_gone says so once and the reply goes nowhere. Everything a request refers to is
+ * borrowed until the reply. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/slice.h"
+
+struct exchange;
+
+enum http_method { HTTP_GET_, HTTP_HEAD_, HTTP_POST_, HTTP_PUT_, HTTP_PATCH_, HTTP_DELETE_,
+                   HTTP_OPTIONS_, HTTP_OTHER_ };
+
+struct http_header {
+    struct slice name; /* as sent; compare with http_header */
+    struct slice value;/* trimmed */
+};
+
+struct exchange {
+    enum http_method method;
+    struct slice path;  /* raw: split first, decode the segments after */
+    struct slice query; /* raw, without the question mark; absent when there is none */
+    const struct http_header *headers;
+    size_t header_count;
+    struct slice body;  /* complete in on_request, unless it came in pieces */
+    bool has_body_length;
+    bool chunked;
+    bool wants_upgrade; /* Connection: upgrade and Upgrade: websocket */
+    bool peer_is_loopback;
+    char peer[48];      /* address, for logs */
+
+    /* Set by on_head. */
+    size_t body_limit;  /* bytes; more is 413; default 0 */
+    bool stream_body;   /* on_body instead of exchange.body; body_limit still counts */
+
+    bool replied, gone;
+    void *call;         /* the handler's own */
+};
+
+/* How the server calls its owner; the owner pointer is the server's option. */
+struct http_handler {
+    void (*on_head)(void *owner, struct exchange *x);
+    void (*on_body)(void *owner, struct exchange *x, struct slice piece);
+    void (*on_request)(void *owner, struct exchange *x);
+    void (*on_gone)(void *owner, struct exchange *x);
+};
+
+/* The value of a header, name without regard to case; absent when there is none. The first
+ * one if it repeats. */
+struct slice http_header(const struct exchange *x, const char *name);
+
+/* Replies and ends the exchange. headers are complete lines ("name: value\r\n"), the
+ * handler's; status line, date, content-length and connection are added. A reply from
+ * on_head, before the body, closes the connection unless the body is empty or short.
+ * HEAD gets no body; 204 and 304 neither. */
+void http_reply(struct exchange *x, int status, struct slice headers, struct slice body);
+
+/* The same with a body that others share; borrowed reference, taken while it is sent. */
+void http_reply_shared(struct exchange *x, int status, struct slice headers,
+                       struct bytes *body);
+
+/* A reply that goes on: event streams. Pieces are written at once, chunked; false when the
+ * peer reads too slowly (1 MiB unsent) or has gone: end it then. */
+void http_stream_begin(struct exchange *x, int status, struct slice headers);
+bool http_stream_write(struct exchange *x, struct slice piece);
+void http_stream_end(struct exchange *x);
+
+/* {"error": "<text>"} with the status; what every refusal of this layer says. */
+void http_reply_error(struct exchange *x, int status, const char *text);
