@@ -1,0 +1,206 @@
+#include "base/buf.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+enum { FIRST_CAPACITY = 256 };
+
+void buf_finish(struct buf *buf)
+{
+    free(buf->ptr);
+    *buf = (struct buf){ 0 };
+}
+
+void buf_clear(struct buf *buf)
+{
+    buf->len = 0;
+}
+
+char *buf_reserve(struct buf *buf, size_t extra)
+{
+    if (extra > buf->capacity - buf->len || !buf->ptr) {
+        size_t capacity = buf->capacity ? buf->capacity : FIRST_CAPACITY;
+        assert(extra < SIZE_MAX / 4 && buf->len < SIZE_MAX / 4);
+        while (capacity - buf->len < extra)
+            capacity *= 2;
+        buf->ptr = mem_resize(buf->ptr, capacity);
+        buf->capacity = capacity;
+    }
+    return buf->ptr + buf->len;
+}
+
+void buf_add(struct buf *buf, struct slice content)
+{
+    if (!content.len)
+        return;
+    memcpy(buf_reserve(buf, content.len), content.ptr, content.len);
+    buf->len += content.len;
+}
+
+void buf_add_char(struct buf *buf, char c)
+{
+    *buf_reserve(buf, 1) = c;
+    buf->len++;
+}
+
+void buf_add_text(struct buf *buf, const char *text)
+{
+    buf_add(buf, slice_of(text));
+}
+
+void buf_add_number(struct buf *buf, int64_t number)
+{
+    char digits[20];
+    char *at = digits + sizeof(digits);
+    uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do {
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    if (number < 0)
+        *--at = '-';
+    buf_add(buf, (struct slice){ at, (size_t)(digits + sizeof(digits) - at) });
+}
+
+void buf_print(struct buf *buf, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    char *place = buf_reserve(buf, 1);
+    int len = vsnprintf(place, buf->capacity - buf->len, format, args);
+    va_end(args);
+    assert(len >= 0);
+    if ((size_t)len >= buf->capacity - buf->len) {
+        place = buf_reserve(buf, (size_t)len + 1);
+        vsnprintf(place, (size_t)len + 1, format, again);
+    }
+    va_end(again);
+    buf->len += (size_t)len;
+}
+
+static void add_escape(struct buf *buf, unsigned char c)
+{
+    static const char short_forms[0x20] = {
+        ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'
+    };
+    if (c >= 0x20 || short_forms[c]) {
+        buf_add_char(buf, '\\');
+        buf_add_char(buf, c >= 0x20 ? (char)c : short_forms[c]);
+        return;
+    }
+    char digits[3];
+    text_to_hex(&c, 1, digits);
+    buf_add(buf, SLICE("\\u00"));
+    buf_add(buf, (struct slice){ digits, 2 });
+}
+
+void buf_add_json(struct buf *buf, struct slice content)
+{
+    buf_reserve(buf, content.len + 2);
+    buf_add_char(buf, '"');
+    size_t start = 0;
+    for (size_t i = 0; i < content.len; i++) {
+        unsigned char c = (unsigned char)content.ptr[i];
+        if (c >= 0x20 && c != '"' && c != '\\')
+            continue;
+        buf_add(buf, (struct slice){ content.ptr + start, i - start });
+        add_escape(buf, c);
+        start = i + 1;
+    }
+    if (start < content.len)
+        buf_add(buf, slice_from(content, start));
+    buf_add_char(buf, '"');
+}
+
+void buf_add_json_time(struct buf *buf, int64_t unix_ms)
+{
+    char time[TIME_TEXT_LEN + 1];
+    text_from_time(unix_ms, time);
+    buf_add_char(buf, '"');
+    buf_add(buf, (struct slice){ time, TIME_TEXT_LEN });
+    buf_add_char(buf, '"');
+}
+
+/* Fifteen digits hold every shorter decimal, but not below the normal numbers. */
+static int shortest_precision(double number)
+{
+    char text[40];
+    int precision = fpclassify(number) == FP_SUBNORMAL ? 0 : 14;
+    for (; precision < 16; precision++) {
+        snprintf(text, sizeof(text), "%.*e", precision, number);
+        if (strtod(text, NULL) == number)
+            break;
+    }
+    return precision;
+}
+
+/* Digits and point as JavaScript writes them: 1e21 and 1e-7 are the first with exponent. */
+static void add_decimal(struct buf *buf, const char *digits, int count, int exponent)
+{
+    int point = exponent + 1; /* digits in front of the point */
+    if (point > 21 || point < -5) {
+        buf_add_char(buf, digits[0]);
+        if (count > 1)
+            buf_add_char(buf, '.');
+        buf_add(buf, (struct slice){ digits + 1, (size_t)count - 1 });
+        buf_print(buf, "e%+d", exponent);
+        return;
+    }
+    if (point <= 0)
+        buf_add(buf, SLICE("0."));
+    for (int i = point; i < 0; i++)
+        buf_add_char(buf, '0');
+    for (int i = 0; i < count; i++) {
+        if (i == point && point > 0)
+            buf_add_char(buf, '.');
+        buf_add_char(buf, digits[i]);
+    }
+    for (int i = count; i < point; i++)
+        buf_add_char(buf, '0');
+}
+
+void buf_add_json_double(struct buf *buf, double number)
+{
+    assert(isfinite(number));
+    if (signbit(number))
+        buf_add_char(buf, '-');
+    number = fabs(number);
+    if (number < 1e15 && number == floor(number)) {
+        buf_add_number(buf, (int64_t)number);
+        return;
+    }
+    char text[40]; /* d.ddde+xx */
+    int precision = shortest_precision(number);
+    snprintf(text, sizeof(text), "%.*e", precision, number);
+    char *e = strchr(text, 'e');
+    int exponent = (int)strtol(e + 1, NULL, 10);
+
+    char digits[20];
+    int count = 0;
+    for (const char *at = text; at < e; at++)
+        if (*at != '.')
+            digits[count++] = *at;
+    while (count > 1 && digits[count - 1] == '0')
+        count--;
+    add_decimal(buf, digits, count, exponent);
+}
+
+void buf_drop(struct buf *buf, size_t count)
+{
+    assert(count <= buf->len);
+    buf->len -= count;
+    if (buf->len)
+        memmove(buf->ptr, buf->ptr + count, buf->len);
+}
+
+struct bytes *buf_to_bytes(const struct buf *buf)
+{
+    return bytes_create(buf_slice(buf));
+}

@@ -1,0 +1,70 @@
+#include "base/bytes.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/table.h"
+
+enum {
+    SHARED_SLOTS = 4096,  /* a power of two */
+    SHARED_LEN_MAX = 256, /* longer texts do not recur */
+};
+
+/* Two names of one slot push each other out; whoever holds the old one keeps it. */
+static struct bytes *shared[SHARED_SLOTS];
+
+struct bytes *bytes_create_empty(size_t len)
+{
+    assert(len < UINT32_MAX);
+    struct bytes *bytes = mem_resize(NULL, sizeof(*bytes) + len + 1);
+    bytes->refs = 1;
+    bytes->len = (uint32_t)len;
+    bytes->data[len] = '\0';
+    return bytes;
+}
+
+struct bytes *bytes_create(struct slice content)
+{
+    if (!content.ptr)
+        return NULL;
+    struct bytes *bytes = bytes_create_empty(content.len);
+    memcpy(bytes->data, content.ptr, content.len);
+    return bytes;
+}
+
+struct bytes *bytes_create_shared(struct slice name)
+{
+    if (!name.ptr || name.len > SHARED_LEN_MAX)
+        return bytes_create(name);
+    struct bytes **slot = &shared[table_hash(name) & (SHARED_SLOTS - 1)];
+    if (!*slot || !slice_equal(bytes_slice(*slot), name)) {
+        bytes_unref(*slot);
+        *slot = bytes_create(name);
+    }
+    return bytes_ref(*slot);
+}
+
+void bytes_unref(struct bytes *bytes)
+{
+    if (bytes && --bytes->refs == 0)
+        free(bytes);
+}
+
+void bytes_set(struct bytes **place, struct bytes *value)
+{
+    struct bytes *old = *place;
+    *place = bytes_ref(value);
+    bytes_unref(old);
+}
+
+void bytes_clear(struct bytes **place)
+{
+    bytes_set(place, NULL);
+}
+
+void bytes_forget_shared(void)
+{
+    for (size_t i = 0; i < SHARED_SLOTS; i++)
+        bytes_clear(&shared[i]);
+}
