@@ -13,7 +13,8 @@ enum {
     TIME_TEXT_LEN = 24, /* 2024-01-31T09:00:00.000Z */
 };
 
-/* Decimal digits only, the whole slice; ERR_INVALID otherwise and on overflow. */
+/* Decimal digits only, the whole slice; ERR_INVALID otherwise and on overflow. A minus may
+ * lead where the result has a sign. */
 enum err text_to_u64(struct slice text, uint64_t *number);
 enum err text_to_i64(struct slice text, int64_t *number);
 
@@ -25,10 +26,11 @@ enum err text_to_duration_ms(struct slice text, int64_t *ms);
 void text_from_seconds(uint64_t seconds, char out[48]);
 
 /* ISO 8601 as JavaScript's Date reads it: date, or date and time with optional seconds,
- * fraction and zone (Z, ±hh:mm; none: UTC), or a bare year. Unix milliseconds. */
+ * fraction and zone (Z, ±hh:mm; none: UTC), or a bare year. A day that the month lacks
+ * counts on into the next. Unix milliseconds. */
 enum err text_to_time(struct slice text, int64_t *unix_ms);
 
-/* Writes TIME_TEXT_LEN characters and a zero. */
+/* Writes TIME_TEXT_LEN characters and a zero; outside the years 0 to 9999 the nearest. */
 void text_from_time(int64_t unix_ms, char out[TIME_TEXT_LEN + 1]);
 
 /* prefix_ + 21 characters: nine of the time in ms, twelve drawn (61 bits). So ids made
@@ -47,6 +49,7 @@ size_t text_to_base64url(struct slice bytes, char *out);
 /* Refuses padding, white space and non-canonical last characters. */
 enum err text_from_base64url(struct slice text, unsigned char *out, size_t *len);
 
+/* Lower case. out has room for 2 * len characters and a zero. */
 void text_to_hex(const unsigned char *bytes, size_t len, char *out);
 
 /* Whole and well-formed (RFC 3629). */

@@ -1,0 +1,55 @@
+/* auth.h - who are you, and may you.
+ *
+ *   "Bearer …" ─► public token (JWT, pub: true) ─► environment, scopes, expiry
+ *              ─► tr_pat_…                       ─► user
+ *              ─► anything else                  ─► secret key ─► environment
+ *
+ * Identities of verified tokens are cached by their hash until they expire. Scopes:
+ * action[:type[:id]], only the first two colons separate (management-api §3.4). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "auth/accounts.h"
+#include "base/slice.h"
+
+enum credential { CREDENTIAL_NONE, CREDENTIAL_SECRET_KEY, CREDENTIAL_PUBLIC_TOKEN,
+                  CREDENTIAL_PERSONAL_TOKEN };
+
+/* Shared; counted by references on the loop thread. */
+struct identity {
+    uint32_t refs;
+    enum credential kind;
+    struct account *account; /* NULL for a personal token */
+    struct user *user;       /* of a personal token */
+    bool one_time;           /* otu: the first trigger uses it up */
+    unsigned char hash[32];  /* SHA-256 of the credential */
+    int64_t expires_at;      /* Unix ms; 0: never */
+    char *subject;           /* sub, or act.sub: who refreshes as whom */
+    char **scopes;
+    size_t scope_count;
+    char **skip_columns;     /* realtime.skipColumns */
+    size_t skip_count;
+};
+
+struct auth;
+
+struct auth *auth_create(struct accounts *accounts);
+void auth_destroy(struct auth *auth);
+
+/* header is the value of Authorization, "Bearer " optional. A reference, the caller's.
+ * ERR_UNAUTHORIZED with the text that clients expect (management-api §3.2). */
+enum err auth_identify(struct auth *auth, struct slice header, int64_t now_ms,
+                       struct identity **identity, struct failure *why);
+void identity_unref(struct identity *identity);
+struct identity *identity_ref(struct identity *identity);
+
+/* Does one of the scopes grant action on type:id? id absent: on the type as a whole. A
+ * secret key may everything in its environment; a personal token nothing here. */
+bool identity_may(const struct identity *identity, const char *action, const char *type,
+                  struct slice id);
+
+/* Appends a public token for the environment with these scopes. */
+void auth_sign(const struct account *account, const char *const *scopes, size_t count,
+               int64_t now_ms, int64_t lives_ms, struct buf *out);
