@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { INPUT_MAX = 1 << 20 };
 
-/* The input stands at the end of its own allocation, so that a sanitizer sees an overrun. */
+/* The input has an allocation of its own size, so that a sanitizer sees an overrun. */
 static int replay_file(const char *path)
 {
     FILE *file = fopen(path, "rb");

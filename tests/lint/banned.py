@@ -1,0 +1,45 @@
+#!/usr/bin/env -S python3 -B
+"""Functions, constructions and texts that do not belong into the project."""
+import re
+import sys
+
+from common import Rules, files, lines, root
+
+FUNCTIONS = "strcpy sprintf strcat atoi gets strtok localtime gmtime alloca".split()
+
+IN_C = {
+    **{f"no {name}()": rf"\b{name}\s*\(" for name in FUNCTIONS},
+    "no typedef of a struct": r"\btypedef\s+struct\b[^(]*$",
+    "no void *data": r"\bvoid\s*\*\s*data\b",
+}
+IN_ANY = {
+    "no unfinished business": r"\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b",
+    "no path of one machine": r"(?<![\w./-])/(home|root|work|Users)/\w",
+    "no address in a lockfile": r'"resolved":\s*"https?://',
+}
+NOT_CODE = re.compile(r"/\*.*?\*/|//.*|\"(\\.|[^\"\\])*\"")
+
+
+def main():
+    top = root()
+    rules = Rules(*IN_C, *IN_ANY)
+    for path in files(top):
+        for number, line in lines(path):
+            where = f"{path.relative_to(top)}:{number}"
+            for rule, pattern in IN_ANY.items():
+                if re.search(pattern, line):
+                    rules.broken(rule, where)
+            if path.suffix not in (".c", ".h") or line.lstrip().startswith("*"):
+                continue
+            code = NOT_CODE.sub("", line).split("/*")[0]
+            for rule, pattern in IN_C.items():
+                if re.search(pattern, code):
+                    rules.broken(rule, where)
+    for path in sorted((top / "tests" / "conformance").glob("*/package-lock.json")):
+        for number, line in lines(path):
+            if re.search(IN_ANY["no address in a lockfile"], line):
+                rules.broken("no address in a lockfile", f"{path.relative_to(top)}:{number}")
+    return rules.report()
+
+
+sys.exit(main())
