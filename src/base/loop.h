@@ -16,24 +16,26 @@
 struct loop;
 struct uv_loop_s;
 
-/* A call that comes at the end of this turn, once. Embedded by whoever needs it. */
+/* A call that comes at the end of this turn, once. Embedded by whoever needs it; it may
+ * free the memory it is in. */
 struct deferred {
     void (*fn)(struct deferred *deferred);
     struct list link; // loop::deferred; linked while waiting
 };
 
 /* Called at the end of each turn after something asked for it with loop_wake. True: not
- * finished (the turn's time is over), call again next turn. */
+ * finished (the turn's time is over), call again next turn. Even when no time is left it is
+ * called and does one unit of work. */
 struct flusher {
     bool (*fn)(struct flusher *flusher);
     bool awake;
-    struct list link; // loop::flushers
+    struct list link; // loop::awake; linked while awake
 };
 
 struct loop *loop_create(struct uv_loop_s *uv); /* uv NULL: stepped by loop_turn */
 
-/* No timer is armed and nothing deferred any more. The libuv handles are closed; they are
- * gone after the next run of the libuv loop, and so is the loop. */
+/* NULL is fine. No timer is armed and nothing deferred or awake any more. The libuv handles
+ * are closed; they are gone after the next run of the libuv loop, and so is the loop. */
 void loop_destroy(struct loop *loop);
 
 struct uv_loop_s *loop_uv(struct loop *loop);
@@ -45,10 +47,11 @@ int64_t loop_wall_ms(struct loop *loop);
 /* Monotonic milliseconds of this turn. */
 int64_t loop_now_ms(struct loop *loop);
 
-/* Arms the timer ms from now (0: next turn). */
+/* Arms the timer ms from now (0: next turn; from inside a timer at least 1). An armed timer
+ * keeps the libuv loop alive, and so does what is deferred or awake. */
 void loop_set_timer(struct loop *loop, struct timer *timer, uint32_t kind, int64_t ms);
 
-/* Harmless when it waits already. */
+/* Harmless when it waits already. Deferred by a deferred call it comes next turn. */
 void loop_defer(struct loop *loop, struct deferred *deferred);
 void loop_cancel_deferred(struct deferred *deferred);
 
@@ -66,3 +69,7 @@ bool loop_turn(struct loop *loop, int64_t ms);
 
 /* Stepped loops only: where the wall clock stands. */
 void loop_set_wall(struct loop *loop, int64_t unix_ms);
+
+/* Stepped loops only: how often loop_time_left says yes in one turn, instead of a clock, so
+ * that a simulation repeats. 1000 unless set. */
+void loop_set_budget(struct loop *loop, unsigned asks);
