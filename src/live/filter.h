@@ -1,0 +1,39 @@
+/* filter.h - which runs a subscription is about.
+ *
+ * Monotone: tags are only ever added, everything else is fixed at creation, so a run never
+ * leaves a filter (runs-v1 §4). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "runcast/run.h"
+
+enum topic_kind { TOPIC_ALL, TOPIC_TAG, TOPIC_BATCH, TOPIC_RUN };
+
+struct filter {
+    enum topic_kind kind;
+    struct bytes *name;      /* run or batch id; NULL for tags and all */
+    struct bytes **tags;     /* TOPIC_TAG: all of them */
+    uint32_t tag_count;
+    struct bytes **tasks;    /* narrowing: any of them; none: every task */
+    uint32_t task_count;
+    int64_t created_from;    /* Unix ms; 0: any */
+};
+
+/* What a filter looks at, as it was at one change. */
+struct facts {
+    const char *id;
+    const struct bytes *task, *batch;
+    const struct tag_list *tags;
+    int64_t created_at;
+};
+
+static inline struct facts facts_of(const struct run *run)
+{
+    return (struct facts){ run->id, run->task, run->batch, run->tags, run->created_at };
+}
+
+bool filter_matches(const struct filter *filter, const struct facts *facts);
+void filter_finish(struct filter *filter);

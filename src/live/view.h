@@ -1,0 +1,47 @@
+/* view.h - how one kind of client sees runs: encoding, vocabulary, fields.
+ *
+ * Clients with the same view get the same bytes. At most VIEWS_MAX live in an environment;
+ * a change is encoded once for each. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/slice.h"
+#include "runcast/run.h"
+
+/* The run object of runs-v1 §2, in the order in which it is written. */
+enum field {
+    FIELD_ID, FIELD_TASK, FIELD_STATUS, FIELD_CREATED_AT, FIELD_UPDATED_AT, FIELD_TAGS,
+    FIELD_BATCH_ID, /* up to here: always sent */
+    FIELD_PAYLOAD, FIELD_OUTPUT, FIELD_NUMBER, FIELD_DURATION_MS, FIELD_COST, FIELD_BASE_COST,
+    FIELD_IDEMPOTENCY_KEY, FIELD_EXPIRED_AT, FIELD_TTL, FIELD_FINISHED_AT, FIELD_STARTED_AT,
+    FIELD_DELAYED_UNTIL, FIELD_QUEUED_AT, FIELD_METADATA, FIELD_ERROR, FIELD_IS_TEST,
+    FIELD_VERSION, FIELD_ATTEMPT_COUNT,
+    FIELD_COUNT
+};
+
+enum {
+    FIELDS_ALL = (1 << FIELD_COUNT) - 1,
+    FIELDS_ALWAYS = (1 << (FIELD_BATCH_ID + 1)) - 1,
+    VIEWS_MAX = 32, /* per environment */
+};
+
+enum encoding { ENCODING_JSON, ENCODING_MSGPACK };
+
+struct view {
+    enum encoding encoding;
+    enum vocabulary vocabulary;
+    uint32_t fields;  /* bit set of enum field; FIELDS_ALWAYS is part of it */
+    uint32_t skipped; /* removed by the token; never part of fields */
+    uint32_t users;   /* feeds; 0: the place is free */
+    uint8_t index;    /* in the environment's views and in an update's frames */
+    /* Makes of an encoded message what the transport sends; the same for all of a view. */
+    struct bytes *(*wrap)(struct slice message, bool binary);
+};
+
+const char *field_name(enum field field);
+
+/* FIELD_COUNT: no such field. "durationMs", "payload", … */
+enum field field_from_name(struct slice name);
