@@ -1,0 +1,253 @@
+/* run.c - a run as a value, and the names of what it can be.
+ *
+ * Every text of a run is in the list below, so that copying, finishing and sharing cannot
+ * forget one. What a run may do next is in run_life.c. */
+#include "runcast/run.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+
+/* ---- values ---- */
+
+enum text_kind {
+    TEXT_OWN,
+    TEXT_NAME, /* many runs have the same */
+    TEXT_PACKET,
+};
+
+static const struct {
+    size_t offset; /* of a struct bytes * in struct run */
+    enum text_kind kind;
+} text_fields[] = {
+    { offsetof(struct run, task), TEXT_NAME },
+    { offsetof(struct run, queue), TEXT_NAME },
+    { offsetof(struct run, concurrency_key), TEXT_NAME },
+    { offsetof(struct run, worker_version), TEXT_NAME },
+    { offsetof(struct run, ttl), TEXT_NAME },
+    { offsetof(struct run, region), TEXT_NAME },
+    { offsetof(struct run, batch), TEXT_OWN },
+    { offsetof(struct run, parent), TEXT_OWN },
+    { offsetof(struct run, root), TEXT_OWN },
+    { offsetof(struct run, schedule), TEXT_NAME },
+    { offsetof(struct run, idempotency_key), TEXT_OWN },
+    { offsetof(struct run, idempotency_shown), TEXT_OWN },
+    { offsetof(struct run, worker_request), TEXT_OWN },
+    { offsetof(struct run, waits), TEXT_OWN },
+    { offsetof(struct run, payload), TEXT_PACKET },
+    { offsetof(struct run, payload_type), TEXT_NAME },
+    { offsetof(struct run, output), TEXT_PACKET },
+    { offsetof(struct run, output_type), TEXT_NAME },
+    { offsetof(struct run, metadata), TEXT_PACKET },
+    { offsetof(struct run, metadata_seed), TEXT_PACKET },
+    { offsetof(struct run, error), TEXT_PACKET },
+};
+
+enum { TEXT_FIELD_COUNT = sizeof(text_fields) / sizeof(text_fields[0]) };
+
+static struct bytes **text_at(struct run *run, size_t field)
+{
+    return (struct bytes **)((char *)run + text_fields[field].offset);
+}
+
+void run_copy(struct run *to, const struct run *from)
+{
+    *to = *from;
+    for (size_t i = 0; i < TEXT_FIELD_COUNT; i++)
+        bytes_ref(*text_at(to, i));
+    tag_list_ref(to->tags);
+}
+
+void run_finish(struct run *run)
+{
+    for (size_t i = 0; i < TEXT_FIELD_COUNT; i++)
+        bytes_clear(text_at(run, i));
+    tag_list_unref(run->tags);
+    run->tags = NULL;
+}
+
+static void share(struct bytes **place)
+{
+    if (!*place)
+        return;
+    struct bytes *shared = bytes_create_shared(bytes_slice(*place));
+    bytes_unref(*place);
+    *place = shared;
+}
+
+void run_share_names(struct run *run)
+{
+    for (size_t i = 0; i < TEXT_FIELD_COUNT; i++)
+        if (text_fields[i].kind == TEXT_NAME)
+            share(text_at(run, i));
+    for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
+        share(&run->tags->names[i]);
+}
+
+static size_t heap_bytes(const struct bytes *bytes)
+{
+    return bytes ? sizeof(*bytes) + bytes->len + 1 : 0;
+}
+
+size_t run_packet_bytes(const struct run *run)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < TEXT_FIELD_COUNT; i++)
+        if (text_fields[i].kind == TEXT_PACKET)
+            sum += heap_bytes(*text_at((struct run *)run, i));
+    if (run->metadata == run->metadata_seed) /* one text until metadata changes */
+        sum -= heap_bytes(run->metadata);
+    return sum;
+}
+
+struct tag_list *tag_list_create(const struct slice *names, size_t count)
+{
+    if (count == 0)
+        return NULL;
+    struct tag_list *tags = mem_new_flex(struct tag_list, count * sizeof(tags->names[0]));
+    tags->refs = 1;
+    tags->count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++)
+        tags->names[i] = bytes_create(names[i]);
+    return tags;
+}
+
+struct tag_list *tag_list_ref(struct tag_list *tags)
+{
+    if (tags)
+        tags->refs++;
+    return tags;
+}
+
+void tag_list_unref(struct tag_list *tags)
+{
+    if (!tags)
+        return;
+    assert(tags->refs > 0);
+    if (--tags->refs > 0)
+        return;
+    for (uint32_t i = 0; i < tags->count; i++)
+        bytes_unref(tags->names[i]);
+    free(tags);
+}
+
+bool run_has_tag(const struct run *run, struct slice tag)
+{
+    for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
+        if (slice_equal(bytes_slice(run->tags->names[i]), tag))
+            return true;
+    return false;
+}
+
+void run_snapshot_id(const struct run *run, char out[64])
+{
+    snprintf(out, 64, "snapshot_%s-%u", run->id, run->snapshot);
+}
+
+/* ---- names ---- */
+
+/* clang-format off */
+static const char *const status_names[RUN_STATUS_COUNT][3] = {
+    /* by vocabulary: A, B, internal */
+    [RUN_DELAYED] =         { "DELAYED",            "DELAYED", "DELAYED" },
+    [RUN_PENDING_VERSION] = { "WAITING_FOR_DEPLOY", "PENDING_VERSION", "PENDING_VERSION" },
+    [RUN_QUEUED] =          { "QUEUED",             "QUEUED", "PENDING" },
+    [RUN_DEQUEUED] =        { "EXECUTING",          "DEQUEUED", "DEQUEUED" },
+    [RUN_EXECUTING] =       { "EXECUTING",          "EXECUTING", "EXECUTING" },
+    [RUN_RETRYING] =        { "REATTEMPTING",       "EXECUTING", "RETRYING_AFTER_FAILURE" },
+    [RUN_WAITING] =         { "FROZEN",             "WAITING", "WAITING_TO_RESUME" },
+    [RUN_CANCELED] =        { "CANCELED",           "CANCELED", "CANCELED" },
+    [RUN_COMPLETED] =       { "COMPLETED",          "COMPLETED", "COMPLETED_SUCCESSFULLY" },
+    [RUN_FAILED] =          { "FAILED",             "FAILED", "COMPLETED_WITH_ERRORS" },
+    [RUN_INTERRUPTED] =     { "INTERRUPTED",        "FAILED", "INTERRUPTED" },
+    [RUN_CRASHED] =         { "CRASHED",            "CRASHED", "CRASHED" },
+    [RUN_SYSTEM_FAILURE] =  { "SYSTEM_FAILURE",     "SYSTEM_FAILURE", "SYSTEM_FAILURE" },
+    [RUN_EXPIRED] =         { "EXPIRED",            "EXPIRED", "EXPIRED" },
+    [RUN_TIMED_OUT] =       { "TIMED_OUT",          "TIMED_OUT", "TIMED_OUT" },
+};
+
+static const char *const execution_names[EXECUTION_COUNT] = {
+    [EXECUTION_CREATED]           = "RUN_CREATED",
+    [EXECUTION_DELAYED]           = "DELAYED",
+    [EXECUTION_QUEUED]            = "QUEUED",
+    [EXECUTION_PENDING_EXECUTING] = "PENDING_EXECUTING",
+    [EXECUTION_EXECUTING]         = "EXECUTING",
+    [EXECUTION_WITH_WAITPOINTS]   = "EXECUTING_WITH_WAITPOINTS",
+    [EXECUTION_PENDING_CANCEL]    = "PENDING_CANCEL",
+    [EXECUTION_FINISHED]          = "FINISHED",
+};
+
+static const struct {
+    const char *name;
+    double cpu, memory_gb;
+} machines[MACHINE_COUNT] = {
+    [MACHINE_MICRO]     = { "micro",     0.25, 0.25 },
+    [MACHINE_SMALL_1X]  = { "small-1x",  0.5,  0.5 },
+    [MACHINE_SMALL_2X]  = { "small-2x",  1,    1 },
+    [MACHINE_MEDIUM_1X] = { "medium-1x", 1,    2 },
+    [MACHINE_MEDIUM_2X] = { "medium-2x", 2,    4 },
+    [MACHINE_LARGE_1X]  = { "large-1x",  4,    8 },
+    [MACHINE_LARGE_2X]  = { "large-2x",  8,    16 },
+};
+/* clang-format on */
+
+const char *run_status_name(enum run_status status, enum vocabulary vocabulary)
+{
+    assert(status < RUN_STATUS_COUNT);
+    return status_names[status][vocabulary];
+}
+
+static unsigned statuses_shown_as(struct slice word, enum vocabulary vocabulary)
+{
+    unsigned set = 0;
+    for (unsigned status = 0; status < RUN_STATUS_COUNT; status++)
+        if (slice_is(word, status_names[status][vocabulary]))
+            set |= 1U << status;
+    return set;
+}
+
+unsigned run_statuses_named(struct slice word, enum vocabulary vocabulary)
+{
+    unsigned set = statuses_shown_as(word, vocabulary);
+    if (!set)
+        set = statuses_shown_as(word, VOCABULARY_A);
+    if (!set)
+        set = statuses_shown_as(word, VOCABULARY_B);
+    return set;
+}
+
+const char *run_execution_name(enum run_execution execution)
+{
+    assert(execution < EXECUTION_COUNT);
+    return execution_names[execution];
+}
+
+const char *machine_name(enum machine machine)
+{
+    assert(machine < MACHINE_COUNT);
+    return machines[machine].name;
+}
+
+enum err machine_from_name(struct slice name, enum machine *machine)
+{
+    for (unsigned i = 0; i < MACHINE_COUNT; i++) {
+        if (slice_is(name, machines[i].name)) {
+            *machine = (enum machine)i;
+            return OK;
+        }
+    }
+    return ERR_INVALID;
+}
+
+double machine_cpu(enum machine machine)
+{
+    assert(machine < MACHINE_COUNT);
+    return machines[machine].cpu;
+}
+
+double machine_memory_gb(enum machine machine)
+{
+    assert(machine < MACHINE_COUNT);
+    return machines[machine].memory_gb;
+}
