@@ -21,10 +21,11 @@ struct scan {
     uint8_t depth;
     uint8_t pending;   /* bytes of a UTF-8 sequence, hex digits or letters of a word left */
     uint8_t low, high; /* bounds of the next UTF-8 byte */
-    uint16_t unit;     /* of a \u escape being read; a high surrogate waiting for its pair */
+    bool in_key;       /* the string being read is a member's name */
+    uint16_t unit;     /* of a \u escape being read */
     const char *word;  /* rest of true, false, null */
     uint32_t is_object[(SCAN_DEPTH_MAX + 31) / 32]; /* one bit a level */
-    size_t offset;     /* bytes seen: where an error is */
+    size_t offset;     /* bytes accepted: where an error is */
 };
 
 void scan_init(struct scan *scan);

@@ -1,0 +1,384 @@
+/* scan_read.c - spans of JSON text that the validator has accepted.
+ *
+ * Nothing is remembered between calls: asking for a member walks over the object again.
+ * Text that is not valid gives wrong spans, but none outside of it. */
+#include "base/scan.h"
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+/* ---- spans ---- */
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static struct slice skip_space(struct slice text)
+{
+    size_t at = 0;
+    while (at < text.len && is_space(text.ptr[at]))
+        at++;
+    return at ? slice_from(text, at) : text;
+}
+
+static struct slice skip_char(struct slice text, char c)
+{
+    text = skip_space(text);
+    return text.len && text.ptr[0] == c ? skip_space(slice_from(text, 1)) : text;
+}
+
+/* With both quotes. A quote ends the string when an even number of backslashes is before.
+ */
+static size_t string_length(struct slice text)
+{
+    size_t at = 1;
+    while (at < text.len) {
+        const char *quote = memchr(text.ptr + at, '"', text.len - at);
+        if (!quote)
+            break;
+        size_t place = (size_t)(quote - text.ptr);
+        size_t first = place;
+        while (first > at && text.ptr[first - 1] == '\\')
+            first--;
+        at = place + 1;
+        if ((place - first) % 2 == 0)
+            return at;
+    }
+    return text.len;
+}
+
+static size_t container_length(struct slice text)
+{
+    size_t depth = 0;
+    for (size_t at = 0; at < text.len; at++) {
+        char c = text.ptr[at];
+        if (c == '"')
+            at += string_length(slice_from(text, at)) - 1;
+        else if (c == '{' || c == '[')
+            depth++;
+        else if ((c == '}' || c == ']') && --depth == 0)
+            return at + 1;
+    }
+    return text.len;
+}
+
+/* Of the value at the beginning of text. */
+static size_t value_length(struct slice text)
+{
+    char first = text.len ? text.ptr[0] : '\0';
+    if (first == '"')
+        return string_length(text);
+    if (first == '{' || first == '[')
+        return container_length(text);
+    size_t at = 0;
+    while (at < text.len && !is_space(text.ptr[at]) && text.ptr[at] != ',' &&
+           text.ptr[at] != '}' && text.ptr[at] != ']')
+        at++;
+    return at;
+}
+
+static struct slice take_value(struct slice *rest)
+{
+    size_t len = value_length(*rest);
+    struct slice value = { rest->ptr, len };
+    *rest = slice_from(*rest, len);
+    return value;
+}
+
+/* Without what encloses it on both sides. */
+static struct slice inner(struct slice value)
+{
+    return (struct slice){ value.ptr + 1, value.len < 2 ? 0 : value.len - 2 };
+}
+
+enum scan_type scan_type(struct slice value)
+{
+    value = skip_space(value);
+    if (!value.len)
+        return SCAN_NONE;
+    switch (value.ptr[0]) {
+    case 'n': return SCAN_NULL;
+    case 'f': return SCAN_FALSE;
+    case 't': return SCAN_TRUE;
+    case '"': return SCAN_STRING;
+    case '[': return SCAN_ARRAY;
+    case '{': return SCAN_OBJECT;
+    default: return SCAN_NUMBER;
+    }
+}
+
+struct scan_members scan_members(struct slice container)
+{
+    enum scan_type type = scan_type(container);
+    if (type != SCAN_OBJECT && type != SCAN_ARRAY)
+        return (struct scan_members){ 0 };
+    return (struct scan_members){ skip_space(inner(slice_trim(container))) };
+}
+
+bool scan_next_element(struct scan_members *members, struct slice *value)
+{
+    struct slice rest = members->rest;
+    if (!rest.len)
+        return false;
+    *value = take_value(&rest);
+    rest = skip_char(rest, ',');
+    if (rest.len == members->rest.len)
+        rest.len = 0; /* not JSON: nothing more is found */
+    members->rest = rest;
+    return true;
+}
+
+bool scan_next_member(struct scan_members *members, struct slice *key, struct slice *value)
+{
+    struct slice rest = members->rest;
+    if (!rest.len || rest.ptr[0] != '"')
+        return false;
+    *key = inner(take_value(&rest));
+    members->rest = skip_char(rest, ':');
+    return scan_next_element(members, value);
+}
+
+struct slice scan_member(struct slice object, const char *name)
+{
+    struct slice wanted = slice_of(name), found = { 0 }, key, value;
+    if (scan_type(object) != SCAN_OBJECT)
+        return found;
+    struct scan_members members = scan_members(object);
+    while (scan_next_member(&members, &key, &value))
+        if (scan_key_is(key, wanted))
+            found = value;
+    return found;
+}
+
+/* ---- strings ---- */
+
+static uint32_t take_hex(struct slice *raw)
+{
+    uint32_t unit = 0;
+    for (size_t i = 0; i < 4 && raw->len; i++, *raw = slice_from(*raw, 1)) {
+        unsigned char c = (unsigned char)raw->ptr[0];
+        unit = unit << 4 | (c <= '9' ? c - 0x30u : (c | 0x20u) - 0x61u + 10);
+    }
+    return unit & 0xFFFF;
+}
+
+/* What follows a backslash. */
+static uint32_t take_escape(struct slice *raw)
+{
+    static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";
+    if (!raw->len)
+        return '\\';
+    char c = raw->ptr[0];
+    *raw = slice_from(*raw, 1);
+    if (c != 'u') {
+        const char *letter = c ? strchr(letters, c) : NULL;
+        return (unsigned char)(letter ? meanings[letter - letters] : c);
+    }
+    uint32_t unit = take_hex(raw);
+    if (unit < 0xD800 || unit > 0xDBFF || raw->len < 2)
+        return unit;
+    *raw = slice_from(*raw, 2);
+    return 0x10000 + ((unit - 0xD800) << 10) + ((take_hex(raw) - 0xDC00) & 0x3FF);
+}
+
+/* The next byte of the decoded string: raw bytes as they are, escapes through left, which
+ * holds what is left of the character that an escape stood for. */
+struct decoder {
+    struct slice raw;
+    char left[4];
+    uint8_t at, count;
+};
+
+static int next_byte(struct decoder *decoder)
+{
+    if (decoder->at < decoder->count)
+        return (unsigned char)decoder->left[decoder->at++];
+    if (!decoder->raw.len)
+        return -1;
+    unsigned char c = (unsigned char)decoder->raw.ptr[0];
+    decoder->raw = slice_from(decoder->raw, 1);
+    if (c != '\\')
+        return c;
+    decoder->count = (uint8_t)utf8_put(take_escape(&decoder->raw), decoder->left);
+    decoder->at = 1;
+    return (unsigned char)decoder->left[0];
+}
+
+static bool has_escape(struct slice raw)
+{
+    return raw.len && memchr(raw.ptr, '\\', raw.len);
+}
+
+/* By the bytes they stand for, so that the order is the same however they are spelled. */
+static int compare_raw(struct slice a, struct slice b)
+{
+    if (!has_escape(a) && !has_escape(b)) {
+        size_t len = a.len < b.len ? a.len : b.len;
+        int order = len ? memcmp(a.ptr, b.ptr, len) : 0;
+        return order ? order : (a.len > b.len) - (a.len < b.len);
+    }
+    struct decoder left = { .raw = a }, right = { .raw = b };
+    for (;;) {
+        int x = next_byte(&left), y = next_byte(&right);
+        if (x != y || x < 0)
+            return x - y;
+    }
+}
+
+bool scan_key_is(struct slice raw_key, struct slice name)
+{
+    if (!has_escape(raw_key))
+        return slice_equal(raw_key, name);
+    struct decoder decoder = { .raw = raw_key };
+    for (size_t i = 0; i < name.len; i++)
+        if (next_byte(&decoder) != (unsigned char)name.ptr[i])
+            return false;
+    return next_byte(&decoder) < 0;
+}
+
+bool scan_string(struct slice value, struct buf *out)
+{
+    if (scan_type(value) != SCAN_STRING)
+        return false;
+    struct slice rest = inner(slice_trim(value));
+    buf_reserve(out, rest.len);
+    while (rest.len) {
+        const char *backslash = memchr(rest.ptr, '\\', rest.len);
+        size_t plain = backslash ? (size_t)(backslash - rest.ptr) : rest.len;
+        buf_add(out, (struct slice){ rest.ptr, plain });
+        rest = slice_from(rest, plain);
+        if (!rest.len)
+            break;
+        rest = slice_from(rest, 1);
+        char decoded[4];
+        buf_add(out, (struct slice){ decoded, utf8_put(take_escape(&rest), decoded) });
+    }
+    return true;
+}
+
+/* ---- comparing ---- */
+
+struct member {
+    struct slice key, value;
+};
+
+/* Of one name the last one first. */
+static int compare_members(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+    int order = compare_raw(x->key, y->key);
+    return order ? order : (x->key.ptr < y->key.ptr) - (x->key.ptr > y->key.ptr);
+}
+
+/* By name; the array is the caller's. */
+static struct member *sorted_members(struct slice object, size_t *count)
+{
+    struct buf found = { 0 };
+    struct scan_members members = scan_members(object);
+    struct member member;
+    while (scan_next_member(&members, &member.key, &member.value))
+        buf_add(&found, (struct slice){ (const char *)&member, sizeof(member) });
+    *count = found.len / sizeof(member);
+    struct member *sorted = (struct member *)(void *)found.ptr;
+    if (*count)
+        qsort(sorted, *count, sizeof(member), compare_members);
+    return sorted;
+}
+
+/* Keeps the last one of each name, as JSON.parse does. Returns how many. */
+static size_t drop_repeated(struct member *sorted, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!kept || compare_raw(sorted[kept - 1].key, sorted[i].key) != 0)
+            sorted[kept++] = sorted[i];
+    return kept;
+}
+
+bool scan_has_duplicate(struct slice object)
+{
+    if (scan_type(object) != SCAN_OBJECT)
+        return false;
+    size_t count;
+    struct member *sorted = sorted_members(object, &count);
+    bool repeated = drop_repeated(sorted, count) < count;
+    free(sorted);
+    return repeated;
+}
+
+static bool objects_equal(struct slice a, struct slice b)
+{
+    size_t count_a, count_b;
+    struct member *in_a = sorted_members(a, &count_a);
+    struct member *in_b = sorted_members(b, &count_b);
+    count_a = drop_repeated(in_a, count_a);
+    count_b = drop_repeated(in_b, count_b);
+    bool equal = count_a == count_b;
+    for (size_t i = 0; i < count_a && equal; i++)
+        equal = compare_raw(in_a[i].key, in_b[i].key) == 0 &&
+                scan_equal(in_a[i].value, in_b[i].value);
+    free(in_a);
+    free(in_b);
+    return equal;
+}
+
+static bool arrays_equal(struct slice a, struct slice b)
+{
+    struct scan_members in_a = scan_members(a), in_b = scan_members(b);
+    struct slice x, y;
+    for (;;) {
+        bool more = scan_next_element(&in_a, &x);
+        if (more != scan_next_element(&in_b, &y))
+            return false;
+        if (!more)
+            return true;
+        if (!scan_equal(x, y))
+            return false;
+    }
+}
+
+static double number_of(struct slice value)
+{
+    char few[64];
+    char *digits = value.len < sizeof(few) ? few : mem_resize(NULL, value.len + 1);
+    memcpy(digits, value.ptr, value.len);
+    digits[value.len] = '\0';
+    double number = strtod(digits, NULL);
+    if (digits != few)
+        free(digits);
+    return number;
+}
+
+bool scan_equal(struct slice a, struct slice b)
+{
+    a = slice_trim(a);
+    b = slice_trim(b);
+    if (slice_equal(a, b))
+        return true;
+    enum scan_type type = scan_type(a);
+    if (type != scan_type(b))
+        return false;
+    switch (type) {
+    case SCAN_NUMBER: return number_of(a) == number_of(b);
+    case SCAN_STRING: return compare_raw(inner(a), inner(b)) == 0;
+    case SCAN_ARRAY: return arrays_equal(a, b);
+    case SCAN_OBJECT: return objects_equal(a, b);
+    default: return true;
+    }
+}
+
+bool scan_deeper_than(struct slice value, unsigned max)
+{
+    unsigned depth = 0;
+    for (size_t at = 0; at < value.len; at++) {
+        char c = value.ptr[at];
+        if (c == '"')
+            at += string_length(slice_from(value, at)) - 1;
+        else if ((c == '{' || c == '[') && ++depth > max)
+            return true;
+        else if (c == '}' || c == ']')
+            depth--;
+    }
+    return false;
+}
