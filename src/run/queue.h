@@ -30,20 +30,26 @@ struct queue_item {
 
 typedef struct slice queue_item_id_fn(const struct queue_item *item);
 
-struct queues {
-    struct table by_name;
-    struct lane **ready; /* heap by head position: lanes that wait and have a free slot */
-    uint32_t ready_count, ready_capacity;
-    uint32_t limit;      /* of the environment */
-    uint32_t running, waiting;
-    queue_item_id_fn *id;/* breaks ties of position */
+/* A heap of items: those that wait in one lane, or the heads of the lanes. */
+struct queue_heap {
+    struct queue_node *nodes;
+    uint32_t count, capacity;
 };
 
-/* What a queue shows. */
+struct queues {
+    struct table by_name;
+    struct queue_heap ready; /* heads of the lanes that may offer one */
+    uint32_t limit;          /* of the environment */
+    uint32_t running, waiting;
+    queue_item_id_fn *id; /* breaks ties of position */
+};
+
+/* What a queue shows, all its lanes together. */
 struct queue_figures {
     uint32_t running, waiting;
     uint32_t limit; /* UINT32_MAX: none of its own */
-    bool paused, known;
+    bool paused;
+    bool known; /* set up by a limit or a pause, or in use now */
 };
 
 void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id);
@@ -66,7 +72,8 @@ void queues_leave(struct queues *queues, struct queue_item *item);
 /* The next item that may run, still waiting; NULL when there is none. */
 struct queue_item *queues_next(struct queues *queues);
 
-/* limit UINT32_MAX: none of its own, the environment's counts. 0 blocks. */
+/* Of each lane. UINT32_MAX: none of its own, the environment's counts. 0 blocks. What runs
+ * above a lowered limit goes on. */
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit);
 void queues_set_paused(struct queues *queues, struct slice queue, bool paused);
 void queues_set_environment_limit(struct queues *queues, uint32_t limit);
