@@ -1,0 +1,36 @@
+/* change.c - what every driver does with a change: its positions, and its end. */
+#include "runcast/store.h"
+
+void document_finish(struct document *document)
+{
+    bytes_clear(&document->name);
+    bytes_clear(&document->body);
+}
+
+void change_finish(struct change *change)
+{
+    run_finish(&change->run);
+    document_finish(&change->document);
+}
+
+void change_number(struct change *change, uint64_t seq)
+{
+    struct run *run = &change->run;
+    bool is_new = change->expected == 0;
+
+    change->seq = seq;
+    if (change->kind == CHANGE_DOCUMENT) {
+        change->document.version = change->expected + 1;
+        return;
+    }
+    run->version = change->expected + 1;
+    run->rev = seq;
+    if (is_new)
+        run->output_rev = 0;
+    if (is_new || change->marks & MARK_WHOLE)
+        run->whole_rev = seq;
+    if (is_new || change->marks & MARK_METADATA)
+        run->metadata_rev = seq;
+    if (change->marks & MARK_OUTPUT)
+        run->output_rev = seq;
+}

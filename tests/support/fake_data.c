@@ -1,0 +1,555 @@
+/* fake_data.c - what a store keeps, in memory.
+ *
+ *   tables   env ─► struct env        its position, and its runs ordered by their last
+ * change env + id ─► struct stored_run env + kind + name ─► struct stored_document env +
+ * kind + key ─► struct stored_claim env + task ─► struct stored_number
+ *
+ * A commit is checked first, each item against what the items before it will have made of
+ * the stored state; only then it is written, so nothing has to be undone. */
+#include "tests/support/fake_data.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/table.h"
+
+/* The first member of everything that is stored. */
+struct key {
+    char *ptr;
+    size_t len;
+};
+
+struct env {
+    struct key key;
+    struct store_position position;
+    struct list runs; /* lowest rev first */
+    size_t count;
+};
+
+struct stored_run {
+    struct key key;
+    struct run run;
+    struct list link; // env::runs
+};
+
+struct stored_document {
+    struct key key;
+    struct document document;
+};
+
+struct stored_claim {
+    struct key key;
+    char owner[ID_MAX];
+    int64_t expires_at;
+};
+
+struct stored_number {
+    struct key key;
+    uint32_t last;
+};
+
+struct fake_data {
+    struct table envs, runs, documents, claims, numbers;
+    struct buf name; /* of what is looked up */
+};
+
+static struct slice key_of(const void *value)
+{
+    const struct key *key = value;
+    return (struct slice){ key->ptr, key->len };
+}
+
+struct fake_data *fake_data_create(void)
+{
+    struct fake_data *data = mem_new(struct fake_data);
+    table_init(&data->envs, key_of);
+    table_init(&data->runs, key_of);
+    table_init(&data->documents, key_of);
+    table_init(&data->claims, key_of);
+    table_init(&data->numbers, key_of);
+    return data;
+}
+
+static void remove_run(struct fake_data *data, struct env *env, struct stored_run *stored)
+{
+    table_remove(&data->runs, key_of(stored));
+    list_remove(&stored->link);
+    env->count--;
+    run_finish(&stored->run);
+    free(stored->key.ptr);
+    free(stored);
+}
+
+static void drop_table(struct table *table)
+{
+    size_t at = 0;
+    for (struct key *key; (key = table_next(table, &at));) {
+        free(key->ptr);
+        free(key);
+    }
+    table_finish(table);
+}
+
+void fake_data_destroy(struct fake_data *data)
+{
+    if (!data)
+        return;
+    size_t at = 0;
+    for (struct stored_run *stored; (stored = table_next(&data->runs, &at));)
+        run_finish(&stored->run);
+    at = 0;
+    for (struct stored_document *stored; (stored = table_next(&data->documents, &at));)
+        document_finish(&stored->document);
+    drop_table(&data->runs);
+    drop_table(&data->documents);
+    drop_table(&data->claims);
+    drop_table(&data->numbers);
+    drop_table(&data->envs);
+    buf_finish(&data->name);
+    free(data);
+}
+
+/* ---- finding ---- */
+
+static struct slice name_of(struct fake_data *data, uint32_t env, int kind,
+                            struct slice name)
+{
+    buf_clear(&data->name);
+    buf_print(&data->name, "%u %d ", env, kind);
+    buf_add(&data->name, name);
+    return buf_slice(&data->name);
+}
+
+/* Finds the entry or adds a zeroed one of that size. */
+static struct key *find_or_add(struct table *table, struct slice name, size_t size)
+{
+    struct key *key = table_find(table, name);
+    if (key)
+        return key;
+    key = mem_alloc(size);
+    key->ptr = mem_text(name);
+    key->len = name.len;
+    table_insert(table, key);
+    return key;
+}
+
+static struct env *find_env(struct fake_data *data, uint32_t number)
+{
+    struct slice name = name_of(data, number, 0, SLICE(""));
+    struct env *env = (struct env *)find_or_add(&data->envs, name, sizeof(*env));
+    if (!env->runs.next)
+        list_init(&env->runs);
+    env->position.env = number;
+    return env;
+}
+
+static struct stored_run *find_run(struct fake_data *data, uint32_t env, struct slice id)
+{
+    return table_find(&data->runs, name_of(data, env, 0, id));
+}
+
+static struct stored_document *find_document(struct fake_data *data, uint32_t env,
+                                             enum document_kind kind, struct slice name)
+{
+    return table_find(&data->documents, name_of(data, env, (int)kind, name));
+}
+
+static struct stored_claim *find_claim(struct fake_data *data, const struct claim *claim)
+{
+    return table_find(&data->claims,
+                      name_of(data, claim->env, (int)claim->kind, bytes_slice(claim->key)));
+}
+
+/* ---- commit: check ---- */
+
+static bool same_claim(const struct claim *a, const struct claim *b)
+{
+    return a->env == b->env && a->kind == b->kind &&
+           slice_equal(bytes_slice(a->key), bytes_slice(b->key));
+}
+
+/* Whose it will be when the claims before this one have been written; "" nobody's. */
+static const char *owner_before(struct fake_data *data, const struct store_commit *req,
+                                const struct claim *claim)
+{
+    for (const struct claim *c = claim; c-- > req->claims;) {
+        if (same_claim(c, claim) && !c->release)
+            return c->owner;
+    }
+    const struct stored_claim *stored = find_claim(data, claim);
+    if (!stored || (stored->expires_at && stored->expires_at <= req->now_ms))
+        return "";
+    for (const struct claim *c = req->claims; c < claim; c++) {
+        if (same_claim(c, claim) && c->release && !strcmp(c->owner, stored->owner))
+            return "";
+    }
+    return stored->owner;
+}
+
+static bool check_claims(struct fake_data *data, struct store_commit *req)
+{
+    bool all_free = true;
+    for (struct claim *c = req->claims; c < req->claims + req->claim_count; c++) {
+        const char *owner = owner_before(data, req, c);
+        c->taken = !c->release && *owner && strcmp(owner, c->owner) &&
+                   strcmp(owner, c->instead_of);
+        if (c->taken)
+            snprintf(c->owner, sizeof(c->owner), "%s", owner);
+        all_free = all_free && !c->taken;
+    }
+    return all_free;
+}
+
+static struct slice change_name(const struct change *change)
+{
+    return change->kind == CHANGE_RUN ? slice_of(change->run.id)
+                                      : bytes_slice(change->document.name);
+}
+
+static bool same_thing(const struct change *a, const struct change *b)
+{
+    return a->kind == b->kind && a->env == b->env &&
+           (a->kind == CHANGE_RUN || a->document.kind == b->document.kind) &&
+           slice_equal(change_name(a), change_name(b));
+}
+
+static uint32_t version_before(struct fake_data *data, const struct store_commit *req,
+                               const struct change *change)
+{
+    for (const struct change *c = change; c-- > req->changes;) {
+        if (same_thing(c, change))
+            return c->kind == CHANGE_DOCUMENT && !c->document.body ? 0 : c->expected + 1;
+    }
+    if (change->kind == CHANGE_RUN) {
+        struct stored_run *run = find_run(data, change->env, change_name(change));
+        return run ? run->run.version : 0;
+    }
+    struct stored_document *document =
+        find_document(data, change->env, change->document.kind, change_name(change));
+    return document ? document->document.version : 0;
+}
+
+static bool check_versions(struct fake_data *data, const struct store_commit *req)
+{
+    for (size_t i = 0; i < req->change_count; i++) {
+        if (version_before(data, req, &req->changes[i]) != req->changes[i].expected)
+            return false;
+    }
+    return true;
+}
+
+/* ---- commit: write ---- */
+
+static void write_claim(struct fake_data *data, const struct claim *claim)
+{
+    struct stored_claim *stored = find_claim(data, claim);
+    if (claim->release && stored && !strcmp(stored->owner, claim->owner)) {
+        table_remove(&data->claims, key_of(stored));
+        free(stored->key.ptr);
+        free(stored);
+    }
+    if (claim->release)
+        return;
+    stored = (struct stored_claim *)find_or_add(
+        &data->claims, name_of(data, claim->env, (int)claim->kind, bytes_slice(claim->key)),
+        sizeof(*stored));
+    memcpy(stored->owner, claim->owner, sizeof(stored->owner));
+    stored->expires_at = claim->expires_at;
+}
+
+/* What is not marked is not written, whatever the change carries. */
+static void keep_unmarked(struct run *run, const struct run *old, unsigned marks)
+{
+    if (!(marks & MARK_PAYLOAD)) {
+        bytes_set(&run->payload, old->payload);
+        bytes_set(&run->payload_type, old->payload_type);
+    }
+    if (!(marks & MARK_METADATA)) {
+        bytes_set(&run->metadata, old->metadata);
+        bytes_set(&run->metadata_seed, old->metadata_seed);
+    }
+    if (!(marks & MARK_OUTPUT)) {
+        bytes_set(&run->output, old->output);
+        bytes_set(&run->output_type, old->output_type);
+        bytes_set(&run->error, old->error);
+    }
+    if (!(marks & MARK_WHOLE)) {
+        struct tag_list *tags = tag_list_ref(old->tags);
+        tag_list_unref(run->tags);
+        run->tags = tags;
+    }
+}
+
+static void write_run(struct fake_data *data, struct env *env, struct change *change)
+{
+    struct stored_run *stored = find_run(data, change->env, slice_of(change->run.id));
+    if (!stored) {
+        struct slice task = bytes_slice(change->run.task);
+        struct stored_number *number = (struct stored_number *)find_or_add(
+            &data->numbers, name_of(data, change->env, 0, task), sizeof(*number));
+        change->run.number = ++number->last;
+        stored = (struct stored_run *)find_or_add(
+            &data->runs, name_of(data, change->env, 0, slice_of(change->run.id)),
+            sizeof(*stored));
+        list_init(&stored->link);
+        env->count++;
+        run_copy(&stored->run, &change->run);
+    } else {
+        struct run run;
+        run_copy(&run, &change->run);
+        keep_unmarked(&run, &stored->run, change->marks);
+        run_finish(&stored->run);
+        stored->run = run;
+    }
+    stored->run.env = change->env;
+    list_remove(&stored->link);
+    list_append(&env->runs, &stored->link);
+}
+
+static void write_document(struct fake_data *data, const struct change *change)
+{
+    const struct document *document = &change->document;
+    struct slice name =
+        name_of(data, change->env, (int)document->kind, bytes_slice(document->name));
+    if (!document->body) {
+        struct stored_document *stored = table_remove(&data->documents, name);
+        document_finish(&stored->document);
+        free(stored->key.ptr);
+        free(stored);
+        return;
+    }
+    struct stored_document *stored =
+        (struct stored_document *)find_or_add(&data->documents, name, sizeof(*stored));
+    stored->document.kind = document->kind;
+    stored->document.env = change->env;
+    stored->document.version = document->version;
+    bytes_set(&stored->document.name, document->name);
+    bytes_set(&stored->document.body, document->body);
+}
+
+void fake_data_commit(struct fake_data *data, struct store_commit *req)
+{
+    req->status = !check_claims(data, req)     ? STORE_TAKEN
+                  : !check_versions(data, req) ? STORE_LOST
+                                               : STORE_OK;
+    if (req->status)
+        return;
+    for (size_t i = 0; i < req->claim_count; i++)
+        write_claim(data, &req->claims[i]);
+    for (size_t i = 0; i < req->change_count; i++) {
+        struct change *change = &req->changes[i];
+        struct env *env = find_env(data, change->env);
+        change_number(change, ++env->position.seq);
+        if (change->kind == CHANGE_RUN)
+            write_run(data, env, change);
+        else
+            write_document(data, change);
+    }
+}
+
+void fake_data_purge(struct fake_data *data, struct store_purge *req)
+{
+    struct env *env = find_env(data, req->env);
+    int64_t floor = req->before;
+    req->count = 0;
+    list_each (link, &env->runs) {
+        struct stored_run *stored = container_of(link, struct stored_run, link);
+        if (!run_is_final(&stored->run) || stored->run.updated_at >= req->before)
+            continue;
+        if (req->count == req->limit) {
+            floor = stored->run.updated_at < floor ? stored->run.updated_at : floor;
+            continue;
+        }
+        if (stored->run.rev > env->position.purged)
+            env->position.purged = stored->run.rev;
+        remove_run(data, env, stored);
+        req->count++;
+    }
+    if (floor > env->position.floor)
+        env->position.floor = floor;
+    req->position = env->position;
+    req->status = STORE_OK;
+}
+
+/* ---- reads ---- */
+
+void fake_data_load(struct fake_data *data, struct store_load *req)
+{
+    struct slice name = bytes_slice(req->name);
+    req->status = STORE_MISSING;
+    if (req->is_document) {
+        struct stored_document *stored = find_document(data, req->env, req->kind, name);
+        if (!stored)
+            return;
+        req->document = stored->document;
+        bytes_ref(req->document.name);
+        bytes_ref(req->document.body);
+    } else {
+        struct stored_run *stored = find_run(data, req->env, name);
+        if (!stored)
+            return;
+        run_copy(&req->run, &stored->run);
+    }
+    req->status = STORE_OK;
+}
+
+static bool is_any(const struct bytes *text, const struct slice *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (text && slice_equal(bytes_slice(text), values[i]))
+            return true;
+    }
+    return count == 0;
+}
+
+static bool has_any_tag(const struct run *run, const struct run_filter *filter)
+{
+    for (size_t i = 0; i < filter->tag_count; i++) {
+        if (run_has_tag(run, filter->tags[i]))
+            return true;
+    }
+    return filter->tag_count == 0;
+}
+
+static bool is_value(const struct bytes *text, struct slice value)
+{
+    return !value.ptr || (text && slice_equal(bytes_slice(text), value));
+}
+
+static bool matches(const struct run *run, const struct run_filter *f)
+{
+    return !f->nothing && (!f->statuses || f->statuses & 1u << run->status) &&
+           (!f->machines || f->machines & 1u << run->machine) &&
+           (f->is_test < 0 || run->is_test == (f->is_test != 0)) &&
+           (!f->created_from || run->created_at >= f->created_from) &&
+           (!f->created_to || run->created_at <= f->created_to) &&
+           is_any(run->task, f->tasks, f->task_count) &&
+           is_any(run->worker_version, f->versions, f->version_count) &&
+           is_any(run->queue, f->queues, f->queue_count) &&
+           is_any(run->region, f->regions, f->region_count) && has_any_tag(run, f) &&
+           is_value(run->batch, f->batch) && is_value(run->schedule, f->schedule) &&
+           is_value(run->parent, f->parent);
+}
+
+static int newest_id_first(const void *a, const void *b)
+{
+    const struct run *const *left = a, *const *right = b;
+    return strcmp((*right)->id, (*left)->id);
+}
+
+static bool inside_page(const struct run *run, const struct store_list *req)
+{
+    if (*req->before)
+        return strcmp(run->id, req->before) > 0;
+    return !*req->after || strcmp(run->id, req->after) < 0;
+}
+
+void fake_data_list(struct fake_data *data, struct store_list *req)
+{
+    struct env *env = find_env(data, req->env);
+    const struct run **found = mem_new_array(const struct run *, env->count);
+    size_t count = 0;
+    list_each (link, &env->runs) {
+        const struct run *run = &container_of(link, struct stored_run, link)->run;
+        if (inside_page(run, req) && matches(run, &req->filter))
+            found[count++] = run;
+    }
+    qsort(found, count, sizeof(*found), newest_id_first);
+
+    req->count = count < req->limit ? count : req->limit;
+    req->more = count > req->count;
+    req->runs = mem_new_array(struct run, req->count);
+    size_t first = *req->before ? count - req->count : 0;
+    for (size_t i = 0; i < req->count; i++) {
+        struct run *run = &req->runs[i];
+        run_copy(run, found[first + i]);
+        if (req->packets)
+            continue;
+        bytes_clear(&run->payload);
+        bytes_clear(&run->payload_type);
+        bytes_clear(&run->output);
+        bytes_clear(&run->output_type);
+        bytes_clear(&run->error);
+    }
+    free(found);
+    req->status = STORE_OK;
+}
+
+static bool walks_past(const struct run *run, const struct store_walk *req)
+{
+    struct slice name = bytes_slice(req->name);
+    bool wanted = req->kind == WALK_ALL ||
+                  (req->kind == WALK_TAG && run_has_tag(run, name)) ||
+                  (req->kind == WALK_BATCH && is_value(run->batch, name)) ||
+                  (req->kind == WALK_UNFINISHED && !run_is_final(run));
+    return wanted && run->rev > req->after && run->rev <= req->up_to &&
+           (!req->created_from || run->created_at >= req->created_from);
+}
+
+void fake_data_walk(struct fake_data *data, struct store_walk *req)
+{
+    struct env *env = find_env(data, req->env);
+    size_t bytes = 0;
+    req->count = 0;
+    req->more = false;
+    req->runs =
+        mem_new_array(struct run, req->limit < env->count ? req->limit : env->count);
+    struct list *at = &env->runs;
+    while ((at = req->newest_first ? at->prev : at->next) != &env->runs) {
+        const struct run *run = &container_of(at, struct stored_run, link)->run;
+        if (!walks_past(run, req))
+            continue;
+        req->more =
+            req->count == req->limit || (req->byte_limit && bytes > req->byte_limit);
+        if (req->more)
+            break;
+        run_copy(&req->runs[req->count++], run);
+        bytes += run_packet_bytes(run);
+    }
+    req->status = STORE_OK;
+}
+
+static int by_env_and_name(const void *a, const void *b)
+{
+    const struct document *left = a, *right = b;
+    if (left->env != right->env)
+        return left->env < right->env ? -1 : 1;
+    struct slice l = bytes_slice(left->name), r = bytes_slice(right->name);
+    int order = memcmp(l.ptr, r.ptr, l.len < r.len ? l.len : r.len);
+    return order ? order : (l.len > r.len) - (l.len < r.len);
+}
+
+void fake_data_scan(struct fake_data *data, struct store_scan *req)
+{
+    size_t at = 0;
+    req->count = 0;
+    req->documents = mem_new_array(struct document, data->documents.count);
+    for (struct stored_document *stored; (stored = table_next(&data->documents, &at));) {
+        if (stored->document.kind != req->kind ||
+            (req->env != ENV_EVERY && stored->document.env != req->env))
+            continue;
+        bytes_ref(stored->document.name);
+        bytes_ref(stored->document.body);
+        req->documents[req->count++] = stored->document;
+    }
+    qsort(req->documents, req->count, sizeof(*req->documents), by_env_and_name);
+    req->status = STORE_OK;
+}
+
+struct store_position fake_data_position(struct fake_data *data, uint32_t env)
+{
+    return find_env(data, env)->position;
+}
+
+const struct run *fake_data_run(struct fake_data *data, uint32_t env, struct slice id)
+{
+    struct stored_run *stored = find_run(data, env, id);
+    return stored ? &stored->run : NULL;
+}
+
+size_t fake_data_count(struct fake_data *data, uint32_t env)
+{
+    return find_env(data, env)->count;
+}

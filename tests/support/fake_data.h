@@ -1,0 +1,26 @@
+/* fake_data.h - what a store keeps, in memory: runs, documents, claims, counters.
+ *
+ * The rules of store.h without time: each call happens at once and fills in the request's
+ * results and status. A commit is checked whole before anything of it is written. */
+#pragma once
+
+#include "runcast/store.h"
+
+struct fake_data;
+
+struct fake_data *fake_data_create(void);
+void fake_data_destroy(struct fake_data *data);
+
+void fake_data_commit(struct fake_data *data, struct store_commit *req);
+void fake_data_purge(struct fake_data *data, struct store_purge *req);
+
+void fake_data_load(struct fake_data *data, struct store_load *req);
+void fake_data_list(struct fake_data *data, struct store_list *req);
+void fake_data_walk(struct fake_data *data, struct store_walk *req);
+void fake_data_scan(struct fake_data *data, struct store_scan *req);
+
+struct store_position fake_data_position(struct fake_data *data, uint32_t env);
+
+/* NULL when the id is unknown. */
+const struct run *fake_data_run(struct fake_data *data, uint32_t env, struct slice id);
+size_t fake_data_count(struct fake_data *data, uint32_t env);
