@@ -4,7 +4,7 @@
  *              ─► tr_pat_…                       ─► user
  *              ─► anything else                  ─► secret key ─► environment
  *
- * Identities of verified tokens are cached by their hash until they expire. Scopes:
+ * Identities are cached by their hash, those of tokens until they expire. Scopes:
  * action[:type[:id]], only the first two colons separate (management-api §3.4). */
 #pragma once
 
@@ -14,8 +14,12 @@
 #include "auth/accounts.h"
 #include "base/slice.h"
 
-enum credential { CREDENTIAL_NONE, CREDENTIAL_SECRET_KEY, CREDENTIAL_PUBLIC_TOKEN,
-                  CREDENTIAL_PERSONAL_TOKEN };
+enum credential {
+    CREDENTIAL_NONE,
+    CREDENTIAL_SECRET_KEY,
+    CREDENTIAL_PUBLIC_TOKEN,
+    CREDENTIAL_PERSONAL_TOKEN
+};
 
 /* Shared; counted by references on the loop thread. */
 struct identity {
@@ -26,22 +30,25 @@ struct identity {
     bool one_time;           /* otu: the first trigger uses it up */
     unsigned char hash[32];  /* SHA-256 of the credential */
     int64_t expires_at;      /* Unix ms; 0: never */
-    char *subject;           /* sub, or act.sub: who refreshes as whom */
+    char *subject;           /* act.sub, or sub: who refreshes as whom; NULL for keys */
     char **scopes;
     size_t scope_count;
-    char **skip_columns;     /* realtime.skipColumns */
+    char **skip_columns; /* realtime.skipColumns */
     size_t skip_count;
+    struct list link; // auth::oldest_first
 };
 
 struct auth;
 
 struct auth *auth_create(struct accounts *accounts);
+/* NULL is fine. Identities that others hold live on. */
 void auth_destroy(struct auth *auth);
 
 /* header is the value of Authorization, "Bearer " optional. A reference, the caller's.
  * ERR_UNAUTHORIZED with the text that clients expect (management-api §3.2). */
 enum err auth_identify(struct auth *auth, struct slice header, int64_t now_ms,
                        struct identity **identity, struct failure *why);
+/* NULL is fine. */
 void identity_unref(struct identity *identity);
 struct identity *identity_ref(struct identity *identity);
 
@@ -53,3 +60,7 @@ bool identity_may(const struct identity *identity, const char *action, const cha
 /* Appends a public token for the environment with these scopes. */
 void auth_sign(const struct account *account, const char *const *scopes, size_t count,
                int64_t now_ms, int64_t lives_ms, struct buf *out);
+
+/* The same in the caller's environment, who hands its realtime claim on. */
+void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
+                   int64_t now_ms, int64_t lives_ms, struct buf *out);

@@ -10,15 +10,19 @@
 #include "base/error.h"
 #include "base/slice.h"
 
+/* A longer token is refused unread. */
+enum { JWT_TEXT_MAX = 16 << 10 };
+
 /* True when the text has the shape of a JWT whose payload says pub: true. Checks nothing
  * else: it decides which way a credential is looked at. */
 bool jwt_is_public_token(struct slice token);
 
-/* The sub claim of a token not verified yet, copied to out (terminated). */
+/* The sub claim of a token not verified yet, copied to out (terminated). ERR_INVALID: there
+ * is none, or it does not fit. */
 enum err jwt_subject(struct slice token, char *out, size_t size);
 
-/* Signature, alg, iss, aud, exp, nbf, iat (leeway 5 s). Appends the payload's JSON to
- * payload. ERR_UNAUTHORIZED with the reason. */
+/* Signature, alg, iss, aud, exp (required), nbf and iat (leeway 5 s). Appends the payload's
+ * JSON to payload. ERR_UNAUTHORIZED with the reason. */
 enum err jwt_verify(struct slice token, struct slice key, int64_t now_ms,
                     struct buf *payload, struct failure *why);
 

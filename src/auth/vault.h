@@ -12,12 +12,16 @@
 #include "base/error.h"
 #include "base/slice.h"
 
+enum { HASH_LEN = 32 }; /* SHA-256 */
+
 struct vault;
 
-/* key_text absent: the file is read, or made. ERR_INVALID with the reason: malformed key,
- * file that others may read. */
+/* key_text absent or empty: the file is read, or made. ERR_INVALID with the reason:
+ * malformed key, file that others may read. */
 enum err vault_open(struct slice key_text, const char *key_file, struct vault **vault,
                     struct failure *why);
+
+/* Wipes the key. NULL is fine. */
 void vault_close(struct vault *vault);
 
 /* Appends the sealed value, base64url. */
@@ -29,4 +33,7 @@ enum err vault_unseal(const struct vault *vault, struct slice context, struct sl
                       struct buf *out);
 
 /* SHA-256, for looking secrets up without keeping them. */
-void vault_hash(struct slice secret, unsigned char out[32]);
+void vault_hash(struct slice secret, unsigned char out[HASH_LEN]);
+
+/* Wipes a terminated secret and frees it. NULL is fine. */
+void vault_forget(char *secret);

@@ -1,0 +1,294 @@
+/* auth.c - from the Authorization header to an identity.
+ *
+ * Verifying a token costs a MAC and two JSON parses; finding it again costs its hash. So
+ * everybody who was let in is remembered by hash, 10,000 at most, the oldest leave first.
+ * Nobody who was refused is. */
+#include "auth/auth.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <strings.h>
+
+#include "auth/jwt.h"
+#include "auth/scopes.h"
+#include "base/mem.h"
+#include "base/table.h"
+
+enum { REMEMBERED_MAX = 10000, SWEEP_EACH = 4 };
+
+struct auth {
+    struct accounts *accounts;
+    struct table remembered;  /* struct identity; each entry holds a reference */
+    struct list oldest_first; /* the same */
+};
+
+static struct slice identity_key(const void *value)
+{
+    const struct identity *identity = value;
+    return (struct slice){ (const char *)identity->hash, HASH_LEN };
+}
+
+struct auth *auth_create(struct accounts *accounts)
+{
+    struct auth *auth = mem_new(struct auth);
+    auth->accounts = accounts;
+    table_init(&auth->remembered, identity_key);
+    list_init(&auth->oldest_first);
+    return auth;
+}
+
+static void forget(struct auth *auth, struct identity *identity)
+{
+    table_remove(&auth->remembered, identity_key(identity));
+    list_remove(&identity->link);
+    identity_unref(identity);
+}
+
+void auth_destroy(struct auth *auth)
+{
+    if (!auth)
+        return;
+    while (!list_empty(&auth->oldest_first))
+        forget(auth, container_of(auth->oldest_first.next, struct identity, link));
+    table_finish(&auth->remembered);
+    free(auth);
+}
+
+/* ---- identities ---- */
+
+static struct identity *identity_create(enum credential kind, const unsigned char *hash)
+{
+    struct identity *identity = mem_new(struct identity);
+    identity->refs = 1;
+    identity->kind = kind;
+    memcpy(identity->hash, hash, HASH_LEN);
+    list_init(&identity->link);
+    return identity;
+}
+
+struct identity *identity_ref(struct identity *identity)
+{
+    identity->refs++;
+    return identity;
+}
+
+static void free_texts(char **texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(texts[i]);
+    free(texts);
+}
+
+void identity_unref(struct identity *identity)
+{
+    if (!identity)
+        return;
+    assert(identity->refs > 0);
+    if (--identity->refs > 0)
+        return;
+    free(identity->subject);
+    free_texts(identity->scopes, identity->scope_count);
+    free_texts(identity->skip_columns, identity->skip_count);
+    free(identity);
+}
+
+bool identity_may(const struct identity *identity, const char *action, const char *type,
+                  struct slice id)
+{
+    if (identity->kind == CREDENTIAL_SECRET_KEY)
+        return true;
+    if (identity->kind != CREDENTIAL_PUBLIC_TOKEN)
+        return false;
+    for (size_t i = 0; i < identity->scope_count; i++) {
+        if (scope_grants(slice_of(identity->scopes[i]), action, type, id))
+            return true;
+    }
+    return false;
+}
+
+/* ---- who is it ---- */
+
+static bool expired(const struct identity *identity, int64_t now_ms)
+{
+    return identity->expires_at && identity->expires_at <= now_ms;
+}
+
+static void remember(struct auth *auth, struct identity *identity, int64_t now_ms)
+{
+    for (int i = 0; i < SWEEP_EACH && !list_empty(&auth->oldest_first); i++) {
+        struct identity *oldest =
+            container_of(auth->oldest_first.next, struct identity, link);
+        if (!expired(oldest, now_ms) && auth->remembered.count < REMEMBERED_MAX)
+            break;
+        forget(auth, oldest);
+    }
+    table_insert(&auth->remembered, identity_ref(identity));
+    list_append(&auth->oldest_first, &identity->link);
+}
+
+static struct identity *recall(struct auth *auth, const unsigned char *hash, int64_t now_ms)
+{
+    struct slice key = { (const char *)hash, HASH_LEN };
+    struct identity *identity = table_find(&auth->remembered, key);
+    if (!identity)
+        return NULL;
+    if (expired(identity, now_ms)) {
+        forget(auth, identity);
+        return NULL;
+    }
+    return identity_ref(identity);
+}
+
+/* The texts of an array; anything else in it is passed over. */
+static char **copy_texts(const json_t *array, size_t *count)
+{
+    size_t i;
+    json_t *one;
+    char **texts = mem_new_array(char *, json_array_size(array));
+    *count = 0;
+    json_array_foreach(array, i, one)
+    {
+        if (json_is_string(one))
+            texts[(*count)++] = mem_text(slice_of(json_string_value(one)));
+    }
+    return texts;
+}
+
+static void take_claims(struct identity *identity, const json_t *claims)
+{
+    static const double last_s = 1e15;
+    const json_t *act = json_object_get(json_object_get(claims, "act"), "sub");
+    const json_t *sub = json_is_string(act) ? act : json_object_get(claims, "sub");
+    const json_t *realtime = json_object_get(claims, "realtime");
+    double expires_s = json_number_value(json_object_get(claims, "exp"));
+
+    identity->expires_at = 1000 * (int64_t)(expires_s < last_s ? expires_s : last_s);
+    identity->subject = mem_text(slice_of(json_string_value(sub)));
+    identity->one_time = json_is_true(json_object_get(claims, "otu"));
+    identity->scopes =
+        copy_texts(json_object_get(claims, "scopes"), &identity->scope_count);
+    identity->skip_columns =
+        copy_texts(json_object_get(realtime, "skipColumns"), &identity->skip_count);
+}
+
+static enum err identify_public(struct auth *auth, struct slice token, int64_t now_ms,
+                                struct identity *identity, struct failure *why)
+{
+    char subject[ID_MAX];
+    struct buf payload = { 0 };
+    struct failure reason;
+    identity->account = jwt_subject(token, subject, sizeof(subject)) == OK
+                            ? accounts_by_id(auth->accounts, slice_of(subject))
+                            : NULL;
+    if (!identity->account)
+        return explain(why, ERR_UNAUTHORIZED, "Invalid Public Access Token");
+    if (jwt_verify(token, slice_of(identity->account->secret_key), now_ms, &payload,
+                   &reason))
+        return explain(why, ERR_UNAUTHORIZED, "Public Access Token is invalid");
+
+    json_t *claims = json_loadb(payload.ptr, payload.len, JSON_DECODE_INT_AS_REAL, NULL);
+    assert(claims); /* jwt_verify has parsed it */
+    take_claims(identity, claims);
+    json_decref(claims);
+    buf_finish(&payload);
+    return OK;
+}
+
+static enum err identify_new(struct auth *auth, struct slice text, int64_t now_ms,
+                             struct identity *identity, struct failure *why)
+{
+    if (jwt_is_public_token(text)) {
+        identity->kind = CREDENTIAL_PUBLIC_TOKEN;
+        return identify_public(auth, text, now_ms, identity, why);
+    }
+    if (slice_starts(text, "tr_pat_")) {
+        identity->kind = CREDENTIAL_PERSONAL_TOKEN;
+        identity->user = accounts_by_personal_token(auth->accounts, text);
+    } else {
+        identity->kind = CREDENTIAL_SECRET_KEY;
+        identity->account = accounts_by_secret_key(auth->accounts, text);
+    }
+    if (!identity->user && !identity->account)
+        return explain(why, ERR_UNAUTHORIZED, "Invalid API key");
+    return OK;
+}
+
+static struct slice without_bearer(struct slice header)
+{
+    static const char scheme[] = "Bearer ";
+    size_t len = sizeof(scheme) - 1;
+    if (header.len >= len && strncasecmp(header.ptr, scheme, len) == 0)
+        header = slice_from(header, len);
+    return slice_trim(header);
+}
+
+enum err auth_identify(struct auth *auth, struct slice header, int64_t now_ms,
+                       struct identity **identity, struct failure *why)
+{
+    if (!header.ptr || !slice_trim(header).len)
+        return explain(why, ERR_UNAUTHORIZED, "No authorization header provided");
+    struct slice text = without_bearer(slice_trim(header));
+    if (!text.len || text.len > JWT_TEXT_MAX)
+        return explain(why, ERR_UNAUTHORIZED, "Invalid API key");
+
+    unsigned char hash[HASH_LEN];
+    vault_hash(text, hash);
+    struct identity *found = recall(auth, hash, now_ms);
+    if (!found) {
+        found = identity_create(CREDENTIAL_NONE, hash);
+        enum err err = identify_new(auth, text, now_ms, found, why);
+        if (err) {
+            identity_unref(found);
+            return err;
+        }
+        remember(auth, found, now_ms);
+    }
+    *identity = found;
+    return OK;
+}
+
+/* ---- signing ---- */
+
+static void add_texts(struct buf *out, const char *const *texts, size_t count)
+{
+    buf_add_char(out, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            buf_add_char(out, ',');
+        buf_add_json(out, slice_of(texts[i]));
+    }
+    buf_add_char(out, ']');
+}
+
+/* In the order of the official SDK, which puts what it was given before what it adds. */
+static void sign(const struct account *account, const struct identity *caller,
+                 const char *const *scopes, size_t count, int64_t now_ms, int64_t lives_ms,
+                 struct buf *out)
+{
+    struct buf claims = { 0 };
+    buf_print(&claims, "{\"sub\":\"%s\",\"pub\":true,\"scopes\":", account->id);
+    add_texts(&claims, scopes, count);
+    if (caller && caller->skip_count) {
+        buf_add_text(&claims, ",\"realtime\":{\"skipColumns\":");
+        add_texts(&claims, (const char *const *)caller->skip_columns, caller->skip_count);
+        buf_add_char(&claims, '}');
+    }
+    buf_print(&claims,
+              ",\"iat\":%lld,\"iss\":\"https://id.trigger.dev\","
+              "\"aud\":\"https://api.trigger.dev\",\"exp\":%lld}",
+              (long long)(now_ms / 1000), (long long)((now_ms + lives_ms) / 1000));
+    jwt_sign(buf_slice(&claims), slice_of(account->secret_key), out);
+    buf_finish(&claims);
+}
+
+void auth_sign(const struct account *account, const char *const *scopes, size_t count,
+               int64_t now_ms, int64_t lives_ms, struct buf *out)
+{
+    sign(account, NULL, scopes, count, now_ms, lives_ms, out);
+}
+
+void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
+                   int64_t now_ms, int64_t lives_ms, struct buf *out)
+{
+    sign(caller->account, caller, scopes, count, now_ms, lives_ms, out);
+}

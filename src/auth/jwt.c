@@ -1,0 +1,227 @@
+/* jwt.c - tokens that our clients sign themselves.
+ *
+ *   header.payload.signature   each base64url, unpadded and canonical
+ *                  └── HMAC-SHA256 of "header.payload" with the environment's secret key
+ *
+ * The algorithm is ours and not the header's to choose: the MAC is computed as HS256 before
+ * the header is read, and a header that says anything else is refused. crit is refused
+ * because we understand no extension (RFC 7515 §4.1.11). */
+#include "auth/jwt.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <math.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+enum { MAC_LEN = 32, MAC_TEXT_LEN = 43, LEEWAY_S = 5 };
+
+static const char issuer[] = "https://id.trigger.dev";
+static const char audience[] = "https://api.trigger.dev";
+
+struct parts {
+    struct slice header, payload, signature;
+    struct slice body; /* header and payload with the dot between them */
+};
+
+static enum err split(struct slice token, struct parts *parts)
+{
+    struct slice rest = token;
+    struct parts found;
+    if (!token.len || token.len > JWT_TEXT_MAX)
+        return ERR_INVALID;
+    if (!slice_split(&rest, '.', &found.header) ||
+        !slice_split(&rest, '.', &found.payload) ||
+        !slice_split(&rest, '.', &found.signature) || rest.ptr)
+        return ERR_INVALID;
+    found.body = (struct slice){ token.ptr, found.header.len + 1 + found.payload.len };
+    *parts = found;
+    return OK;
+}
+
+/* Numbers become doubles, so that a huge one is late and not an error. NULL: not base64url
+ * of one JSON object without repeated names. The bytes go to text when it is given. */
+static json_t *decode(struct slice part, struct buf *text)
+{
+    unsigned char *bytes = mem_alloc(part.len);
+    size_t len;
+    json_t *object = NULL;
+    if (text_from_base64url(part, bytes, &len) == OK)
+        object = json_loadb((char *)bytes, len,
+                            JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, NULL);
+    if (object && !json_is_object(object)) {
+        json_decref(object);
+        object = NULL;
+    }
+    if (object && text)
+        buf_add(text, (struct slice){ (char *)bytes, len });
+    free(bytes);
+    return object;
+}
+
+/* Fetched once: a fetch costs more than the MAC of a token. */
+static EVP_MAC *hmac(void)
+{
+    static EVP_MAC *algorithm;
+    if (!algorithm)
+        algorithm = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    assert(algorithm);
+    return algorithm;
+}
+
+static void sign(struct slice body, struct slice key, unsigned char mac[MAC_LEN])
+{
+    char digest[] = "SHA256";
+    OSSL_PARAM params[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+        OSSL_PARAM_construct_end(),
+    };
+    size_t len = 0;
+    EVP_MAC_CTX *context = EVP_MAC_CTX_new(hmac());
+    bool made = context &&
+                EVP_MAC_init(context, (const unsigned char *)key.ptr, key.len, params) &&
+                EVP_MAC_update(context, (const unsigned char *)body.ptr, body.len) &&
+                EVP_MAC_final(context, mac, &len, MAC_LEN);
+    EVP_MAC_CTX_free(context);
+    assert(made && len == MAC_LEN);
+}
+
+static bool signature_is_right(const struct parts *parts, struct slice key)
+{
+    unsigned char given[MAC_LEN], expected[MAC_LEN];
+    size_t len;
+    if (!key.len || parts->signature.len != MAC_TEXT_LEN ||
+        text_from_base64url(parts->signature, given, &len) || len != MAC_LEN)
+        return false;
+    sign(parts->body, key, expected);
+    return CRYPTO_memcmp(given, expected, MAC_LEN) == 0;
+}
+
+static bool json_text_is(const json_t *value, const char *text)
+{
+    return json_is_string(value) && json_string_length(value) == strlen(text) &&
+           strcmp(json_string_value(value), text) == 0;
+}
+
+static bool header_is_ours(const struct parts *parts)
+{
+    json_t *header = decode(parts->header, NULL);
+    bool ours = header && json_text_is(json_object_get(header, "alg"), "HS256") &&
+                !json_object_get(header, "crit");
+    json_decref(header);
+    return ours;
+}
+
+static bool is_for_us(const json_t *aud)
+{
+    size_t i;
+    json_t *one;
+    if (json_text_is(aud, audience))
+        return true;
+    json_array_foreach(aud, i, one)
+    {
+        if (json_text_is(one, audience))
+            return true;
+    }
+    return false;
+}
+
+/* Absent counts as past; anything but a number does not. */
+static bool is_past(const json_t *time, double now)
+{
+    return !time ||
+           (json_is_number(time) && trunc(json_number_value(time)) <= now + LEEWAY_S);
+}
+
+static const char *mistake_in(const json_t *claims, int64_t now_ms)
+{
+    double now = floor((double)now_ms / 1000);
+    const json_t *exp = json_object_get(claims, "exp");
+
+    if (!json_text_is(json_object_get(claims, "iss"), issuer))
+        return "the issuer (iss) is not https://id.trigger.dev";
+    if (!is_for_us(json_object_get(claims, "aud")))
+        return "the audience (aud) is not https://api.trigger.dev";
+    if (!json_is_number(exp))
+        return "the expiry (exp) is missing or not a number";
+    if (trunc(json_number_value(exp)) <= now)
+        return "the token has expired";
+    if (!is_past(json_object_get(claims, "nbf"), now))
+        return "the token is not valid yet (nbf)";
+    if (!is_past(json_object_get(claims, "iat"), now))
+        return "the token was issued in the future (iat)";
+    return NULL;
+}
+
+bool jwt_is_public_token(struct slice token)
+{
+    struct parts parts;
+    if (split(token, &parts))
+        return false;
+    json_t *claims = decode(parts.payload, NULL);
+    bool pub = claims && json_is_true(json_object_get(claims, "pub"));
+    json_decref(claims);
+    return pub;
+}
+
+enum err jwt_subject(struct slice token, char *out, size_t size)
+{
+    struct parts parts;
+    enum err err = split(token, &parts);
+    if (err)
+        return err;
+
+    json_t *claims = decode(parts.payload, NULL);
+    const json_t *sub = claims ? json_object_get(claims, "sub") : NULL;
+    size_t len = json_string_length(sub);
+    if (!json_is_string(sub) || !len || len >= size)
+        err = ERR_INVALID;
+    else
+        memcpy(out, json_string_value(sub), len + 1);
+    json_decref(claims);
+    return err;
+}
+
+enum err jwt_verify(struct slice token, struct slice key, int64_t now_ms,
+                    struct buf *payload, struct failure *why)
+{
+    struct parts parts;
+    if (split(token, &parts))
+        return explain(why, ERR_UNAUTHORIZED, "the token does not have three parts");
+    if (!signature_is_right(&parts, key))
+        return explain(why, ERR_UNAUTHORIZED, "the signature is wrong");
+    if (!header_is_ours(&parts))
+        return explain(why, ERR_UNAUTHORIZED, "the algorithm (alg) is not HS256");
+
+    struct buf text = { 0 };
+    json_t *claims = decode(parts.payload, &text);
+    const char *mistake = claims ? mistake_in(claims, now_ms) : "the payload is not JSON";
+    if (!mistake)
+        buf_add(payload, buf_slice(&text));
+    json_decref(claims);
+    buf_finish(&text);
+    return mistake ? explain(why, ERR_UNAUTHORIZED, "%s", mistake) : OK;
+}
+
+static void add_base64url(struct buf *out, struct slice bytes)
+{
+    char *place = buf_reserve(out, (bytes.len * 4 + 2) / 3);
+    out->len += text_to_base64url(bytes, place);
+}
+
+void jwt_sign(struct slice claims, struct slice key, struct buf *out)
+{
+    unsigned char mac[MAC_LEN];
+    size_t start = out->len;
+    add_base64url(out, SLICE("{\"alg\":\"HS256\"}"));
+    buf_add_char(out, '.');
+    add_base64url(out, claims);
+    sign((struct slice){ out->ptr + start, out->len - start }, key, mac);
+    buf_add_char(out, '.');
+    add_base64url(out, (struct slice){ (char *)mac, MAC_LEN });
+}
