@@ -3,15 +3,22 @@
  * set, delete, append, remove, increment, update (management-api §10.6, worker-protocol
  * §1.7). Values that no operation touches keep their bytes. A key starting "$." is a JSON
  * path ($.a.b, $.list[0], $.a['b c']), otherwise a literal top-level key; keys that name
- * __proto__, constructor or prototype are refused. */
+ * __proto__, constructor or prototype are refused.
+ *
+ * An operation that is not well-formed is an error. One that does not fit the object (a
+ * path through a number, remove where no array is, a sum beyond what JSON numbers hold)
+ * changes nothing: who sent it cannot know what the object has become. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/slice.h"
 
+enum { METADATA_OPERATIONS_MAX = 1000 };
+
 /* Applies a JSON array of operations to a JSON object (absent: {}) and appends the result.
- * ERR_INVALID with the reason; nothing is appended then. Both inputs are valid JSON. */
+ * ERR_INVALID with the reason; nothing is appended then. Both inputs are valid JSON. The
+ * size of the result is the caller's to check. */
 enum err metadata_apply(struct slice object, struct slice operations, struct buf *out,
                         struct failure *why);
 
