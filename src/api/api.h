@@ -1,0 +1,146 @@
+/* api.h - the front door: one table of routes, who may use each, and how it answers.
+ *
+ *   head: path, method ─► route ─► credential ─► environment ─► body ─► handler
+ *                                                                  └► api_reply_…, later
+ *
+ * Credentials are checked before routing: an unknown key gets 401 on every path under
+ * /api. A handler gets a struct api_call and either replies, now or later, or returns an
+ * error that api.c turns into a reply. What it names is found in the call's environment:
+ * anybody else's run is 404. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "auth/auth.h"
+#include "base/buf.h"
+#include "engine/engine.h"
+#include "net/http.h"
+#include "net/server.h"
+
+struct api;
+struct api_call;
+
+/* Which credentials a route takes. */
+enum route_auth {
+    AUTH_NONE = 0,
+    AUTH_KEY = 1 << 0,
+    AUTH_PUBLIC = 1 << 1,   /* the handler checks scopes */
+    AUTH_PERSONAL = 1 << 2, /* the handler finds project and environment */
+    AUTH_SIGNED = 1 << 3,   /* no credential: the URL is signed */
+};
+
+typedef enum err route_fn(struct api_call *call);
+
+/* A table per file; { 0 } ends it. In the pattern ":" stands for one segment. */
+struct route {
+    enum http_method method;
+    const char *pattern; /* "/api/v1/tasks/:/trigger" */
+    unsigned auth;       /* of enum route_auth */
+    size_t body_limit;   /* bytes */
+    route_fn *handle;    /* the body is complete */
+    /* For bodies that are taken piece by piece; handle is called behind the last. */
+    enum err (*on_body)(struct api_call *call, struct slice piece);
+};
+
+enum { API_PARAMS_MAX = 4, API_QUERY_MAX = 64 };
+
+struct api_call {
+    struct api *api;
+    struct exchange *x;
+    const struct route *route;
+    struct identity *identity;  /* NULL for AUTH_NONE and AUTH_SIGNED */
+    struct account *account;    /* of a key or public token; NULL for others */
+    struct environment *env;    /* the same environment's runs; NULL like account */
+    enum vocabulary vocabulary; /* by x-trigger-api-version */
+    struct slice params[API_PARAMS_MAX]; /* decoded segments for ":" */
+    size_t param_count;
+    struct slice query_names[API_QUERY_MAX], query_values[API_QUERY_MAX]; /* decoded */
+    size_t query_count;
+    struct buf headers; /* lines to be sent with the reply */
+    struct buf text;    /* what params and query point into */
+    struct failure why; /* set by explain when the handler returns an error */
+    void *state;        /* the handler's, for the pieces of a body */
+    void (*on_gone)(struct api_call *call); /* the peer left; still to be replied */
+};
+
+struct api_options {
+    const char *public_url; /* "" : the request's Host */
+    const char *allow_origin;
+    const char *metrics_token; /* "": loopback only */
+    int64_t subscriptions_max;
+    int64_t batch_memory;
+    int64_t drain_timeout_ms;
+};
+
+struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
+                       const struct api_options *options);
+void api_destroy(struct api *api);
+
+/* What server_create is given. */
+struct http_handler api_handler(void);
+
+/* Not ready: /readyz 503 with the reason, everything but health 503. NULL: ready. */
+void api_set_ready(struct api *api, const char *reason);
+
+/* Sockets get `drain`, held polls and dequeues are answered. */
+void api_drain(struct api *api);
+
+struct engine *api_engine(const struct api *api);
+struct auth *api_auth(const struct api *api);
+struct accounts *api_accounts(const struct api *api);
+const struct api_options *api_options(const struct api *api);
+
+/* Restores what a document of DOC_WORKER or DOC_QUEUE says; at start. */
+enum err api_restore(struct api *api, const struct document *document, struct failure *why);
+
+/* ---- the request ---- */
+
+/* Absent when there is none; the first if it repeats. */
+struct slice api_query(const struct api_call *call, const char *name);
+
+/* The body as an envelope by jansson: an object (or array), depth <= 64, no member twice.
+ * ERR_INVALID with the text that management-api §4.1 wants. For small bodies without user
+ * values only; the caller's to json_decref. */
+enum err api_read_json(struct api_call *call, json_t **body);
+
+/* The body as text that scan.h may read: valid JSON object. */
+enum err api_read_object(struct api_call *call, struct slice *body);
+
+/* ERR_FORBIDDEN unless the identity may; secret keys always may. */
+enum err api_check_scope(struct api_call *call, const char *action, const char *type,
+                         struct slice id);
+
+/* The run's scopes: runs:{id}, tasks:{task}, tags:{each}, batch:{batch} for reading;
+ * runs:{id}, tasks:{task} for writing (management-api §3.4). */
+enum err api_check_run_scope(struct api_call *call, const char *action,
+                             const struct run *run);
+
+/* "http://host" that clients reach us by, without a slash at the end. */
+void api_base_url(const struct api_call *call, struct buf *out);
+
+/* ---- the reply; each ends the call ---- */
+
+void api_add_header(struct api_call *call, const char *name, struct slice value);
+
+/* x-runs-seq: epoch.seq (read your writes). */
+void api_add_seq(struct api_call *call, uint64_t seq);
+
+/* x-trigger-jwt-claims, and x-trigger-jwt when scopes are given. */
+void api_add_token(struct api_call *call, const char *const *scopes, size_t count);
+
+void api_reply_json(struct api_call *call, int status, struct slice body);
+
+/* Takes over the reference. */
+void api_reply_value(struct api_call *call, int status, json_t *value);
+
+/* call->why if it is set and of that code, else the error's own text. */
+void api_reply_error(struct api_call *call, enum err error);
+
+/* {"error":…} with a status of its own, retriable: x-should-retry true or false. */
+void api_reply_refusal(struct api_call *call, int status, const char *text);
+
+/* {"error": title, "details": [{code, path, message}]} or "issues": 400. */
+void api_reply_details(struct api_call *call, const char *title, const char *list,
+                       const char *path, const char *message);

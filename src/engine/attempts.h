@@ -1,0 +1,80 @@
+/* attempts.h - the worker's side of a run: dequeue, start, heartbeat, complete, wait.
+ *
+ * Every step names the newest snapshot of the run; an older one is refused. Start and
+ * complete remember the id of the request that was applied, so that its repetition gets
+ * the answer again (worker-protocol §1.5, §1.10). */
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/workers.h"
+
+/* One worker that asks for a run, at once or as soon as there is one. */
+struct dequeue {
+    struct command command; /* first */
+    struct timer timer;
+    bool holding; /* a run was chosen and is being committed */
+    bool canceled;
+    /* OK: command.run is leased to the worker and shows its snapshot. ERR_NOT_FOUND:
+     * nothing came within wait_ms. */
+    void (*done)(struct dequeue *dequeue, enum err status);
+    struct deferred deferred;
+    struct list link; // environment::dequeues
+};
+
+/* ERR_DRAINING at once; else done comes. */
+enum err dequeue_begin(struct engine *engine, struct environment *env,
+                       struct dequeue *dequeue, int64_t wait_ms,
+                       void (*done)(struct dequeue *dequeue, enum err status));
+
+/* The worker is gone: done comes with ERR_CANCELED, a leased run goes back at once. */
+void dequeue_cancel(struct dequeue *dequeue);
+
+struct start_attempt {
+    struct command command;
+    struct slice snapshot,
+        request_id; /* the caller's until done; request_id may be absent */
+};
+/* ERR_CONFLICT: the snapshot is not the newest. ERR_INVALID: finished or being canceled. */
+void attempt_start(struct engine *engine, struct environment *env, struct slice run_id,
+                   struct start_attempt *op, command_done_fn *done);
+
+/* True when the snapshot was the newest; the run's silence starts again. */
+bool attempt_heartbeat(struct engine *engine, struct environment *env, struct slice run_id,
+                       struct slice snapshot);
+
+enum attempt_result {
+    ATTEMPT_RUN_FINISHED,
+    ATTEMPT_RETRY_IMMEDIATELY,
+    ATTEMPT_RETRY_QUEUED,
+    ATTEMPT_PENDING_CANCEL
+};
+
+struct complete_attempt {
+    struct command command;
+    struct slice snapshot, request_id;
+    bool ok;
+    struct slice output, output_type; /* absent: none */
+    struct slice error;               /* JSON object, when not ok */
+    bool has_retry, skipped_retrying;
+    int64_t retry_at; /* Unix ms */
+    int64_t retry_delay_ms;
+    int64_t usage_ms;                 /* -1: not told */
+    struct slice metadata_operations; /* JSON array for the run itself; absent: none */
+    enum attempt_result result;       /* out */
+};
+/* ERR_INVALID: the snapshot is not the newest, or the run is final. */
+void attempt_complete(struct engine *engine, struct environment *env, struct slice run_id,
+                      struct complete_attempt *op, command_done_fn *done);
+
+/* Blocks the run until a time (worker-protocol §1.6). waitpoint is given out. */
+struct wait_duration {
+    struct command command;
+    int64_t until;          /* Unix ms */
+    char waitpoint[ID_MAX]; /* out */
+};
+void attempt_wait(struct engine *engine, struct environment *env, struct slice run_id,
+                  struct wait_duration *op, command_done_fn *done);
+
+/* A dev session ended: the run is INTERRUPTED if a worker held it. */
+void attempt_interrupt(struct engine *engine, struct environment *env, struct slice run_id,
+                       struct command *command, const char *reason, command_done_fn *done);

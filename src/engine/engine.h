@@ -1,0 +1,178 @@
+/* engine.h - decides what happens to runs, and does no I/O.
+ *
+ *   command ──► decide (from the run as it is) ──► store ──► apply ──► done
+ *                  ▲                                           │
+ *                  └── parked: the run has a commit in flight ◄┘
+ *
+ * A command is a function that decides from the current state and can be decided again.
+ * One commit per run at a time: commands that come meanwhile wait and are then decided in
+ * order, each on the result of the one before, and go as one commit. Store, clocks and
+ * timers come in from outside, so a test can be the whole world. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/loop.h"
+#include "live/environment.h"
+#include "runcast/run.h"
+#include "runcast/store.h"
+
+struct engine;
+struct command;
+
+struct engine_options {
+    int64_t lease_ms;     /* dequeue to start */
+    int64_t heartbeat_ms; /* silence of an executing run */
+    int64_t cancel_ms;    /* cancel to confirmation */
+    int64_t dev_ttl_ms;   /* of runs in dev that name none; 0: none */
+    uint32_t queue_size;  /* unfinished runs per environment; 0: no limit */
+    uint32_t concurrency; /* of an environment */
+    size_t memory;        /* budget for finished runs, per environment */
+};
+
+struct engine *engine_create(struct loop *loop, struct store *store,
+                             const struct engine_options *options);
+
+/* Nothing is in flight any more: engine_idle. */
+void engine_destroy(struct engine *engine);
+
+const struct engine_options *engine_options(const struct engine *engine);
+struct loop *engine_loop(const struct engine *engine);
+struct store *engine_store(const struct engine *engine);
+
+struct environment *engine_add_environment(struct engine *engine, uint32_t number,
+                                           const char *id, bool is_dev);
+/* NULL: no such environment. */
+struct environment *engine_environment(const struct engine *engine, uint32_t number);
+
+/* Takes a run found in the store at start into memory, its timers and its queue. */
+void engine_load_run(struct engine *engine, struct environment *env, struct run *run);
+
+/* After the last engine_load_run: what must follow from the states found. */
+void engine_sweep(struct engine *engine);
+
+/* From now on triggers and dequeues are refused; what is in flight ends. */
+void engine_drain(struct engine *engine);
+bool engine_draining(const struct engine *engine);
+bool engine_idle(const struct engine *engine);
+
+/* ---- commands on one run ---- */
+
+enum decision { DECISION_COMMIT, DECISION_NOTHING, DECISION_REFUSE };
+
+/* next is a copy of now, to be altered; marks says which packets were. For a refusal
+ * command->why says what the client reads. */
+typedef enum decision command_decide_fn(struct command *command, const struct run *now,
+                                        struct run *next, unsigned *marks);
+
+/* The outcome, once, later, on the loop thread. command->run is the run as it is now,
+ * borrowed until the function returns; NULL when there is none. */
+typedef void command_done_fn(struct command *command, enum err status);
+
+/* Embedded by the operation. */
+struct command {
+    struct engine *engine;
+    struct environment *env;
+    char run_id[ID_MAX - 8];
+    command_decide_fn *decide;
+    command_done_fn *done;
+
+    const struct run *run;
+    uint64_t seq;       /* of its change; 0: nothing was changed */
+    struct failure why; /* of a refusal */
+    enum decision decision;
+    struct list link; // flight::parked or flight::decided
+};
+
+/* Unknown run: done with ERR_NOT_FOUND. */
+void command_begin(struct engine *engine, struct environment *env, struct slice run_id,
+                   struct command *command, command_decide_fn *decide,
+                   command_done_fn *done);
+
+/* ---- reading ---- */
+
+/* A run from memory, or else from the store; done comes later either way. */
+struct run_read {
+    struct environment *env;
+    struct store_load load;
+    struct deferred deferred;
+    void (*done)(struct run_read *read, enum err status);
+    const struct run *run; /* borrowed until done returns */
+};
+
+void run_read_begin(struct environment *env, struct slice run_id, struct run_read *read,
+                    void (*done)(struct run_read *read, enum err status));
+
+/* ---- triggers ---- */
+
+/* One run to be made. The caller fills in the wishes of run: task, queue (NULL: the
+ * task's), concurrency_key, worker_version (locked), ttl, region, parent, root, depth,
+ * tags, packets, machine, priority_ms, max_*, delayed_until, is_test, is_replay, …
+ * idempotency_key. The engine adds id, times, status. */
+struct trigger {
+    struct run run;         /* the texts are the operation's until done */
+    int64_t key_expires_at; /* of run.idempotency_key */
+    bool no_default_ttl;    /* ttl 0 was asked for */
+    char id[ID_MAX - 8];    /* out: the run, new or found */
+    bool cached;            /* out: an idempotency key led to an older run */
+};
+
+struct trigger_op {
+    struct engine *engine;
+    struct environment *env;
+    struct trigger *items;
+    size_t count;
+    struct bytes *request_key;    /* deduplicates HTTP retries for 24 h; NULL: none */
+    struct bytes *one_time_token; /* hash; NULL: none */
+    int64_t token_expires_at;
+    struct bytes *batch_key; /* idempotency of a batch; NULL: none */
+    int64_t batch_key_expires_at;
+    struct document *batch; /* written with the runs; NULL: none. version: expected */
+    char batch_id[ID_MAX];  /* owner of request and batch keys; "": the first run */
+    /* Called before each attempt to commit, when ids are known: completes batch->body. */
+    void (*prepare)(struct trigger_op *op);
+    void (*done)(struct trigger_op *op, enum err status);
+
+    /* Out. */
+    bool repeated;     /* the request key was known: items[0].id or batch_id
+                          is the answer given then */
+    bool batch_cached; /* the batch key was known: batch_id is the old batch */
+    bool token_used;   /* refused: the one-time token was used before */
+    uint64_t seq;      /* of the last change */
+    struct failure why;
+
+    /* The engine's. */
+    struct store_commit commit;
+    struct change *changes;
+    struct claim *claims;
+    size_t *claim_items; /* index of the item of each claim; SIZE_MAX: of all */
+    struct run_read read;
+    size_t resolving; /* claim whose owner is being looked at */
+    struct list link; // engine::triggers
+};
+
+/* ERR_DRAINING, ERR_RULE (queue full) with op->why; else done comes. items stay the
+ * caller's; trigger_op_finish gives back what the engine and the items hold. */
+enum err trigger_begin(struct engine *engine, struct environment *env,
+                       struct trigger_op *op);
+void trigger_op_finish(struct trigger_op *op);
+
+/* ---- documents ---- */
+
+/* Writes one document (body NULL: deletes it) and nothing else. */
+struct document_write {
+    struct engine *engine;
+    struct store_commit commit;
+    struct change change;
+    void (*done)(struct document_write *write, enum err status);
+    struct list link; // engine::writes
+};
+
+/* Takes references of name and body. expected 0: must not exist. */
+void document_write_begin(struct engine *engine, uint32_t env, enum document_kind kind,
+                          struct bytes *name, struct bytes *body, uint32_t expected,
+                          struct document_write *write,
+                          void (*done)(struct document_write *write, enum err status));
+
+enum err err_of_store(enum store_status status);

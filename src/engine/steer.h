@@ -1,0 +1,55 @@
+/* steer.h - what users do to a run: cancel, reschedule, tag, annotate, release its key. */
+#pragma once
+
+#include "engine/engine.h"
+
+/* reason NULL: "Canceled by user". Canceling a final run changes nothing and is OK. */
+struct cancel {
+    struct command command; /* first */
+    const char *reason;
+};
+void run_cancel(struct engine *engine, struct environment *env, struct slice id,
+                struct cancel *cancel, command_done_fn *done);
+
+struct reschedule {
+    struct command command;
+    int64_t delayed_until; /* Unix ms, in the future */
+};
+void run_reschedule(struct engine *engine, struct environment *env, struct slice id,
+                    struct reschedule *op, command_done_fn *done);
+
+/* added counts the tags that the run did not have. More than RUN_TAGS_MAX in all: ERR_RULE
+ * with the text of management-api §10.5. */
+struct add_tags {
+    struct command command;
+    struct slice *tags; /* the caller's until done */
+    size_t count;
+    size_t added;
+};
+void run_add_tags(struct engine *engine, struct environment *env, struct slice id,
+                  struct add_tags *op, command_done_fn *done);
+
+/* Replaces the metadata (operations absent) or applies operations; JSON texts that are the
+ * caller's until done. */
+struct change_metadata {
+    struct command command;
+    struct slice replacement, operations;
+};
+void run_change_metadata(struct engine *engine, struct environment *env, struct slice id,
+                         struct change_metadata *op, command_done_fn *done);
+
+/* The run loses its idempotency key and the claim is released. ERR_NOT_FOUND: no run of
+ * that task has it. */
+struct reset_key {
+    struct store_commit commit;
+    struct claim claim;
+    struct bytes *key;
+    void (*done)(struct reset_key *op, enum err status);
+    struct list link;
+};
+void run_reset_key(struct engine *engine, struct environment *env, struct slice task,
+                   struct slice key, struct reset_key *op,
+                   void (*done)(struct reset_key *op, enum err status));
+
+/* What the claim of an idempotency key is made of. */
+struct bytes *idempotency_claim_key(struct slice task, struct slice key);

@@ -1,0 +1,346 @@
+/* environment.c - one environment in memory.
+ *
+ *   put:   change ──► run table ──► orders ──► update into the ring ──► topics marked
+ *   evict: lowest rev first, final runs only; `cold` follows
+ *
+ * Eviction looks at the order of all runs from its old end; unfinished runs stay where they
+ * are, and the look goes on behind them the next time. */
+#include "live/environment.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "live/feed.h"
+#include "live/render.h"
+#include "live/wire.h"
+
+static struct slice run_key(const void *value)
+{
+    return slice_of(((const struct tracked *)value)->run.id);
+}
+
+static struct slice children_key(const void *value)
+{
+    return slice_of(((const struct children *)value)->parent);
+}
+
+static struct slice item_id(const struct queue_item *item)
+{
+    return slice_of(container_of(item, struct tracked, item)->run.id);
+}
+
+struct environment *environment_create(struct loop *loop, struct store *store,
+                                       uint32_t number, const char *id, bool is_dev,
+                                       size_t budget, uint32_t concurrency)
+{
+    struct environment *env = mem_new(struct environment);
+    env->number = number;
+    snprintf(env->id, sizeof(env->id), "%s", id);
+    env->is_dev = is_dev;
+    env->store = store;
+    env->loop = loop;
+    env->budget = budget;
+    list_init(&env->dequeues);
+    table_init(&env->runs, run_key);
+    table_init(&env->children, children_key);
+    queues_init(&env->queues, concurrency, item_id);
+    hub_init(&env->hub, env);
+    for (int i = 0; i < VIEWS_MAX; i++)
+        env->views[i].index = (uint8_t)i;
+
+    struct store_position position = store->ops->position(store, number);
+    env->applied = env->cold = position.seq;
+    env->recent.dropped = position.seq;
+    env->hub.flushed = position.seq;
+    env->purged = position.purged;
+    env->floor = position.floor;
+    return env;
+}
+
+static void tracked_destroy(struct tracked *run)
+{
+    timers_clear(loop_timers(run->env->loop), &run->timer);
+    queues_leave(&run->env->queues, &run->item);
+    run_finish(&run->run);
+    free(run);
+}
+
+void environment_destroy(struct environment *env)
+{
+    size_t at = 0;
+    for (struct tracked *run; (run = table_next(&env->runs, &at));)
+        tracked_destroy(run);
+    at = 0;
+    for (struct children *children; (children = table_next(&env->children, &at));) {
+        free(children->runs);
+        free(children);
+    }
+    table_finish(&env->runs);
+    table_finish(&env->children);
+    hub_finish(&env->hub);
+    recent_finish(&env->recent);
+    history_finish(&env->history);
+    queues_finish(&env->queues);
+    free(env);
+}
+
+struct tracked *environment_find(const struct environment *env, struct slice id)
+{
+    return table_find(&env->runs, id);
+}
+
+/* ---- children: who must end when a parent ends ---- */
+
+static void add_child(struct environment *env, struct tracked *run)
+{
+    struct children *children = table_find(&env->children, bytes_slice(run->run.parent));
+    if (!children) {
+        children = mem_new(struct children);
+        snprintf(children->parent, sizeof(children->parent), "%s", run->run.parent->data);
+        table_insert(&env->children, children);
+    }
+    if (children->count == children->capacity) {
+        children->capacity = children->capacity ? children->capacity * 2 : 4;
+        children->runs =
+            mem_resize(children->runs, children->capacity * sizeof(struct tracked *));
+    }
+    children->runs[children->count++] = run;
+}
+
+static void remove_child(struct environment *env, struct tracked *run)
+{
+    struct children *children = table_find(&env->children, bytes_slice(run->run.parent));
+    for (uint32_t i = 0; children && i < children->count; i++) {
+        if (children->runs[i] != run)
+            continue;
+        children->runs[i] = children->runs[--children->count];
+        if (children->count == 0) {
+            table_remove(&env->children, slice_of(children->parent));
+            free(children->runs);
+            free(children);
+        }
+        return;
+    }
+}
+
+const struct children *environment_children(const struct environment *env,
+                                            struct slice parent)
+{
+    return table_find(&env->children, parent);
+}
+
+/* ---- accounting ---- */
+
+static size_t weight(const struct tracked *run)
+{
+    return sizeof(struct tracked) + run_packet_bytes(&run->run);
+}
+
+static void count_in(struct environment *env, struct tracked *run)
+{
+    size_t bytes = weight(run);
+    env->run_bytes += bytes;
+    metric_add(M_RUN_BYTES, bytes);
+    metric_add(M_RUNS, 1);
+    if (run_is_final(&run->run)) {
+        env->final_bytes += bytes;
+        return;
+    }
+    env->unfinished++;
+    if (run->run.parent)
+        add_child(env, run);
+}
+
+static void count_out(struct environment *env, struct tracked *run)
+{
+    size_t bytes = weight(run);
+    env->run_bytes -= bytes;
+    metric_add(M_RUN_BYTES, -(int64_t)bytes);
+    metric_add(M_RUNS, -1);
+    if (run_is_final(&run->run)) {
+        env->final_bytes -= bytes;
+        return;
+    }
+    env->unfinished--;
+    if (run->run.parent)
+        remove_child(env, run);
+}
+
+/* ---- a change becomes visible ---- */
+
+static struct tracked *track(struct environment *env, struct run *run)
+{
+    struct tracked *tracked = mem_new(struct tracked);
+    tracked->env = env;
+    tracked->run = *run;
+    *run = (struct run){ 0 };
+    tracked->topic = hub_topic(&env->hub, TOPIC_RUN, slice_of(tracked->run.id), false);
+    table_insert(&env->runs, tracked);
+    return tracked;
+}
+
+/* The change as one shared frame per view in use. */
+static void encode(struct environment *env, struct update *update, const struct run *before,
+                   const struct run *after)
+{
+    static struct buf row, message; /* kept: no allocation per change but the frames */
+    for (int i = 0; i < VIEWS_MAX; i++) {
+        const struct view *view = &env->views[i];
+        if (!view->users)
+            continue;
+        buf_clear(&row);
+        buf_clear(&message);
+        if (!before || after->whole_rev == after->rev)
+            render_whole(view, after, &row);
+        else
+            render_delta(view, before, after, &row);
+        wire_rows(view->encoding, -1, update->seq, false, buf_slice(&row), 1, &message);
+        update->frames[i] =
+            view->wrap(buf_slice(&message), view->encoding == ENCODING_MSGPACK);
+        update->bytes += update->frames[i]->len;
+    }
+}
+
+static void publish(struct environment *env, struct tracked *run, const struct run *before)
+{
+    if (!hub_has_listeners(&env->hub, run))
+        return;
+    struct update *update = update_create(run->run.rev, &run->run);
+    encode(env, update, before, &run->run);
+    recent_push(&env->recent, update);
+    hub_mark_run(&env->hub, run);
+}
+
+struct tracked *environment_put(struct environment *env, struct run *run, uint64_t seq)
+{
+    assert(seq == env->applied + 1);
+    struct tracked *tracked = environment_find(env, slice_of(run->id));
+    struct run before = { 0 };
+
+    if (tracked) {
+        count_out(env, tracked);
+        hub_remove_run(&env->hub, tracked);
+        before = tracked->run;
+        tracked->run = *run;
+        *run = (struct run){ 0 };
+    } else {
+        tracked = track(env, run);
+    }
+    env->applied = seq;
+    history_note(&env->history, seq, before.rev);
+    count_in(env, tracked);
+    hub_append_run(&env->hub, tracked);
+    publish(env, tracked, before.id[0] ? &before : NULL);
+    run_finish(&before);
+    metric_add(M_CHANGES, 1);
+    return tracked;
+}
+
+struct tracked *environment_load(struct environment *env, struct run *run)
+{
+    struct tracked *tracked = track(env, run);
+    count_in(env, tracked);
+    hub_insert_run(&env->hub, tracked);
+    return tracked;
+}
+
+/* ---- memory ---- */
+
+static void forget(struct environment *env, struct tracked *run)
+{
+    count_out(env, run);
+    hub_remove_run(&env->hub, run);
+    table_remove(&env->runs, slice_of(run->run.id));
+    tracked_destroy(run);
+}
+
+bool environment_evict(struct environment *env)
+{
+    const struct order *all = &env->hub.all.order;
+    unsigned looked = 0;
+
+    while (env->final_bytes > env->budget) {
+        if ((++looked & 15) == 0 && !loop_time_left(env->loop))
+            return true;
+        uint32_t count = all->count;
+        if (env->evict_from >= count) {
+            env->evict_from = 0; /* squeezed meanwhile, or all of it was looked at */
+            return false;
+        }
+        struct tracked *run = all->places[env->evict_from].run;
+        if (!run || !run_is_final(&run->run) || run->in_flight) {
+            env->evict_from++;
+            continue;
+        }
+        if (run->run.rev > env->cold)
+            env->cold = run->run.rev;
+        forget(env, run);
+        metric_add(M_EVICTED, 1);
+        if (all->count != count)
+            env->evict_from = 0; /* the order was squeezed */
+    }
+    return false;
+}
+
+void environment_purge(struct environment *env, const struct store_position *position)
+{
+    const struct order *all = &env->hub.all.order;
+    if (position->purged > env->purged)
+        env->purged = position->purged;
+    if (position->floor > env->floor)
+        env->floor = position->floor;
+    for (uint32_t i = 0; i < all->count && all->places[i].rev <= env->purged;) {
+        struct tracked *run = all->places[i].run;
+        uint32_t count = all->count;
+        i++;
+        if (!run || !run_is_final(&run->run) || run->run.updated_at >= env->floor)
+            continue;
+        forget(env, run);
+        if (all->count != count)
+            i = 0;
+    }
+}
+
+/* ---- views ---- */
+
+static bool same_view(const struct view *a, const struct view *b)
+{
+    return a->encoding == b->encoding && a->vocabulary == b->vocabulary &&
+           a->skipped == b->skipped && a->wrap == b->wrap;
+}
+
+struct view *environment_view(struct environment *env, const struct view *wish)
+{
+    struct view *unused = NULL, *wider = NULL;
+    for (int i = 0; i < VIEWS_MAX; i++) {
+        struct view *view = &env->views[i];
+        if (!view->users) {
+            unused = unused ? unused : view;
+        } else if (same_view(view, wish)) {
+            if (view->fields == wish->fields) {
+                view->users++;
+                return view;
+            }
+            if ((view->fields & wish->fields) == wish->fields)
+                wider = view;
+        }
+    }
+    struct view *view = unused ? unused : wider;
+    if (!view)
+        return NULL;
+    if (view == unused) {
+        uint8_t index = view->index;
+        *view = *wish;
+        view->index = index;
+        view->users = 0;
+    }
+    view->users++;
+    return view;
+}
+
+void view_release(struct view *view)
+{
+    assert(view->users > 0);
+    view->users--;
+}

@@ -1,0 +1,103 @@
+/* environment.h - one environment: its runs in memory, their order, its listeners.
+ *
+ *   run table: every unfinished run, and everything changed after `cold`
+ *   hub:       topics, their orders, who listens
+ *   recent:    the ring of updates
+ *   queues:    what waits for a worker
+ *
+ *   seq:   0 ────── purged ───────── cold ──────────────────────── applied
+ *               retention         only the store has it    memory has everything
+ *
+ * Everything a client can name is looked up in here: nothing is found by id alone, so no
+ * tenant meets another's runs. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/loop.h"
+#include "base/table.h"
+#include "live/history.h"
+#include "live/hub.h"
+#include "live/recent.h"
+#include "live/view.h"
+#include "run/queue.h"
+#include "runcast/store.h"
+
+struct workers;
+
+/* A run in memory. */
+struct tracked {
+    struct run run;
+    struct environment *env;
+    struct timer timer; /* until due_at or alive_until */
+    struct queue_item item;
+    struct topic *topic; /* of its own listeners; NULL: none */
+    int64_t alive_until; /* monotonic ms; moved by heartbeats */
+    bool in_flight;      /* a commit of it is on its way */
+};
+
+struct environment {
+    uint32_t number;
+    char id[ID_MAX]; /* what clients see */
+    bool is_dev;
+    struct store *store;
+    struct loop *loop;
+
+    struct table runs;     /* of struct tracked, by id */
+    struct table children; /* of struct children, by parent id */
+    struct hub hub;
+    struct recent recent;
+    struct history history;
+    struct queues queues;
+    struct view views[VIEWS_MAX];
+
+    uint64_t applied; /* every change up to here is in memory */
+    uint64_t cold;    /* changes up to here: only unfinished runs are in memory */
+    uint64_t purged;  /* highest rev that retention removed */
+    int64_t floor;    /* every final run last changed before is gone; Unix ms */
+
+    size_t run_bytes;    /* of all runs in memory */
+    size_t final_bytes;  /* of the final ones */
+    size_t budget;       /* for final_bytes */
+    uint32_t evict_from; /* place in the order of all where the next look starts */
+    uint32_t unfinished;
+};
+
+/* Unfinished runs in memory by parent. */
+struct children {
+    char parent[ID_MAX - 8];
+    struct tracked **runs;
+    uint32_t count, capacity;
+};
+
+struct environment *environment_create(struct loop *loop, struct store *store,
+                                       uint32_t number, const char *id, bool is_dev,
+                                       size_t budget, uint32_t concurrency);
+/* Every feed has left. */
+void environment_destroy(struct environment *env);
+
+/* NULL: not in memory; the store may have it if it is final. */
+struct tracked *environment_find(const struct environment *env, struct slice id);
+
+/* The one way in for a change that the store has numbered: takes over the run's texts.
+ * Moves it in its orders, publishes the update to who listens. seq is applied + 1. */
+struct tracked *environment_put(struct environment *env, struct run *run, uint64_t seq);
+
+/* A run found in the store at start; takes over its texts. Nobody hears of it. */
+struct tracked *environment_load(struct environment *env, struct run *run);
+
+/* Drops the final runs with the lowest rev until they fit the budget; cold rises. Stops
+ * when the turn's time is over: true when more is to do. */
+bool environment_evict(struct environment *env);
+
+/* Retention removed final runs up to this position: they leave memory, floors move. */
+void environment_purge(struct environment *env, const struct store_position *position);
+
+const struct children *environment_children(const struct environment *env,
+                                            struct slice parent);
+
+/* The view of these wishes, counted as used once more; NULL when VIEWS_MAX others are in
+ * use and none of them is wider with the same skips. */
+struct view *environment_view(struct environment *env, const struct view *wish);
+void view_release(struct view *view);

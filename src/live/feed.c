@@ -1,0 +1,258 @@
+/* feed.c - one client's position in the changes.
+ *
+ *   COMPLETE ──(socket full, or the ring dropped something after seen)──► LATE
+ *      ▲                                                                   │
+ *      └───────────── a walk reached the end: frame without `more` ◄───────┘
+ *
+ * A visit happens only when the socket has taken everything. A complete feed takes its
+ * updates after seen from the ring, as shared frames, every one. Any other walks the orders
+ * of its topics, merged by rev (walk.c): the newest state of each run it missed, once. Then
+ * one frame of one catching subscription, in turn. So a client costs its two numbers and
+ * what its last write left over, the final state always arrives, and a run never goes
+ * backwards. */
+#include "live/feed.h"
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "live/walk.h"
+
+enum {
+    TAKE_FRAMES = 64,        /* shared frames in one write */
+    TAKE_BYTES = 256 * 1024, /* of one visit */
+};
+
+static void on_every(struct timer *timer);
+
+void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment *env,
+               struct view *view)
+{
+    *feed = (struct feed){ .ops = ops, .env = env, .view = view };
+    feed->seen = feed->base = env->applied;
+    list_init(&feed->live);
+    list_init(&feed->catching);
+    list_init(&feed->visit);
+    env->hub.feeds++;
+}
+
+static void subscription_destroy(struct subscription *sub)
+{
+    struct hub *hub = &sub->feed->env->hub;
+    list_remove(&sub->listening);
+    list_remove(&sub->link);
+    if (sub->topic->kind == TOPIC_RUN && list_empty(&sub->topic->listeners)) {
+        struct tracked *run =
+            environment_find(sub->feed->env, bytes_slice(sub->filter.name));
+        if (run)
+            run->topic = NULL;
+    }
+    hub_release(hub, sub->topic);
+    filter_finish(&sub->filter);
+    sub->feed->subscriptions--;
+    metric_add(M_SUBSCRIPTIONS, -1);
+    free(sub);
+}
+
+static void set_late(struct feed *feed, bool late)
+{
+    if (feed->late != late)
+        metric_add(M_BEHIND, late ? 1 : -1);
+    feed->late = late;
+}
+
+void feed_finish(struct feed *feed)
+{
+    while (!list_empty(&feed->live))
+        subscription_destroy(container_of(feed->live.next, struct subscription, link));
+    while (!list_empty(&feed->catching))
+        subscription_destroy(container_of(feed->catching.next, struct subscription, link));
+    list_remove(&feed->visit);
+    timers_clear(loop_timers(feed->env->loop), &feed->timer);
+    walk_abandon(feed);
+    set_late(feed, false);
+    free(feed->tail);
+    feed->env->hub.feeds--;
+    view_release(feed->view);
+}
+
+/* The topic that says when to look: any one of several tags will do, since a run that
+ * matches stands in all of them; the one with the fewest runs is the shortest walk. */
+static struct topic *choose_topic(struct hub *hub, const struct filter *filter)
+{
+    if (filter->kind != TOPIC_TAG)
+        return hub_topic(hub, filter->kind, bytes_slice(filter->name), true);
+    struct topic *best = NULL;
+    for (uint32_t i = 0; i < filter->tag_count; i++) {
+        struct topic *topic = hub_topic(hub, TOPIC_TAG, bytes_slice(filter->tags[i]), true);
+        if (!best || topic->order.runs < best->order.runs) {
+            if (best)
+                hub_release(hub, best);
+            best = topic;
+        } else if (topic != best) {
+            hub_release(hub, topic);
+        }
+    }
+    return best;
+}
+
+struct subscription *feed_subscribe(struct feed *feed, int64_t id, struct filter *filter,
+                                    uint64_t from_seq, uint64_t from_base)
+{
+    struct subscription *sub = mem_new(struct subscription);
+    sub->id = id;
+    sub->feed = feed;
+    sub->filter = *filter;
+    *filter = (struct filter){ 0 };
+    sub->state = SUBSCRIPTION_CATCHING;
+    sub->seen = from_seq;
+    sub->base = from_base;
+    sub->topic = choose_topic(&feed->env->hub, &sub->filter);
+    list_append(&sub->topic->listeners, &sub->listening);
+    list_append(&feed->catching, &sub->link);
+    if (sub->topic->kind == TOPIC_RUN) {
+        struct tracked *run = environment_find(feed->env, bytes_slice(sub->filter.name));
+        if (run)
+            run->topic = sub->topic;
+    }
+    feed->subscriptions++;
+    metric_add(M_SUBSCRIPTIONS, 1);
+    hub_visit(&feed->env->hub, feed);
+    return sub;
+}
+
+void feed_unsubscribe(struct feed *feed, struct subscription *sub)
+{
+    if (feed->read && walk_is_for(feed, sub))
+        walk_abandon(feed);
+    subscription_destroy(sub);
+    hub_visit(&feed->env->hub, feed);
+}
+
+static struct subscription *find_in(struct list *list, int64_t id)
+{
+    list_each (link, list) {
+        struct subscription *sub = container_of(link, struct subscription, link);
+        if (sub->id == id)
+            return sub;
+    }
+    return NULL;
+}
+
+struct subscription *feed_find(struct feed *feed, int64_t id)
+{
+    struct subscription *sub = find_in(&feed->live, id);
+    return sub ? sub : find_in(&feed->catching, id);
+}
+
+void feed_drained(struct feed *feed)
+{
+    hub_visit(&feed->env->hub, feed);
+}
+
+bool feed_in_sync(struct feed *feed)
+{
+    if (feed->late || !list_empty(&feed->catching) || !list_empty(&feed->visit))
+        return false;
+    if (feed->env->hub.flushed > feed->seen)
+        feed->seen = feed->base = feed->env->hub.flushed;
+    return feed->seen == feed->env->applied;
+}
+
+/* ---- keeping up ---- */
+
+static bool wanted(const struct feed *feed, const struct update *update)
+{
+    struct facts facts = facts_of_update(update);
+    list_each (link, &feed->live)
+        if (filter_matches(&container_of(link, struct subscription, link)->filter, &facts))
+            return true;
+    return false;
+}
+
+/* Every update after seen that matches, in order. False: there is more for a later visit,
+ * or the socket is full. */
+static bool take_recent(struct feed *feed)
+{
+    const struct recent *recent = &feed->env->recent;
+    struct bytes *frames[TAKE_FRAMES];
+    size_t count = 0, bytes = 0;
+    uint32_t i = recent_after(recent, feed->seen);
+
+    for (; i < recent->count && count < TAKE_FRAMES && bytes < TAKE_BYTES; i++) {
+        struct update *update = recent_at(recent, i);
+        struct bytes *frame = update->frames[feed->view->index];
+        if (frame && wanted(feed, update)) {
+            frames[count++] = frame;
+            bytes += frame->len;
+        }
+        feed->seen = update->seq;
+    }
+    bool all = i == recent->count;
+    if (all)
+        feed->seen = feed->env->applied;
+    feed->base = feed->seen;
+    if (!count)
+        return all;
+    metric_add(M_FRAMES_SHARED, count);
+    metric_add(M_ROWS_SENT, count);
+    return feed->ops->send(feed, frames, count) && all;
+}
+
+/* True when the live subscriptions have everything. */
+static bool visit_live(struct feed *feed)
+{
+    struct environment *env = feed->env;
+    if (list_empty(&feed->live))
+        feed->seen = feed->base = env->applied;
+    if (feed->seen == env->applied && feed->base == feed->seen)
+        return true;
+    if (feed->seen == feed->base && feed->seen >= env->recent.dropped && !feed->every_ms)
+        return take_recent(feed);
+    return walk_live(feed);
+}
+
+/* ---- a visit ---- */
+
+static bool too_early(struct feed *feed)
+{
+    struct loop *loop = feed->env->loop;
+    static uint32_t kind;
+    int64_t now = loop_now_ms(loop);
+
+    if (!feed->every_ms || feed->seen == feed->env->applied)
+        return false;
+    if (now >= feed->next_at) {
+        feed->next_at = now + feed->every_ms;
+        return false;
+    }
+    if (!kind)
+        kind = timers_kind(loop_timers(loop), on_every);
+    if (!feed->timer.place)
+        loop_set_timer(loop, &feed->timer, kind, feed->next_at - now);
+    return true;
+}
+
+static void on_every(struct timer *timer)
+{
+    struct feed *feed = container_of(timer, struct feed, timer);
+    hub_visit(&feed->env->hub, feed);
+}
+
+void feed_visit(struct feed *feed)
+{
+    struct hub *hub = &feed->env->hub;
+
+    if (!feed->late && hub->flushed > feed->seen)
+        feed->seen = feed->base = hub->flushed; /* nothing for it since */
+    if (walk_is_waiting(feed) || feed->ops->busy(feed)) {
+        set_late(feed, true); /* feed_drained or the page brings it back */
+        return;
+    }
+    bool early = too_early(feed);
+    bool clean = !early && visit_live(feed);
+    if (!feed->ops->busy(feed) && !list_empty(&feed->catching))
+        walk_catching(feed, clean);
+    bool complete = clean && list_empty(&feed->catching);
+    set_late(feed, !complete);
+    if (!complete && !early && !walk_is_waiting(feed) && !feed->ops->busy(feed))
+        hub_visit(hub, feed);
+}

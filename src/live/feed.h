@@ -1,0 +1,89 @@
+/* feed.h - one client's position in the changes of its environment.
+ *
+ * A feed has two numbers for its live subscriptions: seen (every run whose last change is
+ * <= seen has been sent) and base (the client was complete at base). A new subscription
+ * catches up with two numbers of its own and joins the live ones at a moment when they are
+ * complete. No feed has a queue: what a client gets is found from its position, either in
+ * the ring of recent updates or by walking the orders (runs-v1 §4).
+ *
+ * The way out is a struct feed_ops: WebSocket now, other transports the same. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/timers.h"
+#include "live/environment.h"
+#include "live/filter.h"
+
+struct feed;
+
+struct feed_ops {
+    /* Sends whole frames in order; false: bytes are unsent now. Frees nothing. */
+    bool (*send)(struct feed *feed, struct bytes *const *frames, size_t count);
+    /* Bytes are unsent: do not visit. feed_drained follows. */
+    bool (*busy)(struct feed *feed);
+    /* The feed cannot go on (too far behind for what memory holds): close, the client
+     * comes back with its position. Not called from inside a flush of others. */
+    void (*lost)(struct feed *feed);
+};
+
+enum subscription_state { SUBSCRIPTION_CATCHING, SUBSCRIPTION_LIVE };
+
+struct subscription {
+    int64_t id; /* the client's */
+    struct feed *feed;
+    struct filter filter;
+    enum subscription_state state;
+    uint64_t seen, base; /* its own position while catching */
+    struct topic *topic;
+    struct list listening; // topic::listeners
+    struct list link;      // feed::live or feed::catching
+};
+
+struct feed {
+    const struct feed_ops *ops;
+    struct environment *env;
+    struct view *view;
+    uint64_t seen, base;
+    struct list live;       // subscription::link
+    struct list catching;   // subscription::link
+    struct list visit;      // hub::visits; linked while in line
+    struct feed_read *read; /* a page of the store on its way; NULL: none */
+    int64_t every_ms;       /* least time between patches; 0: none */
+    int64_t next_at;        /* monotonic ms of the next patch, with every_ms */
+    struct timer timer;     /* of every_ms */
+    uint64_t *tail;         /* revs that tail frames of this walk sent ahead; sorted */
+    uint32_t tail_count;
+    uint16_t subscriptions;
+    uint8_t walked; /* frames of this walk, for every eighth */
+    bool late;      /* not complete when last visited, or not visited */
+};
+
+/* Starts complete, with no subscription. The view's use is taken over. */
+void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment *env,
+               struct view *view);
+
+/* Leaves every topic; a read in flight finishes into nothing. */
+void feed_finish(struct feed *feed);
+
+/* Takes over the filter. from_seq and from_base are 0 for a snapshot. The first rows come
+ * at the end of the turn. */
+struct subscription *feed_subscribe(struct feed *feed, int64_t id, struct filter *filter,
+                                    uint64_t from_seq, uint64_t from_base);
+void feed_unsubscribe(struct feed *feed, struct subscription *subscription);
+struct subscription *feed_find(struct feed *feed, int64_t id);
+
+/* The socket took everything: in line for a visit again. */
+void feed_drained(struct feed *feed);
+
+/* Sends what there is to send now: called by the flush. */
+void feed_visit(struct feed *feed);
+
+/* Complete and in sync up to env.applied: what a ping may say. */
+bool feed_in_sync(struct feed *feed);
+
+/* Runs in memory that the filter matches; -1 when some may only be in the store or the
+ * count would take too long. */
+int64_t feed_count(struct environment *env, const struct filter *filter, uint64_t after);

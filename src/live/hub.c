@@ -1,0 +1,233 @@
+/* hub.c - topics, and the flush that visits their listeners.
+ *
+ *   mark: run ──► all, tag a, tag b, batch, itself        topics with listeners only
+ *   flush: marked topics ──► their feeds, once each ──► visits ──► feed_visit until the
+ *          turn's time is over; the rest next turn, in order
+ *
+ * A feed leaves the line when it leaves the hub, so nothing dangles. */
+#include "live/hub.h"
+
+#include "base/mem.h"
+#include "live/environment.h"
+#include "live/feed.h"
+
+static struct slice topic_key(const void *value)
+{
+    return bytes_slice(((const struct topic *)value)->key);
+}
+
+static struct bytes *make_key(enum topic_kind kind, struct slice name)
+{
+    struct bytes *key = bytes_create_empty(name.len + 1);
+    key->data[0] = (char)('0' + kind);
+    memcpy(key->data + 1, name.ptr, name.len);
+    return key;
+}
+
+static bool flush(struct flusher *flusher);
+
+void hub_init(struct hub *hub, struct environment *env)
+{
+    hub->env = env;
+    table_init(&hub->topics, topic_key);
+    hub->all = (struct topic){ .kind = TOPIC_ALL };
+    list_init(&hub->all.listeners);
+    list_init(&hub->all.link);
+    list_init(&hub->marked);
+    list_init(&hub->visits);
+    hub->flusher = (struct flusher){ .fn = flush };
+    loop_add_flusher(env->loop, &hub->flusher);
+}
+
+static void topic_destroy(struct topic *topic)
+{
+    list_remove(&topic->link);
+    order_finish(&topic->order);
+    bytes_unref(topic->key);
+    free(topic);
+}
+
+void hub_finish(struct hub *hub)
+{
+    size_t at = 0;
+    for (struct topic *topic; (topic = table_next(&hub->topics, &at));)
+        topic_destroy(topic);
+    table_finish(&hub->topics);
+    order_finish(&hub->all.order);
+    loop_remove_flusher(&hub->flusher);
+}
+
+static struct topic *find_topic(struct hub *hub, enum topic_kind kind, struct slice name)
+{
+    char room[256];
+    if (kind == TOPIC_ALL)
+        return &hub->all;
+    if (name.len < sizeof(room)) {
+        room[0] = (char)('0' + kind);
+        memcpy(room + 1, name.ptr, name.len);
+        return table_find(&hub->topics, (struct slice){ room, name.len + 1 });
+    }
+    struct bytes *key = make_key(kind, name);
+    struct topic *topic = table_find(&hub->topics, bytes_slice(key));
+    bytes_unref(key);
+    return topic;
+}
+
+struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct slice name, bool make)
+{
+    struct topic *topic = find_topic(hub, kind, name);
+    if (topic || !make)
+        return topic;
+    topic = mem_new(struct topic);
+    topic->kind = kind;
+    topic->key = make_key(kind, name);
+    list_init(&topic->listeners);
+    list_init(&topic->link);
+    table_insert(&hub->topics, topic);
+    return topic;
+}
+
+void hub_release(struct hub *hub, struct topic *topic)
+{
+    if (topic->kind == TOPIC_ALL || topic->order.runs || !list_empty(&topic->listeners))
+        return;
+    table_remove(&hub->topics, bytes_slice(topic->key));
+    topic_destroy(topic);
+}
+
+/* ---- a run in its orders ---- */
+
+typedef void place_fn(struct hub *hub, struct topic *topic, struct tracked *run);
+
+static void append(struct hub *hub, struct topic *topic, struct tracked *run)
+{
+    (void)hub;
+    order_append(&topic->order, run->run.rev, run);
+}
+
+static void insert(struct hub *hub, struct topic *topic, struct tracked *run)
+{
+    (void)hub;
+    order_insert(&topic->order, run->run.rev, run);
+}
+
+static void clear(struct hub *hub, struct topic *topic, struct tracked *run)
+{
+    order_clear(&topic->order, run->run.rev);
+    hub_release(hub, topic);
+}
+
+/* A tag may stand twice in a run; its topic is visited once. */
+static bool tag_repeats(const struct tag_list *tags, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++)
+        if (slice_equal(bytes_slice(tags->names[k]), bytes_slice(tags->names[i])))
+            return true;
+    return false;
+}
+
+static void for_each_topic(struct hub *hub, struct tracked *run, bool make, place_fn *fn)
+{
+    const struct tag_list *tags = run->run.tags;
+    struct topic *topic;
+
+    fn(hub, &hub->all, run);
+    for (uint32_t i = 0; tags && i < tags->count; i++) {
+        if (tag_repeats(tags, i))
+            continue;
+        if ((topic = hub_topic(hub, TOPIC_TAG, bytes_slice(tags->names[i]), make)))
+            fn(hub, topic, run);
+    }
+    if (run->run.batch &&
+        (topic = hub_topic(hub, TOPIC_BATCH, bytes_slice(run->run.batch), make)))
+        fn(hub, topic, run);
+}
+
+void hub_remove_run(struct hub *hub, struct tracked *run)
+{
+    for_each_topic(hub, run, false, clear);
+}
+
+void hub_append_run(struct hub *hub, struct tracked *run)
+{
+    for_each_topic(hub, run, true, append);
+}
+
+void hub_insert_run(struct hub *hub, struct tracked *run)
+{
+    for_each_topic(hub, run, true, insert);
+}
+
+static void mark(struct hub *hub, struct topic *topic, struct tracked *run)
+{
+    (void)run;
+    if (topic->marked || list_empty(&topic->listeners))
+        return;
+    topic->marked = true;
+    list_append(&hub->marked, &topic->link);
+    loop_wake(hub->env->loop, &hub->flusher);
+}
+
+void hub_mark_run(struct hub *hub, const struct tracked *run)
+{
+    struct tracked *marked = (struct tracked *)run;
+    for_each_topic(hub, marked, false, mark);
+    if (run->topic)
+        mark(hub, run->topic, marked);
+}
+
+bool hub_has_listeners(struct hub *hub, const struct tracked *run)
+{
+    const struct tag_list *tags = run->run.tags;
+    struct topic *topic;
+
+    if (!hub->feeds)
+        return false;
+    if (run->topic || !list_empty(&hub->all.listeners))
+        return true;
+    for (uint32_t i = 0; tags && i < tags->count; i++) {
+        topic = hub_topic(hub, TOPIC_TAG, bytes_slice(tags->names[i]), false);
+        if (topic && !list_empty(&topic->listeners))
+            return true;
+    }
+    topic = run->run.batch ? hub_topic(hub, TOPIC_BATCH, bytes_slice(run->run.batch), false)
+                           : NULL;
+    return topic && !list_empty(&topic->listeners);
+}
+
+/* ---- the flush ---- */
+
+void hub_visit(struct hub *hub, struct feed *feed)
+{
+    if (list_empty(&feed->visit))
+        list_append(&hub->visits, &feed->visit);
+    loop_wake(hub->env->loop, &hub->flusher);
+}
+
+static void line_up(struct hub *hub)
+{
+    while (!list_empty(&hub->marked)) {
+        struct topic *topic = container_of(list_take(&hub->marked), struct topic, link);
+        topic->marked = false;
+        list_each (link, &topic->listeners) {
+            struct subscription *sub = container_of(link, struct subscription, listening);
+            if (list_empty(&sub->feed->visit))
+                list_append(&hub->visits, &sub->feed->visit);
+        }
+    }
+}
+
+static bool flush(struct flusher *flusher)
+{
+    struct hub *hub = container_of(flusher, struct hub, flusher);
+    unsigned visited = 0;
+
+    line_up(hub);
+    while (!list_empty(&hub->visits)) {
+        if ((++visited & 7) == 0 && !loop_time_left(hub->env->loop))
+            return true;
+        feed_visit(container_of(list_take(&hub->visits), struct feed, visit));
+    }
+    hub->flushed = hub->env->applied;
+    return false;
+}

@@ -1,0 +1,70 @@
+/* hub.h - who wants to hear about what, in one environment.
+ *
+ * A topic is (kind, name): a tag, a batch, all, or one run. Tags, batches and all keep
+ * their runs ordered by last change; every topic keeps its listeners.
+ *
+ *   change ──► topics of the run ──► marked ──► end of turn: hub_flush visits listeners
+ *
+ * Publishing does no I/O and calls nobody back, so nobody can leave while it walks. The
+ * flush visits feeds, each once, until the turn's time is over, and goes on in the next. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/loop.h"
+#include "base/table.h"
+#include "live/filter.h"
+#include "live/order.h"
+
+struct environment;
+struct feed;
+struct tracked;
+struct update;
+
+struct topic {
+    enum topic_kind kind;
+    bool marked;
+    struct bytes *key;     /* kind digit and name: "1urgent" */
+    struct order order;    /* not of TOPIC_RUN */
+    struct list listeners; // of struct subscription::listening
+    struct list link;      // hub::marked; linked while marked
+};
+
+struct hub {
+    struct environment *env;
+    struct table topics; /* by key */
+    struct topic all;
+    struct list marked; // topic::link
+    struct list visits; // feed::visit: to be visited, in order
+    struct flusher flusher;
+    uint64_t flushed; /* when the last flush was through: every feed that was not late
+                         had everything up to here */
+    uint32_t feeds;
+};
+
+void hub_init(struct hub *hub, struct environment *env);
+void hub_finish(struct hub *hub);
+
+/* Born with its first run or listener; run ids only while somebody listens. */
+struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct slice name,
+                        bool make);
+
+/* Gone when it has neither runs nor listeners. */
+void hub_release(struct hub *hub, struct topic *topic);
+
+/* Takes the run out of the orders of its topics (its rev and tags as they were), or into
+ * them at the end, or anywhere (at start). */
+void hub_remove_run(struct hub *hub, struct tracked *run);
+void hub_append_run(struct hub *hub, struct tracked *run);
+void hub_insert_run(struct hub *hub, struct tracked *run);
+
+/* True when somebody listens to one of the run's topics. */
+bool hub_has_listeners(struct hub *hub, const struct tracked *run);
+
+/* Marks the topics of the run: their listeners are visited at the end of the turn. */
+void hub_mark_run(struct hub *hub, const struct tracked *run);
+
+/* Puts the feed in line for a visit. */
+void hub_visit(struct hub *hub, struct feed *feed);

@@ -1,0 +1,37 @@
+/* order.h - runs of one topic by last change.
+ *
+ * An array of (rev, run): a change appends the run and clears its old place, the array is
+ * squeezed when half of it is empty. A place is found by binary search, so a position alone
+ * is enough to go on from, and a walk reads contiguous memory (runs-v1, preamble). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tracked;
+
+struct place {
+    uint64_t rev;
+    struct tracked *run; /* NULL: cleared */
+};
+
+struct order {
+    struct place *places;
+    uint32_t count, capacity; /* places, cleared ones too */
+    uint32_t runs;            /* places that hold a run */
+};
+
+void order_finish(struct order *order);
+
+/* rev is above every other in the order. */
+void order_append(struct order *order, uint64_t rev, struct tracked *run);
+
+/* Inserts anywhere: at start, when runs come newest first. */
+void order_insert(struct order *order, uint64_t rev, struct tracked *run);
+
+/* Takes the run of this rev out; harmless when it is not there. */
+void order_clear(struct order *order, uint64_t rev);
+
+/* Index of the first place with a rev above the given one; count when there is none. */
+uint32_t order_after(const struct order *order, uint64_t rev);
