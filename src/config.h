@@ -1,8 +1,8 @@
 /* config.h - settings: one table row each.
  *
- * config.def is the table: CONFIG(name, type, field, default, help). Precedence: flags >
- * RUNCAST_* environment > --config FILE (name = value lines) > defaults. Names are those of
- * the flags without dashes: --env-concurrency, RUNCAST_ENV_CONCURRENCY, env-concurrency. */
+ * config.def is the table. Precedence: flags > RUNCAST_* environment > --config FILE
+ * (name = value lines) > defaults. Names are those of the flags without dashes:
+ * --env-concurrency, RUNCAST_ENV_CONCURRENCY, env-concurrency. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,18 +10,45 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/log.h"
 
-enum config_command { COMMAND_SERVE, COMMAND_KEYS, COMMAND_HELP, COMMAND_VERSION,
-                      COMMAND_CHECK_CONFIG, COMMAND_PRINT_CONFIG };
+enum config_command {
+    COMMAND_SERVE,
+    COMMAND_KEYS,
+    COMMAND_HELP,
+    COMMAND_VERSION,
+    COMMAND_CHECK_CONFIG,
+    COMMAND_PRINT_CONFIG
+};
 
+enum config_setting {
+#define CONFIG_TEXT(name, field, def, help) SETTING_##field,
+#define CONFIG_SECRET(name, field, help) SETTING_##field,
+#define CONFIG_NUMBER(name, field, def, min, max, help) SETTING_##field,
+#define CONFIG_BYTES(name, field, def, min, max, help) SETTING_##field,
+#define CONFIG_DURATION(name, field, def, min_ms, help) SETTING_##field,
+#define CONFIG_FLAG(name, field, help) SETTING_##field,
+#include "config.def"
+#undef CONFIG_TEXT
+#undef CONFIG_SECRET
+#undef CONFIG_NUMBER
+#undef CONFIG_BYTES
+#undef CONFIG_DURATION
+#undef CONFIG_FLAG
+    SETTING_COUNT
+};
+
+/* Texts and secrets are never NULL. Durations are milliseconds; 0: see the help. An origin
+ * is "default", "--data", "RUNCAST_DATA" or "runcast.conf:3". */
 struct config {
     enum config_command command;
-    const char *file; /* --config */
+    char *file; /* --config; NULL: none */
+    char *origins[SETTING_COUNT];
 #define CONFIG_TEXT(name, field, def, help) char *field;
 #define CONFIG_SECRET(name, field, help) char *field;
 #define CONFIG_NUMBER(name, field, def, min, max, help) int64_t field;
 #define CONFIG_BYTES(name, field, def, min, max, help) int64_t field;
-#define CONFIG_DURATION(name, field, def, help) int64_t field; /* ms; 0: see help */
+#define CONFIG_DURATION(name, field, def, min_ms, help) int64_t field;
 #define CONFIG_FLAG(name, field, help) bool field;
 #include "config.def"
 #undef CONFIG_TEXT
@@ -33,9 +60,12 @@ struct config {
 };
 
 /* ERR_INVALID with a sentence that names the setting, where it came from (flag, variable,
- * file and line), and what would be right. Unknown RUNCAST_* variables are warned about. */
+ * file and line), and what would be right. Unknown RUNCAST_* variables are warned about;
+ * empty ones count as not set. After --help or --version the rest is not looked at. */
 enum err config_read(struct config *config, int argc, char **argv, char **environment,
                      struct failure *why);
+
+/* Wipes the secrets. */
 void config_finish(struct config *config);
 
 void config_print_help(struct buf *out);
@@ -43,7 +73,11 @@ void config_print_help(struct buf *out);
 /* name = value lines with where each came from; secrets as ***. */
 void config_print(const struct config *config, struct buf *out);
 
-/* listen split: "127.0.0.1:3030", "[::1]:3030", ":3030", "3030". */
+/* listen split: "127.0.0.1:3030", "[::1]:3030", "localhost:3030", ":3030" (every address),
+ * "3030" (this machine only). */
 enum err config_listen(const struct config *config, char host[64], int *port,
                        struct failure *why);
 bool config_listens_on_loopback(const struct config *config);
+
+enum log_level config_log_level(const struct config *config);
+enum log_format config_log_format(const struct config *config);

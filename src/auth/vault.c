@@ -153,6 +153,14 @@ static enum err read_key_file(const char *path, unsigned char key[KEY_LEN],
     return err;
 }
 
+bool vault_key_is_right(struct slice key_text)
+{
+    unsigned char key[KEY_LEN];
+    bool right = read_hex(key_text, key) || read_base64(key_text, key);
+    OPENSSL_cleanse(key, sizeof(key));
+    return right;
+}
+
 enum err vault_open(struct slice key_text, const char *key_file, struct vault **vault,
                     struct failure *why)
 {

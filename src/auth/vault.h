@@ -21,6 +21,9 @@ struct vault;
 enum err vault_open(struct slice key_text, const char *key_file, struct vault **vault,
                     struct failure *why);
 
+/* The text has the form of a key. */
+bool vault_key_is_right(struct slice key_text);
+
 /* Wipes the key. NULL is fine. */
 void vault_close(struct vault *vault);
 

@@ -1,0 +1,466 @@
+/* config.c - where settings come from.
+ *
+ *   defaults ─► --config FILE ─► RUNCAST_* ─► flags        what comes later wins
+ *
+ * Flags are looked at first, because they may name the file, and applied last. */
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+
+#include "auth/bootstrap.h"
+#include "auth/secret_file.h"
+#include "auth/vault.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/slice.h"
+#include "config_value.h"
+
+enum { NAME_LEN_MAX = 40 };
+
+struct reading {
+    struct config config;
+    const char *flags[SETTING_COUNT]; /* borrowed from the arguments; NULL: not given */
+    struct failure *why;
+};
+
+/* ---- names ---- */
+
+static const struct {
+    const char *name;
+    enum config_command command;
+} actions[] = {
+    { "--help", COMMAND_HELP },
+    { "-h", COMMAND_HELP },
+    { "--version", COMMAND_VERSION },
+    { "--check-config", COMMAND_CHECK_CONFIG },
+    { "--print-config", COMMAND_PRINT_CONFIG },
+};
+
+enum { ACTION_COUNT = sizeof(actions) / sizeof(actions[0]) };
+
+/* -1: there is none. */
+static int find_setting(struct slice name)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        if (slice_is(name, settings[i].name))
+            return i;
+    }
+    return -1;
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* Levenshtein's, for names up to NAME_LEN_MAX. */
+static unsigned edit_distance(struct slice a, struct slice b)
+{
+    unsigned row[NAME_LEN_MAX + 1];
+    if (a.len > NAME_LEN_MAX || b.len > NAME_LEN_MAX)
+        return NAME_LEN_MAX;
+    for (size_t j = 0; j <= b.len; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 0; i < a.len; i++) {
+        unsigned diagonal = row[0]++;
+        for (size_t j = 0; j < b.len; j++) {
+            unsigned replaced = diagonal + (a.ptr[i] != b.ptr[j]);
+            diagonal = row[j + 1];
+            row[j + 1] = least(replaced, least(row[j], diagonal) + 1);
+        }
+    }
+    return row[b.len];
+}
+
+/* The setting that was probably meant, or NULL. */
+static const char *closest(struct slice name)
+{
+    const char *found = NULL;
+    unsigned best = name.len < 6 ? 2 : 3; /* this far away is too far */
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        struct slice candidate = slice_of(settings[i].name);
+        bool begins = name.len >= 3 && name.len < candidate.len &&
+                      memcmp(name.ptr, candidate.ptr, name.len) == 0;
+        unsigned distance = begins ? 1 : edit_distance(name, candidate);
+        if (distance < best) {
+            best = distance;
+            found = settings[i].name;
+        }
+    }
+    return found;
+}
+
+static enum err unknown(struct slice name, const char *origin, const char *dashes,
+                        struct failure *why)
+{
+    const char *meant = closest(name);
+    if (meant)
+        return explain(why, ERR_INVALID, "%s: unknown; did you mean %s%s?", origin, dashes,
+                       meant);
+    return explain(why, ERR_INVALID, "%s: unknown; runcast --help shows what there is",
+                   origin);
+}
+
+/* ---- arguments ---- */
+
+static enum err read_command(struct reading *reading, const char *word)
+{
+    if (strcmp(word, "serve") == 0)
+        reading->config.command = COMMAND_SERVE;
+    else if (strcmp(word, "keys") == 0)
+        reading->config.command = COMMAND_KEYS;
+    else
+        return explain(reading->why, ERR_INVALID,
+                       "%.60s: not a command; there are serve and keys, and options begin "
+                       "with two dashes",
+                       word);
+    return OK;
+}
+
+/* --name=value or --name value; a flag without "=" is true. */
+static enum err read_option(struct reading *reading, char **argv, int argc, int *at)
+{
+    const char *argument = argv[*at];
+    struct slice rest = slice_of(argument + 2), name;
+    char shown[64];
+    slice_split(&rest, '=', &name);
+    snprintf(shown, sizeof(shown), "--%.*s", SLICE_ARG(name));
+
+    int which = find_setting(name);
+    bool is_file = slice_is(name, "config");
+    if (which < 0 && !is_file)
+        return unknown(name, shown, "--", reading->why);
+
+    const char *value = rest.ptr;
+    if (!value && which >= 0 && settings[which].type == SETTING_IS_FLAG)
+        value = "true";
+    else if (!value && *at + 1 < argc)
+        value = argv[++*at];
+    if (!value)
+        return explain(reading->why, ERR_INVALID, "%s: needs a value", shown);
+    if (is_file) {
+        free(reading->config.file);
+        reading->config.file = mem_text(slice_of(value));
+    } else {
+        reading->flags[which] = value;
+    }
+    return OK;
+}
+
+static bool read_action(struct reading *reading, const char *argument)
+{
+    for (int i = 0; i < ACTION_COUNT; i++) {
+        if (strcmp(argument, actions[i].name) == 0) {
+            reading->config.command = actions[i].command;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An action (--help …) wins over the command, and ends the reading when it needs no more.
+ */
+static enum err read_arguments(struct reading *reading, int argc, char **argv)
+{
+    enum config_command action = COMMAND_SERVE;
+    enum err err = OK;
+    for (int at = 1; !err && at < argc; at++) {
+        if (read_action(reading, argv[at])) {
+            action = reading->config.command;
+            if (action == COMMAND_HELP || action == COMMAND_VERSION)
+                return OK;
+        } else if (strncmp(argv[at], "--", 2) == 0) {
+            err = read_option(reading, argv, argc, &at);
+        } else {
+            err = read_command(reading, argv[at]);
+        }
+    }
+    if (action != COMMAND_SERVE)
+        reading->config.command = action;
+    return err;
+}
+
+static enum err apply_flags(struct reading *reading)
+{
+    enum err err = OK;
+    for (int i = 0; !err && i < SETTING_COUNT; i++) {
+        char origin[NAME_LEN_MAX];
+        snprintf(origin, sizeof(origin), "--%s", settings[i].name);
+        if (reading->flags[i])
+            err = config_set(&reading->config, (enum config_setting)i, reading->flags[i],
+                             origin, reading->why);
+    }
+    return err;
+}
+
+/* ---- the file ---- */
+
+struct config_file {
+    FILE *stream;
+    const char *path;
+    unsigned line;
+    struct reading *reading;
+    enum err err;
+};
+
+/* For inih, which would take an indented line for the rest of the one before and say
+ * nothing of a section without names. */
+static char *read_line(char *text, int size, void *stream)
+{
+    struct config_file *file = stream;
+    if (file->err || !fgets(text, size, file->stream))
+        return NULL;
+    file->line++;
+    size_t len = strlen(text), indent = strspn(text, " \t");
+    bool whole = (len && text[len - 1] == '\n') || feof(file->stream);
+    if (!whole)
+        file->err = explain(file->reading->why, ERR_INVALID,
+                            "%s:%u: the line is longer than "
+                            "%d characters",
+                            file->path, file->line, size - 2);
+    else if (text[indent] == '[')
+        file->err = explain(file->reading->why, ERR_INVALID,
+                            "%s:%u: there are no sections; write name = value", file->path,
+                            file->line);
+    memmove(text, text + indent, len - indent + 1);
+    return file->err ? NULL : text;
+}
+
+static int take_line(void *user, const char *section, const char *name, const char *value)
+{
+    struct config_file *file = user;
+    char origin[256], shown[320];
+    (void)section;
+    snprintf(origin, sizeof(origin), "%.200s:%u", file->path, file->line);
+    snprintf(shown, sizeof(shown), "%s: %.40s", origin, name);
+
+    int which = find_setting(slice_of(name));
+    if (which < 0)
+        file->err = unknown(slice_of(name), shown, "", file->reading->why);
+    else
+        file->err = config_set(&file->reading->config, (enum config_setting)which, value,
+                               origin, file->reading->why);
+    return !file->err;
+}
+
+static enum err read_file(struct reading *reading)
+{
+    struct config_file file = { .path = reading->config.file, .reading = reading };
+    if (!file.path)
+        return OK;
+    file.stream = fopen(file.path, "re");
+    if (!file.stream)
+        return explain(reading->why, ERR_INVALID, "%s: %s", file.path, strerror(errno));
+    int bad_line = ini_parse_stream(read_line, &file, take_line, &file);
+    if (!file.err && ferror(file.stream))
+        file.err = explain(reading->why, ERR_INVALID, "%s: cannot be read", file.path);
+    else if (!file.err && bad_line)
+        file.err = explain(reading->why, ERR_INVALID, "%s:%d: write name = value",
+                           file.path, bad_line);
+    fclose(file.stream);
+    return file.err;
+}
+
+/* ---- the environment ---- */
+
+static const char variable_prefix[] = "RUNCAST_";
+static const char file_suffix[] = "-file";
+
+/* RUNCAST_LOG_LEVEL -> log-level; false when it is not one of ours, or empty. */
+static bool read_variable_name(const char *entry, char name[NAME_LEN_MAX],
+                               const char **value)
+{
+    const char *equals = strchr(entry, '=');
+    size_t prefix = sizeof(variable_prefix) - 1;
+    if (!equals || !equals[1] || strncmp(entry, variable_prefix, prefix) != 0)
+        return false;
+    size_t len = (size_t)(equals - entry) - prefix;
+    len = len < NAME_LEN_MAX ? len : NAME_LEN_MAX - 1;
+    for (size_t i = 0; i < len; i++) {
+        char c = entry[prefix + i];
+        name[i] = c == '_' ? '-' : (char)tolower((unsigned char)c);
+    }
+    name[len] = '\0';
+    *value = equals + 1;
+    return true;
+}
+
+static void warn_unknown(struct slice variable, const char *name)
+{
+    const char *meant = closest(slice_of(name));
+    log_warn("unknown environment variable", "name", log_slice(variable),
+             meant ? "similar_setting" : NULL, meant, NULL);
+}
+
+/* The setting whose secret the file holds, or -1. */
+static int find_secret_of_file(struct slice name)
+{
+    size_t suffix = sizeof(file_suffix) - 1;
+    if (name.len <= suffix || !slice_is(slice_from(name, name.len - suffix), file_suffix))
+        return -1;
+    name.len -= suffix;
+    int which = find_setting(name);
+    return which >= 0 && settings[which].type == SETTING_IS_SECRET ? which : -1;
+}
+
+static enum err set_from_variable(struct reading *reading, int which, const char *value,
+                                  const char *variable)
+{
+    if (slice_starts(slice_of(reading->config.origins[which]), variable_prefix))
+        return explain(reading->why, ERR_INVALID, "%s and %s are both set; keep one",
+                       reading->config.origins[which], variable);
+    return config_set(&reading->config, (enum config_setting)which, value, variable,
+                      reading->why);
+}
+
+static enum err set_from_secret_file(struct reading *reading, int which, const char *path,
+                                     const char *variable)
+{
+    char *secret;
+    enum err err = secret_file_read(path, SECRET_FILE_MOUNTED, &secret, reading->why);
+    if (err)
+        return err;
+    err = set_from_variable(reading, which, secret, variable);
+    vault_forget(secret);
+    return err;
+}
+
+static enum err read_variable(struct reading *reading, const char *entry)
+{
+    char name[NAME_LEN_MAX], variable[64];
+    const char *value;
+    if (!read_variable_name(entry, name, &value))
+        return OK;
+    struct slice text = { entry, (size_t)(value - 1 - entry) };
+    snprintf(variable, sizeof(variable), "%.*s", SLICE_ARG(text));
+
+    int which = find_setting(slice_of(name)), secret = find_secret_of_file(slice_of(name));
+    if (which >= 0)
+        return set_from_variable(reading, which, value, variable);
+    if (secret >= 0)
+        return set_from_secret_file(reading, secret, value, variable);
+    if (!bootstrap_reads(text) && strcmp(name, "config") != 0)
+        warn_unknown(text, name);
+    return OK;
+}
+
+static enum err read_environment(struct reading *reading, char **environment)
+{
+    enum err err = OK;
+    for (char **entry = environment; !err && *entry; entry++)
+        err = read_variable(reading, *entry);
+    return err;
+}
+
+/* RUNCAST_CONFIG, unless --config was given. */
+static void find_file(struct reading *reading, char **environment)
+{
+    char name[NAME_LEN_MAX];
+    const char *value;
+    for (char **entry = environment; !reading->config.file && *entry; entry++) {
+        if (read_variable_name(*entry, name, &value) && strcmp(name, "config") == 0)
+            reading->config.file = mem_text(slice_of(value));
+    }
+}
+
+/* ---- all together ---- */
+
+static enum err read_all(struct reading *reading, int argc, char **argv, char **environment)
+{
+    enum err err = OK;
+    for (int i = 0; !err && i < SETTING_COUNT; i++)
+        err = config_set(&reading->config, (enum config_setting)i, settings[i].def,
+                         "default", reading->why);
+    if (!err)
+        err = read_arguments(reading, argc, argv);
+    if (err || reading->config.command == COMMAND_HELP ||
+        reading->config.command == COMMAND_VERSION)
+        return err;
+
+    find_file(reading, environment);
+    err = read_file(reading);
+    if (!err)
+        err = read_environment(reading, environment);
+    if (!err)
+        err = apply_flags(reading);
+    return err ? err : config_check_texts(&reading->config, reading->why);
+}
+
+enum err config_read(struct config *config, int argc, char **argv, char **environment,
+                     struct failure *why)
+{
+    struct reading reading = { .why = why };
+    enum err err = read_all(&reading, argc, argv, environment);
+    if (err)
+        config_finish(&reading.config);
+    else
+        *config = reading.config;
+    return err;
+}
+
+void config_finish(struct config *config)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        char **text = (char **)((char *)config + settings[i].offset);
+        if (settings[i].type == SETTING_IS_TEXT || settings[i].type == SETTING_IS_SECRET)
+            vault_forget(*text);
+        free(config->origins[i]);
+    }
+    free(config->file);
+    *config = (struct config){ 0 };
+}
+
+/* ---- showing ---- */
+
+void config_print(const struct config *config, struct buf *out)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        struct buf value = { 0 };
+        config_print_value(config, (enum config_setting)i, &value);
+        buf_print(out, "%-17s = %-20.*s ; %s\n", settings[i].name,
+                  SLICE_ARG(buf_slice(&value)), config->origins[i]);
+        buf_finish(&value);
+    }
+}
+
+static void print_option(const struct setting *setting, struct buf *out)
+{
+    static const char *const values[] = {
+        [SETTING_IS_TEXT] = " TEXT",     [SETTING_IS_SECRET] = " SECRET",
+        [SETTING_IS_NUMBER] = " NUMBER", [SETTING_IS_BYTES] = " SIZE",
+        [SETTING_IS_DURATION] = " TIME", [SETTING_IS_FLAG] = "",
+    };
+    char option[NAME_LEN_MAX];
+    snprintf(option, sizeof(option), "--%s%s", setting->name, values[setting->type]);
+    buf_print(out, "  %-26s %s", option, setting->help);
+    if (*setting->def && setting->type != SETTING_IS_FLAG)
+        buf_print(out, " [%s]", setting->def);
+    buf_add_char(out, '\n');
+}
+
+void config_print_help(struct buf *out)
+{
+    buf_add_text(out,
+                 "runcast - manages runs of background tasks and tells every change\n\n"
+                 "  runcast [serve] [options]    starts the gateway\n"
+                 "  runcast keys [options]       prints the secret keys again\n\n"
+                 "options [default]\n");
+    for (int i = 0; i < SETTING_COUNT; i++)
+        print_option(&settings[i], out);
+    buf_add_text(
+        out,
+        "  --config FILE              settings from a file: name = value lines\n"
+        "  --check-config             says whether the settings are right, and ends\n"
+        "  --print-config             shows the settings and where each came from\n"
+        "  --version, --help\n\n"
+        "Every option is also a variable (RUNCAST_LOG_LEVEL=debug) and a line of the\n"
+        "file (log-level = debug). Flags win over variables, variables over the file.\n"
+        "A secret may lie in a file: RUNCAST_METRICS_TOKEN_FILE=/run/secrets/token.\n\n"
+        "The first start on an empty data directory draws keys, or takes them from\n"
+        "RUNCAST_PROJECT_REF, RUNCAST_DEV_SECRET_KEY, RUNCAST_STAGING_SECRET_KEY,\n"
+        "RUNCAST_PROD_SECRET_KEY, RUNCAST_PREVIEW_SECRET_KEY and\n"
+        "RUNCAST_PERSONAL_ACCESS_TOKEN.\n");
+}
