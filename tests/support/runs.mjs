@@ -1,0 +1,256 @@
+// A client of the runs.v1 protocol: RunsSocket is one connection, RunsMirror the table of
+// runs that a client keeps over many connections, with the checks the guarantees allow.
+import { decode } from "./msgpack.mjs";
+import { opcodes, WebSocket } from "./websocket.mjs";
+
+const JSON_TEXTS = ["payload", "output", "metadata", "error"]; // str in msgpack, values in JSON
+
+/** A message as JSON would have it, whatever the encoding was. */
+function parse(bytes, opcode) {
+  if (opcode === opcodes.text) return JSON.parse(bytes.toString());
+  const message = decode(bytes);
+  for (const [, , fields] of message.rows ?? [])
+    for (const name of JSON_TEXTS)
+      if (typeof fields[name] === "string") fields[name] = JSON.parse(fields[name]);
+  return message;
+}
+
+export class RunsSocket {
+  /**
+   * { port, token, protocol: "runs.v1.json" | "runs.v1.msgpack" | undefined, query: "?…",
+   *   headers, hello: { …, token } sent as the first message, answerPings, onMessage }
+   * Resolves when the connection is open; `await socket.next("welcome")` waits for its words.
+   */
+  static async open({ port, token, protocol = "runs.v1.json", query = "", headers = {}, hello, answerPings, onMessage }) {
+    const all = { "sec-websocket-protocol": protocol, ...(token && { authorization: `Bearer ${token}` }), ...headers };
+    const ws = await WebSocket.open({ port, target: `/realtime/v1/ws${query}`, headers: all, answerPings });
+    const socket = new RunsSocket(ws, onMessage);
+    if (hello) socket.send({ op: "hello", ...hello });
+    return socket;
+  }
+
+  constructor(ws, onMessage) {
+    this.ws = ws;
+    this.messages = []; // received and not yet taken by next()
+    this.waiting = null;
+    this.bytesReceived = 0;
+    this.closed = ws.closed;
+    ws.onClosed = () => this.waiting?.();
+    ws.listen((bytes, opcode) => {
+      this.bytesReceived += bytes.length;
+      const message = parse(bytes, opcode);
+      if (onMessage) return onMessage(message, bytes);
+      this.messages.push(message);
+      this.waiting?.();
+    });
+  }
+
+  /** An object goes as JSON text, a string as it is. */
+  send(message) {
+    this.ws.send(opcodes.text, typeof message === "string" ? message : JSON.stringify(message));
+  }
+
+  /**
+   * The next message, or the next one of a kind: `next("ok")`, `next((m) => m.id === 2)`.
+   * What came before it stays for later calls.
+   */
+  async next(wanted = () => true, timeoutMs = 10_000) {
+    const matches = typeof wanted === "string" ? (message) => message.op === wanted : wanted;
+    let late = false;
+    const timer = setTimeout(() => { late = true; this.waiting?.(); }, timeoutMs);
+    try {
+      for (;;) {
+        const index = this.messages.findIndex(matches);
+        if (index >= 0) return this.messages.splice(index, 1)[0];
+        if (late || this.ws.isClosed) {
+          const seen = JSON.stringify(this.messages).slice(0, 500);
+          const why = late ? `not within ${timeoutMs} ms` : `closed with ${this.ws.closeCode} ${this.ws.closeReason}`;
+          throw new Error(`waiting for ${wanted}: ${why}; left over: ${seen}`);
+        }
+        await new Promise((resolve) => { this.waiting = resolve; });
+      }
+    } finally {
+      clearTimeout(timer);
+      this.waiting = null;
+    }
+  }
+
+  pause() { this.ws.pause(); }
+  resume() { this.ws.resume(); }
+  close(code, reason) { return this.ws.close(code, reason); }
+  cut() { return this.ws.cut(); }
+}
+
+/**
+ * Mirrors a table of runs as runs.v1 §4 tells clients to. Keeps the rows, the position to
+ * resume from, and counts versions that were skipped; throws when a promise is broken.
+ *
+ *   const mirror = new RunsMirror({ port, token });
+ *   mirror.subscribe({ tags: ["a"] });
+ *   await mirror.connect(); await mirror.synced(seq); mirror.cut(); await mirror.connect();
+ */
+export class RunsMirror {
+  constructor(options) {
+    this.options = options;
+    this.runs = new Map(); // id -> { version, fields }
+    this.subscriptions = new Map(); // id -> { filter, complete, live, ending, seen }
+    this.lastId = 0;
+    this.position = null; // { epoch, seq, base }
+    this.skipped = 0; // versions between the known one and the one received
+    this.rows = 0;
+    this.errors = [];
+    this.watchers = new Set();
+  }
+
+  async connect() {
+    let welcomed;
+    const welcome = new Promise((resolve) => { welcomed = resolve; });
+    this.socket = await RunsSocket.open({ ...this.options,
+      onMessage: (message) => {
+        try { this.receive(message); } catch (error) { this.errors.push(error); }
+        if (message.op === "welcome") welcomed(message);
+        for (const watcher of this.watchers) watcher();
+      } });
+    const socket = this.socket;
+    socket.closed.then(() => {
+      if (this.socket === socket) this.socket = null;
+      for (const watcher of this.watchers) watcher();
+    });
+    const lost = socket.closed.then(({ code, reason }) => { throw new Error(`closed before welcome: ${code} ${reason}`); });
+    lost.catch(() => {});
+    this.welcome = await Promise.race([welcome, lost]);
+    if (this.position && this.position.epoch !== this.welcome.epoch) this.position = null;
+    this.epoch = this.welcome.epoch;
+    this.owed = new Set(); // subscriptions that were complete and are not live again yet
+    for (const [id, sub] of this.subscriptions) {
+      if (sub.ending) { this.subscriptions.delete(id); continue; }
+      if (sub.complete && this.position) this.owed.add(id);
+      sub.live = false;
+      this.#sendSub(id, sub);
+    }
+    return this.welcome;
+  }
+
+  subscribe(filter) {
+    const id = ++this.lastId;
+    const sub = { filter, complete: false, live: false, ending: false, seen: null };
+    this.subscriptions.set(id, sub);
+    if (this.socket) this.#sendSub(id, sub);
+    return id;
+  }
+
+  unsubscribe(id) {
+    const sub = this.subscriptions.get(id);
+    sub.ending = true;
+    if (this.socket) this.socket.send({ op: "unsub", id });
+    else this.#drop(id);
+  }
+
+  cut() { return this.socket?.cut(); }
+  pause() { this.socket?.pause(); }
+  resume() { this.socket?.resume(); }
+
+  #sendSub(id, sub) {
+    const { epoch, seq, base } = this.position ?? {};
+    const from = sub.complete && this.position ? { from: [epoch, seq, base] } : {};
+    const since = sub.since ? { since: sub.since, limit: undefined } : {};
+    this.socket.send({ op: "sub", id, ...sub.filter, ...since, ...from });
+  }
+
+  receive(message) {
+    const sub = this.subscriptions.get(message.id);
+    switch (message.op) {
+      case "ok":
+        sub.since = message.since ?? sub.since;
+        sub.seen = message.mode === "snapshot" ? new Set() : null;
+        if (message.mode === "snapshot") { sub.complete = false; this.owed.delete(message.id); }
+        break;
+      case "rows":
+        for (const row of message.rows) { this.apply(row); sub?.seen?.add(row[0]); }
+        if (!message.more && sub) this.#complete(message.id, sub, message.seq);
+        break;
+      case "patch":
+        for (const row of message.rows) this.apply(row);
+        this.#advance(message.seq, !message.more);
+        break;
+      case "ping": this.#advance(message.seq, true); break;
+      case "end": this.#drop(message.id); break;
+      case "floor": this.floor = message.updatedAt; break;
+      case "error": this.errors.push(Object.assign(new Error(message.message), message)); break;
+    }
+  }
+
+  apply([id, version, fields, whole]) {
+    const known = this.runs.get(id);
+    this.rows++;
+    if (known && version <= known.version) return; // applied before: nothing changes
+    if (!known && !whole) throw new Error(`${id}: a delta for a run that was never sent whole`);
+    if (known && this.#isLive()) this.skipped += version - known.version - 1;
+    const merged = whole ? { ...fields } : { ...known.fields };
+    if (!whole)
+      for (const [name, value] of Object.entries(fields))
+        if (value === null && name !== "payload") delete merged[name];
+        else merged[name] = value;
+    this.runs.set(id, { version, fields: merged });
+  }
+
+  #isLive() { return [...this.subscriptions.values()].every((sub) => sub.live); }
+
+  #complete(id, sub, seq) {
+    if (sub.seen) this.#forgetUnseen(sub);
+    Object.assign(sub, { complete: true, live: true, seen: null });
+    this.owed.delete(id);
+    this.#advance(seq, true);
+  }
+
+  /** The position moves only while everything that was complete before is live again. */
+  #advance(seq, sync) {
+    if (this.owed.size) return;
+    if (this.position && seq < this.position.seq) throw new Error(`seq went back from ${this.position.seq} to ${seq}`);
+    this.position = { epoch: this.epoch, seq, base: sync ? seq : this.position?.base ?? 0 };
+  }
+
+  #forgetUnseen(sub) {
+    for (const [id, run] of this.runs)
+      if (!sub.seen.has(id) && matches(sub.filter, id, run.fields) && !this.#isHeldByOthers(sub, id, run)) this.runs.delete(id);
+  }
+
+  #isHeldByOthers(but, id, run) {
+    return [...this.subscriptions.values()].some((sub) => sub !== but && sub.complete && matches(sub.filter, id, run.fields));
+  }
+
+  #drop(id) {
+    const sub = this.subscriptions.get(id);
+    this.subscriptions.delete(id);
+    this.owed?.delete(id);
+    if (!sub) return;
+    for (const [runId, run] of this.runs)
+      if (matches(sub.filter, runId, run.fields) && !this.#isHeldByOthers(sub, runId, run)) this.runs.delete(runId);
+  }
+
+  /** Waits until the client is in sync with everything up to seq. */
+  synced(seq, timeoutMs = 20_000) {
+    const done = () => this.#isLive() && this.position && this.position.base >= seq;
+    return this.wait(done, `in sync with ${seq}`, timeoutMs);
+  }
+
+  wait(done, what, timeoutMs = 20_000) {
+    return new Promise((resolve, reject) => {
+      const finish = (error) => { clearTimeout(timer); this.watchers.delete(check); error ? reject(error) : resolve(); };
+      const check = () => {
+        if (this.errors.length) finish(this.errors[0]);
+        else if (done()) finish();
+      };
+      const timer = setTimeout(() => finish(new Error(`${what}: not within ${timeoutMs} ms, position ${JSON.stringify(this.position)}`)), timeoutMs);
+      this.watchers.add(check);
+      check();
+    });
+  }
+}
+
+export function matches(filter, id, fields) {
+  if (filter.run && id !== filter.run) return false;
+  if (filter.batch && fields.batchId !== filter.batch) return false;
+  if (filter.tags && !filter.tags.every((tag) => fields.tags.includes(tag))) return false;
+  return !filter.task || filter.task.includes(fields.taskIdentifier);
+}
