@@ -57,6 +57,9 @@ struct environment {
     uint64_t purged;  /* highest rev that retention removed */
     int64_t floor;    /* every final run last changed before is gone; Unix ms */
 
+    struct workers *workers; /* the engine's: who can execute what */
+    struct list dequeues;    // dequeue::link; workers that wait for a run
+
     size_t run_bytes;    /* of all runs in memory */
     size_t final_bytes;  /* of the final ones */
     size_t budget;       /* for final_bytes */
