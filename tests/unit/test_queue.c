@@ -1,0 +1,379 @@
+/* The next run is the oldest of those that have a free slot. */
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "run/queue.h"
+
+struct job {
+    struct queue_item item;
+    char id[16];
+    /* What the model knows about it. */
+    bool waiting, running;
+    unsigned queue, key;
+    int64_t position;
+};
+
+static struct job *job_of(const struct queue_item *item)
+{
+    return (struct job *)(void *)item; /* its first member */
+}
+
+static struct slice job_id(const struct queue_item *item)
+{
+    return slice_of(job_of(item)->id);
+}
+
+static const char *next_id(struct queues *queues)
+{
+    struct queue_item *item = queues_next(queues);
+    return item ? job_of(item)->id : "none";
+}
+
+static void wait_in(struct queues *queues, struct job *job, const char *queue, int64_t at)
+{
+    queues_wait(queues, &job->item, slice_of(queue), (struct slice){ 0 }, at);
+}
+
+static void start(struct queues *queues, struct job *job, const char *queue)
+{
+    queues_run(queues, &job->item, slice_of(queue), (struct slice){ 0 });
+}
+
+static void the_oldest_is_next_and_ties_go_by_id(void **state)
+{
+    (void)state;
+    struct job jobs[] = { { .id = "d" }, { .id = "c" }, { .id = "b" }, { .id = "a" } };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    assert_string_equal(next_id(&queues), "none");
+    wait_in(&queues, &jobs[0], "task/x", 20);
+    wait_in(&queues, &jobs[1], "task/x", 20);
+    wait_in(&queues, &jobs[2], "task/y", 20);
+    wait_in(&queues, &jobs[3], "task/y", 30);
+
+    static const char *const order[] = { "b", "c", "d", "a", "none" };
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        assert_string_equal(next_id(&queues), order[i]);
+        if (queues_next(&queues))
+            queues_leave(&queues, queues_next(&queues));
+    }
+    queues_finish(&queues);
+}
+
+static void a_full_queue_lets_younger_runs_of_others_pass(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" }, b = { .id = "b" }, c = { .id = "c" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    queues_set_limit(&queues, SLICE("one"), 1);
+    wait_in(&queues, &a, "one", 1);
+    wait_in(&queues, &b, "one", 2);
+    wait_in(&queues, &c, "two", 3);
+
+    start(&queues, &a, "one");
+    assert_string_equal(next_id(&queues), "c");
+    queues_leave(&queues, &a.item);
+    assert_string_equal(next_id(&queues), "b");
+    queues_set_limit(&queues, SLICE("one"), 0);
+    assert_string_equal(next_id(&queues), "c");
+    queues_set_limit(&queues, SLICE("one"), UINT32_MAX);
+    assert_string_equal(next_id(&queues), "b");
+
+    queues_leave(&queues, &b.item);
+    queues_leave(&queues, &c.item);
+    queues_finish(&queues);
+}
+
+static void each_concurrency_key_has_the_whole_limit(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" }, b = { .id = "b" }, c = { .id = "c" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    queues_set_limit(&queues, SLICE("q"), 1);
+    queues_wait(&queues, &a.item, SLICE("q"), SLICE("ann"), 1);
+    queues_wait(&queues, &b.item, SLICE("q"), SLICE("ann"), 2);
+    queues_wait(&queues, &c.item, SLICE("q"), SLICE("bob"), 3);
+
+    queues_run(&queues, &a.item, SLICE("q"), SLICE("ann"));
+    assert_string_equal(next_id(&queues), "c");
+    queues_run(&queues, &c.item, SLICE("q"), SLICE("bob"));
+    assert_string_equal(next_id(&queues), "none");
+    assert_int_equal(queues_figures(&queues, SLICE("q")).running, 2);
+    assert_int_equal(queues_figures(&queues, SLICE("q")).waiting, 1);
+
+    queues_leave(&queues, &a.item);
+    assert_string_equal(next_id(&queues), "b");
+    queues_leave(&queues, &b.item);
+    queues_leave(&queues, &c.item);
+    queues_finish(&queues);
+}
+
+static void the_environment_limit_holds_for_all_queues_together(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" }, b = { .id = "b" };
+    struct queues queues;
+    queues_init(&queues, 1, job_id);
+    start(&queues, &a, "one");
+    wait_in(&queues, &b, "two", 1);
+    assert_string_equal(next_id(&queues), "none");
+    queues_set_environment_limit(&queues, 2);
+    assert_string_equal(next_id(&queues), "b");
+    queues_set_environment_limit(&queues, 0);
+    assert_string_equal(next_id(&queues), "none");
+    queues_leave(&queues, &a.item);
+    queues_leave(&queues, &b.item);
+    queues_finish(&queues);
+}
+
+static void a_paused_queue_keeps_what_waits_and_what_runs(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" }, b = { .id = "b" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    start(&queues, &a, "q");
+    wait_in(&queues, &b, "q", 1);
+    queues_set_paused(&queues, SLICE("q"), true);
+    assert_string_equal(next_id(&queues), "none");
+    struct queue_figures figures = queues_figures(&queues, SLICE("q"));
+    assert_true(figures.paused);
+    assert_int_equal(figures.running, 1);
+    assert_int_equal(figures.waiting, 1);
+    queues_set_paused(&queues, SLICE("q"), false);
+    assert_string_equal(next_id(&queues), "b");
+    queues_leave(&queues, &a.item);
+    queues_leave(&queues, &b.item);
+    queues_finish(&queues);
+}
+
+static void a_queue_is_known_while_it_is_set_up_or_in_use(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    assert_false(queues_figures(&queues, SLICE("q")).known);
+    assert_int_equal(queues_figures(&queues, SLICE("q")).limit, UINT32_MAX);
+    wait_in(&queues, &a, "q", 1);
+    assert_true(queues_figures(&queues, SLICE("q")).known);
+    queues_leave(&queues, &a.item);
+    assert_false(queues_figures(&queues, SLICE("q")).known);
+
+    queues_set_limit(&queues, SLICE("q"), 3);
+    wait_in(&queues, &a, "q", 1);
+    queues_leave(&queues, &a.item);
+    assert_true(queues_figures(&queues, SLICE("q")).known);
+    assert_int_equal(queues_figures(&queues, SLICE("q")).limit, 3);
+    queues_finish(&queues);
+}
+
+static void leaving_twice_is_harmless(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    queues_leave(&queues, &a.item);
+    start(&queues, &a, "q");
+    start(&queues, &a, "q");
+    assert_int_equal(queues.running, 1);
+    queues_leave(&queues, &a.item);
+    queues_leave(&queues, &a.item);
+    assert_int_equal(queues.running, 0);
+    queues_finish(&queues);
+}
+
+/* ---- a model: everything looked up again each time ---- */
+
+enum { JOBS = 60, QUEUES = 5, KEYS = 3, STEPS = 100000 };
+
+static const char *const queue_names[QUEUES] = { "task/a", "task/b", "mails", "", "x" };
+static const char *const key_names[KEYS] = { NULL, "ann", "bob" };
+
+struct model {
+    struct queues queues;
+    struct job jobs[JOBS];
+    uint32_t limit, limits[QUEUES];
+    bool paused[QUEUES], set_up[QUEUES];
+    uint64_t random;
+};
+
+static unsigned draw(struct model *model, unsigned below)
+{
+    model->random ^= model->random << 13;
+    model->random ^= model->random >> 7;
+    model->random ^= model->random << 17;
+    return (unsigned)((model->random >> 11) % below);
+}
+
+static uint32_t count(const struct model *model, int queue, int key, bool running)
+{
+    uint32_t sum = 0;
+    for (int i = 0; i < JOBS; i++) {
+        const struct job *job = &model->jobs[i];
+        bool counts = running ? job->running : job->waiting;
+        sum += counts && (queue < 0 || (int)job->queue == queue) &&
+               (key < 0 || (int)job->key == key);
+    }
+    return sum;
+}
+
+static bool may_run(const struct model *model, const struct job *job)
+{
+    return job->waiting && !model->paused[job->queue] &&
+           count(model, (int)job->queue, (int)job->key, true) < model->limits[job->queue];
+}
+
+static struct job *expected_next(struct model *model)
+{
+    struct job *next = NULL;
+    if (count(model, -1, -1, true) >= model->limit)
+        return NULL;
+    for (int i = 0; i < JOBS; i++) { /* ids rise with i: the first of equals is next */
+        struct job *job = &model->jobs[i];
+        if (may_run(model, job) && (!next || job->position < next->position))
+            next = job;
+    }
+    return next;
+}
+
+static void put_to_wait(struct model *model, struct job *job)
+{
+    job->queue = draw(model, QUEUES);
+    job->key = draw(model, KEYS);
+    job->position = (int64_t)draw(model, 50) - 10;
+    job->waiting = true;
+    job->running = false;
+    queues_wait(&model->queues, &job->item, slice_of(queue_names[job->queue]),
+                slice_of(key_names[job->key]), job->position);
+}
+
+static void put_to_run(struct model *model, struct job *job)
+{
+    if (!job->waiting && !job->running) {
+        job->queue = draw(model, QUEUES);
+        job->key = draw(model, KEYS);
+    }
+    job->waiting = false;
+    job->running = true;
+    queues_run(&model->queues, &job->item, slice_of(queue_names[job->queue]),
+               slice_of(key_names[job->key]));
+}
+
+static void change_settings(struct model *model)
+{
+    unsigned queue = draw(model, QUEUES - 1); /* the last one has none */
+    if (draw(model, 4) == 0) {
+        model->limit = draw(model, 20);
+        queues_set_environment_limit(&model->queues, model->limit);
+        return;
+    }
+    model->set_up[queue] = true;
+    if (draw(model, 2)) {
+        model->limits[queue] = draw(model, 3) ? draw(model, 4) : UINT32_MAX;
+        queues_set_limit(&model->queues, slice_of(queue_names[queue]),
+                         model->limits[queue]);
+    } else {
+        model->paused[queue] = draw(model, 2);
+        queues_set_paused(&model->queues, slice_of(queue_names[queue]),
+                          model->paused[queue]);
+    }
+}
+
+static void step(struct model *model)
+{
+    struct job *job = &model->jobs[draw(model, JOBS)];
+    struct job *next = expected_next(model);
+    switch (draw(model, 12)) {
+    case 0:
+    case 1:
+    case 2: put_to_wait(model, job); break;
+    case 3: put_to_run(model, job); break;
+    case 4:
+        if (draw(model, 8) == 0)
+            change_settings(model);
+        break;
+    case 5:
+    case 6:
+    case 7:
+        if (next)
+            put_to_run(model, next);
+        break;
+    default: job->waiting = job->running = false; queues_leave(&model->queues, &job->item);
+    }
+}
+
+static void compare(struct model *model)
+{
+    struct job *next = expected_next(model);
+    assert_string_equal(next_id(&model->queues), next ? next->id : "none");
+    assert_int_equal(model->queues.running, count(model, -1, -1, true));
+    assert_int_equal(model->queues.waiting, count(model, -1, -1, false));
+    for (int i = 0; i < QUEUES; i++) {
+        struct queue_figures figures =
+            queues_figures(&model->queues, slice_of(queue_names[i]));
+        assert_int_equal(figures.running, count(model, i, -1, true));
+        assert_int_equal(figures.waiting, count(model, i, -1, false));
+        assert_int_equal(figures.limit, model->limits[i]);
+        assert_int_equal(figures.paused, model->paused[i]);
+        assert_int_equal(figures.known,
+                         model->set_up[i] || figures.running || figures.waiting);
+    }
+}
+
+static uint64_t choose_seed(void)
+{
+    const char *given = getenv("SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 10) : 0;
+    while (seed == 0)
+        if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+            seed = 0;
+    print_message("SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+static void random_steps_agree_with_the_model(void **state)
+{
+    (void)state;
+    static struct model model;
+    model = (struct model){ .limit = 10, .random = choose_seed() };
+    queues_init(&model.queues, model.limit, job_id);
+    for (int i = 0; i < QUEUES; i++)
+        model.limits[i] = UINT32_MAX;
+    for (int i = 0; i < JOBS; i++)
+        snprintf(model.jobs[i].id, sizeof(model.jobs[i].id), "run_%02d", i);
+
+    for (int i = 0; i < STEPS; i++) {
+        step(&model);
+        compare(&model);
+    }
+
+    for (int i = 0; i < JOBS; i++) {
+        model.jobs[i].waiting = model.jobs[i].running = false;
+        queues_leave(&model.queues, &model.jobs[i].item);
+    }
+    compare(&model);
+    assert_int_equal(model.queues.ready.count, 0);
+    queues_finish(&model.queues); /* asserts that no lane is left */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_oldest_is_next_and_ties_go_by_id),
+        cmocka_unit_test(a_full_queue_lets_younger_runs_of_others_pass),
+        cmocka_unit_test(each_concurrency_key_has_the_whole_limit),
+        cmocka_unit_test(the_environment_limit_holds_for_all_queues_together),
+        cmocka_unit_test(a_paused_queue_keeps_what_waits_and_what_runs),
+        cmocka_unit_test(a_queue_is_known_while_it_is_set_up_or_in_use),
+        cmocka_unit_test(leaving_twice_is_harmless),
+        cmocka_unit_test(random_steps_agree_with_the_model),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
