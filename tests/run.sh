@@ -1,0 +1,208 @@
+#!/usr/bin/env bash
+# Everything that must pass, or the parts that are named:
+#
+#   tests/run.sh [lint|build|unit|sim|fuzz|integration|conformance …]
+#
+# Installs what is missing, builds (into build-asan, build-tsan, build-gcc and build-clang,
+# warnings are errors) and runs at most two programs at a time. The last line says
+# `N passed, N failed`: unit tests, scenarios, conformance operations, rules, replayed
+# corpora. What crashes, hangs, is skipped or says nothing has failed. What each program
+# said is kept in build-asan/log.
+set -euo pipefail
+shopt -s nullglob
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$top"
+source deploy/packages.sh
+
+test_packages=(clang libclang-rt-14-dev clang-format-14 codespell libcmocka-dev curl python3
+    python3-websockets)
+command -v node >/dev/null || test_packages+=(nodejs)
+command -v npm >/dev/null || test_packages+=(npm)
+
+all_parts=(lint build unit sim fuzz integration conformance)
+parts=("${@:-${all_parts[@]}}")
+for part in "${parts[@]}"; do
+    [[ " ${all_parts[*]} " == *" $part "* ]] || { sed -n 2,5p "$0" >&2; exit 2; }
+done
+wanted() {
+    local part
+    for part in "$@"; do
+        [[ " ${parts[*]} " != *" $part "* ]] || return 0
+    done
+    return 1
+}
+
+log=$top/build-asan/log
+rm -rf "$log"
+mkdir -p "$log"
+
+export CMOCKA_MESSAGE_OUTPUT=TAP ASAN_OPTIONS=detect_leaks=1
+export UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
+export GATEWAY_BIN=$top/build-asan/runcast
+export GATEWAY_RELEASE_BIN=$top/build-gcc/runcast SHIM_DIR=$top/build-gcc
+
+# --- running programs, two at a time -----------------------------------------------------
+
+# Runs a program with a time limit and leaves `PASSED FAILED` in $log/NAME.count.
+run_counted() { # NAME SECONDS COMMAND…
+    local name=$1 seconds=$2 status=0 start=$SECONDS counts
+    shift 2
+    timeout --kill-after=10 "$seconds" "$@" >"$log/$name.out" 2>"$log/$name.err" </dev/null ||
+        status=$?
+    [ "$status" -ne 124 ] || echo "ended after $seconds s" >>"$log/$name.err"
+    counts=$(python3 -B tests/support/count.py "$log/$name.out" "$status") || counts="0 1"
+    echo "$counts" >"$log/$name.count"
+    printf '%-44s %4d passed %4d failed %4d s\n' "$name" $counts $((SECONDS - start))
+    [ "${counts#* }" -eq 0 ] || show_failure "$name" "$status"
+}
+
+show_failure() { # NAME STATUS
+    local failures
+    failures=$(grep -nE -A3 '^ *(not ok|FAIL|WARN|SKIP)\b|# SKIP' "$log/$1.out" | head -n 60) || true
+    printf '%s\n' "--- $1 ended with status $2" "${failures:-$(tail -n 20 "$log/$1.out")}"
+    tail -n 40 "$log/$1.err"
+    echo "---"
+}
+
+begin() { # NAME SECONDS COMMAND…
+    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do
+        wait -n || true
+    done
+    run_counted "$@" &
+}
+
+finish() {
+    wait || true
+}
+
+# Turns an exit status into one counted line.
+as_test() { # TEXT COMMAND…
+    local text=$1 status=0
+    shift
+    "$@" || status=$?
+    if [ "$status" -eq 0 ]; then echo "ok - $text"; else echo "not ok - $text"; fi
+    return "$status"
+}
+export -f as_test
+
+# --- building ----------------------------------------------------------------------------
+
+# A build is one test: it is complete and free of warnings.
+build() { # FOLDER COMPILER TARGETS CMAKE-OPTION…
+    local folder=$1 compiler=$2 targets=$3
+    shift 3
+    run_counted "$folder" 900 bash -c '
+        configure_and_build() {
+            CC=$1 cmake -S . -B "$0" -G Ninja -DWERROR=ON "${@:3}" &&
+                ninja -k 0 -j 2 -C "$0" $2
+        }
+        as_test "$0 compiles with $1 and without a warning" configure_and_build "$@"
+    ' "$folder" "$compiler" "$targets" "$@"
+}
+
+# Simulations, and the tests of what has a thread of its own.
+threaded_tests() {
+    local source
+    for source in tests/sim/*.c tests/unit/test_sqlite*.c tests/unit/test_store*.c; do
+        basename "$source" .c
+    done | sort -u
+}
+
+# npm ci, unless node_modules is what the lockfile says.
+install_modules() { # FOLDER
+    local hash
+    hash=$(sha256sum <"$1/package-lock.json")
+    [ "$(cat "$1/node_modules/.lockfile-hash" 2>/dev/null)" != "$hash" ] || return 0
+    (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund) &&
+        echo "$hash" >"$1/node_modules/.lockfile-hash"
+}
+export -f install_modules
+
+# --- the parts ---------------------------------------------------------------------------
+
+install_missing "${build_packages[@]}" "${test_packages[@]}"
+
+run_counted counting 60 python3 -B tests/support/test_count.py
+
+if wanted build unit sim fuzz integration conformance; then
+    build build-asan gcc all -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
+fi
+if wanted build integration; then
+    build build-gcc gcc all -DCMAKE_BUILD_TYPE=Release
+fi
+if wanted build; then
+    build build-clang clang all -DCMAKE_BUILD_TYPE=Release
+fi
+if wanted build unit sim; then
+    build build-tsan gcc "$(threaded_tests | tr '\n' ' ')" \
+        -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=thread
+fi
+
+if wanted lint; then
+    for rule in layers banned sizes format spelling; do
+        begin "lint-$rule" 120 python3 -B "tests/lint/$rule.py" "$top"
+    done
+fi
+if wanted unit; then
+    for source in tests/unit/test_*.c; do
+        name=$(basename "$source" .c)
+        begin "$name" 120 "build-asan/$name"
+    done
+fi
+if wanted sim; then
+    for source in tests/sim/*.c; do
+        name=$(basename "$source" .c)
+        begin "$name" 300 "build-asan/$name"
+    done
+fi
+if wanted unit sim; then
+    for name in $(threaded_tests); do
+        begin "tsan-$name" 300 "build-tsan/$name"
+    done
+fi
+if wanted fuzz; then
+    for source in tests/fuzz/fuzz_*.c; do
+        name=$(basename "$source" .c)
+        begin "replay-${name#fuzz_}" 120 "build-asan/replay_${name#fuzz_}" \
+            "tests/fuzz/corpus/${name#fuzz_}"
+    done
+fi
+if wanted integration; then
+    for script in tests/integration/*.test.mjs; do
+        begin "$(basename "$script" .test.mjs)" 400 node --test-reporter=tap "$script"
+    done
+fi
+if wanted conformance; then
+    conformance=tests/conformance
+    for folder in sdk-v4 sdk-v3; do
+        begin "npm-$folder" 300 bash -c \
+            'as_test "npm ci in $0" install_modules "$0"' "$conformance/$folder"
+    done
+    begin ws-model 300 bash -c \
+        'as_test "the rules of runs.v1 hold in 400 random histories" node "$0" 400' \
+        "$conformance/realtime/ws-model.mjs"
+    finish
+
+    beside_a_gateway=(node tests/support/with_gateway.mjs)
+    settings=(env CONF_STRICT=1 CONF_SKIP=timezones,envvars,schedules,queues,PAT,branch
+        "SDK_DIR=$top/$conformance/sdk-v4" "SDK3_DIR=$top/$conformance/sdk-v3")
+    begin sdk-4.8.3 600 "${settings[@]}" "${beside_a_gateway[@]}" \
+        node $conformance/management/sdk-calls.mjs
+    begin sdk-3.3.17 600 "${settings[@]}" "${beside_a_gateway[@]}" \
+        node $conformance/management/sdk-calls-v3.mjs
+    begin worker 300 env NO_CLI=1 "${beside_a_gateway[@]}" --worker \
+        node $conformance/worker/e2e.mjs success failsAfterThreeAttempts \
+        succeedsOnThirdAttempt cancelWhileExecuting delayed
+fi
+finish
+
+# --- the sum -----------------------------------------------------------------------------
+
+passed=0 failed=0
+for file in "$log"/*.count; do
+    read -r good bad <"$file"
+    passed=$((passed + good)) failed=$((failed + bad))
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
