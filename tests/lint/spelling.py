@@ -7,7 +7,7 @@ import sys
 from common import Rules, files, root
 
 RULE = "no common misspelling"
-OURS = "alse,ans,crate,fo,nd,nulk,ot,otu,ser,te,ue"
+OURS = "alse,ans,crate,fo,nam,nd,nulk,ot,otu,ser,te,ue"
 
 
 def main():
