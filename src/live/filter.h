@@ -14,12 +14,12 @@ enum topic_kind { TOPIC_ALL, TOPIC_TAG, TOPIC_BATCH, TOPIC_RUN };
 
 struct filter {
     enum topic_kind kind;
-    struct bytes *name;      /* run or batch id; NULL for tags and all */
-    struct bytes **tags;     /* TOPIC_TAG: all of them */
+    struct bytes *name;  /* run or batch id; NULL for tags and all */
+    struct bytes **tags; /* TOPIC_TAG: all of them */
     uint32_t tag_count;
-    struct bytes **tasks;    /* narrowing: any of them; none: every task */
+    struct bytes **tasks; /* narrowing: any of them; none: every task */
     uint32_t task_count;
-    int64_t created_from;    /* Unix ms; 0: any */
+    int64_t created_from; /* Unix ms; 0: any */
 };
 
 /* What a filter looks at, as it was at one change. */
