@@ -1,0 +1,45 @@
+/* Whatever a packet or a stored error holds, the row around it stays JSON.
+ *
+ * The first byte chooses the content type, the rest is the content. */
+#include <assert.h>
+#include <stdint.h>
+
+#include "base/scan.h"
+#include "base/text.h"
+#include "live/render.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const types[] = { NULL, "application/json", "application/super+json",
+                                     "text/plain", "application/store" };
+
+static void check_packet(struct slice content, struct slice type)
+{
+    struct buf out = { 0 };
+    if (render_packet(content, type, &out))
+        assert(scan_is_json(buf_slice(&out)));
+    else
+        assert(out.len == 0);
+    buf_finish(&out);
+}
+
+static void check_error(struct slice stored)
+{
+    struct buf out = { 0 };
+    render_error(stored, &out);
+    assert(scan_is_json(buf_slice(&out)));
+    assert(scan_type(scan_member(buf_slice(&out), "message")) == SCAN_STRING);
+    buf_finish(&out);
+}
+
+/* What is stored has come in as UTF-8. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (!size || !text_is_utf8((struct slice){ (const char *)data + 1, size - 1 }))
+        return 0;
+    struct slice content = { (const char *)data + 1, size - 1 };
+    check_packet(content, slice_of(types[data[0] % (sizeof(types) / sizeof(types[0]))]));
+    if (scan_is_json(content))
+        check_error(content);
+    return 0;
+}
