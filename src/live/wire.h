@@ -1,6 +1,7 @@
-/* wire.h - the messages of runs.v1, in and out.
+/* wire.h - the messages of runs.v1 (runcast/protocol.h), in and out.
  *
- * In: JSON text in both subprotocols, read by jansson after a check of depth and size.
+ * In: JSON text in both subprotocols, read by jansson after a check of its depth; its size
+ * is the transport's business.
  * Out: appended to a buffer in the view's encoding, to be wrapped by the transport. */
 #pragma once
 
@@ -19,28 +20,34 @@ enum { WIRE_FIELDS_MAX = 64 };
 /* A message of the client. Owns what it refers to: wire_message_finish. */
 struct wire_message {
     enum wire_op op;
-    int64_t id;          /* of sub and unsub: 0 … 2^53-1 */
+    int64_t id; /* of sub and unsub: 0 … 2^53-1 */
     bool has_id;
-    char *token;         /* hello, auth; NULL: none */
+    char *token; /* hello, auth; NULL: none. Terminated, no zero byte in it */
     bool has_fields;
-    uint32_t fields;     /* hello: bit set after applying "-x" or the list */
-    int64_t every_ms;    /* hello */
-    bool vocabulary_b;   /* hello: api "2025-07-16" */
-    struct filter filter;/* sub; taken over by whoever uses it (then zeroed) */
-    int64_t limit;       /* sub; 0: none */
-    bool has_from;       /* sub */
+    uint32_t fields;      /* hello: bit set after applying "-x" or the list */
+    int64_t every_ms;     /* hello */
+    bool vocabulary_b;    /* hello: api "2025-07-16" */
+    struct filter filter; /* sub; taken over by whoever uses it (then zeroed) */
+    int64_t limit;        /* sub; 0: none */
+    bool has_from;        /* sub */
     char from_epoch[24];
     uint64_t from_seq, from_base;
 };
 
 /* now_ms turns since: "24h" into a time. ERR_INVALID with a sentence that says what to do;
- * code is the short word for the error message ("bad_message", "unknown_op", …). */
+ * code is the short word for the error message ("bad_message", "unknown_op", …), and of
+ * the message only has_id and id are set, for wire_error. */
 enum err wire_read(struct slice text, int64_t now_ms, struct wire_message *message,
                    const char **code, struct failure *why);
+
+/* A zeroed message is fine. */
 void wire_message_finish(struct wire_message *message);
 
-struct wire_limits { int64_t subscriptions, tags, message_bytes, messages_per_s, burst; };
+struct wire_limits {
+    int64_t subscriptions, tags, message_bytes, messages_per_s, burst;
+};
 
+/* expires_at 0: the token does not end. */
 void wire_welcome(const struct view *view, const char *epoch, uint64_t seq,
                   struct slice environment, int64_t expires_at,
                   const struct wire_limits *limits, struct buf *out);
@@ -49,11 +56,13 @@ void wire_welcome(const struct view *view, const char *epoch, uint64_t seq,
 void wire_ok(enum encoding encoding, int64_t id, bool resumed, int64_t count, int64_t since,
              struct buf *out);
 
-/* rows is what render_* appended, rows_count times: JSON rows are separated by commas,
- * msgpack rows stand one behind the other. id < 0: a patch, else rows of a subscription. */
+/* rows is what render_* appended, rows_count times: between JSON rows the caller has put
+ * commas, msgpack rows stand one behind the other. id < 0: a patch, else rows of a
+ * subscription. */
 void wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
                struct slice rows, size_t rows_count, struct buf *out);
 
+/* code NULL: the answer to unsub. */
 void wire_end(enum encoding encoding, int64_t id, const char *code, struct buf *out);
 void wire_floor(enum encoding encoding, int64_t updated_at, struct buf *out);
 /* id < 0: about no subscription. */
