@@ -22,7 +22,9 @@
 
 enum {
     WORK_MAX = 1 << 26, /* about nanoseconds */
-    WORK_OF_COMPARING = 32,
+    WORK_OF_VISIT = 4,
+    WORK_OF_COMPARING = 64,
+    SHALLOW = 8, /* levels */
 };
 
 /* ---- nodes ---- */
@@ -120,7 +122,7 @@ static bool open_node(struct editor *editor, struct node *node)
 static struct node *find_member(struct editor *editor, struct node *node, struct slice name)
 {
     uint32_t matches = 0, last = 0, kept = 0;
-    editor->work += node->count;
+    editor->work += (uint64_t)node->count * WORK_OF_VISIT;
     for (uint32_t i = 0; i < node->count; i++) {
         if (!scan_key_is(node->children[i].key, name))
             continue;
@@ -241,21 +243,26 @@ static bool is_container(struct slice json)
     return scan_type(json) == SCAN_ARRAY || scan_type(json) == SCAN_OBJECT;
 }
 
-/* Containers are sorted to be compared. */
-static uint64_t work_of_comparing(struct slice a, struct slice b)
+/* Of one comparison with value, for each byte of both: objects are sorted for it, and
+ * walked again on each level. */
+static uint64_t work_per_byte(struct slice value)
 {
-    return WORK_OF_COMPARING +
-           (is_container(a) && is_container(b) ? 8 * (a.len + b.len) : 0);
+    if (!is_container(value))
+        return 0;
+    return scan_deeper_than(value, SHALLOW) ? 64 : 4;
 }
 
 static void remove_equal(struct editor *editor, struct node *node, struct slice value)
 {
     if (!open_node(editor, node) || node->kind != NODE_ARRAY)
         return;
+    uint64_t per_byte = work_per_byte(value);
     uint32_t left = 0;
     for (uint32_t i = 0; i < node->count; i++) {
         struct slice element = span_of(editor, &node->children[i]);
-        editor->work += work_of_comparing(element, value);
+        editor->work += WORK_OF_COMPARING;
+        if (is_container(element))
+            editor->work += per_byte * (element.len + value.len);
         if (editor->work > WORK_MAX)
             return; /* refused as a whole: the array need not be right */
         if (!scan_equal(element, value))

@@ -1,0 +1,42 @@
+/* fuzz_metadata - operations on an object: the first line is the object, the rest them.
+ *
+ * What comes out is JSON again, an object, not too deep; what the check refuses is not
+ * applied, and a refusal appends nothing. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/scan.h"
+#include "run/metadata.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void demand(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct slice operations = { (const char *)data, size }, object;
+    if (!slice_split(&operations, '\n', &object) || !operations.ptr)
+        return 0;
+    if (!scan_is_json(operations) || (object.len && !scan_is_json(object)))
+        return 0;
+
+    struct buf out = { 0 };
+    struct failure why = { 0 };
+    bool well_formed = metadata_check(operations, &why) == OK;
+    bool applied = metadata_apply(object, operations, &out, &why) == OK;
+    demand(well_formed || !applied);
+    if (applied) {
+        demand(scan_is_json(buf_slice(&out)));
+        demand(scan_type(buf_slice(&out)) == SCAN_OBJECT);
+        demand(!scan_deeper_than(buf_slice(&out), SCAN_DEPTH_MAX));
+    } else {
+        demand(out.len == 0);
+        demand(why.code == ERR_INVALID && why.text[0]);
+    }
+    buf_finish(&out);
+    return 0;
+}
