@@ -1,0 +1,255 @@
+#include "net/connection.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/server_state.h"
+
+static void on_poll(uv_poll_t *handle, int status, int events);
+
+static void update_poll(struct connection *conn)
+{
+    if (conn->closed)
+        return;
+    int events = conn->outbox.backlog ? UV_WRITABLE : 0;
+    if (!conn->eof && !conn->paused)
+        events |= UV_READABLE;
+    else if (!conn->eof && !conn->left)
+        events |= UV_DISCONNECT;
+    if (events == conn->events)
+        return;
+    conn->events = (uint8_t)events;
+    if (events)
+        uv_poll_start(&conn->poll, events, on_poll);
+    else
+        uv_poll_stop(&conn->poll);
+}
+
+static void on_later(struct deferred *later)
+{
+    struct connection *conn = container_of(later, struct connection, later);
+    if (conn->lost)
+        connection_close(conn);
+    else
+        conn->ops->on_turn(conn);
+}
+
+bool connection_open(struct connection *conn, struct server *server, int fd,
+                     const struct connection_ops *ops)
+{
+    conn->server = server;
+    conn->ops = ops;
+    conn->fd = fd;
+    conn->deadline_ms = INT64_MAX;
+    conn->later.fn = on_later;
+    list_init(&conn->later.link);
+    list_init(&conn->link);
+    if (uv_poll_init(loop_uv(server->loop), &conn->poll, fd)) {
+        close(fd);
+        return false;
+    }
+    update_poll(conn);
+    return true;
+}
+
+static void after_linger(struct connection *conn)
+{
+    if (conn->outbox.backlog)
+        return;
+    shutdown(conn->fd, SHUT_WR);
+    if (conn->eof)
+        connection_close(conn);
+}
+
+/* The kernel cannot be asked again from inside a call that sends: the end of a connection
+ * is told at the end of the turn. */
+static bool sent(struct connection *conn, enum outbox_status status, bool was_empty)
+{
+    if (status == OUTBOX_EMPTY)
+        return true;
+    if (status == OUTBOX_LOST) {
+        conn->lost = true;
+        loop_defer(conn->server->loop, &conn->later);
+        return false;
+    }
+    if (was_empty) {
+        conn->progress_ms = loop_now_ms(conn->server->loop);
+        update_poll(conn);
+    }
+    return false;
+}
+
+static bool may_send(const struct connection *conn)
+{
+    return !conn->closed && !conn->lost && !conn->lingering;
+}
+
+bool connection_send(struct connection *conn, const struct piece *pieces, size_t count)
+{
+    if (!may_send(conn))
+        return false;
+    bool was_empty = !conn->outbox.backlog;
+    return sent(conn, outbox_send(&conn->outbox, conn->fd, pieces, count), was_empty);
+}
+
+bool connection_send_frames(struct connection *conn, struct bytes *const *frames,
+                            size_t count)
+{
+    if (!may_send(conn))
+        return false;
+    bool was_empty = !conn->outbox.backlog;
+    return sent(conn, outbox_send_frames(&conn->outbox, conn->fd, frames, count),
+                was_empty);
+}
+
+static void on_writable(struct connection *conn)
+{
+    bool progress;
+    enum outbox_status status = outbox_flush(&conn->outbox, conn->fd, &progress);
+    if (progress)
+        conn->progress_ms = loop_now_ms(conn->server->loop);
+    if (status == OUTBOX_LOST) {
+        connection_close(conn);
+        return;
+    }
+    if (status == OUTBOX_UNSENT)
+        return;
+    update_poll(conn);
+    if (conn->lingering)
+        after_linger(conn);
+    if (!conn->closed)
+        conn->ops->on_drained(conn);
+}
+
+static void on_end(struct connection *conn)
+{
+    conn->eof = true;
+    conn->left = true;
+    update_poll(conn);
+    if (!conn->lingering)
+        conn->ops->on_left(conn);
+    else if (!conn->outbox.backlog)
+        connection_close(conn);
+}
+
+static void on_disconnect(struct connection *conn)
+{
+    conn->left = true;
+    update_poll(conn);
+    conn->ops->on_left(conn);
+}
+
+void connection_feed(struct connection *conn, struct slice bytes)
+{
+    if (!conn->lingering && !conn->closed && !conn->lost)
+        conn->ops->on_bytes(conn, bytes);
+}
+
+static void on_readable(struct connection *conn)
+{
+    char *input = conn->server->input;
+    ssize_t len = recv(conn->fd, input, SERVER_INPUT, MSG_DONTWAIT);
+    if (len > 0)
+        connection_feed(conn, (struct slice){ input, (size_t)len });
+    else if (len == 0)
+        on_end(conn);
+    else if (errno != EAGAIN && errno != EINTR)
+        connection_close(conn);
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events)
+{
+    struct connection *conn = container_of(handle, struct connection, poll);
+    if (status < 0) {
+        connection_close(conn);
+        return;
+    }
+    if (events & UV_WRITABLE && conn->outbox.backlog)
+        on_writable(conn);
+    if (events & UV_READABLE && !conn->closed && !conn->paused && !conn->eof)
+        on_readable(conn);
+    if (events & UV_DISCONNECT && !conn->closed && conn->paused && !conn->left)
+        on_disconnect(conn);
+}
+
+void connection_keep(struct connection *conn, struct slice bytes)
+{
+    buf_add(&conn->pending, bytes);
+}
+
+void connection_pause(struct connection *conn, bool paused)
+{
+    if (conn->paused == paused)
+        return;
+    conn->paused = paused;
+    update_poll(conn);
+}
+
+void connection_defer(struct connection *conn)
+{
+    if (!conn->closed)
+        loop_defer(conn->server->loop, &conn->later);
+}
+
+/* Most deadlines move further away before they come: the timer then stays where it is,
+ * and finds out when it fires. */
+void connection_set_deadline(struct connection *conn, int64_t ms)
+{
+    struct server *server = conn->server;
+    if (conn->closed)
+        return;
+    conn->deadline_ms = loop_now_ms(server->loop) + ms;
+    if (!conn->timer.place || conn->timer.at_ms > conn->deadline_ms)
+        loop_set_timer(server->loop, &conn->timer, server->deadline_kind, ms);
+}
+
+void connection_clear_deadline(struct connection *conn)
+{
+    conn->deadline_ms = INT64_MAX;
+}
+
+void connection_on_timer(struct timer *timer)
+{
+    struct connection *conn = container_of(timer, struct connection, timer);
+    struct server *server = conn->server;
+    int64_t left = conn->deadline_ms - loop_now_ms(server->loop);
+    if (conn->deadline_ms == INT64_MAX)
+        return;
+    if (left > 0)
+        loop_set_timer(server->loop, timer, server->deadline_kind, left);
+    else
+        conn->ops->on_deadline(conn);
+}
+
+void connection_linger(struct connection *conn)
+{
+    if (conn->lingering || conn->closed)
+        return;
+    conn->lingering = true;
+    conn->paused = false;
+    buf_finish(&conn->pending);
+    update_poll(conn);
+    after_linger(conn);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct connection *conn = container_of((uv_poll_t *)handle, struct connection, poll);
+    conn->gone = true;
+    conn->ops->on_closed(conn);
+}
+
+void connection_close(struct connection *conn)
+{
+    if (conn->closed)
+        return;
+    conn->closed = true;
+    timers_clear(loop_timers(conn->server->loop), &conn->timer);
+    loop_cancel_deferred(&conn->later);
+    outbox_finish(&conn->outbox);
+    buf_finish(&conn->pending);
+    uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
+    close(conn->fd);
+    conn->fd = -1;
+}

@@ -1,0 +1,86 @@
+/* connection.h - one socket: reading, sending, deadlines and its end; private to net.
+ *
+ *   readable ─► on_bytes …  on_left                         (HTTP or WebSocket decides)
+ *   connection_send ─► outbox ─► writable ─► on_drained
+ *   connection_linger: what is unsent, FIN, and input is thrown away until the peer closes
+ *   connection_close: at once ─► on_closed, never from inside a call
+ *
+ * A connection begins as HTTP; ws_accept gives it other ops in the same memory. */
+#pragma once
+
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/loop.h"
+#include "net/outbox.h"
+
+struct connection;
+struct server;
+
+struct connection_ops {
+    void (*on_bytes)(struct connection *conn, struct slice bytes);
+    void (*on_left)(struct connection *conn);    /* the peer sends nothing more; again when
+                                                    what it sent before has been read: eof */
+    void (*on_drained)(struct connection *conn); /* nothing is unsent any more */
+    void (*on_deadline)(struct connection *conn);
+    void (*on_turn)(struct connection *conn);   /* asked for by connection_defer */
+    void (*on_closed)(struct connection *conn); /* frees, with server_forget */
+};
+
+struct connection {
+    uv_poll_t poll;
+    const struct connection_ops *ops;
+    struct server *server;
+    struct outbox outbox;
+    int fd;
+    uint8_t events; /* polled for */
+    bool busy;      /* inside on_bytes: ends of requests are looked at behind it */
+    bool paused;    /* not reading; the peer's leaving is still noticed */
+    bool left;      /* the peer has sent its end */
+    bool eof;       /* and it was read */
+    bool lingering;
+    bool lost;   /* the kernel said so while sending; closes at the end of the turn */
+    bool closed; /* connection_close was called */
+    bool gone;   /* the handle is closed too */
+    struct timer timer; /* never later than the deadline */
+    int64_t deadline_ms;
+    int64_t
+        progress_ms; /* when something became unsent, or the kernel last took some of it */
+    struct buf pending; /* read, and waiting for its turn */
+    struct list link;   // server::connections
+    struct deferred later;
+};
+
+/* Starts reading. False: the socket is of no use, and closed. */
+bool connection_open(struct connection *conn, struct server *server, int fd,
+                     const struct connection_ops *ops);
+
+/* As if the bytes had been read from the socket. */
+void connection_feed(struct connection *conn, struct slice bytes);
+
+/* True when the kernel took everything and nothing was unsent before. */
+bool connection_send(struct connection *conn, const struct piece *pieces, size_t count);
+bool connection_send_frames(struct connection *conn, struct bytes *const *frames,
+                            size_t count);
+
+/* Copies the bytes behind what is pending already. */
+void connection_keep(struct connection *conn, struct slice bytes);
+
+void connection_pause(struct connection *conn, bool paused);
+
+/* on_turn comes at the end of this turn. */
+void connection_defer(struct connection *conn);
+
+/* on_deadline comes then; each call replaces the one before. */
+void connection_set_deadline(struct connection *conn, int64_t ms);
+void connection_clear_deadline(struct connection *conn);
+
+/* Nothing more is sent or heard; the deadline is the caller's. */
+void connection_linger(struct connection *conn);
+
+/* Harmless when called again. */
+void connection_close(struct connection *conn);
+
+/* The kind of timer for server::deadline_kind. */
+void connection_on_timer(struct timer *timer);

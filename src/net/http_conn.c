@@ -1,0 +1,398 @@
+#include "net/http_conn.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "net/http_reply.h"
+#include "net/server_state.h"
+
+enum {
+    LINGER_MS = 5000,
+    SHORT_BODY = 64 * 1024, /* read and thrown away to keep a connection */
+    BODY_BYTES_PER_S = 1024,
+};
+
+static const struct connection_ops http_ops;
+
+static struct http_conn *of(struct connection *c)
+{
+    return container_of(c, struct http_conn, c);
+}
+
+static const struct server_options *options_of(const struct http_conn *conn)
+{
+    return &conn->c.server->options;
+}
+
+bool http_conn_idle(const struct connection *c)
+{
+    if (c->ops != &http_ops || c->lingering || c->outbox.backlog)
+        return false;
+    return !container_of(c, struct http_conn, c)->request && !c->pending.len;
+}
+
+/* Bytes can be parsed now. */
+static bool ready(const struct http_conn *conn)
+{
+    const struct connection *c = &conn->c;
+    if (c->ops != &http_ops || c->closed || c->lost || c->lingering)
+        return false;
+    return conn->request ? !conn->request->complete : !c->outbox.backlog;
+}
+
+/* Received and replied to, or never to be. */
+static bool over(const struct http_conn *conn)
+{
+    const struct request *request = conn->request;
+    bool ended = conn->c.lingering || conn->c.closed;
+    if (!request->offered)
+        return ended;
+    return request->x.replied && (request->complete || ended);
+}
+
+static void end_request(struct http_conn *conn)
+{
+    request_give_back(conn->c.server, conn->request);
+    conn->request = NULL;
+}
+
+static void wait_for_request(struct http_conn *conn)
+{
+    struct connection *c = &conn->c;
+    if (c->outbox.backlog)
+        connection_set_deadline(c, options_of(conn)->write_timeout_ms);
+    else if (c->pending.len)
+        connection_defer(c);
+    else if (c->eof || c->server->draining)
+        connection_close(c);
+    else
+        connection_set_deadline(c, options_of(conn)->idle_timeout_ms);
+}
+
+static void forget(struct http_conn *conn)
+{
+    buf_finish(&conn->c.pending);
+    metric_add(M_HTTP_CONNECTIONS, -1);
+    server_forget(&conn->c);
+}
+
+/* Called wherever a request may have ended. */
+static void settle(struct http_conn *conn)
+{
+    struct connection *c = &conn->c;
+    if (c->busy)
+        return;
+    if (conn->request && over(conn))
+        end_request(conn);
+    if (c->gone) {
+        if (!conn->request)
+            forget(conn);
+        return;
+    }
+    if (c->closed || c->lingering)
+        return;
+    connection_pause(c, c->pending.len >= options_of(conn)->pipeline_bytes_max);
+    if (!conn->request)
+        wait_for_request(conn);
+}
+
+/* The handler hears once that nobody waits any more; its reply still ends the exchange. */
+static void tell_gone(struct http_conn *conn)
+{
+    struct server *server = conn->c.server;
+    struct request *request = conn->request;
+    if (!request || !request->offered || request->x.replied || request->x.gone)
+        return;
+    request->x.gone = true;
+    if (!server->options.handler.on_gone)
+        return;
+    bool busy = conn->c.busy;
+    conn->c.busy = true;
+    server->options.handler.on_gone(server->options.owner, &request->x);
+    conn->c.busy = busy;
+}
+
+static void linger(struct http_conn *conn)
+{
+    struct connection *c = &conn->c;
+    bool unsent = c->outbox.backlog;
+    if (c->lingering)
+        return;
+    connection_set_deadline(c, unsent ? options_of(conn)->write_timeout_ms : LINGER_MS);
+    connection_linger(c);
+}
+
+static void refuse(struct http_conn *conn, struct http_fault fault)
+{
+    struct request *request = conn->request;
+    metric_add(M_HTTP_REFUSED, 1);
+    if (!request->x.replied && !request->streaming)
+        http_reply_write_refusal(request, fault);
+    linger(conn);
+    tell_gone(conn);
+}
+
+/* A body that is not wanted is read to its end only when that is near: then the answer
+ * does not depend on how much of it has come already. */
+static bool can_skip_body(const struct request *request)
+{
+    return !request->x.chunked && !request->expects_continue &&
+           request->length <= SHORT_BODY;
+}
+
+void http_conn_replied(struct request *request, bool keep)
+{
+    struct http_conn *conn = request->conn;
+    request->x.replied = true;
+    conn->c.server->open_exchanges--;
+    if (!keep && !conn->c.closed)
+        linger(conn);
+    else if (!conn->c.closed && !request->complete)
+        connection_set_deadline(&conn->c, options_of(conn)->body_timeout_ms);
+    settle(conn);
+}
+
+bool http_conn_keeps(const struct request *request)
+{
+    const struct connection *c = &request->conn->c;
+    if (!request->keep_alive || c->server->draining || c->lingering)
+        return false;
+    if (c->eof && !c->pending.len)
+        return false;
+    return request->complete || can_skip_body(request);
+}
+
+struct connection *http_conn_hand_over(struct request *request)
+{
+    struct http_conn *conn = request->conn;
+    assert(request->complete && !request->x.replied && !request->x.gone);
+    conn->c.server->open_exchanges--;
+    metric_add(M_HTTP_CONNECTIONS, -1);
+    end_request(conn);
+    connection_pause(&conn->c, false);
+    return &conn->c;
+}
+
+static bool is_ours(const struct connection *c)
+{
+    return c->ops == &http_ops && !c->closed && !c->lingering;
+}
+
+static void complete(struct http_conn *conn)
+{
+    struct server *server = conn->c.server;
+    struct request *request = conn->request;
+    connection_clear_deadline(&conn->c);
+    request->complete_ns = (int64_t)uv_hrtime();
+    if (request->x.replied)
+        return;
+    if (!request->x.stream_body)
+        request->x.body = buf_slice(&request->body);
+    server->options.handler.on_request(server->options.owner, &request->x);
+}
+
+static void offer(struct http_conn *conn)
+{
+    struct server *server = conn->c.server;
+    struct request *request = conn->request;
+    struct exchange *x = &request->x;
+    struct http_fault fault = request_judge(request);
+    if (fault.status) {
+        refuse(conn, fault);
+        return;
+    }
+    x->peer_is_loopback = conn->peer_is_loopback;
+    memcpy(x->peer, conn->peer, sizeof(x->peer));
+    request->offered = true;
+    server->open_exchanges++;
+    if (!request->complete)
+        connection_set_deadline(&conn->c, server->options.body_timeout_ms);
+    server->options.handler.on_head(server->options.owner, x);
+    if (!is_ours(&conn->c))
+        return;
+    if (request->complete)
+        complete(conn);
+    else if (!x->replied && request->length > x->body_limit)
+        refuse(conn, (struct http_fault){
+                         413, "The body is too large: send less, or in several requests" });
+    else if (!x->replied && request->expects_continue)
+        http_reply_write_continue(request);
+}
+
+static size_t take_head(struct http_conn *conn, struct slice bytes)
+{
+    struct request *request = conn->request;
+    size_t used = request_feed_head(request, bytes);
+    if (request->fault.status)
+        refuse(conn, request->fault);
+    else if (request->head_done)
+        offer(conn);
+    else if (!request->head.len)
+        end_request(conn); /* it was an empty line */
+    return used;
+}
+
+static size_t take_body(struct http_conn *conn, struct slice bytes)
+{
+    struct request *request = conn->request;
+    size_t used = request_feed_body(request, bytes);
+    if (!is_ours(&conn->c))
+        return used;
+    if (request->fault.status)
+        refuse(conn, request->fault);
+    else if (request->complete)
+        complete(conn);
+    return used;
+}
+
+static size_t step(struct http_conn *conn, struct slice bytes)
+{
+    if (!conn->request) {
+        conn->request = request_take(conn->c.server);
+        conn->request->conn = conn;
+        connection_set_deadline(&conn->c, options_of(conn)->head_timeout_ms);
+    }
+    return conn->request->head_done ? take_body(conn, bytes) : take_head(conn, bytes);
+}
+
+/* Requests one after the other until one has to wait for its reply; the rest is kept. A
+ * handler may turn the connection into a WebSocket in here. */
+static void consume(struct http_conn *conn, struct slice bytes)
+{
+    struct connection *c = &conn->c;
+    c->busy = true;
+    while (bytes.len && ready(conn)) {
+        bytes = slice_from(bytes, step(conn, bytes));
+        if (c->ops != &http_ops || !conn->request || !over(conn))
+            continue;
+        end_request(conn);
+        if (!loop_time_left(c->server->loop))
+            break;
+    }
+    c->busy = false;
+    if (!c->lingering && !c->closed)
+        connection_keep(c, bytes);
+    if (c->ops == &http_ops)
+        settle(conn);
+    else if (c->pending.len)
+        connection_defer(c);
+}
+
+static void on_bytes(struct connection *c, struct slice bytes)
+{
+    struct http_conn *conn = of(c);
+    if (!c->pending.len && ready(conn)) {
+        consume(conn, bytes);
+        return;
+    }
+    connection_keep(c, bytes);
+    settle(conn);
+}
+
+static void on_turn(struct connection *c)
+{
+    struct http_conn *conn = of(c);
+    struct buf pending = c->pending;
+    if (!ready(conn))
+        return;
+    c->pending = (struct buf){ 0 };
+    consume(conn, buf_slice(&pending));
+    buf_finish(&pending);
+}
+
+/* A client may close its sending side and still wait for the answer: the reply is written,
+ * but the handler knows that probably nobody reads it. */
+static void on_left(struct connection *c)
+{
+    struct http_conn *conn = of(c);
+    struct request *request = conn->request;
+    tell_gone(conn);
+    if (c->eof && request && !request->complete && !request->x.replied)
+        connection_close(c);
+    else if (c->eof && request && !request->complete)
+        linger(conn);
+    settle(conn);
+}
+
+static void on_drained(struct connection *c)
+{
+    struct http_conn *conn = of(c);
+    if (c->lingering)
+        connection_set_deadline(c, LINGER_MS);
+    else if (conn->request && conn->request->complete)
+        connection_clear_deadline(c);
+    else
+        settle(conn);
+}
+
+/* Nothing taken by the peer for too long, while something was unsent. */
+static void on_unsent_deadline(struct http_conn *conn)
+{
+    struct connection *c = &conn->c;
+    int64_t stalled = loop_now_ms(c->server->loop) - c->progress_ms;
+    int64_t allowed = options_of(conn)->write_timeout_ms;
+    if (stalled >= allowed)
+        connection_close(c);
+    else
+        connection_set_deadline(c, allowed - stalled);
+}
+
+static void on_body_deadline(struct http_conn *conn)
+{
+    struct request *request = conn->request;
+    int64_t window_ms = options_of(conn)->body_timeout_ms;
+    size_t came = request->body_len - request->window_len;
+    if ((int64_t)came * 1000 < window_ms * BODY_BYTES_PER_S) {
+        refuse(conn, (struct http_fault){ 408, "The body came too slowly: send it again" });
+        settle(conn);
+        return;
+    }
+    request->window_len = request->body_len;
+    connection_set_deadline(&conn->c, window_ms);
+}
+
+static void on_deadline(struct connection *c)
+{
+    struct http_conn *conn = of(c);
+    struct request *request = conn->request;
+    if (c->outbox.backlog) {
+        on_unsent_deadline(conn);
+    } else if (c->lingering || !request) {
+        connection_close(c);
+    } else if (!request->head_done) {
+        refuse(conn,
+               (struct http_fault){ 408, "The request came too slowly: send it again" });
+        settle(conn);
+    } else if (!request->complete) {
+        on_body_deadline(conn);
+    }
+}
+
+static void on_closed(struct connection *c)
+{
+    struct http_conn *conn = of(c);
+    tell_gone(conn);
+    settle(conn);
+}
+
+static const struct connection_ops http_ops = {
+    .on_bytes = on_bytes,
+    .on_left = on_left,
+    .on_drained = on_drained,
+    .on_deadline = on_deadline,
+    .on_turn = on_turn,
+    .on_closed = on_closed,
+};
+
+struct http_conn *http_conn_create(struct server *server, int fd, size_t size)
+{
+    struct http_conn *conn = mem_alloc(size);
+    if (!connection_open(&conn->c, server, fd, &http_ops)) {
+        free(conn);
+        return NULL;
+    }
+    metric_add(M_HTTP_CONNECTIONS, 1);
+    connection_set_deadline(&conn->c, server->options.idle_timeout_ms);
+    return conn;
+}

@@ -1,0 +1,36 @@
+/* http_conn.h - one HTTP/1.1 connection, one request at a time; private to net.
+ *
+ *   idle ─► head ─► body ─► waiting for the reply ─► idle …
+ *             │       │              └─ no keep-alive: lingering
+ *             └───────┴─ fault: refused, lingering
+ *
+ * A request is lent from the pool with its first byte and given back when it has been
+ * received and replied to. What is pipelined behind it waits unparsed. The next one starts
+ * when the reply has left us, so a peer that does not read is not worked for. */
+#pragma once
+
+#include "net/connection.h"
+#include "net/http_request.h"
+
+struct http_conn {
+    struct connection c;
+    struct request *request; /* NULL: idle */
+    bool peer_is_loopback;
+    char peer[48];
+};
+
+/* Takes over the socket; size is what the memory must hold at least. NULL: the socket was
+ * of no use. */
+struct http_conn *http_conn_create(struct server *server, int fd, size_t size);
+
+/* Neither a request nor a reply is on its way. */
+bool http_conn_idle(const struct connection *conn);
+
+/* The reply is written, or dropped: ends the exchange. keep: the connection goes on. */
+void http_conn_replied(struct request *request, bool keep);
+
+/* Whether the connection goes on behind a reply made now. */
+bool http_conn_keeps(const struct request *request);
+
+/* The connection without its request; the caller gives it other ops. */
+struct connection *http_conn_hand_over(struct request *request);

@@ -1,0 +1,10 @@
+/* http_reply.h - replies of this layer itself; private to net. */
+#pragma once
+
+#include "net/http_request.h"
+
+/* A refusal as JSON; the connection says that it closes. Ends nothing. */
+void http_reply_write_refusal(struct request *request, struct http_fault fault);
+
+/* "100 Continue": the client may send the body. */
+void http_reply_write_continue(struct request *request);

@@ -1,0 +1,206 @@
+#include "net/outbox.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/mem.h"
+
+enum {
+    SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT,
+    FIRST_CAPACITY = 4,
+};
+
+struct left {
+    struct bytes *bytes; /* a reference */
+    size_t offset;       /* of the first unsent byte */
+};
+
+struct backlog {
+    size_t unsent;
+    size_t first, count,
+        capacity; /* pieces[first] to pieces[first + count - 1] are in use */
+    struct left pieces[];
+};
+
+void outbox_finish(struct outbox *outbox)
+{
+    struct backlog *backlog = outbox->backlog;
+    if (!backlog)
+        return;
+    for (size_t i = 0; i < backlog->count; i++)
+        bytes_unref(backlog->pieces[backlog->first + i].bytes);
+    free(backlog);
+    outbox->backlog = NULL;
+}
+
+size_t outbox_unsent(const struct outbox *outbox)
+{
+    return outbox->backlog ? outbox->backlog->unsent : 0;
+}
+
+size_t outbox_pieces(const struct outbox *outbox)
+{
+    return outbox->backlog ? outbox->backlog->count : 0;
+}
+
+/* How much the kernel took: 0 when it is full, -1 when the connection is gone. */
+static ssize_t taken(ssize_t result)
+{
+    if (result >= 0)
+        return result;
+    return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 0 : -1;
+}
+
+static ssize_t send_vector(int fd, struct iovec *vector, size_t count)
+{
+    if (count == 1)
+        return taken(send(fd, vector->iov_base, vector->iov_len, SEND_FLAGS));
+    struct msghdr message = { .msg_iov = vector, .msg_iovlen = count };
+    return taken(sendmsg(fd, &message, SEND_FLAGS));
+}
+
+static struct left *new_place(struct outbox *outbox)
+{
+    struct backlog *backlog = outbox->backlog;
+    if (backlog && backlog->first + backlog->count < backlog->capacity)
+        return &backlog->pieces[backlog->first + backlog->count++];
+    if (backlog && backlog->first > backlog->capacity / 2) {
+        memmove(backlog->pieces, backlog->pieces + backlog->first,
+                backlog->count * sizeof(struct left));
+        backlog->first = 0;
+        return &backlog->pieces[backlog->count++];
+    }
+    size_t capacity = backlog ? backlog->capacity * 2 : FIRST_CAPACITY;
+    size_t size = sizeof(*backlog) + capacity * sizeof(struct left);
+    if (!backlog)
+        backlog = mem_alloc(size);
+    else
+        backlog = mem_resize(backlog, size);
+    backlog->capacity = capacity;
+    outbox->backlog = backlog;
+    return &backlog->pieces[backlog->first + backlog->count++];
+}
+
+/* Takes over the reference. */
+static void keep(struct outbox *outbox, struct bytes *bytes, size_t offset)
+{
+    *new_place(outbox) = (struct left){ bytes, offset };
+    outbox->backlog->unsent += bytes->len - offset;
+}
+
+static void keep_piece(struct outbox *outbox, const struct piece *piece, size_t sent)
+{
+    if (!piece->owner) {
+        keep(outbox, bytes_create(slice_from(piece->text, sent)), 0);
+        return;
+    }
+    size_t start = (size_t)(piece->text.ptr - piece->owner->data);
+    assert(start + piece->text.len == piece->owner->len); /* up to its end */
+    keep(outbox, bytes_ref(piece->owner), start + sent);
+}
+
+static enum outbox_status keep_rest(struct outbox *outbox, const struct piece *pieces,
+                                    size_t count, size_t sent)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t len = pieces[i].text.len;
+        if (sent < len)
+            keep_piece(outbox, &pieces[i], sent);
+        sent -= sent < len ? sent : len;
+    }
+    return outbox->backlog ? OUTBOX_UNSENT : OUTBOX_EMPTY;
+}
+
+enum outbox_status outbox_send(struct outbox *outbox, int fd, const struct piece *pieces,
+                               size_t count)
+{
+    assert(count <= OUTBOX_PIECES_MAX);
+    if (outbox->backlog)
+        return keep_rest(outbox, pieces, count, 0);
+    struct iovec vector[OUTBOX_PIECES_MAX];
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++)
+        if (pieces[i].text.len)
+            vector[used++] =
+                (struct iovec){ (void *)pieces[i].text.ptr, pieces[i].text.len };
+    if (!used)
+        return OUTBOX_EMPTY;
+    ssize_t sent = send_vector(fd, vector, used);
+    return sent < 0 ? OUTBOX_LOST : keep_rest(outbox, pieces, count, (size_t)sent);
+}
+
+static enum outbox_status keep_frames(struct outbox *outbox, struct bytes *const *frames,
+                                      size_t count, size_t sent)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t len = frames[i]->len;
+        if (sent < len)
+            keep(outbox, bytes_ref(frames[i]), sent);
+        sent -= sent < len ? sent : len;
+    }
+    return OUTBOX_UNSENT;
+}
+
+enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
+                                      struct bytes *const *frames, size_t count)
+{
+    assert(count && count <= OUTBOX_PIECES_MAX);
+    if (outbox->backlog)
+        return keep_frames(outbox, frames, count, 0);
+    struct iovec vector[OUTBOX_PIECES_MAX];
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        vector[i] = (struct iovec){ frames[i]->data, frames[i]->len };
+        total += frames[i]->len;
+    }
+    ssize_t sent = send_vector(fd, vector, count);
+    if ((size_t)sent == total)
+        return OUTBOX_EMPTY;
+    return sent < 0 ? OUTBOX_LOST : keep_frames(outbox, frames, count, (size_t)sent);
+}
+
+static void drop_sent(struct backlog *backlog, size_t sent)
+{
+    backlog->unsent -= sent;
+    while (sent) {
+        struct left *left = &backlog->pieces[backlog->first];
+        size_t len = left->bytes->len - left->offset;
+        if (sent < len) {
+            left->offset += sent;
+            return;
+        }
+        sent -= len;
+        bytes_unref(left->bytes);
+        backlog->first++;
+        backlog->count--;
+    }
+}
+
+enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress)
+{
+    struct backlog *backlog = outbox->backlog;
+    *progress = false;
+    while (backlog && backlog->count) {
+        struct iovec vector[OUTBOX_PIECES_MAX];
+        size_t count = 0, total = 0;
+        for (; count < backlog->count && count < OUTBOX_PIECES_MAX; count++) {
+            struct left *left = &backlog->pieces[backlog->first + count];
+            size_t len = left->bytes->len - left->offset;
+            vector[count] = (struct iovec){ left->bytes->data + left->offset, len };
+            total += len;
+        }
+        ssize_t sent = send_vector(fd, vector, count);
+        if (sent < 0) {
+            outbox_finish(outbox);
+            return OUTBOX_LOST;
+        }
+        *progress = *progress || sent > 0;
+        drop_sent(backlog, (size_t)sent);
+        if ((size_t)sent < total)
+            return OUTBOX_UNSENT;
+    }
+    outbox_finish(outbox);
+    return OUTBOX_EMPTY;
+}

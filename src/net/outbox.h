@@ -1,0 +1,51 @@
+/* outbox.h - one vectored write, and what it left over.
+ *
+ *   pieces ─► sendmsg ─► all taken: nothing is kept, nothing was allocated
+ *                └─► not all: the rest waits in the backlog, shared bytes by reference and
+ *                    borrowed ones copied, until outbox_flush has brought them away
+ *
+ * It knows no connection and no loop: who owns it polls the socket. The zero value is an
+ * empty outbox. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bytes.h"
+#include "base/slice.h"
+
+enum { OUTBOX_PIECES_MAX = 64 }; /* in one call */
+
+struct outbox {
+    struct backlog *backlog; /* NULL: nothing is unsent */
+};
+
+enum outbox_status {
+    OUTBOX_EMPTY,  /* the kernel has everything */
+    OUTBOX_UNSENT, /* flush when the socket is writable */
+    OUTBOX_LOST,   /* the connection is gone, and what was unsent with it */
+};
+
+struct piece {
+    struct slice text;
+    struct bytes *owner; /* of the text; NULL: borrowed for the call */
+};
+
+void outbox_finish(struct outbox *outbox);
+
+/* Writes behind what is unsent. Shared pieces are referenced while they are unsent. */
+enum outbox_status outbox_send(struct outbox *outbox, int fd, const struct piece *pieces,
+                               size_t count);
+
+/* The same for whole shared frames; the fan-out goes through here. */
+enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
+                                      struct bytes *const *frames, size_t count);
+
+/* Sends what is unsent; progress says whether the kernel took any of it. */
+enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress);
+
+/* Bytes. */
+size_t outbox_unsent(const struct outbox *outbox);
+
+/* Pieces: what the bookkeeping of the unsent bytes costs. */
+size_t outbox_pieces(const struct outbox *outbox);

@@ -1,0 +1,60 @@
+/* server_state.h - what the connections of one server share; private to net.
+ *
+ * One buffer is read into for all of them: what is read is used before the next read, or
+ * copied. Parsers are lent to connections only while a request or a message is in flight.
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "net/server.h"
+
+enum {
+    SERVER_INPUT = 64 * 1024,
+    SERVER_POOL_MAX = 64, /* parsers of a kind that wait for work */
+    SERVER_DATE = sizeof("Thu, 01 Jan 1970 00:00:00 GMT"),
+};
+
+struct server {
+    struct loop *loop;
+    struct server_options options; /* zeros replaced by the defaults */
+    server_closed_fn *closed;
+    struct deferred finish;
+
+    uv_poll_t listener;
+    int listen_fd;
+    int port;
+    char *path;     /* of a UNIX socket, else NULL */
+    bool listening; /* the handle is open */
+    bool draining;
+    int spare_fd;      /* given up for a moment to refuse a connection when none is left */
+    struct timer rest; /* accepts nothing until then */
+    uint32_t rest_kind;
+    int64_t complained_ms;
+
+    struct list connections;
+    size_t connection_count;
+    size_t open_exchanges;
+    uint32_t deadline_kind;
+    uint32_t turn; /* spreads pings and retry-after over time */
+
+    struct list requests, inputs; /* request::link, ws_input::link: the pools */
+    unsigned request_count, input_count;
+    struct evp_md_st *sha1;
+    struct buf scratch; /* heads of replies, error bodies */
+    char date[SERVER_DATE];
+    int64_t date_s; /* the second of date */
+    char input[SERVER_INPUT];
+};
+
+/* Of this second, as RFC 9110 §5.6.7 wants it. */
+const char *server_date(struct server *server);
+
+/* A connected socket becomes a connection; takes over fd. NULL: the socket was refused. */
+struct connection *server_adopt(struct server *server, int fd);
+
+/* The memory of the connection is gone after the call. */
+struct connection;
+void server_forget(struct connection *conn);
