@@ -158,6 +158,7 @@ void run_share_names(struct run *run);
 /* Heap bytes of its packets: payload, output, metadata and seed, error. */
 size_t run_packet_bytes(const struct run *run);
 
+/* NULL for no names. May be called on any thread, as bytes_create. */
 struct tag_list *tag_list_create(const struct slice *names, size_t count);
 struct tag_list *tag_list_ref(struct tag_list *tags);
 void tag_list_unref(struct tag_list *tags);
@@ -180,6 +181,12 @@ double machine_memory_gb(enum machine machine);
 static inline bool run_is_final(const struct run *run)
 {
     return run->status >= RUN_CANCELED;
+}
+
+/* Final, and no worker has to confirm it any more: nothing will change it by itself. */
+static inline bool run_is_settled(const struct run *run)
+{
+    return run_is_final(run) && run->execution == EXECUTION_FINISHED;
 }
 
 /* "snapshot_<run>-<n>": every transition has its own; a worker must name the newest. */
@@ -211,7 +218,7 @@ enum run_event {
     EVENT_COUNT
 };
 
-/* What else a transition means; the engine carries it out. */
+/* What else a transition means, or the state it leads to; the engine carries it out. */
 enum run_effect {
     EFFECT_QUEUE = 1 << 0,     /* stands in its queue */
     EFFECT_SLOT = 1 << 1,      /* holds a slot of its queue and environment */
@@ -236,7 +243,8 @@ enum err run_advance(struct run *run, enum run_event event, int64_t now_ms, unsi
 /* True while it holds a slot of its queue. */
 bool run_holds_slot(const struct run *run);
 
-/* The event that an error object means when no retry follows (worker-protocol §3.7). */
+/* The event that an error object means when no retry follows (worker-protocol §3.7). What
+ * the reference calls canceled without anybody's cancel is EVENT_INTERRUPTED. */
 enum run_event run_event_of_error(struct slice error_json, bool is_dev);
 
 /* False for error codes that are never retried (worker-protocol §3.7). */

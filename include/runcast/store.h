@@ -147,6 +147,7 @@ struct run_filter {
     int64_t created_from, created_to; /* Unix ms, inclusive; 0: open */
     struct slice *tasks, *versions, *tags, *queues, *regions; /* the caller's arrays */
     size_t task_count, version_count, tag_count, queue_count, region_count;
+    bool every_tag;      /* all of the tags instead of any */
     struct slice batch, schedule, parent; /* absent: any */
     bool nothing; /* matches no run (an unknown bulk action, error group) */
 };
@@ -166,6 +167,7 @@ struct store_list {
     enum store_status status;
 };
 
+/* Unfinished: not settled (run_is_settled), so a cancel that waits for its worker counts. */
 enum walk_kind { WALK_ALL, WALK_TAG, WALK_BATCH, WALK_UNFINISHED };
 
 /* Runs in the order of their last change: after < rev <= up_to. */

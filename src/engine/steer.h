@@ -11,6 +11,9 @@ struct cancel {
 void run_cancel(struct engine *engine, struct environment *env, struct slice id,
                 struct cancel *cancel, command_done_fn *done);
 
+/* The same for a child whose parent has ended; nobody waits for it. */
+void run_cancel_alone(struct engine *engine, struct environment *env, struct slice id);
+
 struct reschedule {
     struct command command;
     int64_t delayed_until; /* Unix ms, in the future */
@@ -41,6 +44,7 @@ void run_change_metadata(struct engine *engine, struct environment *env, struct 
 /* The run loses its idempotency key and the claim is released. ERR_NOT_FOUND: no run of
  * that task has it. */
 struct reset_key {
+    struct engine *engine;
     struct store_commit commit;
     struct claim claim;
     struct bytes *key;

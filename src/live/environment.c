@@ -269,7 +269,7 @@ bool environment_evict(struct environment *env)
             return false;
         }
         struct tracked *run = all->places[env->evict_from].run;
-        if (!run || !run_is_final(&run->run) || run->in_flight) {
+        if (!run || !run_is_settled(&run->run) || run->in_flight) {
             env->evict_from++;
             continue;
         }

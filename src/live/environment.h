@@ -24,6 +24,7 @@
 #include "run/queue.h"
 #include "runcast/store.h"
 
+struct engine;
 struct workers;
 
 /* A run in memory. */
@@ -57,6 +58,7 @@ struct environment {
     uint64_t purged;  /* highest rev that retention removed */
     int64_t floor;    /* every final run last changed before is gone; Unix ms */
 
+    struct engine *engine;   /* who decides; borrowed */
     struct workers *workers; /* the engine's: who can execute what */
     struct list dequeues;    // dequeue::link; workers that wait for a run
 

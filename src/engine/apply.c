@@ -1,0 +1,144 @@
+/* apply.c - the one way a change becomes visible.
+ *
+ *   change ──► run table, orders, ring (environment_put) ──► queue, slot, timer ──► what
+ *              must follow: children of an ended run end, workers get what is ready
+ *
+ * Our own commits come here when the store has acknowledged them, in the order of their
+ * numbers; with a database shared by several gateways its feed would come here too. */
+#include <assert.h>
+
+#include "base/buf.h"
+#include "engine/state.h"
+#include "engine/steer.h"
+
+int64_t engine_deadline(const struct engine *engine, int64_t unix_ms)
+{
+    int64_t left = unix_ms - loop_wall_ms(engine->loop);
+    return loop_now_ms(engine->loop) + (left > 0 ? left : 0);
+}
+
+int64_t run_ttl_ms(const struct run *run)
+{
+    int64_t ms = 0;
+    if (!run->ttl || text_to_duration_ms(bytes_slice(run->ttl), &ms))
+        return 0; /* a text that is no duration never expires */
+    return ms;
+}
+
+struct bytes *error_text(const char *text)
+{
+    struct buf json = { 0 };
+    buf_add_text(&json, "{\"type\":\"STRING_ERROR\",\"raw\":");
+    buf_add_json(&json, slice_of(text));
+    buf_add_char(&json, '}');
+    struct bytes *error = buf_to_bytes(&json);
+    buf_finish(&json);
+    return error;
+}
+
+struct bytes *error_internal(const char *code, const char *message)
+{
+    struct buf json = { 0 };
+    buf_print(&json, "{\"type\":\"INTERNAL_ERROR\",\"code\":\"%s\",\"message\":", code);
+    buf_add_json(&json, slice_of(message));
+    buf_add_char(&json, '}');
+    struct bytes *error = buf_to_bytes(&json);
+    buf_finish(&json);
+    return error;
+}
+
+/* Its turn may not have come: a retry is due later, or a failed dequeue made it pause. */
+static bool waits_in_queue(const struct engine *engine, const struct run *run)
+{
+    if (run->execution != EXECUTION_QUEUED || run_is_final(run))
+        return false;
+    bool may_pause = run->status == RUN_RETRYING || run->started_at;
+    return !may_pause || run->due_at <= loop_wall_ms(engine->loop);
+}
+
+static int64_t next_deadline(struct engine *engine, struct tracked *run)
+{
+    int64_t due = run->run.due_at ? engine_deadline(engine, run->run.due_at) : INT64_MAX;
+    switch (run->run.execution) {
+    case EXECUTION_EXECUTING: return run->alive_until;
+    case EXECUTION_WITH_WAITPOINTS: return due < run->alive_until ? due : run->alive_until;
+    case EXECUTION_FINISHED: return INT64_MAX;
+    default: return due;
+    }
+}
+
+void engine_place(struct engine *engine, struct tracked *run)
+{
+    struct environment *env = run->env;
+    struct timers *timers = loop_timers(engine->loop);
+    struct slice queue = bytes_slice(run->run.queue);
+    struct slice key = bytes_slice(run->run.concurrency_key);
+
+    if (run_holds_slot(&run->run)) {
+        queues_run(&env->queues, &run->item, queue, key);
+    } else if (waits_in_queue(engine, &run->run) && !run->in_flight) {
+        queues_wait(&env->queues, &run->item, queue, key, run->run.queue_position);
+    } else {
+        queues_leave(&env->queues, &run->item);
+    }
+    if (!list_empty(&env->dequeues))
+        engine_match(engine, env);
+
+    int64_t deadline = next_deadline(engine, run);
+    if (deadline == INT64_MAX || (run->item.place && run->run.started_at))
+        timers_clear(timers, &run->timer);
+    else
+        timers_set(timers, &run->timer, engine->due_kind, deadline);
+}
+
+/* Children that are not final are canceled when their parent has finished. */
+static void end_children(struct engine *engine, struct tracked *run)
+{
+    const struct children *children = environment_children(run->env, slice_of(run->run.id));
+    if (!children)
+        return;
+    for (uint32_t i = 0; i < children->count; i++)
+        run_cancel_alone(engine, run->env, slice_of(children->runs[i]->run.id));
+}
+
+static void apply_run(struct engine *engine, struct environment *env, struct change *change)
+{
+    struct tracked *run = environment_put(env, &change->run, change->seq);
+    run->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
+    if (run->run.status == RUN_RETRYING && run->run.execution == EXECUTION_EXECUTING)
+        run->alive_until =
+            engine_deadline(engine, run->run.due_at) + engine->options.heartbeat_ms;
+    engine_place(engine, run);
+    if (run_is_settled(&run->run))
+        end_children(engine, run);
+    if (env->final_bytes > env->budget)
+        loop_wake(engine->loop, &engine->evictor);
+}
+
+void engine_apply(struct engine *engine, struct change *changes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct change *change = &changes[i];
+        struct environment *env = engine_environment(engine, change->env);
+        if (!env) {
+            change_finish(change); /* of the installation: nobody watches it */
+            continue;
+        }
+        assert(change->seq == env->applied + 1);
+        if (change->kind == CHANGE_RUN) {
+            apply_run(engine, env, change);
+        } else {
+            env->applied = change->seq;
+            history_note(&env->history, change->seq, 0);
+        }
+        change_finish(change);
+    }
+}
+
+void engine_load_run(struct engine *engine, struct environment *env, struct run *run)
+{
+    run_share_names(run);
+    struct tracked *tracked = environment_load(env, run);
+    tracked->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
+    engine_place(engine, tracked);
+}

@@ -1,0 +1,334 @@
+/* attempts.c - what a worker tells about a run: started, alive, waiting, completed.
+ *
+ *   leased ─start─► executing ─complete─► final
+ *                    │  ▲  │                 retry soon:   the worker sleeps and starts
+ * again wait ▼  │  └──failed──►      retry queued: offered again when due waiting no retry:
+ * final, by its error
+ *
+ * Each names the newest snapshot; that single rule stands for lease tokens. The server
+ * checks a retry and falls back to the pinned settings (worker-protocol §3.4). */
+#include "engine/attempts.h"
+
+#include "base/mem.h"
+#include "base/scan.h"
+#include "engine/state.h"
+#include "run/metadata.h"
+
+enum { RETRY_SOON_MS = 30 * 1000, USAGE_MAX = INT32_MAX };
+
+static bool is_newest(const struct run *run, struct slice snapshot)
+{
+    char newest[64];
+    run_snapshot_id(run, newest);
+    return slice_is(snapshot, newest);
+}
+
+static bool is_repeated(const struct run *run, struct slice request_id)
+{
+    return request_id.ptr && run->worker_request &&
+           slice_equal(bytes_slice(run->worker_request), request_id);
+}
+
+static void remember_request(struct run *run, struct slice request_id)
+{
+    bytes_unref(run->worker_request);
+    run->worker_request = request_id.ptr ? bytes_create(request_id) : NULL;
+}
+
+static enum decision refuse(struct command *command, enum err code, const char *text)
+{
+    explain(&command->why, code, "%s", text);
+    return DECISION_REFUSE;
+}
+
+/* ---- start ---- */
+
+static enum decision decide_start(struct command *command, const struct run *now,
+                                  struct run *next, unsigned *marks)
+{
+    struct start_attempt *op = container_of(command, struct start_attempt, command);
+    int64_t time = loop_wall_ms(command->engine->loop);
+    unsigned effects;
+
+    if (is_repeated(now, op->request_id) && now->execution == EXECUTION_EXECUTING)
+        return DECISION_NOTHING;
+    if (run_is_final(now))
+        return refuse(command, ERR_INVALID, "The run is finished or being canceled");
+    if (!is_newest(now, op->snapshot))
+        return refuse(command, ERR_CONFLICT, "The snapshot is not the newest of the run");
+    if (run_advance(next, EVENT_STARTED, time, &effects))
+        return refuse(command, ERR_INVALID, "The run cannot be started in this state");
+    if (next->attempt >= RUN_ATTEMPTS_MAX) {
+        run_finish(next);
+        run_copy(next, now);
+        bytes_clear(&next->error);
+        next->error = error_internal("TASK_RUN_CRASHED", "Too many attempts");
+        *marks = MARK_OUTPUT;
+        return run_advance(next, EVENT_CRASHED, time, &effects)
+                   ? refuse(command, ERR_INVALID, "Too many attempts")
+                   : DECISION_COMMIT;
+    }
+    next->attempt++;
+    next->attempt_at = time;
+    next->dequeue_failures = 0;
+    next->due_at = 0;
+    bytes_clear(&next->waits);
+    remember_request(next, op->request_id);
+    return DECISION_COMMIT;
+}
+
+void attempt_start(struct engine *engine, struct environment *env, struct slice run_id,
+                   struct start_attempt *op, command_done_fn *done)
+{
+    command_begin(engine, env, run_id, &op->command, decide_start, done);
+}
+
+bool attempt_heartbeat(struct engine *engine, struct environment *env, struct slice run_id,
+                       struct slice snapshot)
+{
+    struct tracked *run = environment_find(env, run_id);
+    if (!run || !is_newest(&run->run, snapshot))
+        return false;
+    run->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
+    return true; /* the timer finds out when it fires: no heap work per heartbeat */
+}
+
+/* ---- complete ---- */
+
+/* Errors of a worker that could not say whether to retry (worker-protocol §3.4). */
+static bool server_may_retry(struct slice error)
+{
+    static const char *const codes[] = { "\"TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE\"",
+                                         "\"TASK_PROCESS_SIGTERM\"",
+                                         "\"TASK_PROCESS_SIGSEGV\"",
+                                         "\"TASK_RUN_UNCAUGHT_EXCEPTION\"",
+                                         "\"TASK_MIDDLEWARE_ERROR\"" };
+    struct slice code = scan_member(error, "code");
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (slice_is(code, codes[i]))
+            return true;
+    return false;
+}
+
+static int64_t delay_by_settings(const struct worker_task *task, unsigned attempt)
+{
+    double delay = (double)task->min_timeout_ms;
+    for (unsigned i = 1; i < attempt && delay < (double)task->max_timeout_ms; i++)
+        delay *= task->factor;
+    if (task->randomize) {
+        char digits[4];
+        text_random(digits, 3, "0123456789");
+        digits[3] = 0;
+        delay *= 1 + (double)strtol(digits, NULL, 10) / 1000;
+    }
+    return delay > (double)task->max_timeout_ms ? task->max_timeout_ms : (int64_t)delay;
+}
+
+/* Is another attempt due, and when? */
+static bool find_retry(const struct complete_attempt *op, const struct run *now,
+                       int64_t time, int64_t *at, bool *by_worker)
+{
+    const struct worker *worker =
+        workers_by_version(op->command.env->workers, bytes_slice(now->worker_version));
+    const struct worker_task *task = worker_task(worker, bytes_slice(now->task));
+
+    if (op->skipped_retrying || !run_error_is_retriable(op->error) ||
+        now->attempt >= now->max_attempts)
+        return false;
+    *by_worker = op->has_retry;
+    if (op->has_retry) {
+        *at = op->retry_at ? op->retry_at : time + op->retry_delay_ms;
+        return true;
+    }
+    if (!server_may_retry(op->error) || !task || !task->has_retry)
+        return false;
+    *at = time + delay_by_settings(task, now->attempt);
+    return true;
+}
+
+static enum decision finish_failed(struct complete_attempt *op, struct run *next,
+                                   int64_t time, unsigned *marks)
+{
+    unsigned effects;
+    enum run_event event = run_event_of_error(op->error, op->command.env->is_dev);
+    if (event == EVENT_CANCEL) /* the process stopped although nobody canceled the run */
+        event = EVENT_INTERRUPTED;
+    if (run_advance(next, event, time, &effects))
+        return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
+    bytes_unref(next->error);
+    next->error = bytes_create(op->error);
+    next->due_at = 0;
+    *marks |= MARK_OUTPUT;
+    op->result = ATTEMPT_RUN_FINISHED;
+    return DECISION_COMMIT;
+}
+
+static enum decision complete_failed(struct complete_attempt *op, const struct run *now,
+                                     struct run *next, int64_t time, unsigned *marks)
+{
+    int64_t at = 0;
+    bool by_worker = false;
+    unsigned effects;
+
+    if (!find_retry(op, now, time, &at, &by_worker))
+        return finish_failed(op, next, time, marks);
+    bool soon = by_worker && at - time < RETRY_SOON_MS;
+    if (run_advance(next, soon ? EVENT_RETRY_SOON : EVENT_RETRY_QUEUED, time, &effects))
+        return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
+    next->due_at = at;
+    op->result = soon ? ATTEMPT_RETRY_IMMEDIATELY : ATTEMPT_RETRY_QUEUED;
+    return DECISION_COMMIT;
+}
+
+static enum decision complete_ok(struct complete_attempt *op, struct run *next,
+                                 int64_t time, unsigned *marks)
+{
+    unsigned effects;
+    if (run_advance(next, EVENT_SUCCEEDED, time, &effects))
+        return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
+    bytes_unref(next->output);
+    bytes_unref(next->output_type);
+    next->output = bytes_create(op->output);
+    next->output_type = bytes_create_shared(op->output_type);
+    bytes_clear(&next->error);
+    next->due_at = 0;
+    *marks |= MARK_OUTPUT;
+    op->result = ATTEMPT_RUN_FINISHED;
+    return DECISION_COMMIT;
+}
+
+/* What the first answer was, from the state that it led to. */
+static enum attempt_result result_of(const struct run *run)
+{
+    if (run_is_final(run))
+        return ATTEMPT_RUN_FINISHED;
+    return run->execution == EXECUTION_QUEUED ? ATTEMPT_RETRY_QUEUED
+                                              : ATTEMPT_RETRY_IMMEDIATELY;
+}
+
+static void add_usage(const struct complete_attempt *op, struct run *next)
+{
+    if (op->usage_ms <= 0)
+        return;
+    int64_t sum = (int64_t)next->usage_ms + op->usage_ms;
+    next->usage_ms = (uint32_t)(sum > USAGE_MAX ? USAGE_MAX : sum);
+}
+
+/* The changes of the last second that the worker had not sent yet. Too much of them is
+ * dropped rather than the result of the attempt. */
+static void apply_metadata(const struct complete_attempt *op, struct run *next,
+                           unsigned *marks)
+{
+    struct buf changed = { 0 };
+    struct failure why;
+    if (op->metadata_operations.ptr &&
+        !metadata_apply(bytes_slice(next->metadata), op->metadata_operations, &changed,
+                        &why) &&
+        changed.len <= RUN_METADATA_MAX) {
+        bytes_unref(next->metadata);
+        next->metadata = buf_to_bytes(&changed);
+        *marks |= MARK_METADATA;
+    }
+    buf_finish(&changed);
+}
+
+static enum decision decide_complete(struct command *command, const struct run *now,
+                                     struct run *next, unsigned *marks)
+{
+    struct complete_attempt *op = container_of(command, struct complete_attempt, command);
+    int64_t time = loop_wall_ms(command->engine->loop);
+    enum decision decision;
+    unsigned effects;
+
+    if (is_repeated(now, op->request_id)) {
+        op->result = result_of(now);
+        return DECISION_NOTHING;
+    }
+    if (run_is_settled(now))
+        return refuse(command, ERR_INVALID, "The run is already finished");
+    if (!is_newest(now, op->snapshot))
+        return refuse(command, ERR_INVALID, "The snapshot is not the newest of the run");
+    if (now->execution == EXECUTION_PENDING_CANCEL) {
+        run_advance(next, EVENT_CANCEL_CONFIRMED, time, &effects);
+        next->due_at = 0;
+        op->result = ATTEMPT_RUN_FINISHED;
+        decision = DECISION_COMMIT;
+    } else if (op->ok) {
+        decision = complete_ok(op, next, time, marks);
+    } else {
+        decision = complete_failed(op, now, next, time, marks);
+    }
+    if (decision == DECISION_COMMIT) {
+        add_usage(op, next);
+        apply_metadata(op, next, marks);
+        remember_request(next, op->request_id);
+    }
+    return decision;
+}
+
+void attempt_complete(struct engine *engine, struct environment *env, struct slice run_id,
+                      struct complete_attempt *op, command_done_fn *done)
+{
+    command_begin(engine, env, run_id, &op->command, decide_complete, done);
+}
+
+/* ---- waits ---- */
+
+static enum decision decide_wait(struct command *command, const struct run *now,
+                                 struct run *next, unsigned *marks)
+{
+    struct wait_duration *op = container_of(command, struct wait_duration, command);
+    int64_t time = loop_wall_ms(command->engine->loop);
+    char until[TIME_TEXT_LEN + 1];
+    struct buf waits = { 0 };
+    unsigned effects;
+    (void)now;
+    (void)marks;
+
+    if (run_advance(next, EVENT_WAIT, time, &effects))
+        return refuse(command, ERR_INVALID, "Only an executing run can wait");
+    text_from_time(op->until, until);
+    buf_print(&waits, "[{\"id\":\"%s\",\"type\":\"DATETIME\",\"completedAfter\":\"%s\"}]",
+              op->waitpoint, until);
+    bytes_unref(next->waits);
+    next->waits = buf_to_bytes(&waits);
+    buf_finish(&waits);
+    next->due_at = op->until;
+    return DECISION_COMMIT;
+}
+
+void attempt_wait(struct engine *engine, struct environment *env, struct slice run_id,
+                  struct wait_duration *op, command_done_fn *done)
+{
+    text_make_id("waitpoint", loop_wall_ms(engine->loop), op->waitpoint);
+    command_begin(engine, env, run_id, &op->command, decide_wait, done);
+}
+
+/* ---- the session ended ---- */
+
+static enum decision decide_interrupt(struct command *command, const struct run *now,
+                                      struct run *next, unsigned *marks)
+{
+    int64_t time = loop_wall_ms(command->engine->loop);
+    unsigned effects;
+
+    if (now->execution == EXECUTION_PENDING_CANCEL) {
+        run_advance(next, EVENT_CANCEL_CONFIRMED, time, &effects);
+        next->due_at = 0;
+        return DECISION_COMMIT;
+    }
+    if (!run_holds_slot(now) || run_advance(next, EVENT_INTERRUPTED, time, &effects))
+        return DECISION_NOTHING;
+    bytes_unref(next->error);
+    next->error = error_internal("TASK_RUN_CANCELLED", command->why.text);
+    next->due_at = 0;
+    *marks = MARK_OUTPUT;
+    return DECISION_COMMIT;
+}
+
+void attempt_interrupt(struct engine *engine, struct environment *env, struct slice run_id,
+                       struct command *command, const char *reason, command_done_fn *done)
+{
+    command_begin(engine, env, run_id, command, decide_interrupt, done);
+    snprintf(command->why.text, sizeof(command->why.text), "%s", reason);
+}

@@ -1,0 +1,184 @@
+/* dequeue.c - workers ask for runs, at once or as soon as there is one.
+ *
+ *   dequeue_begin ─► waiting ─(a run is ready)─► holding: its lease is being committed
+ *                      ▲  │                        │
+ *                      │  └─ time over: nothing    ├─► leased: done
+ *                      └───── no longer ready ◄────┘
+ *
+ * A chosen run takes its slot at once, so it is not offered twice. A worker that has gone
+ * meanwhile gives the lease back. A task that no worker has waits for a version instead. */
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "engine/attempts.h"
+#include "engine/state.h"
+
+static void finish_dequeue(struct dequeue *dequeue, enum err status)
+{
+    struct engine *engine = dequeue->command.engine;
+    list_remove(&dequeue->link);
+    loop_cancel_deferred(&dequeue->deferred);
+    timers_clear(loop_timers(engine->loop), &dequeue->timer);
+    dequeue->done(dequeue, status);
+}
+
+/* ---- the lease ---- */
+
+static const struct worker *worker_for(const struct environment *env, const struct run *run)
+{
+    return run->worker_version
+               ? workers_by_version(env->workers, bytes_slice(run->worker_version))
+               : workers_current(env->workers);
+}
+
+/* From here on the run stays on this version (worker-protocol §3.2). */
+static void pin(struct run *run, const struct worker *worker,
+                const struct worker_task *task)
+{
+    if (!run->worker_version)
+        run->worker_version = bytes_create_shared(slice_of(worker->version));
+    if (!run->max_attempts && task->has_retry)
+        run->max_attempts = task->max_attempts;
+    if (!run->max_duration_s)
+        run->max_duration_s = task->max_duration_s;
+}
+
+static enum decision decide_dequeue(struct command *command, const struct run *now,
+                                    struct run *next, unsigned *marks)
+{
+    struct engine *engine = command->engine;
+    const struct worker *worker = worker_for(command->env, now);
+    const struct worker_task *task = worker_task(worker, bytes_slice(now->task));
+    int64_t time = loop_wall_ms(engine->loop);
+    unsigned effects;
+    (void)marks;
+
+    if (!task) {
+        if (run_advance(next, EVENT_NO_VERSION, time, &effects))
+            return DECISION_NOTHING;
+        return DECISION_COMMIT; /* its ttl goes on */
+    }
+    if (run_advance(next, EVENT_DEQUEUED, time, &effects))
+        return DECISION_NOTHING;
+    pin(next, worker, task);
+    if (!next->started_at)
+        next->started_at = time;
+    next->due_at = time + engine->options.lease_ms;
+    return DECISION_COMMIT;
+}
+
+static enum decision decide_give_back(struct command *command, const struct run *now,
+                                      struct run *next, unsigned *marks)
+{
+    unsigned effects;
+    (void)now;
+    (void)marks;
+    if (run_advance(next, EVENT_LEASE_OVER, loop_wall_ms(command->engine->loop), &effects))
+        return DECISION_NOTHING;
+    next->due_at = 0;
+    return DECISION_COMMIT;
+}
+
+static void on_leased(struct command *command, enum err status)
+{
+    struct dequeue *dequeue = container_of(command, struct dequeue, command);
+    struct engine *engine = command->engine;
+    struct environment *env = command->env;
+    bool leased = !status && command->seq && command->run &&
+                  command->run->execution == EXECUTION_PENDING_EXECUTING;
+
+    dequeue->holding = false;
+    if (dequeue->canceled) {
+        if (leased)
+            command_begin_alone(engine, env, slice_of(command->run_id), decide_give_back);
+        finish_dequeue(dequeue, ERR_CANCELED);
+        return;
+    }
+    if (leased) {
+        metric_add(M_DEQUEUED, 1);
+        finish_dequeue(dequeue, OK);
+        return;
+    }
+    if (status && status != ERR_NOT_FOUND && status != ERR_CONFLICT) {
+        finish_dequeue(dequeue, status);
+        return;
+    }
+    list_append(&env->dequeues, &dequeue->link);
+    engine_match(engine, env);
+}
+
+/* ---- who gets what ---- */
+
+static void match(struct dequeue *first)
+{
+    struct engine *engine = first->command.engine;
+    struct environment *env = first->command.env;
+    struct queue_item *item;
+
+    while (!list_empty(&env->dequeues) && (item = queues_next(&env->queues))) {
+        struct dequeue *dequeue =
+            container_of(list_take(&env->dequeues), struct dequeue, link);
+        struct tracked *run = container_of(item, struct tracked, item);
+        dequeue->holding = true;
+        timers_clear(loop_timers(engine->loop), &run->timer);
+        queues_run(&env->queues, item, bytes_slice(run->run.queue),
+                   bytes_slice(run->run.concurrency_key));
+        command_begin(engine, env, slice_of(run->run.id), &dequeue->command, decide_dequeue,
+                      on_leased);
+    }
+}
+
+static void on_match(struct deferred *deferred)
+{
+    struct dequeue *dequeue = container_of(deferred, struct dequeue, deferred);
+    match(dequeue);
+}
+
+void engine_match(struct engine *engine, struct environment *env)
+{
+    if (!list_empty(&env->dequeues))
+        loop_defer(engine->loop,
+                   &container_of(env->dequeues.next, struct dequeue, link)->deferred);
+}
+
+void dequeue_timed_out(struct timer *timer)
+{
+    struct dequeue *dequeue = container_of(timer, struct dequeue, timer);
+    if (!dequeue->holding) /* else the lease is on its way: it is worth the moment */
+        finish_dequeue(dequeue, ERR_NOT_FOUND);
+}
+
+enum err dequeue_begin(struct engine *engine, struct environment *env,
+                       struct dequeue *dequeue, int64_t wait_ms,
+                       void (*done)(struct dequeue *dequeue, enum err status))
+{
+    if (engine->draining)
+        return ERR_DRAINING;
+    *dequeue = (struct dequeue){ .done = done };
+    dequeue->command.engine = engine;
+    dequeue->command.env = env;
+    dequeue->deferred.fn = on_match;
+    list_init(&dequeue->deferred.link);
+    list_init(&dequeue->link);
+    list_append(&env->dequeues, &dequeue->link);
+    loop_set_timer(engine->loop, &dequeue->timer, engine->wait_kind, wait_ms);
+    engine_match(engine, env);
+    return OK;
+}
+
+static void on_canceled(struct deferred *deferred)
+{
+    finish_dequeue(container_of(deferred, struct dequeue, deferred), ERR_CANCELED);
+}
+
+void dequeue_cancel(struct dequeue *dequeue)
+{
+    struct engine *engine = dequeue->command.engine;
+    dequeue->canceled = true;
+    if (dequeue->holding)
+        return; /* on_leased gives the run back */
+    list_remove(&dequeue->link);
+    loop_cancel_deferred(&dequeue->deferred);
+    dequeue->deferred.fn = on_canceled;
+    loop_defer(engine->loop, &dequeue->deferred);
+    engine_match(engine, dequeue->command.env);
+}

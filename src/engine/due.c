@@ -1,0 +1,264 @@
+/* due.c - deadlines: what the state of a run waited for has come, or did not come in time.
+ *
+ *   delayed: its time    queued: its ttl          leased: no start     canceling: no answer
+ *   waiting: its date    executing: no heartbeat  retry, pause: may be offered again
+ *
+ * The deadlines are in the runs (due_at), so they come back after a restart; heartbeats
+ * are not written, a restart gives every executing run its full time again. */
+#include "base/mem.h"
+#include "base/scan.h"
+#include "engine/state.h"
+#include "engine/steer.h"
+#include "engine/workers.h"
+
+enum {
+    DEQUEUE_FAILURES_MAX = 12,
+    DEQUEUE_PAUSE_MS = 1000,
+    DEQUEUE_PAUSE_MAX_MS = 3600 * 1000,
+    STALLED_RETRY_MS = 250,
+};
+
+static enum decision expire(struct run *next, int64_t time, unsigned *marks)
+{
+    char text[128];
+    unsigned effects;
+    if (run_advance(next, EVENT_TTL_OVER, time, &effects))
+        return DECISION_NOTHING;
+    snprintf(text, sizeof(text), "Run expired because the TTL (%.60s) was reached",
+             next->ttl ? next->ttl->data : "");
+    bytes_unref(next->error);
+    next->error = error_text(text);
+    next->expired_at = time;
+    next->due_at = 0;
+    *marks = MARK_OUTPUT;
+    return DECISION_COMMIT;
+}
+
+static enum decision start_queue(struct run *next, int64_t time)
+{
+    unsigned effects;
+    if (run_advance(next, EVENT_DELAY_OVER, time, &effects))
+        return DECISION_NOTHING;
+    int64_t ttl = run_ttl_ms(next);
+    next->queued_at = time;
+    next->due_at = ttl ? time + ttl : 0;
+    return DECISION_COMMIT;
+}
+
+/* Pauses double, with a random part, up to an hour (worker-protocol §3.4, end). */
+static enum decision lease_over(struct run *next, int64_t time, unsigned *marks)
+{
+    unsigned effects;
+    int64_t pause = DEQUEUE_PAUSE_MS;
+
+    if (++next->dequeue_failures >= DEQUEUE_FAILURES_MAX) {
+        if (run_advance(next, EVENT_SYSTEM_FAILURE, time, &effects))
+            return DECISION_NOTHING;
+        bytes_unref(next->error);
+        next->error = error_internal("TASK_RUN_DEQUEUED_MAX_RETRIES",
+                                     "No worker started the run after it was dequeued");
+        next->due_at = 0;
+        *marks = MARK_OUTPUT;
+        return DECISION_COMMIT;
+    }
+    if (run_advance(next, EVENT_LEASE_OVER, time, &effects))
+        return DECISION_NOTHING;
+    pause <<= next->dequeue_failures - 1;
+    pause += (time * 7919) % pause;
+    next->due_at = time + (pause < DEQUEUE_PAUSE_MAX_MS ? pause : DEQUEUE_PAUSE_MAX_MS);
+    return DECISION_COMMIT;
+}
+
+/* The waits of the snapshot, each with when it was complete. */
+static enum decision wait_over(struct run *next, int64_t time)
+{
+    struct buf waits = { 0 };
+    struct slice wait;
+    char at[TIME_TEXT_LEN + 1];
+    unsigned effects;
+
+    if (run_advance(next, EVENT_WAIT_OVER, time, &effects))
+        return DECISION_NOTHING;
+    text_from_time(time, at);
+    buf_add_char(&waits, '[');
+    struct scan_members all = scan_members(bytes_slice(next->waits));
+    while (scan_next_element(&all, &wait)) {
+        if (waits.len > 1)
+            buf_add_char(&waits, ',');
+        buf_add(&waits, (struct slice){ wait.ptr, wait.len - 1 });
+        buf_print(&waits, ",\"completedAt\":\"%s\"}", at);
+    }
+    buf_add_char(&waits, ']');
+    bytes_unref(next->waits);
+    next->waits = buf_to_bytes(&waits);
+    buf_finish(&waits);
+    next->due_at = 0;
+    return DECISION_COMMIT;
+}
+
+/* Nobody was heard of: in dev the session is gone, elsewhere another worker may try. */
+static enum decision stalled(const struct command *command, const struct run *now,
+                             struct run *next, int64_t time, unsigned *marks)
+{
+    const char *code = now->execution == EXECUTION_WITH_WAITPOINTS
+                           ? "TASK_RUN_STALLED_EXECUTING_WITH_WAITPOINTS"
+                           : "TASK_RUN_STALLED_EXECUTING";
+    unsigned effects;
+
+    if (!command->env->is_dev && now->attempt < now->max_attempts) {
+        if (run_advance(next, EVENT_RETRY_QUEUED, time, &effects))
+            return DECISION_NOTHING;
+        next->due_at = time + STALLED_RETRY_MS;
+        return DECISION_COMMIT;
+    }
+    if (run_advance(next, command->env->is_dev ? EVENT_INTERRUPTED : EVENT_FAILED, time,
+                    &effects))
+        return DECISION_NOTHING;
+    bytes_unref(next->error);
+    next->error = error_internal(code, "The worker stopped its heartbeat");
+    next->due_at = 0;
+    *marks = MARK_OUTPUT;
+    return DECISION_COMMIT;
+}
+
+static bool is_silent(const struct command *command, const struct run *now)
+{
+    const struct tracked *run = environment_find(command->env, slice_of(now->id));
+    return run && run->alive_until <= loop_now_ms(command->engine->loop);
+}
+
+static enum decision confirm_cancel(struct run *next, int64_t time)
+{
+    unsigned effects;
+    next->due_at = 0;
+    return run_advance(next, EVENT_CANCEL_CONFIRMED, time, &effects) ? DECISION_NOTHING
+                                                                     : DECISION_COMMIT;
+}
+
+static enum decision decide_due(struct command *command, const struct run *now,
+                                struct run *next, unsigned *marks)
+{
+    int64_t time = loop_wall_ms(command->engine->loop);
+    bool due = now->due_at && now->due_at <= time;
+
+    switch (now->execution) {
+    case EXECUTION_DELAYED: return due ? start_queue(next, time) : DECISION_NOTHING;
+    case EXECUTION_CREATED:
+    case EXECUTION_QUEUED:
+        return due && !now->started_at ? expire(next, time, marks) : DECISION_NOTHING;
+    case EXECUTION_PENDING_EXECUTING:
+        return due ? lease_over(next, time, marks) : DECISION_NOTHING;
+    case EXECUTION_PENDING_CANCEL:
+        return due ? confirm_cancel(next, time) : DECISION_NOTHING;
+    case EXECUTION_WITH_WAITPOINTS:
+        if (due)
+            return wait_over(next, time);
+        break;
+    case EXECUTION_EXECUTING: break;
+    default: return DECISION_NOTHING;
+    }
+    return is_silent(command, now) ? stalled(command, now, next, time, marks)
+                                   : DECISION_NOTHING;
+}
+
+/* Nothing to write: a pause is over, the clock was set back, or a heartbeat came. */
+static bool only_place(struct engine *engine, const struct tracked *run)
+{
+    int64_t time = loop_wall_ms(engine->loop);
+    switch (run->run.execution) {
+    case EXECUTION_QUEUED: return run->run.started_at || run->run.due_at > time;
+    case EXECUTION_EXECUTING: return run->alive_until > loop_now_ms(engine->loop);
+    case EXECUTION_WITH_WAITPOINTS:
+        return run->run.due_at > time && run->alive_until > loop_now_ms(engine->loop);
+    default: return run->run.due_at > time;
+    }
+}
+
+void run_due(struct timer *timer)
+{
+    struct tracked *run = container_of(timer, struct tracked, timer);
+    struct engine *engine = run->env->engine;
+    if (run->in_flight)
+        return; /* placed again when the commit is through */
+    if (only_place(engine, run))
+        engine_place(engine, run);
+    else
+        command_begin_alone(engine, run->env, slice_of(run->run.id), decide_due);
+}
+
+/* ---- what must follow from the states ---- */
+
+struct sweep {
+    struct engine *engine;
+    struct environment *env;
+    struct flusher flusher;
+    uint64_t at, until; /* revs */
+};
+
+static enum decision decide_version_came(struct command *command, const struct run *now,
+                                         struct run *next, unsigned *marks)
+{
+    int64_t time = loop_wall_ms(command->engine->loop);
+    unsigned effects;
+    (void)marks;
+    if (now->status != RUN_PENDING_VERSION ||
+        run_advance(next, EVENT_VERSION_CAME, time, &effects))
+        return DECISION_NOTHING;
+    return DECISION_COMMIT;
+}
+
+static void follow(struct engine *engine, struct tracked *run)
+{
+    struct environment *env = run->env;
+    struct slice id = slice_of(run->run.id);
+
+    if (run->run.status == RUN_PENDING_VERSION) {
+        const struct worker *worker =
+            run->run.worker_version
+                ? workers_by_version(env->workers, bytes_slice(run->run.worker_version))
+                : workers_current(env->workers);
+        if (worker_task(worker, bytes_slice(run->run.task)))
+            command_begin_alone(engine, env, id, decide_version_came);
+    }
+    if (!run->run.parent || run_is_final(&run->run))
+        return;
+    struct tracked *parent = environment_find(env, bytes_slice(run->run.parent));
+    if (!parent || run_is_settled(&parent->run))
+        run_cancel_alone(engine, env, id); /* unfinished runs are always in memory */
+}
+
+static bool sweep_some(struct flusher *flusher)
+{
+    struct sweep *sweep = container_of(flusher, struct sweep, flusher);
+    const struct order *all = &sweep->env->hub.all.order;
+    uint32_t i = order_after(all, sweep->at), looked = 0;
+
+    for (; i < all->count && all->places[i].rev <= sweep->until; i++) {
+        if ((++looked & 255) == 0 && !loop_time_left(sweep->engine->loop))
+            return true;
+        sweep->at = all->places[i].rev;
+        if (all->places[i].run)
+            follow(sweep->engine, all->places[i].run);
+    }
+    loop_remove_flusher(&sweep->flusher);
+    free(sweep);
+    return false;
+}
+
+void engine_sweep_environment(struct engine *engine, struct environment *env)
+{
+    struct sweep *sweep = mem_new(struct sweep);
+    sweep->engine = engine;
+    sweep->env = env;
+    sweep->until = env->applied;
+    sweep->flusher.fn = sweep_some;
+    loop_add_flusher(engine->loop, &sweep->flusher);
+    loop_wake(engine->loop, &sweep->flusher);
+}
+
+void engine_sweep(struct engine *engine)
+{
+    for (uint32_t i = 0; i < engine->environment_count; i++)
+        if (engine->environments[i])
+            engine_sweep_environment(engine, engine->environments[i]);
+}

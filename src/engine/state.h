@@ -1,0 +1,58 @@
+/* state.h - what the files of the engine share: its struct, and the calls between them. */
+#pragma once
+
+#include "base/table.h"
+#include "engine/engine.h"
+
+struct engine {
+    struct loop *loop;
+    struct store *store;
+    struct engine_options options;
+    struct environment **environments; /* by number */
+    uint32_t environment_count;        /* highest number and one */
+    struct table flights;              /* of struct flight, by environment and run id */
+    struct list triggers;              // trigger_op::link; not answered yet
+    struct list writes;                // document_write::link; not answered yet
+    struct list resets;                // reset_key::link; not answered yet
+    struct flusher evictor;            /* keeps finished runs inside the budget */
+    uint32_t due_kind, wait_kind;      /* of timers: runs, dequeues */
+    bool draining;
+};
+
+/* apply.c */
+
+/* Every change of a commit becomes visible, in order. Takes over the runs' texts. */
+void engine_apply(struct engine *engine, struct change *changes, size_t count);
+
+/* Puts the run where its state says: queue, slot, timer. */
+void engine_place(struct engine *engine, struct tracked *run);
+
+/* due.c */
+
+/* What the state of this run waited for has come. */
+void run_due(struct timer *timer);
+
+/* Walks the runs of an environment, a slice per turn, and does what follows from their
+ * states: children of ended parents end, runs whose version has come are queued. */
+void engine_sweep_environment(struct engine *engine, struct environment *env);
+
+/* dequeue.c */
+
+/* Gives ready runs to waiting workers, at the end of this turn. */
+void engine_match(struct engine *engine, struct environment *env);
+void dequeue_timed_out(struct timer *timer);
+
+/* A command that nobody waits for: freed when done. */
+void command_begin_alone(struct engine *engine, struct environment *env,
+                         struct slice run_id, command_decide_fn *decide);
+
+/* Reason as {"type":"STRING_ERROR","raw":…} or
+ * {"type":"INTERNAL_ERROR","code":…,"message":…}. */
+struct bytes *error_text(const char *text);
+struct bytes *error_internal(const char *code, const char *message);
+
+/* Monotonic deadline of a wall-clock time. */
+int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
+
+/* ttl of a queued run in ms; 0: none. */
+int64_t run_ttl_ms(const struct run *run);

@@ -1,0 +1,243 @@
+/* steer.c - what users do to a run: each a function that decides from the run as it is. */
+#include "engine/steer.h"
+
+#include "base/mem.h"
+#include "base/scan.h"
+#include "engine/state.h"
+#include "run/metadata.h"
+
+/* ---- cancel ---- */
+
+static enum decision cancel_run(struct command *command, const struct run *now,
+                                struct run *next, const char *reason, unsigned *marks)
+{
+    const struct engine_options *options = engine_options(command->engine);
+    int64_t time = loop_wall_ms(command->engine->loop);
+    unsigned effects;
+
+    if (run_is_final(now) || run_advance(next, EVENT_CANCEL, time, &effects))
+        return DECISION_NOTHING;
+    next->due_at =
+        next->execution == EXECUTION_PENDING_CANCEL ? time + options->cancel_ms : 0;
+    struct bytes *error = error_text(reason ? reason : "Canceled by user");
+    bytes_set(&next->error, error);
+    bytes_unref(error);
+    *marks = MARK_OUTPUT;
+    return DECISION_COMMIT;
+}
+
+static enum decision decide_cancel(struct command *command, const struct run *now,
+                                   struct run *next, unsigned *marks)
+{
+    struct cancel *cancel = container_of(command, struct cancel, command);
+    return cancel_run(command, now, next, cancel->reason, marks);
+}
+
+void run_cancel(struct engine *engine, struct environment *env, struct slice id,
+                struct cancel *cancel, command_done_fn *done)
+{
+    command_begin(engine, env, id, &cancel->command, decide_cancel, done);
+}
+
+static enum decision decide_child_cancel(struct command *command, const struct run *now,
+                                         struct run *next, unsigned *marks)
+{
+    return cancel_run(command, now, next, "Canceled because its parent has ended", marks);
+}
+
+void run_cancel_alone(struct engine *engine, struct environment *env, struct slice id)
+{
+    command_begin_alone(engine, env, id, decide_child_cancel);
+}
+
+/* ---- reschedule ---- */
+
+static enum decision decide_reschedule(struct command *command, const struct run *now,
+                                       struct run *next, unsigned *marks)
+{
+    struct reschedule *op = container_of(command, struct reschedule, command);
+    (void)marks;
+    if (now->status != RUN_DELAYED) {
+        explain(&command->why, ERR_INVALID, "Cannot reschedule a run that is not delayed");
+        return DECISION_REFUSE;
+    }
+    next->delayed_until = next->due_at = op->delayed_until;
+    next->queue_position = op->delayed_until - next->priority_ms;
+    next->snapshot++;
+    return DECISION_COMMIT;
+}
+
+void run_reschedule(struct engine *engine, struct environment *env, struct slice id,
+                    struct reschedule *op, command_done_fn *done)
+{
+    command_begin(engine, env, id, &op->command, decide_reschedule, done);
+}
+
+/* ---- tags ---- */
+
+static bool among(struct slice tag, const struct slice *tags, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(tags[i], tag))
+            return true;
+    return false;
+}
+
+static void explain_tags(struct failure *why, const struct add_tags *op, size_t total)
+{
+    explain(
+        why, ERR_RULE,
+        "Runs can only have %d tags, you're trying to set %zu. These tags have not been "
+        "set: ",
+        RUN_TAGS_MAX, total);
+    for (size_t i = 0; i < op->count; i++) {
+        size_t len = strlen(why->text);
+        snprintf(why->text + len, sizeof(why->text) - len, "%s'%.*s'", i ? ", " : "",
+                 SLICE_ARG(op->tags[i]));
+    }
+    size_t len = strlen(why->text);
+    snprintf(why->text + len, sizeof(why->text) - len, ".");
+}
+
+static enum decision decide_tags(struct command *command, const struct run *now,
+                                 struct run *next, unsigned *marks)
+{
+    struct add_tags *op = container_of(command, struct add_tags, command);
+    size_t had = now->tags ? now->tags->count : 0;
+    struct slice *all = mem_new_array(struct slice, had + op->count);
+    size_t count = 0;
+
+    for (; count < had; count++)
+        all[count] = bytes_slice(now->tags->names[count]);
+    for (size_t i = 0; i < op->count; i++)
+        if (!among(op->tags[i], all, count))
+            all[count++] = op->tags[i];
+    op->added = count - had;
+    enum decision decision = DECISION_NOTHING;
+    if (count > RUN_TAGS_MAX) {
+        explain_tags(&command->why, op, count);
+        decision = DECISION_REFUSE;
+    } else if (op->added) {
+        tag_list_unref(next->tags);
+        next->tags = tag_list_create(all, count);
+        *marks = MARK_WHOLE;
+        decision = DECISION_COMMIT;
+    }
+    free(all);
+    return decision;
+}
+
+void run_add_tags(struct engine *engine, struct environment *env, struct slice id,
+                  struct add_tags *op, command_done_fn *done)
+{
+    command_begin(engine, env, id, &op->command, decide_tags, done);
+}
+
+/* ---- metadata ---- */
+
+enum { METADATA_AFTER_END_MS = 3600 * 1000 };
+
+static enum decision decide_metadata(struct command *command, const struct run *now,
+                                     struct run *next, unsigned *marks)
+{
+    struct change_metadata *op = container_of(command, struct change_metadata, command);
+    struct buf changed = { 0 };
+
+    if (now->finished_at &&
+        loop_wall_ms(command->engine->loop) - now->finished_at > METADATA_AFTER_END_MS) {
+        explain(&command->why, ERR_RULE, "Cannot update metadata for a completed run");
+        return DECISION_REFUSE;
+    }
+    if (!op->operations.ptr)
+        buf_add(&changed, op->replacement);
+    else if (metadata_apply(bytes_slice(now->metadata), op->operations, &changed,
+                            &command->why))
+        return DECISION_REFUSE;
+    if (changed.len > RUN_METADATA_MAX) {
+        buf_finish(&changed);
+        explain(&command->why, ERR_TOO_LARGE, "Metadata exceeds maximum size of %d bytes",
+                RUN_METADATA_MAX);
+        return DECISION_REFUSE;
+    }
+    bytes_unref(next->metadata);
+    next->metadata = buf_to_bytes(&changed);
+    buf_finish(&changed);
+    *marks = MARK_METADATA;
+    return DECISION_COMMIT;
+}
+
+void run_change_metadata(struct engine *engine, struct environment *env, struct slice id,
+                         struct change_metadata *op, command_done_fn *done)
+{
+    command_begin(engine, env, id, &op->command, decide_metadata, done);
+}
+
+/* ---- idempotency keys ---- */
+
+struct bytes *idempotency_claim_key(struct slice task, struct slice key)
+{
+    struct bytes *both = bytes_create_empty(task.len + 1 + key.len);
+    memcpy(both->data, task.ptr, task.len);
+    memcpy(both->data + task.len + 1, key.ptr, key.len);
+    return both;
+}
+
+static enum decision decide_forget_key(struct command *command, const struct run *now,
+                                       struct run *next, unsigned *marks)
+{
+    (void)command;
+    if (!now->idempotency_key)
+        return DECISION_NOTHING;
+    bytes_clear(&next->idempotency_key);
+    bytes_clear(&next->idempotency_shown);
+    *marks = MARK_KEY;
+    return DECISION_COMMIT;
+}
+
+/* The claim decides: who asks next finds the key free. The run's own note of it follows. */
+static void on_released(struct store_commit *commit, enum store_status status)
+{
+    struct reset_key *op = container_of(commit, struct reset_key, commit);
+    list_remove(&op->link);
+    if (status == STORE_OK)
+        command_begin_alone(op->engine, engine_environment(op->engine, op->claim.env),
+                            slice_of(op->claim.owner), decide_forget_key);
+    bytes_clear(&op->key);
+    op->done(op, err_of_store(status));
+}
+
+/* Asked for with an expiry that has passed, so a free key stays free and a taken one
+ * names its owner. */
+static void on_probed(struct store_commit *commit, enum store_status status)
+{
+    struct reset_key *op = container_of(commit, struct reset_key, commit);
+    if (status == STORE_TAKEN) {
+        op->claim.release = true;
+        op->claim.taken = false;
+        op->commit.done = on_released;
+        op->engine->store->ops->commit(op->engine->store, &op->commit);
+        return;
+    }
+    list_remove(&op->link);
+    bytes_clear(&op->key);
+    op->done(op, status ? err_of_store(status) : ERR_NOT_FOUND);
+}
+
+void run_reset_key(struct engine *engine, struct environment *env, struct slice task,
+                   struct slice key, struct reset_key *op,
+                   void (*done)(struct reset_key *op, enum err status))
+{
+    *op = (struct reset_key){ .engine = engine, .done = done };
+    op->key = idempotency_claim_key(task, key);
+    op->claim = (struct claim){ .kind = CLAIM_IDEMPOTENCY,
+                                .env = env->number,
+                                .key = op->key,
+                                .owner = "-",
+                                .expires_at = 1 };
+    op->commit = (struct store_commit){ .claims = &op->claim,
+                                        .claim_count = 1,
+                                        .now_ms = loop_wall_ms(engine->loop),
+                                        .done = on_probed };
+    list_append(&engine->resets, &op->link);
+    engine->store->ops->commit(engine->store, &op->commit);
+}

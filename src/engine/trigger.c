@@ -1,0 +1,329 @@
+/* trigger.c - new runs: one, or a batch of them, as one commit.
+ *
+ *   wishes ─► runs with ids, times, status ─► claims (request, token, batch, keys) ─►
+ * commit │ TAKEN: whose? request: the answer given then           │ token:   refused, used
+ * before            │ batch:   the old batch                   ▼ key:     look at the
+ * owner: failed or expired ─► take the key over, commit again anything else     ─► the item
+ * is that run, commit the rest
+ *
+ * Memory cannot know whether a key is taken: its run may be long gone from it. So the
+ * commit itself finds out, and tells every taken claim at once. */
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "engine/state.h"
+#include "engine/steer.h"
+
+enum { REQUEST_KEY_MS = 24 * 3600 * 1000 };
+
+/* ---- a run from wishes ---- */
+
+static void name_queue(struct run *run)
+{
+    char name[160];
+    if (run->queue)
+        return;
+    int len = snprintf(name, sizeof(name), "task/%s", run->task->data);
+    if (len < (int)sizeof(name)) {
+        run->queue = bytes_create_shared((struct slice){ name, (size_t)len });
+        return;
+    }
+    run->queue = bytes_create_empty((size_t)len);
+    snprintf(run->queue->data, (size_t)len + 1, "task/%s", run->task->data);
+}
+
+static void name_ttl(const struct engine *engine, const struct environment *env,
+                     struct trigger *item)
+{
+    char text[48];
+    if (item->run.ttl || item->no_default_ttl || !env->is_dev ||
+        !engine->options.dev_ttl_ms)
+        return;
+    text_from_seconds((uint64_t)engine->options.dev_ttl_ms / 1000, text);
+    item->run.ttl = bytes_create_shared(slice_of(text));
+}
+
+/* delayed_until in the past means no delay (management-api §5.2). */
+static void complete_run(const struct engine *engine, const struct environment *env,
+                         struct trigger *item)
+{
+    struct run *run = &item->run;
+    int64_t now = loop_wall_ms(engine->loop);
+
+    if (!run->id[0])
+        text_make_id("run", now, item->id);
+    memcpy(run->id, item->id, sizeof(run->id));
+    run->env = env->number;
+    run->created_at = run->updated_at = now;
+    run->snapshot = 1;
+    name_queue(run);
+    name_ttl(engine, env, item);
+    if (!run->metadata_seed)
+        run->metadata_seed = bytes_ref(run->metadata);
+    if (run->delayed_until > now) {
+        run->status = RUN_DELAYED;
+        run->execution = EXECUTION_DELAYED;
+        run->due_at = run->delayed_until;
+        run->queue_position = run->delayed_until - run->priority_ms;
+        return;
+    }
+    run->delayed_until = 0;
+    run->status = RUN_QUEUED;
+    run->execution = EXECUTION_QUEUED;
+    run->queued_at = now;
+    run->queue_position = now - run->priority_ms;
+    int64_t ttl = run_ttl_ms(run);
+    run->due_at = ttl ? now + ttl : 0;
+}
+
+/* ---- the commit ---- */
+
+static void add_claim(struct trigger_op *op, enum claim_kind kind, struct bytes *key,
+                      const char *owner, int64_t expires_at, size_t item)
+{
+    struct claim *claim = &op->claims[op->commit.claim_count];
+    op->claim_items[op->commit.claim_count++] = item;
+    *claim = (struct claim){
+        .kind = kind, .env = op->env->number, .key = key, .expires_at = expires_at
+    };
+    snprintf(claim->owner, sizeof(claim->owner), "%s", owner);
+}
+
+/* Two items of one batch with the same key are one run. */
+static struct trigger *same_key_before(struct trigger_op *op, size_t index)
+{
+    const struct run *run = &op->items[index].run;
+    for (size_t i = 0; i < index; i++) {
+        const struct run *other = &op->items[i].run;
+        if (other->idempotency_key &&
+            slice_equal(bytes_slice(other->idempotency_key),
+                        bytes_slice(run->idempotency_key)) &&
+            slice_equal(bytes_slice(other->task), bytes_slice(run->task)))
+            return &op->items[i];
+    }
+    return NULL;
+}
+
+static void make_claims(struct trigger_op *op)
+{
+    int64_t now = loop_wall_ms(op->engine->loop);
+    const char *first = op->count ? op->items[0].id : "";
+    const char *owner = op->batch_id[0] ? op->batch_id : first;
+
+    op->claims = mem_new_array(struct claim, op->count + 3);
+    op->claim_items = mem_new_array(size_t, op->count + 3);
+    op->commit.claims = op->claims;
+    if (op->request_key)
+        add_claim(op, CLAIM_REQUEST, op->request_key, owner, now + REQUEST_KEY_MS,
+                  SIZE_MAX);
+    if (op->one_time_token)
+        add_claim(op, CLAIM_ONE_TIME_TOKEN, op->one_time_token, owner, op->token_expires_at,
+                  SIZE_MAX);
+    if (op->batch_key)
+        add_claim(op, CLAIM_BATCH, op->batch_key, owner, op->batch_key_expires_at,
+                  SIZE_MAX);
+    for (size_t i = 0; i < op->count; i++) {
+        struct trigger *item = &op->items[i];
+        if (!item->run.idempotency_key)
+            continue;
+        struct trigger *twin = same_key_before(op, i);
+        if (twin) {
+            memcpy(item->id, twin->id, sizeof(item->id));
+            item->cached = true;
+            continue;
+        }
+        struct bytes *key = idempotency_claim_key(bytes_slice(item->run.task),
+                                                  bytes_slice(item->run.idempotency_key));
+        add_claim(op, CLAIM_IDEMPOTENCY, key, item->id, item->key_expires_at, i);
+    }
+}
+
+static void on_committed(struct store_commit *commit, enum store_status status);
+
+static void commit_op(struct trigger_op *op)
+{
+    size_t count = 0;
+    if (op->prepare)
+        op->prepare(op);
+    for (size_t i = 0; i < op->count; i++) {
+        struct trigger *item = &op->items[i];
+        if (item->cached)
+            continue;
+        struct change *change = &op->changes[count++];
+        *change = (struct change){ .kind = CHANGE_RUN,
+                                   .env = op->env->number,
+                                   .marks = MARK_WHOLE | MARK_PAYLOAD | MARK_METADATA };
+        run_copy(&change->run, &item->run);
+        change->run.version = 1;
+    }
+    if (op->batch) {
+        op->changes[count++] =
+            (struct change){ .kind = CHANGE_DOCUMENT,
+                             .env = op->env->number,
+                             .expected = op->batch->version,
+                             .document = { .kind = op->batch->kind,
+                                           .env = op->env->number,
+                                           .name = bytes_ref(op->batch->name),
+                                           .body = bytes_ref(op->batch->body) } };
+    }
+    op->commit.changes = op->changes;
+    op->commit.change_count = count;
+    op->commit.now_ms = loop_wall_ms(op->engine->loop);
+    op->commit.done = on_committed;
+    op->engine->store->ops->commit(op->engine->store, &op->commit);
+}
+
+static void finish_op(struct trigger_op *op, enum err status)
+{
+    list_remove(&op->link);
+    op->done(op, status);
+}
+
+/* ---- taken claims ---- */
+
+static bool key_is_free_again(const struct run *run)
+{
+    switch (run->status) {
+    case RUN_FAILED:
+    case RUN_CRASHED:
+    case RUN_SYSTEM_FAILURE:
+    case RUN_INTERRUPTED:
+    case RUN_TIMED_OUT:
+    case RUN_EXPIRED: return true;
+    default: return false; /* completed and canceled runs keep their key */
+    }
+}
+
+static void resolve_next(struct trigger_op *op);
+
+static void on_owner(struct run_read *read, enum err status)
+{
+    struct trigger_op *op = container_of(read, struct trigger_op, read);
+    struct claim *claim = &op->claims[op->resolving];
+    struct trigger *item = &op->items[op->claim_items[op->resolving]];
+
+    if (status && status != ERR_NOT_FOUND) {
+        finish_op(op, status);
+        return;
+    }
+    if (!read->run || key_is_free_again(read->run)) {
+        memcpy(claim->instead_of, claim->owner, sizeof(claim->instead_of));
+        memcpy(claim->owner, item->id, sizeof(item->id));
+    } else {
+        memcpy(item->id, read->run->id, sizeof(item->id));
+        item->cached = true;
+        /* Not tried again: the item needs no claim any more. */
+        bytes_unref(claim->key);
+        *claim = op->claims[--op->commit.claim_count];
+        op->claim_items[op->resolving] = op->claim_items[op->commit.claim_count];
+        resolve_next(op);
+        return;
+    }
+    claim->taken = false;
+    resolve_next(op);
+}
+
+/* A taken claim that ends the whole operation; true when there was one. */
+static bool answered_by_claim(struct trigger_op *op)
+{
+    for (size_t i = 0; i < op->commit.claim_count; i++) {
+        struct claim *claim = &op->claims[i];
+        if (!claim->taken || claim->kind == CLAIM_IDEMPOTENCY)
+            continue;
+        if (claim->kind == CLAIM_ONE_TIME_TOKEN) {
+            op->token_used = true;
+            explain(&op->why, ERR_RULE, "The one-time use token has already been used.");
+            finish_op(op, ERR_RULE);
+            return true;
+        }
+        if (claim->kind == CLAIM_BATCH)
+            op->batch_cached = true;
+        else
+            op->repeated = true;
+        if (op->batch_id[0])
+            memcpy(op->batch_id, claim->owner, sizeof(op->batch_id));
+        else
+            memcpy(op->items[0].id, claim->owner, sizeof(op->items[0].id));
+        finish_op(op, OK);
+        return true;
+    }
+    return false;
+}
+
+static void resolve_next(struct trigger_op *op)
+{
+    for (size_t i = 0; i < op->commit.claim_count; i++) {
+        if (!op->claims[i].taken)
+            continue;
+        op->resolving = i;
+        run_read_begin(op->env, slice_of(op->claims[i].owner), &op->read, on_owner);
+        return;
+    }
+    bool all_cached = op->count > 0;
+    for (size_t i = 0; i < op->count; i++)
+        all_cached &= op->items[i].cached;
+    if (all_cached && !op->batch)
+        finish_op(op, OK);
+    else
+        commit_op(op);
+}
+
+static void on_committed(struct store_commit *commit, enum store_status status)
+{
+    struct trigger_op *op = container_of(commit, struct trigger_op, commit);
+    if (status == STORE_OK) {
+        size_t count = commit->change_count;
+        op->seq = count ? commit->changes[count - 1].seq : op->env->applied;
+        metric_add(M_TRIGGERS, count);
+        engine_apply(op->engine, commit->changes, count);
+        finish_op(op, OK);
+        return;
+    }
+    for (size_t i = 0; i < commit->change_count; i++)
+        change_finish(&commit->changes[i]);
+    if (status != STORE_TAKEN)
+        finish_op(op, err_of_store(status));
+    else if (!answered_by_claim(op))
+        resolve_next(op);
+}
+
+/* ---- begin, finish ---- */
+
+enum err trigger_begin(struct engine *engine, struct environment *env,
+                       struct trigger_op *op)
+{
+    op->engine = engine;
+    op->env = env;
+    if (engine->draining)
+        return explain(&op->why, ERR_DRAINING, "shutting down");
+    if (engine->options.queue_size &&
+        env->unfinished + op->count > engine->options.queue_size)
+        return explain(&op->why, ERR_RULE,
+                       "Cannot trigger %s as the queue size limit for this environment has "
+                       "been reached. The maximum size is %u",
+                       op->count ? op->items[0].run.task->data : "a batch",
+                       engine->options.queue_size);
+    for (size_t i = 0; i < op->count; i++)
+        complete_run(engine, env, &op->items[i]);
+    op->changes = mem_new_array(struct change, op->count + 1);
+    make_claims(op);
+    list_append(&engine->triggers, &op->link);
+    commit_op(op);
+    return OK;
+}
+
+void trigger_op_finish(struct trigger_op *op)
+{
+    for (size_t i = 0; i < op->commit.claim_count; i++)
+        if (op->claims[i].kind == CLAIM_IDEMPOTENCY)
+            bytes_unref(op->claims[i].key);
+    for (size_t i = 0; i < op->count; i++)
+        run_finish(&op->items[i].run);
+    free(op->changes);
+    free(op->claims);
+    free(op->claim_items);
+    bytes_unref(op->request_key);
+    bytes_unref(op->one_time_token);
+    bytes_unref(op->batch_key);
+}
