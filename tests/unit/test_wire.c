@@ -253,7 +253,7 @@ static void what_cannot_be_read_is_refused_by_name(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
-        assert_refused(slice_of(refusals[i].text), refusals[i].code, cases[i].part);
+        assert_refused(slice_of(refusals[i].text), refusals[i].code, refusals[i].part);
 }
 
 static void a_refusal_names_the_subscription_it_is_about(void **state)
