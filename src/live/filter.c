@@ -39,7 +39,7 @@ static bool has_topic(const struct filter *filter, const struct facts *facts)
     switch (filter->kind) {
     case TOPIC_ALL: return true;
     case TOPIC_TAG: return has_all_tags(filter, facts->tags);
-    case TOPIC_BATCH: return facts->batch && same(filter->name, facts->batch);
+    case TOPIC_BATCH: return same(filter->name, facts->batch);
     case TOPIC_RUN: return slice_is(bytes_slice(filter->name), facts->id);
     }
     return false;

@@ -514,6 +514,9 @@ static void an_error_is_shown_as_message_name_and_stack(void **state)
           "\"message\":\"took long\",\"stackTrace\":\"at y\"}",
           "{\"message\":\"trigger.dev internal error (MAX_DURATION_EXCEEDED)\"}" },
         { "{\"type\":\"INTERNAL_ERROR\",\"message\":\"m\"}", "{\"message\":\"m\"}" },
+        { "{\"type\":\"STRING_ERROR\",\"raw\":\"r\",\"name\":\"N\",\"stackTrace\":\"at "
+          "z\"}",
+          "{\"message\":\"r\"}" },
         { "{\"type\":\"NEW\",\"message\":\"m\",\"name\":3}", "{\"message\":\"m\"}" },
         { "{\"type\":\"BUILT_IN_ERROR\",\"message\":null}", "{\"message\":\"\"}" },
         { "[]", "{\"message\":\"\"}" },
