@@ -87,53 +87,53 @@ struct run {
     uint32_t snapshot;   /* counts snapshots from 1; run_snapshot_id */
 
     /* Positions in the environment's order of changes (runs-v1 §4.1); the store's. */
-    uint64_t rev;          /* of the last change */
-    uint64_t whole_rev;    /* created, tag gained, payload replaced */
+    uint64_t rev;       /* of the last change */
+    uint64_t whole_rev; /* created, tag gained, payload replaced */
     uint64_t metadata_rev;
-    uint64_t output_rev;   /* output or error */
+    uint64_t output_rev; /* output or error */
 
     uint8_t status;    /* enum run_status */
     uint8_t execution; /* enum run_execution */
     uint8_t machine;   /* enum machine */
     bool is_test : 1;
     bool is_replay : 1;
-    bool resume_parent : 1;   /* the parent waits for this one */
+    bool resume_parent : 1; /* the parent waits for this one */
     bool from_batch : 1;
-    bool key_from_user : 1;   /* idempotency_shown is the user's own key */
-    uint16_t attempt;         /* of the newest attempt; 0: none started yet */
+    bool key_from_user : 1; /* idempotency_shown is the user's own key */
+    uint16_t attempt;       /* of the newest attempt; 0: none started yet */
     uint16_t depth;
-    uint16_t max_attempts;    /* 0: the task's */
-    uint16_t dequeue_failures;/* in a row: leases that ran out */
+    uint16_t max_attempts;     /* 0: the task's */
+    uint16_t dequeue_failures; /* in a row: leases that ran out */
     uint32_t batch_index;
     int32_t priority_ms;
-    uint32_t max_duration_s;  /* 0: the task's */
-    uint32_t usage_ms;        /* sum over the attempts */
+    uint32_t max_duration_s; /* 0: the task's */
+    uint32_t usage_ms;       /* sum over the attempts */
 
     int64_t created_at, updated_at;
-    int64_t queued_at;     /* entered its queue: where its ttl starts */
-    int64_t started_at;    /* first dequeue */
-    int64_t attempt_at;    /* start of the newest attempt */
+    int64_t queued_at;  /* entered its queue: where its ttl starts */
+    int64_t started_at; /* first dequeue */
+    int64_t attempt_at; /* start of the newest attempt */
     int64_t finished_at;
     int64_t delayed_until; /* kept after the delay */
     int64_t expired_at;
-    int64_t queue_position;/* order in its queue: queued_at less priority */
-    int64_t due_at;        /* what its status waits for at most: delay, ttl, lease,
-                              heartbeat, retry, wait; 0: nothing. */
+    int64_t queue_position; /* order in its queue: queued_at less priority */
+    int64_t due_at;         /* what its status waits for at most: delay, ttl, lease,
+                               heartbeat, retry, wait; 0: nothing. */
     double cost_cents, base_cost_cents;
 
     struct bytes *task;
-    struct bytes *queue;            /* "task/<task>" or a custom name */
+    struct bytes *queue; /* "task/<task>" or a custom name */
     struct bytes *concurrency_key;
-    struct bytes *worker_version;   /* bound at the first dequeue, or locked by the trigger */
-    struct bytes *ttl;              /* as shown: "1h30m" */
+    struct bytes *worker_version; /* bound at the first dequeue, or locked by the trigger */
+    struct bytes *ttl;            /* as shown: "1h30m" */
     struct bytes *region;
-    struct bytes *batch;            /* "batch_…" */
-    struct bytes *parent, *root;    /* ids */
-    struct bytes *schedule;         /* "sched_…" */
-    struct bytes *idempotency_key;  /* the hash that the claim is made of */
-    struct bytes *idempotency_shown;/* what retrieve shows */
-    struct bytes *worker_request;   /* id of the last start or complete that was applied */
-    struct bytes *waits;            /* JSON array of the waitpoints of this snapshot */
+    struct bytes *batch;             /* "batch_…" */
+    struct bytes *parent, *root;     /* ids */
+    struct bytes *schedule;          /* "sched_…" */
+    struct bytes *idempotency_key;   /* the hash that the claim is made of */
+    struct bytes *idempotency_shown; /* what retrieve shows */
+    struct bytes *worker_request;    /* id of the last start or complete that was applied */
+    struct bytes *waits;             /* JSON array of the waitpoints of this snapshot */
     struct tag_list *tags;
 
     /* The packets. type NULL: application/json. */
@@ -196,11 +196,11 @@ void run_snapshot_id(const struct run *run, char out[64]);
 
 enum run_event {
     EVENT_DELAY_OVER,
-    EVENT_NO_VERSION,   /* no worker has the task */
+    EVENT_NO_VERSION, /* no worker has the task */
     EVENT_VERSION_CAME,
     EVENT_TTL_OVER,
     EVENT_DEQUEUED,
-    EVENT_LEASE_OVER,   /* dequeued, but no attempt started in time */
+    EVENT_LEASE_OVER, /* dequeued, but no attempt started in time */
     EVENT_STARTED,
     EVENT_WAIT,
     EVENT_WAIT_OVER,
@@ -212,7 +212,7 @@ enum run_event {
     EVENT_CRASHED,
     EVENT_SYSTEM_FAILURE,
     EVENT_TIMED_OUT,
-    EVENT_INTERRUPTED,  /* dev session disconnected or silent */
+    EVENT_INTERRUPTED, /* dev session disconnected or silent */
     EVENT_CANCEL,
     EVENT_CANCEL_CONFIRMED,
     EVENT_COUNT
@@ -220,11 +220,11 @@ enum run_event {
 
 /* What else a transition means, or the state it leads to; the engine carries it out. */
 enum run_effect {
-    EFFECT_QUEUE = 1 << 0,     /* stands in its queue */
-    EFFECT_SLOT = 1 << 1,      /* holds a slot of its queue and environment */
-    EFFECT_FINISH = 1 << 2,    /* finished_at = now */
-    EFFECT_NOTIFY = 1 << 3,    /* the worker must look */
-    EFFECT_SNAPSHOT = 1 << 4,  /* a new snapshot */
+    EFFECT_QUEUE = 1 << 0,    /* stands in its queue */
+    EFFECT_SLOT = 1 << 1,     /* holds a slot of its queue and environment */
+    EFFECT_FINISH = 1 << 2,   /* finished_at = now */
+    EFFECT_NOTIFY = 1 << 3,   /* the worker must look */
+    EFFECT_SNAPSHOT = 1 << 4, /* a new snapshot */
 };
 
 struct run_transition {
@@ -238,7 +238,8 @@ enum err run_next(const struct run *run, enum run_event event, struct run_transi
 
 /* Takes the transition: status, execution, snapshot, finished_at, updated_at. The caller
  * sets due_at and what else the event brings. */
-enum err run_advance(struct run *run, enum run_event event, int64_t now_ms, unsigned *effects);
+enum err run_advance(struct run *run, enum run_event event, int64_t now_ms,
+                     unsigned *effects);
 
 /* True while it holds a slot of its queue. */
 bool run_holds_slot(const struct run *run);

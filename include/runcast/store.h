@@ -34,20 +34,31 @@ struct store_scan;
 
 enum store_status {
     STORE_OK,
-    STORE_LOST,    /* some version was not the expected one */
-    STORE_TAKEN,   /* a claim is somebody else's: see claim.taken and claim.owner */
-    STORE_MISSING, /* a read found nothing */
-    STORE_NO_SPACE,/* the disk is full; nothing was written */
-    STORE_SLOW,    /* a read was stopped after 2 s: the filter matches too little */
-    STORE_FAILED,  /* nothing was written, or nobody can tell: not acknowledged */
+    STORE_LOST,     /* some version was not the expected one */
+    STORE_TAKEN,    /* a claim is somebody else's: see claim.taken and claim.owner */
+    STORE_MISSING,  /* a read found nothing */
+    STORE_NO_SPACE, /* the disk is full; nothing was written */
+    STORE_SLOW,     /* a read was stopped after 2 s: the filter matches too little */
+    STORE_FAILED,   /* nothing was written, or nobody can tell: not acknowledged */
 };
 
 /* ---- documents ---- */
 
 /* Stored as numbers: append, never reorder. */
 enum document_kind {
-    DOC_ORGANIZATION, DOC_PROJECT, DOC_USER, DOC_ENVIRONMENT, DOC_KEY, DOC_TOKEN,
-    DOC_BATCH, DOC_QUEUE, DOC_WORKER, DOC_WAITPOINT, DOC_SCHEDULE, DOC_VARIABLE, DOC_PACKET,
+    DOC_ORGANIZATION,
+    DOC_PROJECT,
+    DOC_USER,
+    DOC_ENVIRONMENT,
+    DOC_KEY,
+    DOC_TOKEN,
+    DOC_BATCH,
+    DOC_QUEUE,
+    DOC_WORKER,
+    DOC_WAITPOINT,
+    DOC_SCHEDULE,
+    DOC_VARIABLE,
+    DOC_PACKET,
 };
 
 /* Environment number of what belongs to the whole installation. */
@@ -69,19 +80,19 @@ enum change_kind { CHANGE_RUN, CHANGE_DOCUMENT };
 
 /* Which packets of the run are written again, and which positions move. */
 enum change_marks {
-    MARK_WHOLE = 1 << 0,    /* whole_rev; tags are written again */
-    MARK_PAYLOAD = 1 << 1,  /* payload; with MARK_WHOLE */
+    MARK_WHOLE = 1 << 0,   /* whole_rev; tags are written again */
+    MARK_PAYLOAD = 1 << 1, /* payload; with MARK_WHOLE */
     MARK_METADATA = 1 << 2,
-    MARK_OUTPUT = 1 << 3,   /* output and error */
-    MARK_KEY = 1 << 4,      /* only idempotency_key was cleared */
+    MARK_OUTPUT = 1 << 3, /* output and error */
+    MARK_KEY = 1 << 4,    /* only idempotency_key was cleared */
 };
 
 struct change {
     enum change_kind kind;
     uint32_t env;
     uint32_t expected; /* version before; 0: does not exist yet */
-    unsigned marks;    /* runs: enum change_marks; a new run has WHOLE | PAYLOAD | METADATA */
-    uint64_t seq;      /* the driver's */
+    unsigned marks; /* runs: enum change_marks; a new run has WHOLE | PAYLOAD | METADATA */
+    uint64_t seq;   /* the driver's */
     /* The caller's. The driver fills in run.version, the four revs, and run.number of a
      * new run (change_number does, once the seq is known), and document.version. */
     struct run run;
@@ -94,18 +105,23 @@ void change_finish(struct change *change);
 /* Puts the positions into the change; the driver calls it when seq is known. */
 void change_number(struct change *change, uint64_t seq);
 
-enum claim_kind { CLAIM_IDEMPOTENCY, CLAIM_REQUEST, CLAIM_ONE_TIME_TOKEN, CLAIM_BATCH,
-                  CLAIM_ATTEMPT };
+enum claim_kind {
+    CLAIM_IDEMPOTENCY,
+    CLAIM_REQUEST,
+    CLAIM_ONE_TIME_TOKEN,
+    CLAIM_BATCH,
+    CLAIM_ATTEMPT
+};
 
 struct claim {
     enum claim_kind kind;
     uint32_t env;
-    struct bytes *key;      /* borrowed until done */
-    char owner[ID_MAX];     /* in: who takes it; out, when taken: whose it is */
-    int64_t expires_at;     /* Unix ms: from then on it is nobody's; 0: never */
-    char instead_of[ID_MAX];/* take it over from this owner; "" from nobody */
-    bool release;           /* give it up if it is owner's, instead of taking it */
-    bool taken;             /* the driver's: somebody else has it */
+    struct bytes *key;       /* borrowed until done */
+    char owner[ID_MAX];      /* in: who takes it; out, when taken: whose it is */
+    int64_t expires_at;      /* Unix ms: from then on it is nobody's; 0: never */
+    char instead_of[ID_MAX]; /* take it over from this owner; "" from nobody */
+    bool release;            /* give it up if it is owner's, instead of taking it */
+    bool taken;              /* the driver's: somebody else has it */
 };
 
 typedef void store_done_fn(struct store_commit *req, enum store_status status);
@@ -141,13 +157,13 @@ struct store_load {
 
 /* Every condition set must hold; lists are ORed; newest id first. management-api §9.3. */
 struct run_filter {
-    unsigned statuses;   /* bit set; 0: any */
-    unsigned machines;   /* bit set; 0: any */
-    int is_test;         /* -1: any */
+    unsigned statuses;                /* bit set; 0: any */
+    unsigned machines;                /* bit set; 0: any */
+    int is_test;                      /* -1: any */
     int64_t created_from, created_to; /* Unix ms, inclusive; 0: open */
     struct slice *tasks, *versions, *tags, *queues, *regions; /* the caller's arrays */
     size_t task_count, version_count, tag_count, queue_count, region_count;
-    bool every_tag;      /* all of the tags instead of any */
+    bool every_tag;                       /* all of the tags instead of any */
     struct slice batch, schedule, parent; /* absent: any */
     bool nothing; /* matches no run (an unknown bulk action, error group) */
 };
@@ -155,8 +171,8 @@ struct run_filter {
 struct store_list {
     uint32_t env;
     struct run_filter filter; /* borrowed until done */
-    char after[ID_MAX];  /* older than this id; "": from the newest */
-    char before[ID_MAX]; /* newer than this id; wins over after */
+    char after[ID_MAX];       /* older than this id; "": from the newest */
+    char before[ID_MAX];      /* newer than this id; wins over after */
     unsigned limit;
     bool packets; /* also payload, output, metadata, error; else only metadata */
     void (*done)(struct store_list *req, enum store_status status);
@@ -167,7 +183,8 @@ struct store_list {
     enum store_status status;
 };
 
-/* Unfinished: not settled (run_is_settled), so a cancel that waits for its worker counts. */
+/* Unfinished: not settled (run_is_settled), so a cancel that waits for its worker counts.
+ */
 enum walk_kind { WALK_ALL, WALK_TAG, WALK_BATCH, WALK_UNFINISHED };
 
 /* Runs in the order of their last change: after < rev <= up_to. */
@@ -241,10 +258,9 @@ struct store_ops {
 /* Drivers embed this as their first member. */
 struct store {
     const struct store_ops *ops;
-    char epoch[17];           /* random, made with the database (runs-v1 §4.1) */
-    bool failing;             /* a sync failed: nothing is acknowledged any more */
-    bool full;                /* the last commit found no space */
-    store_feed_fn *on_changes;/* what other gateways committed, in commit order */
-    void *owner;              /* of on_changes */
+    char epoch[17];            /* random, made with the database (runs-v1 §4.1) */
+    bool failing;              /* a sync failed: nothing is acknowledged any more */
+    bool full;                 /* the last commit found no space */
+    store_feed_fn *on_changes; /* what other gateways committed, in commit order */
+    void *owner;               /* of on_changes */
 };
-

@@ -61,6 +61,7 @@ struct api_call {
     struct buf headers; /* lines to be sent with the reply */
     struct buf text;    /* what params and query point into */
     struct failure why; /* set by explain when the handler returns an error */
+    bool busy;          /* an operation will reply; set it when one is begun */
     void *state;        /* the handler's, for the pieces of a body */
     void (*on_gone)(struct api_call *call); /* the peer left; still to be replied */
 };
@@ -83,6 +84,9 @@ struct http_handler api_handler(void);
 
 /* Not ready: /readyz 503 with the reason, everything but health 503. NULL: ready. */
 void api_set_ready(struct api *api, const char *reason);
+
+/* NULL: ready. */
+const char *api_not_ready(const struct api *api);
 
 /* Sockets get `drain`, held polls and dequeues are answered. */
 void api_drain(struct api *api);
@@ -134,6 +138,15 @@ void api_reply_json(struct api_call *call, int status, struct slice body);
 
 /* Takes over the reference. */
 void api_reply_value(struct api_call *call, int status, json_t *value);
+
+/* No body: preflights, and calls whose peer has left. */
+void api_reply_empty(struct api_call *call, int status);
+
+/* The exchange is answered by other means (a socket took it over, a stream has ended). */
+void api_call_end(struct api_call *call);
+
+/* The memory; for reply.c. */
+void api_call_free(struct api_call *call);
 
 /* call->why if it is set and of that code, else the error's own text. */
 void api_reply_error(struct api_call *call, enum err error);

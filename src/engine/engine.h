@@ -114,7 +114,7 @@ struct trigger {
     struct run run;         /* the texts are the operation's until done */
     int64_t key_expires_at; /* of run.idempotency_key */
     bool no_default_ttl;    /* ttl 0 was asked for */
-    char id[ID_MAX - 8];    /* out: the run, new or found */
+    char id[ID_MAX];        /* out: the run, new or found */
     bool cached;            /* out: an idempotency key led to an older run */
 };
 

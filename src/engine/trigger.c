@@ -211,7 +211,7 @@ static void on_owner(struct run_read *read, enum err status)
         memcpy(claim->instead_of, claim->owner, sizeof(claim->instead_of));
         memcpy(claim->owner, item->id, sizeof(item->id));
     } else {
-        memcpy(item->id, read->run->id, sizeof(item->id));
+        snprintf(item->id, sizeof(item->id), "%s", read->run->id);
         item->cached = true;
         /* Not tried again: the item needs no claim any more. */
         bytes_unref(claim->key);

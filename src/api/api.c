@@ -1,0 +1,335 @@
+/* api.c - match, authenticate, dispatch.
+ *
+ *   on_head:    target ─► route ─► credential ─► body limit      refusals are sent here
+ *   on_body:    pieces for the routes that take them
+ *   on_request: the handler; it replies now, later, or returns an error
+ *
+ * Credentials come before everything else under /api and /engine, so an unknown key learns
+ * nothing about which paths exist. */
+#include "api/api.h"
+
+#include <assert.h>
+
+#include "api/routes.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+
+struct api {
+    struct engine *engine;
+    struct auth *auth;
+    struct accounts *accounts;
+    struct api_options options;
+    const char *not_ready; /* NULL: ready */
+};
+
+static const struct route *const tables[] = {
+    admin_routes,  tasks_routes,   batches_routes, runs_routes,
+    tokens_routes, packets_routes, workers_routes, socket_routes,
+};
+
+struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
+                       const struct api_options *options)
+{
+    struct api *api = mem_new(struct api);
+    api->engine = engine;
+    api->auth = auth;
+    api->accounts = accounts;
+    api->options = *options;
+    api->not_ready = "starting";
+    return api;
+}
+
+void api_destroy(struct api *api)
+{
+    free(api);
+}
+
+void api_set_ready(struct api *api, const char *reason)
+{
+    api->not_ready = reason;
+}
+
+const char *api_not_ready(const struct api *api)
+{
+    return api->not_ready;
+}
+
+struct engine *api_engine(const struct api *api)
+{
+    return api->engine;
+}
+
+struct auth *api_auth(const struct api *api)
+{
+    return api->auth;
+}
+
+struct accounts *api_accounts(const struct api *api)
+{
+    return api->accounts;
+}
+
+const struct api_options *api_options(const struct api *api)
+{
+    return &api->options;
+}
+
+/* ---- routing ---- */
+
+/* Split first, decode after: a segment may hold an encoded slash. */
+static bool matches(const char *pattern, struct slice path, struct slice *params,
+                    size_t *count)
+{
+    struct slice want = slice_of(pattern), wanted, segment;
+    *count = 0;
+    while (slice_split(&want, '/', &wanted)) {
+        if (!slice_split(&path, '/', &segment))
+            return false;
+        if (slice_is(wanted, ":")) {
+            if (!segment.len || *count == API_PARAMS_MAX)
+                return false;
+            params[(*count)++] = segment;
+        } else if (!slice_equal(wanted, segment)) {
+            return false;
+        }
+    }
+    return !path.ptr;
+}
+
+/* A path that only other methods know: allow names them. */
+static const struct route *find_route(const struct exchange *x, struct slice *params,
+                                      size_t *count, struct buf *allow)
+{
+    static const char *const names[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
+    enum http_method method = x->method == HTTP_HEAD_ ? HTTP_GET_ : x->method;
+
+    for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
+        for (const struct route *route = tables[t]; route->pattern; route++) {
+            if (!matches(route->pattern, x->path, params, count))
+                continue;
+            if (route->method == method)
+                return route;
+            if (allow->len)
+                buf_add_text(allow, ", ");
+            buf_add_text(allow, names[route->method]);
+        }
+    }
+    return NULL;
+}
+
+static bool is_guarded(struct slice path)
+{
+    return slice_starts(path, "/api") || slice_starts(path, "/engine") ||
+           slice_starts(path, "/realtime");
+}
+
+/* ---- the call ---- */
+
+void api_call_free(struct api_call *call)
+{
+    identity_unref(call->identity);
+    buf_finish(&call->headers);
+    buf_finish(&call->text);
+    free(call);
+}
+
+void api_call_end(struct api_call *call)
+{
+    call->x->call = NULL;
+    api_call_free(call);
+}
+
+static struct api_call *call_create(struct api *api, struct exchange *x)
+{
+    struct api_call *call = mem_new(struct api_call);
+    call->api = api;
+    call->x = x;
+    if (slice_is(http_header(x, "x-trigger-api-version"), "2025-07-16"))
+        call->vocabulary = VOCABULARY_B;
+    x->call = call;
+    return call;
+}
+
+/* The decoded texts stay in call->text, which must not move: room for all comes first. */
+static enum err decode(struct api_call *call, struct slice raw, bool plus,
+                       struct slice *out)
+{
+    char *at = call->text.ptr + call->text.len;
+    size_t len;
+    if (text_percent_decode(raw, plus, at, &len))
+        return ERR_INVALID;
+    call->text.len += len;
+    *out = (struct slice){ at, len };
+    return OK;
+}
+
+static enum err decode_target(struct api_call *call)
+{
+    struct slice query = call->x->query, pair;
+    buf_reserve(&call->text, call->x->path.len + query.len + 1);
+    for (size_t i = 0; i < call->param_count; i++)
+        if (decode(call, call->params[i], false, &call->params[i]))
+            return explain(&call->why, ERR_INVALID,
+                           "The path has a segment that is not percent-encoded UTF-8");
+    while (slice_split(&query, '&', &pair)) {
+        struct slice name, value = pair;
+        if (!pair.len)
+            continue;
+        slice_split(&value, '=', &name);
+        if (!value.ptr)
+            value = SLICE("");
+        if (call->query_count == API_QUERY_MAX)
+            return explain(&call->why, ERR_INVALID, "More than %d query parameters",
+                           API_QUERY_MAX);
+        if (decode(call, name, true, &call->query_names[call->query_count]) ||
+            decode(call, value, true, &call->query_values[call->query_count]))
+            return explain(&call->why, ERR_INVALID,
+                           "The query has a part that is not percent-encoded UTF-8");
+        call->query_count++;
+    }
+    return OK;
+}
+
+/* ---- credentials ---- */
+
+static unsigned auth_of(const struct identity *identity)
+{
+    switch (identity->kind) {
+    case CREDENTIAL_SECRET_KEY: return AUTH_KEY;
+    case CREDENTIAL_PUBLIC_TOKEN: return AUTH_PUBLIC;
+    case CREDENTIAL_PERSONAL_TOKEN: return AUTH_PERSONAL;
+    default: return 0;
+    }
+}
+
+/* Preview works through branches only (management-api §3.5). */
+static enum err check_preview(struct api_call *call)
+{
+    if (call->account->type != ENVIRONMENT_PREVIEW)
+        return OK;
+    if (!http_header(call->x, "x-trigger-branch").len)
+        return explain(&call->why, ERR_UNAUTHORIZED,
+                       "x-trigger-branch header required for preview env");
+    return explain(&call->why, ERR_UNAUTHORIZED, "No matching branch env");
+}
+
+static enum err identify(struct api_call *call)
+{
+    struct slice header = http_header(call->x, "authorization");
+    int64_t now = loop_wall_ms(engine_loop(call->api->engine));
+    enum err refused =
+        auth_identify(call->api->auth, header, now, &call->identity, &call->why);
+    if (refused)
+        return refused;
+    call->account = call->identity->account;
+    if (!call->account)
+        return OK;
+    call->env = engine_environment(call->api->engine, call->account->number);
+    return check_preview(call);
+}
+
+static enum err check_credential(struct api_call *call, const struct route *route)
+{
+    enum err refused = identify(call);
+    if (refused || !route)
+        return refused;
+    if (!(route->auth & auth_of(call->identity)))
+        return explain(&call->why, ERR_UNAUTHORIZED,
+                       route->auth == AUTH_PERSONAL ? "Invalid or Missing PAT"
+                                                    : "Invalid API key");
+    return OK;
+}
+
+/* ---- from the server ---- */
+
+static void reply_options(struct api_call *call)
+{
+    struct slice asked = http_header(call->x, "access-control-request-headers");
+    api_add_header(call, "access-control-allow-methods",
+                   SLICE("GET, HEAD, PUT, PATCH, POST, DELETE"));
+    if (asked.len)
+        api_add_header(call, "access-control-allow-headers", asked);
+    api_add_header(call, "access-control-max-age", SLICE("300"));
+    api_reply_empty(call, 204);
+}
+
+static void refuse_unknown(struct api_call *call, struct buf *allow)
+{
+    if (allow->len) {
+        api_add_header(call, "allow", buf_slice(allow));
+        api_reply_error(call, ERR_METHOD);
+        return;
+    }
+    explain(&call->why, ERR_NOT_FOUND, "Not found: there is nothing at this path");
+    api_reply_error(call, ERR_NOT_FOUND);
+}
+
+static void on_head(void *owner, struct exchange *x)
+{
+    struct api *api = owner;
+    struct api_call *call = call_create(api, x);
+    struct buf allow = { 0 };
+    const struct route *route = find_route(x, call->params, &call->param_count, &allow);
+    bool open = route && (route->auth == AUTH_NONE || route->auth & AUTH_SIGNED);
+    enum err refused = OK;
+
+    call->route = route;
+    if (x->method == HTTP_OPTIONS_) {
+        reply_options(call);
+    } else if (api->not_ready && !(route && route->auth == AUTH_NONE)) {
+        explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", api->not_ready);
+        api_reply_error(call, ERR_DRAINING);
+    } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {
+        api_reply_error(call, refused);
+    } else if (!route) {
+        refuse_unknown(call, &allow);
+    } else if ((refused = decode_target(call))) {
+        api_reply_error(call, refused);
+    } else {
+        x->body_limit = route->body_limit;
+        x->stream_body = route->on_body != NULL;
+    }
+    buf_finish(&allow);
+}
+
+static void on_body(void *owner, struct exchange *x, struct slice piece)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (!call)
+        return; /* refused already; the rest of the body is drained */
+    enum err refused = call->route->on_body(call, piece);
+    if (refused)
+        api_reply_error(call, refused);
+}
+
+static void on_request(void *owner, struct exchange *x)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (!call)
+        return;
+    enum err refused = call->route->handle(call);
+    if (refused)
+        api_reply_error(call, refused);
+}
+
+static void on_gone(void *owner, struct exchange *x)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (!call)
+        return;
+    if (call->on_gone)
+        call->on_gone(call);
+    else if (!call->busy)
+        api_reply_empty(call, 499); /* its body never came whole */
+}
+
+struct http_handler api_handler(void)
+{
+    return (struct http_handler){
+        .on_head = on_head, .on_body = on_body, .on_request = on_request, .on_gone = on_gone
+    };
+}

@@ -1,0 +1,81 @@
+/* request.c - what a call asks for: query, body, scopes, the address it came to. */
+#include "api/api.h"
+#include "base/scan.h"
+
+enum { ENVELOPE_DEPTH_MAX = 64 };
+
+struct slice api_query(const struct api_call *call, const char *name)
+{
+    for (size_t i = 0; i < call->query_count; i++)
+        if (slice_is(call->query_names[i], name))
+            return call->query_values[i];
+    return (struct slice){ 0 };
+}
+
+enum err api_read_json(struct api_call *call, json_t **body)
+{
+    json_error_t error;
+    struct slice text = slice_trim(call->x->body);
+    if (!text.len)
+        return explain(&call->why, ERR_INVALID, "Request body is empty");
+    if (!scan_is_json(text) || scan_deeper_than(text, ENVELOPE_DEPTH_MAX))
+        return explain(&call->why, ERR_INVALID, "Invalid JSON");
+    *body = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
+    if (!*body)
+        return explain(&call->why, ERR_INVALID, "Invalid JSON: %s", error.text);
+    return OK;
+}
+
+enum err api_read_object(struct api_call *call, struct slice *body)
+{
+    struct slice text = slice_trim(call->x->body);
+    if (!text.len)
+        return explain(&call->why, ERR_INVALID, "Request body is empty");
+    if (!scan_is_json(text))
+        return explain(&call->why, ERR_INVALID, "Invalid JSON");
+    if (scan_type(text) != SCAN_OBJECT)
+        return explain(&call->why, ERR_INVALID,
+                       "Validation error: the body must be a JSON object");
+    if (scan_has_duplicate(text))
+        return explain(&call->why, ERR_INVALID,
+                       "Validation error: the body names a member twice");
+    *body = text;
+    return OK;
+}
+
+enum err api_check_scope(struct api_call *call, const char *action, const char *type,
+                         struct slice id)
+{
+    return identity_may(call->identity, action, type, id) ? OK : ERR_FORBIDDEN;
+}
+
+enum err api_check_run_scope(struct api_call *call, const char *action,
+                             const struct run *run)
+{
+    const struct identity *who = call->identity;
+    if (identity_may(who, action, "runs", slice_of(run->id)) ||
+        identity_may(who, action, "tasks", bytes_slice(run->task)))
+        return OK;
+    if (strcmp(action, "read"))
+        return ERR_FORBIDDEN;
+    for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
+        if (identity_may(who, action, "tags", bytes_slice(run->tags->names[i])))
+            return OK;
+    if (run->batch && identity_may(who, action, "batch", bytes_slice(run->batch)))
+        return OK;
+    return ERR_FORBIDDEN;
+}
+
+void api_base_url(const struct api_call *call, struct buf *out)
+{
+    const char *public_url = api_options(call->api)->public_url;
+    if (public_url && public_url[0]) {
+        struct slice url = slice_of(public_url);
+        while (url.len && url.ptr[url.len - 1] == '/')
+            url.len--;
+        buf_add(out, url);
+        return;
+    }
+    buf_add_text(out, "http://");
+    buf_add(out, http_header(call->x, "host"));
+}

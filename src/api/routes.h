@@ -1,0 +1,13 @@
+/* routes.h - the tables of the front door, one per file; api.c looks them up in order. */
+#pragma once
+
+#include "api/api.h"
+
+extern const struct route admin_routes[];   /* health, readiness, metrics */
+extern const struct route tasks_routes[];   /* trigger */
+extern const struct route batches_routes[]; /* the three batch calls, retrieve, results */
+extern const struct route runs_routes[];    /* list, retrieve, cancel, replay, … */
+extern const struct route tokens_routes[];  /* auth/jwt, auth/jwt/claims, public-tokens */
+extern const struct route packets_routes[]; /* presigned URLs, and the packets themselves */
+extern const struct route workers_routes[]; /* what `trigger dev` calls */
+extern const struct route socket_routes[];  /* runs.v1 over WebSocket */
