@@ -1,0 +1,28 @@
+/* histogram.h - durations in log-linear buckets, as HdrHistogram keeps them.
+ *
+ * 128 buckets for each power of two, so a value read back is at most 0.8 % above the one
+ * recorded. No allocation; recording is a shift and an addition. */
+#pragma once
+
+#include <stdint.h>
+
+enum {
+    HISTOGRAM_SUB_BITS = 7,
+    HISTOGRAM_BUCKETS = (64 - HISTOGRAM_SUB_BITS) << HISTOGRAM_SUB_BITS,
+};
+
+struct histogram {
+    uint64_t count;
+    int64_t max_ns;
+    double sum_ns;
+    uint64_t buckets[HISTOGRAM_BUCKETS];
+};
+
+void histogram_clear(struct histogram *histogram);
+
+/* A negative duration counts as 0. */
+void histogram_record(struct histogram *histogram, int64_t ns);
+
+/* The duration that a share of the recorded ones does not exceed (0.99: p99), never above
+ * the largest; 0 when nothing was recorded. */
+int64_t histogram_quantile(const struct histogram *histogram, double share);

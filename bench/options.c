@@ -1,0 +1,161 @@
+/* options.c - the options of all subcommands, one table row each. */
+#include "options.h"
+
+#include <netdb.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "poller.h"
+
+enum option_type { TEXT, NUMBER, REAL, FLAG };
+
+enum {
+    FANOUT = COMMAND_FANOUT,
+    TRIGGER = COMMAND_TRIGGER,
+    SNAPSHOT = COMMAND_SNAPSHOT,
+    SCALE = COMMAND_SCALE,
+    EVERY = FANOUT | TRIGGER | SNAPSHOT | SCALE,
+};
+
+struct option_row {
+    const char *name;
+    enum option_type type;
+    int commands;
+    size_t place;
+    const char *start; /* default */
+    const char *help;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+static const struct option_row rows[] = {
+    { "--url", TEXT, EVERY, AT(url), "http://127.0.0.1:3030",
+      "the server; or TRIGGER_API_URL" },
+    { "--key", TEXT, EVERY, AT(key), "", "a secret key; or TRIGGER_SECRET_KEY" },
+    { "--pid", NUMBER, EVERY, AT(pid), "0",
+      "the server's process: measure its CPU and memory" },
+    { "--json", FLAG, EVERY, AT(json), "0", "one JSON object instead of the table" },
+    { "--subscribers", NUMBER, FANOUT, AT(subscribers), "1000",
+      "connections, at most 19000" },
+    { "--topic", TEXT, FANOUT, AT(topic), "tag",
+      "what they subscribe to: tag, run, batch, all" },
+    { "--by", TEXT, FANOUT, AT(by), "metadata",
+      "a change is: metadata (PUT), batch (new runs)" },
+    { "--rate", REAL, FANOUT, AT(rate), "50",
+      "changes a second; 0: only connect and hold" },
+    { "--burst", NUMBER, FANOUT, AT(burst), "1", "changes at one instant" },
+    { "--runs", NUMBER, FANOUT, AT(runs), "0",
+      "runs that change in turn; 0: as many as --burst" },
+    { "--floor", FLAG, FANOUT, AT(floor), "0", "the server is runcast-floor" },
+    { "--frame-bytes", NUMBER, FANOUT, AT(frame_bytes), "160",
+      "payload of the floor's messages" },
+    { "--runs", NUMBER, SNAPSHOT, AT(runs), "100000", "runs in the snapshot" },
+    { "--sizes", TEXT, SCALE, AT(sizes), "10000,100000",
+      "runs in the table when measuring" },
+    { "--requests", NUMBER, SCALE, AT(requests), "2000",
+      "requests of each kind at each size" },
+    { "--concurrency", NUMBER, TRIGGER, AT(concurrency), "64", "keep-alive connections" },
+    { "--concurrency", NUMBER, SCALE, AT(concurrency), "4", "keep-alive connections" },
+    { "--count", NUMBER, TRIGGER, AT(count), "0", "runs to trigger; 0: --seconds decides" },
+    { "--batch", NUMBER, TRIGGER, AT(batch), "0", "trigger batches of so many items" },
+    { "--payload", NUMBER, TRIGGER, AT(payload_bytes), "1024", "bytes of each payload" },
+    { "--payload", NUMBER, SNAPSHOT | SCALE, AT(payload_bytes), "16",
+      "bytes of each payload" },
+    { "--delay", TEXT, TRIGGER, AT(delay), "", "trigger runs with this delay (\"1h\")" },
+    { "--seconds", REAL, FANOUT | TRIGGER, AT(seconds), "10", "how long to measure" },
+};
+
+enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
+
+static void set_option(struct options *options, const struct option_row *row,
+                       const char *text)
+{
+    char *place = (char *)options + row->place;
+    char *end = NULL;
+    switch (row->type) {
+    case TEXT: *(const char **)place = text; return;
+    case FLAG: *(bool *)place = text[0] == '1'; return;
+    case NUMBER:
+        if (text_to_i64(slice_of(text), (int64_t *)place) != OK)
+            fatal("%s: '%s' is not a whole number", row->name, text);
+        return;
+    case REAL:
+        *(double *)place = strtod(text, &end);
+        if (end == text || *end || *(double *)place < 0)
+            fatal("%s: '%s' is not a number", row->name, text);
+        return;
+    }
+}
+
+void options_print(enum command command)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (!(rows[i].commands & (int)command))
+            continue;
+        const char *value = rows[i].type == FLAG ? "" : rows[i].type == TEXT ? "TEXT" : "N";
+        printf("  %-15s %-5s %s", rows[i].name, value, rows[i].help);
+        if (rows[i].type != FLAG && rows[i].start[0])
+            printf(" (%s)", rows[i].start);
+        putchar('\n');
+    }
+}
+
+static const struct option_row *find_row(enum command command, const char *name)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if ((rows[i].commands & (int)command) && strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    }
+    return NULL;
+}
+
+static void resolve_url(struct options *options)
+{
+    struct slice rest = slice_of(options->url);
+    if (!slice_starts(rest, "http://"))
+        fatal("--url: '%s' does not start with http://", options->url);
+    rest = slice_from(rest, strlen("http://"));
+    struct slice authority, name, port = SLICE("80");
+    slice_split(&rest, '/', &authority);
+    snprintf(options->host, sizeof(options->host), "%.*s", SLICE_ARG(authority));
+    slice_split(&authority, ':', &name);
+    if (authority.ptr)
+        port = authority;
+
+    char name_text[64], port_text[8];
+    snprintf(name_text, sizeof(name_text), "%.*s", SLICE_ARG(name));
+    snprintf(port_text, sizeof(port_text), "%.*s", SLICE_ARG(port));
+    struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
+    struct addrinfo *found = NULL;
+    int failed = getaddrinfo(name_text, port_text, &hints, &found);
+    if (failed)
+        fatal("--url: cannot find '%s': %s", options->host, gai_strerror(failed));
+    memcpy(&options->address, found->ai_addr, sizeof(options->address));
+    freeaddrinfo(found);
+}
+
+void options_read(struct options *options, enum command command, int argc, char **argv)
+{
+    *options = (struct options){ .url = NULL };
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (rows[i].commands & (int)command)
+            set_option(options, &rows[i], rows[i].start);
+    }
+    if (getenv("TRIGGER_API_URL"))
+        options->url = getenv("TRIGGER_API_URL");
+    if (getenv("TRIGGER_SECRET_KEY"))
+        options->key = getenv("TRIGGER_SECRET_KEY");
+
+    for (int i = 0; i < argc; i++) {
+        const struct option_row *row = find_row(command, argv[i]);
+        if (!row)
+            fatal("unknown option '%s'; see runcast-bench --help", argv[i]);
+        if (row->type != FLAG && i + 1 == argc)
+            fatal("%s needs a value", argv[i]);
+        set_option(options, row, row->type == FLAG ? "1" : argv[++i]);
+    }
+    resolve_url(options);
+}

@@ -1,0 +1,50 @@
+/* options.h - the options of all subcommands, one table row each.
+ *
+ * The names of the environment variables are those of the SDKs, so a shell that can run a
+ * worker can run the bench. */
+#pragma once
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum command {
+    COMMAND_FANOUT = 1,
+    COMMAND_TRIGGER = 2,
+    COMMAND_SNAPSHOT = 4,
+    COMMAND_SCALE = 8,
+};
+
+struct options {
+    const char *url, *key;
+    int64_t pid; /* of the server; 0: its CPU and memory are not measured */
+    bool json;
+
+    int64_t subscribers;
+    const char *topic; /* tag, run, batch or all */
+    const char *by;    /* metadata: PUT …/metadata; batch: a batch of new runs */
+    double rate;       /* changes a second */
+    int64_t burst;     /* changes at one instant */
+    int64_t runs;
+    double seconds;
+    bool floor;          /* the server is runcast-floor */
+    int64_t frame_bytes; /* of the floor's messages */
+
+    int64_t concurrency;
+    int64_t count; /* stop after so many; 0: after seconds */
+    int64_t payload_bytes;
+    int64_t batch; /* items of a batch; 0: single triggers */
+    const char *delay;
+    const char *sizes; /* of the table of runs, "10000,1000000" */
+    int64_t requests;  /* of each kind and size */
+
+    struct sockaddr_in address; /* of url */
+    char host[64];              /* for the Host header */
+};
+
+/* Fills options from the environment and the arguments of the command; prints the help or
+ * a sentence about a wrong option and ends the program where there is nothing to run. */
+void options_read(struct options *options, enum command command, int argc, char **argv);
+
+/* The help text of one command. */
+void options_print(enum command command);
