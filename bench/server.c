@@ -1,0 +1,103 @@
+/* server.c - what the measured server costs: its CPU, its memory, its loop turns. */
+#include "server.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "http_client.h"
+
+static const char BUCKET[] = "runcast_loop_turn_cpu_seconds_bucket{le=\"";
+static const double TURN_LIMIT_S = 0.005;
+
+/* The kernel's clock of another process counts nanoseconds and is exact while it runs;
+ * /proc/PID/stat counts ticks. */
+int64_t server_cpu_ns(const struct options *options)
+{
+    clockid_t clock;
+    struct timespec cpu;
+    if (options->pid == 0)
+        return 0;
+    int failed = clock_getcpuclockid((pid_t)options->pid, &clock);
+    if (failed || clock_gettime(clock, &cpu))
+        fatal("--pid: cannot read the CPU time of process %" PRId64 ": %s", options->pid,
+              strerror(failed ? failed : errno));
+    return cpu.tv_sec * 1000000000LL + cpu.tv_nsec;
+}
+
+int64_t server_memory_bytes(const struct options *options)
+{
+    char path[64], line[256];
+    long long kilobytes = -1;
+    if (options->pid == 0)
+        return 0;
+    snprintf(path, sizeof(path), "/proc/%" PRId64 "/smaps_rollup", options->pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        fatal("--pid: cannot read %s: %s", path, strerror(errno));
+    while (kilobytes < 0 && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "Private_Dirty: %lld", &kilobytes) != 1)
+            kilobytes = -1;
+    }
+    fclose(file);
+    if (kilobytes < 0)
+        fatal("--pid: %s does not say Private_Dirty", path);
+    return kilobytes * 1024;
+}
+
+static void read_bucket(struct turns *turns, struct slice line)
+{
+    if (!slice_starts(line, BUCKET) || turns->count == TURN_BUCKETS_MAX)
+        return;
+    char text[128];
+    char *end;
+    snprintf(text, sizeof(text), "%.*s", SLICE_ARG(slice_from(line, sizeof(BUCKET) - 1)));
+    double bound_s = strtod(text, &end); /* "+Inf" is a number too */
+    char *value = strchr(end, ' ');
+    if (!value)
+        return;
+    turns->bound_s[turns->count] = bound_s;
+    turns->total[turns->count] = strtoull(value, NULL, 10);
+    turns->count++;
+}
+
+void server_read_turns(const struct options *options, struct turns *turns)
+{
+    struct buf text = { 0 };
+    *turns = (struct turns){ .count = 0 };
+    if (http_call(options, "GET", "/metrics", (struct slice){ 0 }, &text) == 200) {
+        struct slice line, lines = buf_slice(&text);
+        while (slice_split(&lines, '\n', &line))
+            read_bucket(turns, line);
+    }
+    turns->known = turns->count > 0;
+    buf_finish(&text);
+}
+
+void server_report_turns(const struct options *options, const struct turns *before,
+                         struct report *report)
+{
+    struct turns after;
+    server_read_turns(options, &after);
+    if (!before->known || before->count != after.count)
+        return;
+    unsigned last = after.count - 1, longest = 0;
+    uint64_t all = after.total[last] - before->total[last];
+    uint64_t within = 0;
+    for (unsigned i = 0; i <= last; i++) {
+        uint64_t so_far = after.total[i] - before->total[i];
+        if (so_far < all)
+            longest = i + 1;
+        if (after.bound_s[i] <= TURN_LIMIT_S)
+            within = so_far;
+    }
+    report_count(report, "turns", "loop turns of the server", (int64_t)all);
+    report_count(report, "turns_over_5ms", "  of them above 5 ms CPU",
+                 (int64_t)(all - within));
+    if (all && longest < last)
+        report_number(report, "turn_max_ms", "  the longest, at most",
+                      after.bound_s[longest] * 1000, "ms");
+}

@@ -1,0 +1,36 @@
+/* server.h - what the measured server costs: its CPU, its memory, its loop turns.
+ *
+ * CPU and memory come from the kernel, for the process the user named with --pid on the
+ * same machine; loop turns from the server's own /metrics. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "options.h"
+#include "report.h"
+
+enum { TURN_BUCKETS_MAX = 32 };
+
+/* The cumulative histogram of thread CPU time of the loop's turns. */
+struct turns {
+    bool known;
+    unsigned count; /* of buckets */
+    double bound_s[TURN_BUCKETS_MAX];
+    uint64_t total[TURN_BUCKETS_MAX];
+};
+
+/* CPU time of all threads since the process started; 0 without a pid. */
+int64_t server_cpu_ns(const struct options *options);
+
+/* Memory that only this process has and that is written to (Private_Dirty); 0 without a
+ * pid. The kernel's socket buffers are not in it. */
+int64_t server_memory_bytes(const struct options *options);
+
+/* Not known when the server has no /metrics for us. */
+void server_read_turns(const struct options *options, struct turns *turns);
+
+/* The turns since before: how many, how many above 5 ms, the longest. Nothing when they
+ * are not known. */
+void server_report_turns(const struct options *options, const struct turns *before,
+                         struct report *report);
