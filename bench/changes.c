@@ -1,0 +1,112 @@
+/* changes.c - an open-loop source of changes to runs, through the public API. */
+#include "changes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { CONNECTIONS_MIN = 16, FAILURE_MAX = 300 };
+
+static const int64_t FAR_NS = 1000000000;
+
+static void on_changed(struct http_conn *conn, const struct http_reply *reply)
+{
+    struct changes *changes = container_of(conn->client, struct changes, client);
+    uint64_t count = changes->by_batch ? changes->burst : 1;
+    if (reply->status / 100 == 2) {
+        changes->acked += count;
+        if (!changes->by_batch)
+            changes->acked_of[conn->index]++;
+        histogram_record(&changes->latency, now_ns() - conn->intended_ns);
+        return;
+    }
+    changes->failed += count;
+    if (changes->failure.len)
+        return;
+    struct slice body = reply->body;
+    if (body.len > FAILURE_MAX)
+        body.len = FAILURE_MAX;
+    buf_print(&changes->failure, "status %d: %.*s", reply->status, SLICE_ARG(body));
+}
+
+void changes_init(struct changes *changes, struct poller *poller,
+                  const struct options *options, const struct fill *fill)
+{
+    *changes = (struct changes){ .fill = fill, .burst = (size_t)options->burst };
+    changes->by_batch = strcmp(options->by, "batch") == 0;
+    changes->acked_of = mem_new_array(uint32_t, fill->count);
+    size_t connections = changes->burst;
+    if (connections < CONNECTIONS_MIN || changes->by_batch)
+        connections = CONNECTIONS_MIN;
+    http_client_init(&changes->client, poller, options, connections, on_changed);
+}
+
+void changes_finish(struct changes *changes)
+{
+    http_client_finish(&changes->client);
+    buf_finish(&changes->failure);
+    free(changes->acked_of);
+}
+
+void changes_begin(struct changes *changes, double bursts_a_second, uint64_t wanted)
+{
+    changes->interval_ns = (int64_t)(1e9 / bursts_a_second);
+    changes->start_ns = now_ns() + changes->interval_ns;
+    changes->wanted = wanted;
+    changes->sent = changes->acked = changes->failed = 0;
+    memset(changes->acked_of, 0, changes->fill->count * sizeof(uint32_t));
+    histogram_clear(&changes->latency);
+}
+
+static void send_metadata(struct changes *changes, struct http_conn *conn)
+{
+    char path[96], body[64];
+    conn->index = changes->sent % changes->fill->count;
+    snprintf(path, sizeof(path), "/api/v1/runs/%s/metadata",
+             changes->fill->ids[conn->index].text);
+    snprintf(body, sizeof(body), "{\"metadata\":{\"n\":%" PRId64 "}}", conn->intended_ns);
+    changes->sent++;
+    http_conn_send(conn, "PUT", path, slice_of(body));
+}
+
+static void send_batch(struct changes *changes, struct http_conn *conn)
+{
+    struct buf body = { 0 };
+    buf_add_text(&body, "{\"items\":[");
+    for (size_t i = 0; i < changes->burst; i++) {
+        if (i)
+            buf_add_char(&body, ',');
+        fill_add_item(changes->fill, i, conn->intended_ns, &body);
+    }
+    buf_add_text(&body, "]}");
+    changes->sent += changes->burst;
+    http_conn_send(conn, "POST", "/api/v1/tasks/batch", buf_slice(&body));
+    buf_finish(&body);
+}
+
+int64_t changes_step(struct changes *changes)
+{
+    int64_t now = now_ns();
+    while (changes->sent < changes->wanted) {
+        int64_t burst = (int64_t)(changes->sent / changes->burst);
+        int64_t due_ns = changes->start_ns + burst * changes->interval_ns;
+        if (due_ns > now)
+            return due_ns;
+        struct http_conn *conn = http_client_idle(&changes->client);
+        if (!conn)
+            break; /* a reply wakes us; the instant this one was meant for stays */
+        conn->intended_ns = due_ns;
+        if (changes->by_batch)
+            send_batch(changes, conn);
+        else
+            send_metadata(changes, conn);
+    }
+    return now + FAR_NS;
+}
+
+bool changes_done(const struct changes *changes)
+{
+    return changes->sent >= changes->wanted && changes->client.outstanding == 0;
+}

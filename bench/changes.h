@@ -1,0 +1,42 @@
+/* changes.h - an open-loop source of changes to runs, through the public API.
+ *
+ * Every change has an instant at which it is meant to be sent, start + k * interval, that
+ * does not move when the server or the bench is late. The change carries this instant in
+ * its metadata ({"n": nanoseconds}), so whoever sees it knows how old it is. Either a
+ * change is a PUT of a run's metadata, or a burst of them is one batch of new runs. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fill.h"
+#include "histogram.h"
+#include "http_client.h"
+
+struct changes {
+    struct http_client client;
+    const struct fill *fill; /* the runs to change */
+    bool by_batch;
+    size_t burst;
+
+    int64_t start_ns, interval_ns; /* between bursts */
+    uint64_t wanted;               /* changes; the others count changes too */
+    uint64_t sent, acked, failed;
+    uint32_t *acked_of;       /* by run */
+    struct buf failure;       /* the first refusal, status and body */
+    struct histogram latency; /* from the intended instant to the reply */
+};
+
+/* Starts with connections but without changes. Fill and options are borrowed. */
+void changes_init(struct changes *changes, struct poller *poller,
+                  const struct options *options, const struct fill *fill);
+void changes_finish(struct changes *changes);
+
+/* From now on bursts a second until there were so many changes; the counters restart. */
+void changes_begin(struct changes *changes, double bursts_a_second, uint64_t wanted);
+
+/* Sends what is due. Returns when to call again at the latest. */
+int64_t changes_step(struct changes *changes);
+
+/* Everything was sent and answered. */
+bool changes_done(const struct changes *changes);

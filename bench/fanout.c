@@ -1,0 +1,291 @@
+/* fanout.c - N subscribers, M changes a second: how late, how dear, what was lost.
+ *
+ *   make runs ─► changes without subscribers: CPU of a change
+ *   connect N ─► one idle second: memory of a connection, CPU of an idle server
+ *   changes at the rate, open loop ─► every frame: age of its change, version, bytes
+ *   wait until everybody is at the final versions ─► report
+ *
+ * With --floor the server is the one of floor.c, which makes its changes itself; the
+ * clients are the same. */
+#include "commands.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "changes.h"
+#include "server.h"
+#include "subscribers.h"
+
+enum { BASELINE_BURSTS = 200 };
+
+static const double BASELINE_RATE = 100; /* bursts a second at least */
+static const int64_t TICK_NS = 20000000;
+static const int64_t IDLE_NS = 2000000000;
+static const int64_t QUIET_NS = 3000000000; /* nothing came: nothing will */
+
+struct fanout {
+    const struct options *options;
+    struct report report;
+    struct poller poller;
+    struct fill fill;
+    struct changes changes;
+    struct subscribers subs;
+    struct turns turns;
+    double change_cpu_ns; /* of one change nobody hears of */
+    int64_t idle_cpu_ns;  /* of IDLE_NS with all subscribers */
+    int64_t memory_before, memory_after;
+    int64_t cpu_ns;
+    double seconds;
+};
+
+static void wait_until(struct fanout *fanout, int64_t until_ns, const char *what)
+{
+    while (now_ns() < until_ns) {
+        int64_t tick = now_ns() + TICK_NS;
+        report_progress(&fanout->report, "%s", what);
+        poller_wait(&fanout->poller, tick < until_ns ? tick : until_ns);
+    }
+}
+
+/* Runs the changes that were begun until all of them are answered. */
+static void run_changes(struct fanout *fanout, const char *what)
+{
+    struct changes *changes = &fanout->changes;
+    struct subscribers *subs = &fanout->subs;
+    while (!changes_done(changes)) {
+        int64_t next = changes_step(changes);
+        int64_t tick = now_ns() + TICK_NS;
+        poller_wait(&fanout->poller, next < tick ? next : tick);
+        report_progress(&fanout->report,
+                        "%s: %" PRIu64 " of %" PRIu64 " changes, %" PRIu64
+                        " frames, p99 %" PRId64 " us",
+                        what, changes->acked, changes->wanted, subs->frames,
+                        histogram_quantile(&subs->latency, 0.99) / 1000);
+    }
+    if (changes->failed)
+        fatal("%" PRIu64 " changes failed, the first with %.*s", changes->failed,
+              SLICE_ARG(buf_slice(&changes->failure)));
+}
+
+static void measure_change_cost(struct fanout *fanout)
+{
+    const struct options *options = fanout->options;
+    double rate = options->rate / (double)options->burst;
+    if (options->pid == 0 || options->rate <= 0)
+        return;
+    uint64_t wanted = (uint64_t)(BASELINE_BURSTS * options->burst);
+    changes_begin(&fanout->changes, rate > BASELINE_RATE ? rate : BASELINE_RATE, wanted);
+    int64_t before = server_cpu_ns(options);
+    run_changes(fanout, "without subscribers");
+    fanout->change_cpu_ns = (double)(server_cpu_ns(options) - before) / (double)wanted;
+}
+
+static void connect_all(struct fanout *fanout)
+{
+    const struct options *options = fanout->options;
+    fanout->memory_before = server_memory_bytes(options);
+    subscribers_connect(&fanout->subs);
+    wait_until(fanout, now_ns() + IDLE_NS / 2, "settling");
+    int64_t before = server_cpu_ns(options);
+    wait_until(fanout, now_ns() + IDLE_NS, "idle");
+    fanout->idle_cpu_ns = server_cpu_ns(options) - before;
+    fanout->memory_after = server_memory_bytes(options);
+}
+
+static uint64_t count_lost(const struct fanout *fanout)
+{
+    const struct changes *changes = &fanout->changes;
+    if (changes->by_batch)
+        return subscribers_missing(&fanout->subs, changes->acked);
+    return subscribers_lost(&fanout->subs, changes->acked_of);
+}
+
+/* Until all are at the final state, or nothing has come for a while. */
+static void settle(struct fanout *fanout)
+{
+    while (count_lost(fanout) > 0 && now_ns() - fanout->subs.last_ns < QUIET_NS) {
+        report_progress(&fanout->report, "waiting for the last frames");
+        poller_wait(&fanout->poller, now_ns() + TICK_NS);
+    }
+}
+
+static uint64_t wanted_changes(const struct options *options)
+{
+    double bursts = options->rate / (double)options->burst * options->seconds;
+    uint64_t whole = bursts < 1 ? 1 : (uint64_t)bursts;
+    return whole * (uint64_t)options->burst;
+}
+
+static void measure_gateway(struct fanout *fanout)
+{
+    const struct options *options = fanout->options;
+    subscribers_measure(&fanout->subs);
+    int64_t before = server_cpu_ns(options), started = now_ns();
+    changes_begin(&fanout->changes, options->rate / (double)options->burst,
+                  wanted_changes(options));
+    run_changes(fanout, "measuring");
+    settle(fanout);
+    fanout->cpu_ns = server_cpu_ns(options) - before;
+    fanout->seconds = (double)(now_ns() - started) / 1e9;
+}
+
+/* The floor makes the changes; the one run that it has counts as changed by us. */
+static void measure_floor(struct fanout *fanout)
+{
+    const struct options *options = fanout->options;
+    struct subscribers *subs = &fanout->subs;
+    uint64_t wanted = wanted_changes(options);
+    double interval_ns = 1e9 * (double)options->burst / options->rate;
+    char start[160];
+    snprintf(start, sizeof(start),
+             "{\"op\":\"start\",\"interval_ns\":%.0f,\"burst\":%" PRId64
+             ",\"count\":%" PRIu64 ",\"bytes\":%" PRId64 "}",
+             interval_ns, options->burst, wanted, options->frame_bytes);
+    subscribers_measure(subs);
+    int64_t before = server_cpu_ns(options), started = now_ns();
+    int64_t end_ns = started + (int64_t)(interval_ns * (double)wanted) + 2 * QUIET_NS;
+    ws_client_send(&subs->all[0].ws, slice_of(start));
+    while (!subs->done && now_ns() < end_ns) {
+        poller_wait(&fanout->poller, now_ns() + TICK_NS);
+        report_progress(&fanout->report, "measuring: %" PRIu64 " frames", subs->frames);
+    }
+    fanout->changes.sent = fanout->changes.acked = wanted;
+    fanout->changes.acked_of[0] = (uint32_t)wanted;
+    settle(fanout);
+    fanout->cpu_ns = server_cpu_ns(options) - before;
+    fanout->seconds = (double)(now_ns() - started) / 1e9;
+}
+
+static double share(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+/* What the fan-out itself costs: without what the same changes cost when nobody listens. */
+static void report_change_cost(struct fanout *fanout, double total_ns)
+{
+    struct report *report = &fanout->report;
+    double changes_ns = fanout->change_cpu_ns * (double)fanout->changes.acked;
+    double frames = (double)fanout->subs.frames;
+    report_number(report, "fanout_us_per_frame", "  without what its changes cost alone",
+                  share(total_ns - changes_ns, frames) / 1000, "us");
+    report_number(report, "change_us", "server CPU a change, no subscribers",
+                  fanout->change_cpu_ns / 1000, "us");
+}
+
+static void report_cost(struct fanout *fanout)
+{
+    const struct options *options = fanout->options;
+    struct report *report = &fanout->report;
+    struct subscribers *subs = &fanout->subs;
+    double frames = (double)subs->frames;
+    if (options->pid == 0)
+        return;
+    double total = (double)fanout->cpu_ns;
+    if (options->rate > 0) {
+        report_number(report, "cpu_us_per_frame", "server CPU a frame, all of it",
+                      share(total, frames) / 1000, "us");
+        if (!options->floor)
+            report_change_cost(fanout, total);
+        report_number(report, "busy_percent", "server busy", total / fanout->seconds / 1e7,
+                      "%");
+    }
+    if (options->floor && subs->done)
+        report_number(report, "floor_us_per_frame", "the floor's own figure a frame",
+                      share((double)subs->floor_cpu_ns, (double)subs->floor_frames) / 1000,
+                      "us");
+    report_number(report, "idle_percent", "server busy while all are idle",
+                  (double)fanout->idle_cpu_ns / (double)IDLE_NS * 100, "%");
+    report_number(
+        report, "bytes_per_connection", "server memory a connection",
+        share((double)(fanout->memory_after - fanout->memory_before), (double)subs->count),
+        "bytes");
+    server_report_turns(options, &fanout->turns, report);
+}
+
+static void report_all(struct fanout *fanout)
+{
+    const struct options *options = fanout->options;
+    struct report *report = &fanout->report;
+    struct subscribers *subs = &fanout->subs;
+    report_count(report, "subscribers", "subscribers", (int64_t)subs->count);
+    report_text(report, "topic", "  of one", options->topic);
+    if (options->rate > 0) {
+        report_number(report, "rate", "changes a second, wanted", options->rate, "/s");
+        report_count(report, "changes", "changes", (int64_t)fanout->changes.acked);
+        report_count(report, "frames", "frames received", (int64_t)subs->frames);
+        report_count(report, "rows", "  rows in them", (int64_t)subs->rows);
+        report_number(report, "frames_per_second", "  a second",
+                      (double)subs->frames / fanout->seconds, "/s");
+        report_number(report, "frame_bytes", "bytes of a frame's payload",
+                      share((double)subs->payload_bytes, (double)subs->frames), "");
+        report_number(report, "frames_per_read", "frames that arrived together",
+                      share((double)subs->frames, (double)subs->group.reads), "");
+        report_count(report, "lost", "final states not seen", (int64_t)count_lost(fanout));
+        report_count(report, "conflated", "versions conflated", (int64_t)subs->conflated);
+        report_count(report, "closed", "connections closed", (int64_t)subs->closed);
+        report_latency(report, "latency", "latency", &subs->latency);
+        if (!options->floor)
+            report_latency(report, "ack", "change answered after",
+                           &fanout->changes.latency);
+    }
+    report_cost(fanout);
+}
+
+static void prepare(struct fanout *fanout)
+{
+    const struct options *options = fanout->options;
+    int64_t runs = options->runs ? options->runs : options->burst;
+    bool by_batch = strcmp(options->by, "batch") == 0;
+    if (options->burst < 1 || (by_batch && options->burst > FILL_BATCH))
+        fatal("--burst is at least 1, and at most %d with --by batch", FILL_BATCH);
+    if (!by_batch && strcmp(options->by, "metadata") != 0)
+        fatal("--by: '%s' is none of metadata, batch", options->by);
+    enum topic topic = subscribers_topic(options->topic);
+    if (by_batch && (topic == TOPIC_RUN || topic == TOPIC_BATCH))
+        fatal("--topic %s needs runs that change: --by metadata", options->topic);
+    if (runs < 1)
+        fatal("--runs is at least 1");
+    fill_init(&fanout->fill, options, &fanout->report);
+    if (options->floor) {
+        fanout->fill.ids = mem_new(struct fill_id);
+        snprintf(fanout->fill.ids[0].text, FILL_ID_SIZE, "run_floor");
+        fanout->fill.count = 1;
+    } else if (!by_batch) {
+        fill_to(&fanout->fill, (size_t)runs);
+    }
+}
+
+int fanout_main(const struct options *options)
+{
+    struct fanout *fanout = mem_new(struct fanout);
+    fanout->options = options;
+    report_init(&fanout->report, options->json, "fanout");
+    poller_init(&fanout->poller);
+    prepare(fanout);
+    changes_init(&fanout->changes, &fanout->poller, options, &fanout->fill);
+    subscribers_init(&fanout->subs, &fanout->poller, options, &fanout->fill,
+                     &fanout->report);
+
+    if (!options->floor) {
+        server_read_turns(options, &fanout->turns);
+        measure_change_cost(fanout);
+    }
+    connect_all(fanout);
+    if (options->rate > 0 && options->floor)
+        measure_floor(fanout);
+    else if (options->rate > 0)
+        measure_gateway(fanout);
+    report_all(fanout);
+
+    uint64_t lost = options->rate > 0 ? count_lost(fanout) : 0;
+    report_finish(&fanout->report);
+    subscribers_finish(&fanout->subs);
+    changes_finish(&fanout->changes);
+    fill_finish(&fanout->fill);
+    poller_finish(&fanout->poller);
+    free(fanout);
+    return lost ? 1 : 0;
+}

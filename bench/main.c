@@ -1,0 +1,82 @@
+/* main.c - runcast-bench: a load harness that is a user like any other.
+ *
+ * It drives the gateway through the public API only; bench/README.md says what the figures
+ * mean and how to compare them. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "commands.h"
+
+static const struct {
+    const char *name;
+    enum command command;
+    int (*main)(const struct options *options);
+    const char *help;
+} commands[] = {
+    { "fanout", COMMAND_FANOUT, fanout_main,
+      "N subscribers, M changes a second: latency, CPU a frame, memory, losses" },
+    { "trigger", COMMAND_TRIGGER, trigger_main,
+      "durable triggers a second at a concurrency" },
+    { "snapshot", COMMAND_SNAPSHOT, snapshot_main,
+      "one subscriber joins a topic of many runs" },
+    { "scale", COMMAND_SCALE, scale_main,
+      "memory of a run, and latencies as the table grows; fills the server" },
+};
+
+enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
+
+static int print_help(void)
+{
+    puts("usage: runcast-bench COMMAND [options]\n\n"
+         "The bench makes runs and leaves them behind: never aim it at a gateway that\n"
+         "holds anything you need.");
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        printf("\n%s - %s\n", commands[i].name, commands[i].help);
+        options_print(commands[i].command);
+    }
+    return 0;
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    }
+    return argc > 1 && strcmp(argv[1], "help") == 0;
+}
+
+/* As many descriptors as the system allows, and timers that come when they are due. */
+static void prepare_process(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    prctl(PR_SET_TIMERSLACK, 1);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    if (asks_for_help(argc, argv))
+        return print_help();
+    for (size_t i = 0; argc > 1 && i < COMMAND_COUNT; i++) {
+        if (strcmp(argv[1], commands[i].name) != 0)
+            continue;
+        prepare_process();
+        options_read(&options, commands[i].command, argc - 2, argv + 2);
+        return commands[i].main(&options);
+    }
+    if (argc > 1)
+        fprintf(stderr, "runcast-bench: unknown command '%s'\n", argv[1]);
+    fputs(
+        "usage: runcast-bench fanout|trigger|snapshot|scale [options]; --help shows them\n",
+        stderr);
+    return 2;
+}

@@ -1,0 +1,211 @@
+/* scale.c - memory of a run, and latencies of trigger, retrieve and list as the table
+ * grows.
+ *
+ *   for every size: make runs up to it ─► memory ─► the same requests of each kind
+ *
+ * Runs are spread over 1,000 tags and 10 tasks; retrieves, tags and batches are drawn over
+ * all of them by a generator that starts the same every time. */
+#include "commands.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "fill.h"
+#include "histogram.h"
+#include "http_client.h"
+#include "server.h"
+
+enum { SIZES_MAX = 8, TAGS = 1000, TASKS = 10 };
+
+static const int64_t TICK_NS = 20000000;
+
+enum kind { TRIGGER, RETRIEVE, LIST, LIST_TAG, LIST_TASK, LIST_BATCH, KIND_COUNT };
+
+static const struct {
+    const char *key, *label;
+} kinds[KIND_COUNT] = {
+    [TRIGGER] = { "trigger", "trigger" },
+    [RETRIEVE] = { "retrieve", "retrieve" },
+    [LIST] = { "list", "list" },
+    [LIST_TAG] = { "list_tag", "list by tag" },
+    [LIST_TASK] = { "list_task", "list by task" },
+    [LIST_BATCH] = { "list_batch", "list by batch" },
+};
+
+struct scale {
+    struct http_client client;
+    const struct options *options;
+    struct poller poller;
+    struct report report;
+    struct fill fill;
+    uint64_t random;
+    enum kind kind;
+    int64_t left; /* requests of this kind */
+    struct histogram latency;
+};
+
+/* xorshift64: the same requests every time. */
+static size_t draw(struct scale *scale, size_t below)
+{
+    scale->random ^= scale->random << 13;
+    scale->random ^= scale->random >> 7;
+    scale->random ^= scale->random << 17;
+    return scale->random % below;
+}
+
+static void make_path(struct scale *scale, size_t number, char out[192])
+{
+    static const char LIST_PATH[] = "/api/v1/runs?page%5Bsize%5D=25";
+    const struct fill *fill = &scale->fill;
+    char tag[FILL_TAG_SIZE];
+    switch (scale->kind) {
+    case RETRIEVE: snprintf(out, 192, "/api/v3/runs/%s", fill->ids[number].text); return;
+    case LIST_TAG:
+        fill_tag(fill, number, tag);
+        snprintf(out, 192, "%s&filter%%5Btag%%5D=%s", LIST_PATH, tag);
+        return;
+    case LIST_TASK:
+        snprintf(out, 192, "%s&filter%%5BtaskIdentifier%%5D=bench-%zu", LIST_PATH,
+                 number % TASKS);
+        return;
+    case LIST_BATCH:
+        snprintf(out, 192, "%s&filter%%5Bbatch%%5D=%s", LIST_PATH,
+                 fill->batches[number / FILL_BATCH].text);
+        return;
+    default: snprintf(out, 192, "%s", LIST_PATH);
+    }
+}
+
+static void send_next(struct scale *scale, struct http_conn *conn)
+{
+    char path[192], tag[FILL_TAG_SIZE];
+    if (scale->left == 0)
+        return;
+    scale->left--;
+    size_t number = draw(scale, scale->fill.count);
+    conn->intended_ns = now_ns();
+    if (scale->kind != TRIGGER) {
+        make_path(scale, number, path);
+        http_conn_send(conn, "GET", path, (struct slice){ 0 });
+        return;
+    }
+    struct buf body = { 0 };
+    fill_tag(&scale->fill, number, tag);
+    snprintf(path, sizeof(path), "/api/v1/tasks/bench-%zu/trigger", number % TASKS);
+    buf_add_text(&body, "{\"payload\":");
+    fill_add_payload(&body, scale->fill.payload_bytes);
+    buf_print(&body, ",\"options\":{\"tags\":[\"%s\"]}}", tag);
+    http_conn_send(conn, "POST", path, buf_slice(&body));
+    buf_finish(&body);
+}
+
+static void on_reply(struct http_conn *conn, const struct http_reply *reply)
+{
+    struct scale *scale = container_of(conn->client, struct scale, client);
+    if (reply->status != 200)
+        fatal("%s: status %d: %.*s", kinds[scale->kind].label, reply->status,
+              SLICE_ARG(reply->body));
+    histogram_record(&scale->latency, now_ns() - conn->intended_ns);
+    send_next(scale, conn);
+}
+
+/* Returns the p99. */
+static int64_t measure_kind(struct scale *scale, enum kind kind)
+{
+    char key[64], label[64];
+    histogram_clear(&scale->latency);
+    scale->kind = kind;
+    scale->left = scale->options->requests;
+    for (size_t i = 0; i < scale->client.count; i++)
+        send_next(scale, &scale->client.conns[i]);
+    while (scale->client.outstanding) {
+        poller_wait(&scale->poller, now_ns() + TICK_NS);
+        report_progress(&scale->report, "%zu runs: %s, %" PRId64 " left", scale->fill.count,
+                        kinds[kind].label, scale->left);
+    }
+    snprintf(key, sizeof(key), "%s_%zu", kinds[kind].key, scale->fill.count);
+    snprintf(label, sizeof(label), "%s at %zu runs", kinds[kind].label, scale->fill.count);
+    report_latency(&scale->report, key, label, &scale->latency);
+    return histogram_quantile(&scale->latency, 0.99);
+}
+
+static size_t read_sizes(const char *text, size_t sizes[SIZES_MAX])
+{
+    struct slice rest = slice_of(text), part;
+    size_t count = 0;
+    uint64_t size;
+    while (slice_split(&rest, ',', &part)) {
+        if (count == SIZES_MAX || text_to_u64(part, &size) != OK || size == 0 ||
+            size % FILL_BATCH || (count && size <= sizes[count - 1]))
+            fatal("--sizes: '%s' is not a growing list of multiples of %d", text,
+                  FILL_BATCH);
+        sizes[count++] = size;
+    }
+    return count;
+}
+
+static void measure_sizes(struct scale *scale, const size_t *sizes, size_t count)
+{
+    int64_t first_p99[KIND_COUNT] = { 0 }, last_p99[KIND_COUNT] = { 0 };
+    int64_t first_memory = 0, memory = 0;
+    for (size_t i = 0; i < count; i++) {
+        fill_to(&scale->fill, sizes[i]);
+        memory = server_memory_bytes(scale->options);
+        if (i == 0)
+            first_memory = memory;
+        for (int kind = 0; kind < KIND_COUNT; kind++) {
+            last_p99[kind] = measure_kind(scale, (enum kind)kind);
+            if (i == 0)
+                first_p99[kind] = last_p99[kind];
+        }
+    }
+    for (int kind = 0; count > 1 && kind < KIND_COUNT; kind++) {
+        char key[64], label[64];
+        snprintf(key, sizeof(key), "%s_p99_ratio", kinds[kind].key);
+        snprintf(label, sizeof(label), "%s p99, last size / first", kinds[kind].label);
+        report_number(&scale->report, key, label,
+                      (double)last_p99[kind] / (double)first_p99[kind], "x");
+    }
+    if (count > 1 && scale->options->pid) {
+        double runs = (double)(sizes[count - 1] - sizes[0]);
+        double bytes = (double)(memory - first_memory) / runs;
+        report_number(&scale->report, "bytes_per_run",
+                      "server memory a run, payload left out",
+                      bytes - (double)scale->fill.payload_bytes, "bytes");
+    }
+}
+
+int scale_main(const struct options *options)
+{
+    size_t sizes[SIZES_MAX];
+    size_t count = read_sizes(options->sizes, sizes);
+    struct turns turns;
+    struct scale *scale = mem_new(struct scale);
+    if (options->concurrency < 1 || options->concurrency > 10000)
+        fatal("--concurrency is from 1 to 10000");
+    scale->options = options;
+    scale->random = 0x9e3779b97f4a7c15;
+    report_init(&scale->report, options->json, "scale");
+    poller_init(&scale->poller);
+    fill_init(&scale->fill, options, &scale->report);
+    scale->fill.tags = TAGS;
+    scale->fill.tasks = TASKS;
+    scale->fill.payload_bytes = (size_t)options->payload_bytes;
+    scale->fill.delay = "";
+    http_client_init(&scale->client, &scale->poller, options, (size_t)options->concurrency,
+                     on_reply);
+
+    server_read_turns(options, &turns);
+    measure_sizes(scale, sizes, count);
+    server_report_turns(options, &turns, &scale->report);
+
+    report_finish(&scale->report);
+    http_client_finish(&scale->client);
+    fill_finish(&scale->fill);
+    poller_finish(&scale->poller);
+    free(scale);
+    return 0;
+}

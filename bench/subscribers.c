@@ -1,0 +1,255 @@
+/* subscribers.c - N connections that subscribe, and the book of what reached them.
+ *
+ *   connect ──► 101: {"op":"sub"} ──► ok, rows … ──► a frame without "more": live
+ *   (at most CONNECTING_MAX on their way)              patch ──► count, note, measure */
+#include "subscribers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "base/mem.h"
+
+enum { CONNECTING_MAX = 256, PAIRS_MAX = 1 << 27 };
+
+static const int64_t TICK_NS = 50000000;
+static const int64_t PATIENCE_NS = 30000000000;
+
+static struct subscriber *subscriber_of(struct ws_client *ws)
+{
+    return container_of(ws, struct subscriber, ws);
+}
+
+static struct subscribers *owner_of(struct ws_client *ws)
+{
+    return container_of(ws->group, struct subscribers, group);
+}
+
+static void make_filter(const struct subscribers *subs, size_t number, char out[96])
+{
+    char tag[FILL_TAG_SIZE];
+    const struct fill *fill = subs->fill;
+    switch (subs->topic) {
+    case TOPIC_TAG:
+        fill_tag(fill, number, tag);
+        snprintf(out, 96, "\"tags\":[\"%s\"]", tag);
+        return;
+    case TOPIC_RUN:
+        snprintf(out, 96, "\"run\":\"%s\"", fill->ids[number % fill->count].text);
+        return;
+    case TOPIC_BATCH:
+        snprintf(out, 96, "\"batch\":\"%s\"",
+                 fill->batches[number % fill_batch_count(fill)].text);
+        return;
+    case TOPIC_ALL: snprintf(out, 96, "\"all\":true"); return;
+    }
+}
+
+static void on_open(struct ws_client *ws)
+{
+    struct subscribers *subs = owner_of(ws);
+    char filter[96], message[160];
+    make_filter(subs, (size_t)(subscriber_of(ws) - subs->all), filter);
+    snprintf(message, sizeof(message), "{\"op\":\"sub\",\"id\":1,%s}", filter);
+    ws_client_send(ws, slice_of(message));
+    subs->opened++;
+}
+
+static void on_closed(struct ws_client *ws, unsigned code, struct slice reason)
+{
+    struct subscribers *subs = owner_of(ws);
+    if (!subscriber_of(ws)->live)
+        fatal("a subscriber was refused (%u): %.*s", code, SLICE_ARG(reason));
+    subs->closed++;
+    if (subs->closed == 1)
+        fprintf(stderr, "runcast-bench: a subscriber was closed (%u): %.*s\n", code,
+                SLICE_ARG(reason));
+}
+
+static void note_version(struct subscribers *subs, const struct subscriber *subscriber,
+                         const struct seen_row *row)
+{
+    if (row->run == RUN_UNKNOWN)
+        return;
+    size_t number = (size_t)(subscriber - subs->all);
+    uint32_t *newest = &subs->versions[number * subs->run_count + row->run];
+    if (row->version <= *newest)
+        return;
+    if (*newest)
+        subs->conflated += row->version - *newest - 1;
+    *newest = row->version;
+}
+
+static void take_rows(struct subscribers *subs, struct subscriber *subscriber,
+                      const struct seen_message *message, int64_t received_ns)
+{
+    for (size_t i = 0; i < message->row_count; i++) {
+        const struct seen_row *row = &message->rows[i];
+        note_version(subs, subscriber, row);
+        if (message->op == SEEN_PATCH && subs->since_ns && row->n >= subs->since_ns)
+            histogram_record(&subs->latency, received_ns - row->n);
+    }
+    subs->last_ns = received_ns;
+    if (!subscriber->live) {
+        subs->snapshot_rows += message->row_count;
+        return;
+    }
+    subs->frames++;
+    subs->rows += message->row_count;
+    subscriber->rows += message->row_count;
+}
+
+static void become_live(struct subscribers *subs, struct subscriber *subscriber)
+{
+    subs->live += !subscriber->live;
+    subscriber->live = true;
+}
+
+static void on_message(struct ws_client *ws, struct slice payload, int64_t received_ns)
+{
+    struct subscribers *subs = owner_of(ws);
+    struct subscriber *subscriber = subscriber_of(ws);
+    const struct seen_message *message = seen_parse(&subs->seen, payload);
+    if (!message)
+        fatal("the server sent what is no JSON object: %.*s", SLICE_ARG(payload));
+    switch (message->op) {
+    case SEEN_ROWS:
+    case SEEN_PATCH:
+        subs->payload_bytes += payload.len;
+        take_rows(subs, subscriber, message, received_ns);
+        if (!message->more)
+            become_live(subs, subscriber);
+        return;
+    case SEEN_OK:
+        if (message->count == 0)
+            become_live(subs, subscriber);
+        return;
+    case SEEN_DONE:
+        subs->done = true;
+        subs->floor_frames = message->count;
+        subs->floor_cpu_ns = message->cpu_ns;
+        return;
+    case SEEN_ERROR: fatal("the server refused: %.*s", SLICE_ARG(payload));
+    case SEEN_DRAIN: fatal("the server drains");
+    case SEEN_OTHER: return;
+    }
+}
+
+enum topic subscribers_topic(const char *name)
+{
+    static const char *const names[] = { "tag", "run", "batch", "all" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(names[i], name) == 0)
+            return (enum topic)i;
+    }
+    fatal("--topic: '%s' is none of tag, run, batch, all", name);
+}
+
+void subscribers_init(struct subscribers *subs, struct poller *poller,
+                      const struct options *options, const struct fill *fill,
+                      struct report *report)
+{
+    *subs = (struct subscribers){ .options = options, .fill = fill, .report = report };
+    subs->topic = subscribers_topic(options->topic);
+    subs->count = (size_t)options->subscribers;
+    subs->run_count = fill->count;
+    if (subs->count < 1 || subs->count > SUBSCRIBERS_MAX)
+        fatal("--subscribers is from 1 to %d; start a second bench for more",
+              SUBSCRIBERS_MAX);
+    if (subs->count * subs->run_count > PAIRS_MAX)
+        fatal("so many subscribers and runs are more pairs than the bench keeps");
+
+    subs->handler = (struct ws_handler){ on_open, on_message, on_closed };
+    ws_group_init(&subs->group, poller, options, &subs->handler);
+    subs->all = mem_new_array(struct subscriber, subs->count);
+    subs->versions = mem_new_array(uint32_t, subs->count * subs->run_count);
+    subs->base = mem_new_array(uint32_t, subs->run_count);
+    subs->runs = mem_new_array(struct tracked_run, subs->run_count);
+    seen_init(&subs->seen);
+    for (size_t i = 0; i < subs->run_count; i++) {
+        subs->runs[i] = (struct tracked_run){ fill->ids[i].text, (uint32_t)i };
+        seen_track(&subs->seen, &subs->runs[i]);
+    }
+}
+
+void subscribers_finish(struct subscribers *subs)
+{
+    for (size_t i = 0; i < subs->begun; i++)
+        ws_client_close(&subs->all[i].ws);
+    ws_group_finish(&subs->group);
+    seen_finish(&subs->seen);
+    free(subs->all);
+    free(subs->versions);
+    free(subs->base);
+    free(subs->runs);
+}
+
+void subscribers_connect(struct subscribers *subs)
+{
+    int64_t moved_ns = now_ns();
+    size_t moved = 0;
+    while (subs->live < subs->count) {
+        while (subs->begun < subs->count && subs->begun - subs->live < CONNECTING_MAX) {
+            ws_client_open(&subs->all[subs->begun].ws, &subs->group, subs->begun);
+            subs->begun++;
+        }
+        poller_wait(subs->group.poller, now_ns() + TICK_NS);
+        report_progress(subs->report, "connecting: %zu of %zu are live, %llu rows",
+                        subs->live, subs->count, (unsigned long long)subs->snapshot_rows);
+        size_t progress = subs->opened + subs->live + subs->snapshot_rows;
+        if (progress != moved)
+            moved_ns = now_ns();
+        moved = progress;
+        if (now_ns() - moved_ns > PATIENCE_NS)
+            fatal("the server does not answer: %zu of %zu connections are open, %zu live",
+                  subs->opened, subs->count, subs->live);
+    }
+}
+
+void subscribers_measure(struct subscribers *subs)
+{
+    for (size_t i = 0; i < subs->count; i++) {
+        subs->all[i].rows = 0;
+        for (size_t run = 0; run < subs->run_count; run++) {
+            uint32_t version = subs->versions[i * subs->run_count + run];
+            if (version > subs->base[run])
+                subs->base[run] = version;
+        }
+    }
+    subs->frames = subs->rows = subs->conflated = subs->payload_bytes = 0;
+    subs->group.reads = subs->group.bytes = 0;
+    subs->last_ns = subs->since_ns = now_ns();
+    histogram_clear(&subs->latency);
+}
+
+static bool hears_of(const struct subscribers *subs, size_t number, size_t run)
+{
+    if (subs->topic == TOPIC_RUN)
+        return number % subs->run_count == run;
+    if (subs->topic == TOPIC_BATCH)
+        return number % fill_batch_count(subs->fill) == run / FILL_BATCH;
+    return true;
+}
+
+uint64_t subscribers_lost(const struct subscribers *subs, const uint32_t *changed_of)
+{
+    uint64_t lost = 0;
+    for (size_t i = 0; i < subs->count; i++) {
+        for (size_t run = 0; run < subs->run_count; run++) {
+            uint32_t expected = changed_of[run] ? subs->base[run] + changed_of[run] : 0;
+            uint32_t newest = subs->versions[i * subs->run_count + run];
+            lost += newest < expected && hears_of(subs, i, run);
+        }
+    }
+    return lost;
+}
+
+uint64_t subscribers_missing(const struct subscribers *subs, uint64_t rows_each)
+{
+    uint64_t missing = 0;
+    for (size_t i = 0; i < subs->count; i++) {
+        if (subs->all[i].rows < rows_each)
+            missing += rows_each - subs->all[i].rows;
+    }
+    return missing;
+}
