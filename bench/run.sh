@@ -1,0 +1,262 @@
+#!/usr/bin/env bash
+# The standard table: runcast against the floor server, in one run on one machine.
+#
+#   bench/run.sh [BUILD]        BUILD: a Release build directory (default: build)
+#
+# ROUNDS   how often floor and gateway take turns; medians are printed (3)
+# DURATION how long each fan-out is measured (5)
+# FULL=1   a million runs in the table instead of a hundred thousand
+# DATA     where the gateways keep their data, on a real disk (BUILD/bench-data)
+# OUT      where the JSON of every measurement goes (BUILD/bench-out)
+#
+# bench/README.md says how to read it. Ends with status 1 if a target was missed.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${1:-$root/build}
+rounds=${ROUNDS:-3}
+seconds=${DURATION:-5}
+data=${DATA:-$build/bench-data}
+out=${OUT:-$build/bench-out}
+gateway_port=${GATEWAY_PORT:-3931}
+floor_port=${FLOOR_PORT:-3932}
+server_cores=0
+bench_core=1
+server_pid=
+missed=0
+
+for program in runcast runcast-bench runcast-floor; do
+    if [ ! -x "$build/$program" ]; then
+        echo "bench/run.sh: $build/$program is not there; build it first" >&2
+        exit 2
+    fi
+done
+if [ "$(nproc)" -lt 2 ]; then
+    echo "bench/run.sh: one core for the server and one for the load are needed" >&2
+    exit 2
+fi
+ulimit -n "$(ulimit -Hn)"
+mkdir -p "$data" "$out"
+
+# Keys for gateways that live for one measurement.
+export RUNCAST_PROJECT_REF=proj_benchbenchbenchbench
+export RUNCAST_DEV_SECRET_KEY=tr_dev_benchbenchbenchbenchben1
+export RUNCAST_STAGING_SECRET_KEY=tr_stg_benchbenchbenchbenchben2
+export RUNCAST_PROD_SECRET_KEY=tr_prod_benchbenchbenchbenchben3
+export RUNCAST_PREVIEW_SECRET_KEY=tr_preview_benchbenchbenchbenchben4
+export TRIGGER_SECRET_KEY=$RUNCAST_PROD_SECRET_KEY
+
+stop_server() {
+    [ -n "$server_pid" ] || return 0
+    kill "$server_pid" 2>/dev/null || true
+    wait "$server_pid" 2>/dev/null || true
+    server_pid=
+}
+trap stop_server EXIT
+
+# ready PORT: true when the server on PORT answers that it is ready.
+ready() {
+    local line=
+    {
+        exec 3<>"/dev/tcp/127.0.0.1/$1" &&
+            printf 'GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&3 &&
+            IFS= read -r -t 2 line <&3
+        exec 3>&- || true
+    } 2>/dev/null || return 1
+    case $line in "HTTP/1.1 200"*) return 0 ;; esac
+    return 1
+}
+
+start_gateway() {
+    rm -rf "${data:?}/gateway"
+    taskset -c "$server_cores" "$build/runcast" --listen "127.0.0.1:$gateway_port" \
+        --data "$data/gateway" --log-level warn >"$out/gateway.log" 2>&1 &
+    server_pid=$!
+    for _ in $(seq 100); do
+        if ready "$gateway_port"; then return 0; fi
+        kill -0 "$server_pid" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "bench/run.sh: the gateway did not become ready:" >&2
+    cat "$out/gateway.log" >&2
+    exit 1
+}
+
+start_floor() {
+    taskset -c "$server_cores" "$build/runcast-floor" --port "$floor_port" \
+        >"$out/floor.log" 2>&1 &
+    server_pid=$!
+    for _ in $(seq 50); do
+        if grep -q listens "$out/floor.log"; then return 0; fi
+        kill -0 "$server_pid" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "bench/run.sh: the floor server did not start:" >&2
+    cat "$out/floor.log" >&2
+    exit 1
+}
+
+# against gateway|floor NAME COMMAND [OPTIONS]: one measurement of a fresh server, to
+# OUT/NAME.json. A measurement that lost something is a missed target, not an end.
+against() {
+    local server=$1 name=$2 port=$gateway_port
+    shift 2
+    [ "$server" = floor ] && port=$floor_port
+    progress "$name"
+    "start_$server"
+    if ! taskset -c "$bench_core" "$build/runcast-bench" "$@" --json --pid "$server_pid" \
+        --url "http://127.0.0.1:$port" >"$out/$name.json"; then
+        [ -s "$out/$name.json" ] || exit 1
+        echo "$name: lost or refused something, see $out/$name.json"
+        missed=$((missed + 1))
+    fi
+    stop_server
+}
+
+progress() {
+    if [ -t 2 ]; then printf '\r\033[K%s\n' "measuring $1" >&2; fi
+}
+
+# field NAME KEY: a number of one measurement, empty if it has none.
+field() {
+    sed -n "s/.*\"$2\":\([-0-9.]*\).*/\1/p" "$out/$1.json"
+}
+
+# median NAME KEY: of NAME-1 ... NAME-ROUNDS.
+median() {
+    local i
+    for i in $(seq "$rounds"); do field "$1-$i" "$2"; done | sort -n |
+        awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'
+}
+
+quotient() {
+    awk -v a="$1" -v b="$2" 'BEGIN { if (b + 0 > 0) printf "%.3f", a / b; else print "-" }'
+}
+
+# row LABEL VALUE UNIT FLOOR RATIO [TARGET]: TARGET is "<= N" or ">= N", of the ratio if
+# there is one, else of the value.
+row() {
+    local label=$1 value=$2 unit=$3 floor=$4 ratio=$5 target=${6:-} verdict=
+    if [ -n "$target" ]; then
+        local measured=$ratio
+        [ "$ratio" = - ] && measured=$value
+        verdict=$(awk -v m="$measured" -v t="$target" 'BEGIN {
+            split(t, part, " ")
+            met = part[1] == "<=" ? m + 0 <= part[2] + 0 : m + 0 >= part[2] + 0
+            print (m != "" && m != "-" && met) ? "met" : "MISSED" }')
+        if [ "$verdict" = MISSED ]; then missed=$((missed + 1)); fi
+    fi
+    printf '%-46s %12s %-6s %9s %8s  %-10s %s\n' "$label" "${value:--}" "$unit" "$floor" \
+        "$ratio" "$target" "$verdict"
+}
+
+# turns NAME LABEL: the loop turns of the gateway in one measurement.
+turns() {
+    row "$2: turns above 5 ms" "$(field "$1" turns_over_5ms)" "" - - "<= 0"
+}
+
+# fanout_rounds SUBSCRIBERS RATE: gateway and floor in turn, with frames of one size.
+fanout_rounds() {
+    local count=$1 rate=$2 i bytes
+    for i in $(seq "$rounds"); do
+        against gateway "gateway-$count-$i" fanout --subscribers "$count" --rate "$rate" \
+            --seconds "$seconds"
+        bytes=$(field "gateway-$count-$i" frame_bytes)
+        against floor "floor-$count-$i" fanout --floor --frame-bytes "${bytes%.*}" \
+            --subscribers "$count" --rate "$rate" --seconds "$seconds"
+    done
+}
+
+fanout_rows() {
+    local count=$1 all alone floor
+    all=$(median "gateway-$count" cpu_us_per_frame)
+    alone=$(median "gateway-$count" fanout_us_per_frame)
+    floor=$(median "floor-$count" cpu_us_per_frame)
+    row "server CPU a frame, $count subscribers" "$alone" us "$floor" \
+        "$(quotient "$alone" "$floor")" "<= 1.25"
+    row "  with the cost of the changes themselves" "$all" us "$floor" \
+        "$(quotient "$all" "$floor")"
+    row "  latency p50" "$(median "gateway-$count" latency_p50_us)" us \
+        "$(median "floor-$count" latency_p50_us)" -
+    row "  latency p99" "$(median "gateway-$count" latency_p99_us)" us \
+        "$(median "floor-$count" latency_p99_us)" -
+    row "  lost" "$(median "gateway-$count" lost)" "" - - "<= 0"
+    row "  conflated" "$(median "gateway-$count" conflated)" "" - -
+    turns "gateway-$count-$rounds" "  last round"
+}
+
+burst_rows() {
+    local name=$1 label=$2 floor alone
+    floor=$(median floor-1000 cpu_us_per_frame)
+    alone=$(median "$name" fanout_us_per_frame)
+    row "CPU a frame, bursts of 16 $label" "$alone" us "$floor" \
+        "$(quotient "$alone" "$floor")" "<= 0.15"
+    row "  frames that arrived together" "$(median "$name" frames_per_read)" "" - -
+}
+
+measure_bursts() {
+    local i burst=(fanout --subscribers 1000 --rate 160 --burst 16 --seconds "$seconds")
+    for i in $(seq "$rounds"); do
+        against gateway "batch16-$i" "${burst[@]}" --by batch
+        against gateway "put16-$i" "${burst[@]}" --by metadata
+    done
+}
+
+measure_requests() {
+    server_cores=0,1
+    against gateway triggers trigger --concurrency 64 --payload 1024 --seconds "$seconds"
+    against gateway large trigger --concurrency 1 --payload 3145000 --count 20
+    against gateway batches trigger --concurrency 1 --batch 1000 --count 20000 --payload 64
+    against gateway snapshot snapshot --runs 100000
+    against gateway scale scale --sizes "10000,$many"
+    server_cores=0
+}
+
+request_rows() {
+    local kind
+    row "durable triggers, 64 connections, 1 KiB" "$(field triggers per_second)" /s - - \
+        ">= 10000"
+    row "  latency p99" "$(field triggers latency_p99_us)" us - -
+    row "3 MiB trigger p50" "$(field large latency_p50_us)" us - -
+    turns large "  3 MiB trigger"
+    row "batches of 1,000, runs" "$(field batches per_second)" /s - -
+    turns batches "  1,000-item batch"
+    row "snapshot of 100,000 runs" "$(field snapshot seconds)" s - -
+    row "  server CPU a row" "$(field snapshot cpu_us_per_row)" us - -
+    turns snapshot "  snapshot"
+    row "memory a run, $many runs, payload left out" "$(field scale bytes_per_run)" bytes \
+        - - "<= 500"
+    for kind in trigger retrieve list list_tag list_task list_batch; do
+        row "$kind p99 at $many runs, and at 10,000" \
+            "$(field scale "${kind}_${many}_p99_us")" us \
+            "$(field scale "${kind}_10000_p99_us")" "$(field scale "${kind}_p99_ratio")" \
+            "<= 2"
+    done
+}
+
+many=100000
+if [ -n "${FULL:-}" ]; then many=1000000; fi
+
+fanout_rounds 1000 50
+fanout_rounds 10000 5
+measure_bursts
+measure_requests
+
+processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+printf '\n%s, %s cores, Linux %s, data on %s\n\n' "$processor" "$(nproc)" "$(uname -r)" \
+    "$(stat -f -c %T "$data")"
+printf '%-46s %12s %-6s %9s %8s  %-10s\n' "" gateway "" floor ratio target
+fanout_rows 1000
+fanout_rows 10000
+burst_rows batch16 "(one commit)"
+burst_rows put16 "(16 PUTs at once)"
+row "memory a connection, 10,000 idle" "$(median gateway-10000 bytes_per_connection)" \
+    bytes - - "<= 1536"
+request_rows
+rm -rf "${data:?}/gateway"
+
+if [ "$missed" -gt 0 ]; then
+    printf '\n%s targets missed\n' "$missed"
+    exit 1
+fi
+printf '\nall targets met\n'
