@@ -27,7 +27,8 @@ void buf_add(struct buf *buf, struct slice content);
 void buf_add_char(struct buf *buf, char c);
 void buf_add_text(struct buf *buf, const char *text);
 void buf_add_number(struct buf *buf, int64_t number);
-__attribute__((format(printf, 2, 3))) void buf_print(struct buf *buf, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void buf_print(struct buf *buf, const char *format,
+                                                     ...);
 
 /* A JSON string with its quotes (RFC 8259 §7); the content is UTF-8 and stays so. */
 void buf_add_json(struct buf *buf, struct slice content);

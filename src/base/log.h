@@ -12,7 +12,11 @@
 #include "base/slice.h"
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
-enum log_format { LOG_AUTO, LOG_LOGFMT, LOG_JSON }; /* auto: logfmt on a terminal, else JSON */
+enum log_format {
+    LOG_AUTO,
+    LOG_LOGFMT,
+    LOG_JSON
+}; /* auto: logfmt on a terminal, else JSON */
 
 /* Call once at start. Default: info, auto, to standard error. */
 void log_configure(enum log_level level, enum log_format format);

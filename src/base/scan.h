@@ -25,7 +25,7 @@ struct scan {
     uint16_t unit;     /* of a \u escape being read */
     const char *word;  /* rest of true, false, null */
     uint32_t is_object[(SCAN_DEPTH_MAX + 31) / 32]; /* one bit a level */
-    size_t offset;     /* bytes accepted: where an error is */
+    size_t offset;                                  /* bytes accepted: where an error is */
 };
 
 void scan_init(struct scan *scan);
@@ -39,8 +39,16 @@ bool scan_is_json(struct slice text);
 
 /* ---- readers: only for text that the validator has accepted ---- */
 
-enum scan_type { SCAN_NONE, SCAN_NULL, SCAN_FALSE, SCAN_TRUE, SCAN_NUMBER, SCAN_STRING,
-                 SCAN_ARRAY, SCAN_OBJECT };
+enum scan_type {
+    SCAN_NONE,
+    SCAN_NULL,
+    SCAN_FALSE,
+    SCAN_TRUE,
+    SCAN_NUMBER,
+    SCAN_STRING,
+    SCAN_ARRAY,
+    SCAN_OBJECT
+};
 
 /* By its first character; white space before it is allowed. Absent or empty: SCAN_NONE. */
 enum scan_type scan_type(struct slice value);

@@ -13,7 +13,7 @@
 typedef struct slice table_key_fn(const void *value);
 
 struct table {
-    void **slots; /* NULL: free */
+    void **slots;    /* NULL: free */
     size_t capacity; /* a power of two, or 0 */
     size_t count;
     table_key_fn *key;
