@@ -270,11 +270,13 @@ static enum err add_key(struct accounts *accounts, const json_t *body,
     if (!sealed || !take_text(body, "environment", owner_id, sizeof(owner_id)))
         return damaged(document, why);
     if (vault_unseal(accounts->vault, bytes_slice(document->name), slice_of(sealed),
-                     &secret))
+                     &secret)) {
+        buf_finish(&secret);
         return explain(why, ERR_INVALID,
                        "the secret key of environment %s does not open: this is not the "
                        "encryption key that sealed it",
                        owner_id);
+    }
     vault_hash(buf_slice(&secret), hash);
     char *text = mem_text(buf_slice(&secret));
     OPENSSL_cleanse(secret.ptr, secret.len);

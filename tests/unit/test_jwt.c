@@ -314,7 +314,7 @@ static void another_key_does_not_open_it(void **state)
 {
     (void)state;
     static const char *const keys[] = { "tr_dev_abcdefghijklmnopqrstuvwy", KEY "x",
-                                        "tr_dev_abcdefghijklmnopqrstuvw", "", " " KEY };
+                                        "tr_dev_abcdefghijklmnopqrstuvw", "", (" " KEY) };
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         assert_int_equal(verify(slice_of(sdk_token), keys[i]), ERR_UNAUTHORIZED);
 
