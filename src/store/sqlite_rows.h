@@ -1,0 +1,40 @@
+/* sqlite_rows.h - runs as rows: one table of columns makes the SQL, binds and reads. */
+#pragma once
+
+#include <sqlite3.h>
+
+#include "base/buf.h"
+#include "runcast/store.h"
+
+/* The statements; see the parameters at the functions below. */
+void sqlite_rows_add_insert(struct buf *sql);
+void sqlite_rows_add_update(struct buf *sql);
+void sqlite_rows_add_select(struct buf *sql, bool packets); /* ?1 env, ?2 id */
+
+/* Binds a new run, tags included; the bytes are borrowed until the statement is reset. */
+void sqlite_rows_bind_insert(sqlite3_stmt *stmt, const struct change *change,
+                             struct slice tags);
+
+/* Binds what may change of a run, its key and the expected version. */
+void sqlite_rows_bind_update(sqlite3_stmt *stmt, const struct change *change);
+
+/* The row of a select; run holds nothing before. */
+void sqlite_rows_read(sqlite3_stmt *stmt, struct run *run, bool packets);
+
+/* Tags as the text of their column: "3:one,3:two,". */
+void sqlite_rows_add_tags(struct buf *out, const struct tag_list *tags);
+
+/* Cuts the first tag off that text; false at its end. */
+bool sqlite_rows_next_tag(struct slice *text, struct slice *tag);
+
+/* ---- values ---- */
+
+/* NULL for the absent value. */
+void sqlite_bind_text(sqlite3_stmt *stmt, int parameter, struct slice text);
+void sqlite_bind_blob(sqlite3_stmt *stmt, int parameter, const struct bytes *bytes);
+
+/* Borrowed until the statement moves. */
+struct slice sqlite_column(sqlite3_stmt *stmt, int column);
+
+/* A copy, one reference, the caller's. */
+struct bytes *sqlite_column_copy(sqlite3_stmt *stmt, int column);

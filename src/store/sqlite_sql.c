@@ -1,0 +1,90 @@
+/* sqlite_sql.c - the texts of the prepared statements.
+ *
+ * Those that name every column of a run are made from the table in sqlite_rows.c. */
+#include "store/sqlite_sql.h"
+
+#include "store/sqlite_rows.h"
+
+static const char *const texts[SQL_STATEMENT_COUNT] = {
+    [SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [SQL_BEGIN_READ] = "BEGIN",
+    [SQL_COMMIT] = "COMMIT",
+    [SQL_ROLLBACK] = "ROLLBACK",
+    [SQL_SAVEPOINT] = "SAVEPOINT request",
+    [SQL_ROLLBACK_TO] = "ROLLBACK TO request",
+    [SQL_RELEASE] = "RELEASE request",
+
+    [SQL_GET_TAGS] = "SELECT tags FROM run WHERE env = ?1 AND id = ?2",
+    [SQL_PUT_TAGS] = "UPDATE run SET tags = ?3 WHERE env = ?1 AND id = ?2",
+    [SQL_INSERT_TAG] = "INSERT OR IGNORE INTO run_tag (env, id, tag) VALUES (?1, ?2, ?3)",
+    [SQL_DELETE_TAG] = "DELETE FROM run_tag WHERE env = ?1 AND id = ?2 AND tag = ?3",
+    [SQL_PUT_PAYLOAD] =
+        "INSERT INTO run_payload (env, id, body, type) VALUES (?1, ?2, ?3, ?4)"
+        " ON CONFLICT DO UPDATE SET body = ?3, type = ?4",
+    [SQL_PUT_METADATA] =
+        "INSERT INTO run_metadata (env, id, body, seed) VALUES (?1, ?2, ?3, ?4)"
+        " ON CONFLICT DO UPDATE SET body = ?3, seed = ?4",
+    [SQL_PUT_OUTPUT] =
+        "INSERT INTO run_output (env, id, body, type, error) VALUES (?1, ?2, ?3, ?4, ?5)"
+        " ON CONFLICT DO UPDATE SET body = ?3, type = ?4, error = ?5",
+
+    [SQL_INSERT_DOCUMENT] =
+        "INSERT INTO document (kind, env, name, version, seq, body)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (kind, env, name) DO NOTHING",
+    [SQL_UPDATE_DOCUMENT] = "UPDATE document SET version = ?4, seq = ?5, body = ?6"
+                            " WHERE kind = ?1 AND env = ?2 AND name = ?3 AND version = ?7",
+    [SQL_DELETE_DOCUMENT] =
+        "DELETE FROM document WHERE kind = ?1 AND env = ?2 AND name = ?3 AND version = ?7",
+    [SQL_LOAD_DOCUMENT] = "SELECT env, version, name, body FROM document"
+                          " WHERE kind = ?1 AND env = ?2 AND name = ?3",
+    [SQL_SCAN] = "SELECT env, version, name, body FROM document"
+                 " WHERE kind = ?1 ORDER BY env, name",
+    [SQL_SCAN_ENV] = "SELECT env, version, name, body FROM document"
+                     " WHERE kind = ?1 AND env = ?2 ORDER BY name",
+
+    /* Only what is free, expired, ours already, or of the named owner changes hands. */
+    [SQL_TAKE_CLAIM] =
+        "INSERT INTO claim (env, kind, key, owner, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)"
+        " ON CONFLICT (env, kind, key) DO UPDATE SET owner = ?4, expires_at = ?5"
+        " WHERE owner = ?4 OR owner = ?6 OR (expires_at > 0 AND expires_at <= ?7)",
+    [SQL_RELEASE_CLAIM] =
+        "DELETE FROM claim WHERE env = ?1 AND kind = ?2 AND key = ?3 AND owner = ?4",
+    [SQL_CLAIM_OWNER] = "SELECT owner FROM claim WHERE env = ?1 AND kind = ?2 AND key = ?3",
+    [SQL_SWEEP_CLAIMS] =
+        "DELETE FROM claim WHERE (env, kind, key) IN (SELECT env, kind, key FROM claim"
+        " WHERE expires_at > 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
+
+    [SQL_POSITIONS] = "SELECT env, seq, purged, floor FROM environment ORDER BY env",
+    [SQL_GET_SEQ] = "SELECT seq FROM environment WHERE env = ?1",
+    [SQL_PUT_SEQ] = "INSERT INTO environment (env, seq) VALUES (?1, ?3)"
+                    " ON CONFLICT DO UPDATE SET seq = ?3",
+    [SQL_GET_NUMBER] = "SELECT last FROM task_number WHERE env = ?1 AND task = ?2",
+    [SQL_PUT_NUMBER] = "INSERT INTO task_number (env, task, last) VALUES (?1, ?2, ?3)"
+                       " ON CONFLICT DO UPDATE SET last = ?3",
+
+    [SQL_PURGE_PICK] =
+        "SELECT id, rev, updated_at, tags FROM run INDEXED BY run_final"
+        " WHERE env = ?1 AND status >= 7 AND updated_at < ?2 ORDER BY updated_at LIMIT ?3",
+    [SQL_PURGE_RUN] = "DELETE FROM run WHERE env = ?1 AND id = ?2",
+    [SQL_PURGE_PAYLOAD] = "DELETE FROM run_payload WHERE env = ?1 AND id = ?2",
+    [SQL_PURGE_METADATA] = "DELETE FROM run_metadata WHERE env = ?1 AND id = ?2",
+    [SQL_PURGE_OUTPUT] = "DELETE FROM run_output WHERE env = ?1 AND id = ?2",
+    [SQL_PUT_PURGED] =
+        "INSERT INTO environment (env, purged, floor) VALUES (?1, ?2, ?3) ON CONFLICT"
+        " DO UPDATE SET purged = max(purged, ?2), floor = max(floor, ?3)"
+        " RETURNING seq, purged, floor",
+
+    [SQL_EPOCH] = "SELECT value FROM meta WHERE name = 'epoch'",
+    [SQL_PROBE] = "UPDATE meta SET value = value + 1 WHERE name = 'reopened'",
+};
+
+void sqlite_sql_add(struct buf *sql, enum sqlite_statement which)
+{
+    switch (which) {
+    case SQL_INSERT_RUN: sqlite_rows_add_insert(sql); return;
+    case SQL_UPDATE_RUN: sqlite_rows_add_update(sql); return;
+    case SQL_LOAD_RUN: sqlite_rows_add_select(sql, true); return;
+    case SQL_LOAD_FACTS: sqlite_rows_add_select(sql, false); return;
+    default: buf_add_text(sql, texts[which]);
+    }
+}

@@ -1,0 +1,475 @@
+/* sqlite_writer.c - group commit.
+ *
+ *   loop thread                      writer thread
+ *   commit ──► queue ──── wake ────► take what waits
+ *                                    BEGIN; a savepoint per request; COMMIT
+ *   done()  ◄── done ◄── finished ── one fsync for all of them
+ *
+ * While one transaction is on its way to the disk the next group gathers, so the group
+ * grows with the load and a lonely commit does not wait. A request that breaks a rule is
+ * rolled back to its savepoint and fails alone.
+ *
+ * A failed COMMIT or fsync leaves open what is on the disk: nobody is told "yes", and
+ * nothing more is written until the database has been opened again, checked, written to
+ * and synced, with a back-off in between. A full disk needs no such check: one request a
+ * second tries again, the others are refused at once. Checkpoints run between groups, by
+ * size, after the group has been reported. */
+#include "store/sqlite_writer.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+
+enum {
+    GROUP_CHANGES = 4096, /* a group closes behind the request that reaches it */
+    REPORTS_PER_TURN = 256,
+    CHECKPOINT_BYTES = 16 << 20, /* of log, between two checkpoints */
+    RESTART_BYTES = 64 << 20,    /* from here on readers have to let the log start again */
+    RESTART_WAIT_MS = 250,
+    BACK_OFF_FIRST_S = 1,
+    BACK_OFF_MAX_S = 30,
+};
+
+static const uint64_t second_ns = 1000000000;
+
+/* ---- writer thread: one transaction ---- */
+
+static void note_trouble(struct sqlite_writer *writer, int code)
+{
+    uv_mutex_lock(&writer->lock);
+    snprintf(writer->trouble, sizeof(writer->trouble), "%s (%d)", sqlite3_errstr(code),
+             code);
+    uv_mutex_unlock(&writer->lock);
+}
+
+static int begin(struct sqlite_writer *writer)
+{
+    writer->apply.trouble = SQLITE_OK;
+    return sqlite_db_run(&writer->db, SQL_BEGIN);
+}
+
+/* Ends the transaction. Not STORE_OK: nothing of it may be believed. */
+static enum store_status end(struct sqlite_writer *writer, int code)
+{
+    if (code == SQLITE_OK)
+        code = writer->apply.trouble;
+    if (code == SQLITE_OK)
+        code = sqlite_db_run(&writer->db, SQL_COMMIT);
+    if (code == SQLITE_OK)
+        return STORE_OK;
+    if (!sqlite3_get_autocommit(writer->db.handle))
+        sqlite_db_run(&writer->db, SQL_ROLLBACK);
+    sqlite_apply_forget(&writer->apply);
+    note_trouble(writer, code);
+    return sqlite_status(code) == STORE_NO_SPACE ? STORE_NO_SPACE : STORE_FAILED;
+}
+
+static enum store_status write_group(struct sqlite_writer *writer, struct list *group)
+{
+    int64_t now_ms = 0;
+    int code = begin(writer);
+    list_each (link, group) {
+        struct store_commit *req = container_of(link, struct store_commit, link);
+        if (code || writer->apply.trouble)
+            break;
+        sqlite_apply_commit(&writer->apply, req);
+        now_ms = req->now_ms > now_ms ? req->now_ms : now_ms;
+    }
+    if (!code && !writer->apply.trouble)
+        sqlite_apply_counters(&writer->apply);
+    if (!code && !writer->apply.trouble)
+        sqlite_apply_sweep(&writer->apply, now_ms);
+
+    enum store_status status = end(writer, code);
+    list_each (link, group) {
+        if (status)
+            container_of(link, struct store_commit, link)->status = status;
+    }
+    return status;
+}
+
+static enum store_status write_purge(struct sqlite_writer *writer, struct store_purge *req)
+{
+    int code = begin(writer);
+    if (!code)
+        sqlite_apply_purge(&writer->apply, req);
+    enum store_status status = end(writer, code);
+    if (status)
+        req->status = status;
+    return status;
+}
+
+/* Copies the log into the database. A reader may keep it from starting again; beyond
+ * RESTART_BYTES new readers use the database alone, so the wait for old ones ends. */
+static enum store_status checkpoint(struct sqlite_writer *writer)
+{
+    unsigned pages = writer->db.wal_pages;
+    if (pages < writer->checkpointed_pages)
+        writer->checkpointed_pages = 0; /* it has started again */
+    if (pages - writer->checkpointed_pages < CHECKPOINT_BYTES / SQLITE_PAGE_BYTES)
+        return STORE_OK;
+
+    bool large = pages > RESTART_BYTES / SQLITE_PAGE_BYTES;
+    sqlite3 *handle = writer->db.handle;
+    sqlite3_busy_timeout(handle, RESTART_WAIT_MS);
+    int mode = large ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
+    int code = sqlite3_wal_checkpoint_v2(handle, NULL, mode, NULL, NULL);
+    sqlite3_busy_timeout(handle, SQLITE_BUSY_MS);
+    writer->checkpointed_pages = pages;
+    if (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED ||
+        sqlite_status(code) == STORE_NO_SPACE)
+        return STORE_OK;
+    note_trouble(writer, code);
+    return STORE_FAILED;
+}
+
+/* ---- writer thread: after a failure ---- */
+
+/* Opens the file again and believes it only when it is sound and takes a synced write. */
+static bool reopen(struct sqlite_writer *writer)
+{
+    struct failure why;
+    sqlite_apply_forget(&writer->apply);
+    sqlite_db_close(&writer->db);
+    writer->checkpointed_pages = 0;
+    if (sqlite_db_open(&writer->db, writer->options, SQLITE_WRITER, &why))
+        return false;
+    return sqlite_db_is_sound(&writer->db) &&
+           sqlite_db_run(&writer->db, SQL_PROBE) == SQLITE_OK &&
+           sqlite3_wal_checkpoint_v2(writer->db.handle, NULL, SQLITE_CHECKPOINT_PASSIVE,
+                                     NULL, NULL) == SQLITE_OK;
+}
+
+static void fail_all(struct list *to, struct list *from, struct list *purges_to,
+                     struct list *purges_from, enum store_status status)
+{
+    list_each (link, from)
+        container_of(link, struct store_commit, link)->status = status;
+    list_each (link, purges_from)
+        container_of(link, struct store_purge, link)->status = status;
+    list_move_all(to, from);
+    list_move_all(purges_to, purges_from);
+}
+
+/* Called and left with the lock held. From here on requests fail where they are begun. */
+static void start_failing(struct sqlite_writer *writer)
+{
+    writer->failing = true;
+    fail_all(&writer->done, &writer->queue, &writer->purges_done, &writer->purges,
+             STORE_FAILED);
+    uv_async_send(&writer->finished);
+}
+
+/* Called and left with the lock held, which is free while waiting and opening. */
+static void wait_and_reopen(struct sqlite_writer *writer)
+{
+    uint64_t wait_s = BACK_OFF_FIRST_S;
+    while (writer->failing && !writer->stopping) {
+        uint64_t until = uv_hrtime() + wait_s * second_ns;
+        for (uint64_t now; !writer->stopping && (now = uv_hrtime()) < until;)
+            uv_cond_timedwait(&writer->wake, &writer->lock, until - now);
+        if (writer->stopping)
+            break;
+        uv_mutex_unlock(&writer->lock);
+        bool open = reopen(writer);
+        uv_mutex_lock(&writer->lock);
+        writer->failing = !open;
+        wait_s = wait_s * 2 > BACK_OFF_MAX_S ? BACK_OFF_MAX_S : wait_s * 2;
+    }
+    uv_async_send(&writer->finished);
+}
+
+/* ---- writer thread: the loop ---- */
+
+/* Called with the lock held. */
+static void take_group(struct sqlite_writer *writer, struct list *group)
+{
+    size_t changes = 0;
+    while (!list_empty(&writer->queue) && changes < GROUP_CHANGES) {
+        struct list *link = writer->queue.next;
+        changes += container_of(link, struct store_commit, link)->change_count + 1;
+        list_remove(link);
+        list_append(group, link);
+    }
+}
+
+/* Called and left with the lock held. */
+static void settle(struct sqlite_writer *writer, enum store_status status)
+{
+    writer->groups += status == STORE_OK;
+    writer->full = status == STORE_NO_SPACE;
+    if (writer->full)
+        writer->next_try = uv_hrtime() + second_ns;
+    if (status == STORE_FAILED)
+        start_failing(writer);
+    uv_async_send(&writer->finished);
+}
+
+/* Called and left with the lock held. */
+static void serve_group(struct sqlite_writer *writer)
+{
+    struct list group;
+    list_init(&group);
+    take_group(writer, &group);
+    uv_mutex_unlock(&writer->lock);
+    enum store_status status = write_group(writer, &group);
+    uv_mutex_lock(&writer->lock);
+    list_move_all(&writer->done, &group);
+    settle(writer, status);
+}
+
+/* Called and left with the lock held. */
+static void serve_purge(struct sqlite_writer *writer)
+{
+    struct list *link = writer->purges.next;
+    list_remove(link);
+    uv_mutex_unlock(&writer->lock);
+    enum store_status status =
+        write_purge(writer, container_of(link, struct store_purge, link));
+    uv_mutex_lock(&writer->lock);
+    list_append(&writer->purges_done, link);
+    settle(writer, status);
+}
+
+/* Called and left with the lock held. */
+static void keep_log_short(struct sqlite_writer *writer)
+{
+    uv_mutex_unlock(&writer->lock);
+    enum store_status status = checkpoint(writer);
+    uv_mutex_lock(&writer->lock);
+    if (status)
+        start_failing(writer);
+}
+
+static void writer_main(void *arg)
+{
+    struct sqlite_writer *writer = arg;
+    uv_mutex_lock(&writer->lock);
+    if (writer->stopped) {
+        uv_mutex_unlock(&writer->lock);
+        return;
+    }
+    for (;;) {
+        while (list_empty(&writer->queue) && list_empty(&writer->purges) &&
+               !writer->stopping)
+            uv_cond_wait(&writer->wake, &writer->lock);
+        if (list_empty(&writer->queue) && list_empty(&writer->purges))
+            break;
+        if (!list_empty(&writer->queue))
+            serve_group(writer);
+        if (!writer->failing && !list_empty(&writer->purges))
+            serve_purge(writer);
+        if (!writer->failing)
+            keep_log_short(writer);
+        if (writer->failing)
+            wait_and_reopen(writer);
+    }
+    uv_mutex_unlock(&writer->lock);
+    sqlite_apply_finish(&writer->apply);
+    sqlite_db_close(&writer->db);
+
+    uv_mutex_lock(&writer->lock);
+    writer->stopped = true;
+    uv_async_send(&writer->finished);
+    uv_mutex_unlock(&writer->lock);
+}
+
+/* ---- loop thread ---- */
+
+static void follow(struct sqlite_writer *writer, bool failing, bool full,
+                   const char *trouble)
+{
+    struct store *store = writer->store;
+    if (failing && !store->failing)
+        log_error("the store failed, nothing is acknowledged", "reason", trouble, NULL);
+    if (!failing && store->failing)
+        log_info("the store works again", NULL);
+    if (full && !store->full)
+        log_error("the disk is full, nothing is written", "reason", trouble, NULL);
+    if (!full && store->full)
+        log_info("the disk has space again", NULL);
+    store->failing = failing;
+    store->full = full;
+}
+
+static void count_outcome(const struct store_commit *req)
+{
+    static const enum metric outcomes[] = {
+        [STORE_OK] = M_COMMITS,
+        [STORE_LOST] = M_COMMITS_LOST,
+        [STORE_TAKEN] = M_COMMITS_TAKEN,
+    };
+    bool decided = req->status <= STORE_TAKEN;
+    metric_add(decided ? outcomes[req->status] : M_COMMITS_FAILED, 1);
+    if (req->status == STORE_OK)
+        metric_observe_us(H_COMMIT, (int64_t)(uv_hrtime() / 1000) - req->begun_us);
+}
+
+static void take_some(struct list *to, struct list *from, unsigned limit)
+{
+    for (; limit > 0 && !list_empty(from); limit--) {
+        struct list *link = from->next;
+        list_remove(link);
+        list_append(to, link);
+    }
+}
+
+static void report_commits(struct sqlite_writer *writer, struct list *done)
+{
+    list_each (link, done) {
+        struct store_commit *req = container_of(link, struct store_commit, link);
+        list_remove(link);
+        if (req->status == STORE_OK)
+            sqlite_positions_note(writer->positions, req);
+        count_outcome(req);
+        req->done(req, req->status);
+    }
+}
+
+static void report_purges(struct sqlite_writer *writer, struct list *done)
+{
+    list_each (link, done) {
+        struct store_purge *req = container_of(link, struct store_purge, link);
+        list_remove(link);
+        if (req->status == STORE_OK)
+            sqlite_positions_put(writer->positions, req->position);
+        req->done(req, req->status);
+    }
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct sqlite_writer *writer =
+        container_of((uv_async_t *)handle, struct sqlite_writer, finished);
+    writer->stopped_fn(writer);
+}
+
+static void on_stopped(struct sqlite_writer *writer)
+{
+    uv_thread_join(&writer->thread);
+    uv_cond_destroy(&writer->wake);
+    uv_mutex_destroy(&writer->lock);
+    uv_close((uv_handle_t *)&writer->finished, on_closed);
+}
+
+/* Gives the requests back to their callers, a portion per turn. */
+static void on_finished(uv_async_t *async)
+{
+    struct sqlite_writer *writer = container_of(async, struct sqlite_writer, finished);
+    struct list done, purges_done;
+    char trouble[sizeof(writer->trouble)];
+    list_init(&done);
+    list_init(&purges_done);
+
+    uv_mutex_lock(&writer->lock);
+    take_some(&done, &writer->done, REPORTS_PER_TURN);
+    take_some(&purges_done, &writer->purges_done, 1);
+    bool more = !list_empty(&writer->done) || !list_empty(&writer->purges_done);
+    bool stopped = writer->stopped && !more;
+    bool failing = writer->failing, full = writer->full;
+    unsigned groups = writer->groups;
+    writer->groups = 0;
+    memcpy(trouble, writer->trouble, sizeof(trouble));
+    uv_mutex_unlock(&writer->lock);
+
+    metric_add(M_COMMIT_GROUPS, groups);
+    follow(writer, failing, full, trouble);
+    report_commits(writer, &done);
+    report_purges(writer, &purges_done);
+    if (stopped)
+        on_stopped(writer);
+    else if (more)
+        uv_async_send(&writer->finished);
+}
+
+enum err sqlite_writer_start(struct sqlite_writer *writer, uv_loop_t *loop,
+                             struct failure *why)
+{
+    list_init(&writer->queue);
+    list_init(&writer->done);
+    list_init(&writer->purges);
+    list_init(&writer->purges_done);
+    sqlite_apply_init(&writer->apply, &writer->db);
+
+    if (uv_mutex_init(&writer->lock))
+        goto fail;
+    if (uv_cond_init(&writer->wake))
+        goto fail_lock;
+    uv_mutex_lock(&writer->lock); /* the thread waits until all is there */
+    if (uv_thread_create(&writer->thread, writer_main, writer))
+        goto fail_wake;
+    if (uv_async_init(loop, &writer->finished, on_finished))
+        goto fail_thread;
+    uv_mutex_unlock(&writer->lock);
+    return OK;
+
+fail_thread:
+    writer->stopped = true;
+fail_wake:
+    uv_mutex_unlock(&writer->lock);
+    if (writer->stopped)
+        uv_thread_join(&writer->thread);
+    uv_cond_destroy(&writer->wake);
+fail_lock:
+    uv_mutex_destroy(&writer->lock);
+fail:
+    sqlite_apply_finish(&writer->apply);
+    return explain(why, ERR_STORE, "cannot start the thread that writes the database");
+}
+
+/* Called with the lock held. While full, one request a second may try. */
+static enum store_status refusal(struct sqlite_writer *writer)
+{
+    uint64_t now = uv_hrtime();
+    if (writer->failing)
+        return STORE_FAILED;
+    if (!writer->full)
+        return STORE_OK;
+    if (now < writer->next_try)
+        return STORE_NO_SPACE;
+    writer->next_try = now + second_ns;
+    return STORE_OK;
+}
+
+void sqlite_writer_commit(struct sqlite_writer *writer, struct store_commit *req)
+{
+    req->begun_us = (int64_t)(uv_hrtime() / 1000);
+    uv_mutex_lock(&writer->lock);
+    assert(!writer->stopping);
+    req->status = refusal(writer);
+    if (req->status) {
+        list_append(&writer->done, &req->link);
+        uv_async_send(&writer->finished);
+    } else {
+        list_append(&writer->queue, &req->link);
+        uv_cond_signal(&writer->wake);
+    }
+    uv_mutex_unlock(&writer->lock);
+}
+
+void sqlite_writer_purge(struct sqlite_writer *writer, struct store_purge *req)
+{
+    uv_mutex_lock(&writer->lock);
+    assert(!writer->stopping);
+    req->status = writer->failing ? STORE_FAILED : STORE_OK;
+    if (req->status) {
+        list_append(&writer->purges_done, &req->link);
+        uv_async_send(&writer->finished);
+    } else {
+        list_append(&writer->purges, &req->link);
+        uv_cond_signal(&writer->wake);
+    }
+    uv_mutex_unlock(&writer->lock);
+}
+
+void sqlite_writer_stop(struct sqlite_writer *writer,
+                        void (*stopped)(struct sqlite_writer *writer))
+{
+    writer->stopped_fn = stopped;
+    uv_mutex_lock(&writer->lock);
+    writer->stopping = true;
+    uv_cond_signal(&writer->wake);
+    uv_mutex_unlock(&writer->lock);
+}

@@ -1,0 +1,22 @@
+/* fault_vfs.h - SQLite's file system with faults, for this process.
+ *
+ * Every file that is opened after fault_vfs_install goes through it. The faults may be set
+ * while other threads work. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fault_vfs {
+    atomic_bool sync_fails;   /* EIO */
+    atomic_bool disk_is_full; /* ENOSPC for every write */
+    atomic_int read_delay_ms;
+    atomic_uint syncs;      /* counts those that succeeded */
+    atomic_llong log_bytes; /* the end of the last write to a -wal file */
+};
+
+extern struct fault_vfs fault_vfs;
+
+/* Becomes the default; harmless when it is already. */
+void fault_vfs_install(void);

@@ -1,0 +1,669 @@
+/* store_contract_reads.c - what every driver must do: reads, retention, a new start. */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "tests/support/store_contract.h"
+#include "tests/support/store_contract_cases.h"
+
+/* ---- verbs ---- */
+
+struct waiting_list {
+    struct store_list req;
+    bool answered;
+};
+
+static void on_listed(struct store_list *req, enum store_status status)
+{
+    assert_int_equal(status, STORE_OK);
+    container_of(req, struct waiting_list, req)->answered = true;
+}
+
+static struct waiting_list list_of(uint32_t env)
+{
+    return (struct waiting_list){
+        .req = { .env = env, .filter = { .is_test = -1 }, .limit = 100, .done = on_listed }
+    };
+}
+
+static void drop(struct run *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        run_finish(&runs[i]);
+    free(runs);
+}
+
+static void ask_list(struct store_world *world, struct waiting_list *waiting)
+{
+    waiting->answered = false;
+    world->store->ops->list(world->store, &waiting->req);
+    assert_false(waiting->answered);
+    while (!waiting->answered)
+        world->turn(world);
+}
+
+size_t count_runs(struct store_world *world, uint32_t env)
+{
+    struct waiting_list waiting = list_of(env);
+    waiting.req.limit = 10000;
+    ask_list(world, &waiting);
+    drop(waiting.req.runs, waiting.req.count);
+    return waiting.req.count;
+}
+
+/* Which of the numbered runs these are: "3 2 1". */
+static void name_runs(const struct run *runs, size_t count, char out[256])
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        len += (size_t)snprintf(out + len, 256 - len, "%s%d", i ? " " : "",
+                                (int)(runs[i].created_at - FIRST_RUN_MS));
+}
+
+static void assert_list(struct store_world *world, struct waiting_list *waiting,
+                        const char *expected)
+{
+    char names[256];
+    ask_list(world, waiting);
+    name_runs(waiting->req.runs, waiting->req.count, names);
+    assert_string_equal(names, expected);
+    drop(waiting->req.runs, waiting->req.count);
+}
+
+static struct tag_list *tags_of(const char *first, const char *second)
+{
+    struct slice names[] = { slice_of(first), slice_of(second) };
+    return tag_list_create(names, second ? 2 : 1);
+}
+
+/* ---- packets and fields ---- */
+
+static void packets_come_back_byte_for_byte(void **state)
+{
+    struct store_world *world = *state;
+    static const char *const bodies[] = {
+        "12345678901234567890",
+        "1e400",
+        "0.1",
+        "-0",
+        "{\"a\":1,\"a\":2}",
+        "\"\\u0000\"",
+        "\"\xc3\xa4\xf0\x9f\x98\x80\"",
+        " [ 1 ,\n2 ] ",
+        "",
+        "\xff\xfe not UTF-8",
+    };
+    for (int i = 0; i < (int)(sizeof(bodies) / sizeof(bodies[0])); i++) {
+        struct change change = new_run(ENV_A, i, "hello");
+        bytes_unref(change.run.payload);
+        change.marks |= MARK_OUTPUT;
+        change.run.payload = text_bytes(bodies[i]);
+        change.run.payload_type = text_bytes("application/super+json");
+        change.run.metadata = text_bytes(bodies[i]);
+        change.run.metadata_seed = text_bytes(bodies[i]);
+        change.run.output = text_bytes(bodies[i]);
+        change.run.error = text_bytes(bodies[i]);
+        struct run run;
+        assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+        assert_int_equal(load_run(world, ENV_A, change.run.id, &run), STORE_OK);
+        const struct bytes *packets[] = { run.payload, run.metadata, run.metadata_seed,
+                                          run.output, run.error };
+        for (int p = 0; p < 5; p++) {
+            assert_non_null(packets[p]);
+            assert_int_equal(packets[p]->len, strlen(bodies[i]));
+            assert_memory_equal(packets[p]->data, bodies[i], packets[p]->len);
+        }
+        assert_string_equal(run.payload_type->data, "application/super+json");
+        assert_null(run.output_type);
+        run_finish(&run);
+        change_finish(&change);
+    }
+}
+
+static void zero_bytes_and_large_packets_come_back(void **state)
+{
+    struct store_world *world = *state;
+    struct change change = new_run(ENV_A, 1, "hello");
+    bytes_unref(change.run.payload);
+    change.run.payload = bytes_create_empty(3 << 20);
+    for (uint32_t i = 0; i < change.run.payload->len; i++)
+        change.run.payload->data[i] = (char)(i * 31 % 251);
+    struct run run;
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    assert_int_equal(load_run(world, ENV_A, change.run.id, &run), STORE_OK);
+    assert_true(slice_equal(bytes_slice(run.payload), bytes_slice(change.run.payload)));
+    assert_null(run.metadata);
+    assert_null(run.output);
+    run_finish(&run);
+    change_finish(&change);
+}
+
+static void only_marked_packets_are_written(void **state)
+{
+    struct store_world *world = *state;
+    struct change change = new_run(ENV_A, 1, "hello");
+    change.run.metadata = text_bytes("{\"m\":1}");
+    change.run.tags = tags_of("a", NULL);
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+
+    change = next_version(&change, MARK_OUTPUT);
+    bytes_clear(&change.run.payload); /* memory may have dropped them */
+    bytes_clear(&change.run.metadata);
+    change.run.output = text_bytes("[1]");
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+
+    struct run run;
+    assert_int_equal(load_run(world, ENV_A, change.run.id, &run), STORE_OK);
+    assert_string_equal(run.payload->data, "{\"n\":1}");
+    assert_string_equal(run.metadata->data, "{\"m\":1}");
+    assert_string_equal(run.output->data, "[1]");
+    run_finish(&run);
+
+    change = next_version(&change, MARK_OUTPUT | MARK_METADATA);
+    bytes_clear(&change.run.output);
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    assert_int_equal(load_run(world, ENV_A, change.run.id, &run), STORE_OK);
+    assert_null(run.output);
+    assert_null(run.metadata);
+    assert_true(run_has_tag(&run, SLICE("a")));
+    run_finish(&run);
+    change_finish(&change);
+}
+
+static struct bytes **text_fields(struct run *run, struct bytes **fields[16])
+{
+    struct bytes **all[] = { &run->task,
+                             &run->queue,
+                             &run->ttl,
+                             &run->concurrency_key,
+                             &run->region,
+                             &run->worker_version,
+                             &run->batch,
+                             &run->parent,
+                             &run->root,
+                             &run->schedule,
+                             &run->waits,
+                             &run->idempotency_key,
+                             &run->worker_request,
+                             &run->idempotency_shown,
+                             &run->payload,
+                             &run->payload_type };
+    memcpy(fields, all, sizeof(all));
+    return all[0];
+}
+
+static void every_field_of_a_run_comes_back(void **state)
+{
+    struct store_world *world = *state;
+    struct change change = new_run(ENV_A, 1, "x");
+    struct run *run = &change.run;
+    struct bytes **fields[16], **loaded_fields[16];
+    text_fields(run, fields);
+    for (int i = 0; i < 16; i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "text %d", i);
+        bytes_unref(*fields[i]);
+        *fields[i] = text_bytes(text);
+    }
+    run->tags = tags_of("b:1,", "b:1,"); /* duplicates stay */
+    run->snapshot = 4000000000u;
+    run->status = RUN_TIMED_OUT;
+    run->execution = EXECUTION_FINISHED;
+    run->machine = MACHINE_LARGE_2X;
+    run->is_test = run->resume_parent = run->key_from_user = true;
+    run->attempt = 250, run->depth = 65535, run->max_attempts = 3;
+    run->dequeue_failures = 5, run->batch_index = 999, run->priority_ms = -2147483647;
+    run->max_duration_s = 4294967295u, run->usage_ms = 4294967294u;
+    run->queued_at = 11, run->started_at = 12, run->attempt_at = 13, run->finished_at = 14;
+    run->delayed_until = 15, run->expired_at = 16, run->queue_position = -17;
+    run->due_at = INT64_MAX;
+    run->cost_cents = 0.1, run->base_cost_cents = 1e-300;
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+
+    struct run loaded;
+    assert_int_equal(load_run(world, ENV_A, run->id, &loaded), STORE_OK);
+    text_fields(&loaded, loaded_fields);
+    for (int i = 0; i < 16; i++)
+        assert_string_equal((*loaded_fields[i])->data, (*fields[i])->data);
+    assert_int_equal(loaded.tags->count, 2);
+    assert_string_equal(loaded.tags->names[1]->data, "b:1,");
+    size_t values = offsetof(struct run, task); /* everything before the texts */
+    assert_memory_equal(&loaded, run, values);
+    run_finish(&loaded);
+    change_finish(&change);
+}
+
+/* ---- lists ---- */
+
+/* Nine runs: tasks a b c a b c …, tags by n, two in a batch, the odd ones finished. */
+static void fill(struct store_world *world)
+{
+    static const char *const tasks[] = { "a", "b", "c" };
+    for (int n = 1; n <= 9; n++) {
+        struct change change = new_run(ENV_A, n, tasks[(n - 1) % 3]);
+        struct run *run = &change.run;
+        run->tags = n % 4 == 0   ? tags_of("four", "even")
+                    : n % 2 == 0 ? tags_of("even", NULL)
+                                 : NULL;
+        run->status = n % 2 ? RUN_COMPLETED : RUN_QUEUED;
+        run->is_test = n == 5;
+        run->machine = n == 6 ? MACHINE_MICRO : MACHINE_SMALL_1X;
+        run->batch = n >= 8 ? text_bytes("batch_1") : NULL;
+        run->parent = n == 3 || n == 4 ? text_bytes("run_parent") : NULL;
+        run->schedule = n == 2 ? text_bytes("sched_1") : NULL;
+        run->region = n == 7 ? text_bytes("eu") : NULL;
+        run->worker_version = n <= 2 ? text_bytes("20240101.1") : NULL;
+        assert_int_equal(commit_one(world, change), STORE_OK);
+    }
+    assert_int_equal(commit_one(world, new_run(ENV_B, 1, "a")), STORE_OK);
+}
+
+static void filters_are_anded_and_their_values_ored(void **state)
+{
+    struct store_world *world = *state;
+    struct slice ab[] = { SLICE("a"), SLICE("b") }, a[] = { SLICE("a") };
+    struct slice four[] = { SLICE("four"), SLICE("even") }, even[] = { SLICE("even") };
+    struct slice versions[] = { SLICE("20240101.1") }, eu[] = { SLICE("eu") };
+    struct slice queues[] = { SLICE("task/any"), SLICE("other") }, none[] = { SLICE("no") };
+    const struct {
+        struct run_filter filter;
+        const char *expected;
+    } cases[] = {
+        { { .is_test = -1 }, "9 8 7 6 5 4 3 2 1" },
+        { { .is_test = 1 }, "5" },
+        { { .is_test = 0 }, "9 8 7 6 4 3 2 1" },
+        { { .is_test = -1, .nothing = true }, "" },
+        { { .is_test = -1, .tasks = a, .task_count = 1 }, "7 4 1" },
+        { { .is_test = -1, .tasks = ab, .task_count = 2 }, "8 7 5 4 2 1" },
+        { { .is_test = -1, .tags = even, .tag_count = 1 }, "8 6 4 2" },
+        { { .is_test = -1, .tags = four, .tag_count = 2 }, "8 6 4 2" },
+        { { .is_test = -1, .tags = four, .tag_count = 1 }, "8 4" },
+        { { .is_test = -1, .tags = even, .tag_count = 1, .tasks = a, .task_count = 1 },
+          "4" },
+        { { .is_test = -1, .statuses = 1u << RUN_QUEUED }, "8 6 4 2" },
+        { { .is_test = -1, .statuses = 1u << RUN_COMPLETED }, "9 7 5 3 1" },
+        { { .is_test = -1, .statuses = 1u << RUN_QUEUED | 1u << RUN_COMPLETED },
+          "9 8 7 6 5 4 3 2 1" },
+        { { .is_test = -1, .statuses = 1u << RUN_EXPIRED }, "" },
+        { { .is_test = -1, .statuses = 1u << RUN_QUEUED, .tasks = a, .task_count = 1 },
+          "4" },
+        { { .is_test = -1, .machines = 1u << MACHINE_MICRO }, "6" },
+        { { .is_test = -1, .batch = SLICE("batch_1") }, "9 8" },
+        { { .is_test = -1, .batch = SLICE("batch_1"), .tags = even, .tag_count = 1 }, "8" },
+        { { .is_test = -1, .batch = SLICE("batch_2") }, "" },
+        { { .is_test = -1, .parent = SLICE("run_parent") }, "4 3" },
+        { { .is_test = -1, .schedule = SLICE("sched_1") }, "2" },
+        { { .is_test = -1, .versions = versions, .version_count = 1 }, "2 1" },
+        { { .is_test = -1, .regions = eu, .region_count = 1 }, "7" },
+        { { .is_test = -1, .queues = queues, .queue_count = 2 }, "9 8 7 6 5 4 3 2 1" },
+        { { .is_test = -1, .queues = none, .queue_count = 1 }, "" },
+        { { .is_test = -1, .created_from = FIRST_RUN_MS + 8 }, "9 8" },
+        { { .is_test = -1, .created_to = FIRST_RUN_MS + 2 }, "2 1" },
+        { { .is_test = -1,
+            .created_from = FIRST_RUN_MS + 4,
+            .created_to = FIRST_RUN_MS + 6 },
+          "6 5 4" },
+    };
+    fill(world);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct waiting_list waiting = list_of(ENV_A);
+        waiting.req.filter = cases[i].filter;
+        assert_list(world, &waiting, cases[i].expected);
+        assert_false(waiting.req.more);
+    }
+}
+
+static void pages_continue_at_a_cursor_in_both_directions(void **state)
+{
+    struct store_world *world = *state;
+    struct slice even[] = { SLICE("even") }, ab[] = { SLICE("b"), SLICE("a") };
+    const struct {
+        int after, before; /* 0: none */
+        unsigned limit;
+        bool by_tag, by_task;
+        const char *expected;
+        bool more;
+    } cases[] = {
+        { 0, 0, 4, false, false, "9 8 7 6", true },
+        { 6, 0, 4, false, false, "5 4 3 2", true },
+        { 2, 0, 4, false, false, "1", false },
+        { 1, 0, 4, false, false, "", false },
+        { 0, 5, 3, false, false, "8 7 6", true },
+        { 0, 6, 3, false, false, "9 8 7", false },
+        { 0, 9, 3, false, false, "", false },
+        { 0, 0, 9, false, false, "9 8 7 6 5 4 3 2 1", false },
+        { 0, 0, 2, true, false, "8 6", true },
+        { 6, 0, 2, true, false, "4 2", false },
+        { 0, 2, 2, true, false, "6 4", true },
+        { 0, 0, 3, false, true, "8 7 5", true },
+        { 5, 0, 3, false, true, "4 2 1", false },
+        { 0, 1, 3, false, true, "5 4 2", true },
+    };
+    fill(world);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct waiting_list waiting = list_of(ENV_A);
+        waiting.req.limit = cases[i].limit;
+        if (cases[i].after)
+            make_run_id(cases[i].after, waiting.req.after);
+        if (cases[i].before)
+            make_run_id(cases[i].before, waiting.req.before);
+        waiting.req.filter.tags = even;
+        waiting.req.filter.tag_count = cases[i].by_tag;
+        waiting.req.filter.tasks = ab;
+        waiting.req.filter.task_count = cases[i].by_task ? 2 : 0;
+        assert_list(world, &waiting, cases[i].expected);
+        assert_int_equal(waiting.req.more, cases[i].more);
+    }
+}
+
+static void a_list_brings_packets_when_asked(void **state)
+{
+    struct store_world *world = *state;
+    struct change change = new_run(ENV_A, 1, "a");
+    change.marks |= MARK_OUTPUT;
+    change.run.metadata = text_bytes("{}");
+    change.run.output = text_bytes("1");
+    assert_int_equal(commit_one(world, change), STORE_OK);
+    for (int packets = 0; packets < 2; packets++) {
+        struct waiting_list waiting = list_of(ENV_A);
+        waiting.req.packets = packets;
+        ask_list(world, &waiting);
+        assert_int_equal(waiting.req.count, 1);
+        assert_non_null(waiting.req.runs[0].metadata);
+        assert_int_equal(waiting.req.runs[0].payload != NULL, packets);
+        assert_int_equal(waiting.req.runs[0].output != NULL, packets);
+        drop(waiting.req.runs, waiting.req.count);
+    }
+}
+
+static void a_tag_that_was_gained_is_found(void **state)
+{
+    struct store_world *world = *state;
+    struct slice late[] = { SLICE("late") }, early[] = { SLICE("early") };
+    struct change change = new_run(ENV_A, 1, "a");
+    change.run.tags = tags_of("early", NULL);
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    change = next_version(&change, MARK_WHOLE);
+    tag_list_unref(change.run.tags);
+    change.run.tags = tags_of("early", "late");
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    change_finish(&change);
+
+    struct waiting_list waiting = list_of(ENV_A);
+    waiting.req.filter.tags = late;
+    waiting.req.filter.tag_count = 1;
+    assert_list(world, &waiting, "1");
+    waiting.req.filter.tags = early;
+    assert_list(world, &waiting, "1");
+}
+
+/* ---- walks ---- */
+
+struct waiting_walk {
+    struct store_walk req;
+    bool answered;
+};
+
+static void on_walked(struct store_walk *req, enum store_status status)
+{
+    assert_int_equal(status, STORE_OK);
+    container_of(req, struct waiting_walk, req)->answered = true;
+}
+
+static void assert_walk(struct store_world *world, struct store_walk walk,
+                        const char *expected, bool more)
+{
+    struct waiting_walk waiting = { .req = walk };
+    char names[256];
+    waiting.req.env = ENV_A;
+    waiting.req.done = on_walked;
+    waiting.req.up_to = walk.up_to ? walk.up_to : UINT64_MAX;
+    waiting.req.limit = walk.limit ? walk.limit : 100;
+    world->store->ops->walk(world->store, &waiting.req);
+    while (!waiting.answered)
+        world->turn(world);
+    name_runs(waiting.req.runs, waiting.req.count, names);
+    assert_string_equal(names, expected);
+    assert_int_equal(waiting.req.more, more);
+    for (size_t i = 0; i < waiting.req.count; i++)
+        assert_non_null(waiting.req.runs[i].payload);
+    drop(waiting.req.runs, waiting.req.count);
+}
+
+/* The second run changes again, so it is the last; its rev is 10. */
+static void fill_and_change_the_second(struct store_world *world)
+{
+    char id[ID_MAX];
+    fill(world);
+    struct change change = { .kind = CHANGE_RUN, .env = ENV_A, .expected = 1 };
+    make_run_id(2, id);
+    assert_int_equal(load_run(world, ENV_A, id, &change.run), STORE_OK);
+    assert_int_equal(commit_one(world, change), STORE_OK);
+}
+
+static void a_walk_follows_the_order_of_changes(void **state)
+{
+    struct store_world *world = *state;
+    struct bytes *even = text_bytes("even"), *batch = text_bytes("batch_1");
+    struct change sample = new_run(ENV_A, 1, "a");
+    size_t two_runs = 2 * run_packet_bytes(&sample.run);
+    const struct {
+        struct store_walk walk;
+        const char *expected;
+        bool more;
+    } cases[] = {
+        { { .kind = WALK_ALL }, "1 3 4 5 6 7 8 9 2", false },
+        { { .kind = WALK_ALL, .newest_first = true }, "2 9 8 7 6 5 4 3 1", false },
+        { { .kind = WALK_ALL, .after = 4, .up_to = 7 }, "5 6 7", false },
+        { { .kind = WALK_ALL, .limit = 3 }, "1 3 4", true },
+        { { .kind = WALK_ALL, .after = 7, .limit = 3 }, "8 9 2", false },
+        { { .kind = WALK_ALL, .up_to = 9, .limit = 2, .newest_first = true }, "9 8", true },
+        { { .kind = WALK_ALL, .after = 10 }, "", false },
+        { { .kind = WALK_ALL, .created_from = FIRST_RUN_MS + 7 }, "7 8 9", false },
+        { { .kind = WALK_TAG, .name = even }, "4 6 8 2", false },
+        { { .kind = WALK_TAG, .name = even, .limit = 2 }, "4 6", true },
+        { { .kind = WALK_TAG, .name = even, .after = 6, .newest_first = true },
+          "2 8",
+          false },
+        { { .kind = WALK_TAG, .name = batch }, "", false },
+        { { .kind = WALK_BATCH, .name = batch }, "8 9", false },
+        { { .kind = WALK_BATCH, .name = batch, .limit = 1 }, "8", true },
+        { { .kind = WALK_UNFINISHED }, "4 6 8 2", false },
+        { { .kind = WALK_UNFINISHED, .up_to = 8, .newest_first = true }, "8 6 4", false },
+        { { .kind = WALK_ALL, .byte_limit = two_runs }, "1 3 4", true }, /* one too many */
+        { { .kind = WALK_ALL, .byte_limit = 1 }, "1", true },
+        { { .kind = WALK_BATCH, .name = batch, .byte_limit = 1000 }, "8 9", false },
+    };
+    change_finish(&sample);
+    fill_and_change_the_second(world);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_walk(world, cases[i].walk, cases[i].expected, cases[i].more);
+    bytes_unref(even);
+    bytes_unref(batch);
+}
+
+/* ---- scans ---- */
+
+struct waiting_scan {
+    struct store_scan req;
+    bool answered;
+};
+
+static void on_scanned(struct store_scan *req, enum store_status status)
+{
+    assert_int_equal(status, STORE_OK);
+    container_of(req, struct waiting_scan, req)->answered = true;
+}
+
+static void assert_scan(struct store_world *world, enum document_kind kind, uint32_t env,
+                        const char *expected)
+{
+    struct waiting_scan waiting = { .req = {
+                                        .kind = kind, .env = env, .done = on_scanned } };
+    char names[256] = "";
+    size_t len = 0;
+    world->store->ops->scan(world->store, &waiting.req);
+    while (!waiting.answered)
+        world->turn(world);
+    for (size_t i = 0; i < waiting.req.count; i++) {
+        struct document *document = &waiting.req.documents[i];
+        assert_int_equal(document->kind, kind);
+        len +=
+            (size_t)snprintf(names + len, sizeof(names) - len, "%s%u:%s=%s", i ? " " : "",
+                             document->env, document->name->data, document->body->data);
+        document_finish(document);
+    }
+    free(waiting.req.documents);
+    assert_string_equal(names, expected);
+}
+
+static void a_scan_brings_the_documents_of_a_kind_by_name(void **state)
+{
+    struct store_world *world = *state;
+    static const struct {
+        uint32_t env;
+        enum document_kind kind;
+        const char *name, *body;
+    } documents[] = {
+        { ENV_B, DOC_QUEUE, "a", "1" },
+        { ENV_A, DOC_QUEUE, "c", "2" },
+        { ENV_A, DOC_QUEUE, "b", "3" },
+        { ENV_A, DOC_KEY, "a", "4" },
+        { ENV_INSTALLATION, DOC_QUEUE, "z", "5" },
+    };
+    for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++)
+        assert_int_equal(
+            commit_one(world, new_document(documents[i].env, documents[i].kind,
+                                           documents[i].name, documents[i].body)),
+            STORE_OK);
+    assert_scan(world, DOC_QUEUE, ENV_A, "7:b=3 7:c=2");
+    assert_scan(world, DOC_QUEUE, ENV_INSTALLATION, "0:z=5");
+    assert_scan(world, DOC_QUEUE, ENV_EVERY, "0:z=5 7:b=3 7:c=2 8:a=1");
+    assert_scan(world, DOC_BATCH, ENV_EVERY, "");
+}
+
+/* ---- retention ---- */
+
+struct waiting_purge {
+    struct store_purge req;
+    bool answered;
+};
+
+static void on_purged(struct store_purge *req, enum store_status status)
+{
+    assert_int_equal(status, STORE_OK);
+    container_of(req, struct waiting_purge, req)->answered = true;
+}
+
+static struct store_purge purge(struct store_world *world, int64_t before, unsigned limit)
+{
+    struct waiting_purge waiting = {
+        .req = { .env = ENV_A, .before = before, .limit = limit, .done = on_purged }
+    };
+    world->store->ops->purge(world->store, &waiting.req);
+    while (!waiting.answered)
+        world->turn(world);
+    return waiting.req;
+}
+
+static void retention_removes_final_runs_oldest_change_first(void **state)
+{
+    struct store_world *world = *state;
+    struct run run;
+    char id[ID_MAX];
+    fill(world); /* 1 3 5 7 9 are final */
+
+    struct store_purge first = purge(world, FIRST_RUN_MS + 8, 2);
+    assert_int_equal(first.count, 2);
+    assert_int_equal(first.position.purged, 3);
+    assert_int_equal(first.position.floor, FIRST_RUN_MS + 5); /* the next to go */
+    struct store_purge second = purge(world, FIRST_RUN_MS + 8, 10);
+    assert_int_equal(second.count, 2);
+    assert_int_equal(second.position.purged, 7);
+    assert_int_equal(second.position.floor, FIRST_RUN_MS + 8);
+    assert_int_equal(second.position.seq, 9);
+    assert_int_equal(purge(world, FIRST_RUN_MS + 4, 10).position.floor, FIRST_RUN_MS + 8);
+
+    struct waiting_list rest = list_of(ENV_A);
+    assert_list(world, &rest, "9 8 6 4 2");
+    make_run_id(5, id);
+    assert_int_equal(load_run(world, ENV_A, id, &run), STORE_MISSING);
+    assert_int_equal(count_runs(world, ENV_B), 1);
+    struct store_position position = world->store->ops->position(world->store, ENV_A);
+    assert_int_equal(position.purged, 7);
+    assert_int_equal(position.seq, 9);
+    assert_int_equal(commit_one(world, new_run(ENV_A, 20, "a")), STORE_OK);
+    assert_int_equal(world->store->ops->position(world->store, ENV_A).seq, 10);
+}
+
+/* ---- environments, and a new start ---- */
+
+static void an_environment_sees_only_its_own(void **state)
+{
+    struct store_world *world = *state;
+    struct run run;
+    struct change change = new_run(ENV_A, 1, "a");
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    assert_int_equal(load_run(world, ENV_B, change.run.id, &run), STORE_MISSING);
+    assert_int_equal(load_run(world, ENV_A, "run_unknown", &run), STORE_MISSING);
+    assert_int_equal(count_runs(world, ENV_B), 0);
+    change_finish(&change);
+}
+
+static void after_a_new_start_everything_is_there(void **state)
+{
+    struct store_world *world = *state;
+    char epoch[sizeof(world->store->epoch)], id[ID_MAX];
+    fill(world);
+    assert_int_equal(commit_one(world, new_document(ENV_A, DOC_QUEUE, "q", "{}")),
+                     STORE_OK);
+    struct claim claim = { .kind = CLAIM_REQUEST, .env = ENV_A, .key = text_bytes("k") };
+    snprintf(claim.owner, sizeof(claim.owner), "run_1");
+    assert_int_equal(commit(world, NULL, 0, &claim, 1), STORE_OK);
+    purge(world, FIRST_RUN_MS + 2, 10);
+    memcpy(epoch, world->store->epoch, sizeof(epoch));
+    assert_int_equal(strlen(epoch), 16);
+
+    world->reopen(world);
+    assert_string_equal(world->store->epoch, epoch);
+    struct waiting_list all = list_of(ENV_A);
+    assert_list(world, &all, "9 8 7 6 5 4 3 2");
+    assert_scan(world, DOC_QUEUE, ENV_A, "7:q={}");
+    struct store_position position = world->store->ops->position(world->store, ENV_A);
+    assert_int_equal(position.seq, 10);
+    assert_int_equal(position.purged, 1);
+    assert_int_equal(position.floor, FIRST_RUN_MS + 2);
+
+    snprintf(claim.owner, sizeof(claim.owner), "run_2");
+    assert_int_equal(commit(world, NULL, 0, &claim, 1), STORE_TAKEN);
+    assert_string_equal(claim.owner, "run_1");
+    bytes_unref(claim.key);
+
+    struct change change = new_run(ENV_A, 30, "a");
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    assert_int_equal(change.seq, 11);
+    assert_int_equal(change.run.number, 4);
+    change_finish(&change);
+    make_run_id(4, id);
+    struct run run;
+    assert_int_equal(load_run(world, ENV_A, id, &run), STORE_OK);
+    assert_int_equal(run.tags->count, 2);
+    run_finish(&run);
+}
+
+const struct CMUnitTest store_read_cases[] = {
+    cmocka_unit_test(packets_come_back_byte_for_byte),
+    cmocka_unit_test(zero_bytes_and_large_packets_come_back),
+    cmocka_unit_test(only_marked_packets_are_written),
+    cmocka_unit_test(every_field_of_a_run_comes_back),
+    cmocka_unit_test(filters_are_anded_and_their_values_ored),
+    cmocka_unit_test(pages_continue_at_a_cursor_in_both_directions),
+    cmocka_unit_test(a_list_brings_packets_when_asked),
+    cmocka_unit_test(a_tag_that_was_gained_is_found),
+    cmocka_unit_test(a_walk_follows_the_order_of_changes),
+    cmocka_unit_test(a_scan_brings_the_documents_of_a_kind_by_name),
+    cmocka_unit_test(retention_removes_final_runs_oldest_change_first),
+    cmocka_unit_test(an_environment_sees_only_its_own),
+    cmocka_unit_test(after_a_new_start_everything_is_there),
+};
+const size_t store_read_case_count = sizeof(store_read_cases) / sizeof(store_read_cases[0]);
