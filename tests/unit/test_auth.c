@@ -356,13 +356,13 @@ static void the_truth_table_of_scopes_holds(void **state)
     static const char *const actions[] = { "read",         "write", "trigger",
                                            "batchTrigger", "*",     "admin",
                                            "rea",          "reads", "" };
-    static const char *const types[] = { "runs", "tags", "tasks", "batch", "queues",
-                                         "all",  "run",  "*",     "",      NULL };
+    static const char *const types[] = { "runs", "tags", "tasks", "batch", "queues", "all",
+                                         "alls", "run",  "*",     "",      NULL };
     static const char *const ids[] = { "run_1", "run_12", "run_", "a:b",
                                        "a",     "all",    "*",    NULL };
     enum {
         ACTIONS = 9,
-        TYPES = 10,
+        TYPES = 11,
         IDS = 8,
         ASKED_ACTIONS = 4,
         ASKED_TYPES = 5,
@@ -388,7 +388,7 @@ static void the_truth_table_of_scopes_holds(void **state)
             cells++;
         }
     }
-    assert_int_equal(cells, 72000);
+    assert_int_equal(cells, 79200);
     assert_in_range(granted, 1000, 20000);
 }
 
