@@ -108,7 +108,7 @@ struct http_fault http_check_headers(struct http_head *head,
         return FAULT(400, "Send Content-Length or Transfer-Encoding, not both");
     head->has_length = lengths;
     head->chunked = codings;
-    head->wants_upgrade = connection_upgrade && upgrade_websocket;
+    head->wants_upgrade = connection_upgrade && upgrade_websocket && !head->http10;
     return FINE;
 }
 
