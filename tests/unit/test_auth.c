@@ -357,7 +357,7 @@ static void the_truth_table_of_scopes_holds(void **state)
                                            "batchTrigger", "*",     "admin",
                                            "rea",          "reads", "" };
     static const char *const types[] = { "runs", "tags", "tasks", "batch", "queues", "all",
-                                         "alls", "run",  "*",     "",      NULL };
+                                         "all_", "run",  "*",     "",      NULL };
     static const char *const ids[] = { "run_1", "run_12", "run_", "a:b",
                                        "a",     "all",    "*",    NULL };
     enum {
