@@ -11,6 +11,7 @@
 #include <assert.h>
 
 #include "api/routes.h"
+#include "api/sockets.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -20,6 +21,8 @@ struct api {
     struct auth *auth;
     struct accounts *accounts;
     struct api_options options;
+    struct sockets *sockets;
+    struct list held;      // api_call::held
     const char *not_ready; /* NULL: ready */
 };
 
@@ -36,13 +39,44 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->auth = auth;
     api->accounts = accounts;
     api->options = *options;
+    api->sockets = sockets_create(engine_loop(engine));
+    list_init(&api->held);
     api->not_ready = "starting";
     return api;
 }
 
 void api_destroy(struct api *api)
 {
+    if (!api)
+        return;
+    free(api->sockets);
     free(api);
+}
+
+void api_hold(struct api_call *call, void (*on_drain)(struct api_call *call))
+{
+    call->on_drain = on_drain;
+    list_append(&call->api->held, &call->held);
+}
+
+/* Each leaves the list when it is answered, or before. */
+void api_stop(struct api *api)
+{
+    while (!list_empty(&api->held)) {
+        struct api_call *call = container_of(list_take(&api->held), struct api_call, held);
+        call->on_drain(call);
+    }
+}
+
+void api_drain(struct api *api)
+{
+    sockets_drain(api->sockets, api->options.drain_timeout_ms);
+    api_stop(api);
+}
+
+struct sockets *api_sockets(const struct api *api)
+{
+    return api->sockets;
 }
 
 void api_set_ready(struct api *api, const char *reason)
@@ -128,6 +162,7 @@ static bool is_guarded(struct slice path)
 
 void api_call_free(struct api_call *call)
 {
+    list_remove(&call->held);
     identity_unref(call->identity);
     buf_finish(&call->headers);
     buf_finish(&call->text);
@@ -145,6 +180,7 @@ static struct api_call *call_create(struct api *api, struct exchange *x)
     struct api_call *call = mem_new(struct api_call);
     call->api = api;
     call->x = x;
+    list_init(&call->held);
     if (slice_is(http_header(x, "x-trigger-api-version"), "2025-07-16"))
         call->vocabulary = VOCABULARY_B;
     x->call = call;

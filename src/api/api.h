@@ -63,7 +63,9 @@ struct api_call {
     struct failure why; /* set by explain when the handler returns an error */
     bool busy;          /* an operation will reply; set it when one is begun */
     void *state;        /* the handler's, for the pieces of a body */
-    void (*on_gone)(struct api_call *call); /* the peer left; still to be replied */
+    void (*on_drain)(struct api_call *call); /* api_hold */
+    struct list held;                        // api::held; linked while held
+    void (*on_gone)(struct api_call *call);  /* the peer left; still to be replied */
 };
 
 struct api_options {
@@ -73,7 +75,10 @@ struct api_options {
     int64_t subscriptions_max;
     int64_t batch_memory;
     int64_t drain_timeout_ms;
+    void *owner; /* who created it: api_options(api)->owner */
 };
+
+struct sockets;
 
 struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
                        const struct api_options *options);
@@ -91,6 +96,10 @@ const char *api_not_ready(const struct api *api);
 /* Sockets get `drain`, held polls and dequeues are answered. */
 void api_drain(struct api *api);
 
+/* What is held (polls, dequeues) is answered now: the server is about to close. */
+void api_stop(struct api *api);
+
+struct sockets *api_sockets(const struct api *api);
 struct engine *api_engine(const struct api *api);
 struct auth *api_auth(const struct api *api);
 struct accounts *api_accounts(const struct api *api);
@@ -124,6 +133,10 @@ enum err api_check_run_scope(struct api_call *call, const char *action,
 /* "http://host" that clients reach us by, without a slash at the end. */
 void api_base_url(const struct api_call *call, struct buf *out);
 
+/* The rule of api_check_run_scope, for an identity without a call. */
+bool api_identity_may_run(const struct identity *identity, const char *action,
+                          const struct run *run);
+
 /* ---- the reply; each ends the call ---- */
 
 void api_add_header(struct api_call *call, const char *name, struct slice value);
@@ -136,11 +149,17 @@ void api_add_token(struct api_call *call, const char *const *scopes, size_t coun
 
 void api_reply_json(struct api_call *call, int status, struct slice body);
 
+void api_reply_text(struct api_call *call, int status, const char *type, struct slice body);
+
 /* Takes over the reference. */
 void api_reply_value(struct api_call *call, int status, json_t *value);
 
 /* No body: preflights, and calls whose peer has left. */
 void api_reply_empty(struct api_call *call, int status);
+
+/* The call is answered late on purpose (a poll, a stream): on_drain is called when the
+ * gateway drains, so that it is answered then. Ends with the reply. */
+void api_hold(struct api_call *call, void (*on_drain)(struct api_call *call));
 
 /* The exchange is answered by other means (a socket took it over, a stream has ended). */
 void api_call_end(struct api_call *call);

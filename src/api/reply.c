@@ -70,6 +70,12 @@ void api_reply_json(struct api_call *call, int status, struct slice body)
     send(call, status, body);
 }
 
+void api_reply_text(struct api_call *call, int status, const char *type, struct slice body)
+{
+    api_add_header(call, "content-type", slice_of(type));
+    send(call, status, body);
+}
+
 void api_reply_empty(struct api_call *call, int status)
 {
     send(call, status, (struct slice){ 0 });

@@ -49,21 +49,24 @@ enum err api_check_scope(struct api_call *call, const char *action, const char *
     return identity_may(call->identity, action, type, id) ? OK : ERR_FORBIDDEN;
 }
 
+bool api_identity_may_run(const struct identity *who, const char *action,
+                          const struct run *run)
+{
+    if (identity_may(who, action, "runs", slice_of(run->id)) ||
+        identity_may(who, action, "tasks", bytes_slice(run->task)))
+        return true;
+    if (strcmp(action, "read"))
+        return false;
+    for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
+        if (identity_may(who, action, "tags", bytes_slice(run->tags->names[i])))
+            return true;
+    return run->batch && identity_may(who, action, "batch", bytes_slice(run->batch));
+}
+
 enum err api_check_run_scope(struct api_call *call, const char *action,
                              const struct run *run)
 {
-    const struct identity *who = call->identity;
-    if (identity_may(who, action, "runs", slice_of(run->id)) ||
-        identity_may(who, action, "tasks", bytes_slice(run->task)))
-        return OK;
-    if (strcmp(action, "read"))
-        return ERR_FORBIDDEN;
-    for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
-        if (identity_may(who, action, "tags", bytes_slice(run->tags->names[i])))
-            return OK;
-    if (run->batch && identity_may(who, action, "batch", bytes_slice(run->batch)))
-        return OK;
-    return ERR_FORBIDDEN;
+    return api_identity_may_run(call->identity, action, run) ? OK : ERR_FORBIDDEN;
 }
 
 void api_base_url(const struct api_call *call, struct buf *out)

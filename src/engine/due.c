@@ -178,7 +178,7 @@ void run_due(struct timer *timer)
 {
     struct tracked *run = container_of(timer, struct tracked, timer);
     struct engine *engine = run->env->engine;
-    if (run->in_flight)
+    if (run->in_flight || engine->stopped)
         return; /* placed again when the commit is through */
     if (only_place(engine, run))
         engine_place(engine, run);

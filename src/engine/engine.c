@@ -137,6 +137,11 @@ void engine_drain(struct engine *engine)
     engine->draining = true;
 }
 
+void engine_stop(struct engine *engine)
+{
+    engine->draining = engine->stopped = true;
+}
+
 bool engine_draining(const struct engine *engine)
 {
     return engine->draining;

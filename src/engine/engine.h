@@ -55,6 +55,9 @@ void engine_sweep(struct engine *engine);
 /* From now on triggers and dequeues are refused; what is in flight ends. */
 void engine_drain(struct engine *engine);
 bool engine_draining(const struct engine *engine);
+
+/* Deadlines do nothing any more: what they mean is found again from the store. */
+void engine_stop(struct engine *engine);
 bool engine_idle(const struct engine *engine);
 
 /* ---- commands on one run ---- */

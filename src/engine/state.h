@@ -16,7 +16,7 @@ struct engine {
     struct list resets;                // reset_key::link; not answered yet
     struct flusher evictor;            /* keeps finished runs inside the budget */
     uint32_t due_kind, wait_kind;      /* of timers: runs, dequeues */
-    bool draining;
+    bool draining, stopped;
 };
 
 /* apply.c */

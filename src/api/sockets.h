@@ -1,0 +1,20 @@
+/* sockets.h - all WebSocket clients, for api.c; and what sends for their feeds. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/loop.h"
+
+struct feed_ops;
+struct sockets;
+
+struct sockets *sockets_create(struct loop *loop);
+
+/* `drain` to each; those that do not leave by themselves are closed, spread over at most
+ * a third of the timeout twice. */
+void sockets_drain(struct sockets *sockets, int64_t timeout_ms);
+
+size_t sockets_count(const struct sockets *sockets);
+
+extern const struct feed_ops socket_feed_ops;

@@ -1,0 +1,412 @@
+/* gateway.c - the only file that knows all parts: builds them, wires them, drains them.
+ *
+ *   config ─► vault, store ─► accounts ─► engine ─► auth ─► api ─► server ─► runs ─► ready
+ *
+ * The server listens as soon as the accounts are known; until the runs are in memory every
+ * call but health is 503. Draining goes the other way: nothing new is let in, what is under
+ * way ends, sockets are asked to move, then server, engine and store are taken down in
+ * reverse order of their creation. */
+#include "runcast/gateway.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <uv.h>
+
+#include "api/api.h"
+#include "api/sockets.h"
+#include "auth/bootstrap.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config.h"
+#include "gateway_admin.h"
+#include "gateway_load.h"
+#include "gateway_retain.h"
+#include "store/sqlite_store.h"
+
+enum phase { PHASE_STARTING, PHASE_READY, PHASE_DRAINING, PHASE_CLOSING };
+
+struct gateway {
+    const struct config *config;
+    struct gateway_events events;
+    struct loop *loop;
+    struct vault *vault;
+    struct store *store;
+    struct accounts *accounts;
+    struct engine *engine;
+    struct auth *auth;
+    struct api *api;
+    struct server *server;
+    struct admin *admin;
+    struct retain *retain;
+    char url[128];
+    enum phase phase;
+    bool loading; /* load_* is on its way */
+    struct load_accounts load_accounts;
+    struct load_runs load_runs;
+    struct timer timer; /* of the drain */
+    uint32_t drain_kind, close_kind;
+    int64_t drain_until; /* monotonic ms */
+    struct failure reason;
+};
+
+static void on_drain_tick(struct timer *timer);
+static void on_close_tick(struct timer *timer);
+
+/* ---- start ---- */
+
+static enum err make_directory(const char *path, struct failure *why)
+{
+    if (mkdir(path, 0700) && errno != EEXIST)
+        return explain(why, ERR_INVALID, "cannot make the data directory %s: %s", path,
+                       strerror(errno));
+    return OK;
+}
+
+static char *path_in(const struct config *config, const char *name)
+{
+    struct buf path = { 0 };
+    buf_print(&path, "%s/%s", config->data, name);
+    char *text = mem_text(buf_slice(&path));
+    buf_finish(&path);
+    return text;
+}
+
+static enum err open_vault(const struct config *config, struct vault **vault,
+                           struct failure *why)
+{
+    char *key_file = path_in(config, "encryption.key");
+    enum err refused = vault_open(slice_of(config->encryption_key), key_file, vault, why);
+    free(key_file);
+    return refused;
+}
+
+static enum err open_store(const struct config *config, uv_loop_t *uv, struct store **store,
+                           struct failure *why)
+{
+    char *path = path_in(config, "runcast.db");
+    struct sqlite_options options = { .path = path };
+    enum err refused = sqlite_store_open(uv, &options, store, why);
+    free(path);
+    return refused;
+}
+
+/* Generated keys are fine on this machine; the world gets in with keys that somebody chose
+ * to set, or after saying --insecure. */
+static enum err check_listen(const struct config *config, struct failure *why)
+{
+    struct bootstrap given;
+    if (config_listens_on_loopback(config) || config->insecure)
+        return OK;
+    enum err refused = bootstrap_prepare(&given, why);
+    bool chosen = !refused && given.from_environment;
+    bootstrap_finish(&given);
+    if (refused)
+        return refused;
+    if (!chosen)
+        return explain(why, ERR_INVALID,
+                       "%s is not a loopback address: set RUNCAST_DEV_SECRET_KEY, "
+                       "RUNCAST_STAGING_SECRET_KEY, RUNCAST_PROD_SECRET_KEY and "
+                       "RUNCAST_PREVIEW_SECRET_KEY, or say --insecure",
+                       config->listen);
+    return OK;
+}
+
+static void stop_with(struct gateway *gateway, const struct failure *why)
+{
+    gateway->reason = *why;
+    log_error("stopping", "reason", why->text, NULL);
+    gateway_stop(gateway);
+}
+
+static void on_runs_loaded(struct load_runs *load, enum err status)
+{
+    struct gateway *gateway = container_of(load, struct gateway, load_runs);
+    gateway->loading = false;
+    if (gateway->phase == PHASE_CLOSING) {
+        gateway_stop(gateway);
+        return;
+    }
+    if (status) {
+        stop_with(gateway, &load->why);
+        return;
+    }
+    engine_sweep(gateway->engine);
+    gateway->retain =
+        retain_create(gateway->engine, gateway->accounts, gateway->config->retain_ms);
+    if (gateway->phase != PHASE_STARTING)
+        return;
+    gateway->phase = PHASE_READY;
+    api_set_ready(gateway->api, NULL);
+    log_info("ready", "url", gateway->url, NULL);
+    if (gateway->events.on_ready)
+        gateway->events.on_ready(gateway->events.owner, server_port(gateway->server));
+}
+
+static enum err listen_now(struct gateway *gateway, struct failure *why)
+{
+    const struct config *config = gateway->config;
+    char host[64];
+    struct server_options options = { .host = host,
+                                      .handler = api_handler(),
+                                      .owner = gateway->api,
+                                      .connections_max = (unsigned)config->connections };
+    enum err refused = config_listen(config, host, &options.port, why);
+    return refused ? refused
+                   : server_create(gateway->loop, &options, &gateway->server, why);
+}
+
+static void create_parts(struct gateway *gateway)
+{
+    const struct config *config = gateway->config;
+    struct engine_options engine = { .lease_ms = config->lease_ms,
+                                     .heartbeat_ms = config->heartbeat_ms,
+                                     .cancel_ms = config->cancel_ms,
+                                     .dev_ttl_ms = config->dev_ttl_ms,
+                                     .queue_size = (uint32_t)config->queue_size,
+                                     .concurrency = (uint32_t)config->env_concurrency,
+                                     .memory = (size_t)config->memory };
+    struct api_options api = { .public_url = config->public_url,
+                               .allow_origin = config->allow_origin,
+                               .metrics_token = config->metrics_token,
+                               .subscriptions_max = config->subscriptions,
+                               .batch_memory = config->batch_memory,
+                               .drain_timeout_ms = config->drain_timeout_ms,
+                               .owner = gateway };
+    gateway->engine = engine_create(gateway->loop, gateway->store, &engine);
+    gateway->auth = auth_create(gateway->accounts);
+    gateway->api = api_create(gateway->engine, gateway->auth, gateway->accounts, &api);
+}
+
+static void on_accounts_loaded(struct load_accounts *load, enum err status)
+{
+    struct gateway *gateway = container_of(load, struct gateway, load_accounts);
+    struct failure why = load->why;
+    gateway->loading = false;
+    if (gateway->phase == PHASE_CLOSING) {
+        gateway_stop(gateway);
+        return;
+    }
+    if (!status) {
+        create_parts(gateway);
+        status = listen_now(gateway, &why);
+    }
+    if (!status) {
+        char *path = path_in(gateway->config, "admin.sock");
+        status = admin_create(loop_uv(gateway->loop), path, gateway->accounts,
+                              &gateway->admin, &why);
+        free(path);
+    }
+    if (status) {
+        stop_with(gateway, &why);
+        return;
+    }
+    gateway->loading = true;
+    gateway->load_runs = (struct load_runs){ .engine = gateway->engine,
+                                             .accounts = gateway->accounts,
+                                             .api = gateway->api,
+                                             .done = on_runs_loaded };
+    load_runs_begin(&gateway->load_runs);
+}
+
+enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
+                       const struct gateway_events *events, FILE *first_keys,
+                       struct gateway **out, struct failure *why)
+{
+    struct gateway *gateway = mem_new(struct gateway);
+    enum err refused;
+
+    gateway->config = config;
+    gateway->events = *events;
+    snprintf(gateway->url, sizeof(gateway->url), "%s%s",
+             config->public_url[0] ? "" : "http://",
+             config->public_url[0] ? config->public_url : config->listen);
+    if ((refused = check_listen(config, why)) ||
+        (refused = make_directory(config->data, why)) ||
+        (refused = open_vault(config, &gateway->vault, why)))
+        goto fail;
+    if ((refused = open_store(config, uv, &gateway->store, why)))
+        goto fail_vault;
+
+    gateway->loop = loop_create(uv);
+    gateway->drain_kind = timers_kind(loop_timers(gateway->loop), on_drain_tick);
+    gateway->close_kind = timers_kind(loop_timers(gateway->loop), on_close_tick);
+    gateway->accounts = accounts_create(gateway->vault);
+    gateway->loading = true;
+    gateway->load_accounts = (struct load_accounts){ .store = gateway->store,
+                                                     .accounts = gateway->accounts,
+                                                     .loop = gateway->loop,
+                                                     .first_keys = first_keys,
+                                                     .url = gateway->url,
+                                                     .done = on_accounts_loaded };
+    load_accounts_begin(&gateway->load_accounts);
+    *out = gateway;
+    return OK;
+
+fail_vault:
+    vault_close(gateway->vault);
+fail:
+    free(gateway);
+    return refused;
+}
+
+/* ---- stop ---- */
+
+static void on_store_closed(struct store *store)
+{
+    struct gateway *gateway = store->owner;
+    struct gateway_events events = gateway->events;
+    struct failure reason = gateway->reason;
+
+    engine_destroy(gateway->engine);
+    accounts_destroy(gateway->accounts);
+    vault_close(gateway->vault);
+    loop_destroy(gateway->loop);
+    bytes_forget_shared();
+    free(gateway);
+    events.on_stopped(events.owner, &reason);
+}
+
+/* The store goes when the engine has no commit on its way and wants no other. */
+static void close_store(struct gateway *gateway)
+{
+    if (gateway->engine && !engine_idle(gateway->engine)) {
+        loop_set_timer(gateway->loop, &gateway->timer, gateway->close_kind, 1);
+        return;
+    }
+    retain_destroy(gateway->retain);
+    admin_destroy(gateway->admin);
+    gateway->store->owner = gateway;
+    gateway->store->ops->close(gateway->store, on_store_closed);
+}
+
+static void on_close_tick(struct timer *timer)
+{
+    close_store(container_of(timer, struct gateway, timer));
+}
+
+static void on_server_closed(struct server *server)
+{
+    struct api *api = server_owner(server);
+    struct gateway *gateway = api_options(api)->owner;
+    api_destroy(api);
+    auth_destroy(gateway->auth);
+    close_store(gateway);
+}
+
+void gateway_stop(struct gateway *gateway)
+{
+    gateway->phase = PHASE_CLOSING;
+    if (gateway->loading)
+        return; /* its end comes back here */
+    timers_clear(loop_timers(gateway->loop), &gateway->timer);
+    if (gateway->engine)
+        engine_stop(gateway->engine);
+    if (!gateway->server) {
+        api_destroy(gateway->api);
+        auth_destroy(gateway->auth);
+        close_store(gateway);
+        return;
+    }
+    api_set_ready(gateway->api, "stopping");
+    api_stop(gateway->api);
+    server_close(gateway->server, on_server_closed);
+}
+
+static bool is_quiet(const struct gateway *gateway)
+{
+    return server_open_exchanges(gateway->server) == 0 && engine_idle(gateway->engine) &&
+           sockets_count(api_sockets(gateway->api)) == 0;
+}
+
+static void on_drain_tick(struct timer *timer)
+{
+    struct gateway *gateway = container_of(timer, struct gateway, timer);
+    if (is_quiet(gateway) || loop_now_ms(gateway->loop) >= gateway->drain_until)
+        gateway_stop(gateway);
+    else
+        loop_set_timer(gateway->loop, timer, gateway->drain_kind, 20);
+}
+
+void gateway_drain(struct gateway *gateway)
+{
+    if (gateway->phase != PHASE_READY) {
+        gateway_stop(gateway);
+        return;
+    }
+    log_info("draining", NULL);
+    gateway->phase = PHASE_DRAINING;
+    gateway->drain_until = loop_now_ms(gateway->loop) + gateway->config->drain_timeout_ms;
+    api_set_ready(gateway->api, "draining");
+    engine_drain(gateway->engine);
+    server_drain(gateway->server);
+    api_drain(gateway->api);
+    loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind, 20);
+}
+
+/* ---- keys, for the subcommand ---- */
+
+struct key_printer {
+    struct load_accounts load;
+    struct store *store;
+    FILE *out;
+    enum err status;
+};
+
+static void on_printer_closed(struct store *store)
+{
+    (void)store;
+}
+
+static void on_printer_loaded(struct load_accounts *load, enum err status)
+{
+    struct key_printer *printer = container_of(load, struct key_printer, load);
+    printer->status = status;
+    if (!status)
+        print_keys(load->accounts, printer->out);
+    printer->store->ops->close(printer->store, on_printer_closed);
+}
+
+static enum err print_keys_of(const struct config *config, struct vault *vault, FILE *out,
+                              struct failure *why)
+{
+    struct key_printer printer = { .out = out };
+    uv_loop_t uv;
+    uv_loop_init(&uv);
+    enum err refused = open_store(config, &uv, &printer.store, why);
+    if (!refused) {
+        printer.load = (struct load_accounts){ .store = printer.store,
+                                               .accounts = accounts_create(vault),
+                                               .done = on_printer_loaded };
+        load_accounts_begin(&printer.load);
+        uv_run(&uv, UV_RUN_DEFAULT);
+        accounts_destroy(printer.load.accounts);
+        refused = printer.status;
+        if (refused)
+            *why = printer.load.why;
+    }
+    uv_run(&uv, UV_RUN_DEFAULT);
+    uv_loop_close(&uv);
+    return refused;
+}
+
+enum err gateway_print_keys(const struct config *config, FILE *out, struct failure *why)
+{
+    struct vault *vault;
+    char *path = path_in(config, "admin.sock");
+    enum err refused = admin_ask(path, "keys", out, why);
+    free(path);
+    if (refused != ERR_NOT_FOUND)
+        return refused;
+
+    path = path_in(config, "runcast.db");
+    struct stat found;
+    int missing = stat(path, &found);
+    free(path);
+    if (missing)
+        return explain(why, ERR_NOT_FOUND, "there is no runcast data in %s", config->data);
+    if ((refused = open_vault(config, &vault, why)))
+        return refused;
+    refused = print_keys_of(config, vault, out, why);
+    vault_close(vault);
+    return refused;
+}

@@ -1,0 +1,249 @@
+/* gateway_load.c - what the store has comes into memory, before anybody is let in.
+ *
+ *   accounts: scan documents ─► none at all? make the first ones ─► link
+ *   runs:     environments ─► workers, queues ─► per environment: unfinished runs, in the
+ *             order of their last change; then others, newest first, until half the budget
+ *             is used or 2 s are over: `cold` is where that stopped */
+#include "gateway_load.h"
+
+#include "api/api.h"
+#include "auth/bootstrap.h"
+#include "base/mem.h"
+
+enum { PAGE_RUNS = 1000, PAGE_BYTES = 8 << 20, NEWEST_MS = 2000 };
+
+static enum err not_read(struct failure *why)
+{
+    return explain(why, ERR_STORE, "cannot read the database");
+}
+
+/* ---- accounts ---- */
+
+static const enum document_kind account_kinds[] = {
+    DOC_ORGANIZATION, DOC_PROJECT, DOC_USER, DOC_ENVIRONMENT, DOC_KEY, DOC_TOKEN
+};
+
+static void on_accounts_scanned(struct store_scan *scan, enum store_status status);
+
+static void scan_accounts(struct load_accounts *load)
+{
+    load->scan = (struct store_scan){ .kind = account_kinds[load->kind],
+                                      .env = ENV_INSTALLATION,
+                                      .done = on_accounts_scanned };
+    load->store->ops->scan(load->store, &load->scan);
+}
+
+void print_keys(struct accounts *accounts, FILE *out)
+{
+    for (struct account *a = NULL; (a = accounts_next(accounts, a));)
+        fprintf(out, "%-8s %s  %s\n", environment_path_slug(a->type), a->project->ref,
+                a->secret_key);
+}
+
+static void print_first(const struct load_accounts *load, const struct bootstrap *made)
+{
+    FILE *out = load->first_keys;
+    fprintf(out, "runcast made a project and its keys. They are shown here once.\n\n");
+    fprintf(out, "  project      %s\n", made->project_ref);
+    for (int type = 0; type < ENVIRONMENT_TYPES; type++)
+        fprintf(out, "  %-12s %s\n", environment_path_slug((enum environment_type)type),
+                made->secret_keys[type]);
+    fprintf(out, "  token        %s\n\n", made->personal_token);
+    fprintf(out, "Paste into a shell:\n\n  export TRIGGER_API_URL=%s ", load->url);
+    fprintf(out, "TRIGGER_SECRET_KEY=%s\n\n", made->secret_keys[ENVIRONMENT_DEV]);
+    fflush(out);
+}
+
+static void on_first_written(struct store_commit *commit, enum store_status status)
+{
+    struct load_accounts *load = container_of(commit, struct load_accounts, commit);
+    enum err refused = status ? not_read(&load->why) : OK;
+    for (size_t i = 0; i < commit->change_count; i++) {
+        if (!refused)
+            refused = accounts_add(load->accounts, &load->changes[i].document, &load->why);
+        change_finish(&load->changes[i]);
+    }
+    if (!refused)
+        refused = accounts_link(load->accounts, &load->why);
+    load->done(load, refused);
+}
+
+static enum err make_first(struct load_accounts *load)
+{
+    struct bootstrap made;
+    enum err refused = bootstrap_prepare(&made, &load->why);
+    if (refused)
+        return refused;
+    int64_t now = loop_wall_ms(load->loop);
+    load->commit = (struct store_commit){ .changes = load->changes,
+                                          .now_ms = now,
+                                          .done = on_first_written };
+    load->commit.change_count =
+        accounts_bootstrap(load->accounts, &made, now, load->changes);
+    if (made.from_environment)
+        fprintf(load->first_keys, "runcast made project %s with the keys given.\n",
+                made.project_ref);
+    else
+        print_first(load, &made);
+    bootstrap_finish(&made);
+    load->store->ops->commit(load->store, &load->commit);
+    return OK;
+}
+
+static enum err accounts_read(struct load_accounts *load)
+{
+    if (!accounts_empty(load->accounts) || !load->first_keys) {
+        enum err refused = accounts_link(load->accounts, &load->why);
+        load->done(load, refused);
+        return OK;
+    }
+    return make_first(load);
+}
+
+static void on_accounts_scanned(struct store_scan *scan, enum store_status status)
+{
+    struct load_accounts *load = container_of(scan, struct load_accounts, scan);
+    enum err refused = status ? not_read(&load->why) : OK;
+    for (size_t i = 0; i < scan->count; i++) {
+        if (!refused)
+            refused = accounts_add(load->accounts, &scan->documents[i], &load->why);
+        document_finish(&scan->documents[i]);
+    }
+    free(scan->documents);
+    if (!refused && ++load->kind < sizeof(account_kinds) / sizeof(account_kinds[0]))
+        scan_accounts(load);
+    else if (refused || (refused = accounts_read(load)))
+        load->done(load, refused);
+}
+
+void load_accounts_begin(struct load_accounts *load)
+{
+    load->kind = 0;
+    scan_accounts(load);
+}
+
+/* ---- runs ---- */
+
+static const enum document_kind restored_kinds[] = { DOC_WORKER, DOC_QUEUE };
+
+static struct environment *environment_now(const struct load_runs *load)
+{
+    return engine_environment(load->engine, load->account->number);
+}
+
+static void on_page(struct store_walk *walk, enum store_status status);
+
+static void walk_page(struct load_runs *load)
+{
+    struct store *store = engine_store(load->engine);
+    load->walk.env = load->account->number;
+    load->walk.limit = PAGE_RUNS;
+    load->walk.byte_limit = PAGE_BYTES;
+    load->walk.done = on_page;
+    load->walk.runs = NULL;
+    load->walk.count = 0;
+    store->ops->walk(store, &load->walk);
+}
+
+static void next_environment(struct load_runs *load)
+{
+    load->account = accounts_next(load->accounts, load->account);
+    if (!load->account) {
+        load->done(load, OK);
+        return;
+    }
+    struct environment *env = environment_now(load);
+    load->walk = (struct store_walk){ .kind = WALK_UNFINISHED, .up_to = env->applied };
+    walk_page(load);
+}
+
+static bool has_room(const struct load_runs *load, const struct environment *env)
+{
+    return env->final_bytes < env->budget / 2 && loop_now_ms(env->loop) < load->until_ms;
+}
+
+/* Where the next page begins; false when this kind of walk is through. */
+static bool go_on(struct load_runs *load, struct environment *env, uint64_t last)
+{
+    struct store_walk *walk = &load->walk;
+    if (!walk->newest_first) {
+        walk->after = last;
+        return walk->more;
+    }
+    if (!walk->more) {
+        env->cold = 0;
+        return false;
+    }
+    env->cold = last - 1;
+    walk->up_to = last - 1;
+    return has_room(load, env);
+}
+
+static void on_page(struct store_walk *walk, enum store_status status)
+{
+    struct load_runs *load = container_of(walk, struct load_runs, walk);
+    struct environment *env = environment_now(load);
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < walk->count; i++) {
+        last = walk->runs[i].rev;
+        if (environment_find(env, slice_of(walk->runs[i].id)))
+            run_finish(&walk->runs[i]); /* unfinished: loaded already */
+        else
+            engine_load_run(load->engine, env, &walk->runs[i]);
+    }
+    free(walk->runs);
+    if (status) {
+        load->done(load, not_read(&load->why));
+        return;
+    }
+    if (go_on(load, env, last)) {
+        walk_page(load);
+    } else if (!walk->newest_first) {
+        *walk = (struct store_walk){ .kind = WALK_ALL,
+                                     .up_to = env->applied,
+                                     .newest_first = true };
+        load->until_ms = loop_now_ms(env->loop) + NEWEST_MS;
+        walk_page(load);
+    } else {
+        next_environment(load);
+    }
+}
+
+static void on_restored(struct store_scan *scan, enum store_status status);
+
+static void scan_restored(struct load_runs *load)
+{
+    struct store *store = engine_store(load->engine);
+    load->scan = (struct store_scan){ .kind = restored_kinds[load->kind],
+                                      .env = ENV_EVERY,
+                                      .done = on_restored };
+    store->ops->scan(store, &load->scan);
+}
+
+static void on_restored(struct store_scan *scan, enum store_status status)
+{
+    struct load_runs *load = container_of(scan, struct load_runs, scan);
+    enum err refused = status ? not_read(&load->why) : OK;
+    for (size_t i = 0; i < scan->count; i++) {
+        if (!refused)
+            refused = api_restore(load->api, &scan->documents[i], &load->why);
+        document_finish(&scan->documents[i]);
+    }
+    free(scan->documents);
+    if (refused)
+        load->done(load, refused);
+    else if (++load->kind < sizeof(restored_kinds) / sizeof(restored_kinds[0]))
+        scan_restored(load);
+    else
+        next_environment(load);
+}
+
+void load_runs_begin(struct load_runs *load)
+{
+    for (struct account *a = NULL; (a = accounts_next(load->accounts, a));)
+        engine_add_environment(load->engine, a->number, a->id, a->type == ENVIRONMENT_DEV);
+    load->kind = 0;
+    load->account = NULL;
+    scan_restored(load);
+}

@@ -1,0 +1,47 @@
+/* gateway_load.h - from the store into memory: accounts, workers, runs. */
+#pragma once
+
+#include <stdio.h>
+
+#include "auth/accounts.h"
+#include "base/error.h"
+#include "engine/engine.h"
+
+struct api;
+
+/* Who exists; makes the first accounts when the store is empty and prints their keys. */
+struct load_accounts {
+    struct store *store;
+    struct accounts *accounts;
+    struct loop *loop;
+    FILE *first_keys; /* NULL: an empty store stays empty */
+    const char *url;  /* what the printed lines tell users to export */
+    void (*done)(struct load_accounts *load, enum err status);
+    struct failure why;
+
+    struct store_scan scan;
+    size_t kind;
+    struct store_commit commit;
+    struct change changes[16];
+};
+void load_accounts_begin(struct load_accounts *load);
+
+/* Environments, worker versions and queues, and of the runs every unfinished one and the
+ * newest others up to half the memory budget, for at most 2 s. */
+struct load_runs {
+    struct engine *engine;
+    struct accounts *accounts;
+    struct api *api;
+    void (*done)(struct load_runs *load, enum err status);
+    struct failure why;
+
+    struct store_scan scan;
+    size_t kind;
+    struct account *account; /* whose runs are being loaded */
+    struct store_walk walk;
+    int64_t until_ms; /* monotonic: the newest are loaded until then */
+};
+void load_runs_begin(struct load_runs *load);
+
+/* The secret keys as lines that a shell can read. */
+void print_keys(struct accounts *accounts, FILE *out);

@@ -1,0 +1,94 @@
+/* gateway_retain.c - retention, one small purge after the other.
+ *
+ *   every minute ─► each environment: purge 200 final runs last changed before now - retain
+ *                     └─ found 200: again at once; fewer: next environment
+ *
+ * The store removes them, then memory, and the environment's floor moves, which tells
+ * clients what is gone (runs-v1 §4.12). */
+#include "gateway_retain.h"
+
+#include "base/mem.h"
+#include "base/metrics.h"
+
+enum { EVERY_MS = 60 * 1000, AT_ONCE = 200 };
+
+struct retain {
+    struct engine *engine;
+    struct accounts *accounts;
+    int64_t retain_ms;
+    struct timer timer;
+    uint32_t kind;
+    struct account *account; /* being purged; NULL: none */
+    struct store_purge purge;
+    bool destroyed;
+};
+
+static void on_purged(struct store_purge *purge, enum store_status status);
+
+static void purge_some(struct retain *retain)
+{
+    struct store *store = engine_store(retain->engine);
+    int64_t now = loop_wall_ms(engine_loop(retain->engine));
+    retain->purge = (struct store_purge){ .env = retain->account->number,
+                                          .before = now - retain->retain_ms,
+                                          .limit = AT_ONCE,
+                                          .done = on_purged };
+    store->ops->purge(store, &retain->purge);
+}
+
+static void next_account(struct retain *retain)
+{
+    retain->account = accounts_next(retain->accounts, retain->account);
+    if (retain->account)
+        purge_some(retain);
+    else
+        loop_set_timer(engine_loop(retain->engine), &retain->timer, retain->kind, EVERY_MS);
+}
+
+static void on_purged(struct store_purge *purge, enum store_status status)
+{
+    struct retain *retain = container_of(purge, struct retain, purge);
+    if (retain->destroyed) {
+        free(retain);
+        return;
+    }
+    if (status == STORE_OK && purge->count) {
+        struct environment *env = engine_environment(retain->engine, purge->env);
+        environment_purge(env, &purge->position);
+        metric_add(M_PURGED, purge->count);
+    }
+    if (status == STORE_OK && purge->count == AT_ONCE)
+        purge_some(retain);
+    else
+        next_account(retain);
+}
+
+static void on_time(struct timer *timer)
+{
+    next_account(container_of(timer, struct retain, timer));
+}
+
+struct retain *retain_create(struct engine *engine, struct accounts *accounts,
+                             int64_t retain_ms)
+{
+    if (!retain_ms)
+        return NULL;
+    struct retain *retain = mem_new(struct retain);
+    retain->engine = engine;
+    retain->accounts = accounts;
+    retain->retain_ms = retain_ms;
+    retain->kind = timers_kind(loop_timers(engine_loop(engine)), on_time);
+    loop_set_timer(engine_loop(engine), &retain->timer, retain->kind, 1000);
+    return retain;
+}
+
+void retain_destroy(struct retain *retain)
+{
+    if (!retain)
+        return;
+    timers_clear(loop_timers(engine_loop(retain->engine)), &retain->timer);
+    if (retain->account)
+        retain->destroyed = true;
+    else
+        free(retain);
+}

@@ -1,0 +1,124 @@
+/* main.c - arguments, signals, exit status.
+ *
+ *   0: served and drained, or the command did what it says   1: could not
+ *   2: the settings are wrong
+ *
+ * The first SIGTERM or SIGINT drains, a second one ends at once. */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <uv.h>
+
+#include "base/list.h"
+#include "base/log.h"
+#include "config.h"
+#include "runcast/gateway.h"
+
+extern char **environ;
+
+struct process {
+    uv_loop_t loop;
+    uv_signal_t term, interrupt;
+    struct gateway *gateway;
+    bool draining;
+    int status;
+};
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct process *process = handle->data;
+    (void)number;
+    if (process->draining)
+        _Exit(1); /* said twice: at once */
+    process->draining = true;
+    gateway_drain(process->gateway);
+}
+
+static void watch(struct process *process, uv_signal_t *handle, int number)
+{
+    uv_signal_init(&process->loop, handle);
+    handle->data = process;
+    uv_signal_start(handle, on_signal, number);
+}
+
+static void on_stopped(void *owner, const struct failure *reason)
+{
+    struct process *process = owner;
+    if (reason->code) {
+        fprintf(stderr, "runcast: %s\n", reason->text);
+        process->status = 1;
+    }
+    uv_close((uv_handle_t *)&process->term, NULL);
+    uv_close((uv_handle_t *)&process->interrupt, NULL);
+}
+
+static int serve(const struct config *config)
+{
+    struct process process = { 0 };
+    struct gateway_events events = { .on_stopped = on_stopped, .owner = &process };
+    struct failure why = { 0 };
+
+    signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
+    uv_loop_init(&process.loop);
+    if (gateway_start(&process.loop, config, &events, stdout, &process.gateway, &why)) {
+        fprintf(stderr, "runcast: %s\n", why.text);
+        uv_run(&process.loop, UV_RUN_DEFAULT);
+        uv_loop_close(&process.loop);
+        return 1;
+    }
+    watch(&process, &process.term, SIGTERM);
+    watch(&process, &process.interrupt, SIGINT);
+    uv_run(&process.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&process.loop);
+    uv_library_shutdown();
+    return process.status;
+}
+
+static void print(void (*fill)(const struct config *config, struct buf *out),
+                  const struct config *config)
+{
+    struct buf text = { 0 };
+    fill(config, &text);
+    fwrite(text.ptr, 1, text.len, stdout);
+    buf_finish(&text);
+}
+
+static void fill_help(const struct config *config, struct buf *out)
+{
+    (void)config;
+    config_print_help(out);
+}
+
+static int run(const struct config *config)
+{
+    struct failure why = { 0 };
+    switch (config->command) {
+    case COMMAND_HELP: print(fill_help, config); return 0;
+    case COMMAND_VERSION: printf("runcast %s\n", RUNCAST_VERSION); return 0;
+    case COMMAND_CHECK_CONFIG: printf("runcast: the settings are fine\n"); return 0;
+    case COMMAND_PRINT_CONFIG: print(config_print, config); return 0;
+    case COMMAND_KEYS:
+        if (!gateway_print_keys(config, stdout, &why))
+            return 0;
+        fprintf(stderr, "runcast: %s\n", why.text);
+        return 1;
+    case COMMAND_SERVE: return serve(config);
+    }
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct config config;
+    struct failure why = { 0 };
+
+    if (config_read(&config, argc, argv, environ, &why)) {
+        fprintf(stderr, "runcast: %s\n", why.text);
+        return 2;
+    }
+    log_configure(config_log_level(&config), config_log_format(&config));
+    int status = run(&config);
+    config_finish(&config);
+    return status;
+}
