@@ -19,12 +19,20 @@
 
 struct exchange;
 
-enum http_method { HTTP_GET_, HTTP_HEAD_, HTTP_POST_, HTTP_PUT_, HTTP_PATCH_, HTTP_DELETE_,
-                   HTTP_OPTIONS_, HTTP_OTHER_ };
+enum http_method {
+    HTTP_GET_,
+    HTTP_HEAD_,
+    HTTP_POST_,
+    HTTP_PUT_,
+    HTTP_PATCH_,
+    HTTP_DELETE_,
+    HTTP_OPTIONS_,
+    HTTP_OTHER_
+};
 
 struct http_header {
-    struct slice name; /* as sent; compare with http_header */
-    struct slice value;/* trimmed */
+    struct slice name;  /* as sent; compare with http_header */
+    struct slice value; /* trimmed */
 };
 
 struct exchange {
@@ -33,19 +41,19 @@ struct exchange {
     struct slice query; /* raw, without the question mark; absent when there is none */
     const struct http_header *headers;
     size_t header_count;
-    struct slice body;  /* complete in on_request, unless it came in pieces */
+    struct slice body; /* complete in on_request, unless it came in pieces */
     bool has_body_length;
     bool chunked;
     bool wants_upgrade; /* Connection: upgrade and Upgrade: websocket */
     bool peer_is_loopback;
-    char peer[48];      /* address, for logs */
+    char peer[48]; /* address, for logs */
 
     /* Set by on_head. */
-    size_t body_limit;  /* bytes; more is 413; default 0 */
-    bool stream_body;   /* on_body instead of exchange.body; body_limit still counts */
+    size_t body_limit; /* bytes; more is 413; default 0 */
+    bool stream_body;  /* on_body instead of exchange.body; body_limit still counts */
 
     bool replied, gone;
-    void *call;         /* the handler's own */
+    void *call; /* the handler's own */
 };
 
 /* How the server calls its owner; the owner pointer is the server's option. */
