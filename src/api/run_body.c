@@ -1,0 +1,289 @@
+/* run_body.c - the run objects of the management API, member by member. */
+#include "api/run_body.h"
+
+#include "base/scan.h"
+#include "live/render.h"
+
+/* ---- members ---- */
+
+static void add_name(struct buf *out, const char *name)
+{
+    buf_add_text(out, ",\"");
+    buf_add_text(out, name);
+    buf_add_text(out, "\":");
+}
+
+static void add_text(struct buf *out, const char *name, struct slice text)
+{
+    if (!text.ptr)
+        return;
+    add_name(out, name);
+    buf_add_json(out, text);
+}
+
+static void add_time(struct buf *out, const char *name, int64_t unix_ms)
+{
+    if (!unix_ms)
+        return;
+    add_name(out, name);
+    buf_add_json_time(out, unix_ms);
+}
+
+static void add_flag(struct buf *out, const char *name, bool flag)
+{
+    add_name(out, name);
+    buf_add_text(out, flag ? "true" : "false");
+}
+
+static void add_number(struct buf *out, const char *name, int64_t number)
+{
+    add_name(out, name);
+    buf_add_number(out, number);
+}
+
+static void add_cents(struct buf *out, const char *name, double cents)
+{
+    add_name(out, name);
+    buf_add_json_double(out, cents);
+}
+
+/* The name is taken back when there is no value behind it. */
+static void add_packet(struct buf *out, const char *name, const struct bytes *content,
+                       const struct bytes *type)
+{
+    size_t before = out->len;
+    add_name(out, name);
+    if (!render_packet(bytes_slice(content), bytes_slice(type), out))
+        out->len = before;
+}
+
+/* ---- tags ---- */
+
+/* In a reader's order, as localeCompare has it: case counts last, signs come before digits,
+ * digits before letters, anything beyond ASCII behind them. */
+static int weight(char c)
+{
+    static const char signs[] = "\t\n\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789";
+    const char *sign = c ? strchr(signs, c) : NULL;
+    if (sign)
+        return (int)(sign - signs);
+    if (c >= 'A' && c <= 'Z')
+        return 128 + c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return 128 + c - 'a';
+    return 256 + (unsigned char)c;
+}
+
+static int compare_tags(struct slice a, struct slice b)
+{
+    size_t shorter = a.len < b.len ? a.len : b.len;
+    for (size_t i = 0; i < shorter; i++) {
+        int difference = weight(a.ptr[i]) - weight(b.ptr[i]);
+        if (difference)
+            return difference;
+    }
+    if (a.len != b.len)
+        return a.len < b.len ? -1 : 1;
+    return -memcmp(a.ptr, b.ptr, shorter); /* lower case first */
+}
+
+static void add_tags(struct buf *out, const struct tag_list *tags)
+{
+    struct slice sorted[RUN_TAGS_MAX];
+    size_t count = 0;
+    for (uint32_t i = 0; tags && i < tags->count && i < RUN_TAGS_MAX; i++) {
+        struct slice tag = bytes_slice(tags->names[i]);
+        size_t at = count++;
+        for (; at > 0 && compare_tags(sorted[at - 1], tag) > 0; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = tag;
+    }
+    add_name(out, "tags");
+    buf_add_char(out, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            buf_add_char(out, ',');
+        buf_add_json(out, sorted[i]);
+    }
+    buf_add_char(out, ']');
+}
+
+/* ---- what every form has ---- */
+
+/* From the word on the wire (management-api §6); what expired or timed out has ended too,
+ * or polling it would never end. */
+static void add_flags(struct buf *out, const struct run *run, enum vocabulary vocabulary)
+{
+    bool final = run_is_final(run);
+    bool waiting = run->status == RUN_WAITING && vocabulary == VOCABULARY_B;
+    add_flag(out, "isQueued", run->status <= RUN_QUEUED);
+    add_flag(out, "isExecuting", run->status > RUN_QUEUED && !final && !waiting);
+    add_flag(out, "isWaiting", waiting);
+    add_flag(out, "isCompleted", final);
+    add_flag(out, "isSuccess", run->status == RUN_COMPLETED);
+    add_flag(out, "isFailed", final && run->status != RUN_COMPLETED);
+    add_flag(out, "isCancelled", run->status == RUN_CANCELED);
+    add_flag(out, "isTest", run->is_test);
+}
+
+static void add_times(struct buf *out, const struct run *run)
+{
+    bool undated_end = run_is_final(run) && !run->finished_at;
+    add_time(out, "createdAt", run->created_at);
+    add_time(out, "updatedAt", run->updated_at);
+    add_time(out, "startedAt", run->started_at);
+    add_time(out, "finishedAt", undated_end ? run->updated_at : run->finished_at);
+    add_time(out, "delayedUntil", run->delayed_until);
+    add_time(out, "expiredAt", run->expired_at);
+}
+
+static bool has_metadata(const struct run *run)
+{
+    return run->metadata && scan_type(bytes_slice(run->metadata)) == SCAN_OBJECT;
+}
+
+struct slice run_body_metadata(const struct run *run)
+{
+    return has_metadata(run) ? bytes_slice(run->metadata) : SLICE("{}");
+}
+
+/* Opens the object, which stays open. */
+static void add_common(struct buf *out, const struct run *run, enum vocabulary vocabulary)
+{
+    enum run_status status = (enum run_status)run->status;
+    buf_print(out, "{\"id\":\"%s\",\"status\":\"%s\"", run->id,
+              run_status_name(status, vocabulary));
+    add_text(out, "taskIdentifier", bytes_slice(run->task));
+    add_text(out, "idempotencyKey", bytes_slice(run->idempotency_shown));
+    add_text(out, "version", bytes_slice(run->worker_version));
+    add_text(out, "region", bytes_slice(run->region));
+    add_text(out, "ttl", bytes_slice(run->ttl));
+    add_times(out, run);
+    add_flags(out, run, vocabulary);
+    add_tags(out, run->tags);
+    add_cents(out, "costInCents", run->cost_cents);
+    add_cents(out, "baseCostInCents", run->base_cost_cents);
+    add_number(out, "durationMs", run->usage_ms);
+    add_number(out, "depth", run->depth);
+    if (has_metadata(run)) {
+        add_name(out, "metadata");
+        buf_add(out, bytes_slice(run->metadata));
+    }
+}
+
+static void add_origin(struct buf *out, const struct run *run)
+{
+    static const char *const functions[2][2] = {
+        { "trigger", "triggerAndWait" },
+        { "batchTrigger", "batchTriggerAndWait" },
+    };
+    add_text(out, "triggerFunction",
+             slice_of(functions[run->from_batch][run->resume_parent]));
+    add_text(out, "batchId", bytes_slice(run->batch));
+}
+
+/* ---- in lists ---- */
+
+void run_body_item(const struct run *run, enum vocabulary vocabulary,
+                   const struct run_place *place, struct buf *out)
+{
+    add_common(out, run, vocabulary);
+    buf_add_text(out, ",\"taskKind\":\"STANDARD\",\"env\":{\"id\":");
+    buf_add_json(out, place->id);
+    add_text(out, "name", place->slug);
+    add_text(out, "user", place->user);
+    buf_add_text(out, "}}");
+}
+
+/* ---- whole ---- */
+
+static void add_relative(struct buf *out, const struct run *run, enum vocabulary vocabulary)
+{
+    add_common(out, run, vocabulary);
+    add_origin(out, run);
+    buf_add_char(out, '}');
+}
+
+static void add_relatives(struct buf *out, const struct run_details *details,
+                          enum vocabulary vocabulary)
+{
+    buf_add_text(out, ",\"relatedRuns\":{");
+    if (details->root) {
+        buf_add_text(out, "\"root\":");
+        add_relative(out, details->root, vocabulary);
+        buf_add_char(out, ',');
+    }
+    if (details->parent) {
+        buf_add_text(out, "\"parent\":");
+        add_relative(out, details->parent, vocabulary);
+        buf_add_char(out, ',');
+    }
+    buf_add_text(out, "\"children\":[");
+    for (size_t i = 0; i < details->child_count; i++) {
+        if (i)
+            buf_add_char(out, ',');
+        add_relative(out, &details->children[i], vocabulary);
+    }
+    buf_add_text(out, "]}");
+}
+
+void run_body_whole(const struct run *run, enum vocabulary vocabulary,
+                    const struct run_details *details, struct buf *out)
+{
+    add_common(out, run, vocabulary);
+    add_origin(out, run);
+    add_packet(out, "payload", run->payload, run->payload_type);
+    add_text(out, "payloadPresignedUrl", details->payload_url);
+    if (run->status == RUN_COMPLETED) {
+        add_packet(out, "output", run->output, run->output_type);
+        add_text(out, "outputPresignedUrl", details->output_url);
+    }
+    if (run->error) {
+        add_name(out, "error");
+        render_error(bytes_slice(run->error), out);
+    }
+    add_number(out, "attemptCount", run->attempt);
+    buf_add_text(out, ",\"attempts\":[]");
+    add_relatives(out, details, vocabulary);
+    buf_add_char(out, '}');
+}
+
+/* ---- the result ---- */
+
+/* Those of the codes that both SDKs know. */
+static const char *code_of(const struct run *run)
+{
+    switch (run->status) {
+    case RUN_CANCELED: return "TASK_RUN_CANCELLED";
+    case RUN_TIMED_OUT: return "MAX_DURATION_EXCEEDED";
+    case RUN_CRASHED: return "TASK_RUN_CRASHED";
+    default: return "TASK_EXECUTION_FAILED";
+    }
+}
+
+/* Both SDKs tell a cancel from a failure by its code, so the stored text does not do. */
+static void add_error(struct buf *out, const struct run *run)
+{
+    struct slice error = bytes_slice(run->error);
+    add_name(out, "error");
+    if (run->status != RUN_CANCELED && scan_type(error) == SCAN_OBJECT)
+        buf_add(out, error);
+    else
+        buf_print(out, "{\"type\":\"INTERNAL_ERROR\",\"code\":\"%s\"}", code_of(run));
+}
+
+void run_body_result(const struct run *run, struct buf *out)
+{
+    bool ok = run->status == RUN_COMPLETED;
+    buf_print(out, "{\"ok\":%s,\"id\":\"%s\"", ok ? "true" : "false", run->id);
+    add_text(out, "taskIdentifier", bytes_slice(run->task));
+    if (ok) {
+        add_text(out, "output", bytes_slice(run->output));
+        add_text(out, "outputType",
+                 run->output_type ? bytes_slice(run->output_type)
+                                  : SLICE("application/json"));
+    } else {
+        add_error(out, run);
+    }
+    buf_add_char(out, '}');
+}

@@ -1,0 +1,38 @@
+/* run_body.h - a run as the management API shows it.
+ *
+ *   item      in lists, and as a relative of another run    management-api §9.1
+ *   whole     what retrieve answers                         §9.2
+ *   result    what it ended with, packets as texts          §10.4
+ *
+ * Written straight into a buffer: payload, output and metadata keep the bytes that the user
+ * sent. A field that is unset is left out, never null. */
+#pragma once
+
+#include "base/buf.h"
+#include "runcast/run.h"
+
+/* The environment that a list item names. */
+struct run_place {
+    struct slice id, slug;
+    struct slice user; /* of dev; absent elsewhere */
+};
+
+void run_body_item(const struct run *run, enum vocabulary vocabulary,
+                   const struct run_place *place, struct buf *out);
+
+/* What a run is shown with. */
+struct run_details {
+    const struct run *root, *parent; /* NULL: none */
+    const struct run *children;
+    size_t child_count;
+    struct slice payload_url, output_url; /* of application/store; absent: none */
+};
+
+void run_body_whole(const struct run *run, enum vocabulary vocabulary,
+                    const struct run_details *details, struct buf *out);
+
+/* Of a final run. */
+void run_body_result(const struct run *run, struct buf *out);
+
+/* The metadata as an object; {} when there is none. */
+struct slice run_body_metadata(const struct run *run);

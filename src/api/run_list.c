@@ -1,0 +1,273 @@
+/* run_list.c - pages of runs, newest first.
+ *
+ *   query ─► one store read per environment ─► merge by id ─► rows, a turn's share at a
+ *                                                             time ─► reply
+ *
+ * Ids sort by the time they were made, so pages of several environments are merged by
+ * them and share one cursor. The reads come behind every acknowledged write. */
+#include "api/run_list.h"
+
+#include <assert.h>
+
+#include "api/run_body.h"
+#include "api/run_query.h"
+#include "base/mem.h"
+
+struct part { /* one environment's */
+    struct listing *listing;
+    const struct account *account;
+    struct run_place shown;
+    struct store_list list;
+};
+
+struct row {
+    const struct run *run;
+    const struct part *part;
+};
+
+struct listing {
+    struct api_call *call;
+    struct run_query query;
+    struct part parts[ENVIRONMENT_TYPES];
+    size_t part_count, waiting;
+    enum store_status status; /* the first that was not STORE_OK */
+
+    struct row *rows;
+    size_t row_count;
+    bool more; /* in the direction of travel */
+    size_t written;
+    struct buf body;
+    struct deferred deferred;
+};
+
+static void finish(struct listing *listing)
+{
+    for (size_t i = 0; i < listing->part_count; i++) {
+        struct store_list *list = &listing->parts[i].list;
+        for (size_t j = 0; j < list->count; j++)
+            run_finish(&list->runs[j]);
+        free(list->runs);
+    }
+    free(listing->rows);
+    buf_finish(&listing->body);
+    free(listing);
+}
+
+/* ---- the reply ---- */
+
+static void add_cursor(struct buf *body, const char *name, const struct run *run)
+{
+    char cursor[CURSOR_MAX];
+    run_cursor(run->id, cursor);
+    if (body->ptr[body->len - 1] != '{')
+        buf_add_char(body, ',');
+    buf_print(body, "\"%s\":\"%s\"", name, cursor);
+}
+
+/* Where the page was entered from, there is at least the run of the cursor. */
+static void send(struct listing *listing)
+{
+    const struct run_query *query = &listing->query;
+    struct buf *body = &listing->body;
+    bool upwards = query->before[0];
+    bool older = upwards || listing->more;
+    bool newer = upwards ? listing->more : query->after[0];
+
+    buf_add_text(body, "],\"pagination\":{");
+    if (listing->row_count && older)
+        add_cursor(body, "next", listing->rows[listing->row_count - 1].run);
+    if (listing->row_count && newer)
+        add_cursor(body, "previous", listing->rows[0].run);
+    buf_add_text(body, "}}");
+    api_reply_json(listing->call, 200, buf_slice(body));
+    finish(listing);
+}
+
+static void write_rows(struct deferred *deferred)
+{
+    struct listing *listing = container_of(deferred, struct listing, deferred);
+    struct loop *loop = engine_loop(api_engine(listing->call->api));
+    while (listing->written < listing->row_count) {
+        const struct row *row = &listing->rows[listing->written];
+        if (listing->written++)
+            buf_add_char(&listing->body, ',');
+        run_body_item(row->run, listing->call->vocabulary, &row->part->shown,
+                      &listing->body);
+        if (!loop_time_left(loop)) {
+            loop_defer(loop, &listing->deferred);
+            return;
+        }
+    }
+    send(listing);
+}
+
+/* ---- merging ---- */
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct row *left = a, *right = b;
+    return strcmp(right->run->id, left->run->id);
+}
+
+/* The rows nearest to the cursor are the page. */
+static void merge(struct listing *listing)
+{
+    size_t total = 0, limit = listing->query.limit;
+    for (size_t i = 0; i < listing->part_count; i++)
+        total += listing->parts[i].list.count;
+    listing->rows = mem_new_array(struct row, total);
+    total = 0;
+    for (size_t i = 0; i < listing->part_count; i++) {
+        const struct part *part = &listing->parts[i];
+        for (size_t j = 0; j < part->list.count; j++)
+            listing->rows[total++] = (struct row){ &part->list.runs[j], part };
+        listing->more |= part->list.more;
+    }
+    qsort(listing->rows, total, sizeof(listing->rows[0]), newest_first);
+    listing->row_count = total < limit ? total : limit;
+    listing->more |= total > limit;
+    if (listing->query.before[0])
+        memmove(listing->rows, listing->rows + (total - listing->row_count),
+                listing->row_count * sizeof(listing->rows[0]));
+}
+
+static void refuse(struct listing *listing)
+{
+    struct api_call *call = listing->call;
+    if (listing->status == STORE_SLOW) {
+        api_add_header(call, "x-should-retry", SLICE("false"));
+        api_reply_refusal(call, 503,
+                          "The filter matches so few runs that finding them takes too "
+                          "long: ask for fewer days with filter[createdAt], or for a tag, "
+                          "task or batch");
+    } else {
+        api_reply_error(call, err_of_store(listing->status));
+    }
+    finish(listing);
+}
+
+static void complete(struct listing *listing)
+{
+    if (listing->status) {
+        refuse(listing);
+        return;
+    }
+    merge(listing);
+    buf_add_text(&listing->body, "{\"data\":[");
+    write_rows(&listing->deferred);
+}
+
+static void on_listed(struct store_list *list, enum store_status status)
+{
+    struct listing *listing = container_of(list, struct part, list)->listing;
+    if (status && !listing->status)
+        listing->status = status;
+    if (--listing->waiting == 0)
+        complete(listing);
+}
+
+/* ---- begin ---- */
+
+static void add_part(struct listing *listing, const struct account *account)
+{
+    assert(listing->part_count < ENVIRONMENT_TYPES);
+    struct part *part = &listing->parts[listing->part_count++];
+    struct api_call *call = listing->call;
+    const struct user *user = call->identity->user
+                                  ? call->identity->user
+                                  : accounts_first_user(api_accounts(call->api));
+
+    part->listing = listing;
+    part->account = account;
+    part->shown.id = slice_of(account->id);
+    part->shown.slug = slice_of(environment_slug(account->type));
+    if (account->type == ENVIRONMENT_DEV && user && user->name && user->name[0])
+        part->shown.user = slice_of(user->name);
+}
+
+static void read_parts(struct listing *listing)
+{
+    struct store *store = engine_store(api_engine(listing->call->api));
+    const struct run_query *query = &listing->query;
+
+    listing->call->busy = true;
+    listing->waiting = listing->part_count;
+    for (size_t i = 0; i < listing->part_count; i++) {
+        struct store_list *list = &listing->parts[i].list;
+        *list = (struct store_list){ .env = listing->parts[i].account->number,
+                                     .filter = query->filter,
+                                     .limit = query->limit,
+                                     .done = on_listed };
+        memcpy(list->after, query->after, sizeof(list->after));
+        memcpy(list->before, query->before, sizeof(list->before));
+        store->ops->list(store, list);
+    }
+    if (!listing->part_count)
+        complete(listing);
+}
+
+/* NULL: the query was refused, and that was replied. */
+static struct listing *listing_create(struct api_call *call)
+{
+    struct listing *listing = mem_new(struct listing);
+    struct failure why = { 0 };
+    int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
+
+    listing->call = call;
+    listing->deferred.fn = write_rows;
+    list_init(&listing->deferred.link);
+    if (run_query_read(call, now, &listing->query, &why)) {
+        api_reply_details(call, "Query Error", "details", listing->query.wrong, why.text);
+        finish(listing);
+        return NULL;
+    }
+    return listing;
+}
+
+/* With a task filter a token needs every task, without one the type as a whole. */
+static bool may_list(struct api_call *call, const struct run_filter *filter)
+{
+    struct slice whole = { 0 };
+    if (!api_check_scope(call, "read", "runs", whole) ||
+        !api_check_scope(call, "read", "tasks", whole))
+        return true;
+    for (size_t i = 0; i < filter->task_count; i++)
+        if (api_check_scope(call, "read", "tasks", filter->tasks[i]))
+            return false;
+    return filter->task_count > 0;
+}
+
+enum err run_list(struct api_call *call)
+{
+    struct listing *listing = listing_create(call);
+    if (!listing)
+        return OK;
+    if (!may_list(call, &listing->query.filter)) {
+        finish(listing);
+        return ERR_FORBIDDEN;
+    }
+    add_part(listing, call->account);
+    read_parts(listing);
+    return OK;
+}
+
+enum err run_list_project(struct api_call *call)
+{
+    struct accounts *accounts = api_accounts(call->api);
+    const struct project *project = accounts_project(accounts, call->params[0]);
+    if (!project || !user_sees(call->identity->user, project))
+        return explain(&call->why, ERR_NOT_FOUND, "Project not found");
+
+    struct listing *listing = listing_create(call);
+    if (!listing)
+        return OK;
+    unsigned wanted = listing->query.environments;
+    for (unsigned type = 0; type < ENVIRONMENT_TYPES; type++) {
+        const struct account *account =
+            accounts_environment(accounts, project, (enum environment_type)type);
+        if (account && (!wanted || wanted & 1u << type))
+            add_part(listing, account);
+    }
+    read_parts(listing);
+    return OK;
+}

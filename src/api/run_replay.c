@@ -1,0 +1,245 @@
+/* run_replay.c - a new run from an old one, with whatever the caller wants otherwise.
+ *
+ *   body, piece by piece ─► old run ─► wishes = overrides, else what the old run had ─►
+ *                                      trigger
+ *
+ * Copied: task, payload, tags, metadata as triggered, queue, machine, concurrencyKey,
+ * isTest, region. Not copied: delay, ttl, keys, limits, version, parent, batch. */
+#include "api/envelope.h"
+#include "api/run_changes.h"
+#include "api/run_reply.h"
+#include "api/trigger_options.h"
+#include "base/mem.h"
+#include "base/scan.h"
+
+struct replay {
+    struct api_call *call;
+    struct envelope body; /* text empty: no overrides */
+    struct run_read read;
+    struct trigger item;
+    struct trigger_op trigger;
+};
+
+/* The members that may be there, and which option of a trigger each one is. */
+static const struct {
+    const char *name;
+    const char *option; /* NULL: read by itself */
+} overrides[] = {
+    { "payload", NULL },
+    { "payloadType", "payloadType" },
+    { "metadata", "metadata" },
+    { "tags", "tags" },
+    { "queue", "queue" },
+    { "concurrencyKey", "concurrencyKey" },
+    { "machine", "machine" },
+    { "version", "lockToVersion" },
+    { "region", "region" },
+    { "delay", "delay" },
+    { "ttl", "ttl" },
+    { "idempotencyKey", "idempotencyKey" },
+    { "idempotencyKeyTTL", "idempotencyKeyTTL" },
+    { "maxAttempts", "maxAttempts" },
+    { "maxDuration", "maxDuration" },
+    { "priority", "priority" },
+};
+
+enum { OVERRIDE_COUNT = sizeof(overrides) / sizeof(overrides[0]) };
+
+/* ---- the body ---- */
+
+static void finish(struct replay *replay)
+{
+    if (replay->trigger.items)
+        trigger_op_finish(&replay->trigger);
+    else
+        run_finish(&replay->item.run);
+    envelope_finish(&replay->body);
+    free(replay);
+}
+
+static struct replay *replay_of(struct api_call *call)
+{
+    struct replay *replay = call->state;
+    if (replay)
+        return replay;
+    replay = call->state = mem_new(struct replay);
+    replay->call = call;
+    envelope_clear(&replay->body);
+    return replay;
+}
+
+static struct replay *take_out(struct api_call *call)
+{
+    struct replay *replay = replay_of(call);
+    call->state = NULL;
+    call->on_gone = NULL;
+    return replay;
+}
+
+/* The peer left in the middle of its body. */
+static void on_gone(struct api_call *call)
+{
+    finish(take_out(call));
+    api_reply_empty(call, 499);
+}
+
+enum err run_replay_take(struct api_call *call, struct slice piece)
+{
+    struct replay *replay = replay_of(call);
+    call->on_gone = on_gone;
+    if (!envelope_feed(&replay->body, piece))
+        return OK;
+    finish(take_out(call));
+    return explain(&call->why, ERR_INVALID, "Invalid JSON");
+}
+
+static bool is_known(struct slice key)
+{
+    for (size_t i = 0; i < OVERRIDE_COUNT; i++)
+        if (scan_key_is(key, slice_of(overrides[i].name)))
+            return true;
+    return false;
+}
+
+static enum err check_body(struct replay *replay, struct failure *why)
+{
+    const struct envelope *body = &replay->body;
+    if (!slice_trim(buf_slice(&body->text)).len) {
+        envelope_clear(&replay->body);
+        return OK;
+    }
+    enum err refused = envelope_close(&replay->body, why);
+    for (size_t i = 0; !refused && i < body->count; i++) {
+        const struct envelope_member *member = &body->members[i];
+        struct slice key = { body->text.ptr + member->key, member->key_len };
+        if (!is_known(key))
+            refused = explain(why, ERR_INVALID,
+                              "Validation error: Unrecognized key '%.*s': a replay can "
+                              "override payload, metadata, tags and other options",
+                              SLICE_ARG(text_clip(key)));
+    }
+    return refused;
+}
+
+/* ---- the new run ---- */
+
+static bool overrides_it(const struct replay *replay, const char *name)
+{
+    return envelope_get(&replay->body, name).ptr;
+}
+
+/* A queue is named by a text here, by an object in the options of a trigger. */
+static void write_options(const struct replay *replay, struct buf *options)
+{
+    buf_add_char(options, '{');
+    for (size_t i = 0; i < OVERRIDE_COUNT; i++) {
+        struct slice value = envelope_get(&replay->body, overrides[i].name);
+        bool is_queue = slice_is(slice_of(overrides[i].name), "queue");
+        if (!value.ptr || !overrides[i].option)
+            continue;
+        if (options->len > 1)
+            buf_add_char(options, ',');
+        buf_print(options, "\"%s\":%s", overrides[i].option, is_queue ? "{\"name\":" : "");
+        buf_add(options, value);
+        if (is_queue)
+            buf_add_char(options, '}');
+    }
+    buf_add_char(options, '}');
+}
+
+static void keep(const struct replay *replay, const char *name, struct bytes **place,
+                 struct bytes *old)
+{
+    if (!overrides_it(replay, name))
+        bytes_set(place, old);
+}
+
+static void keep_the_rest(struct replay *replay, const struct run *old)
+{
+    struct run *run = &replay->item.run;
+    keep(replay, "payload", &run->payload, old->payload);
+    keep(replay, "payload", &run->payload_type, old->payload_type);
+    keep(replay, "metadata", &run->metadata, old->metadata_seed);
+    keep(replay, "queue", &run->queue, old->queue);
+    keep(replay, "concurrencyKey", &run->concurrency_key, old->concurrency_key);
+    keep(replay, "region", &run->region, old->region);
+    if (!overrides_it(replay, "tags"))
+        run->tags = tag_list_ref(old->tags);
+    if (!overrides_it(replay, "machine"))
+        run->machine = old->machine;
+    run->is_test = old->is_test;
+    run->is_replay = true;
+}
+
+static enum err read_wishes(struct replay *replay, const struct run *old,
+                            struct failure *why)
+{
+    struct trigger_place place = {
+        .workers = replay->call->env->workers,
+        .now_ms = loop_wall_ms(engine_loop(api_engine(replay->call->api))),
+    };
+    struct trigger_source source = {
+        .task = bytes_slice(old->task),
+        .payload = envelope_get(&replay->body, "payload"),
+        .payload_text = envelope_payload_text(&replay->body),
+    };
+    struct trigger_parent parent = { 0 }; /* no override names one */
+    struct buf options = { 0 };
+
+    write_options(replay, &options);
+    source.options = buf_slice(&options);
+    enum err refused = trigger_options_read(&source, &place, &replay->item, &parent, why);
+    buf_finish(&options);
+    if (!refused)
+        keep_the_rest(replay, old);
+    return refused;
+}
+
+/* ---- the call ---- */
+
+static void on_triggered(struct trigger_op *trigger, enum err status)
+{
+    struct replay *replay = container_of(trigger, struct replay, trigger);
+    struct api_call *call = replay->call;
+    struct buf body = { 0 };
+    if (status) {
+        run_reply_refused(call, status, &trigger->why, "Run not found");
+    } else {
+        buf_print(&body, "{\"id\":\"%s\"}", replay->item.id);
+        api_add_seq(call, trigger->seq ? trigger->seq : call->env->applied);
+        api_reply_json(call, 200, buf_slice(&body));
+    }
+    buf_finish(&body);
+    finish(replay);
+}
+
+static void on_read(struct run_read *read, enum err status)
+{
+    struct replay *replay = container_of(read, struct replay, read);
+    struct api_call *call = replay->call;
+    struct failure why = { 0 };
+    if (!status && !(status = read_wishes(replay, read->run, &why))) {
+        replay->trigger.items = &replay->item;
+        replay->trigger.count = 1;
+        replay->trigger.done = on_triggered;
+        status = trigger_begin(api_engine(call->api), call->env, &replay->trigger);
+        if (!status)
+            return;
+        why = replay->trigger.why;
+    }
+    run_reply_refused(call, status, &why, "Run not found");
+    finish(replay);
+}
+
+enum err run_replay(struct api_call *call)
+{
+    struct replay *replay = take_out(call);
+    enum err refused = check_body(replay, &call->why);
+    if (refused) {
+        finish(replay);
+        return refused;
+    }
+    call->busy = true;
+    run_read_begin(call->env, call->params[0], &replay->read, on_read);
+    return OK;
+}
