@@ -113,6 +113,8 @@ enum claim_kind {
     CLAIM_ATTEMPT
 };
 
+/* A claim that its owner takes again is not taken. Two claims of one commit on one key are
+ * tried in their order: of two owners the second is told of the first. */
 struct claim {
     enum claim_kind kind;
     uint32_t env;
@@ -155,7 +157,9 @@ struct store_load {
     enum store_status status; /* the driver's */
 };
 
-/* Every condition set must hold; lists are ORed; newest id first. management-api §9.3. */
+/* Every condition set must hold; lists are ORed; newest id first. management-api §9.3.
+ * Ids are of text_make_id: their time is within an hour of created_at, so that a search
+ * can stop where the times of created_from and created_to end. */
 struct run_filter {
     unsigned statuses;                /* bit set; 0: any */
     unsigned machines;                /* bit set; 0: any */
@@ -183,8 +187,7 @@ struct store_list {
     enum store_status status;
 };
 
-/* Unfinished: not settled (run_is_settled), so a cancel that waits for its worker counts.
- */
+/* Unfinished: not settled (run_is_settled): a cancel that waits for its worker counts. */
 enum walk_kind { WALK_ALL, WALK_TAG, WALK_BATCH, WALK_UNFINISHED };
 
 /* Runs in the order of their last change: after < rev <= up_to. */
@@ -251,7 +254,8 @@ struct store_ops {
     void (*purge)(struct store *store, struct store_purge *req);
     /* Known since open: zero for an environment never written to. */
     struct store_position (*position)(struct store *store, uint32_t env);
-    /* Everything begun is done first. */
+    /* Everything begun is done first, and nothing is begun any more. The store's memory is
+     * gone when closed returns. */
     void (*close)(struct store *store, void (*closed)(struct store *store));
 };
 

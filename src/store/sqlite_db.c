@@ -207,6 +207,8 @@ enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *optio
     *db = (struct sqlite_db){ 0 };
     if (create_file(options->path, why))
         return why->code;
+    /* Without statistics no allocation takes a lock; too late, and harmless, but once. */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
     enum err err = sqlite3_open_v2(options->path, &db->handle, flags, NULL)
                        ? explain_db(why, options->path, db->handle)

@@ -36,7 +36,7 @@ static const struct {
                    "d.id" },
     [LEAD_TASK] = { "FROM run r INDEXED BY run_task WHERE r.env = ?", "r.id" },
     [LEAD_UNFINISHED] = { "FROM run r INDEXED BY run_unfinished WHERE r.env = ?"
-                          " AND r.status < 7",
+                          " AND (r.status < 7 OR r.execution <> 7)",
                           "r.id" },
 };
 
@@ -87,6 +87,22 @@ static void add_text(struct sqlite_query *query, const char *sql, struct slice t
         sqlite_query_text(query, sql, text);
 }
 
+/* Any of the tags, unless they lead; or each of them. */
+static void add_tags(struct sqlite_query *query, const struct run_filter *f, enum lead lead)
+{
+    static const char exists[] = " AND EXISTS (SELECT 1 FROM run_tag t WHERE t.env = r.env"
+                                 " AND t.id = r.id AND t.tag";
+    for (size_t i = 0; f->every_tag && i < f->tag_count; i++) {
+        sqlite_query_add(query, exists);
+        sqlite_query_text(query, " = ?)", f->tags[i]);
+    }
+    if (f->every_tag || lead == LEAD_TAG || f->tag_count == 0)
+        return;
+    sqlite_query_add(query, exists);
+    sqlite_query_any(query, " IN", f->tags, f->tag_count);
+    sqlite_query_add(query, ")");
+}
+
 static void add_conditions(struct sqlite_query *query, const struct run_filter *f,
                            enum lead lead)
 {
@@ -106,13 +122,7 @@ static void add_conditions(struct sqlite_query *query, const struct run_filter *
     sqlite_query_any(query, " AND r.worker_version IN", f->versions, f->version_count);
     sqlite_query_any(query, " AND r.queue IN", f->queues, f->queue_count);
     sqlite_query_any(query, " AND r.region IN", f->regions, f->region_count);
-    if (lead == LEAD_TAG || f->tag_count == 0)
-        return;
-    sqlite_query_any(query,
-                     " AND EXISTS (SELECT 1 FROM run_tag t WHERE t.env = r.env"
-                     " AND t.id = r.id AND t.tag IN",
-                     f->tags, f->tag_count);
-    sqlite_query_add(query, ")");
+    add_tags(query, f, lead);
 }
 
 /* One page led by one value of the index. */
@@ -156,7 +166,7 @@ static enum store_status few_unfinished(struct sqlite_db *db, uint32_t env, bool
     int64_t count = 0;
     sqlite_query_number(&query,
                         "SELECT count(*) FROM (SELECT 1 FROM run INDEXED BY run_unfinished"
-                        " WHERE env = ? AND status < 7",
+                        " WHERE env = ? AND (status < 7 OR execution <> 7)",
                         env);
     sqlite_query_number(&query, " LIMIT ?)", FEW);
     enum store_status status = sqlite_query_ask(&query, db, &count);
@@ -224,7 +234,9 @@ enum store_status sqlite_find_listed(struct sqlite_db *db, struct store_list *re
     const struct slice *values = lead == LEAD_TAG    ? f->tags
                                  : lead == LEAD_TASK ? f->tasks
                                                      : NULL;
-    size_t count = lead == LEAD_TAG ? f->tag_count : lead == LEAD_TASK ? f->task_count : 1;
+    size_t count = lead == LEAD_TAG    ? (f->every_tag ? 1 : f->tag_count)
+                   : lead == LEAD_TASK ? f->task_count
+                                       : 1;
     for (size_t i = 0; i < count && !status; i++)
         status = find_page(db, req, lead, values ? values[i] : (struct slice){ 0 }, ids);
     if (!status && ids->count > 0)

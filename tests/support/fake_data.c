@@ -404,13 +404,12 @@ static bool is_any(const struct bytes *text, const struct slice *values, size_t 
     return count == 0;
 }
 
-static bool has_any_tag(const struct run *run, const struct run_filter *filter)
+static bool has_tags(const struct run *run, const struct run_filter *filter)
 {
-    for (size_t i = 0; i < filter->tag_count; i++) {
-        if (run_has_tag(run, filter->tags[i]))
-            return true;
-    }
-    return filter->tag_count == 0;
+    size_t found = 0;
+    for (size_t i = 0; i < filter->tag_count; i++)
+        found += run_has_tag(run, filter->tags[i]);
+    return filter->every_tag ? found == filter->tag_count : found > 0 || !filter->tag_count;
 }
 
 static bool is_value(const struct bytes *text, struct slice value)
@@ -428,7 +427,7 @@ static bool matches(const struct run *run, const struct run_filter *f)
            is_any(run->task, f->tasks, f->task_count) &&
            is_any(run->worker_version, f->versions, f->version_count) &&
            is_any(run->queue, f->queues, f->queue_count) &&
-           is_any(run->region, f->regions, f->region_count) && has_any_tag(run, f) &&
+           is_any(run->region, f->regions, f->region_count) && has_tags(run, f) &&
            is_value(run->batch, f->batch) && is_value(run->schedule, f->schedule) &&
            is_value(run->parent, f->parent);
 }
@@ -483,7 +482,7 @@ static bool walks_past(const struct run *run, const struct store_walk *req)
     bool wanted = req->kind == WALK_ALL ||
                   (req->kind == WALK_TAG && run_has_tag(run, name)) ||
                   (req->kind == WALK_BATCH && is_value(run->batch, name)) ||
-                  (req->kind == WALK_UNFINISHED && !run_is_final(run));
+                  (req->kind == WALK_UNFINISHED && !run_is_settled(run));
     return wanted && run->rev > req->after && run->rev <= req->up_to &&
            (!req->created_from || run->created_at >= req->created_from);
 }

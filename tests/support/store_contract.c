@@ -15,6 +15,7 @@ struct bytes *text_bytes(const char *text)
 
 void make_run_id(int n, char id[ID_MAX])
 {
+    memset(id, 0, ID_MAX);
     text_make_id("run", FIRST_RUN_MS + n, id);
     memset(id + strlen(id) - 12, 'a', 12); /* what is drawn, so that tests can name it */
 }
@@ -531,6 +532,8 @@ int store_contract_run(const char *driver, CMFixtureFunction setup,
     size_t count = 0;
     for (; count < COMMIT_CASES; count++)
         cases[count] = commit_cases[count];
+    for (size_t i = 0; i < store_list_case_count; i++)
+        cases[count++] = store_list_cases[i];
     for (size_t i = 0; i < store_read_case_count; i++)
         cases[count++] = store_read_cases[i];
     for (size_t i = 0; i < count; i++) {

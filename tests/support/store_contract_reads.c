@@ -2,79 +2,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "tests/support/store_contract.h"
 #include "tests/support/store_contract_cases.h"
-
-/* ---- verbs ---- */
-
-struct waiting_list {
-    struct store_list req;
-    bool answered;
-};
-
-static void on_listed(struct store_list *req, enum store_status status)
-{
-    assert_int_equal(status, STORE_OK);
-    container_of(req, struct waiting_list, req)->answered = true;
-}
-
-static struct waiting_list list_of(uint32_t env)
-{
-    return (struct waiting_list){
-        .req = { .env = env, .filter = { .is_test = -1 }, .limit = 100, .done = on_listed }
-    };
-}
-
-static void drop(struct run *runs, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        run_finish(&runs[i]);
-    free(runs);
-}
-
-static void ask_list(struct store_world *world, struct waiting_list *waiting)
-{
-    waiting->answered = false;
-    world->store->ops->list(world->store, &waiting->req);
-    assert_false(waiting->answered);
-    while (!waiting->answered)
-        world->turn(world);
-}
-
-size_t count_runs(struct store_world *world, uint32_t env)
-{
-    struct waiting_list waiting = list_of(env);
-    waiting.req.limit = 10000;
-    ask_list(world, &waiting);
-    drop(waiting.req.runs, waiting.req.count);
-    return waiting.req.count;
-}
-
-/* Which of the numbered runs these are: "3 2 1". */
-static void name_runs(const struct run *runs, size_t count, char out[256])
-{
-    size_t len = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < count; i++)
-        len += (size_t)snprintf(out + len, 256 - len, "%s%d", i ? " " : "",
-                                (int)(runs[i].created_at - FIRST_RUN_MS));
-}
-
-static void assert_list(struct store_world *world, struct waiting_list *waiting,
-                        const char *expected)
-{
-    char names[256];
-    ask_list(world, waiting);
-    name_runs(waiting->req.runs, waiting->req.count, names);
-    assert_string_equal(names, expected);
-    drop(waiting->req.runs, waiting->req.count);
-}
-
-static struct tag_list *tags_of(const char *first, const char *second)
-{
-    struct slice names[] = { slice_of(first), slice_of(second) };
-    return tag_list_create(names, second ? 2 : 1);
-}
 
 /* ---- packets and fields ---- */
 
@@ -233,170 +161,6 @@ static void every_field_of_a_run_comes_back(void **state)
     change_finish(&change);
 }
 
-/* ---- lists ---- */
-
-/* Nine runs: tasks a b c a b c …, tags by n, two in a batch, the odd ones finished. */
-static void fill(struct store_world *world)
-{
-    static const char *const tasks[] = { "a", "b", "c" };
-    for (int n = 1; n <= 9; n++) {
-        struct change change = new_run(ENV_A, n, tasks[(n - 1) % 3]);
-        struct run *run = &change.run;
-        run->tags = n % 4 == 0   ? tags_of("four", "even")
-                    : n % 2 == 0 ? tags_of("even", NULL)
-                                 : NULL;
-        run->status = n % 2 ? RUN_COMPLETED : RUN_QUEUED;
-        run->is_test = n == 5;
-        run->machine = n == 6 ? MACHINE_MICRO : MACHINE_SMALL_1X;
-        run->batch = n >= 8 ? text_bytes("batch_1") : NULL;
-        run->parent = n == 3 || n == 4 ? text_bytes("run_parent") : NULL;
-        run->schedule = n == 2 ? text_bytes("sched_1") : NULL;
-        run->region = n == 7 ? text_bytes("eu") : NULL;
-        run->worker_version = n <= 2 ? text_bytes("20240101.1") : NULL;
-        assert_int_equal(commit_one(world, change), STORE_OK);
-    }
-    assert_int_equal(commit_one(world, new_run(ENV_B, 1, "a")), STORE_OK);
-}
-
-static void filters_are_anded_and_their_values_ored(void **state)
-{
-    struct store_world *world = *state;
-    struct slice ab[] = { SLICE("a"), SLICE("b") }, a[] = { SLICE("a") };
-    struct slice four[] = { SLICE("four"), SLICE("even") }, even[] = { SLICE("even") };
-    struct slice versions[] = { SLICE("20240101.1") }, eu[] = { SLICE("eu") };
-    struct slice queues[] = { SLICE("task/any"), SLICE("other") }, none[] = { SLICE("no") };
-    const struct {
-        struct run_filter filter;
-        const char *expected;
-    } cases[] = {
-        { { .is_test = -1 }, "9 8 7 6 5 4 3 2 1" },
-        { { .is_test = 1 }, "5" },
-        { { .is_test = 0 }, "9 8 7 6 4 3 2 1" },
-        { { .is_test = -1, .nothing = true }, "" },
-        { { .is_test = -1, .tasks = a, .task_count = 1 }, "7 4 1" },
-        { { .is_test = -1, .tasks = ab, .task_count = 2 }, "8 7 5 4 2 1" },
-        { { .is_test = -1, .tags = even, .tag_count = 1 }, "8 6 4 2" },
-        { { .is_test = -1, .tags = four, .tag_count = 2 }, "8 6 4 2" },
-        { { .is_test = -1, .tags = four, .tag_count = 1 }, "8 4" },
-        { { .is_test = -1, .tags = even, .tag_count = 1, .tasks = a, .task_count = 1 },
-          "4" },
-        { { .is_test = -1, .statuses = 1u << RUN_QUEUED }, "8 6 4 2" },
-        { { .is_test = -1, .statuses = 1u << RUN_COMPLETED }, "9 7 5 3 1" },
-        { { .is_test = -1, .statuses = 1u << RUN_QUEUED | 1u << RUN_COMPLETED },
-          "9 8 7 6 5 4 3 2 1" },
-        { { .is_test = -1, .statuses = 1u << RUN_EXPIRED }, "" },
-        { { .is_test = -1, .statuses = 1u << RUN_QUEUED, .tasks = a, .task_count = 1 },
-          "4" },
-        { { .is_test = -1, .machines = 1u << MACHINE_MICRO }, "6" },
-        { { .is_test = -1, .batch = SLICE("batch_1") }, "9 8" },
-        { { .is_test = -1, .batch = SLICE("batch_1"), .tags = even, .tag_count = 1 }, "8" },
-        { { .is_test = -1, .batch = SLICE("batch_2") }, "" },
-        { { .is_test = -1, .parent = SLICE("run_parent") }, "4 3" },
-        { { .is_test = -1, .schedule = SLICE("sched_1") }, "2" },
-        { { .is_test = -1, .versions = versions, .version_count = 1 }, "2 1" },
-        { { .is_test = -1, .regions = eu, .region_count = 1 }, "7" },
-        { { .is_test = -1, .queues = queues, .queue_count = 2 }, "9 8 7 6 5 4 3 2 1" },
-        { { .is_test = -1, .queues = none, .queue_count = 1 }, "" },
-        { { .is_test = -1, .created_from = FIRST_RUN_MS + 8 }, "9 8" },
-        { { .is_test = -1, .created_to = FIRST_RUN_MS + 2 }, "2 1" },
-        { { .is_test = -1,
-            .created_from = FIRST_RUN_MS + 4,
-            .created_to = FIRST_RUN_MS + 6 },
-          "6 5 4" },
-    };
-    fill(world);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct waiting_list waiting = list_of(ENV_A);
-        waiting.req.filter = cases[i].filter;
-        assert_list(world, &waiting, cases[i].expected);
-        assert_false(waiting.req.more);
-    }
-}
-
-static void pages_continue_at_a_cursor_in_both_directions(void **state)
-{
-    struct store_world *world = *state;
-    struct slice even[] = { SLICE("even") }, ab[] = { SLICE("b"), SLICE("a") };
-    const struct {
-        int after, before; /* 0: none */
-        unsigned limit;
-        bool by_tag, by_task;
-        const char *expected;
-        bool more;
-    } cases[] = {
-        { 0, 0, 4, false, false, "9 8 7 6", true },
-        { 6, 0, 4, false, false, "5 4 3 2", true },
-        { 2, 0, 4, false, false, "1", false },
-        { 1, 0, 4, false, false, "", false },
-        { 0, 5, 3, false, false, "8 7 6", true },
-        { 0, 6, 3, false, false, "9 8 7", false },
-        { 0, 9, 3, false, false, "", false },
-        { 0, 0, 9, false, false, "9 8 7 6 5 4 3 2 1", false },
-        { 0, 0, 2, true, false, "8 6", true },
-        { 6, 0, 2, true, false, "4 2", false },
-        { 0, 2, 2, true, false, "6 4", true },
-        { 0, 0, 3, false, true, "8 7 5", true },
-        { 5, 0, 3, false, true, "4 2 1", false },
-        { 0, 1, 3, false, true, "5 4 2", true },
-    };
-    fill(world);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct waiting_list waiting = list_of(ENV_A);
-        waiting.req.limit = cases[i].limit;
-        if (cases[i].after)
-            make_run_id(cases[i].after, waiting.req.after);
-        if (cases[i].before)
-            make_run_id(cases[i].before, waiting.req.before);
-        waiting.req.filter.tags = even;
-        waiting.req.filter.tag_count = cases[i].by_tag;
-        waiting.req.filter.tasks = ab;
-        waiting.req.filter.task_count = cases[i].by_task ? 2 : 0;
-        assert_list(world, &waiting, cases[i].expected);
-        assert_int_equal(waiting.req.more, cases[i].more);
-    }
-}
-
-static void a_list_brings_packets_when_asked(void **state)
-{
-    struct store_world *world = *state;
-    struct change change = new_run(ENV_A, 1, "a");
-    change.marks |= MARK_OUTPUT;
-    change.run.metadata = text_bytes("{}");
-    change.run.output = text_bytes("1");
-    assert_int_equal(commit_one(world, change), STORE_OK);
-    for (int packets = 0; packets < 2; packets++) {
-        struct waiting_list waiting = list_of(ENV_A);
-        waiting.req.packets = packets;
-        ask_list(world, &waiting);
-        assert_int_equal(waiting.req.count, 1);
-        assert_non_null(waiting.req.runs[0].metadata);
-        assert_int_equal(waiting.req.runs[0].payload != NULL, packets);
-        assert_int_equal(waiting.req.runs[0].output != NULL, packets);
-        drop(waiting.req.runs, waiting.req.count);
-    }
-}
-
-static void a_tag_that_was_gained_is_found(void **state)
-{
-    struct store_world *world = *state;
-    struct slice late[] = { SLICE("late") }, early[] = { SLICE("early") };
-    struct change change = new_run(ENV_A, 1, "a");
-    change.run.tags = tags_of("early", NULL);
-    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
-    change = next_version(&change, MARK_WHOLE);
-    tag_list_unref(change.run.tags);
-    change.run.tags = tags_of("early", "late");
-    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
-    change_finish(&change);
-
-    struct waiting_list waiting = list_of(ENV_A);
-    waiting.req.filter.tags = late;
-    waiting.req.filter.tag_count = 1;
-    assert_list(world, &waiting, "1");
-    waiting.req.filter.tags = early;
-    assert_list(world, &waiting, "1");
-}
-
 /* ---- walks ---- */
 
 struct waiting_walk {
@@ -427,14 +191,14 @@ static void assert_walk(struct store_world *world, struct store_walk walk,
     assert_int_equal(waiting.req.more, more);
     for (size_t i = 0; i < waiting.req.count; i++)
         assert_non_null(waiting.req.runs[i].payload);
-    drop(waiting.req.runs, waiting.req.count);
+    drop_runs(waiting.req.runs, waiting.req.count);
 }
 
 /* The second run changes again, so it is the last; its rev is 10. */
 static void fill_and_change_the_second(struct store_world *world)
 {
     char id[ID_MAX];
-    fill(world);
+    fill_runs(world);
     struct change change = { .kind = CHANGE_RUN, .env = ENV_A, .expected = 1 };
     make_run_id(2, id);
     assert_int_equal(load_run(world, ENV_A, id, &change.run), STORE_OK);
@@ -480,6 +244,20 @@ static void a_walk_follows_the_order_of_changes(void **state)
         assert_walk(world, cases[i].walk, cases[i].expected, cases[i].more);
     bytes_unref(even);
     bytes_unref(batch);
+}
+
+static void a_cancel_that_waits_for_its_worker_is_unfinished(void **state)
+{
+    struct store_world *world = *state;
+    static const enum run_execution executions[] = { EXECUTION_PENDING_CANCEL,
+                                                     EXECUTION_FINISHED };
+    for (int n = 1; n <= 2; n++) {
+        struct change change = new_run(ENV_A, n, "a");
+        change.run.status = RUN_CANCELED;
+        change.run.execution = (uint8_t)executions[n - 1];
+        assert_int_equal(commit_one(world, change), STORE_OK);
+    }
+    assert_walk(world, (struct store_walk){ .kind = WALK_UNFINISHED }, "1", false);
 }
 
 /* ---- scans ---- */
@@ -571,7 +349,7 @@ static void retention_removes_final_runs_oldest_change_first(void **state)
     struct store_world *world = *state;
     struct run run;
     char id[ID_MAX];
-    fill(world); /* 1 3 5 7 9 are final */
+    fill_runs(world); /* 1 3 5 7 9 are final */
 
     struct store_purge first = purge(world, FIRST_RUN_MS + 8, 2);
     assert_int_equal(first.count, 2);
@@ -614,7 +392,7 @@ static void after_a_new_start_everything_is_there(void **state)
 {
     struct store_world *world = *state;
     char epoch[sizeof(world->store->epoch)], id[ID_MAX];
-    fill(world);
+    fill_runs(world);
     assert_int_equal(commit_one(world, new_document(ENV_A, DOC_QUEUE, "q", "{}")),
                      STORE_OK);
     struct claim claim = { .kind = CLAIM_REQUEST, .env = ENV_A, .key = text_bytes("k") };
@@ -656,11 +434,8 @@ const struct CMUnitTest store_read_cases[] = {
     cmocka_unit_test(zero_bytes_and_large_packets_come_back),
     cmocka_unit_test(only_marked_packets_are_written),
     cmocka_unit_test(every_field_of_a_run_comes_back),
-    cmocka_unit_test(filters_are_anded_and_their_values_ored),
-    cmocka_unit_test(pages_continue_at_a_cursor_in_both_directions),
-    cmocka_unit_test(a_list_brings_packets_when_asked),
-    cmocka_unit_test(a_tag_that_was_gained_is_found),
     cmocka_unit_test(a_walk_follows_the_order_of_changes),
+    cmocka_unit_test(a_cancel_that_waits_for_its_worker_is_unfinished),
     cmocka_unit_test(a_scan_brings_the_documents_of_a_kind_by_name),
     cmocka_unit_test(retention_removes_final_runs_oldest_change_first),
     cmocka_unit_test(an_environment_sees_only_its_own),

@@ -1,8 +1,8 @@
 -- The embedded database, version 1. A later version adds a step to the migrations in
 -- sqlite_db.c and leaves this file alone.
 --
--- Numbers in status are those of enum run_status: 7 is the first final one. Ids sort by the
--- time they were made, so the newest runs are neighbours in every index, and the order of
+-- Numbers in status and execution are those of enum run_status, where 7 is the first final
+-- one, and of enum run_execution, where 7 is FINISHED. Ids sort by the time they were made, so the newest runs are neighbours in every index, and the order of
 -- lists is id, descending.
 PRAGMA application_id = 1919115635; -- "rcas"
 
@@ -86,7 +86,7 @@ CREATE UNIQUE INDEX run_rev ON run (env, rev);
 CREATE INDEX run_task ON run (env, task, id);
 CREATE INDEX run_batch ON run (env, batch, id) WHERE batch IS NOT NULL;
 CREATE INDEX run_parent ON run (env, parent) WHERE parent IS NOT NULL;
-CREATE INDEX run_unfinished ON run (env, rev) WHERE status < 7;
+CREATE INDEX run_unfinished ON run (env, rev) WHERE status < 7 OR execution <> 7;
 CREATE INDEX run_final ON run (env, updated_at) WHERE status >= 7;
 
 CREATE TABLE run_tag (
