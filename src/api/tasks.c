@@ -1,0 +1,181 @@
+/* tasks.c - one run, triggered.
+ *
+ *   pieces ─► envelope ─► options ─► the parent, if one is named ─► engine ─► its id
+ *
+ * The task need not exist: its run waits for a version that has it. */
+#include "api/envelope.h"
+#include "api/routes.h"
+#include "api/trigger_call.h"
+#include "api/trigger_options.h"
+#include "base/mem.h"
+
+enum { TRIGGER_BODY = 3145728 };
+
+struct task_call {
+    struct api_call *call;
+    struct envelope body;
+    struct trigger item;
+    struct trigger_op op;
+    struct trigger_parent wish;
+    struct parent_lookup parent;
+};
+
+static void task_call_destroy(struct task_call *trigger)
+{
+    envelope_finish(&trigger->body);
+    trigger->op.items = &trigger->item;
+    trigger->op.count = 1;
+    trigger_op_finish(&trigger->op);
+    bytes_unref(trigger->wish.run_id);
+    parent_lookup_finish(&trigger->parent);
+    free(trigger);
+}
+
+/* ---- the body ---- */
+
+/* The peer left in the middle of its body. */
+static void on_gone(struct api_call *call)
+{
+    task_call_destroy(call->state);
+    api_reply_empty(call, 499);
+}
+
+static struct task_call *state_of(struct api_call *call)
+{
+    struct task_call *trigger = call->state;
+    if (trigger)
+        return trigger;
+    call->state = trigger = mem_new(struct task_call);
+    call->on_gone = on_gone;
+    trigger->call = call;
+    return trigger;
+}
+
+static enum err take_piece(struct api_call *call, struct slice piece)
+{
+    struct task_call *trigger = state_of(call);
+    if (!envelope_feed(&trigger->body, piece))
+        return OK;
+    explain(&call->why, ERR_INVALID, "Invalid JSON at byte %zu", trigger->body.scan.offset);
+    task_call_destroy(trigger);
+    return ERR_INVALID;
+}
+
+static enum err read_body(struct task_call *trigger)
+{
+    struct api_call *call = trigger->call;
+    struct envelope *body = &trigger->body;
+    struct trigger_place place = {
+        .workers = call->env->workers,
+        .now_ms = loop_wall_ms(engine_loop(api_engine(call->api))),
+    };
+    enum err err = envelope_close(body, &call->why);
+    if (err)
+        return err;
+
+    struct trigger_source source = {
+        .task = call->params[0],
+        .payload = envelope_get(body, "payload"),
+        .payload_text = envelope_payload_text(body),
+        .options = envelope_get(body, "options"),
+        .key = http_header(call->x, "idempotency-key"),
+        .key_ttl = http_header(call->x, "idempotency-key-ttl"),
+    };
+    return trigger_options_read(&source, &place, &trigger->item, &trigger->wish,
+                                &call->why);
+}
+
+/* ---- the operation ---- */
+
+static void reply(struct task_call *trigger)
+{
+    struct api_call *call = trigger->call;
+    struct trigger_op *op = &trigger->op;
+    const char *id = trigger->item.id;
+    char read[ID_MAX + 16], write[ID_MAX + 24];
+    const char *scopes[] = { read, write };
+    struct buf body = { 0 };
+
+    snprintf(read, sizeof(read), "read:runs:%s", id);
+    snprintf(write, sizeof(write), "write:inputStreams:%s", id);
+    buf_print(&body, "{\"id\":\"%s\",\"isCached\":%s}", id,
+              trigger->item.cached ? "true" : "false");
+    api_add_token(call, scopes, 2);
+    api_add_seq(call, op->seq ? op->seq : call->env->applied);
+    api_reply_json(call, 200, buf_slice(&body));
+    buf_finish(&body);
+}
+
+static void on_triggered(struct trigger_op *op, enum err status)
+{
+    struct task_call *trigger = container_of(op, struct task_call, op);
+    if (status)
+        trigger_call_refused(trigger->call, op, status, trigger->call->params[0]);
+    else
+        reply(trigger);
+    task_call_destroy(trigger);
+}
+
+static void begin(struct task_call *trigger)
+{
+    struct api_call *call = trigger->call;
+    trigger->op.items = &trigger->item;
+    trigger->op.count = 1;
+    trigger->op.done = on_triggered;
+    enum err refused = trigger_begin(api_engine(call->api), call->env, &trigger->op);
+    if (refused)
+        on_triggered(&trigger->op, refused);
+}
+
+static void on_parent(struct parent_lookup *lookup, enum err status)
+{
+    struct task_call *trigger = container_of(lookup, struct task_call, parent);
+    if (status) {
+        api_reply_error(trigger->call, status);
+        task_call_destroy(trigger);
+        return;
+    }
+    parent_lookup_adopt(lookup, trigger->wish.resume, &trigger->item.run);
+    begin(trigger);
+}
+
+static enum err prepare(struct task_call *trigger)
+{
+    struct api_call *call = trigger->call;
+    enum err err = api_check_scope(call, "trigger", "tasks", call->params[0]);
+    if (!err)
+        err = read_body(trigger);
+    if (!err)
+        err = trigger_call_claims(call, call->params[0], &trigger->op);
+    return err;
+}
+
+static enum err trigger_task(struct api_call *call)
+{
+    struct task_call *trigger = state_of(call);
+    enum err err = prepare(trigger);
+    if (err) {
+        task_call_destroy(trigger);
+        return err;
+    }
+    envelope_finish(&trigger->body);
+    trigger->body = (struct envelope){ 0 };
+    call->busy = true;
+    call->on_gone = NULL;
+    if (trigger->wish.run_id)
+        parent_lookup_begin(&trigger->parent, call, bytes_slice(trigger->wish.run_id),
+                            on_parent);
+    else
+        begin(trigger);
+    return OK;
+}
+
+const struct route tasks_routes[] = {
+    { .method = HTTP_POST_,
+      .pattern = "/api/v1/tasks/:/trigger",
+      .auth = AUTH_KEY | AUTH_PUBLIC,
+      .body_limit = TRIGGER_BODY,
+      .handle = trigger_task,
+      .on_body = take_piece },
+    { 0 },
+};

@@ -1,0 +1,211 @@
+/* tokens.c - public access tokens: what clients put into those they sign, and those that
+ * are signed here (management-api §15.1). */
+#include <ctype.h>
+#include <math.h>
+
+#include "api/routes.h"
+#include "auth/jwt.h"
+
+enum {
+    CLAIMS_BODY = 65536, /* nothing is expected; what some client sends is not minded */
+    TOKEN_BODY = 65536,
+    DEFAULT_S = 3600,
+    LONGEST_S = 30 * 24 * 3600,
+    SCOPES_MAX = 100,
+};
+
+static enum err show_claims(struct api_call *call)
+{
+    api_reply_value(call, 200, json_pack("{s:s, s:b}", "sub", call->account->id, "pub", 1));
+    return OK;
+}
+
+/* ---- when it expires ---- */
+
+static double unit_seconds(struct slice unit)
+{
+    static const struct {
+        const char *names; /* each with a space before and behind it */
+        double seconds;
+    } units[] = {
+        { " s sec secs second seconds ", 1 }, { " m min mins minute minutes ", 60 },
+        { " h hr hrs hour hours ", 3600 },    { " d day days ", 86400 },
+        { " w week weeks ", 7 * 86400 },      { " y yr yrs year years ", 365.25 * 86400 },
+    };
+    char wanted[16];
+    if (unit.len > 8)
+        return 0;
+    snprintf(wanted, sizeof(wanted), " %.*s ", SLICE_ARG(unit));
+    for (char *c = wanted; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    for (size_t i = 0; unit.len && i < sizeof(units) / sizeof(units[0]); i++)
+        if (strstr(units[i].names, wanted))
+            return units[i].seconds;
+    return 0;
+}
+
+/* "1h", "24hr", "2 days", "1.5 hours": seconds; 0 for anything else. */
+static double read_span(struct slice text)
+{
+    size_t digits = 0;
+    char number[24];
+    while (digits < text.len && digits < sizeof(number) - 1 &&
+           (isdigit((unsigned char)text.ptr[digits]) || text.ptr[digits] == '.'))
+        digits++;
+    if (!digits)
+        return 0;
+    memcpy(number, text.ptr, digits);
+    number[digits] = '\0';
+    char *end;
+    double count = strtod(number, &end);
+    return *end ? 0 : count * unit_seconds(slice_trim(slice_from(text, digits)));
+}
+
+/* A text is counted from now, a number is the second itself. */
+static enum err read_expiry(struct api_call *call, const json_t *value, int64_t now_ms,
+                            int64_t *lives_ms)
+{
+    double lives = 0;
+    if (!value)
+        lives = DEFAULT_S;
+    else if (json_is_string(value))
+        lives = read_span(
+            (struct slice){ json_string_value(value), json_string_length(value) });
+    else if (json_is_number(value))
+        lives = floor(json_number_value(value)) - floor((double)now_ms / 1000);
+    if (lives > LONGEST_S)
+        return explain(&call->why, ERR_INVALID,
+                       "expirationTime is more than 30 days away: ask for less");
+    if (!(lives > 0))
+        return explain(&call->why, ERR_INVALID,
+                       "expirationTime must be a span like 1h or 2 days, or a Unix time in "
+                       "seconds that is to come");
+    *lives_ms = (int64_t)(lives * 1000);
+    return OK;
+}
+
+/* ---- signing ---- */
+
+static enum err check_scopes(struct api_call *call, const json_t *scopes)
+{
+    size_t i;
+    json_t *scope;
+    if (!json_is_array(scopes) || !json_array_size(scopes) ||
+        json_array_size(scopes) > SCOPES_MAX)
+        return explain(&call->why, ERR_INVALID,
+                       "Invalid request body: scopes must be an array of 1 to %d strings",
+                       SCOPES_MAX);
+    json_array_foreach(scopes, i, scope)
+    {
+        if (!json_string_length(scope))
+            return explain(&call->why, ERR_INVALID,
+                           "Invalid request body: scopes[%zu] must be a string like "
+                           "read:runs:run_1234",
+                           i);
+    }
+    return OK;
+}
+
+static enum err sign_token(struct api_call *call, json_t *claims, int64_t now_ms,
+                           int64_t lives_ms)
+{
+    int64_t now = now_ms / 1000;
+    struct buf token = { 0 };
+
+    json_object_set_new(claims, "sub", json_string(call->account->id));
+    json_object_set_new(claims, "pub", json_true());
+    json_object_set_new(claims, "iat", json_integer(now));
+    json_object_set_new(claims, "iss", json_string("https://id.trigger.dev"));
+    json_object_set_new(claims, "aud", json_string("https://api.trigger.dev"));
+    json_object_set_new(claims, "exp", json_integer((now_ms + lives_ms) / 1000));
+    char *text = json_dumps(claims, JSON_COMPACT);
+    json_decref(claims);
+    if (!text)
+        return ERR_INTERNAL;
+    jwt_sign(slice_of(text), slice_of(call->account->secret_key), &token);
+    free(text);
+    enum err err = OK;
+    if (token.len > JWT_TEXT_MAX)
+        err = explain(&call->why, ERR_INVALID,
+                      "The token would be larger than %d bytes: ask for fewer scopes",
+                      JWT_TEXT_MAX);
+    else
+        api_reply_value(call, 200, json_pack("{s:s%}", "token", token.ptr, token.len));
+    buf_finish(&token);
+    return err;
+}
+
+static enum err check_public(struct api_call *call, const json_t *body)
+{
+    const json_t *once = json_object_get(body, "oneTimeUse");
+    const json_t *realtime = json_object_get(body, "realtime");
+    if (!json_is_object(body))
+        return explain(&call->why, ERR_INVALID,
+                       "Invalid request body: it must be a JSON object");
+    if (once && !json_is_boolean(once))
+        return explain(&call->why, ERR_INVALID,
+                       "Invalid request body: oneTimeUse must be true or false");
+    if (realtime && !json_is_object(realtime))
+        return explain(&call->why, ERR_INVALID,
+                       "Invalid request body: realtime must be an object");
+    return check_scopes(call, json_object_get(body, "scopes"));
+}
+
+static int64_t now_of(const struct api_call *call)
+{
+    return loop_wall_ms(engine_loop(api_engine(call->api)));
+}
+
+static enum err make_public(struct api_call *call)
+{
+    int64_t now_ms = now_of(call), lives_ms;
+    json_t *body;
+    enum err err = api_read_json(call, &body);
+    if (err)
+        return err;
+    err = check_public(call, body);
+    if (!err)
+        err = read_expiry(call, json_object_get(body, "expirationTime"), now_ms, &lives_ms);
+    if (!err) {
+        json_t *claims = json_pack("{s:O}", "scopes", json_object_get(body, "scopes"));
+        if (json_is_true(json_object_get(body, "oneTimeUse")))
+            json_object_set_new(claims, "otu", json_true());
+        if (json_object_get(body, "realtime"))
+            json_object_set(claims, "realtime", json_object_get(body, "realtime"));
+        err = sign_token(call, claims, now_ms, lives_ms);
+    }
+    json_decref(body);
+    return err;
+}
+
+static enum err make_token(struct api_call *call)
+{
+    int64_t now_ms = now_of(call), lives_ms;
+    json_t *body = NULL;
+    enum err err = OK;
+    if (slice_trim(call->x->body).len)
+        err = api_read_json(call, &body);
+    if (err)
+        return err;
+    const json_t *claims = json_object_get(body, "claims");
+    json_t *scopes = json_object_get(claims, "scopes");
+    if (scopes && !(json_is_array(scopes) && json_array_size(scopes) == 0))
+        err = check_scopes(call, scopes);
+    if (!err)
+        err = read_expiry(call, json_object_get(body, "expirationTime"), now_ms, &lives_ms);
+    if (!err)
+        err =
+            sign_token(call, scopes ? json_pack("{s:O}", "scopes", scopes) : json_object(),
+                       now_ms, lives_ms);
+    json_decref(body);
+    return err;
+}
+
+/* clang-format off */
+const struct route tokens_routes[] = {
+    { HTTP_POST_, "/api/v1/auth/jwt/claims",    AUTH_KEY, CLAIMS_BODY, show_claims, NULL },
+    { HTTP_POST_, "/api/v1/auth/public-tokens", AUTH_KEY, TOKEN_BODY,  make_public, NULL },
+    { HTTP_POST_, "/api/v1/auth/jwt",           AUTH_KEY, TOKEN_BODY,  make_token, NULL },
+    { 0 },
+};
+/* clang-format on */

@@ -1,0 +1,84 @@
+/* trigger_reading.c - texts, numbers and flags of options, and what is said of wrong ones.
+ */
+#include "api/trigger_reading.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/scan.h"
+
+enum err reading_mistake(struct reading *r, const char *text)
+{
+    return explain(r->why, ERR_INVALID, "Validation error: %s at \"options.%s\"", text,
+                   r->name);
+}
+
+/* ---- texts ---- */
+
+size_t text_utf16_length(struct slice text)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        count += (c & 0xC0) != 0x80;
+        count += c >= 0xF0;
+    }
+    return count;
+}
+
+struct slice text_clip(struct slice text)
+{
+    size_t len = text.len < 100 ? text.len : 100;
+    while (len < text.len && len && ((unsigned char)text.ptr[len] & 0xC0) == 0x80)
+        len--;
+    return (struct slice){ text.ptr, len };
+}
+
+/* The decoded string; valid until the next one is read. */
+enum err reading_text(struct reading *r, struct slice value, size_t max, struct slice *text)
+{
+    buf_clear(&r->text);
+    if (!scan_string(value, &r->text))
+        return reading_mistake(r, "Expected string");
+    if (text_utf16_length(buf_slice(&r->text)) > max)
+        return explain(r->why, ERR_INVALID,
+                       "Validation error: String must contain at most %zu character(s) at "
+                       "\"options.%s\"",
+                       max, r->name);
+    *text = buf_slice(&r->text);
+    return OK;
+}
+
+enum err reading_number(struct reading *r, struct slice value, double *number)
+{
+    char digits[64];
+    if (scan_type(value) != SCAN_NUMBER)
+        return reading_mistake(r, "Expected number");
+    if (value.len >= sizeof(digits))
+        return reading_mistake(r, "Number has too many digits");
+    memcpy(digits, value.ptr, value.len);
+    digits[value.len] = '\0';
+    *number = strtod(digits, NULL);
+    return isfinite(*number) ? OK : reading_mistake(r, "Number is too large");
+}
+
+enum err reading_integer(struct reading *r, struct slice value, double *number)
+{
+    double read;
+    enum err err = reading_number(r, value, &read);
+    if (err)
+        return err;
+    if (read != trunc(read))
+        return reading_mistake(r, "Expected integer, received float");
+    *number = read;
+    return OK;
+}
+
+enum err reading_flag(struct reading *r, struct slice value, bool *flag)
+{
+    enum scan_type type = scan_type(value);
+    if (type != SCAN_TRUE && type != SCAN_FALSE)
+        return reading_mistake(r, "Expected boolean");
+    *flag = type == SCAN_TRUE;
+    return OK;
+}

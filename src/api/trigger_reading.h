@@ -1,0 +1,31 @@
+/* trigger_reading.h - one read of options in progress; private to trigger_*.c. */
+#pragma once
+
+#include "api/trigger_options.h"
+
+struct reading {
+    const struct trigger_source *source;
+    const struct trigger_place *place;
+    struct trigger *item;
+    struct trigger_parent *parent;
+    struct failure *why;
+    struct buf text; /* of the string read last */
+    const char *name;
+    struct slice type, key, key_ttl, key_options; /* raw, read at the end */
+    bool has_machine;
+};
+
+/* Says what is wrong with the option that is being read. */
+enum err reading_mistake(struct reading *r, const char *text);
+
+/* The decoded string, of at most max characters; valid until the next one is read. */
+enum err reading_text(struct reading *r, struct slice value, size_t max,
+                      struct slice *text);
+
+/* A finite one; every number of JSON is spelled like one of C. */
+enum err reading_number(struct reading *r, struct slice value, double *number);
+enum err reading_integer(struct reading *r, struct slice value, double *number);
+enum err reading_flag(struct reading *r, struct slice value, bool *flag);
+
+/* The idempotency key, when all options are known (management-api §7.3). */
+enum err reading_take_key(struct reading *r);
