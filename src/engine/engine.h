@@ -52,6 +52,10 @@ void engine_load_run(struct engine *engine, struct environment *env, struct run 
 /* After the last engine_load_run: what must follow from the states found. */
 void engine_sweep(struct engine *engine);
 
+/* Walks the runs of an environment, a slice per turn, and does what follows from their
+ * states: children of ended parents end, runs whose version has come are queued. */
+void engine_sweep_environment(struct engine *engine, struct environment *env);
+
 /* From now on triggers and dequeues are refused; what is in flight ends. */
 void engine_drain(struct engine *engine);
 bool engine_draining(const struct engine *engine);

@@ -32,10 +32,6 @@ void engine_place(struct engine *engine, struct tracked *run);
 /* What the state of this run waited for has come. */
 void run_due(struct timer *timer);
 
-/* Walks the runs of an environment, a slice per turn, and does what follows from their
- * states: children of ended parents end, runs whose version has come are queued. */
-void engine_sweep_environment(struct engine *engine, struct environment *env);
-
 /* dequeue.c */
 
 /* Gives ready runs to waiting workers, at the end of this turn. */

@@ -1,0 +1,323 @@
+/* attempts.c - the calls of the run cycle: dequeue, start, latest, heartbeat, wait, and the
+ * end of a session (worker-protocol §1.5, §1.6). completion.c has the one with a long body.
+ *
+ * A dequeue is held until a run is ready or the time is over; a worker that leaves
+ * meanwhile gives back what it was about to get. */
+#include "engine/attempts.h"
+
+#include "api/messages.h"
+#include "api/workers.h"
+#include "base/mem.h"
+
+enum { DEQUEUE_WAIT_MS = 10 * 1000, DISCONNECT_MAX = 500 };
+
+static struct loop *loop_of(const struct api_call *call)
+{
+    return engine_loop(api_engine(call->api));
+}
+
+static void reply(struct api_call *call, struct buf *out)
+{
+    api_reply_json(call, 200, buf_slice(out));
+    buf_finish(out);
+}
+
+/* ---- dequeue ---- */
+
+struct taking {
+    struct api_call *call;
+    struct dequeue dequeue;
+};
+
+static void on_dequeued(struct dequeue *dequeue, enum err status)
+{
+    struct taking *op = container_of(dequeue, struct taking, dequeue);
+    struct api_call *call = op->call;
+    const struct run *run = dequeue->command.run;
+    struct buf out = { 0 };
+
+    if (status && status != ERR_NOT_FOUND && status != ERR_CANCELED) {
+        worker_refuse(call, &dequeue->command, status);
+        free(op);
+        return;
+    }
+    buf_add_text(&out, "{\"dequeuedMessages\":[");
+    if (!status) {
+        const struct worker *worker =
+            workers_by_version(call->env->workers, bytes_slice(run->worker_version));
+        message_add_dequeued(&out, run, call->account, worker, loop_wall_ms(loop_of(call)));
+        api_add_seq(call, dequeue->command.seq);
+    }
+    buf_add_text(&out, "]}");
+    free(op);
+    reply(call, &out);
+}
+
+static void on_taker_gone(struct api_call *call)
+{
+    struct taking *op = call->state;
+    call->on_gone = NULL;
+    dequeue_cancel(&op->dequeue);
+}
+
+enum err worker_dequeue(struct api_call *call)
+{
+    struct taking *op = mem_new(struct taking);
+    op->call = call;
+    enum err refused = dequeue_begin(api_engine(call->api), call->env, &op->dequeue,
+                                     DEQUEUE_WAIT_MS, on_dequeued);
+    if (refused) {
+        free(op);
+        return refused;
+    }
+    call->busy = true;
+    call->state = op;
+    call->on_gone = on_taker_gone;
+    return OK;
+}
+
+void workers_drain(struct api *api)
+{
+    struct account *account = NULL;
+    while ((account = accounts_next(api_accounts(api), account))) {
+        struct environment *env = engine_environment(api_engine(api), account->number);
+        while (env && !list_empty(&env->dequeues))
+            dequeue_cancel(container_of(env->dequeues.next, struct dequeue, link));
+    }
+}
+
+/* ---- start ---- */
+
+struct starting {
+    struct api_call *call;
+    struct start_attempt start;
+};
+
+static void on_started(struct command *command, enum err status)
+{
+    struct starting *op = container_of(command, struct starting, start.command);
+    struct api_call *call = op->call;
+    const struct run *run = command->run;
+    struct buf out = { 0 }, url = { 0 };
+
+    if (!status && run_is_final(run)) /* it was one attempt too many */
+        status = explain(&command->why, ERR_INVALID, "The run has had too many attempts");
+    if (status) {
+        worker_refuse(call, command, status);
+        free(op);
+        return;
+    }
+    const struct worker *worker =
+        workers_by_version(call->env->workers, bytes_slice(run->worker_version));
+    api_base_url(call, &url);
+    message_add_start(&out, run, call->account, worker_task(worker, bytes_slice(run->task)),
+                      buf_slice(&url));
+    buf_finish(&url);
+    if (command->seq)
+        api_add_seq(call, command->seq);
+    free(op);
+    reply(call, &out);
+}
+
+enum err worker_start(struct api_call *call)
+{
+    struct starting *op = mem_new(struct starting);
+    op->call = call;
+    op->start.snapshot = call->params[1];
+    op->start.request_id = worker_request_id(call);
+    call->busy = true;
+    attempt_start(api_engine(call->api), call->env, call->params[0], &op->start,
+                  on_started);
+    return OK;
+}
+
+/* ---- latest, heartbeat ---- */
+
+struct looking {
+    struct api_call *call;
+    struct run_read read;
+};
+
+static void on_read(struct run_read *read, enum err status)
+{
+    struct looking *op = container_of(read, struct looking, read);
+    struct api_call *call = op->call;
+    struct buf out = { 0 };
+
+    if (!status)
+        message_add_latest(&out, read->run);
+    free(op);
+    if (status == ERR_NOT_FOUND)
+        explain(&call->why, ERR_NOT_FOUND, "Run not found");
+    if (status)
+        api_reply_error(call, status);
+    else
+        reply(call, &out);
+}
+
+enum err worker_latest(struct api_call *call)
+{
+    struct looking *op = mem_new(struct looking);
+    op->call = call;
+    call->busy = true;
+    run_read_begin(call->env, call->params[0], &op->read, on_read);
+    return OK;
+}
+
+/* An old snapshot changes nothing and is no mistake: the worker has not looked yet. */
+enum err worker_heartbeat(struct api_call *call)
+{
+    attempt_heartbeat(api_engine(call->api), call->env, call->params[0], call->params[1]);
+    api_reply_json(call, 200, SLICE("{\"ok\":true}"));
+    return OK;
+}
+
+/* ---- wait ---- */
+
+struct waiting {
+    struct api_call *call;
+    struct wait_duration wait;
+};
+
+static void on_waiting(struct command *command, enum err status)
+{
+    struct waiting *op = container_of(command, struct waiting, wait.command);
+    struct api_call *call = op->call;
+    struct buf out = { 0 };
+
+    if (status) {
+        worker_refuse(call, command, status);
+        free(op);
+        return;
+    }
+    buf_add_text(&out, "{\"waitUntil\":");
+    buf_add_json_time(&out, op->wait.until);
+    buf_print(&out, ",\"waitpoint\":{\"id\":\"%s\"}}", op->wait.waitpoint);
+    api_add_seq(call, command->seq);
+    free(op);
+    reply(call, &out);
+}
+
+/* A date as text, or as milliseconds. */
+static enum err read_date(struct api_call *call, int64_t *unix_ms)
+{
+    json_t *body;
+    if (api_read_json(call, &body))
+        return ERR_INVALID;
+    const json_t *date = json_object_get(body, "date");
+    enum err err = ERR_INVALID;
+    if (json_is_string(date))
+        err = text_to_time(slice_of(json_string_value(date)), unix_ms);
+    else if (json_is_integer(date)) {
+        *unix_ms = json_integer_value(date);
+        err = OK;
+    }
+    json_decref(body);
+    return err ? explain(&call->why, ERR_INVALID,
+                         "date: must be an ISO 8601 date like 2024-01-31T09:00:00.000Z")
+               : OK;
+}
+
+enum err worker_wait(struct api_call *call)
+{
+    int64_t until = 0;
+    if (read_date(call, &until))
+        return ERR_INVALID;
+    struct waiting *op = mem_new(struct waiting);
+    op->call = call;
+    op->wait.until = until;
+    call->busy = true;
+    attempt_wait(api_engine(call->api), call->env, call->params[0], &op->wait, on_waiting);
+    return OK;
+}
+
+/* ---- disconnect ---- */
+
+struct leaving {
+    struct api_call *call;
+    size_t left; /* not done yet, and one while they are being begun */
+    unsigned interrupted;
+    enum err failed; /* of the last one that failed */
+};
+
+struct interruption {
+    struct command command;
+    struct leaving *op;
+};
+
+static void one_less(struct leaving *op)
+{
+    struct api_call *call = op->call;
+    struct buf out = { 0 };
+    if (--op->left)
+        return;
+    buf_print(&out, "{\"cancelled\":%u}", op->interrupted);
+    enum err failed = op->failed;
+    free(op);
+    if (!failed) {
+        reply(call, &out);
+        return;
+    }
+    buf_finish(&out);
+    api_reply_error(call, failed);
+}
+
+static void on_interrupted(struct command *command, enum err status)
+{
+    struct interruption *one = container_of(command, struct interruption, command);
+    struct leaving *op = one->op;
+    if (!status && command->seq)
+        op->interrupted++;
+    else if (status && status != ERR_NOT_FOUND)
+        op->failed = status;
+    free(one);
+    one_less(op);
+}
+
+static void interrupt(struct leaving *op, const char *run_id)
+{
+    struct interruption *one = mem_new(struct interruption);
+    one->op = op;
+    op->left++;
+    attempt_interrupt(api_engine(op->call->api), op->call->env, slice_of(run_id),
+                      &one->command, "Dev session ended (CLI exited)", on_interrupted);
+}
+
+static enum err check_ids(struct api_call *call, const json_t *ids)
+{
+    size_t i;
+    json_t *id;
+    if (!json_is_array(ids))
+        return explain(&call->why, ERR_INVALID, "runFriendlyIds: must be an array");
+    if (json_array_size(ids) > DISCONNECT_MAX)
+        return explain(&call->why, ERR_INVALID, "runFriendlyIds: more than %d ids",
+                       DISCONNECT_MAX);
+    json_array_foreach(ids, i, id) if (!json_is_string(id)) return explain(
+        &call->why, ERR_INVALID, "runFriendlyIds[%zu]: must be a string", i);
+    return OK;
+}
+
+enum err worker_disconnect(struct api_call *call)
+{
+    json_t *body, *id;
+    size_t i;
+
+    if (call->account->type != ENVIRONMENT_DEV)
+        return explain(&call->why, ERR_INVALID,
+                       "Only sessions of a development environment can disconnect");
+    if (api_read_json(call, &body))
+        return ERR_INVALID;
+    const json_t *ids = json_object_get(body, "runFriendlyIds");
+    if (check_ids(call, ids)) {
+        json_decref(body);
+        return ERR_INVALID;
+    }
+    struct leaving *op = mem_new(struct leaving);
+    op->call = call;
+    op->left = 1;
+    call->busy = true;
+    json_array_foreach(ids, i, id) interrupt(op, json_string_value(id));
+    json_decref(body);
+    one_less(op);
+    return OK;
+}

@@ -1,0 +1,256 @@
+/* completion.c - the end of an attempt (worker-protocol §1.5, call 14).
+ *
+ *   body ─► spans of output, error, metadata operations ─► attempt_complete ─► answer
+ *                                                              └► operations of the parent
+ *                                                                 and the root, on their
+ * runs
+ *
+ * The output is the user's and stays text. The metadata that comes along is what the worker
+ * had not sent yet; without it short tasks would lose theirs. */
+#include <math.h>
+
+#include "api/intake.h"
+#include "api/messages.h"
+#include "api/workers.h"
+#include "base/mem.h"
+#include "base/scan.h"
+#include "engine/attempts.h"
+#include "engine/steer.h"
+
+struct completing {
+    struct api_call *call;
+    struct complete_attempt complete;
+    struct intake *intake; /* holds the error */
+    struct buf output, output_type;
+    struct buf own, parents, roots; /* metadata operations; empty: none */
+    struct bytes *parent, *root;    /* ids of others whose metadata changes too */
+};
+
+static void free_op(struct completing *op)
+{
+    struct buf *bufs[] = { &op->output, &op->output_type, &op->own, &op->parents,
+                           &op->roots };
+    for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
+        buf_finish(bufs[i]);
+    bytes_unref(op->parent);
+    bytes_unref(op->root);
+    intake_free(op->intake);
+    free(op);
+}
+
+/* ---- the metadata of others ---- */
+
+struct relay {
+    struct change_metadata change;
+    struct bytes *operations;
+};
+
+/* It has ended, or has no room: nobody is left to tell. */
+static void on_relayed(struct command *command, enum err status)
+{
+    struct relay *relay = container_of(command, struct relay, change.command);
+    (void)status;
+    bytes_unref(relay->operations);
+    free(relay);
+}
+
+static void send_on(const struct completing *op, const struct bytes *run,
+                    const struct buf *operations)
+{
+    if (!run || !operations->len)
+        return;
+    struct relay *relay = mem_new(struct relay);
+    relay->operations = buf_to_bytes(operations);
+    relay->change.operations = bytes_slice(relay->operations);
+    run_change_metadata(api_engine(op->call->api), op->call->env, bytes_slice(run),
+                        &relay->change, on_relayed);
+}
+
+/* ---- the answer ---- */
+
+static void on_completed(struct command *command, enum err status)
+{
+    struct completing *op = container_of(command, struct completing, complete.command);
+    struct api_call *call = op->call;
+    struct buf out = { 0 };
+
+    if (!status && command->seq) {
+        send_on(op, op->parent, &op->parents);
+        send_on(op, op->root, &op->roots);
+        api_add_seq(call, command->seq);
+    }
+    if (status) {
+        worker_refuse(call, command, status);
+    } else {
+        message_add_result(&out, command->run, op->complete.result);
+        api_reply_json(call, 200, buf_slice(&out));
+    }
+    buf_finish(&out);
+    free_op(op);
+}
+
+/* ---- the metadata that comes along ---- */
+
+/* Appends the elements of one JSON array to another. */
+static void join(struct buf *operations, struct slice array)
+{
+    struct slice first;
+    struct scan_members elements = scan_members(array);
+    if (scan_type(array) != SCAN_ARRAY || !scan_next_element(&elements, &first))
+        return;
+    array = slice_trim(array);
+    if (operations->len) {
+        operations->len--; /* its closing bracket */
+        buf_add_char(operations, ',');
+        array = slice_from(array, 1);
+    }
+    buf_add(operations, array);
+}
+
+/* {operations, parentOperations, rootOperations}; those of a run without a parent are its
+ * own (worker-protocol §1.7). */
+static void take_operations(struct completing *op, struct slice metadata)
+{
+    const struct tracked *run = environment_find(op->call->env, op->call->params[0]);
+    if (!run)
+        return; /* finished long ago: the completion will be refused */
+    op->parent = bytes_ref(run->run.parent);
+    op->root = bytes_ref(run->run.root ? run->run.root : run->run.parent);
+    join(&op->own, scan_member(metadata, "operations"));
+    join(op->parent ? &op->parents : &op->own, scan_member(metadata, "parentOperations"));
+    join(op->root ? &op->roots : &op->own, scan_member(metadata, "rootOperations"));
+}
+
+/* What cannot be read is left out: the result of the attempt counts more. */
+static void take_metadata(struct completing *op, struct slice flushed)
+{
+    struct buf text = { 0 };
+    struct slice metadata;
+    if (scan_type(flushed) != SCAN_OBJECT ||
+        !scan_string(scan_member(flushed, "data"), &text) ||
+        !scan_is_json(buf_slice(&text)))
+        goto out;
+    metadata = buf_slice(&text);
+    if (slice_is(scan_member(flushed, "dataType"), "\"application/super+json\""))
+        metadata = scan_member(metadata, "json");
+    if (scan_type(metadata) == SCAN_OBJECT)
+        take_operations(op, metadata);
+out:
+    buf_finish(&text);
+}
+
+/* ---- the completion ---- */
+
+static enum err refuse(struct api_call *call, const char *text)
+{
+    return explain(&call->why, ERR_INVALID, "completion.%s", text);
+}
+
+static bool read_number(struct slice value, double *number)
+{
+    char text[64];
+    if (scan_type(value) != SCAN_NUMBER || value.len >= sizeof(text))
+        return false;
+    memcpy(text, value.ptr, value.len);
+    text[value.len] = '\0';
+    *number = strtod(text, NULL);
+    return isfinite(*number) && fabs(*number) < 1e15;
+}
+
+static bool is_known_error(struct slice error)
+{
+    static const char *const types[] = { "\"BUILT_IN_ERROR\"", "\"CUSTOM_ERROR\"",
+                                         "\"STRING_ERROR\"", "\"INTERNAL_ERROR\"" };
+    struct slice type = scan_member(error, "type");
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (slice_is(type, types[i]))
+            return true;
+    return false;
+}
+
+static enum err read_success(struct completing *op, struct slice completion)
+{
+    struct slice output = scan_member(completion, "output");
+    struct slice type = scan_member(completion, "outputType");
+    op->complete.ok = true;
+    if (!output.ptr || scan_type(output) == SCAN_NULL)
+        return OK;
+    if (!scan_string(output, &op->output))
+        return refuse(op->call, "output: must be a string, its type is in outputType");
+    if (!type.ptr)
+        buf_add_text(&op->output_type, "application/json");
+    else if (!scan_string(type, &op->output_type))
+        return refuse(op->call, "outputType: must be a string");
+    op->complete.output = buf_slice(&op->output);
+    op->complete.output_type = buf_slice(&op->output_type);
+    return OK;
+}
+
+static enum err read_failure(struct completing *op, struct slice completion)
+{
+    struct complete_attempt *complete = &op->complete;
+    struct slice retry = scan_member(completion, "retry");
+    double at = 0, delay = 0;
+
+    complete->error = scan_member(completion, "error");
+    if (scan_type(complete->error) != SCAN_OBJECT || !is_known_error(complete->error))
+        return refuse(op->call, "error: must be an object with type BUILT_IN_ERROR, "
+                                "CUSTOM_ERROR, STRING_ERROR or INTERNAL_ERROR");
+    complete->skipped_retrying =
+        scan_type(scan_member(completion, "skippedRetrying")) == SCAN_TRUE;
+    if (scan_type(retry) != SCAN_OBJECT)
+        return OK;
+    if (!read_number(scan_member(retry, "timestamp"), &at) ||
+        !read_number(scan_member(retry, "delay"), &delay) || delay < 0)
+        return refuse(op->call, "retry: must have timestamp and delay in milliseconds");
+    complete->has_retry = true;
+    complete->retry_at = (int64_t)at;
+    complete->retry_delay_ms = (int64_t)delay;
+    return OK;
+}
+
+static enum err read_completion(struct completing *op, struct slice body)
+{
+    struct slice completion = scan_member(body, "completion");
+    double usage = -1;
+
+    if (scan_type(completion) != SCAN_OBJECT)
+        return explain(&op->call->why, ERR_INVALID, "completion: must be an object");
+    struct slice ok = scan_member(completion, "ok");
+    if (scan_type(ok) != SCAN_TRUE && scan_type(ok) != SCAN_FALSE)
+        return refuse(op->call, "ok: must be true or false");
+    enum err err = scan_type(ok) == SCAN_TRUE ? read_success(op, completion)
+                                              : read_failure(op, completion);
+    if (err)
+        return err;
+    struct slice told = scan_member(completion, "usage");
+    if (scan_type(told) == SCAN_OBJECT)
+        read_number(scan_member(told, "durationMs"), &usage);
+    op->complete.usage_ms = (int64_t)usage;
+    take_metadata(op, scan_member(completion, "flushedMetadata"));
+    if (op->own.len)
+        op->complete.metadata_operations = buf_slice(&op->own);
+    return OK;
+}
+
+enum err worker_complete(struct api_call *call)
+{
+    struct intake *intake;
+    struct slice body;
+    if (intake_end(call, &intake, &body))
+        return ERR_INVALID;
+
+    struct completing *op = mem_new(struct completing);
+    op->call = call;
+    op->intake = intake;
+    op->complete.snapshot = call->params[1];
+    op->complete.request_id = worker_request_id(call);
+    if (read_completion(op, body)) {
+        free_op(op);
+        return ERR_INVALID;
+    }
+    call->busy = true;
+    attempt_complete(api_engine(call->api), call->env, call->params[0], &op->complete,
+                     on_completed);
+    return OK;
+}

@@ -1,0 +1,378 @@
+/* messages.c - snapshots, runs and executions, written piece by piece into one buffer. */
+#include "api/messages.h"
+
+#include "base/scan.h"
+
+/* ---- members ---- */
+
+/* A comma before all but the first of its container. */
+static void add_name(struct buf *out, const char *name)
+{
+    char last = out->len ? out->ptr[out->len - 1] : '{';
+    if (last != '{' && last != '[')
+        buf_add_char(out, ',');
+    buf_print(out, "\"%s\":", name);
+}
+
+static void add_text(struct buf *out, const char *name, struct slice text)
+{
+    add_name(out, name);
+    buf_add_json(out, text);
+}
+
+static void add_optional(struct buf *out, const char *name, const struct bytes *text)
+{
+    if (text)
+        add_text(out, name, bytes_slice(text));
+}
+
+static void add_number(struct buf *out, const char *name, int64_t number)
+{
+    add_name(out, name);
+    buf_add_number(out, number);
+}
+
+static void add_bool(struct buf *out, const char *name, bool value)
+{
+    add_name(out, name);
+    buf_add_text(out, value ? "true" : "false");
+}
+
+static void add_time(struct buf *out, const char *name, int64_t unix_ms)
+{
+    add_name(out, name);
+    buf_add_json_time(out, unix_ms);
+}
+
+static void add_raw(struct buf *out, const char *name, struct slice json)
+{
+    add_name(out, name);
+    buf_add(out, json);
+}
+
+static void open_object(struct buf *out, const char *name)
+{
+    add_name(out, name);
+    buf_add_char(out, '{');
+}
+
+static void close_object(struct buf *out)
+{
+    buf_add_char(out, '}');
+}
+
+static void add_ids(struct buf *out, struct slice id)
+{
+    add_text(out, "id", id);
+    add_text(out, "friendlyId", id);
+}
+
+/* ---- parts ---- */
+
+static const char *const descriptions[EXECUTION_COUNT] = {
+    [EXECUTION_CREATED] = "The run waits for a worker version",
+    [EXECUTION_DELAYED] = "The run is delayed",
+    [EXECUTION_QUEUED] = "The run is queued",
+    [EXECUTION_PENDING_EXECUTING] = "The run was dequeued",
+    [EXECUTION_EXECUTING] = "The run executes",
+    [EXECUTION_WITH_WAITPOINTS] = "The run is blocked by a waitpoint",
+    [EXECUTION_PENDING_CANCEL] = "The run is being canceled",
+    [EXECUTION_FINISHED] = "The run is finished",
+};
+
+void message_add_snapshot(struct buf *out, const struct run *run)
+{
+    char id[64];
+    run_snapshot_id(run, id);
+    buf_add_char(out, '{');
+    add_ids(out, slice_of(id));
+    add_text(out, "executionStatus", slice_of(run_execution_name(run->execution)));
+    add_text(out, "description", slice_of(descriptions[run->execution]));
+    add_time(out, "createdAt", run->updated_at);
+    close_object(out);
+}
+
+void message_add_run(struct buf *out, const struct run *run)
+{
+    buf_add_char(out, '{');
+    add_ids(out, slice_of(run->id));
+    add_text(out, "status", slice_of(run_status_name(run->status, VOCABULARY_INTERNAL)));
+    if (run->attempt)
+        add_number(out, "attemptNumber", run->attempt);
+    else
+        add_raw(out, "attemptNumber", SLICE("null"));
+    close_object(out);
+}
+
+static void add_machine(struct buf *out, const struct run *run)
+{
+    open_object(out, "machine");
+    add_text(out, "name", slice_of(machine_name(run->machine)));
+    add_name(out, "cpu");
+    buf_add_json_double(out, machine_cpu(run->machine));
+    add_name(out, "memory");
+    buf_add_json_double(out, machine_memory_gb(run->machine));
+    add_number(out, "centsPerMs", 0);
+    close_object(out);
+}
+
+/* Those of this snapshot that are complete; text members keep their bytes. */
+static void add_waitpoints(struct buf *out, const struct run *run)
+{
+    struct slice wait;
+    struct scan_members waits = scan_members(bytes_slice(run->waits));
+
+    add_name(out, "completedWaitpoints");
+    buf_add_char(out, '[');
+    while (run->waits && scan_next_element(&waits, &wait)) {
+        struct slice at = scan_member(wait, "completedAt");
+        struct slice after = scan_member(wait, "completedAfter");
+        if (!at.ptr)
+            continue;
+        if (out->ptr[out->len - 1] == '}')
+            buf_add_char(out, ',');
+        buf_add_char(out, '{');
+        add_raw(out, "id", scan_member(wait, "id"));
+        add_raw(out, "friendlyId", scan_member(wait, "id"));
+        add_raw(out, "type", scan_member(wait, "type"));
+        add_raw(out, "completedAt", at);
+        if (after.ptr)
+            add_raw(out, "completedAfter", after);
+        add_bool(out, "outputIsError", false);
+        close_object(out);
+    }
+    buf_add_char(out, ']');
+}
+
+static void add_batch(struct buf *out, const struct run *run)
+{
+    if (!run->batch)
+        return;
+    open_object(out, "batch");
+    add_ids(out, bytes_slice(run->batch));
+    close_object(out);
+}
+
+/* ---- dequeue ---- */
+
+static void add_dequeued_run(struct buf *out, const struct run *run,
+                             const struct account *account)
+{
+    open_object(out, "run");
+    add_ids(out, slice_of(run->id));
+    add_bool(out, "isTest", run->is_test);
+    add_bool(out, "isReplay", run->is_replay);
+    add_machine(out, run);
+    add_number(out, "attemptNumber", run->attempt + 1);
+    add_text(out, "masterQueue", slice_of(account->id));
+    add_raw(out, "traceContext", SLICE("{}"));
+    close_object(out);
+}
+
+static void add_worker(struct buf *out, const struct run *run, const struct worker *worker)
+{
+    open_object(out, "backgroundWorker");
+    add_ids(out, worker ? slice_of(worker->id) : SLICE(""));
+    add_text(out, "version", bytes_slice(run->worker_version));
+    close_object(out);
+}
+
+void message_add_dequeued(struct buf *out, const struct run *run,
+                          const struct account *account, const struct worker *worker,
+                          int64_t now_ms)
+{
+    buf_add_text(out, "{\"version\":\"1\"");
+    add_time(out, "dequeuedAt", now_ms);
+    add_name(out, "snapshot");
+    message_add_snapshot(out, run);
+    add_waitpoints(out, run);
+    add_worker(out, run, worker);
+    add_raw(out, "deployment", SLICE("{}"));
+    add_dequeued_run(out, run, account);
+    open_object(out, "environment");
+    add_text(out, "id", slice_of(account->id));
+    add_text(out, "type", slice_of(environment_type_name(account->type)));
+    close_object(out);
+    open_object(out, "organization");
+    add_text(out, "id", slice_of(account->project->organization_id));
+    close_object(out);
+    open_object(out, "project");
+    add_text(out, "id", slice_of(account->project_id));
+    close_object(out);
+    close_object(out);
+}
+
+/* ---- latest, complete ---- */
+
+void message_add_latest(struct buf *out, const struct run *run)
+{
+    buf_add_text(out, "{\"execution\":{\"version\":\"1\"");
+    add_name(out, "snapshot");
+    message_add_snapshot(out, run);
+    add_name(out, "run");
+    message_add_run(out, run);
+    add_waitpoints(out, run);
+    add_batch(out, run);
+    buf_add_text(out, "}}");
+}
+
+void message_add_result(struct buf *out, const struct run *run, enum attempt_result result)
+{
+    static const char *const names[] = {
+        [ATTEMPT_RUN_FINISHED] = "RUN_FINISHED",
+        [ATTEMPT_RETRY_IMMEDIATELY] = "RETRY_IMMEDIATELY",
+        [ATTEMPT_RETRY_QUEUED] = "RETRY_QUEUED",
+        [ATTEMPT_PENDING_CANCEL] = "RUN_PENDING_CANCEL",
+    };
+    buf_add_text(out, "{\"result\":{");
+    add_text(out, "attemptStatus", slice_of(names[result]));
+    add_name(out, "snapshot");
+    message_add_snapshot(out, run);
+    add_name(out, "run");
+    message_add_run(out, run);
+    buf_add_text(out, "}}");
+}
+
+/* ---- start ---- */
+
+void message_add_variables(struct buf *out, const struct run *run, struct slice base_url)
+{
+    struct buf otel = { 0 };
+    buf_add(&otel, base_url);
+    buf_add_text(&otel, "/otel");
+    buf_add_char(out, '{');
+    add_text(out, "TRIGGER_API_URL", base_url);
+    add_text(out, "TRIGGER_STREAM_URL", base_url);
+    add_text(out, "TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT", buf_slice(&otel));
+    add_text(out, "TRIGGER_REALTIME_STREAM_VERSION", SLICE("v1"));
+    if (run) {
+        add_text(out, "TRIGGER_RUN_ID", slice_of(run->id));
+        add_text(out, "TRIGGER_MACHINE_PRESET", slice_of(machine_name(run->machine)));
+    }
+    close_object(out);
+    buf_finish(&otel);
+}
+
+static void add_tags(struct buf *out, const struct run *run)
+{
+    add_name(out, "tags");
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; run->tags && i < run->tags->count; i++) {
+        if (i)
+            buf_add_char(out, ',');
+        buf_add_json(out, bytes_slice(run->tags->names[i]));
+    }
+    buf_add_char(out, ']');
+}
+
+static void add_optional_facts(struct buf *out, const struct run *run)
+{
+    if (run->max_attempts)
+        add_number(out, "maxAttempts", run->max_attempts);
+    if (run->max_duration_s)
+        add_number(out, "maxDuration", run->max_duration_s);
+    if (run->metadata)
+        add_raw(out, "metadata", bytes_slice(run->metadata));
+    if (run->priority_ms) {
+        add_name(out, "priority");
+        buf_add_json_double(out, run->priority_ms / 1000.0);
+    }
+    add_optional(out, "version", run->worker_version);
+    add_optional(out, "idempotencyKey", run->idempotency_shown);
+    add_optional(out, "parentTaskRunId", run->parent);
+    add_optional(out, "rootTaskRunId", run->root);
+    add_number(out, "durationMs", run->usage_ms);
+    add_number(out, "costInCents", 0);
+    add_number(out, "baseCostInCents", 0);
+    add_raw(out, "traceContext", SLICE("{}"));
+}
+
+static void add_execution_run(struct buf *out, const struct run *run)
+{
+    struct slice type =
+        run->payload_type ? bytes_slice(run->payload_type) : SLICE("application/json");
+    open_object(out, "run");
+    add_text(out, "id", slice_of(run->id));
+    add_text(out, "payload", run->payload ? bytes_slice(run->payload) : SLICE(""));
+    add_text(out, "payloadType", type);
+    add_tags(out, run);
+    add_bool(out, "isTest", run->is_test);
+    add_bool(out, "isReplay", run->is_replay);
+    add_time(out, "createdAt", run->created_at);
+    if (run->started_at)
+        add_time(out, "startedAt", run->started_at);
+    add_optional_facts(out, run);
+    close_object(out);
+}
+
+static void add_tenant(struct buf *out, const struct account *account)
+{
+    const struct project *project = account->project;
+    const struct organization *organization = project->organization;
+    open_object(out, "environment");
+    add_text(out, "id", slice_of(account->id));
+    add_text(out, "slug", slice_of(environment_slug(account->type)));
+    add_text(out, "type", slice_of(environment_type_name(account->type)));
+    close_object(out);
+    open_object(out, "organization");
+    add_text(out, "id", slice_of(organization->id));
+    add_text(out, "slug", slice_of(organization->slug));
+    add_text(out, "name", slice_of(organization->name));
+    close_object(out);
+    open_object(out, "project");
+    add_text(out, "id", slice_of(project->id));
+    add_text(out, "ref", slice_of(project->ref));
+    add_text(out, "slug", slice_of(project->slug));
+    add_text(out, "name", slice_of(project->name));
+    close_object(out);
+}
+
+static void add_task(struct buf *out, const struct run *run, const struct worker_task *task)
+{
+    bool has_file = task && task->file_path;
+    open_object(out, "task");
+    add_text(out, "id", bytes_slice(run->task));
+    add_text(out, "filePath", has_file ? bytes_slice(task->file_path) : SLICE(""));
+    if (task)
+        add_optional(out, "exportName", task->export_name);
+    close_object(out);
+    open_object(out, "queue");
+    add_text(out, "id", bytes_slice(run->queue));
+    add_text(out, "name", bytes_slice(run->queue));
+    close_object(out);
+}
+
+static void add_execution(struct buf *out, const struct run *run,
+                          const struct account *account, const struct worker_task *task)
+{
+    open_object(out, "execution");
+    open_object(out, "attempt");
+    add_number(out, "number", run->attempt);
+    add_time(out, "startedAt", run->attempt_at);
+    close_object(out);
+    add_execution_run(out, run);
+    add_task(out, run, task);
+    add_tenant(out, account);
+    add_machine(out, run);
+    if (run->batch) {
+        open_object(out, "batch");
+        add_text(out, "id", bytes_slice(run->batch));
+        close_object(out);
+    }
+    close_object(out);
+}
+
+void message_add_start(struct buf *out, const struct run *run,
+                       const struct account *account, const struct worker_task *task,
+                       struct slice base_url)
+{
+    buf_add_char(out, '{');
+    add_name(out, "run");
+    message_add_run(out, run);
+    add_name(out, "snapshot");
+    message_add_snapshot(out, run);
+    add_name(out, "envVars");
+    message_add_variables(out, run, base_url);
+    add_execution(out, run, account, task);
+    close_object(out);
+}

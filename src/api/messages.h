@@ -1,0 +1,38 @@
+/* messages.h - what workers are told, as JSON (worker-protocol §1.5).
+ *
+ * Each function appends one JSON value. Required members are always there, optional ones
+ * are left out when unset. Statuses are the internal words; ids and friendly ids are the
+ * same. */
+#pragma once
+
+#include "auth/accounts.h"
+#include "base/buf.h"
+#include "engine/attempts.h"
+#include "engine/workers.h"
+#include "runcast/run.h"
+
+/* One element of dequeuedMessages: the run with its lease. worker is the version that the
+ * run is bound to. */
+void message_add_dequeued(struct buf *out, const struct run *run,
+                          const struct account *account, const struct worker *worker,
+                          int64_t now_ms);
+
+/* {id, friendlyId, executionStatus, description, createdAt} */
+void message_add_snapshot(struct buf *out, const struct run *run);
+
+/* {id, friendlyId, status, attemptNumber} */
+void message_add_run(struct buf *out, const struct run *run);
+
+/* What snapshots/latest answers: {execution: {…}}. */
+void message_add_latest(struct buf *out, const struct run *run);
+
+/* What attempts/start answers. task NULL: the version has gone. */
+void message_add_start(struct buf *out, const struct run *run,
+                       const struct account *account, const struct worker_task *task,
+                       struct slice base_url);
+
+/* What attempts/complete answers: {result: {…}}. */
+void message_add_result(struct buf *out, const struct run *run, enum attempt_result result);
+
+/* {NAME: "value"}: what every task process gets; run NULL: for the project. */
+void message_add_variables(struct buf *out, const struct run *run, struct slice base_url);

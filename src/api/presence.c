@@ -1,0 +1,81 @@
+/* presence.c - a stream that says that a developer's session is there (worker-protocol
+ * §1.4, call 6).
+ *
+ *   start at once, time every 4 s, the end after 30 s; the client comes again by itself
+ *
+ * Refusing it would cost more: the client asks once a second then. */
+#include "api/workers.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+enum { TICK_MS = 1000, TICKS_PER_EVENT = 4, TICKS_MAX = 30 };
+
+struct presence {
+    struct api_call *call;
+    struct timer timer;
+    unsigned ticks;
+};
+
+static struct loop *loop_of(const struct presence *presence)
+{
+    return engine_loop(api_engine(presence->call->api));
+}
+
+static void end(struct presence *presence)
+{
+    struct api_call *call = presence->call;
+    struct exchange *x = call->x;
+    timers_clear(loop_timers(loop_of(presence)), &presence->timer);
+    free(presence);
+    api_call_end(call);
+    http_stream_end(x);
+}
+
+static void on_gone(struct api_call *call)
+{
+    end(call->state);
+}
+
+static bool send_event(struct presence *presence, const char *event)
+{
+    char time[TIME_TEXT_LEN + 1];
+    struct buf text = { 0 };
+    text_from_time(loop_wall_ms(loop_of(presence)), time);
+    buf_print(&text, "event: %s\ndata: %s\n\n", event, time);
+    bool sent = http_stream_write(presence->call->x, buf_slice(&text));
+    buf_finish(&text);
+    return sent;
+}
+
+static void on_tick(struct timer *timer)
+{
+    struct presence *presence = container_of(timer, struct presence, timer);
+    struct engine *engine = api_engine(presence->call->api);
+    bool due = ++presence->ticks % TICKS_PER_EVENT == 0;
+
+    if (presence->ticks >= TICKS_MAX || engine_draining(engine) ||
+        (due && !send_event(presence, "time")))
+        end(presence);
+    else
+        loop_set_timer(engine_loop(engine), timer, timer->kind, TICK_MS);
+}
+
+enum err worker_presence(struct api_call *call)
+{
+    struct presence *presence = mem_new(struct presence);
+    presence->call = call;
+    struct loop *loop = loop_of(presence);
+
+    call->busy = true;
+    call->state = presence;
+    call->on_gone = on_gone;
+    api_add_header(call, "content-type", SLICE("text/event-stream"));
+    api_add_header(call, "cache-control", SLICE("no-store"));
+    http_stream_begin(call->x, 200, buf_slice(&call->headers));
+    if (!send_event(presence, "start"))
+        end(presence);
+    else
+        loop_set_timer(loop, &presence->timer, timers_kind(loop_timers(loop), on_tick),
+                       TICK_MS);
+    return OK;
+}

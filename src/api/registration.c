@@ -1,0 +1,352 @@
+/* registration.c - tasks and queues out of JSON, and into a document.
+ *
+ * The members are found as spans; only one task or queue at a time becomes a tree, so the
+ * sources that come along cost nothing. The document has the form of the request's
+ * metadata, reduced to what is used, with id, version and createdAt added. */
+#include "api/registration.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#include "base/mem.h"
+#include "base/scan.h"
+
+enum {
+    TASKS_MAX = 10000,
+    NAME_BYTES_MAX = 256,
+    QUEUE_LIMIT_MAX = 100000,
+    DEFAULT_ATTEMPTS = 3,
+    DEFAULT_MIN_TIMEOUT_MS = 1000,
+    DEFAULT_MAX_TIMEOUT_MS = 60000,
+};
+
+/* ---- one member ---- */
+
+/* Where a mistake is: "metadata.tasks[3].queue". */
+struct spot {
+    const char *list;
+    size_t index;
+    struct failure *why;
+};
+
+static enum err refuse(const struct spot *spot, const char *member, const char *rule)
+{
+    return explain(spot->why, ERR_INVALID, "metadata.%s[%zu].%s: %s", spot->list,
+                   spot->index, member, rule);
+}
+
+static bool is_set(const json_t *value)
+{
+    return value && !json_is_null(value);
+}
+
+/* NULL when unset. */
+static enum err read_name(const struct spot *spot, const json_t *value, const char *member,
+                          struct bytes **name)
+{
+    if (!is_set(value))
+        return OK;
+    size_t len = json_string_length(value);
+    if (!json_is_string(value) || !len || len > NAME_BYTES_MAX)
+        return refuse(spot, member, "must be a string of 1 to 256 bytes");
+    *name = bytes_create_shared((struct slice){ json_string_value(value), len });
+    return OK;
+}
+
+/* Leaves the number alone when unset. */
+static enum err read_number(const struct spot *spot, const json_t *value,
+                            const char *member, double min, double max, double *number)
+{
+    if (!is_set(value))
+        return OK;
+    double given = json_number_value(value);
+    if (!json_is_number(value) || !isfinite(given) || given < min)
+        return refuse(spot, member, "must be a number that is large enough");
+    *number = given > max ? max : given;
+    return OK;
+}
+
+static enum err read_limit(const struct spot *spot, const json_t *object, uint32_t *limit)
+{
+    double number = -1;
+    enum err err = read_number(spot, json_object_get(object, "concurrencyLimit"),
+                               "concurrencyLimit", 0, QUEUE_LIMIT_MAX, &number);
+    *limit = number < 0 ? UINT32_MAX : (uint32_t)number;
+    return err;
+}
+
+/* ---- queues ---- */
+
+static void add_queue(struct registration *all, struct bytes *name, uint32_t limit)
+{
+    size_t size = (all->queue_count + 1) * sizeof(struct queue_limit);
+    all->queues = mem_resize(all->queues, size);
+    all->queues[all->queue_count++] = (struct queue_limit){ name, limit };
+}
+
+static struct bytes *own_queue(const struct bytes *task)
+{
+    struct buf name = { 0 };
+    buf_add_text(&name, "task/");
+    buf_add(&name, bytes_slice(task));
+    struct bytes *bytes = bytes_create_shared(buf_slice(&name));
+    buf_finish(&name);
+    return bytes;
+}
+
+/* A task owns a queue unless it names one; a limit it gives is that queue's. */
+static enum err read_task_queue(const struct spot *spot, const json_t *queue,
+                                struct worker_task *task, struct registration *all)
+{
+    uint32_t limit = UINT32_MAX;
+    enum err err = OK;
+    if (is_set(queue) && !json_is_object(queue))
+        return refuse(spot, "queue", "must be an object");
+    if (is_set(queue)) {
+        err = read_name(spot, json_object_get(queue, "name"), "queue.name", &task->queue);
+        err = err ? err : read_limit(spot, queue, &limit);
+    }
+    if (!err && !task->queue)
+        add_queue(all, own_queue(task->id), limit);
+    else if (!err && limit != UINT32_MAX)
+        add_queue(all, bytes_ref(task->queue), limit);
+    return err;
+}
+
+static enum err read_queue(const struct spot *spot, const json_t *json,
+                           struct registration *all)
+{
+    struct bytes *name = NULL;
+    uint32_t limit;
+    enum err err = read_name(spot, json_object_get(json, "name"), "name", &name);
+    if (!err && !name)
+        err = refuse(spot, "name", "must be a string of 1 to 256 bytes");
+    err = err ? err : read_limit(spot, json, &limit);
+    if (err)
+        bytes_unref(name);
+    else
+        add_queue(all, name, limit);
+    return err;
+}
+
+/* ---- a task ---- */
+
+/* What a partial setting leaves open has the SDK's defaults (worker-protocol §3.4). */
+static enum err read_retry(const struct spot *spot, const json_t *retry,
+                           struct worker_task *task)
+{
+    double attempts = DEFAULT_ATTEMPTS, factor = 2, min = DEFAULT_MIN_TIMEOUT_MS,
+           max = DEFAULT_MAX_TIMEOUT_MS;
+    if (!is_set(retry))
+        return OK;
+    if (!json_is_object(retry))
+        return refuse(spot, "retry", "must be an object");
+    const struct {
+        const char *name;
+        double min, max;
+        double *number;
+    } numbers[] = {
+        { "maxAttempts", 0, RUN_ATTEMPTS_MAX, &attempts },
+        { "factor", 0, 1e6, &factor },
+        { "minTimeoutInMs", 0, 1e12, &min },
+        { "maxTimeoutInMs", 0, 1e12, &max },
+    };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (read_number(spot, json_object_get(retry, numbers[i].name), numbers[i].name,
+                        numbers[i].min, numbers[i].max, numbers[i].number))
+            return ERR_INVALID;
+    task->has_retry = true;
+    task->max_attempts = (uint16_t)attempts;
+    task->factor = factor;
+    task->min_timeout_ms = (int64_t)min;
+    task->max_timeout_ms = (int64_t)max;
+    task->randomize = !json_is_false(json_object_get(retry, "randomize"));
+    return OK;
+}
+
+/* A text like "1h", or seconds; 0 stays: the run never expires. */
+static enum err read_ttl(const struct spot *spot, const json_t *ttl,
+                         struct worker_task *task)
+{
+    char text[48];
+    double seconds = 0;
+    if (!is_set(ttl) || json_is_string(ttl))
+        return read_name(spot, ttl, "ttl", &task->ttl);
+    if (read_number(spot, ttl, "ttl", 0, 1e10, &seconds))
+        return ERR_INVALID;
+    text_from_seconds((uint64_t)seconds, text);
+    task->ttl = bytes_create_shared(slice_of(text));
+    return OK;
+}
+
+static void read_machine(const json_t *machine, struct worker_task *task)
+{
+    enum machine preset;
+    const char *name = json_string_value(json_object_get(machine, "preset"));
+    task->machine = name && !machine_from_name(slice_of(name), &preset) ? (int)preset : -1;
+}
+
+static enum err read_task(const struct spot *spot, const json_t *json,
+                          struct registration *all)
+{
+    struct worker *worker = all->worker;
+    struct worker_task *task = &worker->tasks[worker->task_count++];
+    const char *source = json_string_value(json_object_get(json, "triggerSource"));
+    double max_duration = 0;
+
+    enum err err = read_name(spot, json_object_get(json, "id"), "id", &task->id);
+    if (!err && !task->id)
+        err = refuse(spot, "id", "must be a string of 1 to 256 bytes");
+    json_t *path = json_object_get(json, "filePath"),
+           *name = json_object_get(json, "exportName");
+    if (json_is_string(path))
+        task->file_path = bytes_create_shared(slice_of(json_string_value(path)));
+    if (json_is_string(name))
+        task->export_name = bytes_create_shared(slice_of(json_string_value(name)));
+    err = err ? err : read_task_queue(spot, json_object_get(json, "queue"), task, all);
+    err = err ? err : read_retry(spot, json_object_get(json, "retry"), task);
+    err = err ? err : read_ttl(spot, json_object_get(json, "ttl"), task);
+    err = err ? err
+              : read_number(spot, json_object_get(json, "maxDuration"), "maxDuration", 0,
+                            INT32_MAX, &max_duration);
+    read_machine(json_object_get(json, "machine"), task);
+    task->is_scheduled = source && !strcmp(source, "schedule");
+    task->max_duration_s = max_duration < INT32_MAX ? (uint32_t)max_duration : 0;
+    return err;
+}
+
+/* ---- the lists ---- */
+
+typedef enum err element_fn(const struct spot *spot, const json_t *json,
+                            struct registration *all);
+
+static enum err read_element(const struct spot *spot, struct slice span, element_fn *read,
+                             struct registration *all)
+{
+    json_error_t error;
+    if (scan_type(span) != SCAN_OBJECT)
+        return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: must be an object",
+                       spot->list, spot->index);
+    json_t *json = json_loadb(span.ptr, span.len, 0, &error);
+    if (!json)
+        return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: %s", spot->list,
+                       spot->index, error.text);
+    enum err err = read(spot, json, all);
+    json_decref(json);
+    return err;
+}
+
+static enum err read_list(struct slice metadata, const char *list, element_fn *read,
+                          struct registration *all, struct failure *why)
+{
+    struct spot spot = { .list = list, .why = why };
+    struct slice span, array = scan_member(metadata, list);
+    enum err err = OK;
+
+    if (scan_type(array) == SCAN_NONE || scan_type(array) == SCAN_NULL)
+        return OK;
+    if (scan_type(array) != SCAN_ARRAY)
+        return explain(why, ERR_INVALID, "metadata.%s: must be an array", list);
+    struct scan_members elements = scan_members(array);
+    for (; !err && scan_next_element(&elements, &span); spot.index++)
+        err = read_element(&spot, span, read, all);
+    return err;
+}
+
+static size_t count_elements(struct slice array)
+{
+    size_t count = 0;
+    struct slice span;
+    struct scan_members elements = scan_members(array);
+    while (scan_next_element(&elements, &span))
+        count++;
+    return count;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    struct bytes *const *x = a, *const *y = b;
+    return strcmp((*x)->data, (*y)->data);
+}
+
+static enum err check_ids(const struct worker *worker, struct failure *why)
+{
+    struct bytes **ids = mem_new_array(struct bytes *, worker->task_count);
+    enum err err = OK;
+    for (size_t i = 0; i < worker->task_count; i++)
+        ids[i] = worker->tasks[i].id;
+    qsort(ids, worker->task_count, sizeof(ids[0]), compare_ids);
+    for (size_t i = 1; !err && i < worker->task_count; i++)
+        if (!compare_ids(&ids[i - 1], &ids[i]))
+            err =
+                explain(why, ERR_INVALID,
+                        "metadata.tasks: two tasks have the id '%.80s': give each its own",
+                        ids[i]->data);
+    free(ids);
+    return err;
+}
+
+static enum err read_hash(struct slice metadata, struct worker *worker, struct failure *why)
+{
+    struct buf hash = { 0 };
+    bool is_text = scan_string(scan_member(metadata, "contentHash"), &hash);
+    bool fits = is_text && hash.len && hash.len < sizeof(worker->content_hash);
+    if (fits)
+        memcpy(worker->content_hash, hash.ptr, hash.len);
+    buf_finish(&hash);
+    return fits ? OK
+                : explain(why, ERR_INVALID,
+                          "metadata.contentHash: must be a string of 1 to 127 bytes");
+}
+
+static enum err read_metadata(struct slice metadata, struct registration *all,
+                              struct failure *why)
+{
+    struct slice tasks = scan_member(metadata, "tasks");
+    size_t count = scan_type(tasks) == SCAN_ARRAY ? count_elements(tasks) : 0;
+
+    if (scan_type(tasks) != SCAN_ARRAY)
+        return explain(why, ERR_INVALID, "metadata.tasks: must be an array");
+    if (count > TASKS_MAX)
+        return explain(why, ERR_INVALID, "metadata.tasks: more than %d tasks", TASKS_MAX);
+    all->worker = mem_new(struct worker);
+    all->worker->tasks = mem_new_array(struct worker_task, count);
+    enum err err = read_hash(metadata, all->worker, why);
+    err = err ? err : read_list(metadata, "tasks", read_task, all, why);
+    err = err ? err : read_list(metadata, "queues", read_queue, all, why);
+    return err ? err : check_ids(all->worker, why);
+}
+
+enum err registration_read(struct slice body, struct registration *registration,
+                           struct failure *why)
+{
+    struct slice metadata = scan_member(body, "metadata");
+    struct registration all = { 0 };
+
+    if (scan_type(metadata) != SCAN_OBJECT)
+        return explain(why, ERR_INVALID, "metadata: must be an object");
+    enum err err = read_metadata(metadata, &all, why);
+    if (err)
+        registration_finish(&all);
+    else
+        *registration = all;
+    return err;
+}
+
+void registration_finish(struct registration *registration)
+{
+    worker_destroy(registration->worker);
+    for (size_t i = 0; i < registration->queue_count; i++)
+        bytes_unref(registration->queues[i].name);
+    free(registration->queues);
+    *registration = (struct registration){ 0 };
+}
+
+void registration_apply(struct registration *registration, struct environment *env)
+{
+    for (size_t i = 0; i < registration->queue_count; i++)
+        queues_set_limit(&env->queues, bytes_slice(registration->queues[i].name),
+                         registration->queues[i].limit);
+    workers_add(env->workers, registration->worker);
+    registration->worker = NULL;
+}

@@ -1,0 +1,152 @@
+/* registration_document.c - worker versions as the store keeps them. */
+#include <stdio.h>
+
+#include "api/api.h"
+#include "api/registration.h"
+#include "base/scan.h"
+
+/* ---- writing ---- */
+
+static void add_optional(struct buf *out, const char *name, const struct bytes *text)
+{
+    if (!text)
+        return;
+    buf_print(out, ",\"%s\":", name);
+    buf_add_json(out, bytes_slice(text));
+}
+
+static void add_retry(struct buf *out, const struct worker_task *task)
+{
+    if (!task->has_retry)
+        return;
+    buf_print(out, ",\"retry\":{\"maxAttempts\":%u,\"factor\":", task->max_attempts);
+    buf_add_json_double(out, task->factor);
+    buf_print(out, ",\"minTimeoutInMs\":%lld,\"maxTimeoutInMs\":%lld,\"randomize\":%s}",
+              (long long)task->min_timeout_ms, (long long)task->max_timeout_ms,
+              task->randomize ? "true" : "false");
+}
+
+static void add_task(struct buf *out, const struct worker_task *task)
+{
+    buf_add_text(out, "{\"id\":");
+    buf_add_json(out, bytes_slice(task->id));
+    add_optional(out, "filePath", task->file_path);
+    add_optional(out, "exportName", task->export_name);
+    add_optional(out, "ttl", task->ttl);
+    if (task->queue) {
+        buf_add_text(out, ",\"queue\":{\"name\":");
+        buf_add_json(out, bytes_slice(task->queue));
+        buf_add_char(out, '}');
+    }
+    if (task->machine >= 0)
+        buf_print(out, ",\"machine\":{\"preset\":\"%s\"}",
+                  machine_name((enum machine)task->machine));
+    if (task->is_scheduled)
+        buf_add_text(out, ",\"triggerSource\":\"schedule\"");
+    if (task->max_duration_s)
+        buf_print(out, ",\"maxDuration\":%u", task->max_duration_s);
+    add_retry(out, task);
+    buf_add_char(out, '}');
+}
+
+static void add_queue(struct buf *out, const struct queue_limit *queue)
+{
+    buf_add_text(out, "{\"name\":");
+    buf_add_json(out, bytes_slice(queue->name));
+    if (queue->limit != UINT32_MAX)
+        buf_print(out, ",\"concurrencyLimit\":%u", queue->limit);
+    buf_add_char(out, '}');
+}
+
+struct bytes *registration_write(const struct registration *registration)
+{
+    const struct worker *worker = registration->worker;
+    struct buf out = { 0 };
+
+    buf_print(&out, "{\"id\":\"%s\",\"version\":\"%s\",\"createdAt\":%lld,\"contentHash\":",
+              worker->id, worker->version, (long long)worker->created_at);
+    buf_add_json(&out, slice_of(worker->content_hash));
+    buf_add_text(&out, ",\"tasks\":[");
+    for (size_t i = 0; i < worker->task_count; i++) {
+        if (i)
+            buf_add_char(&out, ',');
+        add_task(&out, &worker->tasks[i]);
+    }
+    buf_add_text(&out, "],\"queues\":[");
+    for (size_t i = 0; i < registration->queue_count; i++) {
+        if (i)
+            buf_add_char(&out, ',');
+        add_queue(&out, &registration->queues[i]);
+    }
+    buf_add_text(&out, "]}");
+    struct bytes *body = buf_to_bytes(&out);
+    buf_finish(&out);
+    return body;
+}
+
+struct bytes *registration_document_name(const struct worker *worker)
+{
+    char name[32];
+    struct slice number = slice_of(worker->version), day;
+    uint64_t n = 0;
+    slice_split(&number, '.', &day);
+    if (number.ptr && text_to_u64(number, &n))
+        n = 0;
+    snprintf(name, sizeof(name), "%.*s.%06llu", SLICE_ARG(day), (unsigned long long)n);
+    return bytes_create(slice_of(name));
+}
+
+/* ---- reading ---- */
+
+static bool read_text(struct slice body, const char *member, char *out, size_t size)
+{
+    struct buf text = { 0 };
+    bool fits = scan_string(scan_member(body, member), &text) && text.len < size;
+    if (fits) {
+        memcpy(out, buf_slice(&text).ptr, text.len);
+        out[text.len] = '\0';
+    }
+    buf_finish(&text);
+    return fits;
+}
+
+enum err registration_restore(struct slice body, struct registration *registration,
+                              struct failure *why)
+{
+    struct buf request = { 0 };
+    struct registration read = { 0 };
+
+    if (!scan_is_json(body))
+        return explain(why, ERR_INVALID, "A worker's document is damaged");
+    buf_add_text(&request, "{\"metadata\":");
+    buf_add(&request, body);
+    buf_add_char(&request, '}');
+    enum err err = registration_read(buf_slice(&request), &read, why);
+    buf_finish(&request);
+    if (err)
+        return err;
+    struct worker *worker = read.worker;
+    if (!read_text(body, "id", worker->id, sizeof(worker->id)) ||
+        !read_text(body, "version", worker->version, sizeof(worker->version)) ||
+        text_to_i64(scan_member(body, "createdAt"), &worker->created_at)) {
+        registration_finish(&read);
+        return explain(why, ERR_INVALID, "A worker's document is damaged");
+    }
+    *registration = read;
+    return OK;
+}
+
+enum err api_restore(struct api *api, const struct document *document, struct failure *why)
+{
+    struct environment *env = engine_environment(api_engine(api), document->env);
+    struct registration registration;
+
+    if (document->kind != DOC_WORKER || !env || !document->body)
+        return OK;
+    enum err err = registration_restore(bytes_slice(document->body), &registration, why);
+    if (err)
+        return err;
+    registration_apply(&registration, env);
+    registration_finish(&registration);
+    return OK;
+}

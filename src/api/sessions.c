@@ -1,0 +1,231 @@
+/* sessions.c - before a worker works: who it is, where it belongs, what it can execute
+ * (worker-protocol §1.4).
+ *
+ *   registration ─► document written (synced) ─► current version ─► waiting runs released
+ *
+ * Two registrations at once get the same version number; the store lets one of them in and
+ * the other takes the next. */
+#include "api/intake.h"
+#include "api/messages.h"
+#include "api/registration.h"
+#include "api/workers.h"
+#include "base/mem.h"
+
+enum {
+    DEQUEUE_INTERVAL_WITH_RUN_MS = 250,
+    DEQUEUE_INTERVAL_WITHOUT_RUN_MS = 1000,
+    VERSION_TRIES_MAX = 16,
+};
+
+static void add_member(struct buf *out, const char *name, struct slice text)
+{
+    buf_print(out, "%s\"%s\":", out->ptr[out->len - 1] == '{' ? "" : ",", name);
+    buf_add_json(out, text);
+}
+
+static enum err reply(struct api_call *call, struct buf *out)
+{
+    api_reply_json(call, 200, buf_slice(out));
+    buf_finish(out);
+    return OK;
+}
+
+static enum err no_project(struct api_call *call)
+{
+    return explain(&call->why, ERR_NOT_FOUND, "Project not found");
+}
+
+/* ---- the start-up calls ---- */
+
+enum err worker_whoami(struct api_call *call)
+{
+    const struct user *user = call->identity->user;
+    struct slice ref = api_query(call, "projectRef");
+    const struct project *project =
+        ref.len ? accounts_project(api_accounts(call->api), ref) : NULL;
+    struct buf out = { 0 }, url = { 0 };
+
+    api_base_url(call, &url);
+    buf_add_char(&out, '{');
+    add_member(&out, "userId", slice_of(user->id));
+    add_member(&out, "email", slice_of(user->email));
+    add_member(&out, "dashboardUrl", buf_slice(&url));
+    if (project && user_sees(user, project)) {
+        buf_add_text(&out, ",\"project\":{");
+        add_member(&out, "name", slice_of(project->name));
+        add_member(&out, "url", buf_slice(&url));
+        add_member(&out, "orgTitle", slice_of(project->organization->name));
+        buf_add_char(&out, '}');
+    }
+    buf_add_char(&out, '}');
+    buf_finish(&url);
+    return reply(call, &out);
+}
+
+enum err worker_environment(struct api_call *call)
+{
+    struct accounts *accounts = api_accounts(call->api);
+    const struct project *project = accounts_project(accounts, call->params[0]);
+    struct slice path = call->x->path, slug;
+    enum environment_type type = ENVIRONMENT_DEV;
+    struct buf out = { 0 }, url = { 0 };
+
+    if (!project || !user_sees(call->identity->user, project))
+        return no_project(call);
+    while (slice_split(&path, '/', &slug))
+        ; /* the last segment is one of four: the route says so */
+    if (environment_type_from_slug(slug, &type))
+        return no_project(call);
+    const struct account *account = accounts_environment(accounts, project, type);
+    if (!account)
+        return no_project(call);
+    api_base_url(call, &url);
+    buf_add_char(&out, '{');
+    add_member(&out, "apiKey", slice_of(account->secret_key));
+    add_member(&out, "name", slice_of(project->name));
+    add_member(&out, "apiUrl", buf_slice(&url));
+    add_member(&out, "projectId", slice_of(project->id));
+    buf_add_char(&out, '}');
+    buf_finish(&url);
+    return reply(call, &out);
+}
+
+enum err worker_config(struct api_call *call)
+{
+    const struct engine_options *options = engine_options(api_engine(call->api));
+    struct buf out = { 0 }, url = { 0 };
+
+    api_base_url(call, &url);
+    buf_add_char(&out, '{');
+    add_member(&out, "environmentId", slice_of(call->account->id));
+    buf_print(&out,
+              ",\"dequeueIntervalWithRun\":%d,\"dequeueIntervalWithoutRun\":%d,"
+              "\"maxConcurrentRuns\":%u",
+              DEQUEUE_INTERVAL_WITH_RUN_MS, DEQUEUE_INTERVAL_WITHOUT_RUN_MS,
+              options->concurrency);
+    add_member(&out, "engineUrl", buf_slice(&url));
+    buf_add_char(&out, '}');
+    buf_finish(&url);
+    return reply(call, &out);
+}
+
+static bool is_own_project(const struct api_call *call)
+{
+    return slice_is(call->params[0], call->account->project->ref);
+}
+
+enum err worker_variables(struct api_call *call)
+{
+    struct buf out = { 0 }, url = { 0 };
+    if (!is_own_project(call))
+        return no_project(call);
+    api_base_url(call, &url);
+    buf_add_text(&out, "{\"variables\":");
+    message_add_variables(&out, NULL, buf_slice(&url));
+    buf_add_char(&out, '}');
+    buf_finish(&url);
+    return reply(call, &out);
+}
+
+/* ---- registration ---- */
+
+struct registering {
+    struct api_call *call;
+    struct registration registration;
+    struct document_write write;
+    unsigned tries;
+};
+
+static void finish(struct registering *op, enum err status)
+{
+    struct api_call *call = op->call;
+    const struct worker *current = workers_current(call->env->workers);
+    struct buf out = { 0 };
+
+    registration_finish(&op->registration);
+    free(op);
+    if (status) {
+        api_reply_error(call, status);
+        return;
+    }
+    buf_add_char(&out, '{');
+    add_member(&out, "id", slice_of(current->id));
+    add_member(&out, "version", slice_of(current->version));
+    add_member(&out, "contentHash", slice_of(current->content_hash));
+    buf_add_char(&out, '}');
+    reply(call, &out);
+}
+
+static bool is_current(const struct registering *op)
+{
+    const struct worker *current = workers_current(op->call->env->workers);
+    return current && !strcmp(current->content_hash, op->registration.worker->content_hash);
+}
+
+static void on_written(struct document_write *write, enum err status);
+
+static void write_worker(struct registering *op)
+{
+    struct engine *engine = api_engine(op->call->api);
+    struct workers *workers = op->call->env->workers;
+    const struct worker *current = workers_current(workers);
+    struct worker *worker = op->registration.worker;
+    int64_t now = loop_wall_ms(engine_loop(engine));
+
+    text_make_id("worker", now, worker->id);
+    workers_next_version(workers, now, worker->version);
+    /* The newest is current, also when the clock was set back. */
+    worker->created_at = current && current->created_at > now ? current->created_at : now;
+    struct bytes *name = registration_document_name(worker);
+    struct bytes *body = registration_write(&op->registration);
+    document_write_begin(engine, op->call->account->number, DOC_WORKER, name, body, 0,
+                         &op->write, on_written);
+    bytes_unref(name);
+    bytes_unref(body);
+}
+
+static void on_written(struct document_write *write, enum err status)
+{
+    struct registering *op = container_of(write, struct registering, write);
+    struct environment *env = op->call->env;
+
+    if (status == ERR_CONFLICT && is_current(op)) {
+        finish(op, OK); /* the same build came twice at once */
+    } else if (status == ERR_CONFLICT && ++op->tries < VERSION_TRIES_MAX) {
+        write_worker(op);
+    } else if (status) {
+        finish(op, status);
+    } else {
+        registration_apply(&op->registration, env);
+        engine_sweep_environment(api_engine(op->call->api), env);
+        finish(op, OK);
+    }
+}
+
+enum err worker_register(struct api_call *call)
+{
+    struct registering *op;
+    struct intake *intake;
+    struct slice body;
+
+    if (intake_end(call, &intake, &body))
+        return ERR_INVALID;
+    if (!is_own_project(call)) {
+        intake_free(intake);
+        return no_project(call);
+    }
+    op = mem_new(struct registering);
+    op->call = call;
+    enum err err = registration_read(body, &op->registration, &call->why);
+    intake_free(intake);
+    if (err) {
+        free(op);
+        return err;
+    }
+    call->busy = true;
+    if (is_current(op))
+        finish(op, OK);
+    else
+        write_worker(op);
+    return OK;
+}

@@ -1,0 +1,73 @@
+/* workers.c - the routes that `trigger dev` and other workers call, and what their handlers
+ * share (worker-protocol §1).
+ *
+ * Bodies are read by route, never by content type: the official client sends JSON as
+ * text/plain. */
+#include "api/workers.h"
+
+#include "api/intake.h"
+#include "api/routes.h"
+
+enum {
+    NO_BODY = 4096,
+    SMALL_BODY = 64 * 1024,
+    DEBUG_BODY = 1024 * 1024,
+    TELEMETRY_BODY = 4 * 1024 * 1024,
+    REGISTRATION_BODY = 8 * 1024 * 1024,
+    COMPLETION_BODY = 16 * 1024 * 1024,
+    REQUEST_ID_MAX = 255,
+};
+
+struct slice worker_request_id(const struct api_call *call)
+{
+    struct slice id = http_header(call->x, "x-trigger-request-idempotency-key");
+    return id.len && id.len <= REQUEST_ID_MAX ? id : (struct slice){ 0 };
+}
+
+void worker_refuse(struct api_call *call, const struct command *command, enum err status)
+{
+    call->why = command->why;
+    if (status == ERR_NOT_FOUND)
+        explain(&call->why, ERR_NOT_FOUND, "Run not found");
+    api_reply_error(call, status);
+}
+
+/* Read, and thrown away. */
+static enum err discard(struct api_call *call)
+{
+    api_reply_json(call, 200, SLICE("{}"));
+    return OK;
+}
+
+#define PROJECT "/api/v1/projects/:"
+#define DEV "/engine/v1/dev"
+#define SNAPSHOT DEV "/runs/:/snapshots/:"
+
+const struct route workers_routes[] = {
+    { HTTP_GET_, "/api/v2/whoami", AUTH_PERSONAL, NO_BODY, worker_whoami, NULL },
+    { HTTP_GET_, PROJECT "/dev", AUTH_PERSONAL, NO_BODY, worker_environment, NULL },
+    { HTTP_GET_, PROJECT "/staging", AUTH_PERSONAL, NO_BODY, worker_environment, NULL },
+    { HTTP_GET_, PROJECT "/prod", AUTH_PERSONAL, NO_BODY, worker_environment, NULL },
+    { HTTP_GET_, PROJECT "/preview", AUTH_PERSONAL, NO_BODY, worker_environment, NULL },
+    { HTTP_GET_, PROJECT "/envvars", AUTH_KEY, NO_BODY, worker_variables, NULL },
+    { HTTP_POST_, PROJECT "/background-workers", AUTH_KEY, REGISTRATION_BODY,
+      worker_register, intake_take },
+
+    { HTTP_GET_, DEV "/config", AUTH_KEY, NO_BODY, worker_config, NULL },
+    { HTTP_GET_, DEV "/presence", AUTH_KEY, NO_BODY, worker_presence, NULL },
+    { HTTP_POST_, DEV "/dequeue", AUTH_KEY, SMALL_BODY, worker_dequeue, NULL },
+    { HTTP_POST_, DEV "/disconnect", AUTH_KEY, SMALL_BODY, worker_disconnect, NULL },
+    { HTTP_POST_, SNAPSHOT "/attempts/start", AUTH_KEY, SMALL_BODY, worker_start, NULL },
+    { HTTP_POST_, SNAPSHOT "/attempts/complete", AUTH_KEY, COMPLETION_BODY, worker_complete,
+      intake_take },
+    { HTTP_POST_, SNAPSHOT "/heartbeat", AUTH_KEY, SMALL_BODY, worker_heartbeat, NULL },
+    { HTTP_GET_, DEV "/runs/:/snapshots/latest", AUTH_KEY, NO_BODY, worker_latest, NULL },
+    { HTTP_POST_, DEV "/runs/:/logs/debug", AUTH_KEY, DEBUG_BODY, discard, intake_drop },
+    { HTTP_POST_, "/engine/v1/runs/:/wait/duration", AUTH_KEY, SMALL_BODY, worker_wait,
+      NULL },
+
+    { HTTP_POST_, "/otel/v1/traces", AUTH_NONE, TELEMETRY_BODY, discard, intake_drop },
+    { HTTP_POST_, "/otel/v1/logs", AUTH_NONE, TELEMETRY_BODY, discard, intake_drop },
+    { HTTP_POST_, "/otel/v1/metrics", AUTH_NONE, TELEMETRY_BODY, discard, intake_drop },
+    { 0 },
+};

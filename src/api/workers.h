@@ -1,0 +1,34 @@
+/* workers.h - the handlers behind workers_routes, by file. */
+#pragma once
+
+#include "api/api.h"
+
+/* sessions.c - what a worker asks before it works, and that it is there. */
+route_fn worker_whoami;
+route_fn worker_environment;
+route_fn worker_config;
+route_fn worker_variables;
+route_fn worker_register;
+
+/* presence.c */
+route_fn worker_presence;
+
+/* attempts.c */
+route_fn worker_dequeue;
+route_fn worker_start;
+route_fn worker_latest;
+route_fn worker_heartbeat;
+route_fn worker_disconnect;
+route_fn worker_wait;
+
+/* completion.c */
+route_fn worker_complete;
+
+/* The id that a worker gives to all tries of one call; absent when there is none. */
+struct slice worker_request_id(const struct api_call *call);
+
+/* Refuses with the command's reason. */
+void worker_refuse(struct api_call *call, const struct command *command, enum err status);
+
+/* Answers every held dequeue with nothing; at the end of the process. */
+void workers_drain(struct api *api);
