@@ -94,25 +94,68 @@ void fill_runs(struct store_world *world)
     assert_int_equal(commit_one(world, new_run(ENV_B, 1, "a")), STORE_OK);
 }
 
+struct filter_case {
+    struct run_filter filter;
+    const char *expected;
+};
+
+static void assert_filters(struct store_world *world, const struct filter_case *cases,
+                           size_t count)
+{
+    fill_runs(world);
+    for (size_t i = 0; i < count; i++) {
+        struct waiting_list waiting = list_of(ENV_A);
+        waiting.req.filter = cases[i].filter;
+        assert_list(world, &waiting, cases[i].expected);
+        assert_false(waiting.req.more);
+    }
+}
+
 static void filters_are_anded_and_their_values_ored(void **state)
 {
-    struct store_world *world = *state;
     struct slice ab[] = { SLICE("a"), SLICE("b") }, a[] = { SLICE("a") };
-    struct slice four_five[] = { SLICE("four"), SLICE("five") };
-    struct slice twice[] = { SLICE("four"), SLICE("four") };
-    struct slice four[] = { SLICE("four"), SLICE("even") }, even[] = { SLICE("even") };
     struct slice versions[] = { SLICE("20240101.1") }, eu[] = { SLICE("eu") };
     struct slice queues[] = { SLICE("task/any"), SLICE("other") }, none[] = { SLICE("no") };
-    const struct {
-        struct run_filter filter;
-        const char *expected;
-    } cases[] = {
+    const struct filter_case cases[] = {
         { { .is_test = -1 }, "9 8 7 6 5 4 3 2 1" },
         { { .is_test = 1 }, "5" },
         { { .is_test = 0 }, "9 8 7 6 4 3 2 1" },
         { { .is_test = -1, .nothing = true }, "" },
         { { .is_test = -1, .tasks = a, .task_count = 1 }, "7 4 1" },
         { { .is_test = -1, .tasks = ab, .task_count = 2 }, "8 7 5 4 2 1" },
+        { { .is_test = -1, .statuses = 1u << RUN_QUEUED }, "8 6 4 2" },
+        { { .is_test = -1, .statuses = 1u << RUN_COMPLETED }, "9 7 5 3 1" },
+        { { .is_test = -1, .statuses = 1u << RUN_QUEUED | 1u << RUN_COMPLETED },
+          "9 8 7 6 5 4 3 2 1" },
+        { { .is_test = -1, .statuses = 1u << RUN_EXPIRED }, "" },
+        { { .is_test = -1, .statuses = 1u << RUN_QUEUED, .tasks = a, .task_count = 1 },
+          "4" },
+        { { .is_test = -1, .machines = 1u << MACHINE_MICRO }, "6" },
+        { { .is_test = -1, .batch = SLICE("batch_1") }, "9 8" },
+        { { .is_test = -1, .batch = SLICE("batch_2") }, "" },
+        { { .is_test = -1, .parent = SLICE("run_parent") }, "4 3" },
+        { { .is_test = -1, .schedule = SLICE("sched_1") }, "2" },
+        { { .is_test = -1, .versions = versions, .version_count = 1 }, "2 1" },
+        { { .is_test = -1, .regions = eu, .region_count = 1 }, "7" },
+        { { .is_test = -1, .queues = queues, .queue_count = 2 }, "9 8 7 6 5 4 3 2 1" },
+        { { .is_test = -1, .queues = none, .queue_count = 1 }, "" },
+        { { .is_test = -1, .created_from = FIRST_RUN_MS + 8 }, "9 8" },
+        { { .is_test = -1, .created_to = FIRST_RUN_MS + 2 }, "2 1" },
+        { { .is_test = -1,
+            .created_from = FIRST_RUN_MS + 4,
+            .created_to = FIRST_RUN_MS + 6 },
+          "6 5 4" },
+    };
+    assert_filters(*state, cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+static void runs_are_found_by_any_or_by_every_tag(void **state)
+{
+    struct slice a[] = { SLICE("a") }, even[] = { SLICE("even") };
+    struct slice four[] = { SLICE("four"), SLICE("even") };
+    struct slice four_five[] = { SLICE("four"), SLICE("five") };
+    struct slice twice[] = { SLICE("four"), SLICE("four") };
+    const struct filter_case cases[] = {
         { { .is_test = -1, .tags = even, .tag_count = 1 }, "8 6 4 2" },
         { { .is_test = -1, .tags = four, .tag_count = 2 }, "8 6 4 2" },
         { { .is_test = -1, .tags = four, .tag_count = 1 }, "8 4" },
@@ -128,37 +171,9 @@ static void filters_are_anded_and_their_values_ored(void **state)
             .batch = SLICE("batch_1") },
           "8" },
         { { .is_test = -1, .tags = twice, .tag_count = 2, .every_tag = true }, "8 4" },
-        { { .is_test = -1, .statuses = 1u << RUN_QUEUED }, "8 6 4 2" },
-        { { .is_test = -1, .statuses = 1u << RUN_COMPLETED }, "9 7 5 3 1" },
-        { { .is_test = -1, .statuses = 1u << RUN_QUEUED | 1u << RUN_COMPLETED },
-          "9 8 7 6 5 4 3 2 1" },
-        { { .is_test = -1, .statuses = 1u << RUN_EXPIRED }, "" },
-        { { .is_test = -1, .statuses = 1u << RUN_QUEUED, .tasks = a, .task_count = 1 },
-          "4" },
-        { { .is_test = -1, .machines = 1u << MACHINE_MICRO }, "6" },
-        { { .is_test = -1, .batch = SLICE("batch_1") }, "9 8" },
         { { .is_test = -1, .batch = SLICE("batch_1"), .tags = even, .tag_count = 1 }, "8" },
-        { { .is_test = -1, .batch = SLICE("batch_2") }, "" },
-        { { .is_test = -1, .parent = SLICE("run_parent") }, "4 3" },
-        { { .is_test = -1, .schedule = SLICE("sched_1") }, "2" },
-        { { .is_test = -1, .versions = versions, .version_count = 1 }, "2 1" },
-        { { .is_test = -1, .regions = eu, .region_count = 1 }, "7" },
-        { { .is_test = -1, .queues = queues, .queue_count = 2 }, "9 8 7 6 5 4 3 2 1" },
-        { { .is_test = -1, .queues = none, .queue_count = 1 }, "" },
-        { { .is_test = -1, .created_from = FIRST_RUN_MS + 8 }, "9 8" },
-        { { .is_test = -1, .created_to = FIRST_RUN_MS + 2 }, "2 1" },
-        { { .is_test = -1,
-            .created_from = FIRST_RUN_MS + 4,
-            .created_to = FIRST_RUN_MS + 6 },
-          "6 5 4" },
     };
-    fill_runs(world);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct waiting_list waiting = list_of(ENV_A);
-        waiting.req.filter = cases[i].filter;
-        assert_list(world, &waiting, cases[i].expected);
-        assert_false(waiting.req.more);
-    }
+    assert_filters(*state, cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 static void pages_continue_at_a_cursor_in_both_directions(void **state)
@@ -247,6 +262,7 @@ static void a_tag_that_was_gained_is_found(void **state)
 
 const struct CMUnitTest store_list_cases[] = {
     cmocka_unit_test(filters_are_anded_and_their_values_ored),
+    cmocka_unit_test(runs_are_found_by_any_or_by_every_tag),
     cmocka_unit_test(pages_continue_at_a_cursor_in_both_directions),
     cmocka_unit_test(a_list_brings_packets_when_asked),
     cmocka_unit_test(a_tag_that_was_gained_is_found),
