@@ -56,11 +56,15 @@ struct exchange {
     void *call; /* the handler's own */
 };
 
-/* How the server calls its owner; the owner pointer is the server's option. */
+/* How the server calls its owner; the owner pointer is the server's option. After a reply
+ * nothing more is called for that exchange, not even on_request. */
 struct http_handler {
     void (*on_head)(void *owner, struct exchange *x);
-    void (*on_body)(void *owner, struct exchange *x, struct slice piece);
+    void (*on_body)(void *owner, struct exchange *x, struct slice piece); /* stream_body */
     void (*on_request)(void *owner, struct exchange *x);
+
+    /* The peer has left, or this layer has refused the body. A reply is still due: it ends
+     * the exchange, and is written when the peer has only stopped sending. May be NULL. */
     void (*on_gone)(void *owner, struct exchange *x);
 };
 

@@ -8,7 +8,6 @@
 #include "net/server_state.h"
 
 enum {
-    LINGER_MS = 5000,
     SHORT_BODY = 64 * 1024, /* read and thrown away to keep a connection */
     BODY_BYTES_PER_S = 1024,
 };
@@ -116,10 +115,11 @@ static void tell_gone(struct http_conn *conn)
 static void linger(struct http_conn *conn)
 {
     struct connection *c = &conn->c;
-    bool unsent = c->outbox.backlog;
+    const struct server_options *options = options_of(conn);
     if (c->lingering)
         return;
-    connection_set_deadline(c, unsent ? options_of(conn)->write_timeout_ms : LINGER_MS);
+    connection_set_deadline(c, c->outbox.backlog ? options->write_timeout_ms
+                                                 : options->closing_timeout_ms);
     connection_linger(c);
 }
 
@@ -158,7 +158,7 @@ bool http_conn_keeps(const struct request *request)
     const struct connection *c = &request->conn->c;
     if (!request->keep_alive || c->server->draining || c->lingering)
         return false;
-    if (c->eof && !c->pending.len)
+    if (c->eof && !c->pending.len && !c->busy) /* busy: more may be in hand */
         return false;
     return request->complete || can_skip_body(request);
 }
@@ -319,7 +319,7 @@ static void on_drained(struct connection *c)
 {
     struct http_conn *conn = of(c);
     if (c->lingering)
-        connection_set_deadline(c, LINGER_MS);
+        connection_set_deadline(c, options_of(conn)->closing_timeout_ms);
     else if (conn->request && conn->request->complete)
         connection_clear_deadline(c);
     else

@@ -38,6 +38,7 @@ static void set_defaults(struct server_options *options)
         .body_timeout_ms = 30000,
         .idle_timeout_ms = 75000,
         .write_timeout_ms = 60000,
+        .closing_timeout_ms = 5000,
         .connections_max = 19000,
         .ws_message_max = 64 * 1024,
         .ws_fragments_max = 64,
@@ -56,6 +57,7 @@ static void set_defaults(struct server_options *options)
     DEFAULT(body_timeout_ms);
     DEFAULT(idle_timeout_ms);
     DEFAULT(write_timeout_ms);
+    DEFAULT(closing_timeout_ms);
     DEFAULT(connections_max);
     DEFAULT(ws_message_max);
     DEFAULT(ws_fragments_max);

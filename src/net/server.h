@@ -9,20 +9,21 @@ struct server;
 typedef void server_closed_fn(struct server *server);
 
 struct server_options {
-    const char *host; /* numeric address, IPv4 or IPv6 */
+    const char *host; /* numeric address, IPv4 or IPv6; a path: a UNIX socket, mode 0600 */
     int port;         /* 0: any; see server_port */
     struct http_handler handler;
     void *owner; /* the handler's */
 
-    size_t head_bytes_max;     /* 431; default 16 KiB */
-    unsigned headers_max;      /* 431; default 100 */
-    size_t target_max;         /* 414; default 8 KiB */
-    size_t pipeline_bytes_max; /* kept unparsed behind a request; default 64 KiB */
-    int64_t head_timeout_ms;   /* default 10 s */
-    int64_t body_timeout_ms;   /* without 1 KiB/s of progress; default 30 s */
-    int64_t idle_timeout_ms;   /* keep-alive; default 75 s */
-    int64_t write_timeout_ms;  /* nothing of a reply taken by the peer; default 60 s */
-    unsigned connections_max;  /* above it: 503 and close; default 19,000 */
+    size_t head_bytes_max;      /* 431; default 16 KiB */
+    unsigned headers_max;       /* 431; default 100 */
+    size_t target_max;          /* 414; default 8 KiB */
+    size_t pipeline_bytes_max;  /* kept unparsed behind a request; default 64 KiB */
+    int64_t head_timeout_ms;    /* default 10 s */
+    int64_t body_timeout_ms;    /* without 1 KiB/s of progress; default 30 s */
+    int64_t idle_timeout_ms;    /* keep-alive; default 75 s */
+    int64_t write_timeout_ms;   /* nothing of a reply taken by the peer; default 60 s */
+    int64_t closing_timeout_ms; /* until the peer has closed too; default 5 s */
+    unsigned connections_max;   /* above it: 503 and close; default 19,000 */
     /* WebSocket connections; ws.h */
     size_t ws_message_max;      /* default 64 KiB */
     unsigned ws_fragments_max;  /* per message, empty ones count; default 64 */
@@ -39,8 +40,7 @@ enum err server_create(struct loop *loop, const struct server_options *options,
 
 int server_port(const struct server *server);
 
-/* Stops listening; idle connections close, the others after their reply; WebSockets stay.
- */
+/* Stops listening; idle connections close, others after their reply; WebSockets stay. */
 void server_drain(struct server *server);
 
 /* Exchanges that were not replied to yet. */

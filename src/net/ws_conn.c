@@ -10,7 +10,6 @@
 #include "net/ws_handshake.h"
 
 enum {
-    CLOSING_MS = 5000,
     CONTROLS_PER_S = 10,
     REASON_MAX = WS_CONTROL_MAX - 2,
 };
@@ -115,7 +114,7 @@ static void send_close(struct ws *ws, int code, struct slice reason)
     bytes_clear(&ws->pong);
     send_control(ws, WSLAY_CONNECTION_CLOSE, payload, code == 1005 ? 0 : 2 + len);
     ws->closing = true;
-    connection_set_deadline(&ws->c, CLOSING_MS);
+    connection_set_deadline(&ws->c, options_of(ws)->closing_timeout_ms);
 }
 
 void ws_close(struct ws *ws, int code, const char *reason)
