@@ -118,6 +118,10 @@ static bool matches(const char *pattern, struct slice path, struct slice *params
     struct slice want = slice_of(pattern), wanted, segment;
     *count = 0;
     while (slice_split(&want, '/', &wanted)) {
+        if (slice_is(wanted, "*") && path.len && *count < API_PARAMS_MAX) {
+            params[(*count)++] = path;
+            return true;
+        }
         if (!slice_split(&path, '/', &segment))
             return false;
         if (slice_is(wanted, ":")) {

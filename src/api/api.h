@@ -33,7 +33,8 @@ enum route_auth {
 
 typedef enum err route_fn(struct api_call *call);
 
-/* A table per file; { 0 } ends it. In the pattern ":" stands for one segment. */
+/* A table per file; { 0 } ends it. In the pattern ":" stands for one segment, "*" at its
+ * end for all that follow. */
 struct route {
     enum http_method method;
     const char *pattern; /* "/api/v1/tasks/:/trigger" */
@@ -54,7 +55,7 @@ struct api_call {
     struct account *account;    /* of a key or public token; NULL for others */
     struct environment *env;    /* the same environment's runs; NULL like account */
     enum vocabulary vocabulary; /* by x-trigger-api-version */
-    struct slice params[API_PARAMS_MAX]; /* decoded segments for ":" */
+    struct slice params[API_PARAMS_MAX]; /* decoded, for ":" and "*" */
     size_t param_count;
     struct slice query_names[API_QUERY_MAX], query_values[API_QUERY_MAX]; /* decoded */
     size_t query_count;
@@ -150,6 +151,10 @@ void api_add_token(struct api_call *call, const char *const *scopes, size_t coun
 void api_reply_json(struct api_call *call, int status, struct slice body);
 
 void api_reply_text(struct api_call *call, int status, const char *type, struct slice body);
+
+/* Of a body that need not be copied; the content type is among the headers. A reference is
+ * taken while it is sent. */
+void api_reply_shared(struct api_call *call, int status, struct bytes *body);
 
 /* Takes over the reference. */
 void api_reply_value(struct api_call *call, int status, json_t *value);

@@ -3,16 +3,30 @@
 
 #include "base/mem.h"
 
-static void send(struct api_call *call, int status, struct slice body)
+static void add_common_headers(struct api_call *call)
 {
-    struct exchange *x = call->x;
     buf_add_text(&call->headers,
                  "access-control-allow-origin: *\r\n"
                  "access-control-expose-headers: x-trigger-jwt, x-trigger-jwt-claims, "
                  "x-should-retry, x-runs-seq, retry-after\r\n"
                  "cache-control: no-store\r\n");
+}
+
+static void send(struct api_call *call, int status, struct slice body)
+{
+    struct exchange *x = call->x;
+    add_common_headers(call);
     x->call = NULL;
     http_reply(x, status, buf_slice(&call->headers), body);
+    api_call_free(call);
+}
+
+void api_reply_shared(struct api_call *call, int status, struct bytes *body)
+{
+    struct exchange *x = call->x;
+    add_common_headers(call);
+    x->call = NULL;
+    http_reply_shared(x, status, buf_slice(&call->headers), body);
     api_call_free(call);
 }
 

@@ -1,0 +1,244 @@
+/* packet_body.c - the bytes of packets, behind signed URLs.
+ *
+ *   PUT: pieces ─► one document ─► written; exists already: written over
+ *   GET: document ─► its content, sent as it lies in memory
+ *
+ * A document is the content, then its type, then one byte that counts the type: so the
+ * content can be sent from where it is. */
+#include <assert.h>
+
+#include "api/packets.h"
+#include "auth/signed_url.h"
+#include "base/mem.h"
+
+enum {
+    TYPE_MAX = 128,
+    REWRITES_MAX = 3, /* two writers of one name */
+};
+
+struct packet {
+    struct api_call *call;
+    struct account *account;
+    struct bytes *name, *body;
+    struct buf pieces; /* of a body without a length */
+    size_t len;        /* of the content, so far */
+    unsigned rewrites;
+    struct document_write write;
+    struct store_load load;
+};
+
+static void packet_destroy(struct packet *packet)
+{
+    bytes_unref(packet->name);
+    bytes_unref(packet->body);
+    buf_finish(&packet->pieces);
+    free(packet);
+}
+
+static void refuse(struct packet *packet, enum err err)
+{
+    api_reply_error(packet->call, err);
+    packet_destroy(packet);
+}
+
+/* Of the method that the URL was signed for. */
+static enum err open_packet(struct api_call *call, const char *method,
+                            struct packet **packet)
+{
+    struct account *account = accounts_by_id(api_accounts(call->api), call->params[0]);
+    int64_t now_ms = loop_wall_ms(engine_loop(api_engine(call->api)));
+    struct slice name = call->params[1];
+    int64_t expires;
+    enum err err = packet_check_name(name, &call->why);
+
+    if (err)
+        return err;
+    if (text_to_i64(api_query(call, "expires"), &expires) || expires > INT64_MAX / 1000 ||
+        expires < 0)
+        return explain(&call->why, ERR_INVALID, "expires must be a Unix time in seconds");
+    if (!account)
+        return explain(&call->why, ERR_NOT_FOUND, "Packet not found");
+    err = url_verify(account, method, name, expires, api_query(call, "signature"), now_ms,
+                     &call->why);
+    if (err)
+        return err;
+    *packet = mem_new(struct packet);
+    (*packet)->call = call;
+    (*packet)->account = account;
+    (*packet)->name = bytes_create(name);
+    call->busy = true;
+    return OK;
+}
+
+/* ---- writing ---- */
+
+static struct slice type_of(const struct api_call *call)
+{
+    struct slice type = http_header(call->x, "content-type");
+    return type.ptr ? type : SLICE("");
+}
+
+static void on_gone(struct api_call *call)
+{
+    packet_destroy(call->state);
+    api_reply_empty(call, 499);
+}
+
+/* With room for what the head announces: the server refuses more. */
+static enum err begin_write(struct api_call *call, struct packet **packet)
+{
+    struct slice length = http_header(call->x, "content-length");
+    struct slice type = type_of(call);
+    uint64_t len;
+    if (type.len > TYPE_MAX)
+        return explain(&call->why, ERR_INVALID,
+                       "The content type must have at most %d characters", TYPE_MAX);
+    enum err err = open_packet(call, "PUT", packet);
+    if (err)
+        return err;
+    if (call->x->has_body_length && !text_to_u64(length, &len) && len <= PACKET_BYTES_MAX)
+        (*packet)->body = bytes_create_empty(len + type.len + 1);
+    call->state = *packet;
+    call->on_gone = on_gone;
+    return OK;
+}
+
+enum err packet_take_piece(struct api_call *call, struct slice piece)
+{
+    struct packet *packet = call->state;
+    enum err err = packet ? OK : begin_write(call, &packet);
+    if (err)
+        return err;
+    if (packet->body) {
+        assert(packet->len + piece.len <= packet->body->len);
+        memcpy(packet->body->data + packet->len, piece.ptr, piece.len);
+    } else {
+        buf_add(&packet->pieces, piece);
+    }
+    packet->len += piece.len;
+    return OK;
+}
+
+static void finish_body(struct packet *packet)
+{
+    struct slice type = type_of(packet->call);
+    if (!packet->body) {
+        packet->body = bytes_create_empty(packet->len + type.len + 1);
+        if (packet->len)
+            memcpy(packet->body->data, packet->pieces.ptr, packet->len);
+        buf_finish(&packet->pieces);
+    }
+    assert(packet->body->len == packet->len + type.len + 1);
+    if (type.len)
+        memcpy(packet->body->data + packet->len, type.ptr, type.len);
+    packet->body->data[packet->len + type.len] = (char)type.len;
+}
+
+static void write_over(struct packet *packet);
+
+static void on_written(struct document_write *write, enum err status)
+{
+    struct packet *packet = container_of(write, struct packet, write);
+    if (status == ERR_CONFLICT && packet->rewrites++ < REWRITES_MAX) {
+        write_over(packet);
+        return;
+    }
+    if (status) {
+        refuse(packet, status);
+        return;
+    }
+    api_reply_json(packet->call, 200, SLICE("{}"));
+    packet_destroy(packet);
+}
+
+static void begin_commit(struct packet *packet, uint32_t expected)
+{
+    document_write_begin(api_engine(packet->call->api), packet->account->number, DOC_PACKET,
+                         packet->name, packet->body, expected, &packet->write, on_written);
+}
+
+static void begin_load(struct packet *packet,
+                       void (*done)(struct store_load *load, enum store_status status))
+{
+    struct store *store = engine_store(api_engine(packet->call->api));
+    packet->load = (struct store_load){ .env = packet->account->number,
+                                        .is_document = true,
+                                        .kind = DOC_PACKET,
+                                        .name = packet->name,
+                                        .done = done };
+    store->ops->load(store, &packet->load);
+}
+
+static void on_version(struct store_load *load, enum store_status status)
+{
+    struct packet *packet = container_of(load, struct packet, load);
+    uint32_t version = load->document.version;
+    if (status == STORE_OK)
+        document_finish(&load->document);
+    if (status != STORE_OK && status != STORE_MISSING)
+        refuse(packet, err_of_store(status));
+    else
+        begin_commit(packet, status == STORE_OK ? version : 0);
+}
+
+static void write_over(struct packet *packet)
+{
+    begin_load(packet, on_version);
+}
+
+enum err packet_write(struct api_call *call)
+{
+    struct packet *packet = call->state;
+    enum err err = packet ? OK : begin_write(call, &packet);
+    if (err)
+        return err;
+    call->on_gone = NULL;
+    finish_body(packet);
+    begin_commit(packet, 0);
+    return OK;
+}
+
+/* ---- reading ---- */
+
+/* The body was loaded for us alone: its tail can be cut off. */
+static void send_content(struct packet *packet, struct bytes *body)
+{
+    struct api_call *call = packet->call;
+    size_t type_len = body->len ? (unsigned char)body->data[body->len - 1] : 0;
+
+    assert(body->refs == 1);
+    if (body->len < type_len + 1) {
+        refuse(packet, ERR_INTERNAL);
+        return;
+    }
+    body->len -= (uint32_t)type_len + 1;
+    struct slice type = { body->data + body->len, type_len };
+    if (type.len)
+        api_add_header(call, "content-type", type);
+    api_add_header(call, "x-content-type-options", SLICE("nosniff"));
+    api_add_header(call, "content-security-policy", SLICE("default-src 'none'; sandbox"));
+    api_reply_shared(call, 200, body);
+    packet_destroy(packet);
+}
+
+static void on_loaded(struct store_load *load, enum store_status status)
+{
+    struct packet *packet = container_of(load, struct packet, load);
+    struct document document = load->document;
+    if (status != STORE_OK) {
+        explain(&packet->call->why, ERR_NOT_FOUND, "Packet not found");
+        refuse(packet, err_of_store(status));
+        return;
+    }
+    send_content(packet, document.body);
+    document_finish(&document);
+}
+
+enum err packet_read(struct api_call *call)
+{
+    struct packet *packet;
+    enum err err = open_packet(call, "GET", &packet);
+    if (!err)
+        begin_load(packet, on_loaded);
+    return err;
+}

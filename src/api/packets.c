@@ -1,0 +1,175 @@
+/* packets.c - names of packets, and the URLs that are given out for them. */
+#include "api/packets.h"
+
+#include "api/routes.h"
+#include "auth/signed_url.h"
+#include "base/mem.h"
+
+enum { URL_LIVES_S = 3600, NO_BODY = 65536 };
+
+/* ---- names ---- */
+
+enum err packet_check_name(struct slice name, struct failure *why)
+{
+    struct slice rest = name, segment;
+    if (!name.len || name.len > PACKET_NAME_MAX)
+        return explain(why, ERR_INVALID, "The name of a packet has 1 to %d bytes",
+                       PACKET_NAME_MAX);
+    while (slice_split(&rest, '/', &segment))
+        if (!segment.len || slice_is(segment, ".") || slice_is(segment, ".."))
+            return explain(why, ERR_INVALID,
+                           "The name of a packet has no empty segments, no \".\" and no "
+                           "\"..\"");
+    for (size_t i = 0; i < name.len; i++)
+        if ((unsigned char)name.ptr[i] < ' ' || name.ptr[i] == 0x7f)
+            return explain(why, ERR_INVALID,
+                           "The name of a packet has no control characters");
+    return OK;
+}
+
+/* ---- URLs ---- */
+
+/* Slashes stay: clients see the name as a path. */
+static void add_path(struct buf *out, struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        unsigned char c = (unsigned char)name.ptr[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     (c >= '0' && c <= '9') || (c && strchr("-._~/", c));
+        if (plain)
+            buf_add_char(out, (char)c);
+        else
+            buf_print(out, "%%%02X", c);
+    }
+}
+
+static void add_url(struct api_call *call, const struct account *account,
+                    const char *method, struct slice name, struct buf *out)
+{
+    int64_t now_ms = loop_wall_ms(engine_loop(api_engine(call->api)));
+    int64_t expires_s = now_ms / 1000 + URL_LIVES_S;
+    char signature[URL_SIGNATURE_LEN + 1];
+
+    url_sign(account, method, name, expires_s, signature);
+    api_base_url(call, out);
+    buf_print(out, "/packets/v1/%s/", account->id);
+    add_path(out, name);
+    buf_print(out, "?expires=%lld&signature=%s", (long long)expires_s, signature);
+}
+
+void packet_url(struct api_call *call, const struct account *account, struct slice name,
+                struct buf *out)
+{
+    add_url(call, account, "GET", name, out);
+}
+
+/* ---- giving them out ---- */
+
+static enum err reply_url(struct api_call *call, const char *method, struct slice name,
+                          bool with_path)
+{
+    struct buf url = { 0 }, body = { 0 };
+    enum err err = packet_check_name(name, &call->why);
+    if (err)
+        return err;
+    add_url(call, call->account, method, name, &url);
+    buf_add_text(&body, "{\"presignedUrl\":");
+    buf_add_json(&body, buf_slice(&url));
+    if (with_path) {
+        buf_add_text(&body, ",\"storagePath\":");
+        buf_add_json(&body, name);
+    }
+    buf_add_char(&body, '}');
+    api_reply_json(call, 200, buf_slice(&body));
+    buf_finish(&body);
+    buf_finish(&url);
+    return OK;
+}
+
+static enum err offer_upload(struct api_call *call)
+{
+    return reply_url(call, "PUT", call->params[0], true);
+}
+
+static enum err offer_upload_v1(struct api_call *call)
+{
+    return reply_url(call, "PUT", call->params[0], false);
+}
+
+/* Names are drawn at random: who knows one has read the run. */
+static bool reads_anything(const struct identity *who)
+{
+    if (who->kind == CREDENTIAL_SECRET_KEY)
+        return true;
+    for (size_t i = 0; i < who->scope_count; i++) {
+        struct slice rest = slice_of(who->scopes[i]), action = rest;
+        slice_split(&rest, ':', &action);
+        if (slice_is(action, "read") || slice_is(action, "admin") || slice_is(action, "*"))
+            return true;
+    }
+    return false;
+}
+
+static enum err offer_download(struct api_call *call)
+{
+    if (!reads_anything(call->identity))
+        return ERR_FORBIDDEN;
+    return reply_url(call, "GET", call->params[0], false);
+}
+
+/* ---- of a run ---- */
+
+struct run_packet {
+    struct api_call *call;
+    struct run_read read;
+};
+
+static enum err reply_of_run(struct api_call *call, const struct run *run)
+{
+    bool payload = slice_is(call->params[1], "payload");
+    struct slice name = bytes_slice(payload ? run->payload : run->output);
+    struct slice type = bytes_slice(payload ? run->payload_type : run->output_type);
+    enum err err = api_check_run_scope(call, "read", run);
+    if (err)
+        return err;
+    if (!name.len || !slice_is(type, "application/store"))
+        return explain(&call->why, ERR_NOT_FOUND,
+                       "Packet not found: the run has none that is stored beside it");
+    return reply_url(call, "GET", name, false);
+}
+
+static void on_run(struct run_read *read, enum err status)
+{
+    struct run_packet *op = container_of(read, struct run_packet, read);
+    if (!status)
+        status = reply_of_run(op->call, read->run);
+    if (status)
+        api_reply_error(op->call, status);
+    free(op);
+}
+
+static enum err offer_of_run(struct api_call *call)
+{
+    if (!slice_is(call->params[1], "payload") && !slice_is(call->params[1], "output"))
+        return explain(&call->why, ERR_NOT_FOUND,
+                       "Packet not found: a run has a payload and an output");
+    struct run_packet *op = mem_new(struct run_packet);
+    op->call = call;
+    call->busy = true;
+    run_read_begin(call->env, call->params[0], &op->read, on_run);
+    return OK;
+}
+
+enum { BOTH = AUTH_KEY | AUTH_PUBLIC };
+
+/* clang-format off */
+const struct route packets_routes[] = {
+    { HTTP_PUT_, "/api/v2/packets/*",        AUTH_KEY,    NO_BODY,          offer_upload, NULL },
+    { HTTP_PUT_, "/api/v1/packets/*",        AUTH_KEY,    NO_BODY,          offer_upload_v1, NULL },
+    { HTTP_GET_, "/api/v1/packets/*",        BOTH,        NO_BODY,          offer_download, NULL },
+    { HTTP_GET_, "/api/v1/runs/:/packets/:", BOTH,        NO_BODY,          offer_of_run, NULL },
+    { HTTP_PUT_, "/packets/v1/:/*",          AUTH_SIGNED, PACKET_BYTES_MAX, packet_write, packet_take_piece },
+    { HTTP_GET_, "/packets/v1/:/*",          AUTH_SIGNED, NO_BODY,          packet_read, NULL },
+    { 0 },
+};
+/* clang-format on */

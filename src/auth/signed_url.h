@@ -1,0 +1,22 @@
+/* signed_url.h - links that need no credential: who made them says what they are for.
+ *
+ * HMAC-SHA256 with the environment's secret key over method, name and expiry. What is
+ * signed cannot be mistaken for a token: it contains zero bytes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "auth/accounts.h"
+
+enum { URL_SIGNATURE_LEN = 43 };
+
+/* Writes URL_SIGNATURE_LEN characters and a zero. method is "GET" or "PUT"; expires_s is in
+ * Unix seconds. */
+void url_sign(const struct account *account, const char *method, struct slice name,
+              int64_t expires_s, char out[URL_SIGNATURE_LEN + 1]);
+
+/* ERR_FORBIDDEN with the reason: expired, or not ours. */
+enum err url_verify(const struct account *account, const char *method, struct slice name,
+                    int64_t expires_s, struct slice signature, int64_t now_ms,
+                    struct failure *why);
