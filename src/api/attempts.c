@@ -53,7 +53,8 @@ static void on_dequeued(struct dequeue *dequeue, enum err status)
     reply(call, &out);
 }
 
-static void on_taker_gone(struct api_call *call)
+/* The worker has left, or the gateway is about to. */
+static void stop_taking(struct api_call *call)
 {
     struct taking *op = call->state;
     call->on_gone = NULL;
@@ -72,18 +73,9 @@ enum err worker_dequeue(struct api_call *call)
     }
     call->busy = true;
     call->state = op;
-    call->on_gone = on_taker_gone;
+    call->on_gone = stop_taking;
+    api_hold(call, stop_taking);
     return OK;
-}
-
-void workers_drain(struct api *api)
-{
-    struct account *account = NULL;
-    while ((account = accounts_next(api_accounts(api), account))) {
-        struct environment *env = engine_environment(api_engine(api), account->number);
-        while (env && !list_empty(&env->dequeues))
-            dequeue_cancel(container_of(env->dequeues.next, struct dequeue, link));
-    }
 }
 
 /* ---- start ---- */

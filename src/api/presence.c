@@ -8,12 +8,12 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-enum { TICK_MS = 1000, TICKS_PER_EVENT = 4, TICKS_MAX = 30 };
+enum { EVENT_MS = 4000, STREAM_MS = 30 * 1000 };
 
 struct presence {
     struct api_call *call;
     struct timer timer;
-    unsigned ticks;
+    int64_t ends_at; /* monotonic ms */
 };
 
 static struct loop *loop_of(const struct presence *presence)
@@ -31,7 +31,7 @@ static void end(struct presence *presence)
     http_stream_end(x);
 }
 
-static void on_gone(struct api_call *call)
+static void stop(struct api_call *call)
 {
     end(call->state);
 }
@@ -50,14 +50,22 @@ static bool send_event(struct presence *presence, const char *event)
 static void on_tick(struct timer *timer)
 {
     struct presence *presence = container_of(timer, struct presence, timer);
-    struct engine *engine = api_engine(presence->call->api);
-    bool due = ++presence->ticks % TICKS_PER_EVENT == 0;
+    int64_t left = presence->ends_at - loop_now_ms(loop_of(presence));
 
-    if (presence->ticks >= TICKS_MAX || engine_draining(engine) ||
-        (due && !send_event(presence, "time")))
+    if (left <= 0 || !send_event(presence, "time"))
         end(presence);
     else
-        loop_set_timer(engine_loop(engine), timer, timer->kind, TICK_MS);
+        loop_set_timer(loop_of(presence), timer, timer->kind,
+                       left < EVENT_MS ? left : EVENT_MS);
+}
+
+/* Kinds are few and for ever: the first stream registers it, the others find it. */
+static uint32_t tick_kind(struct timers *timers)
+{
+    for (uint32_t kind = 0; kind < timers->kind_count; kind++)
+        if (timers->kinds[kind] == on_tick)
+            return kind;
+    return timers_kind(timers, on_tick);
 }
 
 enum err worker_presence(struct api_call *call)
@@ -65,17 +73,18 @@ enum err worker_presence(struct api_call *call)
     struct presence *presence = mem_new(struct presence);
     presence->call = call;
     struct loop *loop = loop_of(presence);
+    presence->ends_at = loop_now_ms(loop) + STREAM_MS;
 
     call->busy = true;
     call->state = presence;
-    call->on_gone = on_gone;
+    call->on_gone = stop;
+    api_hold(call, stop);
     api_add_header(call, "content-type", SLICE("text/event-stream"));
     api_add_header(call, "cache-control", SLICE("no-store"));
     http_stream_begin(call->x, 200, buf_slice(&call->headers));
     if (!send_event(presence, "start"))
         end(presence);
     else
-        loop_set_timer(loop, &presence->timer, timers_kind(loop_timers(loop), on_tick),
-                       TICK_MS);
+        loop_set_timer(loop, &presence->timer, tick_kind(loop_timers(loop)), EVENT_MS);
     return OK;
 }

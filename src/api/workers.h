@@ -29,6 +29,3 @@ struct slice worker_request_id(const struct api_call *call);
 
 /* Refuses with the command's reason. */
 void worker_refuse(struct api_call *call, const struct command *command, enum err status);
-
-/* Answers every held dequeue with nothing; at the end of the process. */
-void workers_drain(struct api *api);
