@@ -15,6 +15,6 @@ if [ ! -e "$top/build/build.ninja" ]; then
     echo "building into $top/build" >&2
     cmake -S "$top" -B "$top/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTESTS=OFF >&2
 fi
-ninja --quiet -C "$top/build" runcast >&2
+ninja --quiet -C "$top/build" >&2
 
 exec "$top/build/runcast" "$@"
