@@ -132,7 +132,7 @@ enum err admin_create(struct uv_loop_s *loop, const char *path, struct accounts 
     admin->handles = 1;
     uv_pipe_init(loop, &admin->pipe, 0);
     unlink(path);
-    mode_t before = umask(0077);
+    mode_t before = umask(0177);
     int code = strlen(path) < sizeof(((struct sockaddr_un *)0)->sun_path)
                    ? uv_pipe_bind(&admin->pipe, path)
                    : UV_ENAMETOOLONG;
