@@ -131,14 +131,14 @@ static void turn_away(struct server *server, int fd)
     close(fd);
 }
 
-static void complain(struct server *server, const char *event, int error)
+static void complain(struct server *server, const char *reason)
 {
     int64_t now = loop_now_ms(server->loop);
     if (server->complained_ms && now - server->complained_ms < COMPLAINT_MS)
         return;
     server->complained_ms = now;
-    log_warn(event, "connections", log_number((int64_t)server->connection_count), "error",
-             uv_strerror(-error), NULL);
+    log_warn("turning connections away", "reason", reason, "connections",
+             log_number((int64_t)server->connection_count), NULL);
 }
 
 static int open_spare(void)
@@ -184,11 +184,12 @@ static void rest(struct server *server)
 /* False: no more in this turn. */
 static bool accept_failed(struct server *server, int error)
 {
+    char reason[80];
     if (error == ECONNABORTED || error == EINTR || error == EPROTO)
         return true;
     if (error == EAGAIN)
         return false;
-    complain(server, "cannot accept connections", error);
+    complain(server, uv_strerror_r(-error, reason, sizeof(reason)));
     if ((error == EMFILE || error == ENFILE) && shed_one(server))
         return true;
     rest(server);
@@ -205,7 +206,7 @@ static void on_listener(uv_poll_t *handle, int status, int events)
             if (!accept_failed(server, errno))
                 return;
         } else if (server->connection_count >= server->options.connections_max) {
-            complain(server, "too many connections", 0);
+            complain(server, "the limit of connections is reached");
             turn_away(server, fd);
         } else {
             server_adopt(server, fd);
@@ -215,8 +216,10 @@ static void on_listener(uv_poll_t *handle, int status, int events)
 
 static enum err cannot_listen(struct server *server, int error, struct failure *why)
 {
+    char reason[80];
     return explain(why, ERR_INVALID, "cannot listen on %s port %d: %s",
-                   server->options.host, server->options.port, uv_strerror(-error));
+                   server->options.host, server->options.port,
+                   uv_strerror_r(-error, reason, sizeof(reason)));
 }
 
 static socklen_t parse_address(const struct server_options *options,
