@@ -55,13 +55,13 @@ static enum err read_name(const struct spot *spot, const json_t *value, const ch
 
 /* Leaves the number alone when unset. */
 static enum err read_number(const struct spot *spot, const json_t *value,
-                            const char *member, double min, double max, double *number)
+                            const char *member, double max, double *number)
 {
     if (!is_set(value))
         return OK;
     double given = json_number_value(value);
-    if (!json_is_number(value) || !isfinite(given) || given < min)
-        return refuse(spot, member, "must be a number that is large enough");
+    if (!json_is_number(value) || !isfinite(given) || given < 0)
+        return refuse(spot, member, "must be a number of 0 or more");
     *number = given > max ? max : given;
     return OK;
 }
@@ -70,7 +70,7 @@ static enum err read_limit(const struct spot *spot, const json_t *object, uint32
 {
     double number = -1;
     enum err err = read_number(spot, json_object_get(object, "concurrencyLimit"),
-                               "concurrencyLimit", 0, QUEUE_LIMIT_MAX, &number);
+                               "concurrencyLimit", QUEUE_LIMIT_MAX, &number);
     *limit = number < 0 ? UINT32_MAX : (uint32_t)number;
     return err;
 }
@@ -143,17 +143,17 @@ static enum err read_retry(const struct spot *spot, const json_t *retry,
         return refuse(spot, "retry", "must be an object");
     const struct {
         const char *name;
-        double min, max;
+        double max;
         double *number;
     } numbers[] = {
-        { "maxAttempts", 0, RUN_ATTEMPTS_MAX, &attempts },
-        { "factor", 0, 1e6, &factor },
-        { "minTimeoutInMs", 0, 1e12, &min },
-        { "maxTimeoutInMs", 0, 1e12, &max },
+        { "maxAttempts", RUN_ATTEMPTS_MAX, &attempts },
+        { "factor", 1e6, &factor },
+        { "minTimeoutInMs", 1e12, &min },
+        { "maxTimeoutInMs", 1e12, &max },
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (read_number(spot, json_object_get(retry, numbers[i].name), numbers[i].name,
-                        numbers[i].min, numbers[i].max, numbers[i].number))
+                        numbers[i].max, numbers[i].number))
             return ERR_INVALID;
     task->has_retry = true;
     task->max_attempts = (uint16_t)attempts;
@@ -172,7 +172,7 @@ static enum err read_ttl(const struct spot *spot, const json_t *ttl,
     double seconds = 0;
     if (!is_set(ttl) || json_is_string(ttl))
         return read_name(spot, ttl, "ttl", &task->ttl);
-    if (read_number(spot, ttl, "ttl", 0, 1e10, &seconds))
+    if (read_number(spot, ttl, "ttl", 1e10, &seconds))
         return ERR_INVALID;
     text_from_seconds((uint64_t)seconds, text);
     task->ttl = bytes_create_shared(slice_of(text));
@@ -207,7 +207,7 @@ static enum err read_task(const struct spot *spot, const json_t *json,
     err = err ? err : read_retry(spot, json_object_get(json, "retry"), task);
     err = err ? err : read_ttl(spot, json_object_get(json, "ttl"), task);
     err = err ? err
-              : read_number(spot, json_object_get(json, "maxDuration"), "maxDuration", 0,
+              : read_number(spot, json_object_get(json, "maxDuration"), "maxDuration",
                             INT32_MAX, &max_duration);
     read_machine(json_object_get(json, "machine"), task);
     task->is_scheduled = source && !strcmp(source, "schedule");

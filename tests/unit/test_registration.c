@@ -1,0 +1,241 @@
+/* What a worker registers: read from its body, kept as a document, known to the engine. */
+#include "tests/support/unit.h"
+
+#include "api/registration.h"
+#include "base/mem.h"
+#include "base/scan.h"
+
+static struct registration read_body(const char *body)
+{
+    struct registration all = { 0 };
+    struct failure why = { 0 };
+    assert_true(scan_is_json(slice_of(body)));
+    if (registration_read(slice_of(body), &all, &why))
+        fail_msg("refused: %s", why.text);
+    return all;
+}
+
+#define TASK(members)                                                                      \
+    "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\"" members "}]}}"
+
+static const char full[] =
+    "{\"localOnly\":true,\"engine\":\"V2\",\"metadata\":{\"packageVersion\":\"4.8.3\","
+    "\"contentHash\":\"hash-1\",\"tasks\":["
+    "{\"id\":\"plain\",\"filePath\":\"src/a.ts\",\"exportName\":\"plain\"},"
+    "{\"id\":\"full\",\"filePath\":\"src/b.ts\",\"ttl\":5400,\"maxDuration\":60,"
+    "\"queue\":{\"name\":\"mail\",\"concurrencyLimit\":2},"
+    "\"machine\":{\"preset\":\"large-1x\",\"cpu\":4},\"triggerSource\":\"schedule\","
+    "\"retry\":{\"maxAttempts\":5,\"factor\":1.5,\"minTimeoutInMs\":300,"
+    "\"maxTimeoutInMs\":2000,\"randomize\":false}},"
+    "{\"id\":\"limited\",\"queue\":{\"concurrencyLimit\":1},\"ttl\":\"1h\",\"retry\":{}}],"
+    "\"queues\":[{\"name\":\"mail\",\"concurrencyLimit\":7},{\"name\":\"free\"}],"
+    "\"sourceFiles\":[{\"filePath\":\"src/a.ts\",\"contents\":\"eJw=\"}]}}";
+
+static void assert_text(const struct bytes *bytes, const char *expected)
+{
+    if (!expected)
+        assert_null(bytes);
+    else
+        assert_string_equal(bytes ? bytes->data : "(none)", expected);
+}
+
+static void check_full(const struct registration *all)
+{
+    const struct worker *worker = all->worker;
+    const struct worker_task *task = worker_task(worker, SLICE("full"));
+
+    assert_string_equal(worker->content_hash, "hash-1");
+    assert_int_equal(worker->task_count, 3);
+    assert_text(task->file_path, "src/b.ts");
+    assert_text(task->queue, "mail");
+    assert_text(task->ttl, "1h30m");
+    assert_int_equal(task->machine, MACHINE_LARGE_1X);
+    assert_int_equal(task->max_duration_s, 60);
+    assert_true(task->is_scheduled);
+    assert_true(task->has_retry && !task->randomize);
+    assert_int_equal(task->max_attempts, 5);
+    assert_true(task->factor == 1.5);
+    assert_int_equal(task->min_timeout_ms, 300);
+    assert_int_equal(task->max_timeout_ms, 2000);
+
+    task = worker_task(worker, SLICE("plain"));
+    assert_text(task->export_name, "plain");
+    assert_text(task->queue, NULL);
+    assert_text(task->ttl, NULL);
+    assert_int_equal(task->machine, -1);
+    assert_false(task->has_retry || task->is_scheduled);
+}
+
+static void a_body_says_what_its_tasks_need(void **state)
+{
+    (void)state;
+    struct registration all = read_body(full);
+    check_full(&all);
+    registration_finish(&all);
+}
+
+static void a_partial_retry_has_the_defaults_of_the_sdk(void **state)
+{
+    (void)state;
+    struct registration all = read_body(full);
+    const struct worker_task *task = worker_task(all.worker, SLICE("limited"));
+    assert_true(task->has_retry && task->randomize);
+    assert_int_equal(task->max_attempts, 3);
+    assert_true(task->factor == 2);
+    assert_int_equal(task->min_timeout_ms, 1000);
+    assert_int_equal(task->max_timeout_ms, 60000);
+    registration_finish(&all);
+}
+
+static void a_version_comes_back_from_its_document(void **state)
+{
+    (void)state;
+    struct failure why = { 0 };
+    struct registration all = read_body(full), back = { 0 };
+    snprintf(all.worker->id, sizeof(all.worker->id), "worker_1");
+    snprintf(all.worker->version, sizeof(all.worker->version), "20261120.3");
+    all.worker->created_at = 1700000000123;
+
+    struct bytes *document = registration_write(&all);
+    assert_null(strstr(document->data, "eJw=")); /* sources are not kept */
+    assert_int_equal(registration_restore(bytes_slice(document), &back, &why), OK);
+    check_full(&back);
+    assert_string_equal(back.worker->id, "worker_1");
+    assert_string_equal(back.worker->version, "20261120.3");
+    assert_true(back.worker->created_at == 1700000000123);
+    bytes_unref(document);
+    registration_finish(&all);
+    registration_finish(&back);
+}
+
+static void a_damaged_document_is_refused(void **state)
+{
+    (void)state;
+    static const char *const damaged[] = {
+        "{\"id\":\"worker_1\"",
+        "{\"contentHash\":\"h\",\"tasks\":[]}",
+        "{\"id\":\"worker_1\",\"version\":\"20261120.1\",\"contentHash\":\"h\",\"tasks\":[]"
+        "}",
+    };
+    for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
+        struct registration back = { 0 };
+        struct failure why = { 0 };
+        assert_int_equal(registration_restore(slice_of(damaged[i]), &back, &why),
+                         ERR_INVALID);
+        assert_null(back.worker);
+    }
+}
+
+static struct slice no_id(const struct queue_item *item)
+{
+    (void)item;
+    return SLICE("");
+}
+
+static void queues_have_the_limits_of_the_newest_version(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *queue;
+        uint32_t limit;
+    } cases[] = {
+        { "mail", 7 }, /* the queue's own entry wins over a task's */
+        { "free", UINT32_MAX },
+        { "task/limited", 1 },
+        { "task/plain", UINT32_MAX },
+    };
+    struct environment env = { .workers = workers_create() };
+    struct registration all = read_body(full);
+    queues_init(&env.queues, 100, no_id);
+    queues_set_limit(&env.queues, SLICE("task/plain"), 3); /* of an older version */
+
+    registration_apply(&all, &env);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(queues_figures(&env.queues, slice_of(cases[i].queue)).limit,
+                         cases[i].limit);
+    assert_string_equal(workers_current(env.workers)->content_hash, "hash-1");
+    registration_finish(&all);
+    workers_destroy(env.workers);
+    queues_finish(&env.queues);
+}
+
+static void documents_sort_in_the_order_of_the_versions(void **state)
+{
+    (void)state;
+    static const char *const versions[] = { "20261120.1", "20261120.2", "20261120.10",
+                                            "20261121.1" };
+    struct bytes *before = NULL;
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        struct worker worker = { 0 };
+        snprintf(worker.version, sizeof(worker.version), "%s", versions[i]);
+        struct bytes *name = registration_document_name(&worker);
+        if (before)
+            assert_true(strcmp(before->data, name->data) < 0);
+        bytes_unref(before);
+        before = name;
+    }
+    bytes_unref(before);
+}
+
+static void a_mistake_is_named_with_its_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *text;
+    } cases[] = {
+        { "{}", "metadata: must be an object" },
+        { "{\"metadata\":[]}", "metadata: must be an object" },
+        { "{\"metadata\":{\"contentHash\":\"h\"}}", "metadata.tasks: must be an array" },
+        { "{\"metadata\":{\"tasks\":[]}}",
+          "metadata.contentHash: must be a string of 1 to 127 bytes" },
+        { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[1]}}",
+          "metadata.tasks[0]: must be an object" },
+        { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\"},{}]}}",
+          "metadata.tasks[1].id: must be a string of 1 to 256 bytes" },
+        { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\"},{\"id\":\"a\"}]}"
+          "}",
+          "metadata.tasks: two tasks have the id 'a': give each its own" },
+        { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[],\"queues\":{}}}",
+          "metadata.queues: must be an array" },
+        { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[],\"queues\":[{}]}}",
+          "metadata.queues[0].name: must be a string of 1 to 256 bytes" },
+        { TASK(",\"queue\":3"), "metadata.tasks[0].queue: must be an object" },
+        { TASK(",\"queue\":{\"concurrencyLimit\":-1}"),
+          "metadata.tasks[0].concurrencyLimit: must be a number of 0 or more" },
+        { TASK(",\"retry\":[]"), "metadata.tasks[0].retry: must be an object" },
+        { TASK(",\"retry\":{\"factor\":\"2\"}"),
+          "metadata.tasks[0].factor: must be a number of 0 or more" },
+        { TASK(",\"ttl\":true"), "metadata.tasks[0].ttl: must be a number of 0 or more" },
+        { TASK(",\"maxDuration\":-5"),
+          "metadata.tasks[0].maxDuration: must be a number of 0 or more" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct registration all = { 0 };
+        struct failure why = { 0 };
+        assert_int_equal(registration_read(slice_of(cases[i].body), &all, &why),
+                         ERR_INVALID);
+        assert_string_equal(why.text, cases[i].text);
+        assert_null(all.worker);
+    }
+}
+
+static int forget_names(void **state)
+{
+    (void)state;
+    bytes_forget_shared();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_body_says_what_its_tasks_need),
+        cmocka_unit_test(a_partial_retry_has_the_defaults_of_the_sdk),
+        cmocka_unit_test(a_version_comes_back_from_its_document),
+        cmocka_unit_test(a_damaged_document_is_refused),
+        cmocka_unit_test(queues_have_the_limits_of_the_newest_version),
+        cmocka_unit_test(documents_sort_in_the_order_of_the_versions),
+        cmocka_unit_test(a_mistake_is_named_with_its_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, forget_names);
+}
