@@ -114,8 +114,7 @@ static void a_damaged_document_is_refused(void **state)
     static const char *const damaged[] = {
         "{\"id\":\"worker_1\"",
         "{\"contentHash\":\"h\",\"tasks\":[]}",
-        "{\"id\":\"worker_1\",\"version\":\"20261120.1\",\"contentHash\":\"h\",\"tasks\":[]"
-        "}",
+        "{\"id\":\"worker_1\",\"version\":\"1.1\",\"contentHash\":\"h\",\"tasks\":[]}",
     };
     for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
         struct registration back = { 0 };
