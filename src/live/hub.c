@@ -7,7 +7,10 @@
  * A feed leaves the line when it leaves the hub, so nothing dangles. */
 #include "live/hub.h"
 
+#include <time.h>
+
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "live/environment.h"
 #include "live/feed.h"
 
@@ -95,6 +98,14 @@ void hub_release(struct hub *hub, struct topic *topic)
     topic_destroy(topic);
 }
 
+/* The turn's clock stands still; this one does not. */
+static int64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 /* ---- a run in its orders ---- */
 
 typedef void place_fn(struct hub *hub, struct topic *topic, struct tracked *run);
@@ -164,6 +175,8 @@ static void mark(struct hub *hub, struct topic *topic, struct tracked *run)
     if (topic->marked || list_empty(&topic->listeners))
         return;
     topic->marked = true;
+    if (!hub->marked_us)
+        hub->marked_us = now_us();
     list_append(&hub->marked, &topic->link);
     loop_wake(hub->env->loop, &hub->flusher);
 }
@@ -229,5 +242,8 @@ static bool flush(struct flusher *flusher)
         feed_visit(container_of(list_take(&hub->visits), struct feed, visit));
     }
     hub->flushed = hub->env->applied;
+    if (hub->marked_us)
+        metric_observe_us(H_FANOUT, now_us() - hub->marked_us);
+    hub->marked_us = 0;
     return false;
 }

@@ -42,6 +42,7 @@ struct hub {
     uint64_t flushed; /* when the last flush was through: every feed that was not late
                          had everything up to here */
     uint32_t feeds;
+    int64_t marked_us; /* when the oldest change not flushed yet was applied; 0: none */
 };
 
 void hub_init(struct hub *hub, struct environment *env);
