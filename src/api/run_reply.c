@@ -11,7 +11,7 @@
 #include "api/run_body.h"
 #include "base/mem.h"
 
-enum { CHILDREN_MAX = 100 };
+enum { CHILDREN_MAX = 100, ROOM_FOR_FACTS = 4096 };
 
 struct run_reply {
     struct api_call *call;
@@ -58,6 +58,7 @@ static void send(struct run_reply *reply)
         .output_url = url_of(call, run->output, run->output_type, &output_url),
     };
 
+    buf_reserve(&body, run_packet_bytes(run) + ROOM_FOR_FACTS);
     run_body_whole(run, call->vocabulary, &details, &body);
     if (reply->seq)
         api_add_seq(call, reply->seq);
