@@ -1,0 +1,86 @@
+#include "tests/support/net_fuzz.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/connection.h"
+#include "net/server_state.h"
+
+void net_fuzz_open(struct net_fuzz *fuzz, struct server_options options)
+{
+    struct failure why;
+    *fuzz = (struct net_fuzz){ 0 };
+    uv_loop_init(&fuzz->world.uv);
+    fuzz->world.loop = loop_create(&fuzz->world.uv);
+    options.host = "127.0.0.1";
+    if (server_create(fuzz->world.loop, &options, &fuzz->world.server, &why))
+        abort();
+}
+
+static void take_answer(struct net_fuzz *fuzz)
+{
+    for (;;) {
+        char *place = buf_reserve(&fuzz->answer, 65536);
+        ssize_t len = recv(fuzz->other, place, 65536, MSG_DONTWAIT);
+        if (len <= 0) {
+            fuzz->ended |= len == 0;
+            return;
+        }
+        fuzz->answer.len += (size_t)len;
+    }
+}
+
+static void settle(struct net_fuzz *fuzz)
+{
+    for (int i = 0; i < 3; i++) {
+        uv_run(&fuzz->world.uv, UV_RUN_NOWAIT);
+        take_answer(fuzz);
+    }
+}
+
+void net_fuzz_begin(struct net_fuzz *fuzz)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends))
+        abort();
+    fuzz->other = ends[1];
+    fuzz->ended = false;
+    buf_clear(&fuzz->answer);
+    fuzz->conn = server_adopt(fuzz->world.server, ends[0]);
+}
+
+void net_fuzz_feed(struct net_fuzz *fuzz, struct slice bytes, size_t piece)
+{
+    while (bytes.len && !fuzz->ended) {
+        struct slice part = { bytes.ptr, piece && piece < bytes.len ? piece : bytes.len };
+        bytes = slice_from(bytes, part.len);
+        connection_feed(fuzz->conn, part);
+        settle(fuzz);
+    }
+}
+
+static void drop_dates(struct buf *answer)
+{
+    size_t from = 0;
+    const size_t len = sizeof("date: Thu, 01 Jan 1970 00:00:00 GMT") - 1;
+    char *at;
+    while (answer->len - from > len &&
+           (at = memmem(answer->ptr + from, answer->len - from, "\r\ndate: ", 8))) {
+        from = (size_t)(at - answer->ptr) + 2;
+        if (answer->len - from < len)
+            return;
+        memset(answer->ptr + from, '-', len);
+    }
+}
+
+void net_fuzz_end(struct net_fuzz *fuzz)
+{
+    settle(fuzz);
+    if (!fuzz->ended)
+        connection_close(fuzz->conn);
+    close(fuzz->other);
+    while (server_connections(fuzz->world.server))
+        uv_run(&fuzz->world.uv, UV_RUN_NOWAIT);
+    drop_dates(&fuzz->answer);
+}
