@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "api/open_batches.h"
 #include "api/routes.h"
 #include "api/sockets.h"
 #include "base/log.h"
@@ -22,6 +23,7 @@ struct api {
     struct accounts *accounts;
     struct api_options options;
     struct sockets *sockets;
+    struct open_batches *open_batches;
     struct list held;      // api_call::held
     const char *not_ready; /* NULL: ready */
 };
@@ -40,6 +42,8 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->accounts = accounts;
     api->options = *options;
     api->sockets = sockets_create(engine_loop(engine));
+    api->open_batches =
+        open_batches_create(engine_loop(engine), (size_t)options->batch_memory);
     list_init(&api->held);
     api->not_ready = "starting";
     return api;
@@ -49,6 +53,7 @@ void api_destroy(struct api *api)
 {
     if (!api)
         return;
+    open_batches_destroy(api->open_batches);
     free(api->sockets);
     free(api);
 }
@@ -77,6 +82,11 @@ void api_drain(struct api *api)
 struct sockets *api_sockets(const struct api *api)
 {
     return api->sockets;
+}
+
+struct open_batches *api_open_batches(const struct api *api)
+{
+    return api->open_batches;
 }
 
 void api_set_ready(struct api *api, const char *reason)

@@ -79,6 +79,7 @@ struct api_options {
     void *owner; /* who created it: api_options(api)->owner */
 };
 
+struct open_batches;
 struct sockets;
 
 struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
@@ -101,6 +102,7 @@ void api_drain(struct api *api);
 void api_stop(struct api *api);
 
 struct sockets *api_sockets(const struct api *api);
+struct open_batches *api_open_batches(const struct api *api);
 struct engine *api_engine(const struct api *api);
 struct auth *api_auth(const struct api *api);
 struct accounts *api_accounts(const struct api *api);

@@ -1,0 +1,13 @@
+/* batches.h - the calls about batches, one file each (management-api §8). */
+#pragma once
+
+#include "api/api.h"
+
+route_fn batch_call_v1, batch_call_v2; /* batch_call.c */
+route_fn batch_create;                 /* batch_create.c */
+route_fn batch_items;                  /* batch_stream.c */
+enum err batch_items_piece(struct api_call *call, struct slice piece);
+route_fn batch_results; /* batch_results.c */
+
+/* "read:batch:…", and for a browser, which streams the items with it, "write:batch:…". */
+void batch_add_token(struct api_call *call, const char *id, bool writes);

@@ -1,0 +1,50 @@
+/* open_batches.h - items that wait in memory until their batch is whole.
+ *
+ * A stream of items may break off; what came is kept, and the next stream brings the rest.
+ * It is never more than a limit per environment: then batches that nobody streams are
+ * forgotten, oldest first, because their clients send everything again anyway. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/loop.h"
+#include "engine/engine.h"
+
+struct open_batches;
+
+struct batch_item {
+    struct trigger trigger;
+    uint32_t index;
+    bool too_large; /* its line was: it becomes an error instead of a run */
+    size_t cost;    /* bytes that it is counted with */
+};
+
+void batch_item_destroy(struct batch_item *item);
+
+struct open_batch {
+    uint32_t env;
+    char id[ID_MAX];
+    struct batch_item **items; /* by index; NULL: awaited */
+    uint32_t run_count, count;
+    bool sealing; /* its items are being committed */
+    int64_t touched_ms;
+    struct list link; // open_batches::oldest_first
+};
+
+/* limit: bytes per environment. */
+struct open_batches *open_batches_create(struct loop *loop, size_t limit);
+/* NULL is fine. */
+void open_batches_destroy(struct open_batches *open);
+
+/* False: the environment's items have no room for so many more bytes. */
+bool open_batches_take(struct open_batches *open, uint32_t env, size_t bytes);
+void open_batches_give(struct open_batches *open, uint32_t env, size_t bytes);
+
+/* The one of that id, or a new empty one. */
+struct open_batch *open_batches_get(struct open_batches *open, uint32_t env, const char *id,
+                                    uint32_t run_count);
+
+/* Its items go with it; their memory is given back. */
+void open_batches_drop(struct open_batches *open, struct open_batch *batch);
