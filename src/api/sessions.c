@@ -187,6 +187,7 @@ static void write_worker(struct registering *op)
 static void on_written(struct document_write *write, enum err status)
 {
     struct registering *op = container_of(write, struct registering, write);
+    struct engine *engine = api_engine(op->call->api);
     struct environment *env = op->call->env;
 
     if (status == ERR_CONFLICT && is_current(op)) {
@@ -197,7 +198,8 @@ static void on_written(struct document_write *write, enum err status)
         finish(op, status);
     } else {
         registration_apply(&op->registration, env);
-        engine_sweep_environment(api_engine(op->call->api), env);
+        engine_sweep_environment(engine, env);
+        engine_match(engine, env); /* a limit may have been raised */
         finish(op, OK);
     }
 }

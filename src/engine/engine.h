@@ -56,6 +56,9 @@ void engine_sweep(struct engine *engine);
  * states: children of ended parents end, runs whose version has come are queued. */
 void engine_sweep_environment(struct engine *engine, struct environment *env);
 
+/* Gives ready runs to waiting workers, at the end of this turn: after limits were set. */
+void engine_match(struct engine *engine, struct environment *env);
+
 /* From now on triggers and dequeues are refused; what is in flight ends. */
 void engine_drain(struct engine *engine);
 bool engine_draining(const struct engine *engine);

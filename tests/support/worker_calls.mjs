@@ -1,0 +1,134 @@
+// The worker API call by call, with the replies that refuse: for tests of that API itself.
+//
+//   const worker = await Worker.register(gateway, { tasks: ["hello"] });
+//   const attempt = await worker.take(id);          // dequeue and start
+//   await attempt.succeed({ n: 1 });
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+
+import { keys } from "./gateway.mjs";
+
+export const internal = (code) => ({ type: "INTERNAL_ERROR", code });
+export const thrown = { type: "BUILT_IN_ERROR", name: "Error", message: "boom", stackTrace: "Error: boom\n    at x" };
+
+/** A retry as workers ask for it. */
+export const inMs = (delay) => ({ timestamp: Date.now() + delay, delay });
+
+export class Worker {
+  /** { tasks: names or task objects, queues, hash, key } */
+  static async register(gateway, { tasks = ["hello"], queues = [], hash = randomUUID(), key = keys.dev } = {}) {
+    const worker = new Worker(gateway, key);
+    const reply = await worker.registration({ tasks, queues, hash });
+    assert.equal(reply.status, 200, reply.text);
+    return Object.assign(worker, reply.json);
+  }
+
+  constructor(gateway, key = keys.dev) {
+    Object.assign(this, { gateway, key });
+  }
+
+  registration({ tasks, queues = [], hash, ref = keys.ref }) {
+    const metadata = {
+      packageVersion: "4.8.3", contentHash: hash, queues,
+      tasks: tasks.map((task) => ({ filePath: "src/tasks.ts", ...(task.id ? task : { id: task }) })),
+    };
+    return this.post(`/api/v1/projects/${ref}/background-workers`, { localOnly: true, engine: "V2", metadata });
+  }
+
+  /** Bodies go as text/plain, as the official client sends them; id repeats a call. */
+  post(target, body, { id = randomUUID(), timeoutMs } = {}) {
+    const headers = { "content-type": "text/plain;charset=UTF-8", "x-trigger-request-idempotency-key": id };
+    return this.gateway.post(target, JSON.stringify(body), { key: this.key, headers, timeoutMs });
+  }
+
+  async trigger(task, options = {}, payload = {}) {
+    const reply = await this.gateway.post(`/api/v1/tasks/${task}/trigger`, { payload, options }, { key: this.key });
+    assert.equal(reply.status, 200, reply.text);
+    return reply.json.id;
+  }
+
+  /** The run and its status in both vocabularies: { run, a, b }. */
+  async show(id) {
+    const older = await this.gateway.get(`/api/v3/runs/${id}`, { key: this.key });
+    const newer = await this.gateway.get(`/api/v3/runs/${id}`, {
+      key: this.key, headers: { "x-trigger-api-version": "2025-07-16" },
+    });
+    assert.equal(older.status, 200, older.text);
+    return { run: older.json, a: older.json.status, b: newer.json.status };
+  }
+
+  async status(id) { return (await this.show(id)).a; }
+
+  /** The lease of one run; undefined when there was none for 10 s. */
+  async dequeue() {
+    const reply = await this.post("/engine/v1/dev/dequeue", { currentWorker: this.id, oldWorkers: [] });
+    assert.equal(reply.status, 200, reply.text);
+    assert.ok(reply.json.dequeuedMessages.length <= 1);
+    const [message] = reply.json.dequeuedMessages;
+    return message && new Attempt(this, message);
+  }
+
+  /** Dequeues, which must give this run if one is named, and starts it. */
+  async take(id) {
+    const attempt = await this.dequeue();
+    assert.ok(attempt, "a run is ready");
+    if (id) assert.equal(attempt.id, id);
+    return attempt.start();
+  }
+
+  latest(id) { return this.gateway.get(`/engine/v1/dev/runs/${id}/snapshots/latest`, { key: this.key }); }
+  cancel(id) { return this.gateway.post(`/api/v2/runs/${id}/cancel`, {}, { key: this.key }); }
+  disconnect(ids) { return this.post("/engine/v1/dev/disconnect", { runFriendlyIds: ids }); }
+}
+
+/** A run that this worker holds; snapshot is the newest one it knows. */
+export class Attempt {
+  constructor(worker, message) {
+    Object.assign(this, { worker, message, id: message.run.friendlyId, snapshot: message.snapshot.friendlyId });
+  }
+
+  call(what, body, { snapshot = this.snapshot, ...more } = {}) {
+    return this.worker.post(`/engine/v1/dev/runs/${this.id}/snapshots/${snapshot}/${what}`, body, more);
+  }
+
+  startReply(more) { return this.call("attempts/start", { isWarmStart: true }, more); }
+  completeReply(completion, more) { return this.call("attempts/complete", { completion: { id: this.id, ...completion } }, more); }
+
+  async start() {
+    const reply = await this.startReply();
+    assert.equal(reply.status, 200, reply.text);
+    this.started = reply.json;
+    this.snapshot = reply.json.snapshot.friendlyId;
+    return this;
+  }
+
+  /** Gives the result: { attemptStatus, snapshot, run }. */
+  async complete(completion) {
+    const reply = await this.completeReply(completion);
+    assert.equal(reply.status, 200, reply.text);
+    this.snapshot = reply.json.result.snapshot.friendlyId;
+    return reply.json.result;
+  }
+
+  succeed(output, more) {
+    return this.complete({ ok: true, output: JSON.stringify(output), outputType: "application/json", ...more });
+  }
+
+  fail(error = thrown, more) { return this.complete({ ok: false, error, ...more }); }
+
+  async heartbeat() {
+    const reply = await this.call("heartbeat", { cpu: 0, memory: 0 });
+    assert.equal(reply.status, 200, reply.text);
+    assert.deepEqual(reply.json, { ok: true });
+  }
+
+  waitReply(date) { return this.worker.post(`/engine/v1/runs/${this.id}/wait/duration`, { date }); }
+
+  /** Takes over the newest snapshot and gives what snapshots/latest says. */
+  async look() {
+    const reply = await this.worker.latest(this.id);
+    assert.equal(reply.status, 200, reply.text);
+    this.snapshot = reply.json.execution.snapshot.friendlyId;
+    return reply.json.execution;
+  }
+}
