@@ -1,0 +1,138 @@
+/* An order keeps runs by their last change, and finds a place by its position alone. */
+#include "tests/support/unit.h"
+
+#include "live/environment.h"
+#include "live/order.h"
+
+static struct tracked runs[100];
+
+static int number_of(const struct tracked *run)
+{
+    return run ? (int)(run - runs) : -1;
+}
+
+static void append(struct order *order, uint64_t rev, int run)
+{
+    order_append(order, rev, &runs[run]);
+}
+
+/* The run that changes leaves its old place and goes to the end. */
+static void a_changed_run_stands_at_the_end(void **state)
+{
+    struct order order = { 0 };
+    (void)state;
+    append(&order, 4, 1);
+    append(&order, 7, 2);
+    append(&order, 9, 3);
+    order_clear(&order, 7);
+    append(&order, 12, 2);
+
+    assert_int_equal(order.runs, 3);
+    uint32_t at = order_after(&order, 4);
+    assert_null(order.places[at].run); /* cleared, its rev stays for the search */
+    assert_int_equal(number_of(order.places[at + 1].run), 3);
+    assert_int_equal(number_of(order.places[at + 2].run), 2);
+    order_finish(&order);
+}
+
+static void a_position_is_found_between_places(void **state)
+{
+    static const struct {
+        uint64_t rev;
+        uint32_t after;
+    } cases[] = { { 0, 0 }, { 3, 0 }, { 4, 1 }, { 5, 1 }, { 6, 1 },
+                  { 7, 2 }, { 8, 2 }, { 9, 3 }, { 10, 3 } };
+    struct order order = { 0 };
+    (void)state;
+    assert_int_equal(order_after(&order, 5), 0);
+    append(&order, 4, 1);
+    append(&order, 7, 2);
+    append(&order, 9, 3);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(order_after(&order, cases[i].rev), cases[i].after);
+    order_finish(&order);
+}
+
+static void clearing_what_is_not_there_changes_nothing(void **state)
+{
+    struct order order = { 0 };
+    (void)state;
+    order_clear(&order, 1);
+    append(&order, 4, 1);
+    order_clear(&order, 3);
+    order_clear(&order, 5);
+    assert_int_equal(order.runs, 1);
+    order_clear(&order, 4);
+    order_clear(&order, 4);
+    assert_int_equal(order.runs, 0);
+    order_finish(&order);
+}
+
+/* Runs that change all the time cost as many places as there are runs, twice at most. */
+static void an_order_is_squeezed_when_half_of_it_is_empty(void **state)
+{
+    struct order order = { 0 };
+    uint64_t rev = 0, last[10];
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        append(&order, last[i] = ++rev, i);
+    for (int round = 0; round < 1000; round++) {
+        int run = (round * 7) % 10;
+        order_clear(&order, last[run]);
+        append(&order, last[run] = ++rev, run);
+        assert_int_equal(order.runs, 10);
+        assert_true(order.count <= 2 * 10 + 1);
+        assert_int_equal(number_of(order.places[order.count - 1].run), run);
+    }
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(number_of(order.places[order_after(&order, last[i]) - 1].run), i);
+    order_finish(&order);
+}
+
+static void memory_shrinks_with_the_runs(void **state)
+{
+    struct order order = { 0 };
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        for (int k = 0; k < 100; k++)
+            append(&order, (uint64_t)(i * 100 + k + 1), i);
+    assert_true(order.capacity >= 10000);
+    for (uint64_t rev = 1; rev <= 9990; rev++)
+        order_clear(&order, rev);
+    assert_true(order.capacity < 100);
+    assert_int_equal(order.runs, 10);
+    assert_int_equal(order.places[order_after(&order, 9990)].rev, 9991);
+    order_finish(&order);
+}
+
+/* At start runs come newest first, and behind the unfinished ones. */
+static void runs_are_inserted_where_they_belong(void **state)
+{
+    static const uint64_t revs[] = { 50, 90, 10, 70, 30, 20 };
+    struct order order = { 0 };
+    (void)state;
+    for (size_t i = 0; i < sizeof(revs) / sizeof(revs[0]); i++)
+        order_insert(&order, revs[i], &runs[revs[i]]);
+    for (uint32_t i = 0; i < order.count; i++) {
+        assert_int_equal(number_of(order.places[i].run), order.places[i].rev);
+        assert_true(i == 0 || order.places[i - 1].rev < order.places[i].rev);
+    }
+    order_clear(&order, 30);
+    order_insert(&order, 30, &runs[30]);
+    assert_int_equal(order.runs, 6);
+    assert_int_equal(order.count, 6);
+    order_finish(&order);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_changed_run_stands_at_the_end),
+        cmocka_unit_test(a_position_is_found_between_places),
+        cmocka_unit_test(clearing_what_is_not_there_changes_nothing),
+        cmocka_unit_test(an_order_is_squeezed_when_half_of_it_is_empty),
+        cmocka_unit_test(memory_shrinks_with_the_runs),
+        cmocka_unit_test(runs_are_inserted_where_they_belong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
