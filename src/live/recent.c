@@ -37,7 +37,7 @@ static void drop_oldest(struct recent *recent)
 {
     struct update *oldest = recent_at(recent, 0);
     recent->dropped = oldest->seq;
-    recent->bytes -= oldest->bytes;
+    recent->bytes -= oldest->bytes + sizeof(struct update);
     recent->first = (recent->first + 1) & (recent->capacity - 1);
     recent->count--;
     update_destroy(oldest);
