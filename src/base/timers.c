@@ -25,6 +25,9 @@ void timers_finish(struct timers *timers)
 
 uint32_t timers_kind(struct timers *timers, timer_fn *fn)
 {
+    for (uint32_t kind = 0; kind < timers->kind_count; kind++)
+        if (timers->kinds[kind] == fn)
+            return kind;
     assert(timers->kind_count < KIND_MAX);
     timers->kinds[timers->kind_count] = fn;
     return timers->kind_count++;

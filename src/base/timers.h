@@ -27,7 +27,8 @@ struct timers {
 void timers_init(struct timers *timers);
 void timers_finish(struct timers *timers);
 
-/* Registers what timers of one kind do when they are due. */
+/* Registers what timers of one kind do when they are due; the same function again is the
+ * same kind. */
 uint32_t timers_kind(struct timers *timers, timer_fn *fn);
 
 /* Arms or moves the timer. */
