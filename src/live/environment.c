@@ -69,6 +69,8 @@ static void tracked_destroy(struct tracked *run)
 void environment_destroy(struct environment *env)
 {
     size_t at = 0;
+    metric_add(M_RUNS, -(int64_t)env->runs.count);
+    metric_add(M_RUN_BYTES, -(int64_t)env->run_bytes);
     for (struct tracked *run; (run = table_next(&env->runs, &at));)
         tracked_destroy(run);
     at = 0;

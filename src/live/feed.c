@@ -69,7 +69,7 @@ void feed_finish(struct feed *feed)
     timers_clear(loop_timers(feed->env->loop), &feed->timer);
     walk_abandon(feed);
     set_late(feed, false);
-    free(feed->tail);
+    walk_end(feed);
     feed->env->hub.feeds--;
     view_release(feed->view);
 }
@@ -150,10 +150,13 @@ void feed_drained(struct feed *feed)
 
 bool feed_in_sync(struct feed *feed)
 {
+    struct hub *hub = &feed->env->hub;
     if (feed->late || !list_empty(&feed->catching) || !list_empty(&feed->visit))
         return false;
-    if (feed->env->hub.flushed > feed->seen)
-        feed->seen = feed->base = feed->env->hub.flushed;
+    if (list_empty(&hub->marked) && list_empty(&hub->visits))
+        hub->flushed = feed->env->applied; /* nobody listened to what came since */
+    if (hub->flushed > feed->seen)
+        feed->seen = feed->base = hub->flushed;
     return feed->seen == feed->env->applied;
 }
 
@@ -201,8 +204,10 @@ static bool take_recent(struct feed *feed)
 static bool visit_live(struct feed *feed)
 {
     struct environment *env = feed->env;
-    if (list_empty(&feed->live))
+    if (list_empty(&feed->live)) {
         feed->seen = feed->base = env->applied;
+        walk_end(feed);
+    }
     if (feed->seen == env->applied && feed->base == feed->seen)
         return true;
     if (feed->seen == feed->base && feed->seen >= env->recent.dropped && !feed->every_ms)
@@ -215,7 +220,6 @@ static bool visit_live(struct feed *feed)
 static bool too_early(struct feed *feed)
 {
     struct loop *loop = feed->env->loop;
-    static uint32_t kind;
     int64_t now = loop_now_ms(loop);
 
     if (!feed->every_ms || feed->seen == feed->env->applied)
@@ -224,10 +228,9 @@ static bool too_early(struct feed *feed)
         feed->next_at = now + feed->every_ms;
         return false;
     }
-    if (!kind)
-        kind = timers_kind(loop_timers(loop), on_every);
     if (!feed->timer.place)
-        loop_set_timer(loop, &feed->timer, kind, feed->next_at - now);
+        loop_set_timer(loop, &feed->timer, timers_kind(loop_timers(loop), on_every),
+                       feed->next_at - now);
     return true;
 }
 
@@ -237,22 +240,29 @@ static void on_every(struct timer *timer)
     hub_visit(&feed->env->hub, feed);
 }
 
+/* True when a catching subscription came further. */
+static bool catch_up(struct feed *feed, bool live_clean)
+{
+    return !list_empty(&feed->catching) && !walk_is_waiting(feed) &&
+           walk_catching(feed, live_clean);
+}
+
 void feed_visit(struct feed *feed)
 {
     struct hub *hub = &feed->env->hub;
 
     if (!feed->late && hub->flushed > feed->seen)
         feed->seen = feed->base = hub->flushed; /* nothing for it since */
-    if (walk_is_waiting(feed) || feed->ops->busy(feed)) {
-        set_late(feed, true); /* feed_drained or the page brings it back */
+    if (feed->ops->busy(feed)) {
+        set_late(feed, true); /* feed_drained brings it back */
         return;
     }
     bool early = too_early(feed);
     bool clean = !early && visit_live(feed);
-    if (!feed->ops->busy(feed) && !list_empty(&feed->catching))
-        walk_catching(feed, clean);
+    bool caught = !feed->ops->busy(feed) && catch_up(feed, clean);
     bool complete = clean && list_empty(&feed->catching);
     set_late(feed, !complete);
-    if (!complete && !early && !walk_is_waiting(feed) && !feed->ops->busy(feed))
+    bool waits = early || (clean && walk_is_waiting(feed)); /* for the timer, the page */
+    if (!complete && (caught || !waits) && !feed->ops->busy(feed))
         hub_visit(hub, feed);
 }

@@ -29,6 +29,11 @@ struct feed_ops {
     void (*lost)(struct feed *feed);
 };
 
+/* Frames of a walk brought the feed to seen while the newest change was `applied`. */
+struct walk_step {
+    uint64_t seen, applied;
+};
+
 enum subscription_state { SUBSCRIPTION_CATCHING, SUBSCRIPTION_LIVE };
 
 struct subscription {
@@ -47,15 +52,16 @@ struct feed {
     struct environment *env;
     struct view *view;
     uint64_t seen, base;
-    struct list live;       // subscription::link
-    struct list catching;   // subscription::link
-    struct list visit;      // hub::visits; linked while in line
-    struct feed_read *read; /* a page of the store on its way; NULL: none */
-    int64_t every_ms;       /* least time between patches; 0: none */
-    int64_t next_at;        /* monotonic ms of the next patch, with every_ms */
-    struct timer timer;     /* of every_ms */
-    uint64_t *tail;         /* revs that tail frames of this walk sent ahead; sorted */
-    uint32_t tail_count;
+    struct list live;        // subscription::link
+    struct list catching;    // subscription::link
+    struct list visit;       // hub::visits; linked while in line
+    struct feed_read *read;  /* a page of the store on its way; NULL: none */
+    int64_t every_ms;        /* least time between patches; 0: none */
+    int64_t next_at;         /* monotonic ms of the next patch, with every_ms */
+    struct timer timer;      /* of every_ms */
+    uint64_t *tail;          /* revs that tail frames of this walk sent ahead */
+    struct walk_step *steps; /* of this walk; what it sent is found from them */
+    uint32_t tail_count, step_count;
     uint16_t subscriptions;
     uint8_t walked; /* frames of this walk, for every eighth */
     bool late;      /* not complete when last visited, or not visited */

@@ -25,6 +25,8 @@ enum {
     PLACES = 4096,           /* looked at in one visit */
     LONG_WALK = 256,         /* places left from which tail frames are worth it */
     TAIL_ROWS = 64,
+    TAIL_MAX = 4096, /* revs remembered; above, those that the walk has passed go */
+    STEPS_MAX = 1024,
     PAGE_RUNS = 256,
     PAGE_BYTES = 256 * 1024,
 };
@@ -44,21 +46,39 @@ static void frame_start(void)
     frame.count = 0;
 }
 
-/* Intermediate versions that a live client missed: what lies between the run's version at
- * `seen` (or the one sent ahead) and this. Whole rows are not judged. */
+static bool sent_ahead(const struct feed *feed, uint64_t rev)
+{
+    for (uint32_t i = 0; i < feed->tail_count; i++)
+        if (feed->tail[i] == rev)
+            return true;
+    return false;
+}
+
+/* The version of a run at rev, which was its newest until `next`: this walk has sent it if
+ * it was still the newest when a frame came past rev. */
+static bool was_sent(const struct feed *feed, uint64_t rev, uint64_t next)
+{
+    if (sent_ahead(feed, rev))
+        return true;
+    for (uint32_t i = 0; i < feed->step_count; i++)
+        if (rev <= feed->steps[i].seen)
+            return next > feed->steps[i].applied;
+    return false;
+}
+
+/* Intermediate versions that a live client misses: those between this one and the newest
+ * that was sent. Whole rows are not judged. */
 static void count_conflated(const struct feed *feed, const struct run *run)
 {
-    uint64_t rev = run->rev;
+    uint64_t next = run->rev;
     if (run->whole_rev > feed->base || !feed->base)
         return;
     for (;;) {
-        rev = history_before(&feed->env->history, rev);
-        if (rev <= feed->seen)
+        uint64_t rev = history_before(&feed->env->history, next);
+        if (rev <= feed->base || was_sent(feed, rev, next))
             return;
-        for (uint32_t i = 0; i < feed->tail_count; i++)
-            if (feed->tail[i] == rev)
-                return;
         metric_add(M_CONFLATED, 1);
+        next = rev;
     }
 }
 
@@ -137,14 +157,6 @@ static bool lane_head(const struct lane_place *lane, uint64_t after, struct plac
     return true;
 }
 
-static bool sent_ahead(const struct feed *feed, uint64_t rev)
-{
-    for (uint32_t i = 0; i < feed->tail_count; i++)
-        if (feed->tail[i] == rev)
-            return true;
-    return false;
-}
-
 static bool matches(const struct filter *filter, const struct run *run)
 {
     struct facts facts = facts_of(run);
@@ -183,12 +195,40 @@ static bool lowest(const struct lane_place *lanes, uint32_t count, uint64_t afte
     return any;
 }
 
-static void end_walk(struct feed *feed)
+void walk_end(struct feed *feed)
 {
     free(feed->tail);
+    free(feed->steps);
     feed->tail = NULL;
-    feed->tail_count = 0;
+    feed->steps = NULL;
+    feed->tail_count = feed->step_count = 0;
     feed->walked = 0;
+}
+
+/* The walk came to feed->seen. Of a walk that never ends only the newer half is kept. */
+static void note_step(struct feed *feed)
+{
+    uint64_t applied = feed->env->applied;
+    if (feed->step_count == STEPS_MAX) {
+        feed->step_count /= 2;
+        memmove(feed->steps, feed->steps + feed->step_count,
+                feed->step_count * sizeof(struct walk_step));
+    }
+    if (!feed->step_count || feed->steps[feed->step_count - 1].applied != applied) {
+        size_t size = (feed->step_count + 1) * sizeof(struct walk_step);
+        feed->steps = mem_resize(feed->steps, size);
+        feed->steps[feed->step_count++].applied = applied;
+    }
+    feed->steps[feed->step_count - 1].seen = feed->seen;
+}
+
+static void forget_passed(struct feed *feed)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < feed->tail_count; i++)
+        if (feed->tail[i] > feed->seen)
+            feed->tail[kept++] = feed->tail[i];
+    feed->tail_count = kept;
 }
 
 static uint32_t places_left(const struct lane_place *lanes, uint32_t count)
@@ -226,7 +266,9 @@ static bool walk_tail(struct feed *feed, const struct lane_place *lanes, uint32_
             !sent_ahead(feed, place.rev))
             newest[found++] = place;
     }
-    if (!found)
+    if (feed->tail_count + found > TAIL_MAX)
+        forget_passed(feed);
+    if (!found || feed->tail_count + found > TAIL_MAX)
         return false;
     qsort(newest, found, sizeof(newest[0]), by_rev);
     feed->tail = mem_resize(feed->tail, (feed->tail_count + found) * sizeof(uint64_t));
@@ -276,9 +318,11 @@ bool walk_live(struct feed *feed)
     }
     free(lanes);
     feed->seen = more ? at : env->applied;
-    if (!more) {
+    if (more) {
+        note_step(feed);
+    } else {
         feed->base = feed->seen;
-        end_walk(feed);
+        walk_end(feed);
     }
     if (more && !frame.count)
         return false; /* only cleared places so far */

@@ -10,6 +10,9 @@
  * True when they are complete after it. */
 bool walk_live(struct feed *feed);
 
+/* Nothing is left of the walk that there may have been. */
+void walk_end(struct feed *feed);
+
 /* One frame of the first catching subscription, which then goes to the end of the line or,
  * when live_clean and nothing is left, becomes live. False when it could not go on now. */
 bool walk_catching(struct feed *feed, bool live_clean);
