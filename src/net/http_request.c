@@ -12,6 +12,13 @@ enum {
     RESERVED_BODY = 64 * 1024, /* at once; beyond it memory comes with the bytes */
 };
 
+/* One text: which of them llhttp notices first depends on how the bytes are cut. */
+static const char bad_chunks[] =
+    "Check the chunks of the body, their extensions and the trailers: these are too long "
+    "or not well-formed";
+
+static const char too_many_headers[] = "Send fewer headers";
+
 static struct request *of(llhttp_t *parser)
 {
     return container_of(parser, struct request, parser);
@@ -59,7 +66,7 @@ static int skip_extra(llhttp_t *parser, const char *at, size_t len)
     (void)at;
     request->chunk_extra += len;
     if (request->chunk_extra > options_of(request)->head_bytes_max)
-        return stop(request, 400, "Send fewer chunk extensions and trailers");
+        return stop(request, 400, bad_chunks);
     return 0;
 }
 
@@ -70,7 +77,7 @@ static int on_name(llhttp_t *parser, const char *at, size_t len)
         return skip_extra(parser, at, len);
     if (!request->in_name) {
         if (request->field_count == options_of(request)->headers_max)
-            return stop(request, 431, "Send fewer headers");
+            return stop(request, 431, too_many_headers);
         request->fields[request->field_count++] = (struct field){ 0 };
         request->in_name = true;
     }
@@ -242,9 +249,20 @@ static bool went_well(int error)
     return error == HPE_OK || error == HPE_PAUSED || error == HPE_PAUSED_UPGRADE;
 }
 
+/* One more header begins, though there are as many as may be. */
+static bool begins_too_many(const struct request *request, struct slice bytes)
+{
+    return !request->first_line && request->head.len == request->line &&
+           request->field_count == options_of(request)->headers_max && bytes.ptr[0] != '\r';
+}
+
 size_t request_feed_head(struct request *request, struct slice bytes)
 {
     size_t len = head_piece(request, bytes);
+    if (begins_too_many(request, bytes)) {
+        stop(request, 431, too_many_headers);
+        return bytes.len;
+    }
     if (len == 0) {
         stop(request, 431, "The request line and the headers are too large: send less");
         return bytes.len;
@@ -269,7 +287,7 @@ size_t request_feed_body(struct request *request, struct slice bytes)
     if (request->fault.status)
         return bytes.len;
     if (!went_well(error))
-        stop(request, 400, "The body is not well-formed: check its chunks");
+        stop(request, 400, bad_chunks);
     if (error == HPE_OK || request->fault.status)
         return bytes.len;
     return (size_t)(llhttp_get_error_pos(&request->parser) - bytes.ptr);

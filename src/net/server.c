@@ -42,6 +42,7 @@ static void set_defaults(struct server_options *options)
         .connections_max = 19000,
         .ws_message_max = 64 * 1024,
         .ws_fragments_max = 64,
+        .ws_unfinished_max = 64 << 20,
         .ws_messages_per_s = 50,
         .ws_messages_burst = 200,
         .ws_ping_ms = 25000,
@@ -61,6 +62,7 @@ static void set_defaults(struct server_options *options)
     DEFAULT(connections_max);
     DEFAULT(ws_message_max);
     DEFAULT(ws_fragments_max);
+    DEFAULT(ws_unfinished_max);
     DEFAULT(ws_messages_per_s);
     DEFAULT(ws_messages_burst);
     DEFAULT(ws_ping_ms);

@@ -27,6 +27,7 @@ struct server_options {
     /* WebSocket connections; ws.h */
     size_t ws_message_max;      /* default 64 KiB */
     unsigned ws_fragments_max;  /* per message, empty ones count; default 64 */
+    size_t ws_unfinished_max;   /* bytes of all unfinished messages; default 64 MiB */
     unsigned ws_messages_per_s; /* default 50 */
     unsigned ws_messages_burst; /* default 200 */
     int64_t ws_ping_ms;         /* default 25 s */

@@ -42,6 +42,7 @@ struct server {
 
     struct list requests, inputs; /* request::link, ws_input::link: the pools */
     unsigned request_count, input_count;
+    size_t unfinished; /* bytes of WebSocket messages under way */
     struct evp_md_st *sha1;
     struct buf scratch; /* heads of replies, error bodies */
     char date[SERVER_DATE];

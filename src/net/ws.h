@@ -17,7 +17,7 @@ struct ws;
 struct ws_ops {
     /* Text, valid UTF-8. Binary messages are refused with 1003 before they come here. */
     void (*on_message)(struct ws *ws, struct slice message);
-    /* Unsent bytes are gone. Never from inside ws_send. */
+    /* No bytes are unsent any more. Never from inside ws_send. */
     void (*on_drained)(struct ws *ws);
     /* The last call: gone, for whatever reason; ws is freed when it returns. */
     void (*on_closed)(struct ws *ws);
@@ -25,7 +25,8 @@ struct ws_ops {
 
 /* Checks the handshake (RFC 6455 §4.2.1: GET, version 13 else 426, key) and either takes
  * the connection over from the exchange, which is gone then, or replies the refusal and
- * returns NULL. protocol NULL: none is named in the answer. */
+ * returns NULL. protocol NULL: none is named in the answer. Now or any time later; what the
+ * peer has said meanwhile is heard after the call. */
 struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_ops *ops,
                      void *owner);
 

@@ -211,6 +211,26 @@ static void on_event(struct ws *ws, enum ws_event event)
     }
 }
 
+static void release_input(struct ws *ws)
+{
+    ws->c.server->unfinished -= ws->held;
+    ws->held = 0;
+    if (ws->input)
+        ws_input_give_back(ws->c.server, ws->input);
+    ws->input = NULL;
+}
+
+/* Many peers that never finish their messages could fill the memory together. */
+static void count_unfinished(struct ws *ws)
+{
+    struct server *server = ws->c.server;
+    size_t held = ws->input->in_message ? ws->input->message.len : 0;
+    server->unfinished += held - ws->held;
+    ws->held = held;
+    if (held && server->unfinished > server->options.ws_unfinished_max)
+        end(ws, 4103, "overload: too many unfinished messages");
+}
+
 static void on_bytes(struct connection *c, struct slice bytes)
 {
     struct ws *ws = of(c);
@@ -223,10 +243,9 @@ static void on_bytes(struct connection *c, struct slice bytes)
         ws->input = ws_input_take(c->server);
     while (bytes.len && !c->closed && !c->lingering && !c->lost)
         on_event(ws, ws_input_next(ws->input, options_of(ws), &bytes));
-    if (c->closed || c->lingering || ws_input_idle(ws->input)) {
-        ws_input_give_back(c->server, ws->input);
-        ws->input = NULL;
-    }
+    count_unfinished(ws);
+    if (c->closed || c->lingering || ws_input_idle(ws->input))
+        release_input(ws);
 }
 
 /* What came behind the handshake. */
@@ -304,9 +323,7 @@ static void on_deadline(struct connection *c)
 static void on_closed(struct connection *c)
 {
     struct ws *ws = of(c);
-    if (ws->input)
-        ws_input_destroy(ws->input);
-    ws->input = NULL;
+    release_input(ws);
     bytes_clear(&ws->pong);
     metric_add(M_WS_CONNECTIONS, -1);
     ws->ops->on_closed(ws);
@@ -367,6 +384,8 @@ struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_o
 {
     struct request *request = container_of(x, struct request, x);
     struct http_fault fault = ws_handshake_check(x);
+    if (!request->complete && !fault.status)
+        fault = (struct http_fault){ 400, "Open a WebSocket without a body" };
     if (x->gone && !fault.status)
         fault = (struct http_fault){ 400, "The peer has left" };
     if (fault.status) {
