@@ -240,45 +240,47 @@ static uint32_t places_left(const struct lane_place *lanes, uint32_t count)
     return left;
 }
 
-static int by_rev(const void *a, const void *b)
+static const struct lane_place *longest_of(const struct lane_place *lanes, uint32_t count)
 {
-    const struct place *x = a, *y = b;
-    return (x->rev > y->rev) - (x->rev < y->rev);
-}
-
-/* The newest runs of the longest list, oldest of them first; seen stays. */
-static bool walk_tail(struct feed *feed, const struct lane_place *lanes, uint32_t count)
-{
-    struct place newest[TAIL_ROWS];
     const struct lane_place *longest = &lanes[0];
-    uint32_t found = 0, looked = 0;
-
     for (uint32_t i = 1; i < count; i++)
         if (lanes[i].sub->topic->order.count - lanes[i].at >
             longest->sub->topic->order.count - longest->at)
             longest = &lanes[i];
+    return longest;
+}
+
+/* The newest runs of the longest list, as many as fit, newest first; seen stays. */
+static bool walk_tail(struct feed *feed, const struct lane_place *lanes, uint32_t count)
+{
+    const struct lane_place *longest = longest_of(lanes, count);
     const struct order *order = &longest->sub->topic->order;
-    for (uint32_t i = order->count; i > longest->at && found < TAIL_ROWS; i--) {
+    uint64_t newest[TAIL_ROWS];
+    uint32_t looked = 0;
+
+    if (feed->tail_count + TAIL_ROWS > TAIL_MAX)
+        forget_passed(feed);
+    if (feed->tail_count + TAIL_ROWS > TAIL_MAX)
+        return false;
+    frame_start();
+    for (uint32_t i = order->count; i > longest->at && frame.count < TAIL_ROWS; i--) {
         struct place place = order->places[i - 1];
         if (++looked > PLACES)
             break;
-        if (place.run && matches(&longest->sub->filter, &place.run->run) &&
-            !sent_ahead(feed, place.rev))
-            newest[found++] = place;
-    }
-    if (feed->tail_count + found > TAIL_MAX)
-        forget_passed(feed);
-    if (!found || feed->tail_count + found > TAIL_MAX)
-        return false;
-    qsort(newest, found, sizeof(newest[0]), by_rev);
-    feed->tail = mem_resize(feed->tail, (feed->tail_count + found) * sizeof(uint64_t));
-    frame_start();
-    for (uint32_t i = 0; i < found; i++) {
-        if (!frame_add(feed->view, &newest[i].run->run, feed->base))
+        if (!place.run || !matches(&longest->sub->filter, &place.run->run) ||
+            sent_ahead(feed, place.rev))
+            continue;
+        if (!frame_add(feed->view, &place.run->run, feed->base))
             break;
-        count_conflated(feed, &newest[i].run->run);
-        feed->tail[feed->tail_count++] = newest[i].rev;
+        count_conflated(feed, &place.run->run);
+        newest[frame.count - 1] = place.rev;
     }
+    if (!frame.count)
+        return false;
+    feed->tail =
+        mem_resize(feed->tail, (feed->tail_count + frame.count) * sizeof(uint64_t));
+    memcpy(feed->tail + feed->tail_count, newest, frame.count * sizeof(uint64_t));
+    feed->tail_count += (uint32_t)frame.count;
     frame_send(feed, -1, feed->seen, true);
     return true;
 }

@@ -282,6 +282,7 @@ void finish_run(struct world *world, const char *id, size_t output)
     run->status = RUN_COMPLETED;
     run->execution = EXECUTION_FINISHED;
     run->finished_at = loop_wall_ms(world->loop);
+    bytes_unref(run->output);
     run->output = bytes_create_empty(output + 2);
     memset(run->output->data, 'x', output + 2);
     run->output->data[0] = run->output->data[output + 1] = '"';
