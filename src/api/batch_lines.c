@@ -6,14 +6,9 @@
 
 enum { KEPT_LINE = 65536 }; /* bytes of buffer between two lines */
 
-static uint32_t env_of(const struct batch_lines *lines)
-{
-    return lines->call->env->number;
-}
-
 static void end_line(struct batch_lines *lines)
 {
-    open_batches_give(lines->open, env_of(lines), lines->line_cost);
+    open_batches_give(lines->open, lines->env, lines->line_cost);
     lines->line_cost = lines->line_len = 0;
     if (lines->line.text.capacity + lines->line.payload.capacity > KEPT_LINE) {
         envelope_finish(&lines->line);
@@ -33,7 +28,7 @@ void batch_lines_finish(struct batch_lines *lines)
         lines->items[i] = NULL;
     }
     if (bytes)
-        open_batches_give(lines->open, env_of(lines), bytes);
+        open_batches_give(lines->open, lines->env, bytes);
     lines->line_cost = 0;
     envelope_finish(&lines->line);
     lines->line = (struct envelope){ 0 };
@@ -54,7 +49,7 @@ static enum err no_room(struct batch_lines *lines)
 /* The line's text, and the text of its payload. */
 static enum err take_room(struct batch_lines *lines, size_t len)
 {
-    if (!open_batches_take(lines->open, env_of(lines), 2 * len))
+    if (!open_batches_take(lines->open, lines->env, 2 * len))
         return no_room(lines);
     lines->line_cost += 2 * len;
     return OK;
@@ -130,7 +125,7 @@ static enum err read_wishes(struct batch_lines *lines, struct slice task,
 static enum err keep(struct batch_lines *lines, struct batch_item *item)
 {
     size_t cost = cost_of(item);
-    if (!open_batches_take(lines->open, env_of(lines), cost))
+    if (!open_batches_take(lines->open, lines->env, cost))
         return no_room(lines);
     item->cost = cost;
     lines->items[item->index] = item;

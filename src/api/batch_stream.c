@@ -59,6 +59,7 @@ static enum err begin(struct api_call *call, struct stream **stream)
     new->call = call;
     new->lines.call = call;
     new->lines.open = api_open_batches(call->api);
+    new->lines.env = call->env->number;
     new->lines.number = 1;
     new->lines.may_write = !api_check_scope(call, "write", "batch", call->params[0]);
     call->state = *stream = new;
