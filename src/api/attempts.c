@@ -1,5 +1,6 @@
-/* attempts.c - the calls of the run cycle: dequeue, start, latest, heartbeat, wait, and the
- * end of a session (worker-protocol §1.5, §1.6). completion.c has the one with a long body.
+/* attempts.c - the short calls of the run cycle: dequeue, latest, heartbeat, wait, and the
+ * end of a session (worker-protocol §1.5, §1.6). start.c has the one with a long answer,
+ * completion.c the one with a long body.
  *
  * A dequeue is held until a run is ready or the time is over; a worker that leaves
  * meanwhile gives back what it was about to get. */
@@ -75,51 +76,6 @@ enum err worker_dequeue(struct api_call *call)
     call->state = op;
     call->on_gone = stop_taking;
     api_hold(call, stop_taking);
-    return OK;
-}
-
-/* ---- start ---- */
-
-struct starting {
-    struct api_call *call;
-    struct start_attempt start;
-};
-
-static void on_started(struct command *command, enum err status)
-{
-    struct starting *op = container_of(command, struct starting, start.command);
-    struct api_call *call = op->call;
-    const struct run *run = command->run;
-    struct buf out = { 0 }, url = { 0 };
-
-    if (!status && run_is_final(run)) /* it was one attempt too many */
-        status = explain(&command->why, ERR_INVALID, "The run has had too many attempts");
-    if (status) {
-        worker_refuse(call, command, status);
-        free(op);
-        return;
-    }
-    const struct worker *worker =
-        workers_by_version(call->env->workers, bytes_slice(run->worker_version));
-    api_base_url(call, &url);
-    message_add_start(&out, run, call->account, worker_task(worker, bytes_slice(run->task)),
-                      buf_slice(&url));
-    buf_finish(&url);
-    if (command->seq)
-        api_add_seq(call, command->seq);
-    free(op);
-    reply(call, &out);
-}
-
-enum err worker_start(struct api_call *call)
-{
-    struct starting *op = mem_new(struct starting);
-    op->call = call;
-    op->start.snapshot = call->params[1];
-    op->start.request_id = worker_request_id(call);
-    call->busy = true;
-    attempt_start(api_engine(call->api), call->env, call->params[0], &op->start,
-                  on_started);
     return OK;
 }
 

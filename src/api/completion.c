@@ -17,6 +17,8 @@
 #include "engine/attempts.h"
 #include "engine/steer.h"
 
+enum { TYPE_MAX = 255 };
+
 struct completing {
     struct api_call *call;
     struct complete_attempt complete;
@@ -175,12 +177,13 @@ static enum err read_success(struct completing *op, struct slice completion)
     op->complete.ok = true;
     if (!output.ptr || scan_type(output) == SCAN_NULL)
         return OK;
-    if (!scan_string(output, &op->output))
+    if (!intake_string(op->intake, output, &op->output))
         return refuse(op->call, "output: must be a string, its type is in outputType");
     if (!type.ptr)
         buf_add_text(&op->output_type, "application/json");
-    else if (!scan_string(type, &op->output_type))
-        return refuse(op->call, "outputType: must be a string");
+    else if (!intake_string(op->intake, type, &op->output_type) ||
+             op->output_type.len > TYPE_MAX)
+        return refuse(op->call, "outputType: must be a string of at most 255 bytes");
     op->complete.output = buf_slice(&op->output);
     op->complete.output_type = buf_slice(&op->output_type);
     return OK;

@@ -1,21 +1,179 @@
-/* intake.c - pieces through the validator into one buffer. */
+/* intake.c - pieces through the validator into one buffer; long strings beside it.
+ *
+ *   …"output":"abc…   more than LONG ─► text: …"output":"\1<index>", aside[index]: abc…
+ *
+ * The mark begins with a control character, which no valid JSON has inside a string. */
 #include "api/intake.h"
 
 #include "base/mem.h"
 #include "base/scan.h"
 
+enum { LONG = 32 * 1024, ASIDE_DEPTH = 2, ESCAPE_MAX = 12, MARK = 1 };
+
 struct intake {
     struct scan scan;
     struct buf text;
+    struct buf *aside; /* decoded */
+    size_t aside_count;
+
+    /* Where reading is, for intake_take_long. */
+    size_t depth;
+    size_t string_at; /* of its first character, in text */
+    bool in_string, after_backslash;
+    bool setting_aside;
+    char escape[ESCAPE_MAX]; /* that has not come whole */
+    size_t escape_len;
 };
 
 void intake_free(struct intake *intake)
 {
     if (!intake)
         return;
+    for (size_t i = 0; i < intake->aside_count; i++)
+        buf_finish(&intake->aside[i]);
+    free(intake->aside);
     buf_finish(&intake->text);
     free(intake);
 }
+
+/* ---- decoding what is set aside ---- */
+
+/* A high surrogate is decoded with the low one behind it: the validator demands one. */
+static bool is_whole(const struct intake *intake)
+{
+    const char *escape = intake->escape;
+    if (intake->escape_len < 2 || escape[1] != 'u')
+        return intake->escape_len == 2;
+    bool is_high = (escape[2] == 'd' || escape[2] == 'D') && strchr("89abAB", escape[3]);
+    return intake->escape_len == (intake->escape_len >= 6 && is_high ? 12 : 6);
+}
+
+static void decode_escape(struct intake *intake, struct buf *out)
+{
+    static const char names[] = "bfnrt\"\\/", values[] = "\b\f\n\r\t\"\\/";
+    char quoted[ESCAPE_MAX + 2];
+    const char *simple = strchr(names, intake->escape[1]);
+
+    if (simple) {
+        buf_add_char(out, values[simple - names]);
+    } else {
+        int len = snprintf(quoted, sizeof(quoted), "\"%.*s", (int)intake->escape_len,
+                           intake->escape);
+        quoted[len] = '"';
+        scan_string((struct slice){ quoted, (size_t)len + 1 }, out);
+    }
+    intake->escape_len = 0;
+}
+
+static void decode(struct intake *intake, struct slice raw)
+{
+    struct buf *out = &intake->aside[intake->aside_count - 1];
+    while (raw.len) {
+        if (!intake->escape_len) {
+            const char *backslash = memchr(raw.ptr, '\\', raw.len);
+            size_t plain = backslash ? (size_t)(backslash - raw.ptr) : raw.len;
+            buf_add(out, (struct slice){ raw.ptr, plain });
+            raw = slice_from(raw, plain);
+        }
+        if (!raw.len)
+            break;
+        intake->escape[intake->escape_len++] = raw.ptr[0];
+        raw = slice_from(raw, 1);
+        if (is_whole(intake))
+            decode_escape(intake, out);
+    }
+}
+
+/* The string that is being read turns out to be long. */
+static void set_aside(struct intake *intake)
+{
+    size_t index = intake->aside_count++;
+    intake->aside = mem_resize(intake->aside, intake->aside_count * sizeof(struct buf));
+    intake->aside[index] = (struct buf){ 0 };
+    intake->setting_aside = true;
+    decode(intake, slice_from(buf_slice(&intake->text), intake->string_at));
+    intake->text.len = intake->string_at;
+    buf_print(&intake->text, "%c%zu", MARK, index);
+}
+
+bool intake_string(struct intake *intake, struct slice value, struct buf *out)
+{
+    size_t index = 0;
+    value = slice_trim(value);
+    if (scan_type(value) != SCAN_STRING || value.len < 3 || value.ptr[1] != MARK)
+        return scan_string(value, out);
+    for (size_t i = 2; i + 1 < value.len; i++)
+        index = index * 10 + (size_t)(value.ptr[i] - '0');
+    if (!out->len) { /* the usual case: nothing is copied */
+        buf_finish(out);
+        *out = intake->aside[index];
+        intake->aside[index] = (struct buf){ 0 };
+    } else {
+        buf_add(out, buf_slice(&intake->aside[index]));
+    }
+    return true;
+}
+
+/* ---- following strings and depth ---- */
+
+static size_t inside_length(struct intake *intake, struct slice rest)
+{
+    for (size_t i = 0; i < rest.len; i++) {
+        if (intake->after_backslash)
+            intake->after_backslash = false;
+        else if (rest.ptr[i] == '\\')
+            intake->after_backslash = true;
+        else if (rest.ptr[i] == '"')
+            return i;
+    }
+    return rest.len;
+}
+
+/* Up to the quote that begins a string. */
+static size_t outside_length(struct intake *intake, struct slice rest)
+{
+    for (size_t i = 0; i < rest.len; i++) {
+        char c = rest.ptr[i];
+        if (c == '"')
+            return i;
+        intake->depth += c == '{' || c == '[';
+        intake->depth -= c == '}' || c == ']';
+    }
+    return rest.len;
+}
+
+static void add_inside(struct intake *intake, struct slice part)
+{
+    if (intake->setting_aside) {
+        decode(intake, part);
+        return;
+    }
+    buf_add(&intake->text, part);
+    if (intake->depth <= ASIDE_DEPTH && intake->text.len - intake->string_at > LONG)
+        set_aside(intake);
+}
+
+static void follow(struct intake *intake, struct slice rest)
+{
+    while (rest.len) {
+        size_t len =
+            intake->in_string ? inside_length(intake, rest) : outside_length(intake, rest);
+        struct slice part = { rest.ptr, len };
+        if (intake->in_string)
+            add_inside(intake, part);
+        else
+            buf_add(&intake->text, part);
+        if (len == rest.len)
+            return;
+        buf_add_char(&intake->text, '"');
+        intake->in_string = !intake->in_string;
+        intake->setting_aside = false;
+        intake->string_at = intake->text.len;
+        rest = slice_from(rest, len + 1);
+    }
+}
+
+/* ---- the body ---- */
 
 static struct intake *take_out(struct api_call *call)
 {
@@ -32,7 +190,7 @@ static void on_gone(struct api_call *call)
     api_reply_empty(call, 499);
 }
 
-enum err intake_take(struct api_call *call, struct slice piece)
+static enum err check(struct api_call *call, struct slice piece)
 {
     struct intake *intake = call->state;
     if (!intake) {
@@ -40,12 +198,27 @@ enum err intake_take(struct api_call *call, struct slice piece)
         call->on_gone = on_gone;
         scan_init(&intake->scan);
     }
-    if (scan_feed(&intake->scan, piece)) {
-        explain(&call->why, ERR_INVALID, "Invalid JSON at byte %zu", intake->scan.offset);
-        intake_free(take_out(call));
+    if (!scan_feed(&intake->scan, piece))
+        return OK;
+    explain(&call->why, ERR_INVALID, "Invalid JSON at byte %zu", intake->scan.offset);
+    intake_free(take_out(call));
+    return ERR_INVALID;
+}
+
+enum err intake_take(struct api_call *call, struct slice piece)
+{
+    if (check(call, piece))
         return ERR_INVALID;
-    }
+    struct intake *intake = call->state;
     buf_add(&intake->text, piece);
+    return OK;
+}
+
+enum err intake_take_long(struct api_call *call, struct slice piece)
+{
+    if (check(call, piece))
+        return ERR_INVALID;
+    follow(call->state, piece);
     return OK;
 }
 

@@ -287,13 +287,14 @@ static void add_optional_facts(struct buf *out, const struct run *run)
     add_raw(out, "traceContext", SLICE("{}"));
 }
 
-static void add_execution_run(struct buf *out, const struct run *run)
+static size_t add_execution_run(struct buf *out, const struct run *run)
 {
     struct slice type =
         run->payload_type ? bytes_slice(run->payload_type) : SLICE("application/json");
     open_object(out, "run");
     add_text(out, "id", slice_of(run->id));
-    add_text(out, "payload", run->payload ? bytes_slice(run->payload) : SLICE(""));
+    add_text(out, "payload", SLICE(""));
+    size_t place = out->len - 1;
     add_text(out, "payloadType", type);
     add_tags(out, run);
     add_bool(out, "isTest", run->is_test);
@@ -303,6 +304,7 @@ static void add_execution_run(struct buf *out, const struct run *run)
         add_time(out, "startedAt", run->started_at);
     add_optional_facts(out, run);
     close_object(out);
+    return place;
 }
 
 static void add_tenant(struct buf *out, const struct account *account)
@@ -342,15 +344,15 @@ static void add_task(struct buf *out, const struct run *run, const struct worker
     close_object(out);
 }
 
-static void add_execution(struct buf *out, const struct run *run,
-                          const struct account *account, const struct worker_task *task)
+static size_t add_execution(struct buf *out, const struct run *run,
+                            const struct account *account, const struct worker_task *task)
 {
     open_object(out, "execution");
     open_object(out, "attempt");
     add_number(out, "number", run->attempt);
     add_time(out, "startedAt", run->attempt_at);
     close_object(out);
-    add_execution_run(out, run);
+    size_t place = add_execution_run(out, run);
     add_task(out, run, task);
     add_tenant(out, account);
     add_machine(out, run);
@@ -360,11 +362,12 @@ static void add_execution(struct buf *out, const struct run *run,
         close_object(out);
     }
     close_object(out);
+    return place;
 }
 
-void message_add_start(struct buf *out, const struct run *run,
-                       const struct account *account, const struct worker_task *task,
-                       struct slice base_url)
+size_t message_add_start(struct buf *out, const struct run *run,
+                         const struct account *account, const struct worker_task *task,
+                         struct slice base_url)
 {
     buf_add_char(out, '{');
     add_name(out, "run");
@@ -373,6 +376,7 @@ void message_add_start(struct buf *out, const struct run *run,
     message_add_snapshot(out, run);
     add_name(out, "envVars");
     message_add_variables(out, run, base_url);
-    add_execution(out, run, account, task);
+    size_t place = add_execution(out, run, account, task);
     close_object(out);
+    return place;
 }

@@ -26,10 +26,11 @@ void message_add_run(struct buf *out, const struct run *run);
 /* What snapshots/latest answers: {execution: {…}}. */
 void message_add_latest(struct buf *out, const struct run *run);
 
-/* What attempts/start answers. task NULL: the version has gone. */
-void message_add_start(struct buf *out, const struct run *run,
-                       const struct account *account, const struct worker_task *task,
-                       struct slice base_url);
+/* What attempts/start answers, with an empty payload. Gives the offset, inside its quotes,
+ * where the text belongs. task NULL: the version has gone. */
+size_t message_add_start(struct buf *out, const struct run *run,
+                         const struct account *account, const struct worker_task *task,
+                         struct slice base_url);
 
 /* What attempts/complete answers: {result: {…}}. */
 void message_add_result(struct buf *out, const struct run *run, enum attempt_result result);

@@ -59,7 +59,7 @@ const struct route workers_routes[] = {
     { HTTP_POST_, DEV "/disconnect", AUTH_KEY, SMALL_BODY, worker_disconnect, NULL },
     { HTTP_POST_, SNAPSHOT "/attempts/start", AUTH_KEY, SMALL_BODY, worker_start, NULL },
     { HTTP_POST_, SNAPSHOT "/attempts/complete", AUTH_KEY, COMPLETION_BODY, worker_complete,
-      intake_take },
+      intake_take_long },
     { HTTP_POST_, SNAPSHOT "/heartbeat", AUTH_KEY, SMALL_BODY, worker_heartbeat, NULL },
     { HTTP_GET_, DEV "/runs/:/snapshots/latest", AUTH_KEY, NO_BODY, worker_latest, NULL },
     { HTTP_POST_, DEV "/runs/:/logs/debug", AUTH_KEY, DEBUG_BODY, discard, intake_drop },

@@ -15,11 +15,13 @@ route_fn worker_presence;
 
 /* attempts.c */
 route_fn worker_dequeue;
-route_fn worker_start;
 route_fn worker_latest;
 route_fn worker_heartbeat;
 route_fn worker_disconnect;
 route_fn worker_wait;
+
+/* start.c */
+route_fn worker_start;
 
 /* completion.c */
 route_fn worker_complete;

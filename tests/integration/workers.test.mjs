@@ -209,6 +209,15 @@ test("a started run tells its worker everything that is required", async () => {
   assert.deepEqual(execution.attempt.number, 1);
 });
 
+test("a long payload arrives whole, and so does a long output", async () => {
+  const worker = await Worker.register(gateway);
+  const value = Array(60_000).fill({ text: 'é "quoted" \\ 😀 \u0000' });
+  const attempt = await worker.take(await worker.trigger("hello", {}, value));
+  assert.deepEqual(JSON.parse(attempt.started.execution.run.payload), value);
+  await attempt.succeed(value);
+  assert.deepEqual((await worker.show(attempt.id)).run.output, value);
+});
+
 test("a start that is sent again is one attempt", async () => {
   const worker = await Worker.register(gateway);
   const attempt = await (await worker.trigger("hello"), worker.dequeue());
