@@ -59,15 +59,6 @@ static void on_tick(struct timer *timer)
                        left < EVENT_MS ? left : EVENT_MS);
 }
 
-/* Kinds are few and for ever: the first stream registers it, the others find it. */
-static uint32_t tick_kind(struct timers *timers)
-{
-    for (uint32_t kind = 0; kind < timers->kind_count; kind++)
-        if (timers->kinds[kind] == on_tick)
-            return kind;
-    return timers_kind(timers, on_tick);
-}
-
 enum err worker_presence(struct api_call *call)
 {
     struct presence *presence = mem_new(struct presence);
@@ -85,6 +76,7 @@ enum err worker_presence(struct api_call *call)
     if (!send_event(presence, "start"))
         end(presence);
     else
-        loop_set_timer(loop, &presence->timer, tick_kind(loop_timers(loop)), EVENT_MS);
+        loop_set_timer(loop, &presence->timer, timers_kind(loop_timers(loop), on_tick),
+                       EVENT_MS);
     return OK;
 }
