@@ -195,6 +195,14 @@ static bool key_is_free_again(const struct run *run)
     }
 }
 
+/* The items that are the same run as this one. */
+static void name_twins(struct trigger_op *op, const struct trigger *item)
+{
+    for (size_t i = (size_t)(item - op->items) + 1; i < op->count; i++)
+        if (op->items[i].run.idempotency_key && same_key_before(op, i) == item)
+            memcpy(op->items[i].id, item->id, sizeof(item->id));
+}
+
 static void resolve_next(struct trigger_op *op);
 
 static void on_owner(struct run_read *read, enum err status)
@@ -213,6 +221,7 @@ static void on_owner(struct run_read *read, enum err status)
     } else {
         snprintf(item->id, sizeof(item->id), "%s", read->run->id);
         item->cached = true;
+        name_twins(op, item);
         /* Not tried again: the item needs no claim any more. */
         bytes_unref(claim->key);
         *claim = op->claims[--op->commit.claim_count];
@@ -275,7 +284,7 @@ static void on_committed(struct store_commit *commit, enum store_status status)
     if (status == STORE_OK) {
         size_t count = commit->change_count;
         op->seq = count ? commit->changes[count - 1].seq : op->env->applied;
-        metric_add(M_TRIGGERS, count);
+        metric_add(M_TRIGGERS, op->batch ? count - 1 : count);
         engine_apply(op->engine, commit->changes, count);
         finish_op(op, OK);
         return;
