@@ -111,6 +111,8 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
     engine_place(engine, run);
     if (run_is_settled(&run->run))
         end_children(engine, run);
+    else if (run->run.version == 1 && run_is_orphan(run))
+        run_cancel_alone(engine, env, slice_of(run->run.id)); /* it came too late */
     if (env->final_bytes > env->budget)
         loop_wake(engine->loop, &engine->evictor);
 }

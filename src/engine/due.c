@@ -121,10 +121,12 @@ static enum decision stalled(const struct command *command, const struct run *no
     return DECISION_COMMIT;
 }
 
+/* Of the state that the run has now; one decided just before begins its own silence. */
 static bool is_silent(const struct command *command, const struct run *now)
 {
     const struct tracked *run = environment_find(command->env, slice_of(now->id));
-    return run && run->alive_until <= loop_now_ms(command->engine->loop);
+    return run && run->run.snapshot == now->snapshot &&
+           run->alive_until <= loop_now_ms(command->engine->loop);
 }
 
 static enum decision confirm_cancel(struct run *next, int64_t time)
@@ -193,6 +195,7 @@ struct sweep {
     struct environment *env;
     struct flusher flusher;
     uint64_t at, until; /* revs */
+    struct list link;   // engine::sweeps
 };
 
 static enum decision decide_version_came(struct command *command, const struct run *now,
@@ -205,6 +208,14 @@ static enum decision decide_version_came(struct command *command, const struct r
         run_advance(next, EVENT_VERSION_CAME, time, &effects))
         return DECISION_NOTHING;
     return DECISION_COMMIT;
+}
+
+bool run_is_orphan(const struct tracked *run)
+{
+    if (!run->run.parent || run_is_final(&run->run))
+        return false;
+    const struct tracked *parent = environment_find(run->env, bytes_slice(run->run.parent));
+    return !parent || run_is_settled(&parent->run);
 }
 
 static void follow(struct engine *engine, struct tracked *run)
@@ -220,11 +231,8 @@ static void follow(struct engine *engine, struct tracked *run)
         if (worker_task(worker, bytes_slice(run->run.task)))
             command_begin_alone(engine, env, id, decide_version_came);
     }
-    if (!run->run.parent || run_is_final(&run->run))
-        return;
-    struct tracked *parent = environment_find(env, bytes_slice(run->run.parent));
-    if (!parent || run_is_settled(&parent->run))
-        run_cancel_alone(engine, env, id); /* unfinished runs are always in memory */
+    if (run_is_orphan(run))
+        run_cancel_alone(engine, env, id);
 }
 
 static bool sweep_some(struct flusher *flusher)
@@ -240,9 +248,16 @@ static bool sweep_some(struct flusher *flusher)
         if (all->places[i].run)
             follow(sweep->engine, all->places[i].run);
     }
-    loop_remove_flusher(&sweep->flusher);
-    free(sweep);
+    engine_end_sweep(&sweep->link);
     return false;
+}
+
+void engine_end_sweep(struct list *link)
+{
+    struct sweep *sweep = container_of(link, struct sweep, link);
+    loop_remove_flusher(&sweep->flusher);
+    list_remove(link);
+    free(sweep);
 }
 
 void engine_sweep_environment(struct engine *engine, struct environment *env)
@@ -252,6 +267,7 @@ void engine_sweep_environment(struct engine *engine, struct environment *env)
     sweep->env = env;
     sweep->until = env->applied;
     sweep->flusher.fn = sweep_some;
+    list_append(&engine->sweeps, &sweep->link);
     loop_add_flusher(engine->loop, &sweep->flusher);
     loop_wake(engine->loop, &sweep->flusher);
 }

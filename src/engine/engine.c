@@ -70,6 +70,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     list_init(&engine->triggers);
     list_init(&engine->writes);
     list_init(&engine->resets);
+    list_init(&engine->sweeps);
     engine->evictor = (struct flusher){ .fn = evict };
     loop_add_flusher(loop, &engine->evictor);
     engine->due_kind = timers_kind(loop_timers(loop), run_due);
@@ -82,6 +83,8 @@ void engine_destroy(struct engine *engine)
     if (!engine)
         return;
     assert(engine_idle(engine));
+    while (!list_empty(&engine->sweeps))
+        engine_end_sweep(engine->sweeps.next);
     for (uint32_t i = 0; i < engine->environment_count; i++) {
         if (!engine->environments[i])
             continue;
@@ -267,6 +270,7 @@ static void decide_parked(struct flight *flight, const struct run *base)
 {
     const struct run *now = base;
     size_t room = 0;
+    unsigned marks = 0; /* a later change of a commit does not know the revs of earlier */
     struct list parked;
 
     list_init(&parked);
@@ -280,6 +284,7 @@ static void decide_parked(struct flight *flight, const struct run *base)
         struct command *command = container_of(list_take(&parked), struct command, link);
         struct change *change = &flight->commit.changes[flight->commit.change_count];
         if (decide(command, now, change)) {
+            marks = change->marks |= marks & ~(unsigned)MARK_KEY;
             now = &change->run;
             flight->commit.change_count++;
         }
@@ -363,6 +368,7 @@ static void on_committed(struct store_commit *commit, enum store_status status)
         }
         engine_apply(flight->engine, commit->changes, commit->change_count);
         run_finish(&flight->cold);
+        flight->cold = (struct run){ 0 }; /* of the past; memory may have let it go again */
         struct tracked *run = environment_find(flight->env, slice_of(run_id));
         answer_decided(flight, &run->run);
     }

@@ -14,6 +14,7 @@ struct engine {
     struct list triggers;              // trigger_op::link; not answered yet
     struct list writes;                // document_write::link; not answered yet
     struct list resets;                // reset_key::link; not answered yet
+    struct list sweeps;                // sweep::link; not through yet
     struct flusher evictor;            /* keeps finished runs inside the budget */
     uint32_t due_kind, wait_kind;      /* of timers: runs, dequeues */
     bool draining, stopped;
@@ -31,11 +32,13 @@ void engine_place(struct engine *engine, struct tracked *run);
 
 /* What the state of this run waited for has come. */
 void run_due(struct timer *timer);
+void engine_end_sweep(struct list *link);
+
+/* Its parent has ended, so it must end too: unfinished runs are always in memory. */
+bool run_is_orphan(const struct tracked *run);
 
 /* dequeue.c */
 
-/* Gives ready runs to waiting workers, at the end of this turn. */
-void engine_match(struct engine *engine, struct environment *env);
 void dequeue_timed_out(struct timer *timer);
 
 /* A command that nobody waits for: freed when done. */
