@@ -102,6 +102,10 @@ static void on_leased(struct command *command, enum err status)
         finish_dequeue(dequeue, status);
         return;
     }
+    if (!dequeue->timer.place) {
+        finish_dequeue(dequeue, ERR_NOT_FOUND); /* its time was over meanwhile */
+        return;
+    }
     list_append(&env->dequeues, &dequeue->link);
     engine_match(engine, env);
 }
@@ -143,8 +147,12 @@ void engine_match(struct engine *engine, struct environment *env)
 void dequeue_timed_out(struct timer *timer)
 {
     struct dequeue *dequeue = container_of(timer, struct dequeue, timer);
-    if (!dequeue->holding) /* else the lease is on its way: it is worth the moment */
-        finish_dequeue(dequeue, ERR_NOT_FOUND);
+    struct command *command = &dequeue->command;
+    if (dequeue->holding)
+        return; /* the lease is on its way: it is worth the moment */
+    list_remove(&dequeue->link);
+    engine_match(command->engine, command->env); /* it may have been the one to match */
+    finish_dequeue(dequeue, ERR_NOT_FOUND);
 }
 
 enum err dequeue_begin(struct engine *engine, struct environment *env,
@@ -178,6 +186,7 @@ void dequeue_cancel(struct dequeue *dequeue)
         return; /* on_leased gives the run back */
     list_remove(&dequeue->link);
     loop_cancel_deferred(&dequeue->deferred);
+    timers_clear(loop_timers(engine->loop), &dequeue->timer);
     dequeue->deferred.fn = on_canceled;
     loop_defer(engine->loop, &dequeue->deferred);
     engine_match(engine, dequeue->command.env);

@@ -1,0 +1,622 @@
+/* A worker takes runs, keeps them by its heartbeat, completes them; silence has an end. */
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+
+#include "tests/support/calls.h"
+
+static const char thrown[] = "{\"type\":\"BUILT_IN_ERROR\",\"name\":\"Error\","
+                             "\"message\":\"no\",\"stackTrace\":\"\"}";
+
+static struct world *make(const struct world_options *options)
+{
+    struct world *world = world_create(options);
+    register_worker(world, "20260101.1", "hello,other", 3);
+    return world;
+}
+
+static int create_world(void **state)
+{
+    *state = make(NULL);
+    return 0;
+}
+
+static int create_prod_world(void **state)
+{
+    *state = make(&(struct world_options){ .is_prod = true });
+    return 0;
+}
+
+static int destroy_world(void **state)
+{
+    world_destroy(*state);
+    return 0;
+}
+
+/* ---- dequeue ---- */
+
+static void a_dequeued_run_is_leased_and_pinned_to_its_version(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ .ttl = "1h" });
+    assert_string_equal(dequeue(world), got.id);
+    const struct run *run = run_now(world, got.id);
+    assert_status(world, got.id, RUN_DEQUEUED);
+    assert_string_equal(run->worker_version->data, "20260101.1");
+    assert_int_equal(run->max_attempts, 3);
+    assert_int_equal(run->started_at, loop_wall_ms(world->loop));
+    assert_true(run->due_at > loop_wall_ms(world->loop)); /* its lease, not its ttl */
+    assert_string_equal(dequeue(world), "");
+}
+
+static void runs_come_in_the_order_of_their_queues(void **state)
+{
+    struct world *world = *state;
+    struct triggered first = trigger(world, (struct wish){ 0 });
+    world_pass(world, 10);
+    struct triggered second = trigger(world, (struct wish){ .task = "other" });
+    world_pass(world, 10);
+    struct triggered third = trigger(world, (struct wish){ 0 });
+    assert_string_equal(dequeue(world), first.id);
+    assert_string_equal(dequeue(world), second.id);
+    assert_string_equal(dequeue(world), third.id);
+}
+
+static void a_limit_holds_back_what_is_above_it(void **state)
+{
+    struct world *world = make(&(struct world_options){ .engine.concurrency = 1 });
+    (void)state;
+    struct triggered first = trigger(world, (struct wish){ 0 });
+    struct triggered second = trigger(world, (struct wish){ 0 });
+    const char *got = dequeue(world);
+    char own[ID_MAX];
+    snprintf(own, sizeof(own), "%s", got);
+    assert_true(!strcmp(own, first.id) || !strcmp(own, second.id));
+    assert_string_equal(dequeue(world), "");
+    assert_int_equal(start(world, own), OK);
+    assert_string_equal(dequeue(world), "");
+    assert_int_equal(succeed(world, own, "1"), OK);
+    assert_string_not_equal(dequeue(world), "");
+    world_destroy(world);
+}
+
+/* A worker that waits gets the run in the turn in which it comes. */
+struct waiter {
+    struct dequeue dequeue; /* first */
+    enum err status;
+    bool done;
+};
+
+static void on_dequeued(struct dequeue *dequeue, enum err status)
+{
+    struct waiter *waiter = container_of(dequeue, struct waiter, dequeue);
+    assert_false(waiter->done);
+    waiter->status = status;
+    waiter->done = true;
+}
+
+static void wait_for_work(struct world *world, struct waiter *waiter, int64_t ms)
+{
+    waiter->done = false;
+    assert_int_equal(
+        dequeue_begin(world->engine, world->env, &waiter->dequeue, ms, on_dequeued), OK);
+}
+
+static void a_waiting_worker_gets_what_comes(void **state)
+{
+    struct world *world = *state;
+    struct waiter waiter;
+    wait_for_work(world, &waiter, 10000);
+    world_pass(world, 5000);
+    assert_false(waiter.done);
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    world_settle(world);
+    assert_true(waiter.done);
+    assert_int_equal(waiter.status, OK);
+    assert_string_equal(waiter.dequeue.command.run_id, got.id);
+}
+
+static void a_worker_that_waited_long_enough_is_told_that_nothing_came(void **state)
+{
+    struct world *world = *state;
+    struct waiter waiter;
+    wait_for_work(world, &waiter, 10000);
+    world_pass(world, 9999);
+    assert_false(waiter.done);
+    world_pass(world, 1);
+    assert_true(waiter.done);
+    assert_int_equal(waiter.status, ERR_NOT_FOUND);
+}
+
+/* The match is due in the next turn; in that turn the first one's time is over. */
+static void the_next_worker_gets_what_the_first_was_too_late_for(void **state)
+{
+    struct world *world = *state;
+    struct waiter first, second;
+    struct triggering call = { 0 };
+    wait_for_work(world, &first, 100);
+    wait_for_work(world, &second, 10000);
+    world_settle(world);
+    loop_turn(world->loop, 99);
+    engine_match(world->engine, world->env); /* as a run does that has just come */
+    assert_int_equal(trigger_all(world, &call, &(struct wish){ 0 }, 1), OK);
+    loop_turn(world->loop, 0); /* begins the commit */
+    for (int i = 0; i < 20; i++)
+        loop_turn(world->loop, 1);
+    assert_true(call.done && first.done);
+    if (first.status) {
+        assert_true(second.done);
+        assert_string_equal(second.dequeue.command.run_id, call.items[0].id);
+    }
+    triggering_finish(&call);
+    if (!second.done)
+        dequeue_cancel(&second.dequeue);
+    world_settle(world);
+}
+
+static void on_canceled(struct command *command, enum err status)
+{
+    (void)command;
+    assert_int_equal(status, OK);
+}
+
+/* The time is over while the run is being canceled that it was given. */
+static void a_worker_that_lost_its_run_does_not_wait_for_ever(void **state)
+{
+    struct world *world = *state;
+    struct waiter waiter;
+    struct cancel op = { 0 };
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    fake_store_set_delay(world->fake, 40, 0);
+    wait_for_work(world, &waiter, 20);
+    loop_turn(world->loop, 0); /* the run is given to the worker, not yet decided */
+    run_cancel(world->engine, world->env, slice_of(got.id), &op, on_canceled);
+    for (int i = 0; i < 200 && !waiter.done; i++)
+        loop_turn(world->loop, 1);
+    assert_true(waiter.done);
+    world_pass(world, 100);
+}
+
+/* The same, and the cancel was first. */
+static void a_worker_that_came_second_does_not_wait_for_ever(void **state)
+{
+    struct world *world = *state;
+    struct waiter waiter;
+    struct cancel op = { 0 };
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    fake_store_set_delay(world->fake, 40, 0);
+    wait_for_work(world, &waiter, 20);
+    run_cancel(world->engine, world->env, slice_of(got.id), &op, on_canceled);
+    for (int i = 0; i < 200 && !waiter.done; i++)
+        loop_turn(world->loop, 1);
+    assert_true(waiter.done);
+    assert_int_equal(waiter.status, ERR_NOT_FOUND);
+    assert_status(world, got.id, RUN_CANCELED);
+}
+
+static void a_worker_that_left_gives_its_run_back(void **state)
+{
+    struct world *world = *state;
+    struct waiter gone, next;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    fake_store_set_delay(world->fake, 10, 10);
+    wait_for_work(world, &gone, 10000);
+    world_settle(world);
+    assert_true(gone.dequeue.holding);
+    dequeue_cancel(&gone.dequeue);
+    wait_for_work(world, &next, 10000);
+    for (int i = 0; i < 10; i++)
+        world_pass(world, 10);
+    assert_true(gone.done);
+    assert_int_equal(gone.status, ERR_CANCELED);
+    assert_true(next.done);
+    assert_string_equal(next.dequeue.command.run_id, got.id);
+}
+
+static void a_worker_that_leaves_while_it_waits_is_told_once(void **state)
+{
+    struct world *world = *state;
+    struct waiter waiter;
+    wait_for_work(world, &waiter, 10);
+    dequeue_cancel(&waiter.dequeue);
+    assert_false(waiter.done); /* never from inside the call */
+    world_pass(world, 10);
+    assert_true(waiter.done);
+    assert_int_equal(waiter.status, ERR_CANCELED);
+}
+
+static void a_task_that_no_worker_has_waits_for_its_version(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ .task = "later", .ttl = "1h" });
+    assert_string_equal(dequeue(world), "");
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    register_worker(world, "20260101.2", "later", 3);
+    world_settle(world);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_string_equal(dequeue(world), got.id);
+    assert_string_equal(run_now(world, got.id)->worker_version->data, "20260101.2");
+}
+
+static void what_waits_for_a_version_still_expires(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ .task = "later", .ttl = "1m" });
+    assert_string_equal(dequeue(world), "");
+    world_pass(world, 60000);
+    assert_status(world, got.id, RUN_EXPIRED);
+}
+
+static void a_draining_engine_gives_nothing_out(void **state)
+{
+    struct world *world = *state;
+    struct dequeue op;
+    engine_drain(world->engine);
+    assert_int_equal(dequeue_begin(world->engine, world->env, &op, 5, NULL), ERR_DRAINING);
+}
+
+/* ---- start, heartbeat ---- */
+
+static void on_answered(struct command *command, enum err status)
+{
+    (void)command;
+    assert_int_equal(status, OK);
+}
+
+static void an_older_snapshot_is_refused(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    char old[64];
+    assert_string_equal(dequeue(world), got.id);
+    run_snapshot_id(run_now(world, got.id), old);
+    assert_int_equal(start(world, got.id), OK);
+    assert_false(
+        attempt_heartbeat(world->engine, world->env, slice_of(got.id), slice_of(old)));
+    assert_true(beat(world, got.id));
+    assert_int_equal(start(world, got.id), ERR_INVALID);
+    assert_int_equal(run_now(world, got.id)->attempt, 1);
+}
+
+static void a_lease_that_nobody_starts_goes_back_after_a_pause(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    assert_string_equal(dequeue(world), got.id);
+    world_pass(world, 60000);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_int_equal(run_now(world, got.id)->dequeue_failures, 1);
+    assert_string_equal(dequeue(world), "");
+    world_pass(world, 2000);
+    assert_string_equal(dequeue(world), got.id);
+    assert_int_equal(start(world, got.id), OK);
+    assert_int_equal(run_now(world, got.id)->dequeue_failures, 0);
+}
+
+static void a_run_that_nobody_ever_starts_is_given_up(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    for (int i = 0; i < 12; i++) {
+        assert_string_equal(dequeue(world), got.id);
+        world_pass(world, 60000);
+        world_pass(world, 3600 * 1000); /* the longest pause */
+    }
+    assert_status(world, got.id, RUN_SYSTEM_FAILURE);
+    assert_non_null(
+        strstr(run_now(world, got.id)->error->data, "TASK_RUN_DEQUEUED_MAX_RETRIES"));
+}
+
+static void heartbeats_keep_a_run_alive(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    for (int i = 0; i < 10; i++) {
+        world_pass(world, 290000);
+        assert_true(beat(world, got.id));
+    }
+    assert_status(world, got.id, RUN_EXECUTING);
+    uint32_t version = run_now(world, got.id)->version;
+    assert_int_equal(version, 3); /* a heartbeat writes nothing */
+    world_pass(world, 300000);
+    assert_status(world, got.id, RUN_INTERRUPTED);
+}
+
+static void a_silent_run_in_dev_is_interrupted(void **state)
+{
+    static const bool waiting[] = { false, true };
+    struct world *world = *state;
+    for (size_t i = 0; i < 2; i++) {
+        struct triggered got = trigger(world, (struct wish){ 0 });
+        execute(world, got.id);
+        if (waiting[i])
+            assert_int_equal(wait_for(world, got.id, 3600 * 1000), OK);
+        world_pass(world, 300000);
+        assert_status(world, got.id, RUN_INTERRUPTED);
+        const struct run *run = run_now(world, got.id);
+        assert_non_null(strstr(run->error->data,
+                               waiting[i] ? "WITH_WAITPOINTS" : "STALLED_EXECUTING\""));
+    }
+    assert_int_equal(world->env->queues.running, 0);
+}
+
+static void a_silent_run_elsewhere_is_tried_again_and_then_fails(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        execute(world, got.id);
+        world_pass(world, 300000);
+        world_pass(world, 1000);
+        assert_status(world, got.id, attempt < 3 ? RUN_RETRYING : RUN_FAILED);
+    }
+}
+
+/* Both come in one turn, the completion first: its retry begins a silence of its own. */
+static void a_completion_in_the_moment_of_the_deadline_counts(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    char snapshot[64];
+    execute(world, got.id);
+    run_snapshot_id(run_now(world, got.id), snapshot);
+    struct complete_attempt op = { .snapshot = slice_of(snapshot),
+                                   .error = slice_of(thrown),
+                                   .has_retry = true,
+                                   .retry_delay_ms = 1000 };
+    world_pass(world, 299990);
+    while (environment_find(world->env, slice_of(got.id))->alive_until >
+           loop_now_ms(world->loop) + 1)
+        loop_turn(world->loop, 1);
+    attempt_complete(world->engine, world->env, slice_of(got.id), &op, on_answered);
+    loop_turn(world->loop, 1);
+    world_settle(world);
+    assert_status(world, got.id, RUN_RETRYING);
+}
+
+/* ---- complete ---- */
+
+static void a_completed_run_has_its_output_and_gives_its_slot_back(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    assert_int_equal(world->env->queues.running, 1);
+    assert_int_equal(succeed(world, got.id, "{\"ok\":true}"), OK);
+    const struct run *run = run_now(world, got.id);
+    assert_status(world, got.id, RUN_COMPLETED);
+    assert_string_equal(run->output->data, "{\"ok\":true}");
+    assert_int_equal(run->usage_ms, 10);
+    assert_int_equal(run->finished_at, loop_wall_ms(world->loop));
+    assert_int_equal(world->env->queues.running, 0);
+    assert_int_equal(succeed(world, got.id, "2"), ERR_INVALID);
+}
+
+static void a_retry_soon_stays_with_the_worker(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    assert_int_equal(break_down(world, got.id, thrown, 1000), OK);
+    assert_status(world, got.id, RUN_RETRYING);
+    assert_null(run_now(world, got.id)->error);
+    assert_int_equal(world->env->queues.running, 1);
+    assert_int_equal(start(world, got.id), OK);
+    assert_int_equal(run_now(world, got.id)->attempt, 2);
+}
+
+static void a_later_retry_is_offered_again_when_it_is_due(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    assert_int_equal(break_down(world, got.id, thrown, 40000), OK);
+    assert_status(world, got.id, RUN_RETRYING);
+    assert_int_equal(world->env->queues.running, 0);
+    assert_string_equal(dequeue(world), "");
+    world_pass(world, 40000);
+    execute(world, got.id);
+    assert_int_equal(run_now(world, got.id)->attempt, 2);
+}
+
+static void the_last_attempt_fails_the_run(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ .max_attempts = 2 });
+    execute(world, got.id);
+    assert_int_equal(break_down(world, got.id, thrown, 100), OK);
+    assert_int_equal(start(world, got.id), OK);
+    assert_int_equal(break_down(world, got.id, thrown, 100), OK);
+    assert_status(world, got.id, RUN_FAILED);
+    assert_string_equal(run_now(world, got.id)->error->data, thrown);
+}
+
+static void the_error_says_how_a_run_ends(void **state)
+{
+    static const struct {
+        const char *error;
+        enum run_status status;
+    } cases[] = {
+        { "{\"type\":\"STRING_ERROR\",\"raw\":\"x\"}", RUN_FAILED },
+        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_PROCESS_OOM_KILLED\"}",
+          RUN_CRASHED },
+        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"MAX_DURATION_EXCEEDED\"}",
+          RUN_TIMED_OUT },
+        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"CONFIGURED_INCORRECTLY\"}",
+          RUN_SYSTEM_FAILURE },
+    };
+    struct world *world = *state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct triggered got = trigger(world, (struct wish){ 0 });
+        execute(world, got.id);
+        assert_int_equal(break_down(world, got.id, cases[i].error, -1), OK);
+        assert_status(world, got.id, cases[i].status);
+    }
+}
+
+/* What a worker could not judge itself is retried by the settings of the task. */
+static void a_dead_process_is_retried_by_the_settings(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    const char *died = "{\"type\":\"INTERNAL_ERROR\","
+                       "\"code\":\"TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE\"}";
+    execute(world, got.id);
+    assert_int_equal(break_down(world, got.id, died, -1), OK);
+    assert_status(world, got.id, RUN_RETRYING);
+    int64_t due = run_now(world, got.id)->due_at - loop_wall_ms(world->loop);
+    assert_int_equal(due, 1000);
+    world_pass(world, 1000);
+    execute(world, got.id);
+    assert_int_equal(break_down(world, got.id, died, -1), OK);
+    due = run_now(world, got.id)->due_at - loop_wall_ms(world->loop);
+    assert_int_equal(due, 2000);
+}
+
+static void a_repeated_completion_gets_its_answer_again(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    char snapshot[64];
+    execute(world, got.id);
+    run_snapshot_id(run_now(world, got.id), snapshot);
+    for (int i = 0; i < 2; i++) {
+        struct complete_attempt op = { .snapshot = slice_of(snapshot),
+                                       .request_id = SLICE("request_1"),
+                                       .ok = true,
+                                       .output = SLICE("1"),
+                                       .result = ATTEMPT_PENDING_CANCEL };
+        attempt_complete(world->engine, world->env, slice_of(got.id), &op, on_answered);
+        world_settle(world);
+        assert_int_equal(op.result, ATTEMPT_RUN_FINISHED);
+        assert_int_equal(run_now(world, got.id)->version, 4);
+    }
+}
+
+static void a_canceled_run_is_over_when_its_worker_says_so(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    assert_int_equal(cancel(world, got.id), OK);
+    assert_int_equal(world->env->queues.running, 0);
+    assert_int_equal(start(world, got.id), ERR_INVALID);
+    assert_int_equal(succeed(world, got.id, "1"), OK);
+    assert_status(world, got.id, RUN_CANCELED);
+    assert_true(run_is_settled(run_now(world, got.id)));
+    assert_null(run_now(world, got.id)->output);
+}
+
+/* ---- waits, sessions ---- */
+
+static void a_wait_is_over_at_its_time(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    assert_int_equal(wait_for(world, got.id, 10000), OK);
+    assert_status(world, got.id, RUN_WAITING);
+    assert_int_equal(world->env->queues.running, 1);
+    world_pass(world, 9999);
+    assert_status(world, got.id, RUN_WAITING);
+    world_pass(world, 1);
+    const struct run *run = run_now(world, got.id);
+    assert_status(world, got.id, RUN_EXECUTING);
+    assert_non_null(strstr(run->waits->data, "\"completedAfter\":"));
+    assert_non_null(strstr(run->waits->data, "\"completedAt\":"));
+    assert_int_equal(succeed(world, got.id, "1"), OK);
+}
+
+static void only_an_executing_run_can_wait(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    assert_int_equal(wait_for(world, got.id, 1000), ERR_INVALID);
+}
+
+static void the_end_of_a_session_interrupts_what_it_held(void **state)
+{
+    struct world *world = *state;
+    struct triggered queued = trigger(world, (struct wish){ .task = "other" });
+    struct triggered held = trigger(world, (struct wish){ 0 });
+    (void)queued;
+    const char *first = dequeue(world);
+    char own[ID_MAX];
+    snprintf(own, sizeof(own), "%s", first);
+    const char *other = strcmp(own, held.id) ? held.id : queued.id;
+    assert_int_equal(interrupt(world, own), OK);
+    assert_int_equal(interrupt(world, other), OK);
+    assert_status(world, own, RUN_INTERRUPTED);
+    assert_status(world, other, RUN_QUEUED);
+}
+
+/* ---- restarts ---- */
+
+/* Every deadline is found again from the store. */
+static void deadlines_come_back_after_a_restart(void **state)
+{
+    struct world *world = *state;
+    struct triggered delayed = trigger(world, (struct wish){ .delay_ms = 10000 });
+    struct triggered waiting = trigger(world, (struct wish){ 0 });
+    execute(world, waiting.id);
+    assert_int_equal(wait_for(world, waiting.id, 20000), OK);
+    struct triggered leased = trigger(world, (struct wish){ 0 });
+    assert_string_equal(dequeue(world), leased.id);
+    struct triggered expiring = trigger(world, (struct wish){ .ttl = "30s" });
+    world_restart(world);
+    assert_int_equal(world->env->queues.running, 2);
+    assert_int_equal(world->env->queues.waiting, 1);
+    world_pass(world, 10000);
+    assert_status(world, delayed.id, RUN_QUEUED);
+    world_pass(world, 10000);
+    assert_status(world, waiting.id, RUN_EXECUTING);
+    world_pass(world, 10000);
+    assert_status(world, expiring.id, RUN_EXPIRED);
+    world_pass(world, 30000);
+    assert_status(world, leased.id, RUN_QUEUED);
+    world_pass(world, 300000);
+    assert_status(world, waiting.id, RUN_INTERRUPTED);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
+#define PROD(name) cmocka_unit_test_setup_teardown(name, create_prod_world, destroy_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_dequeued_run_is_leased_and_pinned_to_its_version),
+        TEST(runs_come_in_the_order_of_their_queues),
+        cmocka_unit_test(a_limit_holds_back_what_is_above_it),
+        TEST(a_waiting_worker_gets_what_comes),
+        TEST(a_worker_that_waited_long_enough_is_told_that_nothing_came),
+        TEST(the_next_worker_gets_what_the_first_was_too_late_for),
+        TEST(a_worker_that_lost_its_run_does_not_wait_for_ever),
+        TEST(a_worker_that_came_second_does_not_wait_for_ever),
+        TEST(a_worker_that_left_gives_its_run_back),
+        TEST(a_worker_that_leaves_while_it_waits_is_told_once),
+        TEST(a_task_that_no_worker_has_waits_for_its_version),
+        TEST(what_waits_for_a_version_still_expires),
+        TEST(a_draining_engine_gives_nothing_out),
+        TEST(an_older_snapshot_is_refused),
+        TEST(a_lease_that_nobody_starts_goes_back_after_a_pause),
+        TEST(a_run_that_nobody_ever_starts_is_given_up),
+        TEST(heartbeats_keep_a_run_alive),
+        TEST(a_silent_run_in_dev_is_interrupted),
+        PROD(a_silent_run_elsewhere_is_tried_again_and_then_fails),
+        TEST(a_completion_in_the_moment_of_the_deadline_counts),
+        TEST(a_completed_run_has_its_output_and_gives_its_slot_back),
+        TEST(a_retry_soon_stays_with_the_worker),
+        TEST(a_later_retry_is_offered_again_when_it_is_due),
+        TEST(the_last_attempt_fails_the_run),
+        TEST(the_error_says_how_a_run_ends),
+        TEST(a_dead_process_is_retried_by_the_settings),
+        TEST(a_repeated_completion_gets_its_answer_again),
+        TEST(a_canceled_run_is_over_when_its_worker_says_so),
+        TEST(a_wait_is_over_at_its_time),
+        TEST(only_an_executing_run_can_wait),
+        TEST(the_end_of_a_session_interrupts_what_it_held),
+        TEST(deadlines_come_back_after_a_restart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
