@@ -350,7 +350,10 @@ static enum err finish_payload(struct reading *r)
         run->payload_type = bytes_create_shared(type);
     if (is_string && !source->payload_text.len)
         return OK;
-    if (is_json && source->payload.ptr)
+    /* With a type given, the string is the text of that type. */
+    if (is_json && r->type.ptr && is_string && scan_is_json(source->payload_text))
+        run->payload = bytes_create(source->payload_text);
+    else if (is_json && source->payload.ptr)
         run->payload = bytes_create(source->payload);
     else if (is_string)
         run->payload = bytes_create(source->payload_text);
@@ -439,12 +442,16 @@ static enum err read_options(struct reading *r, struct slice object)
 }
 
 /* Unless named: what the task was registered with. */
-static void default_machine(struct reading *r)
+static void default_to_task(struct reading *r)
 {
     const struct worker_task *task = workers_task(r->place->workers, r->source->task);
     if (!r->has_machine)
         r->item->run.machine =
             (uint8_t)(task && task->machine >= 0 ? task->machine : MACHINE_SMALL_1X);
+    if (task && !r->item->run.queue)
+        r->item->run.queue = bytes_ref(task->queue);
+    if (task && !r->item->run.ttl && !r->item->no_default_ttl)
+        r->item->run.ttl = bytes_ref(task->ttl);
 }
 
 enum err trigger_options_read(const struct trigger_source *source,
@@ -464,7 +471,7 @@ enum err trigger_options_read(const struct trigger_source *source,
         err = reading_take_key(&r);
     if (!err)
         err = finish_payload(&r);
-    default_machine(&r);
+    default_to_task(&r);
     buf_finish(&r.text);
     return err;
 }
