@@ -172,7 +172,7 @@ static struct socket *socket_create(struct api_call *call, enum encoding encodin
     struct loop *loop = engine_loop(api_engine(call->api));
     socket->api = call->api;
     socket->sockets = api_sockets(call->api);
-    socket->identity = identity_ref(call->identity);
+    socket->identity = call->identity ? identity_ref(call->identity) : NULL;
     socket->encoding = encoding;
     socket->ping_at = loop_now_ms(loop) + PING_MS;
     if (!socket->identity)
