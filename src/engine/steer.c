@@ -178,6 +178,7 @@ struct bytes *idempotency_claim_key(struct slice task, struct slice key)
 {
     struct bytes *both = bytes_create_empty(task.len + 1 + key.len);
     memcpy(both->data, task.ptr, task.len);
+    both->data[task.len] = 0;
     memcpy(both->data + task.len + 1, key.ptr, key.len);
     return both;
 }

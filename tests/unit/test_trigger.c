@@ -113,6 +113,21 @@ static void a_known_key_leads_to_the_older_run(void **state)
     assert_int_equal(fake_store_count(world->fake, WORLD_ENV), 2);
 }
 
+/* The same bytes each time, whatever the memory held before: a stray byte between task and
+ * key made every claim another one. */
+static void the_claim_of_a_key_is_the_same_each_time(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        struct bytes *dirty = bytes_create(SLICE("\1\2\3\4\5"));
+        bytes_unref(dirty);
+        struct bytes *key = idempotency_claim_key(SLICE("ab"), SLICE("cd"));
+        assert_int_equal(key->len, 5);
+        assert_memory_equal(key->data, "ab\0cd", 5);
+        bytes_unref(key);
+    }
+}
+
 static void a_key_outlives_memory_and_restarts(void **state)
 {
     struct world_options options = { .engine.memory = 1 };
@@ -344,6 +359,7 @@ int main(void)
         cmocka_unit_test(a_full_queue_refuses_at_once),
         TEST(a_draining_engine_refuses_triggers),
         TEST(a_known_key_leads_to_the_older_run),
+        cmocka_unit_test(the_claim_of_a_key_is_the_same_each_time),
         cmocka_unit_test(a_key_outlives_memory_and_restarts),
         TEST(an_expired_key_is_free),
         TEST(a_failed_run_gives_its_key_away),
