@@ -26,8 +26,7 @@ struct flight {
     struct list decided; // command::link; in the commit
     struct store_commit commit;
     struct store_load load;
-    struct run cold; /* the run when only the store had it; id "": not loaded */
-    bool busy;       /* load or commit on its way */
+    bool busy; /* load or commit on its way */
 };
 
 enum err err_of_store(enum store_status status)
@@ -201,7 +200,6 @@ static void flight_end(struct flight *flight, const char *run_id)
         run->in_flight = false;
         engine_place(flight->engine, run);
     }
-    run_finish(&flight->cold);
     free(flight->commit.changes);
     free(flight);
 }
@@ -219,17 +217,32 @@ static void fail_all(struct list *commands, const struct run *run, enum err stat
                        status);
 }
 
+/* Retention removed it from memory while the store was reading it. */
+static bool was_purged(const struct environment *env, const struct run *run)
+{
+    return run_is_final(run) && run->rev <= env->purged && run->updated_at < env->floor;
+}
+
+/* A run that only the store had comes back into memory: whatever has a commit on its way
+ * is there, and is not evicted before the commit is through. */
 static void on_loaded(struct store_load *load, enum store_status status)
 {
     struct flight *flight = container_of(load, struct flight, load);
     flight->busy = false;
     bytes_clear(&load->name);
+    if (!status && was_purged(flight->env, &load->run)) {
+        run_finish(&load->run);
+        status = STORE_MISSING;
+    }
     if (status) {
         fail_all(&flight->parked, NULL, err_of_store(status));
         flight_end(flight, "");
         return;
     }
-    flight->cold = load->run;
+    run_share_names(&load->run);
+    environment_load(flight->env, &load->run);
+    if (flight->env->final_bytes > flight->env->budget)
+        loop_wake(flight->engine->loop, &flight->engine->evictor);
     flight_go(flight);
 }
 
@@ -317,8 +330,7 @@ static void flight_go(struct flight *flight)
 {
     char run_id[ID_MAX + 12];
     snprintf(run_id, sizeof(run_id), "%s", flight_run_id(flight));
-    struct tracked *tracked = environment_find(flight->env, slice_of(run_id));
-    const struct run *base = tracked ? &tracked->run : &flight->cold;
+    struct tracked *run = environment_find(flight->env, slice_of(run_id));
 
     if (flight->busy)
         return;
@@ -326,22 +338,20 @@ static void flight_go(struct flight *flight)
         flight_end(flight, run_id);
         return;
     }
-    if (!base->id[0]) {
+    if (!run) {
         load_run(flight, run_id);
         return;
     }
-    decide_parked(flight, base);
+    decide_parked(flight, &run->run);
     if (!flight->commit.change_count) {
-        answer_decided(flight, base);
+        answer_decided(flight, &run->run);
         loop_defer(flight->engine->loop, &flight->deferred);
         return;
     }
     flight->busy = true;
-    if (tracked) {
-        tracked->in_flight = true;
-        if (!tracked->item.running)
-            queues_leave(&flight->env->queues, &tracked->item);
-    }
+    run->in_flight = true;
+    if (!run->item.running)
+        queues_leave(&flight->env->queues, &run->item);
     flight->commit.now_ms = loop_wall_ms(flight->engine->loop);
     flight->engine->store->ops->commit(flight->engine->store, &flight->commit);
 }
@@ -367,8 +377,6 @@ static void on_committed(struct store_commit *commit, enum store_status status)
                 command->seq = seq++;
         }
         engine_apply(flight->engine, commit->changes, commit->change_count);
-        run_finish(&flight->cold);
-        flight->cold = (struct run){ 0 }; /* of the past; memory may have let it go again */
         struct tracked *run = environment_find(flight->env, slice_of(run_id));
         answer_decided(flight, &run->run);
     }

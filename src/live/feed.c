@@ -14,11 +14,13 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "live/catching.h"
 #include "live/walk.h"
 
 enum {
     TAKE_FRAMES = 64,        /* shared frames in one write */
     TAKE_BYTES = 256 * 1024, /* of one visit */
+    COUNT_PLACES = 16384,    /* looked at to count what is to come */
 };
 
 static void on_every(struct timer *timer);
@@ -67,7 +69,7 @@ void feed_finish(struct feed *feed)
         subscription_destroy(container_of(feed->catching.next, struct subscription, link));
     list_remove(&feed->visit);
     timers_clear(loop_timers(feed->env->loop), &feed->timer);
-    walk_abandon(feed);
+    catching_abandon(feed);
     set_late(feed, false);
     walk_end(feed);
     feed->env->hub.feeds--;
@@ -121,8 +123,8 @@ struct subscription *feed_subscribe(struct feed *feed, int64_t id, struct filter
 
 void feed_unsubscribe(struct feed *feed, struct subscription *sub)
 {
-    if (feed->read && walk_is_for(feed, sub))
-        walk_abandon(feed);
+    if (feed->read && catching_is_for(feed, sub))
+        catching_abandon(feed);
     subscription_destroy(sub);
     hub_visit(&feed->env->hub, feed);
 }
@@ -243,8 +245,8 @@ static void on_every(struct timer *timer)
 /* True when a catching subscription came further. */
 static bool catch_up(struct feed *feed, bool live_clean)
 {
-    return !list_empty(&feed->catching) && !walk_is_waiting(feed) &&
-           walk_catching(feed, live_clean);
+    return !list_empty(&feed->catching) && !catching_waits(feed) &&
+           catching_visit(feed, live_clean);
 }
 
 void feed_visit(struct feed *feed)
@@ -262,7 +264,33 @@ void feed_visit(struct feed *feed)
     bool caught = !feed->ops->busy(feed) && catch_up(feed, clean);
     bool complete = clean && list_empty(&feed->catching);
     set_late(feed, !complete);
-    bool waits = early || (clean && walk_is_waiting(feed)); /* for the timer, the page */
+    bool waits = early || (clean && catching_waits(feed)); /* for the timer, the page */
     if (!complete && (caught || !waits) && !feed->ops->busy(feed))
         hub_visit(hub, feed);
+}
+
+int64_t feed_count(struct environment *env, const struct filter *filter, uint64_t after)
+{
+    struct hub *hub = &env->hub;
+    if (after < env->cold)
+        return -1;
+    if (filter->kind == TOPIC_RUN) {
+        struct tracked *run = environment_find(env, bytes_slice(filter->name));
+        return run && run->run.rev > after && filter_wants(filter, &run->run);
+    }
+    struct slice name = filter->kind == TOPIC_TAG ? bytes_slice(filter->tags[0])
+                                                  : bytes_slice(filter->name);
+    struct topic *topic = hub_topic(hub, filter->kind, name, false);
+    if (!topic)
+        return 0;
+    if (!after && filter->tag_count < 2 && !filter->task_count && !filter->created_from)
+        return topic->order.runs;
+    const struct order *order = &topic->order;
+    uint32_t from = order_after(order, after);
+    int64_t count = 0;
+    if (order->count - from > COUNT_PLACES)
+        return -1;
+    for (uint32_t i = from; i < order->count; i++)
+        count += order->places[i].run && filter_wants(filter, &order->places[i].run->run);
+    return count;
 }

@@ -93,3 +93,9 @@ bool feed_in_sync(struct feed *feed);
 /* Runs in memory that the filter matches; -1 when some may only be in the store or the
  * count would take too long. */
 int64_t feed_count(struct environment *env, const struct filter *filter, uint64_t after);
+
+/* Of a filter by run: its run, if memory has it. */
+static inline struct tracked *subscription_run(const struct subscription *sub)
+{
+    return environment_find(sub->feed->env, bytes_slice(sub->filter.name));
+}

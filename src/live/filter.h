@@ -36,4 +36,12 @@ static inline struct facts facts_of(const struct run *run)
 }
 
 bool filter_matches(const struct filter *filter, const struct facts *facts);
+
+/* The run as it is now. */
+static inline bool filter_wants(const struct filter *filter, const struct run *run)
+{
+    struct facts facts = facts_of(run);
+    return filter_matches(filter, &facts);
+}
+
 void filter_finish(struct filter *filter);

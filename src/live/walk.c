@@ -9,42 +9,25 @@
  * While a walk is long, every eighth frame takes the newest runs and leaves seen where it
  * is: what never rests is not starved; the revs sent ahead are remembered and not repeated.
  *
- * Below cold only the store has every run: a catching subscription pages it (feed_read); a
- * live one that fell so far behind is told to come back with its position. */
+ * Below cold only the store has every run: who fell so far behind is told to come back with
+ * its position, and then catches up (catching.c). */
 #include "live/walk.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "live/render.h"
-#include "live/wire.h"
+#include "live/frame.h"
 
 enum {
-    FRAME_BYTES = 60 * 1024, /* of rows; the envelope and a last row fit into 64 KiB */
-    PLACES = 4096,           /* looked at in one visit */
-    LONG_WALK = 256,         /* places left from which tail frames are worth it */
+    PLACES = 4096,   /* looked at in one visit */
+    LONG_WALK = 256, /* places left from which tail frames are worth it */
     TAIL_ROWS = 64,
     TAIL_MAX = 4096, /* revs remembered; above, those that the walk has passed go */
     STEPS_MAX = 1024,
-    PAGE_RUNS = 256,
-    PAGE_BYTES = 256 * 1024,
 };
 
-/* ---- one frame ---- */
-
-struct frame_buf {
-    struct buf rows;
-    size_t count;
-};
-
-static struct frame_buf frame; /* one at a time, on the loop thread; kept */
-
-static void frame_start(void)
-{
-    buf_clear(&frame.rows);
-    frame.count = 0;
-}
+/* ---- what was sent, what was skipped ---- */
 
 static bool sent_ahead(const struct feed *feed, uint64_t rev)
 {
@@ -82,52 +65,12 @@ static void count_conflated(const struct feed *feed, const struct run *run)
     }
 }
 
-/* Adds the row unless the frame would exceed its size; a single larger run goes alone. */
-static bool frame_add(const struct view *view, const struct run *run, uint64_t base)
-{
-    size_t before = frame.rows.len;
-    if (frame.count && view->encoding == ENCODING_JSON)
-        buf_add_char(&frame.rows, ',');
-    render_since(view, run, base, &frame.rows);
-    if (frame.count && frame.rows.len > FRAME_BYTES) {
-        frame.rows.len = before;
-        return false;
-    }
-    frame.count++;
-    return true;
-}
-
-static bool frame_send(struct feed *feed, int64_t id, uint64_t seq, bool more)
-{
-    static struct buf message;
-    const struct view *view = feed->view;
-
-    buf_clear(&message);
-    wire_rows(view->encoding, id, seq, more, buf_slice(&frame.rows), frame.count, &message);
-    struct bytes *wrapped =
-        view->wrap(buf_slice(&message), view->encoding == ENCODING_MSGPACK);
-    metric_add(M_FRAMES_WALKED, 1);
-    metric_add(M_ROWS_SENT, frame.count);
-    bool sent = feed->ops->send(feed, &wrapped, 1);
-    bytes_unref(wrapped);
-    if (frame.rows.capacity > 4 * FRAME_BYTES)
-        buf_finish(&frame.rows);
-    if (message.capacity > 4 * FRAME_BYTES)
-        buf_finish(&message);
-    return sent;
-}
-
 /* ---- the live subscriptions, merged ---- */
 
 struct lane_place {
     const struct subscription *sub;
     uint32_t at; /* in its topic's order */
 };
-
-static struct tracked *own_run(const struct subscription *sub)
-{
-    return environment_find(sub->feed->env, bytes_slice(sub->filter.name));
-}
 
 static uint32_t open_lanes(struct feed *feed, struct lane_place *lanes)
 {
@@ -144,7 +87,7 @@ static uint32_t open_lanes(struct feed *feed, struct lane_place *lanes)
 static bool lane_head(const struct lane_place *lane, uint64_t after, struct place *head)
 {
     if (lane->sub->filter.kind == TOPIC_RUN) {
-        struct tracked *run = own_run(lane->sub);
+        struct tracked *run = subscription_run(lane->sub);
         if (!run || run->run.rev <= after)
             return false;
         *head = (struct place){ run->run.rev, run };
@@ -157,12 +100,6 @@ static bool lane_head(const struct lane_place *lane, uint64_t after, struct plac
     return true;
 }
 
-static bool matches(const struct filter *filter, const struct run *run)
-{
-    struct facts facts = facts_of(run);
-    return filter_matches(filter, &facts);
-}
-
 /* Steps every lane that stands at rev over it; true when one of them wants the run. */
 static bool step_lanes(struct lane_place *lanes, uint32_t count, uint64_t rev,
                        struct tracked **found)
@@ -173,7 +110,7 @@ static bool step_lanes(struct lane_place *lanes, uint32_t count, uint64_t rev,
         if (!lane_head(&lanes[i], rev - 1, &head) || head.rev != rev)
             continue;
         lanes[i].at++;
-        if (head.run && !wanted && matches(&lanes[i].sub->filter, &head.run->run)) {
+        if (head.run && !wanted && filter_wants(&lanes[i].sub->filter, &head.run->run)) {
             wanted = true;
             *found = head.run;
         }
@@ -263,24 +200,24 @@ static bool walk_tail(struct feed *feed, const struct lane_place *lanes, uint32_
     if (feed->tail_count + TAIL_ROWS > TAIL_MAX)
         return false;
     frame_start();
-    for (uint32_t i = order->count; i > longest->at && frame.count < TAIL_ROWS; i--) {
+    for (uint32_t i = order->count; i > longest->at && frame_count() < TAIL_ROWS; i--) {
         struct place place = order->places[i - 1];
         if (++looked > PLACES)
             break;
-        if (!place.run || !matches(&longest->sub->filter, &place.run->run) ||
+        if (!place.run || !filter_wants(&longest->sub->filter, &place.run->run) ||
             sent_ahead(feed, place.rev))
             continue;
         if (!frame_add(feed->view, &place.run->run, feed->base))
             break;
         count_conflated(feed, &place.run->run);
-        newest[frame.count - 1] = place.rev;
+        newest[frame_count() - 1] = place.rev;
     }
-    if (!frame.count)
+    if (!frame_count())
         return false;
     feed->tail =
-        mem_resize(feed->tail, (feed->tail_count + frame.count) * sizeof(uint64_t));
-    memcpy(feed->tail + feed->tail_count, newest, frame.count * sizeof(uint64_t));
-    feed->tail_count += (uint32_t)frame.count;
+        mem_resize(feed->tail, (feed->tail_count + frame_count()) * sizeof(uint64_t));
+    memcpy(feed->tail + feed->tail_count, newest, frame_count() * sizeof(uint64_t));
+    feed->tail_count += (uint32_t)frame_count();
     frame_send(feed, -1, feed->seen, true);
     return true;
 }
@@ -326,237 +263,7 @@ bool walk_live(struct feed *feed)
         feed->base = feed->seen;
         walk_end(feed);
     }
-    if (more && !frame.count)
+    if (more && !frame_count())
         return false; /* only cleared places so far */
     return frame_send(feed, -1, feed->seen, more) && !more;
-}
-
-/* ---- one catching subscription ---- */
-
-/* Its part of the orders. True when nothing is left; the last frame is not sent then, so
- * that it can go without `more` when the live ones are complete too. */
-static bool collect(struct feed *feed, struct subscription *sub, uint64_t *at)
-{
-    const struct order *order = &sub->topic->order;
-    uint32_t looked = 0;
-
-    *at = sub->seen;
-    if (sub->filter.kind == TOPIC_RUN) {
-        struct tracked *run = own_run(sub);
-        if (run && run->run.rev > sub->seen && matches(&sub->filter, &run->run))
-            frame_add(feed->view, &run->run, sub->base);
-        return true;
-    }
-    for (uint32_t i = order_after(order, sub->seen); i < order->count; i++) {
-        const struct place *place = &order->places[i];
-        if (++looked > PLACES)
-            return false;
-        if (place->run && matches(&sub->filter, &place->run->run) &&
-            !frame_add(feed->view, &place->run->run, sub->base))
-            return false;
-        *at = place->rev;
-    }
-    return true;
-}
-
-static void to_the_end_of_the_line(struct feed *feed, struct subscription *sub)
-{
-    list_remove(&sub->link);
-    list_append(&feed->catching, &sub->link);
-}
-
-static bool walk_memory(struct feed *feed, struct subscription *sub, bool live_clean)
-{
-    uint64_t applied = feed->env->applied, at;
-
-    frame_start();
-    if (!collect(feed, sub, &at)) {
-        sub->seen = at;
-        to_the_end_of_the_line(feed, sub);
-        if (frame.count)
-            frame_send(feed, sub->id, sub->seen, true);
-        return true;
-    }
-    if (!live_clean) {
-        to_the_end_of_the_line(feed, sub);
-        return false; /* it joins when the live ones are complete */
-    }
-    list_remove(&sub->link);
-    list_append(&feed->live, &sub->link);
-    sub->state = SUBSCRIPTION_LIVE;
-    feed->seen = feed->base = applied;
-    frame_send(feed, sub->id, applied, false);
-    return true;
-}
-
-/* ---- the store, below cold ---- */
-
-struct feed_read {
-    struct store_walk walk;
-    struct store_load load; /* of a filter by run */
-    struct feed *feed;      /* NULL: abandoned */
-    struct subscription *sub;
-    size_t next; /* rows of the page already sent */
-    bool arrived, failed;
-};
-
-static void read_destroy(struct feed_read *read)
-{
-    for (size_t i = 0; i < read->walk.count; i++)
-        run_finish(&read->walk.runs[i]);
-    free(read->walk.runs);
-    bytes_unref(read->walk.name);
-    bytes_unref(read->load.name);
-    free(read);
-}
-
-bool walk_is_for(const struct feed *feed, const struct subscription *sub)
-{
-    return feed->read && feed->read->sub == sub;
-}
-
-bool walk_is_waiting(const struct feed *feed)
-{
-    return feed->read && !feed->read->arrived;
-}
-
-void walk_abandon(struct feed *feed)
-{
-    struct feed_read *read = feed->read;
-    feed->read = NULL;
-    if (read && read->arrived)
-        read_destroy(read);
-    else if (read)
-        read->feed = NULL;
-}
-
-static void arrived(struct feed_read *read, enum store_status status)
-{
-    read->arrived = true;
-    read->failed = status != STORE_OK && status != STORE_MISSING;
-    if (read->feed)
-        hub_visit(&read->feed->env->hub, read->feed);
-    else
-        read_destroy(read);
-}
-
-static void on_page(struct store_walk *walk, enum store_status status)
-{
-    arrived(container_of(walk, struct feed_read, walk), status);
-}
-
-/* One run becomes a page of one. */
-static void on_run(struct store_load *load, enum store_status status)
-{
-    struct feed_read *read = container_of(load, struct feed_read, load);
-    if (status == STORE_OK) {
-        read->walk.runs = mem_new(struct run);
-        read->walk.runs[0] = load->run;
-        read->walk.count = 1;
-    }
-    arrived(read, status);
-}
-
-static void read_begin(struct feed *feed, struct subscription *sub)
-{
-    struct environment *env = feed->env;
-    struct feed_read *read = mem_new(struct feed_read);
-    const struct filter *filter = &sub->filter;
-
-    read->feed = feed;
-    read->sub = sub;
-    feed->read = read;
-    read->walk = (struct store_walk){ .env = env->number,
-                                      .kind = WALK_ALL,
-                                      .after = sub->seen,
-                                      .up_to = env->cold,
-                                      .created_from = filter->created_from,
-                                      .limit = PAGE_RUNS,
-                                      .byte_limit = PAGE_BYTES,
-                                      .done = on_page };
-    if (filter->kind == TOPIC_RUN) {
-        read->load = (struct store_load){ .env = env->number,
-                                          .name = bytes_ref(filter->name),
-                                          .done = on_run };
-        env->store->ops->load(env->store, &read->load);
-        return;
-    }
-    if (filter->kind == TOPIC_TAG) {
-        read->walk.kind = WALK_TAG;
-        read->walk.name = bytes_ref(filter->tags[0]);
-    } else if (filter->kind == TOPIC_BATCH) {
-        read->walk.kind = WALK_BATCH;
-        read->walk.name = bytes_ref(filter->name);
-    }
-    env->store->ops->walk(env->store, &read->walk);
-}
-
-static void walk_page(struct feed *feed, struct feed_read *read)
-{
-    struct subscription *sub = read->sub;
-    frame_start();
-    while (read->next < read->walk.count) {
-        const struct run *run = &read->walk.runs[read->next];
-        if (run->rev > sub->seen && run->rev <= read->walk.up_to &&
-            matches(&sub->filter, run) && !frame_add(feed->view, run, sub->base))
-            break;
-        if (run->rev > sub->seen && run->rev <= read->walk.up_to)
-            sub->seen = run->rev;
-        read->next++;
-    }
-    if (read->next == read->walk.count) {
-        if (!read->walk.more && sub->seen < read->walk.up_to)
-            sub->seen = read->walk.up_to;
-        feed->read = NULL;
-        read_destroy(read);
-    }
-    if (frame.count)
-        frame_send(feed, sub->id, sub->seen, true);
-}
-
-bool walk_catching(struct feed *feed, bool live_clean)
-{
-    struct subscription *sub = container_of(feed->catching.next, struct subscription, link);
-    struct feed_read *read = feed->read;
-
-    if (read && read->failed) {
-        walk_abandon(feed);
-        feed->ops->lost(feed);
-        return false;
-    }
-    if (read) {
-        walk_page(feed, read);
-        return true;
-    }
-    if (sub->seen < feed->env->cold) {
-        read_begin(feed, sub);
-        return false;
-    }
-    return walk_memory(feed, sub, live_clean);
-}
-
-int64_t feed_count(struct environment *env, const struct filter *filter, uint64_t after)
-{
-    struct hub *hub = &env->hub;
-    if (after < env->cold)
-        return -1;
-    if (filter->kind == TOPIC_RUN) {
-        struct tracked *run = environment_find(env, bytes_slice(filter->name));
-        return run && run->run.rev > after && matches(filter, &run->run);
-    }
-    struct slice name = filter->kind == TOPIC_TAG ? bytes_slice(filter->tags[0])
-                                                  : bytes_slice(filter->name);
-    struct topic *topic = hub_topic(hub, filter->kind, name, false);
-    if (!topic)
-        return 0;
-    if (!after && filter->tag_count < 2 && !filter->task_count && !filter->created_from)
-        return topic->order.runs;
-    const struct order *order = &topic->order;
-    uint32_t from = order_after(order, after);
-    int64_t count = 0;
-    if (order->count - from > 4 * PLACES)
-        return -1;
-    for (uint32_t i = from; i < order->count; i++)
-        count += order->places[i].run && matches(filter, &order->places[i].run->run);
-    return count;
 }

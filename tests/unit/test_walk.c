@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/scan.h"
+#include "engine/steer.h"
 #include "tests/support/reader.h"
 
 enum { SMALL_MEMORY = 16 * 1024, OUTPUT = 1000 };
@@ -386,6 +387,36 @@ static void a_run_that_changes_while_its_page_is_read_comes_in_order(void **stat
     assert_frames(reader, "rows 1: run_001 v2 whole, more", "rows 1: run_001 v3 whole");
 }
 
+static void on_annotated(struct command *command, enum err status)
+{
+    (void)command;
+    assert_int_equal(status, OK);
+}
+
+/* The store is ahead of memory by a commit whose answer is on its way: its page does not
+ * have the run at its old place any more, and memory not at its new one. */
+static void a_run_whose_change_is_on_its_way_is_not_missed(void **state)
+{
+    struct world *world = *state;
+    struct change_metadata op = { .replacement = SLICE("{\"k\":1}") };
+    bool more;
+    create(world, "run_x", "a");
+    create_many(world, 50, "a");
+    finish_many(world, 50);
+    fake_store_set_delay(world->fake, 100, 0);
+    run_change_metadata(world->engine, world->env, SLICE("run_x"), &op, on_annotated);
+    world_settle(world);
+    world_pass(world, 60); /* written, not answered */
+    struct reader *reader = reader_create(world);
+    listen(reader, 1, "tag:a", 0, 0);
+    world_pass(world, 10);
+    assert_int_equal(count_rows(reader, &more), 51);
+    assert_false(more);
+    forget_frames(reader);
+    world_pass(world, 30);
+    assert_frames(reader, "run_x v2");
+}
+
 static void who_leaves_while_a_page_is_read_is_not_found_by_it(void **state)
 {
     struct world *world = *state;
@@ -509,6 +540,7 @@ int main(void)
         SMALL(one_run_is_read_from_the_store),
         SMALL(live_changes_go_on_while_a_page_is_read),
         SMALL(a_run_that_changes_while_its_page_is_read_comes_in_order),
+        SMALL(a_run_whose_change_is_on_its_way_is_not_missed),
         SMALL(who_leaves_while_a_page_is_read_is_not_found_by_it),
         SMALL(a_live_reader_below_cold_is_told_to_come_back),
         TEST(retention_takes_runs_out_of_memory_and_moves_the_floor),

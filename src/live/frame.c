@@ -1,0 +1,59 @@
+/* frame.c - rows, and the message around them. */
+#include "live/frame.h"
+
+#include "base/metrics.h"
+#include "live/feed.h"
+#include "live/render.h"
+#include "live/wire.h"
+
+enum { FRAME_BYTES = 60 * 1024 }; /* of rows; the envelope and a last row fit into 64 KiB */
+
+static struct {
+    struct buf rows;
+    size_t count;
+} frame;
+
+void frame_start(void)
+{
+    buf_clear(&frame.rows);
+    frame.count = 0;
+}
+
+size_t frame_count(void)
+{
+    return frame.count;
+}
+
+bool frame_add(const struct view *view, const struct run *run, uint64_t base)
+{
+    size_t before = frame.rows.len;
+    if (frame.count && view->encoding == ENCODING_JSON)
+        buf_add_char(&frame.rows, ',');
+    render_since(view, run, base, &frame.rows);
+    if (frame.count && frame.rows.len > FRAME_BYTES) {
+        frame.rows.len = before;
+        return false;
+    }
+    frame.count++;
+    return true;
+}
+
+bool frame_send(struct feed *feed, int64_t id, uint64_t seq, bool more)
+{
+    static struct buf message;
+    const struct view *view = feed->view;
+
+    buf_clear(&message);
+    wire_rows(view->encoding, id, seq, more, buf_slice(&frame.rows), frame.count, &message);
+    struct bytes *wrapped =
+        view->wrap(buf_slice(&message), view->encoding == ENCODING_MSGPACK);
+    metric_add(M_FRAMES_WALKED, 1);
+    metric_add(M_ROWS_SENT, frame.count);
+    bool sent = feed->ops->send(feed, &wrapped, 1);
+    bytes_unref(wrapped);
+    if (frame.rows.capacity > 4 * FRAME_BYTES)
+        buf_finish(&frame.rows);
+    if (message.capacity > 4 * FRAME_BYTES)
+        buf_finish(&message);
+    return sent;
+}
