@@ -1,11 +1,11 @@
 /* batch_call.c - batches that come in one request: SDK 3.x, and 4.0 to 4.2.
  *
- *   body ─► items, some per turn ─► one commit ─► reply
- *                                     └► the key was known: the old batch's reply
+ *   pieces ─► items ─► one commit ─► reply
+ *                          └► the key was known: the old batch's reply
  */
 #include "api/batch_commit.h"
 #include "api/batches.h"
-#include "api/intake.h"
+#include "api/item_array.h"
 #include "api/trigger_options.h"
 #include "base/mem.h"
 #include "base/scan.h"
@@ -16,18 +16,14 @@ struct batch_call {
     struct batch_commit commit; /* first */
     struct api_call *call;
     bool v1;
-    struct intake *intake;
-    struct scan_members rest; /* of the items */
-    struct buf payload;       /* the text of one */
-    struct deferred deferred;
+    struct item_array body;
     struct batch_load old;
 };
 
 static void destroy(struct batch_call *op)
 {
     batch_commit_finish(&op->commit);
-    intake_free(op->intake);
-    buf_finish(&op->payload);
+    item_array_finish(&op->body);
     batch_finish(&op->old.batch);
     free(op);
 }
@@ -116,17 +112,13 @@ static void on_committed(struct batch_commit *commit, enum err status)
 
 /* ---- one item after the other ---- */
 
-static enum err read_task(struct batch_call *op, struct slice item, struct buf *task)
+static enum err read_task(struct batch_call *op, struct buf *task)
 {
     struct api_call *call = op->call;
-    if (scan_type(item) != SCAN_OBJECT || scan_has_duplicate(item))
-        return explain(&call->why, ERR_INVALID,
-                       "Validation error: Expected an object at \"items[%zu]\"",
-                       op->commit.count);
-    if (!scan_string(scan_member(item, "task"), task) || !task->len)
+    if (!scan_string(envelope_get(&op->body.item, "task"), task) || !task->len)
         return explain(&call->why, ERR_INVALID,
                        "Validation error: Expected string at \"items[%zu].task\"",
-                       op->commit.count);
+                       op->body.count);
     return api_check_scope(call, "batchTrigger", "tasks", buf_slice(task));
 }
 
@@ -134,100 +126,100 @@ static void say_which(struct batch_call *op)
 {
     struct failure *why = &op->call->why;
     struct failure inner = *why;
-    explain(why, inner.code, "%.250s (items[%zu])", inner.text, op->commit.count);
+    explain(why, inner.code, "%.250s (items[%zu])", inner.text, op->body.count);
 }
 
-static enum err read_item(struct batch_call *op, struct slice item)
+static enum err read_wishes(struct batch_call *op, struct slice task)
 {
     struct trigger *trigger = &op->commit.items[op->commit.count];
-    struct trigger_parent parent = { 0 };
-    struct trigger_place place = { op->call->env->workers, op->commit.batch.created_at };
-    struct buf task = { 0 };
-    enum err err = read_task(op, item, &task);
-    if (!err) {
-        struct trigger_source source = {
-            .task = buf_slice(&task),
-            .payload = scan_member(item, "payload"),
-            .options = scan_member(item, "options"),
-        };
-        buf_clear(&op->payload);
-        if (scan_string(source.payload, &op->payload))
-            source.payload_text = buf_slice(&op->payload);
-        err = trigger_options_read(&source, &place, trigger, &parent, &op->call->why);
-        if (err)
-            say_which(op);
-        trigger->run.batch_index = (uint32_t)op->commit.count++;
-    }
+    struct trigger_parent parent = { 0 }; /* the batch's counts */
+    struct trigger_place place = {
+        .workers = op->call->env->workers,
+        .now_ms = loop_wall_ms(engine_loop(api_engine(op->call->api))),
+    };
+    struct trigger_source source = {
+        .task = task,
+        .payload = envelope_get(&op->body.item, "payload"),
+        .payload_text = envelope_payload_text(&op->body.item),
+        .text_is_json = envelope_payload_is_json(&op->body.item),
+        .options = envelope_get(&op->body.item, "options"),
+    };
+    enum err err = trigger_options_read(&source, &place, trigger, &parent, &op->call->why);
+    if (err)
+        say_which(op);
+    trigger->run.batch_index = (uint32_t)op->commit.count++;
     bytes_unref(parent.run_id);
+    return err;
+}
+
+/* Those beyond the limit are counted, to be told how many they are. */
+static enum err read_item(struct item_array *body)
+{
+    struct batch_call *op = container_of(body, struct batch_call, body);
+    struct buf task = { 0 };
+    if (body->count >= ITEMS_MAX)
+        return OK;
+    enum err err = read_task(op, &task);
+    if (!err)
+        err = read_wishes(op, buf_slice(&task));
     buf_finish(&task);
     return err;
 }
 
-static void read_items(struct deferred *deferred)
-{
-    struct batch_call *op = container_of(deferred, struct batch_call, deferred);
-    struct loop *loop = engine_loop(api_engine(op->call->api));
-    struct slice item;
-
-    while (op->commit.count < op->commit.batch.run_count) {
-        bool more = scan_next_element(&op->rest, &item);
-        enum err err = more ? read_item(op, item) : ERR_INTERNAL;
-        if (err) {
-            refuse(op, err);
-            return;
-        }
-        if (!loop_time_left(loop)) {
-            loop_defer(loop, &op->deferred);
-            return;
-        }
-    }
-    intake_free(op->intake);
-    op->intake = NULL;
-    batch_commit_begin(&op->commit);
-}
-
 /* ---- the body ---- */
 
-struct batch_body {
-    struct slice items, parent, resume;
-};
-
-static enum err read_members(struct api_call *call, struct slice object,
-                             struct batch_body *body)
+static void on_gone(struct api_call *call)
 {
-    struct scan_members members = scan_members(object);
-    struct slice key, value;
-    while (scan_next_member(&members, &key, &value)) {
-        if (scan_key_is(key, SLICE("items")))
-            body->items = value;
-        else if (scan_key_is(key, SLICE("parentRunId")))
-            body->parent = value;
-        else if (scan_key_is(key, SLICE("resumeParentOnCompletion")))
-            body->resume = value;
-    }
-    if (scan_type(body->items) != SCAN_ARRAY)
+    destroy(call->state);
+    api_reply_empty(call, 499);
+}
+
+static struct batch_call *state_of(struct api_call *call)
+{
+    struct batch_call *op = call->state;
+    if (op)
+        return op;
+    call->state = op = mem_new(struct batch_call);
+    call->on_gone = on_gone;
+    op->call = call;
+    op->commit.items = mem_new_array(struct trigger, ITEMS_MAX);
+    op->body.on_item = read_item;
+    op->body.why = &call->why;
+    return op;
+}
+
+enum err batch_call_piece(struct api_call *call, struct slice piece)
+{
+    struct batch_call *op = state_of(call);
+    enum err err = item_array_feed(&op->body, piece);
+    if (err)
+        destroy(op);
+    return err;
+}
+
+static enum err check_count(struct api_call *call, size_t count)
+{
+    if (!count)
+        return explain(&call->why, ERR_INVALID, "Batch cannot be triggered with no items");
+    if (count > ITEMS_MAX)
         return explain(&call->why, ERR_INVALID,
-                       "Validation error: Expected array at \"items\"");
-    if (body->parent.ptr && scan_type(body->parent) != SCAN_STRING)
-        return explain(&call->why, ERR_INVALID,
-                       "Validation error: Expected string at \"parentRunId\"");
+                       "Batch size of %zu is too large. Maximum allowed batch size is %d.",
+                       count, ITEMS_MAX);
     return OK;
 }
 
-static enum err count_items(struct api_call *call, struct slice items, uint32_t *count)
+static enum err read_parent(struct batch_call *op)
 {
-    struct scan_members members = scan_members(items);
-    struct slice item;
-    uint32_t found = 0;
-    while (scan_next_element(&members, &item))
-        found++;
-    if (!found)
-        return explain(&call->why, ERR_INVALID, "Batch cannot be triggered with no items");
-    if (found > ITEMS_MAX)
-        return explain(&call->why, ERR_INVALID,
-                       "Batch size of %u is too large. Maximum allowed batch size is %d.",
-                       found, ITEMS_MAX);
-    *count = found;
+    struct slice parent = envelope_get(&op->body.outer, "parentRunId");
+    struct slice resume = envelope_get(&op->body.outer, "resumeParentOnCompletion");
+    struct buf id = { 0 };
+    if (parent.ptr && !scan_string(parent, &id))
+        return explain(&op->call->why, ERR_INVALID,
+                       "Validation error: Expected string at \"parentRunId\"");
+    if (id.len)
+        op->commit.batch.parent = bytes_create(buf_slice(&id));
+    op->commit.batch.resume = scan_type(resume) == SCAN_TRUE;
+    buf_finish(&id);
     return OK;
 }
 
@@ -250,49 +242,41 @@ static enum err read_key(struct batch_call *op)
     return OK;
 }
 
-static enum err read_body(struct batch_call *op)
+static enum err read_rest(struct batch_call *op)
 {
-    struct batch_body body = { 0 };
-    struct slice object;
-    struct buf parent = { 0 };
-    uint32_t count = 0;
-    enum err err = intake_end(op->call, &op->intake, &object);
+    struct api_call *call = op->call;
+    enum err err = item_array_close(&op->body);
     if (!err)
-        err = read_members(op->call, object, &body);
-    if (!err)
-        err = count_items(op->call, body.items, &count);
+        err = check_count(call, op->body.count);
     if (err)
         return err;
-    batch_commit_new(&op->commit, op->call, count);
-    op->commit.items = mem_new_array(struct trigger, count);
-    op->rest = scan_members(body.items);
-    if (scan_string(body.parent, &parent) && parent.len)
-        op->commit.batch.parent = bytes_create(buf_slice(&parent));
-    op->commit.batch.resume = scan_type(body.resume) == SCAN_TRUE;
-    buf_finish(&parent);
-    return read_key(op);
+    batch_commit_new(&op->commit, call, (uint32_t)op->body.count);
+    err = read_parent(op);
+    if (!err)
+        err = read_key(op);
+    if (!err)
+        err = trigger_call_claims(call, op->v1 ? SLICE("\nbatch v1") : SLICE("\nbatch v2"),
+                                  &op->commit.op);
+    return err;
 }
 
 static enum err begin(struct api_call *call, bool v1)
 {
-    struct batch_call *op = mem_new(struct batch_call);
-    op->call = call;
+    struct batch_call *op = state_of(call);
     op->v1 = v1;
-    op->deferred.fn = read_items;
-    list_init(&op->deferred.link);
-    enum err err = read_body(op);
-    if (!err)
-        err = trigger_call_claims(call, v1 ? SLICE("\nbatch v1") : SLICE("\nbatch v2"),
-                                  &op->commit.op);
+    enum err err = read_rest(op);
     if (err) {
         destroy(op);
         return err;
     }
+    item_array_finish(&op->body);
+    op->body = (struct item_array){ 0 };
     op->commit.seals = true;
     op->commit.shows_items = v1;
     op->commit.done = on_committed;
     call->busy = true;
-    loop_defer(engine_loop(api_engine(call->api)), &op->deferred);
+    call->on_gone = NULL;
+    batch_commit_begin(&op->commit);
     return OK;
 }
 

@@ -114,6 +114,7 @@ static enum err read_wishes(struct batch_lines *lines, struct slice task,
         .task = task,
         .payload = envelope_get(&lines->line, "payload"),
         .payload_text = envelope_payload_text(&lines->line),
+        .text_is_json = envelope_payload_is_json(&lines->line),
         .options = envelope_get(&lines->line, "options"),
     };
     enum err err =

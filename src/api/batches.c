@@ -2,7 +2,6 @@
 #include "api/batches.h"
 
 #include "api/batch.h"
-#include "api/intake.h"
 #include "api/routes.h"
 #include "base/mem.h"
 
@@ -129,8 +128,8 @@ enum {
 
 /* clang-format off */
 const struct route batches_routes[] = {
-    { HTTP_POST_, "/api/v1/tasks/batch",       BOTH,     CALL_BODY,   batch_call_v1, intake_take },
-    { HTTP_POST_, "/api/v2/tasks/batch",       BOTH,     CALL_BODY,   batch_call_v2, intake_take },
+    { HTTP_POST_, "/api/v1/tasks/batch",       BOTH,     CALL_BODY,   batch_call_v1, batch_call_piece },
+    { HTTP_POST_, "/api/v2/tasks/batch",       BOTH,     CALL_BODY,   batch_call_v2, batch_call_piece },
     { HTTP_POST_, "/api/v3/batches",           BOTH,     CREATE_BODY, batch_create,  NULL },
     { HTTP_POST_, "/api/v3/batches/:/items",   BOTH,     STREAM_BODY, batch_items,   batch_items_piece },
     { HTTP_GET_,  "/api/v1/batches/:",         BOTH,     NO_BODY,     retrieve_v1,   NULL },

@@ -11,6 +11,7 @@ void envelope_clear(struct envelope *envelope)
     buf_clear(&payload);
     *envelope = (struct envelope){ .text = text, .payload = payload };
     scan_init(&envelope->scan);
+    scan_init(&envelope->payload_scan);
 }
 
 void envelope_finish(struct envelope *envelope)
@@ -72,6 +73,7 @@ static void take_escape(struct envelope *envelope, char c)
 /* Part of the string, without quotes. */
 static void decode(struct envelope *envelope, struct slice raw)
 {
+    size_t before = envelope->payload.len;
     while (raw.len) {
         if (envelope->escape_len || raw.ptr[0] == '\\') {
             take_escape(envelope, raw.ptr[0]);
@@ -83,6 +85,7 @@ static void decode(struct envelope *envelope, struct slice raw)
         buf_add(&envelope->payload, (struct slice){ raw.ptr, plain });
         raw = slice_from(raw, plain);
     }
+    scan_feed(&envelope->payload_scan, slice_from(buf_slice(&envelope->payload), before));
 }
 
 /* ---- members ---- */
@@ -228,4 +231,10 @@ struct slice envelope_get(const struct envelope *envelope, const char *name)
 struct slice envelope_payload_text(const struct envelope *envelope)
 {
     return envelope->has_payload_text ? buf_slice(&envelope->payload) : (struct slice){ 0 };
+}
+
+bool envelope_payload_is_json(const struct envelope *envelope)
+{
+    struct scan scan = envelope->payload_scan;
+    return envelope->has_payload_text && !scan_finish(&scan);
 }

@@ -31,6 +31,7 @@ struct envelope {
 
     /* The payload, if it is a string: the text it stands for. */
     struct buf payload;
+    struct scan payload_scan;
     bool has_payload_text;
 
     /* Where reading is. */
@@ -56,3 +57,6 @@ struct slice envelope_get(const struct envelope *envelope, const char *name);
 
 /* The payload's text when it is a JSON string, else absent. */
 struct slice envelope_payload_text(const struct envelope *envelope);
+
+/* That text is JSON itself. */
+bool envelope_payload_is_json(const struct envelope *envelope);

@@ -77,6 +77,7 @@ static enum err read_body(struct task_call *trigger)
         .task = call->params[0],
         .payload = envelope_get(body, "payload"),
         .payload_text = envelope_payload_text(body),
+        .text_is_json = envelope_payload_is_json(body),
         .options = envelope_get(body, "options"),
         .key = http_header(call->x, "idempotency-key"),
         .key_ttl = http_header(call->x, "idempotency-key-ttl"),

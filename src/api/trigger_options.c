@@ -351,7 +351,7 @@ static enum err finish_payload(struct reading *r)
     if (is_string && !source->payload_text.len)
         return OK;
     /* With a type given, the string is the text of that type. */
-    if (is_json && r->type.ptr && is_string && scan_is_json(source->payload_text))
+    if (is_json && r->type.ptr && is_string && source->text_is_json)
         run->payload = bytes_create(source->payload_text);
     else if (is_json && source->payload.ptr)
         run->payload = bytes_create(source->payload);

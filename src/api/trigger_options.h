@@ -23,6 +23,7 @@ struct trigger_source {
     struct slice task;
     struct slice payload;      /* absent: none */
     struct slice payload_text; /* what it stands for, if it is a string */
+    bool text_is_json;
     struct slice options;      /* absent: none */
     struct slice key, key_ttl; /* of the request's headers; they win */
 };

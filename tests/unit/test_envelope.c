@@ -84,6 +84,34 @@ static void a_payload_that_is_a_string_is_decoded_on_the_way(void **state)
     }
 }
 
+static void a_text_of_json_is_told_from_others(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_json;
+    } cases[] = {
+        { "{\"payload\":\"{\\\"a\\\":[1,\\u0032]}\"}", true },
+        { "{\"payload\":\" 12 \"}", true },
+        { "{\"payload\":\"\\\"text\\\"\"}", true },
+        { "{\"payload\":\"text\"}", false },
+        { "{\"payload\":\"{\\\"a\\\":1\"}", false },
+        { "{\"payload\":\"1 2\"}", false },
+        { "{\"payload\":\"\"}", false },
+        { "{\"payload\":{\"a\":\"1\"}}", false },
+        { "{\"options\":\"1\"}", false },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct slice text = slice_of(cases[i].text);
+        for (size_t size = 1; size <= text.len; size++) {
+            struct envelope envelope = { 0 };
+            assert_int_equal(feed(&envelope, text, size), OK);
+            assert_int_equal(envelope_payload_is_json(&envelope), cases[i].is_json);
+            envelope_finish(&envelope);
+        }
+    }
+}
+
 static void a_zero_character_is_kept(void **state)
 {
     (void)state;
@@ -162,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_are_found_however_the_text_is_cut),
         cmocka_unit_test(a_payload_that_is_a_string_is_decoded_on_the_way),
+        cmocka_unit_test(a_text_of_json_is_told_from_others),
         cmocka_unit_test(a_zero_character_is_kept),
         cmocka_unit_test(what_is_no_object_is_refused_in_words),
         cmocka_unit_test(what_is_no_json_ends_at_its_byte),

@@ -42,6 +42,7 @@ static struct outcome read_body(const char *task, const char *payload, const cha
         assert_true(scan_is_json(source.options));
     if (scan_string(source.payload, &text))
         source.payload_text = buf_slice(&text);
+    source.text_is_json = scan_is_json(source.payload_text);
     outcome.err =
         trigger_options_read(&source, &place, &outcome.item, &outcome.parent, &outcome.why);
     buf_finish(&text);
