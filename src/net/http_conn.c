@@ -24,13 +24,6 @@ static const struct server_options *options_of(const struct http_conn *conn)
     return &conn->c.server->options;
 }
 
-bool http_conn_idle(const struct connection *c)
-{
-    if (c->ops != &http_ops || c->lingering || c->outbox.backlog)
-        return false;
-    return !container_of(c, struct http_conn, c)->request && !c->pending.len;
-}
-
 /* Bytes can be parsed now. */
 static bool ready(const struct http_conn *conn)
 {

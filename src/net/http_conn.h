@@ -23,9 +23,6 @@ struct http_conn {
  * of no use. */
 struct http_conn *http_conn_create(struct server *server, int fd, size_t size);
 
-/* Neither a request nor a reply is on its way. */
-bool http_conn_idle(const struct connection *conn);
-
 /* The reply is written, or dropped: ends the exchange. keep: the connection goes on. */
 void http_conn_replied(struct request *request, bool keep);
 

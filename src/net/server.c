@@ -394,12 +394,6 @@ static void stop_listening(struct server *server)
 void server_drain(struct server *server)
 {
     server->draining = true;
-    stop_listening(server);
-    list_each (link, &server->connections) {
-        struct connection *conn = container_of(link, struct connection, link);
-        if (http_conn_idle(conn))
-            connection_close(conn);
-    }
 }
 
 void server_close(struct server *server, server_closed_fn *closed)

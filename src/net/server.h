@@ -41,7 +41,8 @@ enum err server_create(struct loop *loop, const struct server_options *options,
 
 int server_port(const struct server *server);
 
-/* Stops listening; idle connections close, others after their reply; WebSockets stay. */
+/* Each reply closes its connection from now on; WebSockets stay. New connections are still
+ * accepted, so that whoever asks is told by the handler that it should go elsewhere. */
 void server_drain(struct server *server);
 
 /* Exchanges that were not replied to yet. */
