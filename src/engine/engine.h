@@ -59,7 +59,8 @@ void engine_sweep_environment(struct engine *engine, struct environment *env);
 /* Gives ready runs to waiting workers, at the end of this turn: after limits were set. */
 void engine_match(struct engine *engine, struct environment *env);
 
-/* From now on triggers and dequeues are refused; what is in flight ends. */
+/* From now on dequeues are refused; what is in flight ends, and so do the triggers of
+ * requests that were let in before. */
 void engine_drain(struct engine *engine);
 bool engine_draining(const struct engine *engine);
 

@@ -304,7 +304,7 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
 {
     op->engine = engine;
     op->env = env;
-    if (engine->draining)
+    if (engine->stopped)
         return explain(&op->why, ERR_DRAINING, "shutting down");
     if (engine->options.queue_size &&
         env->unfinished + op->count > engine->options.queue_size)

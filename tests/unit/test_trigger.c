@@ -95,7 +95,7 @@ static void a_full_queue_refuses_at_once(void **state)
 static void a_draining_engine_refuses_triggers(void **state)
 {
     struct world *world = *state;
-    engine_drain(world->engine);
+    engine_stop(world->engine);
     assert_int_equal(trigger_status(world, (struct wish){ 0 }), ERR_DRAINING);
 }
 
