@@ -1,6 +1,8 @@
 #include "net/connection.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -62,6 +64,34 @@ static void after_linger(struct connection *conn)
         connection_close(conn);
 }
 
+static int queued_in_kernel(const struct connection *conn)
+{
+    int queued = 0;
+    ioctl(conn->fd, SIOCOUTQ, &queued);
+    return queued;
+}
+
+static void note_progress(struct connection *conn)
+{
+    conn->progress_ms = loop_now_ms(conn->server->loop);
+    conn->queued = queued_in_kernel(conn);
+}
+
+/* The kernel asks for more only when a large part of its buffer, megabytes maybe, is free
+ * again: a slow peer takes bytes for a long time before we notice. So it is asked. */
+bool connection_stalled(struct connection *conn, int64_t limit_ms, int64_t *again_ms)
+{
+    int64_t since = loop_now_ms(conn->server->loop) - conn->progress_ms;
+    if (since >= limit_ms && queued_in_kernel(conn) >= conn->queued)
+        return true;
+    if (since >= limit_ms) {
+        note_progress(conn);
+        since = 0;
+    }
+    *again_ms = limit_ms - since;
+    return false;
+}
+
 /* The kernel cannot be asked again from inside a call that sends: the end of a connection
  * is told at the end of the turn. */
 static bool sent(struct connection *conn, enum outbox_status status, bool was_empty)
@@ -74,7 +104,7 @@ static bool sent(struct connection *conn, enum outbox_status status, bool was_em
         return false;
     }
     if (was_empty) {
-        conn->progress_ms = loop_now_ms(conn->server->loop);
+        note_progress(conn);
         update_poll(conn);
     }
     return false;
@@ -107,12 +137,12 @@ static void on_writable(struct connection *conn)
 {
     bool progress;
     enum outbox_status status = outbox_flush(&conn->outbox, conn->fd, &progress);
-    if (progress)
-        conn->progress_ms = loop_now_ms(conn->server->loop);
     if (status == OUTBOX_LOST) {
         connection_close(conn);
         return;
     }
+    if (progress)
+        note_progress(conn);
     if (status == OUTBOX_UNSENT)
         return;
     update_poll(conn);

@@ -45,10 +45,10 @@ struct connection {
     bool gone;   /* the handle is closed too */
     struct timer timer; /* never later than the deadline */
     int64_t deadline_ms;
-    int64_t
-        progress_ms; /* when something became unsent, or the kernel last took some of it */
-    struct buf pending; /* read, and waiting for its turn */
-    struct list link;   // server::connections
+    int64_t progress_ms; /* when something became unsent, or was last seen to get fewer */
+    int queued;          /* bytes in the kernel then */
+    struct buf pending;  /* read, and waiting for its turn */
+    struct list link;    // server::connections
     struct deferred later;
 };
 
@@ -63,6 +63,10 @@ void connection_feed(struct connection *conn, struct slice bytes);
 bool connection_send(struct connection *conn, const struct piece *pieces, size_t count);
 bool connection_send_frames(struct connection *conn, struct bytes *const *frames,
                             size_t count);
+
+/* Whether the peer has taken nothing of what is unsent for so long; else when to look
+ * again, in ms from now. */
+bool connection_stalled(struct connection *conn, int64_t limit_ms, int64_t *again_ms);
 
 /* Copies the bytes behind what is pending already. */
 void connection_keep(struct connection *conn, struct slice bytes);

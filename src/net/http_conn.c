@@ -323,12 +323,11 @@ static void on_drained(struct connection *c)
 static void on_unsent_deadline(struct http_conn *conn)
 {
     struct connection *c = &conn->c;
-    int64_t stalled = loop_now_ms(c->server->loop) - c->progress_ms;
-    int64_t allowed = options_of(conn)->write_timeout_ms;
-    if (stalled >= allowed)
+    int64_t again_ms;
+    if (connection_stalled(c, options_of(conn)->write_timeout_ms, &again_ms))
         connection_close(c);
     else
-        connection_set_deadline(c, allowed - stalled);
+        connection_set_deadline(c, again_ms);
 }
 
 static void on_body_deadline(struct http_conn *conn)

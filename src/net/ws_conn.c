@@ -291,9 +291,9 @@ static int64_t look_around(struct ws *ws)
 {
     int64_t now = now_ms(ws);
     if (ws->c.outbox.backlog) {
-        int64_t due = ws->c.progress_ms + options_of(ws)->ws_stall_ms;
-        if (now < due)
-            return due;
+        int64_t again_ms;
+        if (!connection_stalled(&ws->c, options_of(ws)->ws_stall_ms, &again_ms))
+            return now + again_ms;
         metric_add(M_TOO_FAR_BEHIND, 1);
         ws_close(ws, 4102, "too far behind");
         return 0;

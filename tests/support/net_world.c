@@ -13,12 +13,13 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 
-enum { PATIENCE_MS = 10000 };
+enum { PATIENCE_MS = 30000, WATCHDOG_S = 120 };
 
 void net_world_open(struct net_world *world, struct server_options options)
 {
     struct failure why = { 0 };
     *world = (struct net_world){ 0 };
+    alarm(WATCHDOG_S);                 /* a test that waits in vain ends, and fails */
     metric_set(M_HTTP_CONNECTIONS, 0); /* a test that failed has left its own */
     metric_set(M_WS_CONNECTIONS, 0);
     uv_loop_init(&world->uv);
@@ -46,6 +47,7 @@ void net_world_close(struct net_world *world)
         server_close(world->server, net_world_on_closed);
         net_world_until(world, is_closed, world);
     }
+    alarm(0);
     loop_destroy(world->loop);
     uv_run(&world->uv, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&world->uv), 0);
@@ -66,7 +68,7 @@ bool net_world_waits(struct net_world *world, world_condition *holds, void *owne
         if (uv_hrtime() > end)
             return false;
         struct pollfd backend = { .fd = uv_backend_fd(&world->uv), .events = POLLIN };
-        poll(&backend, 1, 1);
+        poll(&backend, 1, uv_backend_timeout(&world->uv) == 0 ? 0 : 1);
         net_world_turn(world);
     }
     return true;

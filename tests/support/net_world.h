@@ -40,7 +40,7 @@ void net_world_turn(struct net_world *world);
 
 typedef bool world_condition(void *owner);
 
-/* Turns until the condition holds; false after 10 s. */
+/* Turns until the condition holds; false after 30 s. */
 bool net_world_waits(struct net_world *world, world_condition *holds, void *owner);
 
 /* The same, and the test fails. */

@@ -259,7 +259,7 @@ static void pipelined_requests_are_answered_one_by_one(void **state)
     (void)state;
     open_scene(&scene, (struct server_options){ 0 });
     for (int i = 0; i < MANY; i++)
-        buf_add_text(&bytes, i % 7 ? GET("/") : GET("/later"));
+        buf_add_text(&bytes, i % 40 ? GET("/") : GET("/later"));
     peer_open(&scene.world, &peer);
     peer_send(&scene.world, &peer, buf_slice(&bytes));
     shutdown(peer.fd, SHUT_WR);

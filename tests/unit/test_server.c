@@ -267,13 +267,13 @@ static void a_slow_body_is_refused(void **state)
 /* Longer than the timeout, but fast enough all the time. */
 static void a_steady_body_is_accepted(void **state)
 {
-    enum { PIECES = 60, STEP_MS = 2 };
+    enum { PIECES = 60, STEP_MS = 10 };
     struct scene scene;
     struct peer peer;
     char piece[100];
     (void)state;
     memset(piece, 'a', sizeof(piece));
-    open_scene(&scene, (struct server_options){ .body_timeout_ms = 40 });
+    open_scene(&scene, (struct server_options){ .body_timeout_ms = 400 });
     peer_open(&scene.world, &peer);
     peer_send(&scene.world, &peer,
               SLICE("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6000\r\n\r\n"));
@@ -293,7 +293,7 @@ static void an_idle_connection_is_closed_without_a_word(void **state)
     struct scene scene;
     struct peer fresh, used;
     (void)state;
-    open_scene(&scene, (struct server_options){ .idle_timeout_ms = 50 });
+    open_scene(&scene, (struct server_options){ .idle_timeout_ms = 300 });
     peer_open(&scene.world, &used);
     expect_welcome(&scene, &used);
     peer_open(&scene.world, &fresh);

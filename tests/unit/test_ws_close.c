@@ -185,9 +185,7 @@ static void between_messages_nothing_is_held(void **state)
 static void what_a_peer_leaves_unfinished_is_freed(void **state)
 {
     static const char *const parts[] = { "\x81", "\x81\x85\1\2", "\x81\x85\0\0\0\0hel",
-                                         "\x01\x83\0\0\0\0"
-                                         "abc",
-                                         "\x89\x83\0\0\0\0a" };
+                                         "\x01\x83\0\0\0\0xyz", "\x89\x83\0\0\0\0a" };
     static const size_t lens[] = { 1, 4, 9, 9, 7 };
     (void)state;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
