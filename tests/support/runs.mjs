@@ -105,7 +105,7 @@ export class RunsMirror {
   async connect() {
     let welcomed;
     const welcome = new Promise((resolve) => { welcomed = resolve; });
-    this.socket = await RunsSocket.open({ ...this.options,
+    this.socket = await RunsSocket.open({ hello: {}, ...this.options,
       onMessage: (message) => {
         try { this.receive(message); } catch (error) { this.errors.push(error); }
         if (message.op === "welcome") welcomed(message);

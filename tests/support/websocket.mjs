@@ -30,7 +30,7 @@ export function parseFrames(buffer) {
   while (buffer.length - at >= 2) {
     let size = buffer[at + 1] & 127, head = 2;
     if (size === 126) { head = 4; if (buffer.length - at < head) break; size = buffer.readUInt16BE(at + 2); }
-    if (size === 127) { head = 10; if (buffer.length - at < head) break; size = Number(buffer.readBigUInt64BE(at + 2)); }
+    else if (size === 127) { head = 10; if (buffer.length - at < head) break; size = Number(buffer.readBigUInt64BE(at + 2)); }
     if (buffer.length - at < head + size) break;
     const first = buffer[at];
     frames.push({ fin: first >= 128, rsv: (first >> 4) & 7, opcode: first & 15, masked: buffer[at + 1] >= 128,

@@ -1,0 +1,392 @@
+// The program as an operator meets it: options, first keys, files, signals, health.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import net from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { describe, test } from "node:test";
+
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
+import { runProgram } from "../support/program.mjs";
+import { RunsSocket } from "../support/runs.mjs";
+import { publicToken } from "../support/tokens.mjs";
+
+const modeOf = (file) => (fs.statSync(file).mode & 0o777).toString(8);
+const inFolder = () => path.join(temporaryFolder(), "data");
+const hex = (digit) => digit.repeat(64);
+
+/** All bytes that a gateway left: its files and what it said. */
+function everyByte(gateway) {
+  const files = fs.readdirSync(gateway.data).map((name) => path.join(gateway.data, name));
+  const contents = files.filter((file) => fs.statSync(file).isFile()).map((file) => fs.readFileSync(file, "latin1"));
+  return [...contents, gateway.stdout, gateway.stderr].join("\n");
+}
+
+describe("options", () => {
+  test("--help names every option, --version the version", async () => {
+    const help = await runProgram(["--help"]), settings = await runProgram(["--print-config"]);
+    assert.equal(help.code, 0);
+    const names = settings.stdout.trim().split("\n").map((line) => line.split(/\s/)[0]);
+    assert.ok(names.includes("drain-timeout"));
+    for (const name of names) assert.match(help.stdout, new RegExp(`--${name}\\b`));
+    const version = await runProgram(["--version"]);
+    assert.equal(version.code, 0);
+    assert.match(version.stdout, /^runcast \d+\.\d+\.\d+\n$/);
+  });
+
+  test("--check-config judges the settings without starting", async () => {
+    const data = inFolder();
+    const good = await runProgram(["--check-config", "--data", data, "--retain", "1h"]);
+    assert.equal(good.code, 0, good.all);
+    const bad = await runProgram(["--check-config", "--data", data, "--retain", "soon"]);
+    assert.equal(bad.code, 2);
+    assert.match(bad.stderr, /^runcast: --retain: .*'soon'.*\n$/);
+    assert.equal(fs.existsSync(data), false);
+  });
+
+  const wrong = [
+    ["an unknown flag", ["--retian", "1h"], /--retian: unknown; did you mean --retain\?/],
+    ["a word that is no command", ["server"], /server: not a command/],
+    ["a flag without its value", ["--listen"], /--listen: needs a value/],
+    ["an address that is none", ["--listen", "example.com:80"], /--listen/],
+    ["a number out of bounds", ["--env-concurrency", "0"], /env-concurrency.*1 to/],
+    ["a file that is not there", ["--config", "/nowhere/runcast.conf"], /\/nowhere\/runcast.conf: No such file/],
+  ];
+  for (const [what, args, said] of wrong)
+    test(`${what} is an error, with a sentence`, async () => {
+      const end = await runProgram([...args, ...(args.includes("--config") ? ["--check-config"] : [])]);
+      assert.equal(end.code, 2, end.all);
+      assert.match(end.stderr, said);
+      assert.equal(end.stdout, "");
+    });
+
+  test("an unknown name in the file is an error that says where it stands", async () => {
+    const file = path.join(temporaryFolder(), "runcast.conf");
+    fs.writeFileSync(file, "retain = 1h\nlog-levle = debug\n");
+    const end = await runProgram(["--check-config", "--config", file]);
+    assert.equal(end.code, 2);
+    assert.ok(end.stderr.includes(`${file}:2: log-levle: unknown; did you mean log-level?`), end.stderr);
+  });
+
+  test("an unknown RUNCAST_ variable is a warning", async () => {
+    const end = await runProgram(["--check-config"], { env: { RUNCAST_RETIAN: "1h", RUNCAST_RETAIN: "2h" } });
+    assert.equal(end.code, 0, end.all);
+    assert.match(end.stderr, /warn.*RUNCAST_RETIAN/);
+    assert.doesNotMatch(end.stderr, /RUNCAST_RETAIN"/);
+  });
+
+  test("flags win over variables, variables over the file, the file over defaults", async () => {
+    const file = path.join(temporaryFolder(), "runcast.conf");
+    fs.writeFileSync(file, "retain = 1h\nenv-concurrency = 7\nlease = 2m\n");
+    const { stdout } = await runProgram(["--print-config", "--retain", "3h", "--config", file],
+      { env: { RUNCAST_RETAIN: "2h", RUNCAST_ENV_CONCURRENCY: "8" } });
+    const value = (name) => stdout.match(new RegExp(`^${name} += (\\S*)`, "m"))[1];
+    assert.deepEqual(["retain", "env-concurrency", "lease", "queue-size"].map(value), ["3h", "8", "2m", "0"]);
+  });
+
+  test("--print-config hides secrets, from wherever they come", async () => {
+    const file = path.join(temporaryFolder(), "token");
+    fs.writeFileSync(file, "CANARY_in_a_file\n");
+    const { all } = await runProgram(["--print-config", "--encryption-key", hex("a")],
+      { env: { RUNCAST_METRICS_TOKEN_FILE: file, RUNCAST_DEV_SECRET_KEY: keys.dev } });
+    assert.match(all, /metrics-token += \*\*\*/);
+    assert.match(all, /encryption-key += \*\*\*/);
+    for (const secret of ["CANARY", hex("a"), keys.dev]) assert.ok(!all.includes(secret), all);
+  });
+});
+
+describe("first keys", () => {
+  test("a first start prints keys and a line to paste, a second one does not, keys prints them again", async (t) => {
+    const gateway = await startGateway({ t, withKeys: false });
+    const first = gateway.stdout;
+    const [, url, key] = first.match(/export TRIGGER_API_URL=(\S+) TRIGGER_SECRET_KEY=(tr_dev_\w{24})\n/) ?? assert.fail(first);
+    assert.equal(url, gateway.url);
+    for (const form of [/tr_stg_\w{24}/, /tr_prod_\w{24}/, /tr_preview_\w{24}/, /tr_pat_\w{40}/, /proj_[a-z]{20}/]) assert.match(first, form);
+    const triggered = await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }, { key });
+    assert.equal(triggered.status, 200, triggered.text);
+
+    const asked = await runProgram(["keys", "--data", gateway.data]);
+    assert.equal(asked.code, 0, asked.all);
+    await gateway.stop();
+    const read = await runProgram(["keys", "--data", gateway.data]);
+    assert.equal(read.code, 0, read.all);
+    assert.equal(read.stdout, asked.stdout, "the running gateway and the directory say the same");
+    assert.equal(read.stdout.trim().split("\n").length, 4);
+    for (const secret of first.match(/tr_(dev|stg|prod|preview)_\w{24}/g)) assert.ok(read.stdout.includes(secret));
+    assert.doesNotMatch(read.stdout, /tr_pat_/, "only its hash is kept");
+
+    gateway.stdout = "";
+    await gateway.restart();
+    assert.equal((await gateway.get("/api/v1/runs", { key })).json.data[0].id, triggered.json.id);
+    assert.doesNotMatch(gateway.stdout, /tr_/);
+    await gateway.stop();
+  });
+
+  test("keys come from the environment, and are not printed", async (t) => {
+    const gateway = await startGateway({ t });
+    for (const key of [keys.dev, keys.staging, keys.prod])
+      assert.equal((await gateway.get("/api/v1/runs", { key })).status, 200);
+    await gateway.stop();
+    assert.doesNotMatch(gateway.stdout + gateway.stderr, /tr_/);
+  });
+
+  test("a key that cannot be one is refused without being shown", async () => {
+    const end = await runProgram(["--data", inFolder(), "--listen", "127.0.0.1:0"],
+      { env: { RUNCAST_DEV_SECRET_KEY: "tr_dve_CANARY_CANARY_CANARY_CANARY" } });
+    assert.notEqual(end.code, 0);
+    assert.match(end.stderr, /RUNCAST_DEV_SECRET_KEY: must be tr_dev_/);
+    assert.doesNotMatch(end.all, /CANARY/);
+  });
+
+  test("keys of a directory without data is an error", async () => {
+    const data = inFolder();
+    const end = await runProgram(["keys", "--data", data]);
+    assert.equal(end.code, 1);
+    assert.match(end.stderr, new RegExp(`no runcast data in ${data}`));
+    assert.equal(fs.existsSync(data), false);
+  });
+});
+
+describe("the data directory", () => {
+  test("belongs to one process; a second one is refused with a sentence and harms nothing", async (t) => {
+    const gateway = await startGateway({ t });
+    const second = await runProgram(["--data", gateway.data, "--listen", `127.0.0.1:${await freePort()}`]);
+    assert.equal(second.code, 1, second.all);
+    assert.match(second.stderr, /runcast: .*(in use|another)/);
+    assert.equal((await gateway.post("/api/v1/tasks/a/trigger", {})).status, 200);
+    assert.match((await runProgram(["keys", "--data", gateway.data])).stdout, new RegExp(keys.dev));
+    await gateway.stop();
+  });
+
+  test("is readable for its owner only", async (t) => {
+    const gateway = await startGateway({ t });
+    await gateway.post("/api/v1/tasks/a/trigger", {});
+    assert.equal(modeOf(gateway.data), "700");
+    const names = fs.readdirSync(gateway.data);
+    assert.ok(names.includes("encryption.key") && names.includes("admin.sock") && names.includes("runcast.db"), names.join(" "));
+    for (const name of names) assert.equal(modeOf(path.join(gateway.data, name)), "600", name);
+    await gateway.stop();
+  });
+
+  test("is refused with a wrong encryption key, and works again with the right one", async (t) => {
+    const gateway = await startGateway({ t, env: { RUNCAST_ENCRYPTION_KEY: hex("1") } });
+    assert.equal(fs.existsSync(path.join(gateway.data, "encryption.key")), false);
+    await gateway.stop();
+    const listen = ["--listen", `127.0.0.1:${gateway.port}`];
+    const wrong = await runProgram(["--data", gateway.data, ...listen], { env: { RUNCAST_ENCRYPTION_KEY: hex("2") } });
+    assert.equal(wrong.code, 1, wrong.all);
+    assert.match(wrong.stderr, /^runcast: .*encryption key/m);
+    const none = await runProgram(["keys", "--data", gateway.data]);
+    assert.equal(none.code, 1, none.all);
+    assert.doesNotMatch(none.all, /tr_/);
+    fs.rmSync(path.join(gateway.data, "encryption.key"), { force: true });
+    await gateway.restart();
+    assert.equal((await gateway.get("/api/v1/runs")).status, 200);
+    await gateway.stop();
+  });
+
+  test("holds no secret, nor do logs", async (t) => {
+    const token = "CANARY_metrics_token";
+    const gateway = await startGateway({ t, options: ["--log-level", "debug"],
+      env: { RUNCAST_ENCRYPTION_KEY: hex("7"), RUNCAST_METRICS_TOKEN: token } });
+    const jwt = await publicToken(gateway, { scopes: ["read:runs"] });
+    await gateway.post("/api/v1/tasks/a/trigger", { payload: "seen" });
+    await gateway.get("/api/v1/runs", { key: jwt });
+    await gateway.get("/api/v1/runs", { key: `${keys.dev}CANARY` });
+    await gateway.get("/metrics", { key: token });
+    await gateway.get(`/api/v1/projects/${keys.ref}/runs`, { key: keys.pat });
+    const socket = await RunsSocket.open({ port: gateway.port, query: `?token=${jwt}` });
+    socket.send({ op: "sub", id: 1, all: true });
+    await socket.next("ok");
+    await assert.rejects(RunsSocket.open({ port: gateway.port, query: "?token=CANARY_wrong" }));
+    const secrets = [...Object.values(keys).filter((key) => key.startsWith("tr_")), jwt, jwt.split(".")[2], token, "CANARY", hex("7")];
+    const running = everyByte(gateway);
+    await socket.close();
+    await gateway.stop();
+    for (const bytes of [running, everyByte(gateway)]) {
+      assert.ok(bytes.includes("seen"), "these are the bytes of the database");
+      for (const secret of secrets) assert.ok(!bytes.includes(secret), `found ${secret}`);
+    }
+  });
+
+  test("comes back whole after a restart", async (t) => {
+    const gateway = await startGateway({ t });
+    const options = { tags: ["a", "ü"], metadata: { n: 1 }, idempotencyKey: "k", delay: "1h", ttl: "2h", queue: { name: "q" } };
+    const { json: { id }, headers } = await gateway.post("/api/v1/tasks/keep/trigger", { payload: { deep: [1, 2] }, options });
+    const other = (await gateway.post("/api/v1/tasks/keep/trigger", { payload: 2 })).json.id;
+    await gateway.post(`/api/v2/runs/${other}/cancel`);
+    const before = await Promise.all([id, other].map((one) => gateway.get(`/api/v3/runs/${one}`)));
+    await gateway.stop();
+    await gateway.restart();
+    const after = await Promise.all([id, other].map((one) => gateway.get(`/api/v3/runs/${one}`)));
+    assert.deepEqual(after.map(({ json }) => json), before.map(({ json }) => json));
+    assert.equal(after[1].json.status, "CANCELED");
+    const again = await gateway.post("/api/v1/tasks/keep/trigger", { options: { idempotencyKey: "k" } });
+    assert.deepEqual(again.json, { id, isCached: true });
+    const [epoch, seq] = headers["x-runs-seq"].split(".");
+    const [epochNow, seqNow] = (await gateway.post("/api/v1/tasks/keep/trigger", {})).headers["x-runs-seq"].split(".");
+    assert.equal(epochNow, epoch);
+    assert.equal(Number(seqNow), Number(seq) + 3, "positions go on");
+    await gateway.stop();
+  });
+});
+
+describe("listening", () => {
+  const anywhere = async (more = []) => ["--data", inFolder(), "--listen", `0.0.0.0:${await freePort()}`, ...more];
+
+  test("on a public address needs keys that somebody chose, or --insecure", async (t) => {
+    const refused = await runProgram(await anywhere());
+    assert.equal(refused.code, 1, refused.all);
+    assert.match(refused.stderr, /not a loopback address.*--insecure/);
+    assert.doesNotMatch(refused.all, /tr_/);
+
+    const port = await freePort();
+    const open = ["--listen", `0.0.0.0:${port}`];
+    const insecure = await startGateway({ t, port, withKeys: false, options: [...open, "--insecure"] });
+    await insecure.stop();
+    const chosen = await startGateway({ t, port, options: open });
+    await chosen.stop();
+  });
+
+  test("on a port that is taken fails with a sentence", async (t) => {
+    const server = net.createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => server.on("listening", resolve));
+    t.after(() => server.close());
+    const end = await runProgram(["--data", inFolder(), "--listen", `127.0.0.1:${server.address().port}`]);
+    assert.equal(end.code, 1);
+    assert.match(end.stderr, /runcast: .*listen.*in use/);
+  });
+});
+
+describe("health", () => {
+  test("healthz answers, readyz says ready, both without a credential", async (t) => {
+    const gateway = await startGateway({ t });
+    for (const target of ["/healthz", "/readyz"]) {
+      const { status, json } = await gateway.get(target, { key: null });
+      assert.equal(status, 200);
+      assert.equal(typeof json.status, "string");
+    }
+    await gateway.stop();
+  });
+
+  test("metrics are for loopback peers, or for who has the token", async (t) => {
+    const own = Object.values(os.networkInterfaces()).flat().find((one) => one.family === "IPv4" && !one.internal)?.address;
+    const port = await freePort();
+    const open = ["--listen", `0.0.0.0:${port}`];
+    const gateway = await startGateway({ t, port, options: open });
+    assert.equal((await gateway.get("/metrics", { key: null })).status, 200);
+    const from = (host, headers = {}) => fetch(`http://${host}:${port}/metrics`, { headers }).then(async (answer) => ({ status: answer.status, text: await answer.text() }));
+    if (own) {
+      const refused = await from(own, { "x-forwarded-for": "127.0.0.1" });
+      assert.equal(refused.status, 403);
+      assert.match(JSON.parse(refused.text).error, /--metrics-token/);
+    }
+    await gateway.stop();
+    await gateway.restart({ env: { RUNCAST_METRICS_TOKEN: "open-sesame" } });
+    for (const host of ["127.0.0.1", own].filter(Boolean)) {
+      assert.equal((await from(host, { authorization: "Bearer open-sesame" })).status, 200);
+      for (const wrong of ["Bearer open-sesam", "Bearer open-sesame!", "Bearer ", `Bearer ${keys.dev}`])
+        assert.equal((await from(host, { authorization: wrong })).status, 403, wrong);
+    }
+    await gateway.stop();
+  });
+
+  test("metrics have the same samples however many tags, tasks, paths and keys there were", async (t) => {
+    const gateway = await startGateway({ t });
+    const before = [...(await gateway.metrics()).keys()];
+    for (let i = 0; i < 50; i++) {
+      await gateway.post(`/api/v1/tasks/task-${i}/trigger`, { options: { tags: [`tag-${i}`], queue: { name: `q-${i}` } } });
+      await gateway.get(`/api/v9/${i}`);
+      await gateway.get("/api/v1/runs", { key: `tr_dev_${i}` });
+    }
+    assert.deepEqual([...(await gateway.metrics()).keys()], before);
+    assert.equal(await gateway.metric("runcast_triggers_total"), 50);
+    await gateway.stop();
+  });
+});
+
+describe("SIGTERM", () => {
+  const slowTrigger = "POST /api/v1/tasks/slow/trigger HTTP/1.1\r\nhost: x\r\n" +
+    `authorization: Bearer ${keys.dev}\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n`;
+
+  /** A gateway that is draining and has a request whose body has not come yet. */
+  async function draining(t, options = []) {
+    const gateway = await startGateway({ t, options: ["--drain-timeout", "20s", ...options] });
+    const pending = await gateway.connect();
+    await pending.send(slowTrigger);
+    await gateway.get("/healthz"); // so that the head has arrived
+    return { gateway, pending };
+  }
+
+  test("lets requests finish, answers held polls, asks sockets to leave, and ends with 0", async (t) => {
+    const { gateway, pending } = await draining(t);
+    const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
+    await socket.next("welcome");
+    socket.send({ op: "sub", id: 1, all: true });
+    await socket.next("rows");
+    await gateway.post(`/api/v1/projects/${keys.ref}/background-workers`, {
+      localOnly: true, metadata: { packageVersion: "4.8.3", contentHash: "1", tasks: [{ id: "polled", filePath: "a.ts" }], queues: [] } });
+    const poll = gateway.post("/engine/v1/dev/dequeue", { oldWorkers: [] });
+    await until(() => gateway.metric("runcast_connections").then((count) => count >= 3));
+
+    gateway.child.kill("SIGTERM");
+    const drain = await socket.next("drain");
+    assert.equal(typeof drain.in, "number");
+    const { status, json } = await poll;
+    assert.deepEqual([status, json], [200, { dequeuedMessages: [] }]);
+    gateway.http.close(); // idle connections are closed: whoever comes now opens one
+    const ready = await gateway.get("/readyz");
+    assert.equal(ready.status, 503);
+    assert.deepEqual(ready.json.reasons, ["draining"]);
+    assert.equal((await gateway.get("/healthz")).status, 200);
+    const late = await gateway.post("/api/v1/tasks/late/trigger", {});
+    assert.equal(late.status, 503);
+    assert.equal(late.headers["retry-after"], "1");
+
+    await pending.send('{"payload":1}');
+    const answer = await pending.readToEnd();
+    assert.match(answer, /^HTTP\/1\.1 200 /);
+    const id = answer.match(/run_\w+/)[0];
+    const row = await socket.next((message) => message.op === "patch");
+    assert.equal(row.rows[0][0], id, "changes are told until the end");
+    assert.deepEqual(await socket.closed, { code: 4200, reason: "the gateway is shutting down" });
+    assert.deepEqual(await gateway.ended(), { code: 0, signal: null });
+    await gateway.restart();
+    assert.equal((await gateway.get(`/api/v3/runs/${id}`)).status, 200, "what was answered is there");
+    await gateway.stop();
+  });
+
+  test("ends within --drain-timeout whatever is left", async (t) => {
+    const { gateway, pending } = await draining(t, ["--drain-timeout", "1s"]);
+    const began = Date.now();
+    gateway.child.kill("SIGTERM");
+    assert.deepEqual(await gateway.ended(), { code: 0, signal: null });
+    assert.ok(Date.now() - began >= 900);
+    await pending.readToEnd();
+  });
+
+  test("a second one ends at once", async (t) => {
+    const { gateway } = await draining(t);
+    gateway.child.kill("SIGTERM");
+    await until(() => gateway.stderr.includes("draining"));
+    gateway.child.kill("SIGTERM");
+    const end = await gateway.ended(5000);
+    assert.notEqual(end.code, 0);
+    await gateway.restart();
+    await gateway.stop();
+  });
+});
+
+describe("logs", () => {
+  test("are JSON where nobody looks, logfmt when asked for, one event a line", async (t) => {
+    const gateway = await startGateway({ t });
+    await gateway.stop();
+    const events = gateway.stderr.trim().split("\n").map((line) => JSON.parse(line));
+    for (const one of events) assert.match(one.time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    assert.deepEqual(events.map(({ event }) => event).slice(0, 2), ["ready", "draining"]);
+    gateway.stderr = "";
+    await gateway.restart({ options: ["--log-format", "logfmt"] });
+    await gateway.stop();
+    assert.match(gateway.stderr, /^time=\S+ level=info event=ready url=/);
+  });
+});
