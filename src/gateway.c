@@ -261,6 +261,7 @@ static void on_store_closed(struct store *store)
     accounts_destroy(gateway->accounts);
     vault_close(gateway->vault);
     loop_destroy(gateway->loop);
+    tag_list_forget_shared();
     bytes_forget_shared();
     free(gateway);
     events.on_stopped(events.owner, &reason);

@@ -152,7 +152,8 @@ void run_copy(struct run *to, const struct run *from);
 /* Gives back the texts; a zeroed run is fine. */
 void run_finish(struct run *run);
 
-/* Exchanges the texts that recur for shared ones; after a load on another thread. */
+/* Exchanges texts and lists of tags that recur for shared ones; loop thread, and before
+ * others hold the run's list. */
 void run_share_names(struct run *run);
 
 /* Heap bytes of its packets: payload, output, metadata and seed, error. */
@@ -162,6 +163,8 @@ size_t run_packet_bytes(const struct run *run);
 struct tag_list *tag_list_create(const struct slice *names, size_t count);
 struct tag_list *tag_list_ref(struct tag_list *tags);
 void tag_list_unref(struct tag_list *tags);
+/* Empties the cache of lists that run_share_names keeps; with bytes_forget_shared. */
+void tag_list_forget_shared(void);
 bool run_has_tag(const struct run *run, struct slice tag);
 
 /* ---- names ---- */

@@ -59,6 +59,7 @@ static void complete_run(const struct engine *engine, const struct environment *
     run->snapshot = 1;
     name_queue(run);
     name_ttl(engine, env, item);
+    run_share_names(run);
     if (!run->metadata_seed)
         run->metadata_seed = bytes_ref(run->metadata);
     if (run->delayed_until > now) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/table.h"
 
 /* ---- values ---- */
 
@@ -76,13 +77,52 @@ static void share(struct bytes **place)
     *place = shared;
 }
 
+enum { SHARED_LISTS = 4096 };
+
+static struct tag_list *shared_lists[SHARED_LISTS];
+
+static bool same_list(const struct tag_list *a, const struct tag_list *b)
+{
+    return a->count == b->count &&
+           !memcmp(a->names, b->names, a->count * sizeof(a->names[0]));
+}
+
+/* Names that are shared are the same text exactly if they are the same pointer. */
+static void share_list(struct tag_list **place)
+{
+    if (!*place)
+        return;
+    struct slice names = { (const char *)(*place)->names,
+                           (*place)->count * sizeof((*place)->names[0]) };
+    struct tag_list **slot = &shared_lists[table_hash(names) % SHARED_LISTS];
+    if (!*slot || !same_list(*slot, *place)) {
+        tag_list_unref(*slot);
+        *slot = tag_list_ref(*place);
+        return;
+    }
+    tag_list_ref(*slot);
+    tag_list_unref(*place);
+    *place = *slot;
+}
+
+void tag_list_forget_shared(void)
+{
+    for (size_t i = 0; i < SHARED_LISTS; i++) {
+        tag_list_unref(shared_lists[i]);
+        shared_lists[i] = NULL;
+    }
+}
+
 void run_share_names(struct run *run)
 {
     for (size_t i = 0; i < TEXT_FIELD_COUNT; i++)
         if (text_fields[i].kind == TEXT_NAME)
             share(text_at(run, i));
-    for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
+    if (!run->tags || run->tags->refs > 1)
+        return; /* others may be reading the list, on another thread too */
+    for (uint32_t i = 0; i < run->tags->count; i++)
         share(&run->tags->names[i]);
+    share_list(&run->tags);
 }
 
 static size_t heap_bytes(const struct bytes *bytes)

@@ -156,7 +156,9 @@ static int on_committed(void *arg, sqlite3 *handle, const char *name, int pages)
 static bool configure(struct sqlite_db *db, const struct sqlite_options *options,
                       enum sqlite_role role)
 {
-    size_t cache = options->cache_bytes ? options->cache_bytes : (size_t)64 << 20;
+    size_t cache = options->cache_bytes ? options->cache_bytes : (size_t)32 << 20;
+    if (role == SQLITE_READER)
+        cache /= 4; /* the kernel has the same pages */
     struct buf sql = { 0 };
     buf_print(&sql,
               "PRAGMA page_size = %d; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"

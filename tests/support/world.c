@@ -8,7 +8,6 @@
 #include "base/metrics.h"
 #include "engine/state.h"
 #include "tests/support/reader.h"
-#include "tests/support/unit.h"
 
 enum { TURNS_MAX = 100000, PAGE = 100 };
 
@@ -26,32 +25,37 @@ static struct engine_options filled_in(struct engine_options options)
     return options;
 }
 
-static void start(struct world *world, const struct engine_options *options, bool is_prod)
+static void build(struct world *world)
 {
-    world->engine = engine_create(world->loop, world->store, options);
-    world->env = engine_add_environment(world->engine, WORLD_ENV, "env_test", !is_prod);
+    world->engine = engine_create(world->loop, world->store, &world->options);
+    world->env =
+        engine_add_environment(world->engine, WORLD_ENV, "env_test", !world->is_prod);
 }
 
 struct world *world_create(const struct world_options *options)
 {
+    static const struct world_options defaults;
     struct world *world = mem_new(struct world);
-    struct engine_options filled =
-        filled_in(options ? options->engine : (struct engine_options){ 0 });
+    options = options ? options : &defaults;
+    world->options = filled_in(options->engine);
+    world->is_prod = options->is_prod;
     world->loop = loop_create(NULL);
     loop_set_wall(world->loop, world_start_ms);
     world->fake = fake_store_create(world->loop);
     world->store = fake_store_store(world->fake);
+    if (options->wrap)
+        world->store = options->wrap(world);
     list_init(&world->readers);
-    start(world, &filled, options && options->is_prod);
+    build(world);
     return world;
 }
 
-/* Deadlines of runs and dequeues stay; what is under way ends. */
-static void stop(struct world *world)
+void world_stop(struct world *world)
 {
+    assert(list_empty(&world->readers));
     engine_stop(world->engine);
     for (int turn = 0; !engine_idle(world->engine); turn++) {
-        assert_true(turn < TURNS_MAX);
+        assert(turn < TURNS_MAX);
         loop_turn(world->loop, 1);
     }
     engine_destroy(world->engine);
@@ -61,14 +65,15 @@ void world_destroy(struct world *world)
 {
     while (!list_empty(&world->readers))
         reader_destroy(container_of(world->readers.next, struct reader, link));
-    stop(world);
+    world_stop(world);
     world_settle(world);
-    assert_int_equal(metrics[M_RUNS], 0);
-    assert_int_equal(metrics[M_RUN_BYTES], 0);
-    assert_int_equal(metrics[M_SUBSCRIPTIONS], 0);
-    assert_int_equal(metrics[M_BEHIND], 0);
+    assert(metrics[M_RUNS] == 0);
+    assert(metrics[M_RUN_BYTES] == 0);
+    assert(metrics[M_SUBSCRIPTIONS] == 0);
+    assert(metrics[M_BEHIND] == 0);
     fake_store_destroy(world->fake);
     loop_destroy(world->loop);
+    tag_list_forget_shared();
     bytes_forget_shared();
     free(world);
 }
@@ -78,7 +83,7 @@ void world_destroy(struct world *world)
 void world_settle(struct world *world)
 {
     for (int turn = 0; loop_turn(world->loop, 0); turn++)
-        assert_true(turn < TURNS_MAX);
+        assert(turn < TURNS_MAX);
 }
 
 void world_pass(struct world *world, int64_t ms)
@@ -96,7 +101,7 @@ struct page {
 
 static void on_page(struct store_walk *walk, enum store_status status)
 {
-    assert_int_equal(status, STORE_OK);
+    assert(status == STORE_OK);
     container_of(walk, struct page, walk)->done = true;
 }
 
@@ -139,15 +144,17 @@ static void load(struct world *world)
     } while (page.walk.more && env->final_bytes < env->budget / 2);
 }
 
-void world_restart(struct world *world)
+void world_start(struct world *world)
 {
-    struct engine_options options = *engine_options(world->engine);
-    bool is_prod = !world->env->is_dev;
-    assert(list_empty(&world->readers));
-    stop(world);
-    start(world, &options, is_prod);
+    build(world);
     load(world);
     engine_sweep(world->engine);
+}
+
+void world_restart(struct world *world)
+{
+    world_stop(world);
+    world_start(world);
 }
 
 /* ---- changes by hand ---- */
@@ -162,7 +169,7 @@ struct edit {
 static void on_edited(struct store_commit *commit, enum store_status status)
 {
     struct edit *edit = container_of(commit, struct edit, commit);
-    assert_int_equal(status, STORE_OK);
+    assert(status == STORE_OK);
     engine_apply(edit->world->engine, edit->changes, commit->change_count);
     edit->done = true;
 }
@@ -186,7 +193,7 @@ static struct change next_of(struct world *world, const char *id)
 {
     const struct run *stored = fake_store_run(world->fake, WORLD_ENV, id);
     struct change change = { .kind = CHANGE_RUN, .env = WORLD_ENV };
-    assert_non_null(stored);
+    assert(stored);
     change.expected = stored->version;
     run_copy(&change.run, stored);
     change.run.version++;
@@ -248,7 +255,7 @@ void create_many(struct world *world, unsigned count, const char *tags)
 void change(struct world *world, const char *id, uint32_t version)
 {
     struct change change = next_of(world, id);
-    assert_int_equal(change.run.version, version);
+    assert(change.run.version == version);
     change.run.usage_ms++;
     commit(world, &change, 1);
 }
