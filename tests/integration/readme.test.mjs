@@ -1,0 +1,57 @@
+// The README's first minute, run as it is written: its own lines, in a shell, against a
+// gateway; and a live subscriber that stays open for a minute.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { keys, startGateway, until } from "../support/gateway.mjs";
+
+const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+
+/** The indented block behind the sentence that contains `words`. */
+function block(words) {
+  const after = readme.slice(readme.indexOf(words)).split("\n\n");
+  assert.ok(readme.includes(words), `the README says: ${words}`);
+  return after.find((text) => text.startsWith("    ")).replace(/^ {4}/gm, "");
+}
+
+/** A shell with the two variables that the first start prints. */
+function shell(gateway, script) {
+  const PATH = `/usr/bin:${process.env.PATH}`; // Debian's python3, which has python3-websockets
+  const env = { ...process.env, PATH, TRIGGER_API_URL: gateway.url, TRIGGER_SECRET_KEY: keys.dev };
+  const child = spawn("bash", ["-c", `set -e\n${script}`], { env });
+  const said = { out: "", err: "" };
+  child.stdout.on("data", (bytes) => { said.out += bytes; });
+  child.stderr.on("data", (bytes) => { said.err += bytes; });
+  const ended = new Promise((resolve) => child.on("close", (code) => resolve(code)));
+  return { child, said, ended };
+}
+
+test("trigger, retrieve, watch for a minute and cancel, as the README says", async (t) => {
+  const gateway = await startGateway({ t });
+  const first = shell(gateway, `${block("Trigger a run and look at it")}\necho; echo "id=$id"`);
+  assert.equal(await first.ended, 0, first.said.err);
+  const id = first.said.out.match(/^id=(run_\w+)$/m)[1];
+  const run = JSON.parse(first.said.out.split("\n").find((line) => line.startsWith("{")));
+  assert.deepEqual([run.id, run.payload, run.tags], [id, { name: "Ada" }, ["demo"]]);
+
+  const [command, typed] = block("Watch everything that carries the tag").split("\n");
+  const watching = shell(gateway, `exec ${command.replace("ws://127.0.0.1:3030", gateway.url.replace("http", "ws"))}`);
+  t.after(() => watching.child.kill());
+  await until(() => watching.said.out.includes("Connected"));
+  watching.child.stdin.write(`${typed.replace("> ", "")}\n`);
+  await until(() => watching.said.out.includes('"rows"') && watching.said.out.includes(id));
+
+  const opened = Date.now();
+  await until(() => Date.now() - opened > 60_000, { timeoutMs: 70_000 });
+  assert.equal(watching.child.exitCode, null, "still connected after a minute");
+
+  const cancel = shell(gateway, `id=${id}\n${block("Cancel the run")}`);
+  assert.equal(await cancel.ended, 0, cancel.said.err);
+  assert.deepEqual(JSON.parse(cancel.said.out), { id });
+  await until(() => /"patch".*CANCELED/.test(watching.said.out));
+  watching.child.kill();
+  await watching.ended;
+  await gateway.stop();
+});
