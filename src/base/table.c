@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-enum { FIRST_CAPACITY = 16 };
+enum { FIRST_CAPACITY = 16, MOVED_AT_ONCE = 8 };
 
 static uint64_t hash_key[2];
 
@@ -75,44 +75,94 @@ void table_init(struct table *table, table_key_fn *key)
 void table_finish(struct table *table)
 {
     free(table->slots);
+    free(table->old);
     *table = (struct table){ .key = table->key };
 }
 
 /* Where the key is, or the free slot where it belongs. */
-static size_t slot_of(const struct table *table, struct slice key)
+static size_t slot_of(const struct table *table, struct slice key, size_t hash)
 {
     size_t mask = table->capacity - 1;
-    size_t at = (size_t)table_hash(key) & mask;
+    size_t at = hash & mask;
     while (table->slots[at] && !slice_equal(table->key(table->slots[at]), key))
         at = (at + 1) & mask;
     return at;
 }
 
+/* ---- growing, a few slots at a time ---- */
+
+static char gone; /* stands in old slots for a value that was removed */
+
+/* Where the key is among the slots not moved yet; old_capacity when it is not. What was
+ * moved stays in its slot, so that searches pass over it, but is not looked at. */
+static size_t old_slot_of(const struct table *table, struct slice key, size_t hash)
+{
+    if (!table->old)
+        return table->old_capacity;
+    size_t mask = table->old_capacity - 1;
+    for (size_t at = hash & mask; table->old[at]; at = (at + 1) & mask)
+        if (at >= table->moved && table->old[at] != &gone &&
+            slice_equal(table->key(table->old[at]), key))
+            return at;
+    return table->old_capacity;
+}
+
+static bool is_old(const struct table *table, size_t old_slot)
+{
+    return table->old && old_slot < table->old_capacity;
+}
+
+static void move_some(struct table *table)
+{
+    for (size_t i = 0; table->old && i < MOVED_AT_ONCE; i++) {
+        void *value = table->old[table->moved];
+        if (value && value != &gone) {
+            struct slice key = table->key(value);
+            table->slots[slot_of(table, key, (size_t)table_hash(key))] = value;
+        }
+        if (++table->moved < table->old_capacity)
+            continue;
+        free(table->old);
+        table->old = NULL;
+    }
+}
+
+/* The slots before are all moved by now: two thirds of twice as many were to be filled. */
 static void grow(struct table *table)
 {
-    void **old = table->slots;
-    size_t old_capacity = table->capacity;
-    table->capacity = old_capacity ? old_capacity * 2 : FIRST_CAPACITY;
+    while (table->old)
+        move_some(table);
+    table->old = table->slots;
+    table->old_capacity = table->capacity;
+    table->moved = 0;
+    table->capacity = table->capacity ? table->capacity * 2 : FIRST_CAPACITY;
     table->slots = mem_new_array(void *, table->capacity);
-    for (size_t i = 0; i < old_capacity; i++)
-        if (old[i])
-            table->slots[slot_of(table, table->key(old[i]))] = old[i];
-    free(old);
 }
+
+/* ---- what callers see ---- */
 
 void *table_find(const struct table *table, struct slice key)
 {
-    return table->capacity ? table->slots[slot_of(table, key)] : NULL;
+    if (!table->capacity)
+        return NULL;
+    size_t hash = (size_t)table_hash(key);
+    void *value = table->slots[slot_of(table, key, hash)];
+    if (value || !table->old)
+        return value;
+    size_t at = old_slot_of(table, key, hash);
+    return is_old(table, at) ? table->old[at] : NULL;
 }
 
 void table_insert(struct table *table, void *value)
 {
     if (table->count >= table->capacity - table->capacity / 3)
         grow(table);
-    size_t at = slot_of(table, table->key(value));
-    assert(!table->slots[at]);
+    struct slice key = table->key(value);
+    size_t hash = (size_t)table_hash(key), at = slot_of(table, key, hash);
+    assert(!table->slots[at] && !is_old(table, old_slot_of(table, key, hash)));
     table->slots[at] = value;
     table->count++;
+    move_some(table);
 }
 
 /* Moves what a search would no longer reach into the gap, so there are no tombstones. */
@@ -133,20 +183,31 @@ void *table_remove(struct table *table, struct slice key)
 {
     if (!table->capacity)
         return NULL;
-    size_t at = slot_of(table, key);
+    size_t hash = (size_t)table_hash(key), at = slot_of(table, key, hash);
     void *value = table->slots[at];
-    if (!value)
-        return NULL;
-    table->slots[at] = NULL;
+    if (value) {
+        table->slots[at] = NULL;
+        close_gap(table, at);
+    } else {
+        at = old_slot_of(table, key, hash);
+        if (!is_old(table, at))
+            return NULL;
+        value = table->old[at];
+        table->old[at] = &gone;
+    }
     table->count--;
-    close_gap(table, at);
     return value;
 }
 
 void *table_next(const struct table *table, size_t *at)
 {
-    while (*at < table->capacity)
-        if (table->slots[(*at)++])
-            return table->slots[*at - 1];
+    for (; *at < table->capacity; (*at)++)
+        if (table->slots[*at])
+            return table->slots[(*at)++];
+    while (table->old && *at < table->capacity + table->old_capacity) {
+        size_t old = (*at)++ - table->capacity;
+        if (old >= table->moved && table->old[old] && table->old[old] != &gone)
+            return table->old[old];
+    }
     return NULL;
 }

@@ -2,7 +2,8 @@
  *
  * The value holds its own key: the caller says how to get it. Open addressing over 8-byte
  * slots, so a million entries cost about 12 MB. SipHash-2-4 with a key drawn at start,
- * because users choose tags and ids. */
+ * because users choose tags and ids. A table that grows moves a few entries with each
+ * change, so that none of them pays for a million. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +18,9 @@ struct table {
     size_t capacity; /* a power of two, or 0 */
     size_t count;
     table_key_fn *key;
+    void **old; /* the smaller slots, while they are being moved; NULL: done */
+    size_t old_capacity;
+    size_t moved; /* of them, from the front */
 };
 
 void table_init(struct table *table, table_key_fn *key);

@@ -83,6 +83,36 @@ static void the_rest_is_found_after_removing(void **state)
     free(items);
 }
 
+/* Growing takes many steps; whatever is removed, found or walked meanwhile is right. */
+static void nothing_is_lost_while_the_table_grows(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000 };
+    struct item *items = make_items(COUNT);
+    struct table table;
+    table_init(&table, item_key);
+    uint32_t random = 7;
+    for (int i = 0; i < COUNT; i++) {
+        table_insert(&table, &items[i]);
+        items[i].inside = true;
+        random = random * 1664525 + 1013904223;
+        struct item *victim = &items[(random >> 8) % (uint32_t)(i + 1)];
+        if ((random & 3) == 0 && victim->inside) {
+            assert_ptr_equal(table_remove(&table, slice_of(victim->name)), victim);
+            victim->inside = false;
+        }
+        size_t at = 0, met = 0;
+        while ((i % 37) == 0 && table_next(&table, &at))
+            met++;
+        assert_true(i % 37 || met == table.count);
+        for (int k = 0; (i % 37) == 0 && k <= i; k++)
+            assert_ptr_equal(table_find(&table, slice_of(items[k].name)),
+                             items[k].inside ? &items[k] : NULL);
+    }
+    table_finish(&table);
+    free(items);
+}
+
 static void a_walk_meets_everything_once(void **state)
 {
     (void)state;
@@ -136,6 +166,7 @@ int main(void)
         cmocka_unit_test(an_empty_table_finds_nothing),
         cmocka_unit_test(what_is_inserted_is_found_by_its_key),
         cmocka_unit_test(the_rest_is_found_after_removing),
+        cmocka_unit_test(nothing_is_lost_while_the_table_grows),
         cmocka_unit_test(a_walk_meets_everything_once),
         cmocka_unit_test(memory_stays_below_24_bytes_an_entry),
         cmocka_unit_test(equal_keys_hash_alike_and_others_do_not),
