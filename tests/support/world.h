@@ -13,6 +13,8 @@ struct world {
     struct store *store;
     struct engine *engine;
     struct environment *env;
+    struct engine_options options;
+    bool is_prod;
     struct list readers; // reader::link
 };
 
@@ -20,6 +22,8 @@ struct world {
 struct world_options {
     struct engine_options engine; /* 60 s lease, 5 min heartbeat, 64 MiB of finished runs */
     bool is_prod;
+    /* The store that stands before the fake one; NULL: none. */
+    struct store *(*wrap)(struct world *world);
 };
 
 /* Both clocks stand at world_start_ms. */
@@ -33,8 +37,11 @@ void world_destroy(struct world *world);
 void world_pass(struct world *world, int64_t ms);
 void world_settle(struct world *world);
 
-/* The engine and its environment end and begin again, as after a restart: the unfinished
- * runs are loaded, and finished ones while they fit into half of the budget. */
+/* The engine and its environment end when nothing is under way any more; readers have left.
+ * They begin again as after a restart: the unfinished runs are loaded, and finished ones
+ * while they fit into half of the budget. */
+void world_stop(struct world *world);
+void world_start(struct world *world);
 void world_restart(struct world *world);
 
 /* ---- changes made by hand, through the store; each call is one commit ---- */

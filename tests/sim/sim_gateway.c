@@ -1,0 +1,307 @@
+/* sim_gateway.c - the whole gateway above its database and below its sockets, by a seed.
+ *
+ *   workload ──► engine ──► ledger ──► fake store        late, failing, crashing
+ *                  │
+ *                live ──► clients                        slow, cut, resumed, of every kind
+ *
+ * The seed draws what users, workers, the store and the network do, and how far the clock
+ * goes on. Every row, every sync, every acknowledgement is compared with what the ledger
+ * has written down; at the end everybody has the final state, the gaps that clients were
+ * sent are what the metric says, and nothing is left in memory.
+ *
+ *   SEED=n    the first seed (1)      SEEDS=n    how many (so many as take about 10 s)
+ *
+ * A violation names its seed: SEED=<that> SEEDS=1 repeats it. */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "tests/support/client.h"
+#include "tests/support/reader.h"
+#include "tests/support/unit.h"
+#include "tests/support/workload.h"
+
+enum { CLIENTS = 8, STEPS = 2000, SEEDS = 40, REST_TURNS = 20000, ROOMY = 1 << 30 };
+
+struct sim {
+    struct draws draws;
+    struct world *world;
+    struct ledger *ledger;
+    struct workload workload;
+    struct client *clients[CLIENTS];
+    bool roomy; /* finished runs stay in memory, so that walks are long */
+    unsigned crashes, cuts;
+};
+
+/* ---- clients ---- */
+
+static struct view view_number(unsigned number)
+{
+    struct view views[] = {
+        view_of(ENCODING_JSON, FIELDS_ALL),
+        view_of(ENCODING_MSGPACK, FIELDS_ALL),
+        view_of(ENCODING_JSON, FIELDS_ALL & ~(1u << FIELD_PAYLOAD | 1u << FIELD_OUTPUT)),
+        view_of(ENCODING_MSGPACK, 1u << FIELD_METADATA),
+    };
+    views[1].vocabulary = VOCABULARY_B;
+    return views[number % 4];
+}
+
+static void add_clients(struct sim *sim)
+{
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        struct view view = view_number(i);
+        struct client *client = client_create(sim->world, &view);
+        client->window = draw(&sim->draws, 6);
+        client->sleepy = i % 4 == 3;
+        if (i % 3 == 2)
+            client->every_ms = 1 + draw(&sim->draws, i == 2 ? 3000 : 100);
+        sim->clients[i] = client;
+    }
+}
+
+/* A run that is there or will be, tags, a batch, all; sometimes only one task. */
+static void subscribe_somewhere(struct sim *sim, struct client *client)
+{
+    struct draws *draws = &sim->draws;
+    const struct story *story = NULL;
+    char about[64] = "all";
+    if (sim->ledger->count)
+        story = ledger_story(sim->ledger, draw(draws, (uint32_t)sim->ledger->count));
+    const struct bytes *batch = story ? story->versions[0].batch : NULL;
+    const char *tag = work_tags[draw(draws, WORK_TAGS)];
+    uint32_t kind = draw(draws, 10);
+
+    if (kind < 3)
+        snprintf(about, sizeof(about), "tag:%s", tag);
+    else if (kind < 5)
+        snprintf(about, sizeof(about), "tag:%s,%s", tag, work_tags[draw(draws, 5)]);
+    else if (kind < 8)
+        snprintf(about, sizeof(about), "run:%s", story ? story->id : "run_later");
+    else if (batch)
+        snprintf(about, sizeof(about), "batch:%s", batch->data);
+    if (chance(draws, 150))
+        snprintf(about + strlen(about), 16, " task:hello");
+    struct filter filter = filter_about(about);
+    client_subscribe(client, &filter);
+    filter_finish(&filter);
+}
+
+static void step_client(struct sim *sim)
+{
+    struct draws *draws = &sim->draws;
+    struct client *client = sim->clients[draw(draws, CLIENTS)];
+    uint32_t choice = draw(draws, 1000);
+
+    if (client->lost || choice < 10) {
+        client_cut(client);
+        sim->cuts++;
+    } else if (!client->connected && choice < 500) {
+        client_connect(client);
+    } else if (choice < 50) {
+        subscribe_somewhere(sim, client);
+    } else if (choice < 65) {
+        client_unsubscribe(client, draw(draws, MIRROR_SUBS));
+    } else if (choice < 90) {
+        client_ping(client);
+    } else if (!client->sleepy || chance(draws, 40)) {
+        for (uint32_t frames = draw(draws, 12); frames && client_receive(client);)
+            frames--;
+    }
+}
+
+/* ---- the store, the clock, the process ---- */
+
+static void disturb(struct sim *sim)
+{
+    struct draws *draws = &sim->draws;
+    struct world *world = sim->world;
+    struct environment *env = world->env;
+
+    switch (draw(draws, 5)) {
+    case 0: fake_store_set_delay(world->fake, draw(draws, 30), draw(draws, 60)); break;
+    case 1:
+        *fake_store_fault(world->fake) =
+            (struct fault){ .countdown = 1 + (int)draw(draws, 5),
+                            .repeat = (int)draw(draws, 4) };
+        fake_store_fail_with(world->fake,
+                             chance(draws, 500) ? STORE_FAILED : STORE_NO_SPACE);
+        break;
+    case 2: loop_set_budget(world->loop, chance(draws, 500) ? 1 : 1000); break;
+    case 3: /* the ring turns over: it has only what is to come */
+        recent_finish(&env->recent);
+        env->recent.dropped = env->applied;
+        break;
+    default: env->budget = sim->roomy ? ROOMY : 2000 + draw(draws, 60000); break;
+    }
+}
+
+static void crash(struct sim *sim)
+{
+    for (int i = 0; i < CLIENTS; i++)
+        client_cut(sim->clients[i]);
+    workload_lose(&sim->workload);
+    ledger_crash(sim->ledger, draw(&sim->draws, UINT32_MAX));
+    while (!list_empty(&sim->workload.dequeues))
+        loop_turn(sim->world->loop, 1);
+    world_stop(sim->world);
+    while (!list_empty(&sim->ledger->pending))
+        loop_turn(sim->world->loop, 1);
+    *fake_store_fault(sim->world->fake) = (struct fault){ 0 };
+    ledger_revive(sim->ledger);
+    world_start(sim->world);
+    workload_return(&sim->workload);
+    sim->crashes++;
+}
+
+static void step(struct sim *sim)
+{
+    uint32_t choice = draw(&sim->draws, 1000);
+    if (choice < 3)
+        crash(sim);
+    else if (choice < 40)
+        disturb(sim);
+    else if (choice < 440)
+        workload_step(&sim->workload);
+    else if (choice < 820)
+        step_client(sim);
+    else
+        loop_turn(sim->world->loop, chance(&sim->draws, 30) ? draw(&sim->draws, 5000)
+                                                            : draw(&sim->draws, 20));
+}
+
+/* ---- the end ---- */
+
+static bool all_rest(struct sim *sim)
+{
+    bool rest = !sim->workload.under_way && engine_idle(sim->world->engine);
+    for (int i = 0; i < CLIENTS; i++)
+        rest = client_rests(sim->clients[i]) && rest;
+    return rest;
+}
+
+/* Nothing new; everybody comes back and reads on until nothing is left to read. */
+static void come_to_rest(struct sim *sim)
+{
+    for (int turn = 0; !all_rest(sim); turn++) {
+        for (int i = 0; i < CLIENTS; i++) {
+            struct client *client = sim->clients[i];
+            if (client->lost)
+                client_cut(client);
+            if (!client->connected)
+                client_connect(client);
+            while (client_receive(client))
+                ;
+        }
+        loop_turn(sim->world->loop, 1);
+        if (turn == REST_TURNS)
+            violated("it does not come to rest");
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        mirror_check_end(&sim->clients[i]->mirror);
+}
+
+/* Whatever waited for a time comes to its end. */
+static void let_time_pass(struct sim *sim)
+{
+    for (int i = 0; i < 400; i++) {
+        for (int k = 0; k < CLIENTS; k++)
+            while (client_receive(sim->clients[k]))
+                ;
+        loop_turn(sim->world->loop, 10000);
+    }
+}
+
+static void end(struct sim *sim)
+{
+    struct world *world = sim->world;
+    workload_rest(&sim->workload);
+    *fake_store_fault(world->fake) = (struct fault){ 0 };
+    fake_store_set_delay(world->fake, 0, 0);
+    loop_set_budget(world->loop, 1000);
+    world->env->budget = world->options.memory;
+    come_to_rest(sim);
+    let_time_pass(sim);
+    come_to_rest(sim);
+    crash(sim); /* of which nobody notices anything */
+    let_time_pass(sim);
+    come_to_rest(sim);
+    workload_check_end(&sim->workload);
+}
+
+/* ---- one seed ---- */
+
+static int64_t gaps_of(const struct sim *sim)
+{
+    uint64_t gaps = 0;
+    for (int i = 0; i < CLIENTS; i++)
+        gaps += sim->clients[i]->gaps;
+    return (int64_t)gaps;
+}
+
+static void print_result(const struct sim *sim)
+{
+    unsigned syncs = 0, rows = 0;
+    for (int i = 0; i < CLIENTS; i++) {
+        syncs += sim->clients[i]->mirror.syncs;
+        rows += sim->clients[i]->mirror.applied;
+    }
+    printf("ok %s: %zu runs, %llu changes, %u rows, %u syncs, %lld conflated, %u cuts, "
+           "%u crashes, %u acknowledged, %u refused\n",
+           sim_title, sim->ledger->count, (unsigned long long)sim->ledger->seq, rows, syncs,
+           (long long)gaps_of(sim), sim->cuts, sim->crashes, sim->workload.acknowledged,
+           sim->workload.refused);
+    fflush(stdout);
+}
+
+static void run_seed(uint64_t seed)
+{
+    struct sim sim = { .draws = { seed }, .roomy = seed % 3 == 0 };
+    int64_t conflated = metrics[M_CONFLATED];
+    sim.world = world_create(&(struct world_options){
+        .engine = { .memory = sim.roomy ? ROOMY : 40000,
+                    .lease_ms = 2000,
+                    .heartbeat_ms = 5000,
+                    .cancel_ms = 1000,
+                    .concurrency = 6 },
+        .is_prod = seed % 2,
+        .wrap = ledger_wrap,
+    });
+    sim.ledger = ledger_of(sim.world);
+    workload_init(&sim.workload, sim.world, &sim.draws);
+    add_clients(&sim);
+    for (int i = 0; i < CLIENTS; i++) {
+        client_connect(sim.clients[i]);
+        subscribe_somewhere(&sim, sim.clients[i]);
+    }
+    for (int i = 0; i < STEPS; i++)
+        step(&sim);
+    end(&sim);
+    if (metrics[M_CONFLATED] - conflated != gaps_of(&sim))
+        violated("%lld versions were conflated and the gaps sum up to %lld",
+                 (long long)(metrics[M_CONFLATED] - conflated), (long long)gaps_of(&sim));
+    print_result(&sim);
+    for (int i = 0; i < CLIENTS; i++)
+        client_destroy(sim.clients[i]);
+    workload_finish(&sim.workload);
+    world_destroy(sim.world);
+    ledger_destroy(sim.ledger);
+}
+
+static unsigned number_from(const char *name, unsigned otherwise)
+{
+    const char *text = getenv(name);
+    uint64_t number;
+    return text && !text_to_u64(slice_of(text), &number) ? (unsigned)number : otherwise;
+}
+
+int main(void)
+{
+    unsigned first = number_from("SEED", 1), count = number_from("SEEDS", SEEDS);
+    printf("1..%u\n", count);
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(sim_title, sizeof(sim_title), "%u - seed %u", i + 1, first + i);
+        run_seed(first + i);
+    }
+    return 0;
+}
