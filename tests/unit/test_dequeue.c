@@ -117,30 +117,36 @@ static void a_worker_that_waited_long_enough_is_told_that_nothing_came(void **st
     assert_int_equal(waiter.status, ERR_NOT_FOUND);
 }
 
-/* The match is due in the next turn; in that turn the first one's time is over. */
+static void on_failed(struct command *command, enum err status)
+{
+    (void)command;
+    assert_int_equal(status, ERR_STORE);
+}
+
+/* A run comes back into its queue, to be matched in the next turn by the first of those who
+ * wait; and in that turn the first one's time is over. */
 static void the_next_worker_gets_what_the_first_was_too_late_for(void **state)
 {
     struct world *world = *state;
     struct waiter first, second;
-    struct triggering call = { 0 };
+    struct slice tag = SLICE("x");
+    struct add_tags op = { .tags = &tag, .count = 1 };
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    *fake_store_fault(world->fake) = (struct fault){ .countdown = 1 };
+    fake_store_set_delay(world->fake, 99, 0);
+    run_add_tags(world->engine, world->env, slice_of(got.id), &op, on_failed);
+    loop_turn(world->loop, 0); /* the run is in flight: nobody gets it */
     wait_for_work(world, &first, 100);
     wait_for_work(world, &second, 10000);
-    world_settle(world);
-    loop_turn(world->loop, 99);
-    engine_match(world->engine, world->env); /* as a run does that has just come */
-    assert_int_equal(trigger_all(world, &call, &(struct wish){ 0 }, 1), OK);
-    loop_turn(world->loop, 0); /* begins the commit */
-    for (int i = 0; i < 20; i++)
-        loop_turn(world->loop, 1);
-    assert_true(call.done && first.done);
-    if (first.status) {
-        assert_true(second.done);
-        assert_string_equal(second.dequeue.command.run_id, call.items[0].id);
-    }
-    triggering_finish(&call);
-    if (!second.done)
-        dequeue_cancel(&second.dequeue);
-    world_settle(world);
+    loop_turn(world->loop, 50);
+    loop_turn(world->loop, 49); /* back in its queue */
+    assert_false(first.done);
+    fake_store_set_delay(world->fake, 0, 0);
+    loop_turn(world->loop, 1);
+    assert_int_equal(first.status, ERR_NOT_FOUND);
+    world_pass(world, 1);
+    assert_true(second.done);
+    assert_string_equal(second.dequeue.command.run_id, got.id);
 }
 
 static void on_canceled(struct command *command, enum err status)
