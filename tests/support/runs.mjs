@@ -96,7 +96,8 @@ export class RunsMirror {
     this.subscriptions = new Map(); // id -> { filter, complete, live, ending, seen }
     this.lastId = 0;
     this.position = null; // { epoch, seq, base }
-    this.skipped = 0; // versions between the known one and the one received
+    this.skipped = 0; // versions that deltas of patches left out
+    this.told = new Map(); // id -> version that patches, or a catching up, came to
     this.rows = 0;
     this.errors = [];
     this.watchers = new Set();
@@ -123,7 +124,7 @@ export class RunsMirror {
     this.epoch = this.welcome.epoch;
     this.owed = new Set(); // subscriptions that were complete and are not live again yet
     for (const [id, sub] of this.subscriptions) {
-      if (sub.ending) { this.subscriptions.delete(id); continue; }
+      if (sub.ending) { this.#drop(id); continue; }
       if (sub.complete && this.position) this.owed.add(id);
       sub.live = false;
       this.#sendSub(id, sub);
@@ -133,7 +134,7 @@ export class RunsMirror {
 
   subscribe(filter) {
     const id = ++this.lastId;
-    const sub = { filter, complete: false, live: false, ending: false, seen: null };
+    const sub = { filter, complete: false, live: false, ending: false, seen: null, caught: new Set() };
     this.subscriptions.set(id, sub);
     if (this.socket) this.#sendSub(id, sub);
     return id;
@@ -153,8 +154,8 @@ export class RunsMirror {
   #sendSub(id, sub) {
     const { epoch, seq, base } = this.position ?? {};
     const from = sub.complete && this.position ? { from: [epoch, seq, base] } : {};
-    const since = sub.since ? { since: sub.since, limit: undefined } : {};
-    this.socket.send({ op: "sub", id, ...sub.filter, ...since, ...from });
+    const floor = sub.complete ? { since: sub.since ?? sub.filter.since, limit: undefined } : {}; // what the limit became
+    this.socket.send({ op: "sub", id, ...sub.filter, ...floor, ...from });
   }
 
   receive(message) {
@@ -162,15 +163,16 @@ export class RunsMirror {
     switch (message.op) {
       case "ok":
         sub.since = message.since ?? sub.since;
+        sub.caught.clear();
         sub.seen = message.mode === "snapshot" ? new Set() : null;
         if (message.mode === "snapshot") { sub.complete = false; this.owed.delete(message.id); }
         break;
       case "rows":
-        for (const row of message.rows) { this.apply(row); sub?.seen?.add(row[0]); }
+        for (const row of message.rows) { this.apply(row); sub?.seen?.add(row[0]); sub?.caught.add(row[0]); }
         if (!message.more && sub) this.#complete(message.id, sub, message.seq);
         break;
       case "patch":
-        for (const row of message.rows) this.apply(row);
+        for (const row of message.rows) { this.#countSkipped(row); this.apply(row); }
         this.#advance(message.seq, !message.more);
         break;
       case "ping": this.#advance(message.seq, true); break;
@@ -185,19 +187,38 @@ export class RunsMirror {
     this.rows++;
     if (known && version <= known.version) return; // applied before: nothing changes
     if (!known && !whole) throw new Error(`${id}: a delta for a run that was never sent whole`);
-    if (known && this.#isLive()) this.skipped += version - known.version - 1;
     const merged = whole ? { ...fields } : { ...known.fields };
     if (!whole)
       for (const [name, value] of Object.entries(fields))
         if (value === null && name !== "payload") delete merged[name];
         else merged[name] = value;
     this.runs.set(id, { version, fields: merged });
+    this.onRun(id, version, merged);
   }
 
-  #isLive() { return [...this.subscriptions.values()].every((sub) => sub.live); }
+  /** For who wants to look closer: each state of a run, its end here, each moment of being in sync. */
+  onRun(_id, _version, _fields) {}
+  onForget(_id) {}
+  onSync(_seq) {}
+
+  /** A run joins by a whole row, which leaves nothing out. */
+  #countSkipped([id, version, , whole]) {
+    const told = this.told.get(id);
+    if (told !== undefined && !whole && version > told) this.skipped += version - told - 1;
+    if (!(told > version)) this.told.set(id, version);
+  }
+
+  /** Filters of what is live, with the floors that limits became. */
+  liveFilters() {
+    return [...this.subscriptions.values()].filter((sub) => sub.live && !sub.ending).map(({ filter, since }) => (since ? { ...filter, since } : filter));
+  }
+
+  #isLive() { return [...this.subscriptions.values()].every((sub) => sub.live || sub.ending); }
 
   #complete(id, sub, seq) {
     if (sub.seen) this.#forgetUnseen(sub);
+    for (const run of sub.caught) this.told.set(run, this.runs.get(run)?.version);
+    sub.caught.clear();
     Object.assign(sub, { complete: true, live: true, seen: null });
     this.owed.delete(id);
     this.#advance(seq, true);
@@ -205,6 +226,7 @@ export class RunsMirror {
 
   /** The position moves only while everything that was complete before is live again. */
   #advance(seq, sync) {
+    if (sync) this.onSync(seq);
     if (this.owed.size) return;
     if (this.position && seq < this.position.seq) throw new Error(`seq went back from ${this.position.seq} to ${seq}`);
     this.position = { epoch: this.epoch, seq, base: sync ? seq : this.position?.base ?? 0 };
@@ -212,7 +234,7 @@ export class RunsMirror {
 
   #forgetUnseen(sub) {
     for (const [id, run] of this.runs)
-      if (!sub.seen.has(id) && matches(sub.filter, id, run.fields) && !this.#isHeldByOthers(sub, id, run)) this.runs.delete(id);
+      if (!sub.seen.has(id) && matches(sub.filter, id, run.fields) && !this.#isHeldByOthers(sub, id, run)) this.#forget(id);
   }
 
   #isHeldByOthers(but, id, run) {
@@ -224,8 +246,14 @@ export class RunsMirror {
     this.subscriptions.delete(id);
     this.owed?.delete(id);
     if (!sub) return;
+    const others = [...this.subscriptions.values()]; // also those that are catching up
     for (const [runId, run] of this.runs)
-      if (matches(sub.filter, runId, run.fields) && !this.#isHeldByOthers(sub, runId, run)) this.runs.delete(runId);
+      if (!others.some(({ filter }) => matches(filter, runId, run.fields))) this.#forget(runId);
+  }
+
+  #forget(id) {
+    this.runs.delete(id);
+    this.onForget(id);
   }
 
   /** Waits until the client is in sync with everything up to seq. */
@@ -252,5 +280,6 @@ export function matches(filter, id, fields) {
   if (filter.run && id !== filter.run) return false;
   if (filter.batch && fields.batchId !== filter.batch) return false;
   if (filter.tags && !filter.tags.every((tag) => fields.tags.includes(tag))) return false;
+  if (filter.since && fields.createdAt < filter.since) return false;
   return !filter.task || filter.task.includes(fields.taskIdentifier);
 }

@@ -1,0 +1,153 @@
+// What the whole environment was at every position, from a subscriber that sees every
+// change; and the judgement of other subscribers by it.
+//
+//   recorder ──► History: run ► [rev, version, facts, state]
+//   subscriber ──► log: it knows version v of a run; it was in sync with S, live on filters
+//   judge: at each S all rows of live filters are those of the history at S; the same
+//          version is the same state for everybody
+//
+// While the recorder is not connected (a restart) the history has an interval in which only
+// its end is known: what others were told inside of it is judged at the next sync.
+import assert from "node:assert/strict";
+import crypto from "node:crypto";
+
+import { matches, RunsMirror } from "./runs.mjs";
+
+const alwaysSent = new Set(["id", "status", "tags", "batchId", "taskIdentifier", "createdAt", "updatedAt"]);
+
+/** A state as one short text, of the fields that a view has. */
+export function digest(fields, wanted = () => true) {
+  const text = JSON.stringify(Object.entries(fields).filter(([name]) => wanted(name)).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return text.length < 300 ? text : crypto.createHash("sha1").update(text).digest("hex");
+}
+
+export class History {
+  constructor() {
+    this.runs = new Map(); // id -> [{ rev, version, fields }], rising
+    this.changes = []; // [{ rev, id }], rising
+    this.unknown = []; // [after, upTo): positions at which not everything is known
+    this.seq = 0;
+  }
+
+  /** A change of a run, which happened after `this.seq` and at or before seq. */
+  note(id, version, fields, seq) {
+    const entries = this.runs.get(id) ?? this.runs.set(id, []).get(id);
+    const last = entries.at(-1);
+    if (seq > this.seq + 1 || (last && version > last.version + 1)) this.unknown.push([this.seq, seq]);
+    entries.push({ rev: seq, version, fields });
+    this.changes.push({ rev: seq, id });
+  }
+
+  isKnownAt(seq) { return seq <= this.seq && !this.unknown.some(([after, upTo]) => seq > after && seq < upTo); }
+
+  /** The run as it was at this position; undefined before its birth. */
+  at(id, seq) { return this.runs.get(id)?.findLast(({ rev }) => rev <= seq); }
+
+  state(id, version) { return this.runs.get(id)?.find((entry) => entry.version === version); }
+
+  /** Runs changed after one position, up to another. */
+  *changedBetween(after, upTo) {
+    let low = 0, high = this.changes.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.changes[middle].rev <= after) low = middle + 1;
+      else high = middle;
+    }
+    for (; low < this.changes.length && this.changes[low].rev <= upTo; low++) yield this.changes[low].id;
+  }
+}
+
+/** Subscribed to all, never slow: fills the history. */
+export class Recorder extends RunsMirror {
+  constructor(options) {
+    super(options);
+    this.history = new History();
+    this.subscribe({ all: true });
+  }
+
+  receive(message) {
+    this.frameSeq = message.seq;
+    super.receive(message);
+    if ((message.op === "patch" || message.op === "rows") && !message.more) this.history.seq = message.seq;
+  }
+
+  onRun(id, version, fields) { this.history.note(id, version, fields, this.frameSeq); }
+}
+
+/** A mirror that writes down what it was told, to be judged when the history is there. */
+export class Subscriber extends RunsMirror {
+  constructor(name, options) {
+    super(options);
+    this.name = name;
+    this.log = [];
+    this.view = new Map(); // id -> version, as far as the log was judged
+    this.judgedTo = 0;
+    this.syncs = 0;
+    this.states = 0;
+    const fields = options.hello?.fields;
+    const minus = fields?.filter((field) => field.startsWith("-")).map((field) => field.slice(1));
+    const has = !fields ? () => true : minus.length ? (field) => !minus.includes(field) : (field) => fields.includes(field);
+    this.shows = (field) => (alwaysSent.has(field) || has(field)) && !(options.hello?.api && field === "status");
+  }
+
+  onRun(id, version, fields) { this.log.push({ id, version, state: digest(fields, this.shows) }); }
+
+  onForget(id) { this.log.push({ forgotten: id }); }
+
+  onSync(seq) {
+    const live = this.liveFilters();
+    if (live.length) this.log.push({ seq, live, key: JSON.stringify(live) });
+  }
+
+  /** Throws at the first thing that was told and was not so. */
+  judge(history) {
+    let touched = new Set();
+    const log = this.log;
+    this.log = [];
+    for (const entry of log) {
+      if (entry.forgotten) {
+        this.view.delete(entry.forgotten);
+        continue;
+      }
+      if (entry.id) {
+        this.#judgeState(history, entry);
+        touched.add(entry.id);
+        continue;
+      }
+      if (!history.isKnownAt(entry.seq)) continue; // the next sync says the same and more
+      const everything = entry.key !== this.liveKey || entry.seq < this.judgedTo;
+      const ids = everything ? history.runs.keys() : new Set([...history.changedBetween(this.judgedTo, entry.seq), ...touched]);
+      for (const id of ids) this.#judgeRun(history, id, entry);
+      this.liveKey = entry.key;
+      this.judgedTo = entry.seq;
+      touched = new Set();
+      this.syncs++;
+    }
+  }
+
+  #judgeState(history, { id, version, state }) {
+    const before = this.view.get(id) ?? 0;
+    assert.ok(version > before, `${this.name}: ${id} went from version ${before} to ${version}`);
+    this.view.set(id, version);
+    const known = history.state(id, version);
+    if (!known) return; // of an unknown interval
+    assert.equal(state, digest(known.fields, this.shows), `${this.name}: ${id} at version ${version}`);
+    this.states++;
+  }
+
+  #judgeRun(history, id, { seq, live }) {
+    const then = history.at(id, seq);
+    if (!then || !live.some((filter) => matches(filter, id, then.fields))) return;
+    assert.equal(this.view.get(id), then.version, `${this.name}: the version of ${id} when in sync with ${seq}`);
+  }
+
+  /** Now, when all is at rest: exactly the runs that its filters match. */
+  judgeTable(history) {
+    const live = this.liveFilters(), wanted = [], told = [...this.runs].map(([id, run]) => `${id} ${run.version}`);
+    for (const [id, entries] of history.runs) {
+      const { version, fields } = entries.at(-1);
+      if (live.some((filter) => matches(filter, id, fields))) wanted.push(`${id} ${version}`);
+    }
+    assert.deepEqual(told.sort(), wanted.sort(), `the table of ${this.name}`);
+  }
+}
