@@ -137,10 +137,12 @@ void engine_apply(struct engine *engine, struct change *changes, size_t count)
     }
 }
 
+/* Nothing is due before everything is in memory: the sweep sets the timers. */
 void engine_load_run(struct engine *engine, struct environment *env, struct run *run)
 {
     run_share_names(run);
     struct tracked *tracked = environment_load(env, run);
     tracked->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
     engine_place(engine, tracked);
+    timers_clear(loop_timers(engine->loop), &tracked->timer);
 }

@@ -223,6 +223,8 @@ static void follow(struct engine *engine, struct tracked *run)
     struct environment *env = run->env;
     struct slice id = slice_of(run->run.id);
 
+    if (!run_is_settled(&run->run) && !run->in_flight)
+        engine_place(engine, run); /* loaded without a timer */
     if (run->run.status == RUN_PENDING_VERSION) {
         const struct worker *worker =
             run->run.worker_version

@@ -46,7 +46,8 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
 /* NULL: no such environment. */
 struct environment *engine_environment(const struct engine *engine, uint32_t number);
 
-/* Takes a run found in the store at start into memory, its timers and its queue. */
+/* Takes a run found in the store at start into memory and its queue; its deadline counts
+ * from the sweep on. */
 void engine_load_run(struct engine *engine, struct environment *env, struct run *run);
 
 /* After the last engine_load_run: what must follow from the states found. */

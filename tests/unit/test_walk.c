@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/scan.h"
-#include "engine/steer.h"
+#include "tests/support/calls.h"
 #include "tests/support/reader.h"
 
 enum { SMALL_MEMORY = 16 * 1024, OUTPUT = 1000 };
@@ -435,6 +435,30 @@ static void who_leaves_while_a_page_is_read_is_not_found_by_it(void **state)
     assert_no_frames(stays);
 }
 
+/* Nothing happens before everything is loaded: what expired meanwhile would leave memory
+ * again, and then `cold` would not say so. */
+static void nothing_is_due_while_runs_are_loaded(void **state)
+{
+    struct world *world = *state;
+    bool more;
+    struct triggered got = trigger(world, (struct wish){ .ttl = "1s" });
+    create_many(world, 250, "a");
+    finish_many(world, 250);
+    world_stop(world);
+    loop_turn(world->loop, 5000);
+    world->options.memory = 1;
+    fake_store_set_delay(world->fake, 0, 100);
+    world_start(world);
+    fake_store_set_delay(world->fake, 0, 0);
+    world_pass(world, 10);
+    assert_status(world, got.id, RUN_EXPIRED);
+
+    struct reader *reader = reader_create(world);
+    listen(reader, 1, "all", 0, 0);
+    world_pass(world, 10);
+    assert_int_equal(count_rows(reader, &more), 251);
+}
+
 /* Its position is older than what memory holds: it comes back with it and pages. */
 static void a_live_reader_below_cold_is_told_to_come_back(void **state)
 {
@@ -542,6 +566,7 @@ int main(void)
         SMALL(a_run_that_changes_while_its_page_is_read_comes_in_order),
         SMALL(a_run_whose_change_is_on_its_way_is_not_missed),
         SMALL(who_leaves_while_a_page_is_read_is_not_found_by_it),
+        SMALL(nothing_is_due_while_runs_are_loaded),
         SMALL(a_live_reader_below_cold_is_told_to_come_back),
         TEST(retention_takes_runs_out_of_memory_and_moves_the_floor),
         TEST(the_runs_to_come_are_counted_where_memory_has_them),
