@@ -219,12 +219,13 @@ static bool visit_live(struct feed *feed)
 
 /* ---- a visit ---- */
 
+/* Only a walk has its beginning put off: its frames follow each other. */
 static bool too_early(struct feed *feed)
 {
     struct loop *loop = feed->env->loop;
     int64_t now = loop_now_ms(loop);
 
-    if (!feed->every_ms || feed->seen == feed->env->applied)
+    if (!feed->every_ms || feed->seen == feed->env->applied || feed->seen != feed->base)
         return false;
     if (now >= feed->next_at) {
         feed->next_at = now + feed->every_ms;

@@ -13,7 +13,7 @@ import { chooseSeed, Random } from "../support/random.mjs";
 import { matches, RunsSocket } from "../support/runs.mjs";
 import { publicToken } from "../support/tokens.mjs";
 
-const operations = Number(process.env.OPS ?? 1800);
+const operations = Number(process.env.OPS ?? 4000);
 const lives = 3; // of the gateway: killed between them
 const filters = [{ all: true }, { tags: ["t0"] }, { tags: ["t1", "t2"] }, { tags: ["t3"], task: ["worked", "waiting"] }, { tags: ["t4"] }, { tags: ["t5"] }];
 
@@ -127,11 +127,11 @@ async function fallBehind(world, count) {
 /** Cuts, new and ended subscriptions, long absences. */
 async function disturb(world, count) {
   const { random, generator, restless } = world;
-  const writing = generator.work(count);
+  const writing = generator.work(count, { parallel: 3 });
   let over = false;
   writing.finally(() => { over = true; }).catch(() => {});
   while (!over) {
-    await sleep(20);
+    await sleep(2);
     const one = random.pick(restless);
     switch (random.weighted({ cut: 4, connect: 6, subscribe: 2, unsubscribe: 2, follow: 2 })) {
       case "cut": await one.cut(); break;
@@ -186,7 +186,7 @@ test("every guarantee of runs.v1 holds for every kind of subscriber", { timeout:
     const skippedBefore = world.skipped();
     generator.startWorker();
     await generator.work(life ? 0 : 60);
-    await fallBehind(world, share);
+    await fallBehind(world, share >> 1);
     await generator.stopWorker();
     await world.rest();
     if (life === 0) { // until the end, over all restarts
@@ -200,8 +200,8 @@ test("every guarantee of runs.v1 holds for every kind of subscriber", { timeout:
 
     for (const one of world.subscribers) if (one.conflates || one.slow) await one.cut();
     generator.startWorker();
-    await disturb(world, share);
-    if (life + 1 < lives) await killAmidWrites(world, share);
+    await disturb(world, share * 2);
+    if (life + 1 < lives) await killAmidWrites(world, share >> 1);
     await generator.stopWorker();
     await world.rest();
     world.judge();

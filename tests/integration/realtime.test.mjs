@@ -379,6 +379,18 @@ describe("a subscription", () => {
     assert.ok(times.at(-1) - times[0] >= least, `${frames.length} patches in ${times.at(-1) - times[0]} ms`);
     assert.equal(frames.at(-1).rows[0][1], 42);
   });
+
+  test("with every gets news of many frames at once, not a frame per interval", async (t) => {
+    const tag = fresh("tag");
+    const ids = await Promise.all(Array.from({ length: 12 }, () => trigger({ tags: [tag] }).then(({ id }) => id)));
+    const socket = await connect(t, { hello: { every: 1000 } });
+    await subscribe(socket, 1, { tags: [tag] });
+    const began = Date.now();
+    await Promise.all(ids.map((id) => putMetadata(id, { pad: "x".repeat(60_000) })));
+    const told = new Set();
+    while (told.size < ids.length) (await patch(socket)).rows.forEach(([id]) => told.add(id));
+    assert.ok(Date.now() - began < 4000, `${Date.now() - began} ms`);
+  });
 });
 
 describe("a view", () => {
