@@ -48,6 +48,7 @@ static void check_key(struct workload *workload, int key, const char *id)
         const struct run *run = story_last(ledger_find(workload->ledger, slice_of(owner)));
         if (run->status <= RUN_COMPLETED)
             violated("key %d led to %s and now to %s", key, owner, id);
+        workload->resets[key]++; /* who began before may still be told of the old one */
     }
     snprintf(owner, ID_MAX, "%s", id);
 }

@@ -24,7 +24,7 @@ struct workload {
     unsigned under_way;
     bool dead;                          /* outcomes reach nobody */
     char key_owners[WORK_KEYS][ID_MAX]; /* as acknowledged; "": not known */
-    unsigned resets[WORK_KEYS];         /* begun and answered */
+    unsigned resets[WORK_KEYS];         /* how often it changed hands */
     char request_owners[WORK_REQUESTS][ID_MAX];
     char held[WORK_HELD][ID_MAX]; /* runs that a worker has; "": free */
     unsigned last_id;
