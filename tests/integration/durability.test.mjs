@@ -1,0 +1,371 @@
+// Acknowledged means on the disk: kills under load, syncs that fail or take long, a disk
+// that is full, and bytes that come back as they were given.
+//
+//   ROUNDS=1000 node durability.test.mjs      more kills
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { execFileSync } from "node:child_process";
+import { describe, test } from "node:test";
+
+import { keys, sleep, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
+import { chooseSeed, Random } from "../support/random.mjs";
+import { RunsSocket } from "../support/runs.mjs";
+import { Worker } from "../support/worker_calls.mjs";
+
+const rounds = Number(process.env.ROUNDS ?? 20);
+const trigger = (gateway, options, payload = 1) => gateway.post("/api/v1/tasks/durable/trigger", { payload, options });
+const seqOf = ({ headers }) => Number(headers["x-runs-seq"].split(".")[1]);
+
+/** Every run of the environment: id -> its tags. */
+async function everyRun(gateway) {
+  const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: { fields: [] } });
+  socket.send({ op: "sub", id: 1, all: true });
+  const runs = new Map();
+  for (let more = true; more;) {
+    const message = await socket.next("rows", 30_000);
+    for (const [id, , { tags }] of message.rows) runs.set(id, tags);
+    more = message.more;
+  }
+  await socket.cut();
+  return runs;
+}
+
+describe("kill -9 under load", () => {
+  /** Writers that note what they sent and what was answered. */
+  class Load {
+    constructor(gateway, random) {
+      Object.assign(this, { gateway, random });
+      this.sent = new Map(); // tag -> how many runs it may have
+      this.acknowledged = new Map(); // id -> tag
+      this.keys = new Map(); // idempotency key -> id, or null: not known whether there is one
+      this.seq = 0;
+    }
+
+    async run() {
+      this.over = false;
+      await Promise.all(Array.from({ length: 12 }, (_, i) => this.#write(i < 2)));
+    }
+
+    async #write(batches) {
+      while (!this.over) {
+        const tag = `sent-${this.sent.size}`;
+        try {
+          if (batches) await this.#batch(tag);
+          else await this.#trigger(tag);
+        } catch (error) {
+          if (!["ECONNREFUSED", "ECONNRESET", "EPIPE"].includes(error.code)) throw error;
+          return; // killed
+        }
+      }
+    }
+
+    #note(reply, ids, tag) {
+      for (const id of ids) this.acknowledged.set(id, tag);
+      this.seq = Math.max(this.seq, seqOf(reply));
+      this.epoch ??= reply.headers["x-runs-seq"].split(".")[0];
+    }
+
+    async #trigger(tag) {
+      const key = this.random.chance(0.3) ? tag : undefined;
+      this.sent.set(tag, 1);
+      if (key) this.keys.set(key, null);
+      const reply = await trigger(this.gateway, { tags: [tag], idempotencyKey: key }, "x".repeat(this.random.below(2000)));
+      assert.equal(reply.status, 200, reply.text);
+      this.#note(reply, [reply.json.id], tag);
+      if (key) this.keys.set(key, reply.json.id);
+    }
+
+    async #batch(tag) {
+      const items = Array.from({ length: 2 + this.random.below(30) }, (_, i) => ({ task: "durable", payload: i, options: { tags: [tag] } }));
+      this.sent.set(tag, items.length);
+      const reply = await this.gateway.post("/api/v1/tasks/batch", { items });
+      assert.equal(reply.status, 202, reply.text);
+      this.#note(reply, reply.json.runs.map(({ id }) => id), tag);
+    }
+
+    async judge() {
+      const runs = await everyRun(this.gateway), counts = new Map();
+      for (const [id, tag] of this.acknowledged) assert.deepEqual(runs.get(id), [tag], `${id} was acknowledged`);
+      for (const [id, [tag]] of runs) {
+        assert.ok(this.sent.has(tag), `${id} was never asked for`);
+        counts.set(tag, (counts.get(tag) ?? 0) + 1);
+      }
+      for (const [tag, count] of counts) assert.equal(count, this.sent.get(tag), `${tag}: whole or absent`);
+      await this.#judgeKeys(runs, counts);
+    }
+
+    async #judgeKeys(runs, counts) {
+      for (const key of this.random.some([...this.keys.keys()], 12)) {
+        const reply = await trigger(this.gateway, { tags: [key], idempotencyKey: key });
+        const there = this.keys.get(key) ?? [...runs].find(([, tags]) => tags[0] === key)?.[0];
+        assert.deepEqual([reply.json.isCached, there ? reply.json.id : null], [there !== undefined, there ?? null], `key ${key}`);
+        this.keys.set(key, reply.json.id);
+        this.#note(reply, [reply.json.id], key);
+        counts.set(key, 1);
+      }
+      const before = this.seq;
+      const reply = await trigger(this.gateway, { tags: ["sent-0"], idempotencyKey: "positions" });
+      const [epoch] = reply.headers["x-runs-seq"].split(".");
+      assert.equal(epoch, this.epoch, "the same history");
+      assert.ok(seqOf(reply) >= before, `position ${seqOf(reply)} after ${before}`);
+      this.sent.set("sent-0", 2);
+      this.acknowledged.set(reply.json.id, "sent-0");
+    }
+  }
+
+  test(`${rounds} rounds: what was acknowledged is there, batches are whole or absent`, { timeout: 60_000 + rounds * 15_000 }, async (t) => {
+    const random = new Random(chooseSeed(t));
+    const gateway = await startGateway({ t });
+    const load = new Load(gateway, random);
+    const first = await trigger(gateway, { tags: ["sent-0"] });
+    load.sent.set("sent-0", 1);
+    load.acknowledged.set(first.json.id, "sent-0");
+    let slowest = 0;
+    for (let round = 0; round < rounds; round++) {
+      const writing = load.run();
+      await sleep(20 + random.below(200));
+      await gateway.kill();
+      load.over = true;
+      await writing;
+      const began = Date.now();
+      await gateway.restart();
+      slowest = Math.max(slowest, Date.now() - began);
+      await load.judge();
+    }
+    t.diagnostic(`${load.acknowledged.size} acknowledged runs of ${load.sent.size} calls, slowest start ${slowest} ms`);
+    assert.ok(load.acknowledged.size > rounds * 10);
+    await gateway.stop();
+  });
+});
+
+describe("with a shim between gateway and disk", () => {
+  /** A gateway whose syncs are traced; order("eio") makes them fail, and so on. */
+  async function shimmed(t, options) {
+    const folder = temporaryFolder();
+    const trace = path.join(folder, "trace"), control = path.join(folder, "control");
+    const gateway = await startGateway({ t, options, preload: "shim_sync", env: { SHIM_TRACE: trace, SHIM_CONTROL: control } });
+    gateway.order = (what) => fs.writeFileSync(control, what);
+    /** [{ what: "begin" | "sync" | "failed" | "send", fd, path, good }] since the last forget(). */
+    gateway.eventsNow = () => fs.readFileSync(trace, "latin1").trim().split("\n").filter(Boolean).map((line) => {
+      const [what, fd, third, good] = line.split(" ");
+      return what === "send" ? { what, fd, good: good === "1" } : { what, fd, path: third };
+    });
+    // A line is written behind its event: after the answer to another request it is there.
+    const settle = () => gateway.get("/nothing-here", { key: null });
+    gateway.trace = async () => { await settle(); return gateway.eventsNow(); };
+    gateway.forget = async () => { await settle(); fs.truncateSync(trace); };
+    return gateway;
+  }
+  const ofLog = ({ what, path: file, good }) => (what === "send" ? good : file.endsWith("-wal"));
+
+  test("no 2xx of a trigger leaves before a sync that began after its request has returned", async (t) => {
+    const gateway = await shimmed(t);
+    await gateway.forget();
+    let done = 0;
+    await Promise.all(Array.from({ length: 16 }, async () => {
+      for (let i = 0; i < 25; i++) if ((await trigger(gateway)).status === 200) done++;
+    }));
+    assert.equal(done, 400);
+    const lastOf = new Map(); // fd -> place of its last answer
+    let begun = -1, covered = -1, judged = 0; // covered: the begin of the newest sync that returned
+    for (const [place, { what, fd }] of (await gateway.trace()).filter(ofLog).entries()) {
+      if (what === "begin") begun = place;
+      else if (what === "sync") covered = begun;
+      else {
+        assert.ok(covered > (lastOf.get(fd) ?? -1), `answer ${judged} on ${fd} at ${place}: the last sync that returned began at ${covered}`);
+        lastOf.set(fd, place);
+        judged++;
+      }
+    }
+    assert.equal(judged, 400);
+    await gateway.stop();
+  });
+
+  test("what comes while a sync is under way waits for the next one", async (t) => {
+    const gateway = await shimmed(t);
+    await trigger(gateway); // the connection is warm, the log exists
+    gateway.order("delay 400");
+    await gateway.forget();
+    const first = trigger(gateway);
+    await until(() => gateway.eventsNow().some(({ what }) => what === "begin"));
+    const second = trigger(gateway);
+    await Promise.all([first, second]);
+    const events = (await gateway.trace()).filter(ofLog);
+    const syncsBefore = events.flatMap(({ what }, i) => (what === "send" ? events.slice(0, i).filter((one) => one.what === "sync").length : []));
+    assert.deepEqual(syncsBefore, [1, 2]);
+    gateway.order("ok");
+    await gateway.stop();
+  });
+
+  test("a slow disk makes answers late, and nothing else", async (t) => {
+    const gateway = await shimmed(t);
+    const { json: { id } } = await trigger(gateway);
+    gateway.order("delay 1000");
+    const began = Date.now();
+    let answered = false;
+    const writing = trigger(gateway).then((reply) => { answered = true; return reply; });
+    assert.equal((await gateway.get(`/api/v3/runs/${id}`)).status, 200);
+    assert.equal((await gateway.get("/api/v1/runs")).status, 200);
+    assert.equal((await gateway.get("/readyz")).status, 200);
+    assert.equal(answered, false, "reads do not wait for the disk");
+    assert.equal((await writing).status, 200);
+    assert.ok(Date.now() - began >= 1000);
+    gateway.order("ok");
+    await gateway.stop();
+  });
+
+  /** Nothing is acknowledged while the order stands; reads and feeds go on; it recovers by itself. */
+  async function outage(t, order, reason) {
+    const gateway = await shimmed(t);
+    const kept = (await trigger(gateway, { tags: ["kept"] })).json.id;
+    const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
+    socket.send({ op: "sub", id: 1, tags: ["kept"] });
+    await socket.next("rows");
+    gateway.order(order);
+    const refused = await trigger(gateway, { tags: ["refused"] }, "x".repeat(50_000));
+    assert.equal(refused.status, 503, refused.text);
+    assert.match(refused.json.error, new RegExp(reason));
+    assert.ok(refused.headers["retry-after"]);
+    for (let i = 0; i < 5; i++) assert.equal((await trigger(gateway, { tags: ["refused"] }, "x".repeat(50_000))).status, 503);
+    assert.equal((await gateway.post(`/api/v1/runs/${kept}/tags`, { tags: ["never"] })).status, 503);
+    const ready = await gateway.get("/readyz");
+    assert.deepEqual([ready.status, ready.json.reasons], [503, [reason]]);
+    assert.equal((await gateway.get("/healthz")).status, 200);
+    assert.equal((await gateway.get(`/api/v3/runs/${kept}`)).status, 200);
+    assert.equal((await gateway.get("/api/v1/runs?filter[tag]=kept")).json.data.length, 1);
+    socket.send({ op: "sub", id: 2, run: kept });
+    const { rows: [[, , fields]] } = await socket.next((message) => message.op === "rows" && message.id === 2);
+    assert.deepEqual(fields.tags, ["kept"], "what was refused is not told");
+
+    gateway.order("ok");
+    const began = Date.now();
+    await until(async () => (await gateway.get("/readyz")).status === 200, { timeoutMs: 40_000, what: "ready again" });
+    const recovered = Date.now() - began;
+    const later = await trigger(gateway, { tags: ["kept"] });
+    assert.equal(later.status, 200, later.text);
+    const patch = await socket.next("patch");
+    assert.deepEqual(patch.rows.map(([id]) => id), [later.json.id]);
+    await gateway.kill();
+    await gateway.restart();
+    const runs = await everyRun(gateway);
+    assert.ok(runs.has(kept) && runs.has(later.json.id));
+    const { status, text } = await trigger(gateway, { tags: ["kept"] });
+    assert.equal(status, 200, text);
+    await gateway.stop();
+    return { recovered, runs };
+  }
+
+  test("a sync that fails: 503 and not ready, until it works again", async (t) => {
+    await outage(t, "eio", "storage_unavailable");
+  });
+
+  test("no space: 503 storage_full, and well again within 5 s", async (t) => {
+    const { recovered, runs } = await outage(t, "enospc", "storage_full");
+    assert.ok(recovered < 5000, `${recovered} ms`);
+    assert.ok(![...runs.values()].some((tags) => tags.includes("refused") || tags.includes("never")), "nothing was written");
+  });
+
+  test("a failure in the middle of a load: each call is acknowledged and there, or refused", async (t) => {
+    const gateway = await shimmed(t);
+    const acknowledged = [], statuses = new Set();
+    let over = false;
+    const writing = Promise.all(Array.from({ length: 8 }, async () => {
+      while (!over) {
+        const { status, json } = await trigger(gateway);
+        statuses.add(status);
+        if (status === 200) acknowledged.push(json.id);
+        else await sleep(10);
+      }
+    }));
+    await until(() => acknowledged.length > 50);
+    gateway.order("eio");
+    await until(() => statuses.has(503));
+    const count = acknowledged.length;
+    await sleep(200);
+    assert.equal(acknowledged.length, count, "no acknowledgement without a sync");
+    gateway.order("ok");
+    await until(() => acknowledged.length > count + 50, { timeoutMs: 40_000 });
+    over = true;
+    await writing;
+    assert.deepEqual([...statuses].sort(), [200, 503]);
+    await gateway.kill();
+    await gateway.restart();
+    const runs = await everyRun(gateway);
+    for (const id of acknowledged) assert.ok(runs.has(id), `${id} was acknowledged`);
+    await gateway.stop();
+  });
+});
+
+test("a disk that is really full", async (t) => {
+  const folder = path.join(temporaryFolder(), "disk");
+  fs.mkdirSync(folder);
+  const script = path.join(temporaryFolder(), "on-a-small-disk");
+  const binary = process.env.GATEWAY_BIN ?? path.resolve("build-asan/runcast");
+  fs.writeFileSync(script, `#!/bin/sh\nexec unshare -m sh -c 'mount -t tmpfs -o size=6m none ${folder} && exec ${binary} "$@"' sh "$@"\n`, { mode: 0o755 });
+  try {
+    execFileSync("unshare", ["-m", "mount", "-t", "tmpfs", "none", folder], { stdio: "ignore" });
+  } catch {
+    t.diagnostic("no right to mount a small disk here: the shim's ENOSPC stands for it");
+    return;
+  }
+  const before = process.env.GATEWAY_BIN;
+  process.env.GATEWAY_BIN = script;
+  t.after(() => { if (before) process.env.GATEWAY_BIN = before; else delete process.env.GATEWAY_BIN; });
+  const gateway = await startGateway({ t, data: path.join(folder, "data") });
+  const ballast = path.join(`/proc/${gateway.pid}/root`, folder, "ballast");
+  fs.writeFileSync(ballast, Buffer.alloc(2_500_000, 1));
+  const there = [];
+  let refused;
+  for (let i = 0; i < 200 && !refused; i++) {
+    const reply = await trigger(gateway, undefined, "x".repeat(100_000));
+    if (reply.status === 200) there.push(reply.json.id);
+    else refused = reply;
+  }
+  assert.equal(refused?.status, 503);
+  assert.equal(refused.json.error, "storage_full");
+  assert.ok(there.length > 5, `${there.length} fitted`);
+  assert.deepEqual((await gateway.get("/readyz")).json.reasons, ["storage_full"]);
+  for (const id of there) assert.equal((await gateway.get(`/api/v3/runs/${id}`)).status, 200);
+  fs.rmSync(ballast);
+  await until(async () => (await gateway.get("/readyz")).status === 200, { timeoutMs: 5000, what: "recovery" });
+  const reply = await trigger(gateway, undefined, "small");
+  assert.equal(reply.status, 200, reply.text);
+  await gateway.stop();
+});
+
+test("payload, output and metadata come back byte for byte, from memory and from the disk", async (t) => {
+  const gateway = await startGateway({ t, options: ["--memory", "1m"] });
+  const worker = await Worker.register(gateway, { tasks: ["bytes"] });
+  const values = ["12345678901234567890", "1e400", "-1e-400", "0.1", "-0", "0.10000000000000000000000001", '{"a":1,"a":2,"b":{"a":3}}', '"\\u0000"',
+    '"\\/\\u00e9é\\n"', "[]", "{}", "null", "false", `[${"[".repeat(50)}${"]".repeat(50)}]`, '{"":0," ":[ 1 ]}', JSON.stringify("ü".repeat(100_000))];
+  const runs = [];
+  for (const value of values) {
+    const { status, json, text } = await gateway.post("/api/v1/tasks/bytes/trigger", `{"payload":${value},"options":{"metadata":{"v":${value.slice(0, 1000) === value ? value : 1}}}}`);
+    assert.equal(status, 200, `${value.slice(0, 60)}: ${text}`);
+    const attempt = await worker.take(json.id);
+    await attempt.complete({ ok: true, output: value, outputType: "application/json" });
+    runs.push({ id: json.id, value });
+  }
+  const check = async () => {
+    for (const { id, value } of runs) {
+      const { text } = await gateway.get(`/api/v3/runs/${id}`);
+      assert.ok(text.includes(`"payload":${value},`), `payload ${value.slice(0, 60)} in ${text.slice(0, 300)}`);
+      assert.ok(text.includes(`"output":${value},`), `output ${value.slice(0, 60)}`);
+      if (value.length <= 1000) assert.ok(text.includes(`"metadata":{"v":${value}}`), `metadata ${value.slice(0, 60)}`);
+      const result = await gateway.get(`/api/v1/runs/${id}/result`);
+      assert.equal(result.json.output, value);
+    }
+  };
+  await check();
+  for (let i = 0; i < 40; i++) { // what is finished has to leave memory
+    await gateway.post("/api/v1/tasks/bytes/trigger", {});
+    const attempt = await worker.take();
+    await attempt.succeed("z".repeat(100_000));
+  }
+  await check();
+  await gateway.kill();
+  await gateway.restart();
+  await check();
+  await gateway.stop();
+});
