@@ -197,7 +197,8 @@ static void on_poll(uv_poll_t *handle, int status, int events)
     }
     if (events & UV_WRITABLE && conn->outbox.backlog)
         on_writable(conn);
-    /* The kernel keeps what is not read while the turn's time is over, and says so again. */
+    /* The kernel keeps what is not read while the turn's time is over, and says so again.
+     */
     if (events & UV_READABLE && !conn->closed && !conn->paused && !conn->eof &&
         loop_time_left(conn->server->loop))
         on_readable(conn);

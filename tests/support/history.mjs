@@ -25,7 +25,7 @@ export class History {
   constructor() {
     this.runs = new Map(); // id -> [{ rev, version, fields }], rising
     this.changes = []; // [{ rev, id }], rising
-    this.unknown = []; // [after, upTo): positions at which not everything is known
+    this.unknown = []; // [after, untilSeq): positions at which not everything is known
     this.seq = 0;
   }
 
@@ -38,7 +38,7 @@ export class History {
     this.changes.push({ rev: seq, id });
   }
 
-  isKnownAt(seq) { return seq <= this.seq && !this.unknown.some(([after, upTo]) => seq > after && seq < upTo); }
+  isKnownAt(seq) { return seq <= this.seq && !this.unknown.some(([after, untilSeq]) => seq > after && seq < untilSeq); }
 
   /** The run as it was at this position; undefined before its birth. */
   at(id, seq) { return this.runs.get(id)?.findLast(({ rev }) => rev <= seq); }
@@ -46,14 +46,14 @@ export class History {
   state(id, version) { return this.runs.get(id)?.find((entry) => entry.version === version); }
 
   /** Runs changed after one position, up to another. */
-  *changedBetween(after, upTo) {
+  *changedBetween(after, untilSeq) {
     let low = 0, high = this.changes.length;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (this.changes[middle].rev <= after) low = middle + 1;
       else high = middle;
     }
-    for (; low < this.changes.length && this.changes[low].rev <= upTo; low++) yield this.changes[low].id;
+    for (; low < this.changes.length && this.changes[low].rev <= untilSeq; low++) yield this.changes[low].id;
   }
 }
 

@@ -1,0 +1,63 @@
+// What the tests of runs.v1 share: a gateway, and the words they are written in.
+import assert from "node:assert/strict";
+
+import { keys, startGateway } from "./gateway.mjs";
+import { RunsSocket } from "./runs.mjs";
+
+export const alwaysSent = ["id", "taskIdentifier", "status", "createdAt", "updatedAt", "tags", "batchId"];
+export const everyField = [...alwaysSent, "payload", "output", "number", "durationMs", "costInCents", "baseCostInCents", "idempotencyKey",
+  "expiredAt", "ttl", "finishedAt", "startedAt", "delayedUntil", "queuedAt", "metadata", "error", "isTest", "version", "attemptCount"];
+
+export let gateway;
+let names = 0;
+/** A number, and a name, that no other test uses. */
+export const number = () => ++names;
+export const fresh = (what) => `${what}-${number()}`;
+
+export async function begin() { gateway = await startGateway(); }
+export const end = () => gateway.stop();
+
+/** An open socket that was welcomed; closed when the test ends. */
+export async function connect(t, { to = gateway, token = keys.dev, hello = {}, ...more } = {}) {
+  const socket = await RunsSocket.open({ port: to.port, token, hello, ...more });
+  t.after(() => socket.cut());
+  if (hello) socket.welcome = await socket.next("welcome");
+  return socket;
+}
+
+/** Subscribes and takes everything up to the frame that completes it. */
+export async function subscribe(socket, id, filter) {
+  socket.send({ op: "sub", id, ...filter });
+  const ok = await socket.next((message) => message.op === "ok" && message.id === id);
+  const rows = [];
+  for (;;) {
+    const message = await socket.next((one) => one.op === "rows" && one.id === id);
+    rows.push(...message.rows);
+    if (!message.more) return { ok, rows, seq: message.seq };
+  }
+}
+
+/** Triggers and gives { id, seq }. */
+export async function trigger(options = {}, { task = "task", payload, to = gateway, ...more } = {}) {
+  const { status, json, headers, text } = await to.post(`/api/v1/tasks/${task}/trigger`, { payload, options }, more);
+  assert.equal(status, 200, text);
+  return { id: json.id, seq: Number(headers["x-runs-seq"].split(".")[1]) };
+}
+
+/** Sends and gives the position from which the write can be seen. */
+export async function write(method, target, body, more) {
+  const { status, headers, text } = await gateway.http.request(method, target, { body, ...more });
+  assert.ok(status < 300, `${method} ${target}: ${status} ${text}`);
+  return Number(headers["x-runs-seq"].split(".")[1]);
+}
+export const putMetadata = (id, metadata) => write("PUT", `/api/v1/runs/${id}/metadata`, { metadata });
+export const addTag = (id, tag) => write("POST", `/api/v1/runs/${id}/tags`, { tags: [tag] });
+
+/** How the server ends the connection: { code, reason }. */
+export async function closing(socket, timeoutMs = 10_000) {
+  let timer;
+  const late = new Promise((_resolve, reject) => { timer = setTimeout(() => reject(new Error(`still open after ${timeoutMs} ms`)), timeoutMs); });
+  return Promise.race([socket.closed, late]).finally(() => clearTimeout(timer));
+}
+
+export const patch = (socket) => socket.next("patch");
