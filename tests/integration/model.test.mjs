@@ -158,7 +158,7 @@ async function killAmidWrites(world, count) {
   await writing;
 }
 
-test("every guarantee of runs.v1 holds for every kind of subscriber", { timeout: 240_000 }, async (t) => {
+test("every guarantee of runs.v1 holds for every kind of subscriber", { timeout: 120_000 + operations * 20 }, async (t) => {
   const random = new Random(chooseSeed(t));
   const gateway = await startGateway({ t });
   const world = new World(gateway, random), { generator } = world;

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# What takes hours: kills, models and simulations of many seeds, fuzzing.
+#
+#   tests/soak.sh [--kills N] [--models N] [--ops N] [--sims N] [--minutes N] [part …]
+#
+#   kills      kill -9 under load, N rounds                            (1000)
+#   model      N seeds of the model test, of --ops writes each         (50, 20000)
+#   sim        N seeds of the simulation                               (5000)
+#   fuzz       each fuzz target for N minutes, with libFuzzer          (10)
+#
+# Without a part: all of them. Builds into build-asan, build-gcc and build-fuzz. What was
+# said is kept in build-soak; a failed seed is named there and here, and what a fuzzer
+# found lies there too. The last line says `N passed, N failed`.
+set -euo pipefail
+shopt -s nullglob
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$top"
+usage() { sed -n 2,13p "$0" >&2; exit 2; }
+
+kills=1000 models=50 ops=20000 sims=5000 minutes=10 parts=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --kills | --models | --ops | --sims | --minutes)
+        [[ ${2:-} =~ ^[0-9]+$ ]] || usage
+        declare "${1#--}=$2"
+        shift 2 ;;
+    kills | model | sim | fuzz) parts+=("$1"); shift ;;
+    *) usage ;;
+    esac
+done
+[ ${#parts[@]} -gt 0 ] || parts=(kills model sim fuzz)
+wanted() { [[ " ${parts[*]} " == *" $1 "* ]]; }
+
+log=$top/build-soak
+mkdir -p "$log"
+export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+export GATEWAY_BIN=$top/build-asan/runcast GATEWAY_RELEASE_BIN=$top/build-gcc/runcast
+export SHIM_DIR=$top/build-gcc
+
+configure() { # FOLDER COMPILER CMAKE-OPTION…
+    CC=$2 cmake -S . -B "$1" -G Ninja "${@:3}" >"$log/$1.out"
+}
+
+passed=0 failed=0
+run() { # NAME COMMAND…
+    local name=$1 began=$SECONDS
+    shift
+    if "$@" >"$log/$name.out" 2>&1; then
+        passed=$((passed + 1))
+        echo "ok     $name, $((SECONDS - began)) s"
+    else
+        failed=$((failed + 1))
+        echo "FAILED $name, $((SECONDS - began)) s: $log/$name.out"
+        tail -n 30 "$log/$name.out"
+    fi
+}
+
+if wanted kills || wanted model || wanted sim; then
+    configure build-asan gcc -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
+    configure build-gcc gcc -DCMAKE_BUILD_TYPE=Release
+    ninja -C build-asan runcast sim_gateway
+    ninja -C build-gcc runcast shim_sync
+fi
+if wanted kills; then
+    run "kills-$kills" env ROUNDS="$kills" node --test-reporter=tap \
+        tests/integration/durability.test.mjs
+fi
+if wanted model; then
+    for ((i = 0; i < models; i++)); do
+        seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
+        run "model-$seed" env SEED="$seed" OPS="$ops" node --test-reporter=tap \
+            tests/integration/model.test.mjs
+    done
+fi
+if wanted sim; then
+    seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
+    run "sim-$seed" env SEED="$seed" SEEDS="$sims" build-asan/sim_gateway
+fi
+if wanted fuzz; then
+    configure build-fuzz clang -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address -DFUZZ=ON
+    for source in tests/fuzz/fuzz_*.c; do
+        name=$(basename "$source" .c)
+        ninja -C build-fuzz "$name"
+        mkdir -p "$log/corpus-$name"
+        run "$name" "build-fuzz/$name" -max_total_time=$((minutes * 60)) -rss_limit_mb=2048 \
+            -artifact_prefix="$log/$name-" "$log/corpus-$name" \
+            "tests/fuzz/corpus/${name#fuzz_}"
+    done
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
