@@ -91,7 +91,7 @@ void engine_place(struct engine *engine, struct tracked *run)
         timers_set(timers, &run->timer, engine->due_kind, deadline);
 }
 
-/* Children that are not final are canceled when their parent has finished. */
+/* Children that are not final are canceled with their parent, once that is confirmed. */
 static void end_children(struct engine *engine, struct tracked *run)
 {
     const struct children *children = environment_children(run->env, slice_of(run->run.id));
@@ -109,10 +109,10 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
         run->alive_until =
             engine_deadline(engine, run->run.due_at) + engine->options.heartbeat_ms;
     engine_place(engine, run);
-    if (run_is_settled(&run->run))
+    if (run_is_settled(&run->run) && run->run.status == RUN_CANCELED)
         end_children(engine, run);
-    else if (run->run.version == 1 && run_is_orphan(run))
-        run_cancel_alone(engine, env, slice_of(run->run.id)); /* it came too late */
+    else if (run->run.version == 1)
+        engine_follow_parent(engine, run); /* it may have come too late */
     if (env->final_bytes > env->budget)
         loop_wake(engine->loop, &engine->evictor);
 }

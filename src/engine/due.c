@@ -210,12 +210,41 @@ static enum decision decide_version_came(struct command *command, const struct r
     return DECISION_COMMIT;
 }
 
-bool run_is_orphan(const struct tracked *run)
+/* A canceled parent takes its children with it; any other end leaves them alone, since a
+ * task may trigger what outlives it (worker-protocol §3.5). */
+static bool takes_children_along(const struct run *parent)
+{
+    return parent->status == RUN_CANCELED && run_is_settled(parent);
+}
+
+struct parent_read {
+    struct run_read read; /* first */
+    struct engine *engine;
+    char child[ID_MAX];
+};
+
+static void on_parent_read(struct run_read *read, enum err status)
+{
+    struct parent_read *op = container_of(read, struct parent_read, read);
+    if (!status && takes_children_along(read->run) && !op->engine->stopped)
+        run_cancel_alone(op->engine, read->env, slice_of(op->child));
+    free(op);
+}
+
+/* A parent that memory has not is final, but only the store knows how it ended. */
+void engine_follow_parent(struct engine *engine, struct tracked *run)
 {
     if (!run->run.parent || run_is_final(&run->run))
-        return false;
+        return;
     const struct tracked *parent = environment_find(run->env, bytes_slice(run->run.parent));
-    return !parent || run_is_settled(&parent->run);
+    if (parent && takes_children_along(&parent->run))
+        run_cancel_alone(engine, run->env, slice_of(run->run.id));
+    if (parent)
+        return;
+    struct parent_read *op = mem_new(struct parent_read);
+    op->engine = engine;
+    snprintf(op->child, sizeof(op->child), "%s", run->run.id);
+    run_read_begin(run->env, bytes_slice(run->run.parent), &op->read, on_parent_read);
 }
 
 static void follow(struct engine *engine, struct tracked *run)
@@ -233,8 +262,7 @@ static void follow(struct engine *engine, struct tracked *run)
         if (worker_task(worker, bytes_slice(run->run.task)))
             command_begin_alone(engine, env, id, decide_version_came);
     }
-    if (run_is_orphan(run))
-        run_cancel_alone(engine, env, id);
+    engine_follow_parent(engine, run);
 }
 
 static bool sweep_some(struct flusher *flusher)

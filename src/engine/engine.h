@@ -54,7 +54,7 @@ void engine_load_run(struct engine *engine, struct environment *env, struct run 
 void engine_sweep(struct engine *engine);
 
 /* Walks the runs of an environment, a slice per turn, and does what follows from their
- * states: children of ended parents end, runs whose version has come are queued. */
+ * states: children of canceled parents end, runs whose version has come are queued. */
 void engine_sweep_environment(struct engine *engine, struct environment *env);
 
 /* Gives ready runs to waiting workers, at the end of this turn: after limits were set. */

@@ -34,8 +34,8 @@ void engine_place(struct engine *engine, struct tracked *run);
 void run_due(struct timer *timer);
 void engine_end_sweep(struct list *link);
 
-/* Its parent has ended, so it must end too: unfinished runs are always in memory. */
-bool run_is_orphan(const struct tracked *run);
+/* Cancels the run if its parent was canceled before it came. */
+void engine_follow_parent(struct engine *engine, struct tracked *run);
 
 /* dequeue.c */
 

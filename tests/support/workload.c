@@ -521,8 +521,9 @@ static void check_story(struct workload *workload, const struct story *story)
     if (run->due_at && run->due_at < now && run->execution != EXECUTION_QUEUED)
         violated("%s was due %lld ms ago", run->id, (long long)(now - run->due_at));
     const struct story *parent = ledger_find(workload->ledger, bytes_slice(run->parent));
-    if (parent && !run_is_final(run) && run_is_settled(story_last(parent)))
-        violated("%s goes on although its parent has ended", run->id);
+    const struct run *last = parent ? story_last(parent) : NULL;
+    if (last && !run_is_final(run) && run_is_settled(last) && last->status == RUN_CANCELED)
+        violated("%s goes on although its parent was canceled", run->id);
 }
 
 void workload_check_end(struct workload *workload)

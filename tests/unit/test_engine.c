@@ -143,7 +143,7 @@ static void a_run_of_another_environment_is_not_found(void **state)
 
 /* ---- children ---- */
 
-static void children_of_an_ended_parent_end(void **state)
+static void children_of_a_canceled_parent_end(void **state)
 {
     struct world *world = *state;
     struct triggered parent = trigger(world, (struct wish){ 0 });
@@ -157,8 +157,8 @@ static void children_of_an_ended_parent_end(void **state)
     assert_status(world, other.id, RUN_QUEUED);
 }
 
-/* Its commit was on its way when the parent ended. */
-static void a_child_that_comes_after_its_parent_ended_ends_too(void **state)
+/* Its commit was on its way when the parent was canceled. */
+static void a_child_that_comes_after_its_parent_was_canceled_ends_too(void **state)
 {
     struct world *world = *state;
     struct triggered parent = trigger(world, (struct wish){ 0 });
@@ -173,12 +173,26 @@ static void a_child_that_comes_after_its_parent_ended_ends_too(void **state)
     triggering_finish(&child);
 }
 
-static void a_sweep_after_a_restart_ends_the_children_left_over(void **state)
+/* What a task triggers may outlive it. */
+static void children_of_a_parent_that_completed_go_on(void **state)
 {
     struct world *world = *state;
     struct triggered parent = trigger(world, (struct wish){ 0 });
     struct triggered child = trigger(world, (struct wish){ .parent = parent.id });
     finish_run(world, parent.id, 1);
+    world_settle(world);
+    assert_status(world, child.id, RUN_QUEUED);
+    world_restart(world);
+    world_settle(world);
+    assert_status(world, child.id, RUN_QUEUED);
+}
+
+static void a_sweep_after_a_restart_ends_the_children_left_over(void **state)
+{
+    struct world *world = *state;
+    struct triggered parent = trigger(world, (struct wish){ 0 });
+    struct triggered child = trigger(world, (struct wish){ .parent = parent.id });
+    assert_int_equal(cancel(world, parent.id), OK);
     *fake_store_fault(world->fake) = (struct fault){ .countdown = 1 };
     world_settle(world); /* the cancel of the child fails */
     assert_true(fake_store_fault(world->fake)->tripped);
@@ -461,8 +475,9 @@ int main(void)
         TEST(canceling_what_is_final_changes_nothing),
         TEST(nobody_knows_a_run_of_no_such_id),
         TEST(a_run_of_another_environment_is_not_found),
-        TEST(children_of_an_ended_parent_end),
-        TEST(a_child_that_comes_after_its_parent_ended_ends_too),
+        TEST(children_of_a_canceled_parent_end),
+        TEST(a_child_that_comes_after_its_parent_was_canceled_ends_too),
+        TEST(children_of_a_parent_that_completed_go_on),
         TEST(a_sweep_after_a_restart_ends_the_children_left_over),
         TEST(only_a_delayed_run_can_be_rescheduled),
         TEST(tags_are_added_once_and_not_beyond_ten),
