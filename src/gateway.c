@@ -132,7 +132,7 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     }
     engine_sweep(gateway->engine);
     gateway->retain =
-        retain_create(gateway->engine, gateway->accounts, gateway->config->retain_ms);
+        retain_create(gateway->api, gateway->accounts, gateway->config->retain_ms);
     if (gateway->phase != PHASE_STARTING)
         return;
     gateway->phase = PHASE_READY;
@@ -274,7 +274,6 @@ static void close_store(struct gateway *gateway)
         loop_set_timer(gateway->loop, &gateway->timer, gateway->close_kind, 1);
         return;
     }
-    retain_destroy(gateway->retain);
     admin_destroy(gateway->admin);
     gateway->store->owner = gateway;
     gateway->store->ops->close(gateway->store, on_store_closed);
@@ -300,6 +299,8 @@ void gateway_stop(struct gateway *gateway)
     if (gateway->loading)
         return; /* its end comes back here */
     timers_clear(loop_timers(gateway->loop), &gateway->timer);
+    retain_destroy(gateway->retain);
+    gateway->retain = NULL;
     if (gateway->engine)
         engine_stop(gateway->engine);
     if (!gateway->server) {

@@ -7,12 +7,14 @@
  * clients what is gone (runs-v1 §4.12). */
 #include "gateway_retain.h"
 
+#include "api/sockets.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 
 enum { EVERY_MS = 60 * 1000, AT_ONCE = 200 };
 
 struct retain {
+    struct api *api;
     struct engine *engine;
     struct accounts *accounts;
     int64_t retain_ms;
@@ -20,6 +22,7 @@ struct retain {
     uint32_t kind;
     struct account *account; /* being purged; NULL: none */
     struct store_purge purge;
+    bool moved; /* the account's floor, and its clients do not know yet */
     bool destroyed;
 };
 
@@ -56,11 +59,17 @@ static void on_purged(struct store_purge *purge, enum store_status status)
         struct environment *env = engine_environment(retain->engine, purge->env);
         environment_purge(env, &purge->position);
         metric_add(M_PURGED, purge->count);
+        retain->moved = true;
     }
-    if (status == STORE_OK && purge->count == AT_ONCE)
+    if (status == STORE_OK && purge->count == AT_ONCE) {
         purge_some(retain);
-    else
-        next_account(retain);
+        return;
+    }
+    if (retain->moved)
+        sockets_tell_floor(api_sockets(retain->api),
+                           engine_environment(retain->engine, purge->env));
+    retain->moved = false;
+    next_account(retain);
 }
 
 static void on_time(struct timer *timer)
@@ -68,17 +77,17 @@ static void on_time(struct timer *timer)
     next_account(container_of(timer, struct retain, timer));
 }
 
-struct retain *retain_create(struct engine *engine, struct accounts *accounts,
-                             int64_t retain_ms)
+struct retain *retain_create(struct api *api, struct accounts *accounts, int64_t retain_ms)
 {
     if (!retain_ms)
         return NULL;
     struct retain *retain = mem_new(struct retain);
-    retain->engine = engine;
+    retain->api = api;
+    retain->engine = api_engine(api);
     retain->accounts = accounts;
     retain->retain_ms = retain_ms;
-    retain->kind = timers_kind(loop_timers(engine_loop(engine)), on_time);
-    loop_set_timer(engine_loop(engine), &retain->timer, retain->kind, 1000);
+    retain->kind = timers_kind(loop_timers(engine_loop(retain->engine)), on_time);
+    loop_set_timer(engine_loop(retain->engine), &retain->timer, retain->kind, 1000);
     return retain;
 }
 

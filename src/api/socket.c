@@ -313,6 +313,18 @@ void sockets_drain(struct sockets *sockets, int64_t timeout_ms)
     }
 }
 
+void sockets_tell_floor(struct sockets *sockets, const struct environment *env)
+{
+    list_each (link, &sockets->all) {
+        struct socket *socket = container_of(link, struct socket, link);
+        struct buf message = { 0 };
+        if (!socket->welcomed || socket->feed.env != env || ws_closing(socket->ws))
+            continue;
+        wire_floor(socket->encoding, env->floor, &message);
+        socket_send(socket, &message);
+    }
+}
+
 size_t sockets_count(const struct sockets *sockets)
 {
     return sockets->count;

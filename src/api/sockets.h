@@ -6,6 +6,7 @@
 
 #include "base/loop.h"
 
+struct environment;
 struct feed_ops;
 struct sockets;
 
@@ -14,6 +15,9 @@ struct sockets *sockets_create(struct loop *loop);
 /* `drain` to each; those that do not leave by themselves are closed, spread over at most
  * a third of the timeout twice. */
 void sockets_drain(struct sockets *sockets, int64_t timeout_ms);
+
+/* Retention has moved the environment's floor: `floor` to each of its clients. */
+void sockets_tell_floor(struct sockets *sockets, const struct environment *env);
 
 size_t sockets_count(const struct sockets *sockets);
 

@@ -240,20 +240,25 @@ describe("a position", () => {
     await own.post(`/api/v2/runs/${id}/cancel`);
     const socket = await connect(t, { to: own });
     const position = await subscribe(socket, 1, { tags: ["a"] });
+    await socket.cut();
     await trigger({ tags: ["b"], delay: "1h" }, { to: own });
     await sleep(1100);
     await own.stop();
     await own.restart();
+    const live = await connect(t, { to: own }); // before the first purge, which comes a second after the start
     await until(async () => await own.metric("runcast_purged_runs_total") === 1);
     assert.equal((await own.get(`/api/v3/runs/${id}`)).status, 404);
     const back = await connect(t, { to: own });
     const floor = await back.next("floor");
-    assert.ok(Date.parse(floor.updatedAt) > position.rows.at(-1)[2].updatedAt.length);
+    await live.next((message) => message.op === "floor" && message.updatedAt === floor.updatedAt); // who was there heard it too
+    const canceled = position.rows.find(([run]) => run === id)[2];
+    assert.ok(floor.updatedAt > canceled.updatedAt, `${floor.updatedAt} is not above ${canceled.updatedAt}`);
     const stale = await subscribe(back, 1, { tags: ["a"], from: [back.welcome.epoch, 1, 1] });
     assert.equal(stale.ok.mode, "snapshot");
     assert.deepEqual(stale.rows.map(([run]) => run), [kept.id]);
     const { ok } = await subscribe(back, 2, { tags: ["a"], ...from(back, position) });
     assert.equal(ok.mode, "resume", "nothing after this position was removed");
+    for (const one of [live, back]) await one.cut();
     await own.stop();
   });
 
