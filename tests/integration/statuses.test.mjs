@@ -194,13 +194,19 @@ test("a lease that runs out gives the run back", async () => {
   await attempt.succeed(1);
 });
 
-test("children end with their parent", async () => {
-  const parent = await fresh();
+test("children are canceled with their parent, and outlive one that completes", async () => {
+  const parent = await fresh(), done = await fresh();
   const child = await fresh({ parentRunId: parent.id });
-  await parent.succeed(1);
+  const orphan = await fresh({ parentRunId: done.id });
+  await done.succeed(1);
+  await worker.cancel(parent.id);
+  await parent.look();
+  await parent.fail(internal("TASK_RUN_CANCELLED"));
   await becomes(child.id, "CANCELED");
   await child.look();
   await child.fail(internal("TASK_RUN_CANCELLED"));
+  await becomes(orphan.id, "EXECUTING");
+  await orphan.succeed(1);
 });
 
 test("every status of the specification was seen", () => {
