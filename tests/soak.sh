@@ -83,7 +83,7 @@ if wanted fuzz; then
         name=$(basename "$source" .c)
         ninja -C build-fuzz "$name"
         mkdir -p "$log/corpus-$name"
-        run "$name" "build-fuzz/$name" -max_total_time=$((minutes * 60)) -rss_limit_mb=2048 \
+        run "$name" "build-fuzz/$name" -max_total_time=$((minutes * 60)) -timeout=20 -rss_limit_mb=2048 \
             -artifact_prefix="$log/$name-" "$log/corpus-$name" \
             "tests/fuzz/corpus/${name#fuzz_}"
     done
