@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
@@ -79,18 +80,31 @@ struct tag_list {
     struct bytes *names[]; /* as given, in order; duplicates stay */
 };
 
+/* What few runs have. Shared by the copies of a run, and not changed while it is. */
+struct run_rare {
+    uint32_t refs;
+    int32_t priority_ms;
+    int64_t delayed_until; /* kept after the delay */
+    int64_t expired_at;
+    double cost_cents, base_cost_cents;
+    struct bytes *concurrency_key;
+    struct bytes *ttl; /* as shown: "1h30m" */
+    struct bytes *region;
+    struct bytes *parent, *root;     /* ids */
+    struct bytes *schedule;          /* "sched_…" */
+    struct bytes *idempotency_key;   /* the hash that the claim is made of */
+    struct bytes *idempotency_shown; /* what retrieve shows */
+    struct bytes *waits;             /* JSON array of the waitpoints of this snapshot */
+    struct bytes *payload_type, *output_type; /* NULL: application/json */
+};
+
+/* A million of them are in memory: no holes, and what few have is in its rare part. */
 struct run {
     char id[ID_MAX - 8]; /* "run_" and 21 characters, terminated */
     uint32_t env;        /* the environment's number */
     uint32_t number;     /* counts from 1 per environment and task; the store's */
     uint32_t version;    /* counts changes from 1; the store's */
     uint32_t snapshot;   /* counts snapshots from 1; run_snapshot_id */
-
-    /* Positions in the environment's order of changes (runs-v1 §4.1); the store's. */
-    uint64_t rev;       /* of the last change */
-    uint64_t whole_rev; /* created, tag gained, payload replaced */
-    uint64_t metadata_rev;
-    uint64_t output_rev; /* output or error */
 
     uint8_t status;    /* enum run_status */
     uint8_t execution; /* enum run_execution */
@@ -100,12 +114,18 @@ struct run {
     bool resume_parent : 1; /* the parent waits for this one */
     bool from_batch : 1;
     bool key_from_user : 1; /* idempotency_shown is the user's own key */
-    uint16_t attempt;       /* of the newest attempt; 0: none started yet */
+
+    /* Positions in the environment's order of changes (runs-v1 §4.1); the store's. */
+    uint64_t rev;       /* of the last change */
+    uint64_t whole_rev; /* created, tag gained, payload replaced */
+    uint64_t metadata_rev;
+    uint64_t output_rev; /* output or error */
+
+    uint16_t attempt; /* of the newest attempt; 0: none started yet */
     uint16_t depth;
     uint16_t max_attempts;     /* 0: the task's */
     uint16_t dequeue_failures; /* in a row: leases that ran out */
     uint32_t batch_index;
-    int32_t priority_ms;
     uint32_t max_duration_s; /* 0: the task's */
     uint32_t usage_ms;       /* sum over the attempts */
 
@@ -114,37 +134,49 @@ struct run {
     int64_t started_at; /* first dequeue */
     int64_t attempt_at; /* start of the newest attempt */
     int64_t finished_at;
-    int64_t delayed_until; /* kept after the delay */
-    int64_t expired_at;
     int64_t queue_position; /* order in its queue: queued_at less priority */
     int64_t due_at;         /* what its status waits for at most: delay, ttl, lease,
                                heartbeat, retry, wait; 0: nothing. */
-    double cost_cents, base_cost_cents;
 
     struct bytes *task;
-    struct bytes *queue; /* "task/<task>" or a custom name */
-    struct bytes *concurrency_key;
+    struct bytes *queue;          /* "task/<task>" or a custom name */
     struct bytes *worker_version; /* bound at the first dequeue, or locked by the trigger */
-    struct bytes *ttl;            /* as shown: "1h30m" */
-    struct bytes *region;
-    struct bytes *batch;             /* "batch_…" */
-    struct bytes *parent, *root;     /* ids */
-    struct bytes *schedule;          /* "sched_…" */
-    struct bytes *idempotency_key;   /* the hash that the claim is made of */
-    struct bytes *idempotency_shown; /* what retrieve shows */
-    struct bytes *worker_request;    /* id of the last start or complete that was applied */
-    struct bytes *waits;             /* JSON array of the waitpoints of this snapshot */
+    struct bytes *batch;          /* "batch_…" */
+    struct bytes *worker_request; /* id of the last start or complete that was applied */
     struct tag_list *tags;
+    struct run_rare *rare; /* NULL: nothing in it is set; run_rare, run_rare_edit */
 
-    /* The packets. type NULL: application/json. */
-    struct bytes *payload, *payload_type;
-    struct bytes *output, *output_type;
+    /* The packets; the types of the first two are in the rare part. */
+    struct bytes *payload;
+    struct bytes *output;
     struct bytes *metadata;      /* JSON object */
     struct bytes *metadata_seed; /* as triggered: what a replay gets */
     struct bytes *error;         /* JSON object with a type, worker-protocol §3.7 */
 };
 
 /* ---- values ---- */
+
+extern const struct run_rare run_rare_none;
+
+/* To read; never NULL. */
+static inline const struct run_rare *run_rare(const struct run *run)
+{
+    return run->rare ? run->rare : &run_rare_none;
+}
+
+/* To write to: the run's own, made, or copied when another run has it too. What is read
+ * from run_rare before is not the run's any more. */
+struct run_rare *run_rare_edit(struct run *run);
+
+/* For tables of fields: those of the rare part go on behind offsetof(struct run, …). */
+#define rare_offset(field) (sizeof(struct run) + offsetof(struct run_rare, field))
+
+static inline const void *run_field(const struct run *run, size_t offset)
+{
+    return offset < sizeof(struct run)
+               ? (const char *)run + offset
+               : (const char *)run_rare(run) + (offset - sizeof(struct run));
+}
 
 /* to = from, with references of its own. to holds nothing before. */
 void run_copy(struct run *to, const struct run *from);

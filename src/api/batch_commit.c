@@ -58,7 +58,7 @@ static void note_runs(struct batch_commit *commit)
         if (!commit->shows_items)
             continue;
         bytes_set(&batch->runs[i].task, item->run.task);
-        bytes_set(&batch->runs[i].key, item->run.idempotency_key);
+        bytes_set(&batch->runs[i].key, run_rare(&item->run)->idempotency_key);
     }
     batch->complete = commit->count && cached == commit->count;
 }

@@ -59,7 +59,10 @@ static size_t cost_of(const struct batch_item *item)
 {
     const struct run *run = &item->trigger.run;
     size_t cost = sizeof(*item) + run_packet_bytes(run);
-    cost += bytes_slice(run->idempotency_key).len + bytes_slice(run->idempotency_shown).len;
+    const struct run_rare *rare = run_rare(run);
+    if (run->rare)
+        cost += sizeof(*rare) + bytes_slice(rare->idempotency_key).len +
+                bytes_slice(rare->idempotency_shown).len;
     for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
         cost += sizeof(struct bytes) + run->tags->names[i]->len;
     return cost;

@@ -116,8 +116,9 @@ static void take_operations(struct completing *op, struct slice metadata)
     const struct tracked *run = environment_find(op->call->env, op->call->params[0]);
     if (!run)
         return; /* finished long ago: the completion will be refused */
-    op->parent = bytes_ref(run->run.parent);
-    op->root = bytes_ref(run->run.root ? run->run.root : run->run.parent);
+    const struct run_rare *rare = run_rare(&run->run);
+    op->parent = bytes_ref(rare->parent);
+    op->root = bytes_ref(rare->root ? rare->root : rare->parent);
     join(&op->own, scan_member(metadata, "operations"));
     join(op->parent ? &op->parents : &op->own, scan_member(metadata, "parentOperations"));
     join(op->root ? &op->roots : &op->own, scan_member(metadata, "rootOperations"));

@@ -119,12 +119,12 @@ static void add_machine(struct buf *out, const struct run *run)
 /* Those of this snapshot that are complete; text members keep their bytes. */
 static void add_waitpoints(struct buf *out, const struct run *run)
 {
-    struct slice wait;
-    struct scan_members waits = scan_members(bytes_slice(run->waits));
+    struct slice wait, all = bytes_slice(run_rare(run)->waits);
+    struct scan_members waits = scan_members(all);
 
     add_name(out, "completedWaitpoints");
     buf_add_char(out, '[');
-    while (run->waits && scan_next_element(&waits, &wait)) {
+    while (all.ptr && scan_next_element(&waits, &wait)) {
         struct slice at = scan_member(wait, "completedAt");
         struct slice after = scan_member(wait, "completedAfter");
         if (!at.ptr)
@@ -267,20 +267,21 @@ static void add_tags(struct buf *out, const struct run *run)
 
 static void add_optional_facts(struct buf *out, const struct run *run)
 {
+    const struct run_rare *rare = run_rare(run);
     if (run->max_attempts)
         add_number(out, "maxAttempts", run->max_attempts);
     if (run->max_duration_s)
         add_number(out, "maxDuration", run->max_duration_s);
     if (run->metadata)
         add_raw(out, "metadata", bytes_slice(run->metadata));
-    if (run->priority_ms) {
+    if (rare->priority_ms) {
         add_name(out, "priority");
-        buf_add_json_double(out, run->priority_ms / 1000.0);
+        buf_add_json_double(out, rare->priority_ms / 1000.0);
     }
     add_optional(out, "version", run->worker_version);
-    add_optional(out, "idempotencyKey", run->idempotency_shown);
-    add_optional(out, "parentTaskRunId", run->parent);
-    add_optional(out, "rootTaskRunId", run->root);
+    add_optional(out, "idempotencyKey", rare->idempotency_shown);
+    add_optional(out, "parentTaskRunId", rare->parent);
+    add_optional(out, "rootTaskRunId", rare->root);
     add_number(out, "durationMs", run->usage_ms);
     add_number(out, "costInCents", 0);
     add_number(out, "baseCostInCents", 0);
@@ -289,13 +290,12 @@ static void add_optional_facts(struct buf *out, const struct run *run)
 
 static size_t add_execution_run(struct buf *out, const struct run *run)
 {
-    struct slice type =
-        run->payload_type ? bytes_slice(run->payload_type) : SLICE("application/json");
+    const struct bytes *type = run_rare(run)->payload_type;
     open_object(out, "run");
     add_text(out, "id", slice_of(run->id));
     add_text(out, "payload", SLICE(""));
     size_t place = out->len - 1;
-    add_text(out, "payloadType", type);
+    add_text(out, "payloadType", type ? bytes_slice(type) : SLICE("application/json"));
     add_tags(out, run);
     add_bool(out, "isTest", run->is_test);
     add_bool(out, "isReplay", run->is_replay);

@@ -128,7 +128,8 @@ static enum err reply_of_run(struct api_call *call, const struct run *run)
 {
     bool payload = slice_is(call->params[1], "payload");
     struct slice name = bytes_slice(payload ? run->payload : run->output);
-    struct slice type = bytes_slice(payload ? run->payload_type : run->output_type);
+    const struct run_rare *rare = run_rare(run);
+    struct slice type = bytes_slice(payload ? rare->payload_type : rare->output_type);
     enum err err = api_check_run_scope(call, "read", run);
     if (err)
         return err;

@@ -133,8 +133,8 @@ static void add_times(struct buf *out, const struct run *run)
     add_time(out, "updatedAt", run->updated_at);
     add_time(out, "startedAt", run->started_at);
     add_time(out, "finishedAt", undated_end ? run->updated_at : run->finished_at);
-    add_time(out, "delayedUntil", run->delayed_until);
-    add_time(out, "expiredAt", run->expired_at);
+    add_time(out, "delayedUntil", run_rare(run)->delayed_until);
+    add_time(out, "expiredAt", run_rare(run)->expired_at);
 }
 
 static bool has_metadata(const struct run *run)
@@ -151,18 +151,19 @@ struct slice run_body_metadata(const struct run *run)
 static void add_common(struct buf *out, const struct run *run, enum vocabulary vocabulary)
 {
     enum run_status status = (enum run_status)run->status;
+    const struct run_rare *rare = run_rare(run);
     buf_print(out, "{\"id\":\"%s\",\"status\":\"%s\"", run->id,
               run_status_name(status, vocabulary));
     add_text(out, "taskIdentifier", bytes_slice(run->task));
-    add_text(out, "idempotencyKey", bytes_slice(run->idempotency_shown));
+    add_text(out, "idempotencyKey", bytes_slice(rare->idempotency_shown));
     add_text(out, "version", bytes_slice(run->worker_version));
-    add_text(out, "region", bytes_slice(run->region));
-    add_text(out, "ttl", bytes_slice(run->ttl));
+    add_text(out, "region", bytes_slice(rare->region));
+    add_text(out, "ttl", bytes_slice(rare->ttl));
     add_times(out, run);
     add_flags(out, run, vocabulary);
     add_tags(out, run->tags);
-    add_cents(out, "costInCents", run->cost_cents);
-    add_cents(out, "baseCostInCents", run->base_cost_cents);
+    add_cents(out, "costInCents", rare->cost_cents);
+    add_cents(out, "baseCostInCents", rare->base_cost_cents);
     add_number(out, "durationMs", run->usage_ms);
     add_number(out, "depth", run->depth);
     if (has_metadata(run)) {
@@ -232,10 +233,10 @@ void run_body_whole(const struct run *run, enum vocabulary vocabulary,
 {
     add_common(out, run, vocabulary);
     add_origin(out, run);
-    add_packet(out, "payload", run->payload, run->payload_type);
+    add_packet(out, "payload", run->payload, run_rare(run)->payload_type);
     add_text(out, "payloadPresignedUrl", details->payload_url);
     if (run->status == RUN_COMPLETED) {
-        add_packet(out, "output", run->output, run->output_type);
+        add_packet(out, "output", run->output, run_rare(run)->output_type);
         add_text(out, "outputPresignedUrl", details->output_url);
     }
     if (run->error) {
@@ -279,9 +280,8 @@ void run_body_result(const struct run *run, struct buf *out)
     add_text(out, "taskIdentifier", bytes_slice(run->task));
     if (ok) {
         add_text(out, "output", bytes_slice(run->output));
-        add_text(out, "outputType",
-                 run->output_type ? bytes_slice(run->output_type)
-                                  : SLICE("application/json"));
+        const struct bytes *type = run_rare(run)->output_type;
+        add_text(out, "outputType", type ? bytes_slice(type) : SLICE("application/json"));
     } else {
         add_error(out, run);
     }

@@ -76,8 +76,9 @@ static void note_run(struct metadata_op *op, const struct run *run)
     if (op->ids[TARGET_SELF])
         return;
     op->ids[TARGET_SELF] = bytes_create(slice_of(run->id));
-    op->ids[TARGET_PARENT] = bytes_ref(run->parent ? run->parent : op->ids[TARGET_SELF]);
-    op->ids[TARGET_ROOT] = bytes_ref(run->root ? run->root : op->ids[TARGET_SELF]);
+    const struct run_rare *rare = run_rare(run);
+    op->ids[TARGET_PARENT] = bytes_ref(rare->parent ? rare->parent : op->ids[TARGET_SELF]);
+    op->ids[TARGET_ROOT] = bytes_ref(rare->root ? rare->root : op->ids[TARGET_SELF]);
 }
 
 static void change_next(struct metadata_op *op);

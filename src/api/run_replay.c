@@ -154,15 +154,22 @@ static void keep(const struct replay *replay, const char *name, struct bytes **p
         bytes_set(place, old);
 }
 
+static void keep_rare(const struct replay *replay, struct run_rare *rare,
+                      const struct run_rare *old)
+{
+    keep(replay, "payload", &rare->payload_type, old->payload_type);
+    keep(replay, "concurrencyKey", &rare->concurrency_key, old->concurrency_key);
+    keep(replay, "region", &rare->region, old->region);
+}
+
 static void keep_the_rest(struct replay *replay, const struct run *old)
 {
     struct run *run = &replay->item.run;
     keep(replay, "payload", &run->payload, old->payload);
-    keep(replay, "payload", &run->payload_type, old->payload_type);
     keep(replay, "metadata", &run->metadata, old->metadata_seed);
     keep(replay, "queue", &run->queue, old->queue);
-    keep(replay, "concurrencyKey", &run->concurrency_key, old->concurrency_key);
-    keep(replay, "region", &run->region, old->region);
+    if (old->rare)
+        keep_rare(replay, run_rare_edit(run), old->rare);
     if (!overrides_it(replay, "tags"))
         run->tags = tag_list_ref(old->tags);
     if (!overrides_it(replay, "machine"))

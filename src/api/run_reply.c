@@ -54,8 +54,9 @@ static void send(struct run_reply *reply)
         .parent = reply->parent.id[0] ? &reply->parent : NULL,
         .children = reply->children.runs,
         .child_count = reply->children.count,
-        .payload_url = url_of(call, run->payload, run->payload_type, &payload_url),
-        .output_url = url_of(call, run->output, run->output_type, &output_url),
+        .payload_url =
+            url_of(call, run->payload, run_rare(run)->payload_type, &payload_url),
+        .output_url = url_of(call, run->output, run_rare(run)->output_type, &output_url),
     };
 
     buf_reserve(&body, run_packet_bytes(run) + ROOM_FOR_FACTS);
@@ -117,7 +118,7 @@ static void on_parent(struct run_read *read, enum err status)
 
 static void find_parent(struct run_reply *reply)
 {
-    struct slice id = bytes_slice(reply->run.parent);
+    struct slice id = bytes_slice(run_rare(&reply->run)->parent);
     if (!id.len) {
         find_children(reply);
     } else if (slice_is(id, reply->root.id)) {
@@ -147,7 +148,7 @@ void run_reply_begin(struct api_call *call, const struct run *run, uint64_t seq)
     reply->call = call;
     reply->seq = seq;
     run_copy(&reply->run, run);
-    struct slice root = bytes_slice(run->root);
+    struct slice root = bytes_slice(run_rare(run)->root);
     if (root.len && !slice_is(root, run->id))
         run_read_begin(call->env, root, &reply->read, on_root);
     else

@@ -66,7 +66,8 @@ static void on_parent(struct run_read *read, enum err status)
 
     status = check_parent(lookup->call, parent, bytes_slice(lookup->id), status);
     if (!status) {
-        bytes_set(&lookup->root, parent->root ? parent->root : lookup->id);
+        struct bytes *root = run_rare(parent)->root;
+        bytes_set(&lookup->root, root ? root : lookup->id);
         lookup->depth = (uint16_t)(parent->depth + (parent->depth < UINT16_MAX));
     }
     lookup->done(lookup, status);
@@ -92,8 +93,9 @@ void parent_lookup_adopt(const struct parent_lookup *lookup, bool resume, struct
 {
     if (!lookup->id)
         return;
-    bytes_set(&child->parent, lookup->id);
-    bytes_set(&child->root, lookup->root);
+    struct run_rare *rare = run_rare_edit(child);
+    bytes_set(&rare->parent, lookup->id);
+    bytes_set(&rare->root, lookup->root);
     child->depth = lookup->depth;
     child->resume_parent = resume;
 }

@@ -55,6 +55,7 @@ static enum err check_key_length(struct reading *r, struct slice key)
 enum err reading_take_key(struct reading *r)
 {
     struct run *run = &r->item->run;
+    struct bytes *shown = NULL;
     struct slice key = r->source->key, ttl = r->source->key_ttl;
     struct buf key_text = { 0 };
     enum err err = OK;
@@ -65,20 +66,19 @@ enum err reading_take_key(struct reading *r)
     if (!key.len)
         key = buf_slice(&key_text);
     if ((err = check_key_length(r, key)) == OK)
-        err = trigger_key_options_read(r->key_options, &run->idempotency_shown, r->why);
+        err = trigger_key_options_read(r->key_options, &shown, r->why);
     if (!err && !ttl.len && r->key_ttl.ptr) {
         r->name = "idempotencyKeyTTL";
         err = reading_text(r, r->key_ttl, SIZE_MAX, &ttl);
     }
     if (!err && key.len) {
-        run->idempotency_key = bytes_create(key);
-        run->key_from_user = run->idempotency_shown != NULL;
-        if (!run->idempotency_shown)
-            run->idempotency_shown = bytes_ref(run->idempotency_key);
+        struct run_rare *rare = run_rare_edit(run);
+        rare->idempotency_key = bytes_create(key);
+        rare->idempotency_shown = bytes_ref(shown ? shown : rare->idempotency_key);
+        run->key_from_user = shown != NULL;
         r->item->key_expires_at = r->place->now_ms + trigger_key_ttl_ms(ttl);
-    } else {
-        bytes_clear(&run->idempotency_shown);
     }
+    bytes_unref(shown);
     buf_finish(&key_text);
     return err;
 }

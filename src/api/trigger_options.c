@@ -40,7 +40,8 @@ static enum err read_delay(struct reading *r, struct slice value)
                            SLICE_ARG(text_clip(text)));
         at = r->place->now_ms + wait;
     }
-    r->item->run.delayed_until = at > r->place->now_ms ? at : 0;
+    if (at > r->place->now_ms)
+        run_rare_edit(&r->item->run)->delayed_until = at;
     return OK;
 }
 
@@ -54,7 +55,7 @@ static enum err read_ttl(struct reading *r, struct slice value)
     if (scan_type(value) != SCAN_NUMBER) {
         err = reading_text(r, value, TEXT_MAX, &text);
         if (!err && text.len)
-            r->item->run.ttl = bytes_create_shared(text);
+            run_rare_edit(&r->item->run)->ttl = bytes_create_shared(text);
         return err;
     }
     if ((err = reading_integer(r, value, &seconds)))
@@ -66,7 +67,7 @@ static enum err read_ttl(struct reading *r, struct slice value)
         return OK;
     }
     text_from_seconds((uint64_t)clamp(seconds, 1, 9007199254740991.0), shown);
-    r->item->run.ttl = bytes_create_shared(slice_of(shown));
+    run_rare_edit(&r->item->run)->ttl = bytes_create_shared(slice_of(shown));
     return OK;
 }
 
@@ -187,7 +188,7 @@ static enum err read_concurrency_key(struct reading *r, struct slice value)
         return err;
     }
     if (text.len)
-        r->item->run.concurrency_key = bytes_create_shared(text);
+        run_rare_edit(&r->item->run)->concurrency_key = bytes_create_shared(text);
     return OK;
 }
 
@@ -227,7 +228,7 @@ static enum err read_region(struct reading *r, struct slice value)
     struct slice text;
     enum err err = reading_text(r, value, TEXT_MAX, &text);
     if (!err && text.len)
-        r->item->run.region = bytes_create_shared(text);
+        run_rare_edit(&r->item->run)->region = bytes_create_shared(text);
     return err;
 }
 
@@ -255,8 +256,8 @@ static enum err read_priority(struct reading *r, struct slice value)
 {
     double seconds;
     enum err err = reading_number(r, value, &seconds);
-    if (!err)
-        r->item->run.priority_ms =
+    if (!err && seconds != 0)
+        run_rare_edit(&r->item->run)->priority_ms =
             (int32_t)clamp(round(seconds * 1000), INT32_MIN, INT32_MAX);
     return err;
 }
@@ -347,7 +348,7 @@ static enum err finish_payload(struct reading *r)
     bool is_json = !type.len || slice_is(type, "application/json");
     bool is_string = scan_type(source->payload) == SCAN_STRING;
     if (!is_json)
-        run->payload_type = bytes_create_shared(type);
+        run_rare_edit(run)->payload_type = bytes_create_shared(type);
     if (is_string && !source->payload_text.len)
         return OK;
     /* With a type given, the string is the text of that type. */
@@ -450,8 +451,8 @@ static void default_to_task(struct reading *r)
             (uint8_t)(task && task->machine >= 0 ? task->machine : MACHINE_SMALL_1X);
     if (task && !r->item->run.queue)
         r->item->run.queue = bytes_ref(task->queue);
-    if (task && !r->item->run.ttl && !r->item->no_default_ttl)
-        r->item->run.ttl = bytes_ref(task->ttl);
+    if (task && task->ttl && !run_rare(&r->item->run)->ttl && !r->item->no_default_ttl)
+        run_rare_edit(&r->item->run)->ttl = bytes_ref(task->ttl);
 }
 
 enum err trigger_options_read(const struct trigger_source *source,

@@ -20,9 +20,18 @@ int64_t engine_deadline(const struct engine *engine, int64_t unix_ms)
 int64_t run_ttl_ms(const struct run *run)
 {
     int64_t ms = 0;
-    if (!run->ttl || text_to_duration_ms(bytes_slice(run->ttl), &ms))
+    const struct bytes *ttl = run_rare(run)->ttl;
+    if (!ttl || text_to_duration_ms(bytes_slice(ttl), &ms))
         return 0; /* a text that is no duration never expires */
     return ms;
+}
+
+void run_set_waits(struct run *next, struct buf *waits)
+{
+    struct run_rare *rare = run_rare_edit(next);
+    bytes_unref(rare->waits);
+    rare->waits = buf_to_bytes(waits);
+    buf_finish(waits);
 }
 
 struct bytes *error_text(const char *text)
@@ -72,7 +81,7 @@ void engine_place(struct engine *engine, struct tracked *run)
     struct environment *env = run->env;
     struct timers *timers = loop_timers(engine->loop);
     struct slice queue = bytes_slice(run->run.queue);
-    struct slice key = bytes_slice(run->run.concurrency_key);
+    struct slice key = bytes_slice(run_rare(&run->run)->concurrency_key);
 
     if (run_holds_slot(&run->run)) {
         queues_run(&env->queues, &run->item, queue, key);

@@ -72,7 +72,8 @@ static enum decision decide_start(struct command *command, const struct run *now
     next->attempt_at = time;
     next->dequeue_failures = 0;
     next->due_at = 0;
-    bytes_clear(&next->waits);
+    if (run_rare(next)->waits)
+        bytes_clear(&run_rare_edit(next)->waits);
     remember_request(next, op->request_id);
     return DECISION_COMMIT;
 }
@@ -180,6 +181,17 @@ static enum decision complete_failed(struct complete_attempt *op, const struct r
     return DECISION_COMMIT;
 }
 
+/* A run that was tried before may have one. */
+static void set_output_type(struct run *next, struct slice type)
+{
+    bool is_json = !type.len || slice_is(type, "application/json");
+    if (is_json && !run_rare(next)->output_type)
+        return;
+    struct run_rare *rare = run_rare_edit(next);
+    bytes_unref(rare->output_type);
+    rare->output_type = is_json ? NULL : bytes_create_shared(type);
+}
+
 static enum decision complete_ok(struct complete_attempt *op, struct run *next,
                                  int64_t time, unsigned *marks)
 {
@@ -187,9 +199,8 @@ static enum decision complete_ok(struct complete_attempt *op, struct run *next,
     if (run_advance(next, EVENT_SUCCEEDED, time, &effects))
         return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
     bytes_unref(next->output);
-    bytes_unref(next->output_type);
     next->output = bytes_create(op->output);
-    next->output_type = bytes_create_shared(op->output_type);
+    set_output_type(next, op->output_type);
     bytes_clear(&next->error);
     next->due_at = 0;
     *marks |= MARK_OUTPUT;
@@ -290,9 +301,7 @@ static enum decision decide_wait(struct command *command, const struct run *now,
     text_from_time(op->until, until);
     buf_print(&waits, "[{\"id\":\"%s\",\"type\":\"DATETIME\",\"completedAfter\":\"%s\"}]",
               op->waitpoint, until);
-    bytes_unref(next->waits);
-    next->waits = buf_to_bytes(&waits);
-    buf_finish(&waits);
+    run_set_waits(next, &waits);
     next->due_at = op->until;
     return DECISION_COMMIT;
 }

@@ -125,7 +125,7 @@ static void match(struct dequeue *first)
         dequeue->holding = true;
         timers_clear(loop_timers(engine->loop), &run->timer);
         queues_run(&env->queues, item, bytes_slice(run->run.queue),
-                   bytes_slice(run->run.concurrency_key));
+                   bytes_slice(run_rare(&run->run)->concurrency_key));
         command_begin(engine, env, slice_of(run->run.id), &dequeue->command, decide_dequeue,
                       on_leased);
     }

@@ -25,10 +25,10 @@ static enum decision expire(struct run *next, int64_t time, unsigned *marks)
     if (run_advance(next, EVENT_TTL_OVER, time, &effects))
         return DECISION_NOTHING;
     snprintf(text, sizeof(text), "Run expired because the TTL (%.60s) was reached",
-             next->ttl ? next->ttl->data : "");
+             run_rare(next)->ttl ? run_rare(next)->ttl->data : "");
     bytes_unref(next->error);
     next->error = error_text(text);
-    next->expired_at = time;
+    run_rare_edit(next)->expired_at = time;
     next->due_at = 0;
     *marks = MARK_OUTPUT;
     return DECISION_COMMIT;
@@ -81,7 +81,7 @@ static enum decision wait_over(struct run *next, int64_t time)
         return DECISION_NOTHING;
     text_from_time(time, at);
     buf_add_char(&waits, '[');
-    struct scan_members all = scan_members(bytes_slice(next->waits));
+    struct scan_members all = scan_members(bytes_slice(run_rare(next)->waits));
     while (scan_next_element(&all, &wait)) {
         if (waits.len > 1)
             buf_add_char(&waits, ',');
@@ -89,9 +89,7 @@ static enum decision wait_over(struct run *next, int64_t time)
         buf_print(&waits, ",\"completedAt\":\"%s\"}", at);
     }
     buf_add_char(&waits, ']');
-    bytes_unref(next->waits);
-    next->waits = buf_to_bytes(&waits);
-    buf_finish(&waits);
+    run_set_waits(next, &waits);
     next->due_at = 0;
     return DECISION_COMMIT;
 }
@@ -234,9 +232,10 @@ static void on_parent_read(struct run_read *read, enum err status)
 /* A parent that memory has not is final, but only the store knows how it ended. */
 void engine_follow_parent(struct engine *engine, struct tracked *run)
 {
-    if (!run->run.parent || run_is_final(&run->run))
+    struct slice id = bytes_slice(run_rare(&run->run)->parent);
+    if (!id.ptr || run_is_final(&run->run))
         return;
-    const struct tracked *parent = environment_find(run->env, bytes_slice(run->run.parent));
+    const struct tracked *parent = environment_find(run->env, id);
     if (parent && takes_children_along(&parent->run))
         run_cancel_alone(engine, run->env, slice_of(run->run.id));
     if (parent)
@@ -244,7 +243,7 @@ void engine_follow_parent(struct engine *engine, struct tracked *run)
     struct parent_read *op = mem_new(struct parent_read);
     op->engine = engine;
     snprintf(op->child, sizeof(op->child), "%s", run->run.id);
-    run_read_begin(run->env, bytes_slice(run->run.parent), &op->read, on_parent_read);
+    run_read_begin(run->env, id, &op->read, on_parent_read);
 }
 
 static void follow(struct engine *engine, struct tracked *run)

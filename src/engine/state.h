@@ -1,6 +1,7 @@
 /* state.h - what the files of the engine share: its struct, and the calls between them. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/table.h"
 #include "engine/engine.h"
 
@@ -52,6 +53,9 @@ struct bytes *error_internal(const char *code, const char *message);
 
 /* Monotonic deadline of a wall-clock time. */
 int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
+
+/* The waits of its snapshot from now on, and ends the buffer. */
+void run_set_waits(struct run *next, struct buf *waits);
 
 /* ttl of a queued run in ms; 0: none. */
 int64_t run_ttl_ms(const struct run *run);

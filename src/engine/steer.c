@@ -61,8 +61,9 @@ static enum decision decide_reschedule(struct command *command, const struct run
         explain(&command->why, ERR_INVALID, "Cannot reschedule a run that is not delayed");
         return DECISION_REFUSE;
     }
-    next->delayed_until = next->due_at = op->delayed_until;
-    next->queue_position = op->delayed_until - next->priority_ms;
+    struct run_rare *rare = run_rare_edit(next);
+    rare->delayed_until = next->due_at = op->delayed_until;
+    next->queue_position = op->delayed_until - rare->priority_ms;
     next->snapshot++;
     return DECISION_COMMIT;
 }
@@ -187,10 +188,11 @@ static enum decision decide_forget_key(struct command *command, const struct run
                                        struct run *next, unsigned *marks)
 {
     (void)command;
-    if (!now->idempotency_key)
+    if (!run_rare(now)->idempotency_key)
         return DECISION_NOTHING;
-    bytes_clear(&next->idempotency_key);
-    bytes_clear(&next->idempotency_shown);
+    struct run_rare *rare = run_rare_edit(next);
+    bytes_clear(&rare->idempotency_key);
+    bytes_clear(&rare->idempotency_shown);
     *marks = MARK_KEY;
     return DECISION_COMMIT;
 }

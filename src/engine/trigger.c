@@ -37,11 +37,11 @@ static void name_ttl(const struct engine *engine, const struct environment *env,
                      struct trigger *item)
 {
     char text[48];
-    if (item->run.ttl || item->no_default_ttl || !env->is_dev ||
+    if (run_rare(&item->run)->ttl || item->no_default_ttl || !env->is_dev ||
         !engine->options.dev_ttl_ms)
         return;
     text_from_seconds((uint64_t)engine->options.dev_ttl_ms / 1000, text);
-    item->run.ttl = bytes_create_shared(slice_of(text));
+    run_rare_edit(&item->run)->ttl = bytes_create_shared(slice_of(text));
 }
 
 /* delayed_until in the past means no delay (management-api §5.2). */
@@ -62,18 +62,20 @@ static void complete_run(const struct engine *engine, const struct environment *
     run_share_names(run);
     if (!run->metadata_seed)
         run->metadata_seed = bytes_ref(run->metadata);
-    if (run->delayed_until > now) {
+    const struct run_rare *rare = run_rare(run);
+    if (rare->delayed_until > now) {
         run->status = RUN_DELAYED;
         run->execution = EXECUTION_DELAYED;
-        run->due_at = run->delayed_until;
-        run->queue_position = run->delayed_until - run->priority_ms;
+        run->due_at = rare->delayed_until;
+        run->queue_position = rare->delayed_until - rare->priority_ms;
         return;
     }
-    run->delayed_until = 0;
+    if (rare->delayed_until)
+        run_rare_edit(run)->delayed_until = 0;
     run->status = RUN_QUEUED;
     run->execution = EXECUTION_QUEUED;
     run->queued_at = now;
-    run->queue_position = now - run->priority_ms;
+    run->queue_position = now - run_rare(run)->priority_ms;
     int64_t ttl = run_ttl_ms(run);
     run->due_at = ttl ? now + ttl : 0;
 }
@@ -91,17 +93,20 @@ static void add_claim(struct trigger_op *op, enum claim_kind kind, struct bytes 
     snprintf(claim->owner, sizeof(claim->owner), "%s", owner);
 }
 
+static struct slice key_of(const struct trigger *item)
+{
+    return bytes_slice(run_rare(&item->run)->idempotency_key);
+}
+
 /* Two items of one batch with the same key are one run. */
 static struct trigger *same_key_before(struct trigger_op *op, size_t index)
 {
-    const struct run *run = &op->items[index].run;
+    const struct trigger *item = &op->items[index];
     for (size_t i = 0; i < index; i++) {
-        const struct run *other = &op->items[i].run;
-        if (other->idempotency_key &&
-            slice_equal(bytes_slice(other->idempotency_key),
-                        bytes_slice(run->idempotency_key)) &&
-            slice_equal(bytes_slice(other->task), bytes_slice(run->task)))
-            return &op->items[i];
+        struct trigger *other = &op->items[i];
+        if (key_of(other).ptr && slice_equal(key_of(other), key_of(item)) &&
+            slice_equal(bytes_slice(other->run.task), bytes_slice(item->run.task)))
+            return other;
     }
     return NULL;
 }
@@ -126,7 +131,7 @@ static void make_claims(struct trigger_op *op)
                   SIZE_MAX);
     for (size_t i = 0; i < op->count; i++) {
         struct trigger *item = &op->items[i];
-        if (!item->run.idempotency_key)
+        if (!key_of(item).ptr)
             continue;
         struct trigger *twin = same_key_before(op, i);
         if (twin) {
@@ -134,8 +139,8 @@ static void make_claims(struct trigger_op *op)
             item->cached = true;
             continue;
         }
-        struct bytes *key = idempotency_claim_key(bytes_slice(item->run.task),
-                                                  bytes_slice(item->run.idempotency_key));
+        struct bytes *key =
+            idempotency_claim_key(bytes_slice(item->run.task), key_of(item));
         add_claim(op, CLAIM_IDEMPOTENCY, key, item->id, item->key_expires_at, i);
     }
 }
@@ -200,7 +205,7 @@ static bool key_is_free_again(const struct run *run)
 static void name_twins(struct trigger_op *op, const struct trigger *item)
 {
     for (size_t i = (size_t)(item - op->items) + 1; i < op->count; i++)
-        if (op->items[i].run.idempotency_key && same_key_before(op, i) == item)
+        if (key_of(&op->items[i]).ptr && same_key_before(op, i) == item)
             memcpy(op->items[i].id, item->id, sizeof(item->id));
 }
 

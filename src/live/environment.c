@@ -96,10 +96,11 @@ struct tracked *environment_find(const struct environment *env, struct slice id)
 
 static void add_child(struct environment *env, struct tracked *run)
 {
-    struct children *children = table_find(&env->children, bytes_slice(run->run.parent));
+    const struct bytes *parent = run_rare(&run->run)->parent;
+    struct children *children = table_find(&env->children, bytes_slice(parent));
     if (!children) {
         children = mem_new(struct children);
-        snprintf(children->parent, sizeof(children->parent), "%s", run->run.parent->data);
+        snprintf(children->parent, sizeof(children->parent), "%s", parent->data);
         table_insert(&env->children, children);
     }
     if (children->count == children->capacity) {
@@ -112,7 +113,8 @@ static void add_child(struct environment *env, struct tracked *run)
 
 static void remove_child(struct environment *env, struct tracked *run)
 {
-    struct children *children = table_find(&env->children, bytes_slice(run->run.parent));
+    const struct bytes *parent = run_rare(&run->run)->parent;
+    struct children *children = table_find(&env->children, bytes_slice(parent));
     for (uint32_t i = 0; children && i < children->count; i++) {
         if (children->runs[i] != run)
             continue;
@@ -136,7 +138,8 @@ const struct children *environment_children(const struct environment *env,
 
 static size_t weight(const struct tracked *run)
 {
-    return sizeof(struct tracked) + run_packet_bytes(&run->run);
+    size_t rare = run->run.rare ? sizeof(struct run_rare) : 0;
+    return sizeof(struct tracked) + rare + run_packet_bytes(&run->run);
 }
 
 static void count_in(struct environment *env, struct tracked *run)
@@ -150,7 +153,7 @@ static void count_in(struct environment *env, struct tracked *run)
         return;
     }
     env->unfinished++;
-    if (run->run.parent)
+    if (run_rare(&run->run)->parent)
         add_child(env, run);
 }
 
@@ -165,7 +168,7 @@ static void count_out(struct environment *env, struct tracked *run)
         return;
     }
     env->unfinished--;
-    if (run->run.parent)
+    if (run_rare(&run->run)->parent)
         remove_child(env, run);
 }
 

@@ -46,7 +46,7 @@ enum source_kind {
 /* clang-format off */
 static const struct source {
     enum source_kind kind;
-    size_t offset; /* in struct run */
+    size_t offset; /* as run_field takes it */
     size_t type;   /* of a packet: where its type is */
 } sources[FIELD_COUNT] = {
     [FIELD_ID] =              { FROM_ID,       0, 0 },
@@ -57,19 +57,19 @@ static const struct source {
     [FIELD_TAGS] =            { FROM_TAGS,     0, 0 },
     [FIELD_BATCH_ID] =        { FROM_TEXT,     offsetof(struct run, batch), 0 },
     [FIELD_PAYLOAD] =         { FROM_PACKET,   offsetof(struct run, payload),
-                                               offsetof(struct run, payload_type) },
+                                               rare_offset(payload_type) },
     [FIELD_OUTPUT] =          { FROM_PACKET,   offsetof(struct run, output),
-                                               offsetof(struct run, output_type) },
+                                               rare_offset(output_type) },
     [FIELD_NUMBER] =          { FROM_NUMBER,   offsetof(struct run, number), 0 },
     [FIELD_DURATION_MS] =     { FROM_NUMBER,   offsetof(struct run, usage_ms), 0 },
-    [FIELD_COST] =            { FROM_REAL,     offsetof(struct run, cost_cents), 0 },
-    [FIELD_BASE_COST] =       { FROM_REAL,     offsetof(struct run, base_cost_cents), 0 },
-    [FIELD_IDEMPOTENCY_KEY] = { FROM_TEXT,     offsetof(struct run, idempotency_shown), 0 },
-    [FIELD_EXPIRED_AT] =      { FROM_TIME,     offsetof(struct run, expired_at), 0 },
-    [FIELD_TTL] =             { FROM_TEXT,     offsetof(struct run, ttl), 0 },
+    [FIELD_COST] =            { FROM_REAL,     rare_offset(cost_cents), 0 },
+    [FIELD_BASE_COST] =       { FROM_REAL,     rare_offset(base_cost_cents), 0 },
+    [FIELD_IDEMPOTENCY_KEY] = { FROM_TEXT,     rare_offset(idempotency_shown), 0 },
+    [FIELD_EXPIRED_AT] =      { FROM_TIME,     rare_offset(expired_at), 0 },
+    [FIELD_TTL] =             { FROM_TEXT,     rare_offset(ttl), 0 },
     [FIELD_FINISHED_AT] =     { FROM_TIME,     offsetof(struct run, finished_at), 0 },
     [FIELD_STARTED_AT] =      { FROM_TIME,     offsetof(struct run, started_at), 0 },
-    [FIELD_DELAYED_UNTIL] =   { FROM_TIME,     offsetof(struct run, delayed_until), 0 },
+    [FIELD_DELAYED_UNTIL] =   { FROM_TIME,     rare_offset(delayed_until), 0 },
     [FIELD_QUEUED_AT] =       { FROM_TIME,     offsetof(struct run, queued_at), 0 },
     [FIELD_METADATA] =        { FROM_METADATA, offsetof(struct run, metadata), 0 },
     [FIELD_ERROR] =           { FROM_ERROR,    offsetof(struct run, error), 0 },
@@ -81,14 +81,9 @@ static const struct source {
 
 /* ---- where a field is ---- */
 
-static const void *place(const struct run *run, size_t offset)
-{
-    return (const char *)run + offset;
-}
-
 static const struct bytes *bytes_at(const struct run *run, size_t offset)
 {
-    return *(struct bytes *const *)place(run, offset);
+    return *(struct bytes *const *)run_field(run, offset);
 }
 
 /* ---- packets ---- */
@@ -199,7 +194,7 @@ static bool value_of(const struct view *view, const struct run *run, enum field 
                      struct value *value)
 {
     const struct source *source = &sources[field];
-    const void *at = place(run, source->offset);
+    const void *at = run_field(run, source->offset);
     switch (source->kind) {
     case FROM_ID:
         *value = (struct value){ VALUE_TEXT, .text = slice_of(run->id) };
@@ -255,7 +250,8 @@ static bool tags_differ(const struct tag_list *a, const struct tag_list *b)
 static bool differs(const struct run *before, const struct run *after, enum field field)
 {
     const struct source *source = &sources[field];
-    const void *a = place(before, source->offset), *b = place(after, source->offset);
+    const void *a = run_field(before, source->offset);
+    const void *b = run_field(after, source->offset);
     switch (source->kind) {
     case FROM_TIME: return *(const int64_t *)a != *(const int64_t *)b;
     case FROM_NUMBER: return *(const uint32_t *)a != *(const uint32_t *)b;

@@ -1,7 +1,7 @@
 /* run.c - a run as a value, and the names of what it can be.
  *
- * Every text of a run is in the list below, so that copying, finishing and sharing cannot
- * forget one. What a run may do next is in run_life.c. */
+ * Every text of a run is in one of the lists below, so that copying, finishing and sharing
+ * cannot forget one. What a run may do next is in run_life.c. */
 #include "runcast/run.h"
 
 #include <assert.h>
@@ -18,54 +18,93 @@ enum text_kind {
     TEXT_PACKET,
 };
 
-static const struct {
-    size_t offset; /* of a struct bytes * in struct run */
+struct text_field {
+    size_t offset; /* of a struct bytes * */
     enum text_kind kind;
-} text_fields[] = {
+};
+
+static const struct text_field run_texts[] = {
     { offsetof(struct run, task), TEXT_NAME },
     { offsetof(struct run, queue), TEXT_NAME },
-    { offsetof(struct run, concurrency_key), TEXT_NAME },
     { offsetof(struct run, worker_version), TEXT_NAME },
-    { offsetof(struct run, ttl), TEXT_NAME },
-    { offsetof(struct run, region), TEXT_NAME },
-    { offsetof(struct run, batch), TEXT_OWN },
-    { offsetof(struct run, parent), TEXT_OWN },
-    { offsetof(struct run, root), TEXT_OWN },
-    { offsetof(struct run, schedule), TEXT_NAME },
-    { offsetof(struct run, idempotency_key), TEXT_OWN },
-    { offsetof(struct run, idempotency_shown), TEXT_OWN },
+    { offsetof(struct run, batch), TEXT_NAME },
     { offsetof(struct run, worker_request), TEXT_OWN },
-    { offsetof(struct run, waits), TEXT_OWN },
     { offsetof(struct run, payload), TEXT_PACKET },
-    { offsetof(struct run, payload_type), TEXT_NAME },
     { offsetof(struct run, output), TEXT_PACKET },
-    { offsetof(struct run, output_type), TEXT_NAME },
     { offsetof(struct run, metadata), TEXT_PACKET },
     { offsetof(struct run, metadata_seed), TEXT_PACKET },
     { offsetof(struct run, error), TEXT_PACKET },
 };
 
-enum { TEXT_FIELD_COUNT = sizeof(text_fields) / sizeof(text_fields[0]) };
+static const struct text_field rare_texts[] = {
+    { offsetof(struct run_rare, concurrency_key), TEXT_NAME },
+    { offsetof(struct run_rare, ttl), TEXT_NAME },
+    { offsetof(struct run_rare, region), TEXT_NAME },
+    { offsetof(struct run_rare, parent), TEXT_NAME },
+    { offsetof(struct run_rare, root), TEXT_NAME },
+    { offsetof(struct run_rare, schedule), TEXT_NAME },
+    { offsetof(struct run_rare, idempotency_key), TEXT_OWN },
+    { offsetof(struct run_rare, idempotency_shown), TEXT_OWN },
+    { offsetof(struct run_rare, waits), TEXT_OWN },
+    { offsetof(struct run_rare, payload_type), TEXT_NAME },
+    { offsetof(struct run_rare, output_type), TEXT_NAME },
+};
 
-static struct bytes **text_at(struct run *run, size_t field)
+enum {
+    RUN_TEXTS = sizeof(run_texts) / sizeof(run_texts[0]),
+    RARE_TEXTS = sizeof(rare_texts) / sizeof(rare_texts[0]),
+};
+
+const struct run_rare run_rare_none;
+
+static struct bytes **text_at(void *fields, const struct text_field *field)
 {
-    return (struct bytes **)((char *)run + text_fields[field].offset);
+    return (struct bytes **)((char *)fields + field->offset);
+}
+
+static void rare_unref(struct run_rare *rare)
+{
+    if (!rare || --rare->refs > 0)
+        return;
+    for (size_t i = 0; i < RARE_TEXTS; i++)
+        bytes_unref(*text_at(rare, &rare_texts[i]));
+    free(rare);
+}
+
+struct run_rare *run_rare_edit(struct run *run)
+{
+    struct run_rare *shared = run->rare;
+    if (shared && shared->refs == 1)
+        return shared;
+    run->rare = mem_new(struct run_rare);
+    if (shared) {
+        *run->rare = *shared;
+        for (size_t i = 0; i < RARE_TEXTS; i++)
+            bytes_ref(*text_at(run->rare, &rare_texts[i]));
+        rare_unref(shared);
+    }
+    run->rare->refs = 1;
+    return run->rare;
 }
 
 void run_copy(struct run *to, const struct run *from)
 {
     *to = *from;
-    for (size_t i = 0; i < TEXT_FIELD_COUNT; i++)
-        bytes_ref(*text_at(to, i));
+    for (size_t i = 0; i < RUN_TEXTS; i++)
+        bytes_ref(*text_at(to, &run_texts[i]));
     tag_list_ref(to->tags);
+    if (to->rare)
+        to->rare->refs++;
 }
 
 void run_finish(struct run *run)
 {
-    for (size_t i = 0; i < TEXT_FIELD_COUNT; i++)
-        bytes_clear(text_at(run, i));
+    for (size_t i = 0; i < RUN_TEXTS; i++)
+        bytes_clear(text_at(run, &run_texts[i]));
     tag_list_unref(run->tags);
     run->tags = NULL;
+    rare_unref(run->rare);
+    run->rare = NULL;
 }
 
 static void share(struct bytes **place)
@@ -113,11 +152,18 @@ void tag_list_forget_shared(void)
     }
 }
 
+static void share_texts(void *fields, const struct text_field *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (texts[i].kind == TEXT_NAME)
+            share(text_at(fields, &texts[i]));
+}
+
 void run_share_names(struct run *run)
 {
-    for (size_t i = 0; i < TEXT_FIELD_COUNT; i++)
-        if (text_fields[i].kind == TEXT_NAME)
-            share(text_at(run, i));
+    share_texts(run, run_texts, RUN_TEXTS);
+    if (run->rare && run->rare->refs == 1)
+        share_texts(run->rare, rare_texts, RARE_TEXTS);
     if (!run->tags || run->tags->refs > 1)
         return; /* others may be reading the list, on another thread too */
     for (uint32_t i = 0; i < run->tags->count; i++)
@@ -133,9 +179,9 @@ static size_t heap_bytes(const struct bytes *bytes)
 size_t run_packet_bytes(const struct run *run)
 {
     size_t sum = 0;
-    for (size_t i = 0; i < TEXT_FIELD_COUNT; i++)
-        if (text_fields[i].kind == TEXT_PACKET)
-            sum += heap_bytes(*text_at((struct run *)run, i));
+    for (size_t i = 0; i < RUN_TEXTS; i++)
+        if (run_texts[i].kind == TEXT_PACKET)
+            sum += heap_bytes(*text_at((struct run *)run, &run_texts[i]));
     if (run->metadata == run->metadata_seed) /* one text until metadata changes */
         sum -= heap_bytes(run->metadata);
     return sum;

@@ -306,13 +306,13 @@ static enum store_status put_packet(struct sqlite_apply *apply, const struct cha
     sqlite3_stmt *stmt = run_statement(apply, which, change);
     if (which == SQL_PUT_PAYLOAD) {
         sqlite_bind_blob(stmt, 3, run->payload);
-        sqlite_bind_text(stmt, 4, bytes_slice(run->payload_type));
+        sqlite_bind_text(stmt, 4, bytes_slice(run_rare(run)->payload_type));
     } else if (which == SQL_PUT_METADATA) {
         sqlite_bind_blob(stmt, 3, run->metadata);
         sqlite_bind_blob(stmt, 4, run->metadata_seed);
     } else {
         sqlite_bind_blob(stmt, 3, run->output);
-        sqlite_bind_text(stmt, 4, bytes_slice(run->output_type));
+        sqlite_bind_text(stmt, 4, bytes_slice(run_rare(run)->output_type));
         sqlite_bind_blob(stmt, 5, run->error);
     }
     return finish(apply, stmt);
@@ -326,7 +326,8 @@ static enum store_status put_packets(struct sqlite_apply *apply,
     bool is_old = change->expected > 0;
     enum store_status status = STORE_OK;
 
-    if (change->marks & MARK_PAYLOAD && (is_old || run->payload || run->payload_type))
+    if (change->marks & MARK_PAYLOAD &&
+        (is_old || run->payload || run_rare(run)->payload_type))
         status = put_packet(apply, change, SQL_PUT_PAYLOAD);
     if (!status && change->marks & MARK_METADATA &&
         (is_old || run->metadata || run->metadata_seed))

@@ -15,7 +15,7 @@ static const struct column {
     const char *name;
     enum type type;
     enum life life;
-    size_t offset;
+    size_t offset; /* as run_field takes it */
 } columns[] = {
     { "number", U32, FIXED, offsetof(struct run, number) },
     { "version", U32, CHANGES, offsetof(struct run, version) },
@@ -33,7 +33,7 @@ static const struct column {
     { "max_attempts", U16, CHANGES, offsetof(struct run, max_attempts) },
     { "dequeue_failures", U16, CHANGES, offsetof(struct run, dequeue_failures) },
     { "batch_index", U32, FIXED, offsetof(struct run, batch_index) },
-    { "priority_ms", I32, CHANGES, offsetof(struct run, priority_ms) },
+    { "priority_ms", I32, CHANGES, rare_offset(priority_ms) },
     { "max_duration_s", U32, CHANGES, offsetof(struct run, max_duration_s) },
     { "usage_ms", U32, CHANGES, offsetof(struct run, usage_ms) },
     { "created_at", I64, FIXED, offsetof(struct run, created_at) },
@@ -42,26 +42,26 @@ static const struct column {
     { "started_at", I64, CHANGES, offsetof(struct run, started_at) },
     { "attempt_at", I64, CHANGES, offsetof(struct run, attempt_at) },
     { "finished_at", I64, CHANGES, offsetof(struct run, finished_at) },
-    { "delayed_until", I64, CHANGES, offsetof(struct run, delayed_until) },
-    { "expired_at", I64, CHANGES, offsetof(struct run, expired_at) },
+    { "delayed_until", I64, CHANGES, rare_offset(delayed_until) },
+    { "expired_at", I64, CHANGES, rare_offset(expired_at) },
     { "queue_position", I64, CHANGES, offsetof(struct run, queue_position) },
     { "due_at", I64, CHANGES, offsetof(struct run, due_at) },
-    { "cost_cents", REAL, CHANGES, offsetof(struct run, cost_cents) },
-    { "base_cost_cents", REAL, CHANGES, offsetof(struct run, base_cost_cents) },
+    { "cost_cents", REAL, CHANGES, rare_offset(cost_cents) },
+    { "base_cost_cents", REAL, CHANGES, rare_offset(base_cost_cents) },
     { "task", TEXT, FIXED, offsetof(struct run, task) },
     { "queue", TEXT, CHANGES, offsetof(struct run, queue) },
-    { "concurrency_key", TEXT, CHANGES, offsetof(struct run, concurrency_key) },
+    { "concurrency_key", TEXT, CHANGES, rare_offset(concurrency_key) },
     { "worker_version", TEXT, CHANGES, offsetof(struct run, worker_version) },
-    { "ttl", TEXT, CHANGES, offsetof(struct run, ttl) },
-    { "region", TEXT, CHANGES, offsetof(struct run, region) },
+    { "ttl", TEXT, CHANGES, rare_offset(ttl) },
+    { "region", TEXT, CHANGES, rare_offset(region) },
     { "batch", TEXT, FIXED, offsetof(struct run, batch) },
-    { "parent", TEXT, FIXED, offsetof(struct run, parent) },
-    { "root", TEXT, FIXED, offsetof(struct run, root) },
-    { "schedule", TEXT, FIXED, offsetof(struct run, schedule) },
-    { "idempotency_key", TEXT, CHANGES, offsetof(struct run, idempotency_key) },
-    { "idempotency_shown", TEXT, CHANGES, offsetof(struct run, idempotency_shown) },
+    { "parent", TEXT, FIXED, rare_offset(parent) },
+    { "root", TEXT, FIXED, rare_offset(root) },
+    { "schedule", TEXT, FIXED, rare_offset(schedule) },
+    { "idempotency_key", TEXT, CHANGES, rare_offset(idempotency_key) },
+    { "idempotency_shown", TEXT, CHANGES, rare_offset(idempotency_shown) },
     { "worker_request", TEXT, CHANGES, offsetof(struct run, worker_request) },
-    { "waits", TEXT, CHANGES, offsetof(struct run, waits) },
+    { "waits", TEXT, CHANGES, rare_offset(waits) },
 };
 
 enum {
@@ -157,7 +157,7 @@ static void set_flags(struct run *run, int flags)
 static void bind_column(sqlite3_stmt *stmt, int parameter, const struct column *column,
                         const struct run *run)
 {
-    const void *field = (const char *)run + column->offset;
+    const void *field = run_field(run, column->offset);
     switch (column->type) {
     case U8: sqlite3_bind_int(stmt, parameter, *(const uint8_t *)field); break;
     case U16: sqlite3_bind_int(stmt, parameter, *(const uint16_t *)field); break;
@@ -175,10 +175,29 @@ static void bind_column(sqlite3_stmt *stmt, int parameter, const struct column *
     }
 }
 
+static bool is_set(sqlite3_stmt *stmt, int at, enum type type)
+{
+    return type == TEXT ? sqlite3_column_type(stmt, at) != SQLITE_NULL
+                        : sqlite3_column_double(stmt, at) != 0;
+}
+
+/* A run has no rare part for what is not set. */
+static void *field_to_read(sqlite3_stmt *stmt, int at, const struct column *column,
+                           struct run *run)
+{
+    if (column->offset < sizeof(struct run))
+        return (char *)run + column->offset;
+    if (!is_set(stmt, at, column->type))
+        return NULL;
+    return (char *)run_rare_edit(run) + (column->offset - sizeof(struct run));
+}
+
 static void read_column(sqlite3_stmt *stmt, int at, const struct column *column,
                         struct run *run)
 {
-    void *field = (char *)run + column->offset;
+    void *field = field_to_read(stmt, at, column, run);
+    if (!field)
+        return;
     switch (column->type) {
     case U8: *(uint8_t *)field = (uint8_t)sqlite3_column_int(stmt, at); break;
     case U16: *(uint16_t *)field = (uint16_t)sqlite3_column_int(stmt, at); break;
@@ -243,9 +262,13 @@ void sqlite_rows_read(sqlite3_stmt *stmt, struct run *run, bool packets)
     if (!packets)
         return;
     run->payload = sqlite_column_copy(stmt, at++);
-    run->payload_type = sqlite_column_copy(stmt, at++);
+    struct bytes *payload_type = sqlite_column_copy(stmt, at++);
     run->output = sqlite_column_copy(stmt, at++);
-    run->output_type = sqlite_column_copy(stmt, at++);
+    struct bytes *output_type = sqlite_column_copy(stmt, at++);
+    if (payload_type || output_type) {
+        run_rare_edit(run)->payload_type = payload_type;
+        run_rare_edit(run)->output_type = output_type;
+    }
     run->error = sqlite_column_copy(stmt, at++);
 }
 

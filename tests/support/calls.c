@@ -35,6 +35,7 @@ static void on_triggered(struct trigger_op *op, enum err status)
 static void fill_in(struct world *world, struct trigger *item, const struct wish *wish)
 {
     struct run *run = &item->run;
+    struct run_rare *rare = run_rare_edit(run);
     int64_t now = loop_wall_ms(world->loop);
     struct slice tags[RUN_TAGS_MAX], rest = slice_of(wish->tags);
     size_t count = 0;
@@ -43,15 +44,15 @@ static void fill_in(struct world *world, struct trigger *item, const struct wish
         count++;
     run->tags = tag_list_create(tags, count);
     run->task = text_of(wish->task ? wish->task : "hello");
-    run->idempotency_key = text_of(wish->key);
-    run->ttl = text_of(wish->ttl);
-    run->parent = text_of(wish->parent);
+    rare->idempotency_key = text_of(wish->key);
+    rare->ttl = text_of(wish->ttl);
+    rare->parent = text_of(wish->parent);
     run->worker_version = text_of(wish->version);
-    run->concurrency_key = text_of(wish->concurrency_key);
+    rare->concurrency_key = text_of(wish->concurrency_key);
     run->metadata = text_of(wish->metadata);
     run->payload = text_of("{\"n\":1}");
     run->max_attempts = wish->max_attempts;
-    run->delayed_until = wish->delay_ms ? now + wish->delay_ms : 0;
+    rare->delayed_until = wish->delay_ms ? now + wish->delay_ms : 0;
     if (wish->key)
         item->key_expires_at = now + (wish->key_ms ? wish->key_ms : HOUR_MS);
 }

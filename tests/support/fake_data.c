@@ -264,7 +264,8 @@ static void keep_unmarked(struct run *run, const struct run *old, unsigned marks
 {
     if (!(marks & MARK_PAYLOAD)) {
         bytes_set(&run->payload, old->payload);
-        bytes_set(&run->payload_type, old->payload_type);
+        if (run_rare(run)->payload_type != run_rare(old)->payload_type)
+            bytes_set(&run_rare_edit(run)->payload_type, run_rare(old)->payload_type);
     }
     if (!(marks & MARK_METADATA)) {
         bytes_set(&run->metadata, old->metadata);
@@ -272,7 +273,8 @@ static void keep_unmarked(struct run *run, const struct run *old, unsigned marks
     }
     if (!(marks & MARK_OUTPUT)) {
         bytes_set(&run->output, old->output);
-        bytes_set(&run->output_type, old->output_type);
+        if (run_rare(run)->output_type != run_rare(old)->output_type)
+            bytes_set(&run_rare_edit(run)->output_type, run_rare(old)->output_type);
         bytes_set(&run->error, old->error);
     }
     if (!(marks & MARK_WHOLE)) {
@@ -419,6 +421,7 @@ static bool is_value(const struct bytes *text, struct slice value)
 
 static bool matches(const struct run *run, const struct run_filter *f)
 {
+    const struct run_rare *rare = run_rare(run);
     return !f->nothing && (!f->statuses || f->statuses & 1u << run->status) &&
            (!f->machines || f->machines & 1u << run->machine) &&
            (f->is_test < 0 || run->is_test == (f->is_test != 0)) &&
@@ -427,9 +430,9 @@ static bool matches(const struct run *run, const struct run_filter *f)
            is_any(run->task, f->tasks, f->task_count) &&
            is_any(run->worker_version, f->versions, f->version_count) &&
            is_any(run->queue, f->queues, f->queue_count) &&
-           is_any(run->region, f->regions, f->region_count) && has_tags(run, f) &&
-           is_value(run->batch, f->batch) && is_value(run->schedule, f->schedule) &&
-           is_value(run->parent, f->parent);
+           is_any(rare->region, f->regions, f->region_count) && has_tags(run, f) &&
+           is_value(run->batch, f->batch) && is_value(rare->schedule, f->schedule) &&
+           is_value(rare->parent, f->parent);
 }
 
 static int newest_id_first(const void *a, const void *b)
@@ -467,10 +470,12 @@ void fake_data_list(struct fake_data *data, struct store_list *req)
         if (req->packets)
             continue;
         bytes_clear(&run->payload);
-        bytes_clear(&run->payload_type);
         bytes_clear(&run->output);
-        bytes_clear(&run->output_type);
         bytes_clear(&run->error);
+        if (!run->rare)
+            continue;
+        bytes_clear(&run_rare_edit(run)->payload_type);
+        bytes_clear(&run_rare_edit(run)->output_type);
     }
     free(found);
     req->status = STORE_OK;

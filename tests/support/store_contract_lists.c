@@ -85,9 +85,12 @@ void fill_runs(struct store_world *world)
         run->is_test = n == 5;
         run->machine = n == 6 ? MACHINE_MICRO : MACHINE_SMALL_1X;
         run->batch = n >= 8 ? text_bytes("batch_1") : NULL;
-        run->parent = n == 3 || n == 4 ? text_bytes("run_parent") : NULL;
-        run->schedule = n == 2 ? text_bytes("sched_1") : NULL;
-        run->region = n == 7 ? text_bytes("eu") : NULL;
+        if (n == 3 || n == 4)
+            run_rare_edit(run)->parent = text_bytes("run_parent");
+        if (n == 2)
+            run_rare_edit(run)->schedule = text_bytes("sched_1");
+        if (n == 7)
+            run_rare_edit(run)->region = text_bytes("eu");
         run->worker_version = n <= 2 ? text_bytes("20240101.1") : NULL;
         assert_int_equal(commit_one(world, change), STORE_OK);
     }

@@ -26,7 +26,7 @@ static void packets_come_back_byte_for_byte(void **state)
         bytes_unref(change.run.payload);
         change.marks |= MARK_OUTPUT;
         change.run.payload = text_bytes(bodies[i]);
-        change.run.payload_type = text_bytes("application/super+json");
+        run_rare_edit(&change.run)->payload_type = text_bytes("application/super+json");
         change.run.metadata = text_bytes(bodies[i]);
         change.run.metadata_seed = text_bytes(bodies[i]);
         change.run.output = text_bytes(bodies[i]);
@@ -41,8 +41,8 @@ static void packets_come_back_byte_for_byte(void **state)
             assert_int_equal(packets[p]->len, strlen(bodies[i]));
             assert_memory_equal(packets[p]->data, bodies[i], packets[p]->len);
         }
-        assert_string_equal(run.payload_type->data, "application/super+json");
-        assert_null(run.output_type);
+        assert_string_equal(run_rare(&run)->payload_type->data, "application/super+json");
+        assert_null(run_rare(&run)->output_type);
         run_finish(&run);
         change_finish(&change);
     }
@@ -98,26 +98,18 @@ static void only_marked_packets_are_written(void **state)
     change_finish(&change);
 }
 
-static struct bytes **text_fields(struct run *run, struct bytes **fields[16])
+static void text_fields(struct run *run, struct bytes **fields[16])
 {
-    struct bytes **all[] = { &run->task,
-                             &run->queue,
-                             &run->ttl,
-                             &run->concurrency_key,
-                             &run->region,
-                             &run->worker_version,
-                             &run->batch,
-                             &run->parent,
-                             &run->root,
-                             &run->schedule,
-                             &run->waits,
-                             &run->idempotency_key,
-                             &run->worker_request,
-                             &run->idempotency_shown,
-                             &run->payload,
-                             &run->payload_type };
+    struct run_rare *rare = run_rare_edit(run);
+    struct bytes **all[] = { &run->task,           &run->queue,
+                             &rare->ttl,           &rare->concurrency_key,
+                             &rare->region,        &run->worker_version,
+                             &run->batch,          &rare->parent,
+                             &rare->root,          &rare->schedule,
+                             &rare->waits,         &rare->idempotency_key,
+                             &run->worker_request, &rare->idempotency_shown,
+                             &run->payload,        &rare->payload_type };
     memcpy(fields, all, sizeof(all));
-    return all[0];
 }
 
 static void every_field_of_a_run_comes_back(void **state)
@@ -140,12 +132,14 @@ static void every_field_of_a_run_comes_back(void **state)
     run->machine = MACHINE_LARGE_2X;
     run->is_test = run->resume_parent = run->key_from_user = true;
     run->attempt = 250, run->depth = 65535, run->max_attempts = 3;
-    run->dequeue_failures = 5, run->batch_index = 999, run->priority_ms = -2147483647;
+    run->dequeue_failures = 5, run->batch_index = 999;
     run->max_duration_s = 4294967295u, run->usage_ms = 4294967294u;
     run->queued_at = 11, run->started_at = 12, run->attempt_at = 13, run->finished_at = 14;
-    run->delayed_until = 15, run->expired_at = 16, run->queue_position = -17;
-    run->due_at = INT64_MAX;
-    run->cost_cents = 0.1, run->base_cost_cents = 1e-300;
+    run->queue_position = -17, run->due_at = INT64_MAX;
+    struct run_rare *rare = run_rare_edit(run);
+    rare->priority_ms = -2147483647;
+    rare->delayed_until = 15, rare->expired_at = 16;
+    rare->cost_cents = 0.1, rare->base_cost_cents = 1e-300;
     assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
 
     struct run loaded;
@@ -157,6 +151,9 @@ static void every_field_of_a_run_comes_back(void **state)
     assert_string_equal(loaded.tags->names[1]->data, "b:1,");
     size_t values = offsetof(struct run, task); /* everything before the texts */
     assert_memory_equal(&loaded, run, values);
+    size_t from = offsetof(struct run_rare, priority_ms);
+    values = offsetof(struct run_rare, concurrency_key) - from;
+    assert_memory_equal(&loaded.rare->priority_ms, &rare->priority_ms, values);
     run_finish(&loaded);
     change_finish(&change);
 }

@@ -131,17 +131,17 @@ static void draw_item(struct trigger_work *work, size_t i, bool with_key)
     if (chance(draws, 500))
         run->metadata = text_of("{\"n\":0}");
     if (chance(draws, 150))
-        run->ttl = text_of(ttls[draw(draws, 3)]);
+        run_rare_edit(run)->ttl = text_of(ttls[draw(draws, 3)]);
     if (chance(draws, 150))
-        run->delayed_until = now + draw(draws, 5000);
+        run_rare_edit(run)->delayed_until = now + draw(draws, 5000);
     if (parent)
-        run->parent = text_of(parent->id);
+        run_rare_edit(run)->parent = text_of(parent->id);
     work->keys[i] = with_key ? (int)draw(draws, WORK_KEYS) : -1;
     if (!with_key)
         return;
     char key[8];
     snprintf(key, sizeof(key), "k%d", work->keys[i]);
-    run->idempotency_key = text_of(key);
+    run_rare_edit(run)->idempotency_key = text_of(key);
     bytes_unref(run->task);
     run->task = text_of(tasks[0]); /* a key belongs to its task */
     work->resets[i] = work->workload->resets[work->keys[i]];
@@ -520,7 +520,8 @@ static void check_story(struct workload *workload, const struct story *story)
         violated("%s is not finished and not in memory", run->id);
     if (run->due_at && run->due_at < now && run->execution != EXECUTION_QUEUED)
         violated("%s was due %lld ms ago", run->id, (long long)(now - run->due_at));
-    const struct story *parent = ledger_find(workload->ledger, bytes_slice(run->parent));
+    const struct story *parent =
+        ledger_find(workload->ledger, bytes_slice(run_rare(run)->parent));
     const struct run *last = parent ? story_last(parent) : NULL;
     if (last && !run_is_final(run) && run_is_settled(last) && last->status == RUN_CANCELED)
         violated("%s goes on although its parent was canceled", run->id);

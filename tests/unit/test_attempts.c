@@ -171,6 +171,33 @@ static void a_completed_run_has_its_output_and_gives_its_slot_back(void **state)
     assert_int_equal(succeed(world, got.id, "2"), ERR_INVALID);
 }
 
+static void only_an_output_that_is_not_json_notes_its_type(void **state)
+{
+    static const struct {
+        struct slice type;
+        const char *kept;
+    } cases[] = { { SLICE(""), NULL },
+                  { SLICE("application/json"), NULL },
+                  { SLICE("application/super+json"), "application/super+json" } };
+    struct world *world = *state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct triggered got = trigger(world, (struct wish){ .ttl = "1h" });
+        char snapshot[64];
+        execute(world, got.id);
+        run_snapshot_id(run_now(world, got.id), snapshot);
+        struct complete_attempt op = { .snapshot = slice_of(snapshot),
+                                       .ok = true,
+                                       .output = SLICE("1"),
+                                       .output_type = cases[i].type };
+        attempt_complete(world->engine, world->env, slice_of(got.id), &op, on_answered);
+        world_settle(world);
+        const struct bytes *type = run_rare(run_now(world, got.id))->output_type;
+        assert_int_equal(type != NULL, cases[i].kept != NULL);
+        if (type)
+            assert_string_equal(type->data, cases[i].kept);
+    }
+}
+
 static void a_retry_soon_stays_with_the_worker(void **state)
 {
     struct world *world = *state;
@@ -301,8 +328,8 @@ static void a_wait_is_over_at_its_time(void **state)
     world_pass(world, 1);
     const struct run *run = run_now(world, got.id);
     assert_status(world, got.id, RUN_EXECUTING);
-    assert_non_null(strstr(run->waits->data, "\"completedAfter\":"));
-    assert_non_null(strstr(run->waits->data, "\"completedAt\":"));
+    assert_non_null(strstr(run_rare(run)->waits->data, "\"completedAfter\":"));
+    assert_non_null(strstr(run_rare(run)->waits->data, "\"completedAt\":"));
     assert_int_equal(succeed(world, got.id, "1"), OK);
 }
 
@@ -371,6 +398,7 @@ int main(void)
         PROD(a_silent_run_elsewhere_is_tried_again_and_then_fails),
         TEST(a_completion_in_the_moment_of_the_deadline_counts),
         TEST(a_completed_run_has_its_output_and_gives_its_slot_back),
+        TEST(only_an_output_that_is_not_json_notes_its_type),
         TEST(a_retry_soon_stays_with_the_worker),
         TEST(a_later_retry_is_offered_again_when_it_is_due),
         TEST(the_last_attempt_fails_the_run),

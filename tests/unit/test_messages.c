@@ -107,12 +107,13 @@ static void only_completed_waits_are_handed_over(void **state)
     struct buf out = { 0 };
     run.attempt = 1;
     run.batch = text("batch_1");
-    run.waits = text("[{\"id\":\"waitpoint_1\",\"type\":\"DATETIME\","
-                     "\"completedAfter\":\"2023-11-14T22:13:20.000Z\","
-                     "\"completedAt\":\"2023-11-14T22:13:21.000Z\"},"
-                     "{\"id\":\"waitpoint_2\",\"type\":\"DATETIME\"},"
-                     "{\"id\":\"waitpoint_3\",\"type\":\"DATETIME\",\"completedAt\":"
-                     "\"2023-11-14T22:13:21.000Z\"}]");
+    run_rare_edit(&run)->waits =
+        text("[{\"id\":\"waitpoint_1\",\"type\":\"DATETIME\","
+             "\"completedAfter\":\"2023-11-14T22:13:20.000Z\","
+             "\"completedAt\":\"2023-11-14T22:13:21.000Z\"},"
+             "{\"id\":\"waitpoint_2\",\"type\":\"DATETIME\"},"
+             "{\"id\":\"waitpoint_3\",\"type\":\"DATETIME\",\"completedAt\":"
+             "\"2023-11-14T22:13:21.000Z\"}]");
     message_add_latest(&out, &run);
     assert_json(
         &out,
@@ -218,15 +219,15 @@ static void an_execution_carries_what_is_set(void **state)
     struct slice tags[] = { SLICE("one"), SLICE("t\"wo") };
     struct worker_task task = { .file_path = text("src/a.ts"), .export_name = text("a") };
     struct buf out = { 0 };
-    run.payload_type = text("application/super+json");
+    run_rare_edit(&run)->payload_type = text("application/super+json");
     run.tags = tag_list_create(tags, 2);
     run.metadata = text("{\"n\":1e400}");
     run.started_at = 1700000000500;
     run.max_attempts = 3;
     run.max_duration_s = 60;
-    run.priority_ms = 1500;
-    run.parent = text("run_0");
-    run.root = text("run_00");
+    run_rare_edit(&run)->priority_ms = 1500;
+    run_rare_edit(&run)->parent = text("run_0");
+    run_rare_edit(&run)->root = text("run_00");
     run.batch = text("batch_1");
     message_add_start(&out, &run, &account, &task, SLICE("http://h:1"));
     assert_json(

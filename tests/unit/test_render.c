@@ -122,22 +122,22 @@ static void fill(struct run *run)
     set(&run->batch, "batch_9");
     set(&run->payload,
         "{\"json\": {\"n\": 12345678901234567890, \"m\": 1e400} ,\"meta\":{}}");
-    set(&run->payload_type, "application/super+json");
+    set(&run_rare_edit(run)->payload_type, "application/super+json");
     set(&run->output, "done \xc3\xa9");
-    set(&run->output_type, "text/plain");
+    set(&run_rare_edit(run)->output_type, "text/plain");
     set(&run->metadata, "{\"p\": 0.10}");
     set(&run->error, "{\"type\":\"STRING_ERROR\",\"raw\":\"no\"}");
-    set(&run->idempotency_shown, "key");
-    set(&run->ttl, "1h");
+    set(&run_rare_edit(run)->idempotency_shown, "key");
+    set(&run_rare_edit(run)->ttl, "1h");
     set(&run->worker_version, "20240523.1");
     run->status = RUN_RETRYING;
     run->is_test = true;
     run->usage_ms = 1234;
-    run->cost_cents = 0.25;
-    run->base_cost_cents = 1e-7;
+    run_rare_edit(run)->cost_cents = 0.25;
+    run_rare_edit(run)->base_cost_cents = 1e-7;
     run->attempt = 2;
-    run->expired_at = run->finished_at = run->started_at = 1700000002000;
-    run->delayed_until = run->queued_at = 1700000003000;
+    run_rare_edit(run)->expired_at = run->finished_at = run->started_at = 1700000002000;
+    run_rare_edit(run)->delayed_until = run->queued_at = 1700000003000;
 }
 
 static void a_full_run_shows_everything_and_the_users_json_byte_for_byte(void **state)
@@ -291,11 +291,11 @@ static void what_is_cleared_becomes_null(void **state)
 {
     (void)state;
     struct run before = new_run();
-    set(&before.idempotency_shown, "key");
-    before.delayed_until = 1700000003000;
+    set(&run_rare_edit(&before)->idempotency_shown, "key");
+    run_rare_edit(&before)->delayed_until = 1700000003000;
     struct run after = next_version(&before);
-    bytes_clear(&after.idempotency_shown);
-    after.delayed_until = 0;
+    bytes_clear(&run_rare_edit(&after)->idempotency_shown);
+    run_rare_edit(&after)->delayed_until = 0;
     assert_delta(&before, &after,
                  "[\"run_1\",2,{\"status\":\"QUEUED\","
                  "\"updatedAt\":\"2023-11-14T22:13:21.000Z\",\"idempotencyKey\":null,"
@@ -307,11 +307,11 @@ static void equal_bytes_at_another_place_are_no_difference(void **state)
 {
     (void)state;
     struct run before = new_run();
-    set(&before.ttl, "1h");
+    set(&run_rare_edit(&before)->ttl, "1h");
     set(&before.metadata, "{}");
     set_tags(&before, (struct slice[]){ SLICE("a") }, 1);
     struct run after = next_version(&before);
-    set(&after.ttl, "1h");
+    set(&run_rare_edit(&after)->ttl, "1h");
     set(&after.metadata, "{}");
     set_tags(&after, (struct slice[]){ SLICE("a") }, 1);
     after.metadata_rev = after.whole_rev = 11;
@@ -357,9 +357,9 @@ static void a_delta_in_msgpack_counts_its_fields(void **state)
 {
     (void)state;
     struct run before = new_run();
-    set(&before.ttl, "1h");
+    set(&run_rare_edit(&before)->ttl, "1h");
     struct run after = next_version(&before);
-    bytes_clear(&after.ttl);
+    bytes_clear(&run_rare_edit(&after)->ttl);
     struct view view = msgpack_view(FIELDS_ALL);
     struct buf out = { 0 };
     render_delta(&view, &before, &after, &out);

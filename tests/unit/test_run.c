@@ -153,18 +153,41 @@ static void each_snapshot_has_a_name_of_its_own(void **state)
 
 /* ---- values ---- */
 
+typedef void text_fn(struct bytes **place, int number);
+
+/* Every place of a text, in the run and in its rare part. */
+static void for_each_text(struct run *run, text_fn *fn)
+{
+    struct run_rare *rare = run->rare;
+    for (struct bytes **place = &run->task; place <= &run->error; place++)
+        if ((void *)place != (void *)&run->tags && (void *)place != (void *)&run->rare)
+            fn(place, (int)(place - &run->task));
+    for (struct bytes **place = &rare->concurrency_key; place <= &rare->output_type;
+         place++)
+        fn(place, 100 + (int)(place - &rare->concurrency_key));
+}
+
+static void put_text(struct bytes **place, int number)
+{
+    char content[32];
+    snprintf(content, sizeof(content), "text %d", number);
+    *place = text(content);
+}
+
+static void assert_only_holder(struct bytes **place, int number)
+{
+    char content[32];
+    snprintf(content, sizeof(content), "text %d", number);
+    assert_true(slice_is(bytes_slice(*place), content));
+    assert_int_equal((*place)->refs, 1);
+}
+
 /* A run with a different text in every place. */
 static void fill(struct run *run)
 {
     *run = (struct run){ .id = "run_1", .status = RUN_EXECUTING, .attempt = 3 };
-    struct bytes **first = &run->task, **last = &run->error;
-    for (struct bytes **place = first; place <= last; place++) {
-        if ((void *)place == (void *)&run->tags)
-            continue;
-        char content[32];
-        snprintf(content, sizeof(content), "text %d", (int)(place - first));
-        *place = text(content);
-    }
+    run_rare_edit(run)->priority_ms = 7;
+    for_each_text(run, put_text);
     struct slice tags[] = { SLICE("a"), SLICE("b"), SLICE("a") };
     run->tags = tag_list_create(tags, sizeof(tags) / sizeof(tags[0]));
 }
@@ -183,17 +206,57 @@ static void a_copy_lives_on_when_the_original_has_ended(void **state)
 
     bytes_set(&original.output, NULL);
     run_finish(&original);
-    struct bytes **first = &copy.task, **last = &copy.error;
-    for (struct bytes **place = first; place <= last; place++) {
-        if ((void *)place == (void *)&copy.tags)
-            continue;
-        char content[32];
-        snprintf(content, sizeof(content), "text %d", (int)(place - first));
-        assert_true(slice_is(bytes_slice(*place), content));
-        assert_int_equal((*place)->refs, 1);
-    }
+    for_each_text(&copy, assert_only_holder);
     assert_true(run_has_tag(&copy, SLICE("b")));
     run_finish(&copy);
+}
+
+static void editing_the_rare_part_of_a_run_leaves_its_copies_alone(void **state)
+{
+    (void)state;
+    struct run original, copy;
+    fill(&original);
+    run_copy(&copy, &original);
+    assert_ptr_equal(run_rare(&copy), run_rare(&original));
+
+    bytes_clear(&run_rare_edit(&copy)->parent);
+    run_rare_edit(&copy)->priority_ms = 8;
+    assert_non_null(run_rare(&original)->parent);
+    assert_int_equal(run_rare(&original)->priority_ms, 7);
+    assert_null(run_rare(&copy)->parent);
+    assert_int_equal(run_rare(&copy)->priority_ms, 8);
+    assert_ptr_equal(run_rare(&copy)->root, run_rare(&original)->root);
+    run_finish(&copy);
+    assert_true(slice_is(bytes_slice(run_rare(&original)->parent), "text 103"));
+
+    struct run_rare *own = original.rare;
+    assert_ptr_equal(run_rare_edit(&original), own); /* nobody else has it any more */
+    run_finish(&original);
+}
+
+static void a_run_without_a_rare_part_reads_as_unset(void **state)
+{
+    (void)state;
+    struct run run = { 0 };
+    assert_null(run_rare(&run)->ttl);
+    assert_int_equal(run_rare(&run)->delayed_until, 0);
+    assert_null(run.rare);
+    run_rare_edit(&run)->ttl = text("1h");
+    assert_true(slice_is(bytes_slice(run_rare(&run)->ttl), "1h"));
+    run_finish(&run);
+    assert_null(run.rare);
+}
+
+static void a_field_is_found_by_its_offset_in_either_part(void **state)
+{
+    (void)state;
+    struct run run;
+    fill(&run);
+    assert_ptr_equal(run_field(&run, offsetof(struct run, error)), &run.error);
+    assert_ptr_equal(run_field(&run, rare_offset(refs)), &run.rare->refs);
+    assert_ptr_equal(run_field(&run, rare_offset(waits)), &run.rare->waits);
+    run_finish(&run);
+    assert_ptr_equal(run_field(&run, rare_offset(waits)), &run_rare_none.waits);
 }
 
 static void finishing_twice_or_a_zeroed_run_is_harmless(void **state)
@@ -238,8 +301,10 @@ static void names_that_recur_are_held_once_after_sharing(void **state)
     assert_ptr_equal(one.task, two.task);
     assert_ptr_equal(one.queue, two.queue);
     assert_ptr_equal(one.worker_version, two.worker_version);
-    assert_ptr_equal(one.payload_type, two.payload_type);
-    assert_ptr_equal(one.output_type, two.output_type);
+    assert_ptr_equal(one.batch, two.batch);
+    assert_ptr_equal(one.rare->payload_type, two.rare->payload_type);
+    assert_ptr_equal(one.rare->output_type, two.rare->output_type);
+    assert_ptr_equal(one.rare->parent, two.rare->parent);
     assert_ptr_equal(one.tags, two.tags);
     assert_ptr_equal(one.tags->names[0], one.tags->names[2]);
     assert_ptr_not_equal(one.payload, two.payload);
@@ -276,7 +341,7 @@ static void packet_bytes_count_each_text_on_the_heap_once(void **state)
     assert_int_equal(run_packet_bytes(&run), 5 * five);
 
     run.task = text("not a packet");
-    run.output_type = text("not a packet");
+    run_rare_edit(&run)->output_type = text("not a packet");
     assert_int_equal(run_packet_bytes(&run), 5 * five);
     run_finish(&run);
 }
@@ -291,6 +356,9 @@ int main(void)
         cmocka_unit_test(machines_are_found_by_name_with_their_size),
         cmocka_unit_test(each_snapshot_has_a_name_of_its_own),
         cmocka_unit_test(a_copy_lives_on_when_the_original_has_ended),
+        cmocka_unit_test(editing_the_rare_part_of_a_run_leaves_its_copies_alone),
+        cmocka_unit_test(a_run_without_a_rare_part_reads_as_unset),
+        cmocka_unit_test(a_field_is_found_by_its_offset_in_either_part),
         cmocka_unit_test(finishing_twice_or_a_zeroed_run_is_harmless),
         cmocka_unit_test(tags_keep_their_order_and_their_duplicates),
         cmocka_unit_test(names_that_recur_are_held_once_after_sharing),

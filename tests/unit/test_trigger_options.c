@@ -182,17 +182,18 @@ enum what { TTL, QUEUE, LANE, REGION, VERSION, METADATA, PAYLOAD, TYPE, KEY, SHO
 
 static struct slice text_of(const struct run *run, enum what what)
 {
+    const struct run_rare *rare = run_rare(run);
     switch (what) {
-    case TTL: return bytes_slice(run->ttl);
+    case TTL: return bytes_slice(rare->ttl);
     case QUEUE: return bytes_slice(run->queue);
-    case LANE: return bytes_slice(run->concurrency_key);
-    case REGION: return bytes_slice(run->region);
+    case LANE: return bytes_slice(rare->concurrency_key);
+    case REGION: return bytes_slice(rare->region);
     case VERSION: return bytes_slice(run->worker_version);
     case METADATA: return bytes_slice(run->metadata);
     case PAYLOAD: return bytes_slice(run->payload);
-    case TYPE: return bytes_slice(run->payload_type);
-    case KEY: return bytes_slice(run->idempotency_key);
-    default: return bytes_slice(run->idempotency_shown);
+    case TYPE: return bytes_slice(rare->payload_type);
+    case KEY: return bytes_slice(rare->idempotency_key);
+    default: return bytes_slice(rare->idempotency_shown);
     }
 }
 
@@ -283,10 +284,11 @@ static int64_t number_of(const struct trigger *item, enum number number)
 {
     const struct run *run = &item->run;
     switch (number) {
-    case DELAY: return run->delayed_until ? run->delayed_until - now_ms : 0;
+    case DELAY:
+        return run_rare(run)->delayed_until ? run_rare(run)->delayed_until - now_ms : 0;
     case ATTEMPTS: return run->max_attempts;
     case DURATION: return run->max_duration_s;
-    case PRIORITY: return run->priority_ms;
+    case PRIORITY: return run_rare(run)->priority_ms;
     case MACHINE: return run->machine;
     case TAGS: return run->tags ? run->tags->count : 0;
     case TEST: return run->is_test;
@@ -370,7 +372,8 @@ static void a_header_wins_over_the_key_in_the_body(void **state)
     assert_int_equal(
         trigger_options_read(&source, &place, &outcome.item, &outcome.parent, &outcome.why),
         OK);
-    assert_true(slice_is(bytes_slice(outcome.item.run.idempotency_key), "header"));
+    assert_true(
+        slice_is(bytes_slice(run_rare(&outcome.item.run)->idempotency_key), "header"));
     assert_int_equal(outcome.item.key_expires_at - now_ms, 180000);
     done(&outcome);
     workers_destroy(workers);
