@@ -170,7 +170,9 @@ if wanted fuzz; then
     done
 fi
 if wanted integration; then
-    for script in tests/integration/*.test.mjs; do
+    run_counted npm-property 300 bash -c \
+        'as_test "npm ci in $0" install_modules "$0"' tests/property
+    for script in tests/{integration,property}/*.test.mjs; do
         begin "$(basename "$script" .test.mjs)" 400 node --test-reporter=tap "$script"
     done
 fi

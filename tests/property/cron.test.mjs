@@ -1,0 +1,148 @@
+// Cron expressions against independent libraries, and zones against zdump: the gateway's own
+// code answers through a small program (answer_cron.c).
+//
+// croner says what runs in five years. It has rules of its own for the hours in which a clock
+// is set, and cron-parser the ones that the README states, at a millisecond for a time: so
+// cron-parser speaks for the days around a clock that is set back, croner for the rest. Of a
+// clock that is set forward cron-parser's answer depends on where it began: the table in
+// test_cron.c has that rule.
+import test from 'node:test'
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Cron } from 'croner'
+import { CronExpressionParser } from 'cron-parser'
+
+const program = join(dirname(process.env.GATEWAY_RELEASE_BIN), 'answer_cron')
+
+function run(command, args, input = '') {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+    const parts = []
+    child.stdout.on('data', (part) => parts.push(part))
+    child.on('error', reject)
+    child.on('close', (code) => code === 0 ? resolve(Buffer.concat(parts).toString())
+      : reject(new Error(`${command} ended with ${code}`)))
+    child.stdin.end(input)
+  })
+}
+
+const ask = async (questions) =>
+  (await run(program, [], questions.map((q) => q + '\n').join(''))).split('\n').slice(0, questions.length)
+
+const hour = 3600000, day = 24 * hour
+const from = Date.parse('2026-01-01T00:00:00Z'), to = Date.parse('2031-01-01T00:00:00Z')
+
+const zones = ['UTC', 'America/New_York', 'Europe/Berlin', 'Europe/London', 'Africa/Cairo',
+  'America/Santiago', 'Australia/Sydney', 'America/Havana', 'Asia/Kolkata', 'Asia/Beirut',
+  'America/Sao_Paulo', 'Pacific/Auckland']
+
+const expressions = ['* * * * *', '*/15 * * * *', '30 * * * *', '0 */2 * * *',
+  '5-50/7 1-5 */3 * *', '*/20 2 * * *', '30 2 * * *', '30 1 * * *', '0 0 * * *', '30 0 * * *',
+  '0 9 * * 1-5', '0 9,17 * * *', '0 0 1 * *', '0 0 L * *', '0 12 * * 5L', '0 12 * * 1#2',
+  '0 12 13 * 5', '15 3 29 2 *', '0 0 * JAN,JUL SUN', '59 23 31 12 *']
+
+// When the clock is set, to the hour, and whether back.
+async function changesOf(zone) {
+  const hours = []
+  for (let t = from; t < to; t += hour)
+    hours.push(t)
+  const offsets = await ask(hours.map((t) => `offset|${zone}|${t / 1000}`))
+  return hours.map((at, i) => ({ at, by: offsets[i] - offsets[Math.max(i - 1, 0)] }))
+    .filter((change) => change.by)
+}
+
+// After start, before end; at most so many.
+function byCronParser(zone, expression, start, end) {
+  const times = []
+  const iterator = CronExpressionParser.parse(expression, { tz: zone, currentDate: new Date(start) })
+  for (;;) {
+    const time = iterator.next().toDate().getTime()
+    if (time >= end)
+      return times
+    if (time / 1000 !== times[times.length - 1]) // the library tells twice of what it moved
+      times.push(time / 1000)
+  }
+}
+
+function byCroner(zone, expression, start, end) {
+  const times = [], job = new Cron(expression.replace('5L', '5#L'), { timezone: zone, paused: true })
+  for (let time = new Date(start); ;) {
+    time = job.nextRun(time)
+    if (!time || time.getTime() >= end)
+      return times
+    times.push(time.getTime() / 1000)
+  }
+}
+
+// A part of each four months, the smaller the more often it runs; what runs some days only is
+// compared in all five years.
+function samples(expression) {
+  const share = /^\* |^\*\/15/.test(expression) ? 0.25 : /^\S+ \*|^5-50/.test(expression) ? 2
+    : /\* \* \*$/.test(expression) ? 15 : 0
+  const found = share ? [] : [[from, to]]
+  for (let t = from; share && t < to; t += 120 * day)
+    found.push([t, t + share * day])
+  return found
+}
+
+const numbers = (line) => line.trim() ? line.trim().split(' ').map(Number) : []
+
+for (const zone of zones)
+  test(`20 expressions run in ${zone} when two libraries say, 2026 to 2030`, async () => {
+    const changes = await changesOf(zone), cases = []
+    for (const expression of expressions) {
+      for (const window of samples(expression))
+        cases.push([expression, window, byCroner])
+      const before = /^\S+ \* /.test(expression) ? 4 * hour : 50 * hour
+      for (const { at } of changes.filter((change) => change.by < 0).slice(0, 2))
+        cases.push([expression, [at - before, at + 5 * hour], byCronParser])
+    }
+    const answers = await ask(cases.map(([e, w]) => `next|${zone}|${e}|${w[0]}|${w[1]}`))
+    assert.equal(answers.length, cases.length)
+    let times = 0
+    cases.forEach(([expression, [start, end], library], i) => {
+      const steady = (s) => library === byCronParser ||
+        changes.every(({ at }) => Math.abs(s * 1000 - at) > 5 * hour)
+      const want = library(zone, expression, start, end).filter(steady)
+      assert.deepEqual(numbers(answers[i]).filter(steady), want, `${expression} in ${zone}`)
+      times += want.length
+    })
+    assert.ok(times > 4000)
+  })
+
+// zdump -v prints the seconds before and at each change:
+// "Europe/Berlin  Sun Mar 29 00:59:59 2026 UT = … gmtoff=3600"
+const months = 'JanFebMarAprMayJunJulAugSepOctNovDec'
+function readDump(text) {
+  const found = []
+  for (const line of text.split('\n')) {
+    const m = /^(\S+) +\w+ (\w+) +(\d+) (\d+):(\d+):(\d+) (\d{4}) UTC? = .*gmtoff=(-?\d+)$/
+      .exec(line.replace(' UT ', ' UTC '))
+    if (m)
+      found.push({ zone: m[1], offset: m[8],
+        seconds: Date.UTC(+m[7], months.indexOf(m[2]) / 3, +m[3], +m[4], +m[5], +m[6]) / 1000 })
+  }
+  return found
+}
+
+const skipped = new Set(['posix', 'right', 'localtime', 'posixrules', 'leapseconds'])
+function zoneNames(folder = '') {
+  return readdirSync(join('/usr/share/zoneinfo', folder), { withFileTypes: true }).flatMap((entry) => {
+    const name = join(folder, entry.name)
+    if (skipped.has(name) || entry.name.includes('.'))
+      return []
+    return entry.isDirectory() ? zoneNames(name) : [name]
+  })
+}
+
+test('every zone of the system has the offsets that zdump shows, 1900 to 2060', async () => {
+  const names = zoneNames(), changes = []
+  assert.ok(names.length > 400)
+  for (let i = 0; i < names.length; i += 50)
+    changes.push(...readDump(await run('zdump', ['-v', '-c', '1900,2060', ...names.slice(i, i + 50)])))
+  const answers = await ask(changes.map((c) => `offset|${c.zone}|${c.seconds}`))
+  assert.ok(changes.length > 50000)
+  changes.forEach((c, i) => assert.equal(answers[i], c.offset, `${c.zone} at ${c.seconds}`))
+})
