@@ -101,7 +101,6 @@ struct run_rare {
 /* A million of them are in memory: no holes, and what few have is in its rare part. */
 struct run {
     char id[ID_MAX - 8]; /* "run_" and 21 characters, terminated */
-    uint32_t env;        /* the environment's number */
     uint32_t number;     /* counts from 1 per environment and task; the store's */
     uint32_t version;    /* counts changes from 1; the store's */
     uint32_t snapshot;   /* counts snapshots from 1; run_snapshot_id */
@@ -114,6 +113,7 @@ struct run {
     bool resume_parent : 1; /* the parent waits for this one */
     bool from_batch : 1;
     bool key_from_user : 1; /* idempotency_shown is the user's own key */
+    uint32_t usage_ms;      /* sum over the attempts */
 
     /* Positions in the environment's order of changes (runs-v1 §4.1); the store's. */
     uint64_t rev;       /* of the last change */
@@ -127,7 +127,6 @@ struct run {
     uint16_t dequeue_failures; /* in a row: leases that ran out */
     uint32_t batch_index;
     uint32_t max_duration_s; /* 0: the task's */
-    uint32_t usage_ms;       /* sum over the attempts */
 
     int64_t created_at, updated_at;
     int64_t queued_at;  /* entered its queue: where its ttl starts */

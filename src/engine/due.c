@@ -270,12 +270,15 @@ static bool sweep_some(struct flusher *flusher)
     const struct order *all = &sweep->env->hub.all.order;
     uint32_t i = order_after(all, sweep->at), looked = 0;
 
-    for (; i < all->count && all->places[i].rev <= sweep->until; i++) {
+    for (; i < all->count; i++) {
+        struct place place = order_place(all, i);
+        if (place.rev > sweep->until)
+            break;
         if ((++looked & 255) == 0 && !loop_time_left(sweep->engine->loop))
             return true;
-        sweep->at = all->places[i].rev;
-        if (all->places[i].run)
-            follow(sweep->engine, all->places[i].run);
+        sweep->at = place.rev;
+        if (place.run)
+            follow(sweep->engine, place.run);
     }
     engine_end_sweep(&sweep->link);
     return false;

@@ -54,7 +54,6 @@ static void complete_run(const struct engine *engine, const struct environment *
     if (!run->id[0])
         text_make_id("run", now, item->id);
     memcpy(run->id, item->id, sizeof(run->id));
-    run->env = env->number;
     run->created_at = run->updated_at = now;
     run->snapshot = 1;
     name_queue(run);

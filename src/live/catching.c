@@ -33,13 +33,13 @@ static bool collect(struct feed *feed, struct subscription *sub, uint64_t *at)
         return true;
     }
     for (uint32_t i = order_after(order, sub->seen); i < order->count; i++) {
-        const struct place *place = &order->places[i];
+        struct place place = order_place(order, i);
         if (++looked > PLACES)
             return false;
-        if (place->run && filter_wants(&sub->filter, &place->run->run) &&
-            !frame_add(feed->view, &place->run->run, sub->base))
+        if (place.run && filter_wants(&sub->filter, &place.run->run) &&
+            !frame_add(feed->view, &place.run->run, sub->base))
             return false;
-        *at = place->rev;
+        *at = place.rev;
     }
     return true;
 }
@@ -191,9 +191,11 @@ static const struct run *next_in_memory(const struct subscription *sub)
         const struct tracked *run = subscription_run(sub);
         return run && run->run.rev > sub->seen ? &run->run : NULL;
     }
-    for (uint32_t i = order_after(order, sub->seen); i < order->count; i++)
-        if (order->places[i].run)
-            return &order->places[i].run->run;
+    for (uint32_t i = order_after(order, sub->seen); i < order->count; i++) {
+        struct place place = order_place(order, i);
+        if (place.run)
+            return &place.run->run;
+    }
     return NULL;
 }
 

@@ -273,7 +273,7 @@ bool environment_evict(struct environment *env)
             env->evict_from = 0; /* squeezed meanwhile, or all of it was looked at */
             return false;
         }
-        struct tracked *run = all->places[env->evict_from].run;
+        struct tracked *run = order_place(all, env->evict_from).run;
         if (!run || !run_is_settled(&run->run) || run->in_flight) {
             env->evict_from++;
             continue;
@@ -295,10 +295,12 @@ void environment_purge(struct environment *env, const struct store_position *pos
         env->purged = position->purged;
     if (position->floor > env->floor)
         env->floor = position->floor;
-    for (uint32_t i = 0; i < all->count && all->places[i].rev <= env->purged;) {
-        struct tracked *run = all->places[i].run;
+    for (uint32_t i = 0; i < all->count;) {
+        struct place place = order_place(all, i++);
+        struct tracked *run = place.run;
         uint32_t count = all->count;
-        i++;
+        if (place.rev > env->purged)
+            break;
         if (!run || !run_is_final(&run->run) || run->run.updated_at >= env->floor)
             continue;
         forget(env, run);

@@ -291,7 +291,9 @@ int64_t feed_count(struct environment *env, const struct filter *filter, uint64_
     int64_t count = 0;
     if (order->count - from > COUNT_PLACES)
         return -1;
-    for (uint32_t i = from; i < order->count; i++)
-        count += order->places[i].run && filter_wants(filter, &order->places[i].run->run);
+    for (uint32_t i = from; i < order->count; i++) {
+        struct place place = order_place(order, i);
+        count += place.run && filter_wants(filter, &place.run->run);
+    }
     return count;
 }

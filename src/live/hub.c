@@ -113,13 +113,13 @@ typedef void place_fn(struct hub *hub, struct topic *topic, struct tracked *run)
 static void append(struct hub *hub, struct topic *topic, struct tracked *run)
 {
     (void)hub;
-    order_append(&topic->order, run->run.rev, run);
+    order_append(&topic->order, run);
 }
 
 static void insert(struct hub *hub, struct topic *topic, struct tracked *run)
 {
     (void)hub;
-    order_insert(&topic->order, run->run.rev, run);
+    order_insert(&topic->order, run);
 }
 
 static void clear(struct hub *hub, struct topic *topic, struct tracked *run)

@@ -3,7 +3,8 @@
  *   rev   4    7    8    9   12   15
  *       [ B ][ - ][ C ][ - ][ A ][ D ]      A changed: its place at 7 is cleared, 12 is new
  *
- * Cleared places keep their rev, so that binary search goes on working. */
+ * Cleared places keep their rev, so that binary search goes on working: twice the rev, and
+ * odd, which the address of a run is not. */
 #include "live/order.h"
 
 #include <assert.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "live/environment.h"
 
 enum { SQUEEZE_FROM = 16 };
 
@@ -20,16 +22,43 @@ void order_finish(struct order *order)
     *order = (struct order){ 0 };
 }
 
+static bool is_cleared(uint64_t place)
+{
+    return place & 1;
+}
+
+static uint64_t cleared(uint64_t rev)
+{
+    return rev << 1 | 1;
+}
+
+static struct tracked *run_of(uint64_t place)
+{
+    return (struct tracked *)(uintptr_t)place;
+}
+
+static uint64_t rev_at(const struct order *order, uint32_t at)
+{
+    uint64_t place = order->places[at];
+    return is_cleared(place) ? place >> 1 : run_of(place)->run.rev;
+}
+
+struct place order_place(const struct order *order, uint32_t at)
+{
+    uint64_t place = order->places[at];
+    return (struct place){ rev_at(order, at), is_cleared(place) ? NULL : run_of(place) };
+}
+
 static void squeeze(struct order *order)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < order->count; i++)
-        if (order->places[i].run)
+        if (!is_cleared(order->places[i]))
             order->places[kept++] = order->places[i];
     order->count = kept;
     if (order->capacity > SQUEEZE_FROM && order->capacity > 4 * kept) {
         order->capacity = kept < SQUEEZE_FROM / 2 ? SQUEEZE_FROM : kept * 2;
-        order->places = mem_resize(order->places, order->capacity * sizeof(struct place));
+        order->places = mem_resize(order->places, order->capacity * sizeof(uint64_t));
     }
 }
 
@@ -41,28 +70,28 @@ static void make_room(struct order *order)
         return;
     uint32_t more = order->capacity < 1024 ? order->capacity : order->capacity / 4;
     order->capacity += more ? more : 2;
-    order->places = mem_resize(order->places, order->capacity * sizeof(struct place));
+    order->places = mem_resize(order->places, order->capacity * sizeof(uint64_t));
 }
 
-void order_append(struct order *order, uint64_t rev, struct tracked *run)
+void order_append(struct order *order, struct tracked *run)
 {
-    assert(order->count == 0 || order->places[order->count - 1].rev < rev);
+    assert(order->count == 0 || rev_at(order, order->count - 1) < run->run.rev);
     make_room(order);
-    order->places[order->count++] = (struct place){ rev, run };
+    order->places[order->count++] = (uintptr_t)run;
     order->runs++;
 }
 
-void order_insert(struct order *order, uint64_t rev, struct tracked *run)
+void order_insert(struct order *order, struct tracked *run)
 {
-    uint32_t at = order_after(order, rev);
-    if (at > 0 && order->places[at - 1].rev == rev) {
-        assert(!order->places[at - 1].run);
-        order->places[at - 1].run = run;
+    uint32_t at = order_after(order, run->run.rev);
+    if (at > 0 && rev_at(order, at - 1) == run->run.rev) {
+        assert(is_cleared(order->places[at - 1]));
+        order->places[at - 1] = (uintptr_t)run;
     } else {
         make_room(order);
         memmove(order->places + at + 1, order->places + at,
-                (order->count - at) * sizeof(struct place));
-        order->places[at] = (struct place){ rev, run };
+                (order->count - at) * sizeof(uint64_t));
+        order->places[at] = (uintptr_t)run;
         order->count++;
     }
     order->runs++;
@@ -71,9 +100,9 @@ void order_insert(struct order *order, uint64_t rev, struct tracked *run)
 void order_clear(struct order *order, uint64_t rev)
 {
     uint32_t at = order_after(order, rev);
-    if (at == 0 || order->places[at - 1].rev != rev || !order->places[at - 1].run)
+    if (at == 0 || is_cleared(order->places[at - 1]) || rev_at(order, at - 1) != rev)
         return;
-    order->places[at - 1].run = NULL;
+    order->places[at - 1] = cleared(rev);
     order->runs--;
     if (order->count >= SQUEEZE_FROM && order->runs < order->count / 2)
         squeeze(order);
@@ -82,11 +111,11 @@ void order_clear(struct order *order, uint64_t rev)
 uint32_t order_after(const struct order *order, uint64_t rev)
 {
     uint32_t low = 0, high = order->count;
-    if (high && order->places[high - 1].rev <= rev)
+    if (high && rev_at(order, high - 1) <= rev)
         return high; /* the usual case: nothing new */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (order->places[middle].rev <= rev)
+        if (rev_at(order, middle) <= rev)
             low = middle + 1;
         else
             high = middle;

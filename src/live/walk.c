@@ -96,7 +96,7 @@ static bool lane_head(const struct lane_place *lane, uint64_t after, struct plac
     const struct order *order = &lane->sub->topic->order;
     if (lane->at >= order->count)
         return false;
-    *head = order->places[lane->at];
+    *head = order_place(order, lane->at);
     return true;
 }
 
@@ -201,7 +201,7 @@ static bool walk_tail(struct feed *feed, const struct lane_place *lanes, uint32_
         return false;
     frame_start();
     for (uint32_t i = order->count; i > longest->at && frame_count() < TAIL_ROWS; i--) {
-        struct place place = order->places[i - 1];
+        struct place place = order_place(order, i - 1);
         if (++looked > PLACES)
             break;
         if (!place.run || !filter_wants(&longest->sub->filter, &place.run->run) ||

@@ -1,8 +1,9 @@
 /* sqlite_rows.c - runs as rows.
  *
- * A row starts with env, id and tags; then come the columns of the table below, in its
- * order; a select adds the packets from their own tables. What never changes after the
- * insert is left out of updates, so that SQLite leaves its indexes alone. */
+ * A row starts with env, id and tags (a select leaves env out, it is asked for); then come
+ * the columns of the table below, in its order; a select adds the packets from their own
+ * tables. What never changes after the insert is left out of updates, so that SQLite
+ * leaves its indexes alone. */
 #include "store/sqlite_rows.h"
 
 #include "base/mem.h"
@@ -96,7 +97,7 @@ void sqlite_rows_add_update(struct buf *sql)
 
 void sqlite_rows_add_select(struct buf *sql, bool packets)
 {
-    buf_add_text(sql, "SELECT r.env, r.id, r.tags");
+    buf_add_text(sql, "SELECT r.id, r.tags");
     for (int i = 0; i < COLUMN_COUNT; i++)
         buf_print(sql, ", r.%s", columns[i].name);
     buf_add_text(sql, ", m.body, m.seed");
@@ -249,12 +250,12 @@ static struct tag_list *read_tags(struct slice text)
 
 void sqlite_rows_read(sqlite3_stmt *stmt, struct run *run, bool packets)
 {
-    *run = (struct run){ .env = (uint32_t)sqlite3_column_int64(stmt, 0) };
-    struct slice id = sqlite_column(stmt, 1);
+    *run = (struct run){ 0 };
+    struct slice id = sqlite_column(stmt, 0);
     memcpy(run->id, id.ptr, id.len < sizeof(run->id) ? id.len : sizeof(run->id) - 1);
-    run->tags = read_tags(sqlite_column(stmt, 2));
+    run->tags = read_tags(sqlite_column(stmt, 1));
 
-    int at = KEY_COLUMNS;
+    int at = 2;
     for (int i = 0; i < COLUMN_COUNT; i++)
         read_column(stmt, at++, &columns[i], run);
     run->metadata = sqlite_column_copy(stmt, at++);

@@ -305,7 +305,6 @@ static void write_run(struct fake_data *data, struct env *env, struct change *ch
         run_finish(&stored->run);
         stored->run = run;
     }
-    stored->run.env = change->env;
     list_remove(&stored->link);
     list_append(&env->runs, &stored->link);
 }

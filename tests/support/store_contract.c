@@ -28,7 +28,6 @@ struct change new_run(uint32_t env, int n, const char *task)
     char id[ID_MAX];
     make_run_id(n, id);
     memcpy(change.run.id, id, sizeof(change.run.id));
-    change.run.env = env;
     change.run.status = RUN_QUEUED;
     change.run.execution = EXECUTION_QUEUED;
     change.run.machine = MACHINE_SMALL_1X;

@@ -216,7 +216,6 @@ static struct change new_run(struct world *world, const char *id)
     struct run *run = &change.run;
     change.marks = MARK_WHOLE | MARK_PAYLOAD | MARK_METADATA;
     snprintf(run->id, sizeof(run->id), "%s", id);
-    run->env = WORLD_ENV;
     run->version = run->snapshot = 1;
     run->status = RUN_QUEUED;
     run->execution = EXECUTION_QUEUED;

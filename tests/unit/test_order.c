@@ -4,7 +4,7 @@
 #include "live/environment.h"
 #include "live/order.h"
 
-static struct tracked runs[100];
+static struct tracked runs[10000];
 
 static int number_of(const struct tracked *run)
 {
@@ -13,7 +13,8 @@ static int number_of(const struct tracked *run)
 
 static void append(struct order *order, uint64_t rev, int run)
 {
-    order_append(order, rev, &runs[run]);
+    runs[run].run.rev = rev;
+    order_append(order, &runs[run]);
 }
 
 /* The run that changes leaves its old place and goes to the end. */
@@ -29,9 +30,10 @@ static void a_changed_run_stands_at_the_end(void **state)
 
     assert_int_equal(order.runs, 3);
     uint32_t at = order_after(&order, 4);
-    assert_null(order.places[at].run); /* cleared, its rev stays for the search */
-    assert_int_equal(number_of(order.places[at + 1].run), 3);
-    assert_int_equal(number_of(order.places[at + 2].run), 2);
+    assert_null(order_place(&order, at).run); /* cleared, its rev stays for the search */
+    assert_int_equal(order_place(&order, at).rev, 7);
+    assert_int_equal(number_of(order_place(&order, at + 1).run), 3);
+    assert_int_equal(number_of(order_place(&order, at + 2).run), 2);
     order_finish(&order);
 }
 
@@ -82,10 +84,11 @@ static void an_order_is_squeezed_when_half_of_it_is_empty(void **state)
         append(&order, last[run] = ++rev, run);
         assert_int_equal(order.runs, 10);
         assert_true(order.count <= 2 * 10 + 1);
-        assert_int_equal(number_of(order.places[order.count - 1].run), run);
+        assert_int_equal(number_of(order_place(&order, order.count - 1).run), run);
     }
     for (int i = 0; i < 10; i++)
-        assert_int_equal(number_of(order.places[order_after(&order, last[i]) - 1].run), i);
+        assert_int_equal(
+            number_of(order_place(&order, order_after(&order, last[i]) - 1).run), i);
     order_finish(&order);
 }
 
@@ -93,15 +96,14 @@ static void memory_shrinks_with_the_runs(void **state)
 {
     struct order order = { 0 };
     (void)state;
-    for (int i = 0; i < 100; i++)
-        for (int k = 0; k < 100; k++)
-            append(&order, (uint64_t)(i * 100 + k + 1), i);
+    for (int i = 0; i < 10000; i++)
+        append(&order, (uint64_t)i + 1, i);
     assert_true(order.capacity >= 10000);
     for (uint64_t rev = 1; rev <= 9990; rev++)
         order_clear(&order, rev);
     assert_true(order.capacity < 100);
     assert_int_equal(order.runs, 10);
-    assert_int_equal(order.places[order_after(&order, 9990)].rev, 9991);
+    assert_int_equal(order_place(&order, order_after(&order, 9990)).rev, 9991);
     order_finish(&order);
 }
 
@@ -111,14 +113,16 @@ static void runs_are_inserted_where_they_belong(void **state)
     static const uint64_t revs[] = { 50, 90, 10, 70, 30, 20 };
     struct order order = { 0 };
     (void)state;
-    for (size_t i = 0; i < sizeof(revs) / sizeof(revs[0]); i++)
-        order_insert(&order, revs[i], &runs[revs[i]]);
+    for (size_t i = 0; i < sizeof(revs) / sizeof(revs[0]); i++) {
+        runs[revs[i]].run.rev = revs[i];
+        order_insert(&order, &runs[revs[i]]);
+    }
     for (uint32_t i = 0; i < order.count; i++) {
-        assert_int_equal(number_of(order.places[i].run), order.places[i].rev);
-        assert_true(i == 0 || order.places[i - 1].rev < order.places[i].rev);
+        assert_int_equal(number_of(order_place(&order, i).run), order_place(&order, i).rev);
+        assert_true(i == 0 || order_place(&order, i - 1).rev < order_place(&order, i).rev);
     }
     order_clear(&order, 30);
-    order_insert(&order, 30, &runs[30]);
+    order_insert(&order, &runs[30]);
     assert_int_equal(order.runs, 6);
     assert_int_equal(order.count, 6);
     order_finish(&order);
