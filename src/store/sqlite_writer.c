@@ -23,8 +23,8 @@
 #include "base/metrics.h"
 
 enum {
-    GROUP_CHANGES = 4096, /* a group closes behind the request that reaches it */
-    REPORTS_PER_TURN = 256,
+    GROUP_CHANGES = 4096,        /* a group closes behind the request that reaches it */
+    REPORTED_PER_TURN = 256,     /* commits and changes; one commit in any case */
     CHECKPOINT_BYTES = 16 << 20, /* of log, between two checkpoints */
     RESTART_BYTES = 64 << 20,    /* from here on readers have to let the log start again */
     RESTART_WAIT_MS = 250,
@@ -307,11 +307,12 @@ static void count_outcome(const struct store_commit *req)
         metric_observe_us(H_COMMIT, (int64_t)(uv_hrtime() / 1000) - req->begun_us);
 }
 
-static void take_some(struct list *to, struct list *from, unsigned limit)
+/* What is reported in one turn: applying changes takes longer than taking them. */
+static void take_commits(struct list *to, struct list *from)
 {
-    for (; limit > 0 && !list_empty(from); limit--) {
-        struct list *link = from->next;
-        list_remove(link);
+    for (size_t count = 0; count < REPORTED_PER_TURN && !list_empty(from);) {
+        struct list *link = list_take(from);
+        count += container_of(link, struct store_commit, link)->change_count + 1;
         list_append(to, link);
     }
 }
@@ -364,8 +365,9 @@ static void on_finished(uv_async_t *async)
     list_init(&purges_done);
 
     uv_mutex_lock(&writer->lock);
-    take_some(&done, &writer->done, REPORTS_PER_TURN);
-    take_some(&purges_done, &writer->purges_done, 1);
+    take_commits(&done, &writer->done);
+    if (!list_empty(&writer->purges_done))
+        list_append(&purges_done, list_take(&writer->purges_done));
     bool more = !list_empty(&writer->done) || !list_empty(&writer->purges_done);
     bool stopped = writer->stopped && !more;
     bool failing = writer->failing, full = writer->full;

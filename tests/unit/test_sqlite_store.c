@@ -298,6 +298,46 @@ static void the_log_stays_bounded(void **state)
 static enum store_status listed;
 static bool was_listed;
 
+enum { LARGE_COMMITS = 6, LARGE_COMMIT = 300 };
+
+struct large_commit {
+    struct store_commit req;
+    struct change changes[LARGE_COMMIT];
+    unsigned *reported;
+};
+
+static void on_large(struct store_commit *req, enum store_status status)
+{
+    assert_int_equal(status, STORE_OK);
+    ++*container_of(req, struct large_commit, req)->reported;
+}
+
+/* What a commit brings is applied when it is reported, and turns have to be short. */
+static void a_turn_reports_one_large_commit(void **state)
+{
+    struct store_world *world = *state;
+    struct large_commit *commits = mem_new_array(struct large_commit, LARGE_COMMITS);
+    unsigned reported = 0;
+    for (int i = 0; i < LARGE_COMMITS; i++) {
+        for (int k = 0; k < LARGE_COMMIT; k++)
+            commits[i].changes[k] = new_run(ENV_A, i * LARGE_COMMIT + k, "a");
+        commits[i].reported = &reported;
+        commits[i].req = (struct store_commit){ .changes = commits[i].changes,
+                                                .change_count = LARGE_COMMIT,
+                                                .done = on_large };
+        world->store->ops->commit(world->store, &commits[i].req);
+    }
+    while (reported < LARGE_COMMITS) {
+        unsigned before = reported;
+        world->turn(world);
+        assert_true(reported <= before + 1);
+    }
+    for (int i = 0; i < LARGE_COMMITS; i++)
+        for (int k = 0; k < LARGE_COMMIT; k++)
+            change_finish(&commits[i].changes[k]);
+    free(commits);
+}
+
 static void on_listed(struct store_list *req, enum store_status status)
 {
     (void)req;
@@ -377,6 +417,7 @@ int main(void)
         OPEN(a_full_disk_refuses_writes_and_recovers_by_itself),
         OPEN(every_acknowledgement_has_a_sync_before_it),
         OPEN(the_log_stays_bounded),
+        OPEN(a_turn_reports_one_large_commit),
         CLOSED(a_read_that_takes_too_long_is_stopped),
         CLOSED(expired_claims_are_swept),
     };
