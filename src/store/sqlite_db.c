@@ -156,7 +156,7 @@ static int on_committed(void *arg, sqlite3 *handle, const char *name, int pages)
 static bool configure(struct sqlite_db *db, const struct sqlite_options *options,
                       enum sqlite_role role)
 {
-    size_t cache = options->cache_bytes ? options->cache_bytes : (size_t)32 << 20;
+    size_t cache = options->cache_bytes ? options->cache_bytes : (size_t)16 << 20;
     if (role == SQLITE_READER)
         cache /= 4; /* the kernel has the same pages */
     struct buf sql = { 0 };

@@ -8,7 +8,7 @@ struct uv_loop_s;
 struct sqlite_options {
     const char *path;   /* of the file; created when missing, mode 0600 */
     int readers;        /* connections for reads beside the writer; 0: 2 */
-    size_t cache_bytes; /* page cache of the writer; a reader has a quarter; 0: 32 MiB */
+    size_t cache_bytes; /* page cache of the writer; a reader has a quarter; 0: 16 MiB */
 };
 
 /* Opens, migrates forward, checks, and starts the writer thread. ERR_STORE with the reason:
