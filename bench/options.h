@@ -36,7 +36,8 @@ struct options {
     int64_t batch; /* items of a batch; 0: single triggers */
     const char *delay;
     const char *sizes; /* of the table of runs, "10000,1000000" */
-    int64_t requests;  /* of each kind and size */
+    int64_t requests;  /* of each kind, size and round */
+    int64_t rounds;
 
     struct sockaddr_in address; /* of url */
     char host[64];              /* for the Host header */
