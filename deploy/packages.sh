@@ -3,7 +3,7 @@
 # Sourced by deploy/run.sh and tests/run.sh. When nothing is missing, apt is not called.
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson-dev
-    libsqlite3-dev libssl-dev libwslay-dev libinih-dev ca-certificates tzdata)
+    libsqlite3-dev libssl-dev zlib1g-dev libwslay-dev libinih-dev ca-certificates tzdata)
 
 # Debian 13 has llhttp as a library and names the C part of msgpack; Debian 12 has neither.
 if [ "$(. /etc/os-release && echo "${VERSION_ID:-0}" | cut -d. -f1)" -ge 13 ]; then

@@ -169,6 +169,7 @@ static void create_parts(struct gateway *gateway)
                                .allow_origin = config->allow_origin,
                                .metrics_token = config->metrics_token,
                                .subscriptions_max = config->subscriptions,
+                               .realtime_connections = config->realtime_connections,
                                .batch_memory = config->batch_memory,
                                .drain_timeout_ms = config->drain_timeout_ms,
                                .owner = gateway };

@@ -194,6 +194,10 @@ if wanted conformance; then
         node $conformance/management/sdk-calls.mjs
     begin sdk-3.3.17 600 "${settings[@]}" "${beside_a_gateway[@]}" \
         node $conformance/management/sdk-calls-v3.mjs
+    begin realtime-4.8.3 300 env LONG=1 "SDK_DIR=$top/$conformance/sdk-v4" \
+        "${beside_a_gateway[@]}" node $conformance/realtime/sdk-realtime-v4.mjs
+    begin realtime-3.3.17 300 env LONG=1 "SDK_DIR=$top/$conformance/sdk-v3" \
+        "${beside_a_gateway[@]}" node $conformance/realtime/sdk-realtime-v3.mjs
     begin worker 300 env NO_CLI=1 "${beside_a_gateway[@]}" --worker \
         node $conformance/worker/e2e.mjs success failsAfterThreeAttempts \
         succeedsOnThirdAttempt cancelWhileExecuting delayed

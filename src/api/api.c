@@ -11,6 +11,7 @@
 #include <assert.h>
 
 #include "api/open_batches.h"
+#include "api/polls.h"
 #include "api/routes.h"
 #include "api/sockets.h"
 #include "base/log.h"
@@ -23,14 +24,15 @@ struct api {
     struct accounts *accounts;
     struct api_options options;
     struct sockets *sockets;
+    struct polls *polls;
     struct open_batches *open_batches;
     struct list held;      // api_call::held
     const char *not_ready; /* NULL: ready */
 };
 
 static const struct route *const tables[] = {
-    admin_routes,  tasks_routes,   batches_routes, runs_routes,
-    tokens_routes, packets_routes, workers_routes, socket_routes,
+    admin_routes,   tasks_routes,   batches_routes, runs_routes,  tokens_routes,
+    packets_routes, workers_routes, socket_routes,  polls_routes,
 };
 
 struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
@@ -42,6 +44,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->accounts = accounts;
     api->options = *options;
     api->sockets = sockets_create(engine_loop(engine));
+    api->polls = polls_create(engine_loop(engine));
     api->open_batches =
         open_batches_create(engine_loop(engine), (size_t)options->batch_memory);
     list_init(&api->held);
@@ -54,6 +57,8 @@ void api_destroy(struct api *api)
     if (!api)
         return;
     open_batches_destroy(api->open_batches);
+    polls_stop(api->polls);
+    free(api->polls);
     free(api->sockets);
     free(api);
 }
@@ -71,12 +76,18 @@ void api_stop(struct api *api)
         struct api_call *call = container_of(list_take(&api->held), struct api_call, held);
         call->on_drain(call);
     }
+    polls_stop(api->polls);
 }
 
 void api_drain(struct api *api)
 {
     sockets_drain(api->sockets, api->options.drain_timeout_ms);
     api_stop(api);
+}
+
+struct polls *api_polls(const struct api *api)
+{
+    return api->polls;
 }
 
 struct sockets *api_sockets(const struct api *api)

@@ -74,12 +74,14 @@ struct api_options {
     const char *allow_origin;
     const char *metrics_token; /* "": loopback only */
     int64_t subscriptions_max;
+    int64_t realtime_connections; /* long polls held at once, of one environment */
     int64_t batch_memory;
     int64_t drain_timeout_ms;
     void *owner; /* who created it: api_options(api)->owner */
 };
 
 struct open_batches;
+struct polls;
 struct sockets;
 
 struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
@@ -102,6 +104,7 @@ void api_drain(struct api *api);
 void api_stop(struct api *api);
 
 struct sockets *api_sockets(const struct api *api);
+struct polls *api_polls(const struct api *api);
 struct open_batches *api_open_batches(const struct api *api);
 struct engine *api_engine(const struct api *api);
 struct auth *api_auth(const struct api *api);
@@ -139,6 +142,10 @@ void api_base_url(const struct api_call *call, struct buf *out);
 /* The rule of api_check_run_scope, for an identity without a call. */
 bool api_identity_may_run(const struct identity *identity, const char *action,
                           const struct run *run);
+
+/* Subscriptions: read:runs, read:batch:{id}, read:runs:{id}, or read:tags of any one of the
+ * tags, since a filter is an AND (realtime-protocol §2). */
+bool api_identity_may_follow(const struct identity *identity, const struct filter *filter);
 
 /* ---- the reply; each ends the call ---- */
 

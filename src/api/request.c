@@ -82,3 +82,18 @@ void api_base_url(const struct api_call *call, struct buf *out)
     buf_add_text(out, "http://");
     buf_add(out, http_header(call->x, "host"));
 }
+
+bool api_identity_may_follow(const struct identity *identity, const struct filter *filter)
+{
+    struct slice type = { 0 };
+    if (identity_may(identity, "read", "runs", type))
+        return true;
+    if (filter->kind == TOPIC_BATCH)
+        return identity_may(identity, "read", "batch", bytes_slice(filter->name));
+    if (filter->kind == TOPIC_RUN)
+        return identity_may(identity, "read", "runs", bytes_slice(filter->name));
+    for (uint32_t i = 0; i < filter->tag_count; i++)
+        if (identity_may(identity, "read", "tags", bytes_slice(filter->tags[i])))
+            return true;
+    return false;
+}

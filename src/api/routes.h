@@ -10,4 +10,5 @@ extern const struct route runs_routes[];    /* list, retrieve, cancel, replay, â
 extern const struct route tokens_routes[];  /* auth/jwt, auth/jwt/claims, public-tokens */
 extern const struct route packets_routes[]; /* presigned URLs, and the packets themselves */
 extern const struct route workers_routes[]; /* what `trigger dev` calls */
+extern const struct route polls_routes[];   /* the long poll of the SDKs */
 extern const struct route socket_routes[];  /* runs.v1 over WebSocket */

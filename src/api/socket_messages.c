@@ -273,26 +273,9 @@ static void on_run_read(struct run_read *read, enum err status)
     opening_destroy(opening);
 }
 
-/* Any one of the tags suffices: a filter is an AND. */
-static bool scope_allows(const struct socket *socket, const struct filter *filter)
-{
-    const struct identity *who = socket->identity;
-    struct slice type = { 0 };
-    if (identity_may(who, "read", "runs", type))
-        return true;
-    if (filter->kind == TOPIC_BATCH)
-        return identity_may(who, "read", "batch", bytes_slice(filter->name));
-    if (filter->kind == TOPIC_RUN)
-        return identity_may(who, "read", "runs", bytes_slice(filter->name));
-    for (uint32_t i = 0; i < filter->tag_count; i++)
-        if (identity_may(who, "read", "tags", bytes_slice(filter->tags[i])))
-            return true;
-    return false;
-}
-
 static void on_sub(struct socket *socket, struct wire_message *sub)
 {
-    bool allowed = scope_allows(socket, &sub->filter);
+    bool allowed = api_identity_may_follow(socket->identity, &sub->filter);
     size_t open = socket->feed.subscriptions;
     list_each (link, &socket->opening)
         open++;
@@ -345,7 +328,7 @@ static void end_forbidden(struct socket *socket, struct list *subs)
     list_each (link, subs) {
         struct subscription *sub = container_of(link, struct subscription, link);
         int64_t id = sub->id;
-        if (scope_allows(socket, &sub->filter))
+        if (api_identity_may_follow(socket->identity, &sub->filter))
             continue;
         struct tracked *run =
             sub->filter.kind == TOPIC_RUN

@@ -340,6 +340,7 @@ struct view *environment_view(struct environment *env, const struct view *wish)
         uint8_t index = view->index;
         *view = *wish;
         view->index = index;
+        view->since = env->applied;
         view->users = 0;
     }
     view->users++;

@@ -67,6 +67,7 @@ struct environment {
     size_t budget;       /* for final_bytes */
     uint32_t evict_from; /* place in the order of all where the next look starts */
     uint32_t unfinished;
+    uint32_t polls; /* long polls that are held; api's */
 };
 
 /* Unfinished runs in memory by parent. */

@@ -36,18 +36,23 @@ void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment
     env->hub.feeds++;
 }
 
-static void subscription_destroy(struct subscription *sub)
+/* The topic of a run is known to the run while it is heard. */
+static void leave_topic(struct environment *env, struct topic *topic)
 {
-    struct hub *hub = &sub->feed->env->hub;
-    list_remove(&sub->listening);
-    list_remove(&sub->link);
-    if (sub->topic->kind == TOPIC_RUN && list_empty(&sub->topic->listeners)) {
-        struct tracked *run =
-            environment_find(sub->feed->env, bytes_slice(sub->filter.name));
+    if (topic->kind == TOPIC_RUN && !topic_is_heard(topic)) {
+        struct slice key = bytes_slice(topic->key);
+        struct tracked *run = environment_find(env, slice_from(key, 1));
         if (run)
             run->topic = NULL;
     }
-    hub_release(hub, sub->topic);
+    hub_release(&env->hub, topic);
+}
+
+static void subscription_destroy(struct subscription *sub)
+{
+    list_remove(&sub->listening);
+    list_remove(&sub->link);
+    leave_topic(sub->feed->env, sub->topic);
     filter_finish(&sub->filter);
     sub->feed->subscriptions--;
     metric_add(M_SUBSCRIPTIONS, -1);
@@ -96,29 +101,81 @@ static struct topic *choose_topic(struct hub *hub, const struct filter *filter)
     return best;
 }
 
-struct subscription *feed_subscribe(struct feed *feed, int64_t id, struct filter *filter,
-                                    uint64_t from_seq, uint64_t from_base)
+/* Takes over the filter; the topic was chosen for it. */
+static struct subscription *attach(struct feed *feed, int64_t id, struct filter *filter,
+                                   struct topic *topic)
 {
     struct subscription *sub = mem_new(struct subscription);
     sub->id = id;
     sub->feed = feed;
     sub->filter = *filter;
     *filter = (struct filter){ 0 };
-    sub->state = SUBSCRIPTION_CATCHING;
-    sub->seen = from_seq;
-    sub->base = from_base;
-    sub->topic = choose_topic(&feed->env->hub, &sub->filter);
-    list_append(&sub->topic->listeners, &sub->listening);
-    list_append(&feed->catching, &sub->link);
-    if (sub->topic->kind == TOPIC_RUN) {
+    sub->topic = topic;
+    if (!topic_is_heard(topic))
+        topic->heard_from = feed->env->applied;
+    list_append(&topic->listeners, &sub->listening);
+    if (topic->kind == TOPIC_RUN) {
         struct tracked *run = environment_find(feed->env, bytes_slice(sub->filter.name));
         if (run)
-            run->topic = sub->topic;
+            run->topic = topic;
     }
     feed->subscriptions++;
     metric_add(M_SUBSCRIPTIONS, 1);
     hub_visit(&feed->env->hub, feed);
     return sub;
+}
+
+struct subscription *feed_subscribe(struct feed *feed, int64_t id, struct filter *filter,
+                                    uint64_t from_seq, uint64_t from_base)
+{
+    struct topic *topic = choose_topic(&feed->env->hub, filter);
+    struct subscription *sub = attach(feed, id, filter, topic);
+    sub->state = SUBSCRIPTION_CATCHING;
+    sub->seen = from_seq;
+    sub->base = from_base;
+    list_append(&feed->catching, &sub->link);
+    return sub;
+}
+
+struct subscription *feed_follow(struct feed *feed, int64_t id, struct filter *filter,
+                                 uint64_t seq)
+{
+    struct environment *env = feed->env;
+    struct topic *topic = choose_topic(&env->hub, filter);
+    uint64_t heard_from = topic_is_heard(topic) ? topic->heard_from : env->applied;
+
+    if (seq < heard_from || seq < feed->view->since || seq < env->recent.dropped) {
+        hub_release(&env->hub, topic);
+        return NULL;
+    }
+    struct subscription *sub = attach(feed, id, filter, topic);
+    sub->state = SUBSCRIPTION_LIVE;
+    list_append(&feed->live, &sub->link);
+    feed->seen = feed->base = seq;
+    set_late(feed, seq < env->applied);
+    return sub;
+}
+
+void feed_finish_with_echo(struct feed *feed, struct echo *echo)
+{
+    struct list *subs = list_empty(&feed->live) ? &feed->catching : &feed->live;
+    struct topic *topic = container_of(subs->next, struct subscription, link)->topic;
+    *echo = (struct echo){ feed->env, topic, feed->view };
+    topic->echoes++;
+    feed->view->users++;
+    feed->env->hub.feeds++;
+    feed_finish(feed);
+}
+
+void echo_end(struct echo *echo)
+{
+    if (!echo->topic)
+        return;
+    echo->topic->echoes--;
+    echo->env->hub.feeds--;
+    leave_topic(echo->env, echo->topic);
+    view_release(echo->view);
+    echo->topic = NULL;
 }
 
 void feed_unsubscribe(struct feed *feed, struct subscription *sub)

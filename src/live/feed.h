@@ -78,6 +78,13 @@ void feed_finish(struct feed *feed);
  * at the end of the turn. */
 struct subscription *feed_subscribe(struct feed *feed, int64_t id, struct filter *filter,
                                     uint64_t from_seq, uint64_t from_base);
+
+/* Live at once, from a position whose later changes are all in the ring: each comes as the
+ * update it was. NULL: they are not, and the filter is still the caller's. Of a feed
+ * without subscriptions. */
+struct subscription *feed_follow(struct feed *feed, int64_t id, struct filter *filter,
+                                 uint64_t seq);
+
 void feed_unsubscribe(struct feed *feed, struct subscription *subscription);
 struct subscription *feed_find(struct feed *feed, int64_t id);
 
@@ -86,6 +93,18 @@ void feed_drained(struct feed *feed);
 
 /* Sends what there is to send now: called by the flush. */
 void feed_visit(struct feed *feed);
+
+/* What a feed leaves behind whose client will be back in a moment: until it ends, changes
+ * go on being encoded, so that the client can follow from its position. */
+struct echo {
+    struct environment *env;
+    struct topic *topic; /* NULL: ended */
+    struct view *view;
+};
+
+/* Finishes a feed with one subscription. */
+void feed_finish_with_echo(struct feed *feed, struct echo *echo);
+void echo_end(struct echo *echo);
 
 /* Complete and in sync up to env.applied: what a ping may say. */
 bool feed_in_sync(struct feed *feed);

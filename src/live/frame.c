@@ -27,7 +27,7 @@ size_t frame_count(void)
 bool frame_add(const struct view *view, const struct run *run, uint64_t base)
 {
     size_t before = frame.rows.len;
-    if (frame.count && view->encoding == ENCODING_JSON)
+    if (frame.count && view->encoding != ENCODING_MSGPACK)
         buf_add_char(&frame.rows, ',');
     render_since(view, run, base, &frame.rows);
     if (frame.count && frame.rows.len > FRAME_BYTES) {

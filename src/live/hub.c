@@ -92,7 +92,7 @@ struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct slice name
 
 void hub_release(struct hub *hub, struct topic *topic)
 {
-    if (topic->kind == TOPIC_ALL || topic->order.runs || !list_empty(&topic->listeners))
+    if (topic->kind == TOPIC_ALL || topic->order.runs || topic_is_heard(topic))
         return;
     table_remove(&hub->topics, bytes_slice(topic->key));
     topic_destroy(topic);
@@ -196,16 +196,16 @@ bool hub_has_listeners(struct hub *hub, const struct tracked *run)
 
     if (!hub->feeds)
         return false;
-    if (run->topic || !list_empty(&hub->all.listeners))
+    if (run->topic || topic_is_heard(&hub->all))
         return true;
     for (uint32_t i = 0; tags && i < tags->count; i++) {
         topic = hub_topic(hub, TOPIC_TAG, bytes_slice(tags->names[i]), false);
-        if (topic && !list_empty(&topic->listeners))
+        if (topic && topic_is_heard(topic))
             return true;
     }
     topic = run->run.batch ? hub_topic(hub, TOPIC_BATCH, bytes_slice(run->run.batch), false)
                            : NULL;
-    return topic && !list_empty(&topic->listeners);
+    return topic && topic_is_heard(topic);
 }
 
 /* ---- the flush ---- */

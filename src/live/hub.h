@@ -27,6 +27,8 @@ struct topic {
     enum topic_kind kind;
     bool marked;
     struct bytes *key;     /* kind digit and name: "1urgent" */
+    uint32_t echoes;       /* listeners that have left a moment ago: feed.h */
+    uint64_t heard_from;   /* somebody listened to every change after this one */
     struct order order;    /* not of TOPIC_RUN */
     struct list listeners; // of struct subscription::listening
     struct list link;      // hub::marked; linked while marked
@@ -51,6 +53,12 @@ void hub_finish(struct hub *hub);
 /* Born with its first run or listener; run ids only while somebody listens. */
 struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct slice name,
                         bool make);
+
+/* Somebody listens, or did a moment ago. */
+static inline bool topic_is_heard(const struct topic *topic)
+{
+    return topic->echoes || !list_empty(&topic->listeners);
+}
 
 /* Gone when it has neither runs nor listeners. */
 void hub_release(struct hub *hub, struct topic *topic);

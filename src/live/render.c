@@ -10,6 +10,7 @@
 
 #include "base/scan.h"
 #include "live/encode.h"
+#include "live/shape.h"
 
 enum {
     /* Also where unset: runs-v1 §2. */
@@ -307,6 +308,10 @@ static void render_fields(const struct view *view, const struct run *run, uint32
 {
     struct member members[FIELD_COUNT];
     struct row row = { run->id, run->version, whole, members, 0 };
+    if (view->encoding == ENCODING_SHAPE) {
+        shape_add_row(view, run, fields, whole, out);
+        return;
+    }
     for (uint32_t left = fields; left; left &= left - 1) {
         enum field field = (enum field)__builtin_ctz(left);
         struct member *member = &members[row.count];

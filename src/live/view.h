@@ -47,7 +47,11 @@ enum {
     VIEWS_MAX = 32, /* per environment */
 };
 
-enum encoding { ENCODING_JSON, ENCODING_MSGPACK };
+enum encoding {
+    ENCODING_JSON,
+    ENCODING_MSGPACK,
+    ENCODING_SHAPE, /* rows of the long poll, without a message around them: shape.h */
+};
 
 struct view {
     enum encoding encoding;
@@ -55,6 +59,7 @@ struct view {
     uint32_t fields;  /* bit set of enum field; FIELDS_ALWAYS is part of it */
     uint32_t skipped; /* removed by the token; never part of fields */
     uint32_t users;   /* feeds; 0: the place is free */
+    uint64_t since;   /* changes after this one were encoded for it */
     uint8_t index;    /* in the environment's views and in an update's frames */
     /* Makes of an encoded message what the transport sends; the same for all of a view. */
     struct bytes *(*wrap)(struct slice message, bool binary);

@@ -84,6 +84,10 @@ void wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
                struct slice rows, size_t rows_count, struct buf *out)
 {
     struct message message = message_of(id < 0 ? "patch" : "rows");
+    if (encoding == ENCODING_SHAPE) {
+        buf_add(out, rows);
+        return;
+    }
     if (id >= 0)
         add_number(&message, "id", id);
     add_number(&message, "seq", (int64_t)seq);

@@ -28,6 +28,7 @@ LIBRARIES = {
     "msgpack": (r"msgpack", {"live"}),
     "wslay": (r"wslay", {"net"}),
     "llhttp": (r"llhttp", {"net"}),
+    "zlib": (r"zlib\.h", {"base/gzip.c"}),
     "inih": (r"ini\.h", {"config.c"}),
 }
 INCLUDE = re.compile(r'\s*#\s*include\s+([<"])([^>"]+)[>"]')

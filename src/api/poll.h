@@ -1,0 +1,48 @@
+/* poll.h - one long poll of a table of runs: what it asks for, and its feed.
+ *
+ *   GET ?offset=-1                  snapshot, in pages          ─► offset, handle
+ *   GET ?offset=7_7&handle=…        what changed since, at once
+ *   GET ?offset=7_7&…&live=true     the same, or held until something does
+ *
+ * The position is the client's: offset is <seen>_<base> of a feed, handle is
+ * <epoch>-<kind>-<floor>. Between two polls the server keeps nothing of a subscriber. */
+#pragma once
+
+#include "api/api.h"
+#include "api/batch.h"
+#include "live/feed.h"
+
+struct polls {
+    struct list echoes; // poll::link; answered, their echo not yet over
+    uint32_t kind;      /* of their timers */
+};
+
+struct poll {
+    struct feed feed;
+    struct echo echo;
+    struct timer timer;       /* until it is answered idle; then until the echo is over */
+    struct deferred deferred; /* finishes the feed, which cannot be done inside a visit */
+    struct polls *polls;
+    struct api_call *call; /* NULL: answered */
+    struct filter filter;  /* until the feed has it */
+    char kind;             /* 'r', 't' or 'b' */
+    bool live;             /* waits for a change */
+    bool old_names;        /* of headers: clients before x-trigger-electric-version */
+    bool started;          /* the feed is there */
+    bool counted;          /* in environment::polls */
+    int64_t floor;         /* creation, Unix ms; 0: none */
+    uint64_t seen, base;   /* the client's position; 0, 0: from scratch */
+    uint32_t skipped;      /* columns */
+    struct buf rows;       /* of a walk, separated by commas */
+    const char *bad_parameter, *bad_reason; /* of a query that cannot be read */
+    struct run_read run;
+    struct batch_load batch;
+    struct list link; // polls::echoes
+};
+
+/* Reads the request into a zeroed poll: filter, position, columns. ERR_INVALID; the answer
+ * 409 is not an error and means only that retention has removed what the client needs. */
+enum err poll_read(struct poll *poll, bool *purged);
+
+/* The headers that the client needs to go on from here. */
+void poll_add_headers(struct poll *poll, uint64_t seen, uint64_t base, bool complete);

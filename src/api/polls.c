@@ -1,0 +1,486 @@
+/* polls.c - the long poll of the official SDKs, on the feed that WebSockets have.
+ *
+ *   request ─► does it exist, may they ─► feed, from the client's position
+ *        follows the ring ──┐
+ *        or walks ──────────┴─► rows: answered    none: held, if live, and answered idle
+ *
+ * An answer is one write: headers and the whole body. A change that many polls wait for is
+ * one body that they share. What is answered leaves an echo: for two seconds the changes of
+ * its topic go on being encoded, so that the client, back after a round trip, gets exactly
+ * the columns that changed meanwhile. */
+#include "api/polls.h"
+
+#include "api/poll.h"
+#include "api/routes.h"
+#include "base/gzip.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "live/shape.h"
+
+enum {
+    HOLD_MS = 20 * 1000, /* give or take 15 % */
+    ECHO_MS = 2000,
+    PAGE_BYTES = 256 * 1024,
+    SHARED_MAX = 64, /* frames of one visit */
+};
+
+#define UP_TO_DATE "{\"headers\":{\"control\":\"up-to-date\"}}"
+
+static const char up_to_date[] = "[" UP_TO_DATE "]";
+static const char must_refetch[] = "[{\"headers\":{\"control\":\"must-refetch\"}}]";
+
+/* ---- bodies ---- */
+
+/* The rows of one frame as a whole body, which is what nearly every answer is. */
+static struct bytes *wrap(struct slice rows, bool binary)
+{
+    struct buf body = { 0 };
+    (void)binary;
+    buf_add_char(&body, '[');
+    buf_add(&body, rows);
+    buf_add_text(&body, rows.len ? "," UP_TO_DATE "]" : UP_TO_DATE "]");
+    struct bytes *wrapped = buf_to_bytes(&body);
+    buf_finish(&body);
+    return wrapped;
+}
+
+static struct slice rows_of(const struct bytes *body)
+{
+    size_t around = sizeof("[," UP_TO_DATE "]") - 1;
+    if (body->len < around)
+        return (struct slice){ 0 };
+    return (struct slice){ body->data + 1, body->len - around };
+}
+
+static void add_rows(struct buf *out, const struct bytes *body)
+{
+    struct slice rows = rows_of(body);
+    if (rows.len && out->len)
+        buf_add_char(out, ',');
+    buf_add(out, rows);
+}
+
+/* Several changes of one turn: those who waited at the same place share their body too. */
+static struct {
+    struct bytes *frames[SHARED_MAX];
+    size_t count;
+    struct bytes *body;
+} burst;
+
+static void burst_forget(void)
+{
+    for (size_t i = 0; i < burst.count; i++)
+        bytes_unref(burst.frames[i]);
+    burst.count = 0;
+    bytes_clear(&burst.body);
+}
+
+static struct bytes *join(struct bytes *const *frames, size_t count)
+{
+    struct buf rows = { 0 };
+    if (count == 1)
+        return bytes_ref(frames[0]);
+    if (burst.count == count && !memcmp(burst.frames, frames, count * sizeof(*frames)))
+        return bytes_ref(burst.body);
+    burst_forget();
+    for (size_t i = 0; i < count; i++)
+        add_rows(&rows, frames[i]);
+    burst.body = wrap(buf_slice(&rows), false);
+    buf_finish(&rows);
+    if (count > SHARED_MAX) {
+        struct bytes *body = burst.body;
+        burst.body = NULL;
+        return body;
+    }
+    for (size_t i = 0; i < count; i++)
+        burst.frames[i] = bytes_ref(frames[i]);
+    burst.count = count;
+    return bytes_ref(burst.body);
+}
+
+/* ---- the answer ---- */
+
+static bool accepts_gzip(const struct api_call *call)
+{
+    struct slice rest = http_header(call->x, "accept-encoding"), one;
+    while (rest.ptr && slice_split(&rest, ',', &one)) {
+        one = slice_trim(one);
+        if (slice_is(one, "gzip") ||
+            (slice_starts(one, "gzip;") && !slice_is(one, "gzip;q=0")))
+            return true;
+    }
+    return false;
+}
+
+static void leave_count(struct poll *poll)
+{
+    if (!poll->counted)
+        return;
+    poll->counted = false;
+    poll->call->env->polls--;
+    metric_add(M_POLLS, -1);
+}
+
+/* The call is over; the feed ends when nobody is inside it. */
+static void end_call(struct poll *poll)
+{
+    struct loop *loop = engine_loop(api_engine(poll->call->api));
+    bool leaving = api_not_ready(poll->call->api);
+    timers_clear(loop_timers(loop), &poll->timer);
+    poll->call = NULL;
+    if (leaving)
+        poll->polls = NULL; /* no echo */
+    loop_defer(loop, &poll->deferred);
+}
+
+/* Takes over the body. */
+static void answer(struct poll *poll, struct bytes *body, uint64_t seen, uint64_t base,
+                   bool complete)
+{
+    struct api_call *call = poll->call;
+    struct bytes *packed = NULL;
+
+    leave_count(poll);
+    poll_add_headers(poll, seen, base, complete);
+    if (body->len >= GZIP_WORTH) {
+        api_add_header(call, "vary", SLICE("accept-encoding"));
+        if (accepts_gzip(call) && (packed = gzip_shared(body)))
+            api_add_header(call, "content-encoding", SLICE("gzip"));
+    }
+    end_call(poll);
+    metric_add(M_POLLS_ANSWERED, 1);
+    api_reply_shared(call, 200, packed ? packed : body);
+    bytes_unref(packed);
+    bytes_unref(body);
+}
+
+static void answer_page(struct poll *poll, uint64_t seen, bool complete)
+{
+    struct buf body = { 0 };
+    if (complete) {
+        struct bytes *whole = wrap(buf_slice(&poll->rows), false);
+        answer(poll, whole, poll->feed.seen, poll->feed.base, true);
+        return;
+    }
+    buf_add_char(&body, '[');
+    buf_add(&body, buf_slice(&poll->rows));
+    buf_add_char(&body, ']');
+    answer(poll, buf_to_bytes(&body), seen, poll->base, false);
+    buf_finish(&body);
+}
+
+/* Where the walk is; only while it lasts. */
+static uint64_t walked_to(const struct poll *poll)
+{
+    return container_of(poll->feed.catching.next, struct subscription, link)->seen;
+}
+
+static void answer_idle(struct poll *poll)
+{
+    if (!list_empty(&poll->feed.catching)) {
+        answer_page(poll, walked_to(poll), false);
+        return;
+    }
+    feed_in_sync(&poll->feed); /* as far as nothing was missed */
+    answer(poll, bytes_create(slice_of(up_to_date)), poll->feed.seen, poll->feed.base,
+           true);
+}
+
+static void refuse(struct poll *poll, enum err error)
+{
+    struct api_call *call = poll->call;
+    leave_count(poll);
+    end_call(poll);
+    api_reply_error(call, error);
+}
+
+/* ---- the feed's way out ---- */
+
+static bool has_rows(struct bytes *const *frames, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rows_of(frames[i]).len)
+            return true;
+    return false;
+}
+
+static bool poll_send(struct feed *feed, struct bytes *const *frames, size_t count)
+{
+    struct poll *poll = container_of(feed, struct poll, feed);
+    bool walking = !list_empty(&feed->catching);
+
+    if (!poll->call)
+        return false;
+    if (!walking && !poll->rows.len) {
+        bool rows = has_rows(frames, count);
+        if (rows || !poll->live)
+            answer(poll, join(frames, count), feed->seen, feed->base, true);
+        return !rows && poll->live; /* held */
+    }
+    for (size_t i = 0; i < count; i++)
+        add_rows(&poll->rows, frames[i]);
+    if (!walking) {
+        answer_page(poll, 0, true);
+        return false;
+    }
+    if (poll->rows.len < PAGE_BYTES)
+        return true;
+    answer_page(poll, walked_to(poll), false);
+    return false;
+}
+
+static bool poll_busy(struct feed *feed)
+{
+    return !container_of(feed, struct poll, feed)->call;
+}
+
+static void poll_lost(struct feed *feed)
+{
+    struct poll *poll = container_of(feed, struct poll, feed);
+    if (!poll->call)
+        return;
+    explain(&poll->call->why, ERR_STORE, "The store did not answer: try again");
+    refuse(poll, ERR_STORE);
+}
+
+static const struct feed_ops feed_ops = { .send = poll_send,
+                                          .busy = poll_busy,
+                                          .lost = poll_lost };
+
+/* ---- its end ---- */
+
+static void poll_destroy(struct poll *poll)
+{
+    list_remove(&poll->link);
+    filter_finish(&poll->filter);
+    buf_finish(&poll->rows);
+    free(poll);
+}
+
+static void on_end(struct deferred *deferred)
+{
+    struct poll *poll = container_of(deferred, struct poll, deferred);
+    struct loop *loop = poll->started ? poll->feed.env->loop : NULL;
+
+    if (poll->started && poll->polls) {
+        feed_finish_with_echo(&poll->feed, &poll->echo);
+        list_append(&poll->polls->echoes, &poll->link);
+        buf_finish(&poll->rows);
+        loop_set_timer(loop, &poll->timer, poll->polls->kind, ECHO_MS);
+        return;
+    }
+    if (poll->started)
+        feed_finish(&poll->feed);
+    poll_destroy(poll);
+}
+
+static void on_time(struct timer *timer)
+{
+    struct poll *poll = container_of(timer, struct poll, timer);
+    if (poll->call) {
+        answer_idle(poll);
+        return;
+    }
+    echo_end(&poll->echo);
+    poll_destroy(poll);
+}
+
+static void on_gone(struct api_call *call)
+{
+    struct poll *poll = call->state;
+    leave_count(poll);
+    end_call(poll);
+    api_reply_empty(call, 499);
+}
+
+static void on_drain(struct api_call *call)
+{
+    answer_idle(call->state);
+}
+
+struct polls *polls_create(struct loop *loop)
+{
+    struct polls *polls = mem_new(struct polls);
+    list_init(&polls->echoes);
+    polls->kind = timers_kind(loop_timers(loop), on_time);
+    return polls;
+}
+
+void polls_stop(struct polls *polls)
+{
+    while (!list_empty(&polls->echoes)) {
+        struct poll *poll = container_of(polls->echoes.next, struct poll, link);
+        timers_clear(loop_timers(poll->echo.env->loop), &poll->timer);
+        echo_end(&poll->echo);
+        poll_destroy(poll);
+    }
+    burst_forget();
+    gzip_forget();
+}
+
+/* ---- its beginning ---- */
+
+/* A draw is not needed: whoever comes at different times leaves at different times. */
+static int64_t hold_ms(const struct poll *poll)
+{
+    uint64_t mixed = ((uintptr_t)poll >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    return HOLD_MS * 85 / 100 + (int64_t)((mixed >> 32) % (HOLD_MS * 30 / 100));
+}
+
+static enum err open_view(struct poll *poll, struct view **view)
+{
+    struct api_call *call = poll->call;
+    struct view wish = { .encoding = ENCODING_SHAPE,
+                         .vocabulary = call->vocabulary,
+                         .fields = FIELDS_ALL,
+                         .skipped = poll->skipped,
+                         .wrap = wrap };
+    *view = environment_view(call->env, &wish);
+    if (*view)
+        return OK;
+    return explain(&call->why, ERR_BUSY,
+                   "Too many different sets of columns are being watched: skip fewer");
+}
+
+static enum err take_place(struct poll *poll)
+{
+    struct api_call *call = poll->call;
+    if (!poll->live)
+        return OK;
+    if (call->env->polls >= api_options(call->api)->realtime_connections)
+        return explain(&call->why, ERR_BUSY, "Too many concurrent requests");
+    call->env->polls++;
+    poll->counted = true;
+    metric_add(M_POLLS, 1);
+    return OK;
+}
+
+static void start(struct poll *poll)
+{
+    struct api_call *call = poll->call;
+    struct view *view;
+    if (call->x->gone) {
+        end_call(poll);
+        api_reply_empty(call, 499);
+        return;
+    }
+    enum err refused = open_view(poll, &view);
+
+    if (!refused && (refused = take_place(poll)))
+        view_release(view);
+    if (refused) {
+        refuse(poll, refused);
+        return;
+    }
+    feed_init(&poll->feed, &feed_ops, call->env, view);
+    poll->started = true;
+    bool follows = poll->live && poll->base && poll->seen == poll->base &&
+                   feed_follow(&poll->feed, 0, &poll->filter, poll->seen);
+    if (!follows)
+        feed_subscribe(&poll->feed, 0, &poll->filter, poll->seen, poll->base);
+    if (!poll->base && !poll->seen)
+        metric_add(M_SNAPSHOTS, 1);
+    if (poll->live)
+        loop_set_timer(call->env->loop, &poll->timer, poll->polls->kind, hold_ms(poll));
+    call->on_gone = on_gone;
+    api_hold(call, on_drain);
+}
+
+static void on_run(struct run_read *read, enum err status)
+{
+    struct poll *poll = container_of(read, struct poll, run);
+    struct api_call *call = poll->call;
+    if (status == ERR_NOT_FOUND)
+        explain(&call->why, ERR_NOT_FOUND, "Not found");
+    if (!status && !api_identity_may_run(call->identity, "read", read->run))
+        status = ERR_FORBIDDEN;
+    if (status)
+        refuse(poll, status);
+    else
+        start(poll);
+}
+
+static void on_batch(struct batch_load *load, enum err status)
+{
+    struct poll *poll = container_of(load, struct poll, batch);
+    struct api_call *call = poll->call;
+    if (status == ERR_NOT_FOUND)
+        explain(&call->why, ERR_NOT_FOUND, "Not found");
+    if (!status && !api_identity_may_follow(call->identity, &poll->filter))
+        status = ERR_FORBIDDEN;
+    if (!status)
+        start(poll);
+    else
+        refuse(poll, status);
+    batch_finish(&load->batch);
+}
+
+/* Retention has removed runs that the client may not know to have ended. */
+static void refetch(struct poll *poll)
+{
+    struct api_call *call = poll->call;
+    struct bytes *body = bytes_create(slice_of(must_refetch));
+    poll_add_headers(poll, 0, 0, false);
+    end_call(poll);
+    api_reply_shared(call, 409, body);
+    bytes_unref(body);
+}
+
+static enum err begin(struct api_call *call, char kind)
+{
+    struct poll *poll = mem_new(struct poll);
+    bool purged;
+    poll->call = call;
+    poll->kind = kind;
+    poll->polls = api_polls(call->api);
+    poll->deferred.fn = on_end;
+    list_init(&poll->link);
+    call->state = poll;
+    enum err refused = poll_read(poll, &purged);
+    if (refused) {
+        api_reply_details(call, "Query Error", "details", poll->bad_parameter,
+                          poll->bad_reason);
+        poll_destroy(poll);
+        return OK;
+    }
+    if (kind == 't' && !api_identity_may_follow(call->identity, &poll->filter)) {
+        poll_destroy(poll);
+        return ERR_FORBIDDEN;
+    }
+    call->busy = true;
+    if (purged) {
+        refetch(poll);
+        return OK;
+    }
+    if (kind == 'r')
+        run_read_begin(call->env, call->params[0], &poll->run, on_run);
+    else if (kind == 'b')
+        batch_load_begin(call, call->params[0], &poll->batch, on_batch);
+    else
+        start(poll);
+    return OK;
+}
+
+static enum err poll_run(struct api_call *call)
+{
+    return begin(call, 'r');
+}
+
+static enum err poll_tags(struct api_call *call)
+{
+    return begin(call, 't');
+}
+
+static enum err poll_batch(struct api_call *call)
+{
+    return begin(call, 'b');
+}
+
+/* clang-format off */
+const struct route polls_routes[] = {
+    { HTTP_GET_, "/realtime/v1/runs/:",    AUTH_KEY | AUTH_PUBLIC, 0, poll_run, NULL },
+    { HTTP_GET_, "/realtime/v1/runs",      AUTH_KEY | AUTH_PUBLIC, 0, poll_tags, NULL },
+    { HTTP_GET_, "/realtime/v1/batches/:", AUTH_KEY | AUTH_PUBLIC, 0, poll_batch, NULL },
+    { 0 },
+};
+/* clang-format on */
