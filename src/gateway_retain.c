@@ -1,6 +1,7 @@
 /* gateway_retain.c - retention, one small purge after the other.
  *
- *   every minute ─► each environment: purge 200 final runs last changed before now - retain
+ *   every minute, or sooner where runs are kept shorter
+ *                ─► each environment: purge 200 final runs last changed before now - retain
  *                     └─ found 200: again at once; fewer: next environment
  *
  * The store removes them, then memory, and the environment's floor moves, which tells
@@ -11,7 +12,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 
-enum { EVERY_MS = 60 * 1000, AT_ONCE = 200 };
+enum { EVERY_LEAST_MS = 1000, EVERY_MOST_MS = 60 * 1000, AT_ONCE = 200 };
 
 struct retain {
     struct api *api;
@@ -39,13 +40,22 @@ static void purge_some(struct retain *retain)
     store->ops->purge(store, &retain->purge);
 }
 
+static int64_t every_ms(const struct retain *retain)
+{
+    int64_t every = retain->retain_ms / 4;
+    if (every < EVERY_LEAST_MS)
+        return EVERY_LEAST_MS;
+    return every < EVERY_MOST_MS ? every : EVERY_MOST_MS;
+}
+
 static void next_account(struct retain *retain)
 {
     retain->account = accounts_next(retain->accounts, retain->account);
     if (retain->account)
         purge_some(retain);
     else
-        loop_set_timer(engine_loop(retain->engine), &retain->timer, retain->kind, EVERY_MS);
+        loop_set_timer(engine_loop(retain->engine), &retain->timer, retain->kind,
+                       every_ms(retain));
 }
 
 static void on_purged(struct store_purge *purge, enum store_status status)

@@ -1,0 +1,359 @@
+// The long poll of the official SDKs, byte by byte: positions, columns, headers, refusals.
+// What the SDKs make of it is in tests/conformance/realtime.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+
+import { keys, startGateway, until } from "../support/gateway.mjs";
+import { addTag, begin, end, fresh, gateway, putMetadata, trigger } from "../support/realtime.mjs";
+import { publicToken } from "../support/tokens.mjs";
+
+before(begin);
+after(end);
+
+const electric = { "x-trigger-electric-version": "1.0.0-beta.1" };
+const v4 = { ...electric, "x-trigger-api-version": "2025-07-16" };
+const current = { headers: { control: "up-to-date" } };
+
+/** One request; position is what the one before gave. */
+async function poll(path, { to = gateway, position, live = false, key = keys.dev, headers = v4, query = {}, signal } = {}) {
+  const url = new URL(to.url + path);
+  for (const [name, value] of Object.entries({ offset: "-1", ...position, ...query, ...(live && { live: "true", cursor: "1" }) }))
+    url.searchParams.set(name, value);
+  const answer = await fetch(url, { headers: { ...headers, ...(key && { authorization: `Bearer ${key}` }) }, signal });
+  const text = await answer.text();
+  const json = JSON.parse(text);
+  const rows = Array.isArray(json) ? json.filter((message) => message.key) : [];
+  return { status: answer.status, headers: answer.headers, text, json, rows,
+    position: { offset: answer.headers.get("electric-offset"), handle: answer.headers.get("electric-handle") } };
+}
+const held = (to = gateway) => to.metric("runcast_polls");
+const isHeld = (count, to = gateway) => until(async () => (await held(to)) === count, { what: `${count} held polls` });
+
+/** A poll that is held when this returns. */
+async function hold(path, more) {
+  const before = await held(more?.to);
+  const answer = poll(path, { live: true, ...more });
+  await isHeld(before + 1, more?.to);
+  return { answer };
+}
+
+const columns = ["id", "taskIdentifier", "createdAt", "updatedAt", "startedAt", "delayUntil", "queuedAt", "expiredAt", "completedAt",
+  "friendlyId", "number", "isTest", "status", "usageDurationMs", "costInCents", "baseCostInCents", "ttl", "payload", "payloadType",
+  "metadata", "metadataType", "output", "outputType", "runTags", "error", "realtimeStreams", "idempotencyKey"];
+
+describe("a snapshot", () => {
+  test("is whole rows, the types of their columns and a position", async () => {
+    const tag = fresh("tag");
+    const { id, seq } = await trigger({ tags: [tag, "é\"}"], idempotencyKey: fresh("key") }, { payload: { a: 1 } });
+    const answer = await poll(`/realtime/v1/runs/${id}`);
+    assert.equal(answer.status, 200);
+    assert.deepEqual(answer.json.at(-1), current);
+    assert.equal(answer.rows.length, 1);
+    const [{ value, headers }] = answer.rows;
+    assert.deepEqual(headers, { operation: "insert" });
+    assert.deepEqual(Object.keys(value), columns);
+    assert.deepEqual(Object.keys(JSON.parse(answer.headers.get("electric-schema"))), columns);
+    assert.deepEqual([value.id, value.friendlyId, value.status, value.isTest, value.payloadType], [id, id, "PENDING", "f", "application/json"]);
+    assert.deepEqual([JSON.parse(value.payload), JSON.parse(value.runTags)], [{ a: 1 }, [tag, "é\"}"]]);
+    assert.match(value.createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}$/);
+    assert.match(answer.position.offset, /^\d+_\d+$/);
+    assert.ok(Number(answer.position.offset.split("_")[0]) >= seq);
+    assert.match(answer.position.handle, /^[^-]+-r-0$/);
+    assert.equal(answer.headers.get("electric-up-to-date"), "");
+    assert.equal(answer.headers.get("electric-cursor"), null);
+    assert.equal(answer.headers.get("content-type"), "application/json");
+    assert.equal(answer.headers.get("cache-control"), "no-store");
+    assert.ok(Number(answer.headers.get("content-length")) > 0); // headers and body are one write
+  });
+
+  test("of nothing is up to date", async () => {
+    const answer = await poll("/realtime/v1/runs", { query: { tags: fresh("nobody") } });
+    assert.deepEqual(answer.json, [current]);
+    assert.equal(answer.headers.get("electric-up-to-date"), "");
+  });
+
+  test("that is large comes in pages, each run once", async () => {
+    const tag = fresh("many");
+    const ids = [];
+    for (let i = 0; i < 40; i++) ids.push((await trigger({ tags: [tag] }, { payload: "x".repeat(20000) })).id);
+    const seen = [];
+    let position, pages = 0;
+    for (;;) {
+      const answer = await poll("/realtime/v1/runs", { query: { tags: tag }, position });
+      seen.push(...answer.rows.map((row) => row.key));
+      position = answer.position;
+      pages++;
+      if (answer.headers.get("electric-up-to-date") === "") {
+        assert.deepEqual(answer.json.at(-1), current);
+        break;
+      }
+      assert.ok(answer.rows.length > 0 && answer.rows.length === answer.json.length);
+      assert.ok(answer.text.length < 512 * 1024);
+    }
+    assert.ok(pages > 2);
+    assert.deepEqual(seen.sort(), ids.sort());
+  });
+
+  test("is compressed for those who ask, when it is worth it", async () => {
+    const { id } = await trigger({}, { payload: "y".repeat(5000) });
+    const answer = await poll(`/realtime/v1/runs/${id}`, { headers: { ...v4, "accept-encoding": "gzip, deflate" } });
+    assert.equal(answer.headers.get("content-encoding"), "gzip");
+    assert.equal(JSON.parse(answer.rows[0].value.payload), "y".repeat(5000));
+    const plain = await poll(`/realtime/v1/runs/${id}`, { headers: { ...v4, "accept-encoding": "identity" } });
+    assert.equal(plain.headers.get("content-encoding"), null);
+    assert.equal(plain.text, answer.text);
+  });
+
+  test("shows runs of the last day by default, of createdAt when it is given, and the floor stays in the handle", async () => {
+    const tag = fresh("floor");
+    await trigger({ tags: [tag] });
+    const floorOf = (answer) => Number(answer.position.handle.split("-")[2]);
+    const day = await poll("/realtime/v1/runs", { query: { tags: tag } });
+    const hour = await poll("/realtime/v1/runs", { query: { tags: tag, createdAt: "1h" } });
+    const nonsense = await poll("/realtime/v1/runs", { query: { tags: tag, createdAt: "yesterday" } });
+    const tooMuch = await poll("/realtime/v1/runs", { query: { tags: tag, createdAt: "7d" } });
+    assert.equal(floorOf(hour) - floorOf(day), 23 * 3600_000);
+    assert.equal(floorOf(hour) % 60_000, 0);
+    for (const other of [nonsense, tooMuch]) assert.ok(Math.abs(floorOf(other) - floorOf(day)) <= 60_000);
+    const next = await poll("/realtime/v1/runs", { query: { tags: tag, createdAt: "2h" }, position: hour.position });
+    assert.equal(next.position.handle, hour.position.handle);
+  });
+});
+
+describe("a live poll", () => {
+  test("is held until something changes, and brings exactly the columns that did", async () => {
+    const { id } = await trigger();
+    const { position } = await poll(`/realtime/v1/runs/${id}`);
+    const { answer } = await hold(`/realtime/v1/runs/${id}`, { position });
+    await putMetadata(id, { step: 1 });
+    const live = await answer;
+    assert.deepEqual(live.rows.map((row) => [row.key, row.headers.operation, Object.keys(row.value).sort()]),
+      [[id, "update", ["metadata", "status", "updatedAt"]]]);
+    assert.deepEqual(live.json.at(-1), current);
+    assert.equal(live.headers.get("electric-schema"), null);
+    assert.ok(live.headers.get("electric-cursor"));
+  });
+
+  test("brings exactly the columns of changes made while the client was away for a moment", async () => {
+    const { id } = await trigger();
+    const { position } = await poll(`/realtime/v1/runs/${id}`);
+    await putMetadata(id, { a: 1 });
+    await addTag(id, fresh("late"));
+    await putMetadata(id, { a: 2 });
+    const live = await poll(`/realtime/v1/runs/${id}`, { position, live: true });
+    assert.deepEqual(live.rows.map((row) => [row.headers.operation, row.value.metadata, Object.keys(row.value).length]),
+      [["update", '{"a":1}', 3], ["insert", '{"a":1}', columns.length], ["update", '{"a":2}', 3]]);
+  });
+
+  test("asked again from the same position brings the change again: a lost answer loses nothing", async () => {
+    const { id } = await trigger();
+    const { position } = await poll(`/realtime/v1/runs/${id}`);
+    await putMetadata(id, { n: 1 });
+    for (let i = 0; i < 3; i++) {
+      const live = await poll(`/realtime/v1/runs/${id}`, { position, live: true });
+      assert.equal(live.rows[0].value.metadata, '{"n":1}');
+    }
+  });
+
+  test("brings a run whole when it joins the filter", async () => {
+    const [a, b] = [fresh("a"), fresh("b")];
+    const { id } = await trigger({ tags: [a] }, { payload: { all: "of it" } });
+    const { position } = await poll("/realtime/v1/runs", { query: { tags: `${a},${b}` } });
+    const { answer } = await hold("/realtime/v1/runs", { query: { tags: `${a},${b}` }, position });
+    await trigger({ tags: [a] });
+    await addTag(id, b);
+    const live = await answer;
+    assert.deepEqual(live.rows.map((row) => row.key), [id]);
+    assert.deepEqual(Object.keys(live.rows[0].value), columns);
+  });
+
+  test("of a batch brings the changes of its runs only", async () => {
+    const batch = (await gateway.post("/api/v1/tasks/batch", { items: [{ task: "a" }, { task: "b" }] })).json;
+    const snapshot = await poll(`/realtime/v1/batches/${batch.id}`);
+    assert.equal(snapshot.rows.length, 2);
+    const { answer } = await hold(`/realtime/v1/batches/${batch.id}`, { position: snapshot.position });
+    await trigger();
+    await putMetadata(batch.runs[1].id, { b: true });
+    assert.deepEqual((await answer).rows.map((row) => row.key), [batch.runs[1].id]);
+  });
+
+  test("shares one body among all that wait for a change", async () => {
+    const tag = fresh("shared");
+    const { id } = await trigger({ tags: [tag] });
+    const { position } = await poll("/realtime/v1/runs", { query: { tags: tag } });
+    const answers = [];
+    for (let i = 0; i < 20; i++) answers.push((await hold("/realtime/v1/runs", { query: { tags: tag }, position })).answer);
+    const frames = await gateway.metric("runcast_frames_total{kind=\"shared\"}");
+    await putMetadata(id, { all: 20 });
+    const texts = (await Promise.all(answers)).map((answer) => answer.text);
+    assert.equal(new Set(texts).size, 1);
+    assert.equal(await gateway.metric("runcast_frames_total{kind=\"shared\"}") - frames, 20);
+  });
+
+  test("that the client has given up frees its place", async () => {
+    const { id } = await trigger();
+    const { position } = await poll(`/realtime/v1/runs/${id}`);
+    const before = await held(), leaving = new AbortController();
+    const given = poll(`/realtime/v1/runs/${id}`, { position, live: true, signal: leaving.signal });
+    await isHeld(before + 1);
+    leaving.abort();
+    await assert.rejects(given);
+    await isHeld(before);
+  });
+
+  test("from another history gets every row, and a new handle", async () => {
+    const { id } = await trigger();
+    const { position } = await poll(`/realtime/v1/runs/${id}`);
+    for (const handle of ["other-r-0", "zzz", position.handle.replace("-r-", "-t-")]) {
+      const live = await poll(`/realtime/v1/runs/${id}`, { position: { ...position, handle }, live: true });
+      assert.deepEqual(live.rows.map((row) => Object.keys(row.value).length), [columns.length]);
+      assert.equal(live.position.handle, position.handle);
+    }
+  });
+
+  test("goes on from its position after the gateway was killed", async (t) => {
+    const own = await startGateway({ t });
+    const { id } = await trigger({}, { to: own, payload: { not: "again" } });
+    const { position } = await poll(`/realtime/v1/runs/${id}`, { to: own });
+    await own.put(`/api/v1/runs/${id}/metadata`, { metadata: { kept: true } });
+    await own.kill();
+    await own.restart();
+    const live = await poll(`/realtime/v1/runs/${id}`, { to: own, position, live: true });
+    assert.deepEqual(live.rows.map((row) => [row.headers.operation, row.value.metadata, row.value.payload]), [["update", '{"kept":true}', undefined]]);
+    await own.stop();
+  });
+
+  test("is answered as up to date when the gateway drains", async (t) => {
+    const own = await startGateway({ t });
+    const { id } = await trigger({}, { to: own });
+    const { position } = await poll(`/realtime/v1/runs/${id}`, { to: own });
+    const { answer } = await hold(`/realtime/v1/runs/${id}`, { to: own, position });
+    const stopped = own.stop();
+    const idle = await answer;
+    assert.deepEqual([idle.status, idle.json, idle.headers.get("connection")], [200, [current], "close"]);
+    assert.equal(idle.position.handle, position.handle);
+    await stopped;
+  });
+
+  test("above --realtime-connections is late, not lost: 429", async (t) => {
+    const own = await startGateway({ t, options: ["--realtime-connections", "2"] });
+    const { id } = await trigger({}, { to: own });
+    const { position } = await poll(`/realtime/v1/runs/${id}`, { to: own });
+    const leaving = new AbortController();
+    const first = poll(`/realtime/v1/runs/${id}`, { to: own, position, live: true, signal: leaving.signal }).catch(() => {});
+    await isHeld(1, own);
+    const { answer } = await hold(`/realtime/v1/runs/${id}`, { to: own, position });
+    const third = await poll(`/realtime/v1/runs/${id}`, { to: own, position, live: true });
+    assert.deepEqual([third.status, third.json], [429, { error: "Too many concurrent requests" }]);
+    assert.equal((await poll(`/realtime/v1/runs/${id}`, { to: own, position })).status, 200); // catching up is not counted
+    leaving.abort();
+    await first;
+    await isHeld(1, own);
+    const { answer: fourth } = await hold(`/realtime/v1/runs/${id}`, { to: own, position });
+    await own.put(`/api/v1/runs/${id}/metadata`, { metadata: { go: 1 } });
+    assert.deepEqual([(await answer).rows.length, (await fourth).rows.length], [1, 1]);
+    await own.stop();
+  });
+
+  test("is told to begin again, by an array, only when retention has removed what it may have missed", async (t) => {
+    const own = await startGateway({ t, options: ["--retain", "1s"] });
+    const { id } = await trigger({}, { to: own });
+    const path = "/realtime/v1/runs";
+    const { position } = await poll(path, { to: own });
+    await own.post(`/api/v2/runs/${id}/cancel`);
+    await until(async () => (await own.get(`/api/v3/runs/${id}`)).status === 404, { what: "retention removes the run" });
+    const gone = await poll(path, { to: own, position, live: true });
+    assert.deepEqual([gone.status, gone.json], [409, [{ headers: { control: "must-refetch" } }]]);
+    assert.ok(gone.position.handle);
+    const again = await poll(path, { to: own, position: { offset: "-1", handle: gone.position.handle } });
+    assert.deepEqual([again.status, again.json], [200, [current]]);
+    await own.stop();
+  });
+});
+
+describe("clients", () => {
+  test("before x-trigger-electric-version get the old names of headers", async () => {
+    const { id } = await trigger();
+    const answer = await poll(`/realtime/v1/runs/${id}`, { headers: {} });
+    const shape = answer.headers.get("electric-shape-id"), offset = answer.headers.get("electric-chunk-last-offset");
+    assert.ok(shape && offset);
+    assert.equal(answer.headers.get("electric-handle"), null);
+    const next = await poll(`/realtime/v1/runs/${id}`, { headers: {}, position: { offset, shape_id: shape } });
+    assert.deepEqual(next.json, [current]);
+  });
+
+  test("leave out columns, but not those that their SDK cannot do without", async () => {
+    const { id } = await trigger({}, { payload: "big" });
+    const skipped = (answer) => columns.filter((name) => !(name in answer.rows[0].value));
+    const everything = { skipColumns: columns.join(",") };
+    const reserved = ["id", "taskIdentifier", "createdAt", "updatedAt", "friendlyId", "status"];
+    const old = ["number", "isTest", "usageDurationMs", "costInCents", "baseCostInCents"];
+    const without = (kept) => columns.filter((name) => !kept.includes(name));
+    assert.deepEqual(skipped(await poll(`/realtime/v1/runs/${id}`, { query: { skipColumns: "payload, output,nonsense" } })), ["payload", "output"]);
+    assert.deepEqual(skipped(await poll(`/realtime/v1/runs/${id}`, { query: everything })), without(reserved));
+    const v3 = await poll(`/realtime/v1/runs/${id}`, { query: everything, headers: electric });
+    assert.deepEqual(skipped(v3), without([...reserved, ...old]));
+    assert.deepEqual(Object.keys(JSON.parse(v3.headers.get("electric-schema"))), Object.keys(v3.rows[0].value));
+    const token = await publicToken(gateway, { scopes: ["read:runs"], skipColumns: ["metadata"] });
+    assert.deepEqual(skipped(await poll(`/realtime/v1/runs/${id}`, { key: token, query: { skipColumns: "payload" } })), ["metadata"]);
+  });
+
+  test("may what their scopes say", async () => {
+    const [tag, other] = [fresh("mine"), fresh("other")];
+    const { id } = await trigger({ tags: [tag] }, { task: "scoped" });
+    const batch = (await gateway.post("/api/v1/tasks/batch", { items: [{ task: "scoped" }] })).json;
+    const paths = { run: `/realtime/v1/runs/${id}`, tag: `/realtime/v1/runs?tags=${other},${tag}`, all: "/realtime/v1/runs", batch: `/realtime/v1/batches/${batch.id}` };
+    const cells = [
+      ["read:runs", "run tag all batch"], ["read:all", "run tag all batch"], ["*:runs", "run tag all batch"], ["admin", "run tag all batch"],
+      [`read:runs:${id}`, "run"], ["read:runs:run_other", ""], [`read:tags:${tag}`, "run tag"], ["read:tags", "run tag"],
+      ["read:tags:zzz", ""], ["read:tasks:scoped", "run"], ["read:tasks:else", ""], [`read:batch:${batch.id}`, "batch"],
+      ["read:batch:batch_other", ""], ["write:runs", ""], ["trigger:tasks:scoped", ""],
+    ];
+    for (const [scope, allowed] of cells) {
+      const key = await publicToken(gateway, { scopes: [scope] });
+      for (const [kind, path] of Object.entries(paths)) {
+        const { status } = await poll(path, { key });
+        assert.equal(status, allowed.split(" ").includes(kind) ? 200 : 403, `${scope} on ${kind}`);
+      }
+    }
+  });
+
+  test("are refused by what is wrong first: token, query, existence, scope; with CORS", async () => {
+    const { id } = await trigger();
+    const none = await publicToken(gateway, { scopes: ["write:runs"] });
+    const cases = [
+      ["/realtime/v1/runs/run_x?offset=bad", { key: "tr_dev_no" }, 401],
+      ["/realtime/v1/runs/run_x", { key: keys.pat }, 401],
+      ["/realtime/v1/runs?tags=a,,b", { key: none }, 400],
+      ["/realtime/v1/runs?tags=", {}, 400],
+      [`/realtime/v1/runs?tags=${encodeURIComponent('a"b')}`, {}, 400],
+      [`/realtime/v1/runs?tags=${encodeURIComponent("a\u0001")}`, {}, 400],
+      ["/realtime/v1/runs/run_x", { key: none, query: { offset: "12" } }, 400],
+      ["/realtime/v1/runs/run_x", { key: none }, 404],
+      ["/realtime/v1/batches/batch_x", { key: none }, 404],
+      [`/realtime/v1/runs/${id}`, { key: none }, 403],
+      ["/realtime/v1/runs", { key: none }, 403],
+    ];
+    for (const [path, more, status] of cases) {
+      const answer = await poll(path, more);
+      assert.equal(answer.status, status, `${path}: ${answer.text}`);
+      assert.equal(answer.headers.get("access-control-allow-origin"), "*");
+      assert.match(answer.headers.get("access-control-expose-headers"), /electric-offset.*electric-handle.*electric-schema.*electric-cursor.*electric-up-to-date/);
+      if (status === 400) assert.equal(answer.json.error, "Query Error");
+      if (status === 404) assert.equal(answer.headers.get("x-should-retry"), "false");
+    }
+  });
+
+  test("of another environment are told the same as of what does not exist", async () => {
+    const tag = fresh("same");
+    const { id } = await trigger({ tags: [tag] });
+    const batch = (await gateway.post("/api/v1/tasks/batch", { items: [{ task: "a" }] })).json;
+    const { position } = await poll(`/realtime/v1/runs?tags=${tag}`);
+    const strip = (answer) => [answer.status, answer.text];
+    const foreign = { key: keys.prod };
+    assert.deepEqual(strip(await poll(`/realtime/v1/runs/${id}`, foreign)), strip(await poll("/realtime/v1/runs/run_x", foreign)));
+    assert.deepEqual(strip(await poll(`/realtime/v1/batches/${batch.id}`, foreign)), strip(await poll("/realtime/v1/batches/batch_x", foreign)));
+    assert.deepEqual((await poll(`/realtime/v1/runs?tags=${tag}`, { ...foreign, position })).json, [current]);
+    assert.deepEqual((await poll("/realtime/v1/runs", { ...foreign, position })).json, [current]);
+  });
+});
