@@ -8,6 +8,7 @@
  * clients what is gone (runs-v1 §4.12). */
 #include "gateway_retain.h"
 
+#include "api/events.h"
 #include "api/sockets.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -75,9 +76,11 @@ static void on_purged(struct store_purge *purge, enum store_status status)
         purge_some(retain);
         return;
     }
-    if (retain->moved)
-        sockets_tell_floor(api_sockets(retain->api),
-                           engine_environment(retain->engine, purge->env));
+    if (retain->moved) {
+        struct environment *env = engine_environment(retain->engine, purge->env);
+        sockets_tell_floor(api_sockets(retain->api), env);
+        events_tell_floor(api_events(retain->api), env);
+    }
     retain->moved = false;
     next_account(retain);
 }

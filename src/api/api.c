@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "api/events.h"
 #include "api/open_batches.h"
 #include "api/polls.h"
 #include "api/routes.h"
@@ -25,6 +26,7 @@ struct api {
     struct api_options options;
     struct sockets *sockets;
     struct polls *polls;
+    struct events *events;
     struct open_batches *open_batches;
     struct list held;      // api_call::held
     const char *not_ready; /* NULL: ready */
@@ -32,7 +34,7 @@ struct api {
 
 static const struct route *const tables[] = {
     admin_routes,   tasks_routes,   batches_routes, runs_routes,  tokens_routes,
-    packets_routes, workers_routes, socket_routes,  polls_routes,
+    packets_routes, workers_routes, socket_routes,  polls_routes, events_routes,
 };
 
 struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
@@ -45,6 +47,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->options = *options;
     api->sockets = sockets_create(engine_loop(engine));
     api->polls = polls_create(engine_loop(engine));
+    api->events = events_create(engine_loop(engine));
     api->open_batches =
         open_batches_create(engine_loop(engine), (size_t)options->batch_memory);
     list_init(&api->held);
@@ -59,6 +62,7 @@ void api_destroy(struct api *api)
     open_batches_destroy(api->open_batches);
     polls_stop(api->polls);
     free(api->polls);
+    free(api->events);
     free(api->sockets);
     free(api);
 }
@@ -88,6 +92,11 @@ void api_drain(struct api *api)
 struct polls *api_polls(const struct api *api)
 {
     return api->polls;
+}
+
+struct events *api_events(const struct api *api)
+{
+    return api->events;
 }
 
 struct sockets *api_sockets(const struct api *api)
@@ -283,6 +292,11 @@ static enum err identify(struct api_call *call)
         auth_identify(call->api->auth, header, now, &call->identity, &call->why);
     if (refused)
         return refused;
+    return api_enter(call);
+}
+
+enum err api_enter(struct api_call *call)
+{
     call->account = call->identity->account;
     if (!call->account)
         return OK;
@@ -388,9 +402,19 @@ static void on_gone(void *owner, struct exchange *x)
         api_reply_empty(call, 499); /* its body never came whole */
 }
 
+static void on_drained(void *owner, struct exchange *x)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (call && call->on_drained)
+        call->on_drained(call);
+}
+
 struct http_handler api_handler(void)
 {
-    return (struct http_handler){
-        .on_head = on_head, .on_body = on_body, .on_request = on_request, .on_gone = on_gone
-    };
+    return (struct http_handler){ .on_head = on_head,
+                                  .on_body = on_body,
+                                  .on_request = on_request,
+                                  .on_gone = on_gone,
+                                  .on_drained = on_drained };
 }

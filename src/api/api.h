@@ -64,9 +64,10 @@ struct api_call {
     struct failure why; /* set by explain when the handler returns an error */
     bool busy;          /* an operation will reply; set it when one is begun */
     void *state;        /* the handler's, for the pieces of a body */
-    void (*on_drain)(struct api_call *call); /* api_hold */
-    struct list held;                        // api::held; linked while held
-    void (*on_gone)(struct api_call *call);  /* the peer left; still to be replied */
+    void (*on_drain)(struct api_call *call);   /* api_hold */
+    struct list held;                          // api::held; linked while held
+    void (*on_gone)(struct api_call *call);    /* the peer left; still to be replied */
+    void (*on_drained)(struct api_call *call); /* of a stream: http.h */
 };
 
 struct api_options {
@@ -80,6 +81,7 @@ struct api_options {
     void *owner; /* who created it: api_options(api)->owner */
 };
 
+struct events;
 struct open_batches;
 struct polls;
 struct sockets;
@@ -105,6 +107,7 @@ void api_stop(struct api *api);
 
 struct sockets *api_sockets(const struct api *api);
 struct polls *api_polls(const struct api *api);
+struct events *api_events(const struct api *api);
 struct open_batches *api_open_batches(const struct api *api);
 struct engine *api_engine(const struct api *api);
 struct auth *api_auth(const struct api *api);
@@ -115,6 +118,9 @@ const struct api_options *api_options(const struct api *api);
 enum err api_restore(struct api *api, const struct document *document, struct failure *why);
 
 /* ---- the request ---- */
+
+/* Into the environment of an identity that was found late. */
+enum err api_enter(struct api_call *call);
 
 /* Absent when there is none; the first if it repeats. */
 struct slice api_query(const struct api_call *call, const char *name);
@@ -167,6 +173,9 @@ void api_reply_shared(struct api_call *call, int status, struct bytes *body);
 
 /* Takes over the reference. */
 void api_reply_value(struct api_call *call, int status, json_t *value);
+
+/* A reply that goes on, by http_stream_write; api_call_end and http_stream_end end it. */
+void api_stream_begin(struct api_call *call, const char *type);
 
 /* No body: preflights, and calls whose peer has left. */
 void api_reply_empty(struct api_call *call, int status);

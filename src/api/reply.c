@@ -24,6 +24,14 @@ static void send(struct api_call *call, int status, struct slice body)
     api_call_free(call);
 }
 
+void api_stream_begin(struct api_call *call, const char *type)
+{
+    api_add_header(call, "content-type", slice_of(type));
+    api_add_header(call, "x-accel-buffering", SLICE("no"));
+    add_common_headers(call);
+    http_stream_begin(call->x, 200, buf_slice(&call->headers));
+}
+
 void api_reply_shared(struct api_call *call, int status, struct bytes *body)
 {
     struct exchange *x = call->x;

@@ -10,6 +10,7 @@
 
 #include "api/routes.h"
 #include "api/sockets.h"
+#include "api/subscribing.h"
 #include "base/mem.h"
 #include "runcast/protocol.h"
 
@@ -231,23 +232,6 @@ static enum err choose_protocol(struct api_call *call, const char **protocol,
                    protocol_msgpack);
 }
 
-static enum err identify_upgrade(struct api_call *call)
-{
-    struct slice token = http_header(call->x, "authorization");
-    int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
-    if (!token.ptr)
-        token = api_query(call, "token");
-    if (!token.ptr)
-        return OK;
-    enum err refused =
-        auth_identify(api_auth(call->api), token, now, &call->identity, &call->why);
-    if (!refused && !call->identity->account)
-        return explain(&call->why, ERR_UNAUTHORIZED,
-                       "A personal access token names no environment: use a secret key or "
-                       "a public token");
-    return refused;
-}
-
 static enum err upgrade(struct api_call *call)
 {
     struct exchange *x = call->x;
@@ -263,7 +247,7 @@ static enum err upgrade(struct api_call *call)
         return explain(&call->why, ERR_FORBIDDEN,
                        "This origin may not open a WebSocket: start the gateway with "
                        "--allow-origin");
-    if ((refused = identify_upgrade(call)) ||
+    if ((refused = subscribing_identify(call)) ||
         (refused = choose_protocol(call, &protocol, &encoding)))
         return refused;
     struct socket *socket = socket_create(call, encoding);

@@ -7,6 +7,7 @@
  * error message with a code and a sentence. */
 #include "api/socket.h"
 #include "api/sockets.h"
+#include "api/subscribing.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "runcast/protocol.h"
@@ -22,17 +23,6 @@ static void refuse(struct socket *socket, int64_t id, const char *code, const ch
 
 /* ---- hello ---- */
 
-static uint32_t skipped_fields(const struct identity *identity)
-{
-    uint32_t skipped = 0;
-    for (size_t i = 0; i < identity->skip_count; i++) {
-        enum field field = field_from_name(slice_of(identity->skip_columns[i]));
-        if (field < FIELD_COUNT)
-            skipped |= 1u << field;
-    }
-    return skipped & ~(uint32_t)FIELDS_ALWAYS;
-}
-
 static struct environment *environment_of(const struct socket *socket)
 {
     return engine_environment(api_engine(socket->api), socket->identity->account->number);
@@ -44,12 +34,10 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
     struct environment *env = environment_of(socket);
     struct wire_limits limits = { options->subscriptions_max, 16, 64 * 1024, 50, 200 };
     struct buf message = { 0 };
-    struct view wish = { .encoding = socket->encoding, .wrap = ws_frame };
+    struct view wish = subscribing_view(socket->identity, hello);
 
-    wish.skipped = skipped_fields(socket->identity);
-    wish.fields = hello && hello->has_fields ? hello->fields : FIELDS_ALL;
-    wish.fields = (wish.fields | FIELDS_ALWAYS) & ~wish.skipped;
-    wish.vocabulary = hello && hello->vocabulary_b ? VOCABULARY_B : VOCABULARY_A;
+    wish.encoding = socket->encoding;
+    wish.wrap = ws_frame;
     struct view *view = environment_view(env, &wish);
     if (!view) {
         ws_close(socket->ws, CLOSE_LIMIT, "too many different views: ask for other fields");
@@ -142,28 +130,11 @@ static bool is_opening(const struct socket *socket, int64_t id)
     return false;
 }
 
-/* The position is honoured if it is of this history and nothing after it was purged. */
-static bool may_resume(const struct environment *env, const struct wire_message *sub)
-{
-    if (!sub->has_from)
-        return false;
-    if (strcmp(sub->from_epoch, env->store->epoch)) {
-        metric_add(M_RESUME_EPOCH, 1);
-        return false;
-    }
-    if (sub->from_seq < env->purged || sub->from_seq > env->applied) {
-        metric_add(M_RESUME_PURGED, 1);
-        return false;
-    }
-    metric_add(M_RESUMED, 1);
-    return true;
-}
-
 static void subscribe(struct socket *socket, struct wire_message *sub, int64_t floor)
 {
     struct environment *env = socket->feed.env;
     struct buf message = { 0 };
-    bool resumed = may_resume(env, sub);
+    bool resumed = subscribing_may_resume(env, sub);
     uint64_t seq = resumed ? sub->from_seq : 0, base = resumed ? sub->from_base : 0;
 
     if (floor > sub->filter.created_from)
@@ -357,7 +328,7 @@ static void on_auth(struct socket *socket, const struct wire_message *auth)
     }
     if (identity->account != socket->identity->account ||
         !same_text(identity->subject, socket->identity->subject) ||
-        skipped_fields(identity) != socket->feed.view->skipped) {
+        subscribing_view(identity, NULL).skipped != socket->feed.view->skipped) {
         identity_unref(identity);
         refuse(socket, -1, "bad_token",
                "the token must be of the same subject and environment, with the same "

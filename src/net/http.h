@@ -66,6 +66,9 @@ struct http_handler {
     /* The peer has left, or this layer has refused the body. A reply is still due: it ends
      * the exchange, and is written when the peer has only stopped sending. May be NULL. */
     void (*on_gone)(void *owner, struct exchange *x);
+
+    /* Of a stream: nothing is unsent any more; may come unasked. May be NULL. */
+    void (*on_drained)(void *owner, struct exchange *x);
 };
 
 /* The value of a header, name without regard to case; absent when there is none. The first
@@ -86,6 +89,13 @@ void http_reply_shared(struct exchange *x, int status, struct slice headers,
  * peer reads too slowly (1 MiB unsent) or has gone: end it then. */
 void http_stream_begin(struct exchange *x, int status, struct slice headers);
 bool http_stream_write(struct exchange *x, struct slice piece);
+/* The same of bytes that others share, referenced while they are unsent, and a text behind
+ * them in the same piece. */
+bool http_stream_write_shared(struct exchange *x, struct bytes *content,
+                              struct slice behind);
+
+/* Bytes that the peer has not taken. */
+size_t http_stream_unsent(struct exchange *x);
 void http_stream_end(struct exchange *x);
 
 /* {"error": "<text>"} with the status; what every refusal of this layer says. */

@@ -308,13 +308,22 @@ static void on_left(struct connection *c)
     settle(conn);
 }
 
+static void on_request_drained(struct http_conn *conn)
+{
+    const struct server_options *options = options_of(conn);
+    struct request *request = conn->request;
+    connection_clear_deadline(&conn->c);
+    if (request->streaming && !request->x.gone && options->handler.on_drained)
+        options->handler.on_drained(options->owner, &request->x);
+}
+
 static void on_drained(struct connection *c)
 {
     struct http_conn *conn = of(c);
     if (c->lingering)
         connection_set_deadline(c, options_of(conn)->closing_timeout_ms);
     else if (conn->request && conn->request->complete)
-        connection_clear_deadline(c);
+        on_request_drained(conn);
     else
         settle(conn);
 }

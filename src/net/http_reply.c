@@ -203,29 +203,48 @@ void http_stream_begin(struct exchange *x, int status, struct slice headers)
     note_time(request);
 }
 
-bool http_stream_write(struct exchange *x, struct slice content)
+/* The content as one chunk: as it is, and what stands behind it. */
+static bool write_chunk(struct exchange *x, struct piece content, struct slice behind)
 {
     struct request *request = of(x);
     struct connection *c = connection_of(request);
+    size_t len = content.text.len + behind.len;
     assert(request->streaming && !x->replied);
     if (x->gone || is_deaf(request))
         return false;
-    if (!content.len || x->method == HTTP_HEAD_)
+    if (!len || x->method == HTTP_HEAD_)
         return true;
     char size[24];
-    int digits = snprintf(size, sizeof(size), "%zx\r\n", content.len);
+    int digits = snprintf(size, sizeof(size), "%zx\r\n", len);
     struct piece pieces[] = {
         { { size, request->reply_chunked ? (size_t)digits : 0 }, NULL },
-        { content, NULL },
+        content,
+        { behind, NULL },
         { { "\r\n", request->reply_chunked ? 2 : 0 }, NULL },
     };
     bool was_empty = !c->outbox.backlog;
-    if (connection_send(c, pieces, 3))
+    if (connection_send(c, pieces, 4))
         return true;
     if (was_empty)
         connection_set_deadline(c, c->server->options.write_timeout_ms);
     return !c->lost && outbox_unsent(&c->outbox) <= STREAM_UNSENT_MAX &&
            outbox_pieces(&c->outbox) <= STREAM_PIECES_MAX;
+}
+
+bool http_stream_write(struct exchange *x, struct slice content)
+{
+    return write_chunk(x, (struct piece){ content, NULL }, (struct slice){ 0 });
+}
+
+bool http_stream_write_shared(struct exchange *x, struct bytes *content,
+                              struct slice behind)
+{
+    return write_chunk(x, (struct piece){ bytes_slice(content), content }, behind);
+}
+
+size_t http_stream_unsent(struct exchange *x)
+{
+    return outbox_unsent(&connection_of(of(x))->outbox);
 }
 
 void http_stream_end(struct exchange *x)

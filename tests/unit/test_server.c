@@ -43,7 +43,7 @@ static void on_gone(void *owner, struct exchange *x)
 
 static struct server_options with(struct scene *scene, struct server_options options)
 {
-    options.handler = (struct http_handler){ on_head, NULL, on_request, on_gone };
+    options.handler = (struct http_handler){ on_head, NULL, on_request, on_gone, NULL };
     options.owner = scene;
     return options;
 }

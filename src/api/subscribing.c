@@ -1,0 +1,58 @@
+/* subscribing.c - views, positions and tokens of subscribers. */
+#include "api/subscribing.h"
+
+#include "base/metrics.h"
+
+static uint32_t skipped_fields(const struct identity *identity)
+{
+    uint32_t skipped = 0;
+    for (size_t i = 0; i < identity->skip_count; i++) {
+        enum field field = field_from_name(slice_of(identity->skip_columns[i]));
+        if (field < FIELD_COUNT)
+            skipped |= 1u << field;
+    }
+    return skipped & ~(uint32_t)FIELDS_ALWAYS;
+}
+
+struct view subscribing_view(const struct identity *identity,
+                             const struct wire_message *hello)
+{
+    struct view wish = { .skipped = skipped_fields(identity) };
+    wish.fields = hello && hello->has_fields ? hello->fields : FIELDS_ALL;
+    wish.fields = (wish.fields | FIELDS_ALWAYS) & ~wish.skipped;
+    wish.vocabulary = hello && hello->vocabulary_b ? VOCABULARY_B : VOCABULARY_A;
+    return wish;
+}
+
+bool subscribing_may_resume(const struct environment *env, const struct wire_message *sub)
+{
+    if (!sub->has_from)
+        return false;
+    if (strcmp(sub->from_epoch, env->store->epoch)) {
+        metric_add(M_RESUME_EPOCH, 1);
+        return false;
+    }
+    if (sub->from_seq < env->purged || sub->from_seq > env->applied) {
+        metric_add(M_RESUME_PURGED, 1);
+        return false;
+    }
+    metric_add(M_RESUMED, 1);
+    return true;
+}
+
+enum err subscribing_identify(struct api_call *call)
+{
+    struct slice token = http_header(call->x, "authorization");
+    int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
+    if (!token.ptr)
+        token = api_query(call, "token");
+    if (!token.ptr)
+        return OK;
+    enum err refused =
+        auth_identify(api_auth(call->api), token, now, &call->identity, &call->why);
+    if (!refused && !call->identity->account)
+        return explain(&call->why, ERR_UNAUTHORIZED,
+                       "A personal access token names no environment: use a secret key or "
+                       "a public token");
+    return refused;
+}

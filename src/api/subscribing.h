@@ -1,0 +1,17 @@
+/* subscribing.h - what the WebSocket and the event stream of runs.v1 have in common. */
+#pragma once
+
+#include "api/api.h"
+#include "live/wire.h"
+
+/* The fields of this hello (NULL: all) as this identity may see them; encoding and wrap are
+ * the transport's. */
+struct view subscribing_view(const struct identity *identity,
+                             const struct wire_message *hello);
+
+/* The position is honoured if it is of this history and nothing after it was purged. */
+bool subscribing_may_resume(const struct environment *env, const struct wire_message *sub);
+
+/* For routes that EventSource and browsers' WebSockets open: the Authorization header, or
+ * ?token=. None: call->identity stays NULL. */
+enum err subscribing_identify(struct api_call *call);
