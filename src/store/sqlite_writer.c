@@ -25,7 +25,7 @@
 enum {
     GROUP_CHANGES = 4096,        /* a group closes behind the request that reaches it */
     REPORTED_PER_TURN = 256,     /* commits and changes; one commit in any case */
-    CHECKPOINT_BYTES = 16 << 20, /* of log, between two checkpoints */
+    CHECKPOINT_BYTES = 32 << 20, /* of log, between two checkpoints */
     RESTART_BYTES = 64 << 20,    /* from here on readers have to let the log start again */
     RESTART_WAIT_MS = 250,
     BACK_OFF_FIRST_S = 1,
