@@ -2,7 +2,8 @@
  *
  *   its position ──► below cold: pages of the store ──► memory: its topic's order ──► live
  *
- * Below cold only the store has every run. It may be ahead of memory by commits that have
+ * Live subscriptions that fell below cold read the same pages, as if they were one. Below
+ * cold only the store has every run. It may be ahead of memory by commits that have
  * not been applied yet, so a page is merged with what memory has in its range. */
 #include "live/catching.h"
 
@@ -81,7 +82,8 @@ struct feed_read {
     struct store_load load; /* of a filter by run */
     struct feed *feed;      /* NULL: abandoned */
     struct subscription *sub;
-    size_t next; /* rows of the page already sent */
+    struct subscription live; /* sub, for the live ones; its filter is borrowed */
+    size_t next;              /* rows of the page already sent */
     bool arrived, failed;
 };
 
@@ -103,6 +105,11 @@ bool catching_is_for(const struct feed *feed, const struct subscription *sub)
 bool catching_waits(const struct feed *feed)
 {
     return feed->read && !feed->read->arrived;
+}
+
+bool catching_is_for_live(const struct feed *feed)
+{
+    return feed->read && feed->read->sub == &feed->read->live;
 }
 
 void catching_abandon(struct feed *feed)
@@ -142,14 +149,14 @@ static void on_run(struct store_load *load, enum store_status status)
     arrived(read, status);
 }
 
-static void read_begin(struct feed *feed, struct subscription *sub)
+/* read->sub is set. */
+static void read_begin(struct feed *feed, struct feed_read *read)
 {
     struct environment *env = feed->env;
-    struct feed_read *read = mem_new(struct feed_read);
+    const struct subscription *sub = read->sub;
     const struct filter *filter = &sub->filter;
 
     read->feed = feed;
-    read->sub = sub;
     feed->read = read;
     read->walk = (struct store_walk){ .env = env->number,
                                       .kind = WALK_ALL,
@@ -218,25 +225,90 @@ static const struct run *next_of_page(struct feed_read *read)
     return page;
 }
 
-static void send_page(struct feed *feed, struct feed_read *read)
+static bool wanted(const struct feed *feed, const struct feed_read *read,
+                   const struct run *run)
+{
+    if (read->sub != &read->live)
+        return filter_wants(&read->sub->filter, run);
+    list_each (link, &feed->live)
+        if (filter_wants(&container_of(link, struct subscription, link)->filter, run))
+            return true;
+    return false;
+}
+
+/* One frame of rows, not sent yet. The page is given back when all of it was taken. */
+static uint64_t take_page(struct feed *feed, struct feed_read *read)
 {
     struct subscription *sub = read->sub;
     const struct run *run;
 
     frame_start();
     while ((run = next_of_page(read))) {
-        if (filter_wants(&sub->filter, run) && !frame_add(feed->view, run, sub->base))
-            break;
+        if (wanted(feed, read, run)) {
+            if (!frame_add(feed->view, run, sub->base))
+                break;
+            if (sub == &read->live)
+                walk_count_conflated(feed, run);
+        }
         sub->seen = run->rev;
     }
+    if (!run && sub->seen < page_end(read))
+        sub->seen = page_end(read);
+    uint64_t seen = sub->seen;
     if (!run) {
-        if (sub->seen < page_end(read))
-            sub->seen = page_end(read);
         feed->read = NULL;
         read_destroy(read);
     }
+    return seen;
+}
+
+static void send_page(struct feed *feed, struct feed_read *read)
+{
+    int64_t id = read->sub->id;
+    uint64_t seen = take_page(feed, read);
     if (frame_count())
-        frame_send(feed, sub->id, sub->seen, true);
+        frame_send(feed, id, seen, true);
+}
+
+/* ---- live ones below cold ---- */
+
+/* All of them as one subscription: its own filter if there is one, else everything, of
+ * which a row is sent when one of them wants it. */
+static void read_begin_live(struct feed *feed)
+{
+    struct feed_read *read = mem_new(struct feed_read);
+    const struct subscription *first =
+        container_of(feed->live.next, struct subscription, link);
+    read->sub = &read->live;
+    read->live.feed = feed;
+    read->live.seen = feed->seen;
+    read->live.base = feed->base;
+    read->live.topic = &feed->env->hub.all;
+    if (feed->live.next->next == &feed->live) {
+        read->live.filter = first->filter;
+        read->live.topic = first->topic;
+    }
+    read_begin(feed, read);
+}
+
+void catching_visit_live(struct feed *feed)
+{
+    if (feed->read && !catching_is_for_live(feed))
+        catching_abandon(feed); /* begun again when it is their turn */
+    if (!feed->read) {
+        read_begin_live(feed);
+        return;
+    }
+    if (!feed->read->arrived)
+        return;
+    if (feed->read->failed) {
+        catching_abandon(feed);
+        feed->ops->lost(feed);
+        return;
+    }
+    feed->seen = take_page(feed, feed->read);
+    if (frame_count())
+        frame_send(feed, -1, feed->seen, true);
 }
 
 bool catching_visit(struct feed *feed, bool live_clean)
@@ -254,7 +326,9 @@ bool catching_visit(struct feed *feed, bool live_clean)
         return true;
     }
     if (sub->seen < feed->env->cold) {
-        read_begin(feed, sub);
+        read = mem_new(struct feed_read);
+        read->sub = sub;
+        read_begin(feed, read);
         return false;
     }
     return walk_memory(feed, sub, live_clean);

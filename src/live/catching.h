@@ -16,5 +16,12 @@ bool catching_is_for(const struct feed *feed, const struct subscription *sub);
 /* A page was asked for and has not come: no catching subscription goes on before it has. */
 bool catching_waits(const struct feed *feed);
 
+/* Live subscriptions that fell below cold: asks for a page of the store, or sends one frame
+ * of the one that has come. */
+void catching_visit_live(struct feed *feed);
+
+/* The page is for the live subscriptions. */
+bool catching_is_for_live(const struct feed *feed);
+
 /* The page on its way is dropped when it comes. */
 void catching_abandon(struct feed *feed);

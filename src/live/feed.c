@@ -180,7 +180,7 @@ void echo_end(struct echo *echo)
 
 void feed_unsubscribe(struct feed *feed, struct subscription *sub)
 {
-    if (feed->read && catching_is_for(feed, sub))
+    if (feed->read && (catching_is_for(feed, sub) || catching_is_for_live(feed)))
         catching_abandon(feed);
     subscription_destroy(sub);
     hub_visit(&feed->env->hub, feed);
@@ -304,7 +304,7 @@ static void on_every(struct timer *timer)
 static bool catch_up(struct feed *feed, bool live_clean)
 {
     return !list_empty(&feed->catching) && !catching_waits(feed) &&
-           catching_visit(feed, live_clean);
+           !catching_is_for_live(feed) && catching_visit(feed, live_clean);
 }
 
 void feed_visit(struct feed *feed)
@@ -322,7 +322,8 @@ void feed_visit(struct feed *feed)
     bool caught = !feed->ops->busy(feed) && catch_up(feed, clean);
     bool complete = clean && list_empty(&feed->catching);
     set_late(feed, !complete);
-    bool waits = early || (clean && catching_waits(feed)); /* for the timer, the page */
+    /* For the timer, or a page. */
+    bool waits = early || (catching_waits(feed) && (clean || catching_is_for_live(feed)));
     if (!complete && (caught || !waits) && !feed->ops->busy(feed))
         hub_visit(hub, feed);
 }

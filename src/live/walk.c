@@ -9,14 +9,15 @@
  * While a walk is long, every eighth frame takes the newest runs and leaves seen where it
  * is: what never rests is not starved; the revs sent ahead are remembered and not repeated.
  *
- * Below cold only the store has every run: who fell so far behind is told to come back with
- * its position, and then catches up (catching.c). */
+ * Below cold only the store has every run: who fell so far behind reads its pages first
+ * (catching.c). */
 #include "live/walk.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "live/catching.h"
 #include "live/frame.h"
 
 enum {
@@ -51,7 +52,7 @@ static bool was_sent(const struct feed *feed, uint64_t rev, uint64_t next)
 
 /* Intermediate versions that a live client misses: those between this one and the newest
  * that was sent. Whole rows are not judged. */
-static void count_conflated(const struct feed *feed, const struct run *run)
+void walk_count_conflated(const struct feed *feed, const struct run *run)
 {
     uint64_t next = run->rev;
     if (run->whole_rev > feed->base || !feed->base)
@@ -209,7 +210,7 @@ static bool walk_tail(struct feed *feed, const struct lane_place *lanes, uint32_
             continue;
         if (!frame_add(feed->view, &place.run->run, feed->base))
             break;
-        count_conflated(feed, &place.run->run);
+        walk_count_conflated(feed, &place.run->run);
         newest[frame_count() - 1] = place.rev;
     }
     if (!frame_count())
@@ -226,7 +227,9 @@ bool walk_live(struct feed *feed)
 {
     struct environment *env = feed->env;
     if (feed->seen < env->cold) {
-        feed->ops->lost(feed);
+        catching_visit_live(feed);
+        if (feed->seen < env->cold)
+            note_step(feed);
         return false;
     }
     struct lane_place *lanes = mem_new_array(struct lane_place, feed->subscriptions);
@@ -251,7 +254,7 @@ bool walk_live(struct feed *feed)
                 more = true;
                 break;
             }
-            count_conflated(feed, &run->run);
+            walk_count_conflated(feed, &run->run);
         }
         at = rev;
     }

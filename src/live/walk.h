@@ -10,5 +10,9 @@
  * True when they are complete after it. */
 bool walk_live(struct feed *feed);
 
+/* Intermediate versions that a live client misses: those between the newest that was sent
+ * and this one. Whole rows are not judged. */
+void walk_count_conflated(const struct feed *feed, const struct run *run);
+
 /* Nothing is left of the walk that there may have been. */
 void walk_end(struct feed *feed);

@@ -459,26 +459,59 @@ static void nothing_is_due_while_runs_are_loaded(void **state)
     assert_int_equal(count_rows(reader, &more), 251);
 }
 
-/* Its position is older than what memory holds: it comes back with it and pages. */
-static void a_live_reader_below_cold_is_told_to_come_back(void **state)
+/* Stalls while everything ends and leaves memory, then reads on. */
+static void assert_live_reader_reads_the_store(struct world *world, const char *about,
+                                               size_t rows)
 {
-    struct world *world = *state;
     bool more;
-    create_many(world, 50, "a");
-    struct reader *reader = subscribe(world, "tag:a");
+    struct reader *reader = subscribe(world, about);
     reader->feed.every_ms = 1;
     stall(reader);
     finish_many(world, 50);
+    assert_true(reader->feed.seen < world->env->cold);
+    fake_store_set_delay(world->fake, 0, 10);
+    forget_frames(reader);
     drain(reader);
-    assert_true(reader->lost);
-    uint64_t seq = reader->feed.seen, base = reader->feed.base;
-    reader_destroy(reader);
-
-    reader = reader_create(world);
-    listen(reader, 1, "tag:a", seq, base);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 50; i++)
         world_pass(world, 10);
-    assert_int_equal(count_rows(reader, &more), 50);
+    assert_false(reader->lost);
+    assert_int_equal(count_rows(reader, &more), rows);
+    assert_false(more);
+    assert_int_equal(reader->feed.seen, world->env->applied);
+    assert_int_equal(reader->feed.base, world->env->applied);
+    fake_store_set_delay(world->fake, 0, 0);
+    reader_destroy(reader);
+}
+
+/* Its position is older than what memory holds: pages of the store, as patches. */
+static void a_live_reader_below_cold_reads_what_it_missed_from_the_store(void **state)
+{
+    struct world *world = *state;
+    create_many(world, 50, "a");
+    assert_live_reader_reads_the_store(world, "tag:a", 50);
+}
+
+static void a_page_for_live_ones_is_dropped_when_they_leave(void **state)
+{
+    struct world *world = *state;
+    create_many(world, 50, "a");
+    struct reader *stays = subscribe(world, "tag:a"), *leaves = subscribe(world, "tag:a");
+    stays->feed.every_ms = leaves->feed.every_ms = 1;
+    stall(stays);
+    stall(leaves);
+    finish_many(world, 50);
+    fake_store_set_delay(world->fake, 0, 100);
+    drain(stays);
+    drain(leaves);
+    world_pass(world, 10);
+    reader_destroy(leaves);
+    unlisten(stays, 1);
+    forget_frames(stays);
+    for (int i = 0; i < 30; i++)
+        world_pass(world, 10);
+    assert_no_frames(stays);
+    assert_int_equal(stays->feed.seen, world->env->applied);
+    fake_store_set_delay(world->fake, 0, 0);
 }
 
 static void retention_takes_runs_out_of_memory_and_moves_the_floor(void **state)
@@ -567,7 +600,8 @@ int main(void)
         SMALL(a_run_whose_change_is_on_its_way_is_not_missed),
         SMALL(who_leaves_while_a_page_is_read_is_not_found_by_it),
         SMALL(nothing_is_due_while_runs_are_loaded),
-        SMALL(a_live_reader_below_cold_is_told_to_come_back),
+        SMALL(a_live_reader_below_cold_reads_what_it_missed_from_the_store),
+        SMALL(a_page_for_live_ones_is_dropped_when_they_leave),
         TEST(retention_takes_runs_out_of_memory_and_moves_the_floor),
         TEST(the_runs_to_come_are_counted_where_memory_has_them),
         TEST(views_are_shared_and_one_too_many_gets_a_wider_one),
