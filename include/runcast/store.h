@@ -205,6 +205,7 @@ struct store_walk {
     struct run *runs; /* whole; mem_alloc'd */
     size_t count;
     bool more;
+    uint64_t seq; /* of the environment's last change that this read knows of */
     enum store_status status;
 };
 

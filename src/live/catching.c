@@ -145,6 +145,7 @@ static void on_run(struct store_load *load, enum store_status status)
         read->walk.runs = mem_new(struct run);
         read->walk.runs[0] = load->run;
         read->walk.count = 1;
+        read->walk.seq = load->run.rev; /* of this run there is nothing else to know */
     }
     arrived(read, status);
 }
@@ -306,7 +307,9 @@ void catching_visit_live(struct feed *feed)
         feed->ops->lost(feed);
         return;
     }
+    uint64_t known = feed->read->walk.seq;
     feed->seen = take_page(feed, feed->read);
+    walk_note_step(feed, known);
     if (frame_count())
         frame_send(feed, -1, feed->seen, true);
 }

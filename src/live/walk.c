@@ -143,10 +143,10 @@ void walk_end(struct feed *feed)
     feed->walked = 0;
 }
 
-/* The walk came to feed->seen. Of a walk that never ends only the newer half is kept. */
-static void note_step(struct feed *feed)
+/* Of a walk that never ends only the newer half is kept. */
+void walk_note_step(struct feed *feed, uint64_t known)
 {
-    uint64_t applied = feed->env->applied;
+    uint64_t applied = known < feed->env->applied ? known : feed->env->applied;
     if (feed->step_count == STEPS_MAX) {
         feed->step_count /= 2;
         memmove(feed->steps, feed->steps + feed->step_count,
@@ -228,8 +228,6 @@ bool walk_live(struct feed *feed)
     struct environment *env = feed->env;
     if (feed->seen < env->cold) {
         catching_visit_live(feed);
-        if (feed->seen < env->cold)
-            note_step(feed);
         return false;
     }
     struct lane_place *lanes = mem_new_array(struct lane_place, feed->subscriptions);
@@ -261,7 +259,7 @@ bool walk_live(struct feed *feed)
     free(lanes);
     feed->seen = more ? at : env->applied;
     if (more) {
-        note_step(feed);
+        walk_note_step(feed, env->applied);
     } else {
         feed->base = feed->seen;
         walk_end(feed);

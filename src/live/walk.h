@@ -14,5 +14,8 @@ bool walk_live(struct feed *feed);
  * and this one. Whole rows are not judged. */
 void walk_count_conflated(const struct feed *feed, const struct run *run);
 
+/* The walk came to feed->seen with rows that know of every change up to `known`. */
+void walk_note_step(struct feed *feed, uint64_t known);
+
 /* Nothing is left of the walk that there may have been. */
 void walk_end(struct feed *feed);

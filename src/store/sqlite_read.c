@@ -109,11 +109,23 @@ static void list_work(struct sqlite_db *db, struct store_list *req)
         drop_runs(&req->runs, &req->count);
 }
 
+static uint64_t read_seq(struct sqlite_db *db, uint32_t env)
+{
+    sqlite3_stmt *stmt = sqlite_db_stmt(db, SQL_SEQ);
+    uint64_t seq = 0;
+    sqlite3_bind_int64(stmt, 1, env);
+    if (stmt && sqlite3_step(stmt) == SQLITE_ROW)
+        seq = (uint64_t)sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return seq;
+}
+
 static void walk_work(struct sqlite_db *db, struct store_walk *req)
 {
     struct sqlite_ids ids = { 0 };
     size_t bytes = 0;
     req->count = 0;
+    req->seq = read_seq(db, req->env);
     req->status = sqlite_find_walked(db, req, &ids);
     size_t limit = ids.count < req->limit ? ids.count : req->limit;
     req->runs = mem_new_array(struct run, limit);

@@ -74,6 +74,7 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
         " DO UPDATE SET purged = max(purged, ?2), floor = max(floor, ?3)"
         " RETURNING seq, purged, floor",
 
+    [SQL_SEQ] = "SELECT seq FROM environment WHERE env = ?1",
     [SQL_EPOCH] = "SELECT value FROM meta WHERE name = 'epoch'",
     [SQL_PROBE] = "UPDATE meta SET value = value + 1 WHERE name = 'reopened'",
 };

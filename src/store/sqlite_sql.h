@@ -49,6 +49,7 @@ enum sqlite_statement {
     SQL_PURGE_OUTPUT,
     SQL_PUT_PURGED,
 
+    SQL_SEQ,
     SQL_EPOCH,
     SQL_PROBE,
     SQL_STATEMENT_COUNT

@@ -497,6 +497,7 @@ void fake_data_walk(struct fake_data *data, struct store_walk *req)
     size_t bytes = 0;
     req->count = 0;
     req->more = false;
+    req->seq = env->position.seq;
     req->runs =
         mem_new_array(struct run, req->limit < env->count ? req->limit : env->count);
     struct list *at = &env->runs;
