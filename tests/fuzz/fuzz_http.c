@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf whole = { 0 };
     if (!fuzz.world.server)
         net_fuzz_open(&fuzz, (struct server_options){
-                                 .handler = { on_head, on_body, on_request, on_gone },
+                                 .handler = { on_head, on_body, on_request, on_gone, NULL },
                                  .target_max = 100,
                                  .head_bytes_max = 300,
                                  .headers_max = 10,
