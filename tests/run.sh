@@ -16,7 +16,7 @@ cd "$top"
 source deploy/packages.sh
 
 test_packages=(clang libclang-rt-14-dev clang-format-14 codespell libcmocka-dev curl python3
-    python3-websockets)
+    python3-websockets chromium)
 command -v node >/dev/null || test_packages+=(nodejs)
 command -v npm >/dev/null || test_packages+=(npm)
 
@@ -178,7 +178,7 @@ if wanted integration; then
 fi
 if wanted conformance; then
     conformance=tests/conformance
-    for folder in sdk-v4 sdk-v3; do
+    for folder in sdk-v4 sdk-v3 browser; do
         begin "npm-$folder" 300 bash -c \
             'as_test "npm ci in $0" install_modules "$0"' "$conformance/$folder"
     done
@@ -201,6 +201,7 @@ if wanted conformance; then
     begin worker 300 env NO_CLI=1 "${beside_a_gateway[@]}" --worker \
         node $conformance/worker/e2e.mjs success failsAfterThreeAttempts \
         succeedsOnThirdAttempt cancelWhileExecuting delayed
+    begin browser 200 node --test-reporter=tap $conformance/browser/browser.test.mjs
 fi
 finish
 

@@ -1,0 +1,108 @@
+// A real browser for tests: Debian's Chromium, and pages that come from an origin of their own.
+//
+//   const browser = await startBrowser();
+//   const tab = await browser.open(t);
+//   await tab.show("Run", { id, accessToken, baseURL });
+//   await tab.shows(id, { status: "COMPLETED" });
+import assert from "node:assert/strict";
+import http from "node:http";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { build } from "esbuild";
+import { chromium } from "playwright-core";
+
+import { until } from "../../support/gateway.mjs";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const html = `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">
+<title>runs</title><div id="root"></div><script src="/page.js"></script>`;
+
+/** The page with the real hooks; what only Node has stays out, as with any bundler. */
+async function bundle() {
+  const { outputFiles } = await build({
+    entryPoints: [path.join(here, "page.jsx")], bundle: true, write: false, platform: "browser",
+    jsx: "automatic", external: ["node:*"], define: { "process.env.NODE_ENV": '"production"' }, logLevel: "error",
+  });
+  return outputFiles[0].text;
+}
+
+function serve(script) {
+  const files = { "/": ["text/html", html], "/page.js": ["text/javascript", script] };
+  const server = http.createServer((request, response) => {
+    const [type, text] = files[request.url] ?? ["text/plain", ""];
+    response.writeHead(files[request.url] ? 200 : 404, { "content-type": type }).end(text);
+  });
+  return new Promise((resolve, reject) => {
+    server.on("error", reject).listen(0, "127.0.0.1", () => resolve(server));
+  });
+}
+
+export async function startBrowser() {
+  const server = await serve(await bundle());
+  const process = await chromium.launch({
+    executablePath: "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-dev-shm-usage",
+      "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
+  });
+  const { port } = server.address();
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    otherOrigin: `http://localhost:${port}`,
+    /** A page that shares nothing with the others, and goes away with the test. */
+    async open(t, origin = `http://127.0.0.1:${port}`) {
+      const context = await process.newContext();
+      t.after(() => context.close());
+      const tab = new Tab(await context.newPage());
+      await tab.page.goto(origin);
+      return tab;
+    },
+    async stop() {
+      await process.close();
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+class Tab {
+  constructor(page) {
+    Object.assign(this, { page, requests: [], answers: [] });
+    page.on("pageerror", (error) => { this.broken ??= error; });
+    page.on("request", (request) => this.requests.push(request));
+    page.on("response", (response) => this.answers.push(response));
+  }
+
+  run(script, argument) { return this.page.evaluate(script, argument); }
+  show(hook, options) { return this.run(([name, all]) => window.show(name, all), [hook, options]); }
+  text(id) { return this.page.locator(`#${id}`).textContent({ timeout: 5000 }); }
+  seen() { return this.run(() => window.seen); }
+  completed() { return this.run(() => window.completed); }
+
+  /** Waits until the page shows that run with all of these fields, and gives the run. */
+  async shows(id, fields, timeoutMs = 10_000) {
+    const wanted = Object.entries(fields).map(([name, value]) => [name, JSON.stringify(value)]);
+    let value;
+    const find = async () => {
+      if (this.broken) throw this.broken;
+      value = JSON.parse(await this.text("value"));
+      const run = [value ?? []].flat().find((one) => one.id === id);
+      return run && wanted.every(([name, text]) => JSON.stringify(run[name]) === text) && run;
+    };
+    return until(find, { timeoutMs, what: `the page shows ${JSON.stringify(fields)}` }).catch(async (error) => {
+      assert.fail(`${error.message}; it shows ${JSON.stringify(value)?.slice(0, 1500)} ${await this.text("error")}`);
+    });
+  }
+
+  /** Waits until the hook gives an error, and gives its text: status and message. */
+  error() { return until(() => this.text("error"), { timeoutMs: 10_000, what: "an error in the hook" }); }
+
+  /** Overrides what the page is told of its tab: "hidden" or "visible". */
+  turn(state) {
+    return this.run((now) => {
+      Object.defineProperty(document, "visibilityState", { configurable: true, get: () => now });
+      Object.defineProperty(document, "hidden", { configurable: true, get: () => now === "hidden" });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, state);
+  }
+}
