@@ -33,8 +33,9 @@ struct api {
 };
 
 static const struct route *const tables[] = {
-    admin_routes,   tasks_routes,   batches_routes, runs_routes,  tokens_routes,
-    packets_routes, workers_routes, socket_routes,  polls_routes, events_routes,
+    admin_routes,  tasks_routes,   batches_routes,   runs_routes,
+    tokens_routes, packets_routes, workers_routes,   socket_routes,
+    polls_routes,  events_routes,  timezones_routes,
 };
 
 struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,

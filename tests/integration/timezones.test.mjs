@@ -1,0 +1,42 @@
+// The names of the time zones: asked for without a credential, with and without UTC.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { startGateway } from "../support/gateway.mjs";
+
+const path = "/api/v1/timezones";
+let gateway;
+before(async () => { gateway = await startGateway(); });
+after(() => gateway.stop());
+
+const ask = (query, options) => gateway.http.request("GET", path + query, options);
+
+test("UTC comes first, the others are sorted, and none comes twice", async () => {
+  const { status, json } = await ask("", { key: null });
+  assert.equal(status, 200);
+  assert.deepEqual(Object.keys(json), ["timezones"]);
+  const [first, ...others] = json.timezones;
+  assert.equal(first, "UTC");
+  assert.ok(others.length > 400);
+  assert.deepEqual(others, [...new Set(others)].sort());
+  for (const name of ["Africa/Cairo", "America/New_York", "Asia/Calcutta", "Europe/Berlin"])
+    assert.ok(others.includes(name), name);
+});
+
+test("only excludeUtc=true leaves UTC out", async () => {
+  const all = (await ask("", { key: null })).json.timezones;
+  assert.deepEqual((await ask("?excludeUtc=true", { key: null })).json.timezones, all.slice(1));
+  for (const value of ["false", "1", "", "TRUE"])
+    assert.deepEqual((await ask(`?excludeUtc=${value}`, { key: null })).json.timezones, all, value);
+});
+
+test("a credential does not matter, not even a wrong one", async () => {
+  for (const key of ["tr_dev_nonsense", "tr_pat_nonsense", ""])
+    assert.equal((await ask("", { key })).status, 200, key);
+});
+
+test("nobody can write there", async () => {
+  const { status, headers } = await gateway.http.request("POST", path, { body: {} });
+  assert.equal(status, 405);
+  assert.equal(headers.allow, "GET");
+});
