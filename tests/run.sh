@@ -188,10 +188,12 @@ if wanted conformance; then
     finish
 
     beside_a_gateway=(node tests/support/with_gateway.mjs)
-    settings=(env CONF_STRICT=1 CONF_SKIP=envvars,schedules,queues,PAT,branch
+    settings=(env CONF_STRICT=1 CONF_SKIP=envvars,schedules,PAT,branch
         "SDK_DIR=$top/$conformance/sdk-v4" "SDK3_DIR=$top/$conformance/sdk-v3")
     begin sdk-4.8.3 600 "${settings[@]}" "${beside_a_gateway[@]}" \
         node $conformance/management/sdk-calls.mjs
+    begin sdk-queues 120 "${settings[@]}" "${beside_a_gateway[@]}" \
+        node $conformance/management/sdk-queues.mjs
     begin sdk-3.3.17 600 "${settings[@]}" "${beside_a_gateway[@]}" \
         node $conformance/management/sdk-calls-v3.mjs
     begin realtime-4.8.3 300 env LONG=1 "SDK_DIR=$top/$conformance/sdk-v4" \

@@ -32,11 +32,23 @@ struct api {
     const char *not_ready; /* NULL: ready */
 };
 
+/* One a line: the order of the look-up. */
+/* clang-format off */
 static const struct route *const tables[] = {
-    admin_routes,  tasks_routes,   batches_routes,   runs_routes,
-    tokens_routes, packets_routes, workers_routes,   socket_routes,
-    polls_routes,  events_routes,  timezones_routes,
+    admin_routes,
+    tasks_routes,
+    batches_routes,
+    runs_routes,
+    tokens_routes,
+    packets_routes,
+    workers_routes,
+    socket_routes,
+    polls_routes,
+    events_routes,
+    timezones_routes,
+    queues_routes,
 };
+/* clang-format on */
 
 struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
                        const struct api_options *options)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "api/api.h"
+#include "api/queue_settings.h"
 #include "api/registration.h"
 #include "base/scan.h"
 
@@ -136,17 +137,38 @@ enum err registration_restore(struct slice body, struct registration *registrati
     return OK;
 }
 
-enum err api_restore(struct api *api, const struct document *document, struct failure *why)
+static enum err restore_queue(struct environment *env, const struct document *document,
+                              struct failure *why)
 {
-    struct environment *env = engine_environment(api_engine(api), document->env);
-    struct registration registration;
+    struct queue_settings settings;
+    enum err err = queue_settings_read(bytes_slice(document->body), &settings, why);
+    if (err)
+        return err;
+    settings.version = document->version;
+    queues_configure(&env->queues, bytes_slice(document->name), &settings);
+    return OK;
+}
 
-    if (document->kind != DOC_WORKER || !env || !document->body)
-        return OK;
+static enum err restore_worker(struct environment *env, const struct document *document,
+                               struct failure *why)
+{
+    struct registration registration;
     enum err err = registration_restore(bytes_slice(document->body), &registration, why);
     if (err)
         return err;
     registration_apply(&registration, env);
     registration_finish(&registration);
     return OK;
+}
+
+enum err api_restore(struct api *api, const struct document *document, struct failure *why)
+{
+    struct environment *env = engine_environment(api_engine(api), document->env);
+    if (!env || !document->body)
+        return OK;
+    switch (document->kind) {
+    case DOC_WORKER: return restore_worker(env, document, why);
+    case DOC_QUEUE: return restore_queue(env, document, why);
+    default: return OK;
+    }
 }

@@ -1,11 +1,12 @@
 /* queue.c - lanes of waiting items, and which of their heads is next.
  *
- * Two kinds of heap with the same order: each lane has one of its items, the environment
- * has one of lane heads. A lane stands in the second while it has an item, its queue is
- * not paused and it has a free slot; refresh puts it in, moves it or takes it out after
+ * Three kinds of heap with the same order: each lane has one of its items, each queue one
+ * of the heads of its lanes, the environment one of the heads of its queues. A lane stands
+ * in the second while it has an item and a free slot, a queue in the third while it is not
+ * paused and its limit is not 0; refresh puts them in, moves them or takes them out after
  * anything of that has changed. So choosing is looking at the top, and no change costs
- * more than the logarithm of what waits - but limits and pauses, which visit the lanes of
- * their queue.
+ * more than the logarithm of what waits - but another limit, which visits the lanes of its
+ * queue that have something running.
  *
  * Lanes live while they have an item, queues while they have a lane or a setting: what
  * clients can name does not stay. */
@@ -13,6 +14,7 @@
 
 #include <assert.h>
 
+#include "base/list.h"
 #include "base/mem.h"
 
 struct queue_node {
@@ -24,17 +26,22 @@ struct lane {
     struct queue *queue;
     struct queue_heap items;
     uint32_t running;
-    uint32_t ready_place; /* in queues::ready */
+    uint32_t ready_place; /* in queue::ready */
+    struct list busy;     // queue::busy
     size_t key_len;
     char key[];
 };
 
 struct queue {
     struct table lanes;
+    struct queue_heap ready; /* heads of the lanes that have a free slot */
+    uint32_t ready_place;    /* in queues::ready */
+    struct list busy;        // lane::busy; lanes with something running
+    struct ranked place;     /* in queues::names */
     uint32_t running, waiting;
-    uint32_t limit;
-    bool paused;
-    bool set_up; /* has had a limit or a pause: stays */
+    uint32_t base; /* limit as registered */
+    struct queue_settings settings;
+    bool registered; /* stays */
     size_t name_len;
     char name[];
 };
@@ -107,6 +114,11 @@ static struct slice queue_key(const void *value)
     return (struct slice){ queue->name, queue->name_len };
 }
 
+static struct slice queue_place_key(const struct ranked *place)
+{
+    return queue_key(container_of(place, const struct queue, place));
+}
+
 static struct slice lane_key(const void *value)
 {
     const struct lane *lane = value;
@@ -126,11 +138,13 @@ static struct queue *queue_named(struct queues *queues, struct slice name)
     if (queue)
         return queue;
     queue = mem_new_flex(struct queue, name.len);
-    queue->limit = UINT32_MAX;
+    queue->base = UINT32_MAX;
     queue->name_len = name.len;
     memcpy(queue->name, name.ptr, name.len);
     table_init(&queue->lanes, lane_key);
+    list_init(&queue->busy);
     table_insert(&queues->by_name, queue);
+    ranking_insert(&queues->names, &queue->place);
     return queue;
 }
 
@@ -146,6 +160,7 @@ static struct lane *lane_named(struct queues *queues, struct slice queue_name,
     lane->queue = queue;
     lane->key_len = key.len;
     memcpy(lane->key, key.ptr, key.len);
+    list_init(&lane->busy);
     table_insert(&queue->lanes, lane);
     return lane;
 }
@@ -154,7 +169,22 @@ static void free_queue(struct queue *queue)
 {
     assert(queue->lanes.count == 0);
     table_finish(&queue->lanes);
+    free(queue->ready.nodes);
     free(queue);
+}
+
+static bool is_configured(const struct queue *queue)
+{
+    return queue->settings.paused || queue->settings.overridden;
+}
+
+static void free_queue_if_unused(struct queues *queues, struct queue *queue)
+{
+    if (queue->lanes.count > 0 || queue->registered || is_configured(queue))
+        return;
+    table_remove(&queues->by_name, queue_key(queue));
+    ranking_remove(&queues->names, &queue->place);
+    free_queue(queue);
 }
 
 static void free_lane_if_empty(struct queues *queues, struct lane *lane)
@@ -165,37 +195,74 @@ static void free_lane_if_empty(struct queues *queues, struct lane *lane)
     table_remove(&queue->lanes, lane_key(lane));
     free(lane->items.nodes);
     free(lane);
-    if (queue->lanes.count > 0 || queue->set_up)
-        return;
-    table_remove(&queues->by_name, queue_key(queue));
-    free_queue(queue);
+    free_queue_if_unused(queues, queue);
 }
 
-static bool may_offer(const struct lane *lane)
+static uint32_t limit_of(const struct queue *queue)
 {
-    return lane->items.count > 0 && !lane->queue->paused &&
-           lane->running < lane->queue->limit;
+    return queue->settings.overridden ? queue->settings.override : queue->base;
 }
 
-static void refresh(struct queues *queues, struct lane *lane)
+static void refresh_queue(struct queues *queues, struct queue *queue)
 {
-    if (!may_offer(lane)) {
-        if (lane->ready_place)
-            heap_remove(queues, &queues->ready, lane->ready_place);
+    bool offers = queue->ready.count > 0 && !queue->settings.paused && limit_of(queue) > 0;
+    if (!offers) {
+        if (queue->ready_place)
+            heap_remove(queues, &queues->ready, queue->ready_place);
         return;
     }
-    struct queue_node head = { lane->items.nodes[0].item, &lane->ready_place };
-    if (lane->ready_place)
-        sift(queues, &queues->ready, lane->ready_place, head);
+    struct queue_node head = { queue->ready.nodes[0].item, &queue->ready_place };
+    if (queue->ready_place)
+        sift(queues, &queues->ready, queue->ready_place, head);
     else
         heap_insert(queues, &queues->ready, head);
 }
 
-static void refresh_lanes(struct queues *queues, struct queue *queue)
+/* A limit of 0 is the queue's matter: it is every lane's, without a visit to each. */
+static void refresh_lane(struct queues *queues, struct lane *lane)
 {
-    size_t at = 0;
-    for (struct lane *lane; (lane = table_next(&queue->lanes, &at));)
-        refresh(queues, lane);
+    struct queue *queue = lane->queue;
+    bool is_free = !lane->running || lane->running < limit_of(queue);
+    if (!lane->items.count || !is_free) {
+        if (lane->ready_place)
+            heap_remove(queues, &queue->ready, lane->ready_place);
+        return;
+    }
+    struct queue_node head = { lane->items.nodes[0].item, &lane->ready_place };
+    if (lane->ready_place)
+        sift(queues, &queue->ready, lane->ready_place, head);
+    else
+        heap_insert(queues, &queue->ready, head);
+}
+
+static void refresh(struct queues *queues, struct lane *lane)
+{
+    refresh_lane(queues, lane);
+    refresh_queue(queues, lane->queue);
+}
+
+static void refresh_busy(struct queues *queues, struct queue *queue)
+{
+    list_each (link, &queue->busy)
+        refresh_lane(queues, container_of(link, struct lane, busy));
+    refresh_queue(queues, queue);
+}
+
+/* Of the lane, its queue and the environment. */
+static void add_running(struct queues *queues, struct lane *lane)
+{
+    if (!lane->running++)
+        list_append(&lane->queue->busy, &lane->busy);
+    lane->queue->running++;
+    queues->running++;
+}
+
+static void drop_running(struct queues *queues, struct lane *lane)
+{
+    if (!--lane->running)
+        list_remove(&lane->busy);
+    lane->queue->running--;
+    queues->running--;
 }
 
 /* Leaves the lane alive, so that the item can come back to it; returns it, or NULL. The
@@ -206,9 +273,7 @@ static struct lane *detach(struct queues *queues, struct queue_item *item)
     if (!lane)
         return NULL;
     if (item->running) {
-        lane->running--;
-        lane->queue->running--;
-        queues->running--;
+        drop_running(queues, lane);
     } else {
         heap_remove(queues, &lane->items, item->place);
         lane->queue->waiting--;
@@ -226,6 +291,7 @@ void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
 {
     *queues = (struct queues){ .limit = limit, .id = id };
     table_init(&queues->by_name, queue_key);
+    ranking_init(&queues->names, queue_place_key);
 }
 
 void queues_finish(struct queues *queues)
@@ -261,9 +327,7 @@ void queues_run(struct queues *queues, struct queue_item *item, struct slice que
     struct lane *lane = lane_named(queues, queue, key);
     item->lane = lane;
     item->running = true;
-    lane->running++;
-    lane->queue->running++;
-    queues->running++;
+    add_running(queues, lane);
     refresh(queues, lane);
     if (old)
         free_lane_if_empty(queues, old);
@@ -286,17 +350,20 @@ struct queue_item *queues_next(struct queues *queues)
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit)
 {
     struct queue *q = queue_named(queues, queue);
-    q->set_up = true;
-    q->limit = limit;
-    refresh_lanes(queues, q);
+    q->registered = true;
+    q->base = limit;
+    refresh_busy(queues, q);
 }
 
-void queues_set_paused(struct queues *queues, struct slice queue, bool paused)
+void queues_configure(struct queues *queues, struct slice queue,
+                      const struct queue_settings *settings)
 {
     struct queue *q = queue_named(queues, queue);
-    q->set_up = true;
-    q->paused = paused;
-    refresh_lanes(queues, q);
+    queues->configured -= is_configured(q);
+    q->settings = *settings;
+    queues->configured += is_configured(q);
+    refresh_busy(queues, q);
+    free_queue_if_unused(queues, q);
 }
 
 void queues_set_environment_limit(struct queues *queues, uint32_t limit)
@@ -308,12 +375,24 @@ struct queue_figures queues_figures(const struct queues *queues, struct slice qu
 {
     const struct queue *q = table_find(&queues->by_name, present(queue));
     if (!q)
-        return (struct queue_figures){ .limit = UINT32_MAX };
+        return (struct queue_figures){ .limit = UINT32_MAX, .base = UINT32_MAX };
     return (struct queue_figures){
         .running = q->running,
         .waiting = q->waiting,
-        .limit = q->limit,
-        .paused = q->paused,
+        .limit = limit_of(q),
+        .base = q->base,
+        .settings = q->settings,
         .known = true,
     };
+}
+
+struct slice queues_name_at(const struct queues *queues, uint64_t place)
+{
+    const struct ranked *found = ranking_at(&queues->names, place);
+    return found ? queue_place_key(found) : (struct slice){ 0 };
+}
+
+uint32_t queues_count(const struct queues *queues)
+{
+    return ranking_count(&queues->names);
 }

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/ranking.h"
 #include "base/slice.h"
 #include "base/table.h"
 
@@ -30,7 +31,7 @@ struct queue_item {
 
 typedef struct slice queue_item_id_fn(const struct queue_item *item);
 
-/* A heap of items: those that wait in one lane, or the heads of the lanes. */
+/* A heap of items: those that wait in one lane, or heads of such. */
 struct queue_heap {
     struct queue_node *nodes;
     uint32_t count, capacity;
@@ -38,18 +39,30 @@ struct queue_heap {
 
 struct queues {
     struct table by_name;
-    struct queue_heap ready; /* heads of the lanes that may offer one */
+    struct ranking names;    /* the same, in the order of their names */
+    uint32_t configured;     /* queues with settings of users */
+    struct queue_heap ready; /* heads of the queues that may offer one */
     uint32_t limit;          /* of the environment */
     uint32_t running, waiting;
     queue_item_id_fn *id; /* breaks ties of position */
 };
 
+/* What users set, beyond the limit that the worker's version brings along. */
+struct queue_settings {
+    bool paused;
+    bool overridden;
+    uint32_t override;     /* the limit instead of its own */
+    int64_t overridden_at; /* Unix ms */
+    uint32_t version;      /* of the document that says so; 0: there is none */
+};
+
 /* What a queue shows, all its lanes together. */
 struct queue_figures {
     uint32_t running, waiting;
-    uint32_t limit; /* UINT32_MAX: none of its own */
-    bool paused;
-    bool known; /* set up by a limit or a pause, or in use now */
+    uint32_t limit; /* that counts; UINT32_MAX: none of its own */
+    uint32_t base;  /* without an override */
+    struct queue_settings settings;
+    bool known; /* registered, configured, or in use now */
 };
 
 void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id);
@@ -72,9 +85,16 @@ void queues_leave(struct queues *queues, struct queue_item *item);
 /* The next item that may run, still waiting; NULL when there is none. */
 struct queue_item *queues_next(struct queues *queues);
 
-/* Of each lane. UINT32_MAX: none of its own, the environment's counts. 0 blocks. What runs
- * above a lowered limit goes on. */
+/* Of each lane, as registered. UINT32_MAX: none of its own, the environment's counts. 0
+ * blocks. What runs above a lowered limit goes on. */
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit);
-void queues_set_paused(struct queues *queues, struct slice queue, bool paused);
+
+/* Neither paused nor overridden: the queue stays only as long as something needs it. */
+void queues_configure(struct queues *queues, struct slice queue,
+                      const struct queue_settings *settings);
 void queues_set_environment_limit(struct queues *queues, uint32_t limit);
 struct queue_figures queues_figures(const struct queues *queues, struct slice queue);
+
+/* By name, from 0 on; absent behind the last. Borrowed until the queues change. */
+struct slice queues_name_at(const struct queues *queues, uint64_t place);
+uint32_t queues_count(const struct queues *queues);

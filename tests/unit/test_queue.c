@@ -42,6 +42,13 @@ static void start(struct queues *queues, struct job *job, const char *queue)
     queues_run(queues, &job->item, slice_of(queue), (struct slice){ 0 });
 }
 
+static void set_paused(struct queues *queues, const char *queue, bool paused)
+{
+    struct queue_settings settings = queues_figures(queues, slice_of(queue)).settings;
+    settings.paused = paused;
+    queues_configure(queues, slice_of(queue), &settings);
+}
+
 static void the_oldest_is_next_and_ties_go_by_id(void **state)
 {
     (void)state;
@@ -139,13 +146,13 @@ static void a_paused_queue_keeps_what_waits_and_what_runs(void **state)
     queues_init(&queues, 10, job_id);
     start(&queues, &a, "q");
     wait_in(&queues, &b, "q", 1);
-    queues_set_paused(&queues, SLICE("q"), true);
+    set_paused(&queues, "q", true);
     assert_string_equal(next_id(&queues), "none");
     struct queue_figures figures = queues_figures(&queues, SLICE("q"));
-    assert_true(figures.paused);
+    assert_true(figures.settings.paused);
     assert_int_equal(figures.running, 1);
     assert_int_equal(figures.waiting, 1);
-    queues_set_paused(&queues, SLICE("q"), false);
+    set_paused(&queues, "q", false);
     assert_string_equal(next_id(&queues), "b");
     queues_leave(&queues, &a.item);
     queues_leave(&queues, &b.item);
@@ -170,6 +177,44 @@ static void a_queue_is_known_while_it_is_set_up_or_in_use(void **state)
     queues_leave(&queues, &a.item);
     assert_true(queues_figures(&queues, SLICE("q")).known);
     assert_int_equal(queues_figures(&queues, SLICE("q")).limit, 3);
+    queues_finish(&queues);
+}
+
+static void a_queue_with_settings_stays_until_they_are_taken_back(void **state)
+{
+    (void)state;
+    const struct queue_settings none = { .version = 3 },
+                                set = { .overridden = true, .override = 2, .version = 2 };
+    struct job a = { .id = "a" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    wait_in(&queues, &a, "q", 1);
+    queues_configure(&queues, SLICE("q"), &set);
+    queues_leave(&queues, &a.item);
+    assert_int_equal(queues_figures(&queues, SLICE("q")).limit, 2);
+    assert_int_equal(queues_figures(&queues, SLICE("q")).base, UINT32_MAX);
+    assert_int_equal(queues_figures(&queues, SLICE("q")).settings.version, 2);
+    assert_int_equal(queues.configured, 1);
+    queues_configure(&queues, SLICE("q"), &none);
+    assert_false(queues_figures(&queues, SLICE("q")).known);
+    assert_int_equal(queues.configured, 0);
+    queues_finish(&queues);
+}
+
+static void queues_are_counted_by_name(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "task/b", "mails", "task/a" }, *const order[] = {
+        "mails", "task/a", "task/b"
+    };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    for (size_t i = 0; i < 3; i++)
+        queues_set_limit(&queues, slice_of(names[i]), 1);
+    assert_int_equal(queues_count(&queues), 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(slice_is(queues_name_at(&queues, i), order[i]));
+    assert_null(queues_name_at(&queues, 3).ptr);
     queues_finish(&queues);
 }
 
@@ -199,8 +244,8 @@ static const char *const key_names[KEYS] = { NULL, "ann", "bob" };
 struct model {
     struct queues queues;
     struct job jobs[JOBS];
-    uint32_t limit, limits[QUEUES];
-    bool paused[QUEUES], set_up[QUEUES];
+    uint32_t limit, limits[QUEUES], overrides[QUEUES];
+    bool paused[QUEUES], overridden[QUEUES], set_up[QUEUES];
     uint64_t random;
 };
 
@@ -224,10 +269,15 @@ static uint32_t count(const struct model *model, int queue, int key, bool runnin
     return sum;
 }
 
+static uint32_t limit_of(const struct model *model, unsigned queue)
+{
+    return model->overridden[queue] ? model->overrides[queue] : model->limits[queue];
+}
+
 static bool may_run(const struct model *model, const struct job *job)
 {
     return job->waiting && !model->paused[job->queue] &&
-           count(model, (int)job->queue, (int)job->key, true) < model->limits[job->queue];
+           count(model, (int)job->queue, (int)job->key, true) < limit_of(model, job->queue);
 }
 
 static struct job *expected_next(struct model *model)
@@ -266,6 +316,15 @@ static void put_to_run(struct model *model, struct job *job)
                slice_of(key_names[job->key]));
 }
 
+static void override(struct model *model, unsigned queue)
+{
+    struct slice name = slice_of(queue_names[queue]);
+    struct queue_settings settings = queues_figures(&model->queues, name).settings;
+    model->overridden[queue] = settings.overridden = draw(model, 2);
+    model->overrides[queue] = settings.override = draw(model, 4);
+    queues_configure(&model->queues, name, &settings);
+}
+
 static void change_settings(struct model *model)
 {
     unsigned queue = draw(model, QUEUES - 1); /* the last one has none */
@@ -274,15 +333,16 @@ static void change_settings(struct model *model)
         queues_set_environment_limit(&model->queues, model->limit);
         return;
     }
-    model->set_up[queue] = true;
-    if (draw(model, 2)) {
+    if (draw(model, 3) == 0) {
+        override(model, queue);
+    } else if (draw(model, 2)) {
+        model->set_up[queue] = true;
         model->limits[queue] = draw(model, 3) ? draw(model, 4) : UINT32_MAX;
         queues_set_limit(&model->queues, slice_of(queue_names[queue]),
                          model->limits[queue]);
     } else {
         model->paused[queue] = draw(model, 2);
-        queues_set_paused(&model->queues, slice_of(queue_names[queue]),
-                          model->paused[queue]);
+        set_paused(&model->queues, queue_names[queue], model->paused[queue]);
     }
 }
 
@@ -320,10 +380,12 @@ static void compare(struct model *model)
             queues_figures(&model->queues, slice_of(queue_names[i]));
         assert_int_equal(figures.running, count(model, i, -1, true));
         assert_int_equal(figures.waiting, count(model, i, -1, false));
-        assert_int_equal(figures.limit, model->limits[i]);
-        assert_int_equal(figures.paused, model->paused[i]);
-        assert_int_equal(figures.known,
-                         model->set_up[i] || figures.running || figures.waiting);
+        assert_int_equal(figures.limit, limit_of(model, i));
+        assert_int_equal(figures.base, model->limits[i]);
+        assert_int_equal(figures.settings.paused, model->paused[i]);
+        assert_int_equal(figures.known, model->set_up[i] || model->paused[i] ||
+                                            model->overridden[i] || figures.running ||
+                                            figures.waiting);
     }
 }
 
@@ -372,6 +434,8 @@ int main(void)
         cmocka_unit_test(the_environment_limit_holds_for_all_queues_together),
         cmocka_unit_test(a_paused_queue_keeps_what_waits_and_what_runs),
         cmocka_unit_test(a_queue_is_known_while_it_is_set_up_or_in_use),
+        cmocka_unit_test(a_queue_with_settings_stays_until_they_are_taken_back),
+        cmocka_unit_test(queues_are_counted_by_name),
         cmocka_unit_test(leaving_twice_is_harmless),
         cmocka_unit_test(random_steps_agree_with_the_model),
     };

@@ -1,0 +1,181 @@
+// Queues: what they show, pausing, other limits, and that both outlive the process.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
+import { Worker } from "../support/worker_calls.mjs";
+
+let gateway, worker;
+before(async () => {
+  gateway = await startGateway({ options: ["--env-concurrency", "50"] });
+  const limited = { id: "limited", queue: { concurrencyLimit: 2 } };
+  worker = await Worker.register(gateway, { tasks: ["hello", limited], queues: [{ name: "mails/out", concurrencyLimit: 3 }] });
+});
+after(() => gateway.stop());
+
+const path = (name, rest = "") => `/api/v1/queues/${encodeURIComponent(name.replaceAll("/", "%2F"))}${rest}`;
+const show = async (name, type = "task") => (await gateway.get(path(name, `?type=${type}`))).json;
+const change = (name, what, body) => gateway.post(path(name, `/${what}`), body);
+const pause = (name, action = "pause", type = "task") => change(name, "pause", { type, action });
+const limit = (name, concurrencyLimit, type = "task") => change(name, "concurrency/override", { type, concurrencyLimit });
+const reset = (name, type = "task") => change(name, "concurrency/reset", { type });
+
+async function good(promise) {
+  const reply = await promise;
+  assert.equal(reply.status, 200, reply.text);
+  return reply.json;
+}
+
+// ---- what they show ----
+
+test("registered queues are there with the limits they were registered with", async () => {
+  const hello = await show("hello"), mails = await show("mails/out", "custom");
+  assert.deepEqual([hello.name, hello.type, hello.concurrencyLimit, hello.paused, hello.version], ["hello", "task", null, false, "V1"]);
+  assert.deepEqual([mails.name, mails.type, mails.concurrencyLimit], ["mails/out", "custom", 3]);
+  assert.deepEqual(mails.concurrency, { current: 3, base: 3, override: null, overriddenAt: null, overriddenBy: null });
+  assert.match(hello.id, /^queue_/);
+  for (const queue of [hello, mails]) assert.deepEqual(await good(gateway.get(`/api/v1/queues/${queue.id}?type=id`)), queue);
+  assert.deepEqual((await gateway.get(`/api/v1/queues/${mails.id}`)).json, mails);
+});
+
+test("pages are ordered by name and end", async () => {
+  const all = await good(gateway.get("/api/v1/queues"));
+  assert.deepEqual(all.data.map((queue) => queue.name), ["mails/out", "hello", "limited"]);
+  assert.deepEqual(all.pagination, { currentPage: 1, totalPages: 1, count: 3 });
+  const second = await good(gateway.get("/api/v1/queues?page=2&perPage=2"));
+  assert.deepEqual([second.data.map((queue) => queue.name), second.pagination], [["limited"], { currentPage: 2, totalPages: 2, count: 3 }]);
+  const far = await good(gateway.get("/api/v1/queues?page=4294967295&perPage=100"));
+  assert.deepEqual(far.data, []);
+});
+
+test("what waits and what runs is counted, and a queue of no one's goes when it is empty", async () => {
+  const before = (await good(gateway.get("/api/v1/queues"))).pagination.count;
+  const id = await worker.trigger("hello", { queue: { name: "passing" } });
+  await worker.trigger("hello", { queue: { name: "passing" }, delay: "1h" });
+  assert.deepEqual([(await show("passing", "custom")).queued, (await show("passing", "custom")).running], [1, 0]);
+  const attempt = await worker.take(id);
+  assert.deepEqual([(await show("passing", "custom")).queued, (await show("passing", "custom")).running], [0, 1]);
+  assert.equal((await good(gateway.get("/api/v1/queues"))).pagination.count, before + 1);
+  await attempt.succeed(1);
+  assert.equal((await gateway.get(path("passing", "?type=custom"))).status, 404);
+});
+
+// ---- pausing ----
+
+test("a paused queue starts nothing, others go on, and resuming gives the run out", async () => {
+  const paused = await good(pause("hello"));
+  assert.equal(paused.paused, true);
+  assert.deepEqual(await good(pause("hello")), paused); // twice is no error
+  const waiting = await worker.trigger("hello"), other = await worker.trigger("limited");
+  await (await worker.take(other)).succeed(1);
+
+  const taken = worker.dequeue();
+  const first = await Promise.race([taken, sleep(300)]);
+  assert.equal(first, undefined, "a run of a paused queue was given out");
+  assert.deepEqual([(await show("hello")).queued, await worker.status(waiting)], [1, "QUEUED"]);
+  assert.equal((await good(pause("hello", "resume"))).paused, false);
+  const attempt = await taken;
+  assert.equal(attempt?.id, waiting);
+  await (await attempt.start()).succeed(1);
+});
+
+// ---- limits ----
+
+test("an override holds instead of the registered limit until it is taken back", async () => {
+  const { concurrency, concurrencyLimit } = await good(limit("limited", 1));
+  assert.deepEqual([concurrencyLimit, concurrency.current, concurrency.base, concurrency.override], [1, 1, 2, 1]);
+  assert.ok(Math.abs(Date.parse(concurrency.overriddenAt) - Date.now()) < 10_000);
+
+  const ids = [await worker.trigger("limited"), await worker.trigger("limited"), await worker.trigger("limited")];
+  const first = await worker.take(ids[0]);
+  const second = worker.dequeue();
+  assert.equal(await Promise.race([second, sleep(200)]), undefined, "more ran than the override allows");
+  assert.equal((await good(reset("limited"))).concurrency.override, null);
+  const attempt = await second; // base 2
+  assert.equal(attempt.id, ids[1]);
+  assert.equal((await show("limited")).running, 2);
+  const third = worker.dequeue();
+  await first.succeed(1);
+  await (await attempt.start()).succeed(1);
+  await (await (await third).start()).succeed(1);
+});
+
+test("a limit of 0 blocks", async () => {
+  await good(limit("limited", 0));
+  const id = await worker.trigger("limited");
+  const taken = worker.dequeue();
+  assert.equal(await Promise.race([taken, sleep(200)]), undefined);
+  await good(reset("limited"));
+  await (await (await taken).start()).succeed(1);
+  assert.equal(await worker.status(id), "COMPLETED");
+});
+
+test("changes that come at once are all done", async () => {
+  const replies = await Promise.all([
+    pause("hello"), limit("hello", 7), pause("hello", "resume"), limit("hello", 8), pause("hello"), limit("hello", 9),
+  ]);
+  assert.deepEqual(replies.map((reply) => reply.status), Array(6).fill(200));
+  const queue = await show("hello");
+  assert.deepEqual([queue.paused, queue.concurrency.override], [true, 9]);
+  await good(reset("hello"));
+  assert.equal((await good(pause("hello", "resume"))).concurrencyLimit, null);
+});
+
+// ---- refusals ----
+
+test("mistakes are refused with a reason and change nothing", async () => {
+  const before = await good(gateway.get("/api/v1/queues"));
+  for (const [reply, status, text] of [
+    [await gateway.get(path("nope", "?type=custom")), 404, "queue-not-found"],
+    [await gateway.get(path("hello", "?type=custom")), 404, "queue-not-found"],
+    [await gateway.get("/api/v1/queues/queue_!!"), 404, "queue-not-found"],
+    [await gateway.get("/api/v1/queues/other"), 404, "queue-not-found"],
+    [await gateway.get(path("hello", "?type=kind")), 400, "type: must be id, task or custom"],
+    [await gateway.get("/api/v1/queues?perPage=101"), 400, "perPage: must be a number from 1 to 100"],
+    [await gateway.get("/api/v1/queues?page=0"), 400, "page: must be a number from 1 to 4294967295"],
+    [await pause("nope"), 404, "queue-not-found"],
+    [await pause("hello", "stop"), 400, "action: must be pause or resume"],
+    [await change("hello", "pause", { type: 5, action: "pause" }), 400, "type: must be id, task or custom"],
+    [await change("hello", "pause", "{"), 400, "Invalid JSON"],
+    [await limit("hello", -1), 400, "concurrencyLimit: must be a whole number from 0 to 100000"],
+    [await limit("hello", 1.5), 400, "concurrencyLimit: must be a whole number from 0 to 100000"],
+    [await limit("hello", "5"), 400, "concurrencyLimit: must be a whole number from 0 to 100000"],
+    [await limit("hello", 100_001), 400, "concurrencyLimit: must be a whole number from 0 to 100000"],
+    [await reset("hello"), 400, "queue-not-overridden"],
+  ]) {
+    assert.deepEqual([reply.status, reply.json?.error], [status, text]);
+  }
+  assert.deepEqual(await good(gateway.get("/api/v1/queues")), before);
+});
+
+test("another environment has queues of its own", async () => {
+  const production = { key: keys.prod };
+  assert.equal((await gateway.get(path("hello", "?type=task"), production)).status, 404);
+  assert.equal((await gateway.post(path("hello", "/pause"), { type: "task", action: "pause" }, production)).status, 404);
+  assert.equal((await gateway.get("/api/v1/queues", { key: keys.pat })).status, 401);
+  assert.equal((await show("hello")).paused, false);
+});
+
+// ---- restarts ----
+
+test("pauses and overrides are there after the process was killed", async () => {
+  const run = await worker.trigger("hello", { queue: { name: "later" } });
+  await good(pause("later", "pause", "custom"));
+  await good(limit("limited", 1));
+  const before = [await show("later", "custom"), await show("limited"), await show("mails/out", "custom")];
+  await gateway.kill();
+  await gateway.restart();
+  assert.deepEqual([await show("later", "custom"), await show("limited"), await show("mails/out", "custom")], before);
+  assert.deepEqual([before[0].paused, before[0].queued, before[1].concurrencyLimit], [true, 1, 1]);
+
+  await good(pause("later", "resume", "custom"));
+  await good(reset("limited"));
+  await gateway.kill();
+  await gateway.restart();
+  assert.deepEqual([(await show("later", "custom")).paused, (await show("limited")).concurrencyLimit], [false, 2]);
+  await good(pause("later", "pause", "custom")); // its document was gone
+  await good(pause("later", "resume", "custom"));
+  const attempt = await until(() => worker.dequeue(), { what: "the run is given out" });
+  assert.equal(attempt.id, run);
+  await (await attempt.start()).succeed(1);
+});
