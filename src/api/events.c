@@ -173,15 +173,33 @@ static void on_drained(struct api_call *call)
         feed_drained(&stream->feed);
 }
 
+static void add_drain(struct buf *out)
+{
+    buf_print(out, "retry: %d\nevent: drain\ndata: {\"op\":\"drain\",\"in\":0}\n\n",
+              RETRY_MS);
+}
+
 /* EventSource comes back by itself, with its position. */
 static void on_drain(struct api_call *call)
 {
     struct stream *stream = call->state;
     struct buf text = { 0 };
-    buf_print(&text, "retry: %d\nevent: drain\ndata: {\"op\":\"drain\",\"in\":0}\n\n",
-              RETRY_MS);
+    add_drain(&text);
     write_text(stream, &text);
     stream_destroy(stream);
+}
+
+/* An EventSource gives up for ever on any status but 200, and comes back after a stream. */
+static bool comes_back(struct api_call *call)
+{
+    struct buf text = { 0 };
+    if (!api_not_ready(call->api) ||
+        !slice_is(http_header(call->x, "accept"), "text/event-stream"))
+        return false;
+    add_drain(&text);
+    api_reply_text(call, 200, "text/event-stream", buf_slice(&text));
+    buf_finish(&text);
+    return true;
 }
 
 /* ---- time ---- */
@@ -374,6 +392,8 @@ static enum err identify(struct api_call *call)
 
 static enum err open_stream(struct api_call *call)
 {
+    if (comes_back(call))
+        return OK;
     enum err refused = identify(call);
     if (refused)
         return refused;

@@ -137,6 +137,23 @@ describe("a stream", () => {
     await stopped;
   });
 
+  test("that comes while the gateway leaves is told to come back if it is an EventSource, and refused else", async (t) => {
+    const own = await startGateway({ t });
+    const slow = await own.connect(); // the gateway drains until its body has come
+    await slow.send("POST /api/v1/tasks/slow/trigger HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" +
+      `authorization: Bearer ${keys.dev}\r\ncontent-length: 2\r\n\r\n`);
+    await own.get("/healthz");
+    own.child.kill("SIGTERM");
+    await until(() => own.stderr.includes("draining"));
+    const source = await open(t, { all: "1" }, { to: own, headers: { accept: "text/event-stream" } });
+    assert.equal(source.status, 200);
+    assert.deepEqual((await source.next("drain")).data, { op: "drain", in: 0 });
+    await source.over();
+    assert.equal((await open(t, { all: "1" }, { to: own })).status, 503);
+    await slow.send("{}");
+    assert.equal((await own.ended()).code, 0);
+  });
+
   test("is told what retention removed", async (t) => {
     const own = await startGateway({ t, options: ["--retain", "1s"] });
     const { id } = await trigger({}, { to: own });
