@@ -1,13 +1,15 @@
 // The official React hooks, EventSource and WebSocket in a real browser, on a page of another
 // origin than the gateway's, with public access tokens.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 
 import { keys, startGateway, until } from "../../support/gateway.mjs";
-import { publicToken } from "../../support/tokens.mjs";
+import { publicToken, signJwt } from "../../support/tokens.mjs";
 import { Worker } from "../../support/worker_calls.mjs";
 import { startBrowser } from "./tab.mjs";
 
+const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
 let browser, gateway, worker;
 before(async () => {
   browser = await startBrowser();
@@ -83,7 +85,8 @@ describe("a hook sees every change to the final state:", () => {
     const items = [1, 2, 3].map((n) => ({ task: "hello", payload: { n } }));
     const batch = (await gateway.post("/api/v1/tasks/batch", { items })).json;
     await tab.show("Batch", { id: batch.id, ...await access([`read:batch:${batch.id}`]) });
-    for (const { id } of batch.runs) await live(tab, [id]);
+    const waiting = new Set(batch.runs.map((run) => run.id));
+    while (waiting.size) waiting.delete((await live(tab, [...waiting])).id);
     const runs = JSON.parse(await tab.text("value"));
     assert.deepEqual(runs.map((run) => run.status), Array(3).fill("COMPLETED"));
     assert.equal(await tab.text("error"), "");
@@ -102,5 +105,268 @@ describe("a hook sees every change to the final state:", () => {
     await tab.page.click("button");
     assert.match(await tab.error(), /^422 /);
     assert.equal(await tab.text("handle"), id);
+  });
+});
+
+/** A gateway that the test may end and start again, with a worker. */
+async function another(t) {
+  const own = await startGateway({ t });
+  return { own, by: await Worker.register(own, { tasks: ["hello"] }) };
+}
+const offsets = (requests) => requests.map((request) => new URL(request.url()).searchParams).filter((query) => query.has("offset"))
+  .map((query) => [query.get("offset") === "-1" ? "start" : "go on", query.get("live") === "true" ? "live" : "now"].join(" "));
+
+describe("nothing is lost", () => {
+  test("while the tab is hidden: it asks for nothing, and shown again it asks only for what it missed", async (t) => {
+    const tab = await browser.open(t);
+    const id = await worker.trigger("hello");
+    await tab.show("Run", { id, ...await access([`read:runs:${id}`]) });
+    await tab.shows(id, { status: "QUEUED" });
+    const attempt = await worker.take(id);
+    await tab.shows(id, { status: "EXECUTING" });
+    await until(async () => (await gateway.metric("runcast_polls")) === 1, { what: "the page polls" });
+    await tab.turn("hidden");
+    await until(async () => (await gateway.metric("runcast_polls")) === 0, { what: "the page polls no more" });
+    const before = tab.requests.length;
+    for (const step of [1, 2, 3]) await putMetadata(id, { step });
+    await attempt.succeed({ n: 1 });
+    assert.equal((await tab.shows(id, { status: "EXECUTING" })).metadata ?? null, null);
+    assert.equal(tab.requests.length, before);
+    await tab.turn("visible");
+    await tab.shows(id, { status: "COMPLETED", metadata: { step: 3 }, output: { n: 1 } });
+    assert.deepEqual(offsets(tab.requests.slice(before)), ["go on now"]);
+    await until(async () => (await tab.completed()).length, { what: "onComplete" });
+  });
+
+  test("when the tab is hidden, the gateway killed and started meanwhile, and runs change, end and come", async (t) => {
+    const { own, by } = await another(t);
+    const tab = await browser.open(t);
+    const ids = [await by.trigger("hello", { tags: ["demo"] }), await by.trigger("hello", { tags: ["demo"] })];
+    await tab.show("Tag", { tag: "demo", ...await access(["read:tags:demo"], { to: own }) });
+    for (const id of ids) await tab.shows(id, { status: "QUEUED" });
+    const attempt = await by.take();
+    await tab.shows(attempt.id, { status: "EXECUTING" });
+    await tab.turn("hidden");
+    await putMetadata(attempt.id, { before: "the end" }, own);
+    await own.kill();
+    await own.restart();
+    await attempt.succeed("done");
+    ids.push(await by.trigger("hello", { tags: ["demo"] }));
+    await tab.turn("visible");
+    await tab.shows(attempt.id, { status: "COMPLETED", metadata: { before: "the end" }, output: "done" });
+    await tab.shows(ids[2], { status: "QUEUED" });
+    const waiting = new Set(ids.filter((id) => id !== attempt.id));
+    while (waiting.size) waiting.delete((await live(tab, [...waiting], by)).id);
+    assert.equal(offsets(tab.requests).filter((what) => what.startsWith("start")).length, 1);
+  });
+
+  for (const how of ["kill", "stop"])
+    test(`when the gateway is ended by ${how} and started again under the eyes of a hook`, async (t) => {
+      const { own, by } = await another(t);
+      const tab = await browser.open(t);
+      const id = await by.trigger("hello");
+      await tab.show("Run", { id, ...await access([`read:runs:${id}`], { to: own }) });
+      await tab.shows(id, { status: "QUEUED" });
+      const attempt = await by.take(id);
+      await tab.shows(id, { status: "EXECUTING" });
+      await own[how]();
+      await until(() => tab.requests.some((request) => request.failure()?.errorText.includes("CONNECTION_REFUSED")), { what: "the page asks in vain" });
+      await own.restart();
+      await putMetadata(id, { step: 1 }, own);
+      await tab.shows(id, { status: "EXECUTING", metadata: { step: 1 } });
+      await attempt.succeed(how);
+      await tab.shows(id, { status: "COMPLETED", output: how });
+      assert.equal(await tab.text("error"), "");
+      assert.equal(offsets(tab.requests).filter((what) => what.startsWith("start")).length, 1);
+    });
+});
+
+/** fetch() in the page: the status, the text, and the headers that the script may read. */
+const fetchInPage = (tab, url, options) => tab.run(async ([target, how]) => {
+  const answer = await fetch(target, how);
+  return { status: answer.status, text: await answer.text(), headers: Object.fromEntries(answer.headers) };
+}, [url, options]);
+
+describe("a page of another origin", () => {
+  const bearer = (token) => ({ authorization: `Bearer ${token}`, "trigger-version": "4.8.3", "x-trigger-api-version": "2025-07-16",
+    "x-trigger-electric-version": "1.0.0-beta.1" });
+
+  test("reads the headers it needs, of polls, triggers and errors", async (t) => {
+    const tab = await browser.open(t);
+    const id = await worker.trigger("hello");
+    const { accessToken } = await access([`read:runs:${id}`, "trigger:tasks:hello"]);
+    const url = `${gateway.url}/realtime/v1/runs/${id}`;
+    const first = await fetchInPage(tab, `${url}?offset=-1`, { headers: bearer(accessToken) });
+    assert.equal(first.status, 200);
+    for (const name of ["electric-offset", "electric-handle", "electric-schema", "electric-up-to-date"])
+      assert.notEqual(first.headers[name], undefined, name);
+    const { "electric-offset": offset, "electric-handle": handle } = first.headers;
+    const poll = fetchInPage(tab, `${url}?offset=${offset}&handle=${handle}&live=true&cursor=`, { headers: bearer(accessToken) });
+    await putMetadata(id, { step: 1 });
+    assert.ok((await poll).headers["electric-cursor"]);
+
+    const triggered = await fetchInPage(tab, `${gateway.url}/api/v1/tasks/hello/trigger`, { method: "POST", body: "{}",
+      headers: { ...bearer(accessToken), "content-type": "application/json", "x-trigger-request-idempotency-key": fresh("request") } });
+    assert.equal(triggered.status, 200, triggered.text);
+    assert.match(triggered.headers["x-trigger-jwt"], /^\w+\.[\w-]+\.[\w-]+$/);
+    assert.equal(JSON.parse(triggered.headers["x-trigger-jwt-claims"]).pub, true);
+    for (const run of [id, JSON.parse(triggered.text).id]) await gateway.post(`/api/v2/runs/${run}/cancel`, {});
+
+    const refused = await fetchInPage(tab, `${url}?offset=-1`, { headers: bearer("nothing") });
+    assert.deepEqual([refused.status, JSON.parse(refused.text).error.length > 0], [401, true]);
+  });
+
+  /** An EventSource in the page. */
+  async function listen(tab, url) {
+    await tab.run((target) => {
+      window.heard = [];
+      const source = new EventSource(target);
+      for (const type of ["ok", "rows", "drain", "error"])
+        source.addEventListener(type, ({ data }) => window.heard.push({ type, ...(data && JSON.parse(data)), state: source.readyState }));
+    }, url);
+    const heard = (type) => tab.run((wanted) => window.heard.filter((one) => one.type === wanted), type);
+    const versions = async () => (await heard("rows")).flatMap(({ rows }) => rows.map(([, version]) => version));
+    const hears = (version) => until(async () => (await versions()).at(-1) === version, { what: `version ${version}` });
+    return { heard, versions, hears };
+  }
+
+  test("listens by EventSource, which goes on by itself where it was, across a kill and a long stop", async (t) => {
+    const { own, by } = await another(t);
+    const tab = await browser.open(t);
+    const id = await by.trigger("hello");
+    const { accessToken } = await access([`read:runs:${id}`], { to: own });
+    const { heard, versions, hears } = await listen(tab, `${own.url}/realtime/v1/events?run=${id}&fields=-payload&token=${accessToken}`);
+    await hears(1);
+    await putMetadata(id, { step: 1 }, own);
+    await hears(2);
+
+    await own.kill();
+    await own.restart();
+    await putMetadata(id, { step: 2 }, own);
+    await hears(3);
+
+    const slow = await own.connect(); // keeps the gateway draining until its body comes
+    await slow.send("POST /api/v1/tasks/slow/trigger HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" +
+      `authorization: Bearer ${keys.dev}\r\ncontent-length: 2\r\n\r\n`);
+    await own.get("/healthz");
+    own.child.kill("SIGTERM");
+    await until(async () => (await heard("drain")).length >= 2, { what: "it came while the gateway drained" });
+    await slow.send("{}");
+    await own.ended();
+    await own.restart();
+    await putMetadata(id, { step: 3 }, own);
+    await hears(4);
+
+    assert.deepEqual((await heard("ok")).map(({ mode }) => mode), ["snapshot", "resume", "resume"]);
+    assert.deepEqual(await versions(), [1, 2, 3, 4]);
+  });
+
+  test("opens a WebSocket as the README shows, when its origin is allowed", async (t) => {
+    const tab = await browser.open(t);
+    const { id, tag } = await demo();
+    await snippet(tab, await publicToken(gateway, { scopes: [`read:tags:${tag}`] }), tag);
+    const heard = (op) => until(() => tab.run((wanted) => window.heard.find((one) => one.op === wanted), op), { what: op });
+    await heard("welcome");
+    assert.deepEqual((await heard("rows")).rows.map(([run, version]) => [run, version]), [[id, 1]]);
+    await gateway.post(`/api/v2/runs/${id}/cancel`, {});
+    const { rows } = await heard("patch");
+    assert.deepEqual([rows[0][0], rows[0][1], rows[0][2].status], [id, 2, "CANCELED"]);
+  });
+
+  test("opens no WebSocket when its origin is not allowed, whatever its token", async (t) => {
+    const tab = await browser.open(t, browser.otherOrigin);
+    const { id, tag } = await demo();
+    const answer = tab.page.waitForEvent("websocket").then((socket) => socket.waitForEvent("socketerror"));
+    await snippet(tab, await publicToken(gateway, { scopes: [`read:tags:${tag}`] }), tag);
+    assert.match(await answer, /403/);
+    await until(() => tab.run(() => window.socket.readyState === WebSocket.CLOSED), { what: "it is closed" });
+    assert.deepEqual(await tab.run(() => window.heard), []);
+    await gateway.post(`/api/v2/runs/${id}/cancel`, {});
+  });
+
+  async function demo() {
+    const tag = fresh("demo");
+    return { tag, id: await worker.trigger("hello", { tags: [tag] }) };
+  }
+
+  /** Runs the README's own lines in the page; what they log is in window.heard. */
+  async function snippet(tab, token, tag) {
+    const text = readme.slice(readme.indexOf("From a page")).split("\n\n").find((part) => part.startsWith("    "));
+    const code = text.replace("ws://127.0.0.1:3030", gateway.url.replace("http", "ws")).replace('"demo"', `"${tag}"`);
+    await tab.run(([lines, key]) => {
+      window.heard = [];
+      const console = { log: (message) => window.heard.push(message) };
+      window.socket = new Function("token", "console", `${lines}; return socket;`)(key, console);
+    }, [code, token]);
+  }
+});
+
+describe("a token that is not good enough gives an error in the hook and reveals nothing:", () => {
+  const secret = "only for those who may";
+  let id, tag, batch, unknown;
+  before(async () => {
+    tag = fresh("private");
+    batch = (await gateway.post("/api/v1/tasks/batch", { items: [{ task: "hello", payload: { secret }, options: { tags: [tag] } }] })).json;
+    id = batch.runs[0].id;
+    unknown = id.slice(0, -4) + "0000";
+  });
+  after(() => gateway.post(`/api/v2/runs/${id}/cancel`, {}));
+
+  const all = ["read:runs", "read:tags", "read:batch"];
+  const refused = {
+    "expired": [401, () => ({ scopes: all, expiresInS: -5 })],
+    "signed with another key": [401, () => ({ scopes: all, signedWith: keys.prod })],
+    "for other runs, tags and batches": [403, () => ({ scopes: [`read:runs:${unknown}`, "read:tags:public", "read:batch:batch_0"] })],
+    "that may only write": [403, () => ({ scopes: [`write:runs:${id}`, "trigger:tasks:hello"] })],
+    "without scopes": [403, () => ({ scopes: [] })],
+  };
+
+  /** The hook shows this status and nothing else, and no answer says more. */
+  async function isRefused(tab, hook, options, status) {
+    await tab.reload();
+    await tab.show(hook, options);
+    assert.match(await tab.error(), new RegExp(`^${status} `));
+    assert.ok(["null", "[]"].includes(await tab.text("value")));
+    const texts = await Promise.all(tab.answers.filter((one) => one.url().startsWith(gateway.url) && one.request().method() === "GET").map((one) => one.text()));
+    assert.ok(texts.length > 0 && texts.every((text) => !text.includes(secret)));
+    return texts.at(-1);
+  }
+
+  for (const [what, [status, claims]] of Object.entries(refused))
+    test(what, async (t) => {
+      const { signedWith, ...rest } = claims();
+      const token = await access(rest.scopes, rest);
+      if (signedWith) {
+        const payload = JSON.parse(Buffer.from(token.accessToken.split(".")[1], "base64url"));
+        token.accessToken = signJwt(signedWith, payload);
+      }
+      const tab = await browser.open(t);
+      for (const [hook, options] of [["Run", { id }], ["Tag", { tag }], ["Batch", { id: batch.id }]])
+        await isRefused(tab, hook, { ...options, ...token }, status);
+    });
+
+  test("of another environment, for which what is there is as what never was", async (t) => {
+    const tab = await browser.open(t);
+    const token = await access(all, { key: keys.prod });
+    for (const [hook, there, never] of [["Run", id, unknown], ["Batch", batch.id, "batch_nothing"]]) {
+      const texts = [];
+      for (const one of [there, never]) texts.push(await isRefused(tab, hook, { id: one, ...token }, 404));
+      assert.equal(texts[0], texts[1]);
+    }
+    await tab.reload();
+    await tab.show("Tag", { tag, ...token });
+    const { json } = await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1, options: { tags: [tag] } }, { key: keys.prod });
+    await tab.shows(json.id, { status: "QUEUED" });
+    assert.deepEqual(JSON.parse(await tab.text("value")).map((run) => run.id), [json.id]);
+  });
+
+  test("that expires while the hook listens", async (t) => {
+    const tab = await browser.open(t);
+    const expiresInS = 2, late = Date.now() + expiresInS * 1000 + 1000;
+    await tab.show("Run", { id, ...await access([`read:runs:${id}`], { expiresInS }) });
+    await tab.shows(id, { status: "QUEUED" });
+    await until(() => Date.now() > late);
+    await putMetadata(id, { wakes: "the poll that is held" });
+    assert.match(await tab.error(), /^401 /);
   });
 });

@@ -73,6 +73,12 @@ class Tab {
     page.on("response", (response) => this.answers.push(response));
   }
 
+  /** The page from its beginning. */
+  async reload() {
+    await this.page.reload();
+    Object.assign(this, { requests: [], answers: [] });
+  }
+
   run(script, argument) { return this.page.evaluate(script, argument); }
   show(hook, options) { return this.run(([name, all]) => window.show(name, all), [hook, options]); }
   text(id) { return this.page.locator(`#${id}`).textContent({ timeout: 5000 }); }
