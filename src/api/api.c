@@ -287,14 +287,15 @@ static unsigned auth_of(const struct identity *identity)
 }
 
 /* Preview works through branches only (management-api §3.5). */
-static enum err check_preview(struct api_call *call)
+enum err api_check_branch(const struct account *account, struct slice branch,
+                          struct failure *why)
 {
-    if (call->account->type != ENVIRONMENT_PREVIEW)
+    if (account->type != ENVIRONMENT_PREVIEW)
         return OK;
-    if (!http_header(call->x, "x-trigger-branch").len)
-        return explain(&call->why, ERR_UNAUTHORIZED,
+    if (!branch.len)
+        return explain(why, ERR_UNAUTHORIZED,
                        "x-trigger-branch header required for preview env");
-    return explain(&call->why, ERR_UNAUTHORIZED, "No matching branch env");
+    return explain(why, ERR_UNAUTHORIZED, "No matching branch env");
 }
 
 static enum err identify(struct api_call *call)
@@ -314,7 +315,8 @@ enum err api_enter(struct api_call *call)
     if (!call->account)
         return OK;
     call->env = engine_environment(call->api->engine, call->account->number);
-    return check_preview(call);
+    return api_check_branch(call->account, http_header(call->x, "x-trigger-branch"),
+                            &call->why);
 }
 
 static enum err check_credential(struct api_call *call, const struct route *route)

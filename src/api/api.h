@@ -122,6 +122,11 @@ enum err api_restore(struct api *api, const struct document *document, struct fa
 /* Into the environment of an identity that was found late. */
 enum err api_enter(struct api_call *call);
 
+/* ERR_UNAUTHORIZED: the environment is not to be used by itself. branch is what
+ * x-trigger-branch says. */
+enum err api_check_branch(const struct account *account, struct slice branch,
+                          struct failure *why);
+
 /* Absent when there is none; the first if it repeats. */
 struct slice api_query(const struct api_call *call, const char *name);
 

@@ -97,22 +97,17 @@ static enum err offer_upload_v1(struct api_call *call)
 }
 
 /* Names are drawn at random: who knows one has read the run. */
-static bool reads_anything(const struct identity *who)
+static bool reads_runs(const struct identity *who)
 {
-    if (who->kind == CREDENTIAL_SECRET_KEY)
-        return true;
-    for (size_t i = 0; i < who->scope_count; i++) {
-        struct slice rest = slice_of(who->scopes[i]), action = rest;
-        slice_split(&rest, ':', &action);
-        if (slice_is(action, "read") || slice_is(action, "admin") || slice_is(action, "*"))
-            return true;
-    }
-    return false;
+    return identity_may_some(who, "read", "runs") ||
+           identity_may_some(who, "read", "tasks") ||
+           identity_may_some(who, "read", "tags") ||
+           identity_may_some(who, "read", "batch");
 }
 
 static enum err offer_download(struct api_call *call)
 {
-    if (!reads_anything(call->identity))
+    if (!reads_runs(call->identity))
         return ERR_FORBIDDEN;
     return reply_url(call, "GET", call->params[0], false);
 }

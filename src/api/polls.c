@@ -320,11 +320,17 @@ void polls_stop(struct polls *polls)
 
 /* ---- its beginning ---- */
 
-/* A draw is not needed: whoever comes at different times leaves at different times. */
+/* A draw is not needed: whoever comes at different times leaves at different times. Nobody
+ * hears anything after their token's end. */
 static int64_t hold_ms(const struct poll *poll)
 {
     uint64_t mixed = ((uintptr_t)poll >> 4) * UINT64_C(0x9e3779b97f4a7c15);
-    return HOLD_MS * 85 / 100 + (int64_t)((mixed >> 32) % (HOLD_MS * 30 / 100));
+    int64_t hold = HOLD_MS * 85 / 100 + (int64_t)((mixed >> 32) % (HOLD_MS * 30 / 100));
+    const struct identity *who = poll->call->identity;
+    int64_t left = who->expires_at - loop_wall_ms(poll->call->env->loop);
+    if (!who->expires_at || left > hold)
+        return hold;
+    return left > 0 ? left : 0;
 }
 
 static enum err open_view(struct poll *poll, struct view **view)

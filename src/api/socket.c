@@ -248,6 +248,7 @@ static enum err upgrade(struct api_call *call)
                        "This origin may not open a WebSocket: start the gateway with "
                        "--allow-origin");
     if ((refused = subscribing_identify(call)) ||
+        (call->identity && (refused = api_enter(call))) ||
         (refused = choose_protocol(call, &protocol, &encoding)))
         return refused;
     struct socket *socket = socket_create(call, encoding);

@@ -63,10 +63,16 @@ static enum err identify(struct socket *socket, const char *token,
     int64_t now = loop_wall_ms(engine_loop(api_engine(socket->api)));
     enum err refused =
         auth_identify(api_auth(socket->api), slice_of(token), now, identity, why);
-    if (refused || (*identity)->account)
+    if (refused)
         return refused;
-    identity_unref(*identity);
-    return explain(why, ERR_UNAUTHORIZED, "A personal access token names no environment");
+    if (!(*identity)->account)
+        refused =
+            explain(why, ERR_UNAUTHORIZED, "A personal access token names no environment");
+    else
+        refused = api_check_branch((*identity)->account, (struct slice){ 0 }, why);
+    if (refused)
+        identity_unref(*identity);
+    return refused;
 }
 
 static void on_hello(struct socket *socket, const struct wire_message *hello)
@@ -188,6 +194,11 @@ static void begin_floor(struct opening *opening)
     list_floor(opening);
 }
 
+static void forbid(struct socket *socket, int64_t id)
+{
+    refuse(socket, id, "forbidden", "the token's scopes do not allow this subscription");
+}
+
 static void on_floor_page(struct store_list *list, enum store_status status)
 {
     struct opening *opening = container_of(list, struct opening, list);
@@ -211,14 +222,12 @@ static void on_floor_page(struct store_list *list, enum store_status status)
     if (socket && status)
         refuse(socket, opening->message.id, "limit",
                "the store could not find where the limit begins: try again, or use since");
+    else if (socket && !api_identity_may_follow(socket->identity, &opening->message.filter))
+        forbid(socket,
+               opening->message.id); /* by the token that `auth` brought meanwhile */
     else if (socket)
         subscribe(socket, &opening->message, opening->left > 0 ? 0 : opening->floor);
     opening_destroy(opening);
-}
-
-static void forbid(struct socket *socket, int64_t id)
-{
-    refuse(socket, id, "forbidden", "the token's scopes do not allow this subscription");
 }
 
 static void go_on(struct opening *opening)

@@ -2,16 +2,18 @@
 #include "api/subscribing.h"
 
 #include "base/metrics.h"
+#include "live/shape.h"
 
+/* A token serves the long poll too: its columns are known by both names. */
 static uint32_t skipped_fields(const struct identity *identity)
 {
     uint32_t skipped = 0;
     for (size_t i = 0; i < identity->skip_count; i++) {
-        enum field field = field_from_name(slice_of(identity->skip_columns[i]));
-        if (field < FIELD_COUNT)
-            skipped |= 1u << field;
+        struct slice name = slice_of(identity->skip_columns[i]);
+        enum field field = field_from_name(name);
+        skipped |= field < FIELD_COUNT ? 1u << field : shape_column(name, VOCABULARY_B);
     }
-    return skipped & ~(uint32_t)FIELDS_ALWAYS;
+    return skipped & FIELDS_ALL & ~(uint32_t)FIELDS_ALWAYS;
 }
 
 struct view subscribing_view(const struct identity *identity,

@@ -156,6 +156,15 @@ static int64_t now_of(const struct api_call *call)
     return loop_wall_ms(engine_loop(api_engine(call->api)));
 }
 
+/* With an id, so that two made in the same second are two. */
+static void limit_to_one_use(json_t *claims, int64_t now_ms)
+{
+    char id[ID_MAX];
+    text_make_id("token", now_ms, id);
+    json_object_set_new(claims, "otu", json_true());
+    json_object_set_new(claims, "jti", json_string(id));
+}
+
 static enum err make_public(struct api_call *call)
 {
     int64_t now_ms = now_of(call), lives_ms;
@@ -169,7 +178,7 @@ static enum err make_public(struct api_call *call)
     if (!err) {
         json_t *claims = json_pack("{s:O}", "scopes", json_object_get(body, "scopes"));
         if (json_is_true(json_object_get(body, "oneTimeUse")))
-            json_object_set_new(claims, "otu", json_true());
+            limit_to_one_use(claims, now_ms);
         if (json_object_get(body, "realtime"))
             json_object_set(claims, "realtime", json_object_get(body, "realtime"));
         err = sign_token(call, claims, now_ms, lives_ms);

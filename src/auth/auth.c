@@ -1,8 +1,8 @@
 /* auth.c - from the Authorization header to an identity.
  *
  * Verifying a token costs a MAC and two JSON parses; finding it again costs its hash. So
- * everybody who was let in is remembered by hash, 10,000 at most, the oldest leave first.
- * Nobody who was refused is. */
+ * everybody who was let in is remembered by hash, 10,000 and 16 MiB at most, the oldest
+ * leave first. Nobody who was refused is. */
 #include "auth/auth.h"
 
 #include <assert.h>
@@ -14,12 +14,18 @@
 #include "base/mem.h"
 #include "base/table.h"
 
-enum { REMEMBERED_MAX = 10000, SWEEP_EACH = 4 };
+enum {
+    REMEMBERED_MAX = 10000,
+    REMEMBERED_BYTES = 16 << 20, /* a token of 16 KiB can have thousands of scopes */
+    ALLOCATION = 32,             /* what a small one takes at most */
+    SWEEP_EACH = 4,
+};
 
 struct auth {
     struct accounts *accounts;
     struct table remembered;  /* struct identity; each entry holds a reference */
     struct list oldest_first; /* the same */
+    size_t bytes;             /* the cost of them all */
 };
 
 static struct slice identity_key(const void *value)
@@ -41,6 +47,7 @@ static void forget(struct auth *auth, struct identity *identity)
 {
     table_remove(&auth->remembered, identity_key(identity));
     list_remove(&identity->link);
+    auth->bytes -= identity->cost;
     identity_unref(identity);
 }
 
@@ -106,6 +113,18 @@ bool identity_may(const struct identity *identity, const char *action, const cha
     return false;
 }
 
+bool identity_may_some(const struct identity *identity, const char *action,
+                       const char *type)
+{
+    if (identity->kind == CREDENTIAL_SECRET_KEY)
+        return true;
+    for (size_t i = 0; i < identity->scope_count; i++) {
+        if (scope_grants_some(slice_of(identity->scopes[i]), action, type))
+            return true;
+    }
+    return false;
+}
+
 /* ---- who is it ---- */
 
 static bool expired(const struct identity *identity, int64_t now_ms)
@@ -113,12 +132,29 @@ static bool expired(const struct identity *identity, int64_t now_ms)
     return identity->expires_at && identity->expires_at <= now_ms;
 }
 
+static bool is_full(const struct auth *auth)
+{
+    return auth->remembered.count >= REMEMBERED_MAX || auth->bytes > REMEMBERED_BYTES;
+}
+
+static size_t texts_cost(char *const *texts, size_t count)
+{
+    size_t cost = count * (sizeof(char *) + ALLOCATION);
+    for (size_t i = 0; i < count; i++)
+        cost += strlen(texts[i]);
+    return cost;
+}
+
 static void remember(struct auth *auth, struct identity *identity, int64_t now_ms)
 {
-    for (int i = 0; i < SWEEP_EACH && !list_empty(&auth->oldest_first); i++) {
+    identity->cost = sizeof(*identity) +
+                     texts_cost(identity->scopes, identity->scope_count) +
+                     texts_cost(identity->skip_columns, identity->skip_count);
+    auth->bytes += identity->cost;
+    for (int i = 0; !list_empty(&auth->oldest_first); i++) {
         struct identity *oldest =
             container_of(auth->oldest_first.next, struct identity, link);
-        if (!expired(oldest, now_ms) && auth->remembered.count < REMEMBERED_MAX)
+        if (!is_full(auth) && (i >= SWEEP_EACH || !expired(oldest, now_ms)))
             break;
         forget(auth, oldest);
     }

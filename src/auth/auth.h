@@ -35,6 +35,7 @@ struct identity {
     size_t scope_count;
     char **skip_columns; /* realtime.skipColumns */
     size_t skip_count;
+    size_t cost;      /* bytes, since it is remembered */
     struct list link; // auth::oldest_first
 };
 
@@ -56,6 +57,10 @@ struct identity *identity_ref(struct identity *identity);
  * secret key may everything in its environment; a personal token nothing here. */
 bool identity_may(const struct identity *identity, const char *action, const char *type,
                   struct slice id);
+
+/* Does one of them grant it on anything of the type at all? */
+bool identity_may_some(const struct identity *identity, const char *action,
+                       const char *type);
 
 /* Appends a public token for the environment with these scopes. */
 void auth_sign(const struct account *account, const char *const *scopes, size_t count,

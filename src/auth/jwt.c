@@ -15,6 +15,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -108,10 +109,18 @@ static bool json_text_is(const json_t *value, const char *text)
            strcmp(json_string_value(value), text) == 0;
 }
 
+/* Other kinds of tokens name theirs, so that none is taken for another (RFC 8725 §3.11). */
+static bool type_is_ours(const json_t *typ)
+{
+    return !typ || (json_is_string(typ) && json_string_length(typ) == 3 &&
+                    strcasecmp(json_string_value(typ), "JWT") == 0);
+}
+
 static bool header_is_ours(const struct parts *parts)
 {
     json_t *header = decode(parts->header, NULL);
     bool ours = header && json_text_is(json_object_get(header, "alg"), "HS256") &&
+                type_is_ours(json_object_get(header, "typ")) &&
                 !json_object_get(header, "crit");
     json_decref(header);
     return ours;
@@ -147,9 +156,9 @@ static const char *mistake_in(const json_t *claims, int64_t now_ms)
         return "the issuer (iss) is not https://id.trigger.dev";
     if (!is_for_us(json_object_get(claims, "aud")))
         return "the audience (aud) is not https://api.trigger.dev";
-    if (!json_is_number(exp))
-        return "the expiry (exp) is missing or not a number";
-    if (trunc(json_number_value(exp)) <= now)
+    if (exp && !json_is_number(exp))
+        return "the expiry (exp) is not a number";
+    if (exp && trunc(json_number_value(exp)) <= now)
         return "the token has expired";
     if (!is_past(json_object_get(claims, "nbf"), now))
         return "the token is not valid yet (nbf)";
@@ -196,7 +205,8 @@ enum err jwt_verify(struct slice token, struct slice key, int64_t now_ms,
     if (!signature_is_right(&parts, key))
         return explain(why, ERR_UNAUTHORIZED, "the signature is wrong");
     if (!header_is_ours(&parts))
-        return explain(why, ERR_UNAUTHORIZED, "the algorithm (alg) is not HS256");
+        return explain(why, ERR_UNAUTHORIZED,
+                       "the header is not that of a JWT signed with HS256");
 
     struct buf text = { 0 };
     json_t *claims = decode(parts.payload, &text);

@@ -21,8 +21,8 @@ bool jwt_is_public_token(struct slice token);
  * is none, or it does not fit. */
 enum err jwt_subject(struct slice token, char *out, size_t size);
 
-/* Signature, alg, iss, aud, exp (required), nbf and iat (leeway 5 s). Appends the payload's
- * JSON to payload. ERR_UNAUTHORIZED with the reason. */
+/* Signature, alg, typ (if there: JWT), iss, aud, exp (if there), nbf and iat (leeway 5 s).
+ * Appends the payload's JSON to payload. ERR_UNAUTHORIZED with the reason. */
 enum err jwt_verify(struct slice token, struct slice key, int64_t now_ms,
                     struct buf *payload, struct failure *why);
 

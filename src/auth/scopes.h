@@ -10,3 +10,6 @@
  * understood grants nothing. id absent: asked for is the type as a whole. */
 bool scope_grants(struct slice scope, const char *action, const char *type,
                   struct slice id);
+
+/* On one thing of that type at least. */
+bool scope_grants_some(struct slice scope, const char *action, const char *type);

@@ -48,8 +48,10 @@ enum { COLUMN_COUNT = sizeof(columns) / sizeof(columns[0]) };
 
 uint32_t shape_column(struct slice name, enum vocabulary vocabulary)
 {
+    enum field field = field_from_name(name);
+    uint32_t bit = field < FIELD_COUNT ? 1u << field : 0;
     for (size_t i = 0; i < COLUMN_COUNT; i++)
-        if (slice_is(name, columns[i].name)) {
+        if (columns[i].bit == bit || slice_is(name, columns[i].name)) {
             bool may = columns[i].skipping == SKIP ||
                        (columns[i].skipping == SKIP_BY_NEW && vocabulary == VOCABULARY_B);
             return may ? columns[i].bit : 0;

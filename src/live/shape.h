@@ -28,5 +28,6 @@ void shape_add_row(const struct view *view, const struct run *run, uint32_t fiel
 /* Appends the JSON object of the columns' types, without the skipped ones. */
 void shape_add_schema(uint32_t skipped, struct buf *out);
 
-/* The bit of a column by its name, for view.skipped; 0: unknown, or never skipped. */
+/* The bit of a column, for view.skipped, by its name or by that of the field of runs.v1 it
+ * shows; 0: unknown, or never skipped. */
 uint32_t shape_column(struct slice name, enum vocabulary vocabulary);

@@ -312,6 +312,38 @@ static void ten_thousand_are_remembered_and_the_oldest_leave(void **state)
     identity_unref(oldest);
 }
 
+/* 16 MiB of them: tokens of thousands of scopes do not fill the memory. */
+static void large_identities_leave_earlier(void **state)
+{
+    struct world *world = *state;
+    struct buf more = { 0 };
+    buf_add_text(&more, ",\"pub\":true,\"exp\":1700000900,\"scopes\":[\"a\"");
+    for (int i = 0; i < 2000; i++)
+        buf_add_text(&more, ",\"b\"");
+    buf_add_text(&more, "],\"n\":");
+    size_t len = more.len;
+    struct identity *oldest = NULL;
+    int others = 0;
+    for (int i = 0; i < 1000 && (!oldest || oldest->refs > 1); i++) {
+        more.len = len;
+        buf_print(&more, "%d", i);
+        buf_add_char(&more, '\0');
+        struct identity *identity = identify_claims(world, more.ptr);
+        assert_non_null(identity);
+        assert_int_equal(identity->scope_count, 2001);
+        if (oldest) {
+            identity_unref(identity);
+            others++;
+        } else {
+            oldest = identity;
+        }
+    }
+    assert_int_equal(oldest->refs, 1);
+    assert_in_range(others, 100, 400);
+    identity_unref(oldest);
+    buf_finish(&more);
+}
+
 static void the_expired_leave_as_others_come(void **state)
 {
     struct world *world = *state;
@@ -384,12 +416,28 @@ static void the_truth_table_of_scopes_holds(void **state)
                 expected)
                 fail_msg("'%s' for %s on %s:%s", scope, action, asked_type,
                          asked_id ? asked_id : "(all)");
+            if (expected && !scope_grants_some(slice_of(scope), action, asked_type))
+                fail_msg("'%s' for %s on some of %s", scope, action, asked_type);
             granted += expected;
             cells++;
         }
     }
     assert_int_equal(cells, 79200);
     assert_in_range(granted, 1000, 20000);
+}
+
+static void a_scope_for_nothing_grants_nothing_at_all(void **state)
+{
+    (void)state;
+    static const char *const nothing[] = {
+        "read",       "read:", "read:runs:", "write:runs", "read:tags:x",
+        "read:run:x", "*",     "",           "admin:"
+    };
+    for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
+        assert_false(scope_grants_some(slice_of(nothing[i]), "read", "runs"));
+    assert_true(scope_grants_some(SLICE("read:runs:x"), "read", "runs"));
+    assert_true(scope_grants_some(SLICE("*:all"), "read", "runs"));
+    assert_true(scope_grants_some(SLICE("admin"), "read", "runs"));
 }
 
 static void scopes_of_the_sdk_grant_what_they_say(void **state)
@@ -516,8 +564,10 @@ int main(void)
         IN_WORLD(a_token_of_a_far_future_never_overflows),
         IN_WORLD(who_was_let_in_is_known_the_next_time),
         IN_WORLD(ten_thousand_are_remembered_and_the_oldest_leave),
+        IN_WORLD(large_identities_leave_earlier),
         IN_WORLD(the_expired_leave_as_others_come),
         cmocka_unit_test(the_truth_table_of_scopes_holds),
+        cmocka_unit_test(a_scope_for_nothing_grants_nothing_at_all),
         cmocka_unit_test(scopes_of_the_sdk_grant_what_they_say),
         IN_WORLD(a_secret_key_may_everything),
         IN_WORLD(what_we_sign_is_accepted_until_it_expires),

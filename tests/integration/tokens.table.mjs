@@ -1,0 +1,121 @@
+// What each credential may do on each route, written down from the protocol, not from the program.
+//
+// takes: which credentials the route knows: key, token (public access token), personal, anyone.
+// asks: what a public token's scopes must grant: [action, type, id?]; any one of the list is enough.
+// at: the rest of the request. ok: the answers to whoever may (200 if left out). foreign: what the
+// key of another environment gets, where that is not the same: the thing is not there.
+// also: scopes that are enough beside those. held: the answer never ends; its head decides.
+//
+// A route of the program that has no row here fails the test, and so does a row without a route.
+
+/** One scope against what is asked for: action[:type[:id]], only the first two colons separate. */
+export function grants(scope, [action, type, id]) {
+  if (scope === "admin") return true;
+  const parts = /^([^:]*):([^:]*)(?::(.*))?$/s.exec(scope);
+  if (!parts) return false;
+  const [, itsAction, itsType, itsId] = parts;
+  return (itsAction === action || itsAction === "*") && (itsType === type || itsType === "all") &&
+    (itsId === undefined || (itsId !== "" && itsId === id));
+}
+
+const run = (w) => [["runs", w.run], ["tasks", w.task], ["tags", w.tag], ["batch", w.batch]];
+const reads = (things) => (w) => things(w).map(([type, id]) => ["read", type, id]);
+const post = (body) => ({ body });
+const lines = (w) => ({ body: JSON.stringify({ index: 0, task: w.task, payload: "1" }), headers: { "content-type": "application/x-ndjson" } });
+const attempt = (w, what) => ({ path: `/engine/v1/dev/runs/${w.run}/snapshots/snapshot_1/${what}`, body: {} });
+const live = "offset=-1";
+
+export const rows = [
+  // management-api §2, §3.4
+  { route: "POST /api/v1/tasks/:/trigger", takes: "key token", asks: (w) => [["trigger", "tasks", w.task]], at: (w) => ({ path: `/api/v1/tasks/${w.task}/trigger`, body: { payload: "1" } }) },
+  { route: "POST /api/v1/tasks/batch", takes: "key token", asks: (w) => [["batchTrigger", "tasks", w.task]], at: (w) => post({ items: [{ task: w.task }] }), ok: [202] },
+  { route: "POST /api/v2/tasks/batch", takes: "key token", asks: (w) => [["batchTrigger", "tasks", w.task]], at: (w) => post({ items: [{ task: w.task }] }), ok: [202] },
+  { route: "POST /api/v3/batches", what: "of named tasks", takes: "key token", asks: (w) => [["batchTrigger", "tasks", w.task], ["batchTrigger", "batch"]], at: (w) => post({ runCount: 1, taskIdentifiers: [w.task] }), ok: [202] },
+  { route: "POST /api/v3/batches", what: "of any tasks", takes: "key token", asks: () => [["batchTrigger", "tasks"], ["batchTrigger", "batch"]], at: () => post({ runCount: 1 }), ok: [202] },
+  { route: "POST /api/v3/batches/:/items", takes: "key token", asks: (w) => [["write", "batch", w.batch], ["batchTrigger", "tasks", w.task]], at: (w) => ({ path: `/api/v3/batches/${w.batch}/items`, ...lines(w) }), foreign: [422] },
+  { route: "GET /api/v1/batches/:", takes: "key token", asks: (w) => [["read", "batch", w.batch], ["read", "runs"]], at: (w) => ({ path: `/api/v1/batches/${w.batch}` }), foreign: [404] },
+  { route: "GET /api/v2/batches/:", takes: "key token", asks: (w) => [["read", "batch", w.batch], ["read", "runs"]], at: (w) => ({ path: `/api/v2/batches/${w.batch}` }), foreign: [404] },
+  { route: "GET /api/v1/batches/:/results", takes: "key", at: (w) => ({ path: `/api/v1/batches/${w.batch}/results` }), foreign: [404] },
+  { route: "GET /api/v1/runs", what: "all", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: () => ({}) },
+  { route: "GET /api/v1/runs", what: "of a task", takes: "key token", asks: (w) => [["read", "runs"], ["read", "tasks", w.task]], at: (w) => ({ query: `filter[taskIdentifier]=${w.task}` }) },
+  { route: "GET /api/v1/runs", what: "of a tag", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: (w) => ({ query: `filter[tag]=${w.tag}` }) },
+  { route: "GET /api/v1/projects/:/runs", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/runs` }) },
+  { route: "GET /api/v3/runs/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v3/runs/${w.run}` }), foreign: [404] },
+  { route: "GET /api/v1/runs/:/result", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/result` }), ok: [404], foreign: [404] }, // not finished
+  { route: "POST /api/v2/runs/:/cancel", takes: "key token", asks: (w) => [["write", "runs", w.doomed], ["write", "tasks", w.task]], at: (w) => ({ path: `/api/v2/runs/${w.doomed}/cancel`, body: {} }), foreign: [404] },
+  { route: "POST /api/v1/runs/:/replay", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/replay`, body: {} }), foreign: [404] },
+  { route: "POST /api/v1/runs/:/reschedule", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/reschedule`, body: { delay: "1h" } }), ok: [400], foreign: [404] }, // not delayed
+  { route: "POST /api/v1/runs/:/tags", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/tags`, body: { tags: w.tag } }), foreign: [404] },
+  { route: "GET /api/v1/runs/:/metadata", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/metadata` }), foreign: [404] },
+  { route: "PUT /api/v1/runs/:/metadata", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/metadata`, body: { metadata: { a: 1 } } }), foreign: [404] },
+  { route: "POST /api/v1/idempotencyKeys/:/reset", takes: "key token", asks: () => [["write", "runs"]], at: (w) => ({ path: "/api/v1/idempotencyKeys/nobody/reset", body: { taskIdentifier: w.task } }), ok: [404] },
+  { route: "POST /api/v1/auth/jwt/claims", takes: "key", at: () => ({}) },
+  { route: "POST /api/v1/auth/public-tokens", takes: "key", at: () => post({ scopes: ["read:runs"] }) },
+  { route: "POST /api/v1/auth/jwt", takes: "key", at: () => post({}) },
+  { route: "PUT /api/v2/packets/*", takes: "key", at: () => ({ path: "/api/v2/packets/a%2Fb.json" }) },
+  { route: "PUT /api/v1/packets/*", takes: "key", at: () => ({ path: "/api/v1/packets/a/b.json" }) },
+  // Any scope that reads runs: names are drawn at random, and who knows one has read its run.
+  { route: "GET /api/v1/packets/*", takes: "key token", asks: () => [["read", "runs"]], also: /^(read|\*):(runs|tasks|tags|batch|all):.+$|^(read|\*):(tasks|tags|batch)$/s, at: () => ({ path: "/api/v1/packets/a/b.json" }) },
+  { route: "GET /api/v1/runs/:/packets/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/packets/payload` }), ok: [404], foreign: [404] }, // not stored beside it
+  { route: "PUT /packets/v1/:/*", takes: "anyone", at: (w) => ({ path: `/packets/v1/${w.sub}/a/b.json?expires=9999999999&signature=${"A".repeat(43)}`, body: "1" }), ok: [403] },
+  { route: "GET /packets/v1/:/*", takes: "anyone", at: (w) => ({ path: `/packets/v1/${w.sub}/a/b.json?expires=9999999999&signature=${"A".repeat(43)}` }), ok: [403] },
+  { route: "GET /api/v1/queues", takes: "key", at: () => ({}) },
+  { route: "GET /api/v1/queues/:", takes: "key", at: () => ({ path: "/api/v1/queues/nobody", query: "type=custom" }), ok: [404] },
+  ...["pause", "concurrency/override", "concurrency/reset"].map((what) => ({ route: `POST /api/v1/queues/:/${what}`, takes: "key", at: () => ({ path: `/api/v1/queues/nobody/${what}`, body: [] }), ok: [400] })),
+  { route: "GET /api/v1/timezones", takes: "anyone", at: () => ({}) },
+  // worker-protocol
+  { route: "GET /api/v2/whoami", takes: "personal", at: () => ({}) },
+  ...["dev", "staging", "prod", "preview"].map((slug) => ({ route: `GET /api/v1/projects/:/${slug}`, takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/${slug}` }) })),
+  { route: "GET /api/v1/projects/:/envvars", takes: "key", at: (w) => ({ path: `/api/v1/projects/${w.ref}/envvars` }) },
+  { route: "POST /api/v1/projects/:/background-workers", takes: "key", at: (w) => ({ path: `/api/v1/projects/${w.ref}/background-workers`, body: {} }), ok: [400] },
+  { route: "GET /engine/v1/dev/config", takes: "key", at: () => ({}) },
+  { route: "GET /engine/v1/dev/presence", takes: "key", at: () => ({}), held: true },
+  { route: "POST /engine/v1/dev/dequeue", takes: "key", at: () => post({}) },
+  { route: "POST /engine/v1/dev/disconnect", takes: "key", at: () => post("["), ok: [400] },
+  { route: "POST /engine/v1/dev/runs/:/snapshots/:/attempts/start", takes: "key", at: (w) => attempt(w, "attempts/start"), ok: [409], foreign: [404] },
+  { route: "POST /engine/v1/dev/runs/:/snapshots/:/attempts/complete", takes: "key", at: (w) => attempt(w, "attempts/complete"), ok: [400] },
+  { route: "POST /engine/v1/dev/runs/:/snapshots/:/heartbeat", takes: "key", at: (w) => attempt(w, "heartbeat") }, // of anything,
+  { route: "GET /engine/v1/dev/runs/:/snapshots/latest", takes: "key", at: (w) => ({ path: `/engine/v1/dev/runs/${w.run}/snapshots/latest` }), foreign: [404] },
+  { route: "POST /engine/v1/dev/runs/:/logs/debug", takes: "key", at: (w) => ({ path: `/engine/v1/dev/runs/${w.run}/logs/debug`, body: {} }) },
+  { route: "POST /engine/v1/runs/:/wait/duration", takes: "key", at: (w) => ({ path: `/engine/v1/runs/${w.run}/wait/duration`, body: { date: "2030-01-01T00:00:00Z" } }), ok: [400], foreign: [404] },
+  ...["traces", "logs", "metrics"].map((kind) => ({ route: `POST /otel/v1/${kind}`, takes: "anyone", at: () => post({}) })),
+  // realtime-protocol §2
+  { route: "GET /realtime/v1/runs/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/realtime/v1/runs/${w.run}?${live}` }), foreign: [404] },
+  { route: "GET /realtime/v1/runs", what: "of a tag", takes: "key token", asks: (w) => [["read", "runs"], ["read", "tags", w.tag]], at: (w) => ({ query: `${live}&tags=${w.tag}` }) },
+  { route: "GET /realtime/v1/runs", what: "of two tags", takes: "key token", asks: (w) => [["read", "runs"], ["read", "tags", w.tag], ["read", "tags", "second"]], at: (w) => ({ query: `${live}&tags=second,${w.tag}` }) },
+  { route: "GET /realtime/v1/runs", what: "all", takes: "key token", asks: () => [["read", "runs"]], at: () => ({ query: live }) },
+  { route: "GET /realtime/v1/batches/:", takes: "key token", asks: (w) => [["read", "runs"], ["read", "batch", w.batch]], at: (w) => ({ path: `/realtime/v1/batches/${w.batch}?${live}` }), foreign: [404] },
+  { route: "GET /realtime/v1/events", what: "of a run", takes: "key token", asks: reads(run), at: (w) => ({ query: `run=${w.run}` }), held: true, foreign: [404] },
+  { route: "GET /realtime/v1/events", what: "of a tag", takes: "key token", asks: (w) => [["read", "runs"], ["read", "tags", w.tag]], at: (w) => ({ query: `tags=${w.tag}` }), held: true },
+  { route: "GET /realtime/v1/events", what: "of a batch", takes: "key token", asks: (w) => [["read", "runs"], ["read", "batch", w.batch]], at: (w) => ({ query: `batch=${w.batch}` }), held: true },
+  { route: "GET /realtime/v1/events", what: "all", takes: "key token", asks: () => [["read", "runs"]], at: () => ({ query: "all=1" }), held: true },
+  // A socket says who it is with its upgrade or with hello: see the subscriptions below.
+  { route: "GET /realtime/v1/ws", takes: "key token socket" },
+  { route: "GET /healthz", takes: "anyone", at: () => ({}) },
+  { route: "GET /readyz", takes: "anyone", at: () => ({}) },
+  { route: "GET /metrics", takes: "anyone", at: () => ({}) },
+];
+
+/** The subscriptions of a WebSocket (runs-v1 §3): the same rules as those of the polls. */
+export const subscriptions = [
+  { what: "a run", asks: reads(run), filter: (w) => ({ run: w.run }) },
+  { what: "a tag", asks: (w) => [["read", "runs"], ["read", "tags", w.tag]], filter: (w) => ({ tags: [w.tag] }) },
+  { what: "a tag of a task", asks: (w) => [["read", "runs"], ["read", "tags", w.tag]], filter: (w) => ({ tags: [w.tag], task: [w.task] }) },
+  { what: "two tags", asks: (w) => [["read", "runs"], ["read", "tags", w.tag], ["read", "tags", "second"]], filter: (w) => ({ tags: ["second", w.tag] }) },
+  { what: "a tag, with a limit", asks: (w) => [["read", "runs"], ["read", "tags", w.tag]], filter: (w) => ({ tags: [w.tag], limit: 1 }) },
+  { what: "a batch", asks: (w) => [["read", "runs"], ["read", "batch", w.batch]], filter: (w) => ({ batch: w.batch }) },
+  { what: "all", asks: () => [["read", "runs"]], filter: () => ({ all: true }) },
+];
+
+/** Every scope that can be put together of these, and those that are no scopes. */
+export function scopes(w) {
+  const actions = ["read", "write", "trigger", "batchTrigger", "*"];
+  const types = { runs: w.run, tasks: w.task, tags: w.tag, batch: w.batch, queues: w.task, inputStreams: w.run, deployments: w.run, all: w.run };
+  const made = [];
+  for (const action of actions)
+    for (const [type, id] of Object.entries(types))
+      for (const end of ["", `:${id}`, `:${id}x`, `:${id.slice(0, -1)}`, `:${id.toUpperCase()}`, ":", `:x:${id}`]) made.push(`${action}:${type}${end}`);
+  return [...made, `write:runs:${w.doomed}`, "admin", "admin:", "admin:runs", "Admin", "ADMIN", "read", "write", "trigger", "*", "*:*", "*:*:*", ":runs", "::", ":", "",
+    "read:", "read::", `read::${w.run}`, " read:runs", "read:runs ", "READ:RUNS", "read:run", `read:run:${w.run}`, `read:runs:${w.run}:x`, `read:${w.run}`, `runs:${w.run}`,
+    "read,write:runs", "read:runs,tags", "trigger:runs", `trigger:${w.task}`, "batchTrigger:batch:all", "read:*", "*:runs:*"];
+}
