@@ -4,8 +4,9 @@
  *                ─► each environment: purge 200 final runs last changed before now - retain
  *                     └─ found 200: again at once; fewer: next environment
  *
- * The store removes them, then memory, and the environment's floor moves, which tells
- * clients what is gone (runs-v1 §4.12). */
+ * The store removes them, with the batches and packets that no run needs any more, then
+ * memory, and the environment's floor moves, which tells clients what is gone (runs-v1
+ * §4.12). */
 #include "gateway_retain.h"
 
 #include "api/events.h"
@@ -13,7 +14,12 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 
-enum { EVERY_LEAST_MS = 1000, EVERY_MOST_MS = 60 * 1000, AT_ONCE = 200 };
+enum {
+    EVERY_LEAST_MS = 1000,
+    EVERY_MOST_MS = 60 * 1000,
+    AT_ONCE = 200,
+    UNUSED_MS = 3600 * 1000, /* a batch or packet whose runs are still to come */
+};
 
 struct retain {
     struct api *api;
@@ -34,10 +40,12 @@ static void purge_some(struct retain *retain)
 {
     struct store *store = engine_store(retain->engine);
     int64_t now = loop_wall_ms(engine_loop(retain->engine));
-    retain->purge = (struct store_purge){ .env = retain->account->number,
-                                          .before = now - retain->retain_ms,
-                                          .limit = AT_ONCE,
-                                          .done = on_purged };
+    retain->purge =
+        (struct store_purge){ .env = retain->account->number,
+                              .before = now - retain->retain_ms,
+                              .documents_before = now - retain->retain_ms - UNUSED_MS,
+                              .limit = AT_ONCE,
+                              .done = on_purged };
     store->ops->purge(store, &retain->purge);
 }
 
@@ -72,7 +80,7 @@ static void on_purged(struct store_purge *purge, enum store_status status)
         metric_add(M_PURGED, purge->count);
         retain->moved = true;
     }
-    if (status == STORE_OK && purge->count == AT_ONCE) {
+    if (status == STORE_OK && (purge->count == AT_ONCE || purge->more_documents)) {
         purge_some(retain);
         return;
     }

@@ -232,14 +232,17 @@ struct store_position {
     int64_t floor;   /* every final run last changed before is gone; Unix ms */
 };
 
-/* Removes final runs last changed before `before`, lowest rev first, at most limit. */
+/* Removes final runs last changed before `before`, lowest rev first, at most limit; then
+ * batches and packets last written before `documents_before` that no run refers to, at most
+ * limit of each. */
 struct store_purge {
     uint32_t env;
-    int64_t before;
+    int64_t before, documents_before; /* Unix ms */
     unsigned limit;
     void (*done)(struct store_purge *req, enum store_status status);
 
-    size_t count;
+    size_t count; /* of runs */
+    bool more_documents;
     struct store_position position;
     enum store_status status;
     struct list link; // the driver's

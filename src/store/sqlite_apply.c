@@ -358,7 +358,7 @@ static enum store_status write_run(struct sqlite_apply *apply, const struct chan
 }
 
 static enum store_status write_document(struct sqlite_apply *apply,
-                                        const struct change *change)
+                                        const struct change *change, int64_t now_ms)
 {
     const struct document *document = &change->document;
     sqlite3_stmt *stmt = statement(apply, !document->body         ? SQL_DELETE_DOCUMENT
@@ -372,6 +372,7 @@ static enum store_status write_document(struct sqlite_apply *apply,
         sqlite3_bind_int64(stmt, 4, document->version);
         sqlite3_bind_int64(stmt, 5, (int64_t)change->seq);
         sqlite_bind_blob(stmt, 6, document->body);
+        sqlite3_bind_int64(stmt, 8, now_ms);
     }
     enum store_status status = finish(apply, stmt);
     return !status && nothing_changed(apply) ? STORE_LOST : status;
@@ -385,7 +386,7 @@ static enum store_status write_changes(struct sqlite_apply *apply, struct store_
         struct change *change = &req->changes[i];
         count_change(apply, change);
         status = change->kind == CHANGE_RUN ? write_run(apply, change)
-                                            : write_document(apply, change);
+                                            : write_document(apply, change, req->now_ms);
     }
     while (status && i-- > 0)
         uncount_change(apply, &req->changes[i]);
@@ -480,6 +481,21 @@ static enum store_status put_purged(struct sqlite_apply *apply, struct store_pur
     return outcome(apply, code == SQLITE_ROW ? SQLITE_OK : code);
 }
 
+static enum store_status remove_documents(struct sqlite_apply *apply,
+                                          struct store_purge *req, enum document_kind kind)
+{
+    sqlite3_stmt *stmt =
+        statement(apply, kind == DOC_BATCH ? SQL_PURGE_BATCHES : SQL_PURGE_PACKETS);
+    sqlite3_bind_int(stmt, 1, (int)kind);
+    sqlite3_bind_int64(stmt, 2, req->env);
+    sqlite3_bind_int64(stmt, 3, req->documents_before);
+    sqlite3_bind_int64(stmt, 4, (int64_t)req->limit);
+    enum store_status status = finish(apply, stmt);
+    if (!status && sqlite3_changes(apply->db->handle) == (int)req->limit)
+        req->more_documents = true;
+    return status;
+}
+
 void sqlite_apply_purge(struct sqlite_apply *apply, struct store_purge *req)
 {
     struct picked *picked = mem_new_array(struct picked, req->limit);
@@ -495,4 +511,9 @@ void sqlite_apply_purge(struct sqlite_apply *apply, struct store_purge *req)
     free(picked);
     if (!req->status)
         req->status = put_purged(apply, req, purged, floor);
+    req->more_documents = false;
+    if (!req->status)
+        req->status = remove_documents(apply, req, DOC_BATCH);
+    if (!req->status)
+        req->status = remove_documents(apply, req, DOC_PACKET);
 }

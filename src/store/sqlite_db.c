@@ -27,7 +27,16 @@ enum {
 extern const char sqlite_schema_sql[];
 
 /* The step at index n makes version n + 1 out of version n. */
-static const char *const migrations[] = { sqlite_schema_sql };
+static const char *const migrations[] = {
+    sqlite_schema_sql,
+    /* What retention asks: how old is a document, and which run refers to a packet? */
+    "ALTER TABLE document ADD COLUMN written_at INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE document SET written_at = unixepoch() * 1000;"
+    "CREATE INDEX document_age ON document (kind, env, written_at);"
+    "CREATE INDEX payload_packet ON run_payload (env, body) WHERE type = "
+    "'application/store';"
+    "CREATE INDEX output_packet ON run_output (env, body) WHERE type = 'application/store'",
+};
 
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

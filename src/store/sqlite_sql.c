@@ -5,6 +5,12 @@
 
 #include "store/sqlite_rows.h"
 
+/* Old ones of kind ?1 in environment ?2 that nothing needs. */
+#define PURGE_DOCUMENTS(and_unused)                                                        \
+    "DELETE FROM document WHERE kind = ?1 AND env = ?2 AND name IN (SELECT name"           \
+    " FROM document AS d WHERE kind = ?1 AND env = ?2 AND written_at < ?3" and_unused      \
+    " LIMIT ?4)"
+
 static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_BEGIN_READ] = "BEGIN",
@@ -29,10 +35,11 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
         " ON CONFLICT DO UPDATE SET body = ?3, type = ?4, error = ?5",
 
     [SQL_INSERT_DOCUMENT] =
-        "INSERT INTO document (kind, env, name, version, seq, body)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (kind, env, name) DO NOTHING",
-    [SQL_UPDATE_DOCUMENT] = "UPDATE document SET version = ?4, seq = ?5, body = ?6"
-                            " WHERE kind = ?1 AND env = ?2 AND name = ?3 AND version = ?7",
+        "INSERT INTO document (kind, env, name, version, seq, body, written_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?8) ON CONFLICT (kind, env, name) DO NOTHING",
+    [SQL_UPDATE_DOCUMENT] =
+        "UPDATE document SET version = ?4, seq = ?5, body = ?6,"
+        " written_at = ?8 WHERE kind = ?1 AND env = ?2 AND name = ?3 AND version = ?7",
     [SQL_DELETE_DOCUMENT] =
         "DELETE FROM document WHERE kind = ?1 AND env = ?2 AND name = ?3 AND version = ?7",
     [SQL_LOAD_DOCUMENT] = "SELECT env, version, name, body FROM document"
@@ -73,6 +80,14 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
         "INSERT INTO environment (env, purged, floor) VALUES (?1, ?2, ?3) ON CONFLICT"
         " DO UPDATE SET purged = max(purged, ?2), floor = max(floor, ?3)"
         " RETURNING seq, purged, floor",
+    [SQL_PURGE_BATCHES] = PURGE_DOCUMENTS(
+        " AND NOT EXISTS (SELECT 1 FROM run WHERE env = ?2 AND batch = d.name)"),
+    [SQL_PURGE_PACKETS] = PURGE_DOCUMENTS(
+        " AND NOT EXISTS (SELECT 1 FROM run_payload INDEXED BY payload_packet WHERE env = "
+        "?2"
+        " AND body = CAST(d.name AS BLOB) AND type = 'application/store')"
+        " AND NOT EXISTS (SELECT 1 FROM run_output INDEXED BY output_packet WHERE env = ?2"
+        " AND body = CAST(d.name AS BLOB) AND type = 'application/store')"),
 
     [SQL_SEQ] = "SELECT seq FROM environment WHERE env = ?1",
     [SQL_EPOCH] = "SELECT value FROM meta WHERE name = 'epoch'",

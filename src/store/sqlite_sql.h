@@ -48,6 +48,8 @@ enum sqlite_statement {
     SQL_PURGE_METADATA,
     SQL_PURGE_OUTPUT,
     SQL_PUT_PURGED,
+    SQL_PURGE_BATCHES,
+    SQL_PURGE_PACKETS,
 
     SQL_SEQ,
     SQL_EPOCH,

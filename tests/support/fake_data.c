@@ -1,8 +1,9 @@
 /* fake_data.c - what a store keeps, in memory.
  *
- *   tables   env ─► struct env        its position, and its runs ordered by their last
- * change env + id ─► struct stored_run env + kind + name ─► struct stored_document env +
- * kind + key ─► struct stored_claim env + task ─► struct stored_number
+ *   tables   env               ─► struct env: its position, its runs by their last change
+ *            env + id          ─► struct stored_run
+ *            env + kind + name ─► struct stored_document
+ *            env + kind + key  ─► struct stored_claim; env + task ─► struct stored_number
  *
  * A commit is checked first, each item against what the items before it will have made of
  * the stored state; only then it is written, so nothing has to be undone. */
@@ -37,6 +38,7 @@ struct stored_run {
 struct stored_document {
     struct key key;
     struct document document;
+    int64_t written_at;
 };
 
 struct stored_claim {
@@ -309,16 +311,22 @@ static void write_run(struct fake_data *data, struct env *env, struct change *ch
     list_append(&env->runs, &stored->link);
 }
 
-static void write_document(struct fake_data *data, const struct change *change)
+static void drop_document(struct fake_data *data, struct slice name)
+{
+    struct stored_document *stored = table_remove(&data->documents, name);
+    document_finish(&stored->document);
+    free(stored->key.ptr);
+    free(stored);
+}
+
+static void write_document(struct fake_data *data, const struct change *change,
+                           int64_t now_ms)
 {
     const struct document *document = &change->document;
     struct slice name =
         name_of(data, change->env, (int)document->kind, bytes_slice(document->name));
     if (!document->body) {
-        struct stored_document *stored = table_remove(&data->documents, name);
-        document_finish(&stored->document);
-        free(stored->key.ptr);
-        free(stored);
+        drop_document(data, name);
         return;
     }
     struct stored_document *stored =
@@ -328,6 +336,7 @@ static void write_document(struct fake_data *data, const struct change *change)
     stored->document.version = document->version;
     bytes_set(&stored->document.name, document->name);
     bytes_set(&stored->document.body, document->body);
+    stored->written_at = now_ms;
 }
 
 void fake_data_commit(struct fake_data *data, struct store_commit *req)
@@ -346,32 +355,8 @@ void fake_data_commit(struct fake_data *data, struct store_commit *req)
         if (change->kind == CHANGE_RUN)
             write_run(data, env, change);
         else
-            write_document(data, change);
+            write_document(data, change, req->now_ms);
     }
-}
-
-void fake_data_purge(struct fake_data *data, struct store_purge *req)
-{
-    struct env *env = find_env(data, req->env);
-    int64_t floor = req->before;
-    req->count = 0;
-    list_each (link, &env->runs) {
-        struct stored_run *stored = container_of(link, struct stored_run, link);
-        if (!run_is_final(&stored->run) || stored->run.updated_at >= req->before)
-            continue;
-        if (req->count == req->limit) {
-            floor = stored->run.updated_at < floor ? stored->run.updated_at : floor;
-            continue;
-        }
-        if (stored->run.rev > env->position.purged)
-            env->position.purged = stored->run.rev;
-        remove_run(data, env, stored);
-        req->count++;
-    }
-    if (floor > env->position.floor)
-        env->position.floor = floor;
-    req->position = env->position;
-    req->status = STORE_OK;
 }
 
 /* ---- reads ---- */
@@ -458,7 +443,6 @@ void fake_data_list(struct fake_data *data, struct store_list *req)
             found[count++] = run;
     }
     qsort(found, count, sizeof(*found), newest_id_first);
-
     req->count = count < req->limit ? count : req->limit;
     req->more = count > req->count;
     req->runs = mem_new_array(struct run, req->count);
@@ -556,4 +540,61 @@ const struct run *fake_data_run(struct fake_data *data, uint32_t env, struct sli
 size_t fake_data_count(struct fake_data *data, uint32_t env)
 {
     return find_env(data, env)->count;
+}
+
+/* ---- retention ---- */
+
+static bool is_needed(struct env *env, struct slice name)
+{
+    list_each (link, &env->runs) {
+        const struct run *run = &container_of(link, struct stored_run, link)->run;
+        if (is_value(run->batch, name) || is_value(run->payload, name) ||
+            is_value(run->output, name))
+            return true;
+    }
+    return false;
+}
+
+static bool purge_documents(struct fake_data *data, struct env *env,
+                            const struct store_purge *req, enum document_kind kind)
+{
+    size_t at = 0, count = 0;
+    for (struct stored_document *stored; (stored = table_next(&data->documents, &at));) {
+        const struct document *document = &stored->document;
+        if (document->kind != kind || document->env != req->env ||
+            stored->written_at >= req->documents_before ||
+            is_needed(env, bytes_slice(document->name)))
+            continue;
+        if (count++ == req->limit)
+            return true;
+        drop_document(data, (struct slice){ stored->key.ptr, stored->key.len });
+        at = 0;
+    }
+    return false;
+}
+
+void fake_data_purge(struct fake_data *data, struct store_purge *req)
+{
+    struct env *env = find_env(data, req->env);
+    int64_t floor = req->before;
+    req->count = 0;
+    list_each (link, &env->runs) {
+        struct stored_run *stored = container_of(link, struct stored_run, link);
+        if (!run_is_final(&stored->run) || stored->run.updated_at >= req->before)
+            continue;
+        if (req->count == req->limit) {
+            floor = stored->run.updated_at < floor ? stored->run.updated_at : floor;
+            continue;
+        }
+        if (stored->run.rev > env->position.purged)
+            env->position.purged = stored->run.rev;
+        remove_run(data, env, stored);
+        req->count++;
+    }
+    if (floor > env->position.floor)
+        env->position.floor = floor;
+    req->more_documents = purge_documents(data, env, req, DOC_BATCH);
+    req->more_documents |= purge_documents(data, env, req, DOC_PACKET);
+    req->position = env->position;
+    req->status = STORE_OK;
 }

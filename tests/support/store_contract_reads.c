@@ -332,9 +332,11 @@ static void on_purged(struct store_purge *req, enum store_status status)
 
 static struct store_purge purge(struct store_world *world, int64_t before, unsigned limit)
 {
-    struct waiting_purge waiting = {
-        .req = { .env = ENV_A, .before = before, .limit = limit, .done = on_purged }
-    };
+    struct waiting_purge waiting = { .req = { .env = ENV_A,
+                                              .before = before,
+                                              .documents_before = before,
+                                              .limit = limit,
+                                              .done = on_purged } };
     world->store->ops->purge(world->store, &waiting.req);
     while (!waiting.answered)
         world->turn(world);
@@ -369,6 +371,55 @@ static void retention_removes_final_runs_oldest_change_first(void **state)
     assert_int_equal(position.seq, 9);
     assert_int_equal(commit_one(world, new_run(ENV_A, 20, "a")), STORE_OK);
     assert_int_equal(world->store->ops->position(world->store, ENV_A).seq, 10);
+}
+
+/* The n-th run, in a batch of its own, with a payload and an output in packets. */
+static struct change run_with_packets(int n, enum run_status status)
+{
+    struct change change = new_run(ENV_A, n, "a");
+    struct run_rare *rare = run_rare_edit(&change.run);
+    char name[32];
+    change.marks = MARK_WHOLE | MARK_PAYLOAD | MARK_METADATA | MARK_OUTPUT;
+    change.run.status = (uint8_t)status;
+    rare->payload_type = text_bytes("application/store");
+    rare->output_type = text_bytes("application/store");
+    snprintf(name, sizeof(name), "batch_%d", n);
+    change.run.batch = text_bytes(name);
+    bytes_unref(change.run.payload);
+    snprintf(name, sizeof(name), "in/%d", n);
+    change.run.payload = text_bytes(name);
+    snprintf(name, sizeof(name), "out/%d", n);
+    change.run.output = text_bytes(name);
+    return change;
+}
+
+static void retention_removes_batches_and_packets_that_no_run_needs(void **state)
+{
+    struct store_world *world = *state;
+    static const struct {
+        enum document_kind kind;
+        const char *name;
+    } documents[] = {
+        { DOC_BATCH, "batch_1" }, { DOC_BATCH, "batch_2" }, { DOC_BATCH, "batch_3" },
+        { DOC_PACKET, "in/1" },   { DOC_PACKET, "in/2" },   { DOC_PACKET, "out/1" },
+        { DOC_PACKET, "out/2" },  { DOC_PACKET, "out/3" },  { DOC_QUEUE, "batch_3" },
+    };
+    for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++)
+        assert_int_equal(commit_one(world, new_document(ENV_A, documents[i].kind,
+                                                        documents[i].name, "{}")),
+                         STORE_OK);
+    assert_int_equal(commit_one(world, new_document(ENV_B, DOC_BATCH, "batch_3", "{}")),
+                     STORE_OK);
+    assert_int_equal(commit_one(world, run_with_packets(1, RUN_COMPLETED)), STORE_OK);
+    assert_int_equal(commit_one(world, run_with_packets(2, RUN_QUEUED)), STORE_OK);
+
+    purge(world, FIRST_RUN_MS, 10); /* what was written at that time stays */
+    assert_scan(world, DOC_BATCH, ENV_A, "7:batch_1={} 7:batch_2={} 7:batch_3={}");
+    assert_true(purge(world, FIRST_RUN_MS + 100, 2).more_documents);
+    assert_false(purge(world, FIRST_RUN_MS + 100, 2).more_documents);
+    assert_scan(world, DOC_BATCH, ENV_EVERY, "7:batch_2={} 8:batch_3={}");
+    assert_scan(world, DOC_PACKET, ENV_EVERY, "7:in/2={} 7:out/2={}");
+    assert_scan(world, DOC_QUEUE, ENV_A, "7:batch_3={}");
 }
 
 /* ---- environments, and a new start ---- */
@@ -435,6 +486,7 @@ const struct CMUnitTest store_read_cases[] = {
     cmocka_unit_test(a_cancel_that_waits_for_its_worker_is_unfinished),
     cmocka_unit_test(a_scan_brings_the_documents_of_a_kind_by_name),
     cmocka_unit_test(retention_removes_final_runs_oldest_change_first),
+    cmocka_unit_test(retention_removes_batches_and_packets_that_no_run_needs),
     cmocka_unit_test(an_environment_sees_only_its_own),
     cmocka_unit_test(after_a_new_start_everything_is_there),
 };

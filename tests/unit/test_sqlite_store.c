@@ -20,6 +20,8 @@ struct disk_world {
     bool closed;
 };
 
+extern const char sqlite_schema_sql[]; /* version 1 */
+
 static struct disk_world *opened; /* whose store is being closed */
 
 static struct disk_world *own_of(struct store_world *world)
@@ -152,8 +154,19 @@ static void a_database_of_a_newer_version_is_refused(void **state)
     close_store(own);
     run_sql(own, "PRAGMA user_version = 1000");
     assert_refused(own, "written by a newer runcast (schema 1000");
-    run_sql(own, "PRAGMA user_version = 1");
+}
+
+static void a_database_of_version_1_gets_what_came_later(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    run_sql(own, "PRAGMA journal_mode = WAL");
+    run_sql(own, sqlite_schema_sql);
+    run_sql(own, "PRAGMA user_version = 1;"
+                 "INSERT INTO document VALUES (7, 7, 'mail', 1, 1, x'7b7d')");
     open_store(own);
+    close_store(own);
+    run_sql(own, "CREATE TABLE seen (written_at CHECK (written_at > 1700000000000));"
+                 "INSERT INTO seen SELECT written_at FROM document WHERE name = 'mail'");
 }
 
 static void a_database_of_another_program_is_refused_and_left_alone(void **state)
@@ -409,6 +422,7 @@ int main(void)
     const struct CMUnitTest own[] = {
         CLOSED(an_empty_file_gets_the_schema_and_only_we_can_read_it),
         CLOSED(a_database_of_a_newer_version_is_refused),
+        CLOSED(a_database_of_version_1_gets_what_came_later),
         CLOSED(a_database_of_another_program_is_refused_and_left_alone),
         CLOSED(what_is_not_a_database_is_refused_with_a_sentence),
         CLOSED(a_second_opener_is_refused),
