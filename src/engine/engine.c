@@ -458,11 +458,25 @@ static void on_written(struct store_commit *commit, enum store_status status)
 {
     struct document_write *write = container_of(commit, struct document_write, commit);
     if (status == STORE_OK)
-        engine_apply(write->engine, &write->change, 1);
-    else
-        change_finish(&write->change);
+        engine_apply(write->engine, commit->changes, commit->change_count);
+    for (size_t i = 0; status != STORE_OK && i < commit->change_count; i++)
+        change_finish(&commit->changes[i]);
     list_remove(&write->link);
     write->done(write, err_of_store(status));
+}
+
+void documents_write_begin(struct engine *engine, struct change *changes, size_t count,
+                           struct document_write *write,
+                           void (*done)(struct document_write *write, enum err status))
+{
+    write->engine = engine;
+    write->done = done;
+    write->commit = (struct store_commit){ .changes = changes,
+                                           .change_count = count,
+                                           .now_ms = loop_wall_ms(engine->loop),
+                                           .done = on_written };
+    list_append(&engine->writes, &write->link);
+    engine->store->ops->commit(engine->store, &write->commit);
 }
 
 void document_write_begin(struct engine *engine, uint32_t env, enum document_kind kind,
@@ -470,7 +484,7 @@ void document_write_begin(struct engine *engine, uint32_t env, enum document_kin
                           struct document_write *write,
                           void (*done)(struct document_write *write, enum err status))
 {
-    *write = (struct document_write){ .engine = engine, .done = done };
+    *write = (struct document_write){ 0 };
     write->change = (struct change){ .kind = CHANGE_DOCUMENT,
                                      .env = env,
                                      .expected = expected,
@@ -478,10 +492,5 @@ void document_write_begin(struct engine *engine, uint32_t env, enum document_kin
                                                    .env = env,
                                                    .name = bytes_ref(name),
                                                    .body = bytes_ref(body) } };
-    write->commit = (struct store_commit){ .changes = &write->change,
-                                           .change_count = 1,
-                                           .now_ms = loop_wall_ms(engine->loop),
-                                           .done = on_written };
-    list_append(&engine->writes, &write->link);
-    engine->store->ops->commit(engine->store, &write->commit);
+    documents_write_begin(engine, &write->change, 1, write, done);
 }

@@ -172,11 +172,11 @@ void trigger_op_finish(struct trigger_op *op);
 
 /* ---- documents ---- */
 
-/* Writes one document (body NULL: deletes it) and nothing else. */
+/* Writes documents (body NULL: deletes it), all or none, and nothing else. */
 struct document_write {
     struct engine *engine;
     struct store_commit commit;
-    struct change change;
+    struct change change; /* of a write of one */
     void (*done)(struct document_write *write, enum err status);
     struct list link; // engine::writes
 };
@@ -186,5 +186,11 @@ void document_write_begin(struct engine *engine, uint32_t env, enum document_kin
                           struct bytes *name, struct bytes *body, uint32_t expected,
                           struct document_write *write,
                           void (*done)(struct document_write *write, enum err status));
+
+/* The same of several. Takes over the references in changes; the array is left alone until
+ * done. */
+void documents_write_begin(struct engine *engine, struct change *changes, size_t count,
+                           struct document_write *write,
+                           void (*done)(struct document_write *write, enum err status));
 
 enum err err_of_store(enum store_status status);
