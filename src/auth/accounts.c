@@ -16,6 +16,7 @@
 #include <openssl/crypto.h>
 #include <stdio.h>
 
+#include "auth/variables.h"
 #include "base/mem.h"
 #include "base/table.h"
 
@@ -84,8 +85,11 @@ void accounts_destroy(struct accounts *accounts)
         free(user->email);
         free(user);
     }
-    for (size_t i = 0; i < accounts->number_count; i++)
+    for (size_t i = 0; i < accounts->number_count; i++) {
+        if (accounts->by_number[i])
+            variables_destroy(accounts->by_number[i]->variables);
         free(accounts->by_number[i]);
+    }
     free(accounts->by_number);
     table_finish(&accounts->by_id);
     list_each (link, &accounts->projects) {

@@ -18,6 +18,8 @@
 #include "base/text.h"
 #include "runcast/store.h"
 
+struct variables;
+
 struct organization {
     char id[ID_MAX];
     char *name, *slug;
@@ -46,8 +48,9 @@ struct account {     /* one environment */
     char id[ID_MAX]; /* opaque: the sub of its tokens */
     enum environment_type type;
     char project_id[ID_MAX];
-    struct project *project; /* since accounts_link */
-    const char *secret_key;  /* clear, in memory only; since accounts_link */
+    struct project *project;     /* since accounts_link */
+    const char *secret_key;      /* clear, in memory only; since accounts_link */
+    struct variables *variables; /* of its own; NULL: none were ever set */
 };
 
 struct accounts;

@@ -284,3 +284,10 @@ void vault_forget(char *secret)
         OPENSSL_cleanse(secret, strlen(secret));
     free(secret);
 }
+
+void vault_forget_buf(struct buf *buf)
+{
+    if (buf->ptr)
+        OPENSSL_cleanse(buf->ptr, buf->len);
+    buf_finish(buf);
+}

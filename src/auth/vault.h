@@ -40,3 +40,6 @@ void vault_hash(struct slice secret, unsigned char out[HASH_LEN]);
 
 /* Wipes a terminated secret and frees it. NULL is fine. */
 void vault_forget(char *secret);
+
+/* The same of a buffer. */
+void vault_forget_buf(struct buf *buf);
