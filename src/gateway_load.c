@@ -124,7 +124,7 @@ void load_accounts_begin(struct load_accounts *load)
 
 /* ---- runs ---- */
 
-static const enum document_kind restored_kinds[] = { DOC_WORKER, DOC_QUEUE };
+static const enum document_kind restored_kinds[] = { DOC_WORKER, DOC_QUEUE, DOC_VARIABLE };
 
 static struct environment *environment_now(const struct load_runs *load)
 {

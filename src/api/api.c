@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "api/envvars.h"
 #include "api/events.h"
 #include "api/open_batches.h"
 #include "api/polls.h"
@@ -27,6 +28,7 @@ struct api {
     struct sockets *sockets;
     struct polls *polls;
     struct events *events;
+    struct envvars *envvars;
     struct open_batches *open_batches;
     struct list held;      // api_call::held
     const char *not_ready; /* NULL: ready */
@@ -47,6 +49,7 @@ static const struct route *const tables[] = {
     events_routes,
     timezones_routes,
     queues_routes,
+    envvars_routes,
 };
 /* clang-format on */
 
@@ -61,6 +64,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->sockets = sockets_create(engine_loop(engine));
     api->polls = polls_create(engine_loop(engine));
     api->events = events_create(engine_loop(engine));
+    api->envvars = envvars_create(engine_loop(engine));
     api->open_batches =
         open_batches_create(engine_loop(engine), (size_t)options->batch_memory);
     list_init(&api->held);
@@ -76,6 +80,7 @@ void api_destroy(struct api *api)
     polls_stop(api->polls);
     free(api->polls);
     free(api->events);
+    envvars_destroy(api->envvars);
     free(api->sockets);
     free(api);
 }
@@ -110,6 +115,11 @@ struct polls *api_polls(const struct api *api)
 struct events *api_events(const struct api *api)
 {
     return api->events;
+}
+
+struct envvars *api_envvars(const struct api *api)
+{
+    return api->envvars;
 }
 
 struct sockets *api_sockets(const struct api *api)

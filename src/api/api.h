@@ -81,6 +81,7 @@ struct api_options {
     void *owner; /* who created it: api_options(api)->owner */
 };
 
+struct envvars;
 struct events;
 struct open_batches;
 struct polls;
@@ -108,6 +109,7 @@ void api_stop(struct api *api);
 struct sockets *api_sockets(const struct api *api);
 struct polls *api_polls(const struct api *api);
 struct events *api_events(const struct api *api);
+struct envvars *api_envvars(const struct api *api);
 struct open_batches *api_open_batches(const struct api *api);
 struct engine *api_engine(const struct api *api);
 struct auth *api_auth(const struct api *api);

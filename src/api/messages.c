@@ -1,6 +1,7 @@
 /* messages.c - snapshots, runs and executions, written piece by piece into one buffer. */
 #include "api/messages.h"
 
+#include "auth/variables.h"
 #include "base/scan.h"
 
 /* ---- members ---- */
@@ -235,16 +236,40 @@ void message_add_result(struct buf *out, const struct run *run, enum attempt_res
 
 /* ---- start ---- */
 
-void message_add_variables(struct buf *out, const struct run *run, struct slice base_url)
+/* What says where a task belongs is the service's; the rest may be overridden. */
+static bool is_users(const struct variable *variable)
+{
+    static const char *const fixed[] = { "TRIGGER_API_URL", "TRIGGER_SECRET_KEY",
+                                         "TRIGGER_STREAM_URL", "TRIGGER_RUN_ID",
+                                         "TRIGGER_MACHINE_PRESET" };
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+        if (!strcmp(variable->name, fixed[i]))
+            return false;
+    return true;
+}
+
+static void add_default(struct buf *out, const struct account *account, const char *name,
+                        struct slice value)
+{
+    if (!variables_find(account, slice_of(name)))
+        add_text(out, name, value);
+}
+
+void message_add_variables(struct buf *out, const struct run *run,
+                           const struct account *account, struct slice base_url)
 {
     struct buf otel = { 0 };
+    struct variable_walk walk = { 0 };
     buf_add(&otel, base_url);
     buf_add_text(&otel, "/otel");
     buf_add_char(out, '{');
+    for (const struct variable *v; (v = variables_next(account, &walk));)
+        if (is_users(v))
+            add_text(out, v->name, v->value);
     add_text(out, "TRIGGER_API_URL", base_url);
     add_text(out, "TRIGGER_STREAM_URL", base_url);
-    add_text(out, "TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT", buf_slice(&otel));
-    add_text(out, "TRIGGER_REALTIME_STREAM_VERSION", SLICE("v1"));
+    add_default(out, account, "TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT", buf_slice(&otel));
+    add_default(out, account, "TRIGGER_REALTIME_STREAM_VERSION", SLICE("v1"));
     if (run) {
         add_text(out, "TRIGGER_RUN_ID", slice_of(run->id));
         add_text(out, "TRIGGER_MACHINE_PRESET", slice_of(machine_name(run->machine)));
@@ -375,7 +400,7 @@ size_t message_add_start(struct buf *out, const struct run *run,
     add_name(out, "snapshot");
     message_add_snapshot(out, run);
     add_name(out, "envVars");
-    message_add_variables(out, run, base_url);
+    message_add_variables(out, run, account, base_url);
     size_t place = add_execution(out, run, account, task);
     close_object(out);
     return place;

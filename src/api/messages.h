@@ -35,5 +35,7 @@ size_t message_add_start(struct buf *out, const struct run *run,
 /* What attempts/complete answers: {result: {…}}. */
 void message_add_result(struct buf *out, const struct run *run, enum attempt_result result);
 
-/* {NAME: "value"}: what every task process gets; run NULL: for the project. */
-void message_add_variables(struct buf *out, const struct run *run, struct slice base_url);
+/* {NAME: "value"}: what a task process of the environment gets, its own variables first;
+ * run NULL: for the project. */
+void message_add_variables(struct buf *out, const struct run *run,
+                           const struct account *account, struct slice base_url);

@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "api/queue_settings.h"
 #include "api/registration.h"
+#include "auth/variables.h"
 #include "base/scan.h"
 
 /* ---- writing ---- */
@@ -169,6 +170,7 @@ enum err api_restore(struct api *api, const struct document *document, struct fa
     switch (document->kind) {
     case DOC_WORKER: return restore_worker(env, document, why);
     case DOC_QUEUE: return restore_queue(env, document, why);
+    case DOC_VARIABLE: return variables_restore(api_accounts(api), document, why);
     default: return OK;
     }
 }

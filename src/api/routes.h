@@ -12,6 +12,7 @@ extern const struct route packets_routes[]; /* presigned URLs, and the packets t
 extern const struct route workers_routes[]; /* what `trigger dev` calls */
 extern const struct route polls_routes[];   /* the long poll of the SDKs */
 extern const struct route events_routes[];  /* runs.v1 as text/event-stream */
+extern const struct route envvars_routes[]; /* environment variables */
 extern const struct route socket_routes[];  /* runs.v1 over WebSocket */
 extern const struct route timezones_routes[]; /* the names of the time zones */
 extern const struct route queues_routes[];    /* list, pause, limits of queues */

@@ -121,7 +121,7 @@ enum err worker_variables(struct api_call *call)
         return no_project(call);
     api_base_url(call, &url);
     buf_add_text(&out, "{\"variables\":");
-    message_add_variables(&out, NULL, buf_slice(&url));
+    message_add_variables(&out, NULL, call->account, buf_slice(&url));
     buf_add_char(&out, '}');
     buf_finish(&url);
     return reply(call, &out);

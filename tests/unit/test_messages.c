@@ -2,6 +2,7 @@
 #include "tests/support/unit.h"
 
 #include "api/messages.h"
+#include "auth/variables.h"
 #include "base/scan.h"
 
 static struct organization organization = { .id = "org_1", .name = "Org", .slug = "org" };
@@ -252,8 +253,31 @@ static void the_project_has_no_variables_of_a_run(void **state)
 {
     (void)state;
     struct buf out = { 0 };
-    message_add_variables(&out, NULL, SLICE("http://h:1"));
+    message_add_variables(&out, NULL, &account, SLICE("http://h:1"));
     assert_json(&out, "{" VARIABLES "}");
+}
+
+/* What is the service's cannot be set by a name that slipped in; what may be changed can.
+ */
+static void variables_of_the_environment_come_first(void **state)
+{
+    (void)state;
+    struct buf out = { 0 };
+    struct account own = account;
+    variables_put(&own, SLICE("B"), SLICE("2\n\"x\""), false, 1);
+    variables_put(&own, SLICE("A"), SLICE("hush"), true, 1);
+    variables_put(&own, SLICE("TRIGGER_RUN_ID"), SLICE("mine"), false, 1);
+    variables_put(&own, SLICE("TRIGGER_STREAM_URL"), SLICE("http://elsewhere"), false, 1);
+    message_add_variables(&out, NULL, &own, SLICE("http://h:1"));
+    assert_json(&out, "{\"A\":\"hush\",\"B\":\"2\\n\\\"x\\\"\"," VARIABLES "}");
+
+    variables_put(&own, SLICE("TRIGGER_REALTIME_STREAM_VERSION"), SLICE("v2"), false, 1);
+    message_add_variables(&out, NULL, &own, SLICE("http://h:1"));
+    buf_add_char(&out, '\0');
+    assert_non_null(strstr(out.ptr, "STREAM_VERSION\":\"v2\""));
+    assert_null(strstr(out.ptr, "\"v1\""));
+    buf_finish(&out);
+    variables_destroy(own.variables);
 }
 
 int main(void)
@@ -266,6 +290,7 @@ int main(void)
         cmocka_unit_test(what_is_unset_is_left_out_of_an_execution),
         cmocka_unit_test(an_execution_carries_what_is_set),
         cmocka_unit_test(the_project_has_no_variables_of_a_run),
+        cmocka_unit_test(variables_of_the_environment_come_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

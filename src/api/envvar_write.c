@@ -1,0 +1,422 @@
+/* envvar_write.c - setting and deleting environment variables.
+ *
+ *   body ─► wishes ─► one write of the project at a time ─► decide ─► one commit ─► memory
+ *                     └─ the others wait in their order             all of it, or nothing
+ *
+ * What is decided depends on what is set (override, a name that is known somewhere,
+ * limits), so a project's writes do not overtake each other. */
+#include "api/envvar_body.h"
+#include "api/envvars.h"
+#include "auth/variables.h"
+#include "base/mem.h"
+
+struct envvars {
+    struct loop *loop;
+    struct list running, waiting; // envvar_write::link
+    struct deferred next;         /* starts what waits and may */
+};
+
+enum write_kind { WRITE_MANY, WRITE_ONE, WRITE_DELETE };
+
+/* One change of the commit: what memory gets when it is written. */
+struct plan {
+    struct account *account;
+    struct slice name, value; /* of the wishes; value absent: deleted */
+    bool is_secret;
+};
+
+struct envvar_write {
+    struct api_call *call;
+    struct account *account;
+    enum write_kind kind;
+    struct wishes wishes;
+    struct plan *plans;
+    struct change *changes;
+    size_t count;
+    struct buf errors;   /* the elements of variableErrors */
+    const char *refused; /* in one sentence; NULL: explained, or nothing is wrong */
+    struct document_write write;
+    struct list link; // envvars::running or waiting
+};
+
+/* ---- what is wrong ---- */
+
+static void blame(struct envvar_write *op, struct slice name, const char *format,
+                  const char *more)
+{
+    struct buf text = { 0 };
+    buf_add_text(&op->errors, op->errors.len ? ",{\"key\":" : "{\"key\":");
+    buf_add_json(&op->errors, name);
+    buf_add_text(&op->errors, ",\"error\":");
+    buf_add_text(&text, format);
+    buf_add_text(&text, more);
+    buf_add_json(&op->errors, buf_slice(&text));
+    buf_add_char(&op->errors, '}');
+    buf_finish(&text);
+}
+
+static const char *title_of(const struct account *account)
+{
+    static const char *const titles[] = {
+        [ENVIRONMENT_DEV] = "Development.",
+        [ENVIRONMENT_STAGING] = "Staging.",
+        [ENVIRONMENT_PROD] = "Production.",
+        [ENVIRONMENT_PREVIEW] = "Preview.",
+    };
+    return titles[account->type];
+}
+
+static bool is_blank(const struct wish *wish)
+{
+    return !slice_trim(wish->name).len || !slice_trim(wish->value).len;
+}
+
+static bool may_be_set(struct envvar_write *op, const struct wish *wish)
+{
+    size_t before = op->errors.len;
+    if (!variable_name_is_valid(wish->name))
+        blame(op, wish->name,
+              "The name must be 1 to 256 letters, digits, underscores, dots or dashes, "
+              "and begin with a letter, a digit or an underscore.",
+              "");
+    else if (wish->value.len > VARIABLE_VALUE_MAX)
+        blame(op, wish->name, "The value is longer than 65536 bytes.", "");
+    else if (memchr(wish->value.ptr, '\0', wish->value.len))
+        blame(op, wish->name, "The value has a zero byte, which no process can have.", "");
+    return op->errors.len == before;
+}
+
+/* ---- deciding ---- */
+
+static bool secret_from_now_on(const struct envvar_write *op, const struct account *account,
+                               struct slice name)
+{
+    const struct variable *now = variables_find(account, name);
+    if (op->wishes.is_secret >= 0)
+        return op->wishes.is_secret;
+    return now && now->is_secret;
+}
+
+static void plan_one(struct envvar_write *op, struct account *account, struct slice name,
+                     struct slice value)
+{
+    bool is_secret = secret_from_now_on(op, account, name);
+    op->plans[op->count] = (struct plan){ account, name, value, is_secret };
+    op->changes[op->count++] = variable_change(accounts_vault(api_accounts(op->call->api)),
+                                               account, name, value, is_secret);
+}
+
+/* What the environment would hold. */
+static bool fits(struct envvar_write *op, const struct account *account, size_t from)
+{
+    const struct variables *now = account->variables;
+    size_t count = now ? now->count : 0, bytes = now ? now->bytes : 0;
+    for (size_t i = from; i < op->count; i++) {
+        const struct plan *plan = &op->plans[i];
+        const struct variable *old = variables_own(account, plan->name);
+        count += !old;
+        bytes += plan->name.len + plan->value.len;
+        bytes -= old ? plan->name.len + old->value.len : 0;
+    }
+    if (count <= VARIABLES_MAX && bytes <= VARIABLES_BYTES_MAX)
+        return true;
+    op->refused = "An environment holds at most 1000 variables, and 256 KiB of names and "
+                  "values.";
+    return false;
+}
+
+static void drop_plans(struct envvar_write *op, size_t from)
+{
+    while (op->count > from)
+        change_finish(&op->changes[--op->count]);
+}
+
+static bool check_wishes(struct envvar_write *op, const struct account *account,
+                         const struct wish *wishes, size_t count)
+{
+    bool right = true, is_new = true;
+    for (size_t i = 0; i < count; i++) {
+        const struct wish *wish = &wishes[i];
+        if (is_blank(wish) || variable_name_is_reserved(wish->name))
+            continue;
+        right = may_be_set(op, wish) && right;
+    }
+    for (size_t i = 0; right && i < count && !op->wishes.override; i++) {
+        if (is_blank(&wishes[i]) || !variables_own(account, wishes[i].name))
+            continue;
+        blame(op, wishes[i].name, "Variable already set in ", title_of(account));
+        is_new = false;
+    }
+    if (!right)
+        op->refused = "Some of the variables cannot be set.";
+    else if (!is_new)
+        op->refused = "Some of the variables are already set for these environments. Set "
+                      "override to true to override them.";
+    return right && is_new;
+}
+
+/* True: planned. False: the reason is in op, as if the rest had not been asked for. */
+static bool plan_many(struct envvar_write *op, struct account *account,
+                      const struct wish *wishes, size_t count)
+{
+    size_t from = op->count, reserved = 0;
+    if (!check_wishes(op, account, wishes, count))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        reserved += variable_name_is_reserved(wishes[i].name);
+        if (!is_blank(&wishes[i]) && !variable_name_is_reserved(wishes[i].name))
+            plan_one(op, account, wishes[i].name, wishes[i].value);
+    }
+    if (op->count == from) {
+        op->refused = reserved ? "You must set at least one valid variable. All the "
+                                 "variables submitted are not allowed."
+                               : "You must set at least one valid variable.";
+        return false;
+    }
+    if (fits(op, account, from))
+        return true;
+    drop_plans(op, from);
+    return false;
+}
+
+static enum err decide_many(struct envvar_write *op)
+{
+    struct wishes *wishes = &op->wishes;
+    struct account *parent = NULL;
+    bool planned = plan_many(op, op->account, wishes->own, wishes->own_count);
+    if (parent && wishes->parent_count)
+        planned |= plan_many(op, parent, wishes->parents, wishes->parent_count);
+    return planned ? OK : ERR_INVALID;
+}
+
+/* Of a name that the project knows. A blank value changes nothing. */
+static enum err decide_one(struct envvar_write *op)
+{
+    const struct wish *wish = op->wishes.own;
+    if (is_blank(wish))
+        return OK;
+    if (!may_be_set(op, wish)) {
+        op->refused = "Some of the variables cannot be set.";
+        return ERR_INVALID;
+    }
+    plan_one(op, op->account, wish->name, wish->value);
+    return fits(op, op->account, 0) ? OK : ERR_INVALID;
+}
+
+static enum err decide_delete(struct envvar_write *op)
+{
+    struct slice name = op->wishes.own->name;
+    if (!variables_own(op->account, name)) {
+        op->refused = "Environment variable value not found";
+        return ERR_INVALID;
+    }
+    plan_one(op, op->account, name, (struct slice){ 0 });
+    return OK;
+}
+
+static enum err decide(struct envvar_write *op)
+{
+    struct accounts *accounts = api_accounts(op->call->api);
+    if (op->kind == WRITE_MANY)
+        return decide_many(op);
+    if (!variables_known(accounts, op->account->project, op->wishes.own->name))
+        return explain(&op->call->why, ERR_NOT_FOUND, "Environment variable not found");
+    return op->kind == WRITE_ONE ? decide_one(op) : decide_delete(op);
+}
+
+/* ---- one at a time ---- */
+
+static void write_free(struct envvar_write *op)
+{
+    wishes_finish(&op->wishes);
+    buf_finish(&op->errors);
+    free(op->plans);
+    free(op->changes);
+    free(op);
+}
+
+static void reply_refused(struct envvar_write *op)
+{
+    struct buf out = { 0 };
+    buf_add_text(&out, "{\"error\":");
+    buf_add_json(&out, slice_of(op->refused));
+    if (op->errors.len) {
+        buf_add_text(&out, ",\"variableErrors\":[");
+        buf_add(&out, buf_slice(&op->errors));
+        buf_add_char(&out, ']');
+    }
+    buf_add_char(&out, '}');
+    api_reply_json(op->call, errors[ERR_INVALID].http_status, buf_slice(&out));
+    buf_finish(&out);
+}
+
+/* Answers, and lets the project's next write begin. */
+static void finish(struct envvar_write *op, enum err status)
+{
+    struct envvars *envvars = api_envvars(op->call->api);
+    if (status && op->refused)
+        reply_refused(op);
+    else if (status)
+        api_reply_error(op->call, status);
+    else
+        api_reply_json(op->call, 200, SLICE("{\"success\":true}"));
+    list_remove(&op->link);
+    write_free(op);
+    loop_defer(envvars->loop, &envvars->next);
+}
+
+static void on_written(struct document_write *write, enum err status)
+{
+    struct envvar_write *op = container_of(write, struct envvar_write, write);
+    op->refused = NULL;
+    for (size_t i = 0; !status && i < op->count; i++) {
+        const struct plan *plan = &op->plans[i];
+        if (plan->value.ptr)
+            variables_put(plan->account, plan->name, plan->value, plan->is_secret,
+                          op->changes[i].expected + 1);
+        else
+            variables_remove(plan->account, plan->name);
+    }
+    finish(op, status);
+}
+
+static void start(struct envvars *envvars, struct envvar_write *op)
+{
+    size_t room = op->wishes.own_count + op->wishes.parent_count;
+    op->plans = mem_new_array(struct plan, room);
+    op->changes = mem_new_array(struct change, room);
+    list_append(&envvars->running, &op->link);
+    enum err refused = decide(op);
+    if (refused)
+        drop_plans(op, 0);
+    if (refused || !op->count)
+        finish(op, refused);
+    else
+        documents_write_begin(api_engine(op->call->api), op->changes, op->count, &op->write,
+                              on_written);
+}
+
+static bool is_running(const struct envvars *envvars, const struct project *project)
+{
+    list_each (link, &envvars->running)
+        if (container_of(link, struct envvar_write, link)->account->project == project)
+            return true;
+    return false;
+}
+
+static void start_waiting(struct deferred *deferred)
+{
+    struct envvars *envvars = container_of(deferred, struct envvars, next);
+    list_each (link, &envvars->waiting) {
+        struct envvar_write *op = container_of(link, struct envvar_write, link);
+        if (!loop_time_left(envvars->loop)) {
+            loop_defer(envvars->loop, deferred);
+            return;
+        }
+        if (is_running(envvars, op->account->project))
+            continue;
+        list_remove(link);
+        start(envvars, op);
+    }
+}
+
+struct envvars *envvars_create(struct loop *loop)
+{
+    struct envvars *envvars = mem_new(struct envvars);
+    envvars->loop = loop;
+    envvars->next.fn = start_waiting;
+    list_init(&envvars->next.link);
+    list_init(&envvars->running);
+    list_init(&envvars->waiting);
+    return envvars;
+}
+
+void envvars_destroy(struct envvars *envvars)
+{
+    loop_cancel_deferred(&envvars->next);
+    free(envvars);
+}
+
+static void write_begin(struct api_call *call, struct account *account,
+                        enum write_kind kind, const struct wishes *wishes)
+{
+    struct envvars *envvars = api_envvars(call->api);
+    struct envvar_write *op = mem_new(struct envvar_write);
+    op->call = call;
+    op->account = account;
+    op->kind = kind;
+    op->wishes = *wishes;
+    call->busy = true;
+    list_append(&envvars->waiting, &op->link);
+    loop_defer(envvars->loop, &envvars->next);
+}
+
+/* ---- the handlers ---- */
+
+static enum err begin_or_complain(struct api_call *call, struct account *account,
+                                  enum write_kind kind, struct wishes *wishes, bool read,
+                                  const struct complaint *wrong, const char *title)
+{
+    if (read) {
+        write_begin(call, account, kind, wishes);
+        return OK;
+    }
+    wishes_finish(wishes);
+    api_reply_details(call, title, "issues", wrong->path, wrong->message);
+    return OK;
+}
+
+enum err envvars_create_one(struct api_call *call)
+{
+    struct account *account;
+    struct slice body;
+    struct wishes wishes;
+    struct complaint wrong;
+    enum err err = envvars_find(call, &account);
+    if (err || (err = api_read_object(call, &body)))
+        return err;
+    bool read = wishes_read_one(body, &wishes, &wrong);
+    return begin_or_complain(call, account, WRITE_MANY, &wishes, read, &wrong,
+                             "Invalid request body");
+}
+
+enum err envvars_upload(struct api_call *call)
+{
+    struct account *account;
+    struct slice body;
+    struct wishes wishes;
+    struct complaint wrong;
+    enum err err = envvars_find(call, &account);
+    if (err || (err = api_read_object(call, &body)))
+        return err;
+    bool read = wishes_read_many(body, &wishes, &wrong);
+    return begin_or_complain(call, account, WRITE_MANY, &wishes, read, &wrong,
+                             "Invalid body");
+}
+
+enum err envvars_update(struct api_call *call)
+{
+    struct account *account;
+    struct slice body;
+    struct wishes wishes;
+    struct complaint wrong;
+    enum err err = envvars_find(call, &account);
+    if (err || (err = api_read_object(call, &body)))
+        return err;
+    bool read = wishes_read_value(body, call->params[2], &wishes, &wrong);
+    return begin_or_complain(call, account, WRITE_ONE, &wishes, read, &wrong,
+                             "Invalid request body");
+}
+
+enum err envvars_delete(struct api_call *call)
+{
+    struct account *account;
+    enum err err = envvars_find(call, &account);
+    if (err)
+        return err;
+    struct wishes wishes = { .own = mem_new(struct wish), .own_count = 1 };
+    buf_add(&wishes.text, call->params[2]);
+    wishes.own->name = buf_slice(&wishes.text);
+    write_begin(call, account, WRITE_DELETE, &wishes);
+    return OK;
+}

@@ -1,0 +1,118 @@
+/* envvars.c - environment variables: the routes, whose they are, and reading them
+ * (management-api §11).
+ *
+ *   /api/v1/projects/{ref}/envvars/{env}             GET list     POST create
+ *                                       /import                   POST upload
+ *                                       /{name}      GET retrieve PUT, POST update  DELETE
+ */
+#include "api/envvars.h"
+
+#include "api/routes.h"
+#include "auth/variables.h"
+
+enum { NO_BODY = 4096, BODY_MAX = 512 * 1024 };
+
+/* ---- whose ---- */
+
+static enum err find_of_key(struct api_call *call, struct account **account)
+{
+    enum environment_type type;
+    struct account *own = call->account;
+    if (!slice_is(call->params[0], own->project->ref))
+        return explain(&call->why, ERR_INVALID,
+                       "Invalid project ref for this API key. A secret key belongs to one "
+                       "project: use its ref, or another key.");
+    if (environment_type_from_slug(call->params[1], &type) || type != own->type)
+        return explain(&call->why, ERR_INVALID,
+                       "Invalid environment slug for this API key. A secret key belongs to "
+                       "one environment: this one is of %s.",
+                       environment_path_slug(own->type));
+    *account = own;
+    return OK;
+}
+
+static enum err find_of_user(struct api_call *call, struct account **account)
+{
+    struct accounts *accounts = api_accounts(call->api);
+    struct project *project = accounts_project(accounts, call->params[0]);
+    enum environment_type type;
+    if (!project || !user_sees(call->identity->user, project))
+        return explain(&call->why, ERR_NOT_FOUND, "Project not found");
+    if (environment_type_from_slug(call->params[1], &type))
+        return explain(&call->why, ERR_NOT_FOUND, "Environment not found");
+    struct account *found = accounts_environment(accounts, project, type);
+    if (!found)
+        return explain(&call->why, ERR_NOT_FOUND, "Environment not found");
+    *account = found;
+    return OK;
+}
+
+enum err envvars_find(struct api_call *call, struct account **account)
+{
+    return call->account ? find_of_key(call, account) : find_of_user(call, account);
+}
+
+/* ---- reading ---- */
+
+static void add_variable(struct buf *out, const struct variable *variable)
+{
+    bool secret = variable->is_secret;
+    buf_add_text(out, "{\"name\":");
+    buf_add_json(out, slice_of(variable->name));
+    buf_add_text(out, ",\"value\":");
+    buf_add_json(out, secret ? SLICE("<redacted>") : variable->value);
+    buf_print(out, ",\"isSecret\":%s}", secret ? "true" : "false");
+}
+
+static enum err list(struct api_call *call)
+{
+    struct account *account;
+    struct variable_walk walk = { 0 };
+    struct buf out = { 0 };
+    enum err err = envvars_find(call, &account);
+    if (err)
+        return err;
+    buf_add_char(&out, '[');
+    for (const struct variable *v; (v = variables_next(account, &walk));) {
+        if (out.len > 1)
+            buf_add_char(&out, ',');
+        add_variable(&out, v);
+    }
+    buf_add_char(&out, ']');
+    api_reply_json(call, 200, buf_slice(&out));
+    buf_finish(&out);
+    return OK;
+}
+
+static enum err retrieve(struct api_call *call)
+{
+    struct account *account;
+    struct buf out = { 0 };
+    enum err err = envvars_find(call, &account);
+    if (err)
+        return err;
+    const struct variable *variable = variables_find(account, call->params[2]);
+    if (!variable)
+        return explain(&call->why, ERR_NOT_FOUND, "Environment variable not found");
+    add_variable(&out, variable);
+    api_reply_json(call, 200, buf_slice(&out));
+    buf_finish(&out);
+    return OK;
+}
+
+enum { BOTH = AUTH_KEY | AUTH_PERSONAL };
+
+#define VARIABLES "/api/v1/projects/:/envvars/:"
+
+/* clang-format off */
+const struct route envvars_routes[] = {
+    { HTTP_GET_,    VARIABLES,           BOTH, NO_BODY,  list, NULL },
+    { HTTP_POST_,   VARIABLES,           BOTH, BODY_MAX, envvars_create_one, NULL },
+    { HTTP_POST_,   VARIABLES "/import", BOTH, BODY_MAX, envvars_upload, NULL },
+    { HTTP_GET_,    VARIABLES "/:",      BOTH, NO_BODY,  retrieve, NULL },
+    { HTTP_PUT_,    VARIABLES "/:",      BOTH, BODY_MAX, envvars_update, NULL },
+    { HTTP_POST_,   VARIABLES "/:",      BOTH, BODY_MAX, envvars_update, NULL },
+    { HTTP_DELETE_, VARIABLES "/:",      BOTH, NO_BODY,  envvars_delete, NULL },
+    { 0 },
+};
+/* clang-format on */

@@ -1,0 +1,288 @@
+// Environment variables over HTTP: with a secret key and with a personal access token, what
+// is refused and changes nothing, what tasks get, and what is never found in clear.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { after, before, test } from "node:test";
+
+import { keys, startGateway } from "../support/gateway.mjs";
+import { Worker } from "../support/worker_calls.mjs";
+
+let gateway;
+before(async () => { gateway = await startGateway(); });
+after(() => gateway.stop());
+
+const at = (env = "dev", more = "", ref = keys.ref) => `/api/v1/projects/${ref}/envvars/${env}${more}`;
+const credentials = [["a secret key", keys.dev], ["a personal access token", keys.pat]];
+const success = { success: true };
+
+async function expectReply(promise, status, json) {
+  const reply = await promise;
+  assert.equal(reply.status, status, reply.text);
+  if (json instanceof RegExp) assert.match(reply.json.error, json);
+  else if (json !== undefined) assert.deepEqual(reply.json, json);
+  return reply;
+}
+const list = async (env = "dev", key = keys.pat) => (await expectReply(gateway.get(at(env), { key }), 200)).json;
+const values = async (env, key) => Object.fromEntries((await list(env, key)).map(({ name, value }) => [name, value]));
+const upload = (body, { env = "dev", key = keys.pat } = {}) => gateway.post(at(env, "/import"), body, { key });
+
+for (const [who, key] of credentials)
+  test(`${who} creates, reads, updates, uploads and deletes`, async () => {
+    const name = `LIFE_${key === keys.pat ? "P" : "K"}`, one = at("dev", `/${name}`);
+    await expectReply(gateway.post(at(), { name, value: "one" }, { key }), 200, success);
+    await expectReply(gateway.get(one, { key }), 200, { name, value: "one", isSecret: false });
+    assert.deepEqual((await list("dev", key)).filter((v) => v.name === name), [{ name, value: "one", isSecret: false }]);
+    await expectReply(gateway.post(at(), { name, value: "overwritten" }, { key }), 200, success);
+    await expectReply(gateway.put(one, { value: "two" }, { key }), 200, success);
+    await expectReply(gateway.get(one, { key }), 200, { name, value: "two", isSecret: false });
+    await expectReply(gateway.post(one, { value: "three" }, { key }), 200, success);
+    await expectReply(gateway.put(one, { value: " \n" }, { key }), 200, success); // blank: nothing happens
+    await expectReply(gateway.get(one, { key }), 200, { name, value: "three", isSecret: false });
+    const more = { [name]: "four", [`${name}_B`]: "b=1\nline \u00fc" };
+    await expectReply(upload({ variables: more }, { key }), 400, {
+      error: "Some of the variables are already set for these environments. Set override to true to override them.",
+      variableErrors: [{ key: name, error: "Variable already set in Development." }],
+    });
+    assert.equal((await values("dev", key))[`${name}_B`], undefined, "all or nothing");
+    await expectReply(upload({ variables: more, override: true }, { key }), 200, success);
+    const { [name]: a, [`${name}_B`]: b } = await values("dev", key);
+    assert.deepEqual([a, b], Object.values(more));
+    await expectReply(gateway.delete(one, { key }), 200, success);
+    await expectReply(gateway.delete(`${one}_B`, { key }), 200, success);
+    await expectReply(gateway.get(one, { key }), 404, { error: "Environment variable not found" });
+    await expectReply(gateway.delete(one, { key }), 404, { error: "Environment variable not found" });
+    await expectReply(gateway.put(one, { value: "x" }, { key }), 404, { error: "Environment variable not found" });
+  });
+
+test("a name that another environment has can be updated into being, and not deleted", async () => {
+  await expectReply(upload({ variables: { ELSEWHERE: "prod" } }, { env: "prod" }), 200, success);
+  await expectReply(gateway.delete(at("dev", "/ELSEWHERE")), 400, { error: "Environment variable value not found" });
+  await expectReply(gateway.get(at("dev", "/ELSEWHERE")), 404, { error: "Environment variable not found" });
+  await expectReply(gateway.put(at("dev", "/ELSEWHERE"), { value: "dev" }), 200, success);
+  assert.deepEqual([(await values("dev")).ELSEWHERE, (await values("prod")).ELSEWHERE], ["dev", "prod"]);
+});
+
+test("a personal access token reaches the four environments, each with its own variables", async () => {
+  for (const env of ["dev", "staging", "prod", "preview"])
+    await expectReply(gateway.post(at(env), { name: "WHERE", value: env }, { key: keys.pat }), 200, success);
+  for (const env of ["dev", "staging", "prod", "preview"]) assert.equal((await values(env)).WHERE, env);
+  assert.equal((await values("stg")).WHERE, "staging");
+  for (const [env, key] of [["dev", keys.dev], ["staging", keys.staging], ["prod", keys.prod]])
+    assert.equal((await values(env, key)).WHERE, env);
+});
+
+test("the list is in the order of names", async () => {
+  await expectReply(upload({ variables: { ORDER_B: "1", ORDER_A: "2", ORDER_C: "3" } }), 200, success);
+  const names = (await list()).map((v) => v.name);
+  assert.deepEqual(names, [...names].sort());
+});
+
+test("a secret is write-only, and stays one", async () => {
+  const shown = { name: "SECRET", value: "<redacted>", isSecret: true };
+  for (const change of [
+    () => gateway.post(at(), { name: "SECRET", value: "hush", isSecret: true }),
+    () => gateway.put(at("dev", "/SECRET"), { value: "still" }),
+    () => gateway.post(at(), { name: "SECRET", value: "again" }),
+    () => upload({ variables: { SECRET: "more" }, override: true }),
+  ]) {
+    await expectReply(change(), 200, success);
+    await expectReply(gateway.get(at("dev", "/SECRET")), 200, shown);
+    assert.deepEqual((await list()).find((v) => v.name === "SECRET"), shown);
+  }
+  await expectReply(upload({ variables: { SECRET: "open now" }, override: true, isSecret: false }), 200, success);
+  assert.equal((await values()).SECRET, "open now");
+});
+
+test("what cannot be set is dropped; when nothing is left that is an error", async () => {
+  const mixed = { TRIGGER_SECRET_KEY: "x", TRIGGER_API_URL: "y", BLANK: "  ", " ": "z", KEPT: "k" };
+  await expectReply(upload({ variables: mixed, override: true }), 200, success);
+  const now = await values();
+  assert.equal(now.KEPT, "k");
+  for (const name of ["TRIGGER_SECRET_KEY", "TRIGGER_API_URL", "BLANK", " "]) assert.equal(now[name], undefined);
+  for (const variables of [{}, { BLANK: "" }, { "": "x" }])
+    await expectReply(upload({ variables }), 400, { error: "You must set at least one valid variable." });
+  await expectReply(upload({ variables: { TRIGGER_API_URL: "x" } }), 400,
+    { error: "You must set at least one valid variable. All the variables submitted are not allowed." });
+  await expectReply(gateway.post(at(), { name: "TRIGGER_SECRET_KEY", value: "x" }), 400, /not allowed/);
+});
+
+// ---- refusals: status, text, and nothing has changed ----
+
+const long = "v".repeat(65537), manyNames = Object.fromEntries([...Array(1001)].map((_, i) => [`MANY_${i}`, "x"]));
+const json = (text) => Buffer.from(text, "latin1");
+const shape = (error, where) => (reply) => {
+  assert.equal(reply.json.error, error);
+  assert.deepEqual(reply.json.issues[0].path, [where]);
+  assert.equal(typeof reply.json.issues[0].message, "string");
+};
+const says = (pattern) => (reply) => assert.match(reply.json.error, pattern);
+const blames = (name, pattern) => (reply) => {
+  assert.equal(reply.json.error, "Some of the variables cannot be set.");
+  assert.deepEqual(reply.json.variableErrors.map((e) => e.key), [name]);
+  assert.match(reply.json.variableErrors[0].error, pattern);
+};
+const created = "Invalid request body", uploaded = "Invalid body";
+const malformed = [["an empty body", "", says(/^Request body is empty$/)], ["malformed JSON", "{\"name\":", says(/^Invalid JSON/)],
+  ["invalid UTF-8", json("{\"name\":\"A\",\"value\":\"\xff\"}"), says(/^Invalid JSON/)],
+  ["a member twice", "{\"value\":\"a\",\"value\":\"b\"}", says(/twice/)],
+  ["an array", [], says(/must be a JSON object/)], ["null", "null", says(/must be a JSON object/)]];
+const refusals = {
+  create: { send: (body, more) => gateway.post(at(more?.env, "", more?.ref), body, more), cases: [
+    ...malformed,
+    ["no name", { value: "x" }, shape(created, "name")], ["no value", { name: "A" }, shape(created, "value")],
+    ["a number as name", { name: 1, value: "x" }, shape(created, "name")],
+    ["null as value", { name: "A", value: null }, shape(created, "value")],
+    ["a text as isSecret", { name: "A", value: "x", isSecret: "yes" }, shape(created, "isSecret")],
+    ["a name with an equals sign", { name: "A=B", value: "x" }, blames("A=B", /letters, digits/)],
+    ["a name with a slash", { name: "A/B", value: "x" }, blames("A/B", /letters, digits/)],
+    ["a name that is too long", { name: "n".repeat(257), value: "x" }, blames("n".repeat(257), /256/)],
+    ["a value that is too long", { name: "A", value: long }, blames("A", /65536 bytes/)],
+    ["a zero byte", { name: "A", value: "a\u0000b" }, blames("A", /zero byte/)],
+    ["a blank value", { name: "A", value: " " }, says(/^You must set at least one valid variable\.$/)],
+  ] },
+  upload: { send: (body, more) => gateway.post(at(more?.env, "/import", more?.ref), body, more), cases: [
+    ...malformed,
+    ["no variables", {}, shape(uploaded, "variables")], ["a list of variables", { variables: [] }, shape(uploaded, "variables")],
+    ["a number as value", { variables: { A: "x", B: 1 } }, shape(uploaded, "variables")],
+    ["a name twice", "{\"variables\":{\"A\":\"x\",\"A\":\"y\"}}", shape(uploaded, "variables")],
+    ["a text as override", { variables: { A: "x" }, override: "true" }, shape(uploaded, "override")],
+    ["a number as isSecret", { variables: { A: "x" }, isSecret: 1 }, shape(uploaded, "isSecret")],
+    ["parentVariables of another form", { variables: { A: "x" }, parentVariables: "A=x" }, shape(uploaded, "parentVariables")],
+    ["a source of another form", { variables: { A: "x" }, source: { type: "me" } }, shape(uploaded, "source")],
+    ["one wrong name among right ones", { variables: { A: "x", "B C": "y" } }, blames("B C", /letters, digits/)],
+    ["one value that is too long", { variables: { A: "x", B: long } }, blames("B", /65536 bytes/)],
+    ["one that is set already", { variables: { A: "x", SET: "y" } }, says(/^Some of the variables are already set/)],
+    ["more than 1000", { variables: manyNames }, shape(uploaded, "variables")],
+    ["more than 256 KiB", { variables: Object.fromEntries("ABCDE".split("").map((n) => [n, "v".repeat(60000)])) }, says(/256 KiB/)],
+  ] },
+  update: { send: (body, more) => gateway.put(at(more?.env, "/SET", more?.ref), body, more), cases: [
+    ...malformed,
+    ["no value", {}, shape(created, "value")], ["a number as value", { value: 1 }, shape(created, "value")],
+    ["a value that is too long", { value: long }, blames("SET", /65536 bytes/)],
+    ["a zero byte", { value: "\u0000" }, blames("SET", /zero byte/)],
+  ] },
+};
+const elsewhere = {
+  list: (more) => gateway.get(at(more.env, "", more.ref), more),
+  retrieve: (more) => gateway.get(at(more.env, "/SET", more.ref), more),
+  create: (more) => gateway.post(at(more.env, "", more.ref), { name: "SET", value: "no" }, more),
+  upload: (more) => gateway.post(at(more.env, "/import", more.ref), { variables: { SET: "no" }, override: true }, more),
+  update: (more) => gateway.put(at(more.env, "/SET", more.ref), { value: "no" }, more),
+  delete: (more) => gateway.delete(at(more.env, "/SET", more.ref), more),
+};
+
+async function unchanged(what, work) {
+  await gateway.post(at(), { name: "SET", value: "as it was" });
+  const before = await Promise.all(["dev", "staging", "prod", "preview"].map((env) => list(env)));
+  await work();
+  assert.deepEqual(await Promise.all(["dev", "staging", "prod", "preview"].map((env) => list(env))), before, what);
+}
+
+for (const [operation, { send, cases }] of Object.entries(refusals))
+  test(`${operation} refuses a wrong body, says what is wrong, and changes nothing`, async () => {
+    for (const [what, body, check] of cases)
+      for (const [, key] of credentials)
+        await unchanged(`${operation}: ${what}`, async () => {
+          const reply = await expectReply(send(body, { key }), 400);
+          check(reply);
+        });
+    await unchanged("too large", async () => {
+      await expectReply(send("x".repeat(513 * 1024)), 413, /too large/);
+    });
+  });
+
+test("every operation keeps to the credential's environment and project", async () => {
+  const otherEnv = /^Invalid environment slug for this API key\. /, otherRef = /^Invalid project ref for this API key\. /;
+  const cases = [
+    [{ key: keys.dev, env: "prod" }, 400, otherEnv], [{ key: keys.dev, env: "nope" }, 400, otherEnv],
+    [{ key: keys.prod, env: "dev" }, 400, otherEnv], [{ key: keys.dev, ref: "proj_doesnotexistxxxxxxxx" }, 400, otherRef],
+    [{ key: keys.pat, ref: "proj_doesnotexistxxxxxxxx" }, 404, /^Project not found$/],
+    [{ key: keys.pat, env: "nope" }, 404, /^Environment not found$/],
+    [{ key: keys.preview, env: "preview" }, 401, /^x-trigger-branch header required for preview env$/],
+    [{ key: "tr_dev_wrongwrongwrongwrongwron" }, 401, /^Invalid API key$/],
+    [{ key: "tr_pat_wrongwrongwrongwrongwrongwrongwrongwron" }, 401, /^Invalid API key$/],
+    [{ key: null }, 401, /^No authorization header provided$/],
+  ];
+  for (const [operation, send] of Object.entries(elsewhere))
+    for (const [more, status, text] of cases)
+      await unchanged(`${operation} ${JSON.stringify(more)}`, () => expectReply(send(more), status, text));
+});
+
+test("an unknown name is not found, and a method that is not there says which are", async () => {
+  for (const name of ["NOPE", "a%20b", "%C3%BC", "n".repeat(300)])
+    await expectReply(gateway.get(at("dev", `/${name}`)), 404, { error: "Environment variable not found" });
+  await expectReply(gateway.put(at("dev", "/NOPE"), { value: "x" }), 404, { error: "Environment variable not found" });
+  await expectReply(gateway.get(at("dev", "/%ff")), 400, /percent-encoded UTF-8/);
+  const reply = await expectReply(gateway.http.request("PATCH", at()), 405);
+  assert.equal(reply.headers.allow, "GET, POST");
+});
+
+test("an environment holds no more than 1000", async () => {
+  const half = (from) => Object.fromEntries([...Array(500)].map((_, i) => [`N_${from + i}`, "x"]));
+  await expectReply(upload({ variables: half(0) }, { env: "staging" }), 200, success);
+  await expectReply(upload({ variables: half(500) }, { env: "staging" }), 400, /at most 1000 variables/); // WHERE is there
+  await expectReply(gateway.delete(at("staging", "/WHERE"), { key: keys.pat }), 200, success);
+  await expectReply(upload({ variables: half(500) }, { env: "staging" }), 200, success);
+  await expectReply(upload({ variables: { ONE_MORE: "x" } }, { env: "staging" }), 400, /at most 1000 variables/);
+  await expectReply(upload({ variables: { N_7: "y" }, override: true }, { env: "staging" }), 200, success);
+  const all = await values("staging");
+  assert.deepEqual([Object.keys(all).length, all.N_7, all.N_999], [1000, "y", "x"]);
+});
+
+test("writes of one project at once all happen, and one of two first uploads wins", async () => {
+  const names = [...Array(40)].map((_, i) => `AT_ONCE_${i}`);
+  const replies = await Promise.all(names.map((name) => gateway.post(at("prod"), { name, value: name }, { key: keys.pat })));
+  assert.ok(replies.every((reply) => reply.status === 200));
+  const now = await values("prod");
+  for (const name of names) assert.equal(now[name], name);
+  const race = await Promise.all([..."abcdefgh"].map((value) => upload({ variables: { RACE: value } }, { env: "prod" })));
+  assert.deepEqual(race.map((reply) => reply.status).sort(), [200, ...Array(7).fill(400)]);
+});
+
+// ---- tasks ----
+
+test("workers get the variables of their environment, before the run and with it", async () => {
+  await expectReply(upload({ variables: { FOR_TASKS: "open", FOR_TASKS_SECRET: "hush" }, override: true, isSecret: true }), 200, success);
+  const { variables } = (await gateway.get(`/api/v1/projects/${keys.ref}/envvars`)).json;
+  assert.deepEqual([variables.FOR_TASKS, variables.FOR_TASKS_SECRET, variables.TRIGGER_API_URL], ["open", "hush", gateway.url]);
+  assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/envvars`, { key: keys.prod })).json.variables.FOR_TASKS, undefined);
+  const worker = await Worker.register(gateway, { tasks: ["told"] });
+  const { started } = await worker.take(await worker.trigger("told"));
+  assert.equal(started.envVars.FOR_TASKS_SECRET, "hush");
+  assert.equal(started.envVars.TRIGGER_API_URL, gateway.url);
+});
+
+// ---- at rest ----
+
+test("values outlive a kill, and are nowhere in clear", async (t) => {
+  const own = await startGateway({ t, options: ["--log-level", "debug"] });
+  const canaries = ["CANARY_open_1", "CANARY_secret_2", "CANARY_updated_3", "CANARY_refused_4"];
+  const set = (body) => expectReply(own.post(at("dev", "/import"), body), 200, success);
+  await set({ variables: { OPEN: canaries[0] } });
+  await set({ variables: { HIDDEN: canaries[1] }, isSecret: true });
+  await expectReply(own.put(at("dev", "/HIDDEN"), { value: canaries[2] }), 200, success);
+  await expectReply(own.post(at("dev", "/import"), { variables: { OPEN: canaries[3], "B C": canaries[3] } }), 400);
+  await expectReply(own.post(at("dev"), `{"name":"X","value":"${canaries[3]}"`), 400);
+  const nowhere = (when) => {
+    const files = fs.readdirSync(own.data).map((name) => path.join(own.data, name)).filter((file) => fs.statSync(file).isFile());
+    assert.ok(files.some((file) => file.endsWith("-wal")) || when === "stopped");
+    const bytes = [...files.map((file) => fs.readFileSync(file, "latin1")), own.stdout, own.stderr].join("\n");
+    for (const canary of canaries) {
+      assert.ok(!bytes.includes(canary), `${canary}, ${when}`);
+      assert.ok(!bytes.includes(Buffer.from(canary).toString("base64").slice(0, 12)), `${canary} in base64, ${when}`);
+      assert.ok(!bytes.includes(Buffer.from(canary).toString("hex")), `${canary} in hex, ${when}`);
+    }
+  };
+  nowhere("serving");
+  await own.kill();
+  nowhere("killed");
+  await own.restart();
+  assert.deepEqual((await own.get(at())).json, [
+    { name: "HIDDEN", value: "<redacted>", isSecret: true }, { name: "OPEN", value: canaries[0], isSecret: false }]);
+  const { variables } = (await own.get(`/api/v1/projects/${keys.ref}/envvars`)).json;
+  assert.equal(variables.HIDDEN, canaries[2]);
+  await expectReply(own.put(at("dev", "/HIDDEN"), { value: "after the restart" }), 200, success);
+  await own.stop();
+  nowhere("stopped");
+});
