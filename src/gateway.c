@@ -14,6 +14,7 @@
 
 #include "api/api.h"
 #include "api/sockets.h"
+#include "auth/account_writer.h"
 #include "auth/bootstrap.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -32,6 +33,7 @@ struct gateway {
     struct vault *vault;
     struct store *store;
     struct accounts *accounts;
+    struct account_writer *writer;
     struct engine *engine;
     struct auth *auth;
     struct api *api;
@@ -155,6 +157,13 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
                    : server_create(gateway->loop, &options, &gateway->server, why);
 }
 
+static void on_environment(void *owner, struct account *account)
+{
+    struct gateway *gateway = owner;
+    engine_add_environment(gateway->engine, account->number, account->id,
+                           account->type == ENVIRONMENT_DEV);
+}
+
 static void create_parts(struct gateway *gateway)
 {
     const struct config *config = gateway->config;
@@ -172,6 +181,7 @@ static void create_parts(struct gateway *gateway)
                                .realtime_connections = config->realtime_connections,
                                .batch_memory = config->batch_memory,
                                .drain_timeout_ms = config->drain_timeout_ms,
+                               .writer = gateway->writer,
                                .owner = gateway };
     gateway->engine = engine_create(gateway->loop, gateway->store, &engine);
     gateway->auth = auth_create(gateway->accounts);
@@ -188,6 +198,9 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
         return;
     }
     if (!status) {
+        gateway->writer =
+            account_writer_create(gateway->loop, gateway->store, gateway->accounts);
+        account_writer_on_environment(gateway->writer, on_environment, gateway);
         create_parts(gateway);
         status = listen_now(gateway, &why);
     }
@@ -259,6 +272,7 @@ static void on_store_closed(struct store *store)
     struct failure reason = gateway->reason;
 
     engine_destroy(gateway->engine);
+    account_writer_destroy(gateway->writer);
     accounts_destroy(gateway->accounts);
     vault_close(gateway->vault);
     loop_destroy(gateway->loop);

@@ -16,6 +16,7 @@
 #include "api/polls.h"
 #include "api/routes.h"
 #include "api/sockets.h"
+#include "auth/branch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -50,6 +51,7 @@ static const struct route *const tables[] = {
     timezones_routes,
     queues_routes,
     envvars_routes,
+    projects_routes,
 };
 /* clang-format on */
 
@@ -296,16 +298,26 @@ static unsigned auth_of(const struct identity *identity)
     }
 }
 
-/* Preview works through branches only (management-api §3.5). */
-enum err api_check_branch(const struct account *account, struct slice branch,
-                          struct failure *why)
+/* management-api §3.5 */
+enum err api_choose_branch(struct api *api, struct slice header, struct identity **identity,
+                           struct failure *why)
 {
-    if (account->type != ENVIRONMENT_PREVIEW)
+    struct account *preview = (*identity)->account;
+    if (!preview || preview->type != ENVIRONMENT_PREVIEW || preview->parent)
         return OK;
-    if (!branch.len)
+    if ((*identity)->kind != CREDENTIAL_SECRET_KEY)
+        return explain(why, ERR_UNAUTHORIZED, "Invalid Public Access Token");
+    struct slice name = branch_name_clean(slice_trim(header));
+    if (!name.len)
         return explain(why, ERR_UNAUTHORIZED,
                        "x-trigger-branch header required for preview env");
-    return explain(why, ERR_UNAUTHORIZED, "No matching branch env");
+    struct account *branch = accounts_branch(api->accounts, preview, name);
+    if (!branch)
+        return explain(why, ERR_UNAUTHORIZED, "No matching branch env");
+    struct identity *chosen = identity_on_branch(*identity, branch);
+    identity_unref(*identity);
+    *identity = chosen;
+    return OK;
 }
 
 static enum err identify(struct api_call *call)
@@ -321,12 +333,14 @@ static enum err identify(struct api_call *call)
 
 enum err api_enter(struct api_call *call)
 {
+    struct slice branch = http_header(call->x, "x-trigger-branch");
+    enum err refused = api_choose_branch(call->api, branch, &call->identity, &call->why);
+    if (refused)
+        return refused;
     call->account = call->identity->account;
-    if (!call->account)
-        return OK;
-    call->env = engine_environment(call->api->engine, call->account->number);
-    return api_check_branch(call->account, http_header(call->x, "x-trigger-branch"),
-                            &call->why);
+    if (call->account)
+        call->env = engine_environment(call->api->engine, call->account->number);
+    return OK;
 }
 
 static enum err check_credential(struct api_call *call, const struct route *route)

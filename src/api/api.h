@@ -78,9 +78,11 @@ struct api_options {
     int64_t realtime_connections; /* long polls held at once, of one environment */
     int64_t batch_memory;
     int64_t drain_timeout_ms;
+    struct account_writer *writer;
     void *owner; /* who created it: api_options(api)->owner */
 };
 
+struct account_writer;
 struct envvars;
 struct events;
 struct open_batches;
@@ -124,10 +126,10 @@ enum err api_restore(struct api *api, const struct document *document, struct fa
 /* Into the environment of an identity that was found late. */
 enum err api_enter(struct api_call *call);
 
-/* ERR_UNAUTHORIZED: the environment is not to be used by itself. branch is what
- * x-trigger-branch says. */
-enum err api_check_branch(const struct account *account, struct slice branch,
-                          struct failure *why);
+/* A key of preview works through branches only: of header (x-trigger-branch) the identity
+ * becomes one of its branch. Others stay as they are. ERR_UNAUTHORIZED. */
+enum err api_choose_branch(struct api *api, struct slice header, struct identity **identity,
+                           struct failure *why);
 
 /* Absent when there is none; the first if it repeats. */
 struct slice api_query(const struct api_call *call, const char *name);

@@ -7,49 +7,15 @@
  */
 #include "api/envvars.h"
 
+#include "api/project.h"
 #include "api/routes.h"
 #include "auth/variables.h"
 
 enum { NO_BODY = 4096, BODY_MAX = 512 * 1024 };
 
-/* ---- whose ---- */
-
-static enum err find_of_key(struct api_call *call, struct account **account)
-{
-    enum environment_type type;
-    struct account *own = call->account;
-    if (!slice_is(call->params[0], own->project->ref))
-        return explain(&call->why, ERR_INVALID,
-                       "Invalid project ref for this API key. A secret key belongs to one "
-                       "project: use its ref, or another key.");
-    if (environment_type_from_slug(call->params[1], &type) || type != own->type)
-        return explain(&call->why, ERR_INVALID,
-                       "Invalid environment slug for this API key. A secret key belongs to "
-                       "one environment: this one is of %s.",
-                       environment_path_slug(own->type));
-    *account = own;
-    return OK;
-}
-
-static enum err find_of_user(struct api_call *call, struct account **account)
-{
-    struct accounts *accounts = api_accounts(call->api);
-    struct project *project = accounts_project(accounts, call->params[0]);
-    enum environment_type type;
-    if (!project || !user_sees(call->identity->user, project))
-        return explain(&call->why, ERR_NOT_FOUND, "Project not found");
-    if (environment_type_from_slug(call->params[1], &type))
-        return explain(&call->why, ERR_NOT_FOUND, "Environment not found");
-    struct account *found = accounts_environment(accounts, project, type);
-    if (!found)
-        return explain(&call->why, ERR_NOT_FOUND, "Environment not found");
-    *account = found;
-    return OK;
-}
-
 enum err envvars_find(struct api_call *call, struct account **account)
 {
-    return call->account ? find_of_key(call, account) : find_of_user(call, account);
+    return project_find_environment(call, call->params[0], call->params[1], account);
 }
 
 /* ---- reading ---- */

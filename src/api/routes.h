@@ -16,3 +16,4 @@ extern const struct route envvars_routes[]; /* environment variables */
 extern const struct route socket_routes[];  /* runs.v1 over WebSocket */
 extern const struct route timezones_routes[]; /* the names of the time zones */
 extern const struct route queues_routes[];    /* list, pause, limits of queues */
+extern const struct route projects_routes[];  /* organizations, projects, branches */

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 
+#include "api/project.h"
 #include "api/run_body.h"
 #include "api/run_query.h"
 #include "base/mem.h"
@@ -251,23 +252,34 @@ enum err run_list(struct api_call *call)
     return OK;
 }
 
+/* Of preview one branch, the header's: it has no effect where preview was not asked for. */
+static enum err add_environment(struct listing *listing, const struct project *project,
+                                enum environment_type type)
+{
+    unsigned wanted = listing->query.environments;
+    struct account *account;
+    if (wanted && !(wanted & 1u << type))
+        return OK;
+    enum err refused = project_environment(listing->call, project, type, &account);
+    if (!refused)
+        add_part(listing, account);
+    return wanted ? refused : OK;
+}
+
 enum err run_list_project(struct api_call *call)
 {
-    struct accounts *accounts = api_accounts(call->api);
-    const struct project *project = accounts_project(accounts, call->params[0]);
-    if (!project || !user_sees(call->identity->user, project))
-        return explain(&call->why, ERR_NOT_FOUND, "Project not found");
-
+    const struct project *project;
+    enum err refused = project_find(call, call->params[0], &project);
+    if (refused)
+        return refused;
     struct listing *listing = listing_create(call);
     if (!listing)
         return OK;
-    unsigned wanted = listing->query.environments;
-    for (unsigned type = 0; type < ENVIRONMENT_TYPES; type++) {
-        const struct account *account =
-            accounts_environment(accounts, project, (enum environment_type)type);
-        if (account && (!wanted || wanted & 1u << type))
-            add_part(listing, account);
-    }
-    read_parts(listing);
-    return OK;
+    for (int type = 0; !refused && type < ENVIRONMENT_TYPES; type++)
+        refused = add_environment(listing, project, (enum environment_type)type);
+    if (refused)
+        finish(listing);
+    else
+        read_parts(listing);
+    return refused;
 }

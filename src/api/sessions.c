@@ -7,6 +7,7 @@
  * the other takes the next. */
 #include "api/intake.h"
 #include "api/messages.h"
+#include "api/project.h"
 #include "api/registration.h"
 #include "api/workers.h"
 #include "base/mem.h"
@@ -64,27 +65,21 @@ enum err worker_whoami(struct api_call *call)
 
 enum err worker_environment(struct api_call *call)
 {
-    struct accounts *accounts = api_accounts(call->api);
-    const struct project *project = accounts_project(accounts, call->params[0]);
+    struct account *account;
     struct slice path = call->x->path, slug;
-    enum environment_type type = ENVIRONMENT_DEV;
     struct buf out = { 0 }, url = { 0 };
 
-    if (!project || !user_sees(call->identity->user, project))
-        return no_project(call);
     while (slice_split(&path, '/', &slug))
         ; /* the last segment is one of four: the route says so */
-    if (environment_type_from_slug(slug, &type))
-        return no_project(call);
-    const struct account *account = accounts_environment(accounts, project, type);
-    if (!account)
-        return no_project(call);
+    enum err refused = project_find_environment(call, call->params[0], slug, &account);
+    if (refused)
+        return refused;
     api_base_url(call, &url);
     buf_add_char(&out, '{');
     add_member(&out, "apiKey", slice_of(account->secret_key));
-    add_member(&out, "name", slice_of(project->name));
+    add_member(&out, "name", slice_of(account->project->name));
     add_member(&out, "apiUrl", buf_slice(&url));
-    add_member(&out, "projectId", slice_of(project->id));
+    add_member(&out, "projectId", slice_of(account->project->id));
     buf_add_char(&out, '}');
     buf_finish(&url);
     return reply(call, &out);

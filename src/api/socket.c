@@ -153,6 +153,7 @@ static void socket_destroy(struct socket *socket)
     if (socket->welcomed)
         feed_finish(&socket->feed);
     identity_unref(socket->identity);
+    free(socket->branch);
     list_remove(&socket->link);
     socket->sockets->count--;
     free(socket);
@@ -175,6 +176,8 @@ static struct socket *socket_create(struct api_call *call, enum encoding encodin
     socket->sockets = api_sockets(call->api);
     socket->identity = call->identity ? identity_ref(call->identity) : NULL;
     socket->encoding = encoding;
+    struct slice branch = http_header(call->x, "x-trigger-branch");
+    socket->branch = branch.len ? mem_text(branch) : NULL;
     socket->ping_at = loop_now_ms(loop) + PING_MS;
     if (!socket->identity)
         socket->hello_by = loop_now_ms(loop) + HELLO_MS;

@@ -19,6 +19,7 @@ struct socket {
     struct ws *ws;
     struct api *api;
     struct sockets *sockets;
+    char *branch;              /* x-trigger-branch of the upgrade; NULL: none */
     struct identity *identity; /* NULL: hello must bring a token */
     struct timer timer;        /* the nearest of the deadlines below */
     int64_t hello_by;          /* monotonic ms; 0: welcomed */

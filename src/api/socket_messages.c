@@ -65,11 +65,11 @@ static enum err identify(struct socket *socket, const char *token,
         auth_identify(api_auth(socket->api), slice_of(token), now, identity, why);
     if (refused)
         return refused;
-    if (!(*identity)->account)
+    if ((*identity)->account)
+        refused = api_choose_branch(socket->api, slice_of(socket->branch), identity, why);
+    else
         refused =
             explain(why, ERR_UNAUTHORIZED, "A personal access token names no environment");
-    else
-        refused = api_check_branch((*identity)->account, (struct slice){ 0 }, why);
     if (refused)
         identity_unref(*identity);
     return refused;

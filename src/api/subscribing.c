@@ -52,9 +52,12 @@ enum err subscribing_identify(struct api_call *call)
         return OK;
     enum err refused =
         auth_identify(api_auth(call->api), token, now, &call->identity, &call->why);
-    if (!refused && !call->identity->account)
+    if (refused)
+        return refused;
+    if (!call->identity->account)
         return explain(&call->why, ERR_UNAUTHORIZED,
                        "A personal access token names no environment: use a secret key or "
                        "a public token");
-    return refused;
+    return api_choose_branch(call->api, http_header(call->x, "x-trigger-branch"),
+                             &call->identity, &call->why);
 }

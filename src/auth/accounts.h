@@ -1,12 +1,14 @@
-/* accounts.h - who exists: organization, projects, environments with their keys, users
+/* accounts.h - who exists: organizations, projects, environments with their keys, users
  * with their tokens.
  *
  *   organization ─► project "proj_…" ─► environment dev | staging | prod | preview ─► key
+ *        │                                                                   └─► branch
  *        └────────► user ─► personal access token
  *
  * Kept as documents, held in memory, looked up by SHA-256 of the secret. Secret keys are
  * sealed by the vault and stay readable (they sign public tokens); of personal access
- * tokens only the hash is kept. */
+ * tokens only the hash is kept. A branch is an environment of its own, with its own runs:
+ * its parent is the preview environment, whose key it shares. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,18 +20,22 @@
 #include "base/text.h"
 #include "runcast/store.h"
 
+enum { BRANCH_NAME_MAX = 255 };
+
 struct variables;
 
 struct organization {
     char id[ID_MAX];
     char *name, *slug;
-    struct list link; // accounts::organizations
+    int64_t created_at; /* Unix ms; 0: not known */
+    struct list link;   // accounts::organizations
 };
 
 struct project {
     char id[ID_MAX];
     char ref[PROJECT_REF_MAX];
     char *name, *slug;
+    int64_t created_at; /* Unix ms; 0: not known */
     char organization_id[ID_MAX];
     struct organization *organization; /* since accounts_link */
     struct list link;                  // accounts::projects
@@ -40,6 +46,7 @@ struct user {
     char *name, *email;
     char organization_id[ID_MAX];
     struct organization *organization; /* since accounts_link */
+    struct list secrets;               // secret::of_owner
     struct list link;                  // accounts::users
 };
 
@@ -50,7 +57,36 @@ struct account {     /* one environment */
     char project_id[ID_MAX];
     struct project *project;     /* since accounts_link */
     const char *secret_key;      /* clear, in memory only; since accounts_link */
+    struct list secrets;         // secret::of_owner; none of a branch
     struct variables *variables; /* of its own; NULL: none were ever set */
+
+    /* Of a branch; NULL and "" for others. */
+    char parent_id[ID_MAX];
+    struct account *parent; /* since accounts_link */
+    char *branch;
+    char *branch_key; /* "<parent id>:<branch>" */
+    bool archived;
+    int64_t created_at;
+
+    uint32_t version;      /* of its document */
+    uint32_t branch_count; /* of preview: branches not archived; since accounts_link */
+};
+
+/* A secret key or a personal access token. It stays in memory when it has ended, because
+ * identities point to it. */
+struct secret {
+    unsigned char hash[HASH_LEN];
+    char owner_id[ID_MAX];   /* environment or user */
+    char *document;          /* the name of its document */
+    uint32_t version;        /* of its document */
+    char *key;               /* clear; NULL: a token, or ended */
+    char *name;              /* of a token, for people */
+    int64_t created_at;      /* Unix ms; 0: not known */
+    int64_t ends_at;         /* Unix ms: replaced, valid until then; 0: not replaced */
+    bool ended;              /* revoked */
+    struct account *account; /* of a key; since accounts_link */
+    struct user *user;       /* of a token; since accounts_link */
+    struct list of_owner;    // account::secrets or user::secrets, or accounts::ended
 };
 
 struct accounts;
@@ -64,6 +100,11 @@ void accounts_destroy(struct accounts *accounts);
  * the document is damaged. */
 enum err accounts_add(struct accounts *accounts, const struct document *document,
                       struct failure *why);
+
+/* Takes a committed change of such a document: new ones, branches archived, keys that were
+ * replaced, keys and tokens that are gone. accounts_link must follow. */
+enum err accounts_apply(struct accounts *accounts, const struct change *change,
+                        struct failure *why);
 
 /* Resolves references once all are in; again after more were added. */
 enum err accounts_link(struct accounts *accounts, struct failure *why);
@@ -79,18 +120,45 @@ const struct vault *accounts_vault(const struct accounts *accounts);
 size_t accounts_bootstrap(struct accounts *accounts, const struct bootstrap *bootstrap,
                           int64_t now_ms, struct change changes[16]);
 
-/* By secret, in constant time for equal hashes; NULL when unknown. */
-struct account *accounts_by_secret_key(struct accounts *accounts, struct slice key);
-struct user *accounts_by_personal_token(struct accounts *accounts, struct slice token);
+/* By secret, in constant time for equal hashes; NULL when unknown or ended. */
+struct secret *accounts_secret(struct accounts *accounts, struct slice secret,
+                               int64_t now_ms);
 struct account *accounts_by_id(struct accounts *accounts, struct slice id);
 struct account *accounts_by_number(struct accounts *accounts, uint32_t number);
 struct project *accounts_project(struct accounts *accounts, struct slice ref);
+/* One of the four; branches have their own way. */
 struct account *accounts_environment(struct accounts *accounts,
                                      const struct project *project,
                                      enum environment_type type);
+/* NULL: unknown or archived. */
+struct account *accounts_branch(struct accounts *accounts, const struct account *preview,
+                                struct slice name);
 /* Projects of the user's organization. */
 bool user_sees(const struct user *user, const struct project *project);
 
-/* Every environment in order of its number; NULL at the end. Start with NULL. */
+/* Valid now: neither revoked nor replaced longer ago than the grace period. */
+bool secret_is_valid(const struct secret *secret, int64_t now_ms);
+
+/* The environment whose keys open this one: the parent of a branch, else itself. */
+struct account *account_of_keys(struct account *account);
+
+/* Every environment in order of its number, archived branches too; NULL at the end. Start
+ * with NULL. */
 struct account *accounts_next(struct accounts *accounts, const struct account *previous);
+/* The number for the next environment; 0: there are too many. */
+uint32_t accounts_free_number(const struct accounts *accounts);
 struct user *accounts_first_user(struct accounts *accounts);
+/* By id, or by email or slug or ref, which are names of people. NULL: unknown. */
+struct user *accounts_user(struct accounts *accounts, struct slice email_or_id);
+struct organization *accounts_organization(struct accounts *accounts,
+                                           struct slice slug_or_id);
+/* The links are of the structs' member link, in the order they were made. */
+const struct list *accounts_organizations(const struct accounts *accounts);
+const struct list *accounts_projects(const struct accounts *accounts);
+const struct list *accounts_users(const struct accounts *accounts);
+
+/* Counts what ended credentials or branches: when it has moved, or the time given by
+ * accounts_next_end has come, what is open must be looked at. */
+uint64_t accounts_endings(const struct accounts *accounts);
+/* The next moment after now at which a replaced key ends; 0: none. Unix ms. */
+int64_t accounts_next_end(struct accounts *accounts, int64_t now_ms);

@@ -99,6 +99,21 @@ void identity_unref(struct identity *identity)
     free(identity);
 }
 
+struct identity *identity_on_branch(const struct identity *identity, struct account *branch)
+{
+    struct identity *copy = identity_create(identity->kind, identity->hash);
+    copy->secret = identity->secret;
+    copy->account = branch;
+    return copy;
+}
+
+bool identity_is_valid(const struct identity *identity, int64_t now_ms)
+{
+    return (!identity->expires_at || now_ms < identity->expires_at) &&
+           secret_is_valid(identity->secret, now_ms) &&
+           !(identity->account && identity->account->archived);
+}
+
 bool identity_may(const struct identity *identity, const char *action, const char *type,
                   struct slice id)
 {
@@ -127,11 +142,6 @@ bool identity_may_some(const struct identity *identity, const char *action,
 
 /* ---- who is it ---- */
 
-static bool expired(const struct identity *identity, int64_t now_ms)
-{
-    return identity->expires_at && identity->expires_at <= now_ms;
-}
-
 static bool is_full(const struct auth *auth)
 {
     return auth->remembered.count >= REMEMBERED_MAX || auth->bytes > REMEMBERED_BYTES;
@@ -154,7 +164,7 @@ static void remember(struct auth *auth, struct identity *identity, int64_t now_m
     for (int i = 0; !list_empty(&auth->oldest_first); i++) {
         struct identity *oldest =
             container_of(auth->oldest_first.next, struct identity, link);
-        if (!is_full(auth) && (i >= SWEEP_EACH || !expired(oldest, now_ms)))
+        if (!is_full(auth) && (i >= SWEEP_EACH || identity_is_valid(oldest, now_ms)))
             break;
         forget(auth, oldest);
     }
@@ -168,7 +178,7 @@ static struct identity *recall(struct auth *auth, const unsigned char *hash, int
     struct identity *identity = table_find(&auth->remembered, key);
     if (!identity)
         return NULL;
-    if (expired(identity, now_ms)) {
+    if (!identity_is_valid(identity, now_ms)) {
         forget(auth, identity);
         return NULL;
     }
@@ -207,19 +217,34 @@ static void take_claims(struct identity *identity, const json_t *claims)
         copy_texts(json_object_get(realtime, "skipColumns"), &identity->skip_count);
 }
 
+/* With any key of the environment that is valid: one that was replaced verifies until its
+ * grace period is over. */
+static enum err verify(struct account *account, struct slice token, int64_t now_ms,
+                       struct buf *payload, struct secret **signer)
+{
+    struct failure reason;
+    list_each (link, &account_of_keys(account)->secrets) {
+        struct secret *secret = container_of(link, struct secret, of_owner);
+        if (secret_is_valid(secret, now_ms) &&
+            !jwt_verify(token, slice_of(secret->key), now_ms, payload, &reason)) {
+            *signer = secret;
+            return OK;
+        }
+    }
+    return ERR_UNAUTHORIZED;
+}
+
 static enum err identify_public(struct auth *auth, struct slice token, int64_t now_ms,
                                 struct identity *identity, struct failure *why)
 {
     char subject[ID_MAX];
     struct buf payload = { 0 };
-    struct failure reason;
     identity->account = jwt_subject(token, subject, sizeof(subject)) == OK
                             ? accounts_by_id(auth->accounts, slice_of(subject))
                             : NULL;
-    if (!identity->account)
+    if (!identity->account || identity->account->archived)
         return explain(why, ERR_UNAUTHORIZED, "Invalid Public Access Token");
-    if (jwt_verify(token, slice_of(identity->account->secret_key), now_ms, &payload,
-                   &reason))
+    if (verify(identity->account, token, now_ms, &payload, &identity->secret))
         return explain(why, ERR_UNAUTHORIZED, "Public Access Token is invalid");
 
     json_t *claims = json_loadb(payload.ptr, payload.len, JSON_DECODE_INT_AS_REAL, NULL);
@@ -237,15 +262,14 @@ static enum err identify_new(struct auth *auth, struct slice text, int64_t now_m
         identity->kind = CREDENTIAL_PUBLIC_TOKEN;
         return identify_public(auth, text, now_ms, identity, why);
     }
-    if (slice_starts(text, "tr_pat_")) {
-        identity->kind = CREDENTIAL_PERSONAL_TOKEN;
-        identity->user = accounts_by_personal_token(auth->accounts, text);
-    } else {
-        identity->kind = CREDENTIAL_SECRET_KEY;
-        identity->account = accounts_by_secret_key(auth->accounts, text);
-    }
-    if (!identity->user && !identity->account)
+    bool personal = slice_starts(text, "tr_pat_");
+    struct secret *secret = accounts_secret(auth->accounts, text, now_ms);
+    if (!secret || personal != (secret->user != NULL))
         return explain(why, ERR_UNAUTHORIZED, "Invalid API key");
+    identity->kind = personal ? CREDENTIAL_PERSONAL_TOKEN : CREDENTIAL_SECRET_KEY;
+    identity->secret = secret;
+    identity->account = secret->account;
+    identity->user = secret->user;
     return OK;
 }
 

@@ -26,6 +26,7 @@ struct identity {
     uint32_t refs;
     enum credential kind;
     struct account *account; /* NULL for a personal token */
+    struct secret *secret;   /* what it hangs on: the key, the token, the signing key */
     struct user *user;       /* of a personal token */
     bool one_time;           /* otu: the first trigger uses it up */
     unsigned char hash[32];  /* SHA-256 of the credential */
@@ -49,6 +50,13 @@ void auth_destroy(struct auth *auth);
  * ERR_UNAUTHORIZED with the text that clients expect (management-api §3.2). */
 enum err auth_identify(struct auth *auth, struct slice header, int64_t now_ms,
                        struct identity **identity, struct failure *why);
+/* A secret key of preview on one of its branches: a reference, the caller's. */
+struct identity *identity_on_branch(const struct identity *identity,
+                                    struct account *branch);
+
+/* Its credential has neither expired nor been revoked, its branch not been archived. */
+bool identity_is_valid(const struct identity *identity, int64_t now_ms);
+
 /* NULL is fine. */
 void identity_unref(struct identity *identity);
 struct identity *identity_ref(struct identity *identity);

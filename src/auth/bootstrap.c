@@ -69,6 +69,8 @@ struct form {
     size_t min;
 };
 
+static const struct form ref_form = { "proj_", NULL, DIGITS LOWER, 8 };
+
 static bool matches_after(struct slice value, const char *prefix, const struct form *form)
 {
     if (!prefix || !slice_starts(value, prefix))
@@ -134,6 +136,26 @@ static void draw(const char *prefix, size_t len, const char *alphabet, char *out
     out[prefix_len + len] = '\0';
 }
 
+void bootstrap_draw_key(enum environment_type type, char key[SECRET_KEY_MAX])
+{
+    draw(environments[type].prefix, GENERATED_KEY_LEN, DIGITS LOWER UPPER, key);
+}
+
+void bootstrap_draw_token(char token[PERSONAL_TOKEN_MAX])
+{
+    draw("tr_pat_", GENERATED_TOKEN_LEN, "123456789abcdefghijkmnopqrstuvwxyz", token);
+}
+
+void bootstrap_draw_ref(char ref[PROJECT_REF_MAX])
+{
+    draw("proj_", GENERATED_REF_LEN, LOWER, ref);
+}
+
+bool bootstrap_ref_is_right(struct slice ref)
+{
+    return ref.len < PROJECT_REF_MAX && matches_after(ref, ref_form.prefix, &ref_form);
+}
+
 static enum err prepare_keys(struct bootstrap *bootstrap, struct failure *why)
 {
     bootstrap->from_environment = true;
@@ -147,7 +169,7 @@ static enum err prepare_keys(struct bootstrap *bootstrap, struct failure *why)
             return err;
         if (!*key) {
             bootstrap->from_environment = false;
-            draw(form.prefix, GENERATED_KEY_LEN, DIGITS LOWER UPPER, key);
+            bootstrap_draw_key((enum environment_type)i, key);
         }
     }
     return OK;
@@ -155,7 +177,6 @@ static enum err prepare_keys(struct bootstrap *bootstrap, struct failure *why)
 
 enum err bootstrap_prepare(struct bootstrap *bootstrap, struct failure *why)
 {
-    static const struct form ref_form = { "proj_", NULL, DIGITS LOWER, 8 };
     static const struct form token_form = { "tr_pat_", NULL, DIGITS LOWER, 20 };
     struct bootstrap made = { 0 };
 
@@ -166,10 +187,9 @@ enum err bootstrap_prepare(struct bootstrap *bootstrap, struct failure *why)
         err = take_given(token_variable, &token_form, made.personal_token,
                          PERSONAL_TOKEN_MAX, why);
     if (!err && !*made.project_ref)
-        draw("proj_", GENERATED_REF_LEN, LOWER, made.project_ref);
+        bootstrap_draw_ref(made.project_ref);
     if (!err && !*made.personal_token)
-        draw("tr_pat_", GENERATED_TOKEN_LEN, "123456789abcdefghijkmnopqrstuvwxyz",
-             made.personal_token);
+        bootstrap_draw_token(made.personal_token);
     if (!err)
         *bootstrap = made;
     bootstrap_finish(&made);

@@ -45,6 +45,12 @@ struct bootstrap {
  * form, draws the rest. ERR_INVALID names the variable and never shows a secret. */
 enum err bootstrap_prepare(struct bootstrap *bootstrap, struct failure *why);
 
+/* New ones, drawn. */
+void bootstrap_draw_key(enum environment_type type, char key[SECRET_KEY_MAX]);
+void bootstrap_draw_token(char token[PERSONAL_TOKEN_MAX]);
+void bootstrap_draw_ref(char ref[PROJECT_REF_MAX]);
+bool bootstrap_ref_is_right(struct slice ref);
+
 /* Wipes the secrets. */
 void bootstrap_finish(struct bootstrap *bootstrap);
 

@@ -95,8 +95,7 @@ const struct variable *variables_own(const struct account *account, struct slice
 
 static const struct variables *of_parent(const struct account *account)
 {
-    (void)account;
-    return NULL;
+    return account->parent ? account->parent->variables : NULL;
 }
 
 const struct variable *variables_find(const struct account *account, struct slice name)

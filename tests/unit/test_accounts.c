@@ -77,6 +77,18 @@ static int end_world(void **state)
     return 0;
 }
 
+static struct account *by_secret_key(struct accounts *accounts, struct slice key)
+{
+    struct secret *secret = accounts_secret(accounts, key, INT64_C(1700000000000));
+    return secret ? secret->account : NULL;
+}
+
+static struct user *by_personal_token(struct accounts *accounts, struct slice token)
+{
+    struct secret *secret = accounts_secret(accounts, token, INT64_C(1700000000000));
+    return secret ? secret->user : NULL;
+}
+
 /* Adds the documents from the first or from the last on, and links them. */
 static void add_all(struct world *world, struct accounts *accounts, bool backwards)
 {
@@ -94,14 +106,14 @@ static void assert_complete(struct world *world, struct accounts *accounts)
     struct project *project =
         accounts_project(accounts, slice_of(world->bootstrap.project_ref));
     struct user *user =
-        accounts_by_personal_token(accounts, slice_of(world->bootstrap.personal_token));
+        by_personal_token(accounts, slice_of(world->bootstrap.personal_token));
     assert_non_null(project);
     assert_non_null(user);
     assert_ptr_equal(user, accounts_first_user(accounts));
     assert_true(user_sees(user, project));
     for (int i = 0; i < ENVIRONMENT_TYPES; i++) {
         const char *key = world->bootstrap.secret_keys[i];
-        struct account *account = accounts_by_secret_key(accounts, slice_of(key));
+        struct account *account = by_secret_key(accounts, slice_of(key));
         assert_non_null(account);
         assert_string_equal(account->secret_key, key);
         assert_string_equal(environment_slug(account->type), slugs[i]);
@@ -297,12 +309,11 @@ static void what_nobody_has_is_not_found(void **state)
     add_all(world, accounts, false);
     const char *key = world->bootstrap.secret_keys[0];
     struct slice shorter = { key, strlen(key) - 1 };
-    assert_null(accounts_by_secret_key(accounts, shorter));
-    assert_null(accounts_by_secret_key(accounts, SLICE("")));
-    assert_null(accounts_by_secret_key(accounts, (struct slice){ 0 }));
-    assert_null(
-        accounts_by_secret_key(accounts, slice_of(world->bootstrap.personal_token)));
-    assert_null(accounts_by_personal_token(accounts, slice_of(key)));
+    assert_null(by_secret_key(accounts, shorter));
+    assert_null(by_secret_key(accounts, SLICE("")));
+    assert_null(by_secret_key(accounts, (struct slice){ 0 }));
+    assert_null(by_secret_key(accounts, slice_of(world->bootstrap.personal_token)));
+    assert_null(by_personal_token(accounts, slice_of(key)));
     assert_null(accounts_by_id(accounts, SLICE("env_other")));
     assert_null(accounts_by_number(accounts, 0));
     assert_null(accounts_by_number(accounts, 5));

@@ -1,0 +1,327 @@
+/* account_documents.c - the documents of DOC_ORGANIZATION … DOC_TOKEN come into memory.
+ *
+ *   DOC_ORGANIZATION  <id>        {id, name, slug}
+ *   DOC_PROJECT       <id>        {id, ref, name, slug, organization}
+ *   DOC_USER          <id>        {id, name, email, organization}
+ *   DOC_ENVIRONMENT   <id>        {number, id, type, project}
+ *                     of a branch {…, parent, branch, archivedAt?}
+ *   DOC_KEY           <id>:root   {environment, sealed, endsAt?}   sealed under its own
+ * name <id>:<key> DOC_TOKEN         <hash>      {hash, user, name}
+ *
+ * Each but the first ones has createdAt too. Of a document that is written again only what
+ * can change is read: archivedAt and endsAt. */
+#include <jansson.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+
+#include "auth/accounts_state.h"
+#include "auth/branch.h"
+#include "base/mem.h"
+
+/* A member that is a text shorter than size, copied. */
+static bool take_text(const json_t *body, const char *name, char *out, size_t size)
+{
+    const json_t *value = json_object_get(body, name);
+    size_t len = json_string_length(value);
+    if (!len || len >= size)
+        return false;
+    memcpy(out, json_string_value(value), len + 1);
+    return true;
+}
+
+static char *copy_text(const json_t *body, const char *name)
+{
+    const char *value = json_string_value(json_object_get(body, name));
+    return mem_text(slice_of(value ? value : ""));
+}
+
+static int64_t take_time(const json_t *body, const char *name)
+{
+    return json_integer_value(json_object_get(body, name));
+}
+
+static enum err damaged(const struct document *document, struct failure *why)
+{
+    return explain(why, ERR_INVALID, "account document '%.*s' is damaged",
+                   SLICE_ARG(bytes_slice(document->name)));
+}
+
+static bool add_organization(struct accounts *accounts, const json_t *body)
+{
+    struct organization read = { 0 };
+    if (!take_text(body, "id", read.id, sizeof(read.id)) ||
+        accounts_find_organization(accounts, read.id))
+        return false;
+    struct organization *organization = mem_new(struct organization);
+    *organization = read;
+    organization->name = copy_text(body, "name");
+    organization->slug = copy_text(body, "slug");
+    organization->created_at = take_time(body, "createdAt");
+    list_append(&accounts->organizations, &organization->link);
+    return true;
+}
+
+static bool add_project(struct accounts *accounts, const json_t *body)
+{
+    struct project read = { 0 };
+    if (!take_text(body, "id", read.id, sizeof(read.id)) ||
+        !take_text(body, "ref", read.ref, sizeof(read.ref)) ||
+        !take_text(body, "organization", read.organization_id, ID_MAX) ||
+        accounts_find_project(accounts, read.id) ||
+        accounts_project(accounts, slice_of(read.ref)))
+        return false;
+    struct project *project = mem_new(struct project);
+    *project = read;
+    project->name = copy_text(body, "name");
+    project->slug = copy_text(body, "slug");
+    project->created_at = take_time(body, "createdAt");
+    list_append(&accounts->projects, &project->link);
+    return true;
+}
+
+static bool add_user(struct accounts *accounts, const json_t *body)
+{
+    struct user read = { 0 };
+    if (!take_text(body, "id", read.id, sizeof(read.id)) ||
+        !take_text(body, "organization", read.organization_id, ID_MAX) ||
+        accounts_find_user(accounts, read.id))
+        return false;
+    struct user *user = mem_new(struct user);
+    *user = read;
+    user->name = copy_text(body, "name");
+    user->email = copy_text(body, "email");
+    list_init(&user->secrets);
+    list_append(&accounts->users, &user->link);
+    return true;
+}
+
+/* ---- environments ---- */
+
+static void make_room(struct accounts *accounts, uint32_t number)
+{
+    if (number < accounts->number_count)
+        return;
+    size_t count = number + 1;
+    accounts->by_number = mem_resize(accounts->by_number, count * sizeof(struct account *));
+    for (size_t i = accounts->number_count; i < count; i++)
+        accounts->by_number[i] = NULL;
+    accounts->number_count = count;
+}
+
+/* A branch has a parent and a name, everything else neither. */
+static bool read_branch(struct accounts *accounts, const json_t *body, struct account *read,
+                        struct slice *name)
+{
+    const json_t *branch = json_object_get(body, "branch");
+    *name = (struct slice){ json_string_value(branch), json_string_length(branch) };
+    read->archived = json_object_get(body, "archivedAt") != NULL;
+    if (!take_text(body, "parent", read->parent_id, ID_MAX))
+        return !json_object_get(body, "parent") && !branch;
+    if (read->type != ENVIRONMENT_PREVIEW || !branch_name_is_right(*name))
+        return false;
+    struct account parent = { 0 };
+    memcpy(parent.id, read->parent_id, ID_MAX);
+    return read->archived || !accounts_branch(accounts, &parent, *name);
+}
+
+static bool add_environment(struct accounts *accounts, const struct document *document,
+                            const json_t *body)
+{
+    struct account read = { 0 };
+    struct slice branch;
+    char type[16];
+    json_int_t number = json_integer_value(json_object_get(body, "number"));
+    if (number < 1 || number > ENVIRONMENT_NUMBER_MAX ||
+        !take_text(body, "id", read.id, sizeof(read.id)) ||
+        !take_text(body, "type", type, sizeof(type)) ||
+        environment_type_from_slug(slice_of(type), &read.type) ||
+        !take_text(body, "project", read.project_id, ID_MAX) ||
+        !read_branch(accounts, body, &read, &branch) ||
+        accounts_by_id(accounts, slice_of(read.id)) ||
+        accounts_by_number(accounts, (uint32_t)number))
+        return false;
+    struct account *account = mem_new(struct account);
+    *account = read;
+    account->number = (uint32_t)number;
+    account->created_at = take_time(body, "createdAt");
+    account->version = document->version;
+    list_init(&account->secrets);
+    make_room(accounts, account->number);
+    accounts->by_number[account->number] = account;
+    table_insert(&accounts->by_id, account);
+    if (account->parent_id[0]) {
+        struct buf key = { 0 };
+        buf_print(&key, "%s:%.*s", account->parent_id, SLICE_ARG(branch));
+        account->branch = mem_text(branch);
+        account->branch_key = mem_text(buf_slice(&key));
+        buf_finish(&key);
+        if (!account->archived)
+            table_insert(&accounts->branches, account);
+    }
+    return true;
+}
+
+static bool change_environment(struct accounts *accounts, const struct document *document,
+                               const json_t *body)
+{
+    struct account *account = accounts_by_id(accounts, bytes_slice(document->name));
+    if (!account)
+        return false;
+    account->version = document->version;
+    if (!account->branch || account->archived || !json_object_get(body, "archivedAt"))
+        return true;
+    table_remove(&accounts->branches, slice_of(account->branch_key));
+    account->archived = true;
+    accounts->endings++;
+    return true;
+}
+
+/* ---- keys and tokens ---- */
+
+/* Takes over key. NULL: the hash is there already. */
+static struct secret *add_secret(struct accounts *accounts,
+                                 const unsigned char hash[HASH_LEN], const char *owner_id,
+                                 const struct document *document, char *key)
+{
+    if (accounts_find_secret(accounts, hash)) {
+        vault_forget(key);
+        return NULL;
+    }
+    struct secret *secret = mem_new(struct secret);
+    memcpy(secret->hash, hash, HASH_LEN);
+    snprintf(secret->owner_id, sizeof(secret->owner_id), "%s", owner_id);
+    secret->key = key;
+    secret->document = mem_text(bytes_slice(document->name));
+    secret->version = document->version;
+    list_init(&secret->of_owner);
+    table_insert(&accounts->secrets, secret);
+    return secret;
+}
+
+static enum err add_key(struct accounts *accounts, const json_t *body,
+                        const struct document *document, struct failure *why)
+{
+    char owner_id[ID_MAX];
+    unsigned char hash[HASH_LEN];
+    struct buf key = { 0 };
+    const char *sealed = json_string_value(json_object_get(body, "sealed"));
+    if (!sealed || !take_text(body, "environment", owner_id, sizeof(owner_id)))
+        return damaged(document, why);
+    if (vault_unseal(accounts->vault, bytes_slice(document->name), slice_of(sealed),
+                     &key)) {
+        buf_finish(&key);
+        return explain(why, ERR_INVALID,
+                       "the secret key of environment %s does not open: this is not the "
+                       "encryption key that sealed it",
+                       owner_id);
+    }
+    vault_hash(buf_slice(&key), hash);
+    char *text = mem_text(buf_slice(&key));
+    OPENSSL_cleanse(key.ptr, key.len);
+    buf_finish(&key);
+    struct secret *secret = add_secret(accounts, hash, owner_id, document, text);
+    if (!secret)
+        return damaged(document, why);
+    secret->created_at = take_time(body, "createdAt");
+    secret->ends_at = take_time(body, "endsAt");
+    return OK;
+}
+
+static bool read_hash(const char *text, unsigned char hash[HASH_LEN])
+{
+    long len = 0;
+    unsigned char *bytes = OPENSSL_hexstr2buf(text, &len);
+    bool read = bytes && len == HASH_LEN;
+    if (read)
+        memcpy(hash, bytes, HASH_LEN);
+    OPENSSL_free(bytes);
+    return read;
+}
+
+static bool add_token(struct accounts *accounts, const json_t *body,
+                      const struct document *document)
+{
+    char owner_id[ID_MAX], text[2 * HASH_LEN + 1];
+    unsigned char hash[HASH_LEN];
+    struct secret *secret = NULL;
+    if (take_text(body, "hash", text, sizeof(text)) &&
+        take_text(body, "user", owner_id, sizeof(owner_id)) && read_hash(text, hash))
+        secret = add_secret(accounts, hash, owner_id, document, NULL);
+    if (!secret)
+        return false;
+    secret->name = copy_text(body, "name");
+    secret->created_at = take_time(body, "createdAt");
+    return true;
+}
+
+static struct secret *find_by_document(struct accounts *accounts, struct slice name)
+{
+    size_t at = 0;
+    struct secret *secret;
+    while ((secret = table_next(&accounts->secrets, &at)))
+        if (slice_is(name, secret->document))
+            return secret;
+    return NULL;
+}
+
+/* A key that was replaced, or (body NULL) a key or token that is gone. */
+static bool change_secret(struct accounts *accounts, const struct document *document,
+                          const json_t *body)
+{
+    struct secret *secret = find_by_document(accounts, bytes_slice(document->name));
+    if (!secret)
+        return false;
+    secret->version = document->version;
+    if (body)
+        secret->ends_at = take_time(body, "endsAt");
+    else
+        accounts_end_secret(accounts, secret);
+    return true;
+}
+
+/* ---- any document ---- */
+
+static enum err add_body(struct accounts *accounts, const struct document *document,
+                         const json_t *body, struct failure *why)
+{
+    bool added = false;
+    switch (document->kind) {
+    case DOC_ORGANIZATION: added = add_organization(accounts, body); break;
+    case DOC_PROJECT: added = add_project(accounts, body); break;
+    case DOC_USER: added = add_user(accounts, body); break;
+    case DOC_ENVIRONMENT: added = add_environment(accounts, document, body); break;
+    case DOC_TOKEN: added = add_token(accounts, body, document); break;
+    case DOC_KEY: return add_key(accounts, body, document, why);
+    default: break;
+    }
+    return added ? OK : damaged(document, why);
+}
+
+static json_t *read_body(const struct document *document)
+{
+    struct slice text = bytes_slice(document->body);
+    return json_loadb(text.ptr ? text.ptr : "", text.len, JSON_REJECT_DUPLICATES, NULL);
+}
+
+enum err accounts_add(struct accounts *accounts, const struct document *document,
+                      struct failure *why)
+{
+    json_t *body = read_body(document);
+    enum err err = body ? add_body(accounts, document, body, why) : damaged(document, why);
+    json_decref(body);
+    return err;
+}
+
+enum err accounts_apply(struct accounts *accounts, const struct change *change,
+                        struct failure *why)
+{
+    const struct document *document = &change->document;
+    if (!change->expected)
+        return accounts_add(accounts, document, why);
+    json_t *body = document->body ? read_body(document) : NULL;
+    bool known = document->kind == DOC_ENVIRONMENT
+                     ? change_environment(accounts, document, body)
+                     : change_secret(accounts, document, body);
+    json_decref(body);
+    return known ? OK : damaged(document, why);
+}

@@ -1,0 +1,185 @@
+/* account_draft.c - the documents that account_documents.c reads. */
+#include "auth/account_draft.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+/* Takes over body; NULL: the document goes. */
+static void add(struct draft *draft, enum document_kind kind, const char *name,
+                uint32_t expected, struct buf *body)
+{
+    assert(draft->count < DRAFT_MAX);
+    draft->changes[draft->count++] = (struct change){
+        .kind = CHANGE_DOCUMENT,
+        .env = ENV_INSTALLATION,
+        .expected = expected,
+        .document = { .kind = kind,
+                      .env = ENV_INSTALLATION,
+                      .name = bytes_create(slice_of(name)),
+                      .body = body ? buf_to_bytes(body) : NULL },
+    };
+    if (body)
+        buf_finish(body);
+}
+
+static void begin(struct draft *draft, struct buf *body, const char *prefix,
+                  char id[ID_MAX])
+{
+    text_make_id(prefix, draft->now_ms, id);
+    buf_print(body, "{\"id\":\"%s\",\"createdAt\":%lld", id, (long long)draft->now_ms);
+}
+
+static void add_member(struct buf *body, const char *name, struct slice text)
+{
+    buf_print(body, ",\"%s\":", name);
+    buf_add_json(body, text);
+}
+
+void draft_organization(struct draft *draft, struct slice name, struct slice slug,
+                        char id[ID_MAX])
+{
+    struct buf body = { 0 };
+    begin(draft, &body, "org", id);
+    add_member(&body, "name", name);
+    add_member(&body, "slug", slug);
+    buf_add_char(&body, '}');
+    add(draft, DOC_ORGANIZATION, id, 0, &body);
+}
+
+void draft_project(struct draft *draft, const char *organization_id, const char *ref,
+                   struct slice name, struct slice slug, char id[ID_MAX])
+{
+    struct buf body = { 0 };
+    begin(draft, &body, "project", id);
+    add_member(&body, "ref", slice_of(ref));
+    add_member(&body, "name", name);
+    add_member(&body, "slug", slug);
+    add_member(&body, "organization", slice_of(organization_id));
+    buf_add_char(&body, '}');
+    add(draft, DOC_PROJECT, id, 0, &body);
+}
+
+/* ---- keys ---- */
+
+enum { DOCUMENT_NAME_MAX = 2 * ID_MAX };
+
+static void add_key(struct draft *draft, const char *environment_id, const char *name,
+                    const char *key, int64_t ends_at, uint32_t expected)
+{
+    struct buf body = { 0 };
+    buf_print(&body, "{\"environment\":\"%s\",\"createdAt\":%lld", environment_id,
+              (long long)draft->now_ms);
+    if (ends_at)
+        buf_print(&body, ",\"endsAt\":%lld", (long long)ends_at);
+    buf_add_text(&body, ",\"sealed\":\"");
+    vault_seal(draft->vault, slice_of(name), slice_of(key), &body);
+    buf_add_text(&body, "\"}");
+    add(draft, DOC_KEY, name, expected, &body);
+}
+
+void draft_end(struct draft *draft, const struct secret *secret)
+{
+    add(draft, secret->account ? DOC_KEY : DOC_TOKEN, secret->document, secret->version,
+        NULL);
+}
+
+static void retire(struct draft *draft, const struct secret *secret, int64_t grace_ms)
+{
+    if (secret->ends_at && secret_is_valid(secret, draft->now_ms))
+        return; /* replaced before; its time goes on */
+    if (secret->ends_at || !grace_ms)
+        draft_end(draft, secret);
+    else
+        add_key(draft, secret->account->id, secret->document, secret->key,
+                draft->now_ms + grace_ms, secret->version);
+}
+
+void draft_rotate(struct draft *draft, struct account *account, const char *key,
+                  int64_t grace_ms)
+{
+    char name[DOCUMENT_NAME_MAX], id[ID_MAX];
+    text_make_id("key", draft->now_ms, id);
+    snprintf(name, sizeof(name), "%s:%s", account->id, id);
+    add_key(draft, account->id, name, key, 0, 0);
+    list_each (link, &account->secrets) {
+        if (draft->count < DRAFT_MAX) /* what is left over ends with the next rotation */
+            retire(draft, container_of(link, struct secret, of_owner), grace_ms);
+    }
+}
+
+/* ---- environments ---- */
+
+void draft_environment(struct draft *draft, uint32_t number, const char *project_id,
+                       enum environment_type type, const char *key)
+{
+    char id[ID_MAX], key_name[DOCUMENT_NAME_MAX];
+    struct buf body = { 0 };
+    begin(draft, &body, "env", id);
+    buf_print(&body, ",\"number\":%u,\"type\":\"%s\",\"project\":\"%s\"}", number,
+              environment_slug(type), project_id);
+    add(draft, DOC_ENVIRONMENT, id, 0, &body);
+    snprintf(key_name, sizeof(key_name), "%s:root", id);
+    add_key(draft, id, key_name, key, 0, 0);
+}
+
+static void add_branch(struct buf *body, uint32_t number, const char *project_id,
+                       const char *parent_id, struct slice name)
+{
+    buf_print(body,
+              ",\"number\":%u,\"type\":\"preview\",\"project\":\"%s\",\"parent\":\"%s\"",
+              number, project_id, parent_id);
+    add_member(body, "branch", name);
+}
+
+void draft_branch(struct draft *draft, uint32_t number, const struct account *preview,
+                  struct slice name, char id[ID_MAX])
+{
+    struct buf body = { 0 };
+    begin(draft, &body, "env", id);
+    add_branch(&body, number, preview->project_id, preview->id, name);
+    buf_add_char(&body, '}');
+    add(draft, DOC_ENVIRONMENT, id, 0, &body);
+}
+
+void draft_archive(struct draft *draft, const struct account *branch)
+{
+    struct buf body = { 0 };
+    buf_print(&body, "{\"id\":\"%s\",\"createdAt\":%lld", branch->id,
+              (long long)branch->created_at);
+    add_branch(&body, branch->number, branch->project_id, branch->parent_id,
+               slice_of(branch->branch));
+    buf_print(&body, ",\"archivedAt\":%lld}", (long long)draft->now_ms);
+    add(draft, DOC_ENVIRONMENT, branch->id, branch->version, &body);
+}
+
+/* ---- users ---- */
+
+void draft_user(struct draft *draft, const char *organization_id, struct slice name,
+                struct slice email, char id[ID_MAX])
+{
+    struct buf body = { 0 };
+    begin(draft, &body, "user", id);
+    add_member(&body, "name", name);
+    add_member(&body, "email", email);
+    add_member(&body, "organization", slice_of(organization_id));
+    buf_add_char(&body, '}');
+    add(draft, DOC_USER, id, 0, &body);
+}
+
+void draft_token(struct draft *draft, const char *user_id, struct slice name,
+                 const char *token)
+{
+    char hash_text[2 * HASH_LEN + 1];
+    unsigned char hash[HASH_LEN];
+    struct buf body = { 0 };
+    vault_hash(slice_of(token), hash);
+    text_to_hex(hash, HASH_LEN, hash_text);
+    buf_print(&body, "{\"hash\":\"%s\",\"user\":\"%s\",\"createdAt\":%lld", hash_text,
+              user_id, (long long)draft->now_ms);
+    add_member(&body, "name", name);
+    buf_add_char(&body, '}');
+    add(draft, DOC_TOKEN, hash_text, 0, &body);
+}

@@ -1,0 +1,29 @@
+/* accounts_state.h - what accounts.c and account_documents.c share. */
+#pragma once
+
+#include "auth/accounts.h"
+#include "base/table.h"
+
+enum { ENVIRONMENT_NUMBER_MAX = 1000000 };
+
+struct accounts {
+    struct vault *vault;
+    struct list organizations, projects, users;
+    struct account **by_number; /* NULL where no environment has the number */
+    size_t number_count;
+    struct table by_id;    /* struct account */
+    struct table branches; /* struct account; not archived, by branch_key */
+    struct table secrets;  /* struct secret; not ended */
+    struct list ended;     // secret::of_owner
+    uint64_t endings;
+};
+
+struct organization *accounts_find_organization(struct accounts *accounts, const char *id);
+struct project *accounts_find_project(struct accounts *accounts, const char *id);
+struct user *accounts_find_user(struct accounts *accounts, const char *id);
+
+/* By hash; also one whose time is over. */
+struct secret *accounts_find_secret(const struct accounts *accounts,
+                                    const unsigned char hash[HASH_LEN]);
+/* Out of the tables; its clear text is wiped. */
+void accounts_end_secret(struct accounts *accounts, struct secret *secret);
