@@ -34,7 +34,8 @@ const ask = async (questions) =>
 const hour = 3600000, day = 24 * hour
 const from = Date.parse('2026-01-01T00:00:00Z'), to = Date.parse('2031-01-01T00:00:00Z')
 
-const zones = ['UTC', 'America/New_York', 'Europe/Berlin', 'Europe/London', 'Africa/Cairo',
+// Of zones whose rules Node's own data has had for years: Debian's Node 18 is not kept up to date.
+const zones = ['UTC', 'America/New_York', 'Europe/Berlin', 'Europe/London', 'Europe/Dublin',
   'America/Santiago', 'Australia/Sydney', 'America/Havana', 'Asia/Kolkata', 'Asia/Beirut',
   'America/Sao_Paulo', 'Pacific/Auckland']
 
