@@ -442,19 +442,6 @@ static enum err read_options(struct reading *r, struct slice object)
     return err;
 }
 
-/* Unless named: what the task was registered with. */
-static void default_to_task(struct reading *r)
-{
-    const struct worker_task *task = workers_task(r->place->workers, r->source->task);
-    if (!r->has_machine)
-        r->item->run.machine =
-            (uint8_t)(task && task->machine >= 0 ? task->machine : MACHINE_SMALL_1X);
-    if (task && !r->item->run.queue)
-        r->item->run.queue = bytes_ref(task->queue);
-    if (task && task->ttl && !run_rare(&r->item->run)->ttl && !r->item->no_default_ttl)
-        run_rare_edit(&r->item->run)->ttl = bytes_ref(task->ttl);
-}
-
 enum err trigger_options_read(const struct trigger_source *source,
                               const struct trigger_place *place, struct trigger *item,
                               struct trigger_parent *parent, struct failure *why)
@@ -472,7 +459,8 @@ enum err trigger_options_read(const struct trigger_source *source,
         err = reading_take_key(&r);
     if (!err)
         err = finish_payload(&r);
-    default_to_task(&r);
+    trigger_default_to_task(item, workers_task(place->workers, source->task),
+                            r.has_machine);
     buf_finish(&r.text);
     return err;
 }

@@ -7,6 +7,7 @@
  * are not written, a restart gives every executing run its full time again. */
 #include "base/mem.h"
 #include "base/scan.h"
+#include "engine/schedule_state.h"
 #include "engine/state.h"
 #include "engine/steer.h"
 #include "engine/workers.h"
@@ -309,4 +310,5 @@ void engine_sweep(struct engine *engine)
     for (uint32_t i = 0; i < engine->environment_count; i++)
         if (engine->environments[i])
             engine_sweep_environment(engine, engine->environments[i]);
+    schedules_start(engine->schedules);
 }

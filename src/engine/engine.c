@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "engine/schedule_state.h"
 #include "engine/state.h"
 #include "engine/workers.h"
 
@@ -73,6 +74,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->evictor = (struct flusher){ .fn = evict };
     loop_add_flusher(loop, &engine->evictor);
     engine->due_kind = timers_kind(loop_timers(loop), run_due);
+    engine->schedules = schedules_create(engine);
     engine->wait_kind = timers_kind(loop_timers(loop), dequeue_timed_out);
     return engine;
 }
@@ -82,6 +84,7 @@ void engine_destroy(struct engine *engine)
     if (!engine)
         return;
     assert(engine_idle(engine));
+    schedules_destroy(engine->schedules);
     while (!list_empty(&engine->sweeps))
         engine_end_sweep(engine->sweeps.next);
     for (uint32_t i = 0; i < engine->environment_count; i++) {
@@ -142,6 +145,7 @@ void engine_drain(struct engine *engine)
 void engine_stop(struct engine *engine)
 {
     engine->draining = engine->stopped = true;
+    schedules_stop(engine->schedules);
 }
 
 bool engine_draining(const struct engine *engine)
@@ -152,7 +156,8 @@ bool engine_draining(const struct engine *engine)
 bool engine_idle(const struct engine *engine)
 {
     return engine->flights.count == 0 && list_empty(&engine->triggers) &&
-           list_empty(&engine->writes) && list_empty(&engine->resets);
+           list_empty(&engine->writes) && list_empty(&engine->resets) &&
+           engine->schedules->under_way == 0;
 }
 
 /* ---- a flight ---- */

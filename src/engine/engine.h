@@ -140,7 +140,9 @@ struct trigger_op {
     int64_t token_expires_at;
     struct bytes *batch_key; /* idempotency of a batch; NULL: none */
     int64_t batch_key_expires_at;
-    struct document *batch; /* written with the runs; NULL: none. version: expected */
+    /* Written with the runs, the batch or the schedule they come from; NULL: none. version:
+     * the one that is expected. */
+    struct document *batch;
     char batch_id[ID_MAX];  /* owner of request and batch keys; "": the first run */
     /* Called before each attempt to commit, when ids are known: completes batch->body. */
     void (*prepare)(struct trigger_op *op);
@@ -169,6 +171,12 @@ struct trigger_op {
 enum err trigger_begin(struct engine *engine, struct environment *env,
                        struct trigger_op *op);
 void trigger_op_finish(struct trigger_op *op);
+
+struct worker_task;
+
+/* What is not wished is as the task was registered: queue, ttl, machine. NULL: unknown. */
+void trigger_default_to_task(struct trigger *item, const struct worker_task *task,
+                             bool has_machine);
 
 /* ---- documents ---- */
 

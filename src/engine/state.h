@@ -5,6 +5,8 @@
 #include "base/table.h"
 #include "engine/engine.h"
 
+struct schedules;
+
 struct engine {
     struct loop *loop;
     struct store *store;
@@ -16,6 +18,7 @@ struct engine {
     struct list writes;                // document_write::link; not answered yet
     struct list resets;                // reset_key::link; not answered yet
     struct list sweeps;                // sweep::link; not through yet
+    struct schedules *schedules;       /* schedule_state.h */
     struct flusher evictor;            /* keeps finished runs inside the budget */
     uint32_t due_kind, wait_kind;      /* of timers: runs, dequeues */
     bool draining, stopped;

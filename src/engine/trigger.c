@@ -14,6 +14,7 @@
 #include "base/metrics.h"
 #include "engine/state.h"
 #include "engine/steer.h"
+#include "engine/workers.h"
 
 enum { REQUEST_KEY_MS = 24 * 3600 * 1000 };
 
@@ -31,6 +32,19 @@ static void name_queue(struct run *run)
     }
     run->queue = bytes_create_empty((size_t)len);
     snprintf(run->queue->data, (size_t)len + 1, "task/%s", run->task->data);
+}
+
+void trigger_default_to_task(struct trigger *item, const struct worker_task *task,
+                             bool has_machine)
+{
+    struct run *run = &item->run;
+    if (!has_machine)
+        run->machine =
+            (uint8_t)(task && task->machine >= 0 ? task->machine : MACHINE_SMALL_1X);
+    if (task && !run->queue)
+        run->queue = bytes_ref(task->queue);
+    if (task && task->ttl && !run_rare(run)->ttl && !item->no_default_ttl)
+        run_rare_edit(run)->ttl = bytes_ref(task->ttl);
 }
 
 static void name_ttl(const struct engine *engine, const struct environment *env,

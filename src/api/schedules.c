@@ -1,0 +1,326 @@
+/* schedules.c - the calls about schedules.
+ *
+ *   body ─► wish ─► command: find, check, decide ─► commit ─► the schedule as it is now
+ *
+ * A schedule is looked up in the caller's environment, by its id or its deduplication key.
+ * Only create looks into the other environments of the project, where its key may be: then
+ * that schedule moves (management-api §12.2). */
+#include "api/routes.h"
+#include "api/schedule_body.h"
+#include "base/mem.h"
+
+enum {
+    NO_BODY = 4096,
+    SCHEDULE_BODY = 65536,
+    PER_PAGE = 20,
+    PER_PAGE_MAX = 100,
+    PAGE_MAX = 1000000000,
+};
+
+static const char no_schedule[] = "Schedule not found";
+
+struct schedule_call {
+    struct api_call *call;
+    struct schedule_command command;
+    struct schedule_facts wish;
+    bool active;                   /* what activate and deactivate want */
+    enum schedule_next_shown next; /* of the reply */
+};
+
+static struct schedule_call *call_of(struct schedule_command *command)
+{
+    return container_of(command, struct schedule_call, command);
+}
+
+static int64_t now_of(const struct schedule_command *command)
+{
+    return loop_wall_ms(engine_loop(command->engine));
+}
+
+/* ---- finding ---- */
+
+static struct schedule *find_in(const struct api_call *call, struct slice name)
+{
+    struct engine *engine = api_engine(call->api);
+    if (slice_starts(name, "sched_"))
+        return schedules_by_id(engine, call->env, name);
+    return schedules_by_key(engine, call->env, name);
+}
+
+static struct schedule *find_named(struct schedule_command *command)
+{
+    const struct api_call *call = call_of(command)->call;
+    return find_in(call, call->params[0]);
+}
+
+/* By the key of the wish, in every environment of the project. */
+static struct schedule *find_by_key(struct schedule_command *command)
+{
+    const struct schedule_call *op = call_of(command);
+    struct slice key = bytes_slice(op->wish.key);
+    struct accounts *accounts = api_accounts(op->call->api);
+    if (!key.ptr)
+        return NULL;
+    struct schedule *found = schedules_by_key(command->engine, command->env, key);
+    for (struct account *a = NULL; !found && (a = accounts_next(accounts, a));)
+        if (a->project == op->call->account->project)
+            found = schedules_by_key(command->engine,
+                                     engine_environment(command->engine, a->number), key);
+    return found;
+}
+
+/* ---- deciding ---- */
+
+static enum decision refuse(struct schedule_command *command, enum err code,
+                            const char *text)
+{
+    explain(&command->why, code, "%s", text);
+    return DECISION_REFUSE;
+}
+
+/* A time that was due before an edit that has nothing to do with it stays due. */
+static void apply_wish(struct schedule_command *command, struct schedule_facts *next)
+{
+    const struct schedule_facts *wish = &call_of(command)->wish;
+    bool same_times =
+        slice_equal(bytes_slice(next->cron), bytes_slice(wish->cron)) &&
+        slice_equal(bytes_slice(next->timezone), bytes_slice(wish->timezone));
+    bytes_set(&next->cron, wish->cron);
+    bytes_set(&next->timezone, wish->timezone);
+    bytes_set(&next->window, wish->window);
+    bytes_set(&next->external_id, wish->external_id);
+    if (!same_times)
+        next->since = now_of(command);
+}
+
+static bool has_room(struct schedule_command *command, const struct schedule *now)
+{
+    int64_t max = api_options(call_of(command)->call->api)->schedules_max;
+    size_t count = schedules_count(command->engine, command->env);
+    if ((now && now->env == command->env) || (int64_t)count < max)
+        return true;
+    explain(&command->why, ERR_RULE,
+            "You have created %zu/%lld schedules so you'll need to increase your limits or "
+            "delete some schedules.",
+            count, (long long)max);
+    return false;
+}
+
+static enum decision decide_create(struct schedule_command *command,
+                                   const struct schedule *now, struct schedule_facts *next)
+{
+    struct schedule_call *op = call_of(command);
+    if (schedule_body_check(op->call, &op->wish, &command->why) ||
+        !has_room(command, now))
+        return DECISION_REFUSE;
+    apply_wish(command, next);
+    if (!now) {
+        bytes_set(&next->task, op->wish.task);
+        bytes_set(&next->key, op->wish.key);
+        next->is_active = true;
+        next->created_at = now_of(command);
+    }
+    return DECISION_COMMIT;
+}
+
+static enum decision decide_update(struct schedule_command *command,
+                                   const struct schedule *now, struct schedule_facts *next)
+{
+    struct schedule_call *op = call_of(command);
+    if (!now)
+        return refuse(command, ERR_NOT_FOUND, no_schedule);
+    if (now->facts.is_declarative)
+        return refuse(command, ERR_RULE, "Cannot update a declarative schedule");
+    if (schedule_body_check(op->call, &op->wish, &command->why))
+        return DECISION_REFUSE;
+    apply_wish(command, next);
+    return DECISION_COMMIT;
+}
+
+static enum decision decide_switch(struct schedule_command *command,
+                                   const struct schedule *now, struct schedule_facts *next)
+{
+    bool active = call_of(command)->active;
+    if (!now)
+        return refuse(command, ERR_NOT_FOUND, no_schedule);
+    if (now->facts.is_active == active)
+        return DECISION_NOTHING;
+    next->is_active = active;
+    if (active)
+        next->since = now_of(command);
+    return DECISION_COMMIT;
+}
+
+static enum decision decide_remove(struct schedule_command *command,
+                                   const struct schedule *now, struct schedule_facts *next)
+{
+    (void)next;
+    if (!now)
+        return refuse(command, ERR_NOT_FOUND, no_schedule);
+    if (now->facts.is_declarative)
+        return refuse(command, ERR_RULE, "Cannot delete a declarative schedule");
+    command->removes = true;
+    return DECISION_COMMIT;
+}
+
+/* ---- answering ---- */
+
+static void on_done(struct schedule_command *command, enum err status)
+{
+    struct schedule_call *op = call_of(command);
+    struct api_call *call = op->call;
+    struct buf body = { 0 };
+
+    if (status) {
+        call->why = command->why;
+        api_reply_error(call, status);
+    } else {
+        if (command->removes)
+            buf_print(&body, "{\"id\":\"%s\"}", command->schedule->id);
+        else
+            schedule_body_write(call, command->schedule, op->next, &body);
+        api_reply_json(call, 200, buf_slice(&body));
+    }
+    buf_finish(&body);
+    schedule_facts_finish(&op->wish);
+    free(op);
+}
+
+static void begin(struct schedule_call *op, schedule_find_fn *find,
+                  schedule_decide_fn *decide)
+{
+    struct api_call *call = op->call;
+    call->busy = true;
+    schedule_command_begin(api_engine(call->api), call->env, &op->command, find, decide,
+                           on_done);
+}
+
+static struct schedule_call *op_create(struct api_call *call, enum schedule_next_shown next)
+{
+    struct schedule_call *op = mem_new(struct schedule_call);
+    op->call = call;
+    op->next = next;
+    return op;
+}
+
+/* The body has been refused, and the call answered, when it cannot be read. */
+static enum err begin_with_wish(struct api_call *call, bool with_key,
+                                schedule_find_fn *find, schedule_decide_fn *decide)
+{
+    struct schedule_facts wish;
+    if (schedule_body_read(call, with_key, &wish))
+        return OK;
+    struct schedule_call *op = op_create(call, NEXT_ALWAYS);
+    op->wish = wish;
+    begin(op, find, decide);
+    return OK;
+}
+
+static enum err create(struct api_call *call)
+{
+    return begin_with_wish(call, true, find_by_key, decide_create);
+}
+
+static enum err update(struct api_call *call)
+{
+    return begin_with_wish(call, false, find_named, decide_update);
+}
+
+static enum err switch_to(struct api_call *call, bool active)
+{
+    struct schedule_call *op = op_create(call, NEXT_IF_ACTIVE);
+    op->active = active;
+    begin(op, find_named, decide_switch);
+    return OK;
+}
+
+static enum err activate(struct api_call *call)
+{
+    return switch_to(call, true);
+}
+
+static enum err deactivate(struct api_call *call)
+{
+    return switch_to(call, false);
+}
+
+static enum err remove_one(struct api_call *call)
+{
+    begin(op_create(call, NEXT_ALWAYS), find_named, decide_remove);
+    return OK;
+}
+
+static enum err retrieve(struct api_call *call)
+{
+    const struct schedule *schedule = find_in(call, call->params[0]);
+    struct buf body = { 0 };
+    if (!schedule || !schedule->version)
+        return explain(&call->why, ERR_NOT_FOUND, no_schedule);
+    schedule_body_write(call, schedule, NEXT_IF_ACTIVE, &body);
+    api_reply_json(call, 200, buf_slice(&body));
+    buf_finish(&body);
+    return OK;
+}
+
+/* ---- the list ---- */
+
+/* False when the call has been answered: it was no number of 1 or more. */
+static bool read_number(struct api_call *call, const char *name, uint64_t max,
+                        uint64_t *number)
+{
+    struct slice text = api_query(call, name);
+    if (!text.ptr)
+        return true;
+    if (text_to_u64(text, number) || !*number) {
+        api_reply_details(call, "Invalid request parameters", "issues", name,
+                          "Must be an integer of 1 or more");
+        return false;
+    }
+    *number = *number < max ? *number : max;
+    return true;
+}
+
+static enum err list(struct api_call *call)
+{
+    struct engine *engine = api_engine(call->api);
+    uint64_t page = 1, per_page = PER_PAGE, count = 0;
+    struct buf body = { 0 };
+
+    if (!read_number(call, "page", PAGE_MAX, &page) ||
+        !read_number(call, "perPage", PER_PAGE_MAX, &per_page))
+        return OK;
+    uint64_t from = (page - 1) * per_page;
+    buf_add_text(&body, "{\"data\":[");
+    for (struct schedule *s = NULL; (s = schedules_next(engine, call->env, s));) {
+        if (!s->version)
+            continue;
+        if (count >= from && count < from + per_page) {
+            if (count > from)
+                buf_add_char(&body, ',');
+            schedule_body_write(call, s, NEXT_ALWAYS, &body);
+        }
+        count++;
+    }
+    buf_print(&body, "],\"pagination\":{\"currentPage\":%llu,\"totalPages\":%llu,"
+                     "\"count\":%llu}}",
+              (unsigned long long)page,
+              (unsigned long long)((count + per_page - 1) / per_page),
+              (unsigned long long)count);
+    api_reply_json(call, 200, buf_slice(&body));
+    buf_finish(&body);
+    return OK;
+}
+
+/* clang-format off */
+#define ONE "/api/v1/schedules/:"
+const struct route schedules_routes[] = {
+    { HTTP_GET_,    "/api/v1/schedules", AUTH_KEY, NO_BODY,       list,       NULL },
+    { HTTP_POST_,   "/api/v1/schedules", AUTH_KEY, SCHEDULE_BODY, create,     NULL },
+    { HTTP_GET_,    ONE,                 AUTH_KEY, NO_BODY,       retrieve,   NULL },
+    { HTTP_PUT_,    ONE,                 AUTH_KEY, SCHEDULE_BODY, update,     NULL },
+    { HTTP_DELETE_, ONE,                 AUTH_KEY, NO_BODY,       remove_one, NULL },
+    { HTTP_POST_,   ONE "/activate",     AUTH_KEY, NO_BODY,       activate,   NULL },
+    { HTTP_POST_,   ONE "/deactivate",   AUTH_KEY, NO_BODY,       deactivate, NULL },
+    { 0 },
+};
+/* clang-format on */

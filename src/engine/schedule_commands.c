@@ -1,0 +1,154 @@
+/* schedule_commands.c - schedules are made, changed, moved and removed.
+ *
+ *   find ─► busy? wait ─► decide ─► commit ─► the schedule is what was decided ─► done
+ *     ▲                                                                           │
+ *     └───────────────────── what waited, in order ◄──────────────────────────────┘
+ *
+ * A new one is in the tables before its commit is through, so that a second command with
+ * the same key waits for it; nobody is shown it before it has a version. */
+#include "base/mem.h"
+#include "engine/schedule_state.h"
+
+static void go(struct schedule_command *command);
+
+static void finish(struct schedule_command *command, struct schedule *schedule,
+                   enum err status)
+{
+    command->engine->schedules->under_way--;
+    command->schedule = schedule;
+    schedule_facts_finish(&command->next);
+    command->done(command, status);
+}
+
+void schedule_commands_go(struct list *parked)
+{
+    while (!list_empty(parked))
+        go(container_of(list_take(parked), struct schedule_command, link));
+}
+
+/* ---- the commit ---- */
+
+static void add_change(struct schedule_command *command, const struct environment *env,
+                       uint32_t expected, struct bytes *body)
+{
+    command->changes[command->commit.change_count++] = (struct change){
+        .kind = CHANGE_DOCUMENT,
+        .env = env->number,
+        .expected = expected,
+        .document = { .kind = DOC_SCHEDULE,
+                      .env = env->number,
+                      .name = bytes_create(slice_of(command->schedule->id)),
+                      .body = body },
+    };
+}
+
+/* Out of everything; what waited for it meets nothing. */
+static void vanish(struct schedule_command *command, enum err status)
+{
+    struct schedules *all = command->engine->schedules;
+    struct schedule *schedule = command->schedule;
+    struct list parked;
+
+    list_init(&parked);
+    list_move_all(&parked, &schedule->parked);
+    bool was_there = schedule->version;
+    /* Not found any more, and still there for done. */
+    finish(command, was_there ? schedule : NULL, status);
+    schedule_remove(all, schedule);
+    schedule_commands_go(&parked);
+}
+
+static void on_committed(struct store_commit *commit, enum store_status status)
+{
+    struct schedule_command *command =
+        container_of(commit, struct schedule_command, commit);
+    struct schedules *all = command->engine->schedules;
+    struct schedule *schedule = command->schedule;
+    uint32_t version = commit->changes[commit->change_count - 1].document.version;
+
+    if (status) {
+        for (size_t i = 0; i < commit->change_count; i++)
+            change_finish(&commit->changes[i]);
+        if (!schedule->version) {
+            vanish(command, err_of_store(status));
+            return;
+        }
+    } else {
+        engine_apply(command->engine, commit->changes, commit->change_count);
+        if (command->removes) {
+            vanish(command, OK);
+            return;
+        }
+        schedule->version = version;
+        schedule->failing = false;
+        schedule_adopt(all, schedule, command->env, &command->next);
+    }
+    finish(command, schedule, err_of_store(status));
+    schedule_release(all, schedule);
+}
+
+static void commit(struct schedule_command *command, struct schedule *schedule)
+{
+    struct engine *engine = command->engine;
+    bool is_new = !schedule;
+    if (is_new) {
+        char id[ID_MAX];
+        struct schedule_facts facts;
+        text_make_id("sched", loop_wall_ms(engine->loop), id);
+        schedule = schedule_add(engine->schedules, command->env, id);
+        schedule_facts_copy(&facts, &command->next);
+        schedule_adopt(engine->schedules, schedule, command->env, &facts);
+    }
+    bool moves = schedule->env != command->env;
+    command->schedule = schedule;
+    schedule->busy = true;
+    timers_clear(&engine->schedules->due, &schedule->due);
+    command->commit = (struct store_commit){ .changes = command->changes,
+                                             .now_ms = loop_wall_ms(engine->loop),
+                                             .done = on_committed };
+    if (command->removes || moves)
+        add_change(command, schedule->env, schedule->version, NULL);
+    if (!command->removes)
+        add_change(command, command->env, moves ? 0 : schedule->version,
+                   schedule_facts_write(&command->next));
+    engine->store->ops->commit(engine->store, &command->commit);
+}
+
+/* ---- deciding ---- */
+
+static void go(struct schedule_command *command)
+{
+    struct schedule *schedule = command->find(command);
+    if (schedule && schedule->busy) {
+        list_append(&schedule->parked, &command->link);
+        return;
+    }
+    command->removes = false;
+    command->next = (struct schedule_facts){ 0 };
+    if (schedule)
+        schedule_facts_copy(&command->next, &schedule->facts);
+    switch (command->decide(command, schedule, &command->next)) {
+    case DECISION_COMMIT: commit(command, schedule); return;
+    case DECISION_REFUSE: finish(command, schedule, command->why.code); return;
+    case DECISION_NOTHING: finish(command, schedule, OK); return;
+    }
+}
+
+static void on_deferred(struct deferred *deferred)
+{
+    go(container_of(deferred, struct schedule_command, deferred));
+}
+
+void schedule_command_begin(struct engine *engine, struct environment *env,
+                            struct schedule_command *command, schedule_find_fn *find,
+                            schedule_decide_fn *decide, schedule_done_fn *done)
+{
+    *command = (struct schedule_command){
+        .engine = engine, .env = env, .find = find, .decide = decide, .done = done
+    };
+    list_init(&command->link);
+    list_init(&command->deferred.link);
+    command->deferred.fn = on_deferred;
+    engine->schedules->under_way++;
+    loop_defer(engine->loop, &command->deferred);
+}

@@ -1,0 +1,88 @@
+/* schedule_document.c - what is kept of a schedule, as JSON. */
+#include "base/scan.h"
+#include "engine/schedule_state.h"
+
+/* ---- copies ---- */
+
+static const size_t texts[] = {
+    offsetof(struct schedule_facts, task),        offsetof(struct schedule_facts, cron),
+    offsetof(struct schedule_facts, timezone),    offsetof(struct schedule_facts, window),
+    offsetof(struct schedule_facts, external_id), offsetof(struct schedule_facts, key),
+};
+
+static const char *const text_names[] = { "task",   "cron",       "timezone",
+                                          "window", "externalId", "deduplicationKey" };
+
+enum { TEXTS = sizeof(texts) / sizeof(texts[0]), TEXTS_NEEDED = 3 };
+
+static struct bytes **text_at(const struct schedule_facts *facts, size_t i)
+{
+    return (struct bytes **)((char *)facts + texts[i]);
+}
+
+void schedule_facts_copy(struct schedule_facts *copy, const struct schedule_facts *facts)
+{
+    *copy = *facts;
+    for (size_t i = 0; i < TEXTS; i++)
+        bytes_ref(*text_at(copy, i));
+}
+
+void schedule_facts_finish(struct schedule_facts *facts)
+{
+    for (size_t i = 0; i < TEXTS; i++)
+        bytes_unref(*text_at(facts, i));
+    *facts = (struct schedule_facts){ 0 };
+}
+
+/* ---- JSON ---- */
+
+struct bytes *schedule_facts_write(const struct schedule_facts *facts)
+{
+    struct buf out = { 0 };
+    buf_print(&out, "{\"declarative\":%s,\"active\":%s",
+              facts->is_declarative ? "true" : "false",
+              facts->is_active ? "true" : "false");
+    for (size_t i = 0; i < TEXTS; i++) {
+        const struct bytes *text = *text_at(facts, i);
+        if (!text)
+            continue;
+        buf_print(&out, ",\"%s\":", text_names[i]);
+        buf_add_json(&out, bytes_slice(text));
+    }
+    buf_print(&out, ",\"createdAt\":%lld,\"since\":%lld,\"firedAt\":%lld}",
+              (long long)facts->created_at, (long long)facts->since,
+              (long long)facts->fired_at);
+    struct bytes *body = buf_to_bytes(&out);
+    buf_finish(&out);
+    return body;
+}
+
+static bool read_text(struct slice body, size_t i, struct schedule_facts *facts)
+{
+    struct buf text = { 0 };
+    struct slice value = scan_member(body, text_names[i]);
+    bool good = value.ptr ? scan_string(value, &text) : i >= TEXTS_NEEDED;
+    if (good && value.ptr)
+        *text_at(facts, i) = bytes_create_shared(buf_slice(&text));
+    buf_finish(&text);
+    return good;
+}
+
+enum err schedule_facts_read(struct slice body, struct schedule_facts *facts)
+{
+    struct schedule_facts read = { 0 };
+    bool good = scan_is_json(body) && scan_type(body) == SCAN_OBJECT;
+    for (size_t i = 0; good && i < TEXTS; i++)
+        good = read_text(body, i, &read);
+    good = good && !text_to_i64(scan_member(body, "createdAt"), &read.created_at) &&
+           !text_to_i64(scan_member(body, "since"), &read.since) &&
+           !text_to_i64(scan_member(body, "firedAt"), &read.fired_at);
+    if (!good) {
+        schedule_facts_finish(&read);
+        return ERR_INVALID;
+    }
+    read.is_declarative = scan_type(scan_member(body, "declarative")) == SCAN_TRUE;
+    read.is_active = scan_type(scan_member(body, "active")) == SCAN_TRUE;
+    *facts = read;
+    return OK;
+}

@@ -1,0 +1,60 @@
+/* schedule_state.h - what the files about schedules share. */
+#pragma once
+
+#include "base/table.h"
+#include "engine/schedules.h"
+#include "engine/state.h"
+
+/* Of one environment. */
+struct env_schedules {
+    struct list all; // schedule::link; oldest first
+    size_t count;
+};
+
+struct schedules {
+    struct engine *engine;
+    struct table by_id;
+    struct table by_index;              /* deduplication keys; tasks of declarative ones */
+    struct table zones;                 /* of struct zone, by name */
+    struct env_schedules *environments; /* by number */
+    uint32_t environment_count;
+    struct timers due; /* a heap on the wall clock */
+    uint32_t fire_kind, tick_kind;
+    struct timer tick; /* the loop's: looks at the wall clock */
+    bool started;
+    size_t firing;    /* runs on their way */
+    size_t under_way; /* commands without an answer yet */
+};
+
+struct schedules *schedules_create(struct engine *engine);
+/* NULL is fine. */
+void schedules_destroy(struct schedules *all);
+
+/* What is due fires from now on; never again. */
+void schedules_start(struct schedules *all);
+void schedules_stop(struct schedules *all);
+
+/* A new one without a document; and out of everything. */
+struct schedule *schedule_add(struct schedules *all, struct environment *env,
+                              const char *id);
+void schedule_remove(struct schedules *all, struct schedule *schedule);
+
+/* Takes over the facts; env is where it is from now on. */
+void schedule_adopt(struct schedules *all, struct schedule *schedule,
+                    struct environment *env, struct schedule_facts *facts);
+
+/* Its commit is through: it is due again, and what was parked is decided. */
+void schedule_release(struct schedules *all, struct schedule *schedule);
+
+/* Decides what waited for something that is not there any more. */
+void schedule_commands_go(struct list *parked);
+
+/* Sets the loop's timer for what is due next. */
+void schedules_arm(struct schedules *all);
+
+/* firing.c: what a schedule does when it is due. */
+void schedule_fire(struct timer *due);
+
+/* schedule_document.c. write: the caller's reference. */
+struct bytes *schedule_facts_write(const struct schedule_facts *facts);
+enum err schedule_facts_read(struct slice body, struct schedule_facts *facts);
