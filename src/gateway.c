@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "api/api.h"
+#include "api/schedule_sync.h"
 #include "api/sockets.h"
 #include "auth/account_writer.h"
 #include "auth/bootstrap.h"
@@ -132,6 +133,7 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
         stop_with(gateway, &load->why);
         return;
     }
+    schedule_sync_all(gateway->api);
     engine_sweep(gateway->engine);
     gateway->retain =
         retain_create(gateway->api, gateway->accounts, gateway->config->retain_ms);
@@ -180,6 +182,7 @@ static void create_parts(struct gateway *gateway)
                                .subscriptions_max = config->subscriptions,
                                .realtime_connections = config->realtime_connections,
                                .batch_memory = config->batch_memory,
+                               .schedules_max = config->schedules,
                                .drain_timeout_ms = config->drain_timeout_ms,
                                .writer = gateway->writer,
                                .owner = gateway };

@@ -26,8 +26,8 @@ struct load_accounts {
 };
 void load_accounts_begin(struct load_accounts *load);
 
-/* Environments, worker versions and queues, and of the runs every unfinished one and the
- * newest others up to half the memory budget, for at most 2 s. */
+/* Environments, worker versions, queues and schedules, and of the runs every unfinished one
+ * and the newest others up to half the memory budget, for at most 2 s. */
 struct load_runs {
     struct engine *engine;
     struct accounts *accounts;

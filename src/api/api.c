@@ -49,6 +49,7 @@ static const struct route *const tables[] = {
     polls_routes,
     events_routes,
     timezones_routes,
+    schedules_routes,
     queues_routes,
     envvars_routes,
     projects_routes,

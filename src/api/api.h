@@ -77,6 +77,7 @@ struct api_options {
     int64_t subscriptions_max;
     int64_t realtime_connections; /* long polls held at once, of one environment */
     int64_t batch_memory;
+    int64_t schedules_max; /* of an environment */
     int64_t drain_timeout_ms;
     struct account_writer *writer;
     void *owner; /* who created it: api_options(api)->owner */
@@ -118,7 +119,7 @@ struct auth *api_auth(const struct api *api);
 struct accounts *api_accounts(const struct api *api);
 const struct api_options *api_options(const struct api *api);
 
-/* Restores what a document of DOC_WORKER or DOC_QUEUE says; at start. */
+/* Restores what a document of DOC_WORKER, DOC_QUEUE or DOC_SCHEDULE says; at start. */
 enum err api_restore(struct api *api, const struct document *document, struct failure *why);
 
 /* ---- the request ---- */

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <math.h>
 
+#include "auth/bootstrap.h"
 #include "base/mem.h"
 #include "base/scan.h"
 
@@ -179,6 +180,61 @@ static enum err read_ttl(const struct spot *spot, const json_t *ttl,
     return OK;
 }
 
+static unsigned place_of(const char *type)
+{
+    for (unsigned i = 0; type && i < ENVIRONMENT_TYPES; i++)
+        if (!strcmp(type, environment_type_name((enum environment_type)i)))
+            return 1u << i;
+    return 0;
+}
+
+/* Unset or empty: everywhere. */
+static enum err read_places(const struct spot *spot, const json_t *list, unsigned *places)
+{
+    size_t i;
+    json_t *name;
+    *places = 0;
+    if (is_set(list) && !json_is_array(list))
+        return refuse(spot, "schedule.environments", "must be an array");
+    json_array_foreach(list, i, name)
+    {
+        unsigned place = place_of(json_string_value(name));
+        if (!place)
+            return refuse(spot, "schedule.environments",
+                          "must be names like DEVELOPMENT, STAGING, PRODUCTION, PREVIEW");
+        *places |= place;
+    }
+    if (!json_array_size(list))
+        *places = ~0u;
+    return OK;
+}
+
+/* Only the shape: what the texts mean is looked at before a version is taken. */
+static enum err read_schedule(const struct spot *spot, const json_t *schedule,
+                              struct worker_task *task)
+{
+    if (!is_set(schedule))
+        return OK;
+    if (!json_is_object(schedule))
+        return refuse(spot, "schedule", "must be an object");
+    enum err err =
+        read_name(spot, json_object_get(schedule, "cron"), "schedule.cron", &task->cron);
+    if (!err && !task->cron)
+        err = refuse(spot, "schedule.cron", "must be a string of 1 to 256 bytes");
+    if (!err)
+        err = read_name(spot, json_object_get(schedule, "timezone"), "schedule.timezone",
+                        &task->timezone);
+    if (!err)
+        err = read_name(spot, json_object_get(schedule, "window"), "schedule.window",
+                        &task->window);
+    if (!err)
+        err = read_places(spot, json_object_get(schedule, "environments"),
+                          &task->schedule_in);
+    if (!err && !task->timezone)
+        task->timezone = bytes_create_shared(SLICE("UTC"));
+    return err;
+}
+
 static void read_machine(const json_t *machine, struct worker_task *task)
 {
     enum machine preset;
@@ -205,6 +261,7 @@ static enum err read_task(const struct spot *spot, const json_t *json,
         task->export_name = bytes_create_shared(slice_of(json_string_value(name)));
     err = err ? err : read_task_queue(spot, json_object_get(json, "queue"), task, all);
     err = err ? err : read_retry(spot, json_object_get(json, "retry"), task);
+    err = err ? err : read_schedule(spot, json_object_get(json, "schedule"), task);
     err = err ? err : read_ttl(spot, json_object_get(json, "ttl"), task);
     err = err ? err
               : read_number(spot, json_object_get(json, "maxDuration"), "maxDuration",

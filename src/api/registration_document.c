@@ -6,6 +6,7 @@
 #include "api/registration.h"
 #include "auth/variables.h"
 #include "base/scan.h"
+#include "engine/schedules.h"
 
 /* ---- writing ---- */
 
@@ -28,6 +29,26 @@ static void add_retry(struct buf *out, const struct worker_task *task)
               task->randomize ? "true" : "false");
 }
 
+static void add_schedule(struct buf *out, const struct worker_task *task)
+{
+    bool first = true;
+    if (!task->cron)
+        return;
+    buf_add_text(out, ",\"schedule\":{\"cron\":");
+    buf_add_json(out, bytes_slice(task->cron));
+    add_optional(out, "timezone", task->timezone);
+    add_optional(out, "window", task->window);
+    buf_add_text(out, ",\"environments\":[");
+    for (unsigned type = 0; task->schedule_in != ~0u && type < ENVIRONMENT_TYPES; type++) {
+        if (!(task->schedule_in & 1u << type))
+            continue;
+        buf_print(out, "%s\"%s\"", first ? "" : ",",
+                  environment_type_name((enum environment_type)type));
+        first = false;
+    }
+    buf_add_text(out, "]}");
+}
+
 static void add_task(struct buf *out, const struct worker_task *task)
 {
     buf_add_text(out, "{\"id\":");
@@ -48,6 +69,7 @@ static void add_task(struct buf *out, const struct worker_task *task)
     if (task->max_duration_s)
         buf_print(out, ",\"maxDuration\":%u", task->max_duration_s);
     add_retry(out, task);
+    add_schedule(out, task);
     buf_add_char(out, '}');
 }
 
@@ -171,6 +193,7 @@ enum err api_restore(struct api *api, const struct document *document, struct fa
     case DOC_WORKER: return restore_worker(env, document, why);
     case DOC_QUEUE: return restore_queue(env, document, why);
     case DOC_VARIABLE: return variables_restore(api_accounts(api), document, why);
+    case DOC_SCHEDULE: return schedules_restore(api_engine(api), document, why);
     default: return OK;
     }
 }

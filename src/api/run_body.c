@@ -233,6 +233,10 @@ void run_body_whole(const struct run *run, enum vocabulary vocabulary,
 {
     add_common(out, run, vocabulary);
     add_origin(out, run);
+    if (details->schedule.len) {
+        add_name(out, "schedule");
+        buf_add(out, details->schedule);
+    }
     add_packet(out, "payload", run->payload, run_rare(run)->payload_type);
     add_text(out, "payloadPresignedUrl", details->payload_url);
     if (run->status == RUN_COMPLETED) {

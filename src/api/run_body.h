@@ -26,6 +26,7 @@ struct run_details {
     const struct run *children;
     size_t child_count;
     struct slice payload_url, output_url; /* of application/store; absent: none */
+    struct slice schedule;                /* JSON; empty: none */
 };
 
 void run_body_whole(const struct run *run, enum vocabulary vocabulary,

@@ -9,6 +9,7 @@
 
 #include "api/packets.h"
 #include "api/run_body.h"
+#include "api/schedule_body.h"
 #include "base/mem.h"
 
 enum { CHILDREN_MAX = 100, ROOM_FOR_FACTS = 4096 };
@@ -48,7 +49,8 @@ static void send(struct run_reply *reply)
 {
     struct api_call *call = reply->call;
     const struct run *run = &reply->run;
-    struct buf body = { 0 }, payload_url = { 0 }, output_url = { 0 };
+    struct buf body = { 0 }, payload_url = { 0 }, output_url = { 0 }, schedule = { 0 };
+    schedule_body_brief(call, bytes_slice(run_rare(run)->schedule), &schedule);
     struct run_details details = {
         .root = reply->root.id[0] ? &reply->root : NULL,
         .parent = reply->parent.id[0] ? &reply->parent : NULL,
@@ -57,6 +59,7 @@ static void send(struct run_reply *reply)
         .payload_url =
             url_of(call, run->payload, run_rare(run)->payload_type, &payload_url),
         .output_url = url_of(call, run->output, run_rare(run)->output_type, &output_url),
+        .schedule = buf_slice(&schedule),
     };
 
     buf_reserve(&body, run_packet_bytes(run) + ROOM_FOR_FACTS);
@@ -67,6 +70,7 @@ static void send(struct run_reply *reply)
     buf_finish(&body);
     buf_finish(&payload_url);
     buf_finish(&output_url);
+    buf_finish(&schedule);
     finish(reply);
 }
 

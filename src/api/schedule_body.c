@@ -117,7 +117,8 @@ static const struct worker_task *find_task(struct api_call *call, struct slice n
 {
     struct engine *engine = api_engine(call->api);
     const struct worker_task *task = workers_task(call->env->workers, name);
-    for (struct account *a = NULL; !task && (a = accounts_next(api_accounts(call->api), a));)
+    for (struct account *a = NULL;
+         !task && (a = accounts_next(api_accounts(call->api), a));)
         if (a->project == call->account->project)
             task = workers_task(engine_environment(engine, a->number)->workers, name);
     return task;
@@ -195,7 +196,7 @@ static void add_environment(const struct api_call *call, struct buf *out)
     buf_add_text(out, "}]");
 }
 
-void schedule_body_write(const struct api_call *call, const struct schedule *schedule,
+void schedule_body_write(const struct api_call *call, struct schedule *schedule,
                          enum schedule_next_shown shown, struct buf *out)
 {
     const struct schedule_facts *facts = &schedule->facts;

@@ -21,7 +21,7 @@ enum err schedule_body_check(struct api_call *call, const struct schedule_facts 
 /* "30m", "2h", "50%"; an absent one is fine. */
 bool schedule_window_is_valid(struct slice window);
 
-void schedule_body_write(const struct api_call *call, const struct schedule *schedule,
+void schedule_body_write(const struct api_call *call, struct schedule *schedule,
                          enum schedule_next_shown next, struct buf *out);
 
 /* As a run shows the schedule it comes from; nothing when there is no such schedule. */

@@ -82,9 +82,8 @@ static enum decision refuse(struct schedule_command *command, enum err code,
 static void apply_wish(struct schedule_command *command, struct schedule_facts *next)
 {
     const struct schedule_facts *wish = &call_of(command)->wish;
-    bool same_times =
-        slice_equal(bytes_slice(next->cron), bytes_slice(wish->cron)) &&
-        slice_equal(bytes_slice(next->timezone), bytes_slice(wish->timezone));
+    bool same_times = slice_equal(bytes_slice(next->cron), bytes_slice(wish->cron)) &&
+                      slice_equal(bytes_slice(next->timezone), bytes_slice(wish->timezone));
     bytes_set(&next->cron, wish->cron);
     bytes_set(&next->timezone, wish->timezone);
     bytes_set(&next->window, wish->window);
@@ -110,8 +109,7 @@ static enum decision decide_create(struct schedule_command *command,
                                    const struct schedule *now, struct schedule_facts *next)
 {
     struct schedule_call *op = call_of(command);
-    if (schedule_body_check(op->call, &op->wish, &command->why) ||
-        !has_room(command, now))
+    if (schedule_body_check(op->call, &op->wish, &command->why) || !has_room(command, now))
         return DECISION_REFUSE;
     apply_wish(command, next);
     if (!now) {
@@ -252,7 +250,7 @@ static enum err remove_one(struct api_call *call)
 
 static enum err retrieve(struct api_call *call)
 {
-    const struct schedule *schedule = find_in(call, call->params[0]);
+    struct schedule *schedule = find_in(call, call->params[0]);
     struct buf body = { 0 };
     if (!schedule || !schedule->version)
         return explain(&call->why, ERR_NOT_FOUND, no_schedule);
@@ -301,8 +299,9 @@ static enum err list(struct api_call *call)
         }
         count++;
     }
-    buf_print(&body, "],\"pagination\":{\"currentPage\":%llu,\"totalPages\":%llu,"
-                     "\"count\":%llu}}",
+    buf_print(&body,
+              "],\"pagination\":{\"currentPage\":%llu,\"totalPages\":%llu,"
+              "\"count\":%llu}}",
               (unsigned long long)page,
               (unsigned long long)((count + per_page - 1) / per_page),
               (unsigned long long)count);

@@ -2,6 +2,7 @@
  * (worker-protocol §1.4).
  *
  *   registration ─► document written (synced) ─► current version ─► waiting runs released
+ *                                                                ─► declared schedules
  *
  * Two registrations at once get the same version number; the store lets one of them in and
  * the other takes the next. */
@@ -9,6 +10,7 @@
 #include "api/messages.h"
 #include "api/project.h"
 #include "api/registration.h"
+#include "api/schedule_sync.h"
 #include "api/workers.h"
 #include "base/mem.h"
 
@@ -128,6 +130,7 @@ struct registering {
     struct api_call *call;
     struct registration registration;
     struct document_write write;
+    struct schedule_sync sync;
     unsigned tries;
 };
 
@@ -149,6 +152,18 @@ static void finish(struct registering *op, enum err status)
     add_member(&out, "contentHash", slice_of(current->content_hash));
     buf_add_char(&out, '}');
     reply(call, &out);
+}
+
+static void on_synced(struct schedule_sync *sync, enum err status)
+{
+    finish(container_of(sync, struct registering, sync), status);
+}
+
+/* The version is known: what its tasks say of schedules comes next. */
+static void sync_schedules(struct registering *op)
+{
+    struct api_call *call = op->call;
+    schedule_sync_begin(call->api, call->account, &op->sync, on_synced);
 }
 
 static bool is_current(const struct registering *op)
@@ -186,7 +201,7 @@ static void on_written(struct document_write *write, enum err status)
     struct environment *env = op->call->env;
 
     if (status == ERR_CONFLICT && is_current(op)) {
-        finish(op, OK); /* the same build came twice at once */
+        sync_schedules(op); /* the same build came twice at once */
     } else if (status == ERR_CONFLICT && ++op->tries < VERSION_TRIES_MAX) {
         write_worker(op);
     } else if (status) {
@@ -195,7 +210,7 @@ static void on_written(struct document_write *write, enum err status)
         registration_apply(&op->registration, env);
         engine_sweep_environment(engine, env);
         engine_match(engine, env); /* a limit may have been raised */
-        finish(op, OK);
+        sync_schedules(op);
     }
 }
 
@@ -215,13 +230,16 @@ enum err worker_register(struct api_call *call)
     op->call = call;
     enum err err = registration_read(body, &op->registration, &call->why);
     intake_free(intake);
+    if (!err)
+        err = schedule_sync_check(call->api, op->registration.worker, &call->why);
     if (err) {
+        registration_finish(&op->registration);
         free(op);
         return err;
     }
     call->busy = true;
     if (is_current(op))
-        finish(op, OK);
+        sync_schedules(op);
     else
         write_worker(op);
     return OK;

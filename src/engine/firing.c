@@ -26,7 +26,10 @@ struct firing {
 /* first has come. Nominal times are whole minutes apart, so halving ends at the latest. */
 static int64_t latest_until(const struct schedule *schedule, int64_t first, int64_t now)
 {
+    int64_t second = cron_next(&schedule->cron, schedule->zone, first);
     int64_t low = first - 1, high = now; /* the next one behind low has come */
+    if (!second || second > now)
+        return first;
     while (high - low > MINUTE_MS / 2) {
         int64_t middle = low + (high - low) / 2;
         int64_t next = cron_next(&schedule->cron, schedule->zone, middle);

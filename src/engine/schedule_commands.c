@@ -51,8 +51,7 @@ static void vanish(struct schedule_command *command, enum err status)
 
     list_init(&parked);
     list_move_all(&parked, &schedule->parked);
-    bool was_there = schedule->version;
-    /* Not found any more, and still there for done. */
+    bool was_there = schedule->version > 0;
     finish(command, was_there ? schedule : NULL, status);
     schedule_remove(all, schedule);
     schedule_commands_go(&parked);

@@ -179,6 +179,7 @@ void schedule_adopt(struct schedules *all, struct schedule *schedule,
     schedule->zone = schedules_zone(all->engine, bytes_slice(schedule->facts.timezone));
     if (cron_read(bytes_slice(schedule->facts.cron), &schedule->cron, &why))
         schedule->zone = NULL;
+    schedule->next_after = schedule->next = 0;
 }
 
 /* ---- looking ---- */
@@ -215,13 +216,20 @@ size_t schedules_count(struct engine *engine, const struct environment *env)
     return schedules_in(engine->schedules, env)->count;
 }
 
-int64_t schedule_next(const struct schedule *schedule, int64_t after_ms)
+/* Remembered: rare times are far away and take long to find. */
+int64_t schedule_next(struct schedule *schedule, int64_t after_ms)
 {
     const struct schedule_facts *facts = &schedule->facts;
     int64_t floor = facts->since > facts->fired_at ? facts->since : facts->fired_at;
     if (!schedule->zone)
         return 0;
-    return cron_next(&schedule->cron, schedule->zone, after_ms > floor ? after_ms : floor);
+    if (after_ms < floor)
+        after_ms = floor;
+    if (after_ms < schedule->next_after || after_ms >= schedule->next) {
+        schedule->next = cron_next(&schedule->cron, schedule->zone, after_ms);
+        schedule->next_after = after_ms;
+    }
+    return schedule->next;
 }
 
 const struct zone *schedules_zone(struct engine *engine, struct slice name)
@@ -252,8 +260,10 @@ void schedules_arm(struct schedules *all)
 static void on_tick(struct timer *timer)
 {
     struct schedules *all = container_of(timer, struct schedules, tick);
-    if (!all->engine->draining)
-        timers_run(&all->due, loop_wall_ms(all->engine->loop), FIRE_A_TURN);
+    struct loop *loop = all->engine->loop;
+    bool more = !all->engine->draining;
+    for (int i = 0; more && i < FIRE_A_TURN && loop_time_left(loop); i++)
+        more = timers_run(&all->due, loop_wall_ms(loop), 1);
     schedules_arm(all);
 }
 
@@ -271,10 +281,12 @@ void schedules_stop(struct schedules *all)
 
 void schedule_release(struct schedules *all, struct schedule *schedule)
 {
-    int64_t next = schedule->facts.is_active ? schedule_next(schedule, 0) : 0;
+    int64_t next = schedule_next(schedule, 0);
     struct list parked;
 
     schedule->busy = false;
+    if (!schedule->facts.is_active)
+        next = 0;
     /* What failed is tried again in a second; by then a later time may be due. */
     if (schedule->failing && next)
         next = loop_wall_ms(all->engine->loop) + LOOK_MS;

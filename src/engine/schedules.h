@@ -36,13 +36,14 @@ struct schedule {
     struct schedule_facts facts;
 
     struct cron cron;
-    const struct zone *zone; /* NULL: not understood any more, never due */
-    struct bytes *index;     /* schedules::by_index; NULL: not in it */
-    struct timer due;        /* on the wall clock */
-    bool busy;               /* a commit of it is on its way */
-    bool failing;            /* it has been said in the log */
-    struct list parked;      // schedule_command::link
-    struct list link;        // env_schedules::all
+    const struct zone *zone;  /* NULL: not understood any more, never due */
+    int64_t next_after, next; /* the next one behind next_after, when it was asked for */
+    struct bytes *index;      /* schedules::by_index; NULL: not in it */
+    struct timer due;         /* on the wall clock */
+    bool busy;                /* a commit of it is on its way */
+    bool failing;             /* it has been said in the log */
+    struct list parked;       // schedule_command::link
+    struct list link;         // env_schedules::all
 };
 
 /* ---- reading; what is not there yet (version 0) is found too ---- */
@@ -62,7 +63,7 @@ struct schedule *schedules_next(struct engine *engine, const struct environment 
 size_t schedules_count(struct engine *engine, const struct environment *env);
 
 /* The next nominal time that can fire behind both after_ms and those that did; 0: none. */
-int64_t schedule_next(const struct schedule *schedule, int64_t after_ms);
+int64_t schedule_next(struct schedule *schedule, int64_t after_ms);
 
 /* Kept until the engine ends; NULL: the system knows no such zone. */
 const struct zone *schedules_zone(struct engine *engine, struct slice name);

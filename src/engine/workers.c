@@ -21,6 +21,9 @@ void worker_destroy(struct worker *worker)
         bytes_unref(task->export_name);
         bytes_unref(task->queue);
         bytes_unref(task->ttl);
+        bytes_unref(task->cron);
+        bytes_unref(task->timezone);
+        bytes_unref(task->window);
     }
     free(worker->tasks);
     free(worker);

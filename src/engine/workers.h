@@ -19,6 +19,8 @@ struct worker_task {
     struct bytes *ttl;   /* NULL: none */
     int machine;         /* enum machine; -1: none named */
     bool is_scheduled;
+    struct bytes *cron, *timezone, *window; /* of its declared schedule; NULL: none */
+    unsigned schedule_in; /* where it is declared: bits of the environments' types */
     bool has_retry;
     uint16_t max_attempts; /* 0: no retry settings */
     double factor;

@@ -1,0 +1,181 @@
+/* schedule_sync.c - declared schedules become what the code says. */
+#include "api/schedule_sync.h"
+
+#include "api/schedule_body.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+/* ---- what the code says ---- */
+
+/* NULL: no schedule of that task is wanted here. */
+static const struct worker_task *wanted_task(const struct schedule_sync *sync,
+                                             struct slice name)
+{
+    const struct worker *worker = workers_current(sync->env->workers);
+    const struct worker_task *task = worker ? worker_task(worker, name) : NULL;
+    bool wanted =
+        task && task->cron && task->schedule_in & 1u << (unsigned)sync->account->type;
+    return wanted ? task : NULL;
+}
+
+static bool same_text(const struct bytes *a, const struct bytes *b)
+{
+    return !a == !b && slice_equal(bytes_slice(a), bytes_slice(b));
+}
+
+static bool is_as_wanted(const struct schedule *now, const struct worker_task *task)
+{
+    return now && same_text(now->facts.cron, task->cron) &&
+           same_text(now->facts.timezone, task->timezone) &&
+           same_text(now->facts.window, task->window);
+}
+
+static enum err check_task(struct api *api, const struct worker_task *task,
+                           struct failure *why)
+{
+    struct failure reason;
+    struct cron cron;
+    if (cron_read(bytes_slice(task->cron), &cron, &reason))
+        return explain(why, ERR_INVALID, "metadata.tasks: the schedule of '%.80s': %s",
+                       task->id->data, reason.text);
+    if (!schedules_zone(api_engine(api), bytes_slice(task->timezone)))
+        return explain(why, ERR_INVALID,
+                       "metadata.tasks: the schedule of '%.80s': Invalid IANA timezone: "
+                       "'%.80s'",
+                       task->id->data, task->timezone->data);
+    if (!schedule_window_is_valid(bytes_slice(task->window)))
+        return explain(why, ERR_INVALID,
+                       "metadata.tasks: the schedule of '%.80s': Invalid window: '%.80s'",
+                       task->id->data, task->window->data);
+    return OK;
+}
+
+enum err schedule_sync_check(struct api *api, const struct worker *worker,
+                             struct failure *why)
+{
+    enum err err = OK;
+    for (size_t i = 0; !err && i < worker->task_count; i++)
+        if (worker->tasks[i].cron)
+            err = check_task(api, &worker->tasks[i], why);
+    return err;
+}
+
+/* ---- one task ---- */
+
+struct sync_task {
+    struct schedule_sync *sync;
+    struct bytes *task;
+    struct schedule_command command;
+};
+
+static struct sync_task *task_of(struct schedule_command *command)
+{
+    return container_of(command, struct sync_task, command);
+}
+
+static void end_one(struct schedule_sync *sync, enum err status)
+{
+    if (status && !sync->status)
+        sync->status = status;
+    if (--sync->pending == 0)
+        sync->done(sync, sync->status);
+}
+
+static struct schedule *find(struct schedule_command *command)
+{
+    return schedules_of_task(command->engine, command->env,
+                             bytes_slice(task_of(command)->task));
+}
+
+static enum decision decide(struct schedule_command *command, const struct schedule *now,
+                            struct schedule_facts *next)
+{
+    const struct sync_task *one = task_of(command);
+    const struct worker_task *task = wanted_task(one->sync, bytes_slice(one->task));
+    struct failure why;
+
+    if (!task) {
+        command->removes = now != NULL;
+        return now ? DECISION_COMMIT : DECISION_NOTHING;
+    }
+    if (is_as_wanted(now, task))
+        return DECISION_NOTHING;
+    if (check_task(one->sync->api, task, &why)) {
+        log_warn("declared schedule left out", "reason", why.text, NULL);
+        return DECISION_NOTHING;
+    }
+    next->since = loop_wall_ms(engine_loop(command->engine));
+    if (!now) {
+        next->created_at = next->since;
+        next->is_active = next->is_declarative = true;
+    }
+    bytes_set(&next->task, task->id);
+    bytes_set(&next->cron, task->cron);
+    bytes_set(&next->timezone, task->timezone);
+    bytes_set(&next->window, task->window);
+    return DECISION_COMMIT;
+}
+
+static void on_done(struct schedule_command *command, enum err status)
+{
+    struct sync_task *one = task_of(command);
+    struct schedule_sync *sync = one->sync;
+    bytes_unref(one->task);
+    free(one);
+    end_one(sync, status);
+}
+
+static void begin_one(struct schedule_sync *sync, struct bytes *task)
+{
+    struct sync_task *one = mem_new(struct sync_task);
+    one->sync = sync;
+    one->task = bytes_ref(task);
+    sync->pending++;
+    schedule_command_begin(api_engine(sync->api), sync->env, &one->command, find, decide,
+                           on_done);
+}
+
+/* ---- all of an environment ---- */
+
+static void on_begun(struct deferred *deferred)
+{
+    end_one(container_of(deferred, struct schedule_sync, deferred), OK);
+}
+
+void schedule_sync_begin(struct api *api, struct account *account,
+                         struct schedule_sync *sync,
+                         void (*done)(struct schedule_sync *sync, enum err status))
+{
+    struct engine *engine = api_engine(api);
+    struct environment *env = engine_environment(engine, account->number);
+    const struct worker *worker = workers_current(env->workers);
+
+    *sync = (struct schedule_sync){
+        .api = api, .account = account, .env = env, .done = done, .pending = 1
+    };
+    for (struct schedule *s = NULL; (s = schedules_next(engine, env, s));)
+        if (s->facts.is_declarative && !wanted_task(sync, bytes_slice(s->facts.task)))
+            begin_one(sync, s->facts.task);
+    for (size_t i = 0; worker && i < worker->task_count; i++) {
+        struct bytes *name = worker->tasks[i].id;
+        const struct worker_task *task = wanted_task(sync, bytes_slice(name));
+        if (task && !is_as_wanted(schedules_of_task(engine, env, bytes_slice(name)), task))
+            begin_one(sync, name);
+    }
+    list_init(&sync->deferred.link);
+    sync->deferred.fn = on_begun;
+    loop_defer(engine_loop(engine), &sync->deferred);
+}
+
+static void on_alone(struct schedule_sync *sync, enum err status)
+{
+    if (status)
+        log_warn("declared schedules not written", "reason", errors[status].text, NULL);
+    free(sync);
+}
+
+void schedule_sync_all(struct api *api)
+{
+    for (struct account *a = NULL; (a = accounts_next(api_accounts(api), a));)
+        schedule_sync_begin(api, a, mem_new(struct schedule_sync), on_alone);
+}
