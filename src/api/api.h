@@ -119,7 +119,8 @@ struct auth *api_auth(const struct api *api);
 struct accounts *api_accounts(const struct api *api);
 const struct api_options *api_options(const struct api *api);
 
-/* Restores what a document of DOC_WORKER, DOC_QUEUE or DOC_SCHEDULE says; at start. */
+/* Restores what a document of DOC_WORKER, DOC_QUEUE, DOC_VARIABLE or DOC_SCHEDULE says; at
+ * start. */
 enum err api_restore(struct api *api, const struct document *document, struct failure *why);
 
 /* ---- the request ---- */
