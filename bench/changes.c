@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/scan.h"
+#include "base/text.h"
 
 enum { CONNECTIONS_MIN = 16, FAILURE_MAX = 300 };
 
@@ -109,4 +111,24 @@ int64_t changes_step(struct changes *changes)
 bool changes_done(const struct changes *changes)
 {
     return changes->sent >= changes->wanted && changes->client.outstanding == 0;
+}
+
+void changes_read_newest(const struct changes *changes, const struct options *options,
+                         int64_t *n_of)
+{
+    struct buf reply = { 0 };
+    char path[96];
+    for (size_t i = 0; i < changes->fill->count; i++) {
+        snprintf(path, sizeof(path), "/api/v3/runs/%s", changes->fill->ids[i].text);
+        buf_clear(&reply);
+        int status = http_call(options, "GET", path, (struct slice){ 0 }, &reply);
+        struct slice run = buf_slice(&reply);
+        if (status != 200 || !scan_is_json(run) || scan_type(run) != SCAN_OBJECT)
+            fatal("a run cannot be read (%d): %.*s", status, SLICE_ARG(run));
+        struct slice metadata = scan_member(run, "metadata");
+        n_of[i] = 0;
+        if (scan_type(metadata) == SCAN_OBJECT)
+            (void)text_to_i64(scan_member(metadata, "n"), &n_of[i]);
+    }
+    buf_finish(&reply);
 }

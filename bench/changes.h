@@ -40,3 +40,8 @@ int64_t changes_step(struct changes *changes);
 
 /* Everything was sent and answered. */
 bool changes_done(const struct changes *changes);
+
+/* What the metadata of each run says now, asked of the server: the change that came last,
+ * which need not be the one that was sent last. */
+void changes_read_newest(const struct changes *changes, const struct options *options,
+                         int64_t *n_of);

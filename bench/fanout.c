@@ -15,14 +15,17 @@
 
 #include "base/mem.h"
 #include "changes.h"
+#include "loopback.h"
 #include "server.h"
 #include "subscribers.h"
+#include "ws_client.h"
 
-enum { BASELINE_BURSTS = 200 };
+enum { BASELINE_BURSTS = 200, LOOPBACK_ROUNDS = 500, LOOPBACK_MAX = 1000 };
 
 static const double BASELINE_RATE = 100; /* bursts a second at least */
 static const int64_t TICK_NS = 20000000;
 static const int64_t IDLE_NS = 2000000000;
+static const int64_t SETTLE_NS = 200000000;
 static const int64_t QUIET_NS = 3000000000; /* nothing came: nothing will */
 
 struct fanout {
@@ -33,8 +36,11 @@ struct fanout {
     struct changes changes;
     struct subscribers subs;
     struct turns turns;
-    double change_cpu_ns; /* of one change nobody hears of */
-    int64_t idle_cpu_ns;  /* of IDLE_NS with all subscribers */
+    bool polls;                               /* they are long polls */
+    int64_t *n_of;                            /* by run: the change that came last */
+    struct histogram round_trip, to_the_last; /* of a bare echo */
+    double change_cpu_ns;                     /* of one change nobody hears of */
+    int64_t idle_cpu_ns;                      /* of IDLE_NS with all subscribers */
     int64_t memory_before, memory_after;
     int64_t cpu_ns;
     double seconds;
@@ -82,6 +88,16 @@ static void measure_change_cost(struct fanout *fanout)
     fanout->change_cpu_ns = (double)(server_cpu_ns(options) - before) / (double)wanted;
 }
 
+static void measure_machine(struct fanout *fanout)
+{
+    const struct options *options = fanout->options;
+    report_progress(&fanout->report, "a bare echo");
+    loopback_measure(options, 1, LOOPBACK_ROUNDS, &fanout->round_trip);
+    if (fanout->subs.count <= LOOPBACK_MAX)
+        loopback_measure(options, fanout->subs.count, LOOPBACK_ROUNDS,
+                         &fanout->to_the_last);
+}
+
 static void connect_all(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
@@ -99,12 +115,28 @@ static uint64_t count_lost(const struct fanout *fanout)
     const struct changes *changes = &fanout->changes;
     if (changes->by_batch)
         return subscribers_missing(&fanout->subs, changes->acked);
+    if (fanout->n_of)
+        return subscribers_outdated(&fanout->subs, fanout->n_of);
     return subscribers_lost(&fanout->subs, changes->acked_of);
+}
+
+/* Long polls tell no versions: what is missing are the rows that were not sent. */
+static uint64_t count_conflated(const struct fanout *fanout)
+{
+    const struct changes *changes = &fanout->changes;
+    if (!fanout->polls || changes->by_batch)
+        return fanout->subs.conflated;
+    uint64_t wanted = subscribers_due(&fanout->subs, changes->acked_of);
+    return wanted > fanout->subs.rows ? wanted - fanout->subs.rows : 0;
 }
 
 /* Until all are at the final state, or nothing has come for a while. */
 static void settle(struct fanout *fanout)
 {
+    if (fanout->polls) {
+        fanout->n_of = mem_new_array(int64_t, fanout->fill.count);
+        changes_read_newest(&fanout->changes, fanout->options, fanout->n_of);
+    }
     while (count_lost(fanout) > 0 && now_ns() - fanout->subs.last_ns < QUIET_NS) {
         report_progress(&fanout->report, "waiting for the last frames");
         poller_wait(&fanout->poller, now_ns() + TICK_NS);
@@ -122,11 +154,16 @@ static void measure_gateway(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
     subscribers_measure(&fanout->subs);
+    struct changes *changes = &fanout->changes;
+    uint64_t wanted = wanted_changes(options);
     int64_t before = server_cpu_ns(options), started = now_ns();
-    changes_begin(&fanout->changes, options->rate / (double)options->burst,
-                  wanted_changes(options));
+    changes_begin(changes, options->rate / (double)options->burst, wanted);
+    subscribers_expect(&fanout->subs, changes->start_ns, changes->interval_ns,
+                       wanted / changes->burst);
     run_changes(fanout, "measuring");
     settle(fanout);
+    if (fanout->polls) /* the polls that follow the last answers are part of it */
+        wait_until(fanout, now_ns() + SETTLE_NS, "settling");
     fanout->cpu_ns = server_cpu_ns(options) - before;
     fanout->seconds = (double)(now_ns() - started) / 1e9;
 }
@@ -146,7 +183,7 @@ static void measure_floor(struct fanout *fanout)
     subscribers_measure(subs);
     int64_t before = server_cpu_ns(options), started = now_ns();
     int64_t end_ns = started + (int64_t)(interval_ns * (double)wanted) + 2 * QUIET_NS;
-    ws_client_send(&subs->all[0].ws, slice_of(start));
+    ws_client_send(&subs->all[0].client, slice_of(start));
     while (!subs->done && now_ns() < end_ns) {
         poller_wait(&fanout->poller, now_ns() + TICK_NS);
         report_progress(&fanout->report, "measuring: %" PRIu64 " frames", subs->frames);
@@ -185,7 +222,9 @@ static void report_cost(struct fanout *fanout)
         return;
     double total = (double)fanout->cpu_ns;
     if (options->rate > 0) {
-        report_number(report, "cpu_us_per_frame", "server CPU a frame, all of it",
+        report_number(report, "cpu_us_per_frame",
+                      fanout->polls ? "server CPU a change delivered, and the next poll"
+                                    : "server CPU a frame, all of it",
                       share(total, frames) / 1000, "us");
         if (!options->floor)
             report_change_cost(fanout, total);
@@ -205,6 +244,22 @@ static void report_cost(struct fanout *fanout)
     server_report_turns(options, &fanout->turns, report);
 }
 
+/* From a change to the last subscriber, beside what the machine takes for as much. */
+static void report_last(struct fanout *fanout)
+{
+    struct report *report = &fanout->report;
+    const struct subscribers *subs = &fanout->subs;
+    if (subs->bursts == 0)
+        return;
+    report_count(report, "heard_by_all", "instants whose changes all heard of",
+                 (int64_t)subs->last.count);
+    report_latency(report, "last", "change to the last subscriber", &subs->last);
+    report_latency(report, "echo", "bare loopback round trip", &fanout->round_trip);
+    if (fanout->to_the_last.count)
+        report_latency(report, "echo_last", "  to the last of as many",
+                       &fanout->to_the_last);
+}
+
 static void report_all(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
@@ -212,10 +267,16 @@ static void report_all(struct fanout *fanout)
     struct subscribers *subs = &fanout->subs;
     report_count(report, "subscribers", "subscribers", (int64_t)subs->count);
     report_text(report, "topic", "  of one", options->topic);
+    report_text(report, "transport", "  by", options->transport);
     if (options->rate > 0) {
         report_number(report, "rate", "changes a second, wanted", options->rate, "/s");
         report_count(report, "changes", "changes", (int64_t)fanout->changes.acked);
-        report_count(report, "frames", "frames received", (int64_t)subs->frames);
+        report_count(report, "frames",
+                     fanout->polls ? "answers with rows" : "frames received",
+                     (int64_t)subs->frames);
+        if (fanout->polls)
+            report_count(report, "idle", "  polls answered without a row",
+                         (int64_t)subs->idle);
         report_count(report, "rows", "  rows in them", (int64_t)subs->rows);
         report_number(report, "frames_per_second", "  a second",
                       (double)subs->frames / fanout->seconds, "/s");
@@ -224,14 +285,33 @@ static void report_all(struct fanout *fanout)
         report_number(report, "frames_per_read", "frames that arrived together",
                       share((double)subs->frames, (double)subs->group.reads), "");
         report_count(report, "lost", "final states not seen", (int64_t)count_lost(fanout));
-        report_count(report, "conflated", "versions conflated", (int64_t)subs->conflated);
+        report_count(report, "conflated", "versions conflated",
+                     (int64_t)count_conflated(fanout));
         report_count(report, "closed", "connections closed", (int64_t)subs->closed);
         report_latency(report, "latency", "latency", &subs->latency);
+        report_last(fanout);
         if (!options->floor)
             report_latency(report, "ack", "change answered after",
                            &fanout->changes.latency);
     }
     report_cost(fanout);
+}
+
+static void check_transport(struct fanout *fanout)
+{
+    const struct options *options = fanout->options;
+    bool ws = strcmp(options->transport, "ws") == 0;
+    bool json = strcmp(options->encoding, "json") == 0;
+    if (!json && strcmp(options->encoding, "msgpack") != 0)
+        fatal("--encoding: '%s' is none of json, msgpack", options->encoding);
+    if (!json && !ws)
+        fatal("--encoding msgpack needs --transport ws");
+    if (options->floor && (!ws || !json))
+        fatal("--floor needs --transport ws and --encoding json");
+    fanout->polls = strcmp(options->transport, "longpoll") == 0;
+    if (fanout->polls && options->runs && options->runs < options->burst)
+        fatal("--transport longpoll needs as many --runs as --burst: polls tell no "
+              "versions, and changes of one instant could not be told apart");
 }
 
 static void prepare(struct fanout *fanout)
@@ -246,6 +326,7 @@ static void prepare(struct fanout *fanout)
     enum topic topic = subscribers_topic(options->topic);
     if (by_batch && (topic == TOPIC_RUN || topic == TOPIC_BATCH))
         fatal("--topic %s needs runs that change: --by metadata", options->topic);
+    check_transport(fanout);
     if (runs < 1)
         fatal("--runs is at least 1");
     fill_init(&fanout->fill, options, &fanout->report);
@@ -272,6 +353,7 @@ int fanout_main(const struct options *options)
     if (!options->floor) {
         server_read_turns(options, &fanout->turns);
         measure_change_cost(fanout);
+        measure_machine(fanout);
     }
     connect_all(fanout);
     if (options->rate > 0 && options->floor)
@@ -286,6 +368,7 @@ int fanout_main(const struct options *options)
     changes_finish(&fanout->changes);
     fill_finish(&fanout->fill);
     poller_finish(&fanout->poller);
+    free(fanout->n_of);
     free(fanout);
     return lost ? 1 : 0;
 }

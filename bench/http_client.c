@@ -7,13 +7,12 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/text.h"
+#include "http_head.h"
 
 enum { READ_SIZE = 65536 };
 
@@ -25,14 +24,6 @@ struct call {
     struct buf *reply;
     int status;
     bool done;
-};
-
-struct head {
-    int status;
-    size_t len;      /* with the blank line */
-    size_t body_len; /* by content-length */
-    bool chunked;
-    bool closes;
 };
 
 static void on_ready(struct source *source, uint32_t events);
@@ -160,67 +151,18 @@ void http_conn_send(struct http_conn *conn, const char *method, const char *path
     http_conn_send_as(conn, method, path, "application/json", body);
 }
 
-static bool name_is(struct slice name, const char *text)
-{
-    return name.len == strlen(text) && strncasecmp(name.ptr, text, name.len) == 0;
-}
-
-static void read_header(struct head *head, struct slice line)
-{
-    struct slice name, value = line;
-    if (!slice_split(&value, ':', &name) || !value.ptr)
-        return;
-    value = slice_trim(value);
-    uint64_t number;
-    if (name_is(name, "content-length") && text_to_u64(value, &number) == OK)
-        head->body_len = number;
-    else if (name_is(name, "transfer-encoding"))
-        head->chunked = name_is(value, "chunked");
-    else if (name_is(name, "connection"))
-        head->closes = name_is(value, "close");
-}
-
-/* False while the head is not complete. Interim replies (1xx) are skipped. */
-static bool read_head(struct slice in, struct head *head)
-{
-    size_t skipped = 0;
-    for (;;) {
-        const char *end = in.ptr ? memmem(in.ptr, in.len, "\r\n\r\n", 4) : NULL;
-        if (!end)
-            return false;
-        size_t len = (size_t)(end - in.ptr) + 4;
-        struct slice line, lines = { in.ptr, len - 4 };
-        *head = (struct head){ .len = skipped + len };
-        slice_split(&lines, '\n', &line);
-        uint64_t status = 0;
-        if (slice_starts(line, "HTTP/1.1 ") && line.len >= 12)
-            (void)text_to_u64((struct slice){ line.ptr + 9, 3 }, &status);
-        head->status = (int)status;
-        while (slice_split(&lines, '\n', &line))
-            read_header(head, line);
-        if (status / 100 != 1)
-            return true;
-        skipped += len;
-        in = slice_from(in, len);
-    }
-}
-
 /* Puts the chunks together. The bytes they took, or 0 while the last is not there. */
 static size_t read_chunks(struct slice in, struct buf *body)
 {
-    struct slice rest = in;
+    struct slice rest = in, content;
     buf_clear(body);
     for (;;) {
-        const char *end = rest.ptr ? memmem(rest.ptr, rest.len, "\r\n", 2) : NULL;
-        if (!end)
+        size_t used = http_chunk_read(rest, &content);
+        if (used == 0)
             return 0;
-        size_t size = strtoul(rest.ptr, NULL, 16);
-        rest = slice_from(rest, (size_t)(end - rest.ptr) + 2);
-        if (rest.len < size + 2)
-            return 0;
-        buf_add(body, (struct slice){ rest.ptr, size });
-        rest = slice_from(rest, size + 2);
-        if (size == 0)
+        buf_add(body, content);
+        rest = slice_from(rest, used);
+        if (content.len == 0)
             return in.len - rest.len;
     }
 }
@@ -228,9 +170,9 @@ static size_t read_chunks(struct slice in, struct buf *body)
 /* Reports the reply once all of it is there. */
 static void take_reply(struct http_conn *conn)
 {
-    struct head head;
+    struct http_head head;
     struct slice in = buf_slice(&conn->in);
-    if (!conn->busy || !read_head(in, &head))
+    if (!conn->busy || !http_head_read(in, &head))
         return;
     struct http_reply reply = { .status = head.status };
     struct slice rest = slice_from(in, head.len);

@@ -21,10 +21,12 @@ struct options {
     bool json;
 
     int64_t subscribers;
-    const char *topic; /* tag, run, batch or all */
-    const char *by;    /* metadata: PUT …/metadata; batch: a batch of new runs */
-    double rate;       /* changes a second */
-    int64_t burst;     /* changes at one instant */
+    const char *topic;     /* tag, run, batch or all */
+    const char *transport; /* ws, longpoll or sse */
+    const char *encoding;  /* of ws: json or msgpack */
+    const char *by;        /* metadata: PUT …/metadata; batch: a batch of new runs */
+    double rate;           /* changes a second */
+    int64_t burst;         /* changes at one instant */
     int64_t runs;
     double seconds;
     bool floor;          /* the server is runcast-floor */

@@ -202,6 +202,48 @@ measure_bursts() {
     done
 }
 
+measure_http() {
+    local i
+    for i in $(seq "$rounds"); do
+        against gateway "sse1000-$i" fanout --transport sse --subscribers 1000 --rate 50 \
+            --seconds "$seconds"
+        against gateway "poll5000-$i" fanout --transport longpoll --subscribers 5000 \
+            --rate 4 --seconds "$seconds"
+        against gateway "poll200-$i" fanout --transport longpoll --subscribers 200 \
+            --rate 20 --seconds "$seconds"
+    done
+}
+
+# Event streams and long polls. Of the bare echoes the p99 stands under "floor".
+http_rows() {
+    local floor alone
+    floor=$(median floor-1000 cpu_us_per_frame)
+    alone=$(median sse1000 fanout_us_per_frame)
+    row "CPU a frame, 1,000 event streams" "$alone" us "$floor" \
+        "$(quotient "$alone" "$floor")"
+    row "  lost" "$(median sse1000 lost)" "" - - "<= 0"
+    turns "sse1000-$rounds" "  last round"
+    row "memory an event stream" "$(median sse1000 bytes_per_connection)" bytes - -
+    row "CPU a change delivered, 5,000 held polls," \
+        "$(median poll5000 fanout_us_per_frame)" us - -
+    row "  the poll that follows it included; conflated" "$(median poll5000 conflated)" \
+        "" - -
+    row "  change to last of 5,000 p50" "$(median poll5000 last_p50_us)" us \
+        "$(median poll5000 echo_p50_us)" -
+    row "  lost" "$(median poll5000 lost)" "" - - "<= 0"
+    turns "poll5000-$rounds" "  last round"
+    row "memory a held poll" "$(median poll5000 bytes_per_connection)" bytes - -
+    row "change to last of 200 pollers p50" "$(median poll200 last_p50_us)" us - - \
+        "<= 5000"
+    row "  p99" "$(median poll200 last_p99_us)" us - - "<= 50000"
+    row "  of it until the change was answered, p50" "$(median poll200 ack_p50_us)" us - -
+    row "  bare loopback round trip p50, p99" "$(median poll200 echo_p50_us)" us \
+        "$(median poll200 echo_p99_us)" -
+    row "  bare echo to the last of 200 p50, p99" "$(median poll200 echo_last_p50_us)" us \
+        "$(median poll200 echo_last_p99_us)" -
+    row "  lost" "$(median poll200 lost)" "" - - "<= 0"
+}
+
 measure_requests() {
     server_cores=0,1
     against gateway triggers trigger --concurrency 64 --payload 1024 --seconds "$seconds"
@@ -240,6 +282,7 @@ if [ -n "${FULL:-}" ]; then many=1000000; fi
 fanout_rounds 1000 50
 fanout_rounds 10000 5
 measure_bursts
+measure_http
 measure_requests
 
 processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
@@ -252,6 +295,7 @@ burst_rows batch16 "(one commit)"
 burst_rows put16 "(16 PUTs at once)"
 row "memory a connection, 10,000 idle" "$(median gateway-10000 bytes_per_connection)" \
     bytes - - "<= 1536"
+http_rows
 request_rows
 rm -rf "${data:?}/gateway"
 

@@ -1,9 +1,8 @@
-/* seen.c - messages of runs.v1 parsed once, however many connections bring them. */
+/* seen.c - messages parsed once, however many connections bring them. */
 #include "seen.h"
 
 #include "base/mem.h"
-#include "base/scan.h"
-#include "base/text.h"
+#include "seen_parse.h"
 
 static struct slice key_of_run(const void *value)
 {
@@ -35,12 +34,12 @@ static const struct {
     const char *name;
     enum seen_op op;
 } ops[] = {
-    { "\"patch\"", SEEN_PATCH }, { "\"rows\"", SEEN_ROWS },   { "\"ok\"", SEEN_OK },
-    { "\"done\"", SEEN_DONE },   { "\"error\"", SEEN_ERROR }, { "\"drain\"", SEEN_DRAIN },
-    { "\"end\"", SEEN_ERROR },
+    { "patch", SEEN_PATCH }, { "rows", SEEN_ROWS },   { "ok", SEEN_OK },
+    { "done", SEEN_DONE },   { "error", SEEN_ERROR }, { "drain", SEEN_DRAIN },
+    { "end", SEEN_ERROR },
 };
 
-static enum seen_op op_of(struct slice name)
+enum seen_op seen_op_of(struct slice name)
 {
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
         if (slice_is(name, ops[i].name))
@@ -49,78 +48,37 @@ static enum seen_op op_of(struct slice name)
     return SEEN_OTHER;
 }
 
-static int64_t number_of(struct slice text)
+uint32_t seen_find_run(const struct seen *seen, struct slice id)
 {
-    int64_t number = 0;
-    (void)text_to_i64(text, &number);
-    return number;
+    const struct tracked_run *run = id.len ? table_find(&seen->runs, id) : NULL;
+    return run ? run->index : RUN_UNKNOWN;
 }
 
-/* [runId, version, {fields}] or [runId, version, {all fields}, 1] */
-static void parse_row(const struct seen *seen, struct slice text, struct seen_row *row)
+struct seen_row *seen_add_row(struct seen_message *message)
 {
-    struct scan_members members = scan_members(text);
-    struct slice id, version, fields;
+    if (message->row_count == message->row_capacity) {
+        message->row_capacity = 2 * message->row_capacity + 4;
+        message->rows =
+            mem_resize(message->rows, message->row_capacity * sizeof(struct seen_row));
+    }
+    struct seen_row *row = &message->rows[message->row_count++];
     *row = (struct seen_row){ .run = RUN_UNKNOWN };
-    if (!scan_next_element(&members, &id) || !scan_next_element(&members, &version) ||
-        !scan_next_element(&members, &fields))
-        return;
-    row->version = (uint32_t)number_of(version);
-    if (scan_type(fields) == SCAN_OBJECT) {
-        struct slice metadata = scan_member(fields, "metadata");
-        if (scan_type(metadata) == SCAN_OBJECT)
-            row->n = number_of(scan_member(metadata, "n"));
-    }
-    if (id.len < 2)
-        return;
-    struct slice name = { id.ptr + 1, id.len - 2 };
-    const struct tracked_run *run = table_find(&seen->runs, name);
-    if (run)
-        row->run = run->index;
-}
-
-static void parse_rows(const struct seen *seen, struct slice rows,
-                       struct seen_message *message)
-{
-    if (scan_type(rows) != SCAN_ARRAY)
-        return;
-    struct scan_members elements = scan_members(rows);
-    struct slice row;
-    while (scan_next_element(&elements, &row)) {
-        if (message->row_count == message->row_capacity) {
-            message->row_capacity = 2 * message->row_capacity + 4;
-            message->rows =
-                mem_resize(message->rows, message->row_capacity * sizeof(struct seen_row));
-        }
-        parse_row(seen, row, &message->rows[message->row_count++]);
-    }
+    return row;
 }
 
 static bool parse_message(struct seen *seen, struct seen_message *message)
 {
     struct slice text = buf_slice(&message->text);
-    struct slice key, value;
     message->op = SEEN_OTHER;
     message->more = false;
     message->count = message->cpu_ns = 0;
     message->row_count = 0;
-    if (!scan_is_json(text) || scan_type(text) != SCAN_OBJECT)
-        return false;
-    struct scan_members members = scan_members(text);
-    while (scan_next_member(&members, &key, &value)) {
-        if (slice_is(key, "op"))
-            message->op = op_of(value);
-        else if (slice_is(key, "more"))
-            message->more = slice_is(value, "true");
-        else if (slice_is(key, "count"))
-            message->count = number_of(value);
-        else if (slice_is(key, "cpu_ns"))
-            message->cpu_ns = number_of(value);
-        else if (slice_is(key, "rows"))
-            parse_rows(seen, value, message);
-    }
     seen->parsed++;
-    return true;
+    if (slice_starts(text, "["))
+        return seen_parse_shape(seen, text, message);
+    if (slice_starts(text, "{"))
+        return seen_parse_json(seen, text, message);
+    return seen_parse_msgpack(seen, text, message);
 }
 
 /* The next connection brings what the last one brought, the same connection what came

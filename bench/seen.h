@@ -1,4 +1,4 @@
-/* seen.h - messages of runs.v1 parsed once, however many connections bring them.
+/* seen.h - messages parsed once, however many connections bring them.
  *
  * The server sends the same bytes to all subscribers of a topic. A message that equals one
  * of the last few is not parsed again, so a bench on one core can listen for ten thousand
@@ -27,9 +27,9 @@ enum seen_op {
 };
 
 struct seen_row {
-    uint32_t run; /* index of a tracked run, or RUN_UNKNOWN */
-    uint32_t version;
-    int64_t n; /* of the metadata; 0: none */
+    uint32_t run;     /* index of a tracked run, or RUN_UNKNOWN */
+    uint32_t version; /* 0: a long poll does not say it */
+    int64_t n;        /* of the metadata; 0: none */
 };
 
 struct seen_message {
@@ -61,5 +61,6 @@ void seen_finish(struct seen *seen);
 /* The run is borrowed until seen_finish. */
 void seen_track(struct seen *seen, struct tracked_run *run);
 
-/* The parsed message, or NULL if it is none of runs.v1. Valid until the next call. */
+/* The parsed message, or NULL if it is none that a gateway sends. Valid until the next
+ * call. */
 const struct seen_message *seen_parse(struct seen *seen, struct slice text);

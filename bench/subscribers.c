@@ -1,9 +1,10 @@
 /* subscribers.c - N connections that subscribe, and the book of what reached them.
  *
- *   connect ──► 101: {"op":"sub"} ──► ok, rows … ──► a frame without "more": live
- *   (at most CONNECTING_MAX on their way)              patch ──► count, note, measure */
+ *   connect, ask ──► ok, rows … ──► a message without "more": live
+ *   (at most CONNECTING_MAX on their way)   patch ──► count, note, measure */
 #include "subscribers.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,55 +16,60 @@ enum { CONNECTING_MAX = 256, PAIRS_MAX = 1 << 27 };
 static const int64_t TICK_NS = 50000000;
 static const int64_t PATIENCE_NS = 30000000000;
 
-static struct subscriber *subscriber_of(struct ws_client *ws)
+static struct subscriber *subscriber_of(struct client *client)
 {
-    return container_of(ws, struct subscriber, ws);
+    return container_of(client, struct subscriber, client);
 }
 
-static struct subscribers *owner_of(struct ws_client *ws)
+static struct subscribers *owner_of(struct client *client)
 {
-    return container_of(ws->group, struct subscribers, group);
+    return container_of(client->group, struct subscribers, group);
 }
 
-static void make_filter(const struct subscribers *subs, size_t number, char out[96])
+static struct wish make_wish(const struct subscribers *subs, size_t number)
 {
     char tag[FILL_TAG_SIZE];
     const struct fill *fill = subs->fill;
+    const char *name = "all", *value = "1";
     switch (subs->topic) {
     case TOPIC_TAG:
         fill_tag(fill, number, tag);
-        snprintf(out, 96, "\"tags\":[\"%s\"]", tag);
-        return;
+        name = "tags";
+        value = tag;
+        break;
     case TOPIC_RUN:
-        snprintf(out, 96, "\"run\":\"%s\"", fill->ids[number % fill->count].text);
-        return;
+        name = "run";
+        value = fill->ids[number % fill->count].text;
+        break;
     case TOPIC_BATCH:
-        snprintf(out, 96, "\"batch\":\"%s\"",
-                 fill->batches[number % fill_batch_count(fill)].text);
-        return;
-    case TOPIC_ALL: snprintf(out, 96, "\"all\":true"); return;
+        name = "batch";
+        value = fill->batches[number % fill_batch_count(fill)].text;
+        break;
+    case TOPIC_ALL: break;
     }
+    struct wish wish;
+    snprintf(wish.name, sizeof(wish.name), "%s", name);
+    snprintf(wish.value, sizeof(wish.value), "%s", value);
+    return wish;
 }
 
-static void on_open(struct ws_client *ws)
+static void on_closed(struct client *client, unsigned code, struct slice reason)
 {
-    struct subscribers *subs = owner_of(ws);
-    char filter[96], message[160];
-    make_filter(subs, (size_t)(subscriber_of(ws) - subs->all), filter);
-    snprintf(message, sizeof(message), "{\"op\":\"sub\",\"id\":1,%s}", filter);
-    ws_client_send(ws, slice_of(message));
-    subs->opened++;
-}
-
-static void on_closed(struct ws_client *ws, unsigned code, struct slice reason)
-{
-    struct subscribers *subs = owner_of(ws);
-    if (!subscriber_of(ws)->live)
+    struct subscribers *subs = owner_of(client);
+    if (!subscriber_of(client)->live)
         fatal("a subscriber was refused (%u): %.*s", code, SLICE_ARG(reason));
     subs->closed++;
     if (subs->closed == 1)
         fprintf(stderr, "runcast-bench: a subscriber was closed (%u): %.*s\n", code,
                 SLICE_ARG(reason));
+}
+
+/* Which change of all that is; the change says only when it was meant to be made. */
+static uint32_t ordinal_of(const struct subscribers *subs, int64_t n)
+{
+    if (subs->interval_ns == 0 || n < subs->start_ns)
+        return 0;
+    return 1 + (uint32_t)((n - subs->start_ns) / subs->interval_ns);
 }
 
 static void note_version(struct subscribers *subs, const struct subscriber *subscriber,
@@ -73,11 +79,27 @@ static void note_version(struct subscribers *subs, const struct subscriber *subs
         return;
     size_t number = (size_t)(subscriber - subs->all);
     uint32_t *newest = &subs->versions[number * subs->run_count + row->run];
+    if (row->version == 0) { /* a long poll tells states, and the last counts */
+        *newest = ordinal_of(subs, row->n);
+        return;
+    }
     if (row->version <= *newest)
         return;
     if (*newest)
         subs->conflated += row->version - *newest - 1;
     *newest = row->version;
+}
+
+/* One of them has heard of this change; of the last one the time is taken. */
+static void note_arrival(struct subscribers *subs, const struct seen_row *row,
+                         int64_t received_ns)
+{
+    histogram_record(&subs->latency, received_ns - row->n);
+    uint32_t ordinal = ordinal_of(subs, row->n);
+    if (ordinal == 0 || ordinal > subs->bursts)
+        return;
+    if (++subs->arrived[ordinal - 1] == subs->count * subs->burst)
+        histogram_record(&subs->last, received_ns - row->n);
 }
 
 static void take_rows(struct subscribers *subs, struct subscriber *subscriber,
@@ -87,13 +109,18 @@ static void take_rows(struct subscribers *subs, struct subscriber *subscriber,
         const struct seen_row *row = &message->rows[i];
         note_version(subs, subscriber, row);
         if (message->op == SEEN_PATCH && subs->since_ns && row->n >= subs->since_ns)
-            histogram_record(&subs->latency, received_ns - row->n);
+            note_arrival(subs, row, received_ns);
     }
-    subs->last_ns = received_ns;
     if (!subscriber->live) {
+        subs->last_ns = received_ns;
         subs->snapshot_rows += message->row_count;
         return;
     }
+    if (message->row_count == 0) { /* a poll that was held for nothing */
+        subs->idle++;
+        return;
+    }
+    subs->last_ns = received_ns;
     subs->frames++;
     subs->rows += message->row_count;
     subscriber->rows += message->row_count;
@@ -105,13 +132,13 @@ static void become_live(struct subscribers *subs, struct subscriber *subscriber)
     subscriber->live = true;
 }
 
-static void on_message(struct ws_client *ws, struct slice payload, int64_t received_ns)
+static void on_message(struct client *client, struct slice payload, int64_t received_ns)
 {
-    struct subscribers *subs = owner_of(ws);
-    struct subscriber *subscriber = subscriber_of(ws);
+    struct subscribers *subs = owner_of(client);
+    struct subscriber *subscriber = subscriber_of(client);
     const struct seen_message *message = seen_parse(&subs->seen, payload);
     if (!message)
-        fatal("the server sent what is no JSON object: %.*s", SLICE_ARG(payload));
+        fatal("the server sent what is no message: %.*s", SLICE_ARG(payload));
     switch (message->op) {
     case SEEN_ROWS:
     case SEEN_PATCH:
@@ -159,8 +186,8 @@ void subscribers_init(struct subscribers *subs, struct poller *poller,
     if (subs->count * subs->run_count > PAIRS_MAX)
         fatal("so many subscribers and runs are more pairs than the bench keeps");
 
-    subs->handler = (struct ws_handler){ on_open, on_message, on_closed };
-    ws_group_init(&subs->group, poller, options, &subs->handler);
+    subs->handler = (struct client_handler){ on_message, on_closed };
+    client_group_init(&subs->group, poller, options, &subs->handler);
     subs->all = mem_new_array(struct subscriber, subs->count);
     subs->versions = mem_new_array(uint32_t, subs->count * subs->run_count);
     subs->base = mem_new_array(uint32_t, subs->run_count);
@@ -175,12 +202,13 @@ void subscribers_init(struct subscribers *subs, struct poller *poller,
 void subscribers_finish(struct subscribers *subs)
 {
     for (size_t i = 0; i < subs->begun; i++)
-        ws_client_close(&subs->all[i].ws);
-    ws_group_finish(&subs->group);
+        client_close(&subs->all[i].client);
+    client_group_finish(&subs->group);
     seen_finish(&subs->seen);
     free(subs->all);
     free(subs->versions);
     free(subs->base);
+    free(subs->arrived);
     free(subs->runs);
 }
 
@@ -190,36 +218,51 @@ void subscribers_connect(struct subscribers *subs)
     size_t moved = 0;
     while (subs->live < subs->count) {
         while (subs->begun < subs->count && subs->begun - subs->live < CONNECTING_MAX) {
-            ws_client_open(&subs->all[subs->begun].ws, &subs->group, subs->begun);
+            struct wish wish = make_wish(subs, subs->begun);
+            client_open(&subs->all[subs->begun].client, &subs->group, subs->begun, &wish);
             subs->begun++;
         }
         poller_wait(subs->group.poller, now_ns() + TICK_NS);
         report_progress(subs->report, "connecting: %zu of %zu are live, %llu rows",
                         subs->live, subs->count, (unsigned long long)subs->snapshot_rows);
-        size_t progress = subs->opened + subs->live + subs->snapshot_rows;
+        size_t progress = subs->group.opened + subs->live + subs->snapshot_rows;
         if (progress != moved)
             moved_ns = now_ns();
         moved = progress;
         if (now_ns() - moved_ns > PATIENCE_NS)
-            fatal("the server does not answer: %zu of %zu connections are open, %zu live",
-                  subs->opened, subs->count, subs->live);
+            fatal("the server does not answer: %" PRIu64
+                  " of %zu connections are open, %zu live",
+                  subs->group.opened, subs->count, subs->live);
     }
 }
 
 void subscribers_measure(struct subscribers *subs)
 {
+    bool told = subs->group.transport != &poll_transport;
     for (size_t i = 0; i < subs->count; i++) {
         subs->all[i].rows = 0;
         for (size_t run = 0; run < subs->run_count; run++) {
             uint32_t version = subs->versions[i * subs->run_count + run];
-            if (version > subs->base[run])
+            if (told && version > subs->base[run])
                 subs->base[run] = version;
         }
     }
-    subs->frames = subs->rows = subs->conflated = subs->payload_bytes = 0;
+    subs->frames = subs->rows = subs->conflated = subs->payload_bytes = subs->idle = 0;
     subs->group.reads = subs->group.bytes = 0;
     subs->last_ns = subs->since_ns = now_ns();
     histogram_clear(&subs->latency);
+    histogram_clear(&subs->last);
+}
+
+void subscribers_expect(struct subscribers *subs, int64_t start_ns, int64_t interval_ns,
+                        size_t bursts)
+{
+    subs->start_ns = start_ns;
+    subs->interval_ns = interval_ns;
+    subs->burst = (size_t)subs->options->burst;
+    bool all_hear_all = subs->topic == TOPIC_TAG || subs->topic == TOPIC_ALL;
+    subs->bursts = all_hear_all ? bursts : 0;
+    subs->arrived = mem_new_array(uint64_t, subs->bursts);
 }
 
 static bool hears_of(const struct subscribers *subs, size_t number, size_t run)
@@ -242,6 +285,28 @@ uint64_t subscribers_lost(const struct subscribers *subs, const uint32_t *change
         }
     }
     return lost;
+}
+
+uint64_t subscribers_outdated(const struct subscribers *subs, const int64_t *n_of)
+{
+    uint64_t outdated = 0;
+    for (size_t i = 0; i < subs->count; i++) {
+        for (size_t run = 0; run < subs->run_count; run++) {
+            uint32_t newest = subs->versions[i * subs->run_count + run];
+            outdated += newest != ordinal_of(subs, n_of[run]) && hears_of(subs, i, run);
+        }
+    }
+    return outdated;
+}
+
+uint64_t subscribers_due(const struct subscribers *subs, const uint32_t *changed_of)
+{
+    uint64_t due = 0;
+    for (size_t i = 0; i < subs->count; i++) {
+        for (size_t run = 0; run < subs->run_count; run++)
+            due += hears_of(subs, i, run) ? changed_of[run] : 0;
+    }
+    return due;
 }
 
 uint64_t subscribers_missing(const struct subscribers *subs, uint64_t rows_each)

@@ -1,35 +1,24 @@
-/* ws_client.c - thousands of WebSocket connections that mostly listen.
+/* ws_client.c - runs.v1 over WebSocket.
  *
- *   connect ──► upgrade request ──► 101 ──► on_open
- *   readable ─► one recv into group->input ─► frames parsed in place ─► on_message
- *                                               └─ what is incomplete goes to ws->rest
+ *   connected ──► upgrade request ──► 101 ──► {"op":"sub"}
+ *   input ──────► frames parsed in place ───► on_message
  *
  * The nonce of the handshake and the mask are constants: both protect against what cannot
  * happen between a bench and the server it loads (RFC 6455 §10.3). */
 #include "ws_client.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/cursor.h"
-#include "base/list.h"
-#include "base/mem.h"
 
 enum {
-    INPUT_SIZE = 1 << 18,
     SEND_MAX = 1024, /* bytes of one message of ours */
-    CLIENTS_AN_ADDRESS = 5000,
     OP_TEXT = 1,
     OP_BINARY = 2,
     OP_CLOSE = 8,
     OP_PING = 9,
     OP_PONG = 10,
-    ABNORMAL = 1006,
 };
 
 /* The nonce and its answer are the example of RFC 6455 §1.3. */
@@ -43,30 +32,7 @@ struct frame {
     struct slice payload;
 };
 
-void ws_group_init(struct ws_group *group, struct poller *poller,
-                   const struct options *options, const struct ws_handler *handler)
-{
-    *group = (struct ws_group){ .poller = poller, .options = options, .handler = handler };
-    group->input = mem_alloc(INPUT_SIZE);
-    /* Another process, another net: ports in TIME_WAIT are not met again. */
-    group->source_net = 1 + (unsigned)getpid() % 0xfffe;
-}
-
-void ws_group_finish(struct ws_group *group)
-{
-    free(group->input);
-}
-
-static void close_with(struct ws_client *ws, unsigned code, struct slice reason)
-{
-    poller_close(&ws->source);
-    ws->state = WS_CLOSED;
-    ws->group->handler->on_closed(ws, code, reason);
-    buf_finish(&ws->rest);
-    ws->rest = (struct buf){ 0 };
-}
-
-static void send_frame(struct ws_client *ws, unsigned opcode, struct slice payload)
+static void send_frame(struct client *client, unsigned opcode, struct slice payload)
 {
     char frame[SEND_MAX + 8];
     size_t len = 0;
@@ -84,44 +50,52 @@ static void send_frame(struct ws_client *ws, unsigned opcode, struct slice paylo
     len += sizeof(MASK);
     for (size_t i = 0; i < payload.len; i++)
         frame[len++] = (char)(payload.ptr[i] ^ MASK[i % sizeof(MASK)]);
-    /* What we send is small and rare: a full socket buffer means the server stopped
-     * reading, which the next read or the server's own deadline reports. */
-    (void)!send(ws->source.fd, frame, len, MSG_NOSIGNAL);
+    client_send(client, (struct slice){ frame, len });
 }
 
-void ws_client_send(struct ws_client *ws, struct slice text)
+void ws_client_send(struct client *client, struct slice text)
 {
-    send_frame(ws, OP_TEXT, text);
+    send_frame(client, OP_TEXT, text);
 }
 
-void ws_client_close(struct ws_client *ws)
+static void leave(struct client *client)
 {
-    if (ws->state == WS_OPEN)
-        send_frame(ws, OP_CLOSE, (struct slice){ "\x03\xe8", 2 });
-    poller_close(&ws->source);
-    ws->state = WS_CLOSED;
-    buf_finish(&ws->rest);
-    ws->rest = (struct buf){ 0 };
+    send_frame(client, OP_CLOSE, (struct slice){ "\x03\xe8", 2 });
 }
 
-static void send_upgrade(struct ws_client *ws)
+static void send_upgrade(struct client *client)
 {
-    const struct options *options = ws->group->options;
+    const struct options *options = client->group->options;
     struct buf head = { 0 };
-    buf_print(
-        &head,
-        "GET /realtime/v1/ws HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\n"
-        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n"
-        "Sec-WebSocket-Protocol: runs.v1.json\r\nAuthorization: Bearer %s\r\n\r\n",
-        options->host, NONCE, options->key);
-    (void)!send(ws->source.fd, head.ptr, head.len, MSG_NOSIGNAL);
+    buf_print(&head,
+              "GET /realtime/v1/ws HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\n"
+              "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+              "Sec-WebSocket-Key: %s\r\nSec-WebSocket-Protocol: runs.v1.%s\r\n"
+              "Authorization: Bearer %s\r\n\r\n",
+              options->host, NONCE, options->encoding, options->key);
+    client_send(client, buf_slice(&head));
     buf_finish(&head);
-    ws->state = WS_UPGRADING;
-    poller_change(ws->group->poller, &ws->source, EPOLLIN);
+}
+
+static void subscribe(struct client *client)
+{
+    const struct wish *wish = &client->wish;
+    char message[160];
+    const char *before = "\"", *after = "\"";
+    if (strcmp(wish->name, "tags") == 0) {
+        before = "[\"";
+        after = "\"]";
+    } else if (strcmp(wish->name, "all") == 0) {
+        before = "true";
+        after = "";
+    }
+    snprintf(message, sizeof(message), "{\"op\":\"sub\",\"id\":1,\"%s\":%s%s%s}",
+             wish->name, before, *after ? wish->value : "", after);
+    ws_client_send(client, slice_of(message));
 }
 
 /* Returns the bytes used; 0 while the reply is not complete or when it was a refusal. */
-static size_t take_upgrade(struct ws_client *ws, struct slice in)
+static size_t take_upgrade(struct client *client, struct slice in)
 {
     const char *end = memmem(in.ptr, in.len, "\r\n\r\n", 4);
     if (!end)
@@ -131,11 +105,12 @@ static size_t take_upgrade(struct ws_client *ws, struct slice in)
         !memmem(head.ptr, head.len, ACCEPT, sizeof(ACCEPT) - 1)) {
         struct slice line;
         slice_split(&head, '\r', &line);
-        close_with(ws, ABNORMAL, line);
+        client_fail(client, ABNORMAL, line);
         return 0;
     }
-    ws->state = WS_OPEN;
-    ws->group->handler->on_open(ws);
+    client->state = CLIENT_OPEN;
+    client->group->opened++;
+    subscribe(client);
     return head.len + 4;
 }
 
@@ -155,14 +130,17 @@ static size_t parse_frame(struct slice in, struct frame *frame)
     return cursor.failed ? 0 : in.len - cursor_left(&cursor);
 }
 
-static void take_frame(struct ws_client *ws, const struct frame *frame, int64_t received_ns)
+static void take_frame(struct client *client, const struct frame *frame,
+                       int64_t received_ns)
 {
     struct slice payload = frame->payload;
     unsigned code = ABNORMAL;
     switch (frame->final ? frame->opcode : 0) {
     case OP_TEXT:
-    case OP_BINARY: ws->group->handler->on_message(ws, payload, received_ns); return;
-    case OP_PING: send_frame(ws, OP_PONG, payload); return;
+    case OP_BINARY:
+        client->group->handler->on_message(client, payload, received_ns);
+        return;
+    case OP_PING: send_frame(client, OP_PONG, payload); return;
     case OP_PONG: return;
     case OP_CLOSE:
         if (payload.len >= 2) {
@@ -170,102 +148,21 @@ static void take_frame(struct ws_client *ws, const struct frame *frame, int64_t 
                    (unsigned char)payload.ptr[1];
             payload = slice_from(payload, 2);
         }
-        close_with(ws, code, payload);
+        client_fail(client, code, payload);
         return;
-    default: close_with(ws, ABNORMAL, SLICE("a fragmented or unknown frame"));
+    default: client_fail(client, ABNORMAL, SLICE("a fragmented or unknown frame"));
     }
 }
 
-/* Consumes what is complete and returns the number of bytes of it. */
-static size_t take_input(struct ws_client *ws, struct slice in, int64_t received_ns)
+static size_t take(struct client *client, struct slice in, int64_t received_ns)
 {
-    struct slice rest = in;
-    size_t used = 1;
-    while (rest.len && used && ws->state != WS_CLOSED) {
-        struct frame frame;
-        if (ws->state == WS_UPGRADING) {
-            used = take_upgrade(ws, rest);
-        } else {
-            used = parse_frame(rest, &frame);
-            if (used)
-                take_frame(ws, &frame, received_ns);
-        }
-        rest = slice_from(rest, used);
-    }
-    return in.len - rest.len;
+    struct frame frame;
+    if (client->state == CLIENT_BEGINNING)
+        return take_upgrade(client, in);
+    size_t used = parse_frame(in, &frame);
+    if (used)
+        take_frame(client, &frame, received_ns);
+    return used;
 }
 
-static void read_some(struct ws_client *ws)
-{
-    struct ws_group *group = ws->group;
-    ssize_t n = recv(ws->source.fd, group->input, INPUT_SIZE, 0);
-    if (n < 0 && errno == EAGAIN)
-        return;
-    if (n <= 0) {
-        const char *why = n < 0 ? strerror(errno) : "the server hung up";
-        close_with(ws, ABNORMAL, slice_of(why));
-        return;
-    }
-    int64_t received_ns = now_ns();
-    struct slice in = { group->input, (size_t)n };
-    group->reads++;
-    group->bytes += in.len;
-    if (ws->rest.len == 0) {
-        size_t used = take_input(ws, in, received_ns);
-        if (ws->state != WS_CLOSED && used < in.len)
-            buf_add(&ws->rest, slice_from(in, used));
-        return;
-    }
-    buf_add(&ws->rest, in);
-    size_t used = take_input(ws, buf_slice(&ws->rest), received_ns);
-    if (ws->state == WS_CLOSED)
-        return;
-    buf_drop(&ws->rest, used);
-    if (ws->rest.len == 0) {
-        buf_finish(&ws->rest);
-        ws->rest = (struct buf){ 0 };
-    }
-}
-
-static void on_ready(struct source *source, uint32_t events)
-{
-    struct ws_client *ws = container_of(source, struct ws_client, source);
-    if (ws->state == WS_CONNECTING && !(events & (EPOLLERR | EPOLLHUP)))
-        send_upgrade(ws);
-    else
-        read_some(ws);
-}
-
-static bool is_loopback(const struct sockaddr_in *address)
-{
-    return ntohl(address->sin_addr.s_addr) >> 24 == 127;
-}
-
-static void bind_source(int fd, const struct ws_group *group, size_t number)
-{
-    int on = 1;
-    uint32_t host = 1 + (uint32_t)(number / CLIENTS_AN_ADDRESS);
-    struct sockaddr_in source = { .sin_family = AF_INET };
-    source.sin_addr.s_addr = htonl(127U << 24 | group->source_net << 8 | host);
-    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
-    if (bind(fd, (struct sockaddr *)&source, sizeof(source)))
-        fatal("cannot use a loopback address: %s", strerror(errno));
-}
-
-void ws_client_open(struct ws_client *ws, struct ws_group *group, size_t number)
-{
-    const struct sockaddr_in *address = &group->options->address;
-    int on = 1;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        fatal("cannot open socket %zu: %s (ulimit -n)", number, strerror(errno));
-    if (is_loopback(address))
-        bind_source(fd, group, number);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    *ws = (struct ws_client){ .group = group, .state = WS_CONNECTING };
-    ws->source = (struct source){ .fd = fd, .ready = on_ready };
-    if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
-        errno != EINPROGRESS)
-        fatal("cannot connect to %s: %s", group->options->host, strerror(errno));
-    poller_add(group->poller, &ws->source, EPOLLOUT);
-}
+const struct transport ws_transport = { "ws", send_upgrade, take, leave };

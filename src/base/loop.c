@@ -30,6 +30,7 @@ struct loop {
     int64_t alarm_at;     /* on loop_now_ms; INT64_MAX: the alarm is off */
     bool timers_running;
     bool worked; /* somebody was called in this turn */
+    bool over;   /* the turn has used its budget: thousands of sockets may ask */
 
     int64_t turn_cpu_ns;  /* thread CPU time when the turn began */
     int64_t in_budget_ns; /* until this monotonic time the turn cannot be over its budget */
@@ -50,7 +51,7 @@ static void begin_turn(struct loop *loop, int64_t cpu_ns)
     loop->turn_cpu_ns = cpu_ns;
     loop->in_budget_ns = clock_ns(CLOCK_MONOTONIC) + BUDGET_NS;
     loop->asked = 0;
-    loop->worked = false;
+    loop->worked = loop->over = false;
 }
 
 /* The CPU clock is a system call and the monotonic clock is not: CPU time cannot grow
@@ -59,12 +60,16 @@ bool loop_time_left(struct loop *loop)
 {
     if (!loop->uv)
         return loop->asked++ < loop->budget;
+    if (loop->over)
+        return false;
     int64_t now = clock_ns(CLOCK_MONOTONIC);
     if (now < loop->in_budget_ns)
         return true;
     int64_t used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - loop->turn_cpu_ns;
-    if (used >= BUDGET_NS)
+    if (used >= BUDGET_NS) {
+        loop->over = true;
         return false;
+    }
     loop->in_budget_ns = now + BUDGET_NS - used;
     return true;
 }
