@@ -2,40 +2,40 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "net/server_state.h"
 
-static void on_poll(uv_poll_t *handle, int status, int events);
-
-static void update_poll(struct connection *conn)
+static bool update_watch(struct connection *conn)
 {
     if (conn->closed)
-        return;
-    int events = conn->outbox.backlog ? UV_WRITABLE : 0;
+        return true;
+    uint32_t events = conn->outbox.backlog ? EPOLLOUT : 0;
     if (!conn->eof && !conn->paused)
-        events |= UV_READABLE;
+        events |= EPOLLIN;
     else if (!conn->eof && !conn->left)
-        events |= UV_DISCONNECT;
-    if (events == conn->events)
-        return;
-    conn->events = (uint8_t)events;
-    if (events)
-        uv_poll_start(&conn->poll, events, on_poll);
-    else
-        uv_poll_stop(&conn->poll);
+        events |= EPOLLRDHUP;
+    return readiness_watch(&conn->server->readiness, &conn->watch, events);
 }
 
 static void on_later(struct deferred *later)
 {
     struct connection *conn = container_of(later, struct connection, later);
+    if (conn->closed) {
+        conn->gone = true;
+        conn->ops->on_closed(conn);
+        return;
+    }
     if (conn->lost)
         connection_close(conn);
     else
         conn->ops->on_turn(conn);
 }
+
+static void on_ready(struct watch *watch, uint32_t events);
 
 bool connection_open(struct connection *conn, struct server *server, int fd,
                      const struct connection_ops *ops)
@@ -43,16 +43,15 @@ bool connection_open(struct connection *conn, struct server *server, int fd,
     conn->server = server;
     conn->ops = ops;
     conn->fd = fd;
+    conn->watch = (struct watch){ .fd = fd, .fn = on_ready };
     conn->deadline_ms = INT64_MAX;
     conn->later.fn = on_later;
     list_init(&conn->later.link);
     list_init(&conn->link);
-    if (uv_poll_init(loop_uv(server->loop), &conn->poll, fd)) {
-        close(fd);
-        return false;
-    }
-    update_poll(conn);
-    return true;
+    if (update_watch(conn))
+        return true;
+    close(fd);
+    return false;
 }
 
 static void after_linger(struct connection *conn)
@@ -105,7 +104,7 @@ static bool sent(struct connection *conn, enum outbox_status status, bool was_em
     }
     if (was_empty) {
         note_progress(conn);
-        update_poll(conn);
+        update_watch(conn);
     }
     return false;
 }
@@ -145,7 +144,7 @@ static void on_writable(struct connection *conn)
         note_progress(conn);
     if (status == OUTBOX_UNSENT)
         return;
-    update_poll(conn);
+    update_watch(conn);
     if (conn->lingering)
         after_linger(conn);
     if (!conn->closed)
@@ -156,7 +155,7 @@ static void on_end(struct connection *conn)
 {
     conn->eof = true;
     conn->left = true;
-    update_poll(conn);
+    update_watch(conn);
     if (!conn->lingering)
         conn->ops->on_left(conn);
     else if (!conn->outbox.backlog)
@@ -166,7 +165,7 @@ static void on_end(struct connection *conn)
 static void on_disconnect(struct connection *conn)
 {
     conn->left = true;
-    update_poll(conn);
+    update_watch(conn);
     conn->ops->on_left(conn);
 }
 
@@ -188,21 +187,26 @@ static void on_readable(struct connection *conn)
         connection_close(conn);
 }
 
-static void on_poll(uv_poll_t *handle, int status, int events)
+/* The kernel tells of errors and of the end also who did not ask. */
+static void on_ready(struct watch *watch, uint32_t events)
 {
-    struct connection *conn = container_of(handle, struct connection, poll);
-    if (status < 0) {
+    struct connection *conn = container_of(watch, struct connection, watch);
+    if (conn->closed)
+        return;
+    if (events & EPOLLERR) {
         connection_close(conn);
         return;
     }
-    if (events & UV_WRITABLE && conn->outbox.backlog)
+    if (events & EPOLLHUP)
+        events |= watch->events;
+    if (events & EPOLLOUT && conn->outbox.backlog)
         on_writable(conn);
     /* The kernel keeps what is not read while the turn's time is over, and says so again.
      */
-    if (events & UV_READABLE && !conn->closed && !conn->paused && !conn->eof &&
+    if (events & EPOLLIN && !conn->closed && !conn->paused && !conn->eof &&
         loop_time_left(conn->server->loop))
         on_readable(conn);
-    if (events & UV_DISCONNECT && !conn->closed && conn->paused && !conn->left)
+    if (events & EPOLLRDHUP && !conn->closed && conn->paused && !conn->left)
         on_disconnect(conn);
 }
 
@@ -216,7 +220,7 @@ void connection_pause(struct connection *conn, bool paused)
     if (conn->paused == paused)
         return;
     conn->paused = paused;
-    update_poll(conn);
+    update_watch(conn);
 }
 
 void connection_defer(struct connection *conn)
@@ -262,15 +266,8 @@ void connection_linger(struct connection *conn)
     conn->lingering = true;
     conn->paused = false;
     buf_finish(&conn->pending);
-    update_poll(conn);
+    update_watch(conn);
     after_linger(conn);
-}
-
-static void on_handle_closed(uv_handle_t *handle)
-{
-    struct connection *conn = container_of((uv_poll_t *)handle, struct connection, poll);
-    conn->gone = true;
-    conn->ops->on_closed(conn);
 }
 
 void connection_close(struct connection *conn)
@@ -282,7 +279,7 @@ void connection_close(struct connection *conn)
     loop_cancel_deferred(&conn->later);
     outbox_finish(&conn->outbox);
     buf_finish(&conn->pending);
-    uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
     close(conn->fd);
     conn->fd = -1;
+    loop_defer(conn->server->loop, &conn->later);
 }

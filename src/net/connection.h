@@ -8,12 +8,11 @@
  * A connection begins as HTTP; ws_accept gives it other ops in the same memory. */
 #pragma once
 
-#include <uv.h>
-
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/loop.h"
 #include "net/outbox.h"
+#include "net/readiness.h"
 
 struct connection;
 struct server;
@@ -29,20 +28,19 @@ struct connection_ops {
 };
 
 struct connection {
-    uv_poll_t poll;
+    struct watch watch;
     const struct connection_ops *ops;
     struct server *server;
     struct outbox outbox;
     int fd;
-    uint8_t events; /* polled for */
-    bool busy;      /* inside on_bytes: ends of requests are looked at behind it */
-    bool paused;    /* not reading; the peer's leaving is still noticed */
-    bool left;      /* the peer has sent its end */
-    bool eof;       /* and it was read */
+    bool busy;   /* inside on_bytes: ends of requests are looked at behind it */
+    bool paused; /* not reading; the peer's leaving is still noticed */
+    bool left;   /* the peer has sent its end */
+    bool eof;    /* and it was read */
     bool lingering;
     bool lost;   /* the kernel said so while sending; closes at the end of the turn */
     bool closed; /* connection_close was called */
-    bool gone;   /* the handle is closed too */
+    bool gone;   /* on_closed was called */
     struct timer timer; /* never later than the deadline */
     int64_t deadline_ms;
     int64_t progress_ms; /* when something became unsent, or was last seen to get fewer */

@@ -284,6 +284,8 @@ static enum err start_listening(struct server *server, struct failure *why)
     if (server->listen_fd < 0)
         return cannot_listen(server, errno, why);
     int error = bind_and_listen(server, &address, len);
+    if (!error && !readiness_init(&server->readiness, server->loop))
+        error = errno;
     if (!error)
         error = -uv_poll_init(loop_uv(server->loop), &server->listener, server->listen_fd);
     if (error) {
@@ -291,7 +293,7 @@ static enum err start_listening(struct server *server, struct failure *why)
         return cannot_listen(server, error, why);
     }
     note_port(server);
-    server->listening = true;
+    server->handles = 2;
     uv_poll_start(&server->listener, UV_READABLE, on_listener);
     return OK;
 }
@@ -320,7 +322,7 @@ static void on_finish(struct deferred *finish)
 /* The last one out turns off the light: called wherever something may have ended. */
 static void maybe_closed(struct server *server)
 {
-    if (server->closed && !server->listening && !server->connection_count)
+    if (server->closed && !server->handles && !server->connection_count)
         loop_defer(server->loop, &server->finish);
 }
 
@@ -372,11 +374,20 @@ size_t server_connections(const struct server *server)
     return server->connection_count;
 }
 
+static void on_handle_closed(struct server *server)
+{
+    server->handles--;
+    maybe_closed(server);
+}
+
 static void on_listener_closed(uv_handle_t *handle)
 {
-    struct server *server = container_of((uv_poll_t *)handle, struct server, listener);
-    server->listening = false;
-    maybe_closed(server);
+    on_handle_closed(container_of((uv_poll_t *)handle, struct server, listener));
+}
+
+static void on_readiness_closed(uv_handle_t *handle)
+{
+    on_handle_closed(container_of((uv_poll_t *)handle, struct server, readiness.handle));
 }
 
 static void stop_listening(struct server *server)
@@ -403,6 +414,7 @@ void server_close(struct server *server, server_closed_fn *closed)
     stop_listening(server);
     list_each (link, &server->connections)
         connection_close(container_of(link, struct connection, link));
+    readiness_close(&server->readiness, on_readiness_closed);
     maybe_closed(server);
 }
 

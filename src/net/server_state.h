@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "net/readiness.h"
 #include "net/server.h"
 
 enum {
@@ -23,11 +24,12 @@ struct server {
     server_closed_fn *closed;
     struct deferred finish;
 
+    struct readiness readiness; /* of all connections */
     uv_poll_t listener;
     int listen_fd;
     int port;
-    char *path;     /* of a UNIX socket, else NULL */
-    bool listening; /* the handle is open */
+    char *path;       /* of a UNIX socket, else NULL */
+    unsigned handles; /* open: of the listener and of readiness */
     bool draining;
     int spare_fd;      /* given up for a moment to refuse a connection when none is left */
     struct timer rest; /* accepts nothing until then */

@@ -1,0 +1,59 @@
+#include "net/readiness.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "base/loop.h"
+
+enum { BATCH = 64 };
+
+static void on_ready(uv_poll_t *handle, int status, int what)
+{
+    struct readiness *readiness = container_of(handle, struct readiness, handle);
+    struct epoll_event events[BATCH];
+    int count;
+    (void)status, (void)what;
+    do {
+        count = epoll_wait(readiness->fd, events, BATCH, 0);
+        for (int i = 0; i < count; i++) {
+            struct watch *watch = events[i].data.ptr;
+            watch->fn(watch, events[i].events);
+        }
+    } while (count == BATCH && loop_time_left(readiness->loop));
+}
+
+bool readiness_init(struct readiness *readiness, struct loop *loop)
+{
+    readiness->loop = loop;
+    readiness->fd = epoll_create1(EPOLL_CLOEXEC);
+    if (readiness->fd < 0)
+        return false;
+    int error = uv_poll_init(loop_uv(loop), &readiness->handle, readiness->fd);
+    if (error) {
+        close(readiness->fd);
+        readiness->fd = -1;
+        errno = -error;
+        return false;
+    }
+    uv_poll_start(&readiness->handle, UV_READABLE, on_ready);
+    return true;
+}
+
+bool readiness_watch(struct readiness *readiness, struct watch *watch, uint32_t events)
+{
+    if (events == watch->events)
+        return true;
+    struct epoll_event event = { .events = events, .data.ptr = watch };
+    int operation = !events ? EPOLL_CTL_DEL : watch->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    watch->events = events;
+    return !epoll_ctl(readiness->fd, operation, watch->fd, &event);
+}
+
+void readiness_close(struct readiness *readiness, uv_close_cb closed)
+{
+    uv_close((uv_handle_t *)&readiness->handle, closed);
+    close(readiness->fd);
+    readiness->fd = -1;
+}
