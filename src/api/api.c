@@ -226,6 +226,7 @@ void api_call_free(struct api_call *call)
     identity_unref(call->identity);
     buf_finish(&call->headers);
     buf_finish(&call->text);
+    free(call->query);
     free(call);
 }
 
@@ -260,6 +261,14 @@ static enum err decode(struct api_call *call, struct slice raw, bool plus,
     return OK;
 }
 
+static size_t count_parameters(struct slice query)
+{
+    size_t count = query.len ? 1 : 0;
+    for (size_t i = 0; i < query.len && count < API_QUERY_MAX; i++)
+        count += query.ptr[i] == '&';
+    return count;
+}
+
 static enum err decode_target(struct api_call *call)
 {
     struct slice query = call->x->query, pair;
@@ -268,6 +277,7 @@ static enum err decode_target(struct api_call *call)
         if (decode(call, call->params[i], false, &call->params[i]))
             return explain(&call->why, ERR_INVALID,
                            "The path has a segment that is not percent-encoded UTF-8");
+    call->query = mem_new_array(struct query_pair, count_parameters(query));
     while (slice_split(&query, '&', &pair)) {
         struct slice name, value = pair;
         if (!pair.len)
@@ -278,8 +288,8 @@ static enum err decode_target(struct api_call *call)
         if (call->query_count == API_QUERY_MAX)
             return explain(&call->why, ERR_INVALID, "More than %d query parameters",
                            API_QUERY_MAX);
-        if (decode(call, name, true, &call->query_names[call->query_count]) ||
-            decode(call, value, true, &call->query_values[call->query_count]))
+        struct query_pair *one = &call->query[call->query_count];
+        if (decode(call, name, true, &one->name) || decode(call, value, true, &one->value))
             return explain(&call->why, ERR_INVALID,
                            "The query has a part that is not percent-encoded UTF-8");
         call->query_count++;

@@ -47,6 +47,10 @@ struct route {
 
 enum { API_PARAMS_MAX = 4, API_QUERY_MAX = 64 };
 
+struct query_pair {
+    struct slice name, value;
+};
+
 struct api_call {
     struct api *api;
     struct exchange *x;
@@ -57,7 +61,7 @@ struct api_call {
     enum vocabulary vocabulary; /* by x-trigger-api-version */
     struct slice params[API_PARAMS_MAX]; /* decoded, for ":" and "*" */
     size_t param_count;
-    struct slice query_names[API_QUERY_MAX], query_values[API_QUERY_MAX]; /* decoded */
+    struct query_pair *query; /* decoded */
     size_t query_count;
     struct buf headers; /* lines to be sent with the reply */
     struct buf text;    /* what params and query point into */

@@ -7,8 +7,8 @@ enum { ENVELOPE_DEPTH_MAX = 64 };
 struct slice api_query(const struct api_call *call, const char *name)
 {
     for (size_t i = 0; i < call->query_count; i++)
-        if (slice_is(call->query_names[i], name))
-            return call->query_values[i];
+        if (slice_is(call->query[i].name, name))
+            return call->query[i].value;
     return (struct slice){ 0 };
 }
 

@@ -9,6 +9,7 @@
 enum {
     KEPT_BODY = 16 * 1024, /* capacity that a pooled one keeps */
     KEPT_HEAD = 4 * 1024,
+    FIELDS_FIRST = 16,
     RESERVED_BODY = 64 * 1024, /* at once; beyond it memory comes with the bytes */
 };
 
@@ -59,6 +60,20 @@ static int on_target_complete(llhttp_t *parser)
     return 0;
 }
 
+/* A request that is held for long, as a poll is, costs what it has sent. */
+static void make_room(struct request *request)
+{
+    unsigned most = options_of(request)->headers_max;
+    unsigned room = request->field_room ? 2 * request->field_room : FIELDS_FIRST;
+    if (request->field_count < request->field_room)
+        return;
+    request->field_room = room < most ? room : most;
+    request->fields =
+        mem_resize(request->fields, request->field_room * sizeof(*request->fields));
+    request->headers =
+        mem_resize(request->headers, request->field_room * sizeof(*request->headers));
+}
+
 /* Trailers are read and forgotten, within a limit: nobody may add headers behind a body. */
 static int skip_extra(llhttp_t *parser, const char *at, size_t len)
 {
@@ -78,6 +93,7 @@ static int on_name(llhttp_t *parser, const char *at, size_t len)
     if (!request->in_name) {
         if (request->field_count == options_of(request)->headers_max)
             return stop(request, 431, too_many_headers);
+        make_room(request);
         request->fields[request->field_count++] = (struct field){ 0 };
         request->in_name = true;
     }
@@ -162,8 +178,6 @@ struct request *request_take(struct server *server)
     } else {
         request = mem_new(struct request);
         list_init(&request->link);
-        request->fields = mem_new_array(struct field, server->options.headers_max);
-        request->headers = mem_new_array(struct http_header, server->options.headers_max);
     }
     llhttp_init(&request->parser, HTTP_REQUEST, &settings);
     request->first_line = true;
@@ -190,6 +204,7 @@ void request_give_back(struct server *server, struct request *request)
         .body = request->body,
         .fields = request->fields,
         .headers = request->headers,
+        .field_room = request->field_room,
     };
     list_append(&server->requests, &request->link);
     server->request_count++;

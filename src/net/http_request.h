@@ -33,9 +33,9 @@ struct request {
     struct buf body;
     size_t line; /* where the current line of the head begins */
     struct span target;
-    struct field *fields; /* server_options::headers_max of them */
-    struct http_header *headers;
-    unsigned field_count;
+    struct field *fields;
+    struct http_header *headers; /* as many as fields */
+    unsigned field_count, field_room;
     bool first_line, in_target, in_name;
 
     bool head_done, complete;

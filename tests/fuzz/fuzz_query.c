@@ -31,8 +31,8 @@ static bool split_query(struct slice query, char *room, struct api_call *call)
         slice_split(&value, '=', &name);
         if (!value.ptr)
             value = SLICE("");
-        if (!decode(name, &room, &call->query_names[call->query_count]) ||
-            !decode(value, &room, &call->query_values[call->query_count]))
+        if (!decode(name, &room, &call->query[call->query_count].name) ||
+            !decode(value, &room, &call->query[call->query_count].value))
             return false;
         call->query_count++;
     }
@@ -47,17 +47,18 @@ static void check_cursor(const char *id)
     if (!id[0])
         return;
     run_cursor(id, cursor);
-    struct api_call call = { .query_count = 1 };
-    call.query_names[0] = SLICE("page[after]");
-    call.query_values[0] = slice_of(cursor);
+    struct query_pair pair = { SLICE("page[after]"), slice_of(cursor) };
+    struct api_call call = { .query = &pair, .query_count = 1 };
     assert(!run_query_read(&call, 0, &again, &why) && !strcmp(again.after, id));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct run_query query;
+    static struct query_pair pairs[API_QUERY_MAX];
     struct failure why = { 0 };
-    struct api_call call = { .vocabulary = size % 2 ? VOCABULARY_A : VOCABULARY_B };
+    struct api_call call = { .vocabulary = size % 2 ? VOCABULARY_A : VOCABULARY_B,
+                             .query = pairs };
     char *room = mem_alloc(size + 1);
 
     if (split_query((struct slice){ (const char *)data, size }, room, &call)) {

@@ -9,11 +9,11 @@ static const int64_t week = 7 * 24 * 3600 * INT64_C(1000);
 /* Pairs of name and value, both decoded; NULL ends them. */
 static struct api_call call_of(const char *const *pairs, enum vocabulary vocabulary)
 {
-    struct api_call call = { .vocabulary = vocabulary };
-    for (; pairs[0]; pairs += 2) {
-        call.query_names[call.query_count] = slice_of(pairs[0]);
-        call.query_values[call.query_count++] = slice_of(pairs[1]);
-    }
+    static struct query_pair decoded[API_QUERY_MAX];
+    struct api_call call = { .vocabulary = vocabulary, .query = decoded };
+    for (; pairs[0]; pairs += 2)
+        decoded[call.query_count++] =
+            (struct query_pair){ slice_of(pairs[0]), slice_of(pairs[1]) };
     return call;
 }
 
