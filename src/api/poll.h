@@ -13,14 +13,13 @@
 #include "live/feed.h"
 
 struct polls {
-    struct list echoes; // poll::link; answered, their echo not yet over
+    struct list echoes; // echo::link
     uint32_t kind;      /* of their timers */
 };
 
 struct poll {
     struct feed feed;
-    struct echo echo;
-    struct timer timer;       /* until it is answered idle; then until the echo is over */
+    struct timer timer;       /* until it is answered idle */
     struct deferred deferred; /* finishes the feed, which cannot be done inside a visit */
     struct polls *polls;
     struct api_call *call; /* NULL: answered */
@@ -37,7 +36,6 @@ struct poll {
     const char *bad_parameter, *bad_reason; /* of a query that cannot be read */
     struct run_read run;
     struct batch_load batch;
-    struct list link; // polls::echoes
 };
 
 /* Reads the request into a zeroed poll: filter, position, columns. ERR_INVALID; the answer

@@ -5,9 +5,8 @@
  *        or walks ──────────┴─► rows: answered    none: held, if live, and answered idle
  *
  * An answer is one write: headers and the whole body. A change that many polls wait for is
- * one body that they share. What is answered leaves an echo: for two seconds the changes of
- * its topic go on being encoded, so that the client, back after a round trip, gets exactly
- * the columns that changed meanwhile. */
+ * one body that they share. What is answered leaves an echo, for a client that is back
+ * after a round trip. */
 #include "api/polls.h"
 
 #include "api/poll.h"
@@ -15,6 +14,7 @@
 #include "base/gzip.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "live/echo.h"
 #include "live/shape.h"
 
 enum {
@@ -251,7 +251,6 @@ static const struct feed_ops feed_ops = { .send = poll_send,
 
 static void poll_destroy(struct poll *poll)
 {
-    list_remove(&poll->link);
     filter_finish(&poll->filter);
     buf_finish(&poll->rows);
     free(poll);
@@ -260,29 +259,17 @@ static void poll_destroy(struct poll *poll)
 static void on_end(struct deferred *deferred)
 {
     struct poll *poll = container_of(deferred, struct poll, deferred);
-    struct loop *loop = poll->started ? poll->feed.env->loop : NULL;
 
-    if (poll->started && poll->polls) {
-        feed_finish_with_echo(&poll->feed, &poll->echo);
-        list_append(&poll->polls->echoes, &poll->link);
-        buf_finish(&poll->rows);
-        loop_set_timer(loop, &poll->timer, poll->polls->kind, ECHO_MS);
-        return;
-    }
-    if (poll->started)
+    if (poll->started && poll->polls)
+        echo_leave(&poll->feed, ECHO_MS, &poll->polls->echoes);
+    else if (poll->started)
         feed_finish(&poll->feed);
     poll_destroy(poll);
 }
 
 static void on_time(struct timer *timer)
 {
-    struct poll *poll = container_of(timer, struct poll, timer);
-    if (poll->call) {
-        answer_idle(poll);
-        return;
-    }
-    echo_end(&poll->echo);
-    poll_destroy(poll);
+    answer_idle(container_of(timer, struct poll, timer));
 }
 
 static void on_gone(struct api_call *call)
@@ -308,12 +295,8 @@ struct polls *polls_create(struct loop *loop)
 
 void polls_stop(struct polls *polls)
 {
-    while (!list_empty(&polls->echoes)) {
-        struct poll *poll = container_of(polls->echoes.next, struct poll, link);
-        timers_clear(loop_timers(poll->echo.env->loop), &poll->timer);
-        echo_end(&poll->echo);
-        poll_destroy(poll);
-    }
+    while (!list_empty(&polls->echoes))
+        echo_end(container_of(polls->echoes.next, struct echo, link));
     burst_forget();
     gzip_forget();
 }
@@ -440,7 +423,6 @@ static enum err begin(struct api_call *call, char kind)
     poll->kind = kind;
     poll->polls = api_polls(call->api);
     poll->deferred.fn = on_end;
-    list_init(&poll->link);
     call->state = poll;
     enum err refused = poll_read(poll, &purged);
     if (refused) {

@@ -36,23 +36,11 @@ void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment
     env->hub.feeds++;
 }
 
-/* The topic of a run is known to the run while it is heard. */
-static void leave_topic(struct environment *env, struct topic *topic)
-{
-    if (topic->kind == TOPIC_RUN && !topic_is_heard(topic)) {
-        struct slice key = bytes_slice(topic->key);
-        struct tracked *run = environment_find(env, slice_from(key, 1));
-        if (run)
-            run->topic = NULL;
-    }
-    hub_release(&env->hub, topic);
-}
-
 static void subscription_destroy(struct subscription *sub)
 {
     list_remove(&sub->listening);
     list_remove(&sub->link);
-    leave_topic(sub->feed->env, sub->topic);
+    hub_leave(&sub->feed->env->hub, sub->topic);
     filter_finish(&sub->filter);
     sub->feed->subscriptions--;
     metric_add(M_SUBSCRIPTIONS, -1);
@@ -154,28 +142,6 @@ struct subscription *feed_follow(struct feed *feed, int64_t id, struct filter *f
     feed->seen = feed->base = seq;
     set_late(feed, seq < env->applied);
     return sub;
-}
-
-void feed_finish_with_echo(struct feed *feed, struct echo *echo)
-{
-    struct list *subs = list_empty(&feed->live) ? &feed->catching : &feed->live;
-    struct topic *topic = container_of(subs->next, struct subscription, link)->topic;
-    *echo = (struct echo){ feed->env, topic, feed->view };
-    topic->echoes++;
-    feed->view->users++;
-    feed->env->hub.feeds++;
-    feed_finish(feed);
-}
-
-void echo_end(struct echo *echo)
-{
-    if (!echo->topic)
-        return;
-    echo->topic->echoes--;
-    echo->env->hub.feeds--;
-    leave_topic(echo->env, echo->topic);
-    view_release(echo->view);
-    echo->topic = NULL;
 }
 
 void feed_unsubscribe(struct feed *feed, struct subscription *sub)

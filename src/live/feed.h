@@ -94,18 +94,6 @@ void feed_drained(struct feed *feed);
 /* Sends what there is to send now: called by the flush. */
 void feed_visit(struct feed *feed);
 
-/* What a feed leaves behind whose client will be back in a moment: until it ends, changes
- * go on being encoded, so that the client can follow from its position. */
-struct echo {
-    struct environment *env;
-    struct topic *topic; /* NULL: ended */
-    struct view *view;
-};
-
-/* Finishes a feed with one subscription. */
-void feed_finish_with_echo(struct feed *feed, struct echo *echo);
-void echo_end(struct echo *echo);
-
 /* Complete and in sync up to env.applied: what a ping may say. */
 bool feed_in_sync(struct feed *feed);
 

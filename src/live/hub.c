@@ -35,6 +35,7 @@ void hub_init(struct hub *hub, struct environment *env)
     table_init(&hub->topics, topic_key);
     hub->all = (struct topic){ .kind = TOPIC_ALL };
     list_init(&hub->all.listeners);
+    list_init(&hub->all.echoes);
     list_init(&hub->all.link);
     list_init(&hub->marked);
     list_init(&hub->visits);
@@ -85,6 +86,7 @@ struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct slice name
     topic->kind = kind;
     topic->key = make_key(kind, name);
     list_init(&topic->listeners);
+    list_init(&topic->echoes);
     list_init(&topic->link);
     table_insert(&hub->topics, topic);
     return topic;
@@ -96,6 +98,18 @@ void hub_release(struct hub *hub, struct topic *topic)
         return;
     table_remove(&hub->topics, bytes_slice(topic->key));
     topic_destroy(topic);
+}
+
+/* The topic of a run is known to the run while it is heard. */
+void hub_leave(struct hub *hub, struct topic *topic)
+{
+    if (topic->kind == TOPIC_RUN && !topic_is_heard(topic)) {
+        struct slice key = bytes_slice(topic->key);
+        struct tracked *run = environment_find(hub->env, slice_from(key, 1));
+        if (run)
+            run->topic = NULL;
+    }
+    hub_release(hub, topic);
 }
 
 /* The turn's clock stands still; this one does not. */

@@ -27,10 +27,10 @@ struct topic {
     enum topic_kind kind;
     bool marked;
     struct bytes *key;     /* kind digit and name: "1urgent" */
-    uint32_t echoes;       /* listeners that have left a moment ago: feed.h */
     uint64_t heard_from;   /* somebody listened to every change after this one */
     struct order order;    /* not of TOPIC_RUN */
     struct list listeners; // of struct subscription::listening
+    struct list echoes;    // echo::beside; listeners that have left a moment ago
     struct list link;      // hub::marked; linked while marked
 };
 
@@ -57,11 +57,14 @@ struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct slice name
 /* Somebody listens, or did a moment ago. */
 static inline bool topic_is_heard(const struct topic *topic)
 {
-    return topic->echoes || !list_empty(&topic->listeners);
+    return !list_empty(&topic->echoes) || !list_empty(&topic->listeners);
 }
 
 /* Gone when it has neither runs nor listeners. */
 void hub_release(struct hub *hub, struct topic *topic);
+
+/* The same behind a listener that has left it. */
+void hub_leave(struct hub *hub, struct topic *topic);
 
 /* Takes the run out of the orders of its topics (its rev and tags as they were), or into
  * them at the end, or anywhere (at start). */
