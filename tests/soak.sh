@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # What takes hours: kills, models and simulations of many seeds, fuzzing.
 #
-#   tests/soak.sh [--kills N] [--models N] [--ops N] [--sims N] [--minutes N] [part …]
+#   tests/soak.sh [--kills N] [--models N] [--ops N] [--sims N] [--minutes N]
+#                 [--trespasses N] [part …]
 #
 #   kills      kill -9 under load, N rounds                            (1000)
 #   model      N seeds of the model test, of --ops writes each         (50, 20000)
 #   sim        N seeds of the simulation                               (5000)
 #   fuzz       each fuzz target for N minutes, with libFuzzer          (10)
+#   isolation  N operations of environments that guess at each other   (1000000)
 #
 # Without a part: all of them. Builds into build-asan, build-gcc and build-fuzz. What was
 # said is kept in build-soak; a failed seed is named there and here, and what a fuzzer
@@ -16,20 +18,20 @@ shopt -s nullglob
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
-usage() { sed -n 2,13p "$0" >&2; exit 2; }
+usage() { sed -n 2,15p "$0" >&2; exit 2; }
 
-kills=1000 models=50 ops=20000 sims=5000 minutes=10 parts=()
+kills=1000 models=50 ops=20000 sims=5000 minutes=10 trespasses=1000000 parts=()
 while [ $# -gt 0 ]; do
     case $1 in
-    --kills | --models | --ops | --sims | --minutes)
+    --kills | --models | --ops | --sims | --minutes | --trespasses)
         [[ ${2:-} =~ ^[0-9]+$ ]] || usage
         declare "${1#--}=$2"
         shift 2 ;;
-    kills | model | sim | fuzz) parts+=("$1"); shift ;;
+    kills | model | sim | fuzz | isolation) parts+=("$1"); shift ;;
     *) usage ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(kills model sim fuzz)
+[ ${#parts[@]} -gt 0 ] || parts=(kills model sim fuzz isolation)
 wanted() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 
 log=$top/build-soak
@@ -56,7 +58,7 @@ run() { # NAME COMMAND…
     fi
 }
 
-if wanted kills || wanted model || wanted sim; then
+if wanted kills || wanted model || wanted sim || wanted isolation; then
     configure build-asan gcc -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
     configure build-gcc gcc -DCMAKE_BUILD_TYPE=Release
     ninja -C build-asan runcast sim_gateway
@@ -76,6 +78,11 @@ fi
 if wanted sim; then
     seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
     run "sim-$seed" env SEED="$seed" SEEDS="$sims" build-asan/sim_gateway
+fi
+if wanted isolation; then
+    seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
+    run "isolation-$seed" env SEED="$seed" OPS="$trespasses" node --test-reporter=tap \
+        tests/integration/isolation.test.mjs
 fi
 if wanted fuzz; then
     configure build-fuzz clang -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address -DFUZZ=ON

@@ -56,8 +56,6 @@ static enum err open_packet(struct api_call *call, const char *method,
     if (text_to_i64(api_query(call, "expires"), &expires) || expires > INT64_MAX / 1000 ||
         expires < 0)
         return explain(&call->why, ERR_INVALID, "expires must be a Unix time in seconds");
-    if (!account)
-        return explain(&call->why, ERR_NOT_FOUND, "Packet not found");
     err = url_verify(account, method, name, expires, api_query(call, "signature"), now_ms,
                      &call->why);
     if (err)

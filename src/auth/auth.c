@@ -243,7 +243,7 @@ static enum err identify_public(struct auth *auth, struct slice token, int64_t n
                             ? accounts_by_id(auth->accounts, slice_of(subject))
                             : NULL;
     if (!identity->account || identity->account->archived)
-        return explain(why, ERR_UNAUTHORIZED, "Invalid Public Access Token");
+        return explain(why, ERR_UNAUTHORIZED, "Public Access Token is invalid");
     if (verify(identity->account, token, now_ms, &payload, &identity->secret))
         return explain(why, ERR_UNAUTHORIZED, "Public Access Token is invalid");
 

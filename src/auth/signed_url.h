@@ -16,7 +16,8 @@ enum { URL_SIGNATURE_LEN = 43 };
 void url_sign(const struct account *account, const char *method, struct slice name,
               int64_t expires_s, char out[URL_SIGNATURE_LEN + 1]);
 
-/* ERR_FORBIDDEN with the reason: expired, or not ours. */
+/* ERR_FORBIDDEN with the reason: expired, or not ours. account NULL: the URL names nobody,
+ * which is no other answer than that somebody did not sign it. */
 enum err url_verify(const struct account *account, const char *method, struct slice name,
                     int64_t expires_s, struct slice signature, int64_t now_ms,
                     struct failure *why);

@@ -62,6 +62,20 @@ export const rows = [
   { route: "GET /api/v1/queues", takes: "key", at: () => ({}) },
   { route: "GET /api/v1/queues/:", takes: "key", at: () => ({ path: "/api/v1/queues/nobody", query: "type=custom" }), ok: [404] },
   ...["pause", "concurrency/override", "concurrency/reset"].map((what) => ({ route: `POST /api/v1/queues/:/${what}`, takes: "key", at: () => ({ path: `/api/v1/queues/nobody/${what}`, body: [] }), ok: [400] })),
+  // A key is asked for its own environment, a person for any of the project.
+  ...[["GET", ""], ["POST", "", 400], ["POST", "/import", 400], ["GET", "/NOBODY", 404], ["PUT", "/NOBODY", 400], ["POST", "/NOBODY", 400], ["DELETE", "/NOBODY", 404]].map(([method, rest, status = 200]) =>
+    ({ route: `${method} /api/v1/projects/:/envvars/:${rest.replace("NOBODY", ":")}`, takes: "key personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/envvars/dev${rest}`, body: method === "GET" || method === "DELETE" ? undefined : {} }), ok: [status], foreign: [400] })),
+  { route: "GET /api/v1/orgs", takes: "personal", at: () => ({}) },
+  { route: "GET /api/v1/orgs/:/projects", takes: "personal", at: () => ({ path: "/api/v1/orgs/org_nobody/projects" }), ok: [404] },
+  { route: "GET /api/v1/projects", takes: "personal", at: () => ({}) },
+  { route: "GET /api/v1/projects/:", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}` }) },
+  { route: "GET /api/v1/projects/:/branches", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/branches` }) },
+  { route: "POST /api/v1/projects/:/branches", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/branches`, body: {} }), ok: [400] },
+  { route: "POST /api/v1/projects/:/branches/archive", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/branches/archive`, body: {} }), ok: [400] },
+  { route: "GET /api/v1/schedules", takes: "key", at: () => ({}) },
+  { route: "POST /api/v1/schedules", takes: "key", at: () => post({}), ok: [400] },
+  ...[["GET", "", 404], ["PUT", "", 400], ["DELETE", "", 404], ["POST", "/activate", 404], ["POST", "/deactivate", 404]].map(([method, rest, status]) =>
+    ({ route: `${method} /api/v1/schedules/:${rest}`, takes: "key", at: () => ({ path: `/api/v1/schedules/sched_nobody${rest}`, body: method === "PUT" ? {} : undefined }), ok: [status] })),
   { route: "GET /api/v1/timezones", takes: "anyone", at: () => ({}) },
   // worker-protocol
   { route: "GET /api/v2/whoami", takes: "personal", at: () => ({}) },

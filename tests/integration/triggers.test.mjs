@@ -163,7 +163,7 @@ test("a URL is for one name, one method and one hour", async () => {
   assert.equal((await load(download.replace(/signature=.*/, ""))).status, 403);
   assert.equal((await load(download.replace(/expires=\d+/, "expires=x"))).status, 400);
   const [, , , env] = new URL(download).pathname.split("/");
-  assert.equal((await load(download.replace(env, "nobody"))).status, 404);
+  assert.equal((await load(download.replace(env, "nobody"))).status, 403);
 });
 
 test("names and sizes of packets", async () => {

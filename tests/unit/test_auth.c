@@ -238,7 +238,7 @@ static void a_public_token_of_nobody_is_refused(void **state)
     for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {
         struct buf token =
             make_token(subjects[i], world->dev, ",\"pub\":true,\"exp\":1700000900");
-        assert_refused(world, token.ptr, "Invalid Public Access Token");
+        assert_refused(world, token.ptr, "Public Access Token is invalid");
         buf_finish(&token);
     }
 }

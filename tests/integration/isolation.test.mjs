@@ -1,0 +1,492 @@
+// Nobody hears of anybody else. Three environments of two projects, with equal tags, keys, tasks,
+// queues and batches, use the gateway at random by every transport; each guesses the ids, tokens
+// and positions of the others. Two oracles:
+//
+//   canaries   whatever a side writes has words of its own, and every id belongs to who made it:
+//              none of them may ever reach another side, but as the echo of its own request
+//   nothing    what is said about another's thing is, byte for byte, what is said about a thing
+//              that does not exist
+//
+// OPS=1000000 SEED=7 node --test tests/integration/isolation.test.mjs
+import assert from "node:assert/strict";
+import net from "node:net";
+import { after, before, describe, test } from "node:test";
+
+import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
+import { Pipe } from "../support/pipe.mjs";
+import { chooseSeed, Random } from "../support/random.mjs";
+import { addSecondProject, otherKeys } from "../support/second_project.mjs";
+import { publicToken, signJwt } from "../support/tokens.mjs";
+import { opcodes, WebSocket } from "../support/websocket.mjs";
+
+const operations = Number(process.env.OPS ?? 100_000);
+const electric = { "x-trigger-electric-version": "1.0.0-beta.1", "x-trigger-api-version": "2025-07-16" };
+const ndjson = { "content-type": "application/x-ndjson" };
+let gateway, epoch;
+
+// ---- the sides ----
+
+class Side {
+  constructor(letter, key, ref) {
+    Object.assign(this, { letter, key, ref, words: 0, runs: [], batches: [], snapshots: [], workers: [], positions: [], canaries: [], canceled: new Set(), mine: [] });
+  }
+
+  /** A word that only this side knows. */
+  canary(kind) {
+    const word = `kanari-${this.letter}-${kind}${++this.words}`;
+    remember(this.canaries, word);
+    return word;
+  }
+}
+
+function remember(list, one) {
+  if (list.length < 3000) list.push(one);
+  else list[Math.floor(Math.random() * list.length)] = one;
+}
+
+let sides;
+const owners = new Map(); // of ids
+const idPattern = /\b(?:run|batch|env|snapshot|worker|queue|attempt|user|org|project|sched|waitpoint)_[0-9a-z]{20,24}\b/g;
+const canaryPattern = /kanari-([A-Z])-\w+/g;
+
+/** Every id in what was answered to a side is its own from now on, if it is nobody's yet; those of
+ *  a project and its people are of everybody in it. */
+function ownedBy(side, id, sees) {
+  const shared = /^(org|project|user)_/.test(id), owner = owners.get(id);
+  if (!owner || (owner.length > 1 && sees.length === 1 && owner.includes(sees))) owners.set(id, shared ? side.pat : sees);
+  return !owner || (shared ? owner === side.pat : [...owner].some((letter) => sees.includes(letter)));
+}
+
+/** What there is of others in an answer, except what the request itself said. */
+export function leaks(side, sent, text, sees = side.letter) {
+  const found = [];
+  for (const [word, letter] of text.matchAll(canaryPattern))
+    if (!sees.includes(letter) && !sent.includes(word)) found.push(word);
+  for (const [id] of text.matchAll(idPattern))
+    if (!sent.includes(id) && !ownedBy(side, id, sees)) found.push(id);
+  for (const other of sides)
+    if (!sees.includes(other.letter) && text.includes(other.key)) found.push(`the key of ${other.letter}`);
+  for (const [token] of text.matchAll(/eyJ[\w-]+\.(eyJ[\w-]+)\.[\w-]+/g)) {
+    const claims = Buffer.from(token.split(".")[1], "base64url").toString();
+    if (claims !== text) found.push(...leaks(side, sent, claims, sees));
+  }
+  return found;
+}
+
+/** An answer without what differs from one moment to the next, and without what was asked for. */
+export function plain(text, asked) {
+  return text.replaceAll(asked, "<asked>").replace(/\r\ndate: [^\r]*/gi, "").replace(/\r\nx-runs-seq: [^\r]*/gi, "")
+    .replace(/\r\nelectric-(offset|cursor|chunk-last-offset): [^\r]*/gi, "").replace(/(electric-(?:handle|shape-id): \w+-\w-)\d+/gi, "$1<floor>").replace(/"seq":\d+/g, "");
+}
+
+// ---- what goes wrong ----
+
+const wrong = [], counts = new Map();
+function complain(text) {
+  if (wrong.length < 30) wrong.push(text);
+}
+const count = (kind) => counts.set(kind, (counts.get(kind) ?? 0) + 1);
+const total = () => [...counts.values()].reduce((sum, one) => sum + one, 0);
+
+function check(side, kind, sent, text, sees) {
+  count(kind);
+  const found = leaks(side, sent, text, sees);
+  if (found.length) complain(`${kind}: ${side.letter} got ${found.slice(0, 3)} for ${sent.slice(0, 300)}: ${text.slice(0, 600)}`);
+}
+
+// ---- one actor: a side, a connection, a sequence of random numbers ----
+
+const tags = Array.from({ length: 60 }, (_, i) => `tag-${i}`);
+const tasks = ["task-0", "task-1", "task-2"];
+const idempotencyKeys = Array.from({ length: 300 }, (_, i) => `key-${i}`);
+
+/** An id of the same form that nobody has. */
+const never = (random, id) => id.slice(0, -8) + Array.from({ length: 8 }, () => "0123456789abcdefghijklmnopqrstuvwxyz"[random.below(36)]).join("");
+
+class Actor {
+  constructor(side, pipe, random) { Object.assign(this, { side, pipe, random, others: sides.filter((one) => one !== side) }); }
+
+  async ask(kind, request) {
+    const answer = await this.pipe.send(request);
+    check(this.side, kind, JSON.stringify(request), `${answer.head}\r\n\r\n${answer.body}`, request.sees);
+    if (answer.status >= 500) complain(`${kind}: ${answer.status} ${answer.body}`);
+    return answer;
+  }
+
+  /** The same about another's thing and about nothing: the answers must be one. */
+  async askBoth(kind, id, make) {
+    const nothing = never(this.random, id);
+    const [theirs, nobodys] = await Promise.all([this.ask(`foreign ${kind}`, make(id)), this.ask(`foreign ${kind}`, make(nothing))]);
+    const [left, right] = [plain(`${theirs.head}\n\n${theirs.body}`, id), plain(`${nobodys.head}\n\n${nobodys.body}`, nothing)];
+    if (left !== right) complain(`${kind} tells another's ${id} from nothing: ${left} — and of nothing: ${right}`);
+  }
+
+  pick(list) { return list.length ? this.random.pick(list) : undefined; }
+  other() { return this.random.pick(this.others); }
+
+  async step() {
+    const kind = this.random.weighted({ trigger: 8, batch: 1.5, stream: 0.7, change: 5, read: 15, list: 3, poll: 7, foreignRead: 30, foreignWrite: 22, foreignName: 8, token: 6, person: 3 });
+    await this[kind]();
+  }
+
+  options() {
+    const { side, random } = this;
+    return {
+      tags: [random.pick(tags), side.canary("tag")], metadata: { secret: side.canary("metadata") },
+      ...(random.chance(0.5) && { idempotencyKey: random.chance(0.8) ? random.pick(idempotencyKeys) : side.canary("key") }),
+      ...(random.chance(0.2) && { concurrencyKey: side.canary("concurrency") }), ...(random.chance(0.2) && { delay: "1h" }),
+    };
+  }
+
+  async trigger() {
+    const { side, random } = this;
+    const task = random.chance(0.95) ? random.pick(tasks) : `kanari-${side.letter}-task`;
+    const request = { method: "POST", path: `/api/v1/tasks/${task}/trigger`, key: this.pick([side.key, side.admin]), body: { payload: { secret: side.canary("payload") }, options: this.options() },
+      headers: random.chance(0.3) ? { "x-trigger-request-idempotency-key": `request-${random.below(400)}` } : {} };
+    const { status, body } = await this.ask("trigger", request);
+    if (status === 200) remember(side.runs, JSON.parse(body).id);
+    else complain(`trigger: ${status} ${body}`);
+  }
+
+  async batch() {
+    const { side, random } = this;
+    const items = Array.from({ length: 1 + random.below(3) }, () => ({ task: random.pick(tasks), payload: { secret: side.canary("item") }, options: this.options() }));
+    const { status, body } = await this.ask("batch", { method: "POST", path: `/api/v${1 + random.below(2)}/tasks/batch`, key: side.key, body: { items },
+      headers: random.chance(0.3) ? { "idempotency-key": `batch-${random.below(30)}` } : {} });
+    if (status !== 202) { complain(`batch: ${status} ${body}`); return; }
+    const made = JSON.parse(body);
+    remember(side.batches, made.id);
+    for (const run of made.runs ?? []) remember(side.runs, run.id);
+  }
+
+  async stream() {
+    const { side, random } = this;
+    const { status, body } = await this.ask("stream", { method: "POST", path: "/api/v3/batches", key: side.key, body: { runCount: 1, ...(random.chance(0.3) && { idempotencyKey: `stream-${random.below(30)}` }) } });
+    if (status > 202) { complain(`stream: ${status} ${body}`); return; }
+    const { id } = JSON.parse(body);
+    remember(side.batches, id);
+    await this.ask("stream", { method: "POST", path: `/api/v3/batches/${id}/items`, key: side.key, headers: ndjson,
+      body: JSON.stringify({ index: 0, task: random.pick(tasks), payload: side.canary("line"), options: this.options() }) });
+  }
+
+  async change() {
+    const { side, random } = this, id = this.pick(side.runs);
+    if (!id) return;
+    const what = random.pick(["cancel", "tags", "metadata", "replay", "reschedule", "reset"]);
+    const call = (path, body, method = "POST") => this.ask(what, { method, path, key: side.key, body });
+    if (what === "cancel") { side.canceled.add(id); await call(`/api/v2/runs/${id}/cancel`, {}); }
+    else if (what === "tags") await call(`/api/v1/runs/${id}/tags`, { tags: [side.canary("added")] });
+    else if (what === "metadata") await call(`/api/v1/runs/${id}/metadata`, { metadata: { secret: side.canary("put") } }, "PUT");
+    else if (what === "replay") { if (random.chance(0.3)) await call(`/api/v1/runs/${id}/replay`, {}); }
+    else if (what === "reschedule") await call(`/api/v1/runs/${id}/reschedule`, { delay: "2h" });
+    else await call(`/api/v1/idempotencyKeys/${random.pick(idempotencyKeys)}/reset`, { taskIdentifier: random.pick(tasks) });
+  }
+
+  readsOf(run, batch) {
+    const all = [`/api/v3/runs/${run}`, `/api/v1/runs/${run}/result`, `/api/v1/runs/${run}/metadata`, `/api/v1/runs/${run}/packets/payload`, `/engine/v1/dev/runs/${run}/snapshots/latest`,
+      `/realtime/v1/runs/${run}?offset=-1`, `/realtime/v1/runs/${run}?offset=-1&skipColumns=payload`];
+    return batch ? [...all, `/api/v1/batches/${batch}`, `/api/v2/batches/${batch}`, `/api/v1/batches/${batch}/results`, `/realtime/v1/batches/${batch}?offset=-1`] : all;
+  }
+
+  async read() {
+    const { side, random } = this, run = this.pick(side.runs);
+    if (!run) return;
+    const path = random.pick(this.readsOf(run, this.pick(side.batches)));
+    const { status, body } = await this.ask("read", { method: "GET", path, key: side.key, headers: random.chance(0.5) ? electric : {} });
+    if (status !== 200 && !/result|packets/.test(path)) complain(`${path}: ${status} ${body}`);
+  }
+
+  async list() {
+    const { side, random } = this;
+    const cursor = Buffer.from(this.pick(this.random.pick(sides).runs) ?? "run_0").toString("base64url");
+    const query = random.pick([`filter[tag]=${random.pick(tags)}`, `filter[taskIdentifier]=${random.pick(tasks)}`, "filter[status]=QUEUED,CANCELED", `page[after]=${cursor}`, `page[before]=${cursor}`, ""]);
+    await this.ask("list", { method: "GET", path: encodeURI(`/api/v1/runs?page[size]=${1 + random.below(10)}&${query}`), key: random.pick([side.key, side.admin]) });
+  }
+
+  /** A position of this side or another, or one that nobody was given. */
+  position() {
+    const { random } = this, from = this.pick(random.pick(sides).positions);
+    if (from && random.chance(0.8)) return from;
+    const seen = random.below(5000);
+    return { offset: `${seen}_${random.below(seen + 1)}`, handle: `${epoch}-${random.pick(["t", "r", "b"])}-${random.below(2) * 1e12}` };
+  }
+
+  async poll() {
+    const { side, random } = this;
+    const position = random.chance(0.3) ? { offset: "-1" } : this.position();
+    const things = [`/realtime/v1/runs?tags=${random.pick(tags)}`, `/realtime/v1/runs?tags=${random.pick(tags)}&createdAt=1m`, `/realtime/v1/runs/${this.pick(side.runs) ?? "run_0"}?`, `/realtime/v1/batches/${this.pick(side.batches) ?? "batch_0"}?`];
+    const { head } = await this.ask("poll", { method: "GET", path: `${random.pick(things)}&${new URLSearchParams(position)}`, key: random.pick([side.key, side.admin, side.reader]), headers: electric });
+    const offset = /electric-offset: (\S+)/.exec(head)?.[1], handle = /electric-handle: (\S+)/.exec(head)?.[1];
+    if (offset && handle) remember(side.positions, { offset, handle });
+  }
+
+  async foreignRead() {
+    const { side, random } = this, other = this.other(), run = this.pick(other.runs), batch = this.pick(other.batches);
+    if (!run || !batch) return;
+    const paths = this.readsOf("<run>", "<batch>"), path = random.pick(paths), id = path.includes("<run>") ? run : batch;
+    const key = random.pick([side.key, side.key, side.admin, side.reader, undefined]);
+    const position = path.startsWith("/realtime") && random.chance(0.5) ? `&${new URLSearchParams(this.position())}` : "";
+    await this.askBoth(`GET ${path.split("?")[0]}`, id, (one) => ({ method: "GET", path: path.replace(/<\w+>/, one) + position, key: key ?? tokenFor(side, one), headers: electric }));
+  }
+
+  async foreignWrite() {
+    const { side, random } = this, other = this.other(), run = this.pick(other.runs), batch = this.pick(other.batches);
+    if (!run || !batch) return;
+    const snapshot = this.pick(other.snapshots) ?? "snapshot_1", mark = side.canary("trespass"), task = random.pick(tasks);
+    const engine = (one, what) => `/engine/v1/dev/runs/${one}/snapshots/${snapshot}/${what}`;
+    const writes = {
+      cancel: (one) => ["POST", `/api/v2/runs/${one}/cancel`, {}], replay: (one) => ["POST", `/api/v1/runs/${one}/replay`, {}],
+      tags: (one) => ["POST", `/api/v1/runs/${one}/tags`, { tags: [mark] }], metadata: (one) => ["PUT", `/api/v1/runs/${one}/metadata`, { metadata: { mark } }],
+      reschedule: (one) => ["POST", `/api/v1/runs/${one}/reschedule`, { delay: "3h" }],
+      parent: (one) => ["POST", `/api/v1/tasks/${task}/trigger`, { options: { parentRunId: one } }],
+      "batch parent": (one) => ["POST", "/api/v1/tasks/batch", { items: [{ task }], parentRunId: one }],
+      start: (one) => ["POST", engine(one, "attempts/start"), {}], heartbeat: (one) => ["POST", engine(one, "heartbeat"), {}],
+      complete: (one) => ["POST", engine(one, "attempts/complete"), { completion: { ok: true, id: one, output: JSON.stringify(mark), outputType: "application/json" } }],
+      wait: (one) => ["POST", `/engine/v1/runs/${one}/wait/duration`, { date: "2040-01-01T00:00:00Z" }],
+      debug: (one) => ["POST", `/engine/v1/dev/runs/${one}/logs/debug`, { message: mark }],
+      disconnect: (one) => ["POST", "/engine/v1/dev/disconnect", { runFriendlyIds: [one] }],
+    };
+    const name = random.chance(0.12) ? "items" : random.pick(Object.keys(writes));
+    if (name === "items")
+      return this.askBoth("items", batch, (one) => ({ method: "POST", path: `/api/v3/batches/${one}/items`, key: side.key, headers: ndjson, body: JSON.stringify({ index: 0, task, payload: mark }) }));
+    const key = ["cancel", "parent"].includes(name) ? random.pick([side.key, side.admin]) : side.key;
+    return this.askBoth(name, run, (one) => { const [method, path, body] = writes[name](one); return { method, path, key, body }; });
+  }
+
+  /** Names that others use: a tag, a key, a batch as a filter. */
+  async foreignName() {
+    const { side, random } = this, other = this.other(), word = this.pick(other.canaries), batch = this.pick(other.batches), worker = this.pick(other.workers);
+    if (!word || !batch) return;
+    const task = random.pick(tasks);
+    const asks = [
+      [word, (one) => ({ path: `/api/v1/runs?filter[tag]=${one}` })], [word, (one) => ({ path: `/api/v1/runs?filter[taskIdentifier]=${one}` })],
+      [batch, (one) => ({ path: `/api/v1/runs?filter[batch]=${one}` })], [word, (one) => ({ path: `/realtime/v1/runs?offset=-1&tags=${one}` })],
+      [word, (one) => ({ path: `/api/v1/queues/${one}?type=custom` })], [word, (one) => ({ path: `/api/v1/queues/task%2F${one}?type=task` })],
+      [word, (one) => ({ method: "POST", path: `/api/v1/idempotencyKeys/${one}/reset`, body: { taskIdentifier: task } })],
+      [other.sub, (one) => ({ path: `/packets/v1/${one}/trigger/packet_1/payload.json?expires=9999999999&signature=${"A".repeat(43)}` })],
+      [other.ref === side.ref ? "proj_aaaaaaaaaaaaaaaaaaaa" : other.ref, (one) => ({ path: `/api/v1/projects/${one}/envvars` })],
+      ...(worker ? [[worker, (one) => ({ path: `/api/v1/runs?filter[version]=${one}` })]] : []),
+    ];
+    const [id, make] = random.pick(asks);
+    await this.askBoth("a name", id, (one) => { const request = make(one); return { method: "GET", key: side.key, ...request, path: encodeURI(request.path).replace("%252F", "%2F") }; });
+  }
+
+  /** Tokens that name the environment of another: signed with one's own key, or for nothing. */
+  async token() {
+    const { side, random } = this, other = this.other(), run = this.pick(other.runs) ?? "run_0";
+    const now = Math.floor(Date.now() / 1000);
+    const claims = (sub) => ({ sub, pub: true, iss: "https://id.trigger.dev", aud: "https://api.trigger.dev", iat: now, exp: now + 60, scopes: ["admin"] });
+    const path = random.pick([`/api/v3/runs/${run}`, "/api/v1/runs", `/realtime/v1/runs/${run}?offset=-1`, "/realtime/v1/events?all=1", `/realtime/v1/ws`]);
+    await this.askBoth("a token for", other.sub, (one) => ({ method: "GET", path, key: signJwt(side.key, claims(one)), headers: { connection: "keep-alive" } }));
+  }
+
+  /** A personal token reaches the projects of its organization, and knows of no others. */
+  async person() {
+    const { side, random } = this, stranger = sides.find((one) => one.pat !== side.pat);
+    const sees = sides.filter((one) => one.pat === side.pat).map((one) => one.letter).join("");
+    const path = random.pick(["/runs?page[size]=5", `/runs?page[size]=5&filter[tag]=${random.pick(tags)}`, "/dev", "/prod"]);
+    if (path.startsWith("/runs")) await this.ask("person", { method: "GET", path: encodeURI(`/api/v1/projects/${side.ref}${path}`), key: side.pat, sees });
+    await this.askBoth("a project", stranger.ref, (one) => ({ method: "GET", path: encodeURI(`/api/v1/projects/${one}${path}`), key: side.pat, sees }));
+  }
+}
+
+/** A token of the side itself that names this id. */
+function tokenFor(side, id) {
+  const now = Math.floor(Date.now() / 1000), type = id.startsWith("run") ? "runs" : "batch";
+  return signJwt(side.key, { sub: side.sub, pub: true, iss: "https://id.trigger.dev", aud: "https://api.trigger.dev", iat: now, exp: now + 60, scopes: [`read:${type}:${id}`, "read:tasks:none"] });
+}
+
+// ---- workers ----
+
+async function work(side, pipe, over) {
+  const metadata = { packageVersion: "4.8.3", contentHash: "equal", queues: [], tasks: [...tasks, `kanari-${side.letter}-task`].map((id) => ({ id, filePath: "src/tasks.ts" })) };
+  const call = async (path, body) => {
+    const request = { method: "POST", path, key: side.key, body };
+    const answer = await pipe.send(request);
+    check(side, "worker", JSON.stringify(request), `${answer.head}\r\n\r\n${answer.body}`);
+    return { ...answer, json: JSON.parse(answer.body) };
+  };
+  const { json: { id } } = await call(`/api/v1/projects/${side.ref}/background-workers`, { localOnly: true, engine: "V2", metadata });
+  side.workers.push(id);
+  for (let n = 0; !over(); n++) {
+    const currentWorker = n % 3 ? id : sides[n % sides.length].workers[0] ?? id; // also another's
+    const { json: { dequeuedMessages: [message] } } = await call("/engine/v1/dev/dequeue", { currentWorker, oldWorkers: [] });
+    if (!message) { await new Promise((resolve) => setTimeout(resolve, 20)); continue; }
+    const { run: { friendlyId: run }, snapshot } = message;
+    const at = (what) => `/engine/v1/dev/runs/${run}/snapshots/${what}`;
+    const { json } = await call(`${at(snapshot.friendlyId)}/attempts/start`, { isWarmStart: true });
+    if (!json.snapshot) continue;
+    remember(side.snapshots, json.snapshot.friendlyId);
+    const completion = n % 2 ? { ok: true, id: run, output: JSON.stringify(side.canary("output")), outputType: "application/json" }
+      : { ok: false, id: run, error: { type: "BUILT_IN_ERROR", name: side.canary("error"), message: side.canary("error"), stackTrace: side.canary("stack") } };
+    await call(`${at(json.snapshot.friendlyId)}/attempts/complete`, { completion });
+  }
+}
+
+// ---- subscribers ----
+
+/** Held polls, from anybody's positions. */
+async function wait(side, port, random, over) {
+  const actor = new Actor(side, null, random);
+  while (!over()) {
+    const pipe = await Pipe.open(port);
+    const request = { method: "GET", path: `/realtime/v1/runs?tags=${random.pick(tags)}&live=true&cursor=1&${new URLSearchParams(actor.position())}`, key: side.key, headers: electric };
+    const late = new Promise((resolve) => setTimeout(resolve, 300));
+    const answer = await Promise.race([pipe.send(request), late]);
+    pipe.close();
+    check(side, "held poll", JSON.stringify(request), answer ? `${answer.head}\r\n\r\n${answer.body}` : "");
+  }
+}
+
+/** Event streams, resumed from anybody's positions; each is read for a moment. */
+async function listen(side, port, random, over) {
+  while (!over()) {
+    const other = random.pick(sides), from = random.pick([...other.positions.slice(-50), undefined]);
+    const seen = Number(from?.offset.split("_")[0] ?? random.below(3000));
+    const filter = random.pick([`tags=${random.pick(tags)}`, `tags=${random.pick(other.canaries)}`, `run=${random.pick(random.pick([side, other]).runs) ?? "run_0"}`, `batch=${random.pick(random.pick([side, other]).batches) ?? "batch_0"}`, `all=1&since=1s`]);
+    const text = `GET /realtime/v1/events?${filter} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${side.key}\r\nlast-event-id: ${epoch}.${seen}.${random.below(seen + 1)}\r\n\r\n`;
+    const socket = net.connect({ port, host: "127.0.0.1" });
+    let got = "";
+    socket.setEncoding("latin1").on("data", (part) => { got += part; }).on("error", () => {}).write(text);
+    const began = Date.now();
+    await until(() => (got.split("\n\n").length > 4 && Date.now() - began > 20) || Date.now() - began > 60 || / 40\d /.test(got.slice(0, 14)), { everyMs: 5 });
+    socket.destroy();
+    check(side, "event stream", text, got);
+  }
+}
+
+const message = (text) => plain(text, "\0").replace(/"id":\d+/, '"id":0');
+
+/** A socket: subscriptions to others' things beside the same to nothing, and to its own. */
+async function talk(side, port, random, over) {
+  while (!over()) {
+    const key = random.pick([side.key, side.admin, side.reader, side.narrow]);
+    const ws = await WebSocket.open({ port, target: "/realtime/v1/ws", headers: { "sec-websocket-protocol": "runs.v1.json", authorization: `Bearer ${key}` } });
+    const answers = new Map();
+    let id = 0, sent = "", wake = () => {};
+    ws.listen((bytes) => {
+      const text = bytes.toString("latin1"), [, , about] = /^\{"op":"(ok|error|rows|end)","id":(\d+)/.exec(text) ?? [];
+      check(side, "socket", sent, text);
+      if (about === undefined) return;
+      answers.set(Number(about), [...(answers.get(Number(about)) ?? []), text]);
+      wake();
+    });
+    const say = (filter) => {
+      const text = JSON.stringify({ op: "sub", id: ++id, ...filter });
+      sent += text;
+      ws.send(opcodes.text, text);
+      count("socket");
+      return id;
+    };
+    const answered = async (which) => {
+      const done = () => ws.isClosed || (answers.get(which) ?? []).some((text) => /^\{"op":"error"/.test(text) || (/^\{"op":"rows"/.test(text) && !/"more":true/.test(text)));
+      while (!done()) await new Promise((resolve) => { wake = resolve; ws.onClosed = resolve; });
+      return (answers.get(which) ?? []).map(message).join("\n");
+    };
+    for (let n = 0; n < 40 && !over() && !ws.isClosed; n++) {
+      const other = random.pick(sides.filter((one) => one !== side)), run = random.pick(other.runs), batch = random.pick(other.batches), word = random.pick(other.canaries);
+      const seen = random.below(5000), from = random.chance(0.5) ? { from: [epoch, seen, random.below(seen + 1)] } : {};
+      const foreign = random.pick([[run, (one) => ({ run: one })], [batch, (one) => ({ batch: one })], [word, (one) => ({ tags: [one] })], [word, (one) => ({ tags: [one], limit: 3 })]]);
+      if (foreign[0]) {
+        const nothing = never(random, foreign[0]);
+        const pair = [say({ ...foreign[1](foreign[0]), ...from }), say({ ...foreign[1](nothing), ...from })];
+        const [left, right] = [plain(await answered(pair[0]), foreign[0]), plain(await answered(pair[1]), nothing)];
+        if (left !== right && !ws.isClosed) complain(`a socket tells another's ${foreign[0]} from nothing: ${left} — and of nothing: ${right}`);
+        for (const one of pair) ws.send(opcodes.text, JSON.stringify({ op: "unsub", id: one }));
+      }
+      await sleep(4);
+      await answered(say(random.pick([{ tags: [random.pick(tags)], limit: 5 }, { run: random.pick(side.runs) ?? "run_0" }, { tags: [random.pick(tags)], since: "1m", ...from }])));
+    }
+    await ws.cut();
+  }
+}
+
+// ---- the test ----
+
+before(async () => {
+  gateway = await startGateway({ release: true });
+  await gateway.stop();
+  addSecondProject(gateway.data);
+  await gateway.restart();
+  sides = [new Side("A", keys.dev, keys.ref), new Side("B", keys.prod, keys.ref), new Side("C", otherKeys.dev, otherKeys.ref)];
+  for (const side of sides) {
+    side.pat = side.letter === "C" ? otherKeys.pat : keys.pat;
+    side.sub = (await gateway.post("/api/v1/auth/jwt/claims", undefined, { key: side.key })).json.sub;
+    owners.set(side.sub, side.letter);
+    side.admin = await publicToken(gateway, { key: side.key, scopes: ["admin"], expiresInS: 86400 });
+    side.reader = await publicToken(gateway, { key: side.key, scopes: ["read:runs"], expiresInS: 86400 });
+    side.narrow = await publicToken(gateway, { key: side.key, scopes: ["read:tags:tag-1", "read:tasks:task-1"], expiresInS: 86400 });
+    side.runs.push((await gateway.post("/api/v1/tasks/task-0/trigger", {}, { key: side.key })).json.id);
+    owners.set(side.runs[0], side.letter);
+  }
+  const first = await gateway.get(`/realtime/v1/runs/${sides[0].runs[0]}?offset=-1`, { key: keys.dev, headers: electric });
+  [epoch] = first.headers["electric-handle"].split("-");
+});
+after(() => gateway.stop());
+
+describe("the oracles", () => {
+  test("see a word, an id, a key or a token of another side", () => {
+    const [a, b] = sides;
+    const token = signJwt(b.key, { scopes: [`read:runs:${b.runs[0]}`] });
+    assert.deepEqual(leaks(a, "", "x kanari-A-tag1 y"), []);
+    assert.deepEqual(leaks(a, "", "x kanari-B-tag1 y"), ["kanari-B-tag1"]);
+    assert.deepEqual(leaks(a, "for kanari-B-tag1", "x kanari-B-tag1 y"), []);
+    assert.deepEqual(leaks(a, "", `{"id":"${b.runs[0]}"}`), [b.runs[0]]);
+    assert.deepEqual(leaks(a, "", `{"id":"${a.runs[0]}"}`), []);
+    assert.deepEqual(leaks(a, "", `"${b.key}"`), ["the key of B"]);
+    assert.deepEqual(leaks(a, "", token), [b.runs[0]]);
+    assert.deepEqual(leaks(a, "", "kanari-B-tag1", "AB"), []);
+  });
+
+  test("tell two answers apart, but for what was asked and when", () => {
+    assert.equal(plain("HTTP/1.1 404\r\ndate: x\r\nx-runs-seq: e.5\r\n\r\nno run_1", "run_1"), plain("HTTP/1.1 404\r\ndate: y\r\n\r\nno run_2", "run_2"));
+    assert.notEqual(plain("404 no run_1", "run_1"), plain("403 no run_2", "run_2"));
+  });
+});
+
+test("nothing of one environment reaches another, by any transport", async (t) => {
+  const seed = chooseSeed(t), { port } = gateway, began = Date.now();
+  let broken = false;
+  const over = () => broken || total() >= operations || wrong.length >= 30;
+  const pipes = [], loops = [];
+  let number = 0;
+  const random = () => new Random(seed + 7919 * ++number);
+  const open = async () => { pipes.push(await Pipe.open(port)); return pipes.at(-1); };
+  for (const side of sides) {
+    for (let connection = 0; connection < 4; connection++) {
+      const pipe = await open();
+      for (let lane = 0; lane < 6; lane++) {
+        const actor = new Actor(side, pipe, random());
+        loops.push((async () => { while (!over()) await actor.step(); })());
+      }
+    }
+    loops.push(work(side, await open(), over), wait(side, port, random(), over), wait(side, port, random(), over));
+    for (let i = 0; i < 2; i++) loops.push(listen(side, port, random(), over));
+    loops.push(talk(side, port, random(), over));
+  }
+  await Promise.all(loops.map((loop) => loop.catch((error) => { broken = true; throw error; })));
+  for (const pipe of pipes) pipe.close();
+  t.diagnostic(`${total()} operations in ${((Date.now() - began) / 1000).toFixed(1)} s: ${[...counts].map(([kind, n]) => `${kind} ${n}`).join(", ")}`);
+  assert.equal(wrong.length, 0, `SEED=${seed}\n${wrong.slice(0, 10).join("\n\n")}`);
+  const foreign = [...counts].filter(([kind]) => kind.startsWith("foreign")).reduce((sum, [, n]) => sum + n, 0);
+  assert.ok(foreign > operations / 3, `${foreign} of ${total()} were about others' things`);
+  for (const kind of ["held poll", "event stream", "socket", "worker", "trigger", "list"]) assert.ok(counts.get(kind) > operations / 2000, `${kind}: ${counts.get(kind)}`);
+});
+
+test("and nobody changed what is another's", async () => {
+  for (const side of sides) {
+    let after, seen = 0;
+    do {
+      const { status, json, text } = await gateway.get(encodeURI(`/api/v1/runs?page[size]=100${after ? `&page[after]=${after}` : ""}`), { key: side.key });
+      assert.equal(status, 200, text);
+      for (const run of json.data) {
+        seen++;
+        assert.ok((owners.get(run.id) ?? side.letter).includes(side.letter), run.id);
+        if (run.status === "CANCELED") assert.ok(side.canceled.has(run.id), `${run.id} of ${side.letter} was canceled by somebody else`);
+        assert.deepEqual(run.tags.filter((tag) => tag.startsWith("kanari") && !tag.startsWith(`kanari-${side.letter}-`)), []);
+      }
+      after = json.pagination.next;
+    } while (after);
+    assert.ok(seen > operations / 1000, `${side.letter} has ${seen} runs`);
+  }
+});
