@@ -125,7 +125,7 @@ void load_accounts_begin(struct load_accounts *load)
 /* ---- runs ---- */
 
 static const enum document_kind restored_kinds[] = { DOC_WORKER, DOC_QUEUE, DOC_VARIABLE,
-                                                     DOC_SCHEDULE };
+                                                     DOC_SCHEDULE, DOC_BULK };
 
 static struct environment *environment_now(const struct load_runs *load)
 {

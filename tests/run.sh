@@ -196,6 +196,8 @@ if wanted conformance; then
         node $conformance/management/sdk-calls.mjs
     begin sdk-queues 120 "${settings[@]}" "${beside_a_gateway[@]}" \
         node $conformance/management/sdk-queues.mjs
+    begin sdk-bulk 120 "${settings[@]}" "${beside_a_gateway[@]}" \
+        node $conformance/management/sdk-bulk.mjs
     # It calls crypto, which Node 18 has as a global only when asked for it.
     begin sdk-3.3.17 600 "${settings[@]}" NODE_OPTIONS=--experimental-global-webcrypto \
         "${beside_a_gateway[@]}" \

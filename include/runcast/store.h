@@ -59,6 +59,7 @@ enum document_kind {
     DOC_SCHEDULE,
     DOC_VARIABLE,
     DOC_PACKET,
+    DOC_BULK,
 };
 
 /* Environment number of what belongs to the whole installation. */

@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "api/bulk.h"
 #include "api/envvars.h"
 #include "api/events.h"
 #include "api/open_batches.h"
@@ -31,6 +32,7 @@ struct api {
     struct events *events;
     struct envvars *envvars;
     struct open_batches *open_batches;
+    struct bulks *bulks;
     struct list held;      // api_call::held
     const char *not_ready; /* NULL: ready */
 };
@@ -53,6 +55,7 @@ static const struct route *const tables[] = {
     queues_routes,
     envvars_routes,
     projects_routes,
+    bulk_routes,
 };
 /* clang-format on */
 
@@ -70,6 +73,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->envvars = envvars_create(engine_loop(engine));
     api->open_batches =
         open_batches_create(engine_loop(engine), (size_t)options->batch_memory);
+    api->bulks = bulks_create(engine);
     list_init(&api->held);
     api->not_ready = "starting";
     return api;
@@ -80,6 +84,8 @@ void api_destroy(struct api *api)
     if (!api)
         return;
     open_batches_destroy(api->open_batches);
+    bulks_stop(api->bulks);
+    bulks_destroy(api->bulks);
     polls_stop(api->polls);
     free(api->polls);
     free(api->events);
@@ -101,6 +107,7 @@ void api_stop(struct api *api)
         struct api_call *call = container_of(list_take(&api->held), struct api_call, held);
         call->on_drain(call);
     }
+    bulks_stop(api->bulks);
     polls_stop(api->polls);
 }
 
@@ -135,9 +142,16 @@ struct open_batches *api_open_batches(const struct api *api)
     return api->open_batches;
 }
 
+struct bulks *api_bulks(const struct api *api)
+{
+    return api->bulks;
+}
+
 void api_set_ready(struct api *api, const char *reason)
 {
     api->not_ready = reason;
+    if (!reason)
+        bulks_start(api->bulks);
 }
 
 const char *api_not_ready(const struct api *api)

@@ -90,6 +90,7 @@ struct api_options {
 struct account_writer;
 struct envvars;
 struct events;
+struct bulks;
 struct open_batches;
 struct polls;
 struct sockets;
@@ -117,14 +118,15 @@ struct sockets *api_sockets(const struct api *api);
 struct polls *api_polls(const struct api *api);
 struct events *api_events(const struct api *api);
 struct envvars *api_envvars(const struct api *api);
+struct bulks *api_bulks(const struct api *api);
 struct open_batches *api_open_batches(const struct api *api);
 struct engine *api_engine(const struct api *api);
 struct auth *api_auth(const struct api *api);
 struct accounts *api_accounts(const struct api *api);
 const struct api_options *api_options(const struct api *api);
 
-/* Restores what a document of DOC_WORKER, DOC_QUEUE, DOC_VARIABLE or DOC_SCHEDULE says; at
- * start. */
+/* Restores what a document of DOC_WORKER, DOC_QUEUE, DOC_VARIABLE, DOC_SCHEDULE or DOC_BULK
+ * says; at start. */
 enum err api_restore(struct api *api, const struct document *document, struct failure *why);
 
 /* ---- the request ---- */

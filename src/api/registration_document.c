@@ -1,7 +1,7 @@
 /* registration_document.c - worker versions as the store keeps them. */
 #include <stdio.h>
 
-#include "api/api.h"
+#include "api/bulk.h"
 #include "api/queue_settings.h"
 #include "api/registration.h"
 #include "auth/variables.h"
@@ -194,6 +194,7 @@ enum err api_restore(struct api *api, const struct document *document, struct fa
     case DOC_QUEUE: return restore_queue(env, document, why);
     case DOC_VARIABLE: return variables_restore(api_accounts(api), document, why);
     case DOC_SCHEDULE: return schedules_restore(api_engine(api), document, why);
+    case DOC_BULK: return bulks_restore(api_bulks(api), env, document, why);
     default: return OK;
     }
 }

@@ -18,3 +18,4 @@ extern const struct route timezones_routes[]; /* the names of the time zones */
 extern const struct route schedules_routes[]; /* what fires by the clock */
 extern const struct route queues_routes[];    /* list, pause, limits of queues */
 extern const struct route projects_routes[];  /* organizations, projects, branches */
+extern const struct route bulk_routes[];      /* one action on many runs */

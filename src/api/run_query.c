@@ -59,15 +59,15 @@ static enum err read_list(const struct list_parameter *row, struct slice text,
 
 /* ---- words ---- */
 
-typedef enum err parameter_fn(const struct api_call *call, struct slice text,
+typedef enum err parameter_fn(const struct run_query_source *source, struct slice text,
                               struct run_query *query, struct failure *why);
 
-static enum err read_statuses(const struct api_call *call, struct slice text,
+static enum err read_statuses(const struct run_query_source *source, struct slice text,
                               struct run_query *query, struct failure *why)
 {
     struct slice word;
     while (next_word(&text, &word)) {
-        unsigned set = run_statuses_named(word, call->vocabulary);
+        unsigned set = run_statuses_named(word, source->vocabulary);
         if (!set)
             return explain(why, ERR_INVALID, "'%.*s' is not a status of a run",
                            SLICE_ARG(word));
@@ -76,12 +76,12 @@ static enum err read_statuses(const struct api_call *call, struct slice text,
     return OK;
 }
 
-static enum err read_machines(const struct api_call *call, struct slice text,
+static enum err read_machines(const struct run_query_source *source, struct slice text,
                               struct run_query *query, struct failure *why)
 {
     struct slice word;
     enum machine machine;
-    (void)call;
+    (void)source;
     while (next_word(&text, &word)) {
         if (machine_from_name(word, &machine))
             return explain(why, ERR_INVALID, "'%.*s' is not a machine preset",
@@ -91,12 +91,12 @@ static enum err read_machines(const struct api_call *call, struct slice text,
     return OK;
 }
 
-static enum err read_environments(const struct api_call *call, struct slice text,
+static enum err read_environments(const struct run_query_source *source, struct slice text,
                                   struct run_query *query, struct failure *why)
 {
     struct slice word;
     enum environment_type type;
-    (void)call;
+    (void)source;
     while (next_word(&text, &word)) {
         if (environment_type_from_slug(word, &type))
             return explain(why, ERR_INVALID,
@@ -107,48 +107,48 @@ static enum err read_environments(const struct api_call *call, struct slice text
     return OK;
 }
 
-static enum err read_is_test(const struct api_call *call, struct slice text,
+static enum err read_is_test(const struct run_query_source *source, struct slice text,
                              struct run_query *query, struct failure *why)
 {
-    (void)call;
+    (void)source;
     if (!slice_is(text, "true") && !slice_is(text, "false"))
         return explain(why, ERR_INVALID, "Must be true or false");
     query->filter.is_test = slice_is(text, "true");
     return OK;
 }
 
-static enum err read_batch(const struct api_call *call, struct slice text,
+static enum err read_batch(const struct run_query_source *source, struct slice text,
                            struct run_query *query, struct failure *why)
 {
-    (void)call, (void)why;
+    (void)source, (void)why;
     query->filter.batch = text;
     return OK;
 }
 
-static enum err read_schedule(const struct api_call *call, struct slice text,
+static enum err read_schedule(const struct run_query_source *source, struct slice text,
                               struct run_query *query, struct failure *why)
 {
-    (void)call, (void)why;
+    (void)source, (void)why;
     query->filter.schedule = text;
     return OK;
 }
 
 /* Bulk actions and error groups do not exist here. */
-static enum err read_unknown(const struct api_call *call, struct slice text,
+static enum err read_unknown(const struct run_query_source *source, struct slice text,
                              struct run_query *query, struct failure *why)
 {
-    (void)call, (void)text, (void)why;
+    (void)source, (void)text, (void)why;
     query->filter.nothing = true;
     return OK;
 }
 
 /* ---- the page ---- */
 
-static enum err read_size(const struct api_call *call, struct slice text,
+static enum err read_size(const struct run_query_source *source, struct slice text,
                           struct run_query *query, struct failure *why)
 {
     uint64_t size;
-    (void)call;
+    (void)source;
     if (text_to_u64(text, &size) || size < 1 || size > PAGE_MAX)
         return explain(why, ERR_INVALID, "Must be a number from 1 to %d", PAGE_MAX);
     query->limit = (unsigned)size;
@@ -167,17 +167,17 @@ static enum err read_cursor(struct slice text, char id[ID_MAX], struct failure *
     return OK;
 }
 
-static enum err read_after(const struct api_call *call, struct slice text,
+static enum err read_after(const struct run_query_source *source, struct slice text,
                            struct run_query *query, struct failure *why)
 {
-    (void)call;
+    (void)source;
     return read_cursor(text, query->after, why);
 }
 
-static enum err read_before(const struct api_call *call, struct slice text,
+static enum err read_before(const struct run_query_source *source, struct slice text,
                             struct run_query *query, struct failure *why)
 {
-    (void)call;
+    (void)source;
     return read_cursor(text, query->before, why);
 }
 
@@ -199,32 +199,35 @@ static enum err read_time(struct slice text, int64_t *unix_ms, struct failure *w
     return OK;
 }
 
-static struct slice value_of(const struct api_call *call, struct run_query *query,
+static struct slice value_of(const struct run_query_source *source, struct run_query *query,
                              const char *name)
 {
     query->wrong = name;
-    return slice_trim(api_query(call, name));
+    for (size_t i = 0; i < source->count; i++)
+        if (slice_is(source->names[i], name))
+            return slice_trim(source->values[i]);
+    return (struct slice){ 0 };
 }
 
-static enum err read_window(const struct api_call *call, int64_t now_ms,
+static enum err read_window(const struct run_query_source *source, int64_t now_ms,
                             struct run_query *query, struct failure *why)
 {
     struct run_filter *filter = &query->filter;
     int64_t period;
-    struct slice text = value_of(call, query, "filter[createdAt][period]");
+    struct slice text = value_of(source, query, "filter[createdAt][period]");
     if (text.len) {
         if (text_to_duration_ms(text, &period))
             return explain(why, ERR_INVALID, "Must be a duration such as 30m, 12h or 7d");
         filter->created_from = now_ms > period ? now_ms - period : 1;
         return OK;
     }
-    text = value_of(call, query, "filter[createdAt][from]");
+    text = value_of(source, query, "filter[createdAt][from]");
     if (text.len && read_time(text, &filter->created_from, why))
         return ERR_INVALID;
-    text = value_of(call, query, "filter[createdAt][to]");
+    text = value_of(source, query, "filter[createdAt][to]");
     if (text.len && read_time(text, &filter->created_to, why))
         return ERR_INVALID;
-    if (!filter->created_from && !filter->created_to)
+    if (!source->any_time && !filter->created_from && !filter->created_to)
         filter->created_from = now_ms - WINDOW_MS;
     return OK;
 }
@@ -250,22 +253,32 @@ static const struct parameter {
 };
 /* clang-format on */
 
-enum err run_query_read(const struct api_call *call, int64_t now_ms,
-                        struct run_query *query, struct failure *why)
+enum err run_query_read_from(const struct run_query_source *source, int64_t now_ms,
+                             struct run_query *query, struct failure *why)
 {
     *query = (struct run_query){ .limit = PAGE_DEFAULT, .filter = { .is_test = -1 } };
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        struct slice text = value_of(call, query, lists[i].name);
+        struct slice text = value_of(source, query, lists[i].name);
         if (text.len && read_list(&lists[i], text, query, why))
             return ERR_INVALID;
     }
     for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++) {
-        struct slice text = value_of(call, query, parameters[i].name);
-        if (text.len && parameters[i].read(call, text, query, why))
+        struct slice text = value_of(source, query, parameters[i].name);
+        if (text.len && parameters[i].read(source, text, query, why))
             return ERR_INVALID;
     }
-    if (read_window(call, now_ms, query, why))
+    if (read_window(source, now_ms, query, why))
         return ERR_INVALID;
     query->wrong = NULL;
     return OK;
+}
+
+enum err run_query_read(const struct api_call *call, int64_t now_ms,
+                        struct run_query *query, struct failure *why)
+{
+    const struct run_query_source source = { .vocabulary = call->vocabulary,
+                                             .names = call->query_names,
+                                             .values = call->query_values,
+                                             .count = call->query_count };
+    return run_query_read_from(&source, now_ms, query, why);
 }

@@ -24,6 +24,17 @@ struct run_query {
     struct slice regions[QUERY_VALUES_MAX];
 };
 
+/* The same words from elsewhere: the first of a name counts. */
+struct run_query_source {
+    enum vocabulary vocabulary;
+    const struct slice *names, *values;
+    size_t count;
+    bool any_time; /* no week by default */
+};
+
+enum err run_query_read_from(const struct run_query_source *source, int64_t now_ms,
+                             struct run_query *query, struct failure *why);
+
 /* ERR_INVALID with the reason and query->wrong. The query stays where it is. */
 enum err run_query_read(const struct api_call *call, int64_t now_ms,
                         struct run_query *query, struct failure *why);

@@ -178,13 +178,9 @@ static void keep_the_rest(struct replay *replay, const struct run *old)
     run->is_replay = true;
 }
 
-static enum err read_wishes(struct replay *replay, const struct run *old,
-                            struct failure *why)
+static enum err read_wishes(struct replay *replay, const struct trigger_place *place,
+                            const struct run *old, struct failure *why)
 {
-    struct trigger_place place = {
-        .workers = replay->call->env->workers,
-        .now_ms = loop_wall_ms(engine_loop(api_engine(replay->call->api))),
-    };
     struct trigger_source source = {
         .task = bytes_slice(old->task),
         .payload = envelope_get(&replay->body, "payload"),
@@ -195,10 +191,21 @@ static enum err read_wishes(struct replay *replay, const struct run *old,
 
     write_options(replay, &options);
     source.options = buf_slice(&options);
-    enum err refused = trigger_options_read(&source, &place, &replay->item, &parent, why);
+    enum err refused = trigger_options_read(&source, place, &replay->item, &parent, why);
     buf_finish(&options);
     if (!refused)
         keep_the_rest(replay, old);
+    return refused;
+}
+
+enum err run_replay_plain(const struct run *old, const struct trigger_place *place,
+                          struct trigger *item, struct failure *why)
+{
+    struct replay replay = { 0 };
+    envelope_clear(&replay.body);
+    enum err refused = read_wishes(&replay, place, old, why);
+    envelope_finish(&replay.body);
+    *item = replay.item;
     return refused;
 }
 
@@ -224,8 +231,12 @@ static void on_read(struct run_read *read, enum err status)
 {
     struct replay *replay = container_of(read, struct replay, read);
     struct api_call *call = replay->call;
+    const struct trigger_place place = {
+        .workers = call->env->workers,
+        .now_ms = loop_wall_ms(engine_loop(api_engine(call->api))),
+    };
     struct failure why = { 0 };
-    if (!status && !(status = read_wishes(replay, read->run, &why))) {
+    if (!status && !(status = read_wishes(replay, &place, read->run, &why))) {
         replay->trigger.items = &replay->item;
         replay->trigger.count = 1;
         replay->trigger.done = on_triggered;

@@ -59,6 +59,10 @@ export const rows = [
   { route: "GET /api/v1/runs/:/packets/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/packets/payload` }), ok: [404], foreign: [404] }, // not stored beside it
   { route: "PUT /packets/v1/:/*", takes: "anyone", at: (w) => ({ path: `/packets/v1/${w.sub}/a/b.json?expires=9999999999&signature=${"A".repeat(43)}`, body: "1" }), ok: [403] },
   { route: "GET /packets/v1/:/*", takes: "anyone", at: (w) => ({ path: `/packets/v1/${w.sub}/a/b.json?expires=9999999999&signature=${"A".repeat(43)}` }), ok: [403] },
+  { route: "POST /api/v1/bulk-actions", takes: "key", at: () => post({ action: "cancel", filter: { tag: "nobody's" } }), ok: [202, 429] },
+  { route: "GET /api/v1/bulk-actions", takes: "key", at: () => ({}) },
+  { route: "GET /api/v1/bulk-actions/:", takes: "key", at: () => ({ path: "/api/v1/bulk-actions/nobody" }), ok: [404] },
+  { route: "POST /api/v1/bulk-actions/:/abort", takes: "key", at: () => ({ path: "/api/v1/bulk-actions/nobody/abort", body: {} }), ok: [404] },
   { route: "GET /api/v1/queues", takes: "key", at: () => ({}) },
   { route: "GET /api/v1/queues/:", takes: "key", at: () => ({ path: "/api/v1/queues/nobody", query: "type=custom" }), ok: [404] },
   ...["pause", "concurrency/override", "concurrency/reset"].map((what) => ({ route: `POST /api/v1/queues/:/${what}`, takes: "key", at: () => ({ path: `/api/v1/queues/nobody/${what}`, body: [] }), ok: [400] })),
