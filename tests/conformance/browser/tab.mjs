@@ -39,12 +39,13 @@ function serve(script) {
 }
 
 export async function startBrowser() {
-  const server = await serve(await bundle());
+  const script = await bundle();
   const process = await chromium.launch({
     executablePath: "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-dev-shm-usage",
       "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
   });
+  const server = await serve(script);
   const { port } = server.address();
   return {
     origin: `http://127.0.0.1:${port}`,
