@@ -120,7 +120,7 @@ static enum err read_words(json_t *filter, json_t *words, struct failure *why)
 
 struct bulk_filter {
     json_t *json; /* the words point into it */
-    struct slice names[WORDS_MAX], values[WORDS_MAX];
+    struct query_pair pairs[WORDS_MAX];
     struct run_query query;
 };
 
@@ -130,14 +130,14 @@ static struct bulk_filter *filter_of(json_t *words, enum vocabulary vocabulary,
 {
     struct bulk_filter *filter = mem_new(struct bulk_filter);
     struct run_query_source source = { .vocabulary = vocabulary,
-                                       .names = filter->names,
-                                       .values = filter->values,
+                                       .pairs = filter->pairs,
                                        .any_time = true };
     filter->json = words;
     for (void *at = json_object_iter(words); at && source.count < WORDS_MAX;
          at = json_object_iter_next(words, at)) {
-        filter->names[source.count] = slice_of(json_object_iter_key(at));
-        filter->values[source.count++] = text_of(json_object_iter_value(at));
+        filter->pairs[source.count++] =
+            (struct query_pair){ slice_of(json_object_iter_key(at)),
+                                 text_of(json_object_iter_value(at)) };
     }
     struct failure wrong = { 0 };
     if (!run_query_read_from(&source, now_ms, &filter->query, &wrong))

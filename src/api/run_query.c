@@ -204,8 +204,8 @@ static struct slice value_of(const struct run_query_source *source, struct run_q
 {
     query->wrong = name;
     for (size_t i = 0; i < source->count; i++)
-        if (slice_is(source->names[i], name))
-            return slice_trim(source->values[i]);
+        if (slice_is(source->pairs[i].name, name))
+            return slice_trim(source->pairs[i].value);
     return (struct slice){ 0 };
 }
 
@@ -277,8 +277,7 @@ enum err run_query_read(const struct api_call *call, int64_t now_ms,
                         struct run_query *query, struct failure *why)
 {
     const struct run_query_source source = { .vocabulary = call->vocabulary,
-                                             .names = call->query_names,
-                                             .values = call->query_values,
+                                             .pairs = call->query,
                                              .count = call->query_count };
     return run_query_read_from(&source, now_ms, query, why);
 }

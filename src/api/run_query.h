@@ -27,7 +27,7 @@ struct run_query {
 /* The same words from elsewhere: the first of a name counts. */
 struct run_query_source {
     enum vocabulary vocabulary;
-    const struct slice *names, *values;
+    const struct query_pair *pairs;
     size_t count;
     bool any_time; /* no week by default */
 };
