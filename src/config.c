@@ -112,10 +112,14 @@ static enum err read_command(struct reading *reading, const char *word)
         reading->config.command = COMMAND_SERVE;
     else if (strcmp(word, "keys") == 0)
         reading->config.command = COMMAND_KEYS;
+    else if (strcmp(word, "vault") == 0)
+        reading->config.command = COMMAND_VAULT;
+    else if (strcmp(word, "rotate") == 0 && reading->config.command == COMMAND_VAULT)
+        reading->config.command = COMMAND_VAULT_ROTATE;
     else
         return explain(reading->why, ERR_INVALID,
-                       "%.60s: not a command; there are serve and keys, and options begin "
-                       "with two dashes",
+                       "%.60s: not a command; there are serve, keys and vault rotate, and "
+                       "options begin with two dashes",
                        word);
     return OK;
 }
@@ -180,6 +184,8 @@ static enum err read_arguments(struct reading *reading, int argc, char **argv)
     }
     if (action != COMMAND_SERVE)
         reading->config.command = action;
+    if (!err && reading->config.command == COMMAND_VAULT)
+        err = explain(reading->why, ERR_INVALID, "vault: say vault rotate");
     return err;
 }
 
@@ -446,7 +452,8 @@ void config_print_help(struct buf *out)
     buf_add_text(out,
                  "runcast - manages runs of background tasks and tells every change\n\n"
                  "  runcast [serve] [options]    starts the gateway\n"
-                 "  runcast keys [options]       prints the secret keys again\n\n"
+                 "  runcast keys [options]       prints the secret keys again\n"
+                 "  runcast vault rotate         seals everything with another key\n\n"
                  "options [default]\n");
     for (int i = 0; i < SETTING_COUNT; i++)
         print_option(&settings[i], out);

@@ -15,6 +15,8 @@
 enum config_command {
     COMMAND_SERVE,
     COMMAND_KEYS,
+    COMMAND_VAULT, /* not whole without its second word */
+    COMMAND_VAULT_ROTATE,
     COMMAND_HELP,
     COMMAND_VERSION,
     COMMAND_CHECK_CONFIG,

@@ -231,6 +231,19 @@ static int choice(const char *text, const char *const *choices)
     return -1;
 }
 
+static bool is_key_or_empty(const char *text)
+{
+    return !*text || vault_key_is_right(slice_of(text));
+}
+
+static enum err refuse_key(const struct config *config, enum config_setting which,
+                           struct failure *why)
+{
+    return explain(why, ERR_INVALID,
+                   "%s: the key is not 64 hex digits or 44 characters of base64",
+                   config->origins[which]);
+}
+
 enum err config_check_texts(const struct config *config, struct failure *why)
 {
     char host[64];
@@ -250,11 +263,10 @@ enum err config_check_texts(const struct config *config, struct failure *why)
         return refuse_text(config, SETTING_log_format, "auto, logfmt or json", why);
     if (choice(config->log_level, log_levels) < 0)
         return refuse_text(config, SETTING_log_level, "debug, info, warn or error", why);
-    if (*config->encryption_key && !vault_key_is_right(slice_of(config->encryption_key)))
-        return explain(why, ERR_INVALID,
-                       "%s: the key is not 64 hex digits or 44 characters "
-                       "of base64",
-                       config->origins[SETTING_encryption_key]);
+    if (!is_key_or_empty(config->encryption_key))
+        return refuse_key(config, SETTING_encryption_key, why);
+    if (!is_key_or_empty(config->next_encryption_key))
+        return refuse_key(config, SETTING_next_encryption_key, why);
     return OK;
 }
 

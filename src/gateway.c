@@ -23,6 +23,7 @@
 #include "gateway_admin.h"
 #include "gateway_load.h"
 #include "gateway_retain.h"
+#include "gateway_rotate.h"
 #include "store/sqlite_store.h"
 
 enum phase { PHASE_STARTING, PHASE_READY, PHASE_DRAINING, PHASE_CLOSING };
@@ -41,6 +42,7 @@ struct gateway {
     struct server *server;
     struct admin *admin;
     struct retain *retain;
+    struct rotate *rotate;
     char url[128];
     enum phase phase;
     bool loading; /* load_* is on its way */
@@ -80,6 +82,11 @@ static enum err open_vault(const struct config *config, struct vault **vault,
     char *key_file = path_in(config, "encryption.key");
     enum err refused = vault_open(slice_of(config->encryption_key), key_file, vault, why);
     free(key_file);
+    if (refused || !*config->next_encryption_key)
+        return refused;
+    refused = vault_offer(*vault, slice_of(config->next_encryption_key), why);
+    if (refused)
+        vault_close(*vault);
     return refused;
 }
 
@@ -139,6 +146,8 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
         retain_create(gateway->api, gateway->accounts, gateway->config->retain_ms);
     if (gateway->phase != PHASE_STARTING)
         return;
+    gateway->rotate = rotate_create(gateway->engine, gateway->accounts);
+    admin_serve_rotation(gateway->admin, gateway->rotate);
     gateway->phase = PHASE_READY;
     api_set_ready(gateway->api, NULL);
     log_info("ready", "url", gateway->url, NULL);
@@ -200,6 +209,8 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
         gateway_stop(gateway);
         return;
     }
+    if (!status)
+        status = vault_settle(gateway->vault, &why);
     if (!status) {
         gateway->writer =
             account_writer_create(gateway->loop, gateway->store, gateway->accounts);
@@ -274,6 +285,7 @@ static void on_store_closed(struct store *store)
     struct gateway_events events = gateway->events;
     struct failure reason = gateway->reason;
 
+    rotate_destroy(gateway->rotate);
     engine_destroy(gateway->engine);
     account_writer_destroy(gateway->writer);
     accounts_destroy(gateway->accounts);
@@ -288,7 +300,8 @@ static void on_store_closed(struct store *store)
 /* The store goes when the engine has no commit on its way and wants no other. */
 static void close_store(struct gateway *gateway)
 {
-    if (gateway->engine && !engine_idle(gateway->engine)) {
+    bool idle = !gateway->engine || engine_idle(gateway->engine);
+    if (!idle || rotate_busy(gateway->rotate)) {
         loop_set_timer(gateway->loop, &gateway->timer, gateway->close_kind, 1);
         return;
     }
@@ -319,6 +332,7 @@ void gateway_stop(struct gateway *gateway)
     timers_clear(loop_timers(gateway->loop), &gateway->timer);
     retain_destroy(gateway->retain);
     gateway->retain = NULL;
+    rotate_stop(gateway->rotate);
     if (gateway->engine)
         engine_stop(gateway->engine);
     if (!gateway->server) {
@@ -428,5 +442,23 @@ enum err gateway_print_keys(const struct config *config, FILE *out, struct failu
         return refused;
     refused = print_keys_of(config, vault, out, why);
     vault_close(vault);
+    return refused;
+}
+
+/* ---- another encryption key, for the subcommand ---- */
+
+enum err gateway_rotate_vault(const struct config *config, FILE *out, struct failure *why)
+{
+    char request[128];
+    char *path = path_in(config, "admin.sock");
+    snprintf(request, sizeof(request), "vault rotate %s", config->next_encryption_key);
+    enum err refused = admin_ask(path, request, out, why);
+    vault_wipe(request, sizeof(request));
+    free(path);
+    if (refused == ERR_NOT_FOUND)
+        return explain(why, ERR_NOT_FOUND,
+                       "no gateway serves the data in %s: start it, the key is rotated "
+                       "while it runs",
+                       config->data);
     return refused;
 }

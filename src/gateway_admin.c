@@ -11,12 +11,16 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "gateway_load.h"
+#include "gateway_rotate.h"
 
-enum { REQUEST_MAX = 64 };
+enum { REQUEST_MAX = 4096 };
+
+static const char error_mark[] = "error: ";
 
 struct admin {
     uv_pipe_t pipe;
     struct accounts *accounts;
+    struct rotate *rotate;
     char *path;
     unsigned handles; /* of libuv; the last one frees */
     bool closing;
@@ -28,7 +32,9 @@ struct admin_conn {
     uv_write_t write;
     char request[REQUEST_MAX];
     size_t len;
+    FILE *out; /* to answer; NULL: not asked, or answered */
     char *answer;
+    size_t answer_len;
 };
 
 static void let_go(struct admin *admin)
@@ -59,24 +65,56 @@ static void on_written(uv_write_t *write, int status)
     close_conn(container_of(write, struct admin_conn, write));
 }
 
-static void answer(struct admin_conn *conn)
+/* What was printed to conn->out, or why not. */
+static void give_answer(struct admin_conn *conn, enum err status, const char *reason)
 {
-    size_t len = 0;
-    FILE *out = open_memstream(&conn->answer, &len);
-    if (!out || conn->admin->closing) {
-        if (out)
-            fclose(out);
-        close_conn(conn);
-        return;
+    if (status) {
+        rewind(conn->out);
+        fprintf(conn->out, "%s%s\n", error_mark, reason);
     }
-    if (!strcmp(conn->request, "keys"))
-        print_keys(conn->admin->accounts, out);
-    else
-        fprintf(out, "unknown request; this gateway knows: keys\n");
-    fclose(out);
-    uv_buf_t buf = uv_buf_init(conn->answer, (unsigned)len);
-    if (uv_write(&conn->write, (uv_stream_t *)&conn->pipe, &buf, 1, on_written))
+    fclose(conn->out);
+    conn->out = NULL;
+    uv_buf_t buf = uv_buf_init(conn->answer, (unsigned)conn->answer_len);
+    if (conn->admin->closing ||
+        uv_write(&conn->write, (uv_stream_t *)&conn->pipe, &buf, 1, on_written))
         close_conn(conn);
+}
+
+static void on_rotated(void *owner, enum err status, const char *text)
+{
+    struct admin_conn *conn = owner;
+    fprintf(conn->out, "%s\n", text);
+    give_answer(conn, status, text);
+}
+
+static void rotate(struct admin_conn *conn, struct slice key)
+{
+    struct failure why;
+    enum err refused = conn->admin->rotate
+                           ? rotate_begin(conn->admin->rotate, key, on_rotated, conn, &why)
+                           : explain(&why, ERR_DRAINING, "the gateway is not ready");
+    if (refused)
+        give_answer(conn, refused, why.text);
+}
+
+static void ask(struct admin_conn *conn)
+{
+    static const char rotation[] = "vault rotate ";
+    struct slice request = slice_of(conn->request);
+    conn->out = open_memstream(&conn->answer, &conn->answer_len);
+    if (!conn->out || conn->admin->closing) {
+        if (conn->out)
+            fclose(conn->out);
+        close_conn(conn);
+    } else if (slice_is(request, "keys")) {
+        print_keys(conn->admin->accounts, conn->out);
+        give_answer(conn, OK, NULL);
+    } else if (slice_starts(request, rotation)) {
+        rotate(conn, slice_from(request, sizeof(rotation) - 1));
+    } else {
+        give_answer(conn, ERR_INVALID, "the gateway does not know this command");
+    }
+    vault_wipe(conn->request, sizeof(conn->request)); /* a key may be in it */
 }
 
 static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -100,7 +138,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
         return;
     *(end ? end : conn->request + conn->len) = 0;
     uv_read_stop(stream);
-    answer(conn);
+    ask(conn);
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -148,12 +186,18 @@ enum err admin_create(struct uv_loop_s *loop, const char *path, struct accounts 
     return OK;
 }
 
+void admin_serve_rotation(struct admin *admin, struct rotate *rotate)
+{
+    admin->rotate = rotate;
+}
+
 void admin_destroy(struct admin *admin)
 {
     if (!admin)
         return;
     admin->closing = true;
     admin->accounts = NULL;
+    admin->rotate = NULL;
     unlink(admin->path);
     uv_close((uv_handle_t *)&admin->pipe, on_listener_closed);
 }
@@ -161,7 +205,8 @@ void admin_destroy(struct admin *admin)
 enum err admin_ask(const char *path, const char *request, FILE *out, struct failure *why)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
-    char text[4096];
+    char text[REQUEST_MAX];
+    struct buf answered = { 0 };
     ssize_t count;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -177,8 +222,19 @@ enum err admin_ask(const char *path, const char *request, FILE *out, struct fail
         close(fd);
         return explain(why, ERR_NOT_FOUND, "no gateway answers at %s", path);
     }
+    vault_wipe(text, sizeof(text));
     while ((count = read(fd, text, sizeof(text))) > 0)
-        fwrite(text, 1, (size_t)count, out);
+        buf_add(&answered, (struct slice){ text, (size_t)count });
     close(fd);
-    return OK;
+    struct slice answer = buf_slice(&answered);
+    enum err err = OK;
+    if (slice_starts(answer, error_mark))
+        err = explain(why, ERR_INVALID, "%.*s",
+                      SLICE_ARG(slice_trim(slice_from(answer, sizeof(error_mark) - 1))));
+    else if (!answer.len)
+        err = explain(why, ERR_INVALID, "the gateway has ended without an answer");
+    else
+        fwrite(answer.ptr, 1, answer.len, out);
+    vault_forget_buf(&answered);
+    return err;
 }

@@ -103,6 +103,12 @@ static int run(const struct config *config)
             return 0;
         fprintf(stderr, "runcast: %s\n", why.text);
         return 1;
+    case COMMAND_VAULT_ROTATE:
+        if (!gateway_rotate_vault(config, stdout, &why))
+            return 0;
+        fprintf(stderr, "runcast: %s\n", why.text);
+        return 1;
+    case COMMAND_VAULT: return 2;
     case COMMAND_SERVE: return serve(config);
     }
     return 1;

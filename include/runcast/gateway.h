@@ -38,3 +38,7 @@ void gateway_stop(struct gateway *gateway);
 /* The keys of a data directory: from the running gateway by its admin socket, else by
  * opening the directory. What the subcommand `keys` prints. */
 enum err gateway_print_keys(const struct config *config, FILE *out, struct failure *why);
+
+/* Has the running gateway seal everything with another key: with next-encryption-key, or
+ * one that it draws. What the subcommand `vault rotate` prints. */
+enum err gateway_rotate_vault(const struct config *config, FILE *out, struct failure *why);

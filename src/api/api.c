@@ -70,7 +70,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->sockets = sockets_create(engine_loop(engine));
     api->polls = polls_create(engine_loop(engine));
     api->events = events_create(engine_loop(engine));
-    api->envvars = envvars_create(engine_loop(engine));
+    api->envvars = envvars_create(engine_loop(engine), accounts_vault(accounts));
     api->open_batches =
         open_batches_create(engine_loop(engine), (size_t)options->batch_memory);
     api->bulks = bulks_create(engine);

@@ -14,6 +14,8 @@ struct envvars {
     struct loop *loop;
     struct list running, waiting; // envvar_write::link
     struct deferred next;         /* starts what waits and may */
+    struct vault *vault;
+    struct vault_waiter waiter; /* until a rotation of its key has ended */
 };
 
 enum write_kind { WRITE_MANY, WRITE_ONE, WRITE_DELETE };
@@ -182,7 +184,7 @@ static bool plan_many(struct envvar_write *op, struct account *account,
 static enum err decide_many(struct envvar_write *op)
 {
     struct wishes *wishes = &op->wishes;
-    struct account *parent = NULL;
+    struct account *parent = op->account->parent;
     bool planned = plan_many(op, op->account, wishes->own, wishes->own_count);
     if (parent && wishes->parent_count)
         planned |= plan_many(op, parent, wishes->parents, wishes->parent_count);
@@ -262,6 +264,7 @@ static void finish(struct envvar_write *op, enum err status)
         api_reply_json(op->call, 200, SLICE("{\"success\":true}"));
     list_remove(&op->link);
     write_free(op);
+    vault_release(envvars->vault);
     loop_defer(envvars->loop, &envvars->next);
 }
 
@@ -289,11 +292,12 @@ static void start(struct envvars *envvars, struct envvar_write *op)
     enum err refused = decide(op);
     if (refused)
         drop_plans(op, 0);
-    if (refused || !op->count)
+    if (refused || !op->count) {
         finish(op, refused);
-    else
-        documents_write_begin(api_engine(op->call->api), op->changes, op->count, &op->write,
-                              on_written);
+        return;
+    }
+    documents_write_begin(api_engine(op->call->api), op->changes, op->count, &op->write,
+                          on_written);
 }
 
 static bool is_running(const struct envvars *envvars, const struct project *project)
@@ -301,6 +305,26 @@ static bool is_running(const struct envvars *envvars, const struct project *proj
     list_each (link, &envvars->running)
         if (container_of(link, struct envvar_write, link)->account->project == project)
             return true;
+    return false;
+}
+
+static void refuse_all(struct envvars *envvars)
+{
+    while (!list_empty(&envvars->waiting)) {
+        struct list *link = list_take(&envvars->waiting);
+        struct envvar_write *op = container_of(link, struct envvar_write, link);
+        api_reply_error(op->call, ERR_STORE);
+        write_free(op);
+    }
+}
+
+static bool may_seal(struct envvars *envvars)
+{
+    switch (vault_hold(envvars->vault)) {
+    case VAULT_HELD: return true;
+    case VAULT_WAIT: vault_wait(envvars->vault, &envvars->waiter); break;
+    case VAULT_SHUT: refuse_all(envvars); break;
+    }
     return false;
 }
 
@@ -315,16 +339,27 @@ static void start_waiting(struct deferred *deferred)
         }
         if (is_running(envvars, op->account->project))
             continue;
+        if (!may_seal(envvars))
+            return;
         list_remove(link);
         start(envvars, op);
     }
 }
 
-struct envvars *envvars_create(struct loop *loop)
+static void on_rotated(struct vault_waiter *waiter)
+{
+    struct envvars *envvars = container_of(waiter, struct envvars, waiter);
+    loop_defer(envvars->loop, &envvars->next);
+}
+
+struct envvars *envvars_create(struct loop *loop, struct vault *vault)
 {
     struct envvars *envvars = mem_new(struct envvars);
     envvars->loop = loop;
+    envvars->vault = vault;
     envvars->next.fn = start_waiting;
+    envvars->waiter.fn = on_rotated;
+    list_init(&envvars->waiter.link);
     list_init(&envvars->next.link);
     list_init(&envvars->running);
     list_init(&envvars->waiting);
@@ -334,6 +369,7 @@ struct envvars *envvars_create(struct loop *loop)
 void envvars_destroy(struct envvars *envvars)
 {
     loop_cancel_deferred(&envvars->next);
+    vault_wait_no_more(&envvars->waiter);
     free(envvars);
 }
 

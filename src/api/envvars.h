@@ -5,7 +5,7 @@
 
 struct envvars;
 
-struct envvars *envvars_create(struct loop *loop);
+struct envvars *envvars_create(struct loop *loop, struct vault *vault);
 
 /* Every call was answered. */
 void envvars_destroy(struct envvars *envvars);

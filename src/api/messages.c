@@ -239,9 +239,10 @@ void message_add_result(struct buf *out, const struct run *run, enum attempt_res
 /* What says where a task belongs is the service's; the rest may be overridden. */
 static bool is_users(const struct variable *variable)
 {
-    static const char *const fixed[] = { "TRIGGER_API_URL", "TRIGGER_SECRET_KEY",
-                                         "TRIGGER_STREAM_URL", "TRIGGER_RUN_ID",
-                                         "TRIGGER_MACHINE_PRESET" };
+    static const char *const fixed[] = {
+        "TRIGGER_API_URL", "TRIGGER_SECRET_KEY",     "TRIGGER_STREAM_URL",
+        "TRIGGER_RUN_ID",  "TRIGGER_PREVIEW_BRANCH", "TRIGGER_MACHINE_PRESET"
+    };
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         if (!strcmp(variable->name, fixed[i]))
             return false;
@@ -270,6 +271,8 @@ void message_add_variables(struct buf *out, const struct run *run,
     add_text(out, "TRIGGER_STREAM_URL", base_url);
     add_default(out, account, "TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT", buf_slice(&otel));
     add_default(out, account, "TRIGGER_REALTIME_STREAM_VERSION", SLICE("v1"));
+    if (account->branch)
+        add_text(out, "TRIGGER_PREVIEW_BRANCH", slice_of(account->branch));
     if (run) {
         add_text(out, "TRIGGER_RUN_ID", slice_of(run->id));
         add_text(out, "TRIGGER_MACHINE_PRESET", slice_of(machine_name(run->machine)));

@@ -209,11 +209,10 @@ static enum err add_key(struct accounts *accounts, const json_t *body,
         return damaged(document, why);
     if (vault_unseal(accounts->vault, bytes_slice(document->name), slice_of(sealed),
                      &key)) {
+        char what[ID_MAX + 40];
         buf_finish(&key);
-        return explain(why, ERR_INVALID,
-                       "the secret key of environment %s does not open: this is not the "
-                       "encryption key that sealed it",
-                       owner_id);
+        snprintf(what, sizeof(what), "the secret key of environment %s", owner_id);
+        return vault_explain(accounts->vault, slice_of(sealed), what, why);
     }
     vault_hash(buf_slice(&key), hash);
     char *text = mem_text(buf_slice(&key));
@@ -262,6 +261,13 @@ static struct secret *find_by_document(struct accounts *accounts, struct slice n
         if (slice_is(name, secret->document))
             return secret;
     return NULL;
+}
+
+void accounts_renew_key(struct accounts *accounts, const struct document *before)
+{
+    struct secret *secret = find_by_document(accounts, bytes_slice(before->name));
+    if (secret)
+        secret->version = before->version + 1;
 }
 
 /* A key that was replaced, or (body NULL) a key or token that is gone. */

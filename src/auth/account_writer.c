@@ -13,11 +13,13 @@ struct account_writer {
     struct list waiting; // account_write::link
     struct account_write *current;
     struct deferred turn;
+    struct vault_waiter waiter; /* until a rotation of the vault's key has ended */
     struct store_commit commit;
     struct change changes[DRAFT_MAX];
 };
 
 static void take_turn(struct deferred *turn);
+static void on_rotated(struct vault_waiter *waiter);
 
 struct account_writer *account_writer_create(struct loop *loop, struct store *store,
                                              struct accounts *accounts)
@@ -27,6 +29,8 @@ struct account_writer *account_writer_create(struct loop *loop, struct store *st
     writer->store = store;
     writer->accounts = accounts;
     writer->turn.fn = take_turn;
+    writer->waiter.fn = on_rotated;
+    list_init(&writer->waiter.link);
     list_init(&writer->turn.link);
     list_init(&writer->waiting);
     return writer;
@@ -37,6 +41,7 @@ void account_writer_destroy(struct account_writer *writer)
     if (!writer)
         return;
     loop_cancel_deferred(&writer->turn);
+    vault_wait_no_more(&writer->waiter);
     free(writer);
 }
 
@@ -52,6 +57,7 @@ static void finish(struct account_writer *writer, enum err status)
 {
     struct account_write *write = writer->current;
     writer->current = NULL;
+    vault_release(accounts_vault(writer->accounts));
     if (!list_empty(&writer->waiting))
         loop_defer(writer->loop, &writer->turn);
     write->done(write, status);
@@ -99,13 +105,36 @@ static void on_committed(struct store_commit *commit, enum store_status status)
     finish(writer, err);
 }
 
+static void on_rotated(struct vault_waiter *waiter)
+{
+    struct account_writer *writer = container_of(waiter, struct account_writer, waiter);
+    loop_defer(writer->loop, &writer->turn);
+}
+
+/* False: its turn is not yet, or never. */
+static bool may_seal(struct account_writer *writer)
+{
+    struct vault *vault = accounts_vault(writer->accounts);
+    switch (vault_hold(vault)) {
+    case VAULT_HELD: return true;
+    case VAULT_WAIT: vault_wait(vault, &writer->waiter); return false;
+    case VAULT_SHUT: break;
+    }
+    while (!list_empty(&writer->waiting)) {
+        struct account_write *write =
+            container_of(list_take(&writer->waiting), struct account_write, link);
+        write->done(write, explain(&write->why, ERR_STORE, "%s", errors[ERR_STORE].text));
+    }
+    return false;
+}
+
 static void take_turn(struct deferred *turn)
 {
     struct account_writer *writer = container_of(turn, struct account_writer, turn);
     struct draft draft = { .vault = accounts_vault(writer->accounts),
                            .now_ms = loop_wall_ms(writer->loop),
                            .changes = writer->changes };
-    if (writer->current || list_empty(&writer->waiting))
+    if (writer->current || list_empty(&writer->waiting) || !may_seal(writer))
         return;
     struct account_write *write =
         container_of(list_take(&writer->waiting), struct account_write, link);

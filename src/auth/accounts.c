@@ -233,7 +233,7 @@ enum err accounts_link(struct accounts *accounts, struct failure *why)
 
 /* ---- looking up ---- */
 
-const struct vault *accounts_vault(const struct accounts *accounts)
+struct vault *accounts_vault(const struct accounts *accounts)
 {
     return accounts->vault;
 }

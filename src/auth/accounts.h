@@ -112,7 +112,10 @@ enum err accounts_link(struct accounts *accounts, struct failure *why);
 bool accounts_empty(const struct accounts *accounts);
 
 /* Borrowed: what the keys are sealed with. */
-const struct vault *accounts_vault(const struct accounts *accounts);
+struct vault *accounts_vault(const struct accounts *accounts);
+
+/* A document of DOC_KEY was written again, sealed with another key: the next version. */
+void accounts_renew_key(struct accounts *accounts, const struct document *before);
 
 /* The changes that make organization, project, user, four environments and the token; to be
  * committed by the caller, who also adds them with accounts_add. Returns the count; at most

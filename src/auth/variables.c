@@ -184,10 +184,18 @@ void variables_remove(struct account *account, struct slice name)
             (variables->count - place) * sizeof(*sorted));
 }
 
+void variables_renew(struct account *account, struct slice name, uint32_t version)
+{
+    struct variables *variables = account->variables;
+    size_t place = place_of(variables, name);
+    if (is_at(variables, place, name))
+        variables->sorted[place]->version = version;
+}
+
 /* ---- documents ---- */
 
-static void add_context(struct buf *out, const struct account *account, struct slice name,
-                        uint32_t version, bool is_secret)
+void variable_context(const struct account *account, struct slice name, uint32_t version,
+                      bool is_secret, struct buf *out)
 {
     buf_print(out, "variable:%s:%s:%u:%s:", account->project_id, account->id, version,
               is_secret ? "secret" : "open");
@@ -199,7 +207,7 @@ static struct bytes *make_body(const struct vault *vault, const struct account *
                                bool is_secret)
 {
     struct buf context = { 0 }, text = { 0 };
-    add_context(&context, account, name, version, is_secret);
+    variable_context(account, name, version, is_secret, &context);
     buf_print(&text, "{\"secret\":%s,\"sealed\":\"", is_secret ? "true" : "false");
     vault_seal(vault, buf_slice(&context), value, &text);
     buf_add_text(&text, "\"}");
@@ -232,6 +240,15 @@ static enum err damaged(const struct document *document, struct failure *why)
                    SLICE_ARG(bytes_slice(document->name)));
 }
 
+static enum err refuse(struct accounts *accounts, const struct account *account,
+                       struct slice name, struct slice sealed, struct failure *why)
+{
+    char what[128];
+    snprintf(what, sizeof(what), "variable %.*s of environment %s",
+             name.len < 60 ? (int)name.len : 60, name.ptr, account->id);
+    return vault_explain(accounts_vault(accounts), sealed, what, why);
+}
+
 static enum err open_body(struct accounts *accounts, struct account *account,
                           const struct document *document, const json_t *body,
                           struct failure *why)
@@ -243,14 +260,11 @@ static enum err open_body(struct accounts *accounts, struct account *account,
 
     if (!json_is_boolean(secret) || !sealed || !variable_name_is_valid(name))
         return damaged(document, why);
-    add_context(&context, account, name, document->version, json_is_true(secret));
+    variable_context(account, name, document->version, json_is_true(secret), &context);
     enum err err = vault_unseal(accounts_vault(accounts), buf_slice(&context),
                                 slice_of(sealed), &value);
     if (err)
-        explain(why, err,
-                "variable '%.*s' of environment %s does not open: another encryption key "
-                "sealed it, or the database was changed",
-                SLICE_ARG(name), account->id);
+        err = refuse(accounts, account, name, slice_of(sealed), why);
     else
         variables_put(account, name, buf_slice(&value), json_is_true(secret),
                       document->version);

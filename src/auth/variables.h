@@ -72,6 +72,13 @@ void variables_put(struct account *account, struct slice name, struct slice valu
                    bool is_secret, uint32_t version);
 void variables_remove(struct account *account, struct slice name);
 
+/* The same value in a new version of its document. */
+void variables_renew(struct account *account, struct slice name, uint32_t version);
+
+/* Appends what a version of its document is sealed for. */
+void variable_context(const struct account *account, struct slice name, uint32_t version,
+                      bool is_secret, struct buf *out);
+
 /* Restores one of DOC_VARIABLE; at start. ERR_INVALID: it does not open, or is damaged. */
 enum err variables_restore(struct accounts *accounts, const struct document *document,
                            struct failure *why);

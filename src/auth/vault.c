@@ -1,180 +1,137 @@
 /* vault.c - one key, and what is sealed with it.
  *
- *   sealed = base64url( version 1 | nonce, 12 random bytes | ciphertext | tag, 16 bytes )
+ *   sealed = base64url( version 2 | key id, 4 bytes | nonce, 12 random bytes | ciphertext
+ *                       | tag, 16 bytes )                       version 1 has no key id
  *
  * The nonce is drawn for each value: with 96 bits, two equal ones are not expected before
  * some 2^32 values have been sealed, more than an installation has. */
 #include "auth/vault.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "auth/secret_file.h"
+#include "auth/key_file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 
 enum {
-    KEY_LEN = 32,
-    KEY_HEX_LEN = 2 * KEY_LEN,
-    KEY_BASE64_LEN = 44,
-    VERSION = 1,
+    VERSION_WITHOUT_ID = 1,
+    VERSION = 2,
+    KEY_ID_LEN = 4,
     NONCE_LEN = 12,
     TAG_LEN = 16,
-    OVERHEAD = 1 + NONCE_LEN + TAG_LEN,
+    OVERHEAD = 1 + KEY_ID_LEN + NONCE_LEN + TAG_LEN,
+};
+
+struct key {
+    unsigned char bytes[KEY_LEN];
+    unsigned char id[KEY_ID_LEN];
+    bool opened; /* something; until vault_settle */
 };
 
 struct vault {
-    unsigned char key[KEY_LEN];
+    struct key key, next;
+    bool has_next; /* of a rotation that is on, or was not ended */
+    bool rotating, shut;
+    unsigned holders;
+    struct list waiters;        // vault_waiter::link
+    char *key_file, *next_file; /* NULL: the key was given as text */
     EVP_CIPHER *cipher;
 };
 
-/* ---- the key ---- */
+/* ---- keys ---- */
 
-static int hex_value(char c)
+static void name_key(struct key *key)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    static const char purpose[] = "runcast encryption key id";
+    unsigned char hash[HASH_LEN];
+    struct buf text = { 0 };
+    buf_add(&text, (struct slice){ purpose, sizeof(purpose) });
+    buf_add(&text, (struct slice){ (char *)key->bytes, KEY_LEN });
+    vault_hash(buf_slice(&text), hash);
+    memcpy(key->id, hash, KEY_ID_LEN);
+    vault_forget_buf(&text);
 }
 
-static bool read_hex(struct slice text, unsigned char key[KEY_LEN])
+static void forget_next(struct vault *vault)
 {
-    if (text.len != KEY_HEX_LEN)
-        return false;
-    for (size_t i = 0; i < KEY_LEN; i++) {
-        int high = hex_value(text.ptr[2 * i]), low = hex_value(text.ptr[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        key[i] = (unsigned char)(high << 4 | low);
+    OPENSSL_cleanse(&vault->next, sizeof(vault->next));
+    vault->has_next = false;
+}
+
+static enum err draw(struct key *key, struct failure *why)
+{
+    if (RAND_priv_bytes(key->bytes, KEY_LEN) != 1)
+        return explain(why, ERR_INVALID, "cannot draw an encryption key");
+    return OK;
+}
+
+static enum err open_files(struct vault *vault, struct failure *why)
+{
+    enum err err = key_file_read(vault->key_file, vault->key.bytes, why);
+    if (err == ERR_NOT_FOUND) {
+        err = draw(&vault->key, why);
+        return err ? err : key_file_write(vault->key_file, vault->key.bytes, why);
     }
-    return true;
-}
-
-/* Both alphabets, with the one padding character that 32 bytes have. */
-static bool read_base64(struct slice text, unsigned char key[KEY_LEN])
-{
-    char unpadded[KEY_BASE64_LEN];
-    size_t len = 0;
-    if (text.len != KEY_BASE64_LEN || text.ptr[KEY_BASE64_LEN - 1] != '=')
-        return false;
-    for (size_t i = 0; i < KEY_BASE64_LEN - 1; i++) {
-        char c = text.ptr[i];
-        unpadded[i] = c == '+' ? '-' : c == '/' ? '_' : c;
-    }
-    bool read = text_from_base64url((struct slice){ unpadded, KEY_BASE64_LEN - 1 }, key,
-                                    &len) == OK;
-    OPENSSL_cleanse(unpadded, sizeof(unpadded));
-    return read && len == KEY_LEN;
-}
-
-static bool write_all(int file, const char *text, size_t len)
-{
-    while (len) {
-        ssize_t written = write(file, text, len);
-        if (written < 0 && errno != EINTR)
-            return false;
-        text += written > 0 ? written : 0;
-        len -= written > 0 ? (size_t)written : 0;
-    }
-    return true;
-}
-
-static bool sync_folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *name = slash ? mem_text((struct slice){ path, (size_t)(slash - path) + 1 })
-                       : mem_text(SLICE("."));
-    int folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool synced = folder >= 0 && fsync(folder) == 0;
-    if (folder >= 0)
-        close(folder);
-    free(name);
-    return synced;
-}
-
-/* Written beside its place and renamed, so that a key that is there is whole: losing half
- * of one would lose everything sealed with it. */
-static enum err make_key_file(const char *path, const unsigned char key[KEY_LEN],
-                              struct failure *why)
-{
-    char text[KEY_HEX_LEN + 2], beside[PATH_MAX];
-    int length = snprintf(beside, sizeof(beside), "%s.new", path);
-    if (length < 0 || (size_t)length >= sizeof(beside))
-        return explain(why, ERR_INVALID, "%s: the path is too long", path);
-    text_to_hex(key, KEY_LEN, text);
-    text[KEY_HEX_LEN] = '\n';
-
-    int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    bool made = file >= 0 && fchmod(file, 0600) == 0 &&
-                write_all(file, text, KEY_HEX_LEN + 1) && fsync(file) == 0;
-    if (file >= 0 && close(file))
-        made = false;
-    made = made && rename(beside, path) == 0 && sync_folder_of(path);
-    OPENSSL_cleanse(text, sizeof(text));
-    if (made)
-        return OK;
-    return explain(why, ERR_INVALID, "%s: cannot write the encryption key: %s", path,
-                   strerror(errno));
-}
-
-static enum err parse_key(struct slice text, const char *source, unsigned char key[KEY_LEN],
-                          struct failure *why)
-{
-    if (read_hex(text, key) || read_base64(text, key))
-        return OK;
-    return explain(why, ERR_INVALID,
-                   "%s: the encryption key is not 64 hex digits or 44 characters of base64",
-                   source);
-}
-
-static enum err read_key_file(const char *path, unsigned char key[KEY_LEN],
-                              struct failure *why)
-{
-    char *text;
-    if (access(path, F_OK) && errno == ENOENT) {
-        if (RAND_priv_bytes(key, KEY_LEN) != 1)
-            return explain(why, ERR_INVALID, "cannot draw an encryption key");
-        return make_key_file(path, key, why);
-    }
-    enum err err = secret_file_read(path, SECRET_FILE_PRIVATE, &text, why);
     if (err)
         return err;
-    err = parse_key(slice_of(text), path, key, why);
-    vault_forget(text);
-    return err;
+    err = key_file_read(vault->next_file, vault->next.bytes, why);
+    vault->has_next = !err;
+    return err == ERR_NOT_FOUND ? OK : err;
 }
 
 bool vault_key_is_right(struct slice key_text)
 {
     unsigned char key[KEY_LEN];
-    bool right = read_hex(key_text, key) || read_base64(key_text, key);
+    bool right = key_read(key_text, key);
     OPENSSL_cleanse(key, sizeof(key));
     return right;
 }
+
+static const char setting[] = "RUNCAST_ENCRYPTION_KEY";
 
 enum err vault_open(struct slice key_text, const char *key_file, struct vault **vault,
                     struct failure *why)
 {
     struct vault *opened = mem_new(struct vault);
-    enum err err = key_text.len
-                       ? parse_key(key_text, "RUNCAST_ENCRYPTION_KEY", opened->key, why)
-                       : read_key_file(key_file, opened->key, why);
+    enum err err;
+    list_init(&opened->waiters);
+    if (key_text.len) {
+        err = key_parse(key_text, setting, opened->key.bytes, why);
+    } else {
+        struct buf next = { 0 };
+        buf_print(&next, "%s.next", key_file);
+        opened->key_file = mem_text(slice_of(key_file));
+        opened->next_file = mem_text(buf_slice(&next));
+        buf_finish(&next);
+        err = open_files(opened, why);
+    }
     if (err) {
         vault_close(opened);
         return err;
     }
+    name_key(&opened->key);
+    name_key(&opened->next);
     opened->cipher = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
     assert(opened->cipher);
     *vault = opened;
+    return OK;
+}
+
+enum err vault_offer(struct vault *vault, struct slice key_text, struct failure *why)
+{
+    if (vault->key_file)
+        return OK;
+    enum err err =
+        key_parse(key_text, "RUNCAST_NEXT_ENCRYPTION_KEY", vault->next.bytes, why);
+    if (err)
+        return err;
+    name_key(&vault->next);
+    vault->has_next = memcmp(vault->next.bytes, vault->key.bytes, KEY_LEN) != 0;
     return OK;
 }
 
@@ -183,8 +140,50 @@ void vault_close(struct vault *vault)
     if (!vault)
         return;
     EVP_CIPHER_free(vault->cipher);
-    OPENSSL_cleanse(vault->key, sizeof(vault->key));
+    free(vault->key_file);
+    free(vault->next_file);
+    OPENSSL_cleanse(vault, sizeof(*vault));
     free(vault);
+}
+
+void vault_key_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX])
+{
+    text_to_hex(vault->key.id, KEY_ID_LEN, id);
+}
+
+static void take_next(struct vault *vault)
+{
+    vault->key = vault->next;
+    forget_next(vault);
+}
+
+enum err vault_settle(struct vault *vault, struct failure *why)
+{
+    char old[KEY_ID_TEXT_MAX], new[KEY_ID_TEXT_MAX];
+    bool done = vault->next.opened;
+    if (!vault->has_next)
+        return OK;
+    text_to_hex(vault->key.id, KEY_ID_LEN, old);
+    text_to_hex(vault->next.id, KEY_ID_LEN, new);
+    if (done && vault->key.opened)
+        return explain(why, ERR_INVALID,
+                       "a part of the database is sealed with encryption key %s and a part "
+                       "with %s: restore a backup",
+                       old, new);
+    enum err err = vault_rotation_place(vault, done, why);
+    if (err)
+        return err;
+    if (done) {
+        take_next(vault);
+        log_warn(
+            "the next encryption key has sealed the database and is in use from now on",
+            "key", new, "old_key", old, NULL);
+    } else {
+        forget_next(vault);
+        log_warn("the next encryption key has sealed nothing: the old one stays in use",
+                 "key", old, "next_key", new, NULL);
+    }
+    return OK;
 }
 
 /* ---- sealing ---- */
@@ -194,19 +193,21 @@ static const unsigned char *bytes_of(struct slice s)
     return (const unsigned char *)(s.ptr ? s.ptr : "");
 }
 
-void vault_seal(const struct vault *vault, struct slice context, struct slice plain,
-                struct buf *out)
+static void seal(const struct vault *vault, const struct key *key, struct slice context,
+                 struct slice plain, struct buf *out)
 {
     assert(plain.len < INT_MAX - OVERHEAD && context.len < INT_MAX);
     unsigned char *sealed = mem_alloc(plain.len + OVERHEAD);
-    unsigned char *nonce = sealed + 1, *text = nonce + NONCE_LEN, *tag = text + plain.len;
+    unsigned char *nonce = sealed + 1 + KEY_ID_LEN, *text = nonce + NONCE_LEN;
+    unsigned char *tag = text + plain.len;
     int len = 0, rest = 0;
     sealed[0] = VERSION;
+    memcpy(sealed + 1, key->id, KEY_ID_LEN);
 
     EVP_CIPHER_CTX *cipher = EVP_CIPHER_CTX_new();
     bool done =
         cipher && RAND_bytes(nonce, NONCE_LEN) == 1 &&
-        EVP_EncryptInit_ex2(cipher, vault->cipher, vault->key, nonce, NULL) &&
+        EVP_EncryptInit_ex2(cipher, vault->cipher, key->bytes, nonce, NULL) &&
         EVP_EncryptUpdate(cipher, NULL, &len, bytes_of(context), (int)context.len) &&
         EVP_EncryptUpdate(cipher, text, &len, bytes_of(plain), (int)plain.len) &&
         EVP_EncryptFinal_ex(cipher, text + len, &rest) &&
@@ -220,16 +221,51 @@ void vault_seal(const struct vault *vault, struct slice context, struct slice pl
     free(sealed);
 }
 
+void vault_seal(const struct vault *vault, struct slice context, struct slice plain,
+                struct buf *out)
+{
+    seal(vault, &vault->key, context, plain, out);
+}
+
+void vault_seal_with_next(const struct vault *vault, struct slice context,
+                          struct slice plain, struct buf *out)
+{
+    assert(vault->has_next);
+    seal(vault, &vault->next, context, plain, out);
+}
+
+/* Where the nonce begins; 0: too short, or of a form that is not known. */
+static size_t nonce_place(const unsigned char *sealed, size_t len)
+{
+    size_t place = sealed[0] == VERSION              ? 1 + KEY_ID_LEN
+                   : sealed[0] == VERSION_WITHOUT_ID ? 1
+                                                     : 0;
+    return place && len >= place + NONCE_LEN + TAG_LEN ? place : 0;
+}
+
+static bool has_id(const unsigned char *sealed, const struct key *key)
+{
+    return sealed[0] == VERSION && !memcmp(sealed + 1, key->id, KEY_ID_LEN);
+}
+
+/* What has no id is older than any rotation. NULL: of a key that is not here. */
+static struct key *key_of(struct vault *vault, const unsigned char *sealed)
+{
+    if (sealed[0] == VERSION_WITHOUT_ID || has_id(sealed, &vault->key))
+        return &vault->key;
+    return vault->has_next && has_id(sealed, &vault->next) ? &vault->next : NULL;
+}
+
 /* The plain text is written to out before the tag is known to fit: the caller forgets it
  * when this says false. */
-static bool decrypt(const struct vault *vault, struct slice context, unsigned char *sealed,
-                    size_t text_len, unsigned char *out)
+static bool decrypt(const struct vault *vault, const struct key *key, struct slice context,
+                    unsigned char *nonce, size_t text_len, unsigned char *out)
 {
-    unsigned char *nonce = sealed + 1, *text = nonce + NONCE_LEN, *tag = text + text_len;
+    unsigned char *text = nonce + NONCE_LEN, *tag = text + text_len;
     int len = 0, rest = 0;
     EVP_CIPHER_CTX *cipher = EVP_CIPHER_CTX_new();
     bool done =
-        cipher && EVP_DecryptInit_ex2(cipher, vault->cipher, vault->key, nonce, NULL) &&
+        cipher && EVP_DecryptInit_ex2(cipher, vault->cipher, key->bytes, nonce, NULL) &&
         EVP_DecryptUpdate(cipher, NULL, &len, bytes_of(context), (int)context.len) &&
         EVP_DecryptUpdate(cipher, out, &len, text, (int)text_len) &&
         EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_SET_TAG, TAG_LEN, tag) &&
@@ -238,26 +274,179 @@ static bool decrypt(const struct vault *vault, struct slice context, unsigned ch
     return done;
 }
 
-enum err vault_unseal(const struct vault *vault, struct slice context, struct slice sealed,
+static bool open_bytes(struct vault *vault, struct slice context, unsigned char *sealed,
+                       size_t len, struct buf *out)
+{
+    size_t place = nonce_place(sealed, len);
+    struct key *key = place ? key_of(vault, sealed) : NULL;
+    if (!key)
+        return false;
+    size_t text_len = len - place - NONCE_LEN - TAG_LEN;
+    unsigned char *to = (unsigned char *)buf_reserve(out, text_len + 1);
+    bool opened = decrypt(vault, key, context, sealed + place, text_len, to);
+    if (opened)
+        out->len += text_len;
+    else
+        OPENSSL_cleanse(to, text_len);
+    key->opened |= opened;
+    return opened;
+}
+
+enum err vault_unseal(struct vault *vault, struct slice context, struct slice sealed,
                       struct buf *out)
 {
     if (sealed.len >= INT_MAX || context.len >= INT_MAX)
         return ERR_INVALID;
     unsigned char *bytes = mem_alloc(sealed.len);
     size_t len;
-    bool opened = false;
-    if (text_from_base64url(sealed, bytes, &len) == OK && len >= OVERHEAD &&
-        bytes[0] == VERSION) {
-        size_t text_len = len - OVERHEAD;
-        unsigned char *place = (unsigned char *)buf_reserve(out, text_len + 1);
-        opened = decrypt(vault, context, bytes, text_len, place);
-        if (opened)
-            out->len += text_len;
-        else
-            OPENSSL_cleanse(place, text_len);
-    }
+    bool opened = text_from_base64url(sealed, bytes, &len) == OK && len &&
+                  open_bytes(vault, context, bytes, len, out);
     free(bytes);
     return opened ? OK : ERR_INVALID;
+}
+
+/* False: it has none, or is no sealed value. */
+static bool read_id(struct slice sealed, unsigned char out[KEY_ID_LEN])
+{
+    enum { BASE64_LEN = 8, BYTES = 6 }; /* version, id and one more */
+    unsigned char bytes[BYTES];
+    size_t len;
+    if (sealed.len < BASE64_LEN ||
+        text_from_base64url((struct slice){ sealed.ptr, BASE64_LEN }, bytes, &len) ||
+        bytes[0] != VERSION)
+        return false;
+    memcpy(out, bytes + 1, KEY_ID_LEN);
+    return true;
+}
+
+bool vault_is_sealed_with_next(const struct vault *vault, struct slice sealed)
+{
+    unsigned char id[KEY_ID_LEN];
+    return vault->has_next && read_id(sealed, id) &&
+           !memcmp(id, vault->next.id, KEY_ID_LEN);
+}
+
+enum err vault_explain(const struct vault *vault, struct slice sealed, const char *what,
+                       struct failure *why)
+{
+    unsigned char id[KEY_ID_LEN];
+    char wanted[KEY_ID_TEXT_MAX] = "", have[KEY_ID_TEXT_MAX];
+    const char *file = vault->key_file;
+    vault_key_id(vault, have);
+    if (read_id(sealed, id)) {
+        text_to_hex(id, KEY_ID_LEN, wanted);
+        if (!memcmp(id, vault->key.id, KEY_ID_LEN))
+            return explain(why, ERR_INVALID,
+                           "%s does not open, and the encryption key is the right one: the "
+                           "database was changed or damaged; restore a backup",
+                           what);
+    }
+    return explain(
+        why, ERR_INVALID,
+        "%s does not open: this is not the encryption key that sealed it%s%s, but "
+        "%s; %s%s",
+        what, wanted[0] ? ", which is " : "", wanted, have,
+        file ? "put the right one back as " : "set the right one as ",
+        file ? file : setting);
+}
+
+/* ---- rotation ---- */
+
+enum err vault_rotation_begin(struct vault *vault, struct slice next_key,
+                              struct failure *why)
+{
+    enum err err;
+    if (vault->rotating || vault->shut)
+        return explain(why, ERR_CONFLICT, "a rotation of the encryption key is on already");
+    if (!next_key.len && !vault->key_file)
+        return explain(
+            why, ERR_INVALID,
+            "this gateway has its key from %s: say the new one as "
+            "RUNCAST_NEXT_ENCRYPTION_KEY, and set %s to it before the next start",
+            setting, setting);
+    err = next_key.len ? key_parse(next_key, "the new key", vault->next.bytes, why)
+                       : draw(&vault->next, why);
+    if (!err && !memcmp(vault->next.bytes, vault->key.bytes, KEY_LEN))
+        err = explain(why, ERR_INVALID, "the new encryption key is the one in use");
+    if (err) {
+        forget_next(vault);
+        return err;
+    }
+    name_key(&vault->next);
+    vault->has_next = vault->rotating = true;
+    return OK;
+}
+
+enum err vault_rotation_save(const struct vault *vault, struct failure *why)
+{
+    return vault->key_file ? key_file_write(vault->next_file, vault->next.bytes, why) : OK;
+}
+
+enum err vault_rotation_place(const struct vault *vault, bool done, struct failure *why)
+{
+    if (!vault->key_file)
+        return OK;
+    return done ? key_file_move(vault->next_file, vault->key_file, why)
+                : key_file_remove(vault->next_file, why);
+}
+
+static void call_waiters(struct vault *vault)
+{
+    while (!list_empty(&vault->waiters)) {
+        struct list *link = list_take(&vault->waiters);
+        struct vault_waiter *waiter = container_of(link, struct vault_waiter, link);
+        waiter->fn(waiter);
+    }
+}
+
+void vault_rotation_end(struct vault *vault, bool done)
+{
+    assert(vault->rotating);
+    if (done)
+        take_next(vault);
+    else
+        forget_next(vault);
+    vault->rotating = false;
+    call_waiters(vault);
+}
+
+void vault_rotation_give_up(struct vault *vault)
+{
+    vault->rotating = false;
+    vault->shut = true;
+    call_waiters(vault);
+}
+
+bool vault_is_free(const struct vault *vault)
+{
+    return vault->holders == 0;
+}
+
+enum vault_gate vault_hold(struct vault *vault)
+{
+    if (vault->shut)
+        return VAULT_SHUT;
+    if (vault->rotating)
+        return VAULT_WAIT;
+    vault->holders++;
+    return VAULT_HELD;
+}
+
+void vault_release(struct vault *vault)
+{
+    assert(vault->holders > 0);
+    vault->holders--;
+}
+
+void vault_wait(struct vault *vault, struct vault_waiter *waiter)
+{
+    list_remove(&waiter->link); /* it may wait already */
+    list_append(&vault->waiters, &waiter->link);
+}
+
+void vault_wait_no_more(struct vault_waiter *waiter)
+{
+    list_remove(&waiter->link);
 }
 
 /* ---- hashing and forgetting ---- */
@@ -283,6 +472,11 @@ void vault_forget(char *secret)
     if (secret)
         OPENSSL_cleanse(secret, strlen(secret));
     free(secret);
+}
+
+void vault_wipe(void *memory, size_t size)
+{
+    OPENSSL_cleanse(memory, size);
 }
 
 void vault_forget_buf(struct buf *buf)

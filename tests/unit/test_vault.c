@@ -35,7 +35,7 @@ static struct buf seal(const struct vault *vault, const char *context, struct sl
     return sealed;
 }
 
-static enum err unseal(const struct vault *vault, const char *context, struct slice sealed)
+static enum err unseal(struct vault *vault, const char *context, struct slice sealed)
 {
     struct buf plain = { 0 };
     buf_add_text(&plain, "kept");
@@ -92,7 +92,7 @@ static void sealing_twice_gives_different_texts_that_hide_the_value(void **state
     unsigned char bytes[256];
     size_t len;
     assert_int_equal(text_from_base64url(buf_slice(&one), bytes, &len), OK);
-    assert_int_equal(len, canary.len + 29);
+    assert_int_equal(len, canary.len + 33);
     assert_null(memmem(bytes, len, "CANARY", 6));
     buf_finish(&one);
     buf_finish(&two);
@@ -205,6 +205,8 @@ static int remove_folder(void **state)
     char beside[128];
     snprintf(beside, sizeof(beside), "%s.new", folder->key);
     unlink(folder->key);
+    unlink(beside);
+    snprintf(beside, sizeof(beside), "%s.next", folder->key);
     unlink(beside);
     assert_int_equal(rmdir(folder->path), 0); /* nothing else was left there */
     free(folder);
@@ -338,6 +340,211 @@ static void the_hash_is_sha_256(void **state)
     }
 }
 
+/* ---- rotation ---- */
+
+static struct vault *open_file(const char *path)
+{
+    struct vault *vault = NULL;
+    struct failure why = { 0 };
+    enum err err = vault_open((struct slice){ 0 }, path, &vault, &why);
+    if (err)
+        fail_msg("%s", why.text);
+    return vault;
+}
+
+static struct buf seal_with_next(const struct vault *vault, struct slice plain)
+{
+    struct buf sealed = { 0 };
+    vault_seal_with_next(vault, SLICE("here"), plain, &sealed);
+    return sealed;
+}
+
+/* Where a rotation may be cut short, and whose text the next start opens. */
+static void a_rotation_that_is_cut_short_is_settled_by_what_was_sealed(void **state)
+{
+    struct folder *folder = *state;
+    enum { BEFORE_THE_COMMIT, AFTER_THE_COMMIT, CUTS };
+    for (int cut = 0; cut < CUTS; cut++) {
+        char next[300], kept[KEY_ID_TEXT_MAX], old_id[KEY_ID_TEXT_MAX];
+        struct failure why = { 0 };
+        struct vault *vault = open_file(folder->key);
+        struct buf old = seal(vault, "here", SLICE("x"));
+        vault_key_id(vault, old_id);
+        assert_int_equal(vault_rotation_begin(vault, (struct slice){ 0 }, &why), OK);
+        assert_int_equal(vault_rotation_save(vault, &why), OK);
+        struct buf new = seal_with_next(vault, SLICE("x"));
+        assert_true(vault_is_sealed_with_next(vault, buf_slice(&new)));
+        assert_false(vault_is_sealed_with_next(vault, buf_slice(&old)));
+        vault_close(vault);
+
+        vault = open_file(folder->key);
+        const struct buf *stored = cut == AFTER_THE_COMMIT ? &new : &old;
+        assert_int_equal(unseal(vault, "here", buf_slice(stored)), OK);
+        assert_int_equal(vault_settle(vault, &why), OK);
+        vault_key_id(vault, kept);
+        assert_int_equal(strcmp(kept, old_id) == 0, cut == BEFORE_THE_COMMIT);
+        vault_close(vault);
+
+        snprintf(next, sizeof(next), "%s.next", folder->key);
+        assert_int_not_equal(access(next, F_OK), 0);
+        vault = open_file(folder->key); /* and it stays so */
+        assert_int_equal(unseal(vault, "here", buf_slice(stored)), OK);
+        assert_int_equal(unseal(vault, "here", buf_slice(stored == &old ? &new : &old)),
+                         ERR_INVALID);
+        vault_close(vault);
+        buf_finish(&old);
+        buf_finish(&new);
+    }
+}
+
+static void a_database_of_two_keys_is_refused(void **state)
+{
+    struct folder *folder = *state;
+    struct failure why = { 0 };
+    struct vault *vault = open_file(folder->key);
+    struct buf old = seal(vault, "here", SLICE("x"));
+    assert_int_equal(vault_rotation_begin(vault, (struct slice){ 0 }, &why), OK);
+    assert_int_equal(vault_rotation_save(vault, &why), OK);
+    struct buf new = seal_with_next(vault, SLICE("x"));
+    vault_close(vault);
+    vault = open_file(folder->key);
+    assert_int_equal(unseal(vault, "here", buf_slice(&old)), OK);
+    assert_int_equal(unseal(vault, "here", buf_slice(&new)), OK);
+    assert_int_equal(vault_settle(vault, &why), ERR_INVALID);
+    assert_non_null(strstr(why.text, "restore a backup"));
+    vault_close(vault);
+    buf_finish(&old);
+    buf_finish(&new);
+}
+
+static void a_rotation_that_ends_well_leaves_one_key(void **state)
+{
+    struct folder *folder = *state;
+    struct failure why = { 0 };
+    struct vault *vault = open_file(folder->key);
+    struct buf old = seal(vault, "here", SLICE("x"));
+    assert_int_equal(vault_rotation_begin(vault, SLICE(OTHER_HEX), &why), OK);
+    assert_int_equal(vault_rotation_begin(vault, SLICE(KEY_HEX), &why), ERR_CONFLICT);
+    assert_int_equal(vault_rotation_save(vault, &why), OK);
+    assert_int_equal(vault_rotation_place(vault, true, &why), OK);
+    vault_rotation_end(vault, true);
+    struct buf new = seal(vault, "here", SLICE("x"));
+    assert_int_equal(unseal(vault, "here", buf_slice(&old)), ERR_INVALID);
+    vault_close(vault);
+
+    vault = open_vault(OTHER_HEX);
+    assert_int_equal(unseal(vault, "here", buf_slice(&new)), OK);
+    vault_close(vault);
+    vault = open_file(folder->key);
+    assert_int_equal(unseal(vault, "here", buf_slice(&new)), OK);
+    vault_close(vault);
+    buf_finish(&old);
+    buf_finish(&new);
+}
+
+static void a_rotation_that_is_taken_back_leaves_the_old_key(void **state)
+{
+    struct folder *folder = *state;
+    struct failure why = { 0 };
+    struct vault *vault = open_file(folder->key);
+    struct buf old = seal(vault, "here", SLICE("x"));
+    assert_int_equal(vault_rotation_begin(vault, (struct slice){ 0 }, &why), OK);
+    assert_int_equal(vault_rotation_save(vault, &why), OK);
+    assert_int_equal(vault_rotation_place(vault, false, &why), OK);
+    vault_rotation_end(vault, false);
+    assert_int_equal(unseal(vault, "here", buf_slice(&old)), OK);
+    assert_int_equal(vault_rotation_begin(vault, (struct slice){ 0 }, &why), OK);
+    vault_close(vault);
+    buf_finish(&old);
+}
+
+static void a_key_given_as_text_is_rotated_to_one_given_as_text(void **state)
+{
+    (void)state;
+    struct failure why = { 0 };
+    struct vault *vault = open_vault(KEY_HEX);
+    assert_int_equal(vault_rotation_begin(vault, (struct slice){ 0 }, &why), ERR_INVALID);
+    assert_non_null(strstr(why.text, "RUNCAST_NEXT_ENCRYPTION_KEY"));
+    assert_int_equal(vault_rotation_begin(vault, SLICE("nonsense"), &why), ERR_INVALID);
+    assert_int_equal(vault_rotation_begin(vault, SLICE(KEY_HEX), &why), ERR_INVALID);
+    assert_non_null(strstr(why.text, "the one in use"));
+    assert_int_equal(vault_hold(vault), VAULT_HELD); /* none of them was begun */
+    vault_release(vault);
+    assert_int_equal(vault_rotation_begin(vault, SLICE(OTHER_HEX), &why), OK);
+    struct buf new = seal_with_next(vault, SLICE("x"));
+    vault_close(vault);
+
+    vault = open_vault(KEY_HEX); /* started again with both */
+    assert_int_equal(vault_offer(vault, SLICE(OTHER_HEX), &why), OK);
+    assert_int_equal(unseal(vault, "here", buf_slice(&new)), OK);
+    assert_int_equal(vault_settle(vault, &why), OK);
+    assert_int_equal(unseal(vault, "here", buf_slice(&new)), OK);
+    vault_close(vault);
+    buf_finish(&new);
+}
+
+static void a_value_that_does_not_open_says_which_key_is_wanted(void **state)
+{
+    (void)state;
+    char id[KEY_ID_TEXT_MAX], other_id[KEY_ID_TEXT_MAX];
+    struct failure why = { 0 };
+    struct vault *vault = open_vault(KEY_HEX), *other = open_vault(OTHER_HEX);
+    struct buf sealed = seal(vault, "here", SLICE("x"));
+    vault_key_id(vault, id);
+    vault_key_id(other, other_id);
+    assert_string_not_equal(id, other_id);
+    assert_int_equal(vault_explain(other, buf_slice(&sealed), "it", &why), ERR_INVALID);
+    assert_non_null(strstr(why.text, id));
+    assert_non_null(strstr(why.text, other_id));
+    assert_non_null(strstr(why.text, "set the right one as RUNCAST_ENCRYPTION_KEY"));
+    vault_explain(vault, buf_slice(&sealed), "it", &why);
+    assert_non_null(strstr(why.text, "restore a backup"));
+    vault_explain(other, slice_of(sealed_elsewhere), "it", &why);
+    assert_non_null(strstr(why.text, "not the encryption key that sealed it"));
+    vault_close(vault);
+    vault_close(other);
+    buf_finish(&sealed);
+}
+
+struct called {
+    struct vault_waiter waiter;
+    unsigned times;
+};
+
+static void count_call(struct vault_waiter *waiter)
+{
+    container_of(waiter, struct called, waiter)->times++;
+}
+
+static void who_seals_waits_for_a_rotation_and_it_for_them(void **state)
+{
+    (void)state;
+    struct failure why = { 0 };
+    struct vault *vault = open_vault(KEY_HEX);
+    struct called called = { .waiter.fn = count_call };
+    list_init(&called.waiter.link);
+    assert_int_equal(vault_hold(vault), VAULT_HELD);
+    assert_int_equal(vault_rotation_begin(vault, SLICE(OTHER_HEX), &why), OK);
+    assert_false(vault_is_free(vault));
+    assert_int_equal(vault_hold(vault), VAULT_WAIT);
+    vault_wait(vault, &called.waiter);
+    vault_wait(vault, &called.waiter);
+    vault_release(vault);
+    assert_true(vault_is_free(vault));
+    assert_int_equal(called.times, 0);
+    vault_rotation_end(vault, true);
+    assert_int_equal(called.times, 1);
+    assert_int_equal(vault_hold(vault), VAULT_HELD);
+    vault_release(vault);
+
+    assert_int_equal(vault_rotation_begin(vault, SLICE(KEY_HEX), &why), OK);
+    vault_wait(vault, &called.waiter);
+    vault_rotation_give_up(vault);
+    assert_int_equal(called.times, 2);
+    assert_int_equal(vault_hold(vault), VAULT_SHUT);
+    vault_close(vault);
+}
+
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void)
@@ -356,6 +563,13 @@ int main(void)
         cmocka_unit_test(a_key_file_that_cannot_be_made_is_an_error),
         WITH_FOLDER(a_secret_file_is_one_line),
         cmocka_unit_test(the_hash_is_sha_256),
+        WITH_FOLDER(a_rotation_that_is_cut_short_is_settled_by_what_was_sealed),
+        WITH_FOLDER(a_database_of_two_keys_is_refused),
+        WITH_FOLDER(a_rotation_that_ends_well_leaves_one_key),
+        WITH_FOLDER(a_rotation_that_is_taken_back_leaves_the_old_key),
+        cmocka_unit_test(a_key_given_as_text_is_rotated_to_one_given_as_text),
+        cmocka_unit_test(a_value_that_does_not_open_says_which_key_is_wanted),
+        cmocka_unit_test(who_seals_waits_for_a_rotation_and_it_for_them),
     };
     return cmocka_run_group_tests_name("vault", tests, NULL, NULL);
 }

@@ -1,0 +1,142 @@
+// Another encryption key while the gateway serves: what was sealed opens with the new one
+// only, and whoever is killed on the way leaves a database that one of two keys opens.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+
+import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
+import { runProgram } from "../support/program.mjs";
+
+const at = (more = "", env = "dev") => `/api/v1/projects/${keys.ref}/envvars/${env}${more}`;
+const hex = (digit) => digit.repeat(64);
+const keyFile = (gateway, more = "") => path.join(gateway.data, `encryption.key${more}`);
+const rotate = (gateway, env = {}) => runProgram(["vault", "rotate", "--data", gateway.data], { env });
+
+async function setSome(gateway, count = 20) {
+  const variables = Object.fromEntries([...Array(count)].map((_, i) => [`V_${i}`, `value ${i}`]));
+  const reply = await gateway.post(at("/import"), { variables, override: true });
+  assert.equal(reply.status, 200, reply.text);
+  return variables;
+}
+
+/** Keys and variables are what they were. */
+async function check(gateway, variables) {
+  const { status, json } = await gateway.get(at());
+  assert.equal(status, 200);
+  assert.deepEqual(Object.fromEntries(json.map(({ name, value }) => [name, value])), variables);
+  for (const key of [keys.dev, keys.staging, keys.prod])
+    assert.equal((await gateway.get("/api/v1/runs", { key })).status, 200);
+}
+
+test("a drawn key takes over while calls are served, and the old one opens nothing any more", async (t) => {
+  const gateway = await startGateway({ t });
+  const variables = await setSome(gateway, 300);
+  const old = fs.readFileSync(keyFile(gateway), "utf8");
+  let going = true, served = 0;
+  const traffic = (async () => {
+    for (let i = 0; going; i++) {
+      const name = `BUSY_${i % 10}`;
+      const reply = await gateway.put(at(`/${name}`), { value: String(i) });
+      if (reply.status === 404) await gateway.post(at(), { name, value: String(i) });
+      else assert.equal(reply.status, 200, reply.text);
+      variables[name] = String(i);
+      served++;
+    }
+  })();
+  await until(() => served > 12);
+  for (let round = 0; round < 3; round++) {
+    const before = served;
+    const end = await rotate(gateway);
+    assert.equal(end.code, 0, end.all);
+    assert.match(end.stdout, /^\d+ values are sealed with encryption key [0-9a-f]{8} now\n$/);
+    assert.ok(Number.parseInt(end.stdout, 10) >= 304, end.stdout);
+    await until(() => served > before + 3, { what: "writes go on" });
+  }
+  going = false;
+  await traffic;
+  await check(gateway, variables);
+  assert.equal(fs.existsSync(keyFile(gateway, ".next")), false);
+  const now = fs.readFileSync(keyFile(gateway), "utf8");
+  assert.notEqual(now, old);
+  assert.equal((fs.statSync(keyFile(gateway)).mode & 0o777).toString(8), "600");
+  await gateway.kill();
+  await gateway.restart();
+  await check(gateway, variables);
+  await gateway.stop();
+
+  fs.writeFileSync(keyFile(gateway), old);
+  await gateway.restart({ ready: false });
+  assert.equal((await gateway.ended()).code, 1);
+  assert.match(gateway.stderr, /not the encryption key that sealed it, which is [0-9a-f]{8}, but [0-9a-f]{8}; put the right one back as \S+encryption\.key/);
+  fs.writeFileSync(keyFile(gateway), now);
+  await gateway.restart();
+  await check(gateway, variables);
+  for (const key of [old, now]) assert.ok(!(gateway.stdout + gateway.stderr).includes(key.trim()));
+  await gateway.stop();
+});
+
+test("a key from the environment is rotated to another one, which the next start needs", async (t) => {
+  const gateway = await startGateway({ t, env: { RUNCAST_ENCRYPTION_KEY: hex("a") } });
+  const variables = await setSome(gateway);
+  const without = await rotate(gateway);
+  assert.equal(without.code, 1);
+  assert.match(without.stderr, /^runcast: .*RUNCAST_NEXT_ENCRYPTION_KEY/);
+  const same = await rotate(gateway, { RUNCAST_NEXT_ENCRYPTION_KEY: hex("a") });
+  assert.match(same.stderr, /^runcast: the new encryption key is the one in use\n$/);
+  const end = await rotate(gateway, { RUNCAST_NEXT_ENCRYPTION_KEY: hex("b") });
+  assert.equal(end.code, 0, end.all);
+  await check(gateway, variables);
+  variables.LATER = "x";
+  assert.equal((await gateway.post(at(), { name: "LATER", value: "x" })).status, 200);
+  await gateway.stop();
+
+  await gateway.restart({ ready: false });
+  assert.equal((await gateway.ended()).code, 1);
+  assert.match(gateway.stderr, /not the encryption key that sealed it.*set the right one as RUNCAST_ENCRYPTION_KEY/);
+  await gateway.restart({ env: { RUNCAST_ENCRYPTION_KEY: hex("a"), RUNCAST_NEXT_ENCRYPTION_KEY: hex("b") } });
+  await check(gateway, variables);
+  assert.match(gateway.stderr, /the next encryption key has sealed the database/);
+  await gateway.stop();
+  await gateway.restart({ env: { RUNCAST_ENCRYPTION_KEY: hex("b") } });
+  await check(gateway, variables);
+  await gateway.stop();
+  for (const secret of [hex("a"), hex("b")]) assert.ok(!(gateway.stdout + gateway.stderr).includes(secret));
+});
+
+test("killed at any moment of a rotation, the next start says which key it is and has everything", async (t) => {
+  const gateway = await startGateway({ t, release: true });
+  const variables = await setSome(gateway, 400);
+  const seen = { old: 0, next: 0, over: 0 };
+  let delay = 0;
+  for (let round = 0; round < 24; round++) {
+    const { old } = seen, asked = rotate(gateway).catch((error) => ({ code: -1, all: error.message }));
+    // Counted from when the next key is there; later after a kill that came before the commit,
+    // earlier after one behind it.
+    await until(() => fs.existsSync(keyFile(gateway, ".next")), { everyMs: 0, timeoutMs: 5000 }).catch(() => {});
+    await sleep(delay);
+    await gateway.kill();
+    await asked;
+    gateway.stderr = "";
+    await gateway.restart();
+    if (/the next encryption key has sealed the database/.test(gateway.stderr)) seen.next++;
+    else if (/the next encryption key has sealed nothing/.test(gateway.stderr)) seen.old++;
+    else seen.over++;
+    delay = seen.old > old ? delay * 1.4 + 2 : delay * 0.8;
+    assert.equal(fs.existsSync(keyFile(gateway, ".next")), false);
+    await check(gateway, variables);
+  }
+  t.diagnostic(`killed before the commit ${seen.old} times, behind it ${seen.next}, when all was over ${seen.over}`);
+  assert.ok(seen.old > 0, "some kill came before the commit");
+  assert.ok(seen.next + seen.over > 0, "some kill came behind it");
+  await gateway.stop();
+});
+
+test("without a gateway, or without its second word, the command says what to do", async () => {
+  const nobody = await runProgram(["vault", "rotate", "--data", "/nowhere/at/all"]);
+  assert.equal(nobody.code, 1);
+  assert.match(nobody.stderr, /^runcast: no gateway serves the data in \/nowhere\/at\/all: start it/);
+  const half = await runProgram(["vault"]);
+  assert.equal(half.code, 2);
+  assert.match(half.stderr, /vault rotate/);
+});
