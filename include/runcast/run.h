@@ -71,6 +71,8 @@ enum {
     RUN_TAG_CHARS_MAX = 128,
     RUN_ATTEMPTS_MAX = 250,
     RUN_METADATA_MAX = 262144, /* bytes */
+    RUN_STREAMS_MAX = 100,
+    RUN_STREAM_KEY_MAX = 256, /* bytes */
 };
 
 /* Immutable, shared like bytes. */
@@ -96,6 +98,7 @@ struct run_rare {
     struct bytes *idempotency_shown; /* what retrieve shows */
     struct bytes *waits;             /* JSON array of the waitpoints of this snapshot */
     struct bytes *payload_type, *output_type; /* NULL: application/json */
+    struct bytes *streams;                    /* JSON array of the keys of its streams */
 };
 
 /* A million of them are in memory: no holes, and what few have is in its rare part. */
@@ -197,6 +200,10 @@ void tag_list_unref(struct tag_list *tags);
 /* Empties the cache of lists that run_share_names keeps; with bytes_forget_shared. */
 void tag_list_forget_shared(void);
 bool run_has_tag(const struct run *run, struct slice tag);
+
+/* The streams that the run lists (run_rare::streams). */
+bool run_has_stream(const struct run *run, struct slice key);
+size_t run_count_streams(const struct run *run);
 
 /* ---- names ---- */
 

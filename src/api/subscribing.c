@@ -20,7 +20,7 @@ struct view subscribing_view(const struct identity *identity,
                              const struct wire_message *hello)
 {
     struct view wish = { .skipped = skipped_fields(identity) };
-    wish.fields = hello && hello->has_fields ? hello->fields : FIELDS_ALL;
+    wish.fields = hello && hello->has_fields ? hello->fields : FIELDS_DEFAULT;
     wish.fields = (wish.fields | FIELDS_ALWAYS) & ~wish.skipped;
     wish.vocabulary = hello && hello->vocabulary_b ? VOCABULARY_B : VOCABULARY_A;
     return wish;

@@ -134,6 +134,51 @@ void run_add_tags(struct engine *engine, struct environment *env, struct slice i
     command_begin(engine, env, id, &op->command, decide_tags, done);
 }
 
+/* ---- streams ---- */
+
+static void list_key(struct slice list, struct slice key, struct buf *longer)
+{
+    buf_add_char(longer, '[');
+    if (list.len) {
+        buf_add(longer, (struct slice){ list.ptr + 1, list.len - 2 });
+        buf_add_char(longer, ',');
+    }
+    buf_add_json(longer, key);
+    buf_add_char(longer, ']');
+}
+
+static enum decision decide_stream(struct command *command, const struct run *now,
+                                   struct run *next, unsigned *marks)
+{
+    struct add_stream *op = container_of(command, struct add_stream, command);
+    struct slice list = bytes_slice(run_rare(now)->streams);
+    struct buf longer = { 0 };
+    (void)marks;
+    if (run_is_final(now)) {
+        explain(&command->why, ERR_INVALID,
+                "Cannot initialize a realtime stream on a completed run");
+        return DECISION_REFUSE;
+    }
+    if (run_has_stream(now, op->key))
+        return DECISION_NOTHING;
+    if (run_count_streams(now) >= RUN_STREAMS_MAX) {
+        explain(&command->why, ERR_RULE, "A run can only have %d streams", RUN_STREAMS_MAX);
+        return DECISION_REFUSE;
+    }
+    list_key(list, op->key, &longer);
+    struct run_rare *rare = run_rare_edit(next);
+    bytes_unref(rare->streams);
+    rare->streams = buf_to_bytes(&longer);
+    buf_finish(&longer);
+    return DECISION_COMMIT;
+}
+
+void run_add_stream(struct engine *engine, struct environment *env, struct slice id,
+                    struct add_stream *op, command_done_fn *done)
+{
+    command_begin(engine, env, id, &op->command, decide_stream, done);
+}
+
 /* ---- metadata ---- */
 
 enum { METADATA_AFTER_END_MS = 3600 * 1000 };

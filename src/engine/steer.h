@@ -32,6 +32,15 @@ struct add_tags {
 void run_add_tags(struct engine *engine, struct environment *env, struct slice id,
                   struct add_tags *op, command_done_fn *done);
 
+/* The run lists the stream from now on, if it does not yet. ERR_INVALID: the run has ended;
+ * ERR_RULE: more than RUN_STREAMS_MAX. */
+struct add_stream {
+    struct command command;
+    struct slice key; /* the caller's until done */
+};
+void run_add_stream(struct engine *engine, struct environment *env, struct slice id,
+                    struct add_stream *op, command_done_fn *done);
+
 /* Replaces the metadata (operations absent) or applies operations; JSON texts that are the
  * caller's until done. */
 struct change_metadata {

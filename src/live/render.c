@@ -42,6 +42,7 @@ enum source_kind {
     FROM_PACKET, /* struct bytes *, and one that holds its type */
     FROM_METADATA,
     FROM_ERROR,
+    FROM_JSON,
 };
 
 /* clang-format off */
@@ -77,6 +78,7 @@ static const struct source {
     [FIELD_IS_TEST] =         { FROM_IS_TEST,  0, 0 },
     [FIELD_VERSION] =         { FROM_TEXT,     offsetof(struct run, worker_version), 0 },
     [FIELD_ATTEMPT_COUNT] =   { FROM_COUNT,    offsetof(struct run, attempt), 0 },
+    [FIELD_STREAMS] =         { FROM_JSON,     rare_offset(streams), 0 },
 };
 /* clang-format on */
 
@@ -217,6 +219,7 @@ static bool value_of(const struct view *view, const struct run *run, enum field 
     case FROM_TIME: return number_value(*(const int64_t *)at, VALUE_TIME, value);
     case FROM_TEXT: return text_value(bytes_at(run, source->offset), VALUE_TEXT, value);
     case FROM_ERROR: return text_value(run->error, VALUE_ERROR, value);
+    case FROM_JSON: return text_value(bytes_at(run, source->offset), VALUE_JSON, value);
     case FROM_METADATA:
         return text_value(run->metadata, VALUE_JSON, value) &&
                scan_type(value->text) == SCAN_OBJECT;
@@ -266,6 +269,7 @@ static bool differs(const struct run *before, const struct run *after, enum fiel
     case FROM_TEXT:
     case FROM_METADATA:
     case FROM_ERROR:
+    case FROM_JSON:
         return bytes_differ(bytes_at(before, source->offset),
                             bytes_at(after, source->offset));
     case FROM_ID:

@@ -40,7 +40,7 @@ static const struct column {
     { "outputType", "{\"type\":\"text\"}", COLUMN_OUTPUT_TYPE, SKIP },
     { "runTags", "{\"type\":\"jsonb\"}", 1 << FIELD_TAGS, SKIP },
     { "error", "{\"type\":\"jsonb\"}", 1 << FIELD_ERROR, SKIP },
-    { "realtimeStreams", "{\"type\":\"jsonb\"}", COLUMN_STREAMS, SKIP },
+    { "realtimeStreams", "{\"type\":\"jsonb\"}", 1 << FIELD_STREAMS, SKIP },
     { "idempotencyKey", "{\"type\":\"text\"}", 1 << FIELD_IDEMPOTENCY_KEY, SKIP },
 };
 
@@ -313,7 +313,8 @@ static void add_columns(struct writer *w)
                "outputType", rare->output_type);
     add_tags(w);
     add_error(w);
-    add_text(w, COLUMN_STREAMS, "realtimeStreams", SLICE("[]"));
+    add_text(w, 1 << FIELD_STREAMS, "realtimeStreams",
+             rare->streams ? bytes_slice(rare->streams) : SLICE("[]"));
     add_text(w, 1 << FIELD_IDEMPOTENCY_KEY, "idempotencyKey",
              bytes_slice(rare->idempotency_shown));
 }
@@ -327,7 +328,7 @@ void shape_add_row(const struct view *view, const struct run *run, uint32_t fiel
     if (whole || fields & 1 << FIELD_OUTPUT)
         wanted |= COLUMN_OUTPUT_TYPE;
     if (whole)
-        wanted |= COLUMN_METADATA_TYPE | COLUMN_STREAMS;
+        wanted |= COLUMN_METADATA_TYPE;
     struct writer w = { view, run, wanted & ~view->skipped, '{', out };
     buf_print(out, "{\"key\":\"%s\",\"value\":", run->id);
     add_columns(&w);

@@ -17,7 +17,6 @@ enum {
     COLUMN_PAYLOAD_TYPE = 1 << FIELD_COUNT,
     COLUMN_OUTPUT_TYPE = 2 << FIELD_COUNT,
     COLUMN_METADATA_TYPE = 4 << FIELD_COUNT,
-    COLUMN_STREAMS = 8 << FIELD_COUNT,
 };
 
 /* Appends one row with the columns of these fields; whole: all of the view, unset ones

@@ -30,6 +30,7 @@ static const char *const names[FIELD_COUNT] = {
     [FIELD_IS_TEST]         = "isTest",
     [FIELD_VERSION]         = "version",
     [FIELD_ATTEMPT_COUNT]   = "attemptCount",
+    [FIELD_STREAMS]         = "realtimeStreams",
 };
 /* clang-format on */
 

@@ -38,11 +38,13 @@ enum field {
     FIELD_IS_TEST,
     FIELD_VERSION,
     FIELD_ATTEMPT_COUNT,
+    FIELD_STREAMS, /* in runs.v1 only when it is asked for */
     FIELD_COUNT
 };
 
 enum {
     FIELDS_ALL = (1 << FIELD_COUNT) - 1,
+    FIELDS_DEFAULT = FIELDS_ALL & ~(1 << FIELD_STREAMS),
     FIELDS_ALWAYS = (1 << (FIELD_BATCH_ID + 1)) - 1,
     VIEWS_MAX = 32, /* per environment */
 };

@@ -179,7 +179,7 @@ static enum err read_fields(struct reader *reader)
         *(minus ? &unwanted : &wanted) |= 1u << field;
     }
     if (!wanted && unwanted)
-        wanted = FIELDS_ALL;
+        wanted = FIELDS_DEFAULT;
     reader->message->fields = (wanted & ~unwanted) | FIELDS_ALWAYS;
     reader->message->has_fields = true;
     return OK;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/scan.h"
 #include "base/table.h"
 
 /* ---- values ---- */
@@ -48,6 +49,7 @@ static const struct text_field rare_texts[] = {
     { offsetof(struct run_rare, waits), TEXT_OWN },
     { offsetof(struct run_rare, payload_type), TEXT_NAME },
     { offsetof(struct run_rare, output_type), TEXT_NAME },
+    { offsetof(struct run_rare, streams), TEXT_NAME },
 };
 
 enum {
@@ -224,6 +226,26 @@ bool run_has_tag(const struct run *run, struct slice tag)
         if (slice_equal(bytes_slice(run->tags->names[i]), tag))
             return true;
     return false;
+}
+
+bool run_has_stream(const struct run *run, struct slice key)
+{
+    struct scan_members keys = scan_members(bytes_slice(run_rare(run)->streams));
+    struct slice one;
+    while (scan_next_element(&keys, &one))
+        if (one.len >= 2 && scan_key_is((struct slice){ one.ptr + 1, one.len - 2 }, key))
+            return true;
+    return false;
+}
+
+size_t run_count_streams(const struct run *run)
+{
+    struct scan_members keys = scan_members(bytes_slice(run_rare(run)->streams));
+    struct slice one;
+    size_t count = 0;
+    while (scan_next_element(&keys, &one))
+        count++;
+    return count;
 }
 
 void run_snapshot_id(const struct run *run, char out[64])

@@ -36,6 +36,7 @@ static const char *const migrations[] = {
     "CREATE INDEX payload_packet ON run_payload (env, body) WHERE type = "
     "'application/store';"
     "CREATE INDEX output_packet ON run_output (env, body) WHERE type = 'application/store'",
+    "ALTER TABLE run ADD COLUMN streams TEXT", /* JSON array of keys */
 };
 
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };

@@ -63,6 +63,7 @@ static const struct column {
     { "idempotency_shown", TEXT, CHANGES, rare_offset(idempotency_shown) },
     { "worker_request", TEXT, CHANGES, offsetof(struct run, worker_request) },
     { "waits", TEXT, CHANGES, rare_offset(waits) },
+    { "streams", TEXT, CHANGES, rare_offset(streams) },
 };
 
 enum {

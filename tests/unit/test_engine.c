@@ -216,6 +216,60 @@ static void only_a_delayed_run_can_be_rescheduled(void **state)
     assert_int_equal(reschedule(world, got.id, 5000), ERR_INVALID);
 }
 
+struct listing {
+    struct add_stream op; /* first */
+    enum err status;
+    uint64_t seq;
+};
+
+static void on_listed(struct command *command, enum err status)
+{
+    struct listing *listing = container_of(command, struct listing, op.command);
+    listing->status = status;
+    listing->seq = command->seq;
+}
+
+static struct listing list_stream(struct world *world, const char *id, const char *key)
+{
+    struct listing listing = { .op = { .key = slice_of(key) }, .status = ERR_INTERNAL };
+    run_add_stream(world->engine, world->env, slice_of(id), &listing.op, on_listed);
+    world_settle(world);
+    return listing;
+}
+
+static void a_run_lists_each_of_its_streams_once(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    assert_int_equal(list_stream(world, got.id, "a").status, OK);
+    assert_int_equal(list_stream(world, got.id, "b\"c").status, OK);
+    struct listing again = list_stream(world, got.id, "b\"c");
+    assert_int_equal(again.status, OK);
+    assert_int_equal(again.seq, 0);
+    const struct run *run = run_now(world, got.id);
+    assert_string_equal(run_rare(run)->streams->data, "[\"a\",\"b\\\"c\"]");
+    assert_int_equal(run->version, 3);
+    assert_true(run_has_stream(run, SLICE("b\"c")));
+    assert_false(run_has_stream(run, SLICE("b")));
+}
+
+static void a_run_lists_a_bounded_number_of_streams_and_none_after_its_end(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    char key[16];
+    for (int i = 0; i < RUN_STREAMS_MAX; i++) {
+        snprintf(key, sizeof(key), "k%d", i);
+        assert_int_equal(list_stream(world, got.id, key).status, OK);
+    }
+    assert_int_equal(list_stream(world, got.id, "more").status, ERR_RULE);
+    assert_int_equal(list_stream(world, got.id, "k7").status, OK);
+    assert_int_equal(run_count_streams(run_now(world, got.id)), RUN_STREAMS_MAX);
+    assert_int_equal(cancel(world, got.id), OK);
+    assert_int_equal(list_stream(world, got.id, "k7").status, ERR_INVALID);
+    assert_int_equal(list_stream(world, "run_none", "a").status, ERR_NOT_FOUND);
+}
+
 static void tags_are_added_once_and_not_beyond_ten(void **state)
 {
     struct world *world = *state;
@@ -480,6 +534,8 @@ int main(void)
         TEST(children_of_a_parent_that_completed_go_on),
         TEST(a_sweep_after_a_restart_ends_the_children_left_over),
         TEST(only_a_delayed_run_can_be_rescheduled),
+        TEST(a_run_lists_each_of_its_streams_once),
+        TEST(a_run_lists_a_bounded_number_of_streams_and_none_after_its_end),
         TEST(tags_are_added_once_and_not_beyond_ten),
         TEST(metadata_is_changed_by_operations),
         cmocka_unit_test(a_run_that_only_the_store_has_can_be_changed),

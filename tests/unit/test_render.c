@@ -303,6 +303,26 @@ static void what_is_cleared_becomes_null(void **state)
     finish_both(&before, &after);
 }
 
+static void streams_are_shown_to_those_who_ask_for_them(void **state)
+{
+    (void)state;
+    struct run before = new_run();
+    struct view asked = json_view(FIELDS_ALL), usual = json_view(FIELDS_DEFAULT);
+    struct run after = next_version(&before);
+    struct buf out = { 0 };
+    set(&run_rare_edit(&after)->streams, "[\"tokens\"]");
+    render_delta(&asked, &before, &after, &out);
+    buf_add_char(&out, 0);
+    assert_non_null(strstr(out.ptr, ",\"realtimeStreams\":[\"tokens\"]}"));
+    buf_clear(&out);
+    render_delta(&usual, &before, &after, &out);
+    render_whole(&usual, &after, &out);
+    buf_add_char(&out, 0);
+    assert_null(strstr(out.ptr, "realtimeStreams"));
+    buf_finish(&out);
+    finish_both(&before, &after);
+}
+
 static void equal_bytes_at_another_place_are_no_difference(void **state)
 {
     (void)state;
@@ -403,7 +423,7 @@ static void assert_small(const struct run *run, uint64_t base, const char *outpu
               "\"delayedUntil\":null,\"queuedAt\":null,%s%s\"version\":null,"
               "\"attemptCount\":null}]",
               output, metadata, error);
-    struct view view = json_view(FIELDS_ALL);
+    struct view view = json_view(FIELDS_DEFAULT);
     struct buf out = { 0 };
     render_since(&view, run, base, &out);
     buf_add_char(&expected, '\0');
@@ -416,7 +436,7 @@ static void a_client_before_the_last_whole_change_gets_the_whole_run(void **stat
 {
     (void)state;
     struct run run = new_run();
-    struct view view = json_view(FIELDS_ALL);
+    struct view view = json_view(FIELDS_DEFAULT);
     struct buf whole = { 0 }, since = { 0 };
     render_whole(&view, &run, &whole);
     render_since(&view, &run, 9, &since);
@@ -551,6 +571,7 @@ int main(void)
         cmocka_unit_test(a_delta_has_exactly_the_fields_that_differ),
         cmocka_unit_test(status_and_updated_at_are_in_every_delta),
         cmocka_unit_test(what_is_cleared_becomes_null),
+        cmocka_unit_test(streams_are_shown_to_those_who_ask_for_them),
         cmocka_unit_test(equal_bytes_at_another_place_are_no_difference),
         cmocka_unit_test(metadata_output_and_error_travel_when_they_change),
         cmocka_unit_test(a_packet_that_left_memory_is_not_taken_for_cleared),

@@ -157,7 +157,7 @@ static void a_row_has_the_columns_of_its_schema(void **state)
 {
     (void)state;
     static const uint32_t skips[] = { 0, COLUMN_PAYLOAD_TYPE, 1 << FIELD_PAYLOAD,
-                                      COLUMN_STREAMS | COLUMN_METADATA_TYPE,
+                                      1 << FIELD_STREAMS | COLUMN_METADATA_TYPE,
                                       1 << FIELD_ERROR | 1 << FIELD_TTL };
     struct run run = make_run();
     for (size_t i = 0; i < sizeof(skips) / sizeof(skips[0]); i++) {
@@ -190,6 +190,9 @@ static void times_have_no_zone_and_lists_are_json(void **state)
     assert_column(&v4, &run, "createdAt", "2024-01-01T00:00:00.123");
     assert_column(&v4, &run, "completedAt", "null");
     assert_column(&v4, &run, "runTags", "[]");
+    assert_column(&v4, &run, "realtimeStreams", "[]");
+    run_rare_edit(&run)->streams = bytes_create(SLICE("[\"a\",\"b\"]"));
+    assert_column(&v4, &run, "realtimeStreams", "[\"a\",\"b\"]");
     run.tags = tag_list_create(names, 2);
     assert_column(&v4, &run, "runTags", "[\"NULL\",\"a\\\"b\\\\,{}\"]");
     assert_column(&v4, &run, "number", "7");

@@ -113,6 +113,8 @@ static int destroy_world(void **state)
 
 /* ---- the file ---- */
 
+extern const char sqlite_schema_sql[]; /* of version 1 */
+
 static void run_sql(const struct disk_world *own, const char *sql)
 {
     sqlite3 *handle;
@@ -167,6 +169,22 @@ static void a_database_of_version_1_gets_what_came_later(void **state)
     close_store(own);
     run_sql(own, "CREATE TABLE seen (written_at CHECK (written_at > 1700000000000));"
                  "INSERT INTO seen SELECT written_at FROM document WHERE name = 'mail'");
+}
+
+static void a_database_of_an_older_version_learns_what_it_lacks(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    struct run run;
+    run_sql(own, sqlite_schema_sql);
+    run_sql(own, "PRAGMA user_version = 1");
+    open_store(own);
+    struct change change = new_run(ENV_A, 1, "a");
+    run_rare_edit(&change.run)->streams = text_bytes("[\"tokens\"]");
+    assert_int_equal(commit(&own->world, &change, 1, NULL, 0), STORE_OK);
+    assert_int_equal(load_run(&own->world, ENV_A, change.run.id, &run), STORE_OK);
+    assert_string_equal(run_rare(&run)->streams->data, "[\"tokens\"]");
+    run_finish(&run);
+    change_finish(&change);
 }
 
 static void a_database_of_another_program_is_refused_and_left_alone(void **state)
@@ -423,6 +441,7 @@ int main(void)
         CLOSED(an_empty_file_gets_the_schema_and_only_we_can_read_it),
         CLOSED(a_database_of_a_newer_version_is_refused),
         CLOSED(a_database_of_version_1_gets_what_came_later),
+        CLOSED(a_database_of_an_older_version_learns_what_it_lacks),
         CLOSED(a_database_of_another_program_is_refused_and_left_alone),
         CLOSED(what_is_not_a_database_is_refused_with_a_sentence),
         CLOSED(a_second_opener_is_refused),

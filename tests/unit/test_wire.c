@@ -60,7 +60,7 @@ static void a_hello_says_who_is_there_and_what_it_wants(void **state)
                 "\"every\":250,\"api\":\"2025-07-16\",\"later\":{\"x\":[1]}}\n");
     assert_string_equal(message.token, "tr_dev_x");
     assert_true(message.has_fields);
-    assert_int_equal(message.fields, FIELDS_ALL & ~(1 << FIELD_PAYLOAD));
+    assert_int_equal(message.fields, FIELDS_DEFAULT & ~(1 << FIELD_PAYLOAD));
     assert_int_equal(message.every_ms, 250);
     assert_true(message.vocabulary_b);
     wire_message_finish(&message);
@@ -78,9 +78,9 @@ static void fields_are_a_choice_or_an_omission(void **state)
         { "[\"payload\",\"status\",\"error\"]",
           FIELDS_ALWAYS | 1 << FIELD_PAYLOAD | 1 << FIELD_ERROR },
         { "[\"-payload\",\"-output\"]",
-          FIELDS_ALL & ~(1 << FIELD_PAYLOAD | 1 << FIELD_OUTPUT) },
+          FIELDS_DEFAULT & ~(1 << FIELD_PAYLOAD | 1 << FIELD_OUTPUT) },
         { "[\"payload\",\"output\",\"-output\"]", FIELDS_ALWAYS | 1 << FIELD_PAYLOAD },
-        { "[\"-status\",\"-id\",\"-tags\"]", FIELDS_ALL },
+        { "[\"-status\",\"-id\",\"-tags\"]", FIELDS_DEFAULT },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[200];
