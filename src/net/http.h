@@ -51,7 +51,9 @@ struct exchange {
     /* Set by on_head. */
     size_t body_limit; /* bytes; more is 413; default 0 */
     bool stream_body;  /* on_body instead of exchange.body; body_limit still counts */
+    bool slow_body;    /* pieces may be minutes apart: 408 only after 15 without any */
 
+    bool body_paused; /* http_body_pause */
     bool replied, gone;
     void *call; /* the handler's own */
 };
@@ -85,6 +87,11 @@ void http_reply(struct exchange *x, int status, struct slice headers, struct sli
 void http_reply_shared(struct exchange *x, int status, struct slice headers,
                        struct bytes *body);
 
+/* The body comes on later: what was read at once may still come, then no piece before
+ * http_body_resume. */
+void http_body_pause(struct exchange *x);
+void http_body_resume(struct exchange *x);
+
 /* A reply that goes on: event streams. Pieces are written at once, chunked; false when the
  * peer reads too slowly (1 MiB unsent) or has gone: end it then. */
 void http_stream_begin(struct exchange *x, int status, struct slice headers);
@@ -97,6 +104,8 @@ bool http_stream_write_shared(struct exchange *x, struct bytes *content,
 /* Bytes that the peer has not taken. */
 size_t http_stream_unsent(struct exchange *x);
 void http_stream_end(struct exchange *x);
+/* Ends in the middle, so that the client knows that this was not the end. */
+void http_stream_cut(struct exchange *x);
 
 /* {"error": "<text>"} with the status; what every refusal of this layer says. */
 void http_reply_error(struct exchange *x, int status, const char *text);

@@ -10,6 +10,7 @@
 enum {
     SHORT_BODY = 64 * 1024, /* read and thrown away to keep a connection */
     BODY_BYTES_PER_S = 1024,
+    SLOW_BODY_MS = 15 * 60 * 1000,
 };
 
 static const struct connection_ops http_ops;
@@ -30,7 +31,9 @@ static bool ready(const struct http_conn *conn)
     const struct connection *c = &conn->c;
     if (c->ops != &http_ops || c->closed || c->lost || c->lingering)
         return false;
-    return conn->request ? !conn->request->complete : !c->outbox.backlog;
+    if (!conn->request)
+        return !c->outbox.backlog;
+    return !conn->request->complete && !conn->request->x.body_paused;
 }
 
 /* Received and replied to, or never to be. */
@@ -138,6 +141,7 @@ void http_conn_replied(struct request *request, bool keep)
 {
     struct http_conn *conn = request->conn;
     request->x.replied = true;
+    http_body_resume(&request->x);
     conn->c.server->open_exchanges--;
     if (!keep && !conn->c.closed)
         linger(conn);
@@ -154,6 +158,20 @@ bool http_conn_keeps(const struct request *request)
     if (c->eof && !c->pending.len && !c->busy) /* busy: more may be in hand */
         return false;
     return request->complete || can_skip_body(request);
+}
+
+void http_body_pause(struct exchange *x)
+{
+    x->body_paused = true;
+}
+
+void http_body_resume(struct exchange *x)
+{
+    struct request *request = container_of(x, struct request, x);
+    if (!x->body_paused)
+        return;
+    x->body_paused = false;
+    connection_defer(&request->conn->c);
 }
 
 struct connection *http_conn_hand_over(struct request *request)
@@ -204,6 +222,8 @@ static void offer(struct http_conn *conn)
     server->options.handler.on_head(server->options.owner, x);
     if (!is_ours(&conn->c))
         return;
+    if (x->slow_body && !x->replied && !request->complete)
+        connection_set_deadline(&conn->c, SLOW_BODY_MS);
     if (request->complete)
         complete(conn);
     else if (!x->replied && request->length > x->body_limit)
@@ -342,9 +362,11 @@ static void on_unsent_deadline(struct http_conn *conn)
 static void on_body_deadline(struct http_conn *conn)
 {
     struct request *request = conn->request;
-    int64_t window_ms = options_of(conn)->body_timeout_ms;
+    bool slow = request->x.slow_body && !request->x.replied;
+    int64_t window_ms = slow ? SLOW_BODY_MS : options_of(conn)->body_timeout_ms;
+    int64_t least = slow ? 1 : window_ms * BODY_BYTES_PER_S / 1000;
     size_t came = request->body_len - request->window_len;
-    if ((int64_t)came * 1000 < window_ms * BODY_BYTES_PER_S) {
+    if ((int64_t)came < least) {
         refuse(conn, (struct http_fault){ 408, "The body came too slowly: send it again" });
         settle(conn);
         return;

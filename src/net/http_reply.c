@@ -247,6 +247,12 @@ size_t http_stream_unsent(struct exchange *x)
     return outbox_unsent(&connection_of(of(x))->outbox);
 }
 
+void http_stream_cut(struct exchange *x)
+{
+    assert(of(x)->streaming && !x->replied);
+    http_conn_replied(of(x), false);
+}
+
 void http_stream_end(struct exchange *x)
 {
     struct request *request = of(x);
