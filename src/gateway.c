@@ -192,6 +192,7 @@ static void create_parts(struct gateway *gateway)
                                .realtime_connections = config->realtime_connections,
                                .batch_memory = config->batch_memory,
                                .schedules_max = config->schedules,
+                               .stream_memory = config->stream_memory,
                                .drain_timeout_ms = config->drain_timeout_ms,
                                .writer = gateway->writer,
                                .owner = gateway };

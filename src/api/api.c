@@ -17,6 +17,7 @@
 #include "api/polls.h"
 #include "api/routes.h"
 #include "api/sockets.h"
+#include "api/streams.h"
 #include "auth/branch.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -31,6 +32,7 @@ struct api {
     struct polls *polls;
     struct events *events;
     struct envvars *envvars;
+    struct streams *streams;
     struct open_batches *open_batches;
     struct bulks *bulks;
     struct list held;      // api_call::held
@@ -56,6 +58,7 @@ static const struct route *const tables[] = {
     envvars_routes,
     projects_routes,
     bulk_routes,
+    streams_routes,
 };
 /* clang-format on */
 
@@ -71,6 +74,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->polls = polls_create(engine_loop(engine));
     api->events = events_create(engine_loop(engine));
     api->envvars = envvars_create(engine_loop(engine), accounts_vault(accounts));
+    api->streams = streams_create(engine_loop(engine), (size_t)options->stream_memory);
     api->open_batches =
         open_batches_create(engine_loop(engine), (size_t)options->batch_memory);
     api->bulks = bulks_create(engine);
@@ -86,6 +90,7 @@ void api_destroy(struct api *api)
     open_batches_destroy(api->open_batches);
     bulks_stop(api->bulks);
     bulks_destroy(api->bulks);
+    streams_destroy(api->streams);
     polls_stop(api->polls);
     free(api->polls);
     free(api->events);
@@ -130,6 +135,11 @@ struct events *api_events(const struct api *api)
 struct envvars *api_envvars(const struct api *api)
 {
     return api->envvars;
+}
+
+struct streams *api_streams(const struct api *api)
+{
+    return api->streams;
 }
 
 struct sockets *api_sockets(const struct api *api)
@@ -428,6 +438,7 @@ static void on_head(void *owner, struct exchange *x)
     } else {
         x->body_limit = route->body_limit;
         x->stream_body = route->on_body != NULL;
+        x->slow_body = route->auth & BODY_SLOW;
     }
     buf_finish(&allow);
 }

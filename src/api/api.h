@@ -22,13 +22,14 @@
 struct api;
 struct api_call;
 
-/* Which credentials a route takes. */
+/* Which credentials a route takes, and what else is special about it. */
 enum route_auth {
     AUTH_NONE = 0,
     AUTH_KEY = 1 << 0,
     AUTH_PUBLIC = 1 << 1,   /* the handler checks scopes */
     AUTH_PERSONAL = 1 << 2, /* the handler finds project and environment */
     AUTH_SIGNED = 1 << 3,   /* no credential: the URL is signed */
+    BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
 };
 
 typedef enum err route_fn(struct api_call *call);
@@ -82,6 +83,7 @@ struct api_options {
     int64_t realtime_connections; /* long polls held at once, of one environment */
     int64_t batch_memory;
     int64_t schedules_max; /* of an environment */
+    int64_t stream_memory; /* contents of streams, of one environment */
     int64_t drain_timeout_ms;
     struct account_writer *writer;
     void *owner; /* who created it: api_options(api)->owner */
@@ -94,6 +96,7 @@ struct bulks;
 struct open_batches;
 struct polls;
 struct sockets;
+struct streams;
 
 struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
                        const struct api_options *options);
@@ -119,6 +122,7 @@ struct polls *api_polls(const struct api *api);
 struct events *api_events(const struct api *api);
 struct envvars *api_envvars(const struct api *api);
 struct bulks *api_bulks(const struct api *api);
+struct streams *api_streams(const struct api *api);
 struct open_batches *api_open_batches(const struct api *api);
 struct engine *api_engine(const struct api *api);
 struct auth *api_auth(const struct api *api);

@@ -11,6 +11,7 @@ extern const struct route tokens_routes[];  /* auth/jwt, auth/jwt/claims, public
 extern const struct route packets_routes[]; /* presigned URLs, and the packets themselves */
 extern const struct route workers_routes[]; /* what `trigger dev` calls */
 extern const struct route polls_routes[];   /* the long poll of the SDKs */
+extern const struct route streams_routes[]; /* what tasks stream while they run */
 extern const struct route events_routes[];  /* runs.v1 as text/event-stream */
 extern const struct route envvars_routes[]; /* environment variables */
 extern const struct route socket_routes[];  /* runs.v1 over WebSocket */

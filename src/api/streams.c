@@ -1,0 +1,168 @@
+/* streams.c - the routes of streams, their sets, and how a chunk is encoded.
+ *
+ * An output is shown in the first format of the SDKs, one chunk an event:
+ *
+ *     id: 1732170000000-7          its time, and its number: a gap is what was dropped
+ *     data: {"token":"Hello"}
+ *
+ * and an input in the second, because tasks read it by sequence number:
+ *
+ *     id: 7
+ *     event: batch
+ *     data: {"records":[{"seq_num":7,"timestamp":…,"body":"…","headers":[]}]} */
+#include "api/streams.h"
+
+#include <inttypes.h>
+
+#include "api/routes.h"
+#include "base/mem.h"
+
+enum {
+    PART_MAX = 512 << 10,
+    INPUT_MAX = 1 << 20,
+    PIPE_MAX = 1 << 30,
+};
+
+enum { ANY = AUTH_KEY | AUTH_PUBLIC };
+
+/* The literal segments first: the first pattern that fits is taken. */
+/* clang-format off */
+const struct route streams_routes[] = {
+    { HTTP_GET_,  "/realtime/v1/streams/:/input/:",    ANY,      0,         stream_open_input,  NULL },
+    { HTTP_POST_, "/realtime/v1/streams/:/input/:",    ANY,      INPUT_MAX, stream_send,        NULL },
+    { HTTP_GET_,  "/realtime/v1/streams/:/:",          ANY,      0,         stream_open_output, NULL },
+    { HTTP_GET_,  "/realtime/v1/streams/:/:/:",        AUTH_KEY, 0,         stream_probe,       NULL },
+    { HTTP_PUT_,  "/realtime/v1/streams/:/:/:",        AUTH_KEY, PART_MAX,  stream_create,      NULL },
+    { HTTP_POST_, "/realtime/v1/streams/:/:/:",        AUTH_KEY | BODY_SLOW, PIPE_MAX, stream_pipe, stream_take_piece },
+    { HTTP_POST_, "/realtime/v1/streams/:/:/:/append", AUTH_KEY, PART_MAX,  stream_append_part, NULL },
+    { 0 },
+};
+/* clang-format on */
+
+/* ---- the sets ---- */
+
+struct streams *streams_create(struct loop *loop, size_t budget)
+{
+    struct streams *streams = mem_new(struct streams);
+    streams->loop = loop;
+    streams->budget = budget;
+    list_init(&streams->ready);
+    streams->flusher.fn = streams_flush;
+    loop_add_flusher(loop, &streams->flusher);
+    streams->kind = timers_kind(loop_timers(loop), streams_on_time);
+    return streams;
+}
+
+void streams_destroy(struct streams *streams)
+{
+    if (!streams)
+        return;
+    loop_remove_flusher(&streams->flusher);
+    for (uint32_t i = 0; i < streams->set_count; i++) {
+        if (streams->sets[i])
+            stream_set_finish(streams->sets[i]);
+        free(streams->sets[i]);
+    }
+    free(streams->sets);
+    free(streams);
+}
+
+struct stream_set *streams_of(struct streams *streams, const struct environment *env)
+{
+    if (env->number >= streams->set_count) {
+        uint32_t count = env->number + 1;
+        streams->sets = mem_resize(streams->sets, count * sizeof(struct stream_set *));
+        while (streams->set_count < count)
+            streams->sets[streams->set_count++] = NULL;
+    }
+    struct stream_set **set = &streams->sets[env->number];
+    if (!*set) {
+        *set = mem_new(struct stream_set);
+        stream_set_init(*set, streams->budget);
+    }
+    return *set;
+}
+
+enum err streams_check_key(struct api_call *call, struct slice key)
+{
+    bool right = key.len && key.len <= RUN_STREAM_KEY_MAX;
+    for (size_t i = 0; i < key.len && right; i++)
+        right = (unsigned char)key.ptr[i] >= ' ' && key.ptr[i] != 0x7f;
+    return right ? OK
+                 : explain(&call->why, ERR_INVALID,
+                           "The key of a stream has 1 to %d bytes and no control character",
+                           RUN_STREAM_KEY_MAX);
+}
+
+enum err streams_unknown(struct api_call *call)
+{
+    return explain(&call->why, ERR_NOT_FOUND, "Run not found");
+}
+
+/* ---- chunks ---- */
+
+/* A line of an event ends at a line feed, a carriage return, or both: none of them gets
+ * into one. */
+static void add_data_lines(struct buf *out, struct slice data)
+{
+    size_t start = 0;
+    for (size_t i = 0; i <= data.len; i++) {
+        if (i < data.len && data.ptr[i] != '\n' && data.ptr[i] != '\r')
+            continue;
+        buf_add_text(out, "data: ");
+        buf_add(out, (struct slice){ data.ptr + start, i - start });
+        buf_add_char(out, '\n');
+        if (i + 1 < data.len && data.ptr[i] == '\r' && data.ptr[i + 1] == '\n')
+            i++;
+        start = i + 1;
+    }
+    buf_add_char(out, '\n');
+}
+
+static void encode_output(struct buf *out, int64_t at_ms, uint64_t index, struct slice data)
+{
+    buf_add_text(out, "id: ");
+    buf_add_number(out, at_ms);
+    buf_add_char(out, '-');
+    buf_add_number(out, (int64_t)index);
+    buf_add_char(out, '\n');
+    add_data_lines(out, data);
+}
+
+/* The data is text twice over: in the body, which is text in the record. */
+static void encode_input(struct buf *out, int64_t at_ms, uint64_t index, struct slice data)
+{
+    struct buf body = { 0 };
+    char id[ID_MAX];
+    text_make_id("inp", at_ms, id);
+    buf_add_text(&body, "{\"data\":");
+    buf_add_json(&body, data);
+    buf_print(&body, ",\"id\":\"%s\"}", id);
+    buf_print(out,
+              "id: %" PRIu64 "\nevent: batch\n"
+              "data: {\"records\":[{\"seq_num\":%" PRIu64 ",\"timestamp\":%" PRId64
+              ",\"body\":",
+              index, index, at_ms);
+    buf_add_json(out, buf_slice(&body));
+    buf_add_text(out, ",\"headers\":[]}]}\n\n");
+    buf_finish(&body);
+}
+
+void streams_append(struct streams *streams, struct stream_set *set, struct stream *stream,
+                    enum stream_kind kind, struct slice data)
+{
+    static struct buf scratch;
+    int64_t at_ms = stream_time(stream, loop_wall_ms(streams->loop));
+    buf_clear(&scratch);
+    if (kind == STREAM_OUTPUT)
+        encode_output(&scratch, at_ms, stream->next, data);
+    else
+        encode_input(&scratch, at_ms, stream->next, data);
+    stream_append(set, stream, buf_to_bytes(&scratch), at_ms);
+    if (scratch.capacity > 64 << 10)
+        buf_finish(&scratch);
+    if (list_empty(&stream->waiting))
+        return;
+    list_move_all(&streams->ready, &stream->waiting);
+    loop_wake(streams->loop, &streams->flusher);
+}

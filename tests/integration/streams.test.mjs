@@ -1,0 +1,354 @@
+// Streams of runs: what tasks write while they run and others read, and what is written to them.
+import assert from "node:assert/strict";
+import http from "node:http";
+import { after, before, describe, test } from "node:test";
+
+import { EventStream } from "../support/event_stream.mjs";
+import { keys, startGateway, until } from "../support/gateway.mjs";
+import { begin, end, fresh, gateway, trigger } from "../support/realtime.mjs";
+import { publicToken } from "../support/tokens.mjs";
+
+before(begin);
+after(end);
+
+const pathOf = (run, key) => `/realtime/v1/streams/${run}/${key}`;
+const cancel = (id, to = gateway) => to.post(`/api/v2/runs/${id}/cancel`, {});
+const append = (run, key, part, headers = {}, to = gateway) =>
+  to.post(pathOf(run, `self/${key}/append`), part, { headers: { "content-type": "text/plain", ...headers } });
+
+async function read(t, run, key, { to = gateway, token = keys.dev, last, headers = {} } = {}) {
+  const stream = await EventStream.open(to.url + pathOf(run, key), { headers: {
+    authorization: `Bearer ${token}`, ...(last !== undefined && { "last-event-id": String(last) }), ...headers } });
+  t.after(() => stream.cut());
+  return stream;
+}
+
+/** A body that is sent as the test says: { send, end, cut, answer }. */
+function pipe(run, key, { to = gateway, target = "self", headers = {} } = {}) {
+  const request = http.request(to.url + pathOf(run, `${target}/${key}`), { method: "POST",
+    headers: { authorization: `Bearer ${keys.dev}`, "content-type": "application/json", ...headers } });
+  request.flushHeaders();
+  const answer = new Promise((resolve, reject) => {
+    request.on("error", reject);
+    request.on("response", (response) => { response.resume(); response.on("end", () => resolve(response.statusCode)); });
+  });
+  answer.catch(() => {});
+  return { send: (text) => request.write(text), end: (text) => { request.end(text); return answer; }, cut: () => request.destroy(), answer, request };
+}
+const lastChunk = async (run, key, client) => Number((await gateway.http.request("HEAD", pathOf(run, `self/${key}`),
+  { headers: { ...(client && { "x-client-id": client }) } })).headers["x-last-chunk-index"]);
+const row = async (id) => (await gateway.get(`/realtime/v1/runs/${id}?offset=-1`)).json[0].value;
+const lines = (count, from = 0) => Array.from({ length: count }, (_, i) => `{"n":${from + i}}\n`).join("");
+const numberOf = (event) => Number(event.id.split("-")[1]);
+
+describe("writing", () => {
+  test("lists the stream in the run, which is a change of the run, once", async (t) => {
+    const { id } = await trigger();
+    const changes = await EventStream.open(`${gateway.url}/realtime/v1/events?run=${id}&fields=realtimeStreams`, { headers: { authorization: `Bearer ${keys.dev}` } });
+    t.after(() => changes.cut());
+    await changes.next("rows");
+    const made = await gateway.put(pathOf(id, "self/tokens"));
+    assert.equal(made.status, 202);
+    assert.deepEqual(made.json, { version: "v1" });
+    assert.deepEqual((await changes.next("rows")).data.rows[0][2].realtimeStreams, ["tokens"]);
+    assert.equal((await gateway.put(pathOf(id, "self/tokens"))).status, 202);
+    assert.equal((await append(id, 'a"b', "x")).status, 200);
+    const [, version, fields] = (await changes.next("rows")).data.rows[0];
+    assert.equal(version, 3);
+    assert.deepEqual(fields.realtimeStreams, ["tokens", 'a"b']);
+    assert.equal((await row(id)).realtimeStreams, '["tokens","a\\"b"]');
+  });
+
+  test("shows every line of a body as soon as it is complete", async (t) => {
+    const { id } = await trigger();
+    const stream = await read(t, id, "k");
+    const body = pipe(id, "k");
+    body.send('{"a":1}\n');
+    assert.deepEqual((await stream.next()).data, { a: 1 });
+    body.send('"tw');
+    body.send('o"\r\n\n 3 \n[4');
+    assert.deepEqual([(await stream.next()).data, (await stream.next()).data], ["two", 3]);
+    assert.equal(await body.end("]"), 200);
+    assert.deepEqual((await stream.next()).data, [4]);
+    assert.deepEqual(stream.events.map(numberOf), [0, 1, 2, 3]);
+    assert.match(stream.events[0].id, /^1\d{12}-0$/);
+    assert.deepEqual(JSON.parse((await row(id)).realtimeStreams), ["k"]);
+  });
+
+  test("takes a part as one text, and the same part once", async (t) => {
+    const { id } = await trigger();
+    assert.deepEqual((await append(id, "k", "one\ntwo", { "x-part-id": "p1" })).json, { ok: true });
+    assert.deepEqual((await append(id, "k", "one\ntwo", { "x-part-id": "p1" })).json, { ok: true });
+    assert.deepEqual((await append(id, "k", '{"a":1}')).json, { ok: true });
+    const stream = await read(t, id, "k");
+    assert.deepEqual([(await stream.next()).data, (await stream.next()).data], ["one\ntwo", '{"a":1}']);
+  });
+
+  test("tells a writer how far it came, and takes nothing twice", async (t) => {
+    const { id } = await trigger();
+    assert.equal(await lastChunk(id, "k"), -1);
+    const first = pipe(id, "k", { headers: { "x-client-id": "w1" } });
+    first.send(lines(3) + '{"n":3');
+    await until(async () => await lastChunk(id, "k", "w1") === 2, { what: "three chunks" });
+    first.cut();
+    assert.equal(await lastChunk(id, "k", "w2"), -1);
+    await until(() => gateway.metric('runcast_stream_connections{kind="writer"}').then((n) => n === 0), { what: "no writer" });
+    assert.equal(await pipe(id, "k", { headers: { "x-client-id": "w1", "x-resume-from-chunk": "1" } }).end(lines(4, 1)), 200);
+    assert.equal(await pipe(id, "k", { headers: { "x-client-id": "w2" } }).end(lines(1, 100)), 200);
+    assert.deepEqual([await lastChunk(id, "k", "w1"), await lastChunk(id, "k", "w2")], [4, 0]);
+    const stream = await read(t, id, "k");
+    await until(() => stream.events.length === 6, { what: "six chunks" });
+    assert.deepEqual(stream.events.map((event) => event.data.n), [0, 1, 2, 3, 4, 100]);
+  });
+
+  test("goes to the parent or the root of the run", async (t) => {
+    const root = await trigger(), parent = await trigger({ parentRunId: root.id }), child = await trigger({ parentRunId: parent.id });
+    assert.equal((await gateway.put(pathOf(child.id, "parent/p"))).status, 202);
+    assert.equal((await gateway.put(pathOf(child.id, "root/r"))).status, 202);
+    assert.equal(await pipe(child.id, "p", { target: "parent" }).end("1\n"), 200);
+    assert.deepEqual((await (await read(t, parent.id, "p")).next()).data, 1);
+    assert.deepEqual([await row(root.id), await row(parent.id), await row(child.id)].map((one) => one.realtimeStreams), ['["r"]', '["p"]', "[]"]);
+    assert.equal((await gateway.put(pathOf(root.id, "parent/own"))).status, 202);
+    assert.equal((await row(root.id)).realtimeStreams, '["r","own"]');
+  });
+
+  test("ends with the run", async () => {
+    const { id } = await trigger();
+    await gateway.put(pathOf(id, "self/k"));
+    await cancel(id);
+    assert.equal((await gateway.put(pathOf(id, "self/k"))).status, 400);
+    assert.match((await gateway.put(pathOf(id, "self/k"))).json.error, /completed run/);
+    assert.equal((await append(id, "k", "x")).status, 400);
+    assert.equal(await pipe(id, "k").end("1\n"), 400);
+    assert.equal((await gateway.post(pathOf(id, "input/k"), { data: 1 })).status, 400);
+  });
+
+  test("refuses what is no chunk, no key, no target and no number", async () => {
+    const { id } = await trigger();
+    assert.equal(await pipe(id, "k").end(Buffer.from([0x22, 0xff, 0x22, 0x0a])), 400);
+    assert.equal(await pipe(id, "k").end(`"${"x".repeat(1 << 20)}"`), 413);
+    assert.equal((await append(id, "k", "x".repeat((512 << 10) + 1))).status, 413);
+    assert.equal((await append(id, "k", "x".repeat(512 << 10))).status, 200);
+    assert.equal((await append(id, "k", "")).status, 400);
+    assert.equal(await pipe(id, "k", { headers: { "x-resume-from-chunk": "-1" } }).end("1\n"), 400);
+    assert.equal(await pipe(id, "k", { headers: { "x-client-id": "c".repeat(129) } }).end("1\n"), 400);
+    assert.equal((await gateway.put(pathOf(id, "nobody/k"))).status, 400);
+    for (const key of ["a%0ab", "k".repeat(257), "%7f"]) assert.equal((await gateway.put(pathOf(id, `self/${key}`))).status, 400);
+    assert.equal((await gateway.get(pathOf(id, "self/k"))).status, 405);
+    assert.deepEqual(JSON.parse((await row(id)).realtimeStreams), ["k"]);
+  });
+
+  test("lets no chunk pass for something else", async (t) => {
+    const { id } = await trigger();
+    assert.equal(await pipe(id, "k").end('"a"\rid: 9-9\revent: error\r"b"\n'), 200);
+    const answer = await fetch(gateway.url + pathOf(id, "k"), { headers: { authorization: `Bearer ${keys.dev}`, "timeout-seconds": "1" } });
+    const text = await answer.text();
+    assert.match(text, /^id: \d+-0\ndata: "a"\ndata: id: 9-9\ndata: event: error\ndata: "b"\n\n$/);
+  });
+});
+
+describe("reading", () => {
+  test("goes on behind what was read", async (t) => {
+    const { id } = await trigger();
+    await pipe(id, "k").end(lines(5));
+    const whole = await read(t, id, "k");
+    await until(() => whole.events.length === 5, { what: "five chunks" });
+    assert.equal(whole.headers.get("content-type"), "text/event-stream");
+    assert.equal(whole.headers.get("x-stream-version"), null);
+    const from = async (last, headers) => { const stream = await read(t, id, "k", { last, headers }); return (await stream.next()).data.n; };
+    assert.equal(await from(whole.events[2].id), 3);
+    assert.equal(await from(1), 2); // streams.read with startIndex: 2
+    assert.equal(await from("1-3"), 0); // a former life
+    assert.equal(await from(777), 0);
+    assert.equal(await from("nonsense"), 0);
+    const latest = await read(t, id, "k", { headers: { "x-trigger-stream-start": "latest" } });
+    const resumed = await read(t, id, "k", { last: whole.events[4].id });
+    await pipe(id, "k", { headers: { "x-client-id": "b" } }).end(lines(1, 5));
+    for (const stream of [latest, resumed]) assert.deepEqual([(await stream.next()).data.n, stream.events.length], [5, 1]);
+  });
+
+  test("waits for a stream that is not there yet", async (t) => {
+    const { id } = await trigger();
+    const stream = await read(t, id, "later");
+    assert.equal((await row(id)).realtimeStreams, "[]");
+    await append(id, "later", "x");
+    assert.equal((await stream.next()).data, "x");
+  });
+
+  test("ends when nothing comes for as long as was asked", async (t) => {
+    const { id } = await trigger();
+    for (const seconds of ["0", "601", "x", "-1"])
+      assert.equal((await read(t, id, "k", { headers: { "timeout-seconds": seconds } })).status, 400);
+    const stream = await read(t, id, "k", { headers: { "timeout-seconds": "1" } });
+    await stream.over();
+    assert.ok(stream.clean);
+  });
+
+  test("ends in order when the run has ended and everything was read", async (t) => {
+    const { id } = await trigger();
+    await append(id, "k", "x");
+    const early = await read(t, id, "k");
+    await early.next();
+    await cancel(id);
+    await early.over();
+    const late = await read(t, id, "k");
+    await late.over();
+    assert.ok(early.clean && late.clean);
+    assert.deepEqual(late.events.map((event) => event.data), ["x"]);
+  });
+
+  test("gets the newest thousand chunks, and numbers that tell what is missing", async (t) => {
+    const { id } = await trigger();
+    await pipe(id, "k").end(lines(1500));
+    const stream = await read(t, id, "k");
+    await until(() => stream.events.length === 1000, { what: "a thousand chunks" });
+    assert.deepEqual(stream.events.map(numberOf), Array.from({ length: 1000 }, (_, i) => 500 + i));
+    assert.deepEqual(stream.events.map((event) => event.data.n), stream.events.map(numberOf));
+    assert.equal(stream.bare, 1);
+  });
+
+  test("is not slowed by a reader that does not read, which misses the oldest", async (t) => {
+    const { id } = await trigger();
+    const socket = await gateway.connect();
+    t.after(() => socket.destroy());
+    socket.pause();
+    await socket.send(`GET ${pathOf(id, "k")} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.dev}\r\n\r\n`);
+    await until(() => gateway.metric('runcast_stream_connections{kind="reader"}').then((n) => n > 0), { what: "the reader" });
+    const missed = await gateway.metric('runcast_stream_chunks_total{result="missed"}');
+    const chunk = (n) => `"${n}:${"x".repeat(20_000)}"\n`;
+    for (let i = 0; i < 2000; i += 100)
+      assert.equal(await pipe(id, "k", { headers: { "x-client-id": `w${i}` } }).end(Array.from({ length: 100 }, (_, j) => chunk(i + j)).join("")), 200);
+    assert.ok(await gateway.metric("runcast_stream_bytes") < 12 << 20);
+    socket.resume();
+    const text = await socket.read((all) => all.includes('"1999:'), { timeoutMs: 20_000 });
+    const numbers = [...text.matchAll(/id: \d+-(\d+)\n/g)].map((match) => Number(match[1]));
+    assert.ok(numbers.every((n, i) => i === 0 || n > numbers[i - 1]));
+    assert.ok(numbers.length < 2000);
+    assert.match(text, /: \d+ chunks were dropped before they could be read/);
+    assert.ok(await gateway.metric('runcast_stream_chunks_total{result="missed"}') > missed);
+  });
+});
+
+describe("what is written to a run", () => {
+  test("comes in the second format, in order, and is no change of the run", async (t) => {
+    const { id } = await trigger();
+    const before = (await row(id)).updatedAt;
+    const stream = await read(t, id, "input/chat");
+    assert.equal(stream.headers.get("x-stream-version"), "v2");
+    const values = [{ text: "hi \"you\"\n" }, "5", 5, null, [1]];
+    for (const data of values) assert.deepEqual((await gateway.post(pathOf(id, "input/chat"), { data })).json, { ok: true });
+    for (const [n, value] of values.entries()) {
+      const event = await stream.next("batch");
+      const [record] = event.data.records;
+      assert.equal(record.seq_num, n);
+      assert.equal(event.id, String(n));
+      const body = JSON.parse(record.body);
+      assert.match(body.id, /^inp_/);
+      assert.deepEqual(JSON.parse(body.data), value);
+    }
+    const later = await read(t, id, "input/chat", { last: 3 });
+    assert.equal((await later.next("batch")).data.records[0].seq_num, 4);
+    assert.equal((await read(t, id, "chat", { headers: { "timeout-seconds": "1" } })).events.length, 0);
+    const now = await row(id);
+    assert.deepEqual([now.updatedAt, now.realtimeStreams], [before, "[]"]);
+    for (const body of ["", "[1]", "{", '{"data":1,"data":2}']) assert.equal((await gateway.post(pathOf(id, "input/chat"), body)).status, 400);
+  });
+});
+
+describe("who may", () => {
+  const calls = (id) => ({
+    read: () => ["GET", pathOf(id, "k"), undefined, { "timeout-seconds": "1" }],
+    readInput: () => ["GET", pathOf(id, "input/k"), undefined, { "timeout-seconds": "1" }],
+    create: () => ["PUT", pathOf(id, "self/k")],
+    append: () => ["POST", pathOf(id, "self/k/append"), "x"],
+    pipe: () => ["POST", pathOf(id, "self/k"), "1\n"],
+    probe: () => ["HEAD", pathOf(id, "self/k")],
+    send: () => ["POST", pathOf(id, "input/k"), { data: 1 }],
+  });
+  const call = (key, [method, target, body, headers]) => gateway.http.request(method, target, { key, body, headers });
+
+  test("reads with the scopes of the run, sends with its own scope, and writes with the key", async () => {
+    const tag = fresh("tag");
+    const { id } = await trigger({ tags: [tag] });
+    const all = calls(id);
+    const readers = { read: 200, readInput: 200, create: 401, append: 401, pipe: 401, probe: 401, send: 403 };
+    const senders = { ...readers, read: 403, readInput: 403, send: 200 };
+    const cases = [
+      [["read:runs"], readers], [[`read:runs:${id}`], readers], [[`read:tags:${tag}`], readers],
+      [[`write:inputStreams:${id}`], senders], [["write:inputStreams"], senders],
+      [["write:inputStreams:run_other", "read:runs:run_other", "write:runs"], { ...senders, send: 403 }],
+    ];
+    await cancel(id); // readers end at once
+    for (const [scopes, expected] of cases) {
+      const key = await publicToken(gateway, { scopes });
+      for (const [name, status] of Object.entries(expected)) {
+        const answer = await call(key, all[name]());
+        assert.equal(answer.status, name === "send" && status === 200 ? 400 : status, `${scopes} ${name}: ${answer.text}`);
+      }
+    }
+    for (const key of ["tr_dev_wrong", null]) for (const one of Object.values(all)) assert.equal((await call(key, one())).status, 401);
+    const expired = await publicToken(gateway, { scopes: ["read:runs"], expiresInS: -10 });
+    assert.equal((await call(expired, all.read())).status, 401);
+  });
+
+  test("says the same of another environment's run as of one that never was", async () => {
+    const { id } = await trigger();
+    await append(id, "k", "secret");
+    await gateway.post(pathOf(id, "input/k"), { data: "secret" });
+    const never = `${id.slice(0, -4)}zzzz`;
+    for (const name of Object.keys(calls(id))) {
+      const [foreign, unknown] = [await call(keys.prod, calls(id)[name]()), await call(keys.prod, calls(never)[name]())];
+      assert.equal(foreign.status, 404, name);
+      delete foreign.headers.date; delete unknown.headers.date;
+      assert.deepEqual([foreign.text, foreign.headers], [unknown.text, unknown.headers], name);
+    }
+    const long = `run_${"a".repeat(60)}`;
+    for (const name of Object.keys(calls(id))) assert.equal((await call(keys.dev, calls(long)[name]())).status, 404, name);
+  });
+
+  test("reads no longer than the token lives, and is not told that this was the end", async (t) => {
+    const { id } = await trigger();
+    const stream = await read(t, id, "k", { token: await publicToken(gateway, { scopes: ["read:runs"], expiresInS: 2 }) });
+    await stream.over();
+    assert.ok(stream.error && !stream.clean);
+  });
+});
+
+describe("limits", () => {
+  test("keep an environment's streams within their memory, the oldest go first", async (t) => {
+    const own = await startGateway({ t, options: ["--stream-memory", "1m"] });
+    const { id } = await trigger({}, { to: own });
+    for (let i = 0; i < 100; i++) await append(id, `k${i}`, "x".repeat(50_000), {}, own);
+    assert.ok(await own.metric("runcast_stream_bytes") <= 1 << 20);
+    assert.ok(await own.metric("runcast_streams") < 25);
+    assert.equal((await append(id, "one-more", "x", {}, own)).status, 422);
+    const gone = await read(t, id, "k0", { to: own, headers: { "timeout-seconds": "1" } });
+    await gone.over();
+    assert.equal(gone.events.length, 0);
+    assert.equal((await (await read(t, id, "k99", { to: own })).next()).data.length, 50_000);
+    await own.stop();
+  });
+});
+
+describe("a restart", () => {
+  test("cuts readers and refuses writers, who come back: the names are kept, the contents are not", async (t) => {
+    const own = await startGateway({ t });
+    const { id } = await trigger({}, { to: own });
+    const writer = pipe(id, "k", { to: own });
+    const reader = await read(t, id, "k", { to: own });
+    writer.send(lines(3));
+    await until(() => reader.events.length === 3, { what: "three chunks" });
+    const stopped = own.stop();
+    assert.equal(await writer.answer, 503);
+    await reader.over();
+    assert.ok(reader.error && !reader.clean);
+    await stopped;
+    await own.restart();
+    assert.deepEqual((await own.get(`/realtime/v1/runs/${id}?offset=-1`)).json[0].value.realtimeStreams, '["k"]');
+    const again = await read(t, id, "k", { to: own, last: reader.id });
+    await pipe(id, "k", { to: own }).end('"new"\n');
+    assert.equal((await again.next()).data, "new");
+    assert.equal(numberOf(again.events[0]), 0);
+    await own.stop();
+  });
+});
