@@ -107,6 +107,14 @@ export const rows = [
   { route: "GET /realtime/v1/runs", what: "of two tags", takes: "key token", asks: (w) => [["read", "runs"], ["read", "tags", w.tag], ["read", "tags", "second"]], at: (w) => ({ query: `${live}&tags=second,${w.tag}` }) },
   { route: "GET /realtime/v1/runs", what: "all", takes: "key token", asks: () => [["read", "runs"]], at: () => ({ query: live }) },
   { route: "GET /realtime/v1/batches/:", takes: "key token", asks: (w) => [["read", "runs"], ["read", "batch", w.batch]], at: (w) => ({ path: `/realtime/v1/batches/${w.batch}?${live}` }), foreign: [404] },
+  // realtime-protocol §3
+  { route: "GET /realtime/v1/streams/:/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/realtime/v1/streams/${w.run}/k` }), held: true, foreign: [404] },
+  { route: "GET /realtime/v1/streams/:/input/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/realtime/v1/streams/${w.run}/input/k` }), held: true, foreign: [404] },
+  { route: "POST /realtime/v1/streams/:/input/:", takes: "key token", asks: (w) => [["write", "inputStreams", w.run]], at: (w) => ({ path: `/realtime/v1/streams/${w.run}/input/k`, body: { data: 1 } }), foreign: [404] },
+  { route: "GET /realtime/v1/streams/:/:/:", takes: "key", at: (w) => ({ path: `/realtime/v1/streams/${w.run}/self/k` }), ok: [405] }, // HEAD only
+  { route: "PUT /realtime/v1/streams/:/:/:", takes: "key", at: (w) => ({ path: `/realtime/v1/streams/${w.run}/self/k` }), ok: [202], foreign: [404] },
+  { route: "POST /realtime/v1/streams/:/:/:", takes: "key", at: (w) => ({ path: `/realtime/v1/streams/${w.run}/self/k`, body: "1" }), foreign: [404] },
+  { route: "POST /realtime/v1/streams/:/:/:/append", takes: "key", at: (w) => ({ path: `/realtime/v1/streams/${w.run}/self/k/append`, body: "1" }), foreign: [404] },
   { route: "GET /realtime/v1/events", what: "of a run", takes: "key token", asks: reads(run), at: (w) => ({ query: `run=${w.run}` }), held: true, foreign: [404] },
   { route: "GET /realtime/v1/events", what: "of a tag", takes: "key token", asks: (w) => [["read", "runs"], ["read", "tags", w.tag]], at: (w) => ({ query: `tags=${w.tag}` }), held: true },
   { route: "GET /realtime/v1/events", what: "of a batch", takes: "key token", asks: (w) => [["read", "runs"], ["read", "batch", w.batch]], at: (w) => ({ query: `batch=${w.batch}` }), held: true },
