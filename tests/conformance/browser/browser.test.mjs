@@ -1,13 +1,14 @@
 // The official React hooks, EventSource and WebSocket in a real browser, on a page of another
 // origin than the gateway's, with public access tokens.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 
 import { keys, startGateway, until } from "../../support/gateway.mjs";
 import { publicToken, signJwt } from "../../support/tokens.mjs";
 import { Worker } from "../../support/worker_calls.mjs";
-import { startBrowser } from "./tab.mjs";
+import { startBrowser, startRelay } from "./tab.mjs";
 
 const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
 let browser, gateway, worker;
@@ -105,6 +106,91 @@ describe("a hook sees every change to the final state:", () => {
     await tab.page.click("button");
     assert.match(await tab.error(), /^422 /);
     assert.equal(await tab.text("handle"), id);
+  });
+});
+
+/** What `streams.pipe` does in a task: the stream is made, then chunks are sent, one a line. */
+async function pipe(id, key, chunks, to = gateway) {
+  const target = `/realtime/v1/streams/${id}/self/${key}`;
+  const { status, text } = await to.put(target);
+  assert.equal(status, 202, text);
+  const headers = { "x-client-id": randomUUID(), "x-resume-from-chunk": "0", "x-stream-version": "v1", "content-type": "application/json" };
+  const sent = await to.post(target, chunks.map((chunk) => `${JSON.stringify(chunk)}\n`).join(""), { headers });
+  assert.equal(sent.status, 200, sent.text);
+}
+
+/** What `streams.append` does: one part, which is text. */
+async function append(id, key, part) {
+  const { status, text } = await gateway.post(`/realtime/v1/streams/${id}/self/${key}/append`, part);
+  assert.equal(status, 200, text);
+}
+
+/** Waits until the page shows exactly this, and tells what it shows instead. */
+async function reads(tab, element, value) {
+  const wanted = JSON.stringify(value);
+  let text;
+  await until(async () => (text = await tab.text(element)) === wanted, { timeoutMs: 10_000 }).catch(async () => {
+    assert.fail(`${element} should be ${wanted} and is ${text}, ${await tab.text("error")}`);
+  });
+}
+
+describe("a hook sees every chunk once:", () => {
+  test("useRealtimeRunWithStreams, of two streams, beside the changes of the run", async (t) => {
+    const tab = await browser.open(t);
+    const id = await worker.trigger("hello");
+    await tab.show("RunWithStreams", { id, ...await access([`read:runs:${id}`]) });
+    await tab.shows(id, { status: "QUEUED" });
+    const attempt = await worker.take(id);
+    await pipe(id, "words", [{ word: "Good" }]);
+    await reads(tab, "streams", { words: [{ word: "Good" }] });
+    await append(id, "log", "begun");
+    await reads(tab, "streams", { words: [{ word: "Good" }], log: ["begun"] });
+    await pipe(id, "words", [{ word: "mörning" }, { word: "!" }]);
+    await reads(tab, "streams", { words: [{ word: "Good" }, { word: "mörning" }, { word: "!" }], log: ["begun"] });
+    await putMetadata(id, { step: 1 });
+    await tab.shows(id, { status: "EXECUTING", metadata: { step: 1 } });
+    await attempt.succeed(2);
+    await tab.shows(id, { status: "COMPLETED", output: 2 });
+    await until(async () => (await tab.completed()).length, { what: "onComplete" });
+    assert.equal(await tab.text("error"), "");
+  });
+
+  test("useRealtimeStream, from the beginning, also when the connection is cut, and when the gateway is killed", async (t) => {
+    const { own, by } = await another(t);
+    const tab = await browser.open(t);
+    const id = await by.trigger("hello");
+    const attempt = await by.take(id);
+    const parts = [];
+    const writes = async (n) => {
+      await pipe(id, "numbers", [{ n }], own);
+      parts.push({ n });
+    };
+    const shows = () => reads(tab, "value", parts);
+    await writes(1);
+    await writes(2);
+    const relay = await startRelay(t, own.port);
+    await tab.show("Stream", { id, name: "numbers", ...await access([`read:runs:${id}`], { to: own }), baseURL: relay.url });
+    await shows();
+    await writes(3);
+    await shows();
+    relay.cut();
+    await writes(4);
+    await shows();
+    await own.kill();
+    await own.restart();
+    await writes(5);
+    await shows();
+    await attempt.succeed();
+    assert.equal(await tab.text("error"), "");
+  });
+
+  test("useRealtimeStream gives an error when the token may not read the run", async (t) => {
+    const tab = await browser.open(t);
+    const id = await worker.trigger("hello");
+    await (await worker.take(id)).succeed();
+    await tab.show("Stream", { id, name: "numbers", ...await access(["read:runs"], { key: keys.prod }) });
+    assert.match(await tab.error(), /^404 /);
+    assert.equal(await tab.text("value"), "[]");
   });
 });
 
@@ -276,7 +362,7 @@ describe("a page of another origin", () => {
   test("opens no WebSocket when its origin is not allowed, whatever its token", async (t) => {
     const tab = await browser.open(t, browser.otherOrigin);
     const { id, tag } = await demo();
-    const answer = tab.page.waitForEvent("websocket").then((socket) => socket.waitForEvent("socketerror"));
+    const answer = tab.page.waitForEvent("websocket").then((socket) => socket.waitForEvent("socketerror", { timeout: 10_000 }));
     await snippet(tab, await publicToken(gateway, { scopes: [`read:tags:${tag}`] }), tag);
     assert.match(await answer, /403/);
     await until(() => tab.run(() => window.socket.readyState === WebSocket.CLOSED), { what: "it is closed" });

@@ -3,7 +3,8 @@
 import { useEffect } from "react";
 import { createRoot } from "react-dom/client";
 import {
-  useRealtimeBatch, useRealtimeRun, useRealtimeRunsWithTag, useRealtimeTaskTrigger,
+  useRealtimeBatch, useRealtimeRun, useRealtimeRunsWithTag, useRealtimeRunWithStreams, useRealtimeStream,
+  useRealtimeTaskTrigger,
 } from "@trigger.dev/react-hooks";
 
 window.seen = [];
@@ -47,7 +48,22 @@ function Trigger({ task, payload, tags, ...options }) {
   );
 }
 
-const hooks = { Run, Tag, Batch, Trigger };
+function RunWithStreams({ id, ...options }) {
+  const { run, streams, error } = useRealtimeRunWithStreams(id, { ...options, onComplete });
+  return (
+    <>
+      <pre id="streams">{JSON.stringify(streams)}</pre>
+      <Shown value={run} error={error} />
+    </>
+  );
+}
+
+function Stream({ id, name, ...options }) {
+  const { parts, error } = useRealtimeStream(id, name, options);
+  return <Shown value={parts} error={error} />;
+}
+
+const hooks = { Run, Tag, Batch, Trigger, RunWithStreams, Stream };
 const root = createRoot(document.getElementById("root"));
 window.show = (name, options) => {
   const Hook = hooks[name];

@@ -6,6 +6,7 @@
 //   await tab.shows(id, { status: "COMPLETED" });
 import assert from "node:assert/strict";
 import http from "node:http";
+import net from "node:net";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -64,6 +65,23 @@ export async function startBrowser() {
       server.close();
     },
   };
+}
+
+/** The way to a gateway: { url, cut() }, where cut breaks all connections that are open. */
+export async function startRelay(t, port) {
+  const open = new Set();
+  const server = net.createServer((from) => {
+    const to = net.connect(port, "127.0.0.1");
+    for (const [socket, other] of [[from, to], [to, from]]) {
+      open.add(socket);
+      socket.pipe(other);
+      socket.on("error", () => {}).on("close", () => { open.delete(socket); other.destroy(); });
+    }
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const cut = () => { for (const socket of open) socket.resetAndDestroy(); };
+  t.after(() => { server.close(); cut(); });
+  return { url: `http://127.0.0.1:${server.address().port}`, cut };
 }
 
 class Tab {
