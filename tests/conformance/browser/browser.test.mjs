@@ -188,9 +188,12 @@ describe("a hook sees every chunk once:", () => {
     const tab = await browser.open(t);
     const id = await worker.trigger("hello");
     await (await worker.take(id)).succeed();
-    await tab.show("Stream", { id, name: "numbers", ...await access(["read:runs"], { key: keys.prod }) });
-    assert.match(await tab.error(), /^404 /);
-    assert.equal(await tab.text("value"), "[]");
+    for (const [status, token] of [[403, await access(["read:runs:run_other"])], [404, await access(["read:runs"], { key: keys.prod })]]) {
+      await tab.reload();
+      await tab.show("Stream", { id, name: "numbers", ...token });
+      assert.match(await tab.error(), new RegExp(`^${status} `));
+      assert.equal(await tab.text("value"), "[]");
+    }
   });
 });
 
