@@ -240,6 +240,57 @@ test("writes of one project at once all happen, and one of two first uploads win
   assert.deepEqual(race.map((reply) => reply.status).sort(), [200, ...Array(7).fill(400)]);
 });
 
+// ---- branches ----
+
+const onBranch = (branch, key = keys.pat) => ({ key, headers: { "x-trigger-branch": branch } });
+const makeBranch = async (branch) => expectReply(
+  gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch }, { key: keys.pat }), 200);
+const branchValues = async (branch, key) => Object.fromEntries(
+  (await expectReply(gateway.get(at("preview"), onBranch(branch, key)), 200)).json.map(({ name, value }) => [name, value]));
+
+test("a branch sees the variables of preview, and its own override them", async () => {
+  await makeBranch("one");
+  await makeBranch("two");
+  const set = (name, value, more, extra) => expectReply(gateway.post(at("preview"), { name, value, ...extra }, more), 200, success);
+  await set("BASE", "preview", { key: keys.pat });
+  await set("HUSH", "preview", { key: keys.pat }, { isSecret: true });
+  for (const key of [keys.pat, keys.preview]) {
+    const { BASE } = await branchValues("one", key);
+    assert.equal(BASE, "preview");
+  }
+  await set("BASE", "one", onBranch("one"));
+  await set("HUSH", "one", onBranch("one", keys.preview)); // secret like its parent's
+  await set("ONLY", "one", onBranch("one", keys.preview));
+  const one = await branchValues("one"), two = await branchValues("two"), preview = await values("preview");
+  assert.deepEqual([one.BASE, one.HUSH, one.ONLY], ["one", "<redacted>", "one"]);
+  assert.deepEqual([two.BASE, two.ONLY, preview.BASE, preview.ONLY], ["preview", undefined, "preview", undefined]);
+  const names = Object.keys(one);
+  assert.deepEqual(names, [...names].sort());
+  await expectReply(gateway.delete(at("preview", "/BASE"), onBranch("one")), 200, success);
+  assert.equal((await branchValues("one")).BASE, "preview");
+  await expectReply(gateway.delete(at("preview", "/BASE"), onBranch("one")), 400, { error: "Environment variable value not found" });
+  await expectReply(gateway.get(at("preview"), onBranch("no-such-branch")), 404, { error: "Branch not found" });
+  await expectReply(gateway.get(at("preview"), onBranch("no-such-branch", keys.preview)), 401, { error: "No matching branch env" });
+});
+
+test("an upload to a branch may set its parent's variables too, each by its own rules", async () => {
+  await makeBranch("three");
+  const send = (body, more = onBranch("three")) => gateway.post(at("preview", "/import"), body, more);
+  await expectReply(send({ variables: { P_A: "branch" }, parentVariables: { P_A: "parent", P_B: "parent" } }), 200, success);
+  const [branch, preview] = [await branchValues("three"), await values("preview")];
+  assert.deepEqual([branch.P_A, branch.P_B, preview.P_A, preview.P_B], ["branch", "parent", "parent", "parent"]);
+  await expectReply(send({ variables: { P_A: "no" }, parentVariables: { P_C: "parent" } }), 200, success); // one part is enough
+  assert.deepEqual([(await branchValues("three")).P_A, (await values("preview")).P_C], ["branch", "parent"]);
+  await expectReply(send({ variables: { P_A: "no" }, parentVariables: { P_B: "no" } }), 400, /already set/);
+  await expectReply(send({ variables: { Q_A: "x" }, parentVariables: { Q_B: "x" } }, { key: keys.pat }), 200, success); // no branch
+  assert.equal((await values("preview")).Q_B, undefined);
+});
+
+test("the branch header is nothing outside preview", async () => {
+  await expectReply(gateway.post(at("prod"), { name: "NO_BRANCH", value: "p" }, onBranch("no-such-branch")), 200, success);
+  assert.equal((await values("prod")).NO_BRANCH, "p");
+});
+
 // ---- tasks ----
 
 test("workers get the variables of their environment, before the run and with it", async () => {
@@ -251,6 +302,15 @@ test("workers get the variables of their environment, before the run and with it
   const { started } = await worker.take(await worker.trigger("told"));
   assert.equal(started.envVars.FOR_TASKS_SECRET, "hush");
   assert.equal(started.envVars.TRIGGER_API_URL, gateway.url);
+});
+
+test("workers of a branch get its variables over those of preview, and its name", async () => {
+  await makeBranch("tasks");
+  for (const more of [{ key: keys.pat }, onBranch("tasks")])
+    await expectReply(gateway.post(at("preview"), { name: "T_BASE", value: more.headers ? "branch" : "preview" }, more), 200, success);
+  await expectReply(gateway.post(at("preview"), { name: "T_PARENT", value: "preview" }, { key: keys.pat }), 200, success);
+  const { variables } = (await gateway.get(`/api/v1/projects/${keys.ref}/envvars`, onBranch("tasks", keys.preview))).json;
+  assert.deepEqual([variables.T_BASE, variables.T_PARENT, variables.TRIGGER_PREVIEW_BRANCH], ["branch", "preview", "tasks"]);
 });
 
 // ---- at rest ----
