@@ -11,7 +11,7 @@
 #include <assert.h>
 
 #include "api/bulk.h"
-#include "api/envvars.h"
+#include "api/envvar_write.h"
 #include "api/events.h"
 #include "api/open_batches.h"
 #include "api/polls.h"

@@ -5,8 +5,8 @@
  *
  * What is decided depends on what is set (override, a name that is known somewhere,
  * limits), so a project's writes do not overtake each other. */
-#include "api/envvar_body.h"
-#include "api/envvars.h"
+#include "api/envvar_write.h"
+
 #include "auth/variables.h"
 #include "base/mem.h"
 
@@ -17,8 +17,6 @@ struct envvars {
     struct vault *vault;
     struct vault_waiter waiter; /* until a rotation of its key has ended */
 };
-
-enum write_kind { WRITE_MANY, WRITE_ONE, WRITE_DELETE };
 
 /* One change of the commit: what memory gets when it is written. */
 struct plan {
@@ -34,10 +32,14 @@ struct envvar_write {
     struct wishes wishes;
     struct plan *plans;
     struct change *changes;
-    size_t count;
+    size_t count, sealed; /* plans, and changes made of them */
+    struct deferred deferred;
     struct buf errors;   /* the elements of variableErrors */
     const char *refused; /* in one sentence; NULL: explained, or nothing is wrong */
     struct document_write write;
+    struct account *reading; /* whose variables are read again */
+    struct store_scan scan;
+    bool read_again;
     struct list link; // envvars::running or waiting
 };
 
@@ -103,9 +105,7 @@ static void plan_one(struct envvar_write *op, struct account *account, struct sl
                      struct slice value)
 {
     bool is_secret = secret_from_now_on(op, account, name);
-    op->plans[op->count] = (struct plan){ account, name, value, is_secret };
-    op->changes[op->count++] = variable_change(accounts_vault(api_accounts(op->call->api)),
-                                               account, name, value, is_secret);
+    op->plans[op->count++] = (struct plan){ account, name, value, is_secret };
 }
 
 /* What the environment would hold. */
@@ -125,12 +125,6 @@ static bool fits(struct envvar_write *op, const struct account *account, size_t 
     op->refused = "An environment holds at most 1000 variables, and 256 KiB of names and "
                   "values.";
     return false;
-}
-
-static void drop_plans(struct envvar_write *op, size_t from)
-{
-    while (op->count > from)
-        change_finish(&op->changes[--op->count]);
 }
 
 static bool check_wishes(struct envvar_write *op, const struct account *account,
@@ -177,7 +171,7 @@ static bool plan_many(struct envvar_write *op, struct account *account,
     }
     if (fits(op, account, from))
         return true;
-    drop_plans(op, from);
+    op->count = from;
     return false;
 }
 
@@ -268,19 +262,58 @@ static void finish(struct envvar_write *op, enum err status)
     loop_defer(envvars->loop, &envvars->next);
 }
 
+static void remember(const struct plan *plan, const struct change *change)
+{
+    if (plan->value.ptr)
+        variables_put(plan->account, plan->name, plan->value, plan->is_secret,
+                      change->expected + 1);
+    else
+        variables_remove(plan->account, plan->name);
+}
+
+static void read_again(struct envvar_write *op, struct account *account);
+
 static void on_written(struct document_write *write, enum err status)
 {
     struct envvar_write *op = container_of(write, struct envvar_write, write);
     op->refused = NULL;
-    for (size_t i = 0; !status && i < op->count; i++) {
-        const struct plan *plan = &op->plans[i];
-        if (plan->value.ptr)
-            variables_put(plan->account, plan->name, plan->value, plan->is_secret,
-                          op->changes[i].expected + 1);
-        else
-            variables_remove(plan->account, plan->name);
+    if (status == ERR_CONFLICT && !op->read_again) {
+        op->read_again = true;
+        read_again(op, op->account);
+        return;
     }
+    for (size_t i = 0; !status && i < op->count; i++)
+        remember(&op->plans[i], &op->changes[i]);
     finish(op, status);
+}
+
+/* Sealing takes long: a slice a turn. Nothing else of the project is decided meanwhile. */
+static void seal_some(struct deferred *deferred)
+{
+    struct envvar_write *op = container_of(deferred, struct envvar_write, deferred);
+    struct envvars *envvars = api_envvars(op->call->api);
+    while (op->sealed < op->count) {
+        const struct plan *plan = &op->plans[op->sealed];
+        op->changes[op->sealed++] = variable_change(
+            envvars->vault, plan->account, plan->name, plan->value, plan->is_secret);
+        if (op->sealed < op->count && !loop_time_left(envvars->loop)) {
+            loop_defer(envvars->loop, deferred);
+            return;
+        }
+    }
+    documents_write_begin(api_engine(op->call->api), op->changes, op->count, &op->write,
+                          on_written);
+}
+
+static void proceed(struct envvar_write *op)
+{
+    op->count = op->sealed = 0;
+    buf_clear(&op->errors);
+    enum err refused = decide(op);
+    if (refused || !op->count)
+        finish(op, refused);
+    else
+        seal_some(&op->deferred);
 }
 
 static void start(struct envvars *envvars, struct envvar_write *op)
@@ -289,16 +322,49 @@ static void start(struct envvars *envvars, struct envvar_write *op)
     op->plans = mem_new_array(struct plan, room);
     op->changes = mem_new_array(struct change, room);
     list_append(&envvars->running, &op->link);
-    enum err refused = decide(op);
-    if (refused)
-        drop_plans(op, 0);
-    if (refused || !op->count) {
-        finish(op, refused);
-        return;
-    }
-    documents_write_begin(api_engine(op->call->api), op->changes, op->count, &op->write,
-                          on_written);
+    proceed(op);
 }
+
+/* ---- after a commit of which nobody could say whether it was written ---- */
+
+static enum err take_again(struct envvar_write *op)
+{
+    struct accounts *accounts = api_accounts(op->call->api);
+    enum err err = OK;
+    variables_clear(op->reading);
+    for (size_t i = 0; i < op->scan.count; i++) {
+        if (!err)
+            err = variables_restore(accounts, &op->scan.documents[i], &op->call->why);
+        document_finish(&op->scan.documents[i]);
+    }
+    free(op->scan.documents);
+    return err ? ERR_INTERNAL : OK;
+}
+
+static void on_scanned(struct store_scan *scan, enum store_status status)
+{
+    struct envvar_write *op = container_of(scan, struct envvar_write, scan);
+    struct account *parent = op->reading->parent;
+    enum err err = status ? err_of_store(status) : take_again(op);
+    if (err)
+        finish(op, err);
+    else if (parent)
+        read_again(op, parent);
+    else
+        proceed(op);
+}
+
+static void read_again(struct envvar_write *op, struct account *account)
+{
+    struct store *store = engine_store(api_engine(op->call->api));
+    op->reading = account;
+    op->scan = (struct store_scan){ .kind = DOC_VARIABLE,
+                                    .env = account->number,
+                                    .done = on_scanned };
+    store->ops->scan(store, &op->scan);
+}
+
+/* ---- whose turn it is ---- */
 
 static bool is_running(const struct envvars *envvars, const struct project *project)
 {
@@ -373,7 +439,7 @@ void envvars_destroy(struct envvars *envvars)
     free(envvars);
 }
 
-static void write_begin(struct api_call *call, struct account *account,
+void envvar_write_begin(struct api_call *call, struct account *account,
                         enum write_kind kind, const struct wishes *wishes)
 {
     struct envvars *envvars = api_envvars(call->api);
@@ -382,77 +448,9 @@ static void write_begin(struct api_call *call, struct account *account,
     op->account = account;
     op->kind = kind;
     op->wishes = *wishes;
+    op->deferred.fn = seal_some;
+    list_init(&op->deferred.link);
     call->busy = true;
     list_append(&envvars->waiting, &op->link);
     loop_defer(envvars->loop, &envvars->next);
-}
-
-/* ---- the handlers ---- */
-
-static enum err begin_or_complain(struct api_call *call, struct account *account,
-                                  enum write_kind kind, struct wishes *wishes, bool read,
-                                  const struct complaint *wrong, const char *title)
-{
-    if (read) {
-        write_begin(call, account, kind, wishes);
-        return OK;
-    }
-    wishes_finish(wishes);
-    api_reply_details(call, title, "issues", wrong->path, wrong->message);
-    return OK;
-}
-
-enum err envvars_create_one(struct api_call *call)
-{
-    struct account *account;
-    struct slice body;
-    struct wishes wishes;
-    struct complaint wrong;
-    enum err err = envvars_find(call, &account);
-    if (err || (err = api_read_object(call, &body)))
-        return err;
-    bool read = wishes_read_one(body, &wishes, &wrong);
-    return begin_or_complain(call, account, WRITE_MANY, &wishes, read, &wrong,
-                             "Invalid request body");
-}
-
-enum err envvars_upload(struct api_call *call)
-{
-    struct account *account;
-    struct slice body;
-    struct wishes wishes;
-    struct complaint wrong;
-    enum err err = envvars_find(call, &account);
-    if (err || (err = api_read_object(call, &body)))
-        return err;
-    bool read = wishes_read_many(body, &wishes, &wrong);
-    return begin_or_complain(call, account, WRITE_MANY, &wishes, read, &wrong,
-                             "Invalid body");
-}
-
-enum err envvars_update(struct api_call *call)
-{
-    struct account *account;
-    struct slice body;
-    struct wishes wishes;
-    struct complaint wrong;
-    enum err err = envvars_find(call, &account);
-    if (err || (err = api_read_object(call, &body)))
-        return err;
-    bool read = wishes_read_value(body, call->params[2], &wishes, &wrong);
-    return begin_or_complain(call, account, WRITE_ONE, &wishes, read, &wrong,
-                             "Invalid request body");
-}
-
-enum err envvars_delete(struct api_call *call)
-{
-    struct account *account;
-    enum err err = envvars_find(call, &account);
-    if (err)
-        return err;
-    struct wishes wishes = { .own = mem_new(struct wish), .own_count = 1 };
-    buf_add(&wishes.text, call->params[2]);
-    wishes.own->name = buf_slice(&wishes.text);
-    write_begin(call, account, WRITE_DELETE, &wishes);
-    return OK;
 }

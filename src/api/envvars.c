@@ -5,15 +5,15 @@
  *                                       /import                   POST upload
  *                                       /{name}      GET retrieve PUT, POST update  DELETE
  */
-#include "api/envvars.h"
-
+#include "api/envvar_write.h"
 #include "api/project.h"
 #include "api/routes.h"
 #include "auth/variables.h"
+#include "base/mem.h"
 
 enum { NO_BODY = 4096, BODY_MAX = 512 * 1024 };
 
-enum err envvars_find(struct api_call *call, struct account **account)
+static enum err find(struct api_call *call, struct account **account)
 {
     return project_find_environment(call, call->params[0], call->params[1], account);
 }
@@ -35,7 +35,7 @@ static enum err list(struct api_call *call)
     struct account *account;
     struct variable_walk walk = { 0 };
     struct buf out = { 0 };
-    enum err err = envvars_find(call, &account);
+    enum err err = find(call, &account);
     if (err)
         return err;
     buf_add_char(&out, '[');
@@ -54,7 +54,7 @@ static enum err retrieve(struct api_call *call)
 {
     struct account *account;
     struct buf out = { 0 };
-    enum err err = envvars_find(call, &account);
+    enum err err = find(call, &account);
     if (err)
         return err;
     const struct variable *variable = variables_find(account, call->params[2]);
@@ -66,6 +66,72 @@ static enum err retrieve(struct api_call *call)
     return OK;
 }
 
+/* ---- writing ---- */
+
+static enum err begin_or_complain(struct api_call *call, struct account *account,
+                                  enum write_kind kind, struct wishes *wishes, bool read,
+                                  const struct complaint *wrong, const char *title)
+{
+    if (read) {
+        envvar_write_begin(call, account, kind, wishes);
+        return OK;
+    }
+    wishes_finish(wishes);
+    api_reply_details(call, title, "issues", wrong->path, wrong->message);
+    return OK;
+}
+
+static enum err create(struct api_call *call)
+{
+    struct account *account;
+    struct slice body;
+    struct wishes wishes;
+    struct complaint wrong;
+    enum err err = find(call, &account);
+    if (err || (err = api_read_object(call, &body)))
+        return err;
+    bool read = wishes_read_one(body, &wishes, &wrong);
+    return begin_or_complain(call, account, WRITE_MANY, &wishes, read, &wrong,
+                             "Invalid request body");
+}
+
+static enum err upload(struct api_call *call)
+{
+    struct account *account;
+    struct slice body;
+    struct wishes wishes;
+    struct complaint wrong;
+    enum err err = find(call, &account);
+    if (err || (err = api_read_object(call, &body)))
+        return err;
+    bool read = wishes_read_many(body, &wishes, &wrong);
+    return begin_or_complain(call, account, WRITE_MANY, &wishes, read, &wrong,
+                             "Invalid body");
+}
+
+static enum err update(struct api_call *call)
+{
+    struct account *account;
+    struct slice body;
+    struct wishes wishes;
+    struct complaint wrong;
+    enum err err = find(call, &account);
+    if (err || (err = api_read_object(call, &body)))
+        return err;
+    bool read = wishes_read_value(body, call->params[2], &wishes, &wrong);
+    return begin_or_complain(call, account, WRITE_ONE, &wishes, read, &wrong,
+                             "Invalid request body");
+}
+
+static enum err delete (struct api_call *call) {
+    struct account *account; enum err err = find(call, &account); if (err) return err;
+    struct wishes wishes = { .own = mem_new(struct wish), .own_count = 1 };
+    buf_add(&wishes.text, call->params[2]);
+    wishes.own->name = buf_slice(&wishes.text);
+    envvar_write_begin(call, account, WRITE_DELETE, &wishes);
+    return OK;
+}
+
 enum { BOTH = AUTH_KEY | AUTH_PERSONAL };
 
 #define VARIABLES "/api/v1/projects/:/envvars/:"
@@ -73,12 +139,12 @@ enum { BOTH = AUTH_KEY | AUTH_PERSONAL };
 /* clang-format off */
 const struct route envvars_routes[] = {
     { HTTP_GET_,    VARIABLES,           BOTH, NO_BODY,  list, NULL },
-    { HTTP_POST_,   VARIABLES,           BOTH, BODY_MAX, envvars_create_one, NULL },
-    { HTTP_POST_,   VARIABLES "/import", BOTH, BODY_MAX, envvars_upload, NULL },
+    { HTTP_POST_,   VARIABLES,           BOTH, BODY_MAX, create, NULL },
+    { HTTP_POST_,   VARIABLES "/import", BOTH, BODY_MAX, upload, NULL },
     { HTTP_GET_,    VARIABLES "/:",      BOTH, NO_BODY,  retrieve, NULL },
-    { HTTP_PUT_,    VARIABLES "/:",      BOTH, BODY_MAX, envvars_update, NULL },
-    { HTTP_POST_,   VARIABLES "/:",      BOTH, BODY_MAX, envvars_update, NULL },
-    { HTTP_DELETE_, VARIABLES "/:",      BOTH, NO_BODY,  envvars_delete, NULL },
+    { HTTP_PUT_,    VARIABLES "/:",      BOTH, BODY_MAX, update, NULL },
+    { HTTP_POST_,   VARIABLES "/:",      BOTH, BODY_MAX, update, NULL },
+    { HTTP_DELETE_, VARIABLES "/:",      BOTH, NO_BODY,  delete, NULL },
     { 0 },
 };
 /* clang-format on */

@@ -184,6 +184,12 @@ void variables_remove(struct account *account, struct slice name)
             (variables->count - place) * sizeof(*sorted));
 }
 
+void variables_clear(struct account *account)
+{
+    variables_destroy(account->variables);
+    account->variables = NULL;
+}
+
 void variables_renew(struct account *account, struct slice name, uint32_t version)
 {
     struct variables *variables = account->variables;

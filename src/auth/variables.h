@@ -72,6 +72,9 @@ void variables_put(struct account *account, struct slice name, struct slice valu
                    bool is_secret, uint32_t version);
 void variables_remove(struct account *account, struct slice name);
 
+/* As if none had been set; what the store has is put back by variables_restore. */
+void variables_clear(struct account *account);
+
 /* The same value in a new version of its document. */
 void variables_renew(struct account *account, struct slice name, uint32_t version);
 

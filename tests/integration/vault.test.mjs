@@ -5,7 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
+import { keys, sleep, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
 import { runProgram } from "../support/program.mjs";
 
 const at = (more = "", env = "dev") => `/api/v1/projects/${keys.ref}/envvars/${env}${more}`;
@@ -139,4 +139,53 @@ test("without a gateway, or without its second word, the command says what to do
   const half = await runProgram(["vault"]);
   assert.equal(half.code, 2);
   assert.match(half.stderr, /vault rotate/);
+});
+
+// ---- a disk that fails ----
+
+async function onFailingDisk(t) {
+  const control = path.join(temporaryFolder(), "control");
+  const gateway = await startGateway({ t, preload: "shim_sync", env: { SHIM_CONTROL: control } });
+  gateway.order = (what) => fs.writeFileSync(control, what);
+  return gateway;
+}
+
+test("a rotation whose commit fails is tried until the storage says what is written", async (t) => {
+  const gateway = await onFailingDisk(t);
+  const variables = await setSome(gateway);
+  gateway.order("eio");
+  const asked = rotate(gateway);
+  await until(async () => (await gateway.get("/readyz")).status === 503 || fs.existsSync(keyFile(gateway, ".next")));
+  await sleep(300);
+  gateway.order("ok");
+  const end = await asked;
+  if (end.code) assert.match(end.stderr, /cannot write the encryption key/); // the key file came first
+  else assert.match(end.stdout, /values are sealed with encryption key/);
+  await until(() => gateway.isReady());
+  await check(gateway, variables);
+  assert.equal((await rotate(gateway)).code, 0);
+  await gateway.kill();
+  await gateway.restart();
+  await check(gateway, variables);
+  await gateway.stop();
+});
+
+test("after a write of which nobody knows whether it happened, the next one is decided on what there is", async (t) => {
+  const gateway = await onFailingDisk(t);
+  const variables = await setSome(gateway);
+  for (let round = 0; round < 3; round++) {
+    gateway.order("eio");
+    const lost = await gateway.put(at("/V_1"), { value: `perhaps ${round}` });
+    assert.equal(lost.status, 503, lost.text);
+    gateway.order("ok");
+    await until(() => gateway.isReady());
+    const reply = await gateway.put(at("/V_1"), { value: `sure ${round}` });
+    assert.equal(reply.status, 200, reply.text);
+    variables.V_1 = `sure ${round}`;
+    await check(gateway, variables);
+  }
+  await gateway.kill();
+  await gateway.restart();
+  await check(gateway, variables);
+  await gateway.stop();
 });
