@@ -27,8 +27,8 @@ let gateway, epoch;
 // ---- the sides ----
 
 class Side {
-  constructor(letter, key, ref) {
-    Object.assign(this, { letter, key, ref, words: 0, runs: [], batches: [], snapshots: [], workers: [], positions: [], canaries: [], canceled: new Set(), mine: [] });
+  constructor(letter, key, ref, slug) {
+    Object.assign(this, { letter, key, ref, slug, words: 0, runs: [], batches: [], snapshots: [], workers: [], schedules: [], queues: [], bulks: [], positions: [], canaries: [], canceled: new Set() });
   }
 
   /** A word that only this side knows. */
@@ -46,7 +46,7 @@ function remember(list, one) {
 
 let sides;
 const owners = new Map(); // of ids
-const idPattern = /\b(?:run|batch|env|snapshot|worker|queue|attempt|user|org|project|sched|waitpoint)_[0-9a-z]{20,24}\b/g;
+const idPattern = /\b(?:run|batch|env|snapshot|worker|queue|attempt|user|org|project|sched|bulk|waitpoint)_[0-9a-z]{20,24}\b/g;
 const canaryPattern = /kanari-([A-Z])-\w+/g;
 
 /** Every id in what was answered to a side is its own from now on, if it is nobody's yet; those of
@@ -125,7 +125,7 @@ class Actor {
   other() { return this.random.pick(this.others); }
 
   async step() {
-    const kind = this.random.weighted({ trigger: 8, batch: 1.5, stream: 0.7, change: 5, read: 15, list: 3, poll: 7, foreignRead: 30, foreignWrite: 22, foreignName: 8, token: 6, person: 3 });
+    const kind = this.random.weighted({ trigger: 8, batch: 1.5, stream: 0.7, change: 5, read: 15, list: 3, poll: 7, foreignRead: 30, foreignWrite: 22, foreignName: 8, token: 6, person: 3, keep: 3, foreignKept: 8, bulk: 0.3 });
     await this[kind]();
   }
 
@@ -134,7 +134,7 @@ class Actor {
     return {
       tags: [random.pick(tags), side.canary("tag")], metadata: { secret: side.canary("metadata") },
       ...(random.chance(0.5) && { idempotencyKey: random.chance(0.8) ? random.pick(idempotencyKeys) : side.canary("key") }),
-      ...(random.chance(0.2) && { concurrencyKey: side.canary("concurrency") }), ...(random.chance(0.2) && { delay: "1h" }),
+      ...(random.chance(0.1) && { queue: { name: side.canary("queue") } }), ...(random.chance(0.2) && { concurrencyKey: side.canary("concurrency") }), ...(random.chance(0.2) && { delay: "1h" }),
     };
   }
 
@@ -271,6 +271,62 @@ class Actor {
     await this.askBoth("a name", id, (one) => { const request = make(one); return { method: "GET", key: side.key, ...request, path: encodeURI(request.path).replace("%252F", "%2F") }; });
   }
 
+  /** What is kept beside the runs: variables, schedules, queues. */
+  async keep() {
+    const { side, random } = this, variables = `/api/v1/projects/${side.ref}/envvars/${side.slug}`;
+    const call = (method, path, body) => this.ask("keep", { method, path, key: side.key, body });
+    const what = random.pick(["variable", "variables", "schedule", "schedules", "queues", "limit"]);
+    if (what === "variable") await call("POST", variables, { name: `SECRET_${random.below(20)}`, value: side.canary("value"), isSecret: random.chance(0.2) });
+    else if (what === "variables") await call("GET", random.pick([variables, `${variables}/SECRET_${random.below(20)}`, `/api/v1/projects/${side.ref}/envvars`]));
+    else if (what === "schedule" && side.schedules.length < 60) {
+      const { status, body } = await call("POST", "/api/v1/schedules", { task: "nightly", cron: "0 0 1 1 *", deduplicationKey: side.canary("dedup"), externalId: side.canary("external") });
+      if (status === 200) side.schedules.push(JSON.parse(body).id);
+    } else if (what === "queues") {
+      const { body } = await call("GET", `/api/v1/queues?perPage=100&page=${1 + random.below(3)}`);
+      for (const { id, name } of JSON.parse(body).data) // an id is a name: equal names are equal ids
+        if (name.startsWith("kanari") && side.queues.length < 200 && !side.queues.includes(id)) side.queues.push(id);
+    } else if (what === "limit" && side.queues.length) await call("POST", `/api/v1/queues/${random.pick(side.queues)}/concurrency/override`, { type: "id", concurrencyLimit: 1 + random.below(9) });
+    else await call("GET", "/api/v1/schedules?perPage=100");
+  }
+
+  async foreignKept() {
+    const { side, random } = this, other = this.other(), schedule = this.pick(other.schedules), queue = this.pick(other.queues), bulk = this.pick(other.bulks), word = this.pick(other.canaries);
+    const wish = { task: "nightly", cron: "1 1 1 1 *", externalId: side.canary("trespass") };
+    const asks = [
+      ...(schedule ? [["GET", ""], ["PUT", "", wish], ["DELETE", ""], ["POST", "/activate"], ["POST", "/deactivate"]].map(([method, rest, body]) => [schedule, (one) => ({ method, path: `/api/v1/schedules/${one}${rest}`, body })]) : []),
+      ...(word ? ["GET", "DELETE"].map((method) => [word, (one) => ({ method, path: `/api/v1/schedules/${one}` })]) : []),
+      ...(queue ? [["GET", "?type=id"], ["POST", "/pause", { type: "id", action: "pause" }], ["POST", "/concurrency/override", { type: "id", concurrencyLimit: 0 }], ["POST", "/concurrency/reset", { type: "id" }]]
+        .map(([method, rest, body]) => [queue, (one) => ({ method, path: `/api/v1/queues/${one}${rest}`, body })]) : []),
+      ...(word ? [[word, (one) => ({ method: "POST", path: `/api/v1/queues/${one}/pause`, body: { type: "custom", action: "pause" } })]] : []),
+      ...(bulk ? [["GET", ""], ["POST", "/abort"]].map(([method, rest]) => [bulk, (one) => ({ method, path: `/api/v1/bulk-actions/${one}${rest}` })]) : []),
+      ...(other.ref === side.ref ? [] : [["GET", ""], ["GET", "/SECRET_1"], ["POST", "", { name: "SECRET_1", value: "x" }], ["DELETE", "/SECRET_1"]].flatMap(([method, rest, body]) =>
+        [side.key, side.pat].map((key) => [other.ref, (one) => ({ method, path: `/api/v1/projects/${one}/envvars/${other.slug}${rest}`, body, key })]))),
+    ];
+    if (!asks.length) return;
+    const [id, make] = random.pick(asks);
+    await this.askBoth("what is kept", id, (one) => ({ key: side.key, ...make(one) }));
+  }
+
+  /** Many at once: others' runs are as many as none. */
+  async bulk() {
+    const { side, random } = this, theirs = [...new Set([this.pick(this.other().runs), this.pick(this.other().runs)])].filter(Boolean);
+    const outcome = async (runIds) => {
+      const made = await this.ask("bulk", { method: "POST", path: "/api/v1/bulk-actions", key: side.key, body: { action: "cancel", runIds, name: side.canary("bulk") } });
+      if (made.status !== 202) return plain(`${made.head} ${made.body}`, "\0");
+      const { id } = JSON.parse(made.body);
+      remember(side.bulks, id);
+      for (;;) {
+        const { body } = await this.ask("bulk", { method: "GET", path: `/api/v1/bulk-actions/${id}`, key: side.key });
+        const { status, counts } = JSON.parse(body);
+        if (status !== "PENDING") return JSON.stringify({ status, counts });
+        await sleep(5);
+      }
+    };
+    if (!theirs.length) return;
+    const [left, right] = [await outcome(theirs), await outcome(theirs.map((id) => never(random, id)))];
+    if (left !== right) complain(`bulk tells others' ${theirs} from nothing: ${left}, ${right}`);
+  }
+
   /** Tokens that name the environment of another: signed with one's own key, or for nothing. */
   async token() {
     const { side, random } = this, other = this.other(), run = this.pick(other.runs) ?? "run_0";
@@ -299,7 +355,7 @@ function tokenFor(side, id) {
 // ---- workers ----
 
 async function work(side, pipe, over) {
-  const metadata = { packageVersion: "4.8.3", contentHash: "equal", queues: [], tasks: [...tasks, `kanari-${side.letter}-task`].map((id) => ({ id, filePath: "src/tasks.ts" })) };
+  const metadata = { packageVersion: "4.8.3", contentHash: "equal", queues: [], tasks: [...tasks, `kanari-${side.letter}-task`, "nightly"].map((id) => ({ id, filePath: "src/tasks.ts", ...(id === "nightly" && { triggerSource: "schedule" }) })) };
   const call = async (path, body) => {
     const request = { method: "POST", path, key: side.key, body };
     const answer = await pipe.send(request);
@@ -408,7 +464,7 @@ before(async () => {
   await gateway.stop();
   addSecondProject(gateway.data);
   await gateway.restart();
-  sides = [new Side("A", keys.dev, keys.ref), new Side("B", keys.prod, keys.ref), new Side("C", otherKeys.dev, otherKeys.ref)];
+  sides = [new Side("A", keys.dev, keys.ref, "dev"), new Side("B", keys.prod, keys.ref, "prod"), new Side("C", otherKeys.dev, otherKeys.ref, "dev")];
   for (const side of sides) {
     side.pat = side.letter === "C" ? otherKeys.pat : keys.pat;
     side.sub = (await gateway.post("/api/v1/auth/jwt/claims", undefined, { key: side.key })).json.sub;
@@ -470,7 +526,7 @@ test("nothing of one environment reaches another, by any transport", async (t) =
   assert.equal(wrong.length, 0, `SEED=${seed}\n${wrong.slice(0, 10).join("\n\n")}`);
   const foreign = [...counts].filter(([kind]) => kind.startsWith("foreign")).reduce((sum, [, n]) => sum + n, 0);
   assert.ok(foreign > operations / 3, `${foreign} of ${total()} were about others' things`);
-  for (const kind of ["held poll", "event stream", "socket", "worker", "trigger", "list"]) assert.ok(counts.get(kind) > operations / 2000, `${kind}: ${counts.get(kind)}`);
+  for (const kind of ["held poll", "event stream", "socket", "worker", "trigger", "list", "keep", "bulk"]) assert.ok(counts.get(kind) > operations / 2000, `${kind}: ${counts.get(kind)}`);
 });
 
 test("and nobody changed what is another's", async () => {
