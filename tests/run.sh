@@ -208,7 +208,7 @@ if wanted conformance; then
         "${beside_a_gateway[@]}" node $conformance/realtime/sdk-realtime-v3.mjs
     begin worker 300 env NO_CLI=1 "${beside_a_gateway[@]}" --worker \
         node $conformance/worker/e2e.mjs success failsAfterThreeAttempts \
-        succeedsOnThirdAttempt cancelWhileExecuting delayed
+        succeedsOnThirdAttempt cancelWhileExecuting delayed scheduledTaskFires
     begin browser 200 node --test-reporter=tap $conformance/browser/browser.test.mjs
 fi
 finish
