@@ -116,11 +116,13 @@ static enum err check_timezone(struct api_call *call, struct slice name,
 static const struct worker_task *find_task(struct api_call *call, struct slice name)
 {
     struct engine *engine = api_engine(call->api);
+    struct accounts *accounts = api_accounts(call->api);
     const struct worker_task *task = workers_task(call->env->workers, name);
-    for (struct account *a = NULL;
-         !task && (a = accounts_next(api_accounts(call->api), a));)
-        if (a->project == call->account->project)
-            task = workers_task(engine_environment(engine, a->number)->workers, name);
+    for (struct account *a = NULL; !task && (a = accounts_next(accounts, a));) {
+        struct environment *env = engine_environment(engine, a->number);
+        if (env && a->project == call->account->project)
+            task = workers_task(env->workers, name);
+    }
     return task;
 }
 
@@ -192,6 +194,10 @@ static void add_environment(const struct api_call *call, struct buf *out)
     if (account->type == ENVIRONMENT_DEV && user && user->name && user->name[0]) {
         buf_add_text(out, ",\"userName\":");
         buf_add_json(out, slice_of(user->name));
+    }
+    if (account->branch) {
+        buf_add_text(out, ",\"branchName\":");
+        buf_add_json(out, slice_of(account->branch));
     }
     buf_add_text(out, "}]");
 }

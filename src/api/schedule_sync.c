@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+enum { AT_ONCE = 16 }; /* commands: a turn has 5 ms */
+
 /* ---- what the code says ---- */
 
 /* NULL: no schedule of that task is wanted here. */
@@ -73,14 +75,6 @@ static struct sync_task *task_of(struct schedule_command *command)
     return container_of(command, struct sync_task, command);
 }
 
-static void end_one(struct schedule_sync *sync, enum err status)
-{
-    if (status && !sync->status)
-        sync->status = status;
-    if (--sync->pending == 0)
-        sync->done(sync, sync->status);
-}
-
 static struct schedule *find(struct schedule_command *command)
 {
     return schedules_of_task(command->engine, command->env,
@@ -116,30 +110,60 @@ static enum decision decide(struct schedule_command *command, const struct sched
     return DECISION_COMMIT;
 }
 
+static void go_on(struct schedule_sync *sync);
+
 static void on_done(struct schedule_command *command, enum err status)
 {
     struct sync_task *one = task_of(command);
     struct schedule_sync *sync = one->sync;
     bytes_unref(one->task);
     free(one);
-    end_one(sync, status);
-}
-
-static void begin_one(struct schedule_sync *sync, struct bytes *task)
-{
-    struct sync_task *one = mem_new(struct sync_task);
-    one->sync = sync;
-    one->task = bytes_ref(task);
-    sync->pending++;
-    schedule_command_begin(api_engine(sync->api), sync->env, &one->command, find, decide,
-                           on_done);
+    sync->pending--;
+    if (status && !sync->status)
+        sync->status = status;
+    go_on(sync);
 }
 
 /* ---- all of an environment ---- */
 
+static void go_on(struct schedule_sync *sync)
+{
+    while (sync->pending < AT_ONCE && sync->next < sync->count) {
+        struct sync_task *one = mem_new(struct sync_task);
+        one->sync = sync;
+        one->task = sync->tasks[sync->next++];
+        sync->pending++;
+        schedule_command_begin(api_engine(sync->api), sync->env, &one->command, find,
+                               decide, on_done);
+    }
+    if (sync->pending)
+        return;
+    free(sync->tasks);
+    sync->done(sync, sync->status);
+}
+
 static void on_begun(struct deferred *deferred)
 {
-    end_one(container_of(deferred, struct schedule_sync, deferred), OK);
+    go_on(container_of(deferred, struct schedule_sync, deferred));
+}
+
+/* Those that have a schedule, and those that want one. */
+static void collect(struct schedule_sync *sync)
+{
+    struct engine *engine = api_engine(sync->api);
+    const struct worker *worker = workers_current(sync->env->workers);
+    size_t most = schedules_count(engine, sync->env) + (worker ? worker->task_count : 0);
+
+    sync->tasks = mem_new_array(struct bytes *, most);
+    for (struct schedule *s = NULL; (s = schedules_next(engine, sync->env, s));)
+        if (s->facts.is_declarative)
+            sync->tasks[sync->count++] = bytes_ref(s->facts.task);
+    for (size_t i = 0; worker && i < worker->task_count; i++) {
+        struct bytes *task = worker->tasks[i].id;
+        if (worker->tasks[i].cron &&
+            !schedules_of_task(engine, sync->env, bytes_slice(task)))
+            sync->tasks[sync->count++] = bytes_ref(task);
+    }
 }
 
 void schedule_sync_begin(struct api *api, struct account *account,
@@ -147,21 +171,11 @@ void schedule_sync_begin(struct api *api, struct account *account,
                          void (*done)(struct schedule_sync *sync, enum err status))
 {
     struct engine *engine = api_engine(api);
-    struct environment *env = engine_environment(engine, account->number);
-    const struct worker *worker = workers_current(env->workers);
-
-    *sync = (struct schedule_sync){
-        .api = api, .account = account, .env = env, .done = done, .pending = 1
-    };
-    for (struct schedule *s = NULL; (s = schedules_next(engine, env, s));)
-        if (s->facts.is_declarative && !wanted_task(sync, bytes_slice(s->facts.task)))
-            begin_one(sync, s->facts.task);
-    for (size_t i = 0; worker && i < worker->task_count; i++) {
-        struct bytes *name = worker->tasks[i].id;
-        const struct worker_task *task = wanted_task(sync, bytes_slice(name));
-        if (task && !is_as_wanted(schedules_of_task(engine, env, bytes_slice(name)), task))
-            begin_one(sync, name);
-    }
+    *sync = (struct schedule_sync){ .api = api,
+                                    .account = account,
+                                    .env = engine_environment(engine, account->number),
+                                    .done = done };
+    collect(sync);
     list_init(&sync->deferred.link);
     sync->deferred.fn = on_begun;
     loop_defer(engine_loop(engine), &sync->deferred);
@@ -176,6 +190,11 @@ static void on_alone(struct schedule_sync *sync, enum err status)
 
 void schedule_sync_all(struct api *api)
 {
-    for (struct account *a = NULL; (a = accounts_next(api_accounts(api), a));)
-        schedule_sync_begin(api, a, mem_new(struct schedule_sync), on_alone);
+    struct engine *engine = api_engine(api);
+    for (struct account *a = NULL; (a = accounts_next(api_accounts(api), a));) {
+        if (a->archived)
+            schedules_retire(engine, engine_environment(engine, a->number));
+        else
+            schedule_sync_begin(api, a, mem_new(struct schedule_sync), on_alone);
+    }
 }

@@ -17,7 +17,9 @@ struct schedule_sync {
     struct environment *env;
     void (*done)(struct schedule_sync *sync, enum err status);
 
-    enum err status; /* the first that was not OK */
+    enum err status;      /* the first that was not OK */
+    struct bytes **tasks; /* whose schedules may have to change */
+    size_t count, next;
     size_t pending;
     struct deferred deferred;
 };

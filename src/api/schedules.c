@@ -62,10 +62,11 @@ static struct schedule *find_by_key(struct schedule_command *command)
     if (!key.ptr)
         return NULL;
     struct schedule *found = schedules_by_key(command->engine, command->env, key);
-    for (struct account *a = NULL; !found && (a = accounts_next(accounts, a));)
-        if (a->project == op->call->account->project)
-            found = schedules_by_key(command->engine,
-                                     engine_environment(command->engine, a->number), key);
+    for (struct account *a = NULL; !found && (a = accounts_next(accounts, a));) {
+        struct environment *env = engine_environment(command->engine, a->number);
+        if (env && a->project == op->call->account->project)
+            found = schedules_by_key(command->engine, env, key);
+    }
     return found;
 }
 

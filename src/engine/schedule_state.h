@@ -9,6 +9,7 @@
 struct env_schedules {
     struct list all; // schedule::link; oldest first
     size_t count;
+    bool retired; /* nothing fires */
 };
 
 struct schedules {

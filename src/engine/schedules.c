@@ -79,6 +79,7 @@ static struct env_schedules *schedules_in(struct schedules *all,
                 continue;
             list_move_all(&grown[i].all, &all->environments[i].all);
             grown[i].count = all->environments[i].count;
+            grown[i].retired = all->environments[i].retired;
         }
         free(all->environments);
         all->environments = grown;
@@ -285,7 +286,7 @@ void schedule_release(struct schedules *all, struct schedule *schedule)
     struct list parked;
 
     schedule->busy = false;
-    if (!schedule->facts.is_active)
+    if (!schedule->facts.is_active || schedules_in(all, schedule->env)->retired)
         next = 0;
     /* What failed is tried again in a second; by then a later time may be due. */
     if (schedule->failing && next)
@@ -298,6 +299,15 @@ void schedule_release(struct schedules *all, struct schedule *schedule)
     list_init(&parked);
     list_move_all(&parked, &schedule->parked);
     schedule_commands_go(&parked);
+}
+
+void schedules_retire(struct engine *engine, const struct environment *env)
+{
+    struct env_schedules *place = schedules_in(engine->schedules, env);
+    place->retired = true;
+    list_each (link, &place->all)
+        timers_clear(&engine->schedules->due,
+                     &container_of(link, struct schedule, link)->due);
 }
 
 /* ---- at start ---- */

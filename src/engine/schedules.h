@@ -72,6 +72,9 @@ const struct zone *schedules_zone(struct engine *engine, struct slice name);
 enum err schedules_restore(struct engine *engine, const struct document *document,
                            struct failure *why);
 
+/* Nothing of this environment fires any more: its branch was archived. */
+void schedules_retire(struct engine *engine, const struct environment *env);
+
 /* ---- changing ---- */
 
 struct schedule_command;

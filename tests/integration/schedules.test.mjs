@@ -313,3 +313,23 @@ test("a clock set forward and back again fires nothing twice", async (t) => {
   await until(async () => (await fired(own, id)).length === 2, { what: "the next one fires" });
   assert.deepEqual(await fired(own, id), [ten + 60 * minutes, ten + 70 * minutes]);
 });
+
+test("an archived branch fires nothing more", async (t) => {
+  const { own, at, begin } = await clockwork(t);
+  const branches = `/api/v1/projects/${keys.ref}/branches`, topic = { env: "preview", branch: "topic" };
+  const there = { key: keys.preview, headers: { "x-trigger-branch": "topic" } };
+  await good(own.post(branches, topic, { key: keys.pat }));
+  const { environments } = await good(own.post(all, body({ cron: "* * * * *" }), there));
+  assert.deepEqual(environments.map(({ type, branchName }) => [type, branchName]), [["PREVIEW", "topic"]]);
+  at(begin + minutes - 100);
+  await until(async () => (await good(own.get("/api/v1/runs", there))).data.length === 1, { what: "it fires" });
+  await good(own.post(`${branches}/archive`, topic, { key: keys.pat }));
+  const { id } = await create({ cron: "* * * * *" }, own);
+  for (const minute of [2, 3]) {
+    at(begin + minute * minutes - 100);
+    await until(async () => (await fired(own, id)).length === minute - 1, { what: "another one fires" });
+    assert.equal(await own.metric("runcast_scheduled_runs_total"), minute === 2 ? 2 : 1);
+    await own.kill();
+    await own.restart();
+  }
+});

@@ -125,6 +125,17 @@ static void a_drained_engine_fires_nothing(void **state)
     assert_fired(world, asking.id, "2026-03-01T00:03");
 }
 
+static void nothing_of_a_retired_environment_fires(void **state)
+{
+    struct world *world = *state;
+    struct asking early = make(world, "* * * * *", "UTC");
+    schedules_retire(world->engine, world->env);
+    struct asking late = make(world, "* * * * *", "UTC");
+    pass(world, 3 * MINUTE);
+    assert_fired(world, early.id, "");
+    assert_fired(world, late.id, "");
+}
+
 /* ---- exactly once ---- */
 
 /* Every minute for ten; the commit of this number is lost, and the engine with it. */
@@ -355,6 +366,7 @@ int main(void)
         TEST(many_schedules_of_one_minute_all_fire),
         TEST(what_is_switched_off_does_not_fire_and_is_not_made_up_for),
         TEST(a_drained_engine_fires_nothing),
+        TEST(nothing_of_a_retired_environment_fires),
         cmocka_unit_test(each_time_fires_once_whatever_commit_is_lost_in_a_crash),
         TEST(each_time_fires_once_whenever_the_engine_restarts),
         TEST(of_the_times_missed_while_down_the_latest_fires_once),
