@@ -204,14 +204,15 @@ static bool has_rows(struct bytes *const *frames, size_t count)
     return false;
 }
 
+/* A held poll that was visited late may have to walk, and then gets its rows in parts. */
 static bool poll_send(struct feed *feed, struct bytes *const *frames, size_t count)
 {
     struct poll *poll = container_of(feed, struct poll, feed);
-    bool walking = !list_empty(&feed->catching);
+    bool walking = !list_empty(&feed->catching), complete = feed->seen == feed->base;
 
     if (!poll->call)
         return false;
-    if (!walking && !poll->rows.len) {
+    if (!walking && complete && !poll->rows.len) {
         bool rows = has_rows(frames, count);
         if (rows || !poll->live)
             answer(poll, join(frames, count), feed->seen, feed->base, true);
@@ -220,7 +221,7 @@ static bool poll_send(struct feed *feed, struct bytes *const *frames, size_t cou
     for (size_t i = 0; i < count; i++)
         add_rows(&poll->rows, frames[i]);
     if (!walking) {
-        answer_page(poll, 0, true);
+        answer_page(poll, feed->seen, complete);
         return false;
     }
     if (poll->rows.len < PAGE_BYTES)
