@@ -245,12 +245,15 @@ class Actor {
       wait: (one) => ["POST", `/engine/v1/runs/${one}/wait/duration`, { date: "2040-01-01T00:00:00Z" }],
       debug: (one) => ["POST", `/engine/v1/dev/runs/${one}/logs/debug`, { message: mark }],
       disconnect: (one) => ["POST", "/engine/v1/dev/disconnect", { runFriendlyIds: [one] }],
+      stream: (one) => ["PUT", `/realtime/v1/streams/${one}/self/part`], chunks: (one) => ["POST", `/realtime/v1/streams/${one}/self/part`, { data: mark }],
+      append: (one) => ["POST", `/realtime/v1/streams/${one}/self/part/append`, { data: mark }], input: (one) => ["POST", `/realtime/v1/streams/${one}/input/part`, { data: mark }],
+      "stream reader": (one) => ["GET", `/realtime/v1/streams/${one}/part`], "input reader": (one) => ["GET", `/realtime/v1/streams/${one}/input/part`],
     };
     const name = random.chance(0.12) ? "items" : random.pick(Object.keys(writes));
     if (name === "items")
       return this.askBoth("items", batch, (one) => ({ method: "POST", path: `/api/v3/batches/${one}/items`, key: side.key, headers: ndjson, body: JSON.stringify({ index: 0, task, payload: mark }) }));
     const key = ["cancel", "parent"].includes(name) ? random.pick([side.key, side.admin]) : side.key;
-    return this.askBoth(name, run, (one) => { const [method, path, body] = writes[name](one); return { method, path, key, body }; });
+    return this.askBoth(name, run, (one) => { const [method, path, body] = writes[name](one); return { method, path, key, body, headers: { "timeout-seconds": "1" } }; });
   }
 
   /** Names that others use: a tag, a key, a batch as a filter. */
@@ -275,7 +278,11 @@ class Actor {
   async keep() {
     const { side, random } = this, variables = `/api/v1/projects/${side.ref}/envvars/${side.slug}`;
     const call = (method, path, body) => this.ask("keep", { method, path, key: side.key, body });
-    const what = random.pick(["variable", "variables", "schedule", "schedules", "queues", "limit"]);
+    const what = random.pick(["variable", "variables", "schedule", "schedules", "queues", "limit", "stream", "stream"]), run = this.pick(side.runs);
+    if (what === "stream" && run) {
+      await call("POST", `/realtime/v1/streams/${run}/${random.pick(["self/part/append", "self/part", "input/part"])}`, { data: side.canary("chunk") });
+      return;
+    }
     if (what === "variable") await call("POST", variables, { name: `SECRET_${random.below(20)}`, value: side.canary("value"), isSecret: random.chance(0.2) });
     else if (what === "variables") await call("GET", random.pick([variables, `${variables}/SECRET_${random.below(20)}`, `/api/v1/projects/${side.ref}/envvars`]));
     else if (what === "schedule" && side.schedules.length < 60) {
@@ -400,7 +407,9 @@ async function listen(side, port, random, over) {
     const other = random.pick(sides), from = random.pick([...other.positions.slice(-50), undefined]);
     const seen = Number(from?.offset.split("_")[0] ?? random.below(3000));
     const filter = random.pick([`tags=${random.pick(tags)}`, `tags=${random.pick(other.canaries)}`, `run=${random.pick(random.pick([side, other]).runs) ?? "run_0"}`, `batch=${random.pick(random.pick([side, other]).batches) ?? "batch_0"}`, `all=1&since=1s`]);
-    const text = `GET /realtime/v1/events?${filter} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${side.key}\r\nlast-event-id: ${epoch}.${seen}.${random.below(seen + 1)}\r\n\r\n`;
+    const run = random.pick(random.pick([side, side, other]).runs) ?? "run_0";
+    const target = random.pick([`/realtime/v1/events?${filter}`, `/realtime/v1/events?${filter}`, `/realtime/v1/streams/${run}/part`, `/realtime/v1/streams/${run}/input/part`]);
+    const text = `GET ${target} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${side.key}\r\nlast-event-id: ${target.includes("events") ? `${epoch}.${seen}.${random.below(seen + 1)}` : `${Date.now() - random.below(5000)}-${random.below(3)}`}\r\n\r\n`;
     const socket = net.connect({ port, host: "127.0.0.1" });
     let got = "";
     socket.setEncoding("latin1").on("data", (part) => { got += part; }).on("error", () => {}).write(text);
