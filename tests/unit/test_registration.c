@@ -2,6 +2,7 @@
 #include "tests/support/unit.h"
 
 #include "api/registration.h"
+#include "auth/bootstrap.h"
 #include "base/mem.h"
 #include "base/scan.h"
 
@@ -25,6 +26,8 @@ static const char full[] =
     "{\"id\":\"full\",\"filePath\":\"src/b.ts\",\"ttl\":5400,\"maxDuration\":60,"
     "\"queue\":{\"name\":\"mail\",\"concurrencyLimit\":2},"
     "\"machine\":{\"preset\":\"large-1x\",\"cpu\":4},\"triggerSource\":\"schedule\","
+    "\"schedule\":{\"cron\":\"0 3 * * *\",\"timezone\":\"Asia/Tokyo\",\"window\":\"30m\","
+    "\"environments\":[\"STAGING\",\"PRODUCTION\"]},"
     "\"retry\":{\"maxAttempts\":5,\"factor\":1.5,\"minTimeoutInMs\":300,"
     "\"maxTimeoutInMs\":2000,\"randomize\":false}},"
     "{\"id\":\"limited\",\"queue\":{\"concurrencyLimit\":1},\"ttl\":\"1h\",\"retry\":{}}],"
@@ -52,6 +55,10 @@ static void check_full(const struct registration *all)
     assert_int_equal(task->machine, MACHINE_LARGE_1X);
     assert_int_equal(task->max_duration_s, 60);
     assert_true(task->is_scheduled);
+    assert_text(task->cron, "0 3 * * *");
+    assert_text(task->timezone, "Asia/Tokyo");
+    assert_text(task->window, "30m");
+    assert_int_equal(task->schedule_in, 1u << ENVIRONMENT_STAGING | 1u << ENVIRONMENT_PROD);
     assert_true(task->has_retry && !task->randomize);
     assert_int_equal(task->max_attempts, 5);
     assert_true(task->factor == 1.5);
