@@ -1,0 +1,161 @@
+/* Bodies that are taken slowly or come slowly, and streams that are cut. */
+#include "tests/support/unit.h"
+
+#include "base/mem.h"
+#include "tests/support/net_world.h"
+
+enum { LARGE = 400 << 10 };
+
+struct scene {
+    struct net_world world; /* first */
+    struct exchange *x;
+    size_t came;
+    bool pause, whole;
+};
+
+static void on_head(void *owner, struct exchange *x)
+{
+    (void)owner;
+    x->body_limit = 1 << 20;
+    x->stream_body = true;
+    x->slow_body = slice_is(x->path, "/slow");
+}
+
+static void on_body(void *owner, struct exchange *x, struct slice piece)
+{
+    struct scene *scene = owner;
+    scene->x = x;
+    scene->came += piece.len;
+    if (scene->pause)
+        http_body_pause(x);
+}
+
+static void on_request(void *owner, struct exchange *x)
+{
+    struct scene *scene = owner;
+    scene->whole = true;
+    if (!slice_is(x->path, "/stream")) {
+        http_reply(x, 200, (struct slice){ 0 }, SLICE("thanks"));
+        return;
+    }
+    http_stream_begin(x, 200, (struct slice){ 0 });
+    http_stream_write(x, SLICE("some of it"));
+    http_stream_cut(x);
+}
+
+static void on_gone(void *owner, struct exchange *x)
+{
+    (void)owner;
+    http_reply(x, 499, (struct slice){ 0 }, (struct slice){ 0 });
+}
+
+static void open_scene(struct scene *scene, struct server_options options)
+{
+    *scene = (struct scene){ 0 };
+    options.handler = (struct http_handler){ on_head, on_body, on_request, on_gone, NULL };
+    options.owner = scene;
+    net_world_open(&scene->world, options);
+}
+
+static bool has_come(void *owner)
+{
+    return ((struct scene *)owner)->came > 0;
+}
+
+static void a_paused_body_waits_and_then_comes_whole(void **state)
+{
+    struct scene scene;
+    struct peer peer;
+    (void)state;
+    open_scene(&scene, (struct server_options){ 0 });
+    scene.pause = true;
+    peer_open(&scene.world, &peer);
+    char *body = mem_alloc(LARGE);
+    memset(body, 'x', LARGE);
+    struct buf text = { 0 };
+    buf_print(&text, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", LARGE);
+    buf_add(&text, (struct slice){ body, LARGE });
+    peer_send(&scene.world, &peer, buf_slice(&text));
+    net_world_until(&scene.world, has_come, &scene);
+    size_t first = scene.came;
+    for (int i = 0; i < 20; i++)
+        net_world_turn(&scene.world);
+    assert_int_equal(scene.came, first);
+    assert_true(first <= 64 << 10);
+    scene.pause = false;
+    http_body_resume(scene.x);
+    peer_await(&scene.world, &peer, "thanks");
+    assert_int_equal(scene.came, LARGE);
+    free(body);
+    buf_finish(&text);
+    peer_close(&peer);
+    net_world_close(&scene.world);
+}
+
+static void a_peer_that_leaves_in_a_pause_is_noticed(void **state)
+{
+    struct scene scene;
+    struct peer peer;
+    (void)state;
+    open_scene(&scene, (struct server_options){ 0 });
+    scene.pause = true;
+    peer_open(&scene.world, &peer);
+    peer_send(&scene.world, &peer,
+              SLICE("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf"));
+    net_world_until(&scene.world, has_come, &scene);
+    peer_close(&peer);
+    net_world_close(&scene.world);
+    assert_false(scene.whole);
+}
+
+/* The one that may not be slow tells when the time is over. */
+static void a_slow_body_outlasts_the_time_of_others(void **state)
+{
+    struct scene scene;
+    struct peer slow, other;
+    (void)state;
+    open_scene(&scene, (struct server_options){ .body_timeout_ms = 30 });
+    peer_open(&scene.world, &slow);
+    peer_send(&scene.world, &slow,
+              SLICE("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n"));
+    net_world_turn(&scene.world);
+    for (int i = 0; i < 3; i++) {
+        peer_open(&scene.world, &other);
+        peer_send(&scene.world, &other,
+                  SLICE("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab"));
+        peer_await(&scene.world, &other, " 408 ");
+        peer_close(&other);
+        peer_send(&scene.world, &slow, SLICE("z"));
+    }
+    assert_false(scene.whole);
+    peer_send(&scene.world, &slow, SLICE("z"));
+    peer_await(&scene.world, &slow, "thanks");
+    peer_close(&slow);
+    net_world_close(&scene.world);
+}
+
+static void a_stream_that_is_cut_has_no_end(void **state)
+{
+    struct scene scene;
+    struct peer peer;
+    (void)state;
+    open_scene(&scene, (struct server_options){ 0 });
+    peer_open(&scene.world, &peer);
+    peer_send(&scene.world, &peer, SLICE("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n"));
+    peer_await_end(&scene.world, &peer);
+    assert_true(peer_has(&peer, "a\r\nsome of it\r\n"));
+    assert_false(peer_has(&peer, "0\r\n\r\n"));
+    peer_close(&peer);
+    net_world_close(&scene.world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_paused_body_waits_and_then_comes_whole),
+        cmocka_unit_test(a_peer_that_leaves_in_a_pause_is_noticed),
+        cmocka_unit_test(a_slow_body_outlasts_the_time_of_others),
+        cmocka_unit_test(a_stream_that_is_cut_has_no_end),
+    };
+    return cmocka_run_group_tests_name("http body", tests, NULL, NULL);
+}
