@@ -314,6 +314,8 @@ static void add_optional_facts(struct buf *out, const struct run *run)
     add_number(out, "costInCents", 0);
     add_number(out, "baseCostInCents", 0);
     add_raw(out, "traceContext", SLICE("{}"));
+    /* Lets a task of 4.x listen to streams.input; what it writes goes as PUT says: v1. */
+    add_text(out, "realtimeStreamsVersion", SLICE("v2"));
 }
 
 static size_t add_execution_run(struct buf *out, const struct run *run)

@@ -178,7 +178,9 @@ static void a_result_names_what_the_worker_does_next(void **state)
     "\"organization\":{\"id\":\"org_1\",\"slug\":\"org\",\"name\":\"Org\"},"               \
     "\"project\":{\"id\":\"project_1\",\"ref\":\"proj_x\",\"slug\":\"project\","           \
     "\"name\":\"Project\"}"
-#define COSTS "\"durationMs\":0,\"costInCents\":0,\"baseCostInCents\":0,\"traceContext\":{}"
+#define COSTS                                                                              \
+    "\"durationMs\":0,\"costInCents\":0,\"baseCostInCents\":0,\"traceContext\":{},"        \
+    "\"realtimeStreamsVersion\":\"v2\""
 #define START                                                                              \
     "{\"run\":" RUN("EXECUTING", "1") ",\"snapshot\":" SNAPSHOT(                           \
         "EXECUTING", "The run executes") ",\"envVars\":{" VARIABLES                        \
