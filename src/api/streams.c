@@ -21,6 +21,7 @@ enum {
     PART_MAX = 512 << 10,
     INPUT_MAX = 1 << 20,
     PIPE_MAX = 1 << 30,
+    ENVIRONMENTS_FULL = 4, /* preview branches may be many */
 };
 
 enum { ANY = AUTH_KEY | AUTH_PUBLIC };
@@ -148,10 +149,25 @@ static void encode_input(struct buf *out, int64_t at_ms, uint64_t index, struct 
     buf_finish(&body);
 }
 
+/* Few environments are large at once: the largest makes room for all. */
+static void make_room(struct streams *streams)
+{
+    while (streams->bytes > streams->budget * ENVIRONMENTS_FULL) {
+        struct stream_set *largest = NULL;
+        for (uint32_t i = 0; i < streams->set_count; i++)
+            if (streams->sets[i] && (!largest || streams->sets[i]->bytes > largest->bytes))
+                largest = streams->sets[i];
+        size_t had = largest->bytes;
+        stream_set_drop(largest);
+        streams->bytes -= had - largest->bytes;
+    }
+}
+
 void streams_append(struct streams *streams, struct stream_set *set, struct stream *stream,
                     enum stream_kind kind, struct slice data)
 {
     static struct buf scratch;
+    size_t had = set->bytes;
     int64_t at_ms = stream_time(stream, loop_wall_ms(streams->loop));
     buf_clear(&scratch);
     if (kind == STREAM_OUTPUT)
@@ -159,6 +175,8 @@ void streams_append(struct streams *streams, struct stream_set *set, struct stre
     else
         encode_input(&scratch, at_ms, stream->next, data);
     stream_append(set, stream, buf_to_bytes(&scratch), at_ms);
+    streams->bytes += set->bytes - had;
+    make_room(streams);
     if (scratch.capacity > 64 << 10)
         buf_finish(&scratch);
     if (list_empty(&stream->waiting))

@@ -13,7 +13,8 @@
 
 struct streams {
     struct loop *loop;
-    size_t budget;            /* of each environment */
+    size_t budget;            /* of each environment; of all of them four times that */
+    size_t bytes;             /* of all */
     struct stream_set **sets; /* by number of the environment; NULL: not used yet */
     uint32_t set_count;
     struct list ready; // stream_reader::link

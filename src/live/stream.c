@@ -91,6 +91,16 @@ void stream_set_finish(struct stream_set *set)
     table_finish(&set->table);
 }
 
+void stream_set_drop(struct stream_set *set)
+{
+    if (list_empty(&set->written))
+        return;
+    struct stream *oldest = container_of(set->written.next, struct stream, link);
+    drop_oldest(set, oldest);
+    metric_add(M_STREAM_DROPPED, 1);
+    destroy_unused(set, oldest);
+}
+
 /* The newest chunk of the stream that was just written to stays. */
 static void make_room(struct stream_set *set, const struct stream *newest)
 {
@@ -98,9 +108,7 @@ static void make_room(struct stream_set *set, const struct stream *newest)
         struct stream *oldest = container_of(set->written.next, struct stream, link);
         if (oldest == newest && oldest->next - oldest->first == 1)
             return;
-        drop_oldest(set, oldest);
-        metric_add(M_STREAM_DROPPED, 1);
-        destroy_unused(set, oldest);
+        stream_set_drop(set);
     }
 }
 

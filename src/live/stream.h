@@ -88,6 +88,9 @@ int64_t stream_time(const struct stream *stream, int64_t now_ms);
 void stream_append(struct stream_set *set, struct stream *stream, struct bytes *frame,
                    int64_t at_ms);
 
+/* The oldest chunk of the stream that was not written to for longest goes. */
+void stream_set_drop(struct stream_set *set);
+
 /* Where a reader goes on that has chunk index of that time (-1: not known). A place that
  * this stream never had is of a former life: from its first chunk. */
 uint64_t stream_after(const struct stream *stream, int64_t at_ms, uint64_t index);

@@ -106,8 +106,7 @@ static void without_anything_the_defaults_hold(void **state)
     assert_int_equal(config.env_concurrency, 100);
     assert_true(config.retain_ms == INT64_C(30) * 24 * 3600 * 1000);
     assert_int_equal(config.memory, 1 << 30);
-    assert_int_equal(config.batch_memory, 64 << 20);
-    assert_int_equal(config.stream_memory, 64 << 20);
+    assert_true(config.batch_memory == 64 << 20 && config.stream_memory == 64 << 20);
     assert_int_equal(config.drain_timeout_ms, 30000);
     assert_int_equal(config.queue_size, 0);
     assert_false(config.insecure);
