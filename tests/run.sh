@@ -206,6 +206,10 @@ if wanted conformance; then
         "${beside_a_gateway[@]}" node $conformance/realtime/sdk-realtime-v4.mjs
     begin realtime-3.3.17 300 env LONG=1 "SDK_DIR=$top/$conformance/sdk-v3" \
         "${beside_a_gateway[@]}" node $conformance/realtime/sdk-realtime-v3.mjs
+    for folder in sdk-v4 sdk-v3; do
+        begin "streams-$folder" 200 env "SDK_DIR=$top/$conformance/$folder" \
+            "${beside_a_gateway[@]}" node $conformance/realtime/sdk-streams.mjs
+    done
     begin worker 300 env NO_CLI=1 "${beside_a_gateway[@]}" --worker \
         node $conformance/worker/e2e.mjs success failsAfterThreeAttempts \
         succeedsOnThirdAttempt cancelWhileExecuting delayed scheduledTaskFires

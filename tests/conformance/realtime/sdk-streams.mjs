@@ -1,0 +1,206 @@
+// Conformance of a server's streams, through the unmodified SDK (3.3.17 or 4.8.3): what a task would write with it, and what
+// others read with it. Between the SDK and the server stands a proxy that can cut connections in the middle.
+//   TRIGGER_API_URL, TRIGGER_SECRET_KEY, TRIGGER_PROJECT_REF
+//   SDK_DIR   directory whose node_modules holds the SDK (default: the current directory)
+import { createRequire } from "node:module";
+import net from "node:net";
+
+const SERVER = process.env.TRIGGER_API_URL, KEY = process.env.TRIGGER_SECRET_KEY, TASK = process.env.TASK_ID ?? "my-task";
+const require = createRequire((process.env.SDK_DIR ?? process.cwd()) + "/x.js");
+const V4 = require("@trigger.dev/sdk/package.json").version.startsWith("4.");
+const { advanceRun } = await import("./advance.mjs");
+
+// ---- the proxy ----
+
+const sockets = new Set(), target = new URL(SERVER);
+const proxy = net.createServer((client) => {
+  const server = net.connect({ port: target.port, host: target.hostname });
+  client.pipe(server).pipe(client);
+  for (const socket of [client, server]) { sockets.add(socket); socket.on("error", () => {}).on("close", () => { sockets.delete(socket); client.destroy(); server.destroy(); }); }
+});
+await new Promise((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+const cutAll = () => { for (const socket of sockets) socket.resetAndDestroy(); };
+process.env.TRIGGER_API_URL = `http://127.0.0.1:${proxy.address().port}`;
+const API = process.env.TRIGGER_API_URL;
+
+const sdk = require(V4 ? "@trigger.dev/sdk" : "@trigger.dev/sdk/v3"), { auth, runs, tasks } = sdk;
+const core = require("@trigger.dev/core/v3"), workers = require("@trigger.dev/core/v3/workers");
+
+// ---- checks ----
+
+let pass = 0, failed = 0;
+const ok = (right, what, extra = "") => { right ? pass++ : failed++; console.log(`${right ? "  ok  " : " FAIL "} ${what}${right || extra === "" ? "" : `  -- ${String(extra).slice(0, 400)}`}`); };
+const same = (got, expected, what) => ok(JSON.stringify(got) === JSON.stringify(expected), what, JSON.stringify(got));
+const check = async (name, run) => { console.log(`# ${name}`); try { await run(); } catch (error) { ok(false, name, error?.stack ?? error); } };
+process.on("unhandledRejection", (error) => ok(false, "unhandled rejection", error?.stack ?? error));
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+async function until(done, what, ms = 15_000) {
+  for (const end = Date.now() + ms; !(await done()); await sleep(10)) if (Date.now() > end) throw new Error(`${what}: not within ${ms} ms`);
+}
+const trigger = async () => { const handle = await tasks.trigger(TASK, { n: 1 }); await advanceRun(handle.id, "EXECUTING"); return handle; };
+const finish = (id) => advanceRun(id, "COMPLETED_SUCCESSFULLY", { output: "1" });
+async function all(stream, into = []) { for await (const part of stream) into.push(part); return into; }
+
+/** A source of chunks that the test feeds. */
+function source() {
+  let controller;
+  const stream = new ReadableStream({ start(c) { controller = c; } });
+  return { stream, push: (...chunks) => chunks.forEach((chunk) => controller.enqueue(chunk)), end: () => controller.close() };
+}
+const client = () => core.apiClientManager.clientOrThrow();
+
+/** Collects a run and its streams: { runs, parts: { key: [] } }. */
+function watchWithStreams(id) {
+  const seen = { runs: [], parts: {} };
+  const subscription = runs.subscribeToRun(id);
+  seen.done = (async () => {
+    for await (const part of subscription.withStreams())
+      if (part.type === "run") seen.runs.push(part.run);
+      else (seen.parts[part.type] ??= []).push(part.chunk);
+  })().catch((error) => { seen.error = error; });
+  seen.stop = () => subscription.unsubscribe();
+  return seen;
+}
+
+// ---- 4.8.3 ----
+
+async function checkV4() {
+  const { streams } = sdk;
+  core.realtimeStreams.setGlobalManager(new workers.StandardRealtimeStreamsManager(client(), API));
+
+  await check("streams.pipe and withStreams", async () => {
+    const { id } = await trigger();
+    const seen = watchWithStreams(id);
+    const from = source();
+    const piped = streams.pipe("tokens", from.stream, { target: id });
+    from.push({ t: "Hello" }, "wörld 🎉", 3);
+    await until(() => seen.parts.tokens?.length === 3, "three chunks through withStreams");
+    same(seen.parts.tokens, [{ t: "Hello" }, "wörld 🎉", 3], "chunks come while the pipe is open, as they were");
+    same(seen.runs.at(-1).realtimeStreams, ["tokens"], "the run lists its stream");
+    from.push(null, [1, [2]]);
+    from.end();
+    await piped.waitUntilComplete();
+    await until(() => seen.parts.tokens.length === 5, "all chunks");
+    const writer = streams.writer("more", { target: id, execute: ({ write }) => { write("a"); write("b"); } });
+    await writer.waitUntilComplete();
+    await until(() => seen.parts.more?.length === 2, "a second stream that comes later");
+    same(seen.parts.more, ["a", "b"], "its chunks");
+    await finish(id);
+    await until(() => seen.runs.at(-1).status === "COMPLETED", "the end of the run");
+    seen.stop();
+  });
+
+  await check("streams.append and streams.read", async () => {
+    const { id, publicAccessToken } = await trigger();
+    await streams.append("log", "one", { target: id });
+    await streams.append("log", "two\nlines", { target: id });
+    await streams.append("log", "three", { target: id });
+    const got = [], reading = streams.read(id, "log").then((stream) => all(stream, got));
+    await until(() => got.length === 3, "three parts");
+    same(got, ["one", "two\nlines", "three"], "parts in order");
+    const later = [], readLater = streams.read(id, "log", { startIndex: 2 }).then((stream) => all(stream, later));
+    const latest = [], readLatest = streams.read(id, "log", { from: "latest" }).then((stream) => all(stream, latest));
+    const token = [], readToken = auth.withAuth({ baseURL: API, accessToken: publicAccessToken }, () => streams.read(id, "log")).then((stream) => all(stream, token));
+    await until(() => later.length === 1 && token.length === 3, "the other readers");
+    await sleep(100); // the latest reader has nothing to show for being there
+    await streams.append("log", "four", { target: id });
+    await until(() => latest.length === 1, "the part after latest");
+    const define = streams.define({ id: "log" });
+    await define.append({ five: 5 }, { target: id });
+    await finish(id);
+    await Promise.all([reading, readLater, readLatest, readToken]);
+    same(got, ["one", "two\nlines", "three", "four", { five: 5 }], "the reader ends with the run, with everything");
+    same([later, latest, token.length], [["three", "four", { five: 5 }], ["four", { five: 5 }], 5], "startIndex, latest, and a public token");
+    let refused;
+    await streams.append("log", "late", { target: id }).catch((error) => { refused = error; });
+    ok(/completed run/.test(refused?.message), "a run that has ended takes nothing", refused);
+  });
+
+  await check("cut connections", async () => {
+    const { id } = await trigger();
+    const from = source(), count = 300, expected = Array.from({ length: count }, (_, n) => ({ n }));
+    const got = [], reading = streams.read(id, "long").then((stream) => all(stream, got));
+    const piped = streams.pipe("long", from.stream, { target: id });
+    for (let n = 0; n < count; n += 100) {
+      from.push(...expected.slice(n, n + 50));
+      await until(() => got.length >= n + 25, "chunks before the cut");
+      cutAll();
+      from.push(...expected.slice(n + 50, n + 100));
+      await until(() => got.length >= n + 75, "chunks after the cut", 30_000);
+    }
+    from.end();
+    await piped.waitUntilComplete();
+    await finish(id);
+    await reading;
+    same(got, expected, "reader and writer go on, each chunk once");
+  });
+
+  await check("streams.input", async () => {
+    const { id, publicAccessToken } = await trigger();
+    const inputs = new workers.StandardInputStreamManager(client(), API);
+    inputs.setRunId(id, "v2");
+    const chat = streams.input({ id: "chat" }), got = [];
+    await chat.send(id, { text: "before anybody listens" });
+    inputs.on("chat", (data) => got.push(data));
+    await until(() => got.length === 1, "what was sent before");
+    await auth.withAuth({ baseURL: API, accessToken: publicAccessToken }, () => chat.send(id, "5"));
+    await until(() => got.length === 2, "what was sent with the handle's token");
+    same(got, [{ text: "before anybody listens" }, "5"], "values as they were");
+    cutAll();
+    await chat.send(id, [3]);
+    await until(() => got.length === 3, "what comes after a cut", 30_000);
+    same(got[2], [3], "once");
+    const once = await inputs.once("other", { timeoutMs: 300 });
+    ok(!once.ok, "once gives up in its time");
+    inputs.reset();
+    let refused;
+    await auth.withAuth({ baseURL: API, accessToken: (await tasks.trigger(TASK, {})).publicAccessToken }, () => chat.send(id, 1)).catch((error) => { refused = error; });
+    ok(refused?.status === 403, "another run's token may not send", refused);
+    await finish(id);
+  });
+}
+
+// ---- 3.3.17 ----
+
+async function checkV3() {
+  await check("metadata.stream and withStreams", async () => {
+    const { id } = await trigger();
+    const manager = new workers.StandardMetadataManager(client(), API);
+    manager.runId = id;
+    const seen = watchWithStreams(id);
+    const from = source();
+    await manager.stream("tokens", from.stream);
+    from.push({ t: "Hello" }, "wörld 🎉");
+    await until(() => seen.parts.tokens?.length === 2, "two chunks through withStreams");
+    same(seen.parts.tokens, [{ t: "Hello" }, "wörld 🎉"], "chunks come while the pipe is open, as they were");
+    from.push(3);
+    from.end();
+    await manager.waitForAllStreams();
+    await until(() => seen.parts.tokens.length === 3, "the last chunk");
+    const again = [];
+    await all(await manager.fetchStream("tokens").then((stream) => { void finish(id); return stream; }), again);
+    same(again, [{ t: "Hello" }, "wörld 🎉", 3], "a reader that comes later gets all, and its end with the run's");
+    seen.stop();
+  });
+
+  await check("metadata.parent.stream", async () => {
+    const parent = await trigger();
+    const child = await client().triggerTask(TASK, { payload: "1", options: { payloadType: "application/json", parentRunId: parent.id } });
+    const manager = new workers.StandardMetadataManager(client(), API);
+    manager.runId = child.id;
+    const seen = watchWithStreams(parent.id);
+    const from = source();
+    await manager.parent.stream("up", from.stream);
+    from.push("to the parent");
+    from.end();
+    await manager.waitForAllStreams();
+    await until(() => seen.parts.up?.length === 1, "the child's chunk at the parent");
+    same(seen.parts.up, ["to the parent"], "it is the parent's stream");
+    seen.stop();
+    await finish(parent.id);
+  });
+}
+
+await auth.withAuth({ baseURL: API, accessToken: KEY, secretKey: KEY }, V4 ? checkV4 : checkV3);
+console.log(`${pass} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);
