@@ -106,22 +106,66 @@ static enum err unknown(struct slice name, const char *origin, const char *dashe
 
 /* ---- arguments ---- */
 
+static bool is_noun(const char *word)
+{
+    static const char *const nouns[] = { "org", "project", "user", "token" };
+    for (size_t i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++) {
+        if (strcmp(word, nouns[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum err add_word(struct reading *reading, const char *word)
+{
+    struct config *config = &reading->config;
+    if (config->word_count == CONFIG_WORDS_MAX)
+        return explain(reading->why, ERR_INVALID, "%.60s: too many words", word);
+    config->words[config->word_count++] = word;
+    if (config->word_count > 1)
+        config->command = COMMAND_ACCOUNTS;
+    return OK;
+}
+
 static enum err read_command(struct reading *reading, const char *word)
 {
+    enum config_command *command = &reading->config.command;
+    if (reading->config.word_count)
+        return add_word(reading, word);
     if (strcmp(word, "serve") == 0)
-        reading->config.command = COMMAND_SERVE;
+        *command = COMMAND_SERVE;
     else if (strcmp(word, "keys") == 0)
-        reading->config.command = COMMAND_KEYS;
+        *command = COMMAND_KEYS;
     else if (strcmp(word, "vault") == 0)
-        reading->config.command = COMMAND_VAULT;
-    else if (strcmp(word, "rotate") == 0 && reading->config.command == COMMAND_VAULT)
-        reading->config.command = COMMAND_VAULT_ROTATE;
+        *command = COMMAND_VAULT;
+    else if (strcmp(word, "rotate") == 0 && *command == COMMAND_VAULT)
+        *command = COMMAND_VAULT_ROTATE;
+    else if (is_noun(word))
+        *command = COMMAND_ACCOUNTS;
     else
         return explain(reading->why, ERR_INVALID,
-                       "%.60s: not a command; there are serve, keys and vault rotate, and "
-                       "options begin with two dashes",
+                       "%.60s: not a command; there are serve, keys, org, project, user, "
+                       "token and vault rotate, and options begin with two dashes",
                        word);
-    return OK;
+    bool has_words = *command == COMMAND_KEYS || *command == COMMAND_ACCOUNTS;
+    return has_words ? add_word(reading, word) : OK;
+}
+
+/* "--name" of the name; NULL: no command has such an option. */
+static const char *find_command_option(struct slice name)
+{
+    static const char *const options[] = { "--org", "--name", "--email",   "--slug",
+                                           "--ref", "--user", "--project", "--grace" };
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        if (slice_is(name, options[i] + 2))
+            return options[i];
+    }
+    return NULL;
+}
+
+static bool is_of_command(const struct reading *reading, struct slice name)
+{
+    return reading->config.word_count && find_command_option(name);
 }
 
 /* --name=value or --name value; a flag without "=" is true. */
@@ -134,8 +178,8 @@ static enum err read_option(struct reading *reading, char **argv, int argc, int 
     snprintf(shown, sizeof(shown), "--%.*s", SLICE_ARG(name));
 
     int which = find_setting(name);
-    bool is_file = slice_is(name, "config");
-    if (which < 0 && !is_file)
+    bool is_file = slice_is(name, "config"), is_word = is_of_command(reading, name);
+    if (which < 0 && !is_file && !is_word)
         return unknown(name, shown, "--", reading->why);
 
     const char *value = rest.ptr;
@@ -145,6 +189,10 @@ static enum err read_option(struct reading *reading, char **argv, int argc, int 
         value = argv[++*at];
     if (!value)
         return explain(reading->why, ERR_INVALID, "%s: needs a value", shown);
+    if (is_word) {
+        enum err err = add_word(reading, find_command_option(name));
+        return err ? err : add_word(reading, value);
+    }
     if (is_file) {
         free(reading->config.file);
         reading->config.file = mem_text(slice_of(value));
@@ -453,7 +501,13 @@ void config_print_help(struct buf *out)
                  "runcast - manages runs of background tasks and tells every change\n\n"
                  "  runcast [serve] [options]    starts the gateway\n"
                  "  runcast keys [options]       prints the secret keys again\n"
-                 "  runcast vault rotate         seals everything with another key\n\n"
+                 "  runcast keys rotate ENV [--project REF] [--grace 24h]\n"
+                 "  runcast org create NAME | list\n"
+                 "  runcast project create NAME [--org SLUG] [--ref REF] | list\n"
+                 "  runcast user create NAME --email EMAIL [--org SLUG] | list\n"
+                 "  runcast token create --user EMAIL [--name NAME] | list | revoke ID\n"
+                 "  These speak to the gateway that runs on --data; all but the last\n"
+                 "  work without one too.\n\n"
                  "options [default]\n");
     for (int i = 0; i < SETTING_COUNT; i++)
         print_option(&settings[i], out);

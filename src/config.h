@@ -15,13 +15,16 @@
 enum config_command {
     COMMAND_SERVE,
     COMMAND_KEYS,
-    COMMAND_VAULT, /* not whole without its second word */
+    COMMAND_ACCOUNTS, /* words */
+    COMMAND_VAULT,    /* not whole without its second word */
     COMMAND_VAULT_ROTATE,
     COMMAND_HELP,
     COMMAND_VERSION,
     COMMAND_CHECK_CONFIG,
     COMMAND_PRINT_CONFIG
 };
+
+enum { CONFIG_WORDS_MAX = 16 };
 
 enum config_setting {
 #define CONFIG_TEXT(name, field, def, help) SETTING_##field,
@@ -44,6 +47,10 @@ enum config_setting {
  * is "default", "--data", "RUNCAST_DATA" or "runcast.conf:3". */
 struct config {
     enum config_command command;
+    /* Of a command on accounts: its words and options, borrowed from the arguments, with
+     * "--name" and its value as words of their own. */
+    const char *words[CONFIG_WORDS_MAX];
+    size_t word_count;
     char *file; /* --config; NULL: none */
     char *origins[SETTING_COUNT];
 #define CONFIG_TEXT(name, field, def, help) char *field;

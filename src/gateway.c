@@ -21,10 +21,10 @@
 #include "base/mem.h"
 #include "config.h"
 #include "gateway_admin.h"
+#include "gateway_command.h"
 #include "gateway_load.h"
 #include "gateway_retain.h"
 #include "gateway_rotate.h"
-#include "store/sqlite_store.h"
 
 enum phase { PHASE_STARTING, PHASE_READY, PHASE_DRAINING, PHASE_CLOSING };
 
@@ -65,39 +65,6 @@ static enum err make_directory(const char *path, struct failure *why)
         return explain(why, ERR_INVALID, "cannot make the data directory %s: %s", path,
                        strerror(errno));
     return OK;
-}
-
-static char *path_in(const struct config *config, const char *name)
-{
-    struct buf path = { 0 };
-    buf_print(&path, "%s/%s", config->data, name);
-    char *text = mem_text(buf_slice(&path));
-    buf_finish(&path);
-    return text;
-}
-
-static enum err open_vault(const struct config *config, struct vault **vault,
-                           struct failure *why)
-{
-    char *key_file = path_in(config, "encryption.key");
-    enum err refused = vault_open(slice_of(config->encryption_key), key_file, vault, why);
-    free(key_file);
-    if (refused || !*config->next_encryption_key)
-        return refused;
-    refused = vault_offer(*vault, slice_of(config->next_encryption_key), why);
-    if (refused)
-        vault_close(*vault);
-    return refused;
-}
-
-static enum err open_store(const struct config *config, uv_loop_t *uv, struct store **store,
-                           struct failure *why)
-{
-    char *path = path_in(config, "runcast.db");
-    struct sqlite_options options = { .path = path };
-    enum err refused = sqlite_store_open(uv, &options, store, why);
-    free(path);
-    return refused;
 }
 
 /* Generated keys are fine on this machine; the world gets in with keys that somebody chose
@@ -220,9 +187,9 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
         status = listen_now(gateway, &why);
     }
     if (!status) {
-        char *path = path_in(gateway->config, "admin.sock");
+        char *path = gateway_path(gateway->config, "admin.sock");
         status = admin_create(loop_uv(gateway->loop), path, gateway->accounts,
-                              &gateway->admin, &why);
+                              gateway->writer, &gateway->admin, &why);
         free(path);
     }
     if (status) {
@@ -251,9 +218,9 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
              config->public_url[0] ? config->public_url : config->listen);
     if ((refused = check_listen(config, why)) ||
         (refused = make_directory(config->data, why)) ||
-        (refused = open_vault(config, &gateway->vault, why)))
+        (refused = gateway_open_vault(config, &gateway->vault, why)))
         goto fail;
-    if ((refused = open_store(config, uv, &gateway->store, why)))
+    if ((refused = gateway_open_store(config, uv, &gateway->store, why)))
         goto fail_vault;
 
     gateway->loop = loop_create(uv);
@@ -298,10 +265,11 @@ static void on_store_closed(struct store *store)
     events.on_stopped(events.owner, &reason);
 }
 
-/* The store goes when the engine has no commit on its way and wants no other. */
+/* The store goes when nobody has a commit on its way or wants another. */
 static void close_store(struct gateway *gateway)
 {
-    bool idle = !gateway->engine || engine_idle(gateway->engine);
+    bool idle = (!gateway->engine || engine_idle(gateway->engine)) &&
+                (!gateway->writer || account_writer_idle(gateway->writer));
     if (!idle || rotate_busy(gateway->rotate)) {
         loop_set_timer(gateway->loop, &gateway->timer, gateway->close_kind, 1);
         return;
@@ -376,90 +344,4 @@ void gateway_drain(struct gateway *gateway)
     server_drain(gateway->server);
     api_drain(gateway->api);
     loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind, 20);
-}
-
-/* ---- keys, for the subcommand ---- */
-
-struct key_printer {
-    struct load_accounts load;
-    struct store *store;
-    FILE *out;
-    enum err status;
-};
-
-static void on_printer_closed(struct store *store)
-{
-    (void)store;
-}
-
-static void on_printer_loaded(struct load_accounts *load, enum err status)
-{
-    struct key_printer *printer = container_of(load, struct key_printer, load);
-    printer->status = status;
-    if (!status)
-        print_keys(load->accounts, printer->out);
-    printer->store->ops->close(printer->store, on_printer_closed);
-}
-
-static enum err print_keys_of(const struct config *config, struct vault *vault, FILE *out,
-                              struct failure *why)
-{
-    struct key_printer printer = { .out = out };
-    uv_loop_t uv;
-    uv_loop_init(&uv);
-    enum err refused = open_store(config, &uv, &printer.store, why);
-    if (!refused) {
-        printer.load = (struct load_accounts){ .store = printer.store,
-                                               .accounts = accounts_create(vault),
-                                               .done = on_printer_loaded };
-        load_accounts_begin(&printer.load);
-        uv_run(&uv, UV_RUN_DEFAULT);
-        accounts_destroy(printer.load.accounts);
-        refused = printer.status;
-        if (refused)
-            *why = printer.load.why;
-    }
-    uv_run(&uv, UV_RUN_DEFAULT);
-    uv_loop_close(&uv);
-    return refused;
-}
-
-enum err gateway_print_keys(const struct config *config, FILE *out, struct failure *why)
-{
-    struct vault *vault;
-    char *path = path_in(config, "admin.sock");
-    enum err refused = admin_ask(path, "keys", out, why);
-    free(path);
-    if (refused != ERR_NOT_FOUND)
-        return refused;
-
-    path = path_in(config, "runcast.db");
-    struct stat found;
-    int missing = stat(path, &found);
-    free(path);
-    if (missing)
-        return explain(why, ERR_NOT_FOUND, "there is no runcast data in %s", config->data);
-    if ((refused = open_vault(config, &vault, why)))
-        return refused;
-    refused = print_keys_of(config, vault, out, why);
-    vault_close(vault);
-    return refused;
-}
-
-/* ---- another encryption key, for the subcommand ---- */
-
-enum err gateway_rotate_vault(const struct config *config, FILE *out, struct failure *why)
-{
-    char request[128];
-    char *path = path_in(config, "admin.sock");
-    snprintf(request, sizeof(request), "vault rotate %s", config->next_encryption_key);
-    enum err refused = admin_ask(path, request, out, why);
-    vault_wipe(request, sizeof(request));
-    free(path);
-    if (refused == ERR_NOT_FOUND)
-        return explain(why, ERR_NOT_FOUND,
-                       "no gateway serves the data in %s: start it, the key is rotated "
-                       "while it runs",
-                       config->data);
-    return refused;
 }

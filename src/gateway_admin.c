@@ -10,7 +10,6 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "gateway_load.h"
 #include "gateway_rotate.h"
 
 enum { REQUEST_MAX = 4096 };
@@ -20,6 +19,7 @@ static const char error_mark[] = "error: ";
 struct admin {
     uv_pipe_t pipe;
     struct accounts *accounts;
+    struct account_writer *writer;
     struct rotate *rotate;
     char *path;
     unsigned handles; /* of libuv; the last one frees */
@@ -32,6 +32,7 @@ struct admin_conn {
     uv_write_t write;
     char request[REQUEST_MAX];
     size_t len;
+    struct account_command command;
     FILE *out; /* to answer; NULL: not asked, or answered */
     char *answer;
     size_t answer_len;
@@ -49,6 +50,8 @@ static void on_conn_closed(uv_handle_t *handle)
 {
     struct admin_conn *conn = container_of(handle, struct admin_conn, pipe);
     let_go(conn->admin);
+    if (conn->answer)
+        vault_wipe(conn->answer, conn->answer_len);
     free(conn->answer);
     free(conn);
 }
@@ -97,6 +100,26 @@ static void rotate(struct admin_conn *conn, struct slice key)
         give_answer(conn, refused, why.text);
 }
 
+static void on_command(struct account_command *command, enum err status)
+{
+    struct admin_conn *conn = container_of(command, struct admin_conn, command);
+    give_answer(conn, status, command->write.why.text);
+}
+
+static void run_command(struct admin_conn *conn)
+{
+    struct account_command *command = &conn->command;
+    command->accounts = conn->admin->accounts;
+    command->writer = conn->admin->writer;
+    command->out = conn->out;
+    command->done = on_command;
+    enum err refused = account_command_read(command, slice_of(conn->request));
+    if (refused)
+        give_answer(conn, refused, command->write.why.text);
+    else
+        account_command_begin(command);
+}
+
 static void ask(struct admin_conn *conn)
 {
     static const char rotation[] = "vault rotate ";
@@ -106,9 +129,8 @@ static void ask(struct admin_conn *conn)
         if (conn->out)
             fclose(conn->out);
         close_conn(conn);
-    } else if (slice_is(request, "keys")) {
-        print_keys(conn->admin->accounts, conn->out);
-        give_answer(conn, OK, NULL);
+    } else if (slice_starts(request, "[")) {
+        run_command(conn);
     } else if (slice_starts(request, rotation)) {
         rotate(conn, slice_from(request, sizeof(rotation) - 1));
     } else {
@@ -162,10 +184,12 @@ static void on_listener_closed(uv_handle_t *handle)
 
 /* The data directory is locked by us: what is left at the path is an old one of ours. */
 enum err admin_create(struct uv_loop_s *loop, const char *path, struct accounts *accounts,
-                      struct admin **out, struct failure *why)
+                      struct account_writer *writer, struct admin **out,
+                      struct failure *why)
 {
     struct admin *admin = mem_new(struct admin);
     admin->accounts = accounts;
+    admin->writer = writer;
     admin->path = mem_text(slice_of(path));
     admin->handles = 1;
     uv_pipe_init(loop, &admin->pipe, 0);
@@ -217,6 +241,10 @@ enum err admin_ask(const char *path, const char *request, FILE *out, struct fail
     }
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     int length = snprintf(text, sizeof(text), "%s\n", request);
+    if (length >= (int)sizeof(text)) {
+        close(fd);
+        return explain(why, ERR_INVALID, "the command has more than %d bytes", REQUEST_MAX);
+    }
     if (connect(fd, (struct sockaddr *)&address, sizeof(address)) ||
         write(fd, text, (size_t)length) != length) {
         close(fd);

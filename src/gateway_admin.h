@@ -3,13 +3,13 @@
  * A Unix socket, 0600, in the data directory. One line is a request, the answer is text
  * until the end, "error: …" when it could not be done:
  *
- *   keys                  the secret keys
+ *   ["org","list"]        the words of account_command.h
  *   vault rotate [KEY]    everything sealed again, with this key or one that is drawn */
 #pragma once
 
 #include <stdio.h>
 
-#include "auth/accounts.h"
+#include "auth/account_command.h"
 #include "base/error.h"
 
 struct admin;
@@ -18,7 +18,8 @@ struct uv_loop_s;
 
 /* ERR_INVALID with the reason: the path is too long, or not to be bound. */
 enum err admin_create(struct uv_loop_s *loop, const char *path, struct accounts *accounts,
-                      struct admin **admin, struct failure *why);
+                      struct account_writer *writer, struct admin **admin,
+                      struct failure *why);
 
 /* From now on the key can be rotated. */
 void admin_serve_rotation(struct admin *admin, struct rotate *rotate);

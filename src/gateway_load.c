@@ -33,13 +33,6 @@ static void scan_accounts(struct load_accounts *load)
     load->store->ops->scan(load->store, &load->scan);
 }
 
-void print_keys(struct accounts *accounts, FILE *out)
-{
-    for (struct account *a = NULL; (a = accounts_next(accounts, a));)
-        fprintf(out, "%-8s %s  %s\n", environment_path_slug(a->type), a->project->ref,
-                a->secret_key);
-}
-
 static void print_first(const struct load_accounts *load, const struct bootstrap *made)
 {
     FILE *out = load->first_keys;

@@ -42,6 +42,3 @@ struct load_runs {
     int64_t until_ms; /* monotonic: the newest are loaded until then */
 };
 void load_runs_begin(struct load_runs *load);
-
-/* The secret keys as lines that a shell can read. */
-void print_keys(struct accounts *accounts, FILE *out);

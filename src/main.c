@@ -99,7 +99,8 @@ static int run(const struct config *config)
     case COMMAND_CHECK_CONFIG: printf("runcast: the settings are fine\n"); return 0;
     case COMMAND_PRINT_CONFIG: print(config_print, config); return 0;
     case COMMAND_KEYS:
-        if (!gateway_print_keys(config, stdout, &why))
+    case COMMAND_ACCOUNTS:
+        if (!gateway_command(config, stdout, &why))
             return 0;
         fprintf(stderr, "runcast: %s\n", why.text);
         return 1;

@@ -35,9 +35,9 @@ void gateway_drain(struct gateway *gateway);
 /* Stops at once, without waiting for anybody. */
 void gateway_stop(struct gateway *gateway);
 
-/* The keys of a data directory: from the running gateway by its admin socket, else by
- * opening the directory. What the subcommand `keys` prints. */
-enum err gateway_print_keys(const struct config *config, FILE *out, struct failure *why);
+/* A subcommand on accounts, config's words: done by the running gateway, asked over its
+ * admin socket, else by opening the data directory. out gets what there is to read. */
+enum err gateway_command(const struct config *config, FILE *out, struct failure *why);
 
 /* Has the running gateway seal everything with another key: with next-encryption-key, or
  * one that it draws. What the subcommand `vault rotate` prints. */

@@ -11,6 +11,7 @@
 #include <assert.h>
 
 #include "api/bulk.h"
+#include "api/ended.h"
 #include "api/envvar_write.h"
 #include "api/events.h"
 #include "api/open_batches.h"
@@ -35,6 +36,7 @@ struct api {
     struct streams *streams;
     struct open_batches *open_batches;
     struct bulks *bulks;
+    struct ended *ended;
     struct list held;      // api_call::held
     const char *not_ready; /* NULL: ready */
 };
@@ -79,6 +81,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
         open_batches_create(engine_loop(engine), (size_t)options->batch_memory);
     api->bulks = bulks_create(engine);
     list_init(&api->held);
+    api->ended = ended_create(api);
     api->not_ready = "starting";
     return api;
 }
@@ -87,6 +90,7 @@ void api_destroy(struct api *api)
 {
     if (!api)
         return;
+    ended_destroy(api->ended);
     open_batches_destroy(api->open_batches);
     bulks_stop(api->bulks);
     bulks_destroy(api->bulks);
@@ -140,6 +144,11 @@ struct envvars *api_envvars(const struct api *api)
 struct streams *api_streams(const struct api *api)
 {
     return api->streams;
+}
+
+struct list *api_held(struct api *api)
+{
+    return &api->held;
 }
 
 struct sockets *api_sockets(const struct api *api)

@@ -118,6 +118,8 @@ void api_drain(struct api *api);
 void api_stop(struct api *api);
 
 struct sockets *api_sockets(const struct api *api);
+/* The calls that api_hold holds: api_call::held. */
+struct list *api_held(struct api *api);
 struct polls *api_polls(const struct api *api);
 struct events *api_events(const struct api *api);
 struct envvars *api_envvars(const struct api *api);

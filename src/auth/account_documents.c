@@ -282,6 +282,7 @@ static bool change_secret(struct accounts *accounts, const struct document *docu
         secret->ends_at = take_time(body, "endsAt");
     else
         accounts_end_secret(accounts, secret);
+    accounts->endings++;
     return true;
 }
 

@@ -152,6 +152,11 @@ static void take_turn(struct deferred *turn)
     writer->store->ops->commit(writer->store, &writer->commit);
 }
 
+bool account_writer_idle(const struct account_writer *writer)
+{
+    return !writer->current && list_empty(&writer->waiting);
+}
+
 void account_write_begin(struct account_writer *writer, struct account_write *write)
 {
     list_append(&writer->waiting, &write->link);

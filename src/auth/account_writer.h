@@ -35,4 +35,7 @@ void account_writer_on_environment(struct account_writer *writer,
                                    void (*fn)(void *owner, struct account *account),
                                    void *owner);
 
+/* Nothing is waiting or on its way. */
+bool account_writer_idle(const struct account_writer *writer);
+
 void account_write_begin(struct account_writer *writer, struct account_write *write);

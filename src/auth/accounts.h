@@ -160,8 +160,8 @@ const struct list *accounts_organizations(const struct accounts *accounts);
 const struct list *accounts_projects(const struct accounts *accounts);
 const struct list *accounts_users(const struct accounts *accounts);
 
-/* Counts what ended credentials or branches: when it has moved, or the time given by
- * accounts_next_end has come, what is open must be looked at. */
+/* Counts what ends credentials and branches, now or later: when it has moved, or the time
+ * of accounts_next_end has come, what is open must be looked at. */
 uint64_t accounts_endings(const struct accounts *accounts);
 /* The next moment after now at which a replaced key ends; 0: none. Unix ms. */
 int64_t accounts_next_end(struct accounts *accounts, int64_t now_ms);

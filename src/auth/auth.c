@@ -107,11 +107,16 @@ struct identity *identity_on_branch(const struct identity *identity, struct acco
     return copy;
 }
 
+bool identity_has_ended(const struct identity *identity, int64_t now_ms)
+{
+    return !secret_is_valid(identity->secret, now_ms) ||
+           (identity->account && identity->account->archived);
+}
+
 bool identity_is_valid(const struct identity *identity, int64_t now_ms)
 {
     return (!identity->expires_at || now_ms < identity->expires_at) &&
-           secret_is_valid(identity->secret, now_ms) &&
-           !(identity->account && identity->account->archived);
+           !identity_has_ended(identity, now_ms);
 }
 
 bool identity_may(const struct identity *identity, const char *action, const char *type,

@@ -57,6 +57,9 @@ struct identity *identity_on_branch(const struct identity *identity,
 /* Its credential has neither expired nor been revoked, its branch not been archived. */
 bool identity_is_valid(const struct identity *identity, int64_t now_ms);
 
+/* The key or token was revoked or replaced, or the branch archived. */
+bool identity_has_ended(const struct identity *identity, int64_t now_ms);
+
 /* NULL is fine. */
 void identity_unref(struct identity *identity);
 struct identity *identity_ref(struct identity *identity);

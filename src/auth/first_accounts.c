@@ -19,7 +19,8 @@ size_t accounts_bootstrap(struct accounts *accounts, const struct bootstrap *boo
     for (int i = 0; i < ENVIRONMENT_TYPES; i++)
         draft_environment(&draft, (uint32_t)i + 1, project_id, (enum environment_type)i,
                           bootstrap->secret_keys[i]);
-    draft_user(&draft, organization_id, SLICE("Admin"), SLICE("admin@localhost"), user_id);
+    draft_user(&draft, organization_id, SLICE("Admin"), SLICE("admin@example.com"),
+               user_id);
     draft_token(&draft, user_id, SLICE("first"), bootstrap->personal_token);
     return draft.count;
 }

@@ -1,15 +1,22 @@
-// Who may see what: personal access tokens, preview branches, keys that are replaced.
+// Organizations, projects, users and their tokens; what ends when a credential ends. As an
+// operator makes them, with the program, and as the official clients read them.
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import net from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
-import { keys, startGateway } from "../support/gateway.mjs";
+import { EventStream } from "../support/event_stream.mjs";
+import { keys, startGateway, until } from "../support/gateway.mjs";
+import { runProgram } from "../support/program.mjs";
 import { RunsSocket } from "../support/runs.mjs";
+import { publicToken } from "../support/tokens.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const sdkPackage = path.join(here, "../conformance/sdk-v4/node_modules/@trigger.dev/sdk/dist/esm/v3/index.js");
-const { auth, configure, runs, tasks } = await import(sdkPackage);
+const fromSdk = (file) => import(pathToFileURL(path.join(here, "../conformance/sdk-v4/node_modules/@trigger.dev", file)).href);
+const { auth, configure, runs } = await fromSdk("sdk/dist/esm/v3/index.js");
+const schemas = await fromSdk("core/dist/esm/v3/schemas/api.js");
 const once = { retry: { maxAttempts: 1 } };
 
 let gateway;
@@ -19,170 +26,259 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-const branches = `/api/v1/projects/${keys.ref}/branches`;
-const pat = { key: keys.pat };
-const onBranch = (branch, key = keys.preview) => ({ key, headers: { "x-trigger-branch": branch } });
-const make = (branch, env = "preview") => gateway.post(branches, { env, branch }, pat);
-const archive = (branch) => gateway.post(`${branches}/archive`, { env: "preview", branch }, pat);
-const trigger = (more) => gateway.post("/api/v1/tasks/t/trigger", { payload: 1 }, more);
-const list = async (more) => (await gateway.get("/api/v1/runs", more)).json.data.map((run) => run.id);
+const run = (...words) => runProgram([...words, "--data", gateway.data]);
+/** What the program prints when it does what it was told. */
+async function tell(...words) {
+  const { code, stdout, all } = await run(...words);
+  assert.equal(code, 0, `${words.join(" ")}: ${all}`);
+  return stdout;
+}
+async function makeToken(email, name = "test") {
+  return (await tell("token", "create", "--user", email, "--name", name)).trim();
+}
+const target = (ref, rest = "") => `/api/v1/projects/${ref}${rest}`;
 
-async function open(t, settings) {
-  const socket = await RunsSocket.open({ port: gateway.port, ...settings });
+describe("what a personal token sees", () => {
+  const shop = "proj_shop00000001";
+  let token, shopKeys;
+  before(async () => {
+    await tell("org", "create", "Acme & Sons");
+    const made = await tell("project", "create", "Shop", "--org", "acme-sons", "--ref", shop);
+    shopKeys = Object.fromEntries([...made.matchAll(/^ {2}(\w+) +(tr_\w+)$/gm)].map((match) => match.slice(1)));
+    await tell("user", "create", "Ada", "--email", "ada@example.com", "--org", "acme-sons");
+    token = await makeToken("ada@example.com");
+  });
+  const asked = (rest, key = token) => gateway.get(rest, { key });
+
+  test("who it is, in the form that the CLI checks", async () => {
+    const { json } = await asked(`/api/v2/whoami?projectRef=${shop}`);
+    const who = schemas.WhoAmIResponseSchema.parse(json);
+    assert.equal(who.email, "ada@example.com");
+    assert.deepEqual([who.project.name, who.project.orgTitle], ["Shop", "Acme & Sons"]);
+    assert.equal((await asked(`/api/v2/whoami?projectRef=${keys.ref}`)).json.project, undefined);
+    schemas.WhoAmIResponseSchema.parse((await asked("/api/v2/whoami", keys.pat)).json);
+  });
+
+  test("its organization and that one's projects", async () => {
+    const organizations = schemas.GetOrgsResponseBody.parse((await asked("/api/v1/orgs")).json);
+    assert.deepEqual(organizations.map(({ title, slug }) => [title, slug]), [["Acme & Sons", "acme-sons"]]);
+    for (const from of ["/api/v1/projects", "/api/v1/orgs/acme-sons/projects", `/api/v1/orgs/${organizations[0].id}/projects`]) {
+      const [project, ...others] = schemas.GetProjectsResponseBody.parse((await asked(from)).json);
+      assert.deepEqual([project.externalRef, project.name, project.slug, project.organization.slug, others.length], [shop, "Shop", "shop", "acme-sons", 0]);
+      assert.ok(Math.abs(project.createdAt - Date.now()) < 60_000);
+    }
+    schemas.GetProjectResponseBody.parse((await asked(target(shop))).json);
+    assert.deepEqual((await asked("/api/v1/projects", keys.pat)).json.map(({ externalRef }) => externalRef), [keys.ref]);
+  });
+
+  test("the keys of its environments", async () => {
+    for (const env of ["dev", "staging", "prod", "preview"]) {
+      const { json } = await asked(target(shop, `/${env}`));
+      assert.deepEqual([json.apiKey, json.name], [shopKeys[env], "Shop"]);
+      assert.ok(json.projectId && json.apiUrl);
+    }
+  });
+
+  test("of others the same bytes as of what does not exist", async () => {
+    const bytes = async (key, ref, [method, rest, body]) => {
+      const { status, text } = await gateway.http.request(method, target(ref, rest), { key, body });
+      assert.equal(status, 404, `${method} ${rest}`);
+      return text;
+    };
+    const branch = { env: "preview", branch: "x" };
+    const calls = [["GET", ""], ["GET", "/dev"], ["GET", "/runs"], ["GET", "/branches"], ["POST", "/branches", branch],
+      ["POST", "/branches/archive", branch], ["GET", "/envvars/prod"], ["POST", "/envvars/prod", { name: "A", value: "1" }]];
+    for (const call of calls) {
+      assert.equal(await bytes(token, keys.ref, call), await bytes(token, "proj_doesnotexist0000", call));
+      assert.equal(await bytes(keys.pat, shop, call), await bytes(keys.pat, "proj_doesnotexist0000", call));
+    }
+    for (const [key, foreign] of [[token, "my-organization"], [keys.pat, "acme-sons"]]) {
+      const theirs = await asked(`/api/v1/orgs/${foreign}/projects`, key), nobodys = await asked("/api/v1/orgs/none/projects", key);
+      assert.deepEqual([theirs.status, theirs.text], [404, nobodys.text]);
+    }
+  });
+
+  test("runs.list of the SDK needs the project, and gives its environments' runs", async () => {
+    const trigger = async (env) => (await gateway.post("/api/v1/tasks/t/trigger", { payload: 1 }, { key: shopKeys[env] })).json.id;
+    const dev = await trigger("dev"), staging = await trigger("staging"), prod = await trigger("prod");
+    await auth.withAuth({ accessToken: token }, async () => {
+      const ids = async (...more) => (await runs.list(shop, ...more)).data.map(({ id }) => id);
+      assert.deepEqual(await ids(), [prod, staging, dev]);
+      assert.deepEqual(await ids({ env: "staging" }), [staging]);
+      assert.deepEqual(await ids({ env: ["dev", "prod"], limit: 1 }), [prod]);
+      const walked = [];
+      for await (const one of await runs.list(shop, { env: ["dev", "prod"], limit: 1 })) walked.push(one.id);
+      assert.deepEqual(walked, [prod, dev]);
+      await assert.rejects(runs.list(keys.ref, { env: "dev" }, once), { status: 404 });
+      await assert.rejects(runs.list({ limit: 1 }, once), { status: 401 });
+      await assert.rejects(runs.retrieve(dev, once), { status: 401 });
+    });
+    assert.equal((await gateway.get(target(shop, "/runs?filter%5Benv%5D=nowhere"), { key: token })).status, 400);
+    assert.equal((await gateway.get(target(shop, "/runs"), { key: shopKeys.dev })).status, 401);
+  });
+
+  test("a key of one project opens nothing of another", async () => {
+    const { id } = (await gateway.post("/api/v1/tasks/t/trigger", { payload: 1 }, { key: shopKeys.dev })).json;
+    for (const key of [keys.dev, shopKeys.prod]) assert.equal((await gateway.get(`/api/v3/runs/${id}`, { key })).status, 404);
+    assert.equal((await gateway.get(`/api/v3/runs/${id}`, { key: shopKeys.dev })).status, 200);
+  });
+});
+
+/** Everything that stays open with a credential of dev: ends() says when all of it has. */
+async function openEverything(t, token) {
+  const socket = await RunsSocket.open({ port: gateway.port, token, hello: {} });
   t.after(() => socket.cut());
-  return socket;
+  await socket.next("welcome");
+  socket.send({ op: "sub", id: 1, all: true });
+  await socket.next("ok");
+  const headers = { authorization: `Bearer ${token}`, "x-trigger-electric-version": "1.0.14" };
+  const stream = await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers });
+  t.after(() => stream.cut());
+  assert.equal(stream.status, 200, stream.text);
+  await stream.next("ok");
+  const first = await gateway.get("/realtime/v1/runs?tags=nobody&offset=-1", { headers });
+  const { "electric-handle": handle, "electric-offset": offset } = first.headers;
+  const held = { over: false }, before = await gateway.metric("runcast_polls");
+  gateway.get(`/realtime/v1/runs?tags=nobody&offset=${offset}&handle=${handle}&live=true&cursor=1`, { headers }).then((answer) => Object.assign(held, { over: true, answer }));
+  await until(async () => held.over || (await gateway.metric("runcast_polls")) > before, { what: "the poll is held" });
+  return {
+    isOpen: () => !socket.ws.isClosed && !stream.ended && !held.over,
+    async ends() {
+      await until(() => socket.ws.isClosed && stream.ended && held.over, { timeoutMs: 5000, what: "everything open ends" });
+      assert.equal((await socket.closed).code, 4001);
+    },
+  };
 }
 
-describe("preview branches", () => {
-  test("a branch is made once, found again, listed, and gone when it is archived", async () => {
-    const first = await make("feature/one");
-    assert.equal(first.status, 200, first.text);
-    assert.match(first.json.id, /^env_/);
-    assert.equal((await make("refs/heads/feature/one")).json.id, first.json.id);
-    const { json } = await gateway.get(branches, pat);
-    const [shown] = json.branches.filter(({ name }) => name === "feature/one");
-    assert.equal(shown.id, first.json.id);
-    assert.equal(shown.isPaused, false);
-    assert.ok(Date.now() - Date.parse(shown.createdAt) < 60_000);
-    const gone = await archive("feature/one");
-    assert.deepEqual([gone.status, gone.json.branch.id], [200, first.json.id]);
-    assert.equal((await archive("feature/one")).status, 404);
-    assert.ok(!(await gateway.get(branches, pat)).json.branches.some(({ name }) => name === "feature/one"));
-    assert.notEqual((await make("feature/one")).json.id, first.json.id);
-  });
+describe("when a credential ends", () => {
+  const works = async (key) => (await gateway.get("/api/v1/runs?page%5Bsize%5D=1", { key })).status;
 
-  test("two calls at once make one branch", async () => {
-    const made = await Promise.all(Array.from({ length: 8 }, () => make("at-once")));
-    assert.equal(new Set(made.map(({ json }) => json.id)).size, 1);
-  });
-
-  test("each has its own runs, and the key without a branch is nobody", async () => {
-    await make("left");
-    await make("right");
-    const run = (await trigger(onBranch("left"))).json.id;
-    assert.ok(run);
-    assert.deepEqual(await list(onBranch("left")), [run]);
-    assert.deepEqual(await list(onBranch("refs/heads/left")), [run]);
-    assert.deepEqual(await list(onBranch("right")), []);
-    assert.equal((await gateway.get(`/api/v3/runs/${run}`, onBranch("left"))).status, 200);
-    assert.equal((await gateway.get(`/api/v3/runs/${run}`, onBranch("right"))).status, 404);
-    assert.equal((await gateway.get(`/api/v3/runs/${run}`)).status, 404);
-    for (const [headers, text] of [[{}, "x-trigger-branch header required for preview env"],
-      [{ "x-trigger-branch": "refs/notes/x" }, "x-trigger-branch header required for preview env"],
-      [{ "x-trigger-branch": "nowhere" }, "No matching branch env"],
-      [{ "x-trigger-branch": "x".repeat(4000) }, "No matching branch env"]]) {
-      const refused = await gateway.get("/api/v1/runs", { key: keys.preview, headers });
-      assert.deepEqual([refused.status, refused.json.error], [401, text]);
+  test("a revoked token is nobody, by its id or by itself", async () => {
+    for (const byId of [true, false]) {
+      const token = await makeToken("admin@example.com", "short-lived");
+      const seen = (await gateway.get("/api/v1/projects", { key: token })).status;
+      const [line] = (await tell("token", "list")).split("\n").filter((one) => one.endsWith("short-lived"));
+      assert.match(await tell("token", "revoke", byId ? line.split(" ")[0] : token), /^revoked short-lived/);
+      const after = await gateway.get("/api/v1/projects", { key: token });
+      assert.deepEqual([seen, after.status], [200, 401]);
+      assert.ok(!(await tell("token", "list")).includes("short-lived"));
     }
   });
 
-  test("the header means nothing outside preview", async () => {
-    for (const key of [keys.dev, keys.staging, keys.prod]) {
-      const run = (await trigger({ key, headers: { "x-trigger-branch": "nowhere" } })).json.id;
-      assert.ok((await list({ key })).includes(run));
+  test("a key rotated without grace ends everything that was open with it, and tokens it signed", async (t) => {
+    const signed = await publicToken(gateway, { key: keys.prod, scopes: ["read:runs", "read:tags"] });
+    const open = [await openEverything(t, keys.prod), await openEverything(t, signed)];
+    const bystander = await openEverything(t, keys.dev);
+    assert.ok(open.every((one) => one.isOpen()));
+    const renewed = (await tell("keys", "rotate", "prod", "--project", keys.ref, "--grace", "0")).trim();
+    assert.match(renewed, /^tr_prod_\w{24}$/);
+    assert.deepEqual([await works(keys.prod), await works(signed), await works(renewed)], [401, 401, 200]);
+    for (const one of open) await one.ends();
+    assert.ok(bystander.isOpen());
+    assert.ok((await tell("keys")).includes(renewed));
+    keys.prod = renewed;
+  });
+
+  test("with grace both keys work until it is over, and then the old one's connections end", async (t) => {
+    const old = keys.staging;
+    const signed = await publicToken(gateway, { key: old, scopes: ["read:runs", "read:tags"] });
+    const renewed = (await tell("keys", "rotate", "staging", "--project", keys.ref, "--grace", "3s")).trim();
+    const over = Date.now() + 3000;
+    const open = await openEverything(t, old), second = await openEverything(t, signed), other = await openEverything(t, renewed);
+    assert.deepEqual([await works(old), await works(signed), await works(renewed)], [200, 200, 200]);
+    assert.ok(Date.now() < over && open.isOpen());
+    const late = await publicToken(gateway, { key: renewed, scopes: ["read:runs"] });
+    await open.ends();
+    await second.ends();
+    assert.ok(Date.now() >= over - 50);
+    assert.deepEqual([await works(old), await works(signed), await works(renewed), await works(late)], [401, 401, 200, 200]);
+    assert.ok(other.isOpen());
+    keys.staging = renewed;
+  });
+
+  test("an archived branch ends what is open on it", async (t) => {
+    const body = { env: "preview", branch: "open" };
+    await gateway.post(target(keys.ref, "/branches"), body, { key: keys.pat });
+    const headers = { "x-trigger-branch": "open" };
+    const claims = await gateway.post("/api/v1/auth/jwt", { claims: { scopes: ["read:runs", "read:tags"] } }, { key: keys.preview, headers });
+    const open = await openEverything(t, claims.json.token);
+    assert.ok(open.isOpen());
+    await gateway.post(target(keys.ref, "/branches/archive"), body, { key: keys.pat });
+    await open.ends();
+  });
+
+  test("a worker that waits for work with a rotated key is sent away", async () => {
+    const waiting = gateway.post("/engine/v1/dev/dequeue", { currentWorker: "none", oldWorkers: [] }, { key: keys.dev });
+    const renewed = (await tell("keys", "rotate", "dev", "--project", keys.ref, "--grace", "0")).trim();
+    await waiting;
+    assert.equal((await gateway.post("/engine/v1/dev/dequeue", { currentWorker: "none", oldWorkers: [] }, { key: keys.dev })).status, 401);
+    Object.assign(keys, { dev: renewed });
+    gateway.http.key = renewed;
+  });
+});
+
+describe("the commands", () => {
+  test("what is wrong is said, and nothing is made", async () => {
+    const all = async () => [await tell("org", "list"), await tell("project", "list"), await tell("user", "list"), await tell("token", "list"), await tell("keys")];
+    const before = await all(), ada = ["--email", "x@example.com", "--org", "acme-sons"];
+    const wrong = [
+      [["org"], /not a command/], [["org", "remove", "x"], /not a command/], [["keys", "show"], /not a command/], [["token", "create"], /--user EMAIL/],
+      [["org", "create"], /missing/], [["org", "create", "a", "b"], /b: not an option/], [["org", "create", "a", "--email", "b"], /--email: not an option/],
+      [["org", "create", ""], /1 to 100 bytes/], [["org", "create", "x".repeat(101)], /1 to 100 bytes/], [["org", "create", "a\u0007b"], /control/],
+      [["org", "create", "ACME sons"], /acme-sons already/], [["project", "create", "a"], /several organizations/],
+      [["project", "create", "a", "--org", "nobody"], /no such organization/], [["project", "create", "a", "--org", "acme-sons", "--ref", "x"], /a ref is proj_/],
+      [["project", "create", "a", "--org", "acme-sons", "--ref", keys.ref], /of that ref already/], [["project", "create", "--org", "acme-sons"], /missing/],
+      [["user", "create", "a", "--org", "acme-sons"], /--email/], [["user", "create", "a", ...ada, "--email", "ada"], /--email ADDRESS/],
+      [["user", "create", "a", ...ada, "--email", "a@b@c.de"], /--email ADDRESS/], [["user", "create", "a", ...ada, "--email", "ada@example.com"], /already/],
+      [["user", "create", "a", ...ada, "--email", "\"x\"@example.com"], /--email ADDRESS/], [["token", "create", "--user", "nobody@example.com"], /user list/],
+      [["token", "revoke", "0123456789ab"], /no such token/], [["token", "revoke", keys.dev], /no such token/], [["token", "revoke"], /missing/],
+      [["keys", "rotate", "dev"], /several projects/], [["keys", "rotate", "test", "--project", keys.ref], /dev, staging, prod or preview/],
+      [["keys", "rotate", "dev", "--project", "proj_none"], /no such project/], [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "soon"], /365d at most/],
+      [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "366d"], /365d at most/], [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "-1h"], /365d at most/],
+    ];
+    for (const [words, said] of wrong) {
+      const { code, stdout, stderr } = await run(...words);
+      assert.deepEqual([code, stdout], [1, ""], words.join(" "));
+      assert.match(stderr, said);
     }
-    const target = `/api/v1/projects/${keys.ref}/prod`;
-    assert.equal((await gateway.get(target, onBranch("nowhere", keys.pat))).json.apiKey, keys.prod);
+    for (const words of [["org", "list", "--nmae", "x"], ["serve", "now"]]) assert.equal((await run(...words)).code, 2, words.join(" "));
+    assert.deepEqual(await all(), before);
   });
 
-  test("an archived branch is unknown to both credentials, also to what is open on it", async () => {
-    await make("ending");
-    const claims = await gateway.post("/api/v1/auth/jwt", { claims: { scopes: ["read:runs"] } }, onBranch("ending"));
-    const token = claims.json.token;
-    assert.equal((await gateway.get("/api/v1/runs", { key: token })).status, 200);
-    await archive("ending");
-    assert.equal((await trigger(onBranch("ending"))).status, 401);
-    assert.equal((await gateway.get("/api/v1/runs", { key: token })).status, 401);
-    const page = `/api/v1/projects/${keys.ref}/runs?filter%5Benv%5D=preview`;
-    const refused = await gateway.get(page, onBranch("ending", keys.pat));
-    assert.deepEqual([refused.status, refused.json.error], [404, "Branch not found"]);
-    assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/preview`, onBranch("ending", keys.pat))).status, 404);
+  test("the admin socket is the owner's alone and minds no garbage", async () => {
+    const file = path.join(gateway.data, "admin.sock");
+    assert.equal(fs.statSync(file).mode & 0o777, 0o600);
+    const ask = (bytes) => new Promise((resolve, reject) => {
+      let text = "";
+      const socket = net.connect(file, () => socket.write(bytes));
+      socket.on("data", (part) => { text += part; }).on("close", () => resolve(text)).on("error", reject);
+    });
+    for (const bytes of ["\n", "keys\n", "{}\n", "[1]\n", "[\"keys\"", "[[]]\n", `${JSON.stringify(Array(17).fill("x"))}\n`, "x".repeat(20_000)])
+      if (bytes.endsWith("\n") || bytes.length > 4096) assert.match(await ask(bytes).catch(() => "error: reset"), /^error: /, bytes.slice(0, 30));
+    assert.match(await ask("[\"org\",\"list\"]\n"), /^my-organization /);
+    const { code, stderr } = await run("org", "create", "x".repeat(5000));
+    assert.deepEqual([code, stderr], [1, "runcast: the command has more than 4096 bytes\n"]);
   });
 
-  test("a public token of a branch is of that branch, whatever the header says", async (t) => {
-    await make("public");
-    const { id } = (await make("public")).json;
-    const { headers, json: run } = await trigger(onBranch("public"));
-    assert.equal(JSON.parse(headers["x-trigger-jwt-claims"]).sub, id);
-    const token = headers["x-trigger-jwt"];
-    assert.equal((await gateway.get(`/api/v3/runs/${run.id}`, onBranch("left", token))).status, 200);
-    const socket = await open(t, { token });
-    socket.send({ op: "sub", id: 1, run: run.id });
-    assert.equal((await socket.next("rows")).rows[0][0], run.id);
-  });
-
-  test("a socket with a preview key is on the branch that its upgrade names", async (t) => {
-    await make("socket");
-    const run = (await trigger(onBranch("socket"))).json.id;
-    const headers = { "x-trigger-branch": "socket" };
-    for (const settings of [{ token: keys.preview, headers }, { headers, hello: { token: keys.preview } }]) {
-      const socket = await open(t, settings);
-      socket.send({ op: "sub", id: 1, all: true });
-      assert.deepEqual((await socket.next("rows")).rows.map(([id]) => id), [run]);
-    }
-    const lost = await open(t, { hello: { token: keys.preview } });
-    assert.equal((await lost.closed).code, 4001);
-    await assert.rejects(open(t, { token: keys.preview }), { status: 401 });
-  });
-
-  test("branches outlive a restart", async () => {
-    const { id } = (await make("lasting")).json;
-    const run = (await trigger(onBranch("lasting"))).json.id;
-    await archive("left");
+  test("they work without a gateway, and what they made is there when it starts", async () => {
+    const token = await makeToken("ada@example.com");
     await gateway.stop();
+    const offline = await makeToken("admin@example.com", "offline");
+    assert.match(await tell("token", "list"), /offline/);
+    const preview = (await tell("keys", "rotate", "preview", "--project", keys.ref, "--grace", "1h")).trim();
     await gateway.restart();
-    assert.equal((await make("lasting")).json.id, id);
-    assert.deepEqual(await list(onBranch("lasting")), [run]);
-    assert.equal((await trigger(onBranch("left"))).status, 401);
+    for (const key of [token, offline]) assert.equal((await gateway.get("/api/v1/projects", { key })).status, 200);
+    const headers = { "x-trigger-branch": "late" };
+    await gateway.post(target(keys.ref, "/branches"), { env: "preview", branch: "late" }, { key: offline });
+    for (const key of [preview, keys.preview]) assert.equal((await gateway.get("/api/v1/runs", { key, headers })).status, 200);
   });
 
-  test("what is no branch is refused and nothing is made", async () => {
-    const before = (await gateway.get(branches, pat)).text;
-    const bad = ["", " ", "a b", "a..b", "/a", "a/", "a//b", "a.lock", "a~b", "a^b", "a:b", "a?b", "a*b", "a[b", "a\\b", "@{", "a@{b",
-      "a\u0007", "a\u007f", "x".repeat(256), "refs/notes/a", "refs/heads/"];
-    const bodies = [...bad.map((branch) => ({ env: "preview", branch })), {}, [], { env: "preview" }, { branch: "a" }, { env: "preview", branch: 1 },
-      { env: "preview", branch: null }, { env: "prod", branch: "a" }, { env: "development", branch: "a" }, { env: 1, branch: "a" }, "x", "", "{",
-      Buffer.from('{"env":"preview","branch":"\xff"}', "latin1"), '{"env":"preview","env":"preview","branch":"a"}'];
-    for (const target of [branches, `${branches}/archive`])
-      for (const body of bodies) {
-        const { status, json } = await gateway.post(target, body, pat);
-        assert.equal(status, 400, `${target} ${JSON.stringify(body)}`);
-        assert.equal(typeof json.error, "string");
-      }
-    for (const [key, status] of [[keys.dev, 401], [keys.preview, 401], ["tr_pat_nobody", 401], [null, 401]])
-      assert.equal((await gateway.post(branches, { env: "preview", branch: "a" }, { key })).status, status);
-    const unknown = await gateway.post("/api/v1/projects/proj_doesnotexistxxxxxxxx/branches", { env: "preview", branch: "a" }, pat);
-    assert.deepEqual([unknown.status, unknown.json.error], [404, "Project not found"]);
-    assert.equal((await gateway.get(branches, pat)).text, before);
-  });
-
-  test("a project has at most 200 branches", async () => {
-    const { json } = await gateway.get(branches, pat);
-    const made = await Promise.all(Array.from({ length: 201 - json.branches.length }, (_, i) => make(`many-${i}`)));
-    assert.deepEqual(made.map(({ status }) => status).filter((status) => status !== 200), [422]);
-    assert.equal((await gateway.get(branches, pat)).json.branches.length, 200);
-    await archive("many-0");
-    assert.equal((await make("one-more")).status, 200);
-    await archive("one-more");
-  });
-
-  test("the SDK works on a branch with key and previewBranch, and lists its runs with a token", async () => {
-    await make("sdk");
-    const handle = await auth.withAuth({ secretKey: keys.preview, accessToken: keys.preview, previewBranch: "sdk" }, async () => {
-      const made = await tasks.trigger("t", 1, { tags: ["of-branch"] });
-      assert.equal((await runs.retrieve(made.id)).id, made.id);
-      return made;
-    });
-    await auth.withAuth({ accessToken: keys.pat, previewBranch: "sdk" }, async () => {
-      const page = await runs.list(keys.ref, { env: "preview" });
-      assert.deepEqual(page.data.map((run) => run.id), [handle.id]);
-      const everywhere = await runs.list(keys.ref, { tag: "of-branch" });
-      assert.deepEqual(everywhere.data.map((run) => run.id), [handle.id]);
-    });
-    await auth.withAuth({ accessToken: keys.pat, previewBranch: "nowhere" }, async () => {
-      await assert.rejects(runs.list(keys.ref, { env: "preview" }, once), { status: 404 });
-      const page = await runs.list(keys.ref, { env: "dev" }, once);
-      assert.ok(!page.data.some((run) => run.id === handle.id));
-    });
+  test("no secret is ever in the log or in the database's clear text", async () => {
+    const secrets = [...(await tell("keys")).matchAll(/tr_\w+/g)].map(([one]) => one);
+    const token = await makeToken("ada@example.com", "canary");
+    await gateway.get("/api/v1/projects", { key: token });
+    const files = fs.readdirSync(gateway.data).filter((name) => name.startsWith("runcast.db")).map((name) => fs.readFileSync(path.join(gateway.data, name)));
+    for (const secret of [token, ...secrets, keys.pat])
+      for (const bytes of [gateway.stderr, ...files]) assert.ok(!bytes.includes(secret));
   });
 });

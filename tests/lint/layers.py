@@ -21,7 +21,8 @@ SEES_EVERYTHING = re.compile(r"(main|gateway\w*|config\w*)\.(c|h|def)")
 # A library, how its headers are called, and the folders and files that may include them.
 LIBRARIES = {
     "libuv": (r"uv\.h|uv/", {"base/loop.c", "base/loop.h", "base/timers.c", "base/timers.h",
-                             "net", "store", "gateway.c", "gateway.h", "gateway_admin.c", "gateway_rotate.c", "main.c"}),
+                             "net", "store", "gateway.c", "gateway.h", "gateway_admin.c",
+                             "gateway_command.c", "gateway_rotate.c", "main.c"}),
     "SQLite": (r"sqlite3", {"store"}),
     "jansson": (r"jansson", {"api", "auth", "live", "config.c", "config.h"}),
     "OpenSSL": (r"openssl/", {"auth", "net"}),

@@ -1,0 +1,50 @@
+/* account_command.h - the subcommands of operators on accounts: words in, text out.
+ *
+ *   org create NAME [--slug SLUG] | list
+ *   project create NAME [--org SLUG] [--ref REF] | list
+ *   user create NAME --email EMAIL [--org SLUG] | list
+ *   token create --user EMAIL [--name NAME] | list | revoke ID
+ *   keys | keys rotate ENV [--project REF] [--grace 24h]
+ *
+ * Whoever may say them may everything: over a socket that only its owner opens, or with the
+ * data directory and its key at hand. A secret is shown once, when it is made; keys also
+ * later. */
+#pragma once
+
+#include <stdio.h>
+
+#include "auth/account_writer.h"
+
+enum { COMMAND_WORDS_MAX = 16 };
+
+struct json_t;
+
+struct account_command {
+    struct accounts *accounts;
+    struct account_writer *writer;
+    const char *words[COMMAND_WORDS_MAX]; /* borrowed until done */
+    size_t word_count;
+    FILE *out; /* borrowed until done: what the operator reads */
+    /* Once, later. command->write.why says why not. */
+    void (*done)(struct account_command *command, enum err status);
+
+    /* account_command.c's */
+    struct account_write write;
+    struct json_t *request; /* what words point into; NULL: elsewhere */
+    const char *name;
+    struct organization *organization;
+    struct project *project;
+    struct user *user;
+    struct account *account;
+    int64_t grace_ms;
+    char keys[ENVIRONMENT_TYPES][SECRET_KEY_MAX];
+    char ref[PROJECT_REF_MAX];
+    char token[PERSONAL_TOKEN_MAX];
+};
+
+/* Words from a JSON array of texts. ERR_INVALID with command->write.why: done will not
+ * come.
+ */
+enum err account_command_read(struct account_command *command, struct slice line);
+
+void account_command_begin(struct account_command *command);
