@@ -177,8 +177,6 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
         gateway_stop(gateway);
         return;
     }
-    if (!status)
-        status = vault_settle(gateway->vault, &why);
     if (!status) {
         gateway->writer =
             account_writer_create(gateway->loop, gateway->store, gateway->accounts);

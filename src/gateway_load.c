@@ -85,6 +85,9 @@ static enum err make_first(struct load_accounts *load)
 
 static enum err accounts_read(struct load_accounts *load)
 {
+    enum err settled = vault_settle(accounts_vault(load->accounts), &load->why);
+    if (settled)
+        return settled;
     if (!accounts_empty(load->accounts) || !load->first_keys) {
         enum err refused = accounts_link(load->accounts, &load->why);
         load->done(load, refused);
