@@ -1,0 +1,58 @@
+// What a poll costs that nothing happens to: while it is held it takes no memory that it
+// did not have from the beginning, and does not wake the gateway.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import http from "node:http";
+import os from "node:os";
+import path from "node:path";
+import { test } from "node:test";
+
+import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
+
+const held = 400, whileMs = 1000;
+
+test("a held poll allocates nothing and wakes nobody until it is answered", { timeout: 60_000 }, async (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "runcast-alloc-"));
+  t.after(() => fs.rmSync(folder, { recursive: true, force: true }));
+  const file = path.join(folder, "calls");
+  const gateway = await startGateway({ t, preload: "shim_alloc", env: { SHIM_ALLOC: file } });
+  const agent = new http.Agent({ keepAlive: true, maxSockets: held });
+  t.after(() => agent.destroy());
+  const allocations = () => Number(fs.readFileSync(file).readBigUInt64LE());
+  const turns = () => gateway.metric("runcast_loop_turn_cpu_seconds_count");
+  const get = (query) => new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${keys.dev}`, "x-trigger-electric-version": "1.0.0-beta.1" };
+    http.get({ port: gateway.port, host: "127.0.0.1", path: `/realtime/v1/runs?${query}`, headers, agent },
+      (response) => response.resume().on("end", () => resolve(response.headers))).on("error", reject);
+  });
+
+  /** What happens while nobody asks for anything. */
+  async function quiet() {
+    const before = await turns(), asked = allocations();
+    await sleep(whileMs);
+    const allocated = allocations() - asked;
+    return { allocated, turned: await turns() - before };
+  }
+
+  const first = await get("offset=-1&tags=idle");
+  let alone;
+  do alone = await quiet(); while (alone.allocated >= held / 10); // what the start has left to do
+  const position = `cursor=1&handle=${first["electric-handle"]}&live=true&offset=${first["electric-offset"]}&tags=idle`;
+  const before = allocations();
+  const answers = Array.from({ length: held }, () => get(position));
+  for (const answer of answers) answer.catch(() => {});
+  await until(async () => await gateway.metric("runcast_polls") === held, { what: "held polls" });
+  assert.ok(allocations() - before >= held, "allocations are counted");
+  await sleep(300);
+  const holding = await quiet();
+  t.diagnostic(`in ${whileMs} ms: ${JSON.stringify(alone)} without polls, ${JSON.stringify(holding)} with ${held} of them`);
+  assert.ok(holding.allocated - alone.allocated < held / 10, JSON.stringify({ alone, holding }));
+  assert.ok(holding.turned - alone.turned < held / 10, JSON.stringify({ alone, holding }));
+
+  const { status } = await gateway.post("/api/v1/tasks/task/trigger", { options: { tags: ["idle"] } });
+  assert.equal(status, 200);
+  const offsets = new Set((await Promise.all(answers)).map((headers) => headers["electric-offset"]));
+  assert.equal(offsets.size, 1);
+  agent.destroy();
+  await gateway.stop();
+});

@@ -1,0 +1,53 @@
+/* shim_alloc.c - how often a program asks for memory.
+ *
+ *   LD_PRELOAD=shim_alloc.so  SHIM_ALLOC=file  gateway
+ *
+ * The first eight bytes of the file are the number of calls so far of malloc, calloc and
+ * realloc, in the machine's byte order. */
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+
+static _Atomic uint64_t before_start;
+static _Atomic uint64_t *calls = &before_start;
+
+__attribute__((constructor)) static void start(void)
+{
+    const char *path = getenv("SHIM_ALLOC");
+    int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (fd < 0)
+        return;
+    if (ftruncate(fd, sizeof(*calls)) == 0) {
+        void *shared =
+            mmap(NULL, sizeof(*calls), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (shared != MAP_FAILED)
+            calls = shared;
+    }
+    close(fd);
+}
+
+void *malloc(size_t size)
+{
+    atomic_fetch_add(calls, 1);
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    atomic_fetch_add(calls, 1);
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    atomic_fetch_add(calls, 1);
+    return __libc_realloc(memory, size);
+}
