@@ -111,7 +111,8 @@ enum claim_kind {
     CLAIM_REQUEST,
     CLAIM_ONE_TIME_TOKEN,
     CLAIM_BATCH,
-    CLAIM_ATTEMPT
+    CLAIM_ATTEMPT,
+    CLAIM_WAITPOINT
 };
 
 /* A claim that its owner takes again is not taken. Two claims of one commit on one key are

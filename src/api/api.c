@@ -61,6 +61,7 @@ static const struct route *const tables[] = {
     projects_routes,
     bulk_routes,
     streams_routes,
+    waitpoints_routes,
 };
 /* clang-format on */
 

@@ -1,12 +1,13 @@
-/* attempts.c - the short calls of the run cycle: dequeue, latest, heartbeat, wait, and the
- * end of a session (worker-protocol §1.5, §1.6). start.c has the one with a long answer,
- * completion.c the one with a long body.
+/* attempts.c - the short calls of the run cycle: dequeue, latest, heartbeat, and the end of
+ * a session (worker-protocol §1.5). start.c has the one with a long answer, completion.c
+ * the one with a long body.
  *
  * A dequeue is held until a run is ready or the time is over; a worker that leaves
  * meanwhile gives back what it was about to get. */
 #include "engine/attempts.h"
 
 #include "api/messages.h"
+#include "api/outcomes.h"
 #include "api/workers.h"
 #include "base/mem.h"
 
@@ -84,23 +85,37 @@ enum err worker_dequeue(struct api_call *call)
 struct looking {
     struct api_call *call;
     struct run_read read;
+    struct outcomes outcomes;
 };
+
+static void on_outcomes(struct outcomes *outcomes, enum err status)
+{
+    struct looking *op = container_of(outcomes, struct looking, outcomes);
+    struct api_call *call = op->call;
+    struct buf out = { 0 };
+
+    if (!status)
+        message_add_latest(&out, &outcomes->run, buf_slice(&outcomes->out));
+    outcomes_finish(outcomes);
+    free(op);
+    if (status)
+        api_reply_error(call, status);
+    else
+        reply(call, &out);
+}
 
 static void on_read(struct run_read *read, enum err status)
 {
     struct looking *op = container_of(read, struct looking, read);
     struct api_call *call = op->call;
-    struct buf out = { 0 };
-
-    if (!status)
-        message_add_latest(&out, read->run);
+    if (!status) {
+        outcomes_begin(&op->outcomes, call, read->run, on_outcomes);
+        return;
+    }
     free(op);
     if (status == ERR_NOT_FOUND)
         explain(&call->why, ERR_NOT_FOUND, "Run not found");
-    if (status)
-        api_reply_error(call, status);
-    else
-        reply(call, &out);
+    api_reply_error(call, status);
 }
 
 enum err worker_latest(struct api_call *call)
@@ -117,65 +132,6 @@ enum err worker_heartbeat(struct api_call *call)
 {
     attempt_heartbeat(api_engine(call->api), call->env, call->params[0], call->params[1]);
     api_reply_json(call, 200, SLICE("{\"ok\":true}"));
-    return OK;
-}
-
-/* ---- wait ---- */
-
-struct waiting {
-    struct api_call *call;
-    struct wait_duration wait;
-};
-
-static void on_waiting(struct command *command, enum err status)
-{
-    struct waiting *op = container_of(command, struct waiting, wait.command);
-    struct api_call *call = op->call;
-    struct buf out = { 0 };
-
-    if (status) {
-        worker_refuse(call, command, status);
-        free(op);
-        return;
-    }
-    buf_add_text(&out, "{\"waitUntil\":");
-    buf_add_json_time(&out, op->wait.until);
-    buf_print(&out, ",\"waitpoint\":{\"id\":\"%s\"}}", op->wait.waitpoint);
-    api_add_seq(call, command->seq);
-    free(op);
-    reply(call, &out);
-}
-
-/* A date as text, or as milliseconds. */
-static enum err read_date(struct api_call *call, int64_t *unix_ms)
-{
-    json_t *body;
-    if (api_read_json(call, &body))
-        return ERR_INVALID;
-    const json_t *date = json_object_get(body, "date");
-    enum err err = ERR_INVALID;
-    if (json_is_string(date))
-        err = text_to_time(slice_of(json_string_value(date)), unix_ms);
-    else if (json_is_integer(date)) {
-        *unix_ms = json_integer_value(date);
-        err = OK;
-    }
-    json_decref(body);
-    return err ? explain(&call->why, ERR_INVALID,
-                         "date: must be an ISO 8601 date like 2024-01-31T09:00:00.000Z")
-               : OK;
-}
-
-enum err worker_wait(struct api_call *call)
-{
-    int64_t until = 0;
-    if (read_date(call, &until))
-        return ERR_INVALID;
-    struct waiting *op = mem_new(struct waiting);
-    op->call = call;
-    op->wait.until = until;
-    call->busy = true;
-    attempt_wait(api_engine(call->api), call->env, call->params[0], &op->wait, on_waiting);
     return OK;
 }
 

@@ -90,11 +90,23 @@ static void reply(struct batch_call *op, const struct batch *batch, bool cached)
     destroy(op);
 }
 
+static void on_old_blocked(struct blocking *blocking, enum err status)
+{
+    struct batch_commit *commit = container_of(blocking, struct batch_commit, blocking);
+    struct batch_call *op = container_of(commit, struct batch_call, commit);
+    if (status)
+        refuse(op, status);
+    else
+        reply(op, &op->old.batch, commit->op.batch_cached);
+}
+
 static void on_old(struct batch_load *load, enum err status)
 {
     struct batch_call *op = container_of(load, struct batch_call, old);
     if (status)
         refuse(op, status);
+    else if (batch_blocks(&load->batch))
+        blocking_begin_batch(&op->commit.blocking, op->call, &load->batch, on_old_blocked);
     else
         reply(op, &load->batch, op->commit.op.batch_cached);
 }

@@ -83,9 +83,19 @@ static void finish(struct batch_commit *commit, enum err status)
     commit->done(commit, status);
 }
 
+static void on_blocked(struct blocking *blocking, enum err status)
+{
+    finish(container_of(blocking, struct batch_commit, blocking), status);
+}
+
 static void on_triggered(struct trigger_op *op, enum err status)
 {
     struct batch_commit *commit = container_of(op, struct batch_commit, op);
+    bool is_new = !op->batch_cached && !op->repeated;
+    if (!status && is_new && batch_blocks(&commit->batch)) {
+        blocking_begin_batch(&commit->blocking, commit->call, &commit->batch, on_blocked);
+        return;
+    }
     if (status && op->why.code == status)
         commit->call->why = op->why;
     if (op->token_used)

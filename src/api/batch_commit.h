@@ -1,13 +1,14 @@
 /* batch_commit.h - a batch and its runs, written as one: all of it is there, or nothing.
  *
- *   parent, if there is one ─► runs become its children ─► engine ─► document with their
- * ids
+ *   parent, if there is one ─► runs become its children ─► engine ─► document with their ids
+ *                                                               └─► a parent that waits is
+ *                                                                   blocked
  *
  * For the calls that bring their items along, for the end of a stream of items, and without
  * items for the beginning of one. */
 #pragma once
 
-#include "api/batch.h"
+#include "api/blocking.h"
 #include "api/trigger_call.h"
 
 struct batch_commit {
@@ -23,6 +24,7 @@ struct batch_commit {
     struct trigger_op op; /* claims are the caller's to set */
     struct document document;
     struct parent_lookup parent;
+    struct blocking blocking; /* of the parent */
 };
 
 /* A new batch of the call's environment. */

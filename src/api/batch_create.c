@@ -203,16 +203,40 @@ static bool is_abandoned(const struct create *create, const struct batch *old)
            old->created_at + ABANDONED_MS < new->created_at;
 }
 
-static void on_old(struct batch_load *load, enum err status)
+static void reply_old(struct create *create, enum err status)
 {
-    struct create *create = container_of(load, struct create, old);
-    const struct trigger_op *op = &create->commit.op;
+    const struct batch *old = &create->old.batch;
     if (status) {
         api_reply_error(create->commit.call, status);
         create_destroy(create);
         return;
     }
-    reply(create, &load->batch, op->batch_cached && !is_abandoned(create, &load->batch));
+    reply(create, old, create->commit.op.batch_cached && !is_abandoned(create, old));
+}
+
+static void on_old_blocked(struct blocking *blocking, enum err status)
+{
+    struct batch_commit *commit = container_of(blocking, struct batch_commit, blocking);
+    reply_old(container_of(commit, struct create, commit), status);
+}
+
+/* The batch of a key is waited for by whoever asks for it now. */
+static void on_old(struct batch_load *load, enum err status)
+{
+    struct create *create = container_of(load, struct create, old);
+    struct batch *old = &load->batch;
+    const struct batch *wish = &create->commit.batch;
+    if (status || !create->commit.op.batch_cached || !wish->resume || !wish->parent) {
+        reply_old(create, status);
+        return;
+    }
+    bytes_set(&old->parent, wish->parent);
+    old->resume = true;
+    if (batch_blocks(old))
+        blocking_begin_batch(&create->commit.blocking, create->commit.call, old,
+                             on_old_blocked);
+    else
+        reply_old(create, OK);
 }
 
 static void on_created(struct batch_commit *commit, enum err status)

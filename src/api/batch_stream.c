@@ -204,6 +204,26 @@ static enum err being_sealed(struct api_call *call)
                    "The items of this batch are being written: try again");
 }
 
+static void on_old_blocked(struct blocking *blocking, enum err status)
+{
+    struct batch_commit *commit = container_of(blocking, struct batch_commit, blocking);
+    struct stream *stream = container_of(commit, struct stream, commit);
+    const struct batch *batch = &stream->load.batch;
+    if (status)
+        refuse(stream, status);
+    else
+        reply(stream, batch, batch->run_count);
+}
+
+/* Of a batch that has its items; its parent may not have been blocked yet. */
+static void reply_sealed(struct stream *stream, const struct batch *batch)
+{
+    if (batch_blocks(batch))
+        blocking_begin_batch(&stream->commit.blocking, stream->call, batch, on_old_blocked);
+    else
+        reply(stream, batch, batch->run_count);
+}
+
 static void on_loaded(struct batch_load *load, enum err status)
 {
     struct stream *stream = container_of(load, struct stream, load);
@@ -214,7 +234,7 @@ static void on_loaded(struct batch_load *load, enum err status)
         return;
     }
     if (batch->sealed_at) {
-        reply(stream, batch, batch->run_count);
+        reply_sealed(stream, batch);
         return;
     }
     struct open_batch *open = open_batches_get(open_of(stream), stream->call->env->number,

@@ -117,34 +117,6 @@ static void add_machine(struct buf *out, const struct run *run)
     close_object(out);
 }
 
-/* Those of this snapshot that are complete; text members keep their bytes. */
-static void add_waitpoints(struct buf *out, const struct run *run)
-{
-    struct slice wait, all = bytes_slice(run_rare(run)->waits);
-    struct scan_members waits = scan_members(all);
-
-    add_name(out, "completedWaitpoints");
-    buf_add_char(out, '[');
-    while (all.ptr && scan_next_element(&waits, &wait)) {
-        struct slice at = scan_member(wait, "completedAt");
-        struct slice after = scan_member(wait, "completedAfter");
-        if (!at.ptr)
-            continue;
-        if (out->ptr[out->len - 1] == '}')
-            buf_add_char(out, ',');
-        buf_add_char(out, '{');
-        add_raw(out, "id", scan_member(wait, "id"));
-        add_raw(out, "friendlyId", scan_member(wait, "id"));
-        add_raw(out, "type", scan_member(wait, "type"));
-        add_raw(out, "completedAt", at);
-        if (after.ptr)
-            add_raw(out, "completedAfter", after);
-        add_bool(out, "outputIsError", false);
-        close_object(out);
-    }
-    buf_add_char(out, ']');
-}
-
 static void add_batch(struct buf *out, const struct run *run)
 {
     if (!run->batch)
@@ -186,7 +158,7 @@ void message_add_dequeued(struct buf *out, const struct run *run,
     add_time(out, "dequeuedAt", now_ms);
     add_name(out, "snapshot");
     message_add_snapshot(out, run);
-    add_waitpoints(out, run);
+    add_raw(out, "completedWaitpoints", SLICE("[]"));
     add_worker(out, run, worker);
     add_raw(out, "deployment", SLICE("{}"));
     add_dequeued_run(out, run, account);
@@ -205,14 +177,14 @@ void message_add_dequeued(struct buf *out, const struct run *run,
 
 /* ---- latest, complete ---- */
 
-void message_add_latest(struct buf *out, const struct run *run)
+void message_add_latest(struct buf *out, const struct run *run, struct slice waitpoints)
 {
     buf_add_text(out, "{\"execution\":{\"version\":\"1\"");
     add_name(out, "snapshot");
     message_add_snapshot(out, run);
     add_name(out, "run");
     message_add_run(out, run);
-    add_waitpoints(out, run);
+    add_raw(out, "completedWaitpoints", waitpoints);
     add_batch(out, run);
     buf_add_text(out, "}}");
 }

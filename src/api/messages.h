@@ -23,8 +23,8 @@ void message_add_snapshot(struct buf *out, const struct run *run);
 /* {id, friendlyId, status, attemptNumber} */
 void message_add_run(struct buf *out, const struct run *run);
 
-/* What snapshots/latest answers: {execution: {…}}. */
-void message_add_latest(struct buf *out, const struct run *run);
+/* What snapshots/latest answers: {execution: {…}}. waitpoints: the array of outcomes.h. */
+void message_add_latest(struct buf *out, const struct run *run, struct slice waitpoints);
 
 /* What attempts/start answers, with an empty payload. Gives the offset, inside its quotes,
  * where the text belongs. task NULL: the version has gone. */

@@ -3,6 +3,7 @@
  *   pieces ─► envelope ─► options ─► the parent, if one is named ─► engine ─► its id
  *
  * The task need not exist: its run waits for a version that has it. */
+#include "api/blocking.h"
 #include "api/envelope.h"
 #include "api/routes.h"
 #include "api/trigger_call.h"
@@ -18,6 +19,7 @@ struct task_call {
     struct trigger_op op;
     struct trigger_parent wish;
     struct parent_lookup parent;
+    struct blocking blocking; /* of the parent */
 };
 
 static void task_call_destroy(struct task_call *trigger)
@@ -107,9 +109,26 @@ static void reply(struct task_call *trigger)
     buf_finish(&body);
 }
 
+static void on_blocked(struct blocking *blocking, enum err status)
+{
+    struct task_call *trigger = container_of(blocking, struct task_call, blocking);
+    if (status)
+        api_reply_error(trigger->call, status);
+    else
+        reply(trigger);
+    task_call_destroy(trigger);
+}
+
+/* Also of a repeated call, and of a run that a key led to. */
 static void on_triggered(struct trigger_op *op, enum err status)
 {
     struct task_call *trigger = container_of(op, struct task_call, op);
+    if (!status && trigger->wish.run_id && trigger->wish.resume) {
+        blocking_begin_run(&trigger->blocking, trigger->call,
+                           bytes_slice(trigger->wish.run_id), slice_of(trigger->item.id),
+                           on_blocked);
+        return;
+    }
     if (status)
         trigger_call_refused(trigger->call, op, status, trigger->call->params[0]);
     else

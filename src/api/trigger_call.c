@@ -68,6 +68,7 @@ static void on_parent(struct run_read *read, enum err status)
     if (!status) {
         struct bytes *root = run_rare(parent)->root;
         bytes_set(&lookup->root, root ? root : lookup->id);
+        lookup->queue_position = parent->queue_position;
         lookup->depth = (uint16_t)(parent->depth + (parent->depth < UINT16_MAX));
     }
     lookup->done(lookup, status);
@@ -98,4 +99,6 @@ void parent_lookup_adopt(const struct parent_lookup *lookup, bool resume, struct
     bytes_set(&rare->root, lookup->root);
     child->depth = lookup->depth;
     child->resume_parent = resume;
+    if (resume) /* it overtakes what came after its parent (worker-protocol §3.6) */
+        child->queue_position = lookup->queue_position;
 }

@@ -21,6 +21,7 @@ struct parent_lookup {
      * text is in call->why. */
     void (*done)(struct parent_lookup *lookup, enum err status);
     struct bytes *id, *root; /* out */
+    int64_t queue_position;  /* out: its own */
     uint16_t depth;          /* out: of its children */
 };
 

@@ -63,8 +63,6 @@ const struct route workers_routes[] = {
     { HTTP_POST_, SNAPSHOT "/heartbeat", AUTH_KEY, SMALL_BODY, worker_heartbeat, NULL },
     { HTTP_GET_, DEV "/runs/:/snapshots/latest", AUTH_KEY, NO_BODY, worker_latest, NULL },
     { HTTP_POST_, DEV "/runs/:/logs/debug", AUTH_KEY, DEBUG_BODY, discard, intake_drop },
-    { HTTP_POST_, "/engine/v1/runs/:/wait/duration", AUTH_KEY, SMALL_BODY, worker_wait,
-      NULL },
 
     { HTTP_POST_, "/otel/v1/traces", AUTH_NONE, TELEMETRY_BODY, discard, intake_drop },
     { HTTP_POST_, "/otel/v1/logs", AUTH_NONE, TELEMETRY_BODY, discard, intake_drop },

@@ -18,7 +18,6 @@ route_fn worker_dequeue;
 route_fn worker_latest;
 route_fn worker_heartbeat;
 route_fn worker_disconnect;
-route_fn worker_wait;
 
 /* start.c */
 route_fn worker_start;

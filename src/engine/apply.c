@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "engine/state.h"
 #include "engine/steer.h"
+#include "engine/waits.h"
 
 int64_t engine_deadline(const struct engine *engine, int64_t unix_ms)
 {
@@ -24,14 +25,6 @@ int64_t run_ttl_ms(const struct run *run)
     if (!ttl || text_to_duration_ms(bytes_slice(ttl), &ms))
         return 0; /* a text that is no duration never expires */
     return ms;
-}
-
-void run_set_waits(struct run *next, struct buf *waits)
-{
-    struct run_rare *rare = run_rare_edit(next);
-    bytes_unref(rare->waits);
-    rare->waits = buf_to_bytes(waits);
-    buf_finish(waits);
 }
 
 struct bytes *error_text(const char *text)
@@ -118,6 +111,9 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
         run->alive_until =
             engine_deadline(engine, run->run.due_at) + engine->options.heartbeat_ms;
     engine_place(engine, run);
+    waits_note(engine, run);
+    if (run_is_final(&run->run))
+        waits_end(engine, env, slice_of(run->run.id));
     if (run_is_settled(&run->run) && run->run.status == RUN_CANCELED)
         end_children(engine, run);
     else if (run->run.version == 1)

@@ -283,36 +283,6 @@ void attempt_complete(struct engine *engine, struct environment *env, struct sli
     command_begin(engine, env, run_id, &op->command, decide_complete, done);
 }
 
-/* ---- waits ---- */
-
-static enum decision decide_wait(struct command *command, const struct run *now,
-                                 struct run *next, unsigned *marks)
-{
-    struct wait_duration *op = container_of(command, struct wait_duration, command);
-    int64_t time = loop_wall_ms(command->engine->loop);
-    char until[TIME_TEXT_LEN + 1];
-    struct buf waits = { 0 };
-    unsigned effects;
-    (void)now;
-    (void)marks;
-
-    if (run_advance(next, EVENT_WAIT, time, &effects))
-        return refuse(command, ERR_INVALID, "Only an executing run can wait");
-    text_from_time(op->until, until);
-    buf_print(&waits, "[{\"id\":\"%s\",\"type\":\"DATETIME\",\"completedAfter\":\"%s\"}]",
-              op->waitpoint, until);
-    run_set_waits(next, &waits);
-    next->due_at = op->until;
-    return DECISION_COMMIT;
-}
-
-void attempt_wait(struct engine *engine, struct environment *env, struct slice run_id,
-                  struct wait_duration *op, command_done_fn *done)
-{
-    text_make_id("waitpoint", loop_wall_ms(engine->loop), op->waitpoint);
-    command_begin(engine, env, run_id, &op->command, decide_wait, done);
-}
-
 /* ---- the session ended ---- */
 
 static enum decision decide_interrupt(struct command *command, const struct run *now,

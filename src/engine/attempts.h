@@ -1,4 +1,4 @@
-/* attempts.h - the worker's side of a run: dequeue, start, heartbeat, complete, wait.
+/* attempts.h - the worker's side of a run: dequeue, start, heartbeat, complete.
  *
  * Every step names the newest snapshot of the run; an older one is refused. Start and
  * complete remember the id of the request that was applied, so that its repetition gets
@@ -65,15 +65,6 @@ struct complete_attempt {
 /* ERR_INVALID: the snapshot is not the newest, or the run is final. */
 void attempt_complete(struct engine *engine, struct environment *env, struct slice run_id,
                       struct complete_attempt *op, command_done_fn *done);
-
-/* Blocks the run until a time (worker-protocol §1.6). waitpoint is given out. */
-struct wait_duration {
-    struct command command;
-    int64_t until;          /* Unix ms */
-    char waitpoint[ID_MAX]; /* out */
-};
-void attempt_wait(struct engine *engine, struct environment *env, struct slice run_id,
-                  struct wait_duration *op, command_done_fn *done);
 
 /* A dev session ended: the run is INTERRUPTED if a worker held it. */
 void attempt_interrupt(struct engine *engine, struct environment *env, struct slice run_id,

@@ -6,10 +6,10 @@
  * The deadlines are in the runs (due_at), so they come back after a restart; heartbeats
  * are not written, a restart gives every executing run its full time again. */
 #include "base/mem.h"
-#include "base/scan.h"
 #include "engine/schedule_state.h"
 #include "engine/state.h"
 #include "engine/steer.h"
+#include "engine/waits.h"
 #include "engine/workers.h"
 
 enum {
@@ -67,31 +67,6 @@ static enum decision lease_over(struct run *next, int64_t time, unsigned *marks)
     pause <<= next->dequeue_failures - 1;
     pause += (time * 7919) % pause;
     next->due_at = time + (pause < DEQUEUE_PAUSE_MAX_MS ? pause : DEQUEUE_PAUSE_MAX_MS);
-    return DECISION_COMMIT;
-}
-
-/* The waits of the snapshot, each with when it was complete. */
-static enum decision wait_over(struct run *next, int64_t time)
-{
-    struct buf waits = { 0 };
-    struct slice wait;
-    char at[TIME_TEXT_LEN + 1];
-    unsigned effects;
-
-    if (run_advance(next, EVENT_WAIT_OVER, time, &effects))
-        return DECISION_NOTHING;
-    text_from_time(time, at);
-    buf_add_char(&waits, '[');
-    struct scan_members all = scan_members(bytes_slice(run_rare(next)->waits));
-    while (scan_next_element(&all, &wait)) {
-        if (waits.len > 1)
-            buf_add_char(&waits, ',');
-        buf_add(&waits, (struct slice){ wait.ptr, wait.len - 1 });
-        buf_print(&waits, ",\"completedAt\":\"%s\"}", at);
-    }
-    buf_add_char(&waits, ']');
-    run_set_waits(next, &waits);
-    next->due_at = 0;
     return DECISION_COMMIT;
 }
 
@@ -153,7 +128,7 @@ static enum decision decide_due(struct command *command, const struct run *now,
         return due ? confirm_cancel(next, time) : DECISION_NOTHING;
     case EXECUTION_WITH_WAITPOINTS:
         if (due)
-            return wait_over(next, time);
+            return waits_decide(command->engine, command->env, next);
         break;
     case EXECUTION_EXECUTING: break;
     default: return DECISION_NOTHING;
@@ -170,7 +145,8 @@ static bool only_place(struct engine *engine, const struct tracked *run)
     case EXECUTION_QUEUED: return run->run.started_at || run->run.due_at > time;
     case EXECUTION_EXECUTING: return run->alive_until > loop_now_ms(engine->loop);
     case EXECUTION_WITH_WAITPOINTS:
-        return run->run.due_at > time && run->alive_until > loop_now_ms(engine->loop);
+        return (!run->run.due_at || run->run.due_at > time) &&
+               run->alive_until > loop_now_ms(engine->loop);
     default: return run->run.due_at > time;
     }
 }
@@ -262,6 +238,7 @@ static void follow(struct engine *engine, struct tracked *run)
         if (worker_task(worker, bytes_slice(run->run.task)))
             command_begin_alone(engine, env, id, decide_version_came);
     }
+    waits_note(engine, run);
     engine_follow_parent(engine, run);
 }
 

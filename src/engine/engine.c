@@ -67,6 +67,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->store = store;
     engine->options = *options;
     table_init(&engine->flights, flight_key);
+    waits_init(engine);
     list_init(&engine->triggers);
     list_init(&engine->writes);
     list_init(&engine->resets);
@@ -87,6 +88,7 @@ void engine_destroy(struct engine *engine)
     schedules_destroy(engine->schedules);
     while (!list_empty(&engine->sweeps))
         engine_end_sweep(engine->sweeps.next);
+    waits_finish(engine);
     for (uint32_t i = 0; i < engine->environment_count; i++) {
         if (!engine->environments[i])
             continue;
@@ -478,6 +480,8 @@ void documents_write_begin(struct engine *engine, struct change *changes, size_t
     write->done = done;
     write->commit = (struct store_commit){ .changes = changes,
                                            .change_count = count,
+                                           .claims = write->claim,
+                                           .claim_count = write->claim ? 1 : 0,
                                            .now_ms = loop_wall_ms(engine->loop),
                                            .done = on_written };
     list_append(&engine->writes, &write->link);

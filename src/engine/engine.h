@@ -183,6 +183,7 @@ void trigger_default_to_task(struct trigger *item, const struct worker_task *tas
 /* Writes documents (body NULL: deletes it), all or none, and nothing else. */
 struct document_write {
     struct engine *engine;
+    struct claim *claim; /* taken with them, set before; NULL: none */
     struct store_commit commit;
     struct change change; /* of a write of one */
     void (*done)(struct document_write *write, enum err status);

@@ -14,6 +14,7 @@ struct engine {
     struct environment **environments; /* by number */
     uint32_t environment_count;        /* highest number and one */
     struct table flights;              /* of struct flight, by environment and run id */
+    struct table waiters, awaited;     /* waits.c: who waits, and for what */
     struct list triggers;              // trigger_op::link; not answered yet
     struct list writes;                // document_write::link; not answered yet
     struct list resets;                // reset_key::link; not answered yet
@@ -41,6 +42,11 @@ void engine_end_sweep(struct list *link);
 /* Cancels the run if its parent was canceled before it came. */
 void engine_follow_parent(struct engine *engine, struct tracked *run);
 
+/* waits.c */
+
+void waits_init(struct engine *engine);
+void waits_finish(struct engine *engine);
+
 /* dequeue.c */
 
 void dequeue_timed_out(struct timer *timer);
@@ -56,9 +62,6 @@ struct bytes *error_internal(const char *code, const char *message);
 
 /* Monotonic deadline of a wall-clock time. */
 int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
-
-/* The waits of its snapshot from now on, and ends the buffer. */
-void run_set_waits(struct run *next, struct buf *waits);
 
 /* ttl of a queued run in ms; 0: none. */
 int64_t run_ttl_ms(const struct run *run);

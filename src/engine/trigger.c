@@ -88,7 +88,8 @@ static void complete_run(const struct engine *engine, const struct environment *
     run->status = RUN_QUEUED;
     run->execution = EXECUTION_QUEUED;
     run->queued_at = now;
-    run->queue_position = now - run_rare(run)->priority_ms;
+    if (!run->queue_position) /* else its parent's, which waits for it */
+        run->queue_position = now - run_rare(run)->priority_ms;
     int64_t ttl = run_ttl_ms(run);
     run->due_at = ttl ? now + ttl : 0;
 }

@@ -266,11 +266,26 @@ enum err break_down(struct world *world, const char *id, const char *error,
     return complete(world, id, &op);
 }
 
+enum err block_by(struct world *world, const char *id, const struct wait *waits,
+                  size_t count)
+{
+    struct block op = { .waits = waits, .count = count };
+    run_block(world->engine, world->env, slice_of(id), &op, on_done);
+    return wait_for_answer(world);
+}
+
 enum err wait_for(struct world *world, const char *id, int64_t ms)
 {
-    struct wait_duration op = { .until = loop_wall_ms(world->loop) + ms };
-    attempt_wait(world->engine, world->env, slice_of(id), &op, on_done);
-    return wait_for_answer(world);
+    struct wait wait = { .type = WAIT_TIME,
+                         .id = SLICE("waitpoint_1"),
+                         .until = loop_wall_ms(world->loop) + ms };
+    return block_by(world, id, &wait, 1);
+}
+
+enum err wait_for_run(struct world *world, const char *id, const char *other)
+{
+    struct wait wait = { .type = WAIT_RUN, .id = slice_of(other) };
+    return block_by(world, id, &wait, 1);
 }
 
 enum err interrupt(struct world *world, const char *id)

@@ -7,6 +7,7 @@
 
 #include "engine/attempts.h"
 #include "engine/steer.h"
+#include "engine/waits.h"
 #include "tests/support/world.h"
 
 /* What a caller may want of a run; the zero value of a member: not said. */
@@ -60,7 +61,10 @@ enum err succeed(struct world *world, const char *id, const char *output);
 /* Retries after so many ms; -1: the worker names no retry. */
 enum err break_down(struct world *world, const char *id, const char *error,
                     int64_t retry_ms);
+enum err block_by(struct world *world, const char *id, const struct wait *waits,
+                  size_t count);
 enum err wait_for(struct world *world, const char *id, int64_t ms);
+enum err wait_for_run(struct world *world, const char *id, const char *other);
 enum err interrupt(struct world *world, const char *id);
 bool beat(struct world *world, const char *id);
 

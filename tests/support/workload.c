@@ -220,11 +220,12 @@ struct command_work {
         struct change_metadata metadata;
         struct start_attempt start;
         struct complete_attempt complete;
-        struct wait_duration wait;
+        struct block block;
     } op;
     struct workload *workload;
     struct slice tag;
     struct bytes *text;
+    struct wait waits[3];
     char snapshot[64], request[16];
 };
 
@@ -403,6 +404,27 @@ static void begin_complete(struct command_work *work, struct slice id)
     attempt_complete(world->engine, world->env, id, op, on_command);
 }
 
+/* For a time, or for up to three runs, of which some may be over. */
+static void begin_wait(struct command_work *work, struct slice id)
+{
+    struct workload *workload = work->workload;
+    struct world *world = workload->world;
+    struct draws *draws = workload->draws;
+    work->op.block.waits = work->waits;
+    work->op.block.count = 1;
+    work->waits[0] =
+        (struct wait){ .type = WAIT_TIME,
+                       .id = SLICE("waitpoint_1"),
+                       .until = loop_wall_ms(world->loop) + draw(draws, 2000) };
+    if (chance(draws, 500)) {
+        work->op.block.count = 1 + draw(draws, 3);
+        for (size_t i = 0; i < work->op.block.count; i++)
+            work->waits[i] =
+                (struct wait){ .type = WAIT_RUN, .id = slice_of(any_story(workload)->id) };
+    }
+    run_block(world->engine, world->env, id, &work->op.block, on_command);
+}
+
 static void work_on(struct workload *workload, const struct tracked *run)
 {
     struct world *world = workload->world;
@@ -421,8 +443,7 @@ static void work_on(struct workload *workload, const struct tracked *run)
         run->run.status == RUN_RETRYING) {
         begin_start(work, id);
     } else if (run->run.execution == EXECUTION_EXECUTING && chance(draws, 200)) {
-        work->op.wait.until = loop_wall_ms(world->loop) + draw(draws, 2000);
-        attempt_wait(world->engine, world->env, id, &work->op.wait, on_command);
+        begin_wait(work, id);
     } else {
         begin_complete(work, id);
     }
@@ -509,6 +530,21 @@ static void check_batch(struct workload *workload, const struct batch_note *note
         violated("%zu of %zu runs of %s are there", count, note->count, note->id);
 }
 
+/* Something that a blocked run waits for is not over. */
+static bool is_blocked(struct workload *workload, const struct run *run)
+{
+    struct scan_members all = waits_of(run);
+    struct wait wait;
+    while (waits_next(&all, &wait)) {
+        const struct story *story =
+            wait.type == WAIT_RUN ? ledger_find(workload->ledger, wait.id) : NULL;
+        if (!wait.completed_at &&
+            (wait.type == WAIT_TIME || (story && !run_is_final(story_last(story)))))
+            return true;
+    }
+    return false;
+}
+
 /* What the state of a run waits for has come or is still to come. */
 static void check_story(struct workload *workload, const struct story *story)
 {
@@ -520,6 +556,8 @@ static void check_story(struct workload *workload, const struct story *story)
         violated("%s is not finished and not in memory", run->id);
     if (run->due_at && run->due_at < now && run->execution != EXECUTION_QUEUED)
         violated("%s was due %lld ms ago", run->id, (long long)(now - run->due_at));
+    if (run->execution == EXECUTION_WITH_WAITPOINTS && !is_blocked(workload, run))
+        violated("%s waits for what is over", run->id);
     const struct story *parent =
         ledger_find(workload->ledger, bytes_slice(run_rare(run)->parent));
     const struct run *last = parent ? story_last(parent) : NULL;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "engine/waitpoint.h"
 #include "tests/support/calls.h"
 
 static const char thrown[] = "{\"type\":\"BUILT_IN_ERROR\",\"name\":\"Error\","
@@ -38,6 +39,12 @@ static int destroy_world(void **state)
 static void on_answered(struct command *command, enum err status)
 {
     (void)command;
+    assert_int_equal(status, OK);
+}
+
+static void on_written(struct document_write *write, enum err status)
+{
+    (void)write;
     assert_int_equal(status, OK);
 }
 
@@ -328,9 +335,159 @@ static void a_wait_is_over_at_its_time(void **state)
     world_pass(world, 1);
     const struct run *run = run_now(world, got.id);
     assert_status(world, got.id, RUN_EXECUTING);
-    assert_non_null(strstr(run_rare(run)->waits->data, "\"completedAfter\":"));
-    assert_non_null(strstr(run_rare(run)->waits->data, "\"completedAt\":"));
+    struct scan_members waits = waits_of(run);
+    struct wait wait;
+    assert_true(waits_next(&waits, &wait));
+    assert_int_equal(wait.completed_at, wait.until);
+    assert_false(waits_next(&waits, &wait));
     assert_int_equal(succeed(world, got.id, "1"), OK);
+}
+
+/* The waits of the run that are complete. */
+static size_t count_completed(const struct run *run)
+{
+    struct scan_members waits = waits_of(run);
+    struct wait wait;
+    size_t count = 0;
+    while (waits_next(&waits, &wait))
+        count += wait.completed_at > 0;
+    return count;
+}
+
+static void a_run_that_waits_for_others_goes_on_when_the_last_is_over(void **state)
+{
+    struct world *world = *state;
+    struct triggered parent = trigger(world, (struct wish){ 0 });
+    execute(world, parent.id);
+    struct triggered one = trigger(world, (struct wish){ .parent = parent.id });
+    struct triggered two = trigger(world, (struct wish){ .parent = parent.id });
+    const struct wait both[] = { { .type = WAIT_RUN, .id = slice_of(one.id) },
+                                 { .type = WAIT_RUN, .id = slice_of(two.id) } };
+    assert_int_equal(block_by(world, parent.id, both, 2), OK);
+    assert_status(world, parent.id, RUN_WAITING);
+    uint32_t snapshot = run_now(world, parent.id)->snapshot;
+
+    assert_int_equal(block_by(world, parent.id, both, 1), OK); /* the call is repeated */
+    assert_int_equal(cancel(world, one.id), OK);
+    world_settle(world);
+    assert_status(world, parent.id, RUN_WAITING);
+    assert_int_equal(run_now(world, parent.id)->snapshot, snapshot);
+    execute(world, two.id);
+    assert_int_equal(succeed(world, two.id, "1"), OK);
+    world_settle(world);
+    assert_status(world, parent.id, RUN_EXECUTING);
+    assert_int_equal(run_now(world, parent.id)->snapshot, snapshot + 1);
+    assert_int_equal(count_completed(run_now(world, parent.id)), 2);
+}
+
+static void a_run_that_waits_for_what_is_over_goes_on_at_once(void **state)
+{
+    struct world *world = *state;
+    struct triggered parent = trigger(world, (struct wish){ 0 });
+    execute(world, parent.id);
+    struct triggered child = trigger(world, (struct wish){ 0 });
+    execute(world, child.id);
+    assert_int_equal(succeed(world, child.id, "1"), OK);
+    for (int i = 0; i < 2; i++) { /* it may be waited for again */
+        assert_int_equal(wait_for_run(world, parent.id, child.id), OK);
+        world_settle(world);
+        assert_status(world, parent.id, RUN_EXECUTING);
+        assert_int_equal(count_completed(run_now(world, parent.id)), 1);
+    }
+    assert_int_equal(wait_for_run(world, parent.id, "run_unknown"), OK);
+    world_settle(world);
+    assert_status(world, parent.id, RUN_EXECUTING);
+}
+
+static void what_a_run_waits_for_is_found_after_a_restart(void **state)
+{
+    struct world *world = *state;
+    struct triggered parent = trigger(world, (struct wish){ 0 });
+    execute(world, parent.id);
+    struct triggered child = trigger(world, (struct wish){ .parent = parent.id });
+    assert_int_equal(wait_for_run(world, parent.id, child.id), OK);
+    world_restart(world);
+    register_worker(world, "20260101.1", "hello,other", 3);
+    world_settle(world);
+    assert_status(world, parent.id, RUN_WAITING);
+    assert_int_equal(cancel(world, child.id), OK);
+    world_settle(world);
+    assert_status(world, parent.id, RUN_EXECUTING);
+}
+
+static void a_crash_between_the_end_of_a_run_and_its_waiter_loses_nothing(void **state)
+{
+    struct world *world = *state;
+    struct cancel op = { 0 };
+    struct triggered parent = trigger(world, (struct wish){ 0 });
+    execute(world, parent.id);
+    struct triggered child = trigger(world, (struct wish){ .parent = parent.id });
+    assert_int_equal(wait_for_run(world, parent.id, child.id), OK);
+    run_cancel(world->engine, world->env, slice_of(child.id), &op, on_answered);
+    loop_turn(world->loop, 0);
+    world_restart(world);
+    register_worker(world, "20260101.1", "hello,other", 3);
+    world_settle(world);
+    assert_status(world, child.id, RUN_CANCELED);
+    assert_status(world, parent.id, RUN_EXECUTING);
+    assert_int_equal(count_completed(run_now(world, parent.id)), 1);
+}
+
+static void write_token(struct world *world, const struct waitpoint *token)
+{
+    struct document_write write = { 0 };
+    struct bytes *name = bytes_create(slice_of(token->id)), *body = waitpoint_write(token);
+    document_write_begin(world->engine, WORLD_ENV, DOC_WAITPOINT, name, body,
+                         token->version, &write, on_written);
+    world_settle(world);
+    bytes_unref(name);
+    bytes_unref(body);
+}
+
+static void a_token_lets_its_waiters_go_on(void **state)
+{
+    struct world *world = *state;
+    struct waitpoint token = { .id = "waitpoint_a", .created_at = 1 };
+    const struct wait wait = { .type = WAIT_TOKEN, .id = SLICE("waitpoint_a") };
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    write_token(world, &token);
+    assert_int_equal(block_by(world, got.id, &wait, 1), OK);
+    world_settle(world);
+    assert_status(world, got.id, RUN_WAITING);
+    world_restart(world);
+    register_worker(world, "20260101.1", "hello,other", 3);
+    world_settle(world);
+    assert_status(world, got.id, RUN_WAITING);
+
+    token.version = 1;
+    token.completed_at = 2;
+    write_token(world, &token);
+    waits_end(world->engine, world->env, wait.id);
+    world_settle(world);
+    assert_status(world, got.id, RUN_EXECUTING);
+    assert_int_equal(block_by(world, got.id, &wait, 1), OK); /* completed before */
+    world_pass(world, 1);
+    assert_status(world, got.id, RUN_EXECUTING);
+}
+
+static void a_token_that_nobody_completes_ends_by_its_timeout(void **state)
+{
+    struct world *world = *state;
+    struct waitpoint token = { .id = "waitpoint_a", .created_at = 1 };
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    token.until = loop_wall_ms(world->loop) + 5000;
+    write_token(world, &token);
+    const struct wait wait = { .type = WAIT_TOKEN,
+                               .id = SLICE("waitpoint_a"),
+                               .until = token.until };
+    assert_int_equal(block_by(world, got.id, &wait, 1), OK);
+    world_pass(world, 4999);
+    assert_status(world, got.id, RUN_WAITING);
+    world_pass(world, 1);
+    assert_status(world, got.id, RUN_EXECUTING);
+    assert_int_equal(count_completed(run_now(world, got.id)), 1);
 }
 
 static void only_an_executing_run_can_wait(void **state)
@@ -407,6 +564,12 @@ int main(void)
         TEST(a_repeated_completion_gets_its_answer_again),
         TEST(a_canceled_run_is_over_when_its_worker_says_so),
         TEST(a_wait_is_over_at_its_time),
+        TEST(a_run_that_waits_for_others_goes_on_when_the_last_is_over),
+        TEST(a_run_that_waits_for_what_is_over_goes_on_at_once),
+        TEST(what_a_run_waits_for_is_found_after_a_restart),
+        TEST(a_crash_between_the_end_of_a_run_and_its_waiter_loses_nothing),
+        TEST(a_token_lets_its_waiters_go_on),
+        TEST(a_token_that_nobody_completes_ends_by_its_timeout),
         TEST(only_an_executing_run_can_wait),
         TEST(the_end_of_a_session_interrupts_what_it_held),
         TEST(deadlines_come_back_after_a_restart),

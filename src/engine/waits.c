@@ -1,0 +1,417 @@
+/* waits.c - two tables: who waits, and what is waited for.
+ *
+ *   waiters  env + run ─► struct waiter ──links──┐
+ *   awaited  env + id  ─► struct awaited ◄───────┘
+ *
+ * Both hold only what is pending. A run that memory has not is final, so runs need no look
+ * into the store; the document of a token is read once it is noted. */
+#include "engine/waits.h"
+
+#include "base/mem.h"
+#include "engine/state.h"
+#include "engine/waitpoint.h"
+
+struct awaited {
+    char key[ID_MAX + 12];
+    struct list links; // wait_link::link
+};
+
+struct wait_link {
+    struct waiter *waiter;
+    char id[ID_MAX];
+    bool over;
+    struct list link; // awaited::links; by itself when over
+};
+
+struct waiter {
+    char key[ID_MAX + 12];
+    struct environment *env;
+    struct bytes *waits; /* the list that was noted */
+    struct wait_link *links;
+    size_t count, pending;
+};
+
+static const char *const type_names[WAIT_TYPES] = {
+    [WAIT_TIME] = "DATETIME",
+    [WAIT_RUN] = "RUN",
+    [WAIT_TOKEN] = "MANUAL",
+};
+
+/* ---- the list in the run ---- */
+
+struct scan_members waits_of(const struct run *run)
+{
+    struct slice list = bytes_slice(run_rare(run)->waits);
+    return scan_members(list.ptr ? list : SLICE("[]"));
+}
+
+static struct slice text_member(struct slice wait, const char *name)
+{
+    struct slice text = slice_trim(scan_member(wait, name));
+    return text.len < 2 ? (struct slice){ 0 }
+                        : (struct slice){ text.ptr + 1, text.len - 2 };
+}
+
+static int64_t number_member(struct slice wait, const char *name)
+{
+    int64_t number = 0;
+    struct slice text = scan_member(wait, name);
+    return text.ptr && !text_to_i64(slice_trim(text), &number) ? number : 0;
+}
+
+bool waits_next(struct scan_members *all, struct wait *wait)
+{
+    struct slice element;
+    unsigned type = 0;
+    if (!scan_next_element(all, &element))
+        return false;
+    while (type < WAIT_TYPES - 1 &&
+           !slice_is(text_member(element, "type"), type_names[type]))
+        type++;
+    *wait = (struct wait){
+        .type = (enum wait_type)type,
+        .id = text_member(element, "id"),
+        .batch = text_member(element, "batch"),
+        .index = (uint32_t)number_member(element, "index"),
+        .until = number_member(element, "until"),
+        .completed_at = number_member(element, "completedAt"),
+    };
+    return true;
+}
+
+static void add_wait(struct buf *out, const struct wait *wait)
+{
+    buf_print(out, "%s{\"type\":\"%s\",\"id\":\"%.*s\"",
+              out->ptr[out->len - 1] == '[' ? "" : ",", type_names[wait->type],
+              SLICE_ARG(wait->id));
+    if (wait->batch.ptr)
+        buf_print(out, ",\"batch\":\"%.*s\",\"index\":%u", SLICE_ARG(wait->batch),
+                  wait->index);
+    if (wait->until)
+        buf_print(out, ",\"until\":%lld", (long long)wait->until);
+    if (wait->completed_at)
+        buf_print(out, ",\"completedAt\":%lld", (long long)wait->completed_at);
+    buf_add_char(out, '}');
+}
+
+static void set_waits(struct run *next, struct buf *list)
+{
+    struct run_rare *rare = run_rare_edit(next);
+    buf_add_char(list, ']');
+    bytes_unref(rare->waits);
+    rare->waits = buf_to_bytes(list);
+    buf_finish(list);
+}
+
+/* The earliest time at which something pending is over by itself. */
+static void come_due(struct run *next, const struct wait *wait)
+{
+    if (!wait->completed_at && wait->until && (!next->due_at || wait->until < next->due_at))
+        next->due_at = wait->until;
+}
+
+/* ---- blocking ---- */
+
+static bool blocks_already(const struct run *run, struct slice id)
+{
+    struct scan_members all = waits_of(run);
+    struct wait wait;
+    if (run->execution != EXECUTION_WITH_WAITPOINTS)
+        return false; /* what it had waited for may be waited for again */
+    while (waits_next(&all, &wait))
+        if (slice_equal(wait.id, id))
+            return true;
+    return false;
+}
+
+static enum decision decide_block(struct command *command, const struct run *now,
+                                  struct run *next, unsigned *marks)
+{
+    struct block *op = container_of(command, struct block, command);
+    struct scan_members had = waits_of(now);
+    struct buf list = { 0 };
+    struct wait wait;
+    size_t added = 0;
+    unsigned effects;
+    (void)marks;
+
+    buf_add_char(&list, '[');
+    next->due_at = 0;
+    while (now->execution == EXECUTION_WITH_WAITPOINTS && waits_next(&had, &wait)) {
+        add_wait(&list, &wait);
+        come_due(next, &wait);
+    }
+    for (size_t i = 0; i < op->count; i++) {
+        if (blocks_already(now, op->waits[i].id))
+            continue;
+        add_wait(&list, &op->waits[i]);
+        come_due(next, &op->waits[i]);
+        added++;
+    }
+    if (added &&
+        !run_advance(next, EVENT_WAIT, loop_wall_ms(command->engine->loop), &effects)) {
+        set_waits(next, &list);
+        return DECISION_COMMIT;
+    }
+    buf_finish(&list);
+    if (!added)
+        return DECISION_NOTHING;
+    explain(&command->why, ERR_INVALID, "Only an executing run can wait");
+    return DECISION_REFUSE;
+}
+
+void run_block(struct engine *engine, struct environment *env, struct slice run_id,
+               struct block *op, command_done_fn *done)
+{
+    command_begin(engine, env, run_id, &op->command, decide_block, done);
+}
+
+/* ---- going on ---- */
+
+static void make_key(const struct environment *env, struct slice id, char key[ID_MAX + 12])
+{
+    snprintf(key, ID_MAX + 12, "%u:%.*s", env->number, SLICE_ARG(id));
+}
+
+static struct waiter *find_waiter(struct engine *engine, struct environment *env,
+                                  const char *run_id)
+{
+    char key[ID_MAX + 12];
+    make_key(env, slice_of(run_id), key);
+    return table_find(&engine->waiters, slice_of(key));
+}
+
+/* Only what was noted can be told to be over. */
+static bool is_completed(const struct waiter *waiter, struct slice token)
+{
+    for (size_t i = 0; waiter && i < waiter->count; i++)
+        if (slice_is(token, waiter->links[i].id))
+            return waiter->links[i].over;
+    return false;
+}
+
+static bool is_over(const struct waiter *waiter, const struct environment *env,
+                    const struct wait *wait, int64_t time)
+{
+    if (wait->type == WAIT_RUN) {
+        const struct tracked *run = environment_find(env, wait->id);
+        return !run || run_is_final(&run->run);
+    }
+    return (wait->until && wait->until <= time) ||
+           (wait->type == WAIT_TOKEN && is_completed(waiter, wait->id));
+}
+
+enum decision waits_decide(struct engine *engine, struct environment *env, struct run *next)
+{
+    const struct waiter *waiter = find_waiter(engine, env, next->id);
+    int64_t time = loop_wall_ms(engine->loop);
+    struct scan_members all = waits_of(next);
+    struct buf list = { 0 };
+    struct wait wait;
+    size_t pending = 0, ended = 0;
+    unsigned effects;
+
+    buf_add_char(&list, '[');
+    int64_t due = next->due_at;
+    next->due_at = 0;
+    while (waits_next(&all, &wait)) {
+        if (!wait.completed_at && is_over(waiter, env, &wait, time)) {
+            wait.completed_at = time;
+            ended++;
+        }
+        pending += !wait.completed_at;
+        add_wait(&list, &wait);
+        come_due(next, &wait);
+    }
+    bool moves = pending ? ended > 0 : !run_advance(next, EVENT_WAIT_OVER, time, &effects);
+    if (moves) {
+        set_waits(next, &list);
+        return DECISION_COMMIT;
+    }
+    buf_finish(&list);
+    next->due_at = due;
+    return DECISION_NOTHING;
+}
+
+static enum decision decide_over(struct command *command, const struct run *now,
+                                 struct run *next, unsigned *marks)
+{
+    (void)marks;
+    return now->execution == EXECUTION_WITH_WAITPOINTS
+               ? waits_decide(command->engine, command->env, next)
+               : DECISION_NOTHING;
+}
+
+/* ---- who waits for what ---- */
+
+static struct awaited *awaited_of(struct engine *engine, const struct environment *env,
+                                  struct slice id)
+{
+    char key[ID_MAX + 12];
+    make_key(env, id, key);
+    struct awaited *awaited = table_find(&engine->awaited, slice_of(key));
+    if (awaited)
+        return awaited;
+    awaited = mem_new(struct awaited);
+    memcpy(awaited->key, key, sizeof(key));
+    list_init(&awaited->links);
+    table_insert(&engine->awaited, awaited);
+    return awaited;
+}
+
+static void drop_awaited(struct engine *engine, struct awaited *awaited)
+{
+    table_remove(&engine->awaited, slice_of(awaited->key));
+    free(awaited);
+}
+
+static void forget(struct engine *engine, struct waiter *waiter)
+{
+    for (size_t i = 0; i < waiter->count; i++) {
+        struct wait_link *link = &waiter->links[i];
+        struct list *head = link->link.next;
+        list_remove(&link->link);
+        if (!link->over && list_empty(head))
+            drop_awaited(engine, container_of(head, struct awaited, links));
+    }
+    table_remove(&engine->waiters, slice_of(waiter->key));
+    bytes_unref(waiter->waits);
+    free(waiter->links);
+    free(waiter);
+}
+
+struct token_look {
+    struct store_load load;
+    struct engine *engine;
+    struct environment *env;
+};
+
+static void on_token(struct store_load *load, enum store_status status)
+{
+    struct token_look *look = container_of(load, struct token_look, load);
+    bool over = status == STORE_MISSING;
+    if (status == STORE_OK) {
+        over = waitpoint_is_completed(&load->document);
+        document_finish(&load->document);
+    }
+    if (over && !look->engine->stopped)
+        waits_end(look->engine, look->env, bytes_slice(load->name));
+    bytes_unref(load->name);
+    free(look);
+}
+
+/* It may have been completed before anybody was noted as waiting for it. */
+static void look_at_token(struct engine *engine, struct environment *env, struct slice id)
+{
+    struct token_look *look = mem_new(struct token_look);
+    look->engine = engine;
+    look->env = env;
+    look->load = (struct store_load){ .env = env->number,
+                                      .is_document = true,
+                                      .kind = DOC_WAITPOINT,
+                                      .name = bytes_create(id),
+                                      .done = on_token };
+    engine->store->ops->load(engine->store, &look->load);
+}
+
+static void note(struct engine *engine, struct waiter *waiter, const struct wait *wait)
+{
+    struct wait_link *link = &waiter->links[waiter->count++];
+    link->waiter = waiter;
+    snprintf(link->id, sizeof(link->id), "%.*s", SLICE_ARG(wait->id));
+    list_append(&awaited_of(engine, waiter->env, wait->id)->links, &link->link);
+    waiter->pending++;
+    if (wait->type == WAIT_TOKEN)
+        look_at_token(engine, waiter->env, wait->id);
+}
+
+static struct waiter *waiter_create(struct engine *engine, struct tracked *run)
+{
+    struct waiter *waiter = mem_new(struct waiter);
+    struct scan_members all = waits_of(&run->run);
+    struct wait wait;
+    size_t count = 0;
+    while (waits_next(&all, &wait))
+        count++;
+    make_key(run->env, slice_of(run->run.id), waiter->key);
+    waiter->env = run->env;
+    waiter->waits = bytes_ref(run_rare(&run->run)->waits);
+    waiter->links = mem_new_array(struct wait_link, count);
+    table_insert(&engine->waiters, waiter);
+    return waiter;
+}
+
+void waits_note(struct engine *engine, struct tracked *run)
+{
+    bool blocked = run->run.execution == EXECUTION_WITH_WAITPOINTS;
+    if (!blocked && !engine->waiters.count)
+        return;
+    struct waiter *waiter = find_waiter(engine, run->env, run->run.id);
+    if (blocked && waiter && waiter->waits == run_rare(&run->run)->waits)
+        return;
+    if (waiter)
+        forget(engine, waiter);
+    if (!blocked)
+        return;
+
+    int64_t time = loop_wall_ms(engine->loop);
+    struct scan_members all = waits_of(&run->run);
+    struct wait wait;
+    bool ended = false;
+    waiter = waiter_create(engine, run);
+    while (waits_next(&all, &wait)) {
+        if (wait.completed_at || wait.type == WAIT_TIME)
+            continue;
+        if (is_over(NULL, run->env, &wait, time))
+            ended = true;
+        else
+            note(engine, waiter, &wait);
+    }
+    if (ended && !waiter->pending)
+        command_begin_alone(engine, run->env, slice_of(run->run.id), decide_over);
+}
+
+void waits_end(struct engine *engine, struct environment *env, struct slice id)
+{
+    char key[ID_MAX + 12];
+    if (!engine->awaited.count)
+        return;
+    make_key(env, id, key);
+    struct awaited *awaited = table_find(&engine->awaited, slice_of(key));
+    if (!awaited)
+        return;
+    while (!list_empty(&awaited->links)) {
+        struct wait_link *link =
+            container_of(list_take(&awaited->links), struct wait_link, link);
+        link->over = true;
+        if (--link->waiter->pending == 0)
+            command_begin_alone(engine, env, slice_of(strchr(link->waiter->key, ':') + 1),
+                                decide_over);
+    }
+    drop_awaited(engine, awaited);
+}
+
+void waits_finish(struct engine *engine)
+{
+    size_t at = 0;
+    for (struct waiter *waiter; (waiter = table_next(&engine->waiters, &at)); at = 0)
+        forget(engine, waiter);
+    table_finish(&engine->waiters);
+    table_finish(&engine->awaited);
+}
+
+static struct slice awaited_key(const void *value)
+{
+    return slice_of(((const struct awaited *)value)->key);
+}
+
+static struct slice waiter_key(const void *value)
+{
+    return slice_of(((const struct waiter *)value)->key);
+}
+
+void waits_init(struct engine *engine)
+{
+    table_init(&engine->waiters, waiter_key);
+    table_init(&engine->awaited, awaited_key);
+}

@@ -1,0 +1,237 @@
+// Runs that wait: for a time, for what they triggered, for a token (worker-protocol §1.6).
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { keys, startGateway, until } from "../support/gateway.mjs";
+import { thrown, Worker } from "../support/worker_calls.mjs";
+
+let gateway, worker;
+before(async () => {
+  gateway = await startGateway();
+  worker = await Worker.register(gateway, { tasks: ["parent", "child"] });
+});
+after(() => gateway.stop());
+
+const tokens = "/api/v1/waitpoints/tokens";
+
+async function executing(task = "parent") {
+  const id = await worker.trigger(task);
+  return worker.take(id);
+}
+
+/** Looks until the run goes on, and gives its waitpoints. */
+async function goesOn(attempt) {
+  const execution = await until(async () => {
+    const now = await attempt.look();
+    return now.snapshot.executionStatus === "EXECUTING" && now;
+  });
+  return execution.completedWaitpoints;
+}
+
+async function token(body = {}) {
+  const reply = await gateway.post(tokens, body);
+  assert.equal(reply.status, 200, reply.text);
+  return reply.json;
+}
+
+const waitFor = (attempt, id) => worker.post(`/engine/v1/runs/${attempt.id}/waitpoints/tokens/${id}/wait`, {});
+const child = (attempt, options = {}) =>
+  worker.trigger("child", { parentRunId: attempt.id, resumeParentOnCompletion: true, ...options });
+
+// ---- runs ----
+
+test("a parent that waits for its child goes on with what came out of it", async () => {
+  const parent = await executing();
+  const id = await child(parent);
+  assert.deepEqual([(await worker.show(parent.id)).a, (await worker.show(parent.id)).b], ["FROZEN", "WAITING"]);
+  assert.equal((await parent.look()).snapshot.executionStatus, "EXECUTING_WITH_WAITPOINTS");
+  await (await worker.take(id)).succeed({ n: 42 });
+  const [waitpoint, ...more] = await goesOn(parent);
+  assert.equal(more.length, 0);
+  assert.deepEqual([waitpoint.type, waitpoint.output, waitpoint.outputType, waitpoint.outputIsError],
+    ["RUN", '{"n":42}', "application/json", false]);
+  assert.deepEqual(waitpoint.completedByTaskRun, { id, friendlyId: id });
+  assert.match(waitpoint.friendlyId, /^waitpoint_/);
+  await parent.succeed(1);
+});
+
+test("a child that fails or is canceled hands its error over", async () => {
+  const parent = await executing();
+  const failing = await child(parent, { maxAttempts: 1 });
+  await (await worker.take(failing)).fail();
+  let [waitpoint] = await goesOn(parent);
+  assert.equal(waitpoint.outputIsError, true);
+  assert.equal(JSON.parse(waitpoint.output).message, thrown.message);
+
+  const canceled = await child(parent);
+  await worker.cancel(canceled);
+  [waitpoint] = await goesOn(parent);
+  assert.equal(waitpoint.outputIsError, true);
+  assert.match(waitpoint.output, /Canceled by user/);
+  await parent.succeed(1);
+});
+
+test("a child that a key led to, and that is over, lets its parent go on at once", async () => {
+  const parent = await executing();
+  const once = { idempotencyKey: "once" };
+  const id = await child(parent, once);
+  await (await worker.take(id)).succeed("first");
+  await goesOn(parent);
+  assert.equal(await child(parent, once), id);
+  const [waitpoint] = await goesOn(parent);
+  assert.equal(waitpoint.output, '"first"');
+  await parent.succeed(1);
+});
+
+test("a parent that waits for a batch goes on once, with every item in its place", async () => {
+  const parent = await executing();
+  const created = await worker.post("/api/v3/batches", { runCount: 3, parentRunId: parent.id, resumeParentOnCompletion: true });
+  assert.equal(created.status, 202, created.text);
+  const items = [0, 1, 2].map((index) => JSON.stringify({ index, task: "child", payload: { index } })).join("\n");
+  const send = () => gateway.post(`/api/v3/batches/${created.json.id}/items`, items, { headers: { "content-type": "application/x-ndjson" } });
+  assert.equal((await send()).json.sealed, true);
+  assert.equal((await send()).json.sealed, true, "a repeated stream blocks no twice");
+  const blocked = (await parent.look()).snapshot;
+  assert.equal(blocked.executionStatus, "EXECUTING_WITH_WAITPOINTS");
+  for (let i = 0; i < 3; i++) {
+    assert.equal((await parent.look()).snapshot.id, blocked.id, "nothing is said before the last one");
+    const attempt = await worker.take();
+    await attempt.succeed(JSON.parse(attempt.started.execution.run.payload).index * 10);
+  }
+  const waitpoints = await goesOn(parent);
+  assert.deepEqual(waitpoints.map((w) => [w.index, w.output, w.completedByTaskRun.batch.friendlyId]).sort(),
+    [0, 1, 2].map((index) => [index, String(index * 10), created.json.id]));
+  await parent.succeed(1);
+});
+
+test("a child that its parent waits for overtakes what was queued before it", async () => {
+  const parent = await executing();
+  const older = await worker.trigger("child");
+  const id = await child(parent);
+  await (await worker.take(id)).succeed(1);
+  await (await worker.take(older)).succeed(1);
+  await goesOn(parent);
+  await parent.succeed(1);
+});
+
+// ---- tokens ----
+
+test("a run that waits for a token goes on when somebody completes it", async () => {
+  const attempt = await executing();
+  const { id, isCached, url } = await token({ tags: ["user:1"] });
+  assert.match(id, /^waitpoint_/);
+  assert.equal(isCached, false);
+  assert.deepEqual((await waitFor(attempt, id)).json, { success: true });
+  assert.equal(await worker.status(attempt.id), "FROZEN");
+  const data = '{"approved":true,"n":12345678901234567890}';
+  const reply = await gateway.post(`${tokens}/${id}/complete`, `{"data":${data}}`);
+  assert.deepEqual([reply.status, reply.json], [200, { success: true }]);
+  const [waitpoint] = await goesOn(attempt);
+  assert.deepEqual([waitpoint.friendlyId, waitpoint.type, waitpoint.output, waitpoint.outputIsError], [id, "MANUAL", data, false]);
+  const shown = (await gateway.get(`${tokens}/${id}`)).json;
+  assert.deepEqual([shown.status, shown.output, shown.tags, shown.url], ["COMPLETED", data, ["user:1"], url]);
+  assert.equal((await gateway.post(`${tokens}/${id}/complete`, { data: 2 })).status, 200, "again: no change");
+  assert.equal((await gateway.get(`${tokens}/${id}`)).json.output, data);
+  await attempt.succeed(1);
+});
+
+test("a token completed before it is waited for blocks nobody for long", async () => {
+  const attempt = await executing();
+  const { id, url } = await token();
+  const reply = await gateway.post(url.slice(gateway.url.length), { from: "a webhook" }, { key: null });
+  assert.equal(reply.status, 200, reply.text);
+  await waitFor(attempt, id);
+  assert.equal((await goesOn(attempt))[0].output, '{"from":"a webhook"}');
+  await attempt.succeed(1);
+});
+
+test("a token that nobody completes times out", async () => {
+  const attempt = await executing();
+  const { id } = await token({ timeout: "1s" });
+  await waitFor(attempt, id);
+  const [waitpoint] = await goesOn(attempt);
+  assert.equal(waitpoint.outputIsError, true);
+  assert.equal(JSON.parse(waitpoint.output).code, "TRIGGER_WAITPOINT_TIMEOUT");
+  assert.equal((await gateway.get(`${tokens}/${id}`)).json.status, "TIMED_OUT");
+  await attempt.succeed(1);
+});
+
+test("what a run waits for comes also after the gateway was killed", async () => {
+  const attempt = await executing();
+  const { id } = await token();
+  await waitFor(attempt, id);
+  const parent = await executing();
+  const kid = await child(parent);
+  await gateway.kill();
+  await gateway.start();
+  await gateway.post(`${tokens}/${id}/complete`, { data: 1 });
+  assert.equal((await goesOn(attempt))[0].output, "1");
+  await worker.cancel(kid);
+  assert.equal((await goesOn(parent))[0].outputIsError, true);
+  await attempt.succeed(1);
+  await parent.succeed(1);
+});
+
+test("an idempotency key leads to the same token, and to the same time", async () => {
+  const first = await token({ idempotencyKey: "k" });
+  assert.deepEqual(await token({ idempotencyKey: "k" }), { ...first, isCached: true });
+  const attempt = await executing();
+  const wait = () => worker.post(`/engine/v1/runs/${attempt.id}/wait/duration`,
+    { date: new Date(Date.now() + 600).toISOString(), idempotencyKey: "t" });
+  const one = (await wait()).json, two = (await wait()).json;
+  assert.deepEqual(two, one);
+  const [waitpoint] = await goesOn(attempt);
+  assert.deepEqual([waitpoint.friendlyId, waitpoint.type], [one.waitpoint.id, "DATETIME"]);
+  await attempt.succeed(1);
+});
+
+test("tokens are listed, newest first, by status, key, tag and page", async () => {
+  const made = [];
+  for (let i = 0; i < 5; i++) made.push((await token({ tags: ["listed", `n${i}`], idempotencyKey: `list${i}` })).id);
+  made.reverse();
+  const list = async (query) => (await gateway.get(`${tokens}?${query}`)).json;
+  const ids = (page) => page.data.map((item) => item.id);
+  assert.deepEqual(ids(await list("filter[tags]=listed")), made);
+  assert.deepEqual(ids(await list("filter[tags]=n1,n3")), [made[1], made[3]]);
+  assert.deepEqual(ids(await list("filter[idempotencyKey]=list4")), [made[0]]);
+  await gateway.post(`${tokens}/${made[2]}/complete`, {});
+  assert.deepEqual(ids(await list("filter[tags]=listed&filter[status]=COMPLETED,TIMED_OUT")), [made[2]]);
+  const first = await list("filter[tags]=listed&page[size]=2");
+  assert.deepEqual(ids(first), made.slice(0, 2));
+  const second = await list(`filter[tags]=listed&page[size]=2&page[after]=${first.pagination.next}`);
+  assert.deepEqual(ids(second), made.slice(2, 4));
+  assert.deepEqual(ids(await list(`filter[tags]=listed&page[size]=2&page[before]=${second.pagination.previous}`)), made.slice(0, 2));
+});
+
+// ---- refusals ----
+
+test("what cannot be waited for, or completed, is refused and changes nothing", async () => {
+  const attempt = await executing();
+  const foreign = (await gateway.post(tokens, {}, { key: keys.prod })).json.id;
+  for (const [what, reply, status] of [
+    ["unknown token", await waitFor(attempt, "waitpoint_unknown"), 404],
+    ["another environment's token", await waitFor(attempt, foreign), 404],
+    ["completing it", await gateway.post(`${tokens}/${foreign}/complete`, {}), 404],
+    ["reading it", await gateway.get(`${tokens}/${foreign}`), 404],
+    ["no credential", await gateway.post(`${tokens}/${foreign}/complete`, {}, { key: null }), 401],
+    ["a wrong signature", await gateway.post(`${tokens}/${foreign}/callback/env_x/${"a".repeat(43)}`, {}, { key: null }), 404],
+    ["no date", await worker.post(`/engine/v1/runs/${attempt.id}/wait/duration`, { date: "soon" }), 400],
+    ["a bad timeout", await gateway.post(tokens, { timeout: "soon" }), 400],
+    ["bad tags", await gateway.post(tokens, { tags: [1] }), 400],
+    ["a key too long", await gateway.post(tokens, { idempotencyKey: "k".repeat(2049) }), 400],
+    ["no JSON", await gateway.post(tokens, "{"), 400],
+  ]) {
+    assert.equal(reply.status, status, `${what}: ${reply.text}`);
+    assert.equal(typeof reply.json.error, "string");
+  }
+  const mine = await token();
+  const [host, path] = mine.url.split("/api/v1/");
+  assert.equal(host, gateway.url);
+  const forged = `/api/v1/${path.slice(0, -2)}xx`;
+  assert.equal((await gateway.post(forged, {}, { key: null })).status, 403);
+  const waiting = await worker.trigger("parent");
+  assert.equal((await waitFor({ id: waiting }, mine.id)).status, 400, "it does not execute");
+  assert.equal(await worker.status(attempt.id), "EXECUTING");
+  await worker.cancel(waiting);
+  await attempt.succeed(1);
+});
