@@ -113,6 +113,7 @@ before(async () => {
   for (const name of ["dev", "prod"]) sub[name] = (await gateway.post("/api/v1/auth/jwt/claims", undefined, { key: keys[name] })).json.sub;
   w.sub = sub.dev;
   const batch = (await gateway.post("/api/v1/tasks/batch", { items: [{ task: w.task, payload: "1", options: { tags: [w.tag] } }] })).json;
+  w.waitpoint = (await gateway.post("/api/v1/waitpoints/tokens", {})).json.id;
   Object.assign(w, { batch: batch.id, run: batch.runs[0].id, doomed: (await trigger({}, { task: w.task })).id });
   [broken, sound] = [makeBroken(), makeSound()];
 });
