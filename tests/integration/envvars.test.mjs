@@ -6,6 +6,7 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 
 import { keys, startGateway } from "../support/gateway.mjs";
+import { runProgram } from "../support/program.mjs";
 import { Worker } from "../support/worker_calls.mjs";
 
 let gateway;
@@ -207,6 +208,30 @@ test("every operation keeps to the credential's environment and project", async 
   for (const [operation, send] of Object.entries(elsewhere))
     for (const [more, status, text] of cases)
       await unchanged(`${operation} ${JSON.stringify(more)}`, () => expectReply(send(more), status, text));
+});
+
+test("a project of another organization is an unknown one, byte for byte", async () => {
+  const ref = "proj_zzzzzzzzzzzzzzzzzzzz", said = [];
+  for (const words of [["org", "create", "Other"], ["project", "create", "Theirs", "--org", "other", "--ref", ref],
+    ["user", "create", "Bob", "--email", "bob@example.com", "--org", "other"], ["token", "create", "--user", "bob@example.com"]]) {
+    const end = await runProgram([...words, "--data", gateway.data]);
+    assert.equal(end.code, 0, end.all);
+    said.push(end.stdout);
+  }
+  const theirKey = said[1].match(/tr_dev_\w+/)[0], theirToken = said[3].match(/tr_pat_\w+/)[0];
+  for (const key of [theirKey, theirToken]) {
+    await expectReply(gateway.post(at("dev", "", ref), { name: "SET", value: "theirs" }, { key }), 200, success);
+    await expectReply(gateway.get(at("dev", "/SET", ref), { key }), 200, { name: "SET", value: "theirs", isSecret: false });
+  }
+  const seen = ({ status, text }) => `${status} ${text}`;
+  for (const [operation, send] of Object.entries(elsewhere))
+    for (const key of [keys.pat, keys.dev])
+      await unchanged(operation, async () => {
+        const [theirs, nobodys] = [await send({ key, ref }), await send({ key, ref: "proj_yyyyyyyyyyyyyyyyyyyy" })];
+        assert.ok([400, 404].includes(theirs.status));
+        assert.equal(seen(theirs), seen(nobodys), operation);
+      });
+  await expectReply(gateway.get(at("dev", "", ref), { key: theirToken }), 200, [{ name: "SET", value: "theirs", isSecret: false }]);
 });
 
 test("an unknown name is not found, and a method that is not there says which are", async () => {

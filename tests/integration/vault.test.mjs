@@ -76,6 +76,27 @@ test("a drawn key takes over while calls are served, and the old one opens nothi
   await gateway.stop();
 });
 
+test("what is sealed later, and keys that are replaced, go on after a rotation", async (t) => {
+  const gateway = await startGateway({ t });
+  const program = async (...words) => {
+    const end = await runProgram([...words, "--data", gateway.data]);
+    assert.equal(end.code, 0, end.all);
+    return end.stdout;
+  };
+  await program("project", "create", "Second", "--ref", "proj_zzzzzzzzzzzzzzzzzzzz");
+  await program("vault", "rotate");
+  const key = (await program("keys", "rotate", "dev", "--project", "proj_zzzzzzzzzzzzzzzzzzzz")).match(/tr_dev_\w+/)[0];
+  await program("project", "create", "Third");
+  await program("vault", "rotate");
+  const printed = await program("keys");
+  assert.equal(printed.trim().split("\n").length, 12);
+  await gateway.kill();
+  await gateway.restart();
+  assert.equal((await gateway.get("/api/v1/runs", { key })).status, 200);
+  assert.equal(await program("keys"), printed);
+  await gateway.stop();
+});
+
 test("a key from the environment is rotated to another one, which the next start needs", async (t) => {
   const gateway = await startGateway({ t, env: { RUNCAST_ENCRYPTION_KEY: hex("a") } });
   const variables = await setSome(gateway);
