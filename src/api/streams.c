@@ -19,7 +19,7 @@
 
 enum {
     PART_MAX = 512 << 10,
-    INPUT_MAX = 1 << 20,
+    INPUT_MAX = 256 << 10, /* it is escaped up to three times, within a turn */
     PIPE_MAX = 1 << 30,
     ENVIRONMENTS_FULL = 4, /* preview branches may be many */
 };
@@ -130,14 +130,18 @@ static void encode_output(struct buf *out, int64_t at_ms, uint64_t index, struct
     add_data_lines(out, data);
 }
 
-/* The data is text twice over: in the body, which is text in the record. */
+/* The body is text in the record. The SDK parses what is text in the body once more, so
+ * only texts are made that of the data. */
 static void encode_input(struct buf *out, int64_t at_ms, uint64_t index, struct slice data)
 {
     struct buf body = { 0 };
     char id[ID_MAX];
     text_make_id("inp", at_ms, id);
     buf_add_text(&body, "{\"data\":");
-    buf_add_json(&body, data);
+    if (data.ptr[0] == '"')
+        buf_add_json(&body, data);
+    else
+        buf_add(&body, data);
     buf_print(&body, ",\"id\":\"%s\"}", id);
     buf_print(out,
               "id: %" PRIu64 "\nevent: batch\n"

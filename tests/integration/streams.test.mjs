@@ -244,7 +244,7 @@ describe("what is written to a run", () => {
       assert.equal(event.id, String(n));
       const body = JSON.parse(record.body);
       assert.match(body.id, /^inp_/);
-      assert.deepEqual(JSON.parse(body.data), value);
+      assert.deepEqual(typeof value === "string" ? JSON.parse(body.data) : body.data, value);
     }
     const later = await read(t, id, "input/chat", { last: 3 });
     assert.equal((await later.next("batch")).data.records[0].seq_num, 4);
@@ -252,6 +252,7 @@ describe("what is written to a run", () => {
     const now = await row(id);
     assert.deepEqual([now.updatedAt, now.realtimeStreams], [before, "[]"]);
     for (const body of ["", "[1]", "{", '{"data":1,"data":2}']) assert.equal((await gateway.post(pathOf(id, "input/chat"), body)).status, 400);
+    assert.equal((await gateway.post(pathOf(id, "input/chat"), { data: "x".repeat(256 << 10) })).status, 413);
   });
 });
 
@@ -326,6 +327,26 @@ describe("limits", () => {
     await gone.over();
     assert.equal(gone.events.length, 0);
     assert.equal((await (await read(t, id, "k99", { to: own })).next()).data.length, 50_000);
+    await own.stop();
+  });
+});
+
+describe("many environments", () => {
+  test("share four times what one may have, and the largest makes room", async (t) => {
+    const own = await startGateway({ t, options: ["--stream-memory", "1m"] });
+    const all = [keys.dev, keys.staging, keys.prod].map((key) => ({ key }));
+    for (const branch of ["a", "b"]) {
+      const made = await own.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch }, { key: keys.pat });
+      assert.ok(made.status < 300, made.text);
+      all.push({ key: keys.preview, headers: { "x-trigger-branch": branch } });
+    }
+    for (const env of all) {
+      env.id = (await own.post("/api/v1/tasks/t/trigger", { payload: "1", options: {} }, env)).json.id;
+      for (let i = 0; i < 22; i++)
+        assert.equal((await own.post(pathOf(env.id, "self/k/append"), "x".repeat(50_000), env)).status, 200);
+    }
+    const bytes = await own.metric("runcast_stream_bytes");
+    assert.ok(bytes > 3.8 * (1 << 20) && bytes <= 4 << 20, `${bytes} bytes`);
     await own.stop();
   });
 });
