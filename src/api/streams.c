@@ -19,7 +19,7 @@
 
 enum {
     PART_MAX = 512 << 10,
-    INPUT_MAX = 256 << 10, /* it is escaped up to three times, within a turn */
+    INPUT_MAX = 128 << 10, /* it is escaped up to three times, within a turn */
     PIPE_MAX = 1 << 30,
     ENVIRONMENTS_FULL = 4, /* preview branches may be many */
 };

@@ -252,7 +252,7 @@ describe("what is written to a run", () => {
     const now = await row(id);
     assert.deepEqual([now.updatedAt, now.realtimeStreams], [before, "[]"]);
     for (const body of ["", "[1]", "{", '{"data":1,"data":2}']) assert.equal((await gateway.post(pathOf(id, "input/chat"), body)).status, 400);
-    assert.equal((await gateway.post(pathOf(id, "input/chat"), { data: "x".repeat(256 << 10) })).status, 413);
+    assert.equal((await gateway.post(pathOf(id, "input/chat"), { data: "x".repeat(128 << 10) })).status, 413);
   });
 });
 
