@@ -170,11 +170,11 @@ if wanted fuzz; then
     done
 fi
 if wanted integration; then
-    for folder in property conformance/sdk-v4; do
+    for folder in property contract conformance/sdk-v4; do
         run_counted "npm-${folder#*/}" 300 bash -c \
             'as_test "npm ci in $0" install_modules "$0"' "tests/$folder"
     done
-    for script in tests/{integration,property}/*.test.mjs; do
+    for script in tests/{integration,property,contract}/*.test.mjs; do
         begin "$(basename "$script" .test.mjs)" 400 node --test-reporter=tap "$script"
     done
 fi

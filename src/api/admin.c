@@ -63,9 +63,17 @@ static enum err show_metrics(struct api_call *call)
     return OK;
 }
 
+static enum err show_openapi(struct api_call *call)
+{
+    api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
+    api_reply_shared(call, 200, api_document(call->api));
+    return OK;
+}
+
 const struct route admin_routes[] = {
     { .method = HTTP_GET_, .pattern = "/healthz", .handle = healthz },
     { .method = HTTP_GET_, .pattern = "/readyz", .handle = readyz },
     { .method = HTTP_GET_, .pattern = "/metrics", .handle = show_metrics },
+    { .method = HTTP_GET_, .pattern = "/openapi.json", .handle = show_openapi },
     { 0 },
 };

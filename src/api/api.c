@@ -15,6 +15,7 @@
 #include "api/envvar_write.h"
 #include "api/events.h"
 #include "api/open_batches.h"
+#include "api/operation.h"
 #include "api/polls.h"
 #include "api/routes.h"
 #include "api/sockets.h"
@@ -37,8 +38,9 @@ struct api {
     struct open_batches *open_batches;
     struct bulks *bulks;
     struct ended *ended;
-    struct list held;      // api_call::held
-    const char *not_ready; /* NULL: ready */
+    struct bytes *document; /* /openapi.json */
+    struct list held;       // api_call::held
+    const char *not_ready;  /* NULL: ready */
 };
 
 /* One a line: the order of the look-up. */
@@ -65,6 +67,17 @@ static const struct route *const tables[] = {
 };
 /* clang-format on */
 
+const struct route *const *api_routes(size_t *count)
+{
+    *count = sizeof(tables) / sizeof(tables[0]);
+    return tables;
+}
+
+struct bytes *api_document(const struct api *api)
+{
+    return api->document;
+}
+
 struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
                        const struct api_options *options)
 {
@@ -81,6 +94,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->open_batches =
         open_batches_create(engine_loop(engine), (size_t)options->batch_memory);
     api->bulks = bulks_create(engine);
+    api->document = openapi_write(tables, sizeof(tables) / sizeof(tables[0]));
     list_init(&api->held);
     api->ended = ended_create(api);
     api->not_ready = "starting";
@@ -96,6 +110,7 @@ void api_destroy(struct api *api)
     bulks_stop(api->bulks);
     bulks_destroy(api->bulks);
     streams_destroy(api->streams);
+    bytes_unref(api->document);
     polls_stop(api->polls);
     free(api->polls);
     free(api->events);

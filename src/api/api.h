@@ -123,6 +123,7 @@ struct list *api_held(struct api *api);
 struct polls *api_polls(const struct api *api);
 struct events *api_events(const struct api *api);
 struct envvars *api_envvars(const struct api *api);
+struct bytes *api_document(const struct api *api); /* of openapi.c; borrowed */
 struct bulks *api_bulks(const struct api *api);
 struct streams *api_streams(const struct api *api);
 struct open_batches *api_open_batches(const struct api *api);

@@ -131,6 +131,7 @@ export const rows = [
   { route: "GET /healthz", takes: "anyone", at: () => ({}) },
   { route: "GET /readyz", takes: "anyone", at: () => ({}) },
   { route: "GET /metrics", takes: "anyone", at: () => ({}) },
+  { route: "GET /openapi.json", takes: "anyone", at: () => ({}) },
 ];
 
 /** The subscriptions of a WebSocket (runs-v1 §3): the same rules as those of the polls. */

@@ -1,0 +1,32 @@
+/* openapi_admin.c - the operations of the gateway itself. */
+#include "api/operation.h"
+
+const struct operation admin_operations[] = {
+    { .method = HTTP_GET_,
+      .path = "/healthz",
+      .id = "health",
+      .summary = "The process answers",
+      .reply = "{status: 'ok'}" },
+    { .method = HTTP_GET_,
+      .path = "/readyz",
+      .id = "readiness",
+      .summary = "Requests are taken; else 503 with reasons",
+      .reply = "{status: string, reasons: string[]}" },
+    { .method = HTTP_GET_,
+      .path = "/metrics",
+      .id = "metrics",
+      .summary = "Metrics in the text form of Prometheus",
+      .reply = "string",
+      .gives = "text/plain",
+      .also = "403" },
+    { .method = HTTP_GET_,
+      .path = "/openapi.json",
+      .id = "openapi",
+      .summary = "This document",
+      .reply = "{openapi: string, ...}" },
+    { 0 },
+};
+
+const struct schema admin_schemas[] = {
+    { 0 },
+};

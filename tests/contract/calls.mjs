@@ -1,0 +1,166 @@
+// One call or more of every documented operation, by its id. Each must succeed at least once.
+//
+// w: get, post, put, delete (each a checked request, see contract.test.mjs), run, batch, ref,
+// worker, makeRun(options), pat. A new operation needs a line here.
+const pat = (w) => ({ key: w.pat });
+const lines = { headers: { "content-type": "application/x-ndjson" } };
+const queue = "/api/v1/queues/hello";
+const variables = (w) => `/api/v1/projects/${w.ref}/envvars/dev`;
+const cron = { task: "tick", cron: "0 9 * * *", deduplicationKey: "contract", externalId: "x", timezone: "Europe/Paris" };
+const schedule = async (w) => `/api/v1/schedules/${(await w.post("/api/v1/schedules", cron)).json.id}`;
+const branches = (w) => `/api/v1/projects/${w.ref}/branches`;
+const stream = (w) => `/realtime/v1/streams/${w.run}`;
+const tokens = "/api/v1/waitpoints/tokens";
+const token = async (w) => (await w.post(tokens, {})).json;
+const shape = "offset=-1";
+const snapshot = (attempt) => `/engine/v1/dev/runs/${attempt.id}/snapshots/${attempt.snapshot}`;
+const bulk = async (w) => (await w.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "nobody" } })).json.id;
+const presigned = (reply) => reply.json.presignedUrl.replace(/^https?:\/\/[^/]+/, "");
+
+export const calls = {
+  // runs
+  trigger_task_v1: async (w) => {
+    await w.post("/api/v1/tasks/hello/trigger", { payload: { a: 1 }, options: { tags: ["a"], ttl: "1h", delay: "1h" } });
+    await w.post("/api/v1/tasks/hello/trigger", { options: { tags: 5 } }, { wrong: true });
+  },
+  list_runs_v1: async (w) => { await w.get("/api/v1/runs?page[size]=5&filter[status]=QUEUED,COMPLETED"); await w.get("/api/v1/runs?page[size]=0"); },
+  list_project_runs_v1: (w) => w.get(`/api/v1/projects/${w.ref}/runs?filter[env]=dev`, pat(w)),
+  retrieve_run_v3: async (w) => { for (const id of w.ends) await w.get(`/api/v3/runs/${id}`); await w.get("/api/v3/runs/nobody"); },
+  retrieve_run_result_v1: async (w) => { for (const id of w.ends) await w.get(`/api/v1/runs/${id}/result`); await w.get(`/api/v1/runs/${w.run}/result`); },
+  cancel_run_v2: async (w) => w.post(`/api/v2/runs/${await w.makeRun()}/cancel`, {}),
+  replay_run_v1: async (w) => { await w.post(`/api/v1/runs/${w.run}/replay`, {}); await w.post(`/api/v1/runs/${w.run}/replay`, { nothing: 1 }); },
+  reschedule_run_v1: async (w) => { await w.post(`/api/v1/runs/${await w.makeRun({ delay: "1h" })}/reschedule`, { delay: "2h" }); await w.post(`/api/v1/runs/${w.run}/reschedule`, { delay: "2h" }); },
+  add_run_tags_v1: async (w) => { await w.post(`/api/v1/runs/${w.run}/tags`, { tags: ["b"] }); await w.post(`/api/v1/runs/${w.run}/tags`, { tags: Array.from("0123456789x") }); },
+  get_run_metadata_v1: (w) => w.get(`/api/v1/runs/${w.run}/metadata`),
+  update_run_metadata_v1: (w) => w.put(`/api/v1/runs/${w.run}/metadata`, { metadata: { a: 1 } }),
+  reset_idempotency_key_v1: async (w) => { await w.makeRun({ idempotencyKey: "k" }); await w.post("/api/v1/idempotencyKeys/k/reset", { taskIdentifier: "hello" }); },
+
+  // batches
+  create_batch_v1: (w) => w.post("/api/v1/tasks/batch", { items: [{ task: "hello", payload: "{}" }] }),
+  create_batch_v2: (w) => w.post("/api/v2/tasks/batch", { items: [{ task: "hello", payload: "{}" }] }),
+  create_batch_v3: async (w) => { await w.post("/api/v3/batches", { runCount: 1 }); await w.post("/api/v3/batches", { runCount: 0 }, { wrong: true }); },
+  stream_batch_items_v3: async (w) => {
+    const { id } = (await w.post("/api/v3/batches", { runCount: 1 })).json;
+    await w.post(`/api/v3/batches/${id}/items`, '{"index":0,"task":"hello","payload":"1"}\n', lines);
+  },
+  retrieve_batch_v1: (w) => w.get(`/api/v1/batches/${w.batch}`),
+  retrieve_batch_v2: (w) => w.get(`/api/v2/batches/${w.batch}`),
+  retrieve_batch_results_v1: (w) => w.get(`/api/v1/batches/${w.batch}/results`),
+
+  // queues, bulk actions
+  list_queues_v1: async (w) => { await w.get("/api/v1/queues?page=1&perPage=2"); await w.get("/api/v1/queues?page=0"); },
+  retrieve_queue_v1: async (w) => { await w.get(`${queue}?type=task`); await w.get("/api/v1/queues/nobody"); },
+  pause_queue_v1: async (w) => { for (const action of ["pause", "resume"]) await w.post(`${queue}/pause`, { type: "task", action }); },
+  override_queue_concurrency_v1: (w) => w.post(`${queue}/concurrency/override`, { type: "task", concurrencyLimit: 50 }),
+  reset_queue_concurrency_v1: async (w) => { for (let i = 0; i < 2; i++) await w.post(`${queue}/concurrency/reset`, { type: "task" }); },
+  create_bulk_action_v1: async (w) => { await bulk(w); await w.post("/api/v1/bulk-actions", { action: "replay", filter: {} }); },
+  list_bulk_actions_v1: (w) => w.get("/api/v1/bulk-actions?page[size]=1"),
+  retrieve_bulk_action_v1: async (w) => w.get(`/api/v1/bulk-actions/${await bulk(w)}`),
+  abort_bulk_action_v1: async (w) => {
+    await w.post("/api/v1/tasks/batch", { items: Array.from({ length: 300 }, () => ({ task: "hello", options: { tags: ["bulk"] } })) });
+    const { id } = (await w.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "bulk" } })).json;
+    await w.post(`/api/v1/bulk-actions/${id}/abort`);
+  },
+
+  // schedules
+  list_schedules_v1: async (w) => { await schedule(w); await w.get("/api/v1/schedules?page=1&perPage=10"); },
+  create_schedule_v1: async (w) => { await schedule(w); await w.post("/api/v1/schedules", { ...cron, cron: "nonsense" }); },
+  get_schedule_v1: async (w) => w.get(await schedule(w)),
+  update_schedule_v1: async (w) => w.put(await schedule(w), { task: "tick", cron: "0 10 * * *" }),
+  delete_schedule_v1: async (w) => w.delete(await schedule(w)),
+  activate_schedule_v1: async (w) => w.post(`${await schedule(w)}/activate`),
+  deactivate_schedule_v1: async (w) => w.post(`${await schedule(w)}/deactivate`),
+  get_timezones_v1: (w) => w.get("/api/v1/timezones?excludeUtc=true", { key: null }),
+
+  // variables
+  list_project_envvars_v1: (w) => w.get(variables(w)),
+  create_project_envvar_v1: async (w) => { await w.post(variables(w), { name: "CREATED", value: "1" }); await w.get(variables(w)); },
+  upload_project_envvars_v1: (w) => w.post(`${variables(w)}/import`, { variables: { UPLOADED: "1" }, override: true }),
+  get_project_envvar_v1: async (w) => { await w.post(`${variables(w)}/import`, { variables: { GOT: "1" }, override: true }); await w.get(`${variables(w)}/GOT`); },
+  update_project_envvar_v1: async (w) => { await w.post(`${variables(w)}/import`, { variables: { PUT: "1" }, override: true }); await w.put(`${variables(w)}/PUT`, { value: "2" }); },
+  post_project_envvar_v1: async (w) => { await w.post(`${variables(w)}/import`, { variables: { POST: "1" }, override: true }); await w.post(`${variables(w)}/POST`, { value: "2" }); },
+  delete_project_envvar_v1: async (w) => { await w.post(`${variables(w)}/import`, { variables: { GONE: "1" }, override: true }); await w.delete(`${variables(w)}/GONE`); },
+
+  // tokens
+  get_jwt_claims_v1: (w) => w.post("/api/v1/auth/jwt/claims"),
+  create_public_token_v1: async (w) => { await w.post("/api/v1/auth/public-tokens", { scopes: ["read:runs"] }); await w.post("/api/v1/auth/public-tokens", { scopes: [] }); },
+  create_jwt_v1: (w) => w.post("/api/v1/auth/jwt", {}),
+
+  // packets
+  create_upload_payload_url_v2: (w) => w.put("/api/v2/packets/contract%2Fa.json"),
+  create_upload_payload_url_v1: (w) => w.put("/api/v1/packets/contract/b.json"),
+  get_payload_url_v1: (w) => w.get("/api/v1/packets/contract/a.json"),
+  get_run_packet_url_v1: async (w) => {
+    const offer = await w.put("/api/v2/packets/contract%2Flarge.json");
+    await w.put(presigned(offer), '"large"', { key: null, headers: { "content-type": "application/json" } });
+    const run = await w.post("/api/v1/tasks/hello/trigger", { payload: offer.json.storagePath, options: { payloadType: "application/store" } });
+    await w.get(`/api/v1/runs/${run.json.id}/packets/payload`);
+  },
+  write_packet_v1: async (w) => w.put(presigned(await w.put("/api/v2/packets/contract%2Fw.json")), "1", { key: null, headers: { "content-type": "application/json" } }),
+  read_packet_v1: async (w) => {
+    await w.put(presigned(await w.put("/api/v2/packets/contract%2Fr.json")), "1", { key: null, headers: { "content-type": "application/json" } });
+    await w.get(presigned(await w.get("/api/v1/packets/contract/r.json")), { key: null });
+  },
+
+  // projects
+  list_orgs_v1: (w) => w.get("/api/v1/orgs", pat(w)),
+  list_org_projects_v1: async (w) => w.get(`/api/v1/orgs/${(await w.get("/api/v1/orgs", pat(w))).json[0].slug}/projects`, pat(w)),
+  list_projects_v1: (w) => w.get("/api/v1/projects", pat(w)),
+  retrieve_project_v1: (w) => w.get(`/api/v1/projects/${w.ref}`, pat(w)),
+  list_branches_v1: async (w) => { await w.post(branches(w), { env: "preview", branch: "listed" }, pat(w)); await w.get(branches(w), pat(w)); },
+  upsert_branch_v1: (w) => w.post(branches(w), { env: "preview", branch: "made" }, pat(w)),
+  archive_branch_v1: async (w) => { await w.post(branches(w), { env: "preview", branch: "old" }, pat(w)); await w.post(`${branches(w)}/archive`, { env: "preview", branch: "old" }, pat(w)); },
+
+  // realtime
+  subscribe_run_v1: (w) => w.get(`/realtime/v1/runs/${w.run}?${shape}`),
+  subscribe_runs_v1: (w) => w.get(`/realtime/v1/runs?${shape}&tags=a`),
+  subscribe_batch_v1: (w) => w.get(`/realtime/v1/batches/${w.batch}?${shape}`),
+  stream_events_v1: (w) => w.begun(`/realtime/v1/events?run=${w.run}`),
+  open_socket_v1: (w) => w.upgrade(`/realtime/v1/ws`),
+
+  // streams
+  read_input_stream_v1: (w) => w.begun(`${stream(w)}/input/k`),
+  send_input_stream_v1: (w) => w.post(`${stream(w)}/input/k`, { data: { a: 1 } }),
+  read_stream_v1: (w) => w.begun(`${stream(w)}/k`),
+  probe_stream_v1: (w) => w.head(`${stream(w)}/self/k`),
+  create_stream_v1: (w) => w.put(`${stream(w)}/self/k`),
+  pipe_stream_v1: (w) => w.post(`${stream(w)}/self/piped`, '"a"\n"b"\n', lines),
+  append_stream_v1: (w) => w.post(`${stream(w)}/self/k/append`, "part", { headers: { "content-type": "text/plain" } }),
+
+  // waitpoints
+  create_waitpoint_token_v1: (w) => w.post(tokens, { timeout: "1h", tags: ["a"], idempotencyKey: "once" }),
+  list_waitpoint_tokens_v1: async (w) => { await token(w); await w.get(`${tokens}?page[size]=10`); },
+  retrieve_waitpoint_token_v1: async (w) => {
+    const { id } = await token(w);
+    await w.get(`${tokens}/${id}`);
+    await w.post(`${tokens}/${id}/complete`, { data: { a: 1 } });
+    await w.get(`${tokens}/${id}`);
+  },
+  complete_waitpoint_token_v1: async (w) => w.post(`${tokens}/${(await token(w)).id}/complete`, { data: 1 }),
+  complete_waitpoint_token_by_url_v1: async (w) => w.post((await token(w)).url.replace(/^https?:\/\/[^/]+/, ""), { a: 1 }, { key: null }),
+  wait_for_token_v1: async (w) => { const attempt = await (await w.dequeue()).start(); await w.post(`/engine/v1/runs/${attempt.id}/waitpoints/tokens/${(await token(w)).id}/wait`, {}); },
+
+  // workers
+  whoami_v2: (w) => w.get(`/api/v2/whoami?projectRef=${w.ref}`, pat(w)),
+  ...Object.fromEntries(["dev", "staging", "prod"].map((slug) => [`get_${slug}_environment_v1`, (w) => w.get(`/api/v1/projects/${w.ref}/${slug}`, pat(w))])),
+  get_preview_environment_v1: (w) => w.get(`/api/v1/projects/${w.ref}/preview`, pat(w)),
+  get_worker_variables_v1: (w) => w.get(`/api/v1/projects/${w.ref}/envvars`),
+  register_worker_v1: (w) => w.post(`/api/v1/projects/${w.ref}/background-workers`, { metadata: { contentHash: "other", tasks: [{ id: "hello" }, { id: "tick", triggerSource: "schedule" }] } }, { key: w.prod }),
+  worker_config_v1: (w) => w.get("/engine/v1/dev/config"),
+  worker_presence_v1: (w) => w.begun("/engine/v1/dev/presence"),
+  worker_dequeue_v1: async (w) => { await w.makeRun(); await w.post("/engine/v1/dev/dequeue", { currentWorker: w.worker.id, oldWorkers: [] }); },
+  worker_disconnect_v1: (w) => w.post("/engine/v1/dev/disconnect", { runFriendlyIds: [] }),
+  worker_start_v1: async (w) => { const attempt = await w.dequeue(); await w.post(`${snapshot(attempt)}/attempts/start`, { isWarmStart: true }); },
+  worker_complete_v1: async (w) => { const attempt = await (await w.dequeue()).start(); await w.post(`${snapshot(attempt)}/attempts/complete`, { completion: { ok: true, id: attempt.id, output: "1", outputType: "application/json" } }); },
+  worker_heartbeat_v1: async (w) => { const attempt = await (await w.dequeue()).start(); await w.post(`${snapshot(attempt)}/heartbeat`, { cpu: 0 }); },
+  worker_latest_snapshot_v1: (w) => w.get(`/engine/v1/dev/runs/${w.run}/snapshots/latest`),
+  worker_debug_log_v1: (w) => w.post(`/engine/v1/dev/runs/${w.run}/logs/debug`, {}),
+  worker_wait_v1: async (w) => { const attempt = await (await w.dequeue()).start(); await w.post(`/engine/v1/runs/${attempt.id}/wait/duration`, { date: new Date(Date.now() + 3600e3).toISOString() }); },
+  ...Object.fromEntries(["traces", "logs", "metrics"].map((signal) => [`otel_${signal}_v1`, (w) => w.post(`/otel/v1/${signal}`, {}, { key: null })])),
+
+  // the gateway
+  health: (w) => w.get("/healthz", { key: null }),
+  readiness: (w) => w.get("/readyz", { key: null }),
+  metrics: (w) => w.get("/metrics", { key: null }),
+  openapi: (w) => w.get("/openapi.json", { key: null }),
+};

@@ -1,0 +1,109 @@
+// What /openapi.json says is what the gateway does: the document passes a linter, and every
+// operation in it is called, with responses checked against the documented schemas.
+import assert from "node:assert/strict";
+import http from "node:http";
+import { after, before, test } from "node:test";
+
+import { keys, startGateway } from "../support/gateway.mjs";
+import { Worker } from "../support/worker_calls.mjs";
+import { calls } from "./calls.mjs";
+import { Document, lint } from "./document.mjs";
+
+const gateway = await startGateway();
+const text = (await gateway.get("/openapi.json", { key: null })).text;
+const document = new Document(JSON.parse(text));
+const succeeded = new Set();
+after(() => gateway.stop());
+
+// ---- the document ----
+
+test("the linter has nothing to say", async () => {
+  const problems = await lint(text);
+  // A WebSocket begins with 101: it has no 2xx.
+  const isSocket = ({ rule, where }) => rule === "operation-2xx-response" && where.includes("~1realtime~1v1~1ws/");
+  assert.deepEqual(problems.filter((problem) => !isSocket(problem)), []);
+});
+
+test("version, names and paths are those of the specification", () => {
+  const { info, openapi, paths, components } = document.json;
+  assert.equal(openapi, "3.1.0");
+  assert.equal(info.version, "2024-04");
+  const { operationId, tags, responses } = paths["/api/v1/timezones"].get;
+  assert.deepEqual([operationId, tags], ["get_timezones_v1", ["schedules"]]);
+  assert.deepEqual(responses[200].content["application/json"].schema, { $ref: "#/components/schemas/GetTimezonesResult" });
+  assert.ok(components.schemas.GetTimezonesResult);
+  for (const path of ["/api/v1/tasks/{taskId}/trigger", "/api/v3/batches/{batchId}/items", "/api/v1/projects/{projectRef}/runs", "/api/v3/runs/{runId}",
+    "/api/v1/idempotencyKeys/{key}/reset", "/api/v1/projects/{ref}/envvars/{env}/{name}", "/api/v2/packets/{name}"]) assert.ok(paths[path], path);
+});
+
+test("every operation has a call in calls.mjs, and no other has one", () => {
+  assert.deepEqual(Object.keys(calls).sort(), document.operations.map(({ operationId }) => operationId).sort());
+});
+
+test("the credentials are those that the gateway asks for", async () => {
+  for (const { path, method, security, operationId } of document.operations) {
+    if (method !== "GET" || !security.length) continue;
+    const target = path.replaceAll(/\{\w+\}/g, "x");
+    document.check(method, target, await gateway.http.request(method, target, { key: null }));
+    assert.equal((await gateway.http.request(method, target, { key: "tr_dev_nonsense" })).status, 401, operationId);
+  }
+});
+
+// ---- the calls ----
+
+const w = { ref: keys.ref, pat: keys.pat, prod: keys.prod };
+
+async function call(method, target, body, { wrong, ...more } = {}) {
+  if (typeof body !== "string" && !wrong) document.checkBody(method, target, body);
+  const reply = await gateway.http.request(method, target, { body, ...more });
+  const { operationId } = document.check(method, target, reply);
+  if (reply.status < 300) succeeded.add(operationId);
+  return reply;
+}
+for (const method of ["get", "head", "delete"]) w[method] = (target, more) => call(method.toUpperCase(), target, undefined, more);
+for (const method of ["post", "put"]) w[method] = (target, body, more) => call(method.toUpperCase(), target, body, more);
+
+/** The head of a response that goes on. */
+function begun(target, headers = {}) {
+  return new Promise((resolve, reject) => {
+    const request = http.get(gateway.url + target, { headers: { authorization: `Bearer ${keys.dev}`, ...headers } });
+    const checked = (response) => {
+      request.destroy();
+      const { operationId } = document.check("GET", target, { status: response.statusCode, headers: response.headers });
+      succeeded.add(operationId);
+      resolve();
+    };
+    request.on("response", (response) => { try { checked(response); } catch (error) { reject(error); } });
+    request.on("upgrade", (response, socket) => { socket.destroy(); try { checked(response); } catch (error) { reject(error); } });
+    request.on("error", reject);
+  });
+}
+w.begun = (target) => begun(target);
+w.upgrade = (target) => begun(target, { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", "sec-websocket-protocol": "runs.v1.json" });
+
+w.makeRun = async (options = {}) => (await w.post("/api/v1/tasks/hello/trigger", { payload: "{}", options: { tags: ["a"], ...options } })).json.id;
+w.dequeue = async () => { await w.makeRun(); const attempt = await w.worker.dequeue(); assert.ok(attempt); return attempt; };
+
+before(async () => {
+  w.worker = await Worker.register(gateway, { tasks: ["hello", { id: "tick", triggerSource: "schedule" }] });
+  const completed = await (await w.dequeue()).start();
+  await completed.succeed({ a: 1 });
+  const failed = await (await w.dequeue()).start();
+  await failed.fail();
+  const canceled = await w.makeRun();
+  await w.post(`/api/v2/runs/${canceled}/cancel`, {});
+  const executing = await (await w.dequeue()).start();
+  w.ends = [completed.id, failed.id, canceled];
+  w.run = await w.makeRun({ metadata: { step: 1 }, ttl: "1h", concurrencyKey: "k" });
+  const child = await w.post("/api/v1/tasks/hello/trigger", { options: { parentRunId: executing.id } });
+  w.ends.push(executing.id, child.json.id);
+  w.batch = (await w.post("/api/v1/tasks/batch", { items: [{ task: "hello", payload: "{}" }] })).json.id;
+  for (const id of [w.run, child.json.id]) await w.get(`/api/v3/runs/${id}`);
+});
+
+for (const { operationId } of document.operations)
+  test(`${operationId} answers as documented`, async () => {
+    assert.ok(calls[operationId], "no call in calls.mjs");
+    await calls[operationId](w);
+    assert.ok(succeeded.has(operationId), "it never succeeded");
+  });
