@@ -201,6 +201,7 @@ struct parent_read {
 static void on_parent_read(struct run_read *read, enum err status)
 {
     struct parent_read *op = container_of(read, struct parent_read, read);
+    op->engine->reads--;
     if (!status && takes_children_along(read->run) && !op->engine->stopped)
         run_cancel_alone(op->engine, read->env, slice_of(op->child));
     free(op);
@@ -219,6 +220,7 @@ void engine_follow_parent(struct engine *engine, struct tracked *run)
         return;
     struct parent_read *op = mem_new(struct parent_read);
     op->engine = engine;
+    engine->reads++;
     snprintf(op->child, sizeof(op->child), "%s", run->run.id);
     run_read_begin(run->env, id, &op->read, on_parent_read);
 }

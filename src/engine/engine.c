@@ -157,7 +157,7 @@ bool engine_draining(const struct engine *engine)
 
 bool engine_idle(const struct engine *engine)
 {
-    return engine->flights.count == 0 && list_empty(&engine->triggers) &&
+    return engine->flights.count == 0 && !engine->reads && list_empty(&engine->triggers) &&
            list_empty(&engine->writes) && list_empty(&engine->resets) &&
            engine->schedules->under_way == 0;
 }

@@ -18,6 +18,7 @@ struct engine {
     struct list triggers;              // trigger_op::link; not answered yet
     struct list writes;                // document_write::link; not answered yet
     struct list resets;                // reset_key::link; not answered yet
+    unsigned reads;                    /* under way, of what nobody asked for */
     struct list sweeps;                // sweep::link; not through yet
     struct schedules *schedules;       /* schedule_state.h */
     struct flusher evictor;            /* keeps finished runs inside the budget */

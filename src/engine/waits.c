@@ -290,6 +290,7 @@ static void on_token(struct store_load *load, enum store_status status)
 {
     struct token_look *look = container_of(load, struct token_look, load);
     bool over = status == STORE_MISSING;
+    look->engine->reads--;
     if (status == STORE_OK) {
         over = waitpoint_is_completed(&load->document);
         document_finish(&load->document);
@@ -305,6 +306,7 @@ static void look_at_token(struct engine *engine, struct environment *env, struct
 {
     struct token_look *look = mem_new(struct token_look);
     look->engine = engine;
+    engine->reads++;
     look->env = env;
     look->load = (struct store_load){ .env = env->number,
                                       .is_document = true,
