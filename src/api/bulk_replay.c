@@ -1,7 +1,9 @@
 /* bulk_replay.c - replays the runs of a slice: reads them one by one, since payloads can
  * be large, and makes the new runs in one commit with the action's progress. */
 #include "api/bulk_work.h"
+
 #include "api/run_changes.h"
+#include <assert.h>
 
 enum { SLICE_BYTES = 4 << 20 };
 
@@ -35,6 +37,7 @@ static void on_triggered(struct trigger_op *op, enum err status)
 static void trigger_items(struct bulk_queue *queue)
 {
     struct bulk_action *action = queue->now;
+    assert(queue->at > 0); /* a slice has ids */
     memcpy(queue->next.after, queue->ids[queue->at - 1], ID_MAX);
     queue->next.success += queue->item_count;
     if (!queue->item_count) {
