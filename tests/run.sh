@@ -180,7 +180,7 @@ if wanted integration; then
 fi
 if wanted conformance; then
     conformance=tests/conformance
-    for folder in sdk-v4 sdk-v3 browser; do
+    for folder in sdk-v4 sdk-v3 browser worker; do
         begin "npm-$folder" 300 bash -c \
             'as_test "npm ci in $0" install_modules "$0"' "$conformance/$folder"
     done
@@ -210,9 +210,10 @@ if wanted conformance; then
         begin "streams-$folder" 200 env "SDK_DIR=$top/$conformance/$folder" \
             "${beside_a_gateway[@]}" node $conformance/realtime/sdk-streams.mjs
     done
+    begin cli-4.8.3 400 "${beside_a_gateway[@]}" node $conformance/worker/e2e.mjs
     begin worker 300 env NO_CLI=1 "${beside_a_gateway[@]}" --worker \
         node $conformance/worker/e2e.mjs success failsAfterThreeAttempts \
-        succeedsOnThirdAttempt cancelWhileExecuting delayed scheduledTaskFires
+        succeedsOnThirdAttempt cancelWhileExecuting delayed
     begin browser 200 node --test-reporter=tap $conformance/browser/browser.test.mjs
 fi
 finish
