@@ -161,6 +161,7 @@ static void create_parts(struct gateway *gateway)
                                .schedules_max = config->schedules,
                                .stream_memory = config->stream_memory,
                                .drain_timeout_ms = config->drain_timeout_ms,
+                               .rate_limit = config->rate_limit,
                                .writer = gateway->writer,
                                .owner = gateway };
     gateway->engine = engine_create(gateway->loop, gateway->store, &engine);

@@ -17,6 +17,7 @@
 #include "api/open_batches.h"
 #include "api/operation.h"
 #include "api/polls.h"
+#include "api/rate.h"
 #include "api/routes.h"
 #include "api/sockets.h"
 #include "api/streams.h"
@@ -41,6 +42,7 @@ struct api {
     struct bytes *document; /* /openapi.json */
     struct list held;       // api_call::held
     const char *not_ready;  /* NULL: ready */
+    struct rate *rate;      /* NULL: no limit */
 };
 
 /* One a line: the order of the look-up. */
@@ -97,6 +99,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->document = openapi_write(tables, sizeof(tables) / sizeof(tables[0]));
     list_init(&api->held);
     api->ended = ended_create(api);
+    api->rate = rate_create(engine_loop(engine), options->rate_limit);
     api->not_ready = "starting";
     return api;
 }
@@ -106,6 +109,7 @@ void api_destroy(struct api *api)
     if (!api)
         return;
     ended_destroy(api->ended);
+    rate_destroy(api->rate);
     open_batches_destroy(api->open_batches);
     bulks_stop(api->bulks);
     bulks_destroy(api->bulks);
@@ -456,6 +460,8 @@ static void on_head(void *owner, struct exchange *x)
         api_reply_error(call, ERR_DRAINING);
     } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {
         api_reply_error(call, refused);
+    } else if (!rate_let_in(api->rate, call)) {
+        ; /* answered */
     } else if (!route) {
         refuse_unknown(call, &allow);
     } else if ((refused = decode_target(call))) {

@@ -85,6 +85,7 @@ struct api_options {
     int64_t schedules_max; /* of an environment */
     int64_t stream_memory; /* contents of streams, of one environment */
     int64_t drain_timeout_ms;
+    int64_t rate_limit; /* requests a minute of a key's environment, or a token; 0: none */
     struct account_writer *writer;
     void *owner; /* who created it: api_options(api)->owner */
 };

@@ -8,7 +8,8 @@ static void add_common_headers(struct api_call *call)
     buf_add_text(&call->headers,
                  "access-control-allow-origin: *\r\n"
                  "access-control-expose-headers: x-trigger-jwt, x-trigger-jwt-claims, "
-                 "x-should-retry, x-runs-seq, retry-after, electric-offset, "
+                 "x-should-retry, x-runs-seq, retry-after, x-ratelimit-limit, "
+                 "x-ratelimit-remaining, x-ratelimit-reset, electric-offset, "
                  "electric-handle, electric-schema, electric-cursor, "
                  "electric-up-to-date, electric-shape-id, electric-chunk-last-offset, "
                  "x-stream-version\r\n"
