@@ -1,10 +1,11 @@
 // Preview branches: environments of their own behind one key.
 import assert from "node:assert/strict";
+import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { keys, startGateway } from "../support/gateway.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
 import { RunsSocket } from "../support/runs.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -185,4 +186,28 @@ describe("preview branches", () => {
       assert.ok(!page.data.some((run) => run.id === handle.id));
     });
   });
+});
+
+test("after a write of which nobody knows whether it happened, the next branch is decided on what there is", async (t) => {
+  const control = path.join(temporaryFolder(), "control");
+  const failing = await startGateway({ t, preload: "shim_sync", env: { SHIM_CONTROL: control } });
+  const ask = (branch) => failing.post(branches, { env: "preview", branch }, pat);
+  const made = new Map();
+  for (let round = 0; round < 3; round++) {
+    fs.writeFileSync(control, "eio");
+    assert.equal((await ask(`perhaps-${round}`)).status, 503);
+    fs.writeFileSync(control, "ok");
+    await until(() => failing.isReady());
+    for (const name of [`sure-${round}`, `perhaps-${round}`]) {
+      const { status, json, text } = await ask(name);
+      assert.equal(status, 200, text);
+      made.set(name, json.id);
+    }
+  }
+  assert.equal(new Set(made.values()).size, 6);
+  await failing.kill();
+  await failing.restart();
+  const { json } = await failing.get(branches, pat);
+  assert.deepEqual(new Map(json.branches.map(({ name, id }) => [name, id])), made);
+  await failing.stop();
 });
