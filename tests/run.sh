@@ -190,7 +190,7 @@ if wanted conformance; then
     finish
 
     beside_a_gateway=(node tests/support/with_gateway.mjs)
-    settings=(env CONF_STRICT=1 "CONF_SKIP=auth PAT"
+    settings=(env CONF_STRICT=1
         "SDK_DIR=$top/$conformance/sdk-v4" "SDK3_DIR=$top/$conformance/sdk-v3")
     begin sdk-4.8.3 600 "${settings[@]}" "${beside_a_gateway[@]}" \
         node $conformance/management/sdk-calls.mjs
