@@ -1,8 +1,8 @@
 /* protocol.h - runs.v1: what travels between the gateway and its WebSocket clients.
  *
  *   GET /realtime/v1/ws            upgrade; Authorization: Bearer, ?token= or hello.token
- *   Sec-WebSocket-Protocol         runs.v1.json (text) or runs.v1.msgpack (binary); none:
- * JSON
+ *   Sec-WebSocket-Protocol         runs.v1.json (text) or runs.v1.msgpack (binary);
+ *                                  none: JSON
  *
  * A message is one object (map). The client's are JSON text in both subprotocols. In
  * msgpack a time is the timestamp extension (type -1), and payload, output, metadata and

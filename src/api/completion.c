@@ -1,9 +1,8 @@
 /* completion.c - the end of an attempt (worker-protocol §1.5, call 14).
  *
  *   body ─► spans of output, error, metadata operations ─► attempt_complete ─► answer
- *                                                              └► operations of the parent
- *                                                                 and the root, on their
- * runs
+ *                                                              └► operations on parent
+ *                                                                 and root: their runs
  *
  * The output is the user's and stays text. The metadata that comes along is what the worker
  * had not sent yet; without it short tasks would lose theirs. */

@@ -5,8 +5,8 @@
  * are written briefly (openapi_schema.c):
  *
  *   string  string(1..128)  integer(0..100)  number  boolean  null  datetime  any
- *   'word'  Name  type[]  type | type  {name: type, maybe?: type}  {*: type}  {a: type,
- * ...}
+ *   'word'  Name  type[]  type | type
+ *   {name: type, maybe?: type}  {*: type}  {a: type, ...}
  *
  * An object has the members that are listed and no others, unless it ends with "...". */
 #pragma once

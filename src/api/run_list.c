@@ -1,7 +1,7 @@
 /* run_list.c - pages of runs, newest first.
  *
- *   query ─► one store read per environment ─► merge by id ─► rows, a turn's share at a
- *                                                             time ─► reply
+ *   query ─► one store read per environment ─► merge by id
+ *                                               ─► rows, a turn's share at a time ─► reply
  *
  * Ids sort by the time they were made, so pages of several environments are merged by
  * them and share one cursor. The reads come behind every acknowledged write. */

@@ -1,7 +1,6 @@
 /* run_replay.c - a new run from an old one, with whatever the caller wants otherwise.
  *
- *   body, piece by piece ─► old run ─► wishes = overrides, else what the old run had ─►
- *                                      trigger
+ *   body, piece by piece ─► old run ─► wishes: overrides, else what it had ─► trigger
  *
  * Copied: task, payload, tags, metadata as triggered, queue, machine, concurrencyKey,
  * isTest, region. Not copied: delay, ttl, keys, limits, version, parent, batch. */

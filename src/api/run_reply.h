@@ -3,8 +3,7 @@
 
 #include "api/api.h"
 
-/* Replies later, once. The run is borrowed for this call only. seq 0: nothing was written.
- */
+/* Replies later, once. The run is borrowed for this call only. seq 0: no write. */
 void run_reply_begin(struct api_call *call, const struct run *run, uint64_t seq);
 
 /* Replies that an operation on a run did not come about: why holds the reason of a

@@ -173,8 +173,7 @@ static struct slice *slices_of(struct bytes *const *names, uint32_t count,
     return room;
 }
 
-/* The newest `limit` runs by creation: the filter's floor is where the last one was made.
- */
+/* The newest `limit` runs by creation: the filter's floor is where the last one is. */
 static void begin_floor(struct opening *opening)
 {
     const struct filter *filter = &opening->message.filter;

@@ -1,7 +1,7 @@
 /* start.c - the begin of an attempt (worker-protocol §1.5, call 10).
  *
- *   started ─► the answer around the payload ─► the payload, escaped piece by piece ─►
- * reply
+ *   started ─► the answer up to the payload ─► the payload, escaped piece by piece
+ *                                               ─► the rest of the answer ─► reply
  *
  * A payload may have 3 MiB: each turn escapes as much as there is time for. */
 #include "api/messages.h"

@@ -28,8 +28,7 @@ static struct slice skip_char(struct slice text, char c)
     return text.len && text.ptr[0] == c ? skip_space(slice_from(text, 1)) : text;
 }
 
-/* With both quotes. A quote ends the string when an even number of backslashes is before.
- */
+/* With both quotes. A quote behind an even number of backslashes ends the string. */
 static size_t string_length(struct slice text)
 {
     size_t at = 1;

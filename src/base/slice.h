@@ -44,8 +44,7 @@ static inline struct slice slice_from(struct slice s, size_t offset)
     return (struct slice){ s.ptr + offset, s.len - offset };
 }
 
-/* Without white space (RFC 8259 §2: space, tab, line feed, carriage return) at both ends.
- */
+/* Without white space at both ends (RFC 8259 §2: space, tab, line feed, return). */
 static inline struct slice slice_trim(struct slice s)
 {
     while (s.len && strchr(" \t\r\n", s.ptr[0]) && s.ptr[0])

@@ -43,8 +43,7 @@ bool text_is_id(struct slice text, const char *prefix);
 /* len characters of the alphabet, from getrandom(2), without modulo bias. */
 void text_random(char *out, size_t len, const char *alphabet);
 
-/* Unpadded base64url (RFC 4648 §5). Returns the length. out has room for 4/3 of the input.
- */
+/* Unpadded base64url (RFC 4648 §5). Returns the length. out has room for 4/3 of it. */
 size_t text_to_base64url(struct slice bytes, char *out);
 
 /* Refuses padding, white space and non-canonical last characters. */

@@ -1,8 +1,8 @@
 /* zone.c - TZif files, version 2 and up, with their footers.
  *
  *   header, 32-bit data   skipped
- *   header, 64-bit data   transitions[timecnt], types[timecnt], {offset, dst,
- * name}[typecnt]
+ *   header, 64-bit data   transitions[timecnt], types[timecnt],
+ *                         {offset, dst, name}[typecnt]
  *   "\n" footer "\n"      the rule behind the last transition, as POSIX TZ has it:
  *                         EST5EDT,M3.2.0,M11.1.0   <+01>-1   IST-1GMT0,M10.5.0,M3.5.0/1
  *

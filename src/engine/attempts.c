@@ -1,12 +1,17 @@
-/* attempts.c - what a worker tells about a run: started, alive, waiting, completed.
+/* attempts.c - what a worker tells about a run: started, alive, completed, session over.
  *
- *   leased ─start─► executing ─complete─► final
- *                    │  ▲  │                 retry soon:   the worker sleeps and starts
- * again wait ▼  │  └──failed──►      retry queued: offered again when due waiting no retry:
- * final, by its error
+ *   leased ── start ──► executing ── complete: ok ──────────────► COMPLETED
+ *                        ▲  ▲  └──── complete: failed ─┬─────────► final, by its error
+ *                        │  │                          │
+ *                        │  └── the worker starts it ◄─┤ retry in less than 30 s
+ *                        └── offered again when due ◄──┘ retry later, or by the server
  *
- * Each names the newest snapshot; that single rule stands for lease tokens. The server
- * checks a retry and falls back to the pinned settings (worker-protocol §3.4). */
+ *   canceling ── complete, whatever it says ──► CANCELED
+ *   leased … canceling ── session over ───────► INTERRUPTED, or CANCELED
+ *
+ * Start, heartbeat and complete name the newest snapshot; that single rule stands for lease
+ * tokens. Where the worker could not say whether to retry, the settings that its version
+ * registered do (worker-protocol §3.4). What a run waits for is in waits.c. */
 #include "engine/attempts.h"
 
 #include "base/mem.h"

@@ -1,10 +1,15 @@
 /* engine.c - commands: decide, park, commit.
  *
- *   command_begin ─► flight of the run (one per run)
+ *   command_begin ─► flight of the run (one per run): parked
  *                      │ end of turn, or when the commit before is through
  *                      ▼
- *                    load the run if memory has not ─► decide all parked, each on the
- * result of the one before ─► one commit ─► apply ─► done, in order
+ *                    is the run in memory? ── no ──► load it, come back
+ *                      │ yes
+ *                      ▼
+ *                    decide all parked, each on the result of the one before
+ *                      │
+ *                      ▼
+ *                    one commit ─► engine_apply ─► done, in order
  *
  * A flight is the fact that a run has a commit on its way. It is found by environment and
  * run id, so a command that names another tenant's run meets nothing. */

@@ -1,7 +1,8 @@
 /* schedules.h - what fires by the clock.
  *
- *   document ─► struct schedule ─► heap by wall clock ─► due ─► one commit: its run, and
- * its document with fired_at
+ *   document ─► struct schedule ─► heap by wall clock ─► due ─► one commit: its run,
+ *                    ▲                                          its document with fired_at
+ *                    └──────────────────────────────────────────────────┘
  *
  * A nominal time is one at which the expression says that a run is due. Those that fire
  * only ever rise: fired_at stands in the document, whose next version goes into the same

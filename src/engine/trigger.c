@@ -1,10 +1,15 @@
 /* trigger.c - new runs: one, or a batch of them, as one commit.
  *
- *   wishes ─► runs with ids, times, status ─► claims (request, token, batch, keys) ─►
- * commit │ TAKEN: whose? request: the answer given then           │ token:   refused, used
- * before            │ batch:   the old batch                   ▼ key:     look at the
- * owner: failed or expired ─► take the key over, commit again anything else     ─► the item
- * is that run, commit the rest
+ *   wishes ─► runs with ids, times, status ─► claims ─► commit ─► engine_apply ─► done
+ *                                                       ▲    │
+ *                                              again    │    ▼
+ *                                                       │  TAKEN: which claim?
+ *     request key       the answer given then: done     │
+ *     one-time token    refused: used before            │
+ *     batch key         the old batch: done             │
+ *     a run's key       look at its owner ──────────────┘
+ *                         gone, failed or expired: the key is taken over
+ *                         anything else: the item is that run, without a commit of its own
  *
  * Memory cannot know whether a key is taken: its run may be long gone from it. So the
  * commit itself finds out, and tells every taken claim at once. */

@@ -1,7 +1,10 @@
 /* cron.h - five-field cron expressions: when next, in a time zone, and in words.
  *
- *     minute 0–59   hour 0–23   day 1–31, L   month 1–12, JAN–DEC   weekday 0–7, SUN–SAT,
- * 5L, 5#2
+ *     minute    0–59
+ *     hour      0–23
+ *     day       1–31, L
+ *     month     1–12, JAN–DEC
+ *     weekday   0–7, SUN–SAT, 5L, 5#2
  *
  * Every field is a list of *, ?, numbers, ranges and steps. When both day fields are
  * restricted, a day that fits either will do (management-api §12.3).

@@ -7,9 +7,9 @@
  *   begin <fd> <path>       a sync was asked for
  *   sync <fd> <path>        it returned and succeeded
  *   failed <fd> <path>      it returned EIO
- *   send <fd> <bytes> <n> <start>   bytes that a socket took: how many, how many of them
- *                           begin "HTTP/1.1 2" (0 or 1), and the first line of what was
- * sent
+ *   send <fd> <bytes> <n> <start>
+ *                           bytes that a socket took: how many, whether they begin with
+ *                           "HTTP/1.1 2" (0 or 1), and the first line of what was sent
  *
  * SHIM_SYNC_FAIL makes the n-th sync, from 1, fail with EIO, and those after it too.
  * SHIM_CONTROL names a file that is read at each sync and database write: "ok", "eio"
