@@ -2,6 +2,7 @@
 #include "api/batch.h"
 
 #include "base/mem.h"
+#include "base/members.h"
 #include "base/scan.h"
 
 void batch_finish(struct batch *batch)
@@ -21,14 +22,6 @@ void batch_finish(struct batch *batch)
 }
 
 /* ---- writing ---- */
-
-static void add_text(struct buf *out, const char *name, const struct bytes *text)
-{
-    if (!text)
-        return;
-    buf_print(out, ",\"%s\":", name);
-    buf_add_json(out, bytes_slice(text));
-}
 
 static void add_run(struct buf *out, const struct batch_run *run)
 {
@@ -80,8 +73,8 @@ struct bytes *batch_write(const struct batch *batch)
               batch->id, batch->run_count, (long long)batch->created_at,
               (long long)batch->updated_at, (long long)batch->sealed_at,
               batch->resume ? "true" : "false", batch->complete ? "true" : "false");
-    add_text(&out, "parent", batch->parent);
-    add_text(&out, "key", batch->key);
+    members_add_text(&out, "parent", bytes_slice(batch->parent));
+    members_add_text(&out, "key", bytes_slice(batch->key));
     add_token(&out, batch->token);
     add_lists(&out, batch);
     buf_add_char(&out, '}');
@@ -91,16 +84,6 @@ struct bytes *batch_write(const struct batch *batch)
 }
 
 /* ---- reading ---- */
-
-static struct bytes *text_of(struct slice value)
-{
-    struct buf text = { 0 };
-    struct bytes *bytes = NULL;
-    if (scan_string(value, &text))
-        bytes = bytes_create(buf_slice(&text));
-    buf_finish(&text);
-    return bytes;
-}
 
 static bool read_id(struct slice value, char id[ID_MAX])
 {
@@ -144,9 +127,9 @@ static bool read_run(struct slice value, struct batch_run *run)
     if (!scan_next_element(&members, &part) || !read_id(part, run->id))
         return false;
     if (scan_next_element(&members, &part))
-        run->task = text_of(part);
+        run->task = members_text_of(part);
     if (scan_next_element(&members, &part))
-        run->key = text_of(part);
+        run->key = members_text_of(part);
     return true;
 }
 
@@ -173,14 +156,9 @@ static bool read_errors(struct slice array, struct batch *batch)
             !scan_next_element(&parts, &part))
             return false;
         batch->errors[batch->error_count++] =
-            (struct batch_error){ (uint32_t)index, text_of(part) };
+            (struct batch_error){ (uint32_t)index, members_text_of(part) };
     }
     return true;
-}
-
-static bool read_number(struct slice body, const char *name, int64_t *number)
-{
-    return text_to_i64(scan_member(body, name), number) == OK;
 }
 
 enum err batch_read(const struct document *document, struct batch *batch)
@@ -189,10 +167,10 @@ enum err batch_read(const struct document *document, struct batch *batch)
     struct batch read = { .version = document->version };
     int64_t count = 0;
     bool fine = scan_is_json(body) && read_id(scan_member(body, "id"), read.id) &&
-                read_number(body, "runCount", &count) &&
-                read_number(body, "createdAt", &read.created_at) &&
-                read_number(body, "updatedAt", &read.updated_at) &&
-                read_number(body, "sealedAt", &read.sealed_at) &&
+                members_number(body, "runCount", &count) &&
+                members_number(body, "createdAt", &read.created_at) &&
+                members_number(body, "updatedAt", &read.updated_at) &&
+                members_number(body, "sealedAt", &read.sealed_at) &&
                 read_runs(scan_member(body, "runs"), &read) &&
                 read_errors(scan_member(body, "errors"), &read);
     if (!fine) {
@@ -200,10 +178,10 @@ enum err batch_read(const struct document *document, struct batch *batch)
         return ERR_INTERNAL;
     }
     read.run_count = (uint32_t)count;
-    read.resume = scan_type(scan_member(body, "resume")) == SCAN_TRUE;
-    read.complete = scan_type(scan_member(body, "complete")) == SCAN_TRUE;
-    read.parent = text_of(scan_member(body, "parent"));
-    read.key = text_of(scan_member(body, "key"));
+    read.resume = members_is_true(body, "resume");
+    read.complete = members_is_true(body, "complete");
+    read.parent = members_text(body, "parent");
+    read.key = members_text(body, "key");
     read.token = token_of(scan_member(body, "token"));
     *batch = read;
     return OK;

@@ -1,6 +1,7 @@
 /* bulk_document.c - an action as the store keeps it, and as clients see it. */
 #include "api/bulk.h"
 #include "base/mem.h"
+#include "base/members.h"
 
 static const char *const types[] = { "CANCEL", "REPLAY" };
 static const char *const statuses[] = { "PENDING", "COMPLETED", "ABORTED" };
@@ -24,14 +25,6 @@ void bulk_action_destroy(struct bulk_action *action)
     free(action);
 }
 
-static void add_text(struct buf *out, const char *member, const struct bytes *text)
-{
-    if (!text)
-        return;
-    buf_print(out, ",\"%s\":", member);
-    buf_add_json(out, bytes_slice(text));
-}
-
 static void add_counts(struct buf *out, const struct bulk_progress *progress)
 {
     buf_print(out, "{\"total\":%llu,\"success\":%llu,\"failure\":%llu}",
@@ -43,16 +36,12 @@ void bulk_show(const struct bulk_action *action, struct buf *out)
 {
     const struct bulk_progress *progress = &action->progress;
     buf_print(out, "{\"id\":\"%s\"", action->id);
-    add_text(out, "name", action->name);
+    members_add_text(out, "name", bytes_slice(action->name));
     buf_print(out, ",\"type\":\"%s\",\"status\":\"%s\",\"counts\":", types[action->type],
               statuses[progress->status]);
     add_counts(out, progress);
-    buf_add_text(out, ",\"createdAt\":");
-    buf_add_json_time(out, action->created_at);
-    if (progress->completed_at) {
-        buf_add_text(out, ",\"completedAt\":");
-        buf_add_json_time(out, progress->completed_at);
-    }
+    members_add_time(out, "createdAt", action->created_at);
+    members_add_time(out, "completedAt", progress->completed_at);
     buf_add_char(out, '}');
 }
 
@@ -63,8 +52,8 @@ struct bytes *bulk_write(const struct bulk_action *action,
     buf_print(&out, "{\"id\":\"%s\",\"type\":%d,\"status\":%d,\"counted\":%s", action->id,
               (int)action->type, (int)progress->status,
               progress->counted ? "true" : "false");
-    add_text(&out, "name", action->name);
-    add_text(&out, "region", action->region);
+    members_add_text(&out, "name", bytes_slice(action->name));
+    members_add_text(&out, "region", bytes_slice(action->region));
     buf_add_text(&out, ",\"counts\":");
     add_counts(&out, progress);
     buf_print(&out, ",\"createdAt\":%lld,\"completedAt\":%lld,\"from\":%lld,\"until\":%lld",
@@ -72,10 +61,8 @@ struct bytes *bulk_write(const struct bulk_action *action,
               (long long)action->from, (long long)action->until);
     buf_print(&out, ",\"to\":%lld,\"after\":\"%s\"", (long long)progress->to,
               progress->after);
-    if (progress->status == BULK_PENDING) {
-        buf_add_text(&out, ",\"selection\":");
-        buf_add(&out, bytes_slice(action->selection));
-    }
+    if (progress->status == BULK_PENDING)
+        members_add_json(&out, "selection", bytes_slice(action->selection));
     buf_add_char(&out, '}');
     struct bytes *body = buf_to_bytes(&out);
     buf_finish(&out);

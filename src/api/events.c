@@ -14,6 +14,7 @@
 #include "api/routes.h"
 #include "api/subscribing.h"
 #include "base/mem.h"
+#include "base/members.h"
 #include "base/metrics.h"
 #include "live/feed.h"
 
@@ -253,14 +254,6 @@ static void add_names(struct buf *out, const char *member, struct slice list)
     buf_add_char(out, ']');
 }
 
-static void add_text(struct buf *out, const char *member, struct slice text)
-{
-    if (!text.ptr)
-        return;
-    buf_print(out, ",\"%s\":", member);
-    buf_add_json(out, text);
-}
-
 /* "epoch.seq.base" as the array of a subscription's `from`. What is none of ours is left
  * out: a snapshot follows. */
 static void add_from(struct buf *out, struct slice id)
@@ -297,15 +290,15 @@ static enum err read_query(struct stream *stream)
 
     buf_add_text(&hello, "{\"op\":\"hello\"");
     add_names(&hello, "fields", api_query(call, "fields"));
-    add_text(&hello, "api", api_query(call, "api"));
+    members_add_text(&hello, "api", api_query(call, "api"));
     buf_add_text(&sub, "{\"op\":\"sub\",\"id\":0");
-    add_text(&sub, "run", api_query(call, "run"));
-    add_text(&sub, "batch", api_query(call, "batch"));
+    members_add_text(&sub, "run", api_query(call, "run"));
+    members_add_text(&sub, "batch", api_query(call, "batch"));
     add_names(&sub, "tags", api_query(call, "tags"));
     add_names(&sub, "task", api_query(call, "task"));
-    add_text(&sub, "since", api_query(call, "since"));
+    members_add_text(&sub, "since", api_query(call, "since"));
     if (api_query(call, "all").ptr)
-        buf_add_text(&sub, ",\"all\":true");
+        members_add_bool(&sub, "all", true);
     add_from(&sub, last.len ? last : api_query(call, "from"));
     enum err refused = read_message(stream, &hello, &stream->hello);
     if (refused) {

@@ -2,58 +2,13 @@
 #include "api/messages.h"
 
 #include "auth/variables.h"
-#include "base/scan.h"
+#include "base/members.h"
 
 /* ---- members ---- */
 
-/* A comma before all but the first of its container. */
-static void add_name(struct buf *out, const char *name)
-{
-    char last = out->len ? out->ptr[out->len - 1] : '{';
-    if (last != '{' && last != '[')
-        buf_add_char(out, ',');
-    buf_print(out, "\"%s\":", name);
-}
-
-static void add_text(struct buf *out, const char *name, struct slice text)
-{
-    add_name(out, name);
-    buf_add_json(out, text);
-}
-
-static void add_optional(struct buf *out, const char *name, const struct bytes *text)
-{
-    if (text)
-        add_text(out, name, bytes_slice(text));
-}
-
-static void add_number(struct buf *out, const char *name, int64_t number)
-{
-    add_name(out, name);
-    buf_add_number(out, number);
-}
-
-static void add_bool(struct buf *out, const char *name, bool value)
-{
-    add_name(out, name);
-    buf_add_text(out, value ? "true" : "false");
-}
-
-static void add_time(struct buf *out, const char *name, int64_t unix_ms)
-{
-    add_name(out, name);
-    buf_add_json_time(out, unix_ms);
-}
-
-static void add_raw(struct buf *out, const char *name, struct slice json)
-{
-    add_name(out, name);
-    buf_add(out, json);
-}
-
 static void open_object(struct buf *out, const char *name)
 {
-    add_name(out, name);
+    members_add_name(out, name);
     buf_add_char(out, '{');
 }
 
@@ -64,8 +19,8 @@ static void close_object(struct buf *out)
 
 static void add_ids(struct buf *out, struct slice id)
 {
-    add_text(out, "id", id);
-    add_text(out, "friendlyId", id);
+    members_add_text(out, "id", id);
+    members_add_text(out, "friendlyId", id);
 }
 
 /* ---- parts ---- */
@@ -87,9 +42,9 @@ void message_add_snapshot(struct buf *out, const struct run *run)
     run_snapshot_id(run, id);
     buf_add_char(out, '{');
     add_ids(out, slice_of(id));
-    add_text(out, "executionStatus", slice_of(run_execution_name(run->execution)));
-    add_text(out, "description", slice_of(descriptions[run->execution]));
-    add_time(out, "createdAt", run->updated_at);
+    members_add_text(out, "executionStatus", slice_of(run_execution_name(run->execution)));
+    members_add_text(out, "description", slice_of(descriptions[run->execution]));
+    members_add_time(out, "createdAt", run->updated_at);
     close_object(out);
 }
 
@@ -97,23 +52,24 @@ void message_add_run(struct buf *out, const struct run *run)
 {
     buf_add_char(out, '{');
     add_ids(out, slice_of(run->id));
-    add_text(out, "status", slice_of(run_status_name(run->status, VOCABULARY_INTERNAL)));
+    members_add_text(out, "status",
+                     slice_of(run_status_name(run->status, VOCABULARY_INTERNAL)));
     if (run->attempt)
-        add_number(out, "attemptNumber", run->attempt);
+        members_add_number(out, "attemptNumber", run->attempt);
     else
-        add_raw(out, "attemptNumber", SLICE("null"));
+        members_add_json(out, "attemptNumber", SLICE("null"));
     close_object(out);
 }
 
 static void add_machine(struct buf *out, const struct run *run)
 {
     open_object(out, "machine");
-    add_text(out, "name", slice_of(machine_name(run->machine)));
-    add_name(out, "cpu");
+    members_add_text(out, "name", slice_of(machine_name(run->machine)));
+    members_add_name(out, "cpu");
     buf_add_json_double(out, machine_cpu(run->machine));
-    add_name(out, "memory");
+    members_add_name(out, "memory");
     buf_add_json_double(out, machine_memory_gb(run->machine));
-    add_number(out, "centsPerMs", 0);
+    members_add_number(out, "centsPerMs", 0);
     close_object(out);
 }
 
@@ -133,12 +89,12 @@ static void add_dequeued_run(struct buf *out, const struct run *run,
 {
     open_object(out, "run");
     add_ids(out, slice_of(run->id));
-    add_bool(out, "isTest", run->is_test);
-    add_bool(out, "isReplay", run->is_replay);
+    members_add_bool(out, "isTest", run->is_test);
+    members_add_bool(out, "isReplay", run->is_replay);
     add_machine(out, run);
-    add_number(out, "attemptNumber", run->attempt + 1);
-    add_text(out, "masterQueue", slice_of(account->id));
-    add_raw(out, "traceContext", SLICE("{}"));
+    members_add_number(out, "attemptNumber", run->attempt + 1);
+    members_add_text(out, "masterQueue", slice_of(account->id));
+    members_add_json(out, "traceContext", SLICE("{}"));
     close_object(out);
 }
 
@@ -146,7 +102,7 @@ static void add_worker(struct buf *out, const struct run *run, const struct work
 {
     open_object(out, "backgroundWorker");
     add_ids(out, worker ? slice_of(worker->id) : SLICE(""));
-    add_text(out, "version", bytes_slice(run->worker_version));
+    members_add_text(out, "version", bytes_slice(run->worker_version));
     close_object(out);
 }
 
@@ -155,22 +111,22 @@ void message_add_dequeued(struct buf *out, const struct run *run,
                           int64_t now_ms)
 {
     buf_add_text(out, "{\"version\":\"1\"");
-    add_time(out, "dequeuedAt", now_ms);
-    add_name(out, "snapshot");
+    members_add_time(out, "dequeuedAt", now_ms);
+    members_add_name(out, "snapshot");
     message_add_snapshot(out, run);
-    add_raw(out, "completedWaitpoints", SLICE("[]"));
+    members_add_json(out, "completedWaitpoints", SLICE("[]"));
     add_worker(out, run, worker);
-    add_raw(out, "deployment", SLICE("{}"));
+    members_add_json(out, "deployment", SLICE("{}"));
     add_dequeued_run(out, run, account);
     open_object(out, "environment");
-    add_text(out, "id", slice_of(account->id));
-    add_text(out, "type", slice_of(environment_type_name(account->type)));
+    members_add_text(out, "id", slice_of(account->id));
+    members_add_text(out, "type", slice_of(environment_type_name(account->type)));
     close_object(out);
     open_object(out, "organization");
-    add_text(out, "id", slice_of(account->project->organization_id));
+    members_add_text(out, "id", slice_of(account->project->organization_id));
     close_object(out);
     open_object(out, "project");
-    add_text(out, "id", slice_of(account->project_id));
+    members_add_text(out, "id", slice_of(account->project_id));
     close_object(out);
     close_object(out);
 }
@@ -180,11 +136,11 @@ void message_add_dequeued(struct buf *out, const struct run *run,
 void message_add_latest(struct buf *out, const struct run *run, struct slice waitpoints)
 {
     buf_add_text(out, "{\"execution\":{\"version\":\"1\"");
-    add_name(out, "snapshot");
+    members_add_name(out, "snapshot");
     message_add_snapshot(out, run);
-    add_name(out, "run");
+    members_add_name(out, "run");
     message_add_run(out, run);
-    add_raw(out, "completedWaitpoints", waitpoints);
+    members_add_json(out, "completedWaitpoints", waitpoints);
     add_batch(out, run);
     buf_add_text(out, "}}");
 }
@@ -198,10 +154,10 @@ void message_add_result(struct buf *out, const struct run *run, enum attempt_res
         [ATTEMPT_PENDING_CANCEL] = "RUN_PENDING_CANCEL",
     };
     buf_add_text(out, "{\"result\":{");
-    add_text(out, "attemptStatus", slice_of(names[result]));
-    add_name(out, "snapshot");
+    members_add_text(out, "attemptStatus", slice_of(names[result]));
+    members_add_name(out, "snapshot");
     message_add_snapshot(out, run);
-    add_name(out, "run");
+    members_add_name(out, "run");
     message_add_run(out, run);
     buf_add_text(out, "}}");
 }
@@ -225,7 +181,7 @@ static void add_default(struct buf *out, const struct account *account, const ch
                         struct slice value)
 {
     if (!variables_find(account, slice_of(name)))
-        add_text(out, name, value);
+        members_add_text(out, name, value);
 }
 
 void message_add_variables(struct buf *out, const struct run *run,
@@ -238,72 +194,61 @@ void message_add_variables(struct buf *out, const struct run *run,
     buf_add_char(out, '{');
     for (const struct variable *v; (v = variables_next(account, &walk));)
         if (is_users(v))
-            add_text(out, v->name, v->value);
-    add_text(out, "TRIGGER_API_URL", base_url);
-    add_text(out, "TRIGGER_STREAM_URL", base_url);
+            members_add_text(out, v->name, v->value);
+    members_add_text(out, "TRIGGER_API_URL", base_url);
+    members_add_text(out, "TRIGGER_STREAM_URL", base_url);
     add_default(out, account, "TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT", buf_slice(&otel));
     add_default(out, account, "TRIGGER_REALTIME_STREAM_VERSION", SLICE("v1"));
     if (account->branch)
-        add_text(out, "TRIGGER_PREVIEW_BRANCH", slice_of(account->branch));
+        members_add_text(out, "TRIGGER_PREVIEW_BRANCH", slice_of(account->branch));
     if (run) {
-        add_text(out, "TRIGGER_RUN_ID", slice_of(run->id));
-        add_text(out, "TRIGGER_MACHINE_PRESET", slice_of(machine_name(run->machine)));
+        members_add_text(out, "TRIGGER_RUN_ID", slice_of(run->id));
+        members_add_text(out, "TRIGGER_MACHINE_PRESET",
+                         slice_of(machine_name(run->machine)));
     }
     close_object(out);
     buf_finish(&otel);
-}
-
-static void add_tags(struct buf *out, const struct run *run)
-{
-    add_name(out, "tags");
-    buf_add_char(out, '[');
-    for (uint32_t i = 0; run->tags && i < run->tags->count; i++) {
-        if (i)
-            buf_add_char(out, ',');
-        buf_add_json(out, bytes_slice(run->tags->names[i]));
-    }
-    buf_add_char(out, ']');
 }
 
 static void add_optional_facts(struct buf *out, const struct run *run)
 {
     const struct run_rare *rare = run_rare(run);
     if (run->max_attempts)
-        add_number(out, "maxAttempts", run->max_attempts);
+        members_add_number(out, "maxAttempts", run->max_attempts);
     if (run->max_duration_s)
-        add_number(out, "maxDuration", run->max_duration_s);
-    if (run->metadata)
-        add_raw(out, "metadata", bytes_slice(run->metadata));
+        members_add_number(out, "maxDuration", run->max_duration_s);
+    members_add_json(out, "metadata", bytes_slice(run->metadata));
     if (rare->priority_ms) {
-        add_name(out, "priority");
+        members_add_name(out, "priority");
         buf_add_json_double(out, rare->priority_ms / 1000.0);
     }
-    add_optional(out, "version", run->worker_version);
-    add_optional(out, "idempotencyKey", rare->idempotency_shown);
-    add_optional(out, "parentTaskRunId", rare->parent);
-    add_optional(out, "rootTaskRunId", rare->root);
-    add_number(out, "durationMs", run->usage_ms);
-    add_number(out, "costInCents", 0);
-    add_number(out, "baseCostInCents", 0);
-    add_raw(out, "traceContext", SLICE("{}"));
+    members_add_text(out, "version", bytes_slice(run->worker_version));
+    members_add_text(out, "idempotencyKey", bytes_slice(rare->idempotency_shown));
+    members_add_text(out, "parentTaskRunId", bytes_slice(rare->parent));
+    members_add_text(out, "rootTaskRunId", bytes_slice(rare->root));
+    members_add_number(out, "durationMs", run->usage_ms);
+    members_add_number(out, "costInCents", 0);
+    members_add_number(out, "baseCostInCents", 0);
+    members_add_json(out, "traceContext", SLICE("{}"));
     /* Lets a task of 4.x listen to streams.input; what it writes goes as PUT says: v1. */
-    add_text(out, "realtimeStreamsVersion", SLICE("v2"));
+    members_add_text(out, "realtimeStreamsVersion", SLICE("v2"));
 }
 
 static size_t add_execution_run(struct buf *out, const struct run *run)
 {
     const struct bytes *type = run_rare(run)->payload_type;
+    const struct tag_list *tags = run->tags;
     open_object(out, "run");
-    add_text(out, "id", slice_of(run->id));
-    add_text(out, "payload", SLICE(""));
+    members_add_text(out, "id", slice_of(run->id));
+    members_add_text(out, "payload", SLICE(""));
     size_t place = out->len - 1;
-    add_text(out, "payloadType", type ? bytes_slice(type) : SLICE("application/json"));
-    add_tags(out, run);
-    add_bool(out, "isTest", run->is_test);
-    add_bool(out, "isReplay", run->is_replay);
-    add_time(out, "createdAt", run->created_at);
-    if (run->started_at)
-        add_time(out, "startedAt", run->started_at);
+    members_add_text(out, "payloadType",
+                     type ? bytes_slice(type) : SLICE("application/json"));
+    members_add_texts(out, "tags", tags ? tags->names : NULL, tags ? tags->count : 0);
+    members_add_bool(out, "isTest", run->is_test);
+    members_add_bool(out, "isReplay", run->is_replay);
+    members_add_time(out, "createdAt", run->created_at);
+    members_add_time(out, "startedAt", run->started_at);
     add_optional_facts(out, run);
     close_object(out);
     return place;
@@ -314,20 +259,20 @@ static void add_tenant(struct buf *out, const struct account *account)
     const struct project *project = account->project;
     const struct organization *organization = project->organization;
     open_object(out, "environment");
-    add_text(out, "id", slice_of(account->id));
-    add_text(out, "slug", slice_of(environment_slug(account->type)));
-    add_text(out, "type", slice_of(environment_type_name(account->type)));
+    members_add_text(out, "id", slice_of(account->id));
+    members_add_text(out, "slug", slice_of(environment_slug(account->type)));
+    members_add_text(out, "type", slice_of(environment_type_name(account->type)));
     close_object(out);
     open_object(out, "organization");
-    add_text(out, "id", slice_of(organization->id));
-    add_text(out, "slug", slice_of(organization->slug));
-    add_text(out, "name", slice_of(organization->name));
+    members_add_text(out, "id", slice_of(organization->id));
+    members_add_text(out, "slug", slice_of(organization->slug));
+    members_add_text(out, "name", slice_of(organization->name));
     close_object(out);
     open_object(out, "project");
-    add_text(out, "id", slice_of(project->id));
-    add_text(out, "ref", slice_of(project->ref));
-    add_text(out, "slug", slice_of(project->slug));
-    add_text(out, "name", slice_of(project->name));
+    members_add_text(out, "id", slice_of(project->id));
+    members_add_text(out, "ref", slice_of(project->ref));
+    members_add_text(out, "slug", slice_of(project->slug));
+    members_add_text(out, "name", slice_of(project->name));
     close_object(out);
 }
 
@@ -335,14 +280,14 @@ static void add_task(struct buf *out, const struct run *run, const struct worker
 {
     bool has_file = task && task->file_path;
     open_object(out, "task");
-    add_text(out, "id", bytes_slice(run->task));
-    add_text(out, "filePath", has_file ? bytes_slice(task->file_path) : SLICE(""));
+    members_add_text(out, "id", bytes_slice(run->task));
+    members_add_text(out, "filePath", has_file ? bytes_slice(task->file_path) : SLICE(""));
     if (task)
-        add_optional(out, "exportName", task->export_name);
+        members_add_text(out, "exportName", bytes_slice(task->export_name));
     close_object(out);
     open_object(out, "queue");
-    add_text(out, "id", bytes_slice(run->queue));
-    add_text(out, "name", bytes_slice(run->queue));
+    members_add_text(out, "id", bytes_slice(run->queue));
+    members_add_text(out, "name", bytes_slice(run->queue));
     close_object(out);
 }
 
@@ -351,8 +296,8 @@ static size_t add_execution(struct buf *out, const struct run *run,
 {
     open_object(out, "execution");
     open_object(out, "attempt");
-    add_number(out, "number", run->attempt);
-    add_time(out, "startedAt", run->attempt_at);
+    members_add_number(out, "number", run->attempt);
+    members_add_time(out, "startedAt", run->attempt_at);
     close_object(out);
     size_t place = add_execution_run(out, run);
     add_task(out, run, task);
@@ -360,7 +305,7 @@ static size_t add_execution(struct buf *out, const struct run *run,
     add_machine(out, run);
     if (run->batch) {
         open_object(out, "batch");
-        add_text(out, "id", bytes_slice(run->batch));
+        members_add_text(out, "id", bytes_slice(run->batch));
         close_object(out);
     }
     close_object(out);
@@ -372,11 +317,11 @@ size_t message_add_start(struct buf *out, const struct run *run,
                          struct slice base_url)
 {
     buf_add_char(out, '{');
-    add_name(out, "run");
+    members_add_name(out, "run");
     message_add_run(out, run);
-    add_name(out, "snapshot");
+    members_add_name(out, "snapshot");
     message_add_snapshot(out, run);
-    add_name(out, "envVars");
+    members_add_name(out, "envVars");
     message_add_variables(out, run, account, base_url);
     size_t place = add_execution(out, run, account, task);
     close_object(out);

@@ -1,6 +1,7 @@
 /* outcomes.c - one wait after the other, as many as a turn has time for. */
 #include "api/outcomes.h"
 
+#include "base/members.h"
 #include "engine/waitpoint.h"
 
 static void next_waits(struct deferred *deferred);
@@ -44,10 +45,7 @@ static void open_waitpoint(struct buf *out, const struct wait *wait)
               out->ptr[out->len - 1] == '[' ? "" : ",", prefix, SLICE_ARG(id), prefix,
               SLICE_ARG(id), types[wait->type]);
     buf_add_json_time(out, wait->completed_at);
-    if (wait->until) {
-        buf_add_text(out, ",\"completedAfter\":");
-        buf_add_json_time(out, wait->until);
-    }
+    members_add_time(out, "completedAfter", wait->until);
     if (wait->batch.ptr)
         buf_print(out, ",\"index\":%u", wait->index);
 }
@@ -56,12 +54,11 @@ static void add_output(struct buf *out, struct slice output, struct slice type,
                        bool is_error)
 {
     if (output.ptr) {
-        buf_add_text(out, ",\"output\":");
-        buf_add_json(out, output);
-        buf_add_text(out, ",\"outputType\":");
-        buf_add_json(out, type);
+        members_add_text(out, "output", output);
+        members_add_text(out, "outputType", type);
     }
-    buf_print(out, ",\"outputIsError\":%s}", is_error ? "true" : "false");
+    members_add_bool(out, "outputIsError", is_error);
+    buf_add_char(out, '}');
 }
 
 static struct slice type_or_json(const struct bytes *type)

@@ -1,6 +1,7 @@
 /* queue_settings.c - the settings of a queue as JSON and back. */
 #include "api/queue_settings.h"
 
+#include "base/members.h"
 #include "base/scan.h"
 
 struct bytes *queue_settings_write(const struct queue_settings *settings)
@@ -26,12 +27,12 @@ enum err queue_settings_read(struct slice body, struct queue_settings *settings,
 
     if (!scan_is_json(body) || scan_type(body) != SCAN_OBJECT)
         return explain(why, ERR_INVALID, "A queue's document is damaged");
-    read.paused = scan_type(scan_member(body, "paused")) == SCAN_TRUE;
+    read.paused = members_is_true(body, "paused");
     struct slice text = scan_member(body, "override");
     if (text.ptr) {
         read.overridden = true;
         if (text_to_u64(text, &override) || override > UINT32_MAX ||
-            text_to_i64(scan_member(body, "overriddenAt"), &read.overridden_at))
+            !members_number(body, "overriddenAt", &read.overridden_at))
             return explain(why, ERR_INVALID, "A queue's document is damaged");
         read.override = (uint32_t) override;
     }

@@ -5,18 +5,11 @@
 #include "api/queue_settings.h"
 #include "api/registration.h"
 #include "auth/variables.h"
+#include "base/members.h"
 #include "base/scan.h"
 #include "engine/schedules.h"
 
 /* ---- writing ---- */
-
-static void add_optional(struct buf *out, const char *name, const struct bytes *text)
-{
-    if (!text)
-        return;
-    buf_print(out, ",\"%s\":", name);
-    buf_add_json(out, bytes_slice(text));
-}
 
 static void add_retry(struct buf *out, const struct worker_task *task)
 {
@@ -36,8 +29,8 @@ static void add_schedule(struct buf *out, const struct worker_task *task)
         return;
     buf_add_text(out, ",\"schedule\":{\"cron\":");
     buf_add_json(out, bytes_slice(task->cron));
-    add_optional(out, "timezone", task->timezone);
-    add_optional(out, "window", task->window);
+    members_add_text(out, "timezone", bytes_slice(task->timezone));
+    members_add_text(out, "window", bytes_slice(task->window));
     buf_add_text(out, ",\"environments\":[");
     for (unsigned type = 0; task->schedule_in != ~0u && type < ENVIRONMENT_TYPES; type++) {
         if (!(task->schedule_in & 1u << type))
@@ -53,9 +46,9 @@ static void add_task(struct buf *out, const struct worker_task *task)
 {
     buf_add_text(out, "{\"id\":");
     buf_add_json(out, bytes_slice(task->id));
-    add_optional(out, "filePath", task->file_path);
-    add_optional(out, "exportName", task->export_name);
-    add_optional(out, "ttl", task->ttl);
+    members_add_text(out, "filePath", bytes_slice(task->file_path));
+    members_add_text(out, "exportName", bytes_slice(task->export_name));
+    members_add_text(out, "ttl", bytes_slice(task->ttl));
     if (task->queue) {
         buf_add_text(out, ",\"queue\":{\"name\":");
         buf_add_json(out, bytes_slice(task->queue));

@@ -1,49 +1,15 @@
 /* run_body.c - the run objects of the management API, member by member. */
 #include "api/run_body.h"
 
+#include "base/members.h"
 #include "base/scan.h"
 #include "live/render.h"
 
 /* ---- members ---- */
 
-static void add_name(struct buf *out, const char *name)
-{
-    buf_add_text(out, ",\"");
-    buf_add_text(out, name);
-    buf_add_text(out, "\":");
-}
-
-static void add_text(struct buf *out, const char *name, struct slice text)
-{
-    if (!text.ptr)
-        return;
-    add_name(out, name);
-    buf_add_json(out, text);
-}
-
-static void add_time(struct buf *out, const char *name, int64_t unix_ms)
-{
-    if (!unix_ms)
-        return;
-    add_name(out, name);
-    buf_add_json_time(out, unix_ms);
-}
-
-static void add_flag(struct buf *out, const char *name, bool flag)
-{
-    add_name(out, name);
-    buf_add_text(out, flag ? "true" : "false");
-}
-
-static void add_number(struct buf *out, const char *name, int64_t number)
-{
-    add_name(out, name);
-    buf_add_number(out, number);
-}
-
 static void add_cents(struct buf *out, const char *name, double cents)
 {
-    add_name(out, name);
+    members_add_name(out, name);
     buf_add_json_double(out, cents);
 }
 
@@ -52,7 +18,7 @@ static void add_packet(struct buf *out, const char *name, const struct bytes *co
                        const struct bytes *type)
 {
     size_t before = out->len;
-    add_name(out, name);
+    members_add_name(out, name);
     if (!render_packet(bytes_slice(content), bytes_slice(type), out))
         out->len = before;
 }
@@ -98,7 +64,7 @@ static void add_tags(struct buf *out, const struct tag_list *tags)
             sorted[at] = sorted[at - 1];
         sorted[at] = tag;
     }
-    add_name(out, "tags");
+    members_add_name(out, "tags");
     buf_add_char(out, '[');
     for (size_t i = 0; i < count; i++) {
         if (i)
@@ -116,25 +82,25 @@ static void add_flags(struct buf *out, const struct run *run, enum vocabulary vo
 {
     bool final = run_is_final(run);
     bool waiting = run->status == RUN_WAITING && vocabulary == VOCABULARY_B;
-    add_flag(out, "isQueued", run->status <= RUN_QUEUED);
-    add_flag(out, "isExecuting", run->status > RUN_QUEUED && !final && !waiting);
-    add_flag(out, "isWaiting", waiting);
-    add_flag(out, "isCompleted", final);
-    add_flag(out, "isSuccess", run->status == RUN_COMPLETED);
-    add_flag(out, "isFailed", final && run->status != RUN_COMPLETED);
-    add_flag(out, "isCancelled", run->status == RUN_CANCELED);
-    add_flag(out, "isTest", run->is_test);
+    members_add_bool(out, "isQueued", run->status <= RUN_QUEUED);
+    members_add_bool(out, "isExecuting", run->status > RUN_QUEUED && !final && !waiting);
+    members_add_bool(out, "isWaiting", waiting);
+    members_add_bool(out, "isCompleted", final);
+    members_add_bool(out, "isSuccess", run->status == RUN_COMPLETED);
+    members_add_bool(out, "isFailed", final && run->status != RUN_COMPLETED);
+    members_add_bool(out, "isCancelled", run->status == RUN_CANCELED);
+    members_add_bool(out, "isTest", run->is_test);
 }
 
 static void add_times(struct buf *out, const struct run *run)
 {
     bool undated_end = run_is_final(run) && !run->finished_at;
-    add_time(out, "createdAt", run->created_at);
-    add_time(out, "updatedAt", run->updated_at);
-    add_time(out, "startedAt", run->started_at);
-    add_time(out, "finishedAt", undated_end ? run->updated_at : run->finished_at);
-    add_time(out, "delayedUntil", run_rare(run)->delayed_until);
-    add_time(out, "expiredAt", run_rare(run)->expired_at);
+    members_add_time(out, "createdAt", run->created_at);
+    members_add_time(out, "updatedAt", run->updated_at);
+    members_add_time(out, "startedAt", run->started_at);
+    members_add_time(out, "finishedAt", undated_end ? run->updated_at : run->finished_at);
+    members_add_time(out, "delayedUntil", run_rare(run)->delayed_until);
+    members_add_time(out, "expiredAt", run_rare(run)->expired_at);
 }
 
 static bool has_metadata(const struct run *run)
@@ -154,22 +120,20 @@ static void add_common(struct buf *out, const struct run *run, enum vocabulary v
     const struct run_rare *rare = run_rare(run);
     buf_print(out, "{\"id\":\"%s\",\"status\":\"%s\"", run->id,
               run_status_name(status, vocabulary));
-    add_text(out, "taskIdentifier", bytes_slice(run->task));
-    add_text(out, "idempotencyKey", bytes_slice(rare->idempotency_shown));
-    add_text(out, "version", bytes_slice(run->worker_version));
-    add_text(out, "region", bytes_slice(rare->region));
-    add_text(out, "ttl", bytes_slice(rare->ttl));
+    members_add_text(out, "taskIdentifier", bytes_slice(run->task));
+    members_add_text(out, "idempotencyKey", bytes_slice(rare->idempotency_shown));
+    members_add_text(out, "version", bytes_slice(run->worker_version));
+    members_add_text(out, "region", bytes_slice(rare->region));
+    members_add_text(out, "ttl", bytes_slice(rare->ttl));
     add_times(out, run);
     add_flags(out, run, vocabulary);
     add_tags(out, run->tags);
     add_cents(out, "costInCents", rare->cost_cents);
     add_cents(out, "baseCostInCents", rare->base_cost_cents);
-    add_number(out, "durationMs", run->usage_ms);
-    add_number(out, "depth", run->depth);
-    if (has_metadata(run)) {
-        add_name(out, "metadata");
-        buf_add(out, bytes_slice(run->metadata));
-    }
+    members_add_number(out, "durationMs", run->usage_ms);
+    members_add_number(out, "depth", run->depth);
+    if (has_metadata(run))
+        members_add_json(out, "metadata", bytes_slice(run->metadata));
 }
 
 static void add_origin(struct buf *out, const struct run *run)
@@ -178,9 +142,9 @@ static void add_origin(struct buf *out, const struct run *run)
         { "trigger", "triggerAndWait" },
         { "batchTrigger", "batchTriggerAndWait" },
     };
-    add_text(out, "triggerFunction",
-             slice_of(functions[run->from_batch][run->resume_parent]));
-    add_text(out, "batchId", bytes_slice(run->batch));
+    members_add_text(out, "triggerFunction",
+                     slice_of(functions[run->from_batch][run->resume_parent]));
+    members_add_text(out, "batchId", bytes_slice(run->batch));
 }
 
 /* ---- in lists ---- */
@@ -191,8 +155,8 @@ void run_body_item(const struct run *run, enum vocabulary vocabulary,
     add_common(out, run, vocabulary);
     buf_add_text(out, ",\"taskKind\":\"STANDARD\",\"env\":{\"id\":");
     buf_add_json(out, place->id);
-    add_text(out, "name", place->slug);
-    add_text(out, "user", place->user);
+    members_add_text(out, "name", place->slug);
+    members_add_text(out, "user", place->user);
     buf_add_text(out, "}}");
 }
 
@@ -233,21 +197,19 @@ void run_body_whole(const struct run *run, enum vocabulary vocabulary,
 {
     add_common(out, run, vocabulary);
     add_origin(out, run);
-    if (details->schedule.len) {
-        add_name(out, "schedule");
-        buf_add(out, details->schedule);
-    }
+    if (details->schedule.len)
+        members_add_json(out, "schedule", details->schedule);
     add_packet(out, "payload", run->payload, run_rare(run)->payload_type);
-    add_text(out, "payloadPresignedUrl", details->payload_url);
+    members_add_text(out, "payloadPresignedUrl", details->payload_url);
     if (run->status == RUN_COMPLETED) {
         add_packet(out, "output", run->output, run_rare(run)->output_type);
-        add_text(out, "outputPresignedUrl", details->output_url);
+        members_add_text(out, "outputPresignedUrl", details->output_url);
     }
     if (run->error) {
-        add_name(out, "error");
+        members_add_name(out, "error");
         render_error(bytes_slice(run->error), out);
     }
-    add_number(out, "attemptCount", run->attempt);
+    members_add_number(out, "attemptCount", run->attempt);
     buf_add_text(out, ",\"attempts\":[]");
     add_relatives(out, details, vocabulary);
     buf_add_char(out, '}');
@@ -270,7 +232,7 @@ static const char *code_of(const struct run *run)
 static void add_error(struct buf *out, const struct run *run)
 {
     struct slice error = bytes_slice(run->error);
-    add_name(out, "error");
+    members_add_name(out, "error");
     if (run->status != RUN_CANCELED && scan_type(error) == SCAN_OBJECT)
         buf_add(out, error);
     else
@@ -281,11 +243,12 @@ void run_body_result(const struct run *run, struct buf *out)
 {
     bool ok = run->status == RUN_COMPLETED;
     buf_print(out, "{\"ok\":%s,\"id\":\"%s\"", ok ? "true" : "false", run->id);
-    add_text(out, "taskIdentifier", bytes_slice(run->task));
+    members_add_text(out, "taskIdentifier", bytes_slice(run->task));
     if (ok) {
-        add_text(out, "output", bytes_slice(run->output));
+        members_add_text(out, "output", bytes_slice(run->output));
         const struct bytes *type = run_rare(run)->output_type;
-        add_text(out, "outputType", type ? bytes_slice(type) : SLICE("application/json"));
+        members_add_text(out, "outputType",
+                         type ? bytes_slice(type) : SLICE("application/json"));
     } else {
         add_error(out, run);
     }

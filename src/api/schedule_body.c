@@ -2,6 +2,7 @@
 #include "api/schedule_body.h"
 
 #include "api/trigger_options.h"
+#include "base/members.h"
 #include "base/scan.h"
 #include "engine/workers.h"
 
@@ -152,22 +153,13 @@ enum err schedule_body_check(struct api_call *call, const struct schedule_facts 
 
 /* ---- writing ---- */
 
-static void add_text(struct buf *out, const char *name, const struct bytes *text)
-{
-    if (!text)
-        return;
-    buf_print(out, ",\"%s\":", name);
-    buf_add_json(out, bytes_slice(text));
-}
-
 static void add_generator(struct buf *out, const struct schedule *schedule)
 {
     struct buf words = { 0 };
     cron_describe(&schedule->cron, &words);
     buf_add_text(out, ",\"generator\":{\"type\":\"CRON\"");
-    add_text(out, "expression", schedule->facts.cron);
-    buf_add_text(out, ",\"description\":");
-    buf_add_json(out, buf_slice(&words));
+    members_add_text(out, "expression", bytes_slice(schedule->facts.cron));
+    members_add_text(out, "description", buf_slice(&words));
     buf_add_char(out, '}');
     buf_finish(&words);
 }
@@ -176,7 +168,7 @@ static void add_next(struct buf *out, int64_t next)
 {
     static const char *const names[] = { "nextRun", "nextRunEffectiveAt" };
     for (size_t i = 0; i < 2; i++) {
-        buf_print(out, ",\"%s\":", names[i]);
+        members_add_name(out, names[i]);
         if (next)
             buf_add_json_time(out, next);
         else
@@ -191,14 +183,9 @@ static void add_environment(const struct api_call *call, struct buf *out)
     buf_print(out, ",\"environments\":[{\"id\":\"%s\",\"type\":\"%s\",\"slug\":\"%s\"",
               account->id, environment_type_name(account->type),
               environment_slug(account->type));
-    if (account->type == ENVIRONMENT_DEV && user && user->name && user->name[0]) {
-        buf_add_text(out, ",\"userName\":");
-        buf_add_json(out, slice_of(user->name));
-    }
-    if (account->branch) {
-        buf_add_text(out, ",\"branchName\":");
-        buf_add_json(out, slice_of(account->branch));
-    }
+    if (account->type == ENVIRONMENT_DEV && user && user->name && user->name[0])
+        members_add_text(out, "userName", slice_of(user->name));
+    members_add_text(out, "branchName", slice_of(account->branch));
     buf_add_text(out, "}]");
 }
 
@@ -211,13 +198,13 @@ void schedule_body_write(const struct api_call *call, struct schedule *schedule,
 
     buf_print(out, "{\"id\":\"%s\",\"type\":\"%s\"", schedule->id,
               facts->is_declarative ? "DECLARATIVE" : "IMPERATIVE");
-    add_text(out, "task", facts->task);
-    buf_print(out, ",\"active\":%s", facts->is_active ? "true" : "false");
-    add_text(out, "deduplicationKey", facts->key);
-    add_text(out, "externalId", facts->external_id);
+    members_add_text(out, "task", bytes_slice(facts->task));
+    members_add_bool(out, "active", facts->is_active);
+    members_add_text(out, "deduplicationKey", bytes_slice(facts->key));
+    members_add_text(out, "externalId", bytes_slice(facts->external_id));
     add_generator(out, schedule);
-    add_text(out, "timezone", facts->timezone);
-    add_text(out, "window", facts->window);
+    members_add_text(out, "timezone", bytes_slice(facts->timezone));
+    members_add_text(out, "window", bytes_slice(facts->window));
     add_next(out, has_next ? schedule_next(schedule, now) : 0);
     add_environment(call, out);
     buf_add_char(out, '}');
@@ -230,8 +217,8 @@ void schedule_body_brief(const struct api_call *call, struct slice id, struct bu
     if (!schedule || !schedule->version)
         return;
     buf_print(out, "{\"id\":\"%s\"", schedule->id);
-    add_text(out, "externalId", schedule->facts.external_id);
-    add_text(out, "deduplicationKey", schedule->facts.key);
+    members_add_text(out, "externalId", bytes_slice(schedule->facts.external_id));
+    members_add_text(out, "deduplicationKey", bytes_slice(schedule->facts.key));
     add_generator(out, schedule);
     buf_add_char(out, '}');
 }

@@ -11,6 +11,7 @@
 #include "api/routes.h"
 #include "api/trigger_options.h"
 #include "base/mem.h"
+#include "base/members.h"
 
 enum {
     SMALL_BODY = 64 * 1024,
@@ -57,14 +58,6 @@ void waitpoint_load_begin(struct waitpoint_load *op, struct api_call *call, stru
 
 /* ---- showing one ---- */
 
-static void add_time(struct buf *out, const char *name, int64_t unix_ms)
-{
-    if (!unix_ms)
-        return;
-    buf_print(out, ",\"%s\":", name);
-    buf_add_json_time(out, unix_ms);
-}
-
 static void add_url(struct api_call *call, const char *id, struct buf *out)
 {
     char signature[URL_SIGNATURE_LEN + 1];
@@ -93,29 +86,23 @@ const char *waitpoint_status(const struct waitpoint *waitpoint, int64_t now_ms)
 static void open_item(struct api_call *call, const struct waitpoint *waitpoint,
                       struct buf *out)
 {
+    const struct tag_list *tags = waitpoint->tags;
     int64_t now_ms = now_ms_of(call);
     bool over = waitpoint_is_over(waitpoint, now_ms);
     buf_print(out, "{\"id\":\"%s\",\"url\":", waitpoint->id);
     add_json_url(call, waitpoint->id, out);
     buf_print(out, ",\"status\":\"%s\"", waitpoint_status(waitpoint, now_ms));
-    add_time(out, "completedAt",
-             !over                     ? 0
-             : waitpoint->completed_at ? waitpoint->completed_at
-                                       : waitpoint->until);
-    add_time(out, "timeoutAt", waitpoint->until);
+    members_add_time(out, "completedAt",
+                     !over                     ? 0
+                     : waitpoint->completed_at ? waitpoint->completed_at
+                                               : waitpoint->until);
+    members_add_time(out, "timeoutAt", waitpoint->until);
     if (waitpoint->key) {
-        buf_add_text(out, ",\"idempotencyKey\":");
-        buf_add_json(out, bytes_slice(waitpoint->key));
-        add_time(out, "idempotencyKeyExpiresAt", waitpoint->key_expires_at);
+        members_add_text(out, "idempotencyKey", bytes_slice(waitpoint->key));
+        members_add_time(out, "idempotencyKeyExpiresAt", waitpoint->key_expires_at);
     }
-    buf_add_text(out, ",\"tags\":[");
-    for (uint32_t i = 0; waitpoint->tags && i < waitpoint->tags->count; i++) {
-        if (i)
-            buf_add_char(out, ',');
-        buf_add_json(out, bytes_slice(waitpoint->tags->names[i]));
-    }
-    buf_add_text(out, "],\"createdAt\":");
-    buf_add_json_time(out, waitpoint->created_at);
+    members_add_texts(out, "tags", tags ? tags->names : NULL, tags ? tags->count : 0);
+    members_add_time(out, "createdAt", waitpoint->created_at);
 }
 
 void waitpoint_add_item(struct api_call *call, const struct waitpoint *waitpoint,
@@ -146,10 +133,9 @@ static void add_output(const struct waitpoint *waitpoint, int64_t now_ms, struct
         return;
     }
     if (waitpoint->output) {
-        buf_add_text(out, ",\"output\":");
-        buf_add_json(out, bytes_slice(waitpoint->output));
-        buf_add_text(out, ",\"outputType\":");
-        buf_add_json(out, type ? bytes_slice(type) : SLICE("application/json"));
+        members_add_text(out, "output", bytes_slice(waitpoint->output));
+        members_add_text(out, "outputType",
+                         type ? bytes_slice(type) : SLICE("application/json"));
     }
     buf_add_text(out, ",\"outputIsError\":false");
 }

@@ -8,6 +8,7 @@
  */
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/members.h"
 #include "base/metrics.h"
 #include "engine/schedule_state.h"
 #include "engine/workers.h"
@@ -43,14 +44,6 @@ static int64_t latest_until(const struct schedule *schedule, int64_t first, int6
 
 /* ---- the payload ---- */
 
-static void add_text(struct buf *out, const char *name, const struct bytes *text)
-{
-    if (!text)
-        return;
-    buf_print(out, ",\"%s\":", name);
-    buf_add_json(out, bytes_slice(text));
-}
-
 /* As SuperJSON: the task sees Dates (management-api §5.3). */
 static struct bytes *make_payload(const struct schedule *schedule, int64_t nominal)
 {
@@ -62,14 +55,12 @@ static struct bytes *make_payload(const struct schedule *schedule, int64_t nomin
               facts->is_declarative ? "DECLARATIVE" : "IMPERATIVE");
     buf_add_json_time(&out, nominal);
     buf_add_text(&dates, "\"timestamp\":[\"Date\"]");
-    if (facts->fired_at) {
-        buf_add_text(&out, ",\"lastTimestamp\":");
-        buf_add_json_time(&out, facts->fired_at);
+    members_add_time(&out, "lastTimestamp", facts->fired_at);
+    if (facts->fired_at)
         buf_add_text(&dates, ",\"lastTimestamp\":[\"Date\"]");
-    }
-    add_text(&out, "timezone", facts->timezone);
+    members_add_text(&out, "timezone", bytes_slice(facts->timezone));
     buf_print(&out, ",\"scheduleId\":\"%s\"", schedule->id);
-    add_text(&out, "externalId", facts->external_id);
+    members_add_text(&out, "externalId", bytes_slice(facts->external_id));
     buf_add_text(&out, ",\"upcoming\":[");
     for (int i = 0; i < UPCOMING; i++) {
         if (!(at = cron_next(&schedule->cron, schedule->zone, at)))

@@ -1,4 +1,5 @@
 /* schedule_document.c - what is kept of a schedule, as JSON. */
+#include "base/members.h"
 #include "base/scan.h"
 #include "engine/schedule_state.h"
 
@@ -42,13 +43,8 @@ struct bytes *schedule_facts_write(const struct schedule_facts *facts)
     buf_print(&out, "{\"declarative\":%s,\"active\":%s",
               facts->is_declarative ? "true" : "false",
               facts->is_active ? "true" : "false");
-    for (size_t i = 0; i < TEXTS; i++) {
-        const struct bytes *text = *text_at(facts, i);
-        if (!text)
-            continue;
-        buf_print(&out, ",\"%s\":", text_names[i]);
-        buf_add_json(&out, bytes_slice(text));
-    }
+    for (size_t i = 0; i < TEXTS; i++)
+        members_add_text(&out, text_names[i], bytes_slice(*text_at(facts, i)));
     buf_print(&out, ",\"createdAt\":%lld,\"since\":%lld,\"firedAt\":%lld}",
               (long long)facts->created_at, (long long)facts->since,
               (long long)facts->fired_at);
@@ -74,15 +70,15 @@ enum err schedule_facts_read(struct slice body, struct schedule_facts *facts)
     bool good = scan_is_json(body) && scan_type(body) == SCAN_OBJECT;
     for (size_t i = 0; good && i < TEXTS; i++)
         good = read_text(body, i, &read);
-    good = good && !text_to_i64(scan_member(body, "createdAt"), &read.created_at) &&
-           !text_to_i64(scan_member(body, "since"), &read.since) &&
-           !text_to_i64(scan_member(body, "firedAt"), &read.fired_at);
+    good = good && members_number(body, "createdAt", &read.created_at) &&
+           members_number(body, "since", &read.since) &&
+           members_number(body, "firedAt", &read.fired_at);
     if (!good) {
         schedule_facts_finish(&read);
         return ERR_INVALID;
     }
-    read.is_declarative = scan_type(scan_member(body, "declarative")) == SCAN_TRUE;
-    read.is_active = scan_type(scan_member(body, "active")) == SCAN_TRUE;
+    read.is_declarative = members_is_true(body, "declarative");
+    read.is_active = members_is_true(body, "active");
     *facts = read;
     return OK;
 }

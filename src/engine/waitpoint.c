@@ -1,7 +1,7 @@
 /* waitpoint.c - the document of a waitpoint, written and read. */
 #include "engine/waitpoint.h"
 
-#include "base/mem.h"
+#include "base/members.h"
 #include "base/scan.h"
 
 void waitpoint_finish(struct waitpoint *waitpoint)
@@ -15,14 +15,6 @@ void waitpoint_finish(struct waitpoint *waitpoint)
 
 /* ---- writing ---- */
 
-static void add_text(struct buf *out, const char *name, const struct bytes *text)
-{
-    if (!text)
-        return;
-    buf_print(out, ",\"%s\":", name);
-    buf_add_json(out, bytes_slice(text));
-}
-
 struct bytes *waitpoint_write(const struct waitpoint *waitpoint)
 {
     const struct tag_list *tags = waitpoint->tags;
@@ -33,37 +25,17 @@ struct bytes *waitpoint_write(const struct waitpoint *waitpoint)
               waitpoint->id, waitpoint->is_time ? "true" : "false",
               (long long)waitpoint->created_at, (long long)waitpoint->completed_at,
               (long long)waitpoint->until, (long long)waitpoint->key_expires_at);
-    add_text(&out, "key", waitpoint->key);
-    add_text(&out, "output", waitpoint->output);
-    add_text(&out, "outputType", waitpoint->output_type);
-    buf_add_text(&out, ",\"tags\":[");
-    for (uint32_t i = 0; tags && i < tags->count; i++) {
-        if (i)
-            buf_add_char(&out, ',');
-        buf_add_json(&out, bytes_slice(tags->names[i]));
-    }
-    buf_add_text(&out, "]}");
+    members_add_text(&out, "key", bytes_slice(waitpoint->key));
+    members_add_text(&out, "output", bytes_slice(waitpoint->output));
+    members_add_text(&out, "outputType", bytes_slice(waitpoint->output_type));
+    members_add_texts(&out, "tags", tags ? tags->names : NULL, tags ? tags->count : 0);
+    buf_add_char(&out, '}');
     struct bytes *body = buf_to_bytes(&out);
     buf_finish(&out);
     return body;
 }
 
 /* ---- reading ---- */
-
-static struct bytes *text_of(struct slice value)
-{
-    struct buf text = { 0 };
-    struct bytes *bytes = NULL;
-    if (scan_string(value, &text))
-        bytes = bytes_create(buf_slice(&text));
-    buf_finish(&text);
-    return bytes;
-}
-
-static bool read_number(struct slice body, const char *name, int64_t *number)
-{
-    return text_to_i64(scan_member(body, name), number) == OK;
-}
 
 static struct tag_list *read_tags(struct slice list)
 {
@@ -72,7 +44,7 @@ static struct tag_list *read_tags(struct slice list)
     struct bytes *texts[RUN_TAGS_MAX];
     size_t count = 0;
     while (count < RUN_TAGS_MAX && scan_next_element(&all, &value)) {
-        texts[count] = text_of(value);
+        texts[count] = members_text_of(value);
         names[count] = bytes_slice(texts[count]);
         count++;
     }
@@ -88,18 +60,18 @@ enum err waitpoint_read(const struct document *document, struct waitpoint *waitp
     struct slice name = bytes_slice(document->name);
     struct waitpoint read = { .version = document->version };
     bool fine = scan_is_json(body) && name.len < sizeof(read.id) &&
-                read_number(body, "createdAt", &read.created_at) &&
-                read_number(body, "completedAt", &read.completed_at) &&
-                read_number(body, "until", &read.until) &&
-                read_number(body, "keyExpiresAt", &read.key_expires_at) &&
+                members_number(body, "createdAt", &read.created_at) &&
+                members_number(body, "completedAt", &read.completed_at) &&
+                members_number(body, "until", &read.until) &&
+                members_number(body, "keyExpiresAt", &read.key_expires_at) &&
                 scan_type(scan_member(body, "tags")) == SCAN_ARRAY;
     if (!fine)
         return ERR_INTERNAL;
     snprintf(read.id, sizeof(read.id), "%.*s", SLICE_ARG(name));
-    read.is_time = scan_type(scan_member(body, "isTime")) == SCAN_TRUE;
-    read.key = text_of(scan_member(body, "key"));
-    read.output = text_of(scan_member(body, "output"));
-    read.output_type = text_of(scan_member(body, "outputType"));
+    read.is_time = members_is_true(body, "isTime");
+    read.key = members_text(body, "key");
+    read.output = members_text(body, "output");
+    read.output_type = members_text(body, "outputType");
     read.tags = read_tags(scan_member(body, "tags"));
     *waitpoint = read;
     return OK;
