@@ -221,7 +221,7 @@ static void end(struct sim *sim)
     loop_set_budget(world->loop, 1000);
     world->env->budget = world->options.memory;
     come_to_rest(sim);
-    workload_check_end(&sim->workload);
+    workload_check_waits(&sim->workload);
     let_time_pass(sim);
     come_to_rest(sim);
     crash(sim); /* of which nobody notices anything */

@@ -556,13 +556,20 @@ static void check_story(struct workload *workload, const struct story *story)
         violated("%s is not finished and not in memory", run->id);
     if (run->due_at && run->due_at < now && run->execution != EXECUTION_QUEUED)
         violated("%s was due %lld ms ago", run->id, (long long)(now - run->due_at));
-    if (run->execution == EXECUTION_WITH_WAITPOINTS && !is_blocked(workload, run))
-        violated("%s waits for what is over", run->id);
     const struct story *parent =
         ledger_find(workload->ledger, bytes_slice(run_rare(run)->parent));
     const struct run *last = parent ? story_last(parent) : NULL;
     if (last && !run_is_final(run) && run_is_settled(last) && last->status == RUN_CANCELED)
         violated("%s goes on although its parent was canceled", run->id);
+}
+
+void workload_check_waits(struct workload *workload)
+{
+    list_each (link, &workload->ledger->stories) {
+        const struct run *run = story_last(container_of(link, struct story, link));
+        if (run->execution == EXECUTION_WITH_WAITPOINTS && !is_blocked(workload, run))
+            violated("%s waits for what is over", run->id);
+    }
 }
 
 void workload_check_end(struct workload *workload)

@@ -46,5 +46,8 @@ void workload_return(struct workload *workload);
 /* Workers ask for nothing any more. */
 void workload_rest(struct workload *workload);
 
+/* At rest: what a blocked run waits for is not over. */
+void workload_check_waits(struct workload *workload);
+
 /* Acknowledged runs are there, batches whole or absent, what must follow has followed. */
 void workload_check_end(struct workload *workload);
