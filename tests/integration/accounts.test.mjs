@@ -189,6 +189,7 @@ describe("when a credential ends", () => {
     assert.deepEqual([await works(old), await works(signed), await works(renewed)], [200, 200, 200]);
     assert.ok(Date.now() < over && open.isOpen());
     const late = await publicToken(gateway, { key: renewed, scopes: ["read:runs"] });
+    await until(() => Date.now() >= over - 50 || !open.isOpen(), { what: "the grace period is over" });
     await open.ends();
     await second.ends();
     assert.ok(Date.now() >= over - 50);
