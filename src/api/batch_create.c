@@ -46,10 +46,7 @@ static enum err read_count(struct api_call *call, const json_t *body, uint32_t *
 
 static int compare_slices(const void *a, const void *b)
 {
-    const struct slice *x = a, *y = b;
-    size_t len = x->len < y->len ? x->len : y->len;
-    int order = memcmp(x->ptr, y->ptr, len);
-    return order ? order : (x->len > y->len) - (x->len < y->len);
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
 /* Sorted; the array is the caller's. Absent: none. */

@@ -52,21 +52,13 @@ bool variable_name_is_reserved(struct slice name)
 
 /* ---- looking up ---- */
 
-static int compare(struct slice a, struct slice b)
-{
-    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
-    if (order)
-        return order;
-    return a.len < b.len ? -1 : a.len > b.len;
-}
-
 /* Where the name is, or would be. */
 static size_t place_of(const struct variables *variables, struct slice name)
 {
     size_t low = 0, high = variables ? variables->count : 0;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare(slice_of(variables->sorted[middle]->name), name) < 0)
+        if (slice_compare(slice_of(variables->sorted[middle]->name), name) < 0)
             low = middle + 1;
         else
             high = middle;

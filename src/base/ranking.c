@@ -8,14 +8,6 @@
 
 #include "base/table.h"
 
-static int compare(struct slice a, struct slice b)
-{
-    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
-    if (order)
-        return order;
-    return a.len < b.len ? -1 : a.len > b.len;
-}
-
 static uint32_t count_of(const struct ranked *tree)
 {
     return tree ? tree->count : 0;
@@ -33,7 +25,7 @@ static void split(const struct ranking *ranking, struct ranked *tree, struct sli
 {
     if (!tree) {
         *left = *right = NULL;
-    } else if (compare(ranking->key(tree), key) < 0) {
+    } else if (slice_compare(ranking->key(tree), key) < 0) {
         split(ranking, tree->right, key, &tree->right, right);
         *left = counted(tree);
     } else {
@@ -78,7 +70,8 @@ void ranking_remove(struct ranking *ranking, struct ranked *value)
     while (*place != value) {
         assert(*place);
         (*place)->count--;
-        place = compare(ranking->key(*place), key) < 0 ? &(*place)->right : &(*place)->left;
+        place = slice_compare(ranking->key(*place), key) < 0 ? &(*place)->right
+                                                             : &(*place)->left;
     }
     *place = merge(value->left, value->right);
     *value = (struct ranked){ 0 };
@@ -110,7 +103,7 @@ uint32_t ranking_place(const struct ranking *ranking, struct slice key)
 {
     uint32_t place = 0;
     for (const struct ranked *tree = ranking->root; tree;) {
-        if (compare(ranking->key(tree), key) < 0) {
+        if (slice_compare(ranking->key(tree), key) < 0) {
             place += count_of(tree->left) + 1;
             tree = tree->right;
         } else {

@@ -128,6 +128,7 @@ struct trigger {
     bool no_default_ttl;    /* ttl 0 was asked for */
     char id[ID_MAX];        /* out: the run, new or found */
     bool cached;            /* out: an idempotency key led to an older run */
+    struct trigger *twin;   /* the engine's: the first item with the same key, if before */
 };
 
 struct trigger_op {

@@ -117,17 +117,32 @@ static struct slice key_of(const struct trigger *item)
     return bytes_slice(run_rare(&item->run)->idempotency_key);
 }
 
-/* Two items of one batch with the same key are one run. */
-static struct trigger *same_key_before(struct trigger_op *op, size_t index)
+static int compare_keys(const struct trigger *a, const struct trigger *b)
 {
-    const struct trigger *item = &op->items[index];
-    for (size_t i = 0; i < index; i++) {
-        struct trigger *other = &op->items[i];
-        if (key_of(other).ptr && slice_equal(key_of(other), key_of(item)) &&
-            slice_equal(bytes_slice(other->run.task), bytes_slice(item->run.task)))
-            return other;
-    }
-    return NULL;
+    int order = slice_compare(bytes_slice(a->run.task), bytes_slice(b->run.task));
+    return order ? order : slice_compare(key_of(a), key_of(b));
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct trigger *const *left = a, *const *right = b;
+    int order = compare_keys(*left, *right);
+    return order ? order : (*left > *right) - (*left < *right);
+}
+
+/* Two items of one batch with the same key are one run: the first. */
+static void find_twins(struct trigger_op *op)
+{
+    struct trigger **keyed = mem_new_array(struct trigger *, op->count);
+    size_t count = 0;
+    for (size_t i = 0; i < op->count; i++)
+        if (key_of(&op->items[i]).ptr)
+            keyed[count++] = &op->items[i];
+    qsort(keyed, count, sizeof(*keyed), by_key);
+    for (size_t i = 1; i < count; i++)
+        if (compare_keys(keyed[i - 1], keyed[i]) == 0)
+            keyed[i]->twin = keyed[i - 1]->twin ? keyed[i - 1]->twin : keyed[i - 1];
+    free(keyed);
 }
 
 static void make_claims(struct trigger_op *op)
@@ -139,6 +154,7 @@ static void make_claims(struct trigger_op *op)
     op->claims = mem_new_array(struct claim, op->count + 3);
     op->claim_items = mem_new_array(size_t, op->count + 3);
     op->commit.claims = op->claims;
+    find_twins(op);
     if (op->request_key)
         add_claim(op, CLAIM_REQUEST, op->request_key, owner, now + REQUEST_KEY_MS,
                   SIZE_MAX);
@@ -152,9 +168,8 @@ static void make_claims(struct trigger_op *op)
         struct trigger *item = &op->items[i];
         if (!key_of(item).ptr)
             continue;
-        struct trigger *twin = same_key_before(op, i);
-        if (twin) {
-            memcpy(item->id, twin->id, sizeof(item->id));
+        if (item->twin) {
+            memcpy(item->id, item->twin->id, sizeof(item->id));
             item->cached = true;
             continue;
         }
@@ -224,7 +239,7 @@ static bool key_is_free_again(const struct run *run)
 static void name_twins(struct trigger_op *op, const struct trigger *item)
 {
     for (size_t i = (size_t)(item - op->items) + 1; i < op->count; i++)
-        if (key_of(&op->items[i]).ptr && same_key_before(op, i) == item)
+        if (op->items[i].twin == item)
             memcpy(op->items[i].id, item->id, sizeof(item->id));
 }
 
