@@ -48,7 +48,8 @@ static void on_dequeued(struct dequeue *dequeue, enum err status)
         const struct worker *worker =
             workers_by_version(call->env->workers, bytes_slice(run->worker_version));
         message_add_dequeued(&out, run, call->account, worker, loop_wall_ms(loop_of(call)));
-        api_add_seq(call, dequeue->command.seq);
+        if (dequeue->command.seq)
+            api_add_seq(call, dequeue->command.seq);
     }
     buf_add_text(&out, "]}");
     free(op);
@@ -73,6 +74,7 @@ enum err worker_dequeue(struct api_call *call)
         free(op);
         return refused;
     }
+    dequeue_name_request(&op->dequeue, worker_request_id(call));
     call->busy = true;
     call->state = op;
     call->on_gone = stop_taking;

@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "base/scan.h"
+#include "engine/leases.h"
 #include "engine/state.h"
 #include "run/metadata.h"
 
@@ -26,18 +27,6 @@ static bool is_newest(const struct run *run, struct slice snapshot)
     char newest[64];
     run_snapshot_id(run, newest);
     return slice_is(snapshot, newest);
-}
-
-static bool is_repeated(const struct run *run, struct slice request_id)
-{
-    return request_id.ptr && run->worker_request &&
-           slice_equal(bytes_slice(run->worker_request), request_id);
-}
-
-static void remember_request(struct run *run, struct slice request_id)
-{
-    bytes_unref(run->worker_request);
-    run->worker_request = request_id.ptr ? bytes_create(request_id) : NULL;
 }
 
 static enum decision refuse(struct command *command, enum err code, const char *text)
@@ -55,7 +44,7 @@ static enum decision decide_start(struct command *command, const struct run *now
     int64_t time = loop_wall_ms(command->engine->loop);
     unsigned effects;
 
-    if (is_repeated(now, op->request_id) && now->execution == EXECUTION_EXECUTING)
+    if (run_was_asked_by(now, op->request_id) && now->execution == EXECUTION_EXECUTING)
         return DECISION_NOTHING;
     if (run_is_final(now))
         return refuse(command, ERR_INVALID, "The run is finished or being canceled");
@@ -79,7 +68,7 @@ static enum decision decide_start(struct command *command, const struct run *now
     next->due_at = 0;
     if (run_rare(next)->waits)
         bytes_clear(&run_rare_edit(next)->waits);
-    remember_request(next, op->request_id);
+    run_remember_request(next, op->request_id);
     return DECISION_COMMIT;
 }
 
@@ -256,7 +245,7 @@ static enum decision decide_complete(struct command *command, const struct run *
     enum decision decision;
     unsigned effects;
 
-    if (is_repeated(now, op->request_id)) {
+    if (run_was_asked_by(now, op->request_id)) {
         op->result = result_of(now);
         return DECISION_NOTHING;
     }
@@ -277,7 +266,7 @@ static enum decision decide_complete(struct command *command, const struct run *
     if (decision == DECISION_COMMIT) {
         add_usage(op, next);
         apply_metadata(op, next, marks);
-        remember_request(next, op->request_id);
+        run_remember_request(next, op->request_id);
     }
     return decision;
 }

@@ -1,8 +1,8 @@
 /* attempts.h - the worker's side of a run: dequeue, start, heartbeat, complete.
  *
- * Every step names the newest snapshot of the run; an older one is refused. Start and
- * complete remember the id of the request that was applied, so that its repetition gets
- * the answer again (worker-protocol §1.5, §1.10). */
+ * Every step names the newest snapshot of the run; an older one is refused. Each
+ * but the heartbeat remembers the id of the request that was applied, so that its
+ * repetition gets the answer again (worker-protocol §1.5, §1.10). */
 #pragma once
 
 #include "engine/engine.h"
@@ -14,6 +14,7 @@ struct dequeue {
     struct timer timer;
     bool holding; /* a run was chosen and is being committed */
     bool canceled;
+    struct slice request_id;
     /* OK: command.run is leased to the worker and shows its snapshot. ERR_NOT_FOUND:
      * nothing came within wait_ms. */
     void (*done)(struct dequeue *dequeue, enum err status);
@@ -25,6 +26,10 @@ struct dequeue {
 enum err dequeue_begin(struct engine *engine, struct environment *env,
                        struct dequeue *dequeue, int64_t wait_ms,
                        void (*done)(struct dequeue *dequeue, enum err status));
+
+/* Names the request, right after it began: its repetition, under the same id, gets the run
+ * that it got, as long as that was not started. The caller's until done; may be absent. */
+void dequeue_name_request(struct dequeue *dequeue, struct slice request_id);
 
 /* The worker is gone: done comes with ERR_CANCELED, a leased run goes back at once. */
 void dequeue_cancel(struct dequeue *dequeue);

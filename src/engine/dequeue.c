@@ -5,11 +5,14 @@
  *                      │  └─ time over: nothing    ├─► leased: done
  *                      └───── no longer ready ◄────┘
  *
+ * A request that is repeated goes for the run that it had, and holds it at once.
+ *
  * A chosen run takes its slot at once, so it is not offered twice. A worker that has gone
  * meanwhile gives the lease back. A task that no worker has waits for a version instead. */
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "engine/attempts.h"
+#include "engine/leases.h"
 #include "engine/state.h"
 
 static void finish_dequeue(struct dequeue *dequeue, enum err status)
@@ -60,6 +63,7 @@ static enum decision decide_dequeue(struct command *command, const struct run *n
     if (run_advance(next, EVENT_DEQUEUED, time, &effects))
         return DECISION_NOTHING;
     pin(next, worker, task);
+    run_remember_request(next, container_of(command, struct dequeue, command)->request_id);
     if (!next->started_at)
         next->started_at = time;
     next->due_at = time + engine->options.lease_ms;
@@ -78,13 +82,20 @@ static enum decision decide_give_back(struct command *command, const struct run 
     return DECISION_COMMIT;
 }
 
+/* By its own commit, or by that of the request that it repeats. */
+static bool is_leased(const struct dequeue *dequeue, enum err status)
+{
+    const struct run *run = dequeue->command.run;
+    return !status && run && run->execution == EXECUTION_PENDING_EXECUTING &&
+           (dequeue->command.seq || run_was_asked_by(run, dequeue->request_id));
+}
+
 static void on_leased(struct command *command, enum err status)
 {
     struct dequeue *dequeue = container_of(command, struct dequeue, command);
     struct engine *engine = command->engine;
     struct environment *env = command->env;
-    bool leased = !status && command->seq && command->run &&
-                  command->run->execution == EXECUTION_PENDING_EXECUTING;
+    bool leased = is_leased(dequeue, status);
 
     dequeue->holding = false;
     if (dequeue->canceled) {
@@ -94,7 +105,10 @@ static void on_leased(struct command *command, enum err status)
         return;
     }
     if (leased) {
-        metric_add(M_DEQUEUED, 1);
+        if (command->seq) {
+            metric_add(M_DEQUEUED, 1);
+            leases_note(engine->leases, environment_find(env, slice_of(command->run_id)));
+        }
         finish_dequeue(dequeue, OK);
         return;
     }
@@ -171,6 +185,29 @@ enum err dequeue_begin(struct engine *engine, struct environment *env,
     loop_set_timer(engine->loop, &dequeue->timer, engine->wait_kind, wait_ms);
     engine_match(engine, env);
     return OK;
+}
+
+static enum decision decide_again(struct command *command, const struct run *now,
+                                  struct run *next, unsigned *marks)
+{
+    (void)command, (void)now, (void)next, (void)marks;
+    return DECISION_NOTHING;
+}
+
+void dequeue_name_request(struct dequeue *dequeue, struct slice request_id)
+{
+    struct engine *engine = dequeue->command.engine;
+    struct environment *env = dequeue->command.env;
+    dequeue->request_id = request_id;
+    const struct tracked *run =
+        request_id.ptr ? leases_find(engine->leases, env, request_id) : NULL;
+    if (!run)
+        return;
+    list_remove(&dequeue->link);
+    engine_match(engine, env); /* it may have been the one to match */
+    dequeue->holding = true;
+    command_begin(engine, env, slice_of(run->run.id), &dequeue->command, decide_again,
+                  on_leased);
 }
 
 static void on_canceled(struct deferred *deferred)

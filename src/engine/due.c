@@ -6,6 +6,7 @@
  * The deadlines are in the runs (due_at), so they come back after a restart; heartbeats
  * are not written, a restart gives every executing run its full time again. */
 #include "base/mem.h"
+#include "engine/leases.h"
 #include "engine/schedule_state.h"
 #include "engine/state.h"
 #include "engine/steer.h"
@@ -241,6 +242,7 @@ static void follow(struct engine *engine, struct tracked *run)
             command_begin_alone(engine, env, id, decide_version_came);
     }
     waits_note(engine, run);
+    leases_note(engine->leases, run);
     engine_follow_parent(engine, run);
 }
 

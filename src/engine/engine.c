@@ -19,6 +19,7 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "engine/leases.h"
 #include "engine/schedule_state.h"
 #include "engine/state.h"
 #include "engine/workers.h"
@@ -81,6 +82,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     loop_add_flusher(loop, &engine->evictor);
     engine->due_kind = timers_kind(loop_timers(loop), run_due);
     engine->schedules = schedules_create(engine);
+    engine->leases = leases_create();
     engine->wait_kind = timers_kind(loop_timers(loop), dequeue_timed_out);
     return engine;
 }
@@ -91,6 +93,7 @@ void engine_destroy(struct engine *engine)
         return;
     assert(engine_idle(engine));
     schedules_destroy(engine->schedules);
+    leases_destroy(engine->leases);
     while (!list_empty(&engine->sweeps))
         engine_end_sweep(engine->sweeps.next);
     waits_finish(engine);

@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "engine/engine.h"
 
+struct leases;
 struct schedules;
 
 struct engine {
@@ -20,6 +21,7 @@ struct engine {
     struct list resets;                // reset_key::link; not answered yet
     unsigned reads;                    /* under way, of what nobody asked for */
     struct list sweeps;                // sweep::link; not through yet
+    struct leases *leases;             /* what dequeues were answered */
     struct schedules *schedules;       /* schedule_state.h */
     struct flusher evictor;            /* keeps finished runs inside the budget */
     uint32_t due_kind, wait_kind;      /* of timers: runs, dequeues */

@@ -242,6 +242,60 @@ static void what_waits_for_a_version_still_expires(void **state)
     assert_status(world, got.id, RUN_EXPIRED);
 }
 
+/* The id of the run that this request gets at once, or "". */
+static const char *ask(struct world *world, const char *request)
+{
+    static struct waiter waiter;
+    wait_for_work(world, &waiter, 10000);
+    dequeue_name_request(&waiter.dequeue, slice_of(request));
+    world_settle(world);
+    if (!waiter.done)
+        dequeue_cancel(&waiter.dequeue);
+    world_settle(world);
+    assert_true(waiter.done);
+    return waiter.status ? "" : waiter.dequeue.command.run_id;
+}
+
+static void a_repeated_request_gets_the_run_that_it_had(void **state)
+{
+    struct world *world = *state;
+    struct triggered first = trigger(world, (struct wish){ 0 });
+    world_pass(world, 10);
+    struct triggered second = trigger(world, (struct wish){ 0 });
+    assert_string_equal(ask(world, "a"), first.id);
+    unsigned snapshot = run_now(world, first.id)->snapshot;
+    assert_string_equal(ask(world, "a"), first.id);
+    assert_int_equal(run_now(world, first.id)->snapshot, snapshot);
+    assert_string_equal(ask(world, "b"), second.id);
+    world_restart(world);
+    register_worker(world, "20260101.1", "hello,other", 3);
+    world_settle(world);
+    assert_string_equal(ask(world, "a"), first.id);
+    assert_string_equal(ask(world, "b"), second.id);
+    assert_string_equal(ask(world, "c"), "");
+}
+
+static void a_repeated_request_does_not_get_what_was_started(void **state)
+{
+    struct world *world = *state;
+    struct triggered first = trigger(world, (struct wish){ 0 });
+    world_pass(world, 10);
+    struct triggered second = trigger(world, (struct wish){ 0 });
+    assert_string_equal(ask(world, "a"), first.id);
+    assert_int_equal(start(world, first.id), OK);
+    assert_string_equal(ask(world, "a"), second.id);
+}
+
+static void a_repeated_request_does_not_get_what_went_back(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    assert_string_equal(ask(world, "a"), got.id);
+    world_pass(world, 60 * 1000);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_string_equal(ask(world, "a"), ""); /* it pauses */
+}
+
 static void a_draining_engine_gives_nothing_out(void **state)
 {
     struct world *world = *state;
@@ -267,6 +321,9 @@ int main(void)
         TEST(a_worker_that_leaves_while_it_waits_is_told_once),
         TEST(a_task_that_no_worker_has_waits_for_its_version),
         TEST(what_waits_for_a_version_still_expires),
+        TEST(a_repeated_request_gets_the_run_that_it_had),
+        TEST(a_repeated_request_does_not_get_what_was_started),
+        TEST(a_repeated_request_does_not_get_what_went_back),
         TEST(a_draining_engine_gives_nothing_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

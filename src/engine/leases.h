@@ -1,0 +1,24 @@
+/* leases.h - which request of a worker was answered with which run.
+ *
+ * A worker whose answer was lost asks again under the same id, and is to get the same run:
+ * else it would be nobody's until its lease is over. The run itself knows who asked for it,
+ * also after a restart; this is only how it is found, among the newest thousand. */
+#pragma once
+
+#include "live/environment.h"
+
+struct leases;
+
+struct leases *leases_create(void);
+void leases_destroy(struct leases *leases);
+
+/* Nothing is noted of a run that is not leased, or was asked for without an id. */
+void leases_note(struct leases *leases, const struct tracked *run);
+
+/* The run that was leased to this request and was not started yet; else NULL. */
+const struct tracked *leases_find(const struct leases *leases,
+                                  const struct environment *env, struct slice request_id);
+
+/* Is this the request that took the run to its state? */
+bool run_was_asked_by(const struct run *run, struct slice request_id);
+void run_remember_request(struct run *run, struct slice request_id);
