@@ -1,0 +1,100 @@
+// What cli.test.mjs looks at beyond the scenarios of e2e.mjs.
+import { metadata, queue, task, wait } from "@trigger.dev/sdk";
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export const hello = task({
+  id: "hello",
+  run: async (payload: { name?: string }) => ({ greeting: `Hello, ${payload?.name ?? "world"}!` }),
+});
+
+/** Takes as long as it is told, and says so each half second. */
+export const lasts = task({
+  id: "lasts",
+  run: async ({ seconds }: { seconds: number }) => {
+    for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(500))
+      metadata.increment("steps", 1);
+    return { lasted: seconds };
+  },
+});
+
+const lane = queue({ name: "lane", concurrencyLimit: 1 });
+
+/** Fails the first time and pauses 6 s: less than 30 s, so the pause is the worker's own. */
+export const pauses = task({
+  id: "pauses",
+  queue: lane,
+  retry: { maxAttempts: 2, minTimeoutInMs: 6000, maxTimeoutInMs: 6000, factor: 1, randomize: false },
+  run: async (_payload: unknown, { ctx }) => {
+    if (ctx.attempt.number === 1) throw new Error("once more");
+    return { attempt: ctx.attempt.number };
+  },
+});
+
+export const laneUser = task({ id: "lane-user", queue: lane, run: async () => ({ done: true }) });
+
+/** Every way in which an attempt can change its run: a failure, metadata, a wait, an end. */
+export const everything = task({
+  id: "everything",
+  retry: { maxAttempts: 2, minTimeoutInMs: 300, maxTimeoutInMs: 300, factor: 1, randomize: false },
+  run: async (_payload: unknown, { ctx }) => {
+    if (ctx.attempt.number === 1) throw new Error("the first attempt fails");
+    metadata.set("step", "before");
+    await metadata.flush();
+    await wait.for({ seconds: 6 });
+    metadata.set("step", "after");
+    await metadata.flush();
+    return { done: true };
+  },
+});
+
+/** Ends at once: what it says about itself and its relatives goes with its completion. */
+export const leaf = task({
+  id: "leaf",
+  run: async ({ name }: { name: string }) => {
+    metadata.set("mine", name);
+    metadata.parent.append("children", name).increment("count", 1);
+    metadata.root.append("seen", name);
+    return name;
+  },
+});
+
+export const middle = task({
+  id: "middle",
+  run: async () => {
+    metadata.set("mine", "middle");
+    metadata.parent.set("child", "middle");
+    metadata.root.append("seen", "middle");
+    const { id } = await leaf.triggerAndWait({ name: "leaf" }).then((result) => ({ id: result.id }));
+    return { leaf: id };
+  },
+});
+
+export const root = task({
+  id: "root",
+  run: async () => {
+    metadata.parent.set("alone", true); // a run without a parent means itself
+    const { id } = await middle.triggerAndWait(undefined).then((result) => ({ id: result.id }));
+    return { middle: id };
+  },
+});
+
+export const rich = task({
+  id: "rich",
+  run: async () => ({
+    at: new Date("2026-01-02T03:04:05.678Z"),
+    list: [1, null, { deep: true }],
+    map: new Map([["a", 1]]),
+    set: new Set(["x"]),
+    big: 12345678901234567890n,
+    nothing: undefined,
+    text: "ünï",
+  }),
+});
+
+/** Its process dies in each attempt; the settings of the task say whether there is another. */
+export const dies = task({
+  id: "dies",
+  retry: { maxAttempts: 2, minTimeoutInMs: 300, maxTimeoutInMs: 300, factor: 1, randomize: false },
+  run: async () => process.exit(3),
+});

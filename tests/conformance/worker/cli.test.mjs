@@ -1,0 +1,219 @@
+// The official CLI and what e2e.mjs does not ask: its ends, those of the gateway, answers
+// that are lost, and who watches meanwhile. Its project is the folder cases.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { test } from "node:test";
+
+import { startCli } from "../../support/cli.mjs";
+import { keys, sleep, startGateway, until } from "../../support/gateway.mjs";
+import { LossyProxy } from "../../support/lossy_proxy.mjs";
+import { RunsMirror } from "../../support/runs.mjs";
+import { Worker } from "../../support/worker_calls.mjs";
+
+const require = createRequire(new URL("../sdk-v4/x.js", import.meta.url));
+const sdk = require("@trigger.dev/sdk");
+
+const FINAL = ["COMPLETED", "CANCELED", "FAILED", "CRASHED", "SYSTEM_FAILURE", "EXPIRED", "TIMED_OUT", "INTERRUPTED"];
+
+async function trigger(gateway, task, payload = {}, options = {}) {
+  const reply = await gateway.post(`/api/v1/tasks/${task}/trigger`, { payload, options });
+  assert.equal(reply.status, 200, reply.text);
+  return reply.json.id;
+}
+const show = async (gateway, id) => (await gateway.get(`/api/v3/runs/${id}`)).json;
+
+/** The run when it is as wanted; by default when it has ended. */
+async function settled(gateway, id, wanted = ({ status }) => FINAL.includes(status), timeoutMs = 40_000) {
+  let run;
+  try {
+    return await until(async () => { run = await show(gateway, id); return wanted(run) && run; }, { timeoutMs, everyMs: 50 });
+  } catch {
+    throw new Error(`${id} is not as wanted within ${timeoutMs} ms: ${JSON.stringify(run)}`);
+  }
+}
+const executing = (gateway, id) => settled(gateway, id, ({ status }) => status === "EXECUTING");
+
+test("one session: versions, relatives, failures, cancels, and who watches", async (t) => {
+  const gateway = await startGateway({ t });
+  const other = await Worker.register(gateway, { tasks: ["other"], hash: "other" });
+  const early = await trigger(gateway, "hello", { name: "early" });
+  const offered = other.dequeue();
+  await settled(gateway, early, ({ status }) => status === "WAITING_FOR_DEPLOY");
+  const first = await other.trigger("other"); // ends the dequeue that is held
+  await (await offered).startReply();
+  assert.equal((await other.disconnect([first])).json.cancelled, 1);
+  const cli = await startCli({ t, gateway });
+
+  await t.test("a run that waited for a version is released by the registration", async () => {
+    const run = await settled(gateway, early);
+    assert.deepEqual([run.status, run.output], ["COMPLETED", { greeting: "Hello, early!" }]);
+    assert.match(other.version, /^\d{8}\.1$/);
+    assert.equal(run.version, other.version.replace(/1$/, "2"));
+  });
+
+  await t.test("a WebSocket and runs.subscribeToRun see every state of a run", async () => {
+    const states = [], seen = [];
+    const mirror = new RunsMirror({ port: gateway.port, token: keys.dev });
+    mirror.onRun = (_id, version, { status, metadata }) => states.push({ version, status, step: metadata?.step });
+    mirror.subscribe({ tags: ["watched"] });
+    await mirror.connect();
+    const id = await trigger(gateway, "everything", {}, { tags: ["watched"], delay: "2s" });
+    await sdk.auth.withAuth({ baseURL: gateway.url, accessToken: keys.dev }, async () => {
+      for await (const { status, metadata } of sdk.runs.subscribeToRun(id)) seen.push({ status, step: metadata?.step });
+    });
+    await until(() => FINAL.includes(mirror.runs.get(id)?.fields.status), { what: "the socket sees the end" });
+    mirror.cut();
+    assert.deepEqual([mirror.errors, mirror.skipped], [[], 0]);
+    const text = (all) => all.map(({ status, step }) => [status, step].filter(Boolean).join(" "));
+    assert.deepEqual(text(states), [
+      "DELAYED", "QUEUED", "EXECUTING", "EXECUTING", "REATTEMPTING", "EXECUTING", "EXECUTING before",
+      "FROZEN before", "EXECUTING before", "EXECUTING after", "COMPLETED after",
+    ]); // the first EXECUTING is the lease
+    assert.deepEqual(states.map(({ version }) => version), states.map((_, i) => i + 1));
+    const newer = { REATTEMPTING: "EXECUTING", FROZEN: "WAITING" };
+    const lease = states.findIndex(({ status }) => status === "EXECUTING");
+    const wanted = states.map(({ status, step }, i) => ({ status: i === lease ? "DEQUEUED" : newer[status] ?? status, step }));
+    assert.deepEqual(text(seen), text(wanted));
+  });
+
+  await t.test("metadata reaches parent and root, also from tasks that end at once", async () => {
+    const top = await settled(gateway, await trigger(gateway, "root"));
+    const middle = await show(gateway, top.output.middle), leaf = await show(gateway, middle.output.leaf);
+    top.metadata.seen.sort(); // who waits flushes each second, who ends at once
+    assert.deepEqual(top.metadata, { alone: true, child: "middle", seen: ["leaf", "middle"] });
+    assert.deepEqual(middle.metadata, { mine: "middle", children: ["leaf"], count: 1 });
+    assert.deepEqual(leaf.metadata, { mine: "leaf" });
+    assert.deepEqual([leaf.depth, leaf.relatedRuns.parent.id, leaf.relatedRuns.root.id], [2, middle.id, top.id]);
+  });
+
+  await t.test("an output that is SuperJSON is shown as plain JSON", async () => {
+    const { at, list, set, big, text } = (await settled(gateway, await trigger(gateway, "rich"))).output;
+    assert.deepEqual({ at, list, set, big, text }, {
+      at: "2026-01-02T03:04:05.678Z", list: [1, null, { deep: true }], set: ["x"], big: "12345678901234567890", text: "ünï",
+    });
+  });
+
+  await t.test("a process that dies is tried again as the task says, then the run has crashed", async () => {
+    const run = await settled(gateway, await trigger(gateway, "dies"));
+    assert.deepEqual([run.status, run.attemptCount], ["CRASHED", 2]);
+    assert.match(run.error.message, /TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE/);
+  });
+
+  await t.test("a cancel in the worker's own pause is final at once and frees the queue", async () => {
+    const id = await trigger(gateway, "pauses");
+    const next = await trigger(gateway, "lane-user");
+    await settled(gateway, id, ({ status }) => status === "REATTEMPTING");
+    await gateway.post(`/api/v2/runs/${id}/cancel`, {});
+    const run = await show(gateway, id);
+    assert.deepEqual([run.status, run.attemptCount, !!run.finishedAt], ["CANCELED", 1, true]);
+    assert.equal((await settled(gateway, next)).status, "COMPLETED");
+    const pause = cli.said.length;
+    await until(() => /Failed to start run/.test(cli.said.slice(pause - 1000)), { what: "the worker gives the run up" });
+    assert.equal((await show(gateway, id)).status, "CANCELED");
+  });
+
+  let version;
+  await t.test("a graceful end of the CLI interrupts what it executes", async () => {
+    const id = await trigger(gateway, "lasts", { seconds: 30 });
+    ({ version } = await executing(gateway, id));
+    await sleep(1000);
+    const began = Date.now();
+    await cli.stop("SIGTERM");
+    const run = await settled(gateway, id);
+    t.diagnostic(`${run.status} ${Date.now() - began} ms after SIGTERM: ${JSON.stringify(run.error)}`);
+    assert.equal(run.status, "INTERRUPTED");
+  });
+
+  await t.test("the same build is the same version; a killed CLI interrupts what it executes", async () => {
+    const again = await startCli({ t, gateway });
+    const id = await trigger(gateway, "lasts", { seconds: 30 });
+    assert.equal((await executing(gateway, id)).version, version);
+    const began = Date.now();
+    await again.kill();
+    const run = await settled(gateway, id);
+    t.diagnostic(`${run.status} ${Date.now() - began} ms after SIGKILL`);
+    assert.equal(run.status, "INTERRUPTED");
+  });
+  await gateway.stop();
+});
+
+test("a gateway that is killed and started again goes on with the runs of the CLI", async (t) => {
+  const gateway = await startGateway({ t });
+  const cli = await startCli({ t, gateway });
+  const long = await trigger(gateway, "lasts", { seconds: 6 });
+  const waiting = await trigger(gateway, "everything");
+  const pausing = await trigger(gateway, "pauses");
+  const queued = await trigger(gateway, "lane-user");
+  const delayed = await trigger(gateway, "hello", {}, { delay: "1m" });
+  const { version } = await executing(gateway, long);
+  await settled(gateway, pausing, ({ status }) => status === "REATTEMPTING");
+  await settled(gateway, waiting, ({ status }) => status === "FROZEN");
+  assert.equal((await show(gateway, queued)).status, "QUEUED");
+  await gateway.post(`/api/v1/runs/${delayed}/reschedule`, { delay: "1s" });
+  await gateway.kill();
+  const last = await trigger(await gateway.restart(), "hello", { name: "Ada" });
+
+  const ends = {};
+  for (const [name, id] of Object.entries({ long, waiting, pausing, queued, delayed, last })) {
+    const run = await settled(gateway, id, undefined, 70_000);
+    assert.equal(run.version, version);
+    ends[name] = [run.status, run.attemptCount, run.output];
+  }
+  assert.deepEqual(ends, {
+    long: ["COMPLETED", 1, { lasted: 6 }],
+    waiting: ["COMPLETED", 2, { done: true }],
+    pausing: ["COMPLETED", 2, { attempt: 2 }],
+    queued: ["COMPLETED", 1, { done: true }],
+    delayed: ["COMPLETED", 1, { greeting: "Hello, world!" }],
+    last: ["COMPLETED", 1, { greeting: "Hello, Ada!" }],
+  });
+  assert.equal(cli.end, undefined, "the same CLI");
+  await cli.stop();
+  await gateway.stop();
+});
+
+test("an answer that is lost with the gateway is given again", async (t) => {
+  const gateway = await startGateway({ t });
+  const proxy = await LossyProxy.start(gateway.port, t);
+  const cli = await startCli({ t, url: proxy.url });
+  const restart = async () => { await gateway.kill(); await gateway.restart(); };
+
+  /** Loses one answer of that kind while a run goes its way, and gives both answers. */
+  async function lose(path, task, holding) {
+    const began = proxy.answers.length;
+    const losing = proxy.lose(path, { holding, meanwhile: restart });
+    const id = await trigger(gateway, task);
+    await losing;
+    const run = await settled(gateway, id);
+    const lost = proxy.answers.slice(began).find((answer) => answer.lost);
+    const again = await until(() => proxy.answers.find((answer) => answer.key === lost.key && !answer.lost), { what: `${path} is asked again` });
+    assert.equal(again.status, 200, again.body);
+    return { run, lost: JSON.parse(lost.body), again: JSON.parse(again.body) };
+  }
+
+  await t.test("the run that a dequeue got", async () => {
+    const { run, lost, again } = await lose(/\/dequeue$/, "hello", "run_");
+    for (const { dequeuedMessages } of [lost, again]) delete dequeuedMessages[0].dequeuedAt;
+    assert.deepEqual(again, lost);
+    assert.deepEqual([run.status, run.attemptCount], ["COMPLETED", 1]);
+  });
+  await t.test("the attempt that a start began", async () => {
+    const { run, lost, again } = await lose(/\/attempts\/start$/, "hello");
+    assert.deepEqual(again, lost);
+    assert.deepEqual([run.status, run.attemptCount], ["COMPLETED", 1]);
+  });
+  await t.test("the result of a completion", async () => {
+    const { run, lost, again } = await lose(/\/attempts\/complete$/, "hello");
+    assert.equal(lost.result.attemptStatus, "RUN_FINISHED");
+    assert.deepEqual(again, lost);
+    assert.deepEqual([run.status, run.attemptCount], ["COMPLETED", 1]);
+  });
+  await t.test("the retry that a completion began", async () => {
+    const { run, lost, again } = await lose(/\/attempts\/complete$/, "pauses");
+    assert.equal(lost.result.attemptStatus, "RETRY_IMMEDIATELY");
+    assert.deepEqual(again, lost);
+    assert.deepEqual([run.status, run.attemptCount], ["COMPLETED", 2]);
+  });
+  await cli.stop();
+  await gateway.stop();
+});
