@@ -31,7 +31,7 @@ async function settled(gateway, id, wanted = ({ status }) => FINAL.includes(stat
     throw new Error(`${id} is not as wanted within ${timeoutMs} ms: ${JSON.stringify(run)}`);
   }
 }
-const executing = (gateway, id) => settled(gateway, id, ({ status }) => status === "EXECUTING");
+const executing = (gateway, id) => settled(gateway, id, ({ status, attemptCount }) => status === "EXECUTING" && attemptCount > 0);
 
 test("one session: versions, relatives, failures, cancels, and who watches", async (t) => {
   const gateway = await startGateway({ t });
