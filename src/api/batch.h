@@ -37,6 +37,9 @@ struct batch {
 
 enum { BATCH_RUNS_MAX = 1000 };
 
+/* What is said of an item that could not become a run. */
+#define BATCH_ITEM_TOO_LARGE "The item is larger than 3145728 bytes"
+
 void batch_finish(struct batch *batch);
 
 /* The body of the document. */

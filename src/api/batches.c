@@ -43,7 +43,7 @@ static void add_errors(struct buf *out, const struct batch *batch)
         buf_print(out, "%s{\"index\":%u,\"taskIdentifier\":", i ? "," : "",
                   batch->errors[i].index);
         buf_add_json(out, bytes_slice(batch->errors[i].task));
-        buf_add_text(out, ",\"error\":\"The item is larger than 3145728 bytes\","
+        buf_add_text(out, ",\"error\":\"" BATCH_ITEM_TOO_LARGE "\","
                           "\"errorCode\":\"PAYLOAD_TOO_LARGE\"}");
     }
     buf_add_text(out, "]}");

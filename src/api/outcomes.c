@@ -1,6 +1,7 @@
 /* outcomes.c - one wait after the other, as many as a turn has time for. */
 #include "api/outcomes.h"
 
+#include "api/batch.h"
 #include "base/members.h"
 #include "engine/waitpoint.h"
 
@@ -66,10 +67,13 @@ static struct slice type_or_json(const struct bytes *type)
     return type ? bytes_slice(type) : SLICE("application/json");
 }
 
-/* run NULL: retention removed it. */
+/* run NULL: retention removed it, or there never was one. */
 static void add_run(struct buf *out, const struct wait *wait, const struct run *run)
 {
-    struct slice gone = SLICE("{\"type\":\"STRING_ERROR\",\"raw\":\"The run is gone\"}");
+    struct slice gone =
+        wait->too_large
+            ? SLICE("{\"type\":\"STRING_ERROR\",\"raw\":\"" BATCH_ITEM_TOO_LARGE "\"}")
+            : SLICE("{\"type\":\"STRING_ERROR\",\"raw\":\"The run is gone\"}");
     bool completed = run && run->status == RUN_COMPLETED;
     open_waitpoint(out, wait);
     buf_print(out, ",\"completedByTaskRun\":{\"id\":\"%.*s\",\"friendlyId\":\"%.*s\"",
@@ -164,11 +168,11 @@ static bool write_wait(struct outcomes *outcomes)
         return true;
     case WAIT_RUN:
         run = environment_find(env, wait->id);
-        if (run)
-            add_run(&outcomes->out, wait, &run->run);
+        if (run || wait->too_large)
+            add_run(&outcomes->out, wait, run ? &run->run : NULL);
         else
             run_read_begin(env, wait->id, &outcomes->read, on_run);
-        return run != NULL;
+        return run || wait->too_large;
     default: read_token(outcomes); return false;
     }
 }

@@ -73,6 +73,7 @@ bool waits_next(struct scan_members *all, struct wait *wait)
         .id = text_member(element, "id"),
         .batch = text_member(element, "batch"),
         .index = (uint32_t)number_member(element, "index"),
+        .too_large = scan_type(scan_member(element, "tooLarge")) == SCAN_TRUE,
         .until = number_member(element, "until"),
         .completed_at = number_member(element, "completedAt"),
     };
@@ -87,6 +88,8 @@ static void add_wait(struct buf *out, const struct wait *wait)
     if (wait->batch.ptr)
         buf_print(out, ",\"batch\":\"%.*s\",\"index\":%u", SLICE_ARG(wait->batch),
                   wait->index);
+    if (wait->too_large)
+        buf_add_text(out, ",\"tooLarge\":true");
     if (wait->until)
         buf_print(out, ",\"until\":%lld", (long long)wait->until);
     if (wait->completed_at)

@@ -20,6 +20,7 @@ struct wait {
     struct slice id;      /* "run_…", or "waitpoint_…" of a time or token */
     struct slice batch;   /* the batch that the run came in; absent: none */
     uint32_t index;       /* of the run in it */
+    bool too_large;       /* there is no run: the item was too large */
     int64_t until;        /* Unix ms: the time, or a token's timeout; 0: none */
     int64_t completed_at; /* Unix ms; 0: pending */
 };

@@ -104,6 +104,32 @@ test("a parent that waits for a batch goes on once, with every item in its place
   await parent.succeed(1);
 });
 
+test("items too large to become runs fail in their places, and nobody waits for them", async () => {
+  const large = "x".repeat(3_200_000);
+  const ndjson = { headers: { "content-type": "application/x-ndjson" } };
+  for (const errors of [[0, 2], [0, 1, 2]]) {
+    const parent = await executing();
+    const { id } = (await worker.post("/api/v3/batches", { runCount: 3, parentRunId: parent.id, resumeParentOnCompletion: true })).json;
+    const items = [0, 1, 2].map((index) => JSON.stringify({ index, task: "child", payload: errors.includes(index) ? large : "1" }));
+    const send = () => gateway.post(`/api/v3/batches/${id}/items`, items.join("\n"), ndjson);
+    const sealed = await send();
+    assert.equal(sealed.json.sealed, true, sealed.text);
+    if (errors.length < 3) {
+      assert.equal((await parent.look()).snapshot.executionStatus, "EXECUTING_WITH_WAITPOINTS");
+      assert.equal((await send()).json.sealed, true, "a repeated stream blocks no twice");
+      await (await worker.take()).succeed("fine");
+    }
+    const waitpoints = (await goesOn(parent)).sort((a, b) => a.index - b.index);
+    assert.deepEqual(waitpoints.map((w) => [w.type, w.index, w.completedByTaskRun.batch.friendlyId, w.outputIsError]),
+      [0, 1, 2].map((index) => ["RUN", index, id, errors.includes(index)]));
+    for (const index of errors) {
+      assert.deepEqual(JSON.parse(waitpoints[index].output), { type: "STRING_ERROR", raw: "The item is larger than 3145728 bytes" });
+      assert.match(waitpoints[index].completedByTaskRun.friendlyId, /^run_/);
+    }
+    await parent.succeed(1);
+  }
+});
+
 test("a child that its parent waits for overtakes what was queued before it", async () => {
   const parent = await executing();
   const older = await worker.trigger("child");
