@@ -31,6 +31,13 @@ const struct operation waitpoints_operations[] = {
       .id = "complete_waitpoint_token_by_url_v1", .summary = "Complete a token by its url",
       .body = "any",
       .reply = "{success: boolean}", .also = "422" },
+    { HTTP_POST_, "/api/v1/runs/{runId}/input-streams/wait",
+      .id = "create_input_stream_waitpoint_v1",
+      .summary = "Create a token that the next record of an input stream completes",
+      .body =
+          "{streamId: string, timeout?: string, idempotencyKey?: string, "
+          "idempotencyKeyTTL?: string, tags?: string|string[], lastSeqNum?: integer, ...}",
+      .reply = "{waitpointId: string, isCached: boolean}", .also = "422" },
     { HTTP_POST_, "/engine/v1/runs/{runId}/waitpoints/tokens/{waitpointId}/wait",
       .id = "wait_for_token_v1", .summary = "Block a run until a token is completed",
       .body = "{...}",

@@ -15,6 +15,8 @@
 #include "base/metrics.h"
 #include "base/scan.h"
 #include "engine/steer.h"
+#include "engine/waitpoint_end.h"
+#include "engine/waits.h"
 
 enum {
     CHUNK_MAX = 1 << 20,
@@ -34,7 +36,8 @@ struct stream_writer {
     struct bytes *client; /* or part; NULL: none */
     struct run_read read, target;
     struct add_stream add;
-    bool in_flight; /* one of the three */
+    struct waitpoint_end end;
+    bool in_flight; /* one of the four */
 
     /* Of a pipe. */
     struct stream *stream; /* since the run lists it */
@@ -210,18 +213,6 @@ static void append_part(struct stream_writer *writer)
     answer(writer, 200, SLICE("{\"ok\":true}"));
 }
 
-static void append_input(struct stream_writer *writer)
-{
-    struct stream_set *set = set_of(writer);
-    struct stream *stream =
-        stream_use(set, STREAM_INPUT, slice_of(writer->run), bytes_slice(writer->key));
-    struct slice data = scan_member(slice_trim(writer->call->x->body), "data");
-    streams_append(writer->streams, set, stream, STREAM_INPUT,
-                   data.ptr ? data : SLICE("null"));
-    stream_release(set, stream);
-    answer(writer, 200, SLICE("{\"ok\":true}"));
-}
-
 static void reply_last(struct stream_writer *writer)
 {
     struct stream *stream = stream_find(set_of(writer), STREAM_OUTPUT,
@@ -237,17 +228,6 @@ static void reply_last(struct stream_writer *writer)
 
 /* ---- the run ---- */
 
-static void carry_out(struct stream_writer *writer)
-{
-    switch (writer->act) {
-    case ACT_CREATE: answer(writer, 202, SLICE("{\"version\":\"v1\"}")); break;
-    case ACT_PART: append_part(writer); break;
-    case ACT_PIPE: start_pipe(writer); break;
-    case ACT_PROBE: reply_last(writer); break;
-    case ACT_SEND: append_input(writer); break;
-    }
-}
-
 /* True when the writer was answered meanwhile, and is gone now. */
 static bool is_abandoned(struct stream_writer *writer)
 {
@@ -256,6 +236,51 @@ static bool is_abandoned(struct stream_writer *writer)
         return false;
     writer_destroy(writer);
     return true;
+}
+
+static void on_ended(struct waitpoint_end *end, enum err status)
+{
+    struct stream_writer *writer = container_of(end, struct stream_writer, end);
+    if (is_abandoned(writer))
+        return;
+    if (status && status != ERR_NOT_FOUND)
+        refuse(writer, status);
+    else
+        answer(writer, 200, SLICE("{\"ok\":true}"));
+}
+
+/* A run that waits for it has it before the answer is given. */
+static void append_input(struct stream_writer *writer, const struct run *run)
+{
+    struct stream_set *set = set_of(writer);
+    struct slice key = bytes_slice(writer->key);
+    struct stream *stream = stream_use(set, STREAM_INPUT, slice_of(writer->run), key);
+    struct slice data = scan_member(slice_trim(writer->call->x->body), "data");
+    struct wait wait;
+    bool waits = waits_for_input(run, key, &wait);
+    if (!data.ptr)
+        data = SLICE("null");
+    if (waits)
+        stream_start_at(stream, (uint64_t)wait.from);
+    streams_append(writer->streams, set, stream, STREAM_INPUT, data);
+    stream_release(set, stream);
+    writer->in_flight = waits;
+    if (waits)
+        waitpoint_end_begin(writer->env->engine, writer->env, wait.id, data, &writer->end,
+                            on_ended);
+    else
+        answer(writer, 200, SLICE("{\"ok\":true}"));
+}
+
+static void carry_out(struct stream_writer *writer, const struct run *run)
+{
+    switch (writer->act) {
+    case ACT_CREATE: answer(writer, 202, SLICE("{\"version\":\"v1\"}")); break;
+    case ACT_PART: append_part(writer); break;
+    case ACT_PIPE: start_pipe(writer); break;
+    case ACT_PROBE: reply_last(writer); break;
+    case ACT_SEND: append_input(writer, run); break;
+    }
 }
 
 static void refuse_status(struct stream_writer *writer, enum err status)
@@ -275,7 +300,7 @@ static void on_listed(struct command *command, enum err status)
     if (status)
         refuse_status(writer, status);
     else
-        carry_out(writer);
+        carry_out(writer, command->run);
 }
 
 /* What has ended is not written to any more. */
@@ -290,7 +315,7 @@ static void use_run(struct stream_writer *writer, const struct run *run)
         return;
     }
     if (!output || run_has_stream(run, bytes_slice(writer->key))) {
-        carry_out(writer);
+        carry_out(writer, run);
         return;
     }
     writer->in_flight = true;

@@ -16,6 +16,7 @@
 
 #include "api/routes.h"
 #include "base/mem.h"
+#include "base/scan.h"
 
 enum {
     PART_MAX = 512 << 10,
@@ -151,6 +152,40 @@ static void encode_input(struct buf *out, int64_t at_ms, uint64_t index, struct 
     buf_add_json(out, buf_slice(&body));
     buf_add_text(out, ",\"headers\":[]}]}\n\n");
     buf_finish(&body);
+}
+
+/* The way back. */
+static bool decode_input(struct slice frame, struct buf *data)
+{
+    const char *json = memchr(frame.ptr, '{', frame.len);
+    struct slice event = slice_trim(slice_from(frame, (size_t)(json - frame.ptr)));
+    struct scan_members records = scan_members(scan_member(event, "records"));
+    struct slice record, value;
+    struct buf body = { 0 };
+    bool is_record = scan_next_element(&records, &record) &&
+                     scan_string(scan_member(record, "body"), &body);
+    if (is_record) {
+        value = scan_member(buf_slice(&body), "data");
+        if (scan_type(value) == SCAN_STRING)
+            scan_string(value, data);
+        else
+            buf_add(data, value);
+    }
+    buf_finish(&body);
+    return is_record;
+}
+
+bool streams_find_input(struct streams *streams, const struct environment *env,
+                        struct slice run, struct slice key, int64_t from, int64_t known_ms,
+                        struct buf *data)
+{
+    const struct stream *stream =
+        stream_find(streams_of(streams, env), STREAM_INPUT, run, key);
+    if (!stream)
+        return false;
+    uint64_t place = known_ms < stream->born_ms ? 0 : (uint64_t)from, missed;
+    struct bytes *frame = stream_read(stream, &place, &missed);
+    return frame && decode_input(bytes_slice(frame), data);
 }
 
 /* Few environments are large at once: the largest makes room for all. */

@@ -34,6 +34,12 @@ struct stream_set *streams_of(struct streams *streams, const struct environment 
 void streams_append(struct streams *streams, struct stream_set *set, struct stream *stream,
                     enum stream_kind kind, struct slice data);
 
+/* True when a record of this input is there, the first of those from index from on, or any
+ * if the stream was born after known_ms, when from was counted: data is its JSON. */
+bool streams_find_input(struct streams *streams, const struct environment *env,
+                        struct slice run, struct slice key, int64_t from, int64_t known_ms,
+                        struct buf *data);
+
 /* ERR_INVALID unless the last parameter of the path may name a stream. */
 enum err streams_check_key(struct api_call *call, struct slice key);
 

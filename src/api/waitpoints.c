@@ -9,14 +9,14 @@
 #include "api/waitpoints.h"
 
 #include "api/routes.h"
-#include "api/trigger_options.h"
+#include "api/streams.h"
 #include "base/mem.h"
 #include "base/members.h"
+#include "engine/waitpoint_end.h"
 
 enum {
     SMALL_BODY = 64 * 1024,
     OUTPUT_BODY = 1024 * 1024,
-    KEY_LEN_MAX = 2048,
 };
 
 /* Of the signature in a token's url: it is good while the token is. */
@@ -171,49 +171,20 @@ static enum err retrieve(struct api_call *call)
 
 struct completing {
     struct api_call *call;
-    struct waitpoint_load load;
-    struct document_write write;
-    struct bytes *name, *body, *output;
+    struct waitpoint_end end;
 };
 
-static void finish_completing(struct completing *op, enum err status)
+static void on_completed(struct waitpoint_end *end, enum err status)
 {
+    struct completing *op = container_of(end, struct completing, end);
     struct api_call *call = op->call;
-    waitpoint_finish(&op->load.waitpoint);
-    bytes_unref(op->name);
-    bytes_unref(op->body);
-    bytes_unref(op->output);
     free(op);
+    if (status == ERR_NOT_FOUND)
+        explain(&call->why, ERR_NOT_FOUND, "Waitpoint not found");
     if (status)
         api_reply_error(call, status);
     else
         api_reply_json(call, 200, SLICE("{\"success\":true}"));
-}
-
-static void on_completed(struct document_write *write, enum err status)
-{
-    struct completing *op = container_of(write, struct completing, write);
-    if (!status)
-        waits_end(api_engine(op->call->api), op->call->env, bytes_slice(op->name));
-    /* Somebody else has completed it meanwhile: the first one counts. */
-    finish_completing(op, status == ERR_CONFLICT ? OK : status);
-}
-
-static void on_found(struct waitpoint_load *load, enum err status)
-{
-    struct completing *op = container_of(load, struct completing, load);
-    struct api_call *call = op->call;
-    struct waitpoint *token = &load->waitpoint;
-    if (status || waitpoint_is_over(token, now_ms_of(call))) {
-        finish_completing(op, status);
-        return;
-    }
-    token->completed_at = now_ms_of(call);
-    bytes_set(&token->output, op->output);
-    op->name = bytes_create(slice_of(token->id));
-    op->body = waitpoint_write(token);
-    document_write_begin(api_engine(call->api), call->env->number, DOC_WAITPOINT, op->name,
-                         op->body, token->version, &op->write, on_completed);
 }
 
 /* output: a JSON text, kept byte for byte; absent: none. */
@@ -221,10 +192,9 @@ static void begin_completing(struct api_call *call, struct slice output)
 {
     struct completing *op = mem_new(struct completing);
     op->call = call;
-    if (output.ptr)
-        op->output = bytes_create(output);
     call->busy = true;
-    waitpoint_load_begin(&op->load, call, call->params[0], on_found);
+    waitpoint_end_begin(api_engine(call->api), call->env, call->params[0], output, &op->end,
+                        on_completed);
 }
 
 static enum err complete(struct api_call *call)
@@ -264,8 +234,10 @@ static enum err complete_by_url(struct api_call *call)
 struct waiting {
     struct api_call *call;
     struct waitpoint_load load;
+    struct waitpoint_end end;
     struct wait wait;
     struct block block;
+    struct buf stream; /* what wait.stream points into */
     char id[ID_MAX];
 };
 
@@ -277,32 +249,67 @@ static void block_run(struct waiting *op, command_done_fn *done)
               done);
 }
 
+static void destroy_waiting(struct waiting *op)
+{
+    waitpoint_finish(&op->load.waitpoint);
+    buf_finish(&op->stream);
+    free(op);
+}
+
+static void finish_waiting(struct waiting *op, enum err status)
+{
+    if (status)
+        api_reply_error(op->call, status);
+    else
+        api_reply_json(op->call, 200, SLICE("{\"success\":true}"));
+    destroy_waiting(op);
+}
+
+static void on_record_taken(struct waitpoint_end *end, enum err status)
+{
+    finish_waiting(container_of(end, struct waiting, end), status);
+}
+
+/* From now on a record finds the run; one may have come before. */
 static void on_token_waiting(struct command *command, enum err status)
 {
     struct waiting *op = container_of(command, struct waiting, block.command);
+    struct waitpoint *token = &op->load.waitpoint;
     struct api_call *call = op->call;
+    struct buf data = { 0 };
     if (status) {
         worker_refuse(call, command, status);
-    } else {
-        api_add_seq(call, command->seq);
-        api_reply_json(call, 200, SLICE("{\"success\":true}"));
+        destroy_waiting(op);
+        return;
     }
-    free(op);
+    api_add_seq(call, command->seq);
+    if (op->wait.stream.ptr &&
+        streams_find_input(api_streams(call->api), call->env, call->params[0],
+                           bytes_slice(token->stream), token->from, token->created_at,
+                           &data))
+        waitpoint_end_begin(api_engine(call->api), call->env, slice_of(op->id),
+                            buf_slice(&data), &op->end, on_record_taken);
+    else
+        finish_waiting(op, OK);
+    buf_finish(&data);
 }
 
 static void on_token(struct waitpoint_load *load, enum err status)
 {
     struct waiting *op = container_of(load, struct waiting, load);
+    const struct waitpoint *token = &load->waitpoint;
     if (status) {
-        api_reply_error(op->call, status);
-        free(op);
+        finish_waiting(op, status);
         return;
     }
-    memcpy(op->id, load->waitpoint.id, sizeof(op->id));
-    op->wait = (struct wait){ .type = WAIT_TOKEN,
-                              .id = slice_of(op->id),
-                              .until = load->waitpoint.until };
-    waitpoint_finish(&load->waitpoint);
+    memcpy(op->id, token->id, sizeof(op->id));
+    op->wait =
+        (struct wait){ .type = WAIT_TOKEN, .id = slice_of(op->id), .until = token->until };
+    if (token->run && slice_equal(bytes_slice(token->run), op->call->params[0])) {
+        buf_add_json(&op->stream, bytes_slice(token->stream));
+        op->wait.stream = buf_slice(&op->stream);
+        op->wait.from = token->from;
+    }
     block_run(op, on_token_waiting);
 }
 
@@ -344,26 +351,8 @@ static void begin_time(struct api_call *call, const char *id, int64_t until)
 
 /* ---- making one ---- */
 
-struct making {
-    struct api_call *call;
-    struct waitpoint waitpoint;
-    struct waitpoint_load old; /* that the key led to */
-    struct claim claim;
-    struct change change;
-    struct document_write write;
-};
-
-static void finish_making(struct making *op)
+static void reply_token(struct api_call *call, const struct waitpoint *token, bool cached)
 {
-    waitpoint_finish(&op->waitpoint);
-    waitpoint_finish(&op->old.waitpoint);
-    bytes_unref(op->claim.key);
-    free(op);
-}
-
-static void reply_token(struct making *op, const struct waitpoint *token, bool cached)
-{
-    struct api_call *call = op->call;
     char write[ID_MAX + 24];
     const char *scopes[] = { write };
     struct buf out = { 0 };
@@ -377,193 +366,54 @@ static void reply_token(struct making *op, const struct waitpoint *token, bool c
     buf_finish(&out);
 }
 
-static void reply_made(struct making *op, const struct waitpoint *made, bool cached)
+static void destroy_make(struct waitpoint_make *make)
 {
-    if (made->is_time)
-        begin_time(op->call, made->id, made->until);
+    waitpoint_make_finish(make);
+    free(make);
+}
+
+static void on_made(struct waitpoint_make *make, enum err status)
+{
+    const struct waitpoint *made = make->made;
+    if (status)
+        api_reply_error(make->call, status);
+    else if (made->is_time)
+        begin_time(make->call, made->id, made->until);
     else
-        reply_token(op, made, cached);
-    finish_making(op);
+        reply_token(make->call, made, make->cached);
+    destroy_make(make);
 }
 
-static void on_old(struct waitpoint_load *load, enum err status)
-{
-    struct making *op = container_of(load, struct making, old);
-    if (!status) {
-        reply_made(op, &load->waitpoint, true);
-        return;
-    }
-    api_reply_error(op->call, status);
-    finish_making(op);
-}
-
-static void on_made(struct document_write *write, enum err status)
-{
-    struct making *op = container_of(write, struct making, write);
-    if (!status) {
-        reply_made(op, &op->waitpoint, false);
-    } else if (op->claim.taken) {
-        waitpoint_load_begin(&op->old, op->call, slice_of(op->claim.owner), on_old);
-    } else {
-        api_reply_error(op->call, status);
-        finish_making(op);
-    }
-}
-
-/* The keys of tokens and those of times are apart. */
-static void claim_key(struct making *op)
-{
-    struct waitpoint *waitpoint = &op->waitpoint;
-    struct slice kind = waitpoint->is_time ? SLICE("time") : SLICE("token");
-    op->claim = (struct claim){
-        .kind = CLAIM_WAITPOINT,
-        .env = op->call->env->number,
-        .key = idempotency_claim_key(kind, bytes_slice(waitpoint->key)),
-        .expires_at = waitpoint->key_expires_at,
-    };
-    memcpy(op->claim.owner, waitpoint->id, sizeof(waitpoint->id));
-    op->write.claim = &op->claim;
-}
-
-static void begin_making(struct making *op)
-{
-    struct api_call *call = op->call;
-    op->change = (struct change){
-        .kind = CHANGE_DOCUMENT,
-        .env = call->env->number,
-        .document = { .kind = DOC_WAITPOINT,
-                      .env = call->env->number,
-                      .name = bytes_create(slice_of(op->waitpoint.id)),
-                      .body = waitpoint_write(&op->waitpoint) },
-    };
-    if (op->waitpoint.key)
-        claim_key(op);
-    documents_write_begin(api_engine(call->api), &op->change, 1, &op->write, on_made);
-}
-
-/* ---- the bodies ---- */
-
-static enum err read_text(struct api_call *call, const json_t *body, const char *name,
-                          struct slice *text)
-{
-    const json_t *value = json_object_get(body, name);
-    *text = (struct slice){ json_string_value(value), json_string_length(value) };
-    if (value && !json_is_null(value) && !text->ptr)
-        return explain(&call->why, ERR_INVALID, "%s: must be a string", name);
-    return OK;
-}
-
-static enum err read_key(struct making *op, const json_t *body)
-{
-    struct api_call *call = op->call;
-    struct slice key, ttl;
-    if (read_text(call, body, "idempotencyKey", &key) ||
-        read_text(call, body, "idempotencyKeyTTL", &ttl))
-        return ERR_INVALID;
-    if (key.len > KEY_LEN_MAX)
-        return explain(&call->why, ERR_INVALID,
-                       "idempotencyKey: must have at most %d characters", KEY_LEN_MAX);
-    if (key.len) {
-        op->waitpoint.key = bytes_create(key);
-        op->waitpoint.key_expires_at = now_ms_of(call) + trigger_key_ttl_ms(ttl);
-    }
-    return OK;
-}
-
-/* A duration from now, or a date. */
-static enum err read_timeout(struct making *op, const json_t *body)
-{
-    struct api_call *call = op->call;
-    struct slice text;
-    int64_t ms;
-    if (read_text(call, body, "timeout", &text))
-        return ERR_INVALID;
-    if (!text.ptr)
-        return OK;
-    if (!text_to_duration_ms(text, &ms))
-        op->waitpoint.until = now_ms_of(call) + ms;
-    else if (text_to_time(text, &op->waitpoint.until))
-        return explain(&call->why, ERR_INVALID,
-                       "timeout: must be a duration like \"1h30m\" or an ISO 8601 date");
-    return OK;
-}
-
-static enum err read_tags(struct making *op, const json_t *body)
-{
-    const json_t *value = json_object_get(body, "tags");
-    struct slice tags[RUN_TAGS_MAX];
-    size_t count = json_is_string(value) ? 1 : json_array_size(value);
-    bool fine = !value || json_is_string(value) || json_is_array(value);
-    if (count > RUN_TAGS_MAX)
-        return explain(&op->call->why, ERR_INVALID, "tags: at most %d", RUN_TAGS_MAX);
-    for (size_t i = 0; i < count && fine; i++) {
-        const json_t *tag = json_is_string(value) ? value : json_array_get(value, i);
-        tags[i] = (struct slice){ json_string_value(tag), json_string_length(tag) };
-        fine = tags[i].len > 0 && text_utf16_length(tags[i]) <= RUN_TAG_CHARS_MAX;
-    }
-    if (!fine)
-        return explain(&op->call->why, ERR_INVALID,
-                       "tags: must be a string or an array of strings of 1 to %d "
-                       "characters",
-                       RUN_TAG_CHARS_MAX);
-    op->waitpoint.tags = tag_list_create(tags, count);
-    return OK;
-}
-
-/* A date as text, or as milliseconds. */
-static enum err read_date(struct making *op, const json_t *body)
-{
-    const json_t *date = json_object_get(body, "date");
-    op->waitpoint.is_time = true;
-    if (json_is_integer(date) && json_integer_value(date) > 0) {
-        op->waitpoint.until = json_integer_value(date);
-        return OK;
-    }
-    if (json_is_string(date) &&
-        !text_to_time(slice_of(json_string_value(date)), &op->waitpoint.until))
-        return OK;
-    return explain(&op->call->why, ERR_INVALID,
-                   "date: must be an ISO 8601 date like 2024-01-31T09:00:00.000Z");
-}
-
-static enum err make(struct api_call *call, bool is_time)
+static enum err begin_making(struct api_call *call, bool is_time)
 {
     json_t *body;
     if (api_read_json(call, &body))
         return ERR_INVALID;
-    struct making *op = mem_new(struct making);
-    op->call = call;
-    op->waitpoint.created_at = now_ms_of(call);
-    text_make_id("waitpoint", op->waitpoint.created_at, op->waitpoint.id);
-    enum err err = read_key(op, body);
-    if (!err && is_time)
-        err = read_date(op, body);
-    if (!err && !is_time)
-        err = read_timeout(op, body);
-    if (!err && !is_time)
-        err = read_tags(op, body);
+    struct waitpoint_make *make = mem_new(struct waitpoint_make);
+    waitpoint_make_init(make, call, on_made);
+    enum err err = is_time ? waitpoint_make_read_time(make, body)
+                           : waitpoint_make_read_token(make, body);
     json_decref(body);
     if (err) {
-        finish_making(op);
+        destroy_make(make);
         return err;
     }
     call->busy = true;
-    if (!is_time || op->waitpoint.key) {
-        begin_making(op);
-        return OK;
-    }
-    reply_made(op, &op->waitpoint, false); /* nobody has to find it again */
+    if (!is_time || make->waitpoint.key)
+        waitpoint_make_begin(make, is_time ? SLICE("time") : SLICE("token"));
+    else
+        on_made(make, OK); /* nobody has to find it again */
     return OK;
 }
 
 static enum err create_token(struct api_call *call)
 {
-    return make(call, false);
+    return begin_making(call, false);
 }
 
 static enum err wait_for_time(struct api_call *call)
 {
-    return make(call, true);
+    return begin_making(call, true);
 }
 
 #define TOKENS "/api/v1/waitpoints/tokens"
@@ -578,6 +428,8 @@ const struct route waitpoints_routes[] = {
     { HTTP_POST_, TOKENS "/:/complete", KEY_OR_TOKEN, OUTPUT_BODY, complete, NULL },
     { HTTP_POST_, TOKENS "/:/callback/:/:", AUTH_SIGNED, OUTPUT_BODY, complete_by_url,
       NULL },
+    { HTTP_POST_, "/api/v1/runs/:/input-streams/wait", AUTH_KEY, SMALL_BODY,
+      input_wait_create, NULL },
     { HTTP_POST_, RUN "/wait/duration", AUTH_KEY, SMALL_BODY, wait_for_time, NULL },
     { HTTP_POST_, RUN "/waitpoints/tokens/:/wait", AUTH_KEY, SMALL_BODY, wait_for_token,
       NULL },

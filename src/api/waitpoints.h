@@ -26,5 +26,36 @@ const char *waitpoint_status(const struct waitpoint *waitpoint, int64_t now_ms);
 void waitpoint_add_item(struct api_call *call, const struct waitpoint *waitpoint,
                         struct buf *out);
 
+/* ---- making one (waitpoint_make.c) ---- */
+
+struct waitpoint_make {
+    struct api_call *call;
+    struct waitpoint waitpoint;   /* what is made; the caller may fill in more */
+    const struct waitpoint *made; /* out: it, or the one that its key led to */
+    bool cached;                  /* out: the latter */
+    void (*done)(struct waitpoint_make *make, enum err status);
+
+    struct waitpoint_load old; /* that the key led to */
+    struct claim claim;
+    struct change change;
+    struct document_write write;
+};
+
+void waitpoint_make_init(struct waitpoint_make *make, struct api_call *call,
+                         void (*done)(struct waitpoint_make *make, enum err status));
+void waitpoint_make_finish(struct waitpoint_make *make);
+
+/* The bodies: of a token with timeout and tags, or of a time; both may have a key. */
+enum err waitpoint_make_read_token(struct waitpoint_make *make, const json_t *body);
+enum err waitpoint_make_read_time(struct waitpoint_make *make, const json_t *body);
+
+/* Keys of one space are apart from those of others. */
+void waitpoint_make_begin(struct waitpoint_make *make, struct slice space);
+
+/* ---- routes of other files ---- */
+
 /* waitpoint_list.c */
 route_fn waitpoint_list;
+
+/* input_waits.c */
+route_fn input_wait_create;

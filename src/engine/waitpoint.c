@@ -10,6 +10,8 @@ void waitpoint_finish(struct waitpoint *waitpoint)
     bytes_unref(waitpoint->output);
     bytes_unref(waitpoint->output_type);
     tag_list_unref(waitpoint->tags);
+    bytes_unref(waitpoint->run);
+    bytes_unref(waitpoint->stream);
     *waitpoint = (struct waitpoint){ 0 };
 }
 
@@ -26,9 +28,14 @@ struct bytes *waitpoint_write(const struct waitpoint *waitpoint)
               (long long)waitpoint->created_at, (long long)waitpoint->completed_at,
               (long long)waitpoint->until, (long long)waitpoint->key_expires_at);
     members_add_text(&out, "key", bytes_slice(waitpoint->key));
-    members_add_text(&out, "output", bytes_slice(waitpoint->output));
-    members_add_text(&out, "outputType", bytes_slice(waitpoint->output_type));
+    if (waitpoint->run) {
+        members_add_number(&out, "from", waitpoint->from);
+        members_add_text(&out, "run", bytes_slice(waitpoint->run));
+        members_add_text(&out, "stream", bytes_slice(waitpoint->stream));
+    }
     members_add_texts(&out, "tags", tags ? tags->names : NULL, tags ? tags->count : 0);
+    members_add_text(&out, "outputType", bytes_slice(waitpoint->output_type));
+    members_add_text(&out, "output", bytes_slice(waitpoint->output));
     buf_add_char(&out, '}');
     struct bytes *body = buf_to_bytes(&out);
     buf_finish(&out);
@@ -73,6 +80,9 @@ enum err waitpoint_read(const struct document *document, struct waitpoint *waitp
     read.output = members_text(body, "output");
     read.output_type = members_text(body, "outputType");
     read.tags = read_tags(scan_member(body, "tags"));
+    read.run = members_text(body, "run");
+    read.stream = members_text(body, "stream");
+    members_number(body, "from", &read.from);
     *waitpoint = read;
     return OK;
 }

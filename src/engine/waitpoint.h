@@ -15,6 +15,8 @@ struct waitpoint {
     struct bytes *output;             /* what completed it; NULL: none */
     struct bytes *output_type;        /* NULL: application/json */
     struct tag_list *tags;            /* NULL: none */
+    struct bytes *run, *stream; /* of the input whose record completes it; NULL: none */
+    int64_t from;               /* the first such record: how many came before it */
 };
 
 void waitpoint_finish(struct waitpoint *waitpoint);

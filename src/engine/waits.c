@@ -74,6 +74,8 @@ bool waits_next(struct scan_members *all, struct wait *wait)
         .batch = text_member(element, "batch"),
         .index = (uint32_t)number_member(element, "index"),
         .too_large = scan_type(scan_member(element, "tooLarge")) == SCAN_TRUE,
+        .stream = slice_trim(scan_member(element, "stream")),
+        .from = number_member(element, "from"),
         .until = number_member(element, "until"),
         .completed_at = number_member(element, "completedAt"),
     };
@@ -88,6 +90,9 @@ static void add_wait(struct buf *out, const struct wait *wait)
     if (wait->batch.ptr)
         buf_print(out, ",\"batch\":\"%.*s\",\"index\":%u", SLICE_ARG(wait->batch),
                   wait->index);
+    if (wait->stream.ptr)
+        buf_print(out, ",\"stream\":%.*s,\"from\":%lld", SLICE_ARG(wait->stream),
+                  (long long)wait->from);
     if (wait->too_large)
         buf_add_text(out, ",\"tooLarge\":true");
     if (wait->until)
@@ -167,6 +172,19 @@ void run_block(struct engine *engine, struct environment *env, struct slice run_
                struct block *op, command_done_fn *done)
 {
     command_begin(engine, env, run_id, &op->command, decide_block, done);
+}
+
+bool waits_for_input(const struct run *run, struct slice key, struct wait *wait)
+{
+    struct scan_members all = waits_of(run);
+    struct buf name = { 0 };
+    bool found = false;
+    buf_add_json(&name, key);
+    while (run->execution == EXECUTION_WITH_WAITPOINTS && !found && waits_next(&all, wait))
+        found = !wait->completed_at && wait->stream.ptr &&
+                slice_equal(wait->stream, buf_slice(&name));
+    buf_finish(&name);
+    return found;
 }
 
 /* ---- going on ---- */

@@ -21,6 +21,8 @@ struct wait {
     struct slice batch;   /* the batch that the run came in; absent: none */
     uint32_t index;       /* of the run in it */
     bool too_large;       /* there is no run: the item was too large */
+    struct slice stream;  /* as JSON: the input whose record completes the token */
+    int64_t from;         /* of that record: how many came before it */
     int64_t until;        /* Unix ms: the time, or a token's timeout; 0: none */
     int64_t completed_at; /* Unix ms; 0: pending */
 };
@@ -38,6 +40,9 @@ void run_block(struct engine *engine, struct environment *env, struct slice run_
 /* The waits of a run, one by one: begin with waits_of; texts are the run's. */
 struct scan_members waits_of(const struct run *run);
 bool waits_next(struct scan_members *all, struct wait *wait);
+
+/* True when the run is blocked by a token that the next record of this input completes. */
+bool waits_for_input(const struct run *run, struct slice key, struct wait *wait);
 
 /* ---- the engine's ---- */
 

@@ -168,6 +168,12 @@ void stream_release(struct stream_set *set, struct stream *stream)
 
 /* ---- chunks ---- */
 
+void stream_start_at(struct stream *stream, uint64_t index)
+{
+    if (!stream->next)
+        stream->first = stream->next = index;
+}
+
 int64_t stream_time(const struct stream *stream, int64_t now_ms)
 {
     return now_ms > stream->last_ms ? now_ms : stream->last_ms;
@@ -205,7 +211,7 @@ void stream_append(struct stream_set *set, struct stream *stream, struct bytes *
         count_bytes(set, stream, (int64_t)cost_of(stream));
         metric_add(M_STREAMS, 1);
     }
-    if (!stream->next)
+    if (!stream->born_ms)
         stream->born_ms = at_ms;
     stream->ring[stream->next++ % stream->capacity] = (struct stream_chunk){ frame, at_ms };
     stream->last_ms = at_ms;

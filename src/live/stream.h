@@ -81,6 +81,9 @@ struct stream *stream_use(struct stream_set *set, enum stream_kind kind, struct 
                           struct slice key);
 void stream_release(struct stream_set *set, struct stream *stream);
 
+/* Before its first chunk: that one has this index, for who knows those of a former life. */
+void stream_start_at(struct stream *stream, uint64_t index);
+
 /* The time of a chunk that comes now. */
 int64_t stream_time(const struct stream *stream, int64_t now_ms);
 

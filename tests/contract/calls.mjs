@@ -138,6 +138,7 @@ export const calls = {
   },
   complete_waitpoint_token_v1: async (w) => w.post(`${tokens}/${(await token(w)).id}/complete`, { data: 1 }),
   complete_waitpoint_token_by_url_v1: async (w) => w.post((await token(w)).url.replace(/^https?:\/\/[^/]+/, ""), { a: 1 }, { key: null }),
+  create_input_stream_waitpoint_v1: (w) => w.post(`/api/v1/runs/${w.run}/input-streams/wait`, { streamId: "k", timeout: "1h", lastSeqNum: 3 }),
   wait_for_token_v1: async (w) => { const attempt = await (await w.dequeue()).start(); await w.post(`/engine/v1/runs/${attempt.id}/waitpoints/tokens/${(await token(w)).id}/wait`, {}); },
 
   // workers

@@ -106,6 +106,7 @@ export const rows = [
   { route: "POST /api/v1/waitpoints/tokens/:/complete", takes: "key token", asks: (w) => [["write", "waitpoints", w.waitpoint]], at: (w) => ({ path: `/api/v1/waitpoints/tokens/${w.waitpoint}/complete`, body: { data: 1 } }), foreign: [404] },
   { route: "POST /api/v1/waitpoints/tokens/:/callback/:/:", takes: "anyone", at: (w) => ({ path: `/api/v1/waitpoints/tokens/${w.waitpoint}/callback/${w.sub}/${"A".repeat(43)}`, body: {} }), ok: [403] },
   { route: "POST /engine/v1/runs/:/waitpoints/tokens/:/wait", takes: "key", at: (w) => ({ path: `/engine/v1/runs/${w.run}/waitpoints/tokens/${w.waitpoint}/wait`, body: {} }), ok: [400], foreign: [404] }, // the run does not execute
+  { route: "POST /api/v1/runs/:/input-streams/wait", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/input-streams/wait`, body: { streamId: "k" } }), foreign: [404] },
   { route: "POST /engine/v1/runs/:/wait/duration", takes: "key", at: (w) => ({ path: `/engine/v1/runs/${w.run}/wait/duration`, body: { date: "2030-01-01T00:00:00Z" } }), ok: [400], foreign: [404] },
   ...["traces", "logs", "metrics"].map((kind) => ({ route: `POST /otel/v1/${kind}`, takes: "anyone", at: () => post({}) })),
   // realtime-protocol §2

@@ -229,6 +229,147 @@ test("tokens are listed, newest first, by status, key, tag and page", async () =
   assert.deepEqual(ids(await list(`filter[tags]=listed&page[size]=2&page[before]=${second.pagination.previous}`)), made.slice(0, 2));
 });
 
+// ---- inputs ----
+
+const send = (attempt, data, stream = "chat") => gateway.post(`/realtime/v1/streams/${attempt.id}/input/${stream}`, { data });
+const create = (attempt, body = {}) => worker.post(`/api/v1/runs/${attempt.id}/input-streams/wait`, { streamId: "chat", ...body });
+const stateOf = async (attempt) => (await attempt.look()).snapshot.executionStatus;
+
+async function waitForInput(attempt, body) {
+  const reply = await create(attempt, body);
+  assert.equal(reply.status, 200, reply.text);
+  assert.deepEqual(Object.keys(reply.json), ["waitpointId", "isCached"]);
+  assert.deepEqual((await waitFor(attempt, reply.json.waitpointId)).json, { success: true });
+  return reply.json.waitpointId;
+}
+
+/** What the run goes on with; the output of the SDK is what this parses to. */
+async function input(attempt, id) {
+  const [waitpoint, ...more] = await goesOn(attempt);
+  assert.deepEqual([more.length, waitpoint.friendlyId, waitpoint.type, waitpoint.outputType, waitpoint.outputIsError],
+    [0, id, "MANUAL", "application/json", false]);
+  return JSON.parse(waitpoint.output);
+}
+
+test("a run that waits for an input goes on with the next record, whatever it is", async () => {
+  const attempt = await executing();
+  for (const data of [{ approved: true, by: 'a "b"\n' }, "text", '"quoted"', 5, null, [1, "ü🎉"], false]) {
+    const id = await waitForInput(attempt, { lastSeqNum: undefined, streamId: `of ${JSON.stringify(data)}` });
+    assert.equal((await send(attempt, 1, "another")).status, 200);
+    assert.equal(await stateOf(attempt), "EXECUTING_WITH_WAITPOINTS");
+    assert.deepEqual((await send(attempt, data, encodeURIComponent(`of ${JSON.stringify(data)}`))).json, { ok: true });
+    assert.deepEqual(await input(attempt, id), data);
+  }
+  await attempt.succeed(1);
+});
+
+test("a record that came before is waited for by nobody, unless it was seen", async () => {
+  const attempt = await executing();
+  await send(attempt, "zero");
+  await send(attempt, "one");
+  const made = (await create(attempt)).json.waitpointId;
+  assert.deepEqual([(await gateway.get(`${tokens}/${made}`)).json.status, (await gateway.get(`${tokens}/${made}`)).json.output], ["COMPLETED", '"zero"']);
+  await waitFor(attempt, made);
+  assert.equal(await input(attempt, made), "zero");
+  assert.equal(await input(attempt, await waitForInput(attempt, { lastSeqNum: 0 })), "one");
+  const next = await waitForInput(attempt, { lastSeqNum: 1 });
+  assert.equal(await stateOf(attempt), "EXECUTING_WITH_WAITPOINTS");
+  await send(attempt, "two");
+  assert.equal(await input(attempt, next), "two");
+
+  const between = (await create(attempt, { lastSeqNum: 2 })).json.waitpointId;
+  await send(attempt, "three");
+  await send(attempt, "four");
+  await waitFor(attempt, between);
+  assert.equal(await input(attempt, between), "three");
+  await attempt.succeed(1);
+});
+
+test("an input that never comes times out, and what comes later is kept for the next wait", async () => {
+  const attempt = await executing();
+  await waitForInput(attempt, { timeout: "1s" });
+  const [waitpoint] = await goesOn(attempt);
+  assert.equal(waitpoint.outputIsError, true);
+  assert.equal(JSON.parse(waitpoint.output).code, "TRIGGER_WAITPOINT_TIMEOUT");
+  await send(attempt, "late");
+  assert.equal(await input(attempt, await waitForInput(attempt)), "late");
+  await attempt.succeed(1);
+});
+
+test("of records sent at once one completes the wait, and the others come after it", async () => {
+  const attempt = await executing();
+  const id = await waitForInput(attempt);
+  const all = [0, 1, 2, 3, 4];
+  for (const reply of await Promise.all(all.map((n) => send(attempt, n)))) assert.equal(reply.status, 200);
+  const got = [await input(attempt, id)];
+  for (const last of [0, 1, 2, 3]) got.push(await input(attempt, await waitForInput(attempt, { lastSeqNum: last })));
+  assert.deepEqual(got.slice().sort(), all);
+  await attempt.succeed(1);
+});
+
+test("a wait for an input outlives the gateway, and its record follows the last one seen", async () => {
+  const attempt = await executing();
+  const early = (await create(attempt, { streamId: "other", lastSeqNum: 5 })).json.waitpointId;
+  const id = await waitForInput(attempt, { lastSeqNum: 7, tags: ["approval"] });
+  await gateway.kill();
+  await gateway.start();
+  assert.deepEqual((await send(attempt, { ok: 1 })).json, { ok: true });
+  assert.deepEqual(await input(attempt, id), { ok: 1 });
+  const next = await waitForInput(attempt, { lastSeqNum: 8 });
+  assert.equal(await stateOf(attempt), "EXECUTING_WITH_WAITPOINTS", "it has seen that one");
+  await send(attempt, "nine");
+  assert.equal(await input(attempt, next), "nine");
+
+  for (const n of [0, 1]) await send(attempt, n, "other"); // of a new life: all of it is new
+  await waitFor(attempt, early);
+  assert.equal(await input(attempt, early), 0);
+  await attempt.succeed(1);
+});
+
+test("a key leads to the same wait, of its run and stream only", async () => {
+  const attempt = await executing(), other = await executing();
+  const key = { idempotencyKey: "input" };
+  const { waitpointId } = (await create(attempt, key)).json;
+  assert.deepEqual((await create(attempt, key)).json, { waitpointId, isCached: true });
+  for (const reply of [await create(other, key), await create(attempt, { ...key, streamId: "else" })]) {
+    assert.equal(reply.json.isCached, false);
+    assert.notEqual(reply.json.waitpointId, waitpointId);
+  }
+  await waitFor(other, waitpointId); // somebody else's: only what completes the token ends it
+  await send(other, 1);
+  assert.equal(await stateOf(other), "EXECUTING_WITH_WAITPOINTS");
+  await waitFor(attempt, waitpointId);
+  await send(attempt, 2);
+  assert.equal(await input(other, waitpointId), 2);
+  assert.equal(await input(attempt, waitpointId), 2);
+  await attempt.succeed(1);
+  await other.succeed(1);
+});
+
+test("what is no input to wait for is refused", async () => {
+  const attempt = await executing();
+  const over = await executing();
+  await over.succeed(1);
+  const foreign = (await gateway.post("/api/v1/tasks/parent/trigger", { payload: "1" }, { key: keys.prod })).json.id;
+  for (const [what, reply, status] of [
+    ["no stream", await create(attempt, { streamId: undefined }), 400],
+    ["a stream without a name", await create(attempt, { streamId: "" }), 400],
+    ["a stream that cannot be", await create(attempt, { streamId: "a\u0000b" }), 400],
+    ["a name too long", await create(attempt, { streamId: "k".repeat(2000) }), 400],
+    ["half a record", await create(attempt, { lastSeqNum: 0.5 }), 400],
+    ["a record before the first", await create(attempt, { lastSeqNum: -2 }), 400],
+    ["too many records", await create(attempt, { lastSeqNum: 2 ** 53 }), 400],
+    ["a bad timeout", await create(attempt, { timeout: "soon" }), 400],
+    ["a run that is over", await create(over), 400],
+    ["an unknown run", await create({ id: "run_unknown" }), 404],
+    ["another environment's run", await create({ id: foreign }), 404],
+  ]) {
+    assert.equal(reply.status, status, `${what}: ${reply.text}`);
+    assert.equal(typeof reply.json.error, "string");
+  }
+  await attempt.succeed(1);
+});
+
 // ---- refusals ----
 
 test("what cannot be waited for, or completed, is refused and changes nothing", async () => {

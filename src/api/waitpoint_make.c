@@ -1,0 +1,169 @@
+/* waitpoint_make.c - a new token or time, or the old one that an idempotency key leads to.
+ *
+ *   body ─► waitpoint ─► document (+ the claim of its key) ─► done: the new one
+ *                             └─ taken ─► the key's owner ─► done: the old one */
+#include "api/trigger_options.h"
+#include "api/waitpoints.h"
+
+enum { KEY_LEN_MAX = 2048 };
+
+void waitpoint_make_init(struct waitpoint_make *make, struct api_call *call,
+                         void (*done)(struct waitpoint_make *make, enum err status))
+{
+    *make = (struct waitpoint_make){ .call = call, .done = done };
+    make->made = &make->waitpoint;
+    make->waitpoint.created_at = loop_wall_ms(engine_loop(api_engine(call->api)));
+    text_make_id("waitpoint", make->waitpoint.created_at, make->waitpoint.id);
+}
+
+void waitpoint_make_finish(struct waitpoint_make *make)
+{
+    waitpoint_finish(&make->waitpoint);
+    waitpoint_finish(&make->old.waitpoint);
+    bytes_clear(&make->claim.key);
+}
+
+static void on_old(struct waitpoint_load *load, enum err status)
+{
+    struct waitpoint_make *make = container_of(load, struct waitpoint_make, old);
+    make->made = &load->waitpoint;
+    make->cached = true;
+    make->done(make, status);
+}
+
+static void on_written(struct document_write *write, enum err status)
+{
+    struct waitpoint_make *make = container_of(write, struct waitpoint_make, write);
+    if (status && make->claim.taken)
+        waitpoint_load_begin(&make->old, make->call, slice_of(make->claim.owner), on_old);
+    else
+        make->done(make, status);
+}
+
+static void claim_key(struct waitpoint_make *make, struct slice space)
+{
+    struct waitpoint *waitpoint = &make->waitpoint;
+    make->claim = (struct claim){
+        .kind = CLAIM_WAITPOINT,
+        .env = make->call->env->number,
+        .key = idempotency_claim_key(space, bytes_slice(waitpoint->key)),
+        .expires_at = waitpoint->key_expires_at,
+    };
+    memcpy(make->claim.owner, waitpoint->id, sizeof(waitpoint->id));
+    make->write.claim = &make->claim;
+}
+
+void waitpoint_make_begin(struct waitpoint_make *make, struct slice space)
+{
+    struct api_call *call = make->call;
+    make->change = (struct change){
+        .kind = CHANGE_DOCUMENT,
+        .env = call->env->number,
+        .document = { .kind = DOC_WAITPOINT,
+                      .env = call->env->number,
+                      .name = bytes_create(slice_of(make->waitpoint.id)),
+                      .body = waitpoint_write(&make->waitpoint) },
+    };
+    if (make->waitpoint.key)
+        claim_key(make, space);
+    documents_write_begin(api_engine(call->api), &make->change, 1, &make->write,
+                          on_written);
+}
+
+/* ---- the bodies ---- */
+
+static enum err read_text(struct api_call *call, const json_t *body, const char *name,
+                          struct slice *text)
+{
+    const json_t *value = json_object_get(body, name);
+    *text = (struct slice){ json_string_value(value), json_string_length(value) };
+    if (value && !json_is_null(value) && !text->ptr)
+        return explain(&call->why, ERR_INVALID, "%s: must be a string", name);
+    return OK;
+}
+
+static enum err read_key(struct waitpoint_make *make, const json_t *body)
+{
+    struct api_call *call = make->call;
+    struct slice key, ttl;
+    if (read_text(call, body, "idempotencyKey", &key) ||
+        read_text(call, body, "idempotencyKeyTTL", &ttl))
+        return ERR_INVALID;
+    if (key.len > KEY_LEN_MAX)
+        return explain(&call->why, ERR_INVALID,
+                       "idempotencyKey: must have at most %d characters", KEY_LEN_MAX);
+    if (key.len) {
+        make->waitpoint.key = bytes_create(key);
+        make->waitpoint.key_expires_at =
+            make->waitpoint.created_at + trigger_key_ttl_ms(ttl);
+    }
+    return OK;
+}
+
+/* A duration from now, or a date. */
+static enum err read_timeout(struct waitpoint_make *make, const json_t *body)
+{
+    struct api_call *call = make->call;
+    struct slice text;
+    int64_t ms;
+    if (read_text(call, body, "timeout", &text))
+        return ERR_INVALID;
+    if (!text.ptr)
+        return OK;
+    if (!text_to_duration_ms(text, &ms))
+        make->waitpoint.until = make->waitpoint.created_at + ms;
+    else if (text_to_time(text, &make->waitpoint.until))
+        return explain(&call->why, ERR_INVALID,
+                       "timeout: must be a duration like \"1h30m\" or an ISO 8601 date");
+    return OK;
+}
+
+static enum err read_tags(struct waitpoint_make *make, const json_t *body)
+{
+    const json_t *value = json_object_get(body, "tags");
+    struct slice tags[RUN_TAGS_MAX];
+    size_t count = json_is_string(value) ? 1 : json_array_size(value);
+    bool fine = !value || json_is_string(value) || json_is_array(value);
+    if (count > RUN_TAGS_MAX)
+        return explain(&make->call->why, ERR_INVALID, "tags: at most %d", RUN_TAGS_MAX);
+    for (size_t i = 0; i < count && fine; i++) {
+        const json_t *tag = json_is_string(value) ? value : json_array_get(value, i);
+        tags[i] = (struct slice){ json_string_value(tag), json_string_length(tag) };
+        fine = tags[i].len > 0 && text_utf16_length(tags[i]) <= RUN_TAG_CHARS_MAX;
+    }
+    if (!fine)
+        return explain(&make->call->why, ERR_INVALID,
+                       "tags: must be a string or an array of strings of 1 to %d "
+                       "characters",
+                       RUN_TAG_CHARS_MAX);
+    make->waitpoint.tags = tag_list_create(tags, count);
+    return OK;
+}
+
+/* A date as text, or as milliseconds. */
+static enum err read_date(struct waitpoint_make *make, const json_t *body)
+{
+    const json_t *date = json_object_get(body, "date");
+    make->waitpoint.is_time = true;
+    if (json_is_integer(date) && json_integer_value(date) > 0) {
+        make->waitpoint.until = json_integer_value(date);
+        return OK;
+    }
+    if (json_is_string(date) &&
+        !text_to_time(slice_of(json_string_value(date)), &make->waitpoint.until))
+        return OK;
+    return explain(&make->call->why, ERR_INVALID,
+                   "date: must be an ISO 8601 date like 2024-01-31T09:00:00.000Z");
+}
+
+enum err waitpoint_make_read_token(struct waitpoint_make *make, const json_t *body)
+{
+    if (read_key(make, body) || read_timeout(make, body))
+        return ERR_INVALID;
+    return read_tags(make, body);
+}
+
+enum err waitpoint_make_read_time(struct waitpoint_make *make, const json_t *body)
+{
+    return read_key(make, body) ? ERR_INVALID : read_date(make, body);
+}

@@ -1,0 +1,69 @@
+/* waitpoint_end.c - load, write what completes it, tell who waits. Nothing is written for a
+ * token whose timeout has passed. */
+#include "engine/waitpoint_end.h"
+
+#include "engine/state.h"
+#include "engine/waits.h"
+
+static void finish(struct waitpoint_end *op, enum err status)
+{
+    bytes_clear(&op->load.name);
+    bytes_clear(&op->output);
+    op->done(op, status);
+}
+
+static void on_written(struct document_write *write, enum err status)
+{
+    struct waitpoint_end *op = container_of(write, struct waitpoint_end, write);
+    if (!status)
+        waits_end(op->engine, op->env, bytes_slice(op->load.name));
+    /* Somebody else has completed it meanwhile: the first one counts. */
+    finish(op, status == ERR_CONFLICT ? OK : status);
+}
+
+static void complete(struct waitpoint_end *op, struct waitpoint *waitpoint)
+{
+    waitpoint->completed_at = loop_wall_ms(op->engine->loop);
+    bytes_set(&waitpoint->output, op->output);
+    struct bytes *body = waitpoint_write(waitpoint);
+    document_write_begin(op->engine, op->env->number, DOC_WAITPOINT, op->load.name, body,
+                         waitpoint->version, &op->write, on_written);
+    bytes_unref(body);
+}
+
+static void on_loaded(struct store_load *load, enum store_status status)
+{
+    struct waitpoint_end *op = container_of(load, struct waitpoint_end, load);
+    struct waitpoint waitpoint;
+    enum err err = err_of_store(status);
+    op->engine->reads--;
+    if (!err) {
+        err = waitpoint_read(&load->document, &waitpoint);
+        document_finish(&load->document);
+    }
+    if (err) {
+        finish(op, err);
+        return;
+    }
+    if (waitpoint_is_over(&waitpoint, loop_wall_ms(op->engine->loop)))
+        finish(op, OK);
+    else
+        complete(op, &waitpoint);
+    waitpoint_finish(&waitpoint);
+}
+
+void waitpoint_end_begin(struct engine *engine, struct environment *env, struct slice id,
+                         struct slice output, struct waitpoint_end *op,
+                         void (*done)(struct waitpoint_end *op, enum err status))
+{
+    *op = (struct waitpoint_end){ .engine = engine, .env = env, .done = done };
+    if (output.ptr)
+        op->output = bytes_create(output);
+    op->load = (struct store_load){ .env = env->number,
+                                    .is_document = true,
+                                    .kind = DOC_WAITPOINT,
+                                    .name = bytes_create(id),
+                                    .done = on_loaded };
+    engine->reads++;
+    engine->store->ops->load(engine->store, &op->load);
+}

@@ -1,0 +1,21 @@
+/* waitpoint_end.h - completes a token: its document gets the output, and whoever waits for
+ * it goes on. */
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/waitpoint.h"
+
+struct waitpoint_end {
+    struct engine *engine;
+    struct environment *env;
+    struct store_load load;
+    struct document_write write;
+    struct bytes *output;
+    void (*done)(struct waitpoint_end *op, enum err status);
+};
+
+/* output: JSON, kept byte for byte; absent: none. OK also for one that is over: the first
+ * output counts. ERR_NOT_FOUND. */
+void waitpoint_end_begin(struct engine *engine, struct environment *env, struct slice id,
+                         struct slice output, struct waitpoint_end *op,
+                         void (*done)(struct waitpoint_end *op, enum err status));
