@@ -8,7 +8,7 @@ import net from "node:net";
 const SERVER = process.env.TRIGGER_API_URL, KEY = process.env.TRIGGER_SECRET_KEY, TASK = process.env.TASK_ID ?? "my-task";
 const require = createRequire((process.env.SDK_DIR ?? process.cwd()) + "/x.js");
 const V4 = require("@trigger.dev/sdk/package.json").version.startsWith("4.");
-const { advanceRun } = await import("./advance.mjs");
+const { advanceRun, lookAtRun } = await import("./advance.mjs");
 
 // ---- the proxy ----
 
@@ -156,6 +156,50 @@ async function checkV4() {
     let refused;
     await auth.withAuth({ baseURL: API, accessToken: (await tasks.trigger(TASK, {})).publicAccessToken }, () => chat.send(id, 1)).catch((error) => { refused = error; });
     ok(refused?.status === 403, "another run's token may not send", refused);
+    await finish(id);
+  });
+
+  // What the SDK does inside a task: its own runtime, told by what the worker's poll brings.
+  await check("streams.input(...).wait", async () => {
+    const { id } = await trigger();
+    const runtime = new workers.SharedRuntimeManager({ send() {} }, false);
+    const inputs = new workers.StandardInputStreamManager(client(), API);
+    const dated = (waitpoint) => ({ ...waitpoint, completedAt: new Date(waitpoint.completedAt), completedAfter: waitpoint.completedAfter && new Date(waitpoint.completedAfter) });
+    inputs.setRunId(id, "v2");
+    core.runtime.setGlobalRuntimeManager(runtime);
+    core.inputStreams.setGlobalManager(inputs);
+    core.taskContext.setGlobalTaskContext({ ctx: { run: { id }, task: {}, attempt: {}, environment: {}, organization: {}, project: {}, queue: {} }, worker: {} });
+    let polling = true, snapshot;
+    const poll = (async () => {
+      for (; polling; await sleep(20)) {
+        const execution = await lookAtRun(id);
+        if (execution.snapshot.friendlyId !== snapshot && execution.snapshot.executionStatus === "EXECUTING") await runtime.resolveWaitpoints(execution.completedWaitpoints.map(dated));
+        snapshot = execution.snapshot.friendlyId;
+      }
+    })();
+    const approval = streams.input({ id: "approval" });
+    const blocked = () => until(async () => (await lookAtRun(id)).snapshot.executionStatus === "EXECUTING_WITH_WAITPOINTS", "the run is blocked");
+    const first = approval.wait();
+    await blocked();
+    await approval.send(id, { approved: true, by: "älice" });
+    same(await first, { ok: true, output: { approved: true, by: "älice" } }, "the record that comes while the run waits");
+    await approval.send(id, "5");
+    same(await approval.wait(), { ok: true, output: "5" }, "the one that came before the next wait, as it was");
+    const third = approval.wait({ timeout: "1h", tags: ["a"], idempotencyKey: "third" }).unwrap();
+    await blocked();
+    await approval.send(id, [3]);
+    same(await third, [3], "a third, each once");
+    const once = approval.once({ timeoutMs: 10_000 });
+    await approval.send(id, "four");
+    same(await once, { ok: true, output: "four" }, "reading goes on behind what was waited for");
+    const timedOut = await approval.wait({ timeout: "1s" });
+    ok(!timedOut.ok && /timed out/i.test(timedOut.error?.message), "a wait that nobody ends times out", JSON.stringify(timedOut));
+    polling = false;
+    await poll;
+    core.taskContext.disable();
+    core.inputStreams.disable?.();
+    inputs.reset();
+    await lookAtRun(id);
     await finish(id);
   });
 }
