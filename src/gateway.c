@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "api/api.h"
+#include "api/notifier.h"
 #include "api/schedule_sync.h"
 #include "api/sockets.h"
 #include "auth/account_writer.h"
@@ -317,7 +318,8 @@ void gateway_stop(struct gateway *gateway)
 static bool is_quiet(const struct gateway *gateway)
 {
     return server_open_exchanges(gateway->server) == 0 && engine_idle(gateway->engine) &&
-           sockets_count(api_sockets(gateway->api)) == 0;
+           sockets_count(api_sockets(gateway->api)) == 0 &&
+           notifier_count(api_notifier(gateway->api)) == 0;
 }
 
 static void on_drain_tick(struct timer *timer)

@@ -14,6 +14,7 @@
 #include "api/ended.h"
 #include "api/envvar_write.h"
 #include "api/events.h"
+#include "api/notifier.h"
 #include "api/open_batches.h"
 #include "api/operation.h"
 #include "api/polls.h"
@@ -34,6 +35,7 @@ struct api {
     struct sockets *sockets;
     struct polls *polls;
     struct events *events;
+    struct notifier *notifier;
     struct envvars *envvars;
     struct streams *streams;
     struct open_batches *open_batches;
@@ -56,6 +58,7 @@ static const struct route *const tables[] = {
     packets_routes,
     workers_routes,
     socket_routes,
+    notifier_routes,
     polls_routes,
     events_routes,
     timezones_routes,
@@ -91,6 +94,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->sockets = sockets_create(engine_loop(engine));
     api->polls = polls_create(engine_loop(engine));
     api->events = events_create(engine_loop(engine));
+    api->notifier = notifier_create(api);
     api->envvars = envvars_create(engine_loop(engine), accounts_vault(accounts));
     api->streams = streams_create(engine_loop(engine), (size_t)options->stream_memory);
     api->open_batches =
@@ -118,6 +122,7 @@ void api_destroy(struct api *api)
     polls_stop(api->polls);
     free(api->polls);
     free(api->events);
+    notifier_destroy(api->notifier);
     envvars_destroy(api->envvars);
     free(api->sockets);
     free(api);
@@ -143,6 +148,7 @@ void api_stop(struct api *api)
 void api_drain(struct api *api)
 {
     sockets_drain(api->sockets, api->options.drain_timeout_ms);
+    notifier_drain(api->notifier, api->options.drain_timeout_ms);
     api_stop(api);
 }
 
@@ -154,6 +160,11 @@ struct polls *api_polls(const struct api *api)
 struct events *api_events(const struct api *api)
 {
     return api->events;
+}
+
+struct notifier *api_notifier(const struct api *api)
+{
+    return api->notifier;
 }
 
 struct envvars *api_envvars(const struct api *api)

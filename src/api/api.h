@@ -93,6 +93,7 @@ struct api_options {
 struct account_writer;
 struct envvars;
 struct events;
+struct notifier;
 struct bulks;
 struct open_batches;
 struct polls;
@@ -123,6 +124,7 @@ struct sockets *api_sockets(const struct api *api);
 struct list *api_held(struct api *api);
 struct polls *api_polls(const struct api *api);
 struct events *api_events(const struct api *api);
+struct notifier *api_notifier(const struct api *api);
 struct envvars *api_envvars(const struct api *api);
 struct bytes *api_document(const struct api *api); /* of openapi.c; borrowed */
 struct bulks *api_bulks(const struct api *api);

@@ -7,6 +7,7 @@
  * found here. */
 #include "api/ended.h"
 
+#include "api/notifier.h"
 #include "api/socket.h"
 #include "base/mem.h"
 #include "runcast/protocol.h"
@@ -81,7 +82,8 @@ static void on_time(struct timer *timer)
     bool due = ended->next_end && now >= ended->next_end;
 
     if (endings != ended->seen || due) {
-        if (end_sockets(ended, now) && end_held(ended, now)) {
+        if (end_sockets(ended, now) && end_held(ended, now) &&
+            notifier_end(api_notifier(ended->api), now, AT_ONCE)) {
             ended->seen = endings;
             ended->next_end = accounts_next_end(accounts, now);
         } else {

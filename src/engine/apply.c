@@ -103,9 +103,32 @@ static void end_children(struct engine *engine, struct tracked *run)
         run_cancel_alone(engine, run->env, slice_of(children->runs[i]->run.id));
 }
 
+/* A start or complete leaves its request in the run, and its answer has the snapshot;
+ * a lease has it too. What else makes one, the worker can only be told. */
+static bool is_news(const struct tracked *known, const struct run *next)
+{
+    if (!known || known->run.snapshot == next->snapshot)
+        return false;
+    switch (next->execution) {
+    case EXECUTION_PENDING_EXECUTING: return false;
+    case EXECUTION_WITH_WAITPOINTS:
+    case EXECUTION_PENDING_CANCEL: return true; /* whatever came with it */
+    default: return known->run.worker_request == next->worker_request;
+    }
+}
+
+void engine_on_notice(struct engine *engine, engine_notice_fn *fn, void *owner)
+{
+    engine->on_notice = fn;
+    engine->notice_owner = owner;
+}
+
 static void apply_run(struct engine *engine, struct environment *env, struct change *change)
 {
+    bool news = is_news(environment_find(env, slice_of(change->run.id)), &change->run);
     struct tracked *run = environment_put(env, &change->run, change->seq);
+    if (news && engine->on_notice)
+        engine->on_notice(engine->notice_owner, run);
     run->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
     if (run->run.status == RUN_RETRYING && run->run.execution == EXECUTION_EXECUTING)
         run->alive_until =

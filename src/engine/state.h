@@ -25,6 +25,8 @@ struct engine {
     struct schedules *schedules;       /* schedule_state.h */
     struct flusher evictor;            /* keeps finished runs inside the budget */
     uint32_t due_kind, wait_kind;      /* of timers: runs, dequeues */
+    engine_notice_fn *on_notice;       /* NULL: nobody listens */
+    void *notice_owner;
     bool draining, stopped;
 };
 

@@ -129,6 +129,8 @@ export const rows = [
   { route: "GET /realtime/v1/events", what: "all", takes: "key token", asks: () => [["read", "runs"]], at: () => ({ query: "all=1" }), held: true },
   // A socket says who it is with its upgrade or with hello: see the subscriptions below.
   { route: "GET /realtime/v1/ws", takes: "key token socket" },
+  // Who is nobody is told so in the namespace: notices.test.mjs. Here it is no upgrade.
+  { route: "GET /socket.io/", takes: "anyone", at: () => ({ query: "EIO=4&transport=websocket" }), ok: [426] },
   { route: "GET /healthz", takes: "anyone", at: () => ({}) },
   { route: "GET /readyz", takes: "anyone", at: () => ({}) },
   { route: "GET /metrics", takes: "anyone", at: () => ({}) },

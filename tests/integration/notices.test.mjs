@@ -1,0 +1,325 @@
+// The notification socket of workers: which run to look at, within the turn (worker-protocol §1.8).
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+
+import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
+import { NoticeSocket, target } from "../support/notices.mjs";
+import { addSecondProject, otherKeys } from "../support/second_project.mjs";
+import { inMs, thrown, Worker } from "../support/worker_calls.mjs";
+
+let gateway, worker;
+before(async () => {
+  gateway = await startGateway();
+  await gateway.stop();
+  addSecondProject(gateway.data);
+  await gateway.restart();
+  worker = await Worker.register(gateway, { tasks: ["parent", "child"] });
+});
+after(() => gateway.stop());
+
+const executing = async (options) => worker.take(await worker.trigger("parent", options));
+const status = async (attempt) => (await attempt.look()).snapshot.executionStatus;
+
+describe("a subscribed worker is told", () => {
+  test("of a cancel, in milliseconds", async (t) => {
+    const socket = await NoticeSocket.connect(gateway, { t });
+    const took = [];
+    for (let i = 0; i < 20; i++) {
+      const attempt = await executing();
+      socket.subscribe(attempt.id);
+      await socket.notice(attempt.id); // it came late
+      const before = process.hrtime.bigint();
+      const reply = worker.cancel(attempt.id);
+      await socket.notice(attempt.id);
+      took.push(Number(process.hrtime.bigint() - before) / 1e6);
+      assert.equal((await reply).status, 200);
+      assert.equal(await status(attempt), "PENDING_CANCEL");
+    }
+    took.sort((a, b) => a - b);
+    t.diagnostic(`from the cancel's request to its notice: median ${took[10].toFixed(1)} ms, most ${took[19].toFixed(1)} ms`);
+    assert.ok(took[10] < 250, `median ${took[10]} ms`); // sanitizers, a slow disk, busy cores
+  });
+
+  test("when a wait begins and when it is over", async (t) => {
+    const attempt = await executing();
+    const socket = await NoticeSocket.connect(gateway, { t });
+    socket.subscribe(attempt.id);
+    await socket.notice(attempt.id);
+    const token = (await gateway.post("/api/v1/waitpoints/tokens", {})).json.id;
+    await worker.post(`/engine/v1/runs/${attempt.id}/waitpoints/tokens/${token}/wait`, {});
+    await socket.notice(attempt.id);
+    assert.equal(await status(attempt), "EXECUTING_WITH_WAITPOINTS");
+    await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, { data: 7 });
+    await socket.notice(attempt.id);
+    const { snapshot, completedWaitpoints } = await attempt.look();
+    assert.deepEqual([snapshot.executionStatus, completedWaitpoints[0].output], ["EXECUTING", "7"]);
+    await attempt.succeed(1);
+  });
+
+  test("when the child that its run waits for has ended", async (t) => {
+    const parent = await executing();
+    const socket = await NoticeSocket.connect(gateway, { t });
+    socket.subscribe(parent.id);
+    await socket.notice(parent.id);
+    const id = await worker.trigger("child", { parentRunId: parent.id, resumeParentOnCompletion: true });
+    await socket.notice(parent.id);
+    await (await worker.take(id)).succeed(1);
+    await socket.notice(parent.id);
+    assert.equal(await status(parent), "EXECUTING");
+    await parent.succeed(1);
+  });
+
+  test("when others end the run: a session that disconnects, a cancel during a retry pause", async (t) => {
+    const [gone, pausing] = [await executing(), await executing({ maxAttempts: 2 })];
+    await pausing.fail(thrown, { retry: inMs(60_000) });
+    const socket = await NoticeSocket.connect(gateway, { t, runs: [gone.id, pausing.id] });
+    await socket.notice(gone.id);
+    await socket.notice(pausing.id);
+    await worker.disconnect([gone.id]);
+    await socket.notice(gone.id);
+    assert.equal(await status(gone), "FINISHED");
+    await worker.cancel(pausing.id);
+    await socket.notice(pausing.id);
+    assert.equal(await status(pausing), "FINISHED");
+  });
+
+  test("on every socket that subscribed, and in the namespace of deployed workers", async (t) => {
+    const attempt = await executing();
+    const sockets = [await NoticeSocket.connect(gateway, { t }), await NoticeSocket.connect(gateway, { t, space: "/worker" })];
+    for (const socket of sockets) socket.subscribe(attempt.id);
+    await Promise.all(sockets.map((socket) => socket.notice(attempt.id)));
+    await worker.cancel(attempt.id);
+    await Promise.all(sockets.map((socket) => socket.notice(attempt.id)));
+  });
+});
+
+describe("a worker is not told", () => {
+  test("of what it did itself", async (t) => {
+    const id = await worker.trigger("parent", { maxAttempts: 2 });
+    const attempt = await worker.dequeue();
+    assert.equal(attempt.id, id);
+    const socket = await NoticeSocket.connect(gateway, { t, runs: [id] });
+    await attempt.start();
+    await attempt.heartbeat();
+    await attempt.fail(thrown, { retry: inMs(0) });
+    await attempt.start();
+    await gateway.put(`/api/v1/runs/${id}/metadata`, { metadata: { a: 1 } });
+    await attempt.succeed(1);
+    await socket.caughtUp();
+    assert.deepEqual(socket.notices(), []);
+  });
+
+  test("after it unsubscribed, nor twice for two subscriptions", async (t) => {
+    const attempt = await executing();
+    const socket = await NoticeSocket.connect(gateway, { t, runs: [attempt.id, attempt.id] });
+    socket.subscribe(attempt.id);
+    await socket.notice(attempt.id);
+    await attempt.waitReply(new Date(Date.now() + 60_000).toISOString());
+    await socket.caughtUp();
+    assert.equal(socket.notices().length, 1);
+    await socket.notice(attempt.id);
+    socket.unsubscribe(attempt.id, "run_nobody");
+    await socket.caughtUp();
+    await worker.cancel(attempt.id);
+    await socket.caughtUp();
+    assert.deepEqual(socket.notices(), []);
+  });
+
+  test("of another environment's or organization's runs, and unknown ones are no different", async (t) => {
+    for (const key of [keys.prod, keys.staging, otherKeys.dev]) {
+      const attempt = await executing();
+      const socket = await NoticeSocket.connect(gateway, { t, key, runs: [attempt.id, "run_unknown"] });
+      await worker.cancel(attempt.id);
+      await socket.caughtUp();
+      assert.deepEqual(socket.packets, [], key);
+    }
+  });
+
+  test("before it is in a namespace, or through another one", async (t) => {
+    const attempt = await executing();
+    const socket = await NoticeSocket.open(gateway, { t });
+    socket.space = "/dev-worker";
+    socket.subscribe(attempt.id);
+    socket.say("40/dev-worker,");
+    await socket.next((packet) => packet.startsWith("40/dev-worker,"));
+    socket.space = "/worker";
+    socket.subscribe(attempt.id);
+    await worker.cancel(attempt.id);
+    await socket.caughtUp();
+    assert.deepEqual(socket.packets, []);
+  });
+});
+
+describe("the socket", () => {
+  test("opens with what Engine.IO 4 says, and answers pings", async (t) => {
+    const { opened, ...socket } = await NoticeSocket.open(gateway, { t });
+    assert.deepEqual({ ...opened, sid: undefined }, { sid: undefined, upgrades: [], pingInterval: 25000, pingTimeout: 20000, maxPayload: 65536 });
+    assert.equal(socket.ws.response.headers["sec-websocket-protocol"], undefined);
+  });
+
+  test("refuses in the namespace whoever is nobody, with the reason", async (t) => {
+    for (const [key, space, text] of [
+      [null, "/dev-worker", /Authorization|API key|credential/i], ["tr_dev_zzzzzzzzzzzzzzzzzzzzzzzz", "/dev-worker", /API key/],
+      [keys.pat, "/dev-worker", /API key/], [keys.dev, "/other", /^Invalid namespace$/], [keys.preview, "/worker", /x-trigger-branch/],
+    ]) {
+      const socket = await NoticeSocket.open(gateway, { t, key });
+      socket.say(`40${space},`);
+      const packet = await socket.next();
+      assert.ok(packet.startsWith(`44${space},{`), packet);
+      assert.match(JSON.parse(packet.slice(packet.indexOf(",") + 1)).message, text);
+      assert.equal((await socket.ws.closed).code, 4003);
+    }
+  });
+
+  test("speaks no other version and no other transport", async () => {
+    for (const [query, code] of [["EIO=3&transport=websocket", 5], ["EIO=4&transport=polling", 0], ["EIO=4", 0], ["", 5]]) {
+      const reply = await gateway.get(`/socket.io/?${query}`, { key: keys.dev });
+      assert.deepEqual([reply.status, reply.json.code], [400, code], query);
+    }
+    assert.equal((await gateway.get(target, { key: keys.dev })).status, 426);
+  });
+
+  test("is closed after what is no packet, a message that is too long, and on the client's word", async (t) => {
+    for (const [text, code] of [["x", 4000], ["42/dev-worker,[", 4000], ["451-[1]", 4000], [`42${"[".repeat(300)}`, 4000], ["1", 1000], ["41/dev-worker,", 1000], [`2${"x".repeat(70_000)}`, 1009]]) {
+      const socket = await NoticeSocket.connect(gateway, { t });
+      socket.say(text);
+      assert.equal((await socket.ws.closed).code, code, text.slice(0, 20));
+    }
+  });
+
+  test("takes no more subscriptions than the environment may execute, and some", async (t) => {
+    const own = await startGateway({ t, options: ["--env-concurrency", "2"] });
+    const late = await Worker.register(own, { tasks: ["parent"] });
+    const attempt = await late.take(await late.trigger("parent"));
+    const socket = await NoticeSocket.connect(own, { t, runs: Array.from({ length: 258 }, (_, i) => `run_${i}`) });
+    socket.subscribe(attempt.id);
+    await late.cancel(attempt.id);
+    await socket.caughtUp();
+    assert.deepEqual(socket.notices(), []);
+    socket.unsubscribe("run_7");
+    socket.subscribe(attempt.id);
+    await socket.notice(attempt.id);
+    await own.stop();
+  });
+
+  test("of a slow reader gets one notice of a run when there is room, whatever happened meanwhile", async (t) => {
+    const attempt = await executing(), pong = `3${"x".repeat(60_000)}`;
+    const socket = await NoticeSocket.connect(gateway, { t, runs: [attempt.id] });
+    await socket.notice(attempt.id);
+    socket.ws.pause();
+    let told = 0;
+    const news = async () => {
+      const before = await gateway.metric("runcast_notices_total");
+      assert.equal((await attempt.waitReply(new Date(Date.now() + 60_000).toISOString())).status, 200);
+      const more = (await gateway.metric("runcast_notices_total")) - before;
+      told += more;
+      return more;
+    };
+    do { // until the kernel takes no more
+      const before = await gateway.metric("runcast_bytes_sent_total");
+      socket.say(pong.replace("3", "2"));
+      await until(async () => (await gateway.metric("runcast_bytes_sent_total")) >= before + pong.length);
+    } while (await news());
+    for (let i = 0; i < 3; i++) assert.equal(await news(), 0);
+    socket.ws.resume();
+    await socket.caughtUp();
+    await until(() => socket.notices().length === told + 1, { what: "the held notice" });
+    assert.equal(await gateway.metric("runcast_notice_sockets") > 0, true);
+    await worker.cancel(attempt.id);
+  });
+
+  test("that does not read what it asks for is closed", async (t) => {
+    const socket = await NoticeSocket.connect(gateway, { t });
+    const open = await gateway.metric("runcast_notice_sockets");
+    socket.ws.pause();
+    for (let i = 0; i < 190; i++) socket.say(`2${"x".repeat(60_000)}`); // their answers fill the socket
+    await until(async () => (await gateway.metric("runcast_notice_sockets")) < open, { what: "the socket is closed" });
+  });
+
+  test("ends with its key, and drains politely", async (t) => {
+    const own = await startGateway({ t });
+    const [ending, staying] = [await NoticeSocket.connect(own, { t, key: keys.prod }), await NoticeSocket.connect(own, { t })];
+    assert.equal(await own.metric("runcast_notice_sockets"), 2);
+    const binary = process.env.GATEWAY_BIN ?? path.resolve("build-asan/runcast");
+    execFileSync(binary, ["keys", "rotate", "prod", "--project", keys.ref, "--grace", "0", "--data", own.data]);
+    assert.equal((await ending.ws.closed).code, 4001);
+    await staying.caughtUp();
+    await own.stop();
+    assert.equal((await staying.ws.closed).code, 4200);
+  });
+
+  test("is pinged every 25 s, and closed when no answer comes for 20 s", async (t) => {
+    const file = path.join(temporaryFolder(), "ahead");
+    const own = await startGateway({ t, preload: "shim_clock", env: { SHIM_MONOTONIC: file } });
+    const socket = await NoticeSocket.connect(own, { t });
+    let ahead = 0;
+    const jump = async (ms) => {
+      fs.writeFileSync(`${file}.new`, String(ahead += ms));
+      fs.renameSync(`${file}.new`, file);
+      await own.get("/healthz", { key: null });
+    };
+    const pass = async (ms) => { // so that the pings of WebSocket are answered in time
+      for (let left = ms; left > 0; left -= 5000) {
+        await jump(Math.min(left, 5000));
+        for (let i = 0; i < 2; i++) await socket.caughtUp();
+      }
+    };
+    const pings = () => socket.packets.filter((packet) => packet === "2").length;
+    for (let i = 1; i <= 3; i++) {
+      await pass(25_100);
+      assert.equal(pings(), i);
+      if (i < 3) socket.say("3");
+    }
+    await pass(19_500);
+    await jump(1000);
+    assert.equal((await socket.ws.closed).code, 4102);
+
+    const idle = await NoticeSocket.open(own, { t });
+    await jump(10_100);
+    assert.equal((await idle.ws.closed).code, 4000);
+    await own.stop();
+  });
+});
+
+// The client of the official CLI, when its packages are installed (SDK_DIR, CLI_DIR or the tree's own).
+const packages = [process.env.CLI_DIR, process.env.SDK_DIR, "tests/conformance/worker", "tests/conformance/sdk-v4"]
+  .filter((folder) => folder && fs.existsSync(path.resolve(folder, "node_modules/socket.io-client")));
+
+test("socket.io-client connects, is told, is refused, and comes back after a restart", { skip: !packages.length }, async (t) => {
+  const { io } = createRequire(path.resolve(packages[0], "package.json"))("socket.io-client");
+  const own = await startGateway({ t });
+  const late = await Worker.register(own, { tasks: ["parent"] });
+  const options = (key) => ({ transports: ["websocket"], extraHeaders: { Authorization: `Bearer ${key}` }, reconnectionDelay: 50, reconnectionDelayMax: 100, forceNew: true });
+  const told = (socket, event) => new Promise((resolve) => socket.once(event, resolve));
+
+  const stranger = io(`${own.url}/dev-worker`, options("tr_dev_zzzzzzzzzzzzzzzzzzzzzzzz"));
+  t.after(() => stranger.close());
+  assert.match((await told(stranger, "connect_error")).message, /API key/);
+
+  const socket = io(`${own.url}/dev-worker`, options(keys.dev));
+  t.after(() => socket.close());
+  await told(socket, "connect");
+  const attempt = await late.take(await late.trigger("parent"));
+  let notice = told(socket, "run:notify");
+  socket.emit("run:subscribe", { version: "1", runFriendlyIds: [attempt.id] });
+  assert.deepEqual(await notice, { version: "1", run: { friendlyId: attempt.id } });
+
+  const left = told(socket, "disconnect");
+  await own.stop();
+  assert.equal(await left, "transport close");
+  const back = told(socket, "connect");
+  await own.restart();
+  await back;
+  notice = told(socket, "run:notify");
+  socket.emit("run:subscribe", { version: "1", runFriendlyIds: [attempt.id] });
+  await notice;
+  await late.cancel(attempt.id);
+  await told(socket, "run:notify");
+  socket.close();
+  await until(async () => (await own.metric("runcast_notice_sockets")) === 0);
+  await own.stop();
+});
