@@ -116,6 +116,7 @@ export const calls = {
   subscribe_runs_v1: (w) => w.get(`/realtime/v1/runs?${shape}&tags=a`),
   subscribe_batch_v1: (w) => w.get(`/realtime/v1/batches/${w.batch}?${shape}`),
   stream_events_v1: (w) => w.begun(`/realtime/v1/events?run=${w.run}`),
+  worker_notices_v1: (w) => w.upgrade("/socket.io/?EIO=4&transport=websocket"),
   open_socket_v1: (w) => w.upgrade(`/realtime/v1/ws`),
 
   // streams

@@ -20,8 +20,9 @@ after(() => gateway.stop());
 test("the linter has nothing to say", async () => {
   const problems = await lint(text);
   // A WebSocket begins with 101: it has no 2xx.
-  const isSocket = ({ rule, where }) => rule === "operation-2xx-response" && where.includes("~1realtime~1v1~1ws/");
-  assert.deepEqual(problems.filter((problem) => !isSocket(problem)), []);
+  const isSocket = ({ rule, where }) => rule === "operation-2xx-response" && /~1realtime~1v1~1ws\/|~1socket\.io~1\//.test(where);
+  const isOfOthers = ({ rule, where }) => rule === "no-path-trailing-slash" && where === "#/paths/~1socket.io~1"; // Socket.IO's path
+  assert.deepEqual(problems.filter((problem) => !isSocket(problem) && !isOfOthers(problem)), []);
 });
 
 test("version, names and paths are those of the specification", () => {
