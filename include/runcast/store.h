@@ -211,16 +211,22 @@ struct store_walk {
     enum store_status status;
 };
 
-/* Documents of a kind, by name; env ENV_EVERY for all environments. */
+/* Documents of a kind, by name; env ENV_EVERY for all environments. With a limit it is a
+ * page of one environment, without one everything there is. */
 enum { ENV_EVERY = UINT32_MAX };
 
 struct store_scan {
     enum document_kind kind;
     uint32_t env;
+    char from[ID_MAX]; /* of a page: behind this name; "": from the beginning */
+    bool downwards;    /* of a page: the other way, from the highest name on */
+    unsigned limit;    /* 0: no page */
+    size_t byte_limit; /* of a page: it ends behind the body that exceeds it */
     void (*done)(struct store_scan *req, enum store_status status);
 
     struct document *documents; /* mem_alloc'd */
     size_t count;
+    bool more; /* of a page */
     enum store_status status;
 };
 

@@ -5,8 +5,8 @@
  *   done  ◄─ connection idle ◄─ after_read
  *
  * A read without an idle connection waits on the loop thread, so no worker ever waits. The
- * clock ends what takes longer than two seconds; only a scan, which a start cannot do
- * without, may take longer. Functions that end in _work run on worker threads. */
+ * clock ends what takes longer than two seconds; only a scan of everything, which a start
+ * cannot do without, may take longer. Functions that end in _work run on worker threads. */
 #include "store/sqlite_read.h"
 
 #include <assert.h>
@@ -146,25 +146,56 @@ static void walk_work(struct sqlite_db *db, struct store_walk *req)
         drop_runs(&req->runs, &req->count);
 }
 
-static void scan_work(struct sqlite_db *db, struct store_scan *req)
+/* Above every name: the highest character there is. */
+#define HIGHEST "\xF4\x8F\xBF\xBF"
+
+static sqlite3_stmt *bind_scan(struct sqlite_db *db, const struct store_scan *req)
 {
     bool every = req->env == ENV_EVERY;
-    size_t capacity = 0;
-    int code = SQLITE_ROW;
-    req->documents = NULL;
-    req->count = 0;
-    sqlite3_stmt *stmt = sqlite_db_stmt(db, every ? SQL_SCAN : SQL_SCAN_ENV);
+    enum sqlite_statement which = every ? SQL_SCAN : SQL_SCAN_ENV;
+    if (req->limit)
+        which = req->downwards ? SQL_SCAN_DOWN : SQL_SCAN_UP;
+    sqlite3_stmt *stmt = sqlite_db_stmt(db, which);
     if (!stmt)
-        code = sqlite3_extended_errcode(db->handle);
+        return NULL;
     sqlite3_bind_int(stmt, 1, (int)req->kind);
     if (!every)
         sqlite3_bind_int64(stmt, 2, req->env);
+    if (req->limit) {
+        const char *from = req->downwards && !req->from[0] ? HIGHEST : req->from;
+        sqlite3_bind_text(stmt, 3, from, -1, SQLITE_STATIC);
+    }
+    return stmt;
+}
+
+static bool scan_is_full(const struct store_scan *req, size_t bytes)
+{
+    return req->limit &&
+           (req->count == req->limit || (req->byte_limit && bytes > req->byte_limit));
+}
+
+static void scan_work(struct sqlite_db *db, struct store_scan *req)
+{
+    size_t capacity = 0, bytes = 0;
+    int code = SQLITE_ROW;
+    req->documents = NULL;
+    req->count = 0;
+    req->more = false;
+    sqlite3_stmt *stmt = bind_scan(db, req);
+    if (!stmt)
+        code = sqlite3_extended_errcode(db->handle);
     while (stmt && (code = sqlite3_step(stmt)) == SQLITE_ROW) {
+        if ((req->more = scan_is_full(req, bytes))) {
+            code = SQLITE_DONE;
+            break;
+        }
         if (req->count == capacity) {
             capacity = capacity ? capacity * 2 : 16;
             req->documents = mem_resize(req->documents, capacity * sizeof(*req->documents));
         }
-        req->documents[req->count++] = read_document(stmt, req->kind);
+        struct document *document = &req->documents[req->count++];
+        *document = read_document(stmt, req->kind);
+        bytes += document->body ? document->body->len : 0;
     }
     sqlite3_reset(stmt);
     req->status = sqlite_status(code);
@@ -177,11 +208,17 @@ static void scan_work(struct sqlite_db *db, struct store_scan *req)
     req->count = 0;
 }
 
+/* Pages end in time, the scans of a start when they are through. */
+static bool is_bounded(const struct read *read)
+{
+    return read->kind != READ_SCAN || read->req.scan->limit;
+}
+
 static void read_work(uv_work_t *work)
 {
     struct read *read = container_of(work, struct read, work);
     struct sqlite_db *db = &read->reader->db;
-    db->deadline_ns = read->kind == READ_SCAN ? 0 : uv_hrtime() + read_limit_ns;
+    db->deadline_ns = is_bounded(read) ? uv_hrtime() + read_limit_ns : 0;
     sqlite_db_run(db, SQL_BEGIN_READ); /* one state of the database for the whole read */
     switch (read->kind) {
     case READ_LOAD: load_work(db, read->req.load); break;

@@ -48,6 +48,10 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
                  " WHERE kind = ?1 ORDER BY env, name",
     [SQL_SCAN_ENV] = "SELECT env, version, name, body FROM document"
                      " WHERE kind = ?1 AND env = ?2 ORDER BY name",
+    [SQL_SCAN_UP] = "SELECT env, version, name, body FROM document"
+                    " WHERE kind = ?1 AND env = ?2 AND name > ?3 ORDER BY name",
+    [SQL_SCAN_DOWN] = "SELECT env, version, name, body FROM document"
+                      " WHERE kind = ?1 AND env = ?2 AND name < ?3 ORDER BY name DESC",
 
     /* Only what is free, expired, ours already, or of the named owner changes hands. */
     [SQL_TAKE_CLAIM] =

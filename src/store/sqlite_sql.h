@@ -30,6 +30,8 @@ enum sqlite_statement {
     SQL_LOAD_DOCUMENT,
     SQL_SCAN,
     SQL_SCAN_ENV,
+    SQL_SCAN_UP,
+    SQL_SCAN_DOWN,
 
     SQL_TAKE_CLAIM,
     SQL_RELEASE_CLAIM,

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/table.h"
+#include "tests/support/fake_page.h"
 
 /* The first member of everything that is stored. */
 struct key {
@@ -499,16 +500,6 @@ void fake_data_walk(struct fake_data *data, struct store_walk *req)
     req->status = STORE_OK;
 }
 
-static int by_env_and_name(const void *a, const void *b)
-{
-    const struct document *left = a, *right = b;
-    if (left->env != right->env)
-        return left->env < right->env ? -1 : 1;
-    struct slice l = bytes_slice(left->name), r = bytes_slice(right->name);
-    int order = memcmp(l.ptr, r.ptr, l.len < r.len ? l.len : r.len);
-    return order ? order : (l.len > r.len) - (l.len < r.len);
-}
-
 void fake_data_scan(struct fake_data *data, struct store_scan *req)
 {
     size_t at = 0;
@@ -522,7 +513,7 @@ void fake_data_scan(struct fake_data *data, struct store_scan *req)
         bytes_ref(stored->document.body);
         req->documents[req->count++] = stored->document;
     }
-    qsort(req->documents, req->count, sizeof(*req->documents), by_env_and_name);
+    fake_page_cut(req);
     req->status = STORE_OK;
 }
 

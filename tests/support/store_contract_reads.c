@@ -271,19 +271,19 @@ static void on_scanned(struct store_scan *req, enum store_status status)
     container_of(req, struct waiting_scan, req)->answered = true;
 }
 
-static void assert_scan(struct store_world *world, enum document_kind kind, uint32_t env,
-                        const char *expected)
+static void assert_scanned(struct store_world *world, struct store_scan scan,
+                           const char *expected, bool more)
 {
-    struct waiting_scan waiting = { .req = {
-                                        .kind = kind, .env = env, .done = on_scanned } };
+    struct waiting_scan waiting = { .req = scan };
     char names[256] = "";
     size_t len = 0;
+    waiting.req.done = on_scanned;
     world->store->ops->scan(world->store, &waiting.req);
     while (!waiting.answered)
         world->turn(world);
     for (size_t i = 0; i < waiting.req.count; i++) {
         struct document *document = &waiting.req.documents[i];
-        assert_int_equal(document->kind, kind);
+        assert_int_equal(document->kind, scan.kind);
         len +=
             (size_t)snprintf(names + len, sizeof(names) - len, "%s%u:%s=%s", i ? " " : "",
                              document->env, document->name->data, document->body->data);
@@ -291,6 +291,13 @@ static void assert_scan(struct store_world *world, enum document_kind kind, uint
     }
     free(waiting.req.documents);
     assert_string_equal(names, expected);
+    assert_int_equal(waiting.req.more, more);
+}
+
+static void assert_scan(struct store_world *world, enum document_kind kind, uint32_t env,
+                        const char *expected)
+{
+    assert_scanned(world, (struct store_scan){ .kind = kind, .env = env }, expected, false);
 }
 
 static void a_scan_brings_the_documents_of_a_kind_by_name(void **state)
@@ -316,6 +323,40 @@ static void a_scan_brings_the_documents_of_a_kind_by_name(void **state)
     assert_scan(world, DOC_QUEUE, ENV_INSTALLATION, "0:z=5");
     assert_scan(world, DOC_QUEUE, ENV_EVERY, "0:z=5 7:b=3 7:c=2 8:a=1");
     assert_scan(world, DOC_BATCH, ENV_EVERY, "");
+}
+
+static void a_scan_goes_page_by_page_in_both_directions(void **state)
+{
+    struct store_world *world = *state;
+    static const char *const names[] = { "b", "d", "a", "c" };
+    static const struct {
+        struct store_scan scan;
+        const char *expected;
+        bool more;
+    } cases[] = {
+        { { .limit = 2 }, "7:a=1234 7:b=1234", true },
+        { { .limit = 2, .from = "b" }, "7:c=1234 7:d=1234", false },
+        { { .limit = 3, .downwards = true }, "7:d=1234 7:c=1234 7:b=1234", true },
+        { { .limit = 3, .from = "b", .downwards = true }, "7:a=1234", false },
+        { { .limit = 3, .from = "bb", .downwards = true }, "7:b=1234 7:a=1234", false },
+        { { .limit = 9, .from = "d" }, "", false },
+        { { .limit = 9, .byte_limit = 7 }, "7:a=1234 7:b=1234", true },
+        { { .limit = 9, .byte_limit = 100 }, "7:a=1234 7:b=1234 7:c=1234 7:d=1234", false },
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_int_equal(
+            commit_one(world, new_document(ENV_A, DOC_WAITPOINT, names[i], "1234")),
+            STORE_OK);
+        assert_int_equal(
+            commit_one(world, new_document(ENV_B, DOC_WAITPOINT, names[i], "other")),
+            STORE_OK);
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct store_scan scan = cases[i].scan;
+        scan.kind = DOC_WAITPOINT;
+        scan.env = ENV_A;
+        assert_scanned(world, scan, cases[i].expected, cases[i].more);
+    }
 }
 
 /* ---- retention ---- */
@@ -486,6 +527,7 @@ const struct CMUnitTest store_read_cases[] = {
     cmocka_unit_test(a_walk_follows_the_order_of_changes),
     cmocka_unit_test(a_cancel_that_waits_for_its_worker_is_unfinished),
     cmocka_unit_test(a_scan_brings_the_documents_of_a_kind_by_name),
+    cmocka_unit_test(a_scan_goes_page_by_page_in_both_directions),
     cmocka_unit_test(retention_removes_final_runs_oldest_change_first),
     cmocka_unit_test(retention_removes_batches_and_packets_that_no_run_needs),
     cmocka_unit_test(an_environment_sees_only_its_own),
