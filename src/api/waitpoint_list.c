@@ -1,15 +1,28 @@
 /* waitpoint_list.c - pages of waitpoint tokens, newest first.
  *
- * Every token of the environment is read and looked at: they are few beside runs. A cursor
- * is the id of the token at the edge of a page. */
+ *   documents, a hundred at a time ─► those that match ─► enough, or no more: the page
+ *            ▲                              │
+ *            └──────────────────────────────┘ too few
+ *
+ * They are read by id, which begins with the time, from a cursor on: the id of the token at
+ * the edge of a page. A filter that matches too little ends by the clock. */
 #include "api/waitpoints.h"
 #include "base/mem.h"
+#include "base/members.h"
 
-enum { PAGE_DEFAULT = 25, PAGE_MAX = 100 };
+enum { PAGE_DEFAULT = 25, PAGE_MAX = 100, LOOK = 100, LOOK_BYTES = 1 << 20 };
+
+static const int64_t look_ms = 2000;
 
 struct listing {
     struct api_call *call;
     struct store_scan scan;
+    struct deferred deferred;
+    size_t at;               /* of scan.documents: the next to look at */
+    struct waitpoint *found; /* one more than the limit tells that there are more */
+    size_t count;
+    bool passed; /* the others are outside of the window */
+    int64_t deadline_ms;
     struct slice statuses, key, tags; /* of the query; absent: any */
     int64_t from, to;                 /* Unix ms; 0: open */
     struct slice after, before;       /* ids; absent: none */
@@ -88,87 +101,116 @@ static bool matches(const struct listing *op, const struct waitpoint *waitpoint)
 
 /* ---- the page ---- */
 
-static int compare(struct slice id, struct slice cursor)
+static void listing_destroy(struct listing *op)
 {
-    size_t len = id.len < cursor.len ? id.len : cursor.len;
-    int order = memcmp(id.ptr, cursor.ptr, len);
-    return order ? order : (id.len > cursor.len) - (id.len < cursor.len);
+    while (op->count)
+        waitpoint_finish(&op->found[--op->count]);
+    while (op->at < op->scan.count)
+        document_finish(&op->scan.documents[op->at++]);
+    free(op->scan.documents);
+    free(op->found);
+    free(op);
 }
 
-/* Fills page with those that match, from the newest (or, going back, from the nearest to
- * the cursor); one more than the limit tells that there are more. */
-static size_t pick(const struct listing *op, struct waitpoint *page)
+static void reply(struct listing *op)
 {
-    const struct store_scan *scan = &op->scan;
-    bool upwards = op->before.ptr != NULL;
-    size_t count = 0;
-    for (size_t i = 0; i < scan->count && count <= op->limit; i++) {
-        size_t at = upwards ? i : scan->count - 1 - i; /* by name: oldest first */
-        struct slice id = bytes_slice(scan->documents[at].name);
-        if ((upwards && compare(id, op->before) <= 0) ||
-            (!upwards && op->after.ptr && compare(id, op->after) >= 0))
-            continue;
-        if (waitpoint_read(&scan->documents[at], &page[count]))
-            continue;
-        if (matches(op, &page[count]))
-            count++;
-        else
-            waitpoint_finish(&page[count]);
-    }
-    return count;
-}
-
-static void add_cursor(struct buf *out, const char *name, const char *id)
-{
-    buf_print(out, "%s\"%s\":\"%s\"", out->ptr[out->len - 1] == '{' ? "" : ",", name, id);
-}
-
-static void write_page(struct listing *op, const struct waitpoint *page, size_t count,
-                       struct buf *out)
-{
-    bool upwards = op->before.ptr != NULL, more = count > op->limit;
-    size_t shown = more ? op->limit : count;
-    buf_add_text(out, "{\"data\":[");
+    const struct waitpoint *page = op->found;
+    bool upwards = op->before.ptr != NULL, more = op->count > op->limit;
+    size_t shown = more ? op->limit : op->count;
+    struct buf out = { 0 };
+    buf_add_text(&out, "{\"data\":[");
     for (size_t i = 0; i < shown; i++) {
         if (i)
-            buf_add_char(out, ',');
-        waitpoint_add_item(op->call, &page[upwards ? shown - 1 - i : i], out);
+            buf_add_char(&out, ',');
+        waitpoint_add_item(op->call, &page[upwards ? shown - 1 - i : i], &out);
     }
-    buf_add_text(out, "],\"pagination\":{");
+    buf_add_text(&out, "],\"pagination\":{");
     if (shown && (upwards || more))
-        add_cursor(out, "next", page[upwards ? 0 : shown - 1].id);
+        members_add_text(&out, "next", slice_of(page[upwards ? 0 : shown - 1].id));
     if (shown && (upwards ? more : op->after.ptr != NULL))
-        add_cursor(out, "previous", page[upwards ? shown - 1 : 0].id);
-    buf_add_text(out, "}}");
+        members_add_text(&out, "previous", slice_of(page[upwards ? shown - 1 : 0].id));
+    buf_add_text(&out, "}}");
+    api_reply_json(op->call, 200, buf_slice(&out));
+    buf_finish(&out);
+}
+
+/* Ids are in the order of creation, so the first one beyond the window is the last one. */
+static bool is_beyond(const struct listing *op, const struct waitpoint *waitpoint)
+{
+    return op->scan.downwards ? op->from && waitpoint->created_at < op->from
+                              : op->to && waitpoint->created_at > op->to;
+}
+
+static void look_at(struct listing *op, const struct document *document)
+{
+    struct waitpoint *waitpoint = &op->found[op->count];
+    if (waitpoint_read(document, waitpoint))
+        return;
+    op->passed = is_beyond(op, waitpoint);
+    if (matches(op, waitpoint)) {
+        bytes_clear(&waitpoint->output); /* lists do not show it */
+        op->count++;
+    } else {
+        waitpoint_finish(waitpoint);
+    }
+}
+
+static void next_documents(struct listing *op);
+
+static void go_on(struct deferred *deferred)
+{
+    struct listing *op = container_of(deferred, struct listing, deferred);
+    struct loop *loop = engine_loop(api_engine(op->call->api));
+    while (op->at < op->scan.count && op->count <= op->limit && !op->passed) {
+        struct document *document = &op->scan.documents[op->at++];
+        look_at(op, document);
+        snprintf(op->scan.from, sizeof(op->scan.from), "%s", document->name->data);
+        document_finish(document);
+        if (!loop_time_left(loop)) {
+            loop_defer(loop, &op->deferred);
+            return;
+        }
+    }
+    if (op->count <= op->limit && !op->passed && op->scan.more) {
+        next_documents(op);
+        return;
+    }
+    reply(op);
+    listing_destroy(op);
 }
 
 static void on_scanned(struct store_scan *scan, enum store_status status)
 {
     struct listing *op = container_of(scan, struct listing, scan);
     struct api_call *call = op->call;
-    struct buf out = { 0 };
-    if (status) {
-        free(op);
-        api_reply_error(call, err_of_store(status));
+    op->at = 0;
+    if (status == STORE_OK) {
+        go_on(&op->deferred);
         return;
     }
-    struct waitpoint *page = mem_new_array(struct waitpoint, op->limit + 1);
-    size_t count = pick(op, page);
-    write_page(op, page, count, &out);
-    while (count)
-        waitpoint_finish(&page[--count]);
-    for (size_t i = 0; i < scan->count; i++)
-        document_finish(&scan->documents[i]);
-    free(scan->documents);
-    free(page);
-    free(op);
-    api_reply_json(call, 200, buf_slice(&out));
-    buf_finish(&out);
+    listing_destroy(op);
+    api_reply_error(call, err_of_store(status));
+}
+
+static void next_documents(struct listing *op)
+{
+    struct api_call *call = op->call;
+    struct store *store = engine_store(api_engine(call->api));
+    free(op->scan.documents);
+    op->scan.documents = NULL;
+    op->scan.count = 0;
+    if (loop_now_ms(engine_loop(api_engine(call->api))) < op->deadline_ms) {
+        store->ops->scan(store, &op->scan);
+        return;
+    }
+    listing_destroy(op);
+    explain(&call->why, ERR_STORE, "The filter matches too little: narrow the period");
+    api_reply_error(call, ERR_STORE);
 }
 
 enum err waitpoint_list(struct api_call *call)
 {
-    struct store *store = engine_store(api_engine(call->api));
+    struct loop *loop = engine_loop(api_engine(call->api));
     struct listing *op = mem_new(struct listing);
     op->call = call;
     op->statuses = api_query(call, "filter[status]");
@@ -180,10 +222,19 @@ enum err waitpoint_list(struct api_call *call)
         free(op);
         return ERR_INVALID;
     }
+    op->found = mem_new_array(struct waitpoint, op->limit + 1);
+    op->deferred.fn = go_on;
+    list_init(&op->deferred.link);
+    op->deadline_ms = loop_now_ms(loop) + look_ms;
     op->scan = (struct store_scan){ .kind = DOC_WAITPOINT,
                                     .env = call->env->number,
+                                    .downwards = !op->before.ptr,
+                                    .limit = LOOK,
+                                    .byte_limit = LOOK_BYTES,
                                     .done = on_scanned };
+    snprintf(op->scan.from, sizeof(op->scan.from), "%.*s",
+             SLICE_ARG(op->before.ptr ? op->before : op->after));
     call->busy = true;
-    store->ops->scan(store, &op->scan);
+    next_documents(op);
     return OK;
 }

@@ -216,8 +216,6 @@ static enum err complete_by_url(struct api_call *call)
 {
     struct slice body = slice_trim(call->x->body);
     call->account = accounts_by_id(api_accounts(call->api), call->params[1]);
-    if (!call->account)
-        return explain(&call->why, ERR_NOT_FOUND, "Waitpoint not found");
     enum err err = url_verify(call->account, "POST", call->params[0], never_s,
                               call->params[2], now_ms_of(call), &call->why);
     if (err)

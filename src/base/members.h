@@ -42,5 +42,9 @@ bool members_number(struct slice object, const char *name, int64_t *number);
 
 bool members_is_true(struct slice object, const char *name);
 
+/* The raw values of several members, in one walk; those that are not there stay absent. */
+void members_find(struct slice object, const char *const *names, size_t count,
+                  struct slice *values);
+
 /* The same of a value: an element of an array. */
 struct bytes *members_text_of(struct slice value);

@@ -61,28 +61,60 @@ static struct tag_list *read_tags(struct slice list)
     return tags;
 }
 
+enum field {
+    CREATED_AT,
+    COMPLETED_AT,
+    UNTIL,
+    KEY_EXPIRES_AT,
+    IS_TIME,
+    KEY,
+    OUTPUT,
+    OUTPUT_TYPE,
+    TAGS,
+    RUN,
+    STREAM,
+    FROM,
+    FIELDS
+};
+
+static const char *const names[FIELDS] = {
+    [CREATED_AT] = "createdAt",
+    [COMPLETED_AT] = "completedAt",
+    [UNTIL] = "until",
+    [KEY_EXPIRES_AT] = "keyExpiresAt",
+    [IS_TIME] = "isTime",
+    [KEY] = "key",
+    [OUTPUT] = "output",
+    [OUTPUT_TYPE] = "outputType",
+    [TAGS] = "tags",
+    [RUN] = "run",
+    [STREAM] = "stream",
+    [FROM] = "from",
+};
+
 enum err waitpoint_read(const struct document *document, struct waitpoint *waitpoint)
 {
     struct slice body = bytes_slice(document->body);
-    struct slice name = bytes_slice(document->name);
+    struct slice id = bytes_slice(document->name), fields[FIELDS];
     struct waitpoint read = { .version = document->version };
-    bool fine = scan_is_json(body) && name.len < sizeof(read.id) &&
-                members_number(body, "createdAt", &read.created_at) &&
-                members_number(body, "completedAt", &read.completed_at) &&
-                members_number(body, "until", &read.until) &&
-                members_number(body, "keyExpiresAt", &read.key_expires_at) &&
-                scan_type(scan_member(body, "tags")) == SCAN_ARRAY;
-    if (!fine)
+    if (!scan_is_json(body) || id.len >= sizeof(read.id))
         return ERR_INTERNAL;
-    snprintf(read.id, sizeof(read.id), "%.*s", SLICE_ARG(name));
-    read.is_time = members_is_true(body, "isTime");
-    read.key = members_text(body, "key");
-    read.output = members_text(body, "output");
-    read.output_type = members_text(body, "outputType");
-    read.tags = read_tags(scan_member(body, "tags"));
-    read.run = members_text(body, "run");
-    read.stream = members_text(body, "stream");
-    members_number(body, "from", &read.from);
+    members_find(body, names, FIELDS, fields); /* once: an output may have a megabyte */
+    if (text_to_i64(fields[CREATED_AT], &read.created_at) ||
+        text_to_i64(fields[COMPLETED_AT], &read.completed_at) ||
+        text_to_i64(fields[UNTIL], &read.until) ||
+        text_to_i64(fields[KEY_EXPIRES_AT], &read.key_expires_at) ||
+        scan_type(fields[TAGS]) != SCAN_ARRAY)
+        return ERR_INTERNAL;
+    snprintf(read.id, sizeof(read.id), "%.*s", SLICE_ARG(id));
+    read.is_time = scan_type(fields[IS_TIME]) == SCAN_TRUE;
+    read.key = members_text_of(fields[KEY]);
+    read.output = members_text_of(fields[OUTPUT]);
+    read.output_type = members_text_of(fields[OUTPUT_TYPE]);
+    read.tags = read_tags(fields[TAGS]);
+    read.run = members_text_of(fields[RUN]);
+    read.stream = members_text_of(fields[STREAM]);
+    text_to_i64(fields[FROM], &read.from);
     *waitpoint = read;
     return OK;
 }

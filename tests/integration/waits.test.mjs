@@ -372,6 +372,43 @@ test("what is no input to wait for is refused", async () => {
 
 // ---- refusals ----
 
+test("tokens are found and paged through among many, newest first, in both directions", async () => {
+  const first = (await token({ tags: ["needle"] })).id, ids = [first];
+  const since = Date.now();
+  for (let i = 0; i < 12; i++)
+    ids.push(...(await Promise.all(Array.from({ length: 20 }, () => token({ tags: ["hay"] })))).map((made) => made.id));
+  const ask = async (query) => (await gateway.get(`${tokens}?${query}`)).json;
+  assert.deepEqual((await ask("filter[tags]=needle")).data.map((item) => item.id), [first]);
+  assert.deepEqual((await ask("filter[tags]=nobody")).data, []);
+  assert.equal((await ask(`filter[createdAt][from]=${since + 3600e3}`)).data.length, 0);
+
+  const downwards = [];
+  let page = await ask("page[size]=100"), last;
+  for (; ; page = await ask(`page[size]=100&page[after]=${page.pagination.next}`)) {
+    downwards.push(...page.data.map((item) => item.id));
+    last = page;
+    if (!page.pagination.next) break;
+  }
+  assert.deepEqual(downwards, [...downwards].sort().reverse());
+  assert.deepEqual(ids.filter((id) => !downwards.includes(id)), []);
+
+  const upwards = last.data.map((item) => item.id);
+  for (page = last; page.pagination.previous;) {
+    page = await ask(`page[size]=100&page[before]=${page.pagination.previous}`);
+    upwards.unshift(...page.data.map((item) => item.id));
+  }
+  assert.deepEqual(upwards, downwards);
+});
+
+test("a callback for an environment that is not there is refused like one with a wrong signature", async () => {
+  const { url } = await token();
+  const path = new URL(url).pathname, [, , , , , id, , environment] = path.split("/");
+  const wrong = await gateway.post(`${tokens}/${id}/callback/${environment}/${"A".repeat(43)}`, {}, { key: null });
+  const nobody = await gateway.post(`${tokens}/${id}/callback/env_nobody/${"A".repeat(43)}`, {}, { key: null });
+  assert.deepEqual([wrong.status, nobody.status], [403, 403]);
+  assert.equal(nobody.text, wrong.text);
+});
+
 test("what cannot be waited for, or completed, is refused and changes nothing", async () => {
   const attempt = await executing();
   const foreign = (await gateway.post(tokens, {}, { key: keys.prod })).json.id;
@@ -381,7 +418,7 @@ test("what cannot be waited for, or completed, is refused and changes nothing", 
     ["completing it", await gateway.post(`${tokens}/${foreign}/complete`, {}), 404],
     ["reading it", await gateway.get(`${tokens}/${foreign}`), 404],
     ["no credential", await gateway.post(`${tokens}/${foreign}/complete`, {}, { key: null }), 401],
-    ["a wrong signature", await gateway.post(`${tokens}/${foreign}/callback/env_x/${"a".repeat(43)}`, {}, { key: null }), 404],
+    ["a wrong signature", await gateway.post(`${tokens}/${foreign}/callback/env_x/${"a".repeat(43)}`, {}, { key: null }), 403],
     ["no date", await worker.post(`/engine/v1/runs/${attempt.id}/wait/duration`, { date: "soon" }), 400],
     ["a bad timeout", await gateway.post(tokens, { timeout: "soon" }), 400],
     ["bad tags", await gateway.post(tokens, { tags: [1] }), 400],

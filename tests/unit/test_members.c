@@ -88,6 +88,20 @@ static void what_is_missing_or_of_another_type_is_not_read(void **state)
     }
 }
 
+static void several_members_are_found_in_one_walk(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "a", "b", "c" };
+    struct slice values[3] = { SLICE("from"), SLICE("before"), SLICE("") };
+    members_find(SLICE("{\"\\u0062\":[1],\"x\":{\"c\":0},\"a\":1,\"a\":2}"), names, 3,
+                 values);
+    assert_true(slice_is(values[0], "2"));
+    assert_true(slice_is(values[1], "[1]"));
+    assert_null(values[2].ptr);
+    members_find(SLICE("[]"), names, 3, values);
+    assert_null(values[0].ptr);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -95,6 +109,7 @@ int main(void)
         cmocka_unit_test(what_is_absent_is_left_out_and_what_is_empty_is_not),
         cmocka_unit_test(a_text_that_ends_like_an_object_begins_takes_its_comma),
         cmocka_unit_test(what_was_written_is_read_back),
+        cmocka_unit_test(several_members_are_found_in_one_walk),
         cmocka_unit_test(what_is_missing_or_of_another_type_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
