@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "gateway_rotate.h"
 
@@ -21,6 +22,7 @@ struct admin {
     struct accounts *accounts;
     struct account_writer *writer;
     struct rotate *rotate;
+    struct list conns; // admin_conn::link
     char *path;
     unsigned handles; /* of libuv; the last one frees */
     bool closing;
@@ -29,6 +31,7 @@ struct admin {
 struct admin_conn {
     uv_pipe_t pipe;
     struct admin *admin;
+    struct list link; // admin::conns
     uv_write_t write;
     char request[REQUEST_MAX];
     size_t len;
@@ -49,6 +52,7 @@ static void let_go(struct admin *admin)
 static void on_conn_closed(uv_handle_t *handle)
 {
     struct admin_conn *conn = container_of(handle, struct admin_conn, pipe);
+    list_remove(&conn->link);
     let_go(conn->admin);
     if (conn->answer)
         vault_wipe(conn->answer, conn->answer_len);
@@ -170,6 +174,7 @@ static void on_connection(uv_stream_t *listener, int status)
         return;
     struct admin_conn *conn = mem_new(struct admin_conn);
     conn->admin = admin;
+    list_append(&admin->conns, &conn->link);
     admin->handles++;
     uv_pipe_init(listener->loop, &conn->pipe, 0);
     if (uv_accept(listener, (uv_stream_t *)&conn->pipe) ||
@@ -192,6 +197,7 @@ enum err admin_create(struct uv_loop_s *loop, const char *path, struct accounts 
     admin->writer = writer;
     admin->path = mem_text(slice_of(path));
     admin->handles = 1;
+    list_init(&admin->conns);
     uv_pipe_init(loop, &admin->pipe, 0);
     unlink(path);
     mode_t before = umask(0177);
@@ -215,6 +221,8 @@ void admin_serve_rotation(struct admin *admin, struct rotate *rotate)
     admin->rotate = rotate;
 }
 
+/* Who waits for an answer is let go when it comes; who has not asked, or does not read its
+ * answer, would keep the loop alive. */
 void admin_destroy(struct admin *admin)
 {
     if (!admin)
@@ -222,6 +230,11 @@ void admin_destroy(struct admin *admin)
     admin->closing = true;
     admin->accounts = NULL;
     admin->rotate = NULL;
+    list_each (link, &admin->conns) {
+        struct admin_conn *conn = container_of(link, struct admin_conn, link);
+        if (!conn->out)
+            close_conn(conn);
+    }
     unlink(admin->path);
     uv_close((uv_handle_t *)&admin->pipe, on_listener_closed);
 }

@@ -1,5 +1,6 @@
 // The program as an operator meets it: options, first keys, files, signals, health.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import fs from "node:fs";
 import net from "node:net";
 import os from "node:os";
@@ -363,6 +364,16 @@ describe("SIGTERM", () => {
     assert.deepEqual(await gateway.ended(), { code: 0, signal: null });
     assert.ok(Date.now() - began >= 900);
     await pending.readToEnd();
+  });
+
+  test("waits for nobody who is connected to the admin socket and says nothing", async (t) => {
+    const gateway = await startGateway({ t, options: ["--drain-timeout", "20s"] });
+    const silent = net.connect(path.join(gateway.data, "admin.sock"));
+    await once(silent, "connect");
+    const closed = once(silent, "close");
+    gateway.child.kill("SIGTERM");
+    assert.deepEqual(await gateway.ended(10_000), { code: 0, signal: null });
+    await closed;
   });
 
   test("a second one ends at once", async (t) => {
