@@ -8,6 +8,7 @@
 #include "engine/waits.h"
 
 #include "base/mem.h"
+#include "base/members.h"
 #include "engine/state.h"
 #include "engine/waitpoint.h"
 
@@ -45,39 +46,63 @@ struct scan_members waits_of(const struct run *run)
     return scan_members(list.ptr ? list : SLICE("[]"));
 }
 
-static struct slice text_member(struct slice wait, const char *name)
+enum member {
+    TYPE,
+    ID,
+    BATCH,
+    INDEX,
+    TOO_LARGE,
+    STREAM,
+    FROM,
+    UNTIL,
+    COMPLETED_AT,
+    MEMBERS
+};
+
+static const char *const member_names[MEMBERS] = {
+    [TYPE] = "type",
+    [ID] = "id",
+    [BATCH] = "batch",
+    [INDEX] = "index",
+    [TOO_LARGE] = "tooLarge",
+    [STREAM] = "stream",
+    [FROM] = "from",
+    [UNTIL] = "until",
+    [COMPLETED_AT] = "completedAt",
+};
+
+/* Without its quotes: our words and ids need no escapes. */
+static struct slice unquoted(struct slice text)
 {
-    struct slice text = slice_trim(scan_member(wait, name));
     return text.len < 2 ? (struct slice){ 0 }
                         : (struct slice){ text.ptr + 1, text.len - 2 };
 }
 
-static int64_t number_member(struct slice wait, const char *name)
+static int64_t number_of(struct slice text)
 {
     int64_t number = 0;
-    struct slice text = scan_member(wait, name);
-    return text.ptr && !text_to_i64(slice_trim(text), &number) ? number : 0;
+    return text.ptr && !text_to_i64(text, &number) ? number : 0;
 }
 
 bool waits_next(struct scan_members *all, struct wait *wait)
 {
-    struct slice element;
+    struct slice element, members[MEMBERS];
     unsigned type = 0;
     if (!scan_next_element(all, &element))
         return false;
-    while (type < WAIT_TYPES - 1 &&
-           !slice_is(text_member(element, "type"), type_names[type]))
+    members_find(element, member_names, MEMBERS, members);
+    while (type < WAIT_TYPES - 1 && !slice_is(unquoted(members[TYPE]), type_names[type]))
         type++;
     *wait = (struct wait){
         .type = (enum wait_type)type,
-        .id = text_member(element, "id"),
-        .batch = text_member(element, "batch"),
-        .index = (uint32_t)number_member(element, "index"),
-        .too_large = scan_type(scan_member(element, "tooLarge")) == SCAN_TRUE,
-        .stream = slice_trim(scan_member(element, "stream")),
-        .from = number_member(element, "from"),
-        .until = number_member(element, "until"),
-        .completed_at = number_member(element, "completedAt"),
+        .id = unquoted(members[ID]),
+        .batch = unquoted(members[BATCH]),
+        .index = (uint32_t)number_of(members[INDEX]),
+        .too_large = scan_type(members[TOO_LARGE]) == SCAN_TRUE,
+        .stream = members[STREAM],
+        .from = number_of(members[FROM]),
+        .until = number_of(members[UNTIL]),
+        .completed_at = number_of(members[COMPLETED_AT]),
     };
     return true;
 }
@@ -120,43 +145,55 @@ static void come_due(struct run *next, const struct wait *wait)
 
 /* ---- blocking ---- */
 
-static bool blocks_already(const struct run *run, struct slice id)
+static int compare_ids(const void *a, const void *b)
 {
-    struct scan_members all = waits_of(run);
+    const struct slice *x = a, *y = b;
+    int order = memcmp(x->ptr, y->ptr, x->len < y->len ? x->len : y->len);
+    return order ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+/* What blocks the run already goes into the list; its ids, sorted, are the caller's. What
+ * it had waited for before may be waited for again. */
+static struct slice *keep_blocking(const struct run *now, struct run *next,
+                                   struct buf *list, size_t *count)
+{
+    struct slice *ids = mem_new_array(struct slice, WAITS_MAX);
+    struct scan_members had = waits_of(now);
     struct wait wait;
-    if (run->execution != EXECUTION_WITH_WAITPOINTS)
-        return false; /* what it had waited for may be waited for again */
-    while (waits_next(&all, &wait))
-        if (slice_equal(wait.id, id))
-            return true;
-    return false;
+    *count = 0;
+    if (now->execution != EXECUTION_WITH_WAITPOINTS)
+        return ids;
+    while (*count < WAITS_MAX && waits_next(&had, &wait)) {
+        add_wait(list, &wait);
+        come_due(next, &wait);
+        ids[(*count)++] = wait.id;
+    }
+    qsort(ids, *count, sizeof(*ids), compare_ids);
+    return ids;
 }
 
 static enum decision decide_block(struct command *command, const struct run *now,
                                   struct run *next, unsigned *marks)
 {
     struct block *op = container_of(command, struct block, command);
-    struct scan_members had = waits_of(now);
     struct buf list = { 0 };
-    struct wait wait;
-    size_t added = 0;
+    size_t count, added = 0;
     unsigned effects;
     (void)marks;
 
     buf_add_char(&list, '[');
     next->due_at = 0;
-    while (now->execution == EXECUTION_WITH_WAITPOINTS && waits_next(&had, &wait)) {
-        add_wait(&list, &wait);
-        come_due(next, &wait);
-    }
+    struct slice *blocking = keep_blocking(now, next, &list, &count);
     for (size_t i = 0; i < op->count; i++) {
-        if (blocks_already(now, op->waits[i].id))
+        if (bsearch(&op->waits[i].id, blocking, count, sizeof(*blocking), compare_ids))
             continue;
         add_wait(&list, &op->waits[i]);
         come_due(next, &op->waits[i]);
         added++;
     }
-    if (added &&
+    free(blocking);
+    bool fits = count + added <= WAITS_MAX;
+    if (added && fits &&
         !run_advance(next, EVENT_WAIT, loop_wall_ms(command->engine->loop), &effects)) {
         set_waits(next, &list);
         return DECISION_COMMIT;
@@ -164,7 +201,11 @@ static enum decision decide_block(struct command *command, const struct run *now
     buf_finish(&list);
     if (!added)
         return DECISION_NOTHING;
-    explain(&command->why, ERR_INVALID, "Only an executing run can wait");
+    if (fits)
+        explain(&command->why, ERR_INVALID, "Only an executing run can wait");
+    else
+        explain(&command->why, ERR_RULE, "A run waits for at most %d things at once",
+                WAITS_MAX);
     return DECISION_REFUSE;
 }
 

@@ -13,6 +13,9 @@
 #include "base/scan.h"
 #include "engine/engine.h"
 
+/* Of one run at once: its list is read whole whenever something in it is decided. */
+enum { WAITS_MAX = 5000 };
+
 enum wait_type { WAIT_TIME, WAIT_RUN, WAIT_TOKEN, WAIT_TYPES };
 
 struct wait {
@@ -28,7 +31,8 @@ struct wait {
 };
 
 /* Blocks an executing run until all of these are over; those that block it already are not
- * added again. ERR_INVALID: the run does not execute. */
+ * added again. ERR_INVALID: the run does not execute. ERR_RULE: it would wait for more than
+ * WAITS_MAX. */
 struct block {
     struct command command;   /* first */
     const struct wait *waits; /* the caller's until done */

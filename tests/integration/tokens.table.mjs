@@ -80,10 +80,6 @@ export const rows = [
   { route: "POST /api/v1/schedules", takes: "key", at: () => post({}), ok: [400] },
   ...[["GET", "", 404], ["PUT", "", 400], ["DELETE", "", 404], ["POST", "/activate", 404], ["POST", "/deactivate", 404]].map(([method, rest, status]) =>
     ({ route: `${method} /api/v1/schedules/:${rest}`, takes: "key", at: () => ({ path: `/api/v1/schedules/sched_nobody${rest}`, body: method === "PUT" ? {} : undefined }), ok: [status] })),
-  { route: "POST /api/v1/bulk-actions", takes: "key", at: () => post({}), ok: [400] },
-  { route: "GET /api/v1/bulk-actions", takes: "key", at: () => ({}) },
-  { route: "GET /api/v1/bulk-actions/:", takes: "key", at: () => ({ path: "/api/v1/bulk-actions/bulk_nobody" }), ok: [404] },
-  { route: "POST /api/v1/bulk-actions/:/abort", takes: "key", at: () => ({ path: "/api/v1/bulk-actions/bulk_nobody/abort" }), ok: [404] },
   { route: "GET /api/v1/timezones", takes: "anyone", at: () => ({}) },
   // worker-protocol
   { route: "GET /api/v2/whoami", takes: "personal", at: () => ({}) },

@@ -1,0 +1,119 @@
+/* What many waits of one run cost, and where they end. */
+#include "tests/support/unit.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "tests/support/calls.h"
+
+enum { BATCH = 1000 };
+
+static int create_world(void **state)
+{
+    *state = world_create(NULL);
+    register_worker(*state, "1", "hello", 3);
+    return 0;
+}
+
+static int destroy_world(void **state)
+{
+    world_destroy(*state);
+    return 0;
+}
+
+/* So many times to wait for, numbered from first on. */
+struct times {
+    struct wait waits[BATCH];
+    char ids[BATCH][24];
+};
+
+static struct times *make_times(const struct world *world, int first)
+{
+    struct times *times = mem_new(struct times);
+    for (int i = 0; i < BATCH; i++) {
+        snprintf(times->ids[i], sizeof(times->ids[i]), "waitpoint_%d", first + i);
+        times->waits[i] = (struct wait){ .type = WAIT_TIME,
+                                         .id = slice_of(times->ids[i]),
+                                         .until = loop_wall_ms(world->loop) + 1000 + i };
+    }
+    return times;
+}
+
+static enum err block_from(struct world *world, const char *id, int first)
+{
+    struct times *times = make_times(world, first);
+    enum err status = block_by(world, id, times->waits, BATCH);
+    free(times);
+    return status;
+}
+
+static size_t count_waits(const struct run *run)
+{
+    struct scan_members waits = waits_of(run);
+    struct wait wait;
+    size_t count = 0;
+    while (waits_next(&waits, &wait))
+        count++;
+    return count;
+}
+
+static void what_blocks_a_run_already_is_not_added_again(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    assert_int_equal(block_from(world, got.id, 0), OK);
+    assert_int_equal(block_from(world, got.id, 1), OK);
+    assert_int_equal(count_waits(run_now(world, got.id)), BATCH + 1);
+    uint32_t version = run_now(world, got.id)->version;
+    assert_int_equal(block_from(world, got.id, 1), OK);
+    assert_int_equal(run_now(world, got.id)->version, version);
+}
+
+static int64_t cpu_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Compared one with all, a thousand with four thousand took many seconds. */
+static void a_batch_beside_thousands_of_others_is_decided_quickly(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(block_from(world, got.id, i * BATCH), OK);
+    int64_t began = cpu_ms();
+    assert_int_equal(block_from(world, got.id, 4 * BATCH), OK);
+    assert_in_range(cpu_ms() - began, 0, 1000);
+    assert_int_equal(count_waits(run_now(world, got.id)), WAITS_MAX);
+}
+
+static void a_run_waits_for_so_many_things_and_no_more(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    for (int i = 0; i < WAITS_MAX / BATCH; i++)
+        assert_int_equal(block_from(world, got.id, i * BATCH), OK);
+    assert_int_equal(wait_for_run(world, got.id, "run_one_more"), ERR_RULE);
+    assert_int_equal(block_from(world, got.id, 0), OK); /* all of them are there */
+    assert_int_equal(count_waits(run_now(world, got.id)), WAITS_MAX);
+    world_pass(world, 3600 * 1000);
+    assert_status(world, got.id, RUN_EXECUTING);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_blocks_a_run_already_is_not_added_again),
+        TEST(a_batch_beside_thousands_of_others_is_decided_quickly),
+        TEST(a_run_waits_for_so_many_things_and_no_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
