@@ -108,7 +108,8 @@ static enum err unknown(struct slice name, const char *origin, const char *dashe
 
 static bool is_noun(const char *word)
 {
-    static const char *const nouns[] = { "org", "project", "user", "token" };
+    static const char *const nouns[] = { "org", "project", "user", "token",
+                                         "worker-token" };
     for (size_t i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++) {
         if (strcmp(word, nouns[i]) == 0)
             return true;
@@ -145,7 +146,8 @@ static enum err read_command(struct reading *reading, const char *word)
     else
         return explain(reading->why, ERR_INVALID,
                        "%.60s: not a command; there are serve, keys, org, project, user, "
-                       "token and vault rotate, and options begin with two dashes",
+                       "token, worker-token and vault rotate, and options begin with two "
+                       "dashes",
                        word);
     bool has_words = *command == COMMAND_KEYS || *command == COMMAND_ACCOUNTS;
     return has_words ? add_word(reading, word) : OK;
@@ -154,8 +156,9 @@ static enum err read_command(struct reading *reading, const char *word)
 /* "--name" of the name; NULL: no command has such an option. */
 static const char *find_command_option(struct slice name)
 {
-    static const char *const options[] = { "--org", "--name", "--email",   "--slug",
-                                           "--ref", "--user", "--project", "--grace" };
+    static const char *const options[] = { "--org",     "--name",  "--email",
+                                           "--slug",    "--ref",   "--user",
+                                           "--project", "--grace", "--env" };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
         if (slice_is(name, options[i] + 2))
             return options[i];
@@ -506,6 +509,8 @@ void config_print_help(struct buf *out)
                  "  runcast project create NAME [--org SLUG] [--ref REF] | list\n"
                  "  runcast user create NAME --email EMAIL [--org SLUG] | list\n"
                  "  runcast token create --user EMAIL [--name NAME] | list | revoke ID\n"
+                 "  runcast worker-token create [--project REF] [--env ENV] [--name NAME]\n"
+                 "                       | list | revoke ID\n"
                  "  These speak to the gateway that runs on --data; all but the last\n"
                  "  work without one too.\n\n"
                  "options [default]\n");

@@ -19,9 +19,10 @@ static enum err not_read(struct failure *why)
 
 /* ---- accounts ---- */
 
-static const enum document_kind account_kinds[] = {
-    DOC_ORGANIZATION, DOC_PROJECT, DOC_USER, DOC_ENVIRONMENT, DOC_KEY, DOC_TOKEN
-};
+static const enum document_kind account_kinds[] = { DOC_ORGANIZATION, DOC_PROJECT,
+                                                    DOC_USER,         DOC_ENVIRONMENT,
+                                                    DOC_KEY,          DOC_TOKEN,
+                                                    DOC_WORKER_TOKEN };
 
 static void on_accounts_scanned(struct store_scan *scan, enum store_status status);
 

@@ -60,6 +60,7 @@ enum document_kind {
     DOC_VARIABLE,
     DOC_PACKET,
     DOC_BULK,
+    DOC_WORKER_TOKEN,
 };
 
 /* Environment number of what belongs to the whole installation. */

@@ -4,6 +4,7 @@
  *   project create NAME [--org SLUG] [--ref REF] | list
  *   user create NAME --email EMAIL [--org SLUG] | list
  *   token create --user EMAIL [--name NAME] | list | revoke ID
+ *   worker-token create [--project REF] [--env ENV] [--name NAME] | list | revoke ID
  *   keys | keys rotate ENV [--project REF] [--grace 24h]
  *
  * Whoever may say them may everything: over a socket that only its owner opens, or with the

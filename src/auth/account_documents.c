@@ -1,12 +1,14 @@
-/* account_documents.c - the documents of DOC_ORGANIZATION … DOC_TOKEN come into memory.
+/* account_documents.c - the documents of DOC_ORGANIZATION … DOC_WORKER_TOKEN come into memory.
  *
  *   DOC_ORGANIZATION  <id>        {id, name, slug}
  *   DOC_PROJECT       <id>        {id, ref, name, slug, organization}
  *   DOC_USER          <id>        {id, name, email, organization}
  *   DOC_ENVIRONMENT   <id>        {number, id, type, project}
  *                     of a branch {…, parent, branch, archivedAt?}
- *   DOC_KEY           <id>:root   {environment, sealed, endsAt?}   sealed under its own
- * name <id>:<key> DOC_TOKEN         <hash>      {hash, user, name}
+ *   DOC_KEY           <id>:root   {environment, sealed, endsAt?}   sealed under its own name
+ *                     <id>:<key>
+ *   DOC_TOKEN         <hash>      {hash, user, name}
+ *   DOC_WORKER_TOKEN  <hash>      {hash, project, serves, name}
  *
  * Each but the first ones has createdAt too. Of a document that is written again only what
  * can change is read: archivedAt and endsAt. */
@@ -75,6 +77,7 @@ static bool add_project(struct accounts *accounts, const json_t *body)
     project->name = copy_text(body, "name");
     project->slug = copy_text(body, "slug");
     project->created_at = take_time(body, "createdAt");
+    list_init(&project->secrets);
     list_append(&accounts->projects, &project->link);
     return true;
 }
@@ -237,20 +240,30 @@ static bool read_hash(const char *text, unsigned char hash[HASH_LEN])
     return read;
 }
 
+/* owner: the member that names the user, or the project of a worker's token. */
 static bool add_token(struct accounts *accounts, const json_t *body,
-                      const struct document *document)
+                      const struct document *document, const char *owner)
 {
     char owner_id[ID_MAX], text[2 * HASH_LEN + 1];
     unsigned char hash[HASH_LEN];
     struct secret *secret = NULL;
     if (take_text(body, "hash", text, sizeof(text)) &&
-        take_text(body, "user", owner_id, sizeof(owner_id)) && read_hash(text, hash))
+        take_text(body, owner, owner_id, sizeof(owner_id)) && read_hash(text, hash))
         secret = add_secret(accounts, hash, owner_id, document, NULL);
     if (!secret)
         return false;
     secret->name = copy_text(body, "name");
     secret->created_at = take_time(body, "createdAt");
+    secret->serves = (unsigned)json_integer_value(json_object_get(body, "serves"));
     return true;
+}
+
+static bool add_worker_token(struct accounts *accounts, const json_t *body,
+                             const struct document *document)
+{
+    json_int_t serves = json_integer_value(json_object_get(body, "serves"));
+    return serves > 0 && !(serves & ~(json_int_t)ENVIRONMENTS_DEPLOYED) &&
+           add_token(accounts, body, document, "project");
 }
 
 static struct secret *find_by_document(struct accounts *accounts, struct slice name)
@@ -297,7 +310,8 @@ static enum err add_body(struct accounts *accounts, const struct document *docum
     case DOC_PROJECT: added = add_project(accounts, body); break;
     case DOC_USER: added = add_user(accounts, body); break;
     case DOC_ENVIRONMENT: added = add_environment(accounts, document, body); break;
-    case DOC_TOKEN: added = add_token(accounts, body, document); break;
+    case DOC_TOKEN: added = add_token(accounts, body, document, "user"); break;
+    case DOC_WORKER_TOKEN: added = add_worker_token(accounts, body, document); break;
     case DOC_KEY: return add_key(accounts, body, document, why);
     default: break;
     }

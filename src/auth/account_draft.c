@@ -82,8 +82,10 @@ static void add_key(struct draft *draft, const char *environment_id, const char 
 
 void draft_end(struct draft *draft, const struct secret *secret)
 {
-    add(draft, secret->account ? DOC_KEY : DOC_TOKEN, secret->document, secret->version,
-        NULL);
+    enum document_kind kind = secret->account   ? DOC_KEY
+                              : secret->project ? DOC_WORKER_TOKEN
+                                                : DOC_TOKEN;
+    add(draft, kind, secret->document, secret->version, NULL);
 }
 
 static void retire(struct draft *draft, const struct secret *secret, int64_t grace_ms)
@@ -169,17 +171,41 @@ void draft_user(struct draft *draft, const char *organization_id, struct slice n
     add(draft, DOC_USER, id, 0, &body);
 }
 
+static void begin_token(struct buf *body, const char *token,
+                        char hash_text[2 * HASH_LEN + 1])
+{
+    unsigned char hash[HASH_LEN];
+    vault_hash(slice_of(token), hash);
+    text_to_hex(hash, HASH_LEN, hash_text);
+    buf_print(body, "{\"hash\":\"%s\"", hash_text);
+}
+
+static void add_token(struct draft *draft, enum document_kind kind, struct buf *body,
+                      struct slice name, const char *hash_text)
+{
+    buf_print(body, ",\"createdAt\":%lld", (long long)draft->now_ms);
+    add_member(body, "name", name);
+    buf_add_char(body, '}');
+    add(draft, kind, hash_text, 0, body);
+}
+
 void draft_token(struct draft *draft, const char *user_id, struct slice name,
                  const char *token)
 {
     char hash_text[2 * HASH_LEN + 1];
-    unsigned char hash[HASH_LEN];
     struct buf body = { 0 };
-    vault_hash(slice_of(token), hash);
-    text_to_hex(hash, HASH_LEN, hash_text);
-    buf_print(&body, "{\"hash\":\"%s\",\"user\":\"%s\",\"createdAt\":%lld", hash_text,
-              user_id, (long long)draft->now_ms);
-    add_member(&body, "name", name);
-    buf_add_char(&body, '}');
-    add(draft, DOC_TOKEN, hash_text, 0, &body);
+    begin_token(&body, token, hash_text);
+    add_member(&body, "user", slice_of(user_id));
+    add_token(draft, DOC_TOKEN, &body, name, hash_text);
+}
+
+void draft_worker_token(struct draft *draft, const char *project_id, unsigned serves,
+                        struct slice name, const char *token)
+{
+    char hash_text[2 * HASH_LEN + 1];
+    struct buf body = { 0 };
+    begin_token(&body, token, hash_text);
+    add_member(&body, "project", slice_of(project_id));
+    buf_print(&body, ",\"serves\":%u", serves);
+    add_token(draft, DOC_WORKER_TOKEN, &body, name, hash_text);
 }

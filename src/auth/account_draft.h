@@ -30,6 +30,9 @@ void draft_user(struct draft *draft, const char *organization_id, struct slice n
                 struct slice email, char id[ID_MAX]);
 void draft_token(struct draft *draft, const char *user_id, struct slice name,
                  const char *token);
+/* serves: bits of the environment types that its workers take runs of. */
+void draft_worker_token(struct draft *draft, const char *project_id, unsigned serves,
+                        struct slice name, const char *token);
 
 /* Gone: revoked, or its grace period is over. */
 void draft_end(struct draft *draft, const struct secret *secret);

@@ -155,15 +155,20 @@ static enum err unresolved(const char *id, const char *missing, struct failure *
 static enum err link_secret(struct accounts *accounts, struct secret *secret,
                             struct failure *why)
 {
-    if (secret->key)
-        secret->account = accounts_by_id(accounts, slice_of(secret->owner_id));
-    else
-        secret->user = accounts_find_user(accounts, secret->owner_id);
-    if (!secret->account && !secret->user)
+    struct list *of_owner = NULL;
+    if (secret->key &&
+        (secret->account = accounts_by_id(accounts, slice_of(secret->owner_id))))
+        of_owner = &secret->account->secrets;
+    else if (secret->serves &&
+             (secret->project = accounts_find_project(accounts, secret->owner_id)))
+        of_owner = &secret->project->secrets;
+    else if (!secret->key && !secret->serves &&
+             (secret->user = accounts_find_user(accounts, secret->owner_id)))
+        of_owner = &secret->user->secrets;
+    if (!of_owner)
         return unresolved(secret->key ? "key" : "token", secret->owner_id, why);
     if (list_empty(&secret->of_owner))
-        list_append(secret->account ? &secret->account->secrets : &secret->user->secrets,
-                    &secret->of_owner);
+        list_append(of_owner, &secret->of_owner);
     if (secret->account && !secret->ends_at)
         secret->account->secret_key = secret->key;
     return OK;
@@ -309,6 +314,13 @@ struct account *accounts_branch(struct accounts *accounts, const struct account 
         return NULL;
     int len = snprintf(key, sizeof(key), "%s:%.*s", preview->id, SLICE_ARG(name));
     return table_find(&accounts->branches, (struct slice){ key, (size_t)len });
+}
+
+bool secret_serves(const struct secret *secret, const struct account *account)
+{
+    bool has_runs = account->type != ENVIRONMENT_PREVIEW || account->parent;
+    return secret->project == account->project && secret->serves & 1u << account->type &&
+           has_runs && !account->archived;
 }
 
 bool user_sees(const struct user *user, const struct project *project)

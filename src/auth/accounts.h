@@ -2,12 +2,13 @@
  * with their tokens.
  *
  *   organization ─► project "proj_…" ─► environment dev | staging | prod | preview ─► key
- *        │                                                                   └─► branch
+ *        │                     │                                             └─► branch
+ *        │                     └───► token of workers
  *        └────────► user ─► personal access token
  *
  * Kept as documents, held in memory, looked up by SHA-256 of the secret. Secret keys are
- * sealed by the vault and stay readable (they sign public tokens); of personal access
- * tokens only the hash is kept. A branch is an environment of its own, with its own runs:
+ * sealed by the vault and stay readable (they sign public tokens); of tokens
+ * only the hash is kept. A branch is an environment of its own, with its own runs:
  * its parent is the preview environment, whose key it shares. */
 #pragma once
 
@@ -38,6 +39,7 @@ struct project {
     int64_t created_at; /* Unix ms; 0: not known */
     char organization_id[ID_MAX];
     struct organization *organization; /* since accounts_link */
+    struct list secrets;               // secret::of_owner; tokens of workers
     struct list link;                  // accounts::projects
 };
 
@@ -72,11 +74,11 @@ struct account {     /* one environment */
     uint32_t branch_count; /* of preview: branches not archived; since accounts_link */
 };
 
-/* A secret key or a personal access token. It stays in memory when it has ended, because
+/* A secret key, a personal access token or one of workers. It stays in memory when it has ended, because
  * identities point to it. */
 struct secret {
     unsigned char hash[HASH_LEN];
-    char owner_id[ID_MAX];   /* environment or user */
+    char owner_id[ID_MAX];   /* environment, user or project */
     char *document;          /* the name of its document */
     uint32_t version;        /* of its document */
     char *key;               /* clear; NULL: a token, or ended */
@@ -84,9 +86,11 @@ struct secret {
     int64_t created_at;      /* Unix ms; 0: not known */
     int64_t ends_at;         /* Unix ms: replaced, valid until then; 0: not replaced */
     bool ended;              /* revoked */
+    unsigned serves;         /* of a worker's token: bits of environment types; else 0 */
     struct account *account; /* of a key; since accounts_link */
-    struct user *user;       /* of a token; since accounts_link */
-    struct list of_owner;    // account::secrets or user::secrets, or accounts::ended
+    struct user *user;       /* of a personal token; since accounts_link */
+    struct project *project; /* of a worker's token; since accounts_link */
+    struct list of_owner;    // account::, user:: or project::secrets, or accounts::ended
 };
 
 struct accounts;
@@ -95,7 +99,7 @@ struct accounts *accounts_create(struct vault *vault);
 /* Wipes the keys. NULL is fine. */
 void accounts_destroy(struct accounts *accounts);
 
-/* Takes one document (of DOC_ORGANIZATION … DOC_TOKEN) into memory; order does not matter
+/* Takes one document (of DOC_ORGANIZATION … DOC_TOKEN, DOC_WORKER_TOKEN) into memory; order does not matter
  * before accounts_link. ERR_INVALID: a sealed key does not open (wrong encryption key), or
  * the document is damaged. */
 enum err accounts_add(struct accounts *accounts, const struct document *document,
@@ -136,6 +140,10 @@ struct account *accounts_environment(struct accounts *accounts,
 /* NULL: unknown or archived. */
 struct account *accounts_branch(struct accounts *accounts, const struct account *preview,
                                 struct slice name);
+/* Is it one of those that a worker's token serves? A branch counts as preview, preview
+ * itself has no runs. */
+bool secret_serves(const struct secret *secret, const struct account *account);
+
 /* Projects of the user's organization. */
 bool user_sees(const struct user *user, const struct project *project);
 

@@ -267,11 +267,14 @@ static enum err identify_new(struct auth *auth, struct slice text, int64_t now_m
         identity->kind = CREDENTIAL_PUBLIC_TOKEN;
         return identify_public(auth, text, now_ms, identity, why);
     }
-    bool personal = slice_starts(text, "tr_pat_");
+    bool personal = slice_starts(text, "tr_pat_"), worker = slice_starts(text, "tr_wgt_");
     struct secret *secret = accounts_secret(auth->accounts, text, now_ms);
-    if (!secret || personal != (secret->user != NULL))
+    if (!secret || personal != (secret->user != NULL) ||
+        worker != (secret->project != NULL))
         return explain(why, ERR_UNAUTHORIZED, "Invalid API key");
-    identity->kind = personal ? CREDENTIAL_PERSONAL_TOKEN : CREDENTIAL_SECRET_KEY;
+    identity->kind = personal ? CREDENTIAL_PERSONAL_TOKEN
+                     : worker ? CREDENTIAL_WORKER_TOKEN
+                              : CREDENTIAL_SECRET_KEY;
     identity->secret = secret;
     identity->account = secret->account;
     identity->user = secret->user;

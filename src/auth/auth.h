@@ -2,6 +2,7 @@
  *
  *   "Bearer …" ─► public token (JWT, pub: true) ─► environment, scopes, expiry
  *              ─► tr_pat_…                       ─► user
+ *              ─► tr_wgt_…                       ─► workers of a project
  *              ─► anything else                  ─► secret key ─► environment
  *
  * Identities are cached by their hash, those of tokens until they expire. Scopes:
@@ -18,14 +19,15 @@ enum credential {
     CREDENTIAL_NONE,
     CREDENTIAL_SECRET_KEY,
     CREDENTIAL_PUBLIC_TOKEN,
-    CREDENTIAL_PERSONAL_TOKEN
+    CREDENTIAL_PERSONAL_TOKEN,
+    CREDENTIAL_WORKER_TOKEN
 };
 
 /* Shared; counted by references on the loop thread. */
 struct identity {
     uint32_t refs;
     enum credential kind;
-    struct account *account; /* NULL for a personal token */
+    struct account *account; /* NULL for personal and workers' tokens */
     struct secret *secret;   /* what it hangs on: the key, the token, the signing key */
     struct user *user;       /* of a personal token */
     bool one_time;           /* otu: the first trigger uses it up */

@@ -141,9 +141,16 @@ void bootstrap_draw_key(enum environment_type type, char key[SECRET_KEY_MAX])
     draw(environments[type].prefix, GENERATED_KEY_LEN, DIGITS LOWER UPPER, key);
 }
 
+static const char token_alphabet[] = "123456789abcdefghijkmnopqrstuvwxyz";
+
 void bootstrap_draw_token(char token[PERSONAL_TOKEN_MAX])
 {
-    draw("tr_pat_", GENERATED_TOKEN_LEN, "123456789abcdefghijkmnopqrstuvwxyz", token);
+    draw("tr_pat_", GENERATED_TOKEN_LEN, token_alphabet, token);
+}
+
+void bootstrap_draw_worker_token(char token[PERSONAL_TOKEN_MAX])
+{
+    draw("tr_wgt_", GENERATED_TOKEN_LEN, token_alphabet, token);
 }
 
 void bootstrap_draw_ref(char ref[PROJECT_REF_MAX])

@@ -1,9 +1,9 @@
 /* bootstrap.h - the kinds of environments, the form of their keys, and what the first start
  * on an empty data directory makes.
  *
- *   tr_dev_  tr_stg_ (or tr_staging_)  tr_prod_  tr_preview_   + 20 and more of
- * [0-9A-Za-z_] tr_pat_                                                    + 20 and more of
- * [0-9a-z] proj_                                                      + 8 to 40 of [0-9a-z]
+ *   tr_dev_  tr_stg_ (or tr_staging_)  tr_prod_  tr_preview_   + 20 and more of [0-9A-Za-z_]
+ *   tr_pat_  tr_wgt_                                           + 20 and more of [0-9a-z]
+ *   proj_                                                      + 8 to 40 of [0-9a-z]
  */
 #pragma once
 
@@ -21,6 +21,8 @@ enum environment_type {
 
 enum {
     ENVIRONMENT_TYPES = 4,
+    ENVIRONMENTS_DEPLOYED = /* bits of the types that no session of a developer serves */
+    1 << ENVIRONMENT_STAGING | 1 << ENVIRONMENT_PROD | 1 << ENVIRONMENT_PREVIEW,
     PROJECT_REF_MAX = 46, /* with the terminating zero, as below */
     SECRET_KEY_MAX = 64,
     PERSONAL_TOKEN_MAX = 64,
@@ -48,6 +50,7 @@ enum err bootstrap_prepare(struct bootstrap *bootstrap, struct failure *why);
 /* New ones, drawn. */
 void bootstrap_draw_key(enum environment_type type, char key[SECRET_KEY_MAX]);
 void bootstrap_draw_token(char token[PERSONAL_TOKEN_MAX]);
+void bootstrap_draw_worker_token(char token[PERSONAL_TOKEN_MAX]);
 void bootstrap_draw_ref(char ref[PROJECT_REF_MAX]);
 bool bootstrap_ref_is_right(struct slice ref);
 

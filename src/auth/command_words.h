@@ -1,0 +1,38 @@
+/* command_words.h - how subcommands read their words, and the commands on tokens.
+ *
+ *   NOUN VERB [ARGUMENT] [--option VALUE]… */
+#pragma once
+
+#include "auth/account_command.h"
+
+enum { COMMAND_NAME_MAX = 100 }; /* bytes of a name of people */
+
+typedef enum err command_fn(struct account_command *command, struct draft *draft);
+
+/* ERR_INVALID, with the reason that the operator reads. */
+enum err command_refuse(struct account_command *command, const char *text);
+
+/* The value behind "--name"; NULL: not given. The last one counts. */
+const char *command_option(const struct account_command *command, const char *name);
+const char *command_argument(const struct account_command *command);
+
+/* Everything behind the second word: an argument when one is wanted, then known options,
+ * as " --one --two ". */
+enum err command_check_words(struct account_command *command, bool takes_argument,
+                             const char *options);
+
+bool command_is_name(const char *text);
+
+/* The only project, or that of --project, into command->project. */
+enum err command_find_project(struct account_command *command);
+
+/* The day; "-" when it is not known. */
+void command_print_time(FILE *out, int64_t unix_ms);
+
+/* command_tokens.c */
+command_fn command_create_token;
+command_fn command_list_tokens;
+command_fn command_revoke_token;
+command_fn command_create_worker_token;
+command_fn command_list_worker_tokens;
+command_fn command_revoke_worker_token;
