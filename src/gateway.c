@@ -161,6 +161,7 @@ static void create_parts(struct gateway *gateway)
                                .batch_memory = config->batch_memory,
                                .schedules_max = config->schedules,
                                .stream_memory = config->stream_memory,
+                               .dequeue_wait_ms = config->dequeue_wait_ms,
                                .drain_timeout_ms = config->drain_timeout_ms,
                                .rate_limit = config->rate_limit,
                                .writer = gateway->writer,

@@ -57,6 +57,7 @@ static const struct route *const tables[] = {
     tokens_routes,
     packets_routes,
     workers_routes,
+    deployed_routes,
     socket_routes,
     notifier_routes,
     polls_routes,
@@ -369,6 +370,7 @@ static unsigned auth_of(const struct identity *identity)
     case CREDENTIAL_SECRET_KEY: return AUTH_KEY;
     case CREDENTIAL_PUBLIC_TOKEN: return AUTH_PUBLIC;
     case CREDENTIAL_PERSONAL_TOKEN: return AUTH_PERSONAL;
+    case CREDENTIAL_WORKER_TOKEN: return AUTH_WORKER;
     default: return 0;
     }
 }

@@ -29,6 +29,7 @@ enum route_auth {
     AUTH_PUBLIC = 1 << 1,   /* the handler checks scopes */
     AUTH_PERSONAL = 1 << 2, /* the handler finds project and environment */
     AUTH_SIGNED = 1 << 3,   /* no credential: the URL is signed */
+    AUTH_WORKER = 1 << 4,   /* the handler finds the environment of the run */
     BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
 };
 
@@ -82,8 +83,9 @@ struct api_options {
     int64_t subscriptions_max;
     int64_t realtime_connections; /* long polls held at once, of one environment */
     int64_t batch_memory;
-    int64_t schedules_max; /* of an environment */
-    int64_t stream_memory; /* contents of streams, of one environment */
+    int64_t schedules_max;   /* of an environment */
+    int64_t stream_memory;   /* contents of streams, of one environment */
+    int64_t dequeue_wait_ms; /* how long a dequeue is held */
     int64_t drain_timeout_ms;
     int64_t rate_limit; /* requests a minute of a key's environment, or a token; 0: none */
     struct account_writer *writer;

@@ -11,7 +11,7 @@
 #include "api/workers.h"
 #include "base/mem.h"
 
-enum { DEQUEUE_WAIT_MS = 10 * 1000, DISCONNECT_MAX = 500 };
+enum { DISCONNECT_MAX = 500 };
 
 static struct loop *loop_of(const struct api_call *call)
 {
@@ -29,13 +29,24 @@ static void reply(struct api_call *call, struct buf *out)
 struct taking {
     struct api_call *call;
     struct dequeue dequeue;
+    bool deployed; /* the answer is the array alone */
 };
+
+static void add_taken(struct buf *out, const struct taking *op)
+{
+    const struct command *command = &op->dequeue.command;
+    const struct run *run = command->run;
+    const struct worker *worker =
+        workers_by_version(command->env->workers, bytes_slice(run->worker_version));
+    const struct account *account =
+        accounts_by_number(api_accounts(op->call->api), command->env->number);
+    message_add_dequeued(out, run, account, worker, loop_wall_ms(loop_of(op->call)));
+}
 
 static void on_dequeued(struct dequeue *dequeue, enum err status)
 {
     struct taking *op = container_of(dequeue, struct taking, dequeue);
     struct api_call *call = op->call;
-    const struct run *run = dequeue->command.run;
     struct buf out = { 0 };
 
     if (status && status != ERR_NOT_FOUND && status != ERR_CANCELED) {
@@ -43,15 +54,13 @@ static void on_dequeued(struct dequeue *dequeue, enum err status)
         free(op);
         return;
     }
-    buf_add_text(&out, "{\"dequeuedMessages\":[");
+    buf_add_text(&out, op->deployed ? "[" : "{\"dequeuedMessages\":[");
     if (!status) {
-        const struct worker *worker =
-            workers_by_version(call->env->workers, bytes_slice(run->worker_version));
-        message_add_dequeued(&out, run, call->account, worker, loop_wall_ms(loop_of(call)));
-        if (dequeue->command.seq)
+        add_taken(&out, op);
+        if (call->env && dequeue->command.seq)
             api_add_seq(call, dequeue->command.seq);
     }
-    buf_add_text(&out, "]}");
+    buf_add_text(&out, op->deployed ? "]" : "]}");
     free(op);
     reply(call, &out);
 }
@@ -64,12 +73,15 @@ static void stop_taking(struct api_call *call)
     dequeue_cancel(&op->dequeue);
 }
 
-enum err worker_dequeue(struct api_call *call)
+enum err worker_take(struct api_call *call, struct environment *const *environments,
+                     size_t count)
 {
     struct taking *op = mem_new(struct taking);
     op->call = call;
-    enum err refused = dequeue_begin(api_engine(call->api), call->env, &op->dequeue,
-                                     DEQUEUE_WAIT_MS, on_dequeued);
+    op->deployed = call->identity->kind == CREDENTIAL_WORKER_TOKEN;
+    enum err refused =
+        dequeue_begin(api_engine(call->api), environments, count, &op->dequeue,
+                      api_options(call->api)->dequeue_wait_ms, on_dequeued);
     if (refused) {
         free(op);
         return refused;
@@ -82,13 +94,30 @@ enum err worker_dequeue(struct api_call *call)
     return OK;
 }
 
-/* ---- latest, heartbeat ---- */
+enum err worker_dequeue(struct api_call *call)
+{
+    return worker_take(call, &call->env, 1);
+}
+
+/* ---- latest, since, heartbeat ---- */
 
 struct looking {
     struct api_call *call;
     struct run_read read;
     struct outcomes outcomes;
+    bool since; /* {snapshots: […]}, of those behind the one that is named */
 };
+
+/* Only the newest snapshot is kept: all that a worker acts on is in it. */
+static void add_since(struct buf *out, const struct looking *op)
+{
+    char newest[64];
+    run_snapshot_id(&op->outcomes.run, newest);
+    buf_add_text(out, "{\"snapshots\":[");
+    if (!slice_is(op->call->params[1], newest))
+        message_add_state(out, &op->outcomes.run, buf_slice(&op->outcomes.out));
+    buf_add_text(out, "]}");
+}
 
 static void on_outcomes(struct outcomes *outcomes, enum err status)
 {
@@ -96,7 +125,9 @@ static void on_outcomes(struct outcomes *outcomes, enum err status)
     struct api_call *call = op->call;
     struct buf out = { 0 };
 
-    if (!status)
+    if (!status && op->since)
+        add_since(&out, op);
+    else if (!status)
         message_add_latest(&out, &outcomes->run, buf_slice(&outcomes->out));
     outcomes_finish(outcomes);
     free(op);
@@ -120,13 +151,24 @@ static void on_read(struct run_read *read, enum err status)
     api_reply_error(call, status);
 }
 
-enum err worker_latest(struct api_call *call)
+static enum err look(struct api_call *call, bool since)
 {
     struct looking *op = mem_new(struct looking);
     op->call = call;
+    op->since = since;
     call->busy = true;
     run_read_begin(call->env, call->params[0], &op->read, on_read);
     return OK;
+}
+
+enum err worker_latest(struct api_call *call)
+{
+    return look(call, false);
+}
+
+enum err worker_since(struct api_call *call)
+{
+    return look(call, true);
 }
 
 /* An old snapshot changes nothing and is no mistake: the worker has not looked yet. */

@@ -248,6 +248,7 @@ enum err worker_complete(struct api_call *call)
     op->intake = intake;
     op->complete.snapshot = call->params[1];
     op->complete.request_id = worker_request_id(call);
+    op->complete.force_requeue = scan_type(scan_member(body, "forceRequeue")) == SCAN_TRUE;
     if (read_completion(op, body)) {
         free_op(op);
         return ERR_INVALID;

@@ -133,16 +133,24 @@ void message_add_dequeued(struct buf *out, const struct run *run,
 
 /* ---- latest, complete ---- */
 
-void message_add_latest(struct buf *out, const struct run *run, struct slice waitpoints)
+void message_add_state(struct buf *out, const struct run *run, struct slice waitpoints)
 {
-    buf_add_text(out, "{\"execution\":{\"version\":\"1\"");
+    buf_add_text(out, "{\"version\":\"1\"");
     members_add_name(out, "snapshot");
     message_add_snapshot(out, run);
     members_add_name(out, "run");
     message_add_run(out, run);
     members_add_json(out, "completedWaitpoints", waitpoints);
     add_batch(out, run);
-    buf_add_text(out, "}}");
+    close_object(out);
+}
+
+void message_add_latest(struct buf *out, const struct run *run, struct slice waitpoints)
+{
+    buf_add_char(out, '{');
+    members_add_name(out, "execution");
+    message_add_state(out, run, waitpoints);
+    close_object(out);
 }
 
 void message_add_result(struct buf *out, const struct run *run, enum attempt_result result)
@@ -185,8 +193,10 @@ static void add_default(struct buf *out, const struct account *account, const ch
 }
 
 void message_add_variables(struct buf *out, const struct run *run,
-                           const struct account *account, struct slice base_url)
+                           const struct task_home *home)
 {
+    const struct account *account = home->account;
+    struct slice base_url = home->base_url;
     struct buf otel = { 0 };
     struct variable_walk walk = { 0 };
     buf_add(&otel, base_url);
@@ -199,6 +209,8 @@ void message_add_variables(struct buf *out, const struct run *run,
     members_add_text(out, "TRIGGER_STREAM_URL", base_url);
     add_default(out, account, "TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT", buf_slice(&otel));
     add_default(out, account, "TRIGGER_REALTIME_STREAM_VERSION", SLICE("v1"));
+    if (home->needs_key)
+        members_add_text(out, "TRIGGER_SECRET_KEY", slice_of(account->secret_key));
     if (account->branch)
         members_add_text(out, "TRIGGER_PREVIEW_BRANCH", slice_of(account->branch));
     if (run) {
@@ -313,8 +325,7 @@ static size_t add_execution(struct buf *out, const struct run *run,
 }
 
 size_t message_add_start(struct buf *out, const struct run *run,
-                         const struct account *account, const struct worker_task *task,
-                         struct slice base_url)
+                         const struct task_home *home, const struct worker_task *task)
 {
     buf_add_char(out, '{');
     members_add_name(out, "run");
@@ -322,8 +333,8 @@ size_t message_add_start(struct buf *out, const struct run *run,
     members_add_name(out, "snapshot");
     message_add_snapshot(out, run);
     members_add_name(out, "envVars");
-    message_add_variables(out, run, account, base_url);
-    size_t place = add_execution(out, run, account, task);
+    message_add_variables(out, run, home);
+    size_t place = add_execution(out, run, home->account, task);
     close_object(out);
     return place;
 }

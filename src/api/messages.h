@@ -23,14 +23,24 @@ void message_add_snapshot(struct buf *out, const struct run *run);
 /* {id, friendlyId, status, attemptNumber} */
 void message_add_run(struct buf *out, const struct run *run);
 
-/* What snapshots/latest answers: {execution: {…}}. waitpoints: the array of outcomes.h. */
+/* {version, snapshot, run, completedWaitpoints, batch?}. waitpoints: the array of
+ * outcomes.h. */
+void message_add_state(struct buf *out, const struct run *run, struct slice waitpoints);
+
+/* What snapshots/latest answers: {execution: {…}}. */
 void message_add_latest(struct buf *out, const struct run *run, struct slice waitpoints);
+
+/* Where a task's process runs, and what it has to be told of that. */
+struct task_home {
+    const struct account *account;
+    struct slice base_url;
+    bool needs_key; /* its worker has not the secret key of the environment */
+};
 
 /* What attempts/start answers, with an empty payload. Gives the offset, inside its quotes,
  * where the text belongs. task NULL: the version has gone. */
 size_t message_add_start(struct buf *out, const struct run *run,
-                         const struct account *account, const struct worker_task *task,
-                         struct slice base_url);
+                         const struct task_home *home, const struct worker_task *task);
 
 /* What attempts/complete answers: {result: {…}}. */
 void message_add_result(struct buf *out, const struct run *run, enum attempt_result result);
@@ -38,4 +48,4 @@ void message_add_result(struct buf *out, const struct run *run, enum attempt_res
 /* {NAME: "value"}: what a task process of the environment gets, its own variables first;
  * run NULL: for the project. */
 void message_add_variables(struct buf *out, const struct run *run,
-                           const struct account *account, struct slice base_url);
+                           const struct task_home *home);

@@ -120,7 +120,8 @@ static void add_security(struct buf *out, unsigned auth)
         const char *name;
     } kinds[] = { { AUTH_KEY, "secretKey" },
                   { AUTH_PUBLIC, "publicAccessToken" },
-                  { AUTH_PERSONAL, "personalAccessToken" } };
+                  { AUTH_PERSONAL, "personalAccessToken" },
+                  { AUTH_WORKER, "workerToken" } };
     buf_add_text(out, ",\"security\":[");
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (auth & kinds[i].auth)
@@ -257,7 +258,9 @@ static const char security[] =
     "\"publicAccessToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
     "\"bearerFormat\":\"JWT\",\"description\":\"What its scopes say, for browsers\"},"
     "\"personalAccessToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
-    "\"description\":\"tr_pat_…: the projects of its user\"}}";
+    "\"description\":\"tr_pat_…: the projects of its user\"},"
+    "\"workerToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
+    "\"description\":\"tr_wgt_…: runs of a project, for its workers\"}}";
 
 struct bytes *openapi_write(const struct route *const *tables, size_t count)
 {

@@ -16,6 +16,7 @@ extern const struct route events_routes[];  /* runs.v1 as text/event-stream */
 extern const struct route envvars_routes[]; /* environment variables */
 extern const struct route socket_routes[];  /* runs.v1 over WebSocket */
 extern const struct route notifier_routes[];   /* which runs a worker must look at */
+extern const struct route deployed_routes[];   /* what workers outside a session call */
 extern const struct route timezones_routes[];  /* the names of the time zones */
 extern const struct route schedules_routes[];  /* what fires by the clock */
 extern const struct route queues_routes[];     /* list, pause, limits of queues */

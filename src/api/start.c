@@ -72,9 +72,13 @@ static void write_answer(struct starting *op, const struct run *run)
     struct buf url = { 0 };
 
     api_base_url(call, &url);
-    size_t place =
-        message_add_start(&op->answer, run, call->account,
-                          worker_task(worker, bytes_slice(run->task)), buf_slice(&url));
+    struct task_home home = {
+        .account = call->account,
+        .base_url = buf_slice(&url),
+        .needs_key = call->identity->kind == CREDENTIAL_WORKER_TOKEN,
+    };
+    size_t place = message_add_start(&op->answer, run, &home,
+                                     worker_task(worker, bytes_slice(run->task)));
     buf_finish(&url);
     buf_add(&op->rest, slice_from(buf_slice(&op->answer), place));
     op->answer.len = place;

@@ -16,6 +16,7 @@ route_fn worker_presence;
 /* attempts.c */
 route_fn worker_dequeue;
 route_fn worker_latest;
+route_fn worker_since;
 route_fn worker_heartbeat;
 route_fn worker_disconnect;
 
@@ -24,6 +25,10 @@ route_fn worker_start;
 
 /* completion.c */
 route_fn worker_complete;
+
+/* A dequeue, held until one of the environments has something. */
+enum err worker_take(struct api_call *call, struct environment *const *environments,
+                     size_t count);
 
 /* The id that a worker gives to all tries of one call; absent when there is none. */
 struct slice worker_request_id(const struct api_call *call);

@@ -22,7 +22,7 @@
 
 enum { RETRY_SOON_MS = 30 * 1000, USAGE_MAX = INT32_MAX };
 
-static bool is_newest(const struct run *run, struct slice snapshot)
+bool run_is_newest(const struct run *run, struct slice snapshot)
 {
     char newest[64];
     run_snapshot_id(run, newest);
@@ -48,7 +48,7 @@ static enum decision decide_start(struct command *command, const struct run *now
         return DECISION_NOTHING;
     if (run_is_final(now))
         return refuse(command, ERR_INVALID, "The run is finished or being canceled");
-    if (!is_newest(now, op->snapshot))
+    if (!run_is_newest(now, op->snapshot))
         return refuse(command, ERR_CONFLICT, "The snapshot is not the newest of the run");
     if (run_advance(next, EVENT_STARTED, time, &effects))
         return refuse(command, ERR_INVALID, "The run cannot be started in this state");
@@ -82,7 +82,7 @@ bool attempt_heartbeat(struct engine *engine, struct environment *env, struct sl
                        struct slice snapshot)
 {
     struct tracked *run = environment_find(env, run_id);
-    if (!run || !is_newest(&run->run, snapshot))
+    if (!run || !run_is_newest(&run->run, snapshot))
         return false;
     run->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
     return true; /* the timer finds out when it fires: no heap work per heartbeat */
@@ -167,7 +167,7 @@ static enum decision complete_failed(struct complete_attempt *op, const struct r
 
     if (!find_retry(op, now, time, &at, &by_worker))
         return finish_failed(op, next, time, marks);
-    bool soon = by_worker && at - time < RETRY_SOON_MS;
+    bool soon = by_worker && !op->force_requeue && at - time < RETRY_SOON_MS;
     if (run_advance(next, soon ? EVENT_RETRY_SOON : EVENT_RETRY_QUEUED, time, &effects))
         return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
     next->due_at = at;
@@ -251,7 +251,7 @@ static enum decision decide_complete(struct command *command, const struct run *
     }
     if (run_is_settled(now))
         return refuse(command, ERR_INVALID, "The run is already finished");
-    if (!is_newest(now, op->snapshot))
+    if (!run_is_newest(now, op->snapshot))
         return refuse(command, ERR_INVALID, "The snapshot is not the newest of the run");
     if (now->execution == EXECUTION_PENDING_CANCEL) {
         run_advance(next, EVENT_CANCEL_CONFIRMED, time, &effects);

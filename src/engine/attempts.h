@@ -8,9 +8,18 @@
 #include "engine/engine.h"
 #include "engine/workers.h"
 
+struct dequeue;
+
+/* Its place in the line of one environment. */
+struct dequeue_seat {
+    struct dequeue *dequeue;
+    struct environment *env;
+    struct list link; // environment::dequeues
+};
+
 /* One worker that asks for a run, at once or as soon as there is one. */
 struct dequeue {
-    struct command command; /* first */
+    struct command command; /* first; command.env is where the run came from */
     struct timer timer;
     bool holding; /* a run was chosen and is being committed */
     bool canceled;
@@ -19,12 +28,14 @@ struct dequeue {
      * nothing came within wait_ms. */
     void (*done)(struct dequeue *dequeue, enum err status);
     struct deferred deferred;
-    struct list link; // environment::dequeues
+    struct dequeue_seat *seats; /* one per environment that it serves */
+    size_t seat_count;
 };
 
-/* ERR_DRAINING at once; else done comes. */
-enum err dequeue_begin(struct engine *engine, struct environment *env,
-                       struct dequeue *dequeue, int64_t wait_ms,
+/* ERR_DRAINING at once; else done comes. Of several environments that have something, the
+ * one that was served longest ago is next. */
+enum err dequeue_begin(struct engine *engine, struct environment *const *environments,
+                       size_t count, struct dequeue *dequeue, int64_t wait_ms,
                        void (*done)(struct dequeue *dequeue, enum err status));
 
 /* Names the request, right after it began: its repetition, under the same id, gets the run
@@ -61,7 +72,8 @@ struct complete_attempt {
     struct slice output, output_type; /* absent: none */
     struct slice error;               /* JSON object, when not ok */
     bool has_retry, skipped_retrying;
-    int64_t retry_at; /* Unix ms */
+    bool force_requeue; /* another process shall take the retry */
+    int64_t retry_at;   /* Unix ms */
     int64_t retry_delay_ms;
     int64_t usage_ms;                 /* -1: not told */
     struct slice metadata_operations; /* JSON array for the run itself; absent: none */
@@ -70,6 +82,16 @@ struct complete_attempt {
 /* ERR_INVALID: the snapshot is not the newest, or the run is final. */
 void attempt_complete(struct engine *engine, struct environment *env, struct slice run_id,
                       struct complete_attempt *op, command_done_fn *done);
+
+struct release {
+    struct command command;
+    struct slice snapshot; /* the caller's until done */
+};
+/* A leased run that its worker will not start goes back, as if the lease had run out: after
+ * a pause, or it fails when that was too often. ERR_CONFLICT: not the newest snapshot.
+ * ERR_INVALID: not leased. */
+void attempt_release(struct engine *engine, struct environment *env, struct slice run_id,
+                     struct release *op, command_done_fn *done);
 
 /* A dev session ended: the run is INTERRUPTED if a worker held it. */
 void attempt_interrupt(struct engine *engine, struct environment *env, struct slice run_id,

@@ -15,12 +15,32 @@
 #include "engine/leases.h"
 #include "engine/state.h"
 
+/* ---- the line ---- */
+
+static void stand_in_line(struct dequeue *dequeue)
+{
+    for (size_t i = 0; i < dequeue->seat_count; i++) {
+        struct dequeue_seat *seat = &dequeue->seats[i];
+        list_append(&seat->env->dequeues, &seat->link);
+        engine_match(dequeue->command.engine, seat->env);
+    }
+}
+
+static void leave_line(struct dequeue *dequeue)
+{
+    for (size_t i = 0; i < dequeue->seat_count; i++)
+        list_remove(&dequeue->seats[i].link);
+}
+
 static void finish_dequeue(struct dequeue *dequeue, enum err status)
 {
     struct engine *engine = dequeue->command.engine;
-    list_remove(&dequeue->link);
+    leave_line(dequeue);
     loop_cancel_deferred(&dequeue->deferred);
     timers_clear(loop_timers(engine->loop), &dequeue->timer);
+    free(dequeue->seats);
+    dequeue->seats = NULL;
+    dequeue->seat_count = 0;
     dequeue->done(dequeue, status);
 }
 
@@ -94,20 +114,21 @@ static void on_leased(struct command *command, enum err status)
 {
     struct dequeue *dequeue = container_of(command, struct dequeue, command);
     struct engine *engine = command->engine;
-    struct environment *env = command->env;
     bool leased = is_leased(dequeue, status);
 
     dequeue->holding = false;
     if (dequeue->canceled) {
         if (leased)
-            command_begin_alone(engine, env, slice_of(command->run_id), decide_give_back);
+            command_begin_alone(engine, command->env, slice_of(command->run_id),
+                                decide_give_back);
         finish_dequeue(dequeue, ERR_CANCELED);
         return;
     }
     if (leased) {
         if (command->seq) {
             metric_add(M_DEQUEUED, 1);
-            leases_note(engine->leases, environment_find(env, slice_of(command->run_id)));
+            leases_note(engine->leases,
+                        environment_find(command->env, slice_of(command->run_id)));
         }
         finish_dequeue(dequeue, OK);
         return;
@@ -120,70 +141,80 @@ static void on_leased(struct command *command, enum err status)
         finish_dequeue(dequeue, ERR_NOT_FOUND); /* its time was over meanwhile */
         return;
     }
-    list_append(&env->dequeues, &dequeue->link);
-    engine_match(engine, env);
+    stand_in_line(dequeue);
 }
 
 /* ---- who gets what ---- */
 
-static void match(struct dequeue *first)
+/* Of the environments that it serves and that have something: a worker of several takes
+ * from each in turn. */
+static struct environment *best_environment(const struct dequeue *dequeue)
 {
-    struct engine *engine = first->command.engine;
-    struct environment *env = first->command.env;
-    struct queue_item *item;
-
-    while (!list_empty(&env->dequeues) && (item = queues_next(&env->queues))) {
-        struct dequeue *dequeue =
-            container_of(list_take(&env->dequeues), struct dequeue, link);
-        struct tracked *run = container_of(item, struct tracked, item);
-        dequeue->holding = true;
-        timers_clear(loop_timers(engine->loop), &run->timer);
-        queues_run(&env->queues, item, bytes_slice(run->run.queue),
-                   bytes_slice(run_rare(&run->run)->concurrency_key));
-        command_begin(engine, env, slice_of(run->run.id), &dequeue->command, decide_dequeue,
-                      on_leased);
+    struct environment *best = NULL;
+    for (size_t i = 0; i < dequeue->seat_count; i++) {
+        struct environment *env = dequeue->seats[i].env;
+        if (queues_next(&env->queues) && (!best || env->served < best->served))
+            best = env;
     }
+    return best;
 }
 
-static void on_match(struct deferred *deferred)
+static void lease(struct dequeue *dequeue, struct environment *env)
 {
-    struct dequeue *dequeue = container_of(deferred, struct dequeue, deferred);
-    match(dequeue);
+    struct engine *engine = dequeue->command.engine;
+    struct queue_item *item = queues_next(&env->queues);
+    struct tracked *run = container_of(item, struct tracked, item);
+    leave_line(dequeue);
+    dequeue->holding = true;
+    env->served = ++engine->served;
+    timers_clear(loop_timers(engine->loop), &run->timer);
+    queues_run(&env->queues, item, bytes_slice(run->run.queue),
+               bytes_slice(run_rare(&run->run)->concurrency_key));
+    command_begin(engine, env, slice_of(run->run.id), &dequeue->command, decide_dequeue,
+                  on_leased);
+}
+
+void engine_match_now(struct deferred *matching)
+{
+    struct environment *env = container_of(matching, struct environment, matching);
+    while (!list_empty(&env->dequeues) && queues_next(&env->queues)) {
+        struct dequeue_seat *seat =
+            container_of(env->dequeues.next, struct dequeue_seat, link);
+        lease(seat->dequeue, best_environment(seat->dequeue));
+    }
 }
 
 void engine_match(struct engine *engine, struct environment *env)
 {
     if (!list_empty(&env->dequeues))
-        loop_defer(engine->loop,
-                   &container_of(env->dequeues.next, struct dequeue, link)->deferred);
+        loop_defer(engine->loop, &env->matching);
 }
 
 void dequeue_timed_out(struct timer *timer)
 {
     struct dequeue *dequeue = container_of(timer, struct dequeue, timer);
-    struct command *command = &dequeue->command;
     if (dequeue->holding)
         return; /* the lease is on its way: it is worth the moment */
-    list_remove(&dequeue->link);
-    engine_match(command->engine, command->env); /* it may have been the one to match */
     finish_dequeue(dequeue, ERR_NOT_FOUND);
 }
 
-enum err dequeue_begin(struct engine *engine, struct environment *env,
-                       struct dequeue *dequeue, int64_t wait_ms,
+enum err dequeue_begin(struct engine *engine, struct environment *const *environments,
+                       size_t count, struct dequeue *dequeue, int64_t wait_ms,
                        void (*done)(struct dequeue *dequeue, enum err status))
 {
     if (engine->draining)
         return ERR_DRAINING;
-    *dequeue = (struct dequeue){ .done = done };
+    *dequeue = (struct dequeue){ .done = done, .seat_count = count };
     dequeue->command.engine = engine;
-    dequeue->command.env = env;
-    dequeue->deferred.fn = on_match;
     list_init(&dequeue->deferred.link);
-    list_init(&dequeue->link);
-    list_append(&env->dequeues, &dequeue->link);
+    dequeue->seats = mem_new_array(struct dequeue_seat, count);
+    for (size_t i = 0; i < count; i++) {
+        dequeue->seats[i] =
+            (struct dequeue_seat){ .dequeue = dequeue, .env = environments[i] };
+        list_init(&dequeue->seats[i].link);
+    }
     loop_set_timer(engine->loop, &dequeue->timer, engine->wait_kind, wait_ms);
-    engine_match(engine, env);
+    stand_in_line(dequeue);
     return OK;
 }
 
@@ -197,16 +228,15 @@ static enum decision decide_again(struct command *command, const struct run *now
 void dequeue_name_request(struct dequeue *dequeue, struct slice request_id)
 {
     struct engine *engine = dequeue->command.engine;
-    struct environment *env = dequeue->command.env;
+    const struct tracked *run = NULL;
     dequeue->request_id = request_id;
-    const struct tracked *run =
-        request_id.ptr ? leases_find(engine->leases, env, request_id) : NULL;
+    for (size_t i = 0; request_id.ptr && !run && i < dequeue->seat_count; i++)
+        run = leases_find(engine->leases, dequeue->seats[i].env, request_id);
     if (!run)
         return;
-    list_remove(&dequeue->link);
-    engine_match(engine, env); /* it may have been the one to match */
+    leave_line(dequeue);
     dequeue->holding = true;
-    command_begin(engine, env, slice_of(run->run.id), &dequeue->command, decide_again,
+    command_begin(engine, run->env, slice_of(run->run.id), &dequeue->command, decide_again,
                   on_leased);
 }
 
@@ -221,10 +251,8 @@ void dequeue_cancel(struct dequeue *dequeue)
     dequeue->canceled = true;
     if (dequeue->holding)
         return; /* on_leased gives the run back */
-    list_remove(&dequeue->link);
-    loop_cancel_deferred(&dequeue->deferred);
+    leave_line(dequeue);
     timers_clear(loop_timers(engine->loop), &dequeue->timer);
     dequeue->deferred.fn = on_canceled;
     loop_defer(engine->loop, &dequeue->deferred);
-    engine_match(engine, dequeue->command.env);
 }

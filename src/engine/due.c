@@ -6,6 +6,7 @@
  * The deadlines are in the runs (due_at), so they come back after a restart; heartbeats
  * are not written, a restart gives every executing run its full time again. */
 #include "base/mem.h"
+#include "engine/attempts.h"
 #include "engine/leases.h"
 #include "engine/schedule_state.h"
 #include "engine/state.h"
@@ -69,6 +70,27 @@ static enum decision lease_over(struct run *next, int64_t time, unsigned *marks)
     pause += (time * 7919) % pause;
     next->due_at = time + (pause < DEQUEUE_PAUSE_MAX_MS ? pause : DEQUEUE_PAUSE_MAX_MS);
     return DECISION_COMMIT;
+}
+
+static enum decision decide_release(struct command *command, const struct run *now,
+                                    struct run *next, unsigned *marks)
+{
+    struct release *op = container_of(command, struct release, command);
+    if (!run_is_newest(now, op->snapshot)) {
+        explain(&command->why, ERR_CONFLICT, "The snapshot is not the newest of the run");
+        return DECISION_REFUSE;
+    }
+    if (now->execution != EXECUTION_PENDING_EXECUTING) {
+        explain(&command->why, ERR_INVALID, "The run is not dequeued");
+        return DECISION_REFUSE;
+    }
+    return lease_over(next, loop_wall_ms(command->engine->loop), marks);
+}
+
+void attempt_release(struct engine *engine, struct environment *env, struct slice run_id,
+                     struct release *op, command_done_fn *done)
+{
+    command_begin(engine, env, run_id, &op->command, decide_release, done);
 }
 
 /* Nobody was heard of: in dev the session is gone, elsewhere another worker may try. */

@@ -101,6 +101,7 @@ void engine_destroy(struct engine *engine)
         if (!engine->environments[i])
             continue;
         workers_destroy(engine->environments[i]->workers);
+        loop_cancel_deferred(&engine->environments[i]->matching);
         environment_destroy(engine->environments[i]);
     }
     free(engine->environments);
@@ -139,6 +140,8 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
                            engine->options.memory, engine->options.concurrency);
     env->engine = engine;
     env->workers = workers_create();
+    env->matching.fn = engine_match_now;
+    list_init(&env->matching.link);
     return engine->environments[number] = env;
 }
 

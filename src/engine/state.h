@@ -24,6 +24,7 @@ struct engine {
     struct leases *leases;             /* what dequeues were answered */
     struct schedules *schedules;       /* schedule_state.h */
     struct flusher evictor;            /* keeps finished runs inside the budget */
+    uint64_t served;                   /* leases given out; dequeue.c */
     uint32_t due_kind, wait_kind;      /* of timers: runs, dequeues */
     engine_notice_fn *on_notice;       /* NULL: nobody listens */
     void *notice_owner;
@@ -37,6 +38,11 @@ void engine_apply(struct engine *engine, struct change *changes, size_t count);
 
 /* Puts the run where its state says: queue, slot, timer. */
 void engine_place(struct engine *engine, struct tracked *run);
+
+/* attempts.c */
+
+/* Is it the id of the run's newest snapshot? */
+bool run_is_newest(const struct run *run, struct slice snapshot);
 
 /* due.c */
 
@@ -55,6 +61,7 @@ void waits_finish(struct engine *engine);
 /* dequeue.c */
 
 void dequeue_timed_out(struct timer *timer);
+void engine_match_now(struct deferred *matching);
 
 /* A command that nobody waits for: freed when done. */
 void command_begin_alone(struct engine *engine, struct environment *env,

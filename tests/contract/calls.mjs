@@ -14,6 +14,9 @@ const tokens = "/api/v1/waitpoints/tokens";
 const token = async (w) => (await w.post(tokens, {})).json;
 const shape = "offset=-1";
 const snapshot = (attempt) => `/engine/v1/dev/runs/${attempt.id}/snapshots/${attempt.snapshot}`;
+const actions = "/engine/v1/worker-actions", as = (w) => ({ key: w.workerToken }), prod = (w) => ({ key: w.prod });
+const taken = async (w) => { await w.makeRun({}, prod(w)); return (await w.post(`${actions}/dequeue`, {}, as(w))).json[0]; };
+const leased = ({ run, snapshot: { id } }) => `${actions}/runs/${run.id}/snapshots/${id}`;
 const bulk = async (w) => (await w.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "nobody" } })).json.id;
 const presigned = (reply) => reply.json.presignedUrl.replace(/^https?:\/\/[^/]+/, "");
 
@@ -159,6 +162,25 @@ export const calls = {
   worker_debug_log_v1: (w) => w.post(`/engine/v1/dev/runs/${w.run}/logs/debug`, {}),
   worker_wait_v1: async (w) => { const attempt = await (await w.dequeue()).start(); await w.post(`/engine/v1/runs/${attempt.id}/wait/duration`, { date: new Date(Date.now() + 3600e3).toISOString() }); },
   ...Object.fromEntries(["traces", "logs", "metrics"].map((signal) => [`otel_${signal}_v1`, (w) => w.post(`/otel/v1/${signal}`, {}, { key: null })])),
+
+  // workers outside a session
+  deployed_connect_v1: (w) => w.post(`${actions}/connect`, { metadata: {} }, as(w)),
+  deployed_dequeue_v1: async (w) => { await w.makeRun({}, prod(w)); await w.post(`${actions}/dequeue`, {}, as(w)); },
+  deployed_heartbeat_v1: (w) => w.post(`${actions}/heartbeat`, { cpu: { used: 0, available: 1 }, memory: { used: 0, available: 1 }, tasks: [] }, as(w)),
+  deployed_latest_snapshot_v1: async (w) => w.get(`${actions}/runs/${(await taken(w)).run.id}/snapshots/latest`, as(w)),
+  deployed_snapshots_since_v1: async (w) => w.get(`${actions}/runs/${(await taken(w)).run.id}/snapshots/since/snapshot_0`, as(w)),
+  deployed_start_v1: async (w) => w.post(`${leased(await taken(w))}/attempts/start`, { isWarmStart: true }, as(w)),
+  deployed_complete_v1: async (w) => {
+    const message = await taken(w);
+    const { snapshot: { id } } = (await w.post(`${leased(message)}/attempts/start`, {}, as(w))).json;
+    await w.post(`${actions}/runs/${message.run.id}/snapshots/${id}/attempts/complete`, { completion: { ok: true, id: message.run.id } }, as(w));
+  },
+  deployed_heartbeat_run_v1: async (w) => w.post(`${leased(await taken(w))}/heartbeat`, { cpu: 0 }, as(w)),
+  deployed_release_v1: async (w) => w.post(`${leased(await taken(w))}/release`, { reason: "no room" }, as(w)),
+  deployed_suspend_v1: async (w) => { const at = `${leased(await taken(w))}/suspend`; await w.post(at, { success: false, error: "no disk" }, as(w)); await w.post(at, { success: true }, as(w)); },
+  deployed_continue_v1: async (w) => w.get(`${leased(await taken(w))}/continue`, as(w)),
+  deployed_restore_outcome_v1: async (w) => w.post(`${leased(await taken(w))}/restore-outcome`, { outcome: "fail", reason: "x" }, as(w)),
+  deployed_debug_log_v1: (w) => w.post(`${actions}/runs/${w.run}/logs/debug`, { time: 1, message: "m" }, as(w)),
 
   // the gateway
   health: (w) => w.get("/healthz", { key: null }),

@@ -1,6 +1,6 @@
 // What each credential may do on each route, written down from the protocol, not from the program.
 //
-// takes: which credentials the route knows: key, token (public access token), personal, anyone.
+// takes: which credentials the route knows: key, token (public access token), personal, worker, anyone.
 // asks: what a public token's scopes must grant: [action, type, id?]; any one of the list is enough.
 // at: the rest of the request. ok: the answers to whoever may (200 if left out). foreign: what the
 // key of another environment gets, where that is not the same: the thing is not there.
@@ -23,6 +23,7 @@ const reads = (things) => (w) => things(w).map(([type, id]) => ["read", type, id
 const post = (body) => ({ body });
 const lines = (w) => ({ body: JSON.stringify({ index: 0, task: w.task, payload: "1" }), headers: { "content-type": "application/x-ndjson" } });
 const attempt = (w, what) => ({ path: `/engine/v1/dev/runs/${w.run}/snapshots/snapshot_1/${what}`, body: {} });
+const action = (method, rest, body, ok) => ({ route: `${method} /engine/v1/worker-actions/runs/:/${rest}`, takes: "worker", ok: [ok], at: (w) => ({ path: `/engine/v1/worker-actions/runs/${w.prodRun}/${rest.replace("/:", "/snapshot_0")}`, body }) });
 const live = "offset=-1";
 
 export const rows = [
@@ -95,6 +96,20 @@ export const rows = [
   { route: "POST /engine/v1/dev/runs/:/snapshots/:/heartbeat", takes: "key", at: (w) => attempt(w, "heartbeat") }, // of anything,
   { route: "GET /engine/v1/dev/runs/:/snapshots/latest", takes: "key", at: (w) => ({ path: `/engine/v1/dev/runs/${w.run}/snapshots/latest` }), foreign: [404] },
   { route: "POST /engine/v1/dev/runs/:/logs/debug", takes: "key", at: (w) => ({ path: `/engine/v1/dev/runs/${w.run}/logs/debug`, body: {} }) },
+  // worker-protocol §2; the run is one of prod
+  { route: "POST /engine/v1/worker-actions/connect", takes: "worker", at: () => post({ metadata: {} }) },
+  { route: "POST /engine/v1/worker-actions/dequeue", takes: "worker", at: () => post("["), ok: [400] }, // else it were held
+  { route: "POST /engine/v1/worker-actions/heartbeat", takes: "worker", at: () => post({}) },
+  action("GET", "snapshots/latest", undefined, 200),
+  action("GET", "snapshots/since/:", undefined, 200),
+  action("POST", "snapshots/:/attempts/start", {}, 409),
+  action("POST", "snapshots/:/attempts/complete", { completion: { ok: true } }, 400),
+  action("POST", "snapshots/:/heartbeat", {}, 200),
+  action("POST", "snapshots/:/release", { reason: "r" }, 409),
+  action("POST", "snapshots/:/suspend", { success: true }, 400),
+  action("GET", "snapshots/:/continue", undefined, 400),
+  action("POST", "snapshots/:/restore-outcome", {}, 400),
+  action("POST", "logs/debug", {}, 204),
   // worker-protocol §1.6
   { route: "POST /api/v1/waitpoints/tokens", takes: "key", at: () => post({}) },
   { route: "GET /api/v1/waitpoints/tokens", takes: "key", at: () => ({}) },

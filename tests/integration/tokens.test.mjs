@@ -8,6 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { keys } from "../support/gateway.mjs";
+import { runProgram } from "../support/program.mjs";
 import { begin, closing, connect, end, gateway, trigger } from "../support/realtime.mjs";
 import { signJwt } from "../support/tokens.mjs";
 import { grants, rows, scopes, subscriptions } from "./tokens.table.mjs";
@@ -113,6 +114,8 @@ before(async () => {
   for (const name of ["dev", "prod"]) sub[name] = (await gateway.post("/api/v1/auth/jwt/claims", undefined, { key: keys[name] })).json.sub;
   w.sub = sub.dev;
   const batch = (await gateway.post("/api/v1/tasks/batch", { items: [{ task: w.task, payload: "1", options: { tags: [w.tag] } }] })).json;
+  w.worker = (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim();
+  w.prodRun = (await trigger({}, { task: w.task, key: keys.prod })).id;
   w.waitpoint = (await gateway.post("/api/v1/waitpoints/tokens", {})).json.id;
   Object.assign(w, { batch: batch.id, run: batch.runs[0].id, doomed: (await trigger({}, { task: w.task })).id });
   [broken, sound] = [makeBroken(), makeSound()];
@@ -169,6 +172,8 @@ function credentials(row) {
     ["a preview key without its branch", keys.preview, anyone ? ok : no],
     ["a personal token", keys.pat, of("personal")],
     ["an unknown personal token", `tr_pat_${"z".repeat(40)}`, anyone ? ok : no],
+    ["a worker's token", w.worker, of("worker")],
+    ["an unknown worker's token", `tr_wgt_${"z".repeat(40)}`, anyone ? ok : no],
     ["a token without scopes", signJwt(keys.dev, claims({})), may()],
     ["a token of no scope", token([]), may()],
     ["a token whose scopes are a text", signJwt(keys.dev, claims({ scopes: "admin" })), may()],

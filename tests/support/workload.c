@@ -359,7 +359,7 @@ static void ask_for_work(struct workload *workload)
     struct world *world = workload->world;
     struct dequeue_work *work = mem_new(struct dequeue_work);
     work->workload = workload;
-    if (dequeue_begin(world->engine, world->env, &work->op, draw(workload->draws, 100),
+    if (dequeue_begin(world->engine, &world->env, 1, &work->op, draw(workload->draws, 100),
                       on_dequeued))
         violated("a dequeue is refused");
     list_append(&workload->dequeues, &work->link);

@@ -88,7 +88,8 @@ static void wait_for_work(struct world *world, struct waiter *waiter, int64_t ms
 {
     waiter->done = false;
     assert_int_equal(
-        dequeue_begin(world->engine, world->env, &waiter->dequeue, ms, on_dequeued), OK);
+        dequeue_begin(world->engine, &world->env, 1, &waiter->dequeue, ms, on_dequeued),
+        OK);
 }
 
 static void a_waiting_worker_gets_what_comes(void **state)
@@ -301,7 +302,8 @@ static void a_draining_engine_gives_nothing_out(void **state)
     struct world *world = *state;
     struct dequeue op;
     engine_drain(world->engine);
-    assert_int_equal(dequeue_begin(world->engine, world->env, &op, 5, NULL), ERR_DRAINING);
+    assert_int_equal(dequeue_begin(world->engine, &world->env, 1, &op, 5, NULL),
+                     ERR_DRAINING);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)

@@ -17,6 +17,8 @@ static struct project project = {
 static const struct account account = {
     .number = 1, .id = "env_1", .project_id = "project_1", .project = &project
 };
+static const struct task_home home = { .account = &account,
+                                       .base_url = { "http://h:1", 10 } };
 static const struct worker worker = { .id = "worker_1", .version = "20231114.1" };
 
 static struct bytes *text(const char *content)
@@ -182,7 +184,7 @@ static void what_is_unset_is_left_out_of_an_execution(void **state)
     (void)state;
     struct run run = started_run();
     struct buf out = { 0 };
-    size_t place = message_add_start(&out, &run, &account, NULL, SLICE("http://h:1"));
+    size_t place = message_add_start(&out, &run, &home, NULL);
     assert_memory_equal(out.ptr + place - 11, "\"payload\":\"\"", 12);
     assert_json(&out,
                 START "\"run\":{\"id\":\"run_1\",\"payload\":\"\",\"payloadType\":"
@@ -212,7 +214,7 @@ static void an_execution_carries_what_is_set(void **state)
     run_rare_edit(&run)->parent = text("run_0");
     run_rare_edit(&run)->root = text("run_00");
     run.batch = text("batch_1");
-    message_add_start(&out, &run, &account, &task, SLICE("http://h:1"));
+    message_add_start(&out, &run, &home, &task);
     assert_json(
         &out,
         START "\"run\":{\"id\":\"run_1\",\"payload\":\"\","
@@ -235,7 +237,7 @@ static void the_project_has_no_variables_of_a_run(void **state)
 {
     (void)state;
     struct buf out = { 0 };
-    message_add_variables(&out, NULL, &account, SLICE("http://h:1"));
+    message_add_variables(&out, NULL, &home);
     assert_json(&out, "{" VARIABLES "}");
 }
 
@@ -246,15 +248,16 @@ static void variables_of_the_environment_come_first(void **state)
     (void)state;
     struct buf out = { 0 };
     struct account own = account;
+    struct task_home own_home = { .account = &own, .base_url = SLICE("http://h:1") };
     variables_put(&own, SLICE("B"), SLICE("2\n\"x\""), false, 1);
     variables_put(&own, SLICE("A"), SLICE("hush"), true, 1);
     variables_put(&own, SLICE("TRIGGER_RUN_ID"), SLICE("mine"), false, 1);
     variables_put(&own, SLICE("TRIGGER_STREAM_URL"), SLICE("http://elsewhere"), false, 1);
-    message_add_variables(&out, NULL, &own, SLICE("http://h:1"));
+    message_add_variables(&out, NULL, &own_home);
     assert_json(&out, "{\"A\":\"hush\",\"B\":\"2\\n\\\"x\\\"\"," VARIABLES "}");
 
     variables_put(&own, SLICE("TRIGGER_REALTIME_STREAM_VERSION"), SLICE("v2"), false, 1);
-    message_add_variables(&out, NULL, &own, SLICE("http://h:1"));
+    message_add_variables(&out, NULL, &own_home);
     buf_add_char(&out, '\0');
     assert_non_null(strstr(out.ptr, "STREAM_VERSION\":\"v2\""));
     assert_null(strstr(out.ptr, "\"v1\""));
