@@ -44,7 +44,9 @@ static void print_first(const struct load_accounts *load, const struct bootstrap
                 made->secret_keys[type]);
     fprintf(out, "  token        %s\n\n", made->personal_token);
     fprintf(out, "Paste into a shell:\n\n  export TRIGGER_API_URL=%s ", load->url);
-    fprintf(out, "TRIGGER_SECRET_KEY=%s\n\n", made->secret_keys[ENVIRONMENT_DEV]);
+    fprintf(out, "TRIGGER_SECRET_KEY=%s\n", made->secret_keys[ENVIRONMENT_DEV]);
+    fprintf(out, "  export TRIGGER_PROJECT_REF=%s TRIGGER_ACCESS_TOKEN=%s\n\n",
+            made->project_ref, made->personal_token);
     fflush(out);
 }
 

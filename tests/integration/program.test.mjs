@@ -100,7 +100,7 @@ describe("first keys", () => {
   test("a first start prints keys and a line to paste, a second one does not, keys prints them again", async (t) => {
     const gateway = await startGateway({ t, withKeys: false });
     const first = gateway.stdout;
-    const [, url, key] = first.match(/export TRIGGER_API_URL=(\S+) TRIGGER_SECRET_KEY=(tr_dev_\w{24})\n/) ?? assert.fail(first);
+    const [, url, key] = first.match(/export TRIGGER_API_URL=(\S+) TRIGGER_SECRET_KEY=(tr_dev_\w{24})\n  export TRIGGER_PROJECT_REF=proj_\w{20} TRIGGER_ACCESS_TOKEN=tr_pat_\w{40}\n/) ?? assert.fail(first);
     assert.equal(url, gateway.url);
     for (const form of [/tr_stg_\w{24}/, /tr_prod_\w{24}/, /tr_preview_\w{24}/, /tr_pat_\w{40}/, /proj_[a-z]{20}/]) assert.match(first, form);
     const triggered = await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }, { key });
