@@ -477,7 +477,7 @@ void config_print(const struct config *config, struct buf *out)
     for (int i = 0; i < SETTING_COUNT; i++) {
         struct buf value = { 0 };
         config_print_value(config, (enum config_setting)i, &value);
-        buf_print(out, "%-17s = %-20.*s ; %s\n", settings[i].name,
+        buf_print(out, "%-20s = %-20.*s ; %s\n", settings[i].name,
                   SLICE_ARG(buf_slice(&value)), config->origins[i]);
         buf_finish(&value);
     }
@@ -492,7 +492,7 @@ static void print_option(const struct setting *setting, struct buf *out)
     };
     char option[NAME_LEN_MAX];
     snprintf(option, sizeof(option), "--%s%s", setting->name, values[setting->type]);
-    buf_print(out, "  %-26s %s", option, setting->help);
+    buf_print(out, "  %-29s %s", option, setting->help);
     if (*setting->def && setting->type != SETTING_IS_FLAG)
         buf_print(out, " [%s]", setting->def);
     buf_add_char(out, '\n');
@@ -500,27 +500,29 @@ static void print_option(const struct setting *setting, struct buf *out)
 
 void config_print_help(struct buf *out)
 {
-    buf_add_text(out,
-                 "runcast - manages runs of background tasks and tells every change\n\n"
-                 "  runcast [serve] [options]    starts the gateway\n"
-                 "  runcast keys [options]       prints the secret keys again\n"
-                 "  runcast keys rotate ENV [--project REF] [--grace 24h]\n"
-                 "  runcast org create NAME | list\n"
-                 "  runcast project create NAME [--org SLUG] [--ref REF] | list\n"
-                 "  runcast user create NAME --email EMAIL [--org SLUG] | list\n"
-                 "  runcast token create --user EMAIL [--name NAME] | list | revoke ID\n"
-                 "  runcast worker-token create [--project REF] [--env ENV] [--name NAME]\n"
-                 "                       | list | revoke ID\n"
-                 "  These speak to the gateway that runs on --data; all but the last\n"
-                 "  work without one too.\n\n"
-                 "options [default]\n");
+    buf_add_text(
+        out,
+        "runcast - manages runs of background tasks and tells every change\n\n"
+        "  runcast [serve] [options]    starts the gateway\n"
+        "  runcast keys [options]       prints the secret keys again\n"
+        "  runcast keys rotate ENV [--project REF] [--grace 24h]\n"
+        "  runcast vault rotate         has the running gateway seal all secrets anew\n"
+        "  runcast org create NAME | list\n"
+        "  runcast project create NAME [--org SLUG] [--ref REF] | list\n"
+        "  runcast user create NAME --email EMAIL [--org SLUG] | list\n"
+        "  runcast token create --user EMAIL [--name NAME] | list | revoke ID\n"
+        "  runcast worker-token create [--project REF] [--env ENV] [--name NAME]\n"
+        "                       | list | revoke ID\n"
+        "  These speak to the gateway that runs on --data; all but vault rotate\n"
+        "  work without one too.\n\n"
+        "options [default]\n");
     for (int i = 0; i < SETTING_COUNT; i++)
         print_option(&settings[i], out);
     buf_add_text(
         out,
-        "  --config FILE              settings from a file: name = value lines\n"
-        "  --check-config             says whether the settings are right, and ends\n"
-        "  --print-config             shows the settings and where each came from\n"
+        "  --config FILE                 settings from a file: name = value lines\n"
+        "  --check-config                says whether the settings are right, and ends\n"
+        "  --print-config                shows the settings and where each came from\n"
         "  --version, --help\n\n"
         "Every option is also a variable (RUNCAST_LOG_LEVEL=debug) and a line of the\n"
         "file (log-level = debug). Flags win over variables, variables over the file.\n"

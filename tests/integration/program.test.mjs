@@ -30,6 +30,8 @@ describe("options", () => {
     const names = settings.stdout.trim().split("\n").map((line) => line.split(/\s/)[0]);
     assert.ok(names.includes("drain-timeout"));
     for (const name of names) assert.match(help.stdout, new RegExp(`--${name}\\b`));
+    for (const command of ["serve", "keys", "keys rotate", "vault rotate", "org", "project", "user", "token", "worker-token"])
+      assert.match(help.stdout, new RegExp(`runcast \\[?${command}\\b`));
     const version = await runProgram(["--version"]);
     assert.equal(version.code, 0);
     assert.match(version.stdout, /^runcast \d+\.\d+\.\d+\n$/);

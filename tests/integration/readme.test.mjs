@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { keys, startGateway, until } from "../support/gateway.mjs";
+import { runProgram } from "../support/program.mjs";
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
 
@@ -27,6 +28,18 @@ function shell(gateway, script) {
   const ended = new Promise((resolve) => child.on("close", (code) => resolve(code)));
   return { child, said, ended };
 }
+
+test("the README has every setting and every metric, and no other", async (t) => {
+  const rows = (from, to) => readme.slice(readme.indexOf(from), readme.indexOf(to)).split("\n").filter((line) => line.startsWith("| "));
+  const words = (cells) => cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1])).sort();
+  const settings = (await runProgram(["--print-config"])).stdout.trim().split("\n").map((line) => line.split(/\s/)[0]);
+  const table = rows("## Configuration", "## Environment variables").map((row) => row.split("|"));
+  assert.deepEqual(words(table.map((row) => row[1])), settings.sort());
+
+  const gateway = await startGateway({ t });
+  const metrics = [...(await gateway.get("/metrics")).text.matchAll(/^# TYPE (\w+)/gm)].map((match) => match[1]);
+  assert.deepEqual(words(rows("### Metrics", "### Another")).filter((word) => word !== "/metrics"), metrics.sort());
+});
 
 test("trigger, retrieve, watch for a minute and cancel, as the README says", async (t) => {
   const gateway = await startGateway({ t });
