@@ -29,6 +29,7 @@ struct waiter {
     struct environment *env;
     struct bytes *waits; /* the list that was noted */
     struct wait_link *links;
+    struct table by_id; /* of the links; of those with the same id the first */
     size_t count, pending;
 };
 
@@ -243,13 +244,16 @@ static struct waiter *find_waiter(struct engine *engine, struct environment *env
     return table_find(&engine->waiters, slice_of(key));
 }
 
+static const struct wait_link *find_link(const struct waiter *waiter, struct slice id)
+{
+    return waiter ? table_find(&waiter->by_id, id) : NULL;
+}
+
 /* Only what was noted can be told to be over. */
 static bool is_completed(const struct waiter *waiter, struct slice token)
 {
-    for (size_t i = 0; waiter && i < waiter->count; i++)
-        if (slice_is(token, waiter->links[i].id))
-            return waiter->links[i].over;
-    return false;
+    const struct wait_link *link = find_link(waiter, token);
+    return link && link->over;
 }
 
 static bool is_over(const struct waiter *waiter, const struct environment *env,
@@ -327,6 +331,7 @@ static void drop_awaited(struct engine *engine, struct awaited *awaited)
     free(awaited);
 }
 
+/* It is no longer among the waiters. */
 static void forget(struct engine *engine, struct waiter *waiter)
 {
     for (size_t i = 0; i < waiter->count; i++) {
@@ -336,7 +341,7 @@ static void forget(struct engine *engine, struct waiter *waiter)
         if (!link->over && list_empty(head))
             drop_awaited(engine, container_of(head, struct awaited, links));
     }
-    table_remove(&engine->waiters, slice_of(waiter->key));
+    table_finish(&waiter->by_id);
     bytes_unref(waiter->waits);
     free(waiter->links);
     free(waiter);
@@ -378,15 +383,28 @@ static void look_at_token(struct engine *engine, struct environment *env, struct
     engine->store->ops->load(engine->store, &look->load);
 }
 
-static void note(struct engine *engine, struct waiter *waiter, const struct wait *wait)
+/* What was known before is not asked for again: each wait that is added notes them all. */
+static void note(struct engine *engine, struct waiter *waiter, const struct waiter *before,
+                 const struct wait *wait)
 {
+    const struct wait_link *known = find_link(before, wait->id);
     struct wait_link *link = &waiter->links[waiter->count++];
     link->waiter = waiter;
+    list_init(&link->link);
     snprintf(link->id, sizeof(link->id), "%.*s", SLICE_ARG(wait->id));
+    if (!find_link(waiter, wait->id))
+        table_insert(&waiter->by_id, link);
+    if ((link->over = known && known->over))
+        return;
     list_append(&awaited_of(engine, waiter->env, wait->id)->links, &link->link);
     waiter->pending++;
-    if (wait->type == WAIT_TOKEN)
+    if (wait->type == WAIT_TOKEN && !known)
         look_at_token(engine, waiter->env, wait->id);
+}
+
+static struct slice link_key(const void *value)
+{
+    return slice_of(((const struct wait_link *)value)->id);
 }
 
 static struct waiter *waiter_create(struct engine *engine, struct tracked *run)
@@ -401,8 +419,29 @@ static struct waiter *waiter_create(struct engine *engine, struct tracked *run)
     waiter->env = run->env;
     waiter->waits = bytes_ref(run_rare(&run->run)->waits);
     waiter->links = mem_new_array(struct wait_link, count);
+    table_init(&waiter->by_id, link_key);
     table_insert(&engine->waiters, waiter);
     return waiter;
+}
+
+/* Notes all that is pending. True when nothing is, but something was. */
+static bool note_all(struct engine *engine, struct tracked *run,
+                     const struct waiter *before)
+{
+    int64_t time = loop_wall_ms(engine->loop);
+    struct scan_members all = waits_of(&run->run);
+    struct waiter *waiter = waiter_create(engine, run);
+    struct wait wait;
+    bool ended = false;
+    while (waits_next(&all, &wait)) {
+        if (wait.completed_at || wait.type == WAIT_TIME)
+            continue;
+        if (is_over(NULL, run->env, &wait, time))
+            ended = true;
+        else
+            note(engine, waiter, before, &wait);
+    }
+    return !waiter->pending && (ended || waiter->count);
 }
 
 void waits_note(struct engine *engine, struct tracked *run)
@@ -410,29 +449,15 @@ void waits_note(struct engine *engine, struct tracked *run)
     bool blocked = run->run.execution == EXECUTION_WITH_WAITPOINTS;
     if (!blocked && !engine->waiters.count)
         return;
-    struct waiter *waiter = find_waiter(engine, run->env, run->run.id);
-    if (blocked && waiter && waiter->waits == run_rare(&run->run)->waits)
+    struct waiter *before = find_waiter(engine, run->env, run->run.id);
+    if (blocked && before && before->waits == run_rare(&run->run)->waits)
         return;
-    if (waiter)
-        forget(engine, waiter);
-    if (!blocked)
-        return;
-
-    int64_t time = loop_wall_ms(engine->loop);
-    struct scan_members all = waits_of(&run->run);
-    struct wait wait;
-    bool ended = false;
-    waiter = waiter_create(engine, run);
-    while (waits_next(&all, &wait)) {
-        if (wait.completed_at || wait.type == WAIT_TIME)
-            continue;
-        if (is_over(NULL, run->env, &wait, time))
-            ended = true;
-        else
-            note(engine, waiter, &wait);
-    }
-    if (ended && !waiter->pending)
+    if (before)
+        table_remove(&engine->waiters, slice_of(before->key));
+    if (blocked && note_all(engine, run, before))
         command_begin_alone(engine, run->env, slice_of(run->run.id), decide_over);
+    if (before)
+        forget(engine, before);
 }
 
 void waits_end(struct engine *engine, struct environment *env, struct slice id)
@@ -458,8 +483,10 @@ void waits_end(struct engine *engine, struct environment *env, struct slice id)
 void waits_finish(struct engine *engine)
 {
     size_t at = 0;
-    for (struct waiter *waiter; (waiter = table_next(&engine->waiters, &at)); at = 0)
+    for (struct waiter *waiter; (waiter = table_next(&engine->waiters, &at)); at = 0) {
+        table_remove(&engine->waiters, slice_of(waiter->key));
         forget(engine, waiter);
+    }
     table_finish(&engine->waiters);
     table_finish(&engine->awaited);
 }

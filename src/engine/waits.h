@@ -14,7 +14,7 @@
 #include "engine/engine.h"
 
 /* Of one run at once: its list is read whole whenever something in it is decided. */
-enum { WAITS_MAX = 5000 };
+enum { WAITS_MAX = 2000 };
 
 enum wait_type { WAIT_TIME, WAIT_RUN, WAIT_TOKEN, WAIT_TYPES };
 
