@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 
-enum { ID_TIME_LEN = 9 };
+enum { ID_TIME_LEN = 9, ID_COUNTED_LEN = 4 };
 
 static const char id_alphabet[] = "123456789abcdefghijkmnopqrstuvwxyz";
 
@@ -69,6 +69,32 @@ void text_make_id(const char *prefix, int64_t unix_ms, char out[ID_MAX])
         out[len + i] = id_alphabet[rest % (sizeof(id_alphabet) - 1)];
     text_random(out + len + ID_TIME_LEN, ID_RANDOM_LEN - ID_TIME_LEN, id_alphabet);
     out[len + ID_RANDOM_LEN] = '\0';
+}
+
+static void count_up(char *digits, size_t len)
+{
+    for (size_t i = len; i-- > 0;) {
+        const char *next = strchr(id_alphabet, digits[i]) + 1;
+        digits[i] = *next ? *next : id_alphabet[0];
+        if (*next)
+            return;
+    }
+}
+
+/* A millisecond starts in the lowest part of what its counter can hold: a million ids and
+ * more follow before it is full. */
+void text_make_next_id(const char *prefix, int64_t unix_ms, char last[ID_MAX])
+{
+    char id[ID_MAX];
+    size_t drawn = strlen(prefix) + 1 + ID_TIME_LEN;
+    text_make_id(prefix, unix_ms, id);
+    if (strncmp(id, last, drawn) == 0) {
+        memcpy(id + drawn, last + drawn, ID_COUNTED_LEN);
+        count_up(id + drawn, ID_COUNTED_LEN);
+    } else {
+        id[drawn] = id_alphabet[0];
+    }
+    memcpy(last, id, sizeof(id));
 }
 
 bool text_is_id(struct slice text, const char *prefix)

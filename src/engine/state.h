@@ -24,6 +24,7 @@ struct engine {
     struct leases *leases;             /* what dequeues were answered */
     struct schedules *schedules;       /* schedule_state.h */
     struct flusher evictor;            /* keeps finished runs inside the budget */
+    char last_run_id[ID_MAX];          /* ids rise, also within a millisecond */
     uint64_t served;                   /* leases given out; dequeue.c */
     uint32_t due_kind, wait_kind;      /* of timers: runs, dequeues */
     engine_notice_fn *on_notice;       /* NULL: nobody listens */

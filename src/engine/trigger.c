@@ -64,14 +64,16 @@ static void name_ttl(const struct engine *engine, const struct environment *env,
 }
 
 /* delayed_until in the past means no delay (management-api §5.2). */
-static void complete_run(const struct engine *engine, const struct environment *env,
+static void complete_run(struct engine *engine, const struct environment *env,
                          struct trigger *item)
 {
     struct run *run = &item->run;
     int64_t now = loop_wall_ms(engine->loop);
 
-    if (!run->id[0])
-        text_make_id("run", now, item->id);
+    if (!run->id[0]) {
+        text_make_next_id("run", now, engine->last_run_id);
+        memcpy(item->id, engine->last_run_id, sizeof(item->id));
+    }
     memcpy(run->id, item->id, sizeof(run->id));
     run->created_at = run->updated_at = now;
     run->snapshot = 1;

@@ -284,6 +284,20 @@ static void ids_of_one_time_differ_in_their_second_half(void **state)
     assert_string_not_equal(a, b);
 }
 
+static void ids_made_one_behind_the_other_rise(void **state)
+{
+    (void)state;
+    char last[ID_MAX] = "", before[ID_MAX];
+    for (int i = 0; i < 200000; i++) {
+        memcpy(before, last, sizeof(before));
+        text_make_next_id("run", 1706691600123 + i / 100000, last);
+        if (strcmp(before, last) >= 0 || !text_is_id(slice_of(last), "run"))
+            fail_msg("%s behind %s", last, before);
+    }
+    assert_memory_not_equal(before + 4 + 9 + 4, last + 4 + 9 + 4,
+                            8); /* the rest is drawn */
+}
+
 static void only_ids_of_the_prefix_are_ids(void **state)
 {
     (void)state;
@@ -480,6 +494,7 @@ int main(void)
         cmocka_unit_test(times_out_of_four_digits_become_the_nearest),
         cmocka_unit_test(ids_of_later_times_sort_behind),
         cmocka_unit_test(ids_of_one_time_differ_in_their_second_half),
+        cmocka_unit_test(ids_made_one_behind_the_other_rise),
         cmocka_unit_test(only_ids_of_the_prefix_are_ids),
         cmocka_unit_test(drawn_characters_are_all_of_the_alphabet_and_about_equally_often),
         cmocka_unit_test(base64url_is_written_without_padding),
