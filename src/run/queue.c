@@ -8,6 +8,11 @@
  * more than the logarithm of what waits - but another limit, which visits the lanes of its
  * queue that have something running.
  *
+ * Heads are ordered by their round before anything else. What is served, and what comes
+ * in, belongs to the round behind that of the last one served: everything that stands in
+ * the heap now is served once before any of it is served twice, also when new queues come
+ * all the time.
+ *
  * Lanes live while they have an item, queues while they have a lane or a setting: what
  * clients can name does not stay. */
 #include "run/queue.h"
@@ -19,6 +24,7 @@
 
 struct queue_node {
     struct queue_item *item;
+    uint64_t round;  /* 0 in a lane's heap */
     uint32_t *place; /* where it is noted that it stands here, from 1; 0: in no heap */
 };
 
@@ -64,20 +70,26 @@ static void put_node(struct queue_heap *heap, uint32_t place, struct queue_node 
     *node.place = place;
 }
 
+static bool node_before(const struct queues *queues, const struct queue_node *a,
+                        const struct queue_node *b)
+{
+    return a->round != b->round ? a->round < b->round : before(queues, a->item, b->item);
+}
+
 /* Finds the place of a node, starting at a free one. */
 static void sift(const struct queues *queues, struct queue_heap *heap, uint32_t place,
                  struct queue_node node)
 {
     struct queue_node *nodes = heap->nodes;
-    while (place > 1 && before(queues, node.item, nodes[place / 2 - 1].item)) {
+    while (place > 1 && node_before(queues, &node, &nodes[place / 2 - 1])) {
         put_node(heap, place, nodes[place / 2 - 1]);
         place /= 2;
     }
     for (;;) {
         uint32_t child = place * 2;
-        if (child < heap->count && before(queues, nodes[child].item, nodes[child - 1].item))
+        if (child < heap->count && node_before(queues, &nodes[child], &nodes[child - 1]))
             child++;
-        if (child > heap->count || !before(queues, nodes[child - 1].item, node.item))
+        if (child > heap->count || !node_before(queues, &nodes[child - 1], &node))
             break;
         put_node(heap, place, nodes[child - 1]);
         place = child;
@@ -104,6 +116,31 @@ static void heap_remove(const struct queues *queues, struct queue_heap *heap,
     struct queue_node last = heap->nodes[--heap->count];
     if (place <= heap->count)
         sift(queues, heap, place, last);
+}
+
+/* Puts a head in, or where it belongs now; a new one waits for the next round. */
+static void heap_offer(const struct queues *queues, struct queue_heap *heap,
+                       struct queue_item *item, uint32_t *place)
+{
+    struct queue_node head = { .item = item, .round = heap->round + 1, .place = place };
+    if (!*place) {
+        heap_insert(queues, heap, head);
+        return;
+    }
+    head.round = heap->nodes[*place - 1].round;
+    sift(queues, heap, *place, head);
+}
+
+/* The head has had its turn. It stays where it is until it is offered again or removed,
+ * which must be next. */
+static void heap_serve(struct queue_heap *heap, uint32_t place)
+{
+    if (!place)
+        return;
+    struct queue_node *node = &heap->nodes[place - 1];
+    if (heap->round < node->round)
+        heap->round = node->round;
+    node->round = heap->round + 1;
 }
 
 /* ---- queues and lanes ---- */
@@ -211,11 +248,7 @@ static void refresh_queue(struct queues *queues, struct queue *queue)
             heap_remove(queues, &queues->ready, queue->ready_place);
         return;
     }
-    struct queue_node head = { queue->ready.nodes[0].item, &queue->ready_place };
-    if (queue->ready_place)
-        sift(queues, &queues->ready, queue->ready_place, head);
-    else
-        heap_insert(queues, &queues->ready, head);
+    heap_offer(queues, &queues->ready, queue->ready.nodes[0].item, &queue->ready_place);
 }
 
 /* A limit of 0 is the queue's matter: it is every lane's, without a visit to each. */
@@ -228,11 +261,7 @@ static void refresh_lane(struct queues *queues, struct lane *lane)
             heap_remove(queues, &queue->ready, lane->ready_place);
         return;
     }
-    struct queue_node head = { lane->items.nodes[0].item, &lane->ready_place };
-    if (lane->ready_place)
-        sift(queues, &queue->ready, lane->ready_place, head);
-    else
-        heap_insert(queues, &queue->ready, head);
+    heap_offer(queues, &queue->ready, lane->items.nodes[0].item, &lane->ready_place);
 }
 
 static void refresh(struct queues *queues, struct lane *lane)
@@ -312,7 +341,8 @@ void queues_wait(struct queues *queues, struct queue_item *item, struct slice qu
     struct lane *lane = lane_named(queues, queue, key);
     item->lane = lane;
     item->position = position;
-    heap_insert(queues, &lane->items, (struct queue_node){ item, &item->place });
+    heap_insert(queues, &lane->items,
+                (struct queue_node){ .item = item, .place = &item->place });
     lane->queue->waiting++;
     queues->waiting++;
     refresh(queues, lane);
@@ -323,6 +353,10 @@ void queues_wait(struct queues *queues, struct queue_item *item, struct slice qu
 void queues_run(struct queues *queues, struct queue_item *item, struct slice queue,
                 struct slice key)
 {
+    if (item->lane && !item->running) {
+        heap_serve(&item->lane->queue->ready, item->lane->ready_place);
+        heap_serve(&queues->ready, item->lane->queue->ready_place);
+    }
     struct lane *old = detach(queues, item);
     struct lane *lane = lane_named(queues, queue, key);
     item->lane = lane;

@@ -2,8 +2,11 @@
  *
  * An environment has queues; a queue has one lane per concurrencyKey (worker-protocol
  * §3.6). A lane is a heap of items by position, then id. A run is offered when its
- * environment, its queue (not paused) and its lane have a free slot; of all lanes that
- * can offer one, the oldest position is next, so nothing that waits is overtaken for ever.
+ * environment, its queue (not paused) and its lane have a free slot.
+ *
+ * Of all queues that can offer one each gets its turn, and so does each lane of a queue:
+ * neither a long queue nor a high priority makes others wait for more than a round. In a
+ * round the oldest position is first.
  *
  *   queues ──► queue "task/a" (limit 3, paused?) ──► lane key "x": heap, running
  *                                                └─► lane key "":  heap, running
@@ -35,6 +38,7 @@ typedef struct slice queue_item_id_fn(const struct queue_item *item);
 struct queue_heap {
     struct queue_node *nodes;
     uint32_t count, capacity;
+    uint64_t round; /* of the node that was served last */
 };
 
 struct queues {

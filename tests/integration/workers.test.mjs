@@ -134,8 +134,8 @@ test("a queue offers no more than its limit, per concurrency key", async () => {
   const other = await worker.trigger("free");
 
   const held = await worker.take(first);
+  const free = await worker.take(other); // queues take turns
   const copy = await worker.take(keyed);
-  const free = await worker.take(other);
   assert.equal(await worker.status(second), "QUEUED");
   await copy.succeed(1); // gives back a slot of its own copy only
   const marker = await worker.trigger("free");

@@ -1,4 +1,4 @@
-/* The next run is the oldest of those that have a free slot. */
+/* The next run is the oldest of those that have a free slot, each queue and key in its turn. */
 #include "tests/support/unit.h"
 
 #include <stdio.h>
@@ -84,9 +84,11 @@ static void a_full_queue_lets_younger_runs_of_others_pass(void **state)
     start(&queues, &a, "one");
     assert_string_equal(next_id(&queues), "c");
     queues_leave(&queues, &a.item);
+    assert_string_equal(next_id(&queues), "c"); /* its queue has not had its turn */
+    start(&queues, &c, "two");
     assert_string_equal(next_id(&queues), "b");
     queues_set_limit(&queues, SLICE("one"), 0);
-    assert_string_equal(next_id(&queues), "c");
+    assert_string_equal(next_id(&queues), "none");
     queues_set_limit(&queues, SLICE("one"), UINT32_MAX);
     assert_string_equal(next_id(&queues), "b");
 
@@ -241,10 +243,18 @@ enum { JOBS = 60, QUEUES = 5, KEYS = 3, STEPS = 100000 };
 static const char *const queue_names[QUEUES] = { "task/a", "task/b", "mails", "", "x" };
 static const char *const key_names[KEYS] = { NULL, "ann", "bob" };
 
+/* Of a queue or lane: whether it offers something, and its place among such. */
+struct turn {
+    bool ready;
+    uint64_t round;
+};
+
 struct model {
     struct queues queues;
     struct job jobs[JOBS];
     uint32_t limit, limits[QUEUES], overrides[QUEUES];
+    struct turn lanes[QUEUES][KEYS], queue_turns[QUEUES];
+    uint64_t lane_rounds[QUEUES], queue_round; /* of the last that was served */
     bool paused[QUEUES], overridden[QUEUES], set_up[QUEUES];
     uint64_t random;
 };
@@ -274,32 +284,106 @@ static uint32_t limit_of(const struct model *model, unsigned queue)
     return model->overridden[queue] ? model->overrides[queue] : model->limits[queue];
 }
 
-static bool may_run(const struct model *model, const struct job *job)
+static void update(struct turn *turn, bool ready, uint64_t round)
 {
-    return job->waiting && !model->paused[job->queue] &&
-           count(model, (int)job->queue, (int)job->key, true) < limit_of(model, job->queue);
+    if (ready && !turn->ready)
+        turn->round = round + 1;
+    turn->ready = ready;
+}
+
+static void settle(struct model *model)
+{
+    for (unsigned q = 0; q < QUEUES; q++) {
+        bool any = false;
+        for (unsigned k = 0; k < KEYS; k++) {
+            uint32_t running = count(model, (int)q, (int)k, true);
+            bool is_free = !running || running < limit_of(model, q);
+            update(&model->lanes[q][k], is_free && count(model, (int)q, (int)k, false),
+                   model->lane_rounds[q]);
+            any |= model->lanes[q][k].ready;
+        }
+        update(&model->queue_turns[q], any && !model->paused[q] && limit_of(model, q) > 0,
+               model->queue_round);
+    }
+}
+
+static void serve(struct turn *turn, uint64_t *round)
+{
+    if (!turn->ready)
+        return;
+    *round = *round < turn->round ? turn->round : *round;
+    turn->round = *round + 1;
+}
+
+/* ids rise with i: the first of equals is next */
+static bool is_before(const struct job *a, uint64_t a_round, const struct job *b,
+                      uint64_t b_round)
+{
+    if (!a || !b)
+        return a != NULL;
+    if (a_round != b_round)
+        return a_round < b_round;
+    return a->position != b->position ? a->position < b->position : a < b;
+}
+
+static struct job *head_of_lane(struct model *model, unsigned queue, unsigned key)
+{
+    struct job *head = NULL;
+    for (int i = 0; i < JOBS; i++) {
+        struct job *job = &model->jobs[i];
+        if (job->waiting && job->queue == queue && job->key == key &&
+            is_before(job, 0, head, 0))
+            head = job;
+    }
+    return head;
+}
+
+static struct job *head_of_queue(struct model *model, unsigned queue)
+{
+    struct job *head = NULL;
+    uint64_t round = 0;
+    for (unsigned k = 0; k < KEYS; k++) {
+        const struct turn *turn = &model->lanes[queue][k];
+        struct job *job = turn->ready ? head_of_lane(model, queue, k) : NULL;
+        if (!is_before(job, turn->round, head, round))
+            continue;
+        head = job;
+        round = turn->round;
+    }
+    return head;
 }
 
 static struct job *expected_next(struct model *model)
 {
     struct job *next = NULL;
+    uint64_t round = 0;
     if (count(model, -1, -1, true) >= model->limit)
         return NULL;
-    for (int i = 0; i < JOBS; i++) { /* ids rise with i: the first of equals is next */
-        struct job *job = &model->jobs[i];
-        if (may_run(model, job) && (!next || job->position < next->position))
-            next = job;
+    for (unsigned q = 0; q < QUEUES; q++) {
+        const struct turn *turn = &model->queue_turns[q];
+        struct job *job = turn->ready ? head_of_queue(model, q) : NULL;
+        if (!is_before(job, turn->round, next, round))
+            continue;
+        next = job;
+        round = turn->round;
     }
     return next;
 }
 
+static void detach(struct model *model, struct job *job)
+{
+    job->waiting = job->running = false;
+    settle(model);
+}
+
 static void put_to_wait(struct model *model, struct job *job)
 {
+    detach(model, job);
     job->queue = draw(model, QUEUES);
     job->key = draw(model, KEYS);
     job->position = (int64_t)draw(model, 50) - 10;
     job->waiting = true;
-    job->running = false;
+    settle(model);
     queues_wait(&model->queues, &job->item, slice_of(queue_names[job->queue]),
                 slice_of(key_names[job->key]), job->position);
 }
@@ -310,8 +394,13 @@ static void put_to_run(struct model *model, struct job *job)
         job->queue = draw(model, QUEUES);
         job->key = draw(model, KEYS);
     }
-    job->waiting = false;
+    if (job->waiting) {
+        serve(&model->lanes[job->queue][job->key], &model->lane_rounds[job->queue]);
+        serve(&model->queue_turns[job->queue], &model->queue_round);
+    }
+    detach(model, job);
     job->running = true;
+    settle(model);
     queues_run(&model->queues, &job->item, slice_of(queue_names[job->queue]),
                slice_of(key_names[job->key]));
 }
@@ -358,6 +447,7 @@ static void step(struct model *model)
     case 4:
         if (draw(model, 8) == 0)
             change_settings(model);
+        settle(model);
         break;
     case 5:
     case 6:
@@ -365,7 +455,7 @@ static void step(struct model *model)
         if (next)
             put_to_run(model, next);
         break;
-    default: job->waiting = job->running = false; queues_leave(&model->queues, &job->item);
+    default: detach(model, job); queues_leave(&model->queues, &job->item);
     }
 }
 
@@ -417,7 +507,7 @@ static void random_steps_agree_with_the_model(void **state)
     }
 
     for (int i = 0; i < JOBS; i++) {
-        model.jobs[i].waiting = model.jobs[i].running = false;
+        detach(&model, &model.jobs[i]);
         queues_leave(&model.queues, &model.jobs[i].item);
     }
     compare(&model);
