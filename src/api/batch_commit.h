@@ -1,7 +1,7 @@
 /* batch_commit.h - a batch and its runs, written as one: all of it is there, or nothing.
  *
  *   parent, if there is one ─► runs become its children ─► engine ─► document
- *                                                            └─► a waiting parent is blocked
+ *                                                           └─► a waiting parent is blocked
  *
  * For the calls that bring their items along, for the end of a stream of items, and without
  * items for the beginning of one. */

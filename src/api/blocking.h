@@ -24,7 +24,8 @@ static inline bool batch_blocks(const struct batch *batch)
            batch->count + batch->error_count;
 }
 
-/* Its parent waits for all of them; those that became errors are over. The batch is the caller's until done. */
+/* Its parent waits for all of them; those that became errors are over. The batch is the
+ * caller's until done. */
 void blocking_begin_batch(struct blocking *blocking, struct api_call *call,
                           const struct batch *batch,
                           void (*done)(struct blocking *blocking, enum err status));

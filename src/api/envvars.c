@@ -81,14 +81,21 @@ static enum err begin_or_complain(struct api_call *call, struct account *account
     return OK;
 }
 
+static enum err find_and_read(struct api_call *call, struct account **account,
+                              struct slice *body)
+{
+    enum err err = find(call, account);
+    return err ? err : api_read_object(call, body);
+}
+
 static enum err create(struct api_call *call)
 {
     struct account *account;
     struct slice body;
     struct wishes wishes;
     struct complaint wrong;
-    enum err err = find(call, &account);
-    if (err || (err = api_read_object(call, &body)))
+    enum err err = find_and_read(call, &account, &body);
+    if (err)
         return err;
     bool read = wishes_read_one(body, &wishes, &wrong);
     return begin_or_complain(call, account, WRITE_MANY, &wishes, read, &wrong,
@@ -101,8 +108,8 @@ static enum err upload(struct api_call *call)
     struct slice body;
     struct wishes wishes;
     struct complaint wrong;
-    enum err err = find(call, &account);
-    if (err || (err = api_read_object(call, &body)))
+    enum err err = find_and_read(call, &account, &body);
+    if (err)
         return err;
     bool read = wishes_read_many(body, &wishes, &wrong);
     return begin_or_complain(call, account, WRITE_MANY, &wishes, read, &wrong,
@@ -115,16 +122,20 @@ static enum err update(struct api_call *call)
     struct slice body;
     struct wishes wishes;
     struct complaint wrong;
-    enum err err = find(call, &account);
-    if (err || (err = api_read_object(call, &body)))
+    enum err err = find_and_read(call, &account, &body);
+    if (err)
         return err;
     bool read = wishes_read_value(body, call->params[2], &wishes, &wrong);
     return begin_or_complain(call, account, WRITE_ONE, &wishes, read, &wrong,
                              "Invalid request body");
 }
 
-static enum err delete (struct api_call *call) {
-    struct account *account; enum err err = find(call, &account); if (err) return err;
+static enum err remove_one(struct api_call *call)
+{
+    struct account *account;
+    enum err err = find(call, &account);
+    if (err)
+        return err;
     struct wishes wishes = { .own = mem_new(struct wish), .own_count = 1 };
     buf_add(&wishes.text, call->params[2]);
     wishes.own->name = buf_slice(&wishes.text);
@@ -144,7 +155,7 @@ const struct route envvars_routes[] = {
     { HTTP_GET_,    VARIABLES "/:",      BOTH, NO_BODY,  retrieve, NULL },
     { HTTP_PUT_,    VARIABLES "/:",      BOTH, BODY_MAX, update, NULL },
     { HTTP_POST_,   VARIABLES "/:",      BOTH, BODY_MAX, update, NULL },
-    { HTTP_DELETE_, VARIABLES "/:",      BOTH, NO_BODY,  delete, NULL },
+    { HTTP_DELETE_, VARIABLES "/:",      BOTH, NO_BODY,  remove_one, NULL },
     { 0 },
 };
 /* clang-format on */

@@ -2,7 +2,7 @@
  *
  *   runs   env + run ─► struct watched ──┐
  *                                        ├─ struct watch ─► ready ─► written this turn
- *   struct notice_socket ────────────────┘               └► held: its socket has unsent bytes
+ *   struct notice_socket ────────────────┘                └► held: its socket is full
  *
  * The engine is never called from here while it calls: a notice only moves links, the
  * flusher writes. Keys hold the environment, so nobody hears of another's run. */

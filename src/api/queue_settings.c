@@ -23,7 +23,7 @@ enum err queue_settings_read(struct slice body, struct queue_settings *settings,
                              struct failure *why)
 {
     struct queue_settings read = { 0 };
-    uint64_t override = 0;
+    uint64_t limit = 0;
 
     if (!scan_is_json(body) || scan_type(body) != SCAN_OBJECT)
         return explain(why, ERR_INVALID, "A queue's document is damaged");
@@ -31,10 +31,10 @@ enum err queue_settings_read(struct slice body, struct queue_settings *settings,
     struct slice text = scan_member(body, "override");
     if (text.ptr) {
         read.overridden = true;
-        if (text_to_u64(text, &override) || override > UINT32_MAX ||
+        if (text_to_u64(text, &limit) || limit > UINT32_MAX ||
             !members_number(body, "overriddenAt", &read.overridden_at))
             return explain(why, ERR_INVALID, "A queue's document is damaged");
-        read.override = (uint32_t) override;
+        read.override = (uint32_t)limit;
     }
     *settings = read;
     return OK;

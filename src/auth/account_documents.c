@@ -1,11 +1,11 @@
-/* account_documents.c - the documents of DOC_ORGANIZATION … DOC_WORKER_TOKEN come into memory.
+/* account_documents.c - the documents that say who exists come into memory.
  *
  *   DOC_ORGANIZATION  <id>        {id, name, slug}
  *   DOC_PROJECT       <id>        {id, ref, name, slug, organization}
  *   DOC_USER          <id>        {id, name, email, organization}
  *   DOC_ENVIRONMENT   <id>        {number, id, type, project}
  *                     of a branch {…, parent, branch, archivedAt?}
- *   DOC_KEY           <id>:root   {environment, sealed, endsAt?}   sealed under its own name
+ *   DOC_KEY           <id>:root   {environment, sealed, endsAt?}   sealed for its name
  *                     <id>:<key>
  *   DOC_TOKEN         <hash>      {hash, user, name}
  *   DOC_WORKER_TOKEN  <hash>      {hash, project, serves, name}

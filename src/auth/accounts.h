@@ -74,8 +74,8 @@ struct account {     /* one environment */
     uint32_t branch_count; /* of preview: branches not archived; since accounts_link */
 };
 
-/* A secret key, a personal access token or one of workers. It stays in memory when it has ended, because
- * identities point to it. */
+/* A secret key, a personal access token or one of workers. It stays in memory when it has
+ * ended, because identities point to it. */
 struct secret {
     unsigned char hash[HASH_LEN];
     char owner_id[ID_MAX];   /* environment, user or project */
@@ -99,9 +99,9 @@ struct accounts *accounts_create(struct vault *vault);
 /* Wipes the keys. NULL is fine. */
 void accounts_destroy(struct accounts *accounts);
 
-/* Takes one document (of DOC_ORGANIZATION … DOC_TOKEN, DOC_WORKER_TOKEN) into memory; order does not matter
- * before accounts_link. ERR_INVALID: a sealed key does not open (wrong encryption key), or
- * the document is damaged. */
+/* Takes one document (of DOC_ORGANIZATION … DOC_TOKEN, DOC_WORKER_TOKEN) into memory; order
+ * does not matter before accounts_link. ERR_INVALID: a sealed key does not open (wrong
+ * encryption key), or the document is damaged. */
 enum err accounts_add(struct accounts *accounts, const struct document *document,
                       struct failure *why);
 

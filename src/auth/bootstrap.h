@@ -1,10 +1,9 @@
 /* bootstrap.h - the kinds of environments, the form of their keys, and what the first start
  * on an empty data directory makes.
  *
- *   tr_dev_  tr_stg_ (or tr_staging_)  tr_prod_  tr_preview_   + 20 and more of [0-9A-Za-z_]
- *   tr_pat_  tr_wgt_                                           + 20 and more of [0-9a-z]
- *   proj_                                                      + 8 to 40 of [0-9a-z]
- */
+ *   tr_dev_  tr_stg_ (or tr_staging_)  tr_prod_  tr_preview_   20 and more of [0-9A-Za-z_]
+ *   tr_pat_  tr_wgt_                                           20 and more of [0-9a-z]
+ *   proj_                                                      8 to 40 of [0-9a-z] */
 #pragma once
 
 #include <stdbool.h>

@@ -25,8 +25,8 @@ enum {
 
 /* Of a footer: when one of the two changes happens in a year. */
 struct rule {
-    char
-        kind; /* 'M': month, week, weekday; 'J': day 1–365, never 29 February; 'n': 0–365 */
+    /* 'M': month, week, weekday; 'J': day 1–365, never 29 February; 'n': 0–365 */
+    char kind;
     int month, week, day;
     int32_t time_s; /* on the wall, before the change; −167 h to 167 h */
 };

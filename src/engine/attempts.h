@@ -47,8 +47,7 @@ void dequeue_cancel(struct dequeue *dequeue);
 
 struct start_attempt {
     struct command command;
-    struct slice snapshot,
-        request_id; /* the caller's until done; request_id may be absent */
+    struct slice snapshot, request_id; /* the caller's until done; no request_id: absent */
 };
 /* ERR_CONFLICT: the snapshot is not the newest. ERR_INVALID: finished or being canceled. */
 void attempt_start(struct engine *engine, struct environment *env, struct slice run_id,

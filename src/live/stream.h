@@ -35,12 +35,14 @@ struct stream_chunk {
 };
 
 /* Who wrote, and how far; the one used longest ago is forgotten first. */
+struct stream_client {
+    struct bytes *name;
+    uint64_t last; /* index of its last chunk, counted by itself */
+    uint64_t used; /* stream_clients::clock, then */
+};
+
 struct stream_clients {
-    struct stream_client {
-        struct bytes *name;
-        uint64_t last; /* index of its last chunk, counted by itself */
-        uint64_t used;
-    } * all;
+    struct stream_client *all;
     uint32_t count;
     uint64_t clock;
 };

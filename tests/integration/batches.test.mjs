@@ -181,7 +181,7 @@ test("bounds of the first phase", async () => {
   assert.equal((await gateway.post("/api/v3/batches", { runCount: 1, x: "x".repeat(131_072) })).status, 413);
 });
 
-test("scopes of batches", async () => {
+test("a public token makes and fills the batches that its scopes name", async () => {
   const may = async (scopes, path, body, headers = {}) =>
     (await gateway.post(path, body, { key: await publicToken(gateway, { scopes }), headers })).status;
   const phase1 = { runCount: 1, taskIdentifiers: ["batches"] };
