@@ -72,6 +72,8 @@ struct document {
     uint32_t version;   /* counts from 1; the store's */
     struct bytes *name; /* unique per (env, kind) */
     struct bytes *body; /* NULL in a change: delete */
+    int64_t stale_at;   /* in a change, of waitpoints; Unix ms: from then on it is kept only
+                         for a run that waits; 0: not known */
 };
 
 void document_finish(struct document *document);
@@ -242,7 +244,8 @@ struct store_position {
 };
 
 /* Removes final runs last changed before `before`, lowest rev first, at most limit; then
- * batches and packets last written before `documents_before` that no run refers to, at most
+ * batches and packets last written before `documents_before` that no run refers to, and
+ * waitpoints stale since before then that no unfinished run has among its waits, at most
  * limit of each. */
 struct store_purge {
     uint32_t env;

@@ -23,9 +23,39 @@ void waitpoint_make_finish(struct waitpoint_make *make)
     bytes_clear(&make->claim.key);
 }
 
+static void claim_key(struct waitpoint_make *make, struct slice space)
+{
+    struct waitpoint *waitpoint = &make->waitpoint;
+    make->claim = (struct claim){
+        .kind = CLAIM_WAITPOINT,
+        .env = make->call->env->number,
+        .key = idempotency_claim_key(space, bytes_slice(waitpoint->key)),
+        .expires_at = waitpoint->key_expires_at,
+    };
+    memcpy(make->claim.owner, waitpoint->id, sizeof(waitpoint->id));
+    make->write.claim = &make->claim;
+}
+
+static void on_written(struct document_write *write, enum err status);
+
+static void write_it(struct waitpoint_make *make)
+{
+    struct api_call *call = make->call;
+    make->change = waitpoint_change(&make->waitpoint, call->env->number);
+    documents_write_begin(api_engine(call->api), &make->change, 1, &make->write,
+                          on_written);
+}
+
+/* The old one may be gone before its key is: then the key becomes the new one's. */
 static void on_old(struct waitpoint_load *load, enum err status)
 {
     struct waitpoint_make *make = container_of(load, struct waitpoint_make, old);
+    if (status == ERR_NOT_FOUND) {
+        memcpy(make->claim.instead_of, make->claim.owner, sizeof(make->claim.owner));
+        memcpy(make->claim.owner, make->waitpoint.id, sizeof(make->waitpoint.id));
+        write_it(make);
+        return;
+    }
     make->made = &load->waitpoint;
     make->cached = true;
     make->done(make, status);
@@ -40,34 +70,11 @@ static void on_written(struct document_write *write, enum err status)
         make->done(make, status);
 }
 
-static void claim_key(struct waitpoint_make *make, struct slice space)
-{
-    struct waitpoint *waitpoint = &make->waitpoint;
-    make->claim = (struct claim){
-        .kind = CLAIM_WAITPOINT,
-        .env = make->call->env->number,
-        .key = idempotency_claim_key(space, bytes_slice(waitpoint->key)),
-        .expires_at = waitpoint->key_expires_at,
-    };
-    memcpy(make->claim.owner, waitpoint->id, sizeof(waitpoint->id));
-    make->write.claim = &make->claim;
-}
-
 void waitpoint_make_begin(struct waitpoint_make *make, struct slice space)
 {
-    struct api_call *call = make->call;
-    make->change = (struct change){
-        .kind = CHANGE_DOCUMENT,
-        .env = call->env->number,
-        .document = { .kind = DOC_WAITPOINT,
-                      .env = call->env->number,
-                      .name = bytes_create(slice_of(make->waitpoint.id)),
-                      .body = waitpoint_write(&make->waitpoint) },
-    };
     if (make->waitpoint.key)
         claim_key(make, space);
-    documents_write_begin(api_engine(call->api), &make->change, 1, &make->write,
-                          on_written);
+    write_it(make);
 }
 
 /* ---- the bodies ---- */

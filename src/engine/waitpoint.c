@@ -17,7 +17,7 @@ void waitpoint_finish(struct waitpoint *waitpoint)
 
 /* ---- writing ---- */
 
-struct bytes *waitpoint_write(const struct waitpoint *waitpoint)
+static struct bytes *write_body(const struct waitpoint *waitpoint)
 {
     const struct tag_list *tags = waitpoint->tags;
     struct buf out = { 0 };
@@ -40,6 +40,21 @@ struct bytes *waitpoint_write(const struct waitpoint *waitpoint)
     struct bytes *body = buf_to_bytes(&out);
     buf_finish(&out);
     return body;
+}
+
+struct change waitpoint_change(const struct waitpoint *waitpoint, uint32_t env)
+{
+    int64_t stale_at = waitpoint->created_at;
+    if (waitpoint->until || waitpoint->completed_at)
+        stale_at = waitpoint->completed_at ? waitpoint->completed_at : waitpoint->until;
+    return (struct change){ .kind = CHANGE_DOCUMENT,
+                            .env = env,
+                            .expected = waitpoint->version,
+                            .document = { .kind = DOC_WAITPOINT,
+                                          .env = env,
+                                          .name = bytes_create(slice_of(waitpoint->id)),
+                                          .body = write_body(waitpoint),
+                                          .stale_at = stale_at } };
 }
 
 /* ---- reading ---- */

@@ -21,8 +21,9 @@ struct waitpoint {
 
 void waitpoint_finish(struct waitpoint *waitpoint);
 
-/* The body of the document. */
-struct bytes *waitpoint_write(const struct waitpoint *waitpoint);
+/* Writes the document. Until it is over it is as old as it is: retention takes also what
+ * nobody ever completes, unless a run waits for it. */
+struct change waitpoint_change(const struct waitpoint *waitpoint, uint32_t env);
 
 /* ERR_INTERNAL: it is not one of ours. Nothing is left to finish then. */
 enum err waitpoint_read(const struct document *document, struct waitpoint *waitpoint);

@@ -25,10 +25,8 @@ static void complete(struct waitpoint_end *op, struct waitpoint *waitpoint)
 {
     waitpoint->completed_at = loop_wall_ms(op->engine->loop);
     bytes_set(&waitpoint->output, op->output);
-    struct bytes *body = waitpoint_write(waitpoint);
-    document_write_begin(op->engine, op->env->number, DOC_WAITPOINT, op->load.name, body,
-                         waitpoint->version, &op->write, on_written);
-    bytes_unref(body);
+    op->change = waitpoint_change(waitpoint, op->env->number);
+    documents_write_begin(op->engine, &op->change, 1, &op->write, on_written);
 }
 
 static void on_loaded(struct store_load *load, enum store_status status)

@@ -9,6 +9,7 @@ struct waitpoint_end {
     struct engine *engine;
     struct environment *env;
     struct store_load load;
+    struct change change;
     struct document_write write;
     struct bytes *output;
     void (*done)(struct waitpoint_end *op, enum err status);

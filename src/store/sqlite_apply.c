@@ -373,6 +373,7 @@ static enum store_status write_document(struct sqlite_apply *apply,
         sqlite3_bind_int64(stmt, 5, (int64_t)change->seq);
         sqlite_bind_blob(stmt, 6, document->body);
         sqlite3_bind_int64(stmt, 8, now_ms);
+        sqlite3_bind_int64(stmt, 9, document->stale_at);
     }
     enum store_status status = finish(apply, stmt);
     return !status && nothing_changed(apply) ? STORE_LOST : status;
@@ -482,10 +483,10 @@ static enum store_status put_purged(struct sqlite_apply *apply, struct store_pur
 }
 
 static enum store_status remove_documents(struct sqlite_apply *apply,
-                                          struct store_purge *req, enum document_kind kind)
+                                          struct store_purge *req, enum document_kind kind,
+                                          enum sqlite_statement which)
 {
-    sqlite3_stmt *stmt =
-        statement(apply, kind == DOC_BATCH ? SQL_PURGE_BATCHES : SQL_PURGE_PACKETS);
+    sqlite3_stmt *stmt = statement(apply, which);
     sqlite3_bind_int(stmt, 1, (int)kind);
     sqlite3_bind_int64(stmt, 2, req->env);
     sqlite3_bind_int64(stmt, 3, req->documents_before);
@@ -513,7 +514,9 @@ void sqlite_apply_purge(struct sqlite_apply *apply, struct store_purge *req)
         req->status = put_purged(apply, req, purged, floor);
     req->more_documents = false;
     if (!req->status)
-        req->status = remove_documents(apply, req, DOC_BATCH);
+        req->status = remove_documents(apply, req, DOC_BATCH, SQL_PURGE_BATCHES);
     if (!req->status)
-        req->status = remove_documents(apply, req, DOC_PACKET);
+        req->status = remove_documents(apply, req, DOC_PACKET, SQL_PURGE_PACKETS);
+    if (!req->status)
+        req->status = remove_documents(apply, req, DOC_WAITPOINT, SQL_PURGE_WAITPOINTS);
 }

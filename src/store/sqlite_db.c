@@ -37,6 +37,10 @@ static const char *const migrations[] = {
     "'application/store';"
     "CREATE INDEX output_packet ON run_output (env, body) WHERE type = 'application/store'",
     "ALTER TABLE run ADD COLUMN streams TEXT", /* JSON array of keys */
+    /* What retention asks of waitpoints: since when are they stale, and who waits? */
+    "ALTER TABLE document ADD COLUMN stale_at INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX run_token ON run (env, waits)"
+    " WHERE status < 7 AND instr(waits, '\"MANUAL\"') > 0",
 };
 
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };

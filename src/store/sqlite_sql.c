@@ -35,11 +35,12 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
         " ON CONFLICT DO UPDATE SET body = ?3, type = ?4, error = ?5",
 
     [SQL_INSERT_DOCUMENT] =
-        "INSERT INTO document (kind, env, name, version, seq, body, written_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?8) ON CONFLICT (kind, env, name) DO NOTHING",
-    [SQL_UPDATE_DOCUMENT] =
-        "UPDATE document SET version = ?4, seq = ?5, body = ?6,"
-        " written_at = ?8 WHERE kind = ?1 AND env = ?2 AND name = ?3 AND version = ?7",
+        "INSERT INTO document (kind, env, name, version, seq, body, written_at, stale_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?8, ?9)"
+        " ON CONFLICT (kind, env, name) DO NOTHING",
+    [SQL_UPDATE_DOCUMENT] = "UPDATE document SET version = ?4, seq = ?5, body = ?6,"
+                            " written_at = ?8, stale_at = ?9 WHERE kind = ?1 AND env = ?2 "
+                            "AND name = ?3 AND version = ?7",
     [SQL_DELETE_DOCUMENT] =
         "DELETE FROM document WHERE kind = ?1 AND env = ?2 AND name = ?3 AND version = ?7",
     [SQL_LOAD_DOCUMENT] = "SELECT env, version, name, body FROM document"
@@ -92,6 +93,11 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
         " AND body = CAST(d.name AS BLOB) AND type = 'application/store')"
         " AND NOT EXISTS (SELECT 1 FROM run_output INDEXED BY output_packet WHERE env = ?2"
         " AND body = CAST(d.name AS BLOB) AND type = 'application/store')"),
+    [SQL_PURGE_WAITPOINTS] = PURGE_DOCUMENTS(
+        " AND stale_at > 0 AND stale_at < ?3 AND name NOT IN"
+        " (SELECT ifnull(json_extract(w.value, '$.id'), '') FROM run INDEXED BY run_token,"
+        " json_each(CASE WHEN json_valid(waits) THEN waits ELSE '[]' END) AS w"
+        " WHERE env = ?2 AND status < 7 AND instr(waits, '\"MANUAL\"') > 0)"),
 
     [SQL_SEQ] = "SELECT seq FROM environment WHERE env = ?1",
     [SQL_EPOCH] = "SELECT value FROM meta WHERE name = 'epoch'",

@@ -52,6 +52,7 @@ enum sqlite_statement {
     SQL_PUT_PURGED,
     SQL_PURGE_BATCHES,
     SQL_PURGE_PACKETS,
+    SQL_PURGE_WAITPOINTS,
 
     SQL_SEQ,
     SQL_EPOCH,

@@ -1,8 +1,10 @@
 // Runs that wait: for a time, for what they triggered, for a token (worker-protocol §1.6).
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
 import { thrown, Worker } from "../support/worker_calls.mjs";
 
 let gateway, worker;
@@ -227,6 +229,26 @@ test("tokens are listed, newest first, by status, key, tag and page", async () =
   const second = await list(`filter[tags]=listed&page[size]=2&page[after]=${first.pagination.next}`);
   assert.deepEqual(ids(second), made.slice(2, 4));
   assert.deepEqual(ids(await list(`filter[tags]=listed&page[size]=2&page[before]=${second.pagination.previous}`)), made.slice(0, 2));
+});
+
+test("retention takes tokens that are over or that nobody waits for, and their keys are free", async (t) => {
+  const file = path.join(temporaryFolder(), "ahead");
+  const own = await startGateway({ t, options: ["--retain", "4s"], preload: "shim_clock", env: { SHIM_CLOCK: file } });
+  const its = await Worker.register(own, { tasks: ["parent"] });
+  const make = async (body) => (await own.post(tokens, body)).json.id;
+  const show = async (id) => (await own.get(`${tokens}/${id}`)).status;
+  const over = await make({}), late = await make({ timeout: "1s" }), alone = await make({ idempotencyKey: "again" });
+  const waited = await make({}), soon = await make({ timeout: "30d" });
+  await own.post(`${tokens}/${over}/complete`, {});
+  const attempt = await its.take(await its.trigger("parent"));
+  assert.equal((await its.post(`/engine/v1/runs/${attempt.id}/waitpoints/tokens/${waited}/wait`, {})).status, 200);
+  fs.writeFileSync(`${file}.new`, String(2 * 3600_000));
+  fs.renameSync(`${file}.new`, file);
+  for (const id of [over, late, alone]) await until(async () => (await show(id)) === 404);
+  assert.deepEqual([await show(waited), await show(soon)], [200, 200]);
+  assert.equal((await own.post(tokens, { idempotencyKey: "again" })).json.isCached, false);
+  assert.equal((await own.post(tokens, { idempotencyKey: "again" })).json.isCached, true);
+  assert.equal((await own.get(tokens)).json.data.length, 3);
 });
 
 // ---- inputs ----

@@ -7,56 +7,13 @@
  *
  * A commit is checked first, each item against what the items before it will have made of
  * the stored state; only then it is written, so nothing has to be undone. */
-#include "tests/support/fake_data.h"
+#include "tests/support/fake_tables.h"
 
 #include <assert.h>
 #include <stdio.h>
 
-#include "base/buf.h"
 #include "base/mem.h"
-#include "base/table.h"
 #include "tests/support/fake_page.h"
-
-/* The first member of everything that is stored. */
-struct key {
-    char *ptr;
-    size_t len;
-};
-
-struct env {
-    struct key key;
-    struct store_position position;
-    struct list runs; /* lowest rev first */
-    size_t count;
-};
-
-struct stored_run {
-    struct key key;
-    struct run run;
-    struct list link; // env::runs
-};
-
-struct stored_document {
-    struct key key;
-    struct document document;
-    int64_t written_at;
-};
-
-struct stored_claim {
-    struct key key;
-    char owner[ID_MAX];
-    int64_t expires_at;
-};
-
-struct stored_number {
-    struct key key;
-    uint32_t last;
-};
-
-struct fake_data {
-    struct table envs, runs, documents, claims, numbers;
-    struct buf name; /* of what is looked up */
-};
 
 static struct slice key_of(const void *value)
 {
@@ -75,7 +32,8 @@ struct fake_data *fake_data_create(void)
     return data;
 }
 
-static void remove_run(struct fake_data *data, struct env *env, struct stored_run *stored)
+void fake_data_remove_run(struct fake_data *data, struct env *env,
+                          struct stored_run *stored)
 {
     table_remove(&data->runs, key_of(stored));
     list_remove(&stored->link);
@@ -138,7 +96,7 @@ static struct key *find_or_add(struct table *table, struct slice name, size_t si
     return key;
 }
 
-static struct env *find_env(struct fake_data *data, uint32_t number)
+struct env *fake_data_env(struct fake_data *data, uint32_t number)
 {
     struct slice name = name_of(data, number, 0, SLICE(""));
     struct env *env = (struct env *)find_or_add(&data->envs, name, sizeof(*env));
@@ -312,7 +270,7 @@ static void write_run(struct fake_data *data, struct env *env, struct change *ch
     list_append(&env->runs, &stored->link);
 }
 
-static void drop_document(struct fake_data *data, struct slice name)
+void fake_data_drop_document(struct fake_data *data, struct slice name)
 {
     struct stored_document *stored = table_remove(&data->documents, name);
     document_finish(&stored->document);
@@ -327,7 +285,7 @@ static void write_document(struct fake_data *data, const struct change *change,
     struct slice name =
         name_of(data, change->env, (int)document->kind, bytes_slice(document->name));
     if (!document->body) {
-        drop_document(data, name);
+        fake_data_drop_document(data, name);
         return;
     }
     struct stored_document *stored =
@@ -338,6 +296,7 @@ static void write_document(struct fake_data *data, const struct change *change,
     bytes_set(&stored->document.name, document->name);
     bytes_set(&stored->document.body, document->body);
     stored->written_at = now_ms;
+    stored->stale_at = document->stale_at;
 }
 
 void fake_data_commit(struct fake_data *data, struct store_commit *req)
@@ -351,7 +310,7 @@ void fake_data_commit(struct fake_data *data, struct store_commit *req)
         write_claim(data, &req->claims[i]);
     for (size_t i = 0; i < req->change_count; i++) {
         struct change *change = &req->changes[i];
-        struct env *env = find_env(data, change->env);
+        struct env *env = fake_data_env(data, change->env);
         change_number(change, ++env->position.seq);
         if (change->kind == CHANGE_RUN)
             write_run(data, env, change);
@@ -435,7 +394,7 @@ static bool inside_page(const struct run *run, const struct store_list *req)
 
 void fake_data_list(struct fake_data *data, struct store_list *req)
 {
-    struct env *env = find_env(data, req->env);
+    struct env *env = fake_data_env(data, req->env);
     const struct run **found = mem_new_array(const struct run *, env->count);
     size_t count = 0;
     list_each (link, &env->runs) {
@@ -478,10 +437,9 @@ static bool walks_past(const struct run *run, const struct store_walk *req)
 
 void fake_data_walk(struct fake_data *data, struct store_walk *req)
 {
-    struct env *env = find_env(data, req->env);
+    struct env *env = fake_data_env(data, req->env);
     size_t bytes = 0;
     req->count = 0;
-    req->more = false;
     req->seq = env->position.seq;
     req->runs =
         mem_new_array(struct run, req->limit < env->count ? req->limit : env->count);
@@ -519,7 +477,7 @@ void fake_data_scan(struct fake_data *data, struct store_scan *req)
 
 struct store_position fake_data_position(struct fake_data *data, uint32_t env)
 {
-    return find_env(data, env)->position;
+    return fake_data_env(data, env)->position;
 }
 
 const struct run *fake_data_run(struct fake_data *data, uint32_t env, struct slice id)
@@ -530,62 +488,5 @@ const struct run *fake_data_run(struct fake_data *data, uint32_t env, struct sli
 
 size_t fake_data_count(struct fake_data *data, uint32_t env)
 {
-    return find_env(data, env)->count;
-}
-
-/* ---- retention ---- */
-
-static bool is_needed(struct env *env, struct slice name)
-{
-    list_each (link, &env->runs) {
-        const struct run *run = &container_of(link, struct stored_run, link)->run;
-        if (is_value(run->batch, name) || is_value(run->payload, name) ||
-            is_value(run->output, name))
-            return true;
-    }
-    return false;
-}
-
-static bool purge_documents(struct fake_data *data, struct env *env,
-                            const struct store_purge *req, enum document_kind kind)
-{
-    size_t at = 0, count = 0;
-    for (struct stored_document *stored; (stored = table_next(&data->documents, &at));) {
-        const struct document *document = &stored->document;
-        if (document->kind != kind || document->env != req->env ||
-            stored->written_at >= req->documents_before ||
-            is_needed(env, bytes_slice(document->name)))
-            continue;
-        if (count++ == req->limit)
-            return true;
-        drop_document(data, (struct slice){ stored->key.ptr, stored->key.len });
-        at = 0;
-    }
-    return false;
-}
-
-void fake_data_purge(struct fake_data *data, struct store_purge *req)
-{
-    struct env *env = find_env(data, req->env);
-    int64_t floor = req->before;
-    req->count = 0;
-    list_each (link, &env->runs) {
-        struct stored_run *stored = container_of(link, struct stored_run, link);
-        if (!run_is_final(&stored->run) || stored->run.updated_at >= req->before)
-            continue;
-        if (req->count == req->limit) {
-            floor = stored->run.updated_at < floor ? stored->run.updated_at : floor;
-            continue;
-        }
-        if (stored->run.rev > env->position.purged)
-            env->position.purged = stored->run.rev;
-        remove_run(data, env, stored);
-        req->count++;
-    }
-    if (floor > env->position.floor)
-        env->position.floor = floor;
-    req->more_documents = purge_documents(data, env, req, DOC_BATCH);
-    req->more_documents |= purge_documents(data, env, req, DOC_PACKET);
-    req->position = env->position;
-    req->status = STORE_OK;
+    return fake_data_env(data, env)->count;
 }

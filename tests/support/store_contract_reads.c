@@ -464,6 +464,62 @@ static void retention_removes_batches_and_packets_that_no_run_needs(void **state
     assert_scan(world, DOC_QUEUE, ENV_A, "7:batch_3={}");
 }
 
+/* The n-th run, which waits, or waited, for what is named. */
+static struct change run_with_waits(int n, enum run_status status, const char *id)
+{
+    struct change change = new_run(ENV_A, n, "a");
+    char waits[128];
+    snprintf(waits, sizeof(waits), "[{\"type\":\"MANUAL\",\"id\":\"%s\"}]", id);
+    change.run.status = (uint8_t)status;
+    run_rare_edit(&change.run)->waits = text_bytes(waits);
+    return change;
+}
+
+static void retention_removes_what_is_stale_and_no_run_waits_for(void **state)
+{
+    struct store_world *world = *state;
+    static const struct {
+        uint32_t env;
+        const char *name;
+        int64_t stale_at;
+    } tokens[] = {
+        { ENV_A, "waitpoint_1", FIRST_RUN_MS + 10 },
+        { ENV_A, "waitpoint_2", 1 },
+        { ENV_A, "waitpoint_3", 1 },
+        { ENV_A, "waitpoint_4", 1 },
+        { ENV_A, "waitpoint_5", FIRST_RUN_MS + 1000 },
+        { ENV_A, "waitpoint_6", 0 },
+        { ENV_B, "waitpoint_7", 1 },
+    };
+    for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+        struct change change =
+            new_document(tokens[i].env, DOC_WAITPOINT, tokens[i].name, "{}");
+        change.document.stale_at = tokens[i].stale_at;
+        assert_int_equal(commit_one(world, change), STORE_OK);
+    }
+    assert_int_equal(commit_one(world, run_with_waits(1, RUN_WAITING, "waitpoint_2")),
+                     STORE_OK);
+    assert_int_equal(commit_one(world, run_with_waits(2, RUN_COMPLETED, "waitpoint_3")),
+                     STORE_OK);
+    struct change other = run_with_waits(3, RUN_WAITING, "x");
+    bytes_set(&run_rare_edit(&other.run)->waits, NULL);
+    assert_int_equal(commit_one(world, other), STORE_OK);
+
+    purge(world, FIRST_RUN_MS, 10); /* what was written at that time stays */
+    assert_scan(world, DOC_WAITPOINT, ENV_B, "8:waitpoint_7={}");
+    assert_true(purge(world, FIRST_RUN_MS + 100, 2).more_documents);
+    assert_false(purge(world, FIRST_RUN_MS + 100, 2).more_documents);
+    assert_scan(world, DOC_WAITPOINT, ENV_EVERY,
+                "7:waitpoint_2={} 7:waitpoint_5={} 7:waitpoint_6={} 8:waitpoint_7={}");
+
+    struct change again = new_document(ENV_A, DOC_WAITPOINT, "waitpoint_6", "{}");
+    again.expected = 1;
+    again.document.stale_at = 1;
+    assert_int_equal(commit_one(world, again), STORE_OK);
+    purge(world, FIRST_RUN_MS + 100, 10);
+    assert_scan(world, DOC_WAITPOINT, ENV_A, "7:waitpoint_2={} 7:waitpoint_5={}");
+}
+
 /* ---- environments, and a new start ---- */
 
 static void an_environment_sees_only_its_own(void **state)
@@ -530,6 +586,7 @@ const struct CMUnitTest store_read_cases[] = {
     cmocka_unit_test(a_scan_goes_page_by_page_in_both_directions),
     cmocka_unit_test(retention_removes_final_runs_oldest_change_first),
     cmocka_unit_test(retention_removes_batches_and_packets_that_no_run_needs),
+    cmocka_unit_test(retention_removes_what_is_stale_and_no_run_waits_for),
     cmocka_unit_test(an_environment_sees_only_its_own),
     cmocka_unit_test(after_a_new_start_everything_is_there),
 };
