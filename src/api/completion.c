@@ -1,8 +1,9 @@
 /* completion.c - the end of an attempt (worker-protocol §1.5, call 14).
  *
  *   body ─► spans of output, error, metadata operations ─► attempt_complete ─► answer
- *                                                              └► operations on parent
- *                                                                 and root: their runs
+ *                                                              │                ▲
+ *                                                              └─► operations ──┘
+ *                                                          of the parent and the root
  *
  * The output is the user's and stays text. The metadata that comes along is what the worker
  * had not sent yet; without it short tasks would lose theirs. */
@@ -18,6 +19,11 @@
 
 enum { TYPE_MAX = 255 };
 
+struct relay {
+    struct change_metadata change;
+    struct completing *op;
+};
+
 struct completing {
     struct api_call *call;
     struct complete_attempt complete;
@@ -25,12 +31,16 @@ struct completing {
     struct buf output, output_type;
     struct buf own, parents, roots; /* metadata operations; empty: none */
     struct bytes *parent, *root;    /* ids of others whose metadata changes too */
+    struct relay to_parent, to_root;
+    struct buf answer;
+    uint64_t seq;      /* of the newest change */
+    unsigned changing; /* others, and one while they are being begun */
 };
 
 static void free_op(struct completing *op)
 {
-    struct buf *bufs[] = { &op->output, &op->output_type, &op->own, &op->parents,
-                           &op->roots };
+    struct buf *bufs[] = { &op->output,  &op->output_type, &op->own,
+                           &op->parents, &op->roots,       &op->answer };
     for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
         buf_finish(bufs[i]);
     bytes_unref(op->parent);
@@ -39,55 +49,57 @@ static void free_op(struct completing *op)
     free(op);
 }
 
+/* ---- the answer ---- */
+
+static void one_less(struct completing *op)
+{
+    if (--op->changing)
+        return;
+    if (op->seq)
+        api_add_seq(op->call, op->seq);
+    api_reply_json(op->call, 200, buf_slice(&op->answer));
+    free_op(op);
+}
+
 /* ---- the metadata of others ---- */
 
-struct relay {
-    struct change_metadata change;
-    struct bytes *operations;
-};
-
-/* It has ended, or has no room: nobody is left to tell. */
+/* One that has ended, or has no room, is passed over: the attempt is complete. */
 static void on_relayed(struct command *command, enum err status)
 {
     struct relay *relay = container_of(command, struct relay, change.command);
-    (void)status;
-    bytes_unref(relay->operations);
-    free(relay);
+    if (!status && command->seq > relay->op->seq)
+        relay->op->seq = command->seq;
+    one_less(relay->op);
 }
 
-static void send_on(const struct completing *op, const struct bytes *run,
+static void send_on(struct completing *op, struct relay *relay, const struct bytes *run,
                     const struct buf *operations)
 {
     if (!run || !operations->len)
         return;
-    struct relay *relay = mem_new(struct relay);
-    relay->operations = buf_to_bytes(operations);
-    relay->change.operations = bytes_slice(relay->operations);
+    relay->op = op;
+    relay->change.operations = buf_slice(operations);
+    op->changing++;
     run_change_metadata(api_engine(op->call->api), op->call->env, bytes_slice(run),
                         &relay->change, on_relayed);
 }
 
-/* ---- the answer ---- */
-
 static void on_completed(struct command *command, enum err status)
 {
     struct completing *op = container_of(command, struct completing, complete.command);
-    struct api_call *call = op->call;
-    struct buf out = { 0 };
-
-    if (!status && command->seq) {
-        send_on(op, op->parent, &op->parents);
-        send_on(op, op->root, &op->roots);
-        api_add_seq(call, command->seq);
-    }
     if (status) {
-        worker_refuse(call, command, status);
-    } else {
-        message_add_result(&out, command->run, op->complete.result);
-        api_reply_json(call, 200, buf_slice(&out));
+        worker_refuse(op->call, command, status);
+        free_op(op);
+        return;
     }
-    buf_finish(&out);
-    free_op(op);
+    message_add_result(&op->answer, command->run, op->complete.result);
+    op->seq = command->seq;
+    op->changing = 1;
+    if (command->seq) { /* else it was repeated */
+        send_on(op, &op->to_parent, op->parent, &op->parents);
+        send_on(op, &op->to_root, op->root, &op->roots);
+    }
+    one_less(op);
 }
 
 /* ---- the metadata that comes along ---- */
