@@ -14,6 +14,9 @@ import { keys, temporaryFolder, until } from "./gateway.mjs";
 
 export const workerFolder = fileURLToPath(new URL("../conformance/worker", import.meta.url));
 
+const running = new Set();
+process.on("exit", () => { for (const cli of running) cli.endGroup(); });
+
 class Cli {
   constructor({ url, folder, env }) {
     const scratch = temporaryFolder();
@@ -25,6 +28,7 @@ class Cli {
     this.child = spawn(process.execPath, ["--import", stub, program, "dev", ...flags], {
       cwd: folder,
       stdio: ["ignore", "pipe", "pipe"],
+      detached: true, // what it leaves behind ends with its group
       env: {
         ...process.env, HOME: scratch, TMPDIR: scratch, STUB_ANSWER: "1", NO_COLOR: "1", FORCE_COLOR: "0",
         TRIGGER_API_URL: url, TRIGGER_ACCESS_TOKEN: keys.pat, TRIGGER_PROJECT_REF: keys.ref,
@@ -33,10 +37,17 @@ class Cli {
     });
     for (const stream of [this.child.stdout, this.child.stderr])
       stream.setEncoding("utf8").on("data", (text) => { this.said += text; });
-    this.exited = new Promise((resolve) => this.child.on("close", (code, signal) => {
+    running.add(this);
+    this.exited = new Promise((resolve) => this.child.on("exit", (code, signal) => {
       this.end = { code, signal };
+      this.endGroup();
       resolve(this.end);
     }));
+  }
+
+  endGroup() {
+    running.delete(this);
+    try { process.kill(-this.child.pid, "SIGKILL"); } catch { /* it is empty */ }
   }
 
   async ready() {
@@ -52,6 +63,12 @@ class Cli {
     await this.exited;
     clearTimeout(late);
     return this.end;
+  }
+
+  /** Ends the process that would tell the gateway of the CLI's death. */
+  killWatchdog() {
+    const [, pid] = fs.readFileSync(path.join(this.folder, ".trigger/watchdog.pid"), "utf8").split(":");
+    process.kill(Number(pid), "SIGKILL");
   }
 
   kill() { return this.stop("SIGKILL"); }

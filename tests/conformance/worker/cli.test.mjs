@@ -54,7 +54,7 @@ test("one session: versions, relatives, failures, cancels, and who watches", asy
   await t.test("a WebSocket and runs.subscribeToRun see every state of a run", async () => {
     const states = [], seen = [];
     const mirror = new RunsMirror({ port: gateway.port, token: keys.dev });
-    mirror.onRun = (_id, version, { status, metadata }) => states.push({ version, status, step: metadata?.step });
+    mirror.onRun = (_id, version, { status, metadata }) => states.push({ version, status, step: metadata?.step, at: Date.now() });
     mirror.subscribe({ tags: ["watched"] });
     await mirror.connect();
     const id = await trigger(gateway, "everything", {}, { tags: ["watched"], delay: "2s" });
@@ -73,7 +73,14 @@ test("one session: versions, relatives, failures, cancels, and who watches", asy
     const newer = { REATTEMPTING: "EXECUTING", FROZEN: "WAITING" };
     const lease = states.findIndex(({ status }) => status === "EXECUTING");
     const wanted = states.map(({ status, step }, i) => ({ status: i === lease ? "DEQUEUED" : newer[status] ?? status, step }));
-    assert.deepEqual(text(seen), text(wanted));
+    // The SDK gives what changed between two of its polls as one state: what lasts, it sees.
+    const all = text(wanted), got = text(seen);
+    for (let i = 0, next = 0; i < got.length; i++, next++) {
+      next = all.indexOf(got[i], next);
+      assert.ok(next >= 0, `${got[i]} in its place: ${got}`);
+    }
+    const lasting = all.filter((_, i) => i === all.length - 1 || states[i + 1].at - states[i].at > 300);
+    for (const state of lasting) assert.ok(got.includes(state), `${state} is seen: ${got}`);
   });
 
   await t.test("metadata reaches parent and root, also from tasks that end at once", async () => {
@@ -134,6 +141,25 @@ test("one session: versions, relatives, failures, cancels, and who watches", asy
     t.diagnostic(`${run.status} ${Date.now() - began} ms after SIGKILL`);
     assert.equal(run.status, "INTERRUPTED");
   });
+  assert.doesNotMatch(cli.said, /validation error|poll failed|Failed to submit|Failed to get/i, "every answer has the CLI's form");
+  await gateway.stop();
+});
+
+test("heartbeats keep a run; without them it is interrupted", async (t) => {
+  const gateway = await startGateway({ t, options: ["--heartbeat-timeout", "3s"] });
+  const variable = { name: "HEARTBEAT_INTERVAL_MS", value: "500" };
+  assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/envvars/dev`, variable)).status, 200);
+  const cli = await startCli({ t, gateway });
+  const kept = await settled(gateway, await trigger(gateway, "lasts", { seconds: 5 }));
+  assert.deepEqual([kept.status, kept.output], ["COMPLETED", { lasted: 5 }]);
+
+  const id = await trigger(gateway, "lasts", { seconds: 30 });
+  await executing(gateway, id);
+  cli.killWatchdog(); // as if the machine was gone: nobody says that the session ended
+  await cli.kill();
+  const run = await settled(gateway, id);
+  assert.equal(run.status, "INTERRUPTED");
+  assert.match(run.error.message, /TASK_RUN_STALLED_EXECUTING/);
   await gateway.stop();
 });
 
@@ -207,6 +233,18 @@ test("an answer that is lost with the gateway is given again", async (t) => {
     assert.equal(lost.result.attemptStatus, "RUN_FINISHED");
     assert.deepEqual(again, lost);
     assert.deepEqual([run.status, run.attemptCount], ["COMPLETED", 1]);
+  });
+  await t.test("what an executing task asks for: a child, a wait, a token, a batch", async () => {
+    const paths = [/\/tasks\/leaf\/trigger$/, /\/wait\/duration$/, /\/waitpoints\/tokens$/, /\/tokens\/[^/]+\/wait$/, /\/v3\/batches$/, /\/items$/];
+    const losing = Promise.all(paths.map((path) => proxy.lose(path)));
+    const id = await trigger(gateway, "asks");
+    const { token } = (await settled(gateway, id, ({ metadata }) => metadata?.token)).metadata;
+    await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, { data: { yes: true } });
+    await losing;
+    const run = await settled(gateway, id);
+    assert.deepEqual([run.status, run.output], ["COMPLETED", { leaf: "one", answer: { yes: true }, batch: ["a", "b"] }]);
+    assert.equal(run.attemptCount, 1);
+    assert.deepEqual(run.relatedRuns.children.length, 3, "each child once");
   });
   await t.test("the retry that a completion began", async () => {
     const { run, lost, again } = await lose(/\/attempts\/complete$/, "pauses");

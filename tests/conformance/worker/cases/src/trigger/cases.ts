@@ -98,3 +98,17 @@ export const dies = task({
   retry: { maxAttempts: 2, minTimeoutInMs: 300, maxTimeoutInMs: 300, factor: 1, randomize: false },
   run: async () => process.exit(3),
 });
+
+/** Asks the gateway for everything that a task can wait for. */
+export const asks = task({
+  id: "asks",
+  run: async () => {
+    const child = await leaf.triggerAndWait({ name: "one" }).unwrap();
+    await wait.for({ seconds: 6 });
+    const token = await wait.createToken({ timeout: "10m" });
+    metadata.set("token", token.id);
+    const answer = await wait.forToken<{ yes: boolean }>(token).unwrap();
+    const batch = await leaf.batchTriggerAndWait([{ payload: { name: "a" } }, { payload: { name: "b" } }]);
+    return { leaf: child, answer, batch: batch.runs.map((run) => (run.ok ? run.output : null)) };
+  },
+});
