@@ -144,15 +144,13 @@ static bool is_beyond(const struct listing *op, const struct waitpoint *waitpoin
 static void look_at(struct listing *op, const struct document *document)
 {
     struct waitpoint *waitpoint = &op->found[op->count];
-    if (waitpoint_read(document, waitpoint))
+    if (waitpoint_read_head(document, waitpoint))
         return;
     op->passed = is_beyond(op, waitpoint);
-    if (matches(op, waitpoint)) {
-        bytes_clear(&waitpoint->output); /* lists do not show it */
+    if (matches(op, waitpoint))
         op->count++;
-    } else {
+    else
         waitpoint_finish(waitpoint);
-    }
 }
 
 static void next_documents(struct listing *op);

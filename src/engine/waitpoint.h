@@ -28,6 +28,9 @@ struct change waitpoint_change(const struct waitpoint *waitpoint, uint32_t env);
 /* ERR_INTERNAL: it is not one of ours. Nothing is left to finish then. */
 enum err waitpoint_read(const struct document *document, struct waitpoint *waitpoint);
 
+/* All but the output, however large that is. */
+enum err waitpoint_read_head(const struct document *document, struct waitpoint *waitpoint);
+
 /* True also of a document that cannot be read: nothing will complete it. */
 bool waitpoint_is_completed(const struct document *document);
 

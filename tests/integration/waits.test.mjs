@@ -251,6 +251,17 @@ test("retention takes tokens that are over or that nobody waits for, and their k
   assert.equal((await own.get(tokens)).json.data.length, 3);
 });
 
+test("a token is listed with its tags, whatever they and its output are like", async () => {
+  const tags = ["odd", '","output":"x"}', ',"output":'];
+  const { id } = await token({ tags, idempotencyKey: '","output":"k' });
+  for (const status of ["WAITING", "COMPLETED"]) {
+    const [item] = (await gateway.get(`${tokens}?filter[tags]=odd`)).json.data;
+    assert.deepEqual([item.id, item.status, item.tags, item.idempotencyKey], [id, status, tags, '","output":"k']);
+    await gateway.post(`${tokens}/${id}/complete`, { data: ',"output":"y"' });
+  }
+  assert.equal((await gateway.get(`${tokens}/${id}`)).json.output, JSON.stringify(',"output":"y"'));
+});
+
 // ---- inputs ----
 
 const send = (attempt, data, stream = "chat") => gateway.post(`/realtime/v1/streams/${attempt.id}/input/${stream}`, { data });
