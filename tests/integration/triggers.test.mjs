@@ -1,6 +1,7 @@
 // What a trigger promises beyond what the official SDKs check: bodies in pieces, headers, parents,
 // one-time tokens, and tokens that are signed here; packets and their URLs.
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
 
 import { RawConnection } from "../support/http.mjs";
@@ -164,6 +165,12 @@ test("a URL is for one name, one method and one hour", async () => {
   assert.equal((await load(download.replace(/expires=\d+/, "expires=x"))).status, 400);
   const [, , , env] = new URL(download).pathname.split("/");
   assert.equal((await load(download.replace(env, "nobody"))).status, 403);
+  const signed = (seconds) => createHmac("sha256", keys.dev).update(["runcast-url", env, "GET", seconds, "u/1"].join("\0")).digest("base64url");
+  assert.equal(new URL(download).searchParams.get("signature"), signed(expires), "this is how it is signed");
+  const late = Math.floor(Date.now() / 1000) - 1;
+  const over = await load(download.replace(/expires=.*/, `expires=${late}&signature=${signed(late)}`));
+  assert.equal(over.status, 403);
+  assert.match(over.text, /has expired/);
 });
 
 test("names and sizes of packets", async () => {

@@ -73,12 +73,16 @@ test("an empty folder, a task, npx trigger.dev dev, trigger and watch, as the RE
   assert.ok(seen.includes("WAITING { step: 'waiting' } undefined"), seen.join("\n"));
   assert.equal(seen.at(-1), "COMPLETED { step: 'waiting' } { greeting: 'Hello, Ada!' }");
 
-  // In an editor the next version is one save away.
+  // In an editor the next version is one save away; what executes ends as it began.
+  const earlier = shell(gateway, folder, "node watch.mjs");
+  await until(() => earlier.said.includes("WAITING"), { timeoutMs: 40_000, what: "a run that waits" });
   const file = path.join(folder, "src/trigger/hello.ts");
   fs.writeFileSync(file, fs.readFileSync(file, "utf8").replace("Hello,", "Good morning,").replace("seconds: 6", "seconds: 1"));
-  await until(() => /\.2\b/.test(cli.said), { timeoutMs: 60_000, what: "the second version" });
+  await until(() => /Local worker ready.*\.2\b/.test(cli.said), { timeoutMs: 60_000, what: "the second version" });
   const next = (await run(gateway, folder, "node watch.mjs")).trim().split("\n");
   assert.equal(next.at(-1), "COMPLETED { step: 'waiting' } { greeting: 'Good morning, Ada!' }");
+  assert.equal(await earlier.ended, 0);
+  assert.equal(earlier.said.trim().split("\n").at(-1), seen.at(-1));
 
   process.kill(-cli.child.pid, "SIGTERM");
   await cli.ended;
