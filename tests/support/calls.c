@@ -288,6 +288,20 @@ enum err wait_for_run(struct world *world, const char *id, const char *other)
     return block_by(world, id, &wait, 1);
 }
 
+static void on_token_written(struct document_write *write, enum err status)
+{
+    (void)write;
+    assert_int_equal(status, OK);
+}
+
+void write_token(struct world *world, const struct waitpoint *token)
+{
+    struct document_write write = { 0 };
+    struct change change = waitpoint_change(token, WORLD_ENV);
+    documents_write_begin(world->engine, &change, 1, &write, on_token_written);
+    world_settle(world);
+}
+
 enum err interrupt(struct world *world, const char *id)
 {
     struct command command;

@@ -7,6 +7,7 @@
 
 #include "engine/attempts.h"
 #include "engine/steer.h"
+#include "engine/waitpoint.h"
 #include "engine/waits.h"
 #include "tests/support/world.h"
 
@@ -65,6 +66,9 @@ enum err block_by(struct world *world, const char *id, const struct wait *waits,
                   size_t count);
 enum err wait_for(struct world *world, const char *id, int64_t ms);
 enum err wait_for_run(struct world *world, const char *id, const char *other);
+
+/* The next version of the token's document. */
+void write_token(struct world *world, const struct waitpoint *token);
 enum err interrupt(struct world *world, const char *id);
 bool beat(struct world *world, const char *id);
 

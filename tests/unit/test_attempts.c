@@ -42,12 +42,6 @@ static void on_answered(struct command *command, enum err status)
     assert_int_equal(status, OK);
 }
 
-static void on_written(struct document_write *write, enum err status)
-{
-    (void)write;
-    assert_int_equal(status, OK);
-}
-
 static void an_older_snapshot_is_refused(void **state)
 {
     struct world *world = *state;
@@ -431,17 +425,6 @@ static void a_crash_between_the_end_of_a_run_and_its_waiter_loses_nothing(void *
     assert_status(world, child.id, RUN_CANCELED);
     assert_status(world, parent.id, RUN_EXECUTING);
     assert_int_equal(count_completed(run_now(world, parent.id)), 1);
-}
-
-static void write_token(struct world *world, const struct waitpoint *token)
-{
-    struct document_write write = { 0 };
-    struct bytes *name = bytes_create(slice_of(token->id)), *body = waitpoint_write(token);
-    document_write_begin(world->engine, WORLD_ENV, DOC_WAITPOINT, name, body,
-                         token->version, &write, on_written);
-    world_settle(world);
-    bytes_unref(name);
-    bytes_unref(body);
 }
 
 static void a_token_lets_its_waiters_go_on(void **state)

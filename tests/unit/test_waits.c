@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "engine/waitpoint.h"
 #include "tests/support/calls.h"
 
 enum { BATCH = 1000 };
@@ -106,23 +105,11 @@ static void a_run_waits_for_so_many_things_and_no_more(void **state)
     assert_status(world, got.id, RUN_EXECUTING);
 }
 
-static void on_written(struct document_write *write, enum err status)
+static void make_token(struct world *world, int number)
 {
-    (void)write;
-    assert_int_equal(status, OK);
-}
-
-static void write_token(struct world *world, int number)
-{
-    struct document_write write = { 0 };
     struct waitpoint token = { .created_at = 1 };
     snprintf(token.id, sizeof(token.id), "waitpoint_%d", number);
-    struct bytes *name = bytes_create(slice_of(token.id)), *body = waitpoint_write(&token);
-    document_write_begin(world->engine, WORLD_ENV, DOC_WAITPOINT, name, body, 0, &write,
-                         on_written);
-    world_settle(world);
-    bytes_unref(name);
-    bytes_unref(body);
+    write_token(world, &token);
 }
 
 /* The store, with the loads of tokens counted. */
@@ -160,7 +147,7 @@ static void a_token_is_looked_at_once_however_many_come_after_it(void **state)
     struct triggered got = trigger(world, (struct wish){ 0 });
     execute(world, got.id);
     for (int i = 0; i < 20; i++)
-        write_token(world, i);
+        make_token(world, i);
     count_loads(world);
     for (int i = 0; i < 20; i++)
         assert_int_equal(wait_for_token(world, got.id, i), OK);
@@ -175,7 +162,7 @@ static void a_token_that_is_over_stays_over_when_others_are_added(void **state)
     struct triggered got = trigger(world, (struct wish){ 0 });
     execute(world, got.id);
     for (int i = 0; i < 3; i++)
-        write_token(world, i);
+        make_token(world, i);
     assert_int_equal(wait_for_token(world, got.id, 0), OK);
     assert_int_equal(wait_for_token(world, got.id, 1), OK);
     waits_end(world->engine, world->env, SLICE("waitpoint_0"));
