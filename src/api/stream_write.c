@@ -249,6 +249,22 @@ static void on_ended(struct waitpoint_end *end, enum err status)
         answer(writer, 200, SLICE("{\"ok\":true}"));
 }
 
+/* The record that the run waits for is the first behind what it has seen: of several that
+ * are sent at once each may be the one to bring it. */
+static void end_wait(struct stream_writer *writer, const struct wait *wait, uint64_t index,
+                     struct slice data)
+{
+    struct buf first = { 0 };
+    if ((uint64_t)wait->from < index &&
+        streams_find_input(writer->streams, writer->env, slice_of(writer->run),
+                           bytes_slice(writer->key), wait->from, INT64_MAX, &first))
+        data = buf_slice(&first);
+    writer->in_flight = true;
+    waitpoint_end_begin(writer->env->engine, writer->env, wait->id, data, &writer->end,
+                        on_ended);
+    buf_finish(&first);
+}
+
 /* A run that waits for it has it before the answer is given. */
 static void append_input(struct stream_writer *writer, const struct run *run)
 {
@@ -262,12 +278,11 @@ static void append_input(struct stream_writer *writer, const struct run *run)
         data = SLICE("null");
     if (waits)
         stream_start_at(stream, (uint64_t)wait.from);
+    uint64_t index = stream->next;
     streams_append(writer->streams, set, stream, STREAM_INPUT, data);
     stream_release(set, stream);
-    writer->in_flight = waits;
     if (waits)
-        waitpoint_end_begin(writer->env->engine, writer->env, wait.id, data, &writer->end,
-                            on_ended);
+        end_wait(writer, &wait, index, data);
     else
         answer(writer, 200, SLICE("{\"ok\":true}"));
 }

@@ -331,12 +331,15 @@ test("an input that never comes times out, and what comes later is kept for the 
 
 test("of records sent at once one completes the wait, and the others come after it", async () => {
   const attempt = await executing();
-  const id = await waitForInput(attempt);
-  const all = [0, 1, 2, 3, 4];
-  for (const reply of await Promise.all(all.map((n) => send(attempt, n)))) assert.equal(reply.status, 200);
-  const got = [await input(attempt, id)];
-  for (const last of [0, 1, 2, 3]) got.push(await input(attempt, await waitForInput(attempt, { lastSeqNum: last })));
-  assert.deepEqual(got.slice().sort(), all);
+  const all = Array.from({ length: 8 }, (_, n) => n);
+  for (let round = 0; round < 10; round++) {
+    const streamId = `round${round}`;
+    const id = await waitForInput(attempt, { streamId });
+    for (const reply of await Promise.all(all.map((n) => send(attempt, n, streamId)))) assert.equal(reply.status, 200);
+    const got = [await input(attempt, id)];
+    for (const lastSeqNum of all.slice(0, -1)) got.push(await input(attempt, await waitForInput(attempt, { streamId, lastSeqNum })));
+    assert.deepEqual(got.sort(), all);
+  }
   await attempt.succeed(1);
 });
 
