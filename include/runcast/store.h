@@ -61,6 +61,7 @@ enum document_kind {
     DOC_PACKET,
     DOC_BULK,
     DOC_WORKER_TOKEN,
+    DOC_TRACE, /* by run id; removed with the run */
 };
 
 /* Environment number of what belongs to the whole installation. */

@@ -22,6 +22,7 @@
 #include "api/routes.h"
 #include "api/sockets.h"
 #include "api/streams.h"
+#include "api/traces.h"
 #include "auth/branch.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -36,6 +37,7 @@ struct api {
     struct polls *polls;
     struct events *events;
     struct notifier *notifier;
+    struct traces *traces;
     struct envvars *envvars;
     struct streams *streams;
     struct open_batches *open_batches;
@@ -60,6 +62,8 @@ static const struct route *const tables[] = {
     deployed_routes,
     socket_routes,
     notifier_routes,
+    otel_routes,
+    traces_routes,
     polls_routes,
     events_routes,
     timezones_routes,
@@ -96,6 +100,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->polls = polls_create(engine_loop(engine));
     api->events = events_create(engine_loop(engine));
     api->notifier = notifier_create(api);
+    api->traces = traces_create(engine);
     api->envvars = envvars_create(engine_loop(engine), accounts_vault(accounts));
     api->streams = streams_create(engine_loop(engine), (size_t)options->stream_memory);
     api->open_batches =
@@ -124,6 +129,7 @@ void api_destroy(struct api *api)
     free(api->polls);
     free(api->events);
     notifier_destroy(api->notifier);
+    traces_destroy(api->traces);
     envvars_destroy(api->envvars);
     free(api->sockets);
     free(api);
@@ -144,6 +150,7 @@ void api_stop(struct api *api)
     }
     bulks_stop(api->bulks);
     polls_stop(api->polls);
+    traces_write_all(api->traces);
 }
 
 void api_drain(struct api *api)
@@ -166,6 +173,11 @@ struct events *api_events(const struct api *api)
 struct notifier *api_notifier(const struct api *api)
 {
     return api->notifier;
+}
+
+struct traces *api_traces(const struct api *api)
+{
+    return api->traces;
 }
 
 struct envvars *api_envvars(const struct api *api)

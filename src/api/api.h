@@ -101,6 +101,7 @@ struct open_batches;
 struct polls;
 struct sockets;
 struct streams;
+struct traces;
 
 struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
                        const struct api_options *options);
@@ -127,6 +128,7 @@ struct list *api_held(struct api *api);
 struct polls *api_polls(const struct api *api);
 struct events *api_events(const struct api *api);
 struct notifier *api_notifier(const struct api *api);
+struct traces *api_traces(const struct api *api);
 struct envvars *api_envvars(const struct api *api);
 struct bytes *api_document(const struct api *api); /* of openapi.c; borrowed */
 struct bulks *api_bulks(const struct api *api);

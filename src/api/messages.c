@@ -1,6 +1,7 @@
 /* messages.c - snapshots, runs and executions, written piece by piece into one buffer. */
 #include "api/messages.h"
 
+#include "api/otel.h"
 #include "auth/variables.h"
 #include "base/members.h"
 
@@ -200,7 +201,7 @@ void message_add_variables(struct buf *out, const struct run *run,
     struct buf otel = { 0 };
     struct variable_walk walk = { 0 };
     buf_add(&otel, base_url);
-    buf_add_text(&otel, "/otel");
+    otel_add_path(&otel, account);
     buf_add_char(out, '{');
     for (const struct variable *v; (v = variables_next(account, &walk));)
         if (is_users(v))

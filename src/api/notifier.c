@@ -20,6 +20,7 @@ enum {
     PONG_MS = 20 * 1000,
     CONNECT_MS = 10 * 1000,
     UNSENT_MAX = 64 * 1024,
+    WATCHES_MAX = 10000,
     WATCHES_EXTRA = 256, /* beyond what the environment executes at once */
     SID_LEN = 20,
     LEAVE_EVERY_MS = 2,
@@ -190,17 +191,17 @@ static struct watched *watched_of(struct notifier *notifier, const struct enviro
     return run;
 }
 
-static void watch_destroy(struct watch *watch)
+/* Out of its socket's table already. */
+static void watch_free(struct watch *watch)
 {
     struct watched *run = watch->run;
-    struct notice_socket *socket = watch->socket;
-    table_remove(&socket->watches, id_of(run));
+    struct notifier *notifier = watch->socket->notifier;
     list_remove(&watch->of_run);
     list_remove(&watch->ready);
     free(watch);
     if (!list_empty(&run->watches))
         return;
-    table_remove(&socket->notifier->runs, slice_of(run->key));
+    table_remove(&notifier->runs, slice_of(run->key));
     free(run);
 }
 
@@ -215,6 +216,8 @@ static void subscribe(struct notice_socket *socket, struct slice id)
 {
     struct notifier *notifier = socket->notifier;
     size_t most = engine_options(api_engine(notifier->api))->concurrency + WATCHES_EXTRA;
+    if (most > WATCHES_MAX)
+        most = WATCHES_MAX;
 
     if (id.len >= ID_MAX || socket->watches.count >= most ||
         table_find(&socket->watches, id))
@@ -231,16 +234,16 @@ static void subscribe(struct notice_socket *socket, struct slice id)
 
 static void unsubscribe(struct notice_socket *socket, struct slice id)
 {
-    struct watch *watch = table_find(&socket->watches, id);
+    struct watch *watch = table_remove(&socket->watches, id);
     if (watch)
-        watch_destroy(watch);
+        watch_free(watch);
 }
 
 static void unsubscribe_all(struct notice_socket *socket)
 {
     size_t at = 0;
-    for (struct watch *watch; (watch = table_next(&socket->watches, &at)); at = 0)
-        watch_destroy(watch);
+    for (struct watch *watch; (watch = table_next(&socket->watches, &at));)
+        watch_free(watch);
 }
 
 /* ---- deadlines ---- */

@@ -68,6 +68,16 @@ const struct operation runs_operations[] = {
       .id = "reset_idempotency_key_v1", .summary = "Free an idempotency key",
       .body = "{taskIdentifier: string, ...}",
       .reply = "{id: string}" },
+    { HTTP_GET_, "/api/v1/runs/{runId}/events",
+      .id = "list_run_events_v1", .summary = "Spans and logs in the order of their start",
+      .reply = "{events: {spanId: string, parentId: string, runId: string, message: string, startTime: string, duration: number, level: string, isError: boolean, ...}[]}" },
+    { HTTP_GET_, "/api/v1/runs/{runId}/trace",
+      .id = "retrieve_run_trace_v1", .summary = "Spans and logs as a tree, or page by page",
+      .query = "page[size]?: string, page[after]?: string",
+      .reply = "{trace?: {...}, data?: {...}[], ...}" },
+    { HTTP_GET_, "/api/v1/runs/{runId}/spans/{spanId}",
+      .id = "retrieve_span_v1", .summary = "One span or log",
+      .reply = "{spanId: string, parentId: string, runId: string, message: string, startTime: string, durationMs: number, ...}" },
     { 0 },
 };
 /* clang-format on */

@@ -15,6 +15,8 @@ extern const struct route streams_routes[]; /* what tasks stream while they run 
 extern const struct route events_routes[];  /* runs.v1 as text/event-stream */
 extern const struct route envvars_routes[]; /* environment variables */
 extern const struct route socket_routes[];  /* runs.v1 over WebSocket */
+extern const struct route otel_routes[];    /* telemetry of workers */
+extern const struct route traces_routes[];  /* spans and logs of a run */
 extern const struct route notifier_routes[];   /* which runs a worker must look at */
 extern const struct route deployed_routes[];   /* what workers outside a session call */
 extern const struct route timezones_routes[];  /* the names of the time zones */

@@ -12,7 +12,6 @@ enum {
     NO_BODY = 4096,
     SMALL_BODY = 64 * 1024,
     DEBUG_BODY = 1024 * 1024,
-    TELEMETRY_BODY = 4 * 1024 * 1024,
     REGISTRATION_BODY = 8 * 1024 * 1024,
     COMPLETION_BODY = 16 * 1024 * 1024,
     REQUEST_ID_MAX = 255,
@@ -63,9 +62,5 @@ const struct route workers_routes[] = {
     { HTTP_POST_, SNAPSHOT "/heartbeat", AUTH_KEY, SMALL_BODY, worker_heartbeat, NULL },
     { HTTP_GET_, DEV "/runs/:/snapshots/latest", AUTH_KEY, NO_BODY, worker_latest, NULL },
     { HTTP_POST_, DEV "/runs/:/logs/debug", AUTH_KEY, DEBUG_BODY, discard, intake_drop },
-
-    { HTTP_POST_, "/otel/v1/traces", AUTH_NONE, TELEMETRY_BODY, discard, intake_drop },
-    { HTTP_POST_, "/otel/v1/logs", AUTH_NONE, TELEMETRY_BODY, discard, intake_drop },
-    { HTTP_POST_, "/otel/v1/metrics", AUTH_NONE, TELEMETRY_BODY, discard, intake_drop },
     { 0 },
 };

@@ -460,7 +460,11 @@ static enum store_status remove_run(struct sqlite_apply *apply, uint32_t env,
         write_tag_rows(apply, &change, bytes_slice(picked->tags), SQL_DELETE_TAG);
     for (enum sqlite_statement s = SQL_PURGE_RUN; s <= SQL_PURGE_OUTPUT && !status; s++)
         status = finish(apply, run_statement(apply, s, &change));
-    return status;
+    if (status)
+        return status;
+    sqlite3_stmt *trace = run_statement(apply, SQL_PURGE_TRACE, &change);
+    sqlite3_bind_int(trace, 3, DOC_TRACE);
+    return finish(apply, trace);
 }
 
 static enum store_status put_purged(struct sqlite_apply *apply, struct store_purge *req,

@@ -81,6 +81,7 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_PURGE_PAYLOAD] = "DELETE FROM run_payload WHERE env = ?1 AND id = ?2",
     [SQL_PURGE_METADATA] = "DELETE FROM run_metadata WHERE env = ?1 AND id = ?2",
     [SQL_PURGE_OUTPUT] = "DELETE FROM run_output WHERE env = ?1 AND id = ?2",
+    [SQL_PURGE_TRACE] = "DELETE FROM document WHERE env = ?1 AND name = ?2 AND kind = ?3",
     [SQL_PUT_PURGED] =
         "INSERT INTO environment (env, purged, floor) VALUES (?1, ?2, ?3) ON CONFLICT"
         " DO UPDATE SET purged = max(purged, ?2), floor = max(floor, ?3)"

@@ -27,6 +27,9 @@ export const calls = {
     await w.post("/api/v1/tasks/hello/trigger", { options: { tags: 5 } }, { wrong: true });
   },
   list_runs_v1: async (w) => { await w.get("/api/v1/runs?page[size]=5&filter[status]=QUEUED,COMPLETED"); await w.get("/api/v1/runs?page[size]=0"); },
+  list_run_events_v1: async (w) => { await w.telemetry(); await w.get(`/api/v1/runs/${w.run}/events`); },
+  retrieve_run_trace_v1: async (w) => { await w.get(`/api/v1/runs/${w.run}/trace`); await w.get(`/api/v1/runs/${w.run}/trace?page[size]=5`); },
+  retrieve_span_v1: async (w) => { await w.telemetry(); await w.get(`/api/v1/runs/${w.run}/spans/0123456789abcdef`); },
   list_project_runs_v1: (w) => w.get(`/api/v1/projects/${w.ref}/runs?filter[env]=dev`, pat(w)),
   retrieve_run_v3: async (w) => { for (const id of w.ends) await w.get(`/api/v3/runs/${id}`); await w.get("/api/v3/runs/nobody"); },
   retrieve_run_result_v1: async (w) => { for (const id of w.ends) await w.get(`/api/v1/runs/${id}/result`); await w.get(`/api/v1/runs/${w.run}/result`); },
@@ -161,6 +164,10 @@ export const calls = {
   worker_latest_snapshot_v1: (w) => w.get(`/engine/v1/dev/runs/${w.run}/snapshots/latest`),
   worker_debug_log_v1: (w) => w.post(`/engine/v1/dev/runs/${w.run}/logs/debug`, {}),
   worker_wait_v1: async (w) => { const attempt = await (await w.dequeue()).start(); await w.post(`/engine/v1/runs/${attempt.id}/wait/duration`, { date: new Date(Date.now() + 3600e3).toISOString() }); },
+  ...Object.fromEntries(["traces", "logs", "metrics"].map((signal) => [`otel_signed_${signal}_v1`, async (w) => {
+    const { variables } = (await w.get(`/api/v1/projects/${w.ref}/envvars`)).json;
+    await w.post(`${new URL(variables.TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT).pathname}/v1/${signal}`, {}, { key: null });
+  }])),
   ...Object.fromEntries(["traces", "logs", "metrics"].map((signal) => [`otel_${signal}_v1`, (w) => w.post(`/otel/v1/${signal}`, {}, { key: null })])),
 
   // workers outside a session

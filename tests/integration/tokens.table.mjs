@@ -119,6 +119,10 @@ export const rows = [
   { route: "POST /engine/v1/runs/:/waitpoints/tokens/:/wait", takes: "key", at: (w) => ({ path: `/engine/v1/runs/${w.run}/waitpoints/tokens/${w.waitpoint}/wait`, body: {} }), ok: [400], foreign: [404] }, // the run does not execute
   { route: "POST /api/v1/runs/:/input-streams/wait", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/input-streams/wait`, body: { streamId: "k" } }), foreign: [404] },
   { route: "POST /engine/v1/runs/:/wait/duration", takes: "key", at: (w) => ({ path: `/engine/v1/runs/${w.run}/wait/duration`, body: { date: "2030-01-01T00:00:00Z" } }), ok: [400], foreign: [404] },
+  ...["events", "trace"].map((what) => ({ route: `GET /api/v1/runs/:/${what}`, takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/${what}` }), foreign: [404] })),
+  { route: "GET /api/v1/runs/:/spans/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/spans/0123456789abcdef` }), ok: [404], foreign: [404] }, // nobody wrote it
+  ...["traces", "logs"].map((kind) => ({ route: `POST /otel/:/:/v1/${kind}`, takes: "anyone", at: (w) => ({ path: `/otel/${w.sub}/${"A".repeat(43)}/v1/${kind}`, body: {} }), ok: [403] })),
+  { route: "POST /otel/:/:/v1/metrics", takes: "anyone", at: (w) => ({ path: `/otel/${w.sub}/${"A".repeat(43)}/v1/metrics`, body: {} }) },
   ...["traces", "logs", "metrics"].map((kind) => ({ route: `POST /otel/v1/${kind}`, takes: "anyone", at: () => post({}) })),
   // realtime-protocol §2
   { route: "GET /realtime/v1/runs/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/realtime/v1/runs/${w.run}?${live}` }), foreign: [404] },

@@ -75,6 +75,19 @@ static bool purge_documents(struct fake_data *data, struct env *env,
     return false;
 }
 
+static void drop_trace(struct fake_data *data, uint32_t env, struct slice run_id)
+{
+    size_t at = 0;
+    for (struct stored_document *stored; (stored = table_next(&data->documents, &at));) {
+        const struct document *document = &stored->document;
+        if (document->kind != DOC_TRACE || document->env != env ||
+            !slice_equal(bytes_slice(document->name), run_id))
+            continue;
+        fake_data_drop_document(data, (struct slice){ stored->key.ptr, stored->key.len });
+        return;
+    }
+}
+
 void fake_data_purge(struct fake_data *data, struct store_purge *req)
 {
     struct env *env = fake_data_env(data, req->env);
@@ -90,6 +103,7 @@ void fake_data_purge(struct fake_data *data, struct store_purge *req)
         }
         if (stored->run.rev > env->position.purged)
             env->position.purged = stored->run.rev;
+        drop_trace(data, req->env, slice_of(stored->run.id));
         fake_data_remove_run(data, env, stored);
         req->count++;
     }

@@ -413,6 +413,13 @@ static void retention_removes_final_runs_oldest_change_first(void **state)
     assert_int_equal(position.seq, 9);
     assert_int_equal(commit_one(world, new_run(ENV_A, 20, "a")), STORE_OK);
     assert_int_equal(world->store->ops->position(world->store, ENV_A).seq, 10);
+
+    make_run_id(9, id); /* its trace goes with it, that of another stays */
+    assert_int_equal(commit_one(world, new_document(ENV_A, DOC_TRACE, id, "t")), STORE_OK);
+    assert_int_equal(commit_one(world, new_document(ENV_A, DOC_TRACE, "run_2", "t")),
+                     STORE_OK);
+    purge(world, FIRST_RUN_MS + 100, 10);
+    assert_scan(world, DOC_TRACE, ENV_A, "7:run_2=t");
 }
 
 /* The n-th run, in a batch of its own, with a payload and an output in packets. */

@@ -15,7 +15,11 @@ static struct project project = {
     .organization = &organization,
 };
 static const struct account account = {
-    .number = 1, .id = "env_1", .project_id = "project_1", .project = &project
+    .number = 1,
+    .id = "env_1",
+    .project_id = "project_1",
+    .project = &project,
+    .secret_key = "tr_dev_x",
 };
 static const struct task_home home = { .account = &account,
                                        .base_url = { "http://h:1", 10 } };
@@ -153,7 +157,8 @@ static void a_result_names_what_the_worker_does_next(void **state)
 
 #define VARIABLES                                                                          \
     "\"TRIGGER_API_URL\":\"http://h:1\",\"TRIGGER_STREAM_URL\":\"http://h:1\","            \
-    "\"TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT\":\"http://h:1/otel\","                         \
+    "\"TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT\":\"http://h:1/otel/env_1/"                     \
+    "hy_9tgMHrLL-QD30NygUypRK8FWqU8agcjdA5Gm5Rwg\","                                       \
     "\"TRIGGER_REALTIME_STREAM_VERSION\":\"v1\""
 #define TENANT                                                                             \
     "\"environment\":{\"id\":\"env_1\",\"slug\":\"dev\",\"type\":\"DEVELOPMENT\"},"        \

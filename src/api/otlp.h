@@ -1,0 +1,43 @@
+/* otlp.h - spans and logs as OpenTelemetry sends them, OTLP 1 in JSON.
+ *
+ *   {resourceSpans:[{resource, scopeSpans:[{spans:[…]}]}]} ─► otlp_next ─► one record
+ *                                                          ─► otlp_read ─► what is kept
+ *
+ * A log becomes an event of its own below the span it was written in, as a trace shows it.
+ * A record names its run by an attribute; what names none is nobody's. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/scan.h"
+#include "base/text.h"
+
+enum {
+    OTLP_RECORD_MAX = 128 * 1024, /* bytes as sent; a longer one is not read */
+    OTLP_SPAN_LEN = 16,
+    OTLP_VALUE_DEPTH = 16, /* of an attribute's lists */
+};
+
+/* A place in a body; the body stays while it is used. */
+struct otlp {
+    bool logs;
+    struct slice resource; /* the attributes that records share */
+    struct scan_members resources, scopes, records;
+};
+
+/* Of text that is valid JSON. */
+void otlp_begin(struct otlp *otlp, struct slice body, bool logs);
+bool otlp_next(struct otlp *otlp, struct slice *record);
+
+struct trace_event {
+    char span[OTLP_SPAN_LEN + 1];
+    bool partial;       /* a span that has begun; a second one says how it ended */
+    int64_t started_ms; /* Unix */
+    struct bytes *json; /* {spanId, parentId?, message, at, ns, level, …} */
+};
+
+/* ERR_NOT_FOUND: it names no run. ERR_INVALID: it is no record, or too long. */
+enum err otlp_read(const struct otlp *otlp, struct slice record, char run_id[ID_MAX],
+                   struct trace_event *event);

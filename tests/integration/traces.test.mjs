@@ -1,0 +1,260 @@
+// Spans and logs of runs: what workers send as OTLP, and what a run's trace answers (worker-protocol §1.9).
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import path from "node:path";
+import { gzipSync } from "node:zlib";
+import { after, before, describe, test } from "node:test";
+
+import { keys, startGateway, until } from "../support/gateway.mjs";
+import { thrown, Worker } from "../support/worker_calls.mjs";
+
+let gateway, worker;
+before(async () => {
+  gateway = await startGateway();
+  worker = await Worker.register(gateway, { tasks: ["hello"] });
+});
+after(() => gateway.stop());
+
+const hex = (bytes = 8) => randomBytes(bytes).toString("hex");
+const value = (one) => typeof one === "string" ? { stringValue: one } : typeof one === "boolean" ? { boolValue: one } : { intValue: one };
+const attributes = (object) => Object.entries(object).map(([key, one]) => ({ key, value: value(one) }));
+const nano = (ms) => `${ms}000000`;
+const began = Date.now();
+
+/** As the SDK writes them: the run among the attributes. */
+const span = (run, { id = hex(), parent, name = "work", at = began, ms = 5, more = {}, ...rest } = {}) => ({
+  traceId: hex(16), spanId: id, parentSpanId: parent, name, kind: 1, startTimeUnixNano: nano(at), endTimeUnixNano: nano(at + ms),
+  attributes: attributes({ "$metadata.ctx.run.id": run, "$metadata.ctx.attempt.number": 1, "$metadata.worker.version": "1", ...more }), events: [], status: { code: 0 }, ...rest });
+const partial = (run, id, more) => span(run, { more: { "$span.partial": true, "$span.span_id": id }, ...more });
+const log = (run, text, { parent, at = began, level = "info", more = {} } = {}) => ({
+  timeUnixNano: nano(at), severityText: level, body: { stringValue: text }, spanId: parent, attributes: attributes({ "$metadata.ctx.run.id": run, ...more }) });
+const spans = (...all) => ["traces", { resourceSpans: [{ resource: { attributes: [] }, scopeSpans: [{ scope: { name: "t" }, spans: all }] }] }];
+const logs = (...all) => ["logs", { resourceLogs: [{ resource: { attributes: [] }, scopeLogs: [{ scope: { name: "t" }, logRecords: all }] }] }];
+
+const take = async (own = worker) => own.take(await own.trigger("hello"));
+const endpoint = (attempt) => new URL(attempt.started.envVars.TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT).pathname;
+const send = (to, [kind, body], { type = "application/json", ...headers } = {}, own = gateway) =>
+  own.post(`${to}/v1/${kind}`, body, { key: null, headers: { "content-type": type, ...headers } });
+async function tell(attempt, what, own = gateway) {
+  const reply = await send(endpoint(attempt), what, {}, own);
+  assert.deepEqual([reply.status, reply.json], [200, {}]);
+}
+async function read(what, { key, own = gateway } = {}) {
+  const reply = await own.get(`/api/v1/runs/${what}`, { key });
+  assert.equal(reply.status, 200, reply.text);
+  return reply.json;
+}
+const events = async (run, more) => (await read(`${run}/events`, more)).events;
+const messages = async (run, more) => (await events(run, more)).map(({ message }) => message);
+const counted = (result, own = gateway) => own.metric(`runcast_trace_events_total{result="${result}"}`);
+
+describe("a run's trace", () => {
+  test("has its spans and logs, each below what it belongs to", async () => {
+    const attempt = await take(), [outer, inner] = [hex(), hex()];
+    await tell(attempt, spans(span(attempt.id, { id: inner, parent: outer, name: "fetch()", at: began + 10, ms: 20, more: { "http.status": 200 },
+      status: { code: 2 }, events: [{ name: "exception", timeUnixNano: nano(began + 12), attributes: attributes({ "exception.message": "boom" }) }] })));
+    await tell(attempt, logs(log(attempt.id, "hello, \"you\"", { parent: inner, at: began + 15, level: "warn", more: { n: 7 } })));
+    await tell(attempt, spans(span(attempt.id, { id: outer, parent: hex(), name: "Attempt 1", at: began + 1, ms: 100 })));
+
+    const { trace } = await read(`${attempt.id}/trace`);
+    assert.match(trace.traceId, /^[0-9a-f]{32}$/);
+    const { rootSpan } = trace, [first] = rootSpan.children, [fetched] = first.children, [said] = fetched.children;
+    assert.deepEqual([rootSpan.runId, rootSpan.data.message, rootSpan.data.isPartial, rootSpan.data.taskSlug], [attempt.id, "hello", true, "hello"]);
+    assert.deepEqual([first.id, first.parentId, first.data.message, first.data.duration, first.data.level], [outer, rootSpan.id, "Attempt 1", 100, "TRACE"]);
+    assert.deepEqual([fetched.parentId, fetched.data.isError, fetched.data.properties], [outer, true, { "http.status": 200 }]);
+    assert.deepEqual(fetched.data.events, [{ name: "exception", time: new Date(began + 12).toISOString(), properties: { "exception.message": "boom" } }]);
+    assert.deepEqual([said.data.message, said.data.level, said.data.properties, said.children], ["hello, \"you\"", "WARN", { n: 7 }, []]);
+
+    const all = await events(attempt.id);
+    assert.deepEqual(all.map((one) => [one.message, one.startTime, one.duration]), [["Attempt 1", new Date(began + 1).toISOString(), 100e6],
+      ["fetch()", new Date(began + 10).toISOString(), 20e6], ["hello, \"you\"", new Date(began + 15).toISOString(), 0]]);
+    const one = await read(`${attempt.id}/spans/${inner}`);
+    assert.deepEqual([one.spanId, one.parentId, one.runId, one.durationMs, one.isError], [inner, outer, attempt.id, 20, true]);
+    assert.equal((await gateway.get(`/api/v1/runs/${attempt.id}/spans/${hex()}`)).status, 404);
+    await attempt.succeed(1);
+  });
+
+  test("comes page by page when it is asked for so", async () => {
+    const attempt = await take();
+    await tell(attempt, logs(...["a", "b", "c", "d"].map((text, i) => log(attempt.id, text, { at: began + i }))));
+    const seen = [];
+    for (let after; ;) {
+      const { data, attemptFailures, pagination } = await read(`${attempt.id}/trace?page[size]=2${after ? `&page[after]=${after}` : ""}`);
+      assert.deepEqual(attemptFailures, []);
+      seen.push(...data.map(({ message }) => message));
+      if (!(after = pagination.next)) break;
+      assert.equal(data.length, 2);
+    }
+    assert.deepEqual(seen, ["hello", "a", "b", "c", "d"]);
+    for (const query of ["page[size]=0", "page[size]=x", "page[size]=5&page[after]=9"]) assert.equal((await gateway.get(`/api/v1/runs/${attempt.id}/trace?${query}`)).status, 400);
+    await attempt.succeed(1);
+  });
+
+  test("shows what has begun as partial, until it ends or its run does", async () => {
+    const attempt = await take(), [ends, hangs] = [hex(), hex()];
+    const state = async () => (await events(attempt.id)).map(({ spanId, isPartial, isCancelled }) => [spanId, isPartial, isCancelled]);
+    await tell(attempt, spans(partial(attempt.id, ends), partial(attempt.id, hangs, { at: began + 1 })));
+    assert.deepEqual(await state(), [[ends, true, false], [hangs, true, false]]);
+    await tell(attempt, spans(span(attempt.id, { id: ends }), span(attempt.id, { id: ends, name: "twice" })));
+    await tell(attempt, spans(partial(attempt.id, ends)));
+    assert.deepEqual(await state(), [[ends, false, false], [hangs, true, false]]);
+    assert.deepEqual(await messages(attempt.id), ["work", "work"]);
+    await worker.cancel(attempt.id);
+    assert.deepEqual(await state(), [[ends, false, false], [hangs, false, true]]);
+    assert.deepEqual((await read(`${attempt.id}/trace`)).trace.rootSpan.data.isCancelled, true);
+  });
+
+  test("of parents in a circle, or far too deep, is a tree all the same", async () => {
+    const attempt = await take(), [a, b] = [hex(), hex()];
+    await tell(attempt, spans(span(attempt.id, { id: a, parent: b }), span(attempt.id, { id: b, parent: a }), span(attempt.id, { id: "f".repeat(16), parent: "f".repeat(16) })));
+    const chain = Array.from({ length: 200 }, () => hex());
+    await tell(attempt, spans(...chain.map((id, i) => span(attempt.id, { id, parent: chain[i - 1], at: began + i }))));
+    const count = ({ children }) => children.reduce((sum, child) => sum + 1 + count(child), 0);
+    assert.equal(count((await read(`${attempt.id}/trace`)).trace.rootSpan), 203);
+    await attempt.succeed(1);
+  });
+
+  test("of a run that sent nothing is the run alone", async () => {
+    const id = await worker.trigger("hello");
+    assert.deepEqual(await events(id), []);
+    const { rootSpan } = (await read(`${id}/trace`)).trace;
+    assert.deepEqual([rootSpan.children, rootSpan.data.isPartial, rootSpan.data.isError], [[], true, false]);
+    await (await worker.take(id)).fail(thrown);
+    assert.deepEqual([(await read(`${id}/trace`)).trace.rootSpan.data.isError], [true]);
+  });
+});
+
+describe("telemetry is nobody else's", () => {
+  test("an address reaches the runs of its environment only", async () => {
+    const other = await Worker.register(gateway, { tasks: ["hello"], key: keys.prod });
+    const [mine, theirs] = [await take(), await take(other)];
+    assert.notEqual(endpoint(mine), endpoint(theirs));
+    const before = await counted("dropped");
+    await tell(theirs, logs(log(mine.id, "from outside"), log("run_unknown", "of nobody")));
+    assert.equal(await counted("dropped"), before + 2);
+    assert.deepEqual([await events(mine.id), await events(theirs.id, { key: keys.prod })], [[], []]);
+    for (const what of ["events", "trace", `spans/${hex()}`]) {
+      const [foreign, unknown] = [await gateway.get(`/api/v1/runs/${theirs.id}/${what}`), await gateway.get(`/api/v1/runs/run_unknown/${what}`)];
+      assert.deepEqual([foreign.status, foreign.text], [404, unknown.text]);
+    }
+    await Promise.all([mine.succeed(1), theirs.succeed(1)]);
+  });
+
+  test("a wrong signature, an unknown environment and another's signature are refused alike", async () => {
+    const attempt = await take(), [, , environment, signature] = endpoint(attempt).split("/");
+    const other = (await gateway.get(`/api/v1/projects/${keys.ref}/envvars`, { key: keys.prod })).json.variables.TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT;
+    const foreign = new URL(other).pathname.split("/")[3], what = logs(log(attempt.id, "x")), answers = [];
+    for (const to of [`/otel/${environment}/${"A".repeat(43)}`, `/otel/env_unknown/${signature}`, `/otel/${environment}/${foreign}`, `/otel/${environment}/x`]) {
+      const { status, text } = await send(to, what);
+      answers.push(`${status} ${text}`);
+    }
+    assert.deepEqual(new Set(answers).size, 1);
+    assert.match(answers[0], /^403 .*signature/);
+    assert.deepEqual(await events(attempt.id), []);
+    await attempt.succeed(1);
+  });
+
+  test("the address without an environment takes everything and keeps nothing", async () => {
+    const attempt = await take();
+    for (const what of [spans(span(attempt.id)), logs(log(attempt.id, "x")), ["metrics", {}]]) {
+      const reply = await send("/otel", what);
+      assert.deepEqual([reply.status, reply.json], [200, {}]);
+    }
+    assert.deepEqual(await events(attempt.id), []);
+    assert.equal((await send(endpoint(attempt), ["metrics", { resourceMetrics: [] }])).status, 200);
+    await attempt.succeed(1);
+  });
+
+  test("an address ends with the key that it was made with", async (t) => {
+    const own = await startGateway({ t }), late = await Worker.register(own, { tasks: ["hello"] });
+    const attempt = await take(late), what = logs(log(attempt.id, "x"));
+    assert.equal((await send(endpoint(attempt), what, {}, own)).status, 200);
+    const binary = process.env.GATEWAY_BIN ?? path.resolve("build-asan/runcast");
+    execFileSync(binary, ["keys", "rotate", "dev", "--project", keys.ref, "--grace", "0", "--data", own.data]);
+    assert.equal((await send(endpoint(attempt), what, {}, own)).status, 403);
+    await own.stop();
+  });
+});
+
+describe("what is sent", () => {
+  test("is plain JSON: other types, compressed, broken and too long bodies are refused", async () => {
+    const attempt = await take(), to = endpoint(attempt), what = spans(span(attempt.id)), before = await counted("kept");
+    const raw = (body, headers) => gateway.post(`${to}/v1/traces`, body, { key: null, headers: { "content-type": "application/json", ...headers } });
+    assert.equal((await send(to, what, { type: "application/x-protobuf" })).status, 415);
+    assert.equal((await raw(gzipSync(JSON.stringify(what[1])), { "content-encoding": "gzip" })).status, 415);
+    for (const body of ["", "{", "[]", "null", '{"a":1}x']) assert.equal((await raw(body)).status, 400, body);
+    assert.equal((await raw(JSON.stringify({ a: "x".repeat(300_000) }))).status, 413);
+    assert.equal(await counted("kept"), before);
+    await attempt.succeed(1);
+  });
+
+  test("of an odd shape is passed over", async () => {
+    const attempt = await take(), run = { "ctx.run.id": attempt.id };
+    for (const body of [{}, { resourceSpans: 5 }, { resourceSpans: [null, [], { scopeSpans: [{ spans: [1, "a", [], {}, { attributes: 7 }] }] }] },
+      { resourceSpans: [{ scopeSpans: [{ spans: [{ attributes: [{ key: 1 }, 5, ...attributes(run).map((one) => ({ ...one, value: 5 }))] }] }] }] }])
+      assert.equal((await send(endpoint(attempt), ["traces", body])).status, 200);
+    assert.deepEqual(await events(attempt.id), []);
+    await tell(attempt, spans({ attributes: attributes(run), spanId: "no", parentSpanId: 5, startTimeUnixNano: "x", endTimeUnixNano: {}, status: 7, events: [5, {}], name: { a: 1 } }));
+    const [kept] = await events(attempt.id);
+    assert.match(kept.spanId, /^[0-9a-f]{16}$/);
+    assert.deepEqual([kept.duration, kept.isError, kept.startTime], [0, false, "1970-01-01T00:00:00.000Z"]);
+    await attempt.succeed(1);
+  });
+
+  test("beyond the bounds of a run is dropped and counted", async () => {
+    const [many, long] = [await take(), await take()];
+    let before = await counted("dropped");
+    for (let i = 0; i < 11; i++) await tell(many, logs(...Array.from({ length: 100 }, (_, k) => log(many.id, `${i}-${k}`))));
+    assert.equal((await events(many.id)).length, 1000);
+    assert.equal((await counted("dropped")) - before, 100);
+    before = await counted("dropped");
+    for (let i = 0; i < 6; i++) await tell(long, spans(span(long.id, { more: { text: "x".repeat(60_000) } })));
+    assert.equal((await events(long.id)).length, 4);
+    assert.equal((await counted("dropped")) - before, 2);
+    await tell(long, spans(span(long.id, { more: { text: "x".repeat(140_000) } }))); // longer than one record may be
+    assert.equal((await counted("dropped")) - before, 3);
+    await Promise.all([many.succeed(1), long.succeed(1)]);
+  });
+});
+
+describe("the store", () => {
+  test("is written once a second, and has everything after a restart; a later attempt adds to it", async (t) => {
+    const own = await startGateway({ t }), late = await Worker.register(own, { tasks: ["hello"] });
+    const attempt = await take(late), commits = () => own.metric('runcast_store_commits_total{result="ok"}');
+    const before = await commits(), began = Date.now();
+    for (let i = 0; i < 40; i++) await tell(attempt, logs(log(attempt.id, `${i}`, { at: 1000 + i })), own);
+    const seconds = (Date.now() - began) / 1000;
+    await until(async () => (await commits()) > before, { what: "a write" });
+    assert.ok((await commits()) - before <= seconds + 2, `${(await commits()) - before} commits in ${seconds} s`);
+    const first = Array.from({ length: 40 }, (_, i) => `${i}`);
+    await tell(attempt, logs(log(attempt.id, "last", { at: 2000 })), own); // written by the stop
+    await own.stop();
+    await own.restart();
+    assert.deepEqual(await messages(attempt.id, { own }), [...first, "last"]);
+    await own.stop();
+    await own.restart();
+    await tell(attempt, logs(log(attempt.id, "more", { at: 3000 })), own); // before it was read
+    assert.deepEqual(await messages(attempt.id, { own }), [...first, "last", "more"]);
+    await until(async () => (await commits()) > 0, { what: "a write" });
+    await own.kill();
+    await own.restart();
+    assert.deepEqual(await messages(attempt.id, { own }), [...first, "last", "more"]);
+    await own.stop();
+  });
+
+  test("gives the trace up with its run", async (t) => {
+    const own = await startGateway({ t, options: ["--retain", "2s"] }), late = await Worker.register(own, { tasks: ["hello"] });
+    const [goes, stays] = [await take(late), await take(late)];
+    for (const attempt of [goes, stays]) await tell(attempt, logs(log(attempt.id, "kept")), own);
+    const names = () => JSON.parse(execFileSync("python3", ["-c",
+      "import json, sqlite3, sys; print(json.dumps([name for (name,) in sqlite3.connect(sys.argv[1]).execute('SELECT name FROM document WHERE name LIKE ?', ('run%',))]))",
+      path.join(own.data, "runcast.db")], { encoding: "utf8" }));
+    await until(() => names().length === 2, { everyMs: 100, what: "both are written" });
+    await goes.succeed(1);
+    await until(async () => (await own.get(`/api/v1/runs/${goes.id}/events`)).status === 404, { everyMs: 100 });
+    await until(() => names().length === 1, { everyMs: 100 });
+    assert.deepEqual([names(), await messages(stays.id, { own })], [[stays.id], ["kept"]]);
+    await own.stop();
+  });
+});

@@ -1,0 +1,158 @@
+/* otlp: what is kept of the spans and logs that workers send. */
+#include "api/otlp.h"
+#include "base/members.h"
+#include "tests/support/unit.h"
+
+#define RUN "{\"key\":\"$metadata.ctx.run.id\",\"value\":{\"stringValue\":\"run_a\"}}"
+#define SPANS(record) "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[" record "]}]}]}"
+#define LOGS(record) "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[" record "]}]}]}"
+
+static const struct {
+    bool logs;
+    const char *body, *member, *value;
+} cases[] = {
+    { false, SPANS("{\"name\":\"a\",\"attributes\":[" RUN "]}"), "message", "\"a\"" },
+    { false, SPANS("{\"name\":5,\"attributes\":[" RUN "]}"), "message", "\"5\"" },
+    { false,
+      SPANS("{\"startTimeUnixNano\":\"1700000000000000000\",\"endTimeUnixNano\":"
+            "\"1700000000000000042\",\"attributes\":[" RUN "]}"),
+      "ns", "42" },
+    { false,
+      SPANS("{\"startTimeUnixNano\":\"1700000000000000000\",\"endTimeUnixNano\":"
+            "\"1600000000000000000\",\"attributes\":[" RUN "]}"),
+      "ns", "0" },
+    { false, SPANS("{\"startTimeUnixNano\":1700000000123456789,\"attributes\":[" RUN "]}"),
+      "at", "1700000000123" },
+    { false, SPANS("{\"status\":{\"code\":2},\"attributes\":[" RUN "]}"), "isError",
+      "true" },
+    { false, SPANS("{\"parentSpanId\":\"0123456789abcdef\",\"attributes\":[" RUN "]}"),
+      "parentId", "\"0123456789abcdef\"" },
+    { false,
+      SPANS("{\"attributes\":[" RUN ",{\"key\":\"$metadata.ctx.attempt.number\","
+            "\"value\":{\"intValue\":3}}]}"),
+      "attemptNumber", "3" },
+    { false,
+      SPANS("{\"attributes\":[" RUN ",{\"key\":\"n\",\"value\":{\"intValue\":\"9\"}},"
+            "{\"key\":\"s\",\"value\":{\"stringValue\":\"\\u0041\"}},{\"key\":\"d\","
+            "\"value\":{\"doubleValue\":0.5}}]}"),
+      "properties", "{\"n\":9,\"s\":\"\\u0041\",\"d\":0.5}" },
+    { false,
+      SPANS("{\"attributes\":[" RUN ",{\"key\":\"l\",\"value\":{\"arrayValue\":"
+            "{\"values\":[{\"boolValue\":true},{\"kvlistValue\":{\"values\":[{\"key\":"
+            "\"k\",\"value\":{\"stringValue\":\"v\"}}]}},{},5]}}}]}"),
+      "properties", "{\"l\":[true,{\"k\":\"v\"},null,null]}" },
+    { false,
+      SPANS("{\"attributes\":[{\"key\":\"ctx.task.id\",\"value\":{\"stringValue\":"
+            "\"t\"}}," RUN "]}"),
+      "properties", "{}" },
+    { false,
+      SPANS("{\"events\":[{\"name\":\"e\",\"attributes\":[{\"key\":\"m\",\"value\":"
+            "{\"stringValue\":\"x\"}}]}],\"attributes\":[" RUN "]}"),
+      "events", "[{\"name\":\"e\",\"properties\":{\"m\":\"x\"}}]" },
+    { true, LOGS("{\"severityText\":\"warn\",\"attributes\":[" RUN "]}"), "level",
+      "\"WARN\"" },
+    { true, LOGS("{\"severityNumber\":17,\"attributes\":[" RUN "]}"), "isError", "true" },
+    { true, LOGS("{\"attributes\":[" RUN "]}"), "level", "\"LOG\"" },
+    { true, LOGS("{\"body\":{\"stringValue\":\"hi\"},\"attributes\":[" RUN "]}"), "message",
+      "\"hi\"" },
+    { true, LOGS("{\"body\":{\"intValue\":\"5\"},\"attributes\":[" RUN "]}"), "message",
+      "\"5\"" },
+    { true, LOGS("{\"spanId\":\"0123456789abcdef\",\"attributes\":[" RUN "]}"), "parentId",
+      "\"0123456789abcdef\"" },
+};
+
+static void what_a_record_says_is_kept_as_plain_json(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct otlp otlp;
+        struct slice record;
+        struct trace_event event;
+        char run_id[ID_MAX];
+        otlp_begin(&otlp, slice_of(cases[i].body), cases[i].logs);
+        assert_true(otlp_next(&otlp, &record));
+        assert_int_equal(otlp_read(&otlp, record, run_id, &event), OK);
+        assert_string_equal(run_id, "run_a");
+        struct slice json = bytes_slice(event.json);
+        assert_true(scan_is_json(json));
+        assert_true(slice_is(scan_member(json, cases[i].member), cases[i].value));
+        assert_false(otlp_next(&otlp, &record));
+        bytes_unref(event.json);
+    }
+}
+
+static void the_beginning_of_a_span_has_the_id_of_the_span(void **state)
+{
+    static const char body[] =
+        SPANS("{\"spanId\":\"aaaaaaaaaaaaaaaa\",\"attributes\":[" RUN
+              ",{\"key\":\"$span.partial\","
+              "\"value\":{\"boolValue\":true}},{\"key\":\"$span.span_id\",\"value\":"
+              "{\"stringValue\":\"bbbbbbbbbbbbbbbb\"}}]}");
+    struct otlp otlp;
+    struct slice record;
+    struct trace_event event;
+    char run_id[ID_MAX];
+    (void)state;
+    otlp_begin(&otlp, slice_of(body), false);
+    assert_true(otlp_next(&otlp, &record));
+    assert_int_equal(otlp_read(&otlp, record, run_id, &event), OK);
+    assert_string_equal(event.span, "bbbbbbbbbbbbbbbb");
+    assert_true(event.partial);
+    bytes_unref(event.json);
+}
+
+static void a_record_without_a_run_is_nobodys(void **state)
+{
+    static const char *const bodies[] = {
+        SPANS("{\"name\":\"a\"}"),
+        SPANS("{\"attributes\":[{\"key\":\"ctx.run.id\",\"value\":{\"intValue\":5}}]}"),
+        SPANS("{\"attributes\":{\"ctx.run.id\":\"run_a\"}}"),
+        SPANS("{\"attributes\":[{\"key\":\"ctx.run.id\",\"value\":{\"stringValue\":"
+              "\"run_0123456789012345678901234567890123456789\"}}]}"),
+        SPANS("5"),
+        SPANS("[]"),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        struct otlp otlp;
+        struct slice record;
+        struct trace_event event;
+        char run_id[ID_MAX];
+        otlp_begin(&otlp, slice_of(bodies[i]), false);
+        assert_true(otlp_next(&otlp, &record));
+        assert_int_not_equal(otlp_read(&otlp, record, run_id, &event), OK);
+    }
+}
+
+static void a_body_of_another_shape_has_no_records(void **state)
+{
+    static const char *const bodies[] = {
+        "{}",
+        "[]",
+        "{\"resourceSpans\":5}",
+        "{\"resourceSpans\":[1,[],{}]}",
+        "{\"resourceSpans\":[{\"scopeSpans\":{\"spans\":[{}]}}]}",
+        LOGS("{}"),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        struct otlp otlp;
+        struct slice record;
+        size_t count = 0;
+        otlp_begin(&otlp, slice_of(bodies[i]), false);
+        while (otlp_next(&otlp, &record))
+            count += scan_type(record) == SCAN_OBJECT && scan_member(record, "name").len;
+        assert_int_equal(count, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_record_says_is_kept_as_plain_json),
+        cmocka_unit_test(the_beginning_of_a_span_has_the_id_of_the_span),
+        cmocka_unit_test(a_record_without_a_run_is_nobodys),
+        cmocka_unit_test(a_body_of_another_shape_has_no_records),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
