@@ -202,8 +202,10 @@ static void next_documents(struct listing *op)
         return;
     }
     listing_destroy(op);
-    explain(&call->why, ERR_STORE, "The filter matches too little: narrow the period");
-    api_reply_error(call, ERR_STORE);
+    api_add_header(call, "x-should-retry", SLICE("false"));
+    api_reply_refusal(call, 503,
+                      "The filter matches so few tokens that finding them takes too long: "
+                      "ask for fewer days with filter[createdAt]");
 }
 
 enum err waitpoint_list(struct api_call *call)
