@@ -20,6 +20,8 @@ static const struct {
       "N subscribers, M changes a second: latency, CPU a frame, memory, losses" },
     { "trigger", COMMAND_TRIGGER, trigger_main,
       "durable triggers a second at a concurrency" },
+    { "dequeue", COMMAND_DEQUEUE, dequeue_main,
+      "from a trigger to the worker that holds a poll" },
     { "snapshot", COMMAND_SNAPSHOT, snapshot_main,
       "one subscriber joins a topic of many runs" },
     { "scale", COMMAND_SCALE, scale_main,
@@ -75,8 +77,8 @@ int main(int argc, char **argv)
     }
     if (argc > 1)
         fprintf(stderr, "runcast-bench: unknown command '%s'\n", argv[1]);
-    fputs(
-        "usage: runcast-bench fanout|trigger|snapshot|scale [options]; --help shows them\n",
-        stderr);
+    fputs("usage: runcast-bench fanout|trigger|dequeue|snapshot|scale [options]; --help "
+          "shows them\n",
+          stderr);
     return 2;
 }

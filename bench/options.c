@@ -17,7 +17,8 @@ enum {
     TRIGGER = COMMAND_TRIGGER,
     SNAPSHOT = COMMAND_SNAPSHOT,
     SCALE = COMMAND_SCALE,
-    EVERY = FANOUT | TRIGGER | SNAPSHOT | SCALE,
+    DEQUEUE = COMMAND_DEQUEUE,
+    EVERY = FANOUT | TRIGGER | SNAPSHOT | SCALE | DEQUEUE,
 };
 
 struct option_row {
@@ -70,7 +71,12 @@ static const struct option_row rows[] = {
     { "--payload", NUMBER, SNAPSHOT | SCALE, AT(payload_bytes), "16",
       "bytes of each payload" },
     { "--delay", TEXT, TRIGGER, AT(delay), "", "trigger runs with this delay (\"1h\")" },
-    { "--seconds", REAL, FANOUT | TRIGGER, AT(seconds), "10", "how long to measure" },
+    { "--project", TEXT, DEQUEUE, AT(project), "",
+      "ref of the key's project; or TRIGGER_PROJECT_REF" },
+    { "--workers", NUMBER, DEQUEUE, AT(workers), "8", "workers that hold a poll" },
+    { "--rate", REAL, DEQUEUE, AT(rate), "50", "triggers a second" },
+    { "--seconds", REAL, FANOUT | TRIGGER | DEQUEUE, AT(seconds), "10",
+      "how long to measure" },
 };
 
 enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
@@ -153,6 +159,8 @@ void options_read(struct options *options, enum command command, int argc, char 
         options->url = getenv("TRIGGER_API_URL");
     if (getenv("TRIGGER_SECRET_KEY"))
         options->key = getenv("TRIGGER_SECRET_KEY");
+    if (getenv("TRIGGER_PROJECT_REF"))
+        options->project = getenv("TRIGGER_PROJECT_REF");
 
     for (int i = 0; i < argc; i++) {
         const struct option_row *row = find_row(command, argv[i]);

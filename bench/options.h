@@ -13,6 +13,7 @@ enum command {
     COMMAND_TRIGGER = 2,
     COMMAND_SNAPSHOT = 4,
     COMMAND_SCALE = 8,
+    COMMAND_DEQUEUE = 16,
 };
 
 struct options {
@@ -31,6 +32,9 @@ struct options {
     double seconds;
     bool floor;          /* the server is runcast-floor */
     int64_t frame_bytes; /* of the floor's messages */
+
+    const char *project; /* its ref */
+    int64_t workers;     /* that hold a poll */
 
     int64_t concurrency;
     int64_t count; /* stop after so many; 0: after seconds */

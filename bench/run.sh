@@ -45,6 +45,7 @@ export RUNCAST_STAGING_SECRET_KEY=tr_stg_benchbenchbenchbenchben2
 export RUNCAST_PROD_SECRET_KEY=tr_prod_benchbenchbenchbenchben3
 export RUNCAST_PREVIEW_SECRET_KEY=tr_preview_benchbenchbenchbenchben4
 export TRIGGER_SECRET_KEY=$RUNCAST_PROD_SECRET_KEY
+export TRIGGER_PROJECT_REF=$RUNCAST_PROJECT_REF
 
 stop_server() {
     [ -n "$server_pid" ] || return 0
@@ -249,6 +250,7 @@ measure_requests() {
     against gateway triggers trigger --concurrency 64 --payload 1024 --seconds "$seconds"
     against gateway large trigger --concurrency 1 --payload 3145000 --count 20
     against gateway batches trigger --concurrency 1 --batch 1000 --count 20000 --payload 64
+    against gateway dequeue dequeue --workers 8 --rate 50 --seconds "$seconds"
     against gateway snapshot snapshot --runs 100000
     against gateway scale scale --sizes "10000,$many"
     server_cores=0
@@ -263,6 +265,12 @@ request_rows() {
     turns large "  3 MiB trigger"
     row "batches of 1,000, runs" "$(field batches per_second)" /s - -
     turns batches "  1,000-item batch"
+    row "trigger to dequeue by long poll, 8 workers, p50" "$(field dequeue latency_p50_us)" \
+        us - - "<= 10000"
+    row "  p99" "$(field dequeue latency_p99_us)" us - -
+    row "  of it until the trigger was answered, p50" "$(field dequeue ack_p50_us)" us - -
+    row "  not taken" "$(field dequeue lost)" "" - - "<= 0"
+    turns dequeue "  dequeue"
     row "snapshot of 100,000 runs" "$(field snapshot seconds)" s - -
     row "  server CPU a row" "$(field snapshot cpu_us_per_row)" us - -
     turns snapshot "  snapshot"
