@@ -193,6 +193,8 @@ void engine_match(struct engine *engine, struct environment *env)
 void dequeue_timed_out(struct timer *timer)
 {
     struct dequeue *dequeue = container_of(timer, struct dequeue, timer);
+    for (size_t i = 0; i < dequeue->seat_count && !dequeue->holding; i++)
+        engine_match_now(&dequeue->seats[i].env->matching); /* its turn has not ended */
     if (dequeue->holding)
         return; /* the lease is on its way: it is worth the moment */
     finish_dequeue(dequeue, ERR_NOT_FOUND);

@@ -247,6 +247,22 @@ describe("the supervisor's client of 4.8.3", () => {
   });
 });
 
+test("a dequeue is held as long as the settings say", async (t) => {
+  for (const [setting, least, most] of [["1s", 950, 8000], ["0", 0, 900]]) {
+    const own = await startGateway({ t, options: ["--dequeue-wait", setting] });
+    const prod = await Worker.register(own, { tasks, key: keys.prod });
+    const key = (await tell(own, "worker-token", "create")).trim();
+    const dequeue = async () => (await own.http.request("POST", `${actions}/dequeue`, { key, body: {} })).json;
+    const begun = Date.now();
+    assert.deepEqual(await dequeue(), []);
+    const took = Date.now() - begun;
+    assert.ok(took >= least && took < most, `${setting}: ${took} ms`);
+    const id = await prod.trigger("double", {}, 1);
+    assert.deepEqual((await dequeue()).map(({ run }) => run.friendlyId), [id]);
+    await own.stop();
+  }
+});
+
 // ---- the tokens ----
 
 describe("a worker's token", () => {

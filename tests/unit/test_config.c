@@ -108,6 +108,8 @@ static void without_anything_the_defaults_hold(void **state)
     assert_int_equal(config.memory, 1 << 30);
     assert_true(config.batch_memory == 64 << 20 && config.stream_memory == 64 << 20);
     assert_int_equal(config.drain_timeout_ms, 30000);
+    assert_true(config.lease_ms == 60000 && config.heartbeat_ms == 300000);
+    assert_true(config.cancel_ms == 60000 && config.dequeue_wait_ms == 10000);
     assert_int_equal(config.queue_size, 0);
     assert_false(config.insecure);
     assert_int_equal(config_log_level(&config), LOG_INFO);
