@@ -1,4 +1,4 @@
-/* The next run is the oldest of those that have a free slot, each queue and key in its turn. */
+/* The oldest run that has a free slot is next, each queue and key in its turn. */
 #include "tests/support/unit.h"
 
 #include <stdio.h>
