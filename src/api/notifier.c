@@ -5,7 +5,8 @@
  *   struct notice_socket ────────────────┘                └► held: its socket is full
  *
  * The engine is never called from here while it calls: a notice only moves links, the
- * flusher writes. Keys hold the environment, so nobody hears of another's run. */
+ * flusher writes. Keys hold the environment, so nobody hears of another's run; of a
+ * worker's token each run is looked for in the environments that it serves. */
 #include "api/notifier.h"
 
 #include "api/notice_packet.h"
@@ -53,7 +54,7 @@ struct notice_socket {
     struct ws *ws;
     struct notifier *notifier;
     struct identity *identity; /* NULL: refused once it connects */
-    struct environment *env;
+    struct environment *env;   /* NULL: of a worker's token, which serves several */
     struct failure refusal;
     const char *space; /* the namespace it is in; NULL: none yet */
     struct table watches;
@@ -212,7 +213,8 @@ static bool may_have_missed(const struct environment *env, struct slice id)
     return run && run->run.execution != EXECUTION_PENDING_EXECUTING;
 }
 
-static void subscribe(struct notice_socket *socket, struct slice id)
+static void subscribe(struct notice_socket *socket, struct environment *env,
+                      struct slice id)
 {
     struct notifier *notifier = socket->notifier;
     size_t most = engine_options(api_engine(notifier->api))->concurrency + WATCHES_EXTRA;
@@ -224,12 +226,45 @@ static void subscribe(struct notice_socket *socket, struct slice id)
         return;
     struct watch *watch = mem_new(struct watch);
     watch->socket = socket;
-    watch->run = watched_of(notifier, socket->env, id);
+    watch->run = watched_of(notifier, env, id);
     list_append(&watch->run->watches, &watch->of_run);
     list_init(&watch->ready);
     table_insert(&socket->watches, watch);
-    if (may_have_missed(socket->env, id))
+    if (may_have_missed(env, id))
         make_ready(notifier, watch);
+}
+
+/* Environments that the socket's token serves; the caller's to free. */
+static struct environment **served(const struct notice_socket *socket, size_t *count)
+{
+    struct engine *engine = api_engine(socket->notifier->api);
+    struct accounts *accounts = api_accounts(socket->notifier->api);
+    struct environment **all = NULL;
+    *count = 0;
+    for (struct account *one = NULL; (one = accounts_next(accounts, one));) {
+        if (!secret_serves(socket->identity->secret, one))
+            continue;
+        all = mem_resize(all, (*count + 1) * sizeof(struct environment *));
+        all[(*count)++] = engine_environment(engine, one->number);
+    }
+    return all;
+}
+
+static void subscribe_all(struct notice_socket *socket, struct notice_packet *packet)
+{
+    size_t count = 1;
+    struct environment **several = socket->env ? NULL : served(socket, &count);
+    struct environment *const *all = several ? several : &socket->env;
+    struct slice id;
+
+    while (notice_packet_next(packet, &id)) {
+        size_t i = 0;
+        while (several && i < count && !environment_find(all[i], id))
+            i++; /* a worker has only runs that are under way: they are in memory */
+        if (i < count)
+            subscribe(socket, all[i], id);
+    }
+    free(several);
 }
 
 static void unsubscribe(struct notice_socket *socket, struct slice id)
@@ -351,8 +386,8 @@ static void on_packet(struct notice_socket *socket, struct notice_packet *packet
             ws_close(socket->ws, 1000, "");
         break;
     case NOTICE_SUBSCRIBE:
-        while (inside && notice_packet_next(packet, &id))
-            subscribe(socket, id);
+        if (inside)
+            subscribe_all(socket, packet);
         break;
     case NOTICE_UNSUBSCRIBE:
         while (inside && notice_packet_next(packet, &id))
@@ -417,7 +452,8 @@ static void identify(struct api_call *call, struct notice_socket *socket)
     struct identity *identity = NULL;
     enum err refused = auth_identify(api_auth(call->api), header, now, &identity, &why);
 
-    if (!refused && identity->kind != CREDENTIAL_SECRET_KEY)
+    if (!refused && identity->kind != CREDENTIAL_SECRET_KEY &&
+        identity->kind != CREDENTIAL_WORKER_TOKEN)
         refused = explain(&why, ERR_UNAUTHORIZED, "Invalid API key");
     if (!refused)
         refused = api_choose_branch(call->api, branch, &identity, &why);
@@ -427,7 +463,8 @@ static void identify(struct api_call *call, struct notice_socket *socket)
         return;
     }
     socket->identity = identity;
-    socket->env = engine_environment(engine, identity->account->number);
+    if (identity->account)
+        socket->env = engine_environment(engine, identity->account->number);
 }
 
 static struct notice_socket *socket_create(struct api_call *call)

@@ -8,6 +8,7 @@ import { after, before, describe, test } from "node:test";
 
 import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
 import { NoticeSocket, target } from "../support/notices.mjs";
+import { runProgram } from "../support/program.mjs";
 import { addSecondProject, otherKeys } from "../support/second_project.mjs";
 import { inMs, thrown, Worker } from "../support/worker_calls.mjs";
 
@@ -152,6 +153,21 @@ describe("a worker is not told", () => {
     await socket.caughtUp();
     assert.deepEqual(socket.packets, []);
   });
+});
+
+test("a worker's token is told of the runs of its environments, and of no others", async (t) => {
+  const { code, stdout, all } = await runProgram(["worker-token", "create", "--project", keys.ref, "--name", "rack 7", "--data", gateway.data]);
+  assert.equal(code, 0, all);
+  const outside = await Worker.register(gateway, { tasks: ["parent"], key: keys.prod });
+  const served = await outside.take(await outside.trigger("parent"));
+  const foreign = await Worker.register(gateway, { tasks: ["parent"], key: otherKeys.prod, ref: otherKeys.ref });
+  const [other, dev] = [await foreign.take(await foreign.trigger("parent")), await executing()];
+  const socket = await NoticeSocket.connect(gateway, { t, key: stdout.trim(), space: "/worker", runs: [other.id, dev.id, served.id, "run_unknown"] });
+  await socket.notice(served.id);
+  for (const [by, attempt] of [[foreign, other], [worker, dev], [outside, served]]) await by.cancel(attempt.id);
+  await socket.notice(served.id);
+  await socket.caughtUp();
+  assert.deepEqual(socket.notices(), []);
 });
 
 describe("the socket", () => {

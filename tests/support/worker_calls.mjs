@@ -16,9 +16,9 @@ export const inMs = (delay) => ({ timestamp: Date.now() + delay, delay });
 
 export class Worker {
   /** { tasks: names or task objects, queues, hash, key } */
-  static async register(gateway, { tasks = ["hello"], queues = [], hash = randomUUID(), key = keys.dev } = {}) {
+  static async register(gateway, { tasks = ["hello"], queues = [], hash = randomUUID(), key = keys.dev, ref } = {}) {
     const worker = new Worker(gateway, key);
-    const reply = await worker.registration({ tasks, queues, hash });
+    const reply = await worker.registration({ tasks, queues, hash, ref });
     assert.equal(reply.status, 200, reply.text);
     return Object.assign(worker, reply.json);
   }
