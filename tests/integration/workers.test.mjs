@@ -51,7 +51,8 @@ test("the configuration and the variables name this gateway", async () => {
   assert.deepEqual([config.dequeueIntervalWithRun, config.dequeueIntervalWithoutRun, config.maxConcurrentRuns], [250, 1000, 100]);
   const { variables } = (await gateway.get(`${project}/envvars`)).json;
   assert.equal(variables.TRIGGER_API_URL, gateway.url);
-  assert.equal(variables.TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT, `${gateway.url}/otel`);
+  const telemetry = variables.TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT;
+  assert.ok(telemetry.startsWith(`${gateway.url}/otel/${config.environmentId}/`), telemetry);
 });
 
 test("telemetry is taken without a credential, and so are debug logs with one", async () => {
