@@ -39,12 +39,18 @@ static bool same_secret(struct slice given, struct slice wanted)
     return !different;
 }
 
+/* What a proxy on this machine passes on comes from somewhere else. */
+static bool comes_from_this_machine(const struct api_call *call)
+{
+    return call->x->peer_is_loopback && !http_header(call->x, "x-forwarded-for").ptr;
+}
+
 static bool may_see_metrics(const struct api_call *call)
 {
     struct slice wanted = slice_of(api_options(call->api)->metrics_token);
     struct slice given = http_header(call->x, "authorization");
     if (!wanted.len)
-        return call->x->peer_is_loopback;
+        return comes_from_this_machine(call);
     if (slice_starts(given, "Bearer "))
         given = slice_from(given, 7);
     return same_secret(given, wanted);
