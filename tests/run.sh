@@ -16,7 +16,7 @@ cd "$top"
 source deploy/packages.sh
 
 test_packages=(clang libclang-rt-14-dev clang-format-14 codespell libcmocka-dev curl python3
-    python3-websockets chromium)
+    python3-websockets chromium openssl nginx haproxy)
 command -v node >/dev/null || test_packages+=(nodejs)
 command -v npm >/dev/null || test_packages+=(npm)
 
@@ -122,7 +122,15 @@ export -f install_modules
 
 # --- the parts ---------------------------------------------------------------------------
 
+# What the packages of proxies start is not wanted: the tests start their own.
+services=()
+for package in nginx haproxy; do
+    is_installed "$package" || services+=("$package")
+done
 install_missing "${build_packages[@]}" "${test_packages[@]}"
+if [ ${#services[@]} -gt 0 ] && [ -d /run/systemd/system ]; then
+    as_root systemctl disable --now "${services[@]}" >&2
+fi
 
 run_counted counting 60 python3 -B tests/support/test_count.py
 
