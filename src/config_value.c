@@ -99,11 +99,19 @@ static void print_bytes(int64_t bytes, struct buf *out)
         buf_add_char(out, units[unit]);
 }
 
+/* As people write it: 30d, not 4w2d. */
 static void print_duration(int64_t ms, struct buf *out)
 {
-    char text[48];
-    text_from_seconds((uint64_t)ms / 1000, text);
-    buf_add_text(out, text);
+    static const struct {
+        int64_t seconds;
+        char letter;
+    } units[] = { { 24 * 3600, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
+    int64_t seconds = ms / 1000;
+    size_t unit = seconds ? 0 : 3;
+    while (seconds % units[unit].seconds)
+        unit++;
+    buf_add_number(out, seconds / units[unit].seconds);
+    buf_add_char(out, units[unit].letter);
 }
 
 /* What would be right, as the end of a sentence. */

@@ -1,9 +1,10 @@
 /* gateway.c - the only file that knows all parts: builds them, wires them, drains them.
  *
- *   config ─► vault, store ─► accounts ─► engine ─► auth ─► api ─► server ─► runs ─► ready
+ *   config ─► vault, store ─► engine ─► auth ─► api ─► server ─► accounts ─► runs ─► ready
  *
- * The server listens as soon as the accounts are known; until the runs are in memory every
- * call but health is 503. Draining goes the other way: nothing new is let in, what is under
+ * The server listens before anything is read or made: the keys of a first start are shown
+ * once, with an address that is ours. Until the runs are in memory every call but health is
+ * 503. Draining goes the other way: nothing new is let in, what is under
  * way ends, sockets are asked to move, then server, engine and store are taken down in
  * reverse order of their creation. */
 #include "runcast/gateway.h"
@@ -123,6 +124,22 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
         gateway->events.on_ready(gateway->events.owner, server_port(gateway->server));
 }
 
+/* Where clients on this machine find us. */
+static void note_url(struct gateway *gateway, const char *host)
+{
+    const char *given = gateway->config->public_url;
+    bool any4 = strcmp(host, "0.0.0.0") == 0, any6 = strcmp(host, "::") == 0;
+    bool six = strchr(host, ':') != NULL;
+    if (given[0])
+        snprintf(gateway->url, sizeof(gateway->url), "%s", given);
+    else
+        snprintf(gateway->url, sizeof(gateway->url), "http://%s%s%s:%d", six ? "[" : "",
+                 any4   ? "127.0.0.1"
+                 : any6 ? "::1"
+                        : host,
+                 six ? "]" : "", server_port(gateway->server));
+}
+
 static enum err listen_now(struct gateway *gateway, struct failure *why)
 {
     const struct config *config = gateway->config;
@@ -132,8 +149,11 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
                                       .owner = gateway->api,
                                       .connections_max = (unsigned)config->connections };
     enum err refused = config_listen(config, host, &options.port, why);
-    return refused ? refused
-                   : server_create(gateway->loop, &options, &gateway->server, why);
+    if (!refused)
+        refused = server_create(gateway->loop, &options, &gateway->server, why);
+    if (!refused)
+        note_url(gateway, host);
+    return refused;
 }
 
 static void on_environment(void *owner, struct account *account)
@@ -146,6 +166,9 @@ static void on_environment(void *owner, struct account *account)
 static void create_parts(struct gateway *gateway)
 {
     const struct config *config = gateway->config;
+    gateway->accounts = accounts_create(gateway->vault);
+    gateway->writer =
+        account_writer_create(gateway->loop, gateway->store, gateway->accounts);
     struct engine_options engine = { .lease_ms = config->lease_ms,
                                      .heartbeat_ms = config->heartbeat_ms,
                                      .cancel_ms = config->cancel_ms,
@@ -166,6 +189,7 @@ static void create_parts(struct gateway *gateway)
                                .rate_limit = config->rate_limit,
                                .writer = gateway->writer,
                                .owner = gateway };
+    account_writer_on_environment(gateway->writer, on_environment, gateway);
     gateway->engine = engine_create(gateway->loop, gateway->store, &engine);
     gateway->auth = auth_create(gateway->accounts);
     gateway->api = api_create(gateway->engine, gateway->auth, gateway->accounts, &api);
@@ -179,13 +203,6 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
     if (gateway->phase == PHASE_CLOSING) {
         gateway_stop(gateway);
         return;
-    }
-    if (!status) {
-        gateway->writer =
-            account_writer_create(gateway->loop, gateway->store, gateway->accounts);
-        account_writer_on_environment(gateway->writer, on_environment, gateway);
-        create_parts(gateway);
-        status = listen_now(gateway, &why);
     }
     if (!status) {
         char *path = gateway_path(gateway->config, "admin.sock");
@@ -214,9 +231,6 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
 
     gateway->config = config;
     gateway->events = *events;
-    snprintf(gateway->url, sizeof(gateway->url), "%s%s",
-             config->public_url[0] ? "" : "http://",
-             config->public_url[0] ? config->public_url : config->listen);
     if ((refused = check_listen(config, why)) ||
         (refused = make_directory(config->data, why)) ||
         (refused = gateway_open_vault(config, &gateway->vault, why)))
@@ -227,7 +241,12 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
     gateway->loop = loop_create(uv);
     gateway->drain_kind = timers_kind(loop_timers(gateway->loop), on_drain_tick);
     gateway->close_kind = timers_kind(loop_timers(gateway->loop), on_close_tick);
-    gateway->accounts = accounts_create(gateway->vault);
+    create_parts(gateway);
+    *out = gateway;
+    if (listen_now(gateway, why)) {
+        stop_with(gateway, why);
+        return OK;
+    }
     gateway->loading = true;
     gateway->load_accounts = (struct load_accounts){ .store = gateway->store,
                                                      .accounts = gateway->accounts,
@@ -236,7 +255,6 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
                                                      .url = gateway->url,
                                                      .done = on_accounts_loaded };
     load_accounts_begin(&gateway->load_accounts);
-    *out = gateway;
     return OK;
 
 fail_vault:

@@ -85,6 +85,8 @@ describe("options", () => {
       { env: { RUNCAST_RETAIN: "2h", RUNCAST_ENV_CONCURRENCY: "8" } });
     const value = (name) => stdout.match(new RegExp(`^${name} += (\\S*)`, "m"))[1];
     assert.deepEqual(["retain", "env-concurrency", "lease", "queue-size"].map(value), ["3h", "8", "2m", "0"]);
+    const told = (await runProgram(["--print-config", "--retain", "30d", "--lease", "90s", "--dev-ttl", "0"])).stdout;
+    assert.match(told, /^retain += 30d .*\n[^]*^lease += 90s [^]*^dev-ttl += 0s /m);
   });
 
   test("--print-config hides secrets, from wherever they come", async () => {
@@ -251,14 +253,28 @@ describe("listening", () => {
     await chosen.stop();
   });
 
-  test("on a port that is taken fails with a sentence", async (t) => {
+  test("on a port that is taken fails with a sentence, and makes no keys that nobody could use", async (t) => {
     const server = net.createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => server.on("listening", resolve));
     t.after(() => server.close());
-    const end = await runProgram(["--data", inFolder(), "--listen", `127.0.0.1:${server.address().port}`]);
-    assert.equal(end.code, 1);
+    const data = inFolder();
+    const end = await runProgram(["--data", data, "--listen", `127.0.0.1:${server.address().port}`]);
+    assert.deepEqual([end.code, end.stdout], [1, ""]);
     assert.match(end.stderr, /runcast: .*listen.*in use/);
+    const again = await startGateway({ t, data, withKeys: false });
+    assert.match(again.stdout, /TRIGGER_ACCESS_TOKEN=tr_pat_/, "the first start that works shows them");
+    await again.stop();
   });
+
+  for (const listen of ["127.0.0.1:0", "0", ":0", "[::]:0"])
+    test(`on ${listen} tells the address that it has`, async (t) => {
+      const open = listen.startsWith(":") || listen.startsWith("[");
+      const gateway = await startGateway({ t, withKeys: false, options: ["--listen", listen, ...open ? ["--insecure"] : []], ready: false });
+      const told = await until(() => gateway.stdout.match(/TRIGGER_API_URL=(http:\S+:[1-9]\d*) /));
+      await until(async () => (await fetch(`${told[1]}/readyz`)).status === 200);
+      assert.ok(gateway.stderr.includes(told[1]), gateway.stderr);
+      await gateway.stop();
+    });
 });
 
 describe("health", () => {
