@@ -71,7 +71,7 @@ static enum err find_organization(struct account_command *command)
 static enum err create_organization(struct account_command *command, struct draft *draft)
 {
     char slug[NAME_MAX_BYTES + 1], id[ID_MAX];
-    enum err refused = command_check_words(command, true, " --slug ");
+    enum err refused = command_check_words(command, "NAME", " --slug ");
     if (refused)
         return refused;
     const char *given = command_option(command, "--slug");
@@ -90,7 +90,7 @@ static enum err create_organization(struct account_command *command, struct draf
 
 static enum err list_organizations(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, false, "");
+    enum err refused = command_check_words(command, NULL, "");
     (void)draft;
     if (refused)
         return refused;
@@ -108,7 +108,7 @@ static enum err create_project(struct account_command *command, struct draft *dr
 {
     char slug[NAME_MAX_BYTES + 1], id[ID_MAX];
     uint32_t number = accounts_free_number(command->accounts);
-    enum err refused = command_check_words(command, true, " --org --ref ");
+    enum err refused = command_check_words(command, "NAME", " --org --ref ");
     if (!refused)
         refused = find_organization(command);
     if (refused)
@@ -144,7 +144,7 @@ static enum err create_project(struct account_command *command, struct draft *dr
 
 static enum err list_projects(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, false, "");
+    enum err refused = command_check_words(command, NULL, "");
     (void)draft;
     if (refused)
         return refused;
@@ -162,7 +162,7 @@ static enum err list_projects(struct account_command *command, struct draft *dra
 static enum err create_user(struct account_command *command, struct draft *draft)
 {
     char id[ID_MAX];
-    enum err refused = command_check_words(command, true, " --org --email ");
+    enum err refused = command_check_words(command, "NAME", " --org --email ");
     if (!refused)
         refused = find_organization(command);
     if (refused)
@@ -184,7 +184,7 @@ static enum err create_user(struct account_command *command, struct draft *draft
 
 static enum err list_users(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, false, "");
+    enum err refused = command_check_words(command, NULL, "");
     (void)draft;
     if (refused)
         return refused;
@@ -225,7 +225,7 @@ static enum err read_grace(struct account_command *command)
 static enum err rotate_key(struct account_command *command, struct draft *draft)
 {
     enum environment_type type = ENVIRONMENT_DEV;
-    enum err refused = command_check_words(command, true, " --project --grace ");
+    enum err refused = command_check_words(command, "ENV", " --project --grace ");
     if (!refused && environment_type_from_slug(slice_of(command_argument(command)), &type))
         refused =
             command_refuse(command, "an environment is dev, staging, prod or preview");
@@ -266,6 +266,21 @@ static const struct {
     { "keys", NULL, list_keys },
 };
 
+/* Says what may stand behind the noun. */
+static enum err refuse_verb(struct account_command *command, const char *noun)
+{
+    char verbs[64] = "";
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        size_t len = strlen(verbs);
+        if (commands[i].verb && strcmp(noun, commands[i].noun) == 0)
+            snprintf(verbs + len, sizeof(verbs) - len, "%s%s", len ? ", " : "",
+                     commands[i].verb);
+    }
+    return explain(&command->write.why, ERR_INVALID,
+                   "not a command: behind %.20s comes %s; runcast --help shows them all",
+                   noun, verbs[0] ? verbs : "nothing");
+}
+
 static enum err decide(struct account_write *write, struct accounts *accounts,
                        struct draft *draft)
 {
@@ -279,7 +294,7 @@ static enum err decide(struct account_write *write, struct accounts *accounts,
         if (strcmp(noun, commands[i].noun) == 0 && same_verb)
             return commands[i].fn(command, draft);
     }
-    return command_refuse(command, "not a command; runcast --help shows them");
+    return refuse_verb(command, noun);
 }
 
 static void on_written(struct account_write *write, enum err status)

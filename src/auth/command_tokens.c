@@ -9,7 +9,7 @@ enum { TOKEN_ID_LEN = 12 }; /* hex digits of the hash */
 
 enum err command_create_token(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, false, " --user --name ");
+    enum err refused = command_check_words(command, NULL, " --user --name ");
     const char *email = command_option(command, "--user"),
                *name = command_option(command, "--name");
     if (refused)
@@ -34,7 +34,7 @@ static void token_id(const struct secret *secret, char out[2 * HASH_LEN + 1])
 
 enum err command_list_tokens(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, false, "");
+    enum err refused = command_check_words(command, NULL, "");
     (void)draft;
     if (refused)
         return refused;
@@ -79,7 +79,7 @@ static struct secret *find_token(struct accounts *accounts, const char *id)
 
 enum err command_revoke_token(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, true, "");
+    enum err refused = command_check_words(command, "ID", "");
     if (refused)
         return refused;
     const char *id = command_argument(command);
@@ -113,7 +113,7 @@ static enum err read_environments(struct account_command *command, unsigned *ser
 enum err command_create_worker_token(struct account_command *command, struct draft *draft)
 {
     unsigned serves;
-    enum err refused = command_check_words(command, false, " --project --env --name ");
+    enum err refused = command_check_words(command, NULL, " --project --env --name ");
     const char *name = command_option(command, "--name");
     if (!refused)
         refused = command_find_project(command);
@@ -150,7 +150,7 @@ static void print_worker_token(const struct secret *secret, FILE *out)
 
 enum err command_list_worker_tokens(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, false, "");
+    enum err refused = command_check_words(command, NULL, "");
     (void)draft;
     if (refused)
         return refused;
@@ -176,7 +176,7 @@ static struct secret *find_worker_token(struct accounts *accounts, const char *i
 
 enum err command_revoke_worker_token(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, true, "");
+    enum err refused = command_check_words(command, "ID", "");
     if (refused)
         return refused;
     const char *id = command_argument(command);

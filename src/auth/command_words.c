@@ -23,15 +23,15 @@ const char *command_argument(const struct account_command *command)
     return given ? command->words[2] : NULL;
 }
 
-enum err command_check_words(struct account_command *command, bool takes_argument,
+enum err command_check_words(struct account_command *command, const char *argument,
                              const char *options)
 {
     size_t i = 2;
-    if (takes_argument && !command_argument(command))
-        return command_refuse(command,
-                              "something to name is missing; runcast --help shows the "
-                              "commands");
-    for (i += takes_argument; i < command->word_count; i += 2) {
+    if (argument && !command_argument(command))
+        return explain(&command->write.why, ERR_INVALID,
+                       "%s is missing: say runcast %s %s %s; runcast --help shows the rest",
+                       argument, command->words[0], command->words[1], argument);
+    for (i += argument != NULL; i < command->word_count; i += 2) {
         char wanted[32];
         snprintf(wanted, sizeof(wanted), " %s ", command->words[i]);
         if (!strstr(options, wanted))

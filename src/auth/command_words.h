@@ -16,9 +16,9 @@ enum err command_refuse(struct account_command *command, const char *text);
 const char *command_option(const struct account_command *command, const char *name);
 const char *command_argument(const struct account_command *command);
 
-/* Everything behind the second word: an argument when one is wanted, then known options,
- * as " --one --two ". */
-enum err command_check_words(struct account_command *command, bool takes_argument,
+/* Everything behind the second word: an argument when one is wanted, by the name that help
+ * has for it, then known options, as " --one --two ". */
+enum err command_check_words(struct account_command *command, const char *argument,
                              const char *options);
 
 bool command_is_name(const char *text);

@@ -224,8 +224,8 @@ describe("the commands", () => {
     const all = async () => [await tell("org", "list"), await tell("project", "list"), await tell("user", "list"), await tell("token", "list"), await tell("keys")];
     const before = await all(), ada = ["--email", "x@example.com", "--org", "acme-sons"];
     const wrong = [
-      [["org"], /not a command/], [["org", "remove", "x"], /not a command/], [["keys", "show"], /not a command/], [["token", "create"], /--user EMAIL/],
-      [["org", "create"], /missing/], [["org", "create", "a", "b"], /b: not an option/], [["org", "create", "a", "--email", "b"], /--email: not an option/],
+      [["org"], /behind org comes create, list;/], [["org", "remove", "x"], /not a command/], [["keys", "show"], /behind keys comes rotate;/], [["token", "create"], /--user EMAIL/],
+      [["org", "create"], /^runcast: NAME is missing: say runcast org create NAME;/], [["org", "create", "a", "b"], /b: not an option/], [["org", "create", "a", "--email", "b"], /--email: not an option/],
       [["org", "create", ""], /1 to 100 bytes/], [["org", "create", "x".repeat(101)], /1 to 100 bytes/], [["org", "create", "a\u0007b"], /control/],
       [["org", "create", "ACME sons"], /acme-sons already/], [["project", "create", "a"], /several organizations/],
       [["project", "create", "a", "--org", "nobody"], /no such organization/], [["project", "create", "a", "--org", "acme-sons", "--ref", "x"], /a ref is proj_/],
@@ -233,7 +233,7 @@ describe("the commands", () => {
       [["user", "create", "a", "--org", "acme-sons"], /--email/], [["user", "create", "a", ...ada, "--email", "ada"], /--email ADDRESS/],
       [["user", "create", "a", ...ada, "--email", "a@b@c.de"], /--email ADDRESS/], [["user", "create", "a", ...ada, "--email", "ada@example.com"], /already/],
       [["user", "create", "a", ...ada, "--email", "\"x\"@example.com"], /--email ADDRESS/], [["token", "create", "--user", "nobody@example.com"], /user list/],
-      [["token", "revoke", "0123456789ab"], /no such token/], [["token", "revoke", keys.dev], /no such token/], [["token", "revoke"], /missing/],
+      [["token", "revoke", "0123456789ab"], /no such token/], [["token", "revoke", keys.dev], /no such token/], [["token", "revoke"], /say runcast token revoke ID;/], [["keys", "rotate"], /say runcast keys rotate ENV;/],
       [["keys", "rotate", "dev"], /several projects/], [["keys", "rotate", "test", "--project", keys.ref], /dev, staging, prod or preview/],
       [["keys", "rotate", "dev", "--project", "proj_none"], /no such project/], [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "soon"], /365d at most/],
       [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "366d"], /365d at most/], [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "-1h"], /365d at most/],
