@@ -17,10 +17,11 @@ function block(words) {
   return after.find((text) => text.startsWith("    ")).replace(/^ {4}/gm, "");
 }
 
-/** A shell with the two variables that the first start prints. */
+/** A shell with the variables that the first start prints. */
 function shell(gateway, script) {
   const PATH = `/usr/bin:${process.env.PATH}`; // Debian's python3, which has python3-websockets
-  const env = { ...process.env, PATH, TRIGGER_API_URL: gateway.url, TRIGGER_SECRET_KEY: keys.dev };
+  const env = { ...process.env, PATH, TRIGGER_API_URL: gateway.url, TRIGGER_SECRET_KEY: keys.dev,
+    TRIGGER_PROJECT_REF: keys.ref, TRIGGER_ACCESS_TOKEN: keys.pat };
   const child = spawn("bash", ["-c", `set -e\n${script}`], { env });
   const said = { out: "", err: "" };
   child.stdout.on("data", (bytes) => { said.out += bytes; });
@@ -66,5 +67,15 @@ test("trigger, retrieve, watch for a minute and cancel, as the README says", asy
   await until(() => /"patch".*CANCELED/.test(watching.said.out));
   watching.child.kill();
   await watching.ended;
+  await gateway.stop();
+});
+
+test("an environment variable is set as the README says", async (t) => {
+  const gateway = await startGateway({ t });
+  const set = shell(gateway, block("## Environment variables"));
+  assert.equal(await set.ended, 0, set.said.err);
+  assert.deepEqual(JSON.parse(set.said.out), { success: true });
+  const got = await gateway.get(`/api/v1/projects/${keys.ref}/envvars/prod/DATABASE_URL`, { key: keys.pat });
+  assert.equal(got.json.value, "postgres://…");
   await gateway.stop();
 });
