@@ -52,7 +52,7 @@ static bool name_is_safe(struct slice name)
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!letter && !(c >= '0' && c <= '9') && !strchr("/_+-", c))
+        if (!letter && !(c >= '0' && c <= '9') && !(c && strchr("/_+-", c)))
             return false;
     }
     while (slice_split(&rest, '/', &part))

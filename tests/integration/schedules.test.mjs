@@ -122,6 +122,7 @@ test("what is wrong is refused with its reason and has no effect", async () => {
     [{ cron: "0 24 * * *" }, 422, /^Invalid cron expression: .*hour/], [{ cron: "0 0 31 2 *" }, 422, /^Invalid cron expression: /],
     [{ cron: "* * * * * *" }, 422, /CRON expressions with seconds are not allowed/], [{ cron: "* ".repeat(500) }, 422, /^Invalid cron expression: /],
     [{ timezone: "Mars/Base" }, 422, `Invalid IANA timezone: 'Mars/Base'. View the list of valid timezones at ${gateway.url}/api/v1/timezones`],
+    [{ timezone: "UTC\u0000" }, 422, /^Invalid IANA timezone/], [{ timezone: "Europe/Paris\u0000" }, 422, /^Invalid IANA timezone/],
     [{ timezone: "" }, 422, /^Invalid IANA timezone/], [{ timezone: "../../etc/passwd" }, 422, /^Invalid IANA timezone/],
     [{ timezone: long }, 422, /^Invalid IANA timezone: 'x{100}'\./], [{ window: "25h" }, 422, /^Invalid window: '25h'/],
     [{ window: "101%" }, 422, /^Invalid window/], [{ window: "01m" }, 422, /^Invalid window/], [{ window: "soon" }, 422, /^Invalid window/],
