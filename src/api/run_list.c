@@ -174,9 +174,9 @@ static void add_part(struct listing *listing, const struct account *account)
     assert(listing->part_count < ENVIRONMENT_TYPES);
     struct part *part = &listing->parts[listing->part_count++];
     struct api_call *call = listing->call;
-    const struct user *user = call->identity->user
-                                  ? call->identity->user
-                                  : accounts_first_user(api_accounts(call->api));
+    const struct user *user = call->identity->user;
+    if (!user)
+        user = accounts_first_user(api_accounts(call->api), account->project->organization);
 
     part->listing = listing;
     part->account = account;

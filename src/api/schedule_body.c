@@ -179,7 +179,8 @@ static void add_next(struct buf *out, int64_t next)
 static void add_environment(const struct api_call *call, struct buf *out)
 {
     const struct account *account = call->account;
-    const struct user *user = accounts_first_user(api_accounts(call->api));
+    const struct user *user =
+        accounts_first_user(api_accounts(call->api), account->project->organization);
     buf_print(out, ",\"environments\":[{\"id\":\"%s\",\"type\":\"%s\",\"slug\":\"%s\"",
               account->id, environment_type_name(account->type),
               environment_slug(account->type));

@@ -344,11 +344,15 @@ uint32_t accounts_free_number(const struct accounts *accounts)
     return accounts->number_count ? (uint32_t)accounts->number_count : 1;
 }
 
-struct user *accounts_first_user(struct accounts *accounts)
+struct user *accounts_first_user(struct accounts *accounts,
+                                 const struct organization *organization)
 {
-    return list_empty(&accounts->users)
-               ? NULL
-               : container_of(accounts->users.next, struct user, link);
+    list_each (link, &accounts->users) {
+        struct user *user = container_of(link, struct user, link);
+        if (user->organization == organization)
+            return user;
+    }
+    return NULL;
 }
 
 struct user *accounts_user(struct accounts *accounts, struct slice email_or_id)

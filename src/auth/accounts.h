@@ -158,7 +158,9 @@ struct account *account_of_keys(struct account *account);
 struct account *accounts_next(struct accounts *accounts, const struct account *previous);
 /* The number for the next environment; 0: there are too many. */
 uint32_t accounts_free_number(const struct accounts *accounts);
-struct user *accounts_first_user(struct accounts *accounts);
+/* NULL: the organization has none. */
+struct user *accounts_first_user(struct accounts *accounts,
+                                 const struct organization *organization);
 /* By id, or by email or slug or ref, which are names of people. NULL: unknown. */
 struct user *accounts_user(struct accounts *accounts, struct slice email_or_id);
 struct organization *accounts_organization(struct accounts *accounts,

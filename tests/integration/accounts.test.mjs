@@ -12,6 +12,7 @@ import { keys, startGateway, until } from "../support/gateway.mjs";
 import { runProgram } from "../support/program.mjs";
 import { RunsSocket } from "../support/runs.mjs";
 import { publicToken } from "../support/tokens.mjs";
+import { Worker } from "../support/worker_calls.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const fromSdk = (file) => import(pathToFileURL(path.join(here, "../conformance/sdk-v4/node_modules/@trigger.dev", file)).href);
@@ -115,6 +116,17 @@ describe("what a personal token sees", () => {
     });
     assert.equal((await gateway.get(target(shop, "/runs?filter%5Benv%5D=nowhere"), { key: token })).status, 400);
     assert.equal((await gateway.get(target(shop, "/runs"), { key: shopKeys.dev })).status, 401);
+  });
+
+  test("in what is shown of dev the name of a user of its own organization", async () => {
+    for (const [key, ref, name] of [[shopKeys.dev, shop, "Ada"], [keys.dev, keys.ref, "Admin"]]) {
+      await Worker.register(gateway, { tasks: [{ id: "daily", triggerSource: "schedule" }], key, ref });
+      const schedule = { task: "daily", cron: "0 0 * * *", deduplicationKey: "whose" };
+      const { environments } = (await gateway.post("/api/v1/schedules", schedule, { key })).json;
+      await gateway.post("/api/v1/tasks/t/trigger", { payload: 1 }, { key });
+      const { data } = (await gateway.get("/api/v1/runs", { key })).json;
+      assert.deepEqual([environments[0].userName, data[0].env.user], [name, name]);
+    }
   });
 
   test("a key of one project opens nothing of another", async () => {

@@ -359,7 +359,9 @@ static void a_second_organization_has_its_own_projects_and_users(void **state)
         assert_string_equal(ada->organization->name, "Acme \"&\" Söhne");
         assert_true(user_sees(ada, shop));
         assert_false(user_sees(ada, first));
-        assert_false(user_sees(accounts_first_user(world->accounts), shop));
+        assert_ptr_equal(accounts_first_user(world->accounts, shop->organization), ada);
+        assert_false(
+            user_sees(accounts_first_user(world->accounts, first->organization), shop));
         assert_ptr_equal(accounts_secret(world->accounts, slice_of(token), now_ms)->user,
                          ada);
         assert_int_equal(

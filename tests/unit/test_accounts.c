@@ -109,7 +109,7 @@ static void assert_complete(struct world *world, struct accounts *accounts)
         by_personal_token(accounts, slice_of(world->bootstrap.personal_token));
     assert_non_null(project);
     assert_non_null(user);
-    assert_ptr_equal(user, accounts_first_user(accounts));
+    assert_ptr_equal(user, accounts_first_user(accounts, project->organization));
     assert_true(user_sees(user, project));
     for (int i = 0; i < ENVIRONMENT_TYPES; i++) {
         const char *key = world->bootstrap.secret_keys[i];
@@ -347,7 +347,8 @@ static void a_user_sees_the_projects_of_the_own_organization_only(void **state)
         add_text(world->accounts, DOC_USER, "{\"id\":\"u2\",\"organization\":\"org_2\"}"),
         OK);
     assert_int_equal(accounts_link(world->accounts, &why), OK);
-    struct user *user = accounts_first_user(world->accounts);
+    struct user *user =
+        by_personal_token(world->accounts, slice_of(world->bootstrap.personal_token));
     assert_false(user_sees(user, accounts_project(world->accounts, SLICE("proj_two"))));
     assert_complete(world, world->accounts);
 }
