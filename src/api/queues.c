@@ -159,8 +159,9 @@ static enum err list_queues(struct api_call *call)
     struct buf out = { 0 };
 
     if (read_number(call, "page", UINT32_MAX, &page) ||
-        read_number(call, "perPage", PAGE_MAX, &size))
+        read_number(call, "perPage", UINT32_MAX, &size))
         return ERR_INVALID;
+    size = size < PAGE_MAX ? size : PAGE_MAX;
     buf_add_text(&out, "{\"data\":[");
     for (uint64_t i = (page - 1) * size; i < page * size && i < count; i++) {
         if (out.ptr[out.len - 1] != '[')
