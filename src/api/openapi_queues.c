@@ -1,7 +1,7 @@
 /* openapi_queues.c - the operations of queues and bulk actions. */
 #include "api/operation.h"
 
-#define QUEUE "/api/v1/queues/{queueParam}"
+#define QUEUE "/api/v1/queues/{param}"
 #define ACTIONS "/api/v1/bulk-actions"
 
 const struct operation queues_operations[] = {
@@ -9,7 +9,7 @@ const struct operation queues_operations[] = {
       .path = "/api/v1/queues",
       .id = "list_queues_v1",
       .summary = "List queues",
-      .query = "page?: integer(1..4294967295), perPage?: integer(1..100)",
+      .query = "page?: integer(1..4294967295), perPage?: integer(1..4294967295)",
       .reply = "ListQueuesResult" },
     { .method = HTTP_GET_,
       .path = QUEUE,
@@ -51,12 +51,12 @@ const struct operation queues_operations[] = {
       .query = "page[size]?: integer(1..100), page[after]?: string, page[before]?: string",
       .reply = "{data: BulkAction[], pagination: CursorPage}" },
     { .method = HTTP_GET_,
-      .path = ACTIONS "/{bulkActionId}",
+      .path = ACTIONS "/{id}",
       .id = "retrieve_bulk_action_v1",
       .summary = "Retrieve a bulk action",
       .reply = "BulkAction" },
     { .method = HTTP_POST_,
-      .path = ACTIONS "/{bulkActionId}/abort",
+      .path = ACTIONS "/{id}/abort",
       .id = "abort_bulk_action_v1",
       .summary = "Abort a bulk action",
       .reply = "{id: string}",

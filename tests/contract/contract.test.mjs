@@ -34,8 +34,21 @@ test("version, names and paths are those of the specification", () => {
   assert.deepEqual([operationId, tags], ["get_timezones_v1", ["schedules"]]);
   assert.deepEqual(responses[200].content["application/json"].schema, { $ref: "#/components/schemas/GetTimezonesResult" });
   assert.ok(components.schemas.GetTimezonesResult);
-  for (const path of ["/api/v1/tasks/{taskId}/trigger", "/api/v3/batches/{batchId}/items", "/api/v1/projects/{projectRef}/runs", "/api/v3/runs/{runId}",
-    "/api/v1/idempotencyKeys/{key}/reset", "/api/v1/projects/{ref}/envvars/{env}/{name}", "/api/v2/packets/{name}"]) assert.ok(paths[path], path);
+  const variables = "/api/v1/projects/{projectRef}/envvars/{env}", schedule = "/api/v1/schedules/{id}", queue = "/api/v1/queues/{param}";
+  const specified = {
+    "/api/v1/tasks/{taskId}/trigger": "post", "/api/v1/tasks/batch": "post", "/api/v2/tasks/batch": "post", "/api/v3/batches": "post",
+    "/api/v3/batches/{batchId}/items": "post", "/api/v1/batches/{batchId}": "get", "/api/v2/batches/{batchId}": "get", "/api/v1/batches/{batchId}/results": "get",
+    "/api/v1/runs": "get", "/api/v1/projects/{projectRef}/runs": "get", "/api/v3/runs/{runId}": "get", "/api/v2/runs/{runId}/cancel": "post",
+    "/api/v1/runs/{runId}/replay": "post", "/api/v1/runs/{runId}/reschedule": "post", "/api/v1/runs/{runId}/result": "get", "/api/v1/runs/{runId}/tags": "post",
+    "/api/v1/runs/{runId}/metadata": "get put", "/api/v1/idempotencyKeys/{key}/reset": "post",
+    [variables]: "get post", [`${variables}/import`]: "post", [`${variables}/{name}`]: "get put delete",
+    "/api/v1/schedules": "get post", [schedule]: "get put delete", [`${schedule}/activate`]: "post", [`${schedule}/deactivate`]: "post", "/api/v1/timezones": "get",
+    "/api/v1/queues": "get", [queue]: "get", [`${queue}/pause`]: "post", [`${queue}/concurrency/override`]: "post", [`${queue}/concurrency/reset`]: "post",
+    "/api/v1/auth/jwt/claims": "post", "/api/v1/auth/public-tokens": "post", "/api/v2/packets/{name}": "put", "/api/v1/packets/{name}": "get put",
+    "/api/v1/bulk-actions": "get post", "/api/v1/bulk-actions/{id}": "get", "/api/v1/bulk-actions/{id}/abort": "post",
+  };
+  for (const [path, methods] of Object.entries(specified))
+    for (const method of methods.split(" ")) assert.ok(paths[path]?.[method], `${method} ${path}`);
 });
 
 test("every operation has a call in calls.mjs, and no other has one", () => {
