@@ -98,14 +98,13 @@ static enum decision decide(struct schedule_command *command, const struct sched
         log_warn("declared schedule left out", "reason", why.text, NULL);
         return DECISION_NOTHING;
     }
-    next->since = loop_wall_ms(engine_loop(command->engine));
+    schedule_facts_set_times(next, task->cron, task->timezone,
+                             loop_wall_ms(engine_loop(command->engine)));
     if (!now) {
         next->created_at = next->since;
         next->is_active = next->is_declarative = true;
     }
     bytes_set(&next->task, task->id);
-    bytes_set(&next->cron, task->cron);
-    bytes_set(&next->timezone, task->timezone);
     bytes_set(&next->window, task->window);
     return DECISION_COMMIT;
 }

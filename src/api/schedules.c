@@ -83,14 +83,9 @@ static enum decision refuse(struct schedule_command *command, enum err code,
 static void apply_wish(struct schedule_command *command, struct schedule_facts *next)
 {
     const struct schedule_facts *wish = &call_of(command)->wish;
-    bool same_times = slice_equal(bytes_slice(next->cron), bytes_slice(wish->cron)) &&
-                      slice_equal(bytes_slice(next->timezone), bytes_slice(wish->timezone));
-    bytes_set(&next->cron, wish->cron);
-    bytes_set(&next->timezone, wish->timezone);
+    schedule_facts_set_times(next, wish->cron, wish->timezone, now_of(command));
     bytes_set(&next->window, wish->window);
     bytes_set(&next->external_id, wish->external_id);
-    if (!same_times)
-        next->since = now_of(command);
 }
 
 static bool has_room(struct schedule_command *command, const struct schedule *now)

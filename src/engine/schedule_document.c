@@ -35,6 +35,22 @@ void schedule_facts_finish(struct schedule_facts *facts)
     *facts = (struct schedule_facts){ 0 };
 }
 
+/* ---- changes ---- */
+
+void schedule_facts_set_times(struct schedule_facts *facts, struct bytes *cron,
+                              struct bytes *timezone, int64_t now_ms)
+{
+    bool same = slice_equal(bytes_slice(facts->cron), bytes_slice(cron)) &&
+                slice_equal(bytes_slice(facts->timezone), bytes_slice(timezone));
+    bytes_set(&facts->cron, cron);
+    bytes_set(&facts->timezone, timezone);
+    if (same)
+        return;
+    facts->since = now_ms;
+    if (facts->fired_at > now_ms)
+        facts->fired_at = 0;
+}
+
 /* ---- JSON ---- */
 
 struct bytes *schedule_facts_write(const struct schedule_facts *facts)

@@ -29,6 +29,9 @@ struct schedule_facts {
 
 void schedule_facts_copy(struct schedule_facts *copy, const struct schedule_facts *facts);
 void schedule_facts_finish(struct schedule_facts *facts);
+/* Others than before count from now on; what fired while the clock was ahead holds up none. */
+void schedule_facts_set_times(struct schedule_facts *facts, struct bytes *cron,
+                              struct bytes *timezone, int64_t now_ms);
 
 struct schedule {
     char id[ID_MAX]; /* "sched_…" */

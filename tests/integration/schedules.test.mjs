@@ -315,6 +315,21 @@ test("a clock set forward and back again fires nothing twice", async (t) => {
   assert.deepEqual(await fired(own, id), [ten + 60 * minutes, ten + 70 * minutes]);
 });
 
+test("what a clock far ahead has silenced goes on with a new cron", async (t) => {
+  const { own, at, begin } = await clockwork(t);
+  const { id } = await create({ cron: "* * * * *" }, own);
+  const far = begin + 3000 * 24 * 60 * minutes;
+  at(far + 1000);
+  await until(async () => (await good(own.get(one(id)))).nextRun > new Date(far).toISOString() && (await own.metric("runcast_scheduled_runs_total")) === 1, { what: "it fires" });
+  at(begin + 1000);
+  assert.equal(Date.parse((await good(own.get(one(id)))).nextRun), far + minutes);
+  const renewed = await good(own.put(one(id), { task: "nightly", cron: "*/2 * * * *" }));
+  const next = Date.parse(renewed.nextRun);
+  assert.ok(next <= begin + 2 * minutes, renewed.nextRun);
+  at(next - 50);
+  await until(async () => (await own.metric("runcast_scheduled_runs_total")) === 2, { what: "it fires again" });
+});
+
 test("an archived branch fires nothing more", async (t) => {
   const { own, at, begin } = await clockwork(t);
   const branches = `/api/v1/projects/${keys.ref}/branches`, topic = { env: "preview", branch: "topic" };
