@@ -1,14 +1,18 @@
-/* gzip.c - one-shot compression, the last result remembered. */
+/* gzip.c - one-shot compression, the last results remembered. */
 #include "base/gzip.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <zlib.h>
 
 enum { WINDOW_AND_GZIP = 15 + 16, LEVEL = 1, MEMORY = 8 };
+enum { KEPT_MAX = 32, KEPT_BYTES = 4 << 20 };
 
-static struct {
+/* The newest first. */
+static struct kept {
     struct bytes *body, *packed; /* packed NULL: it was not worth it */
-} last;
+} all[KEPT_MAX];
+static size_t count, bytes;
 
 static struct bytes *pack(const struct bytes *body)
 {
@@ -31,18 +35,41 @@ static struct bytes *pack(const struct bytes *body)
     return NULL;
 }
 
+static size_t cost_of(const struct kept *kept)
+{
+    return kept->body->len + (kept->packed ? kept->packed->len : 0);
+}
+
+static void drop_oldest(void)
+{
+    struct kept *oldest = &all[--count];
+    bytes -= cost_of(oldest);
+    bytes_clear(&oldest->body);
+    bytes_clear(&oldest->packed);
+}
+
+static void keep(struct kept kept)
+{
+    bytes += cost_of(&kept);
+    while (count && (count == KEPT_MAX || bytes > KEPT_BYTES))
+        drop_oldest();
+    memmove(all + 1, all, count++ * sizeof(*all));
+    all[0] = kept;
+}
+
 struct bytes *gzip_shared(struct bytes *body)
 {
-    if (last.body != body) {
-        gzip_forget();
-        last.body = bytes_ref(body);
-        last.packed = pack(body);
-    }
-    return bytes_ref(last.packed);
+    if (body->len < GZIP_WORTH || body->len > GZIP_MOST)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (all[i].body == body)
+            return bytes_ref(all[i].packed);
+    keep((struct kept){ bytes_ref(body), pack(body) });
+    return bytes_ref(all[0].packed);
 }
 
 void gzip_forget(void)
 {
-    bytes_clear(&last.body);
-    bytes_clear(&last.packed);
+    while (count)
+        drop_oldest();
 }

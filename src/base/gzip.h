@@ -3,12 +3,14 @@
 
 #include "base/bytes.h"
 
-enum { GZIP_WORTH = 1024 }; /* bytes from which a body is compressed */
+/* Bytes of a body from which it is compressed, and to which: more takes too long for one
+ * turn of the loop. */
+enum { GZIP_WORTH = 1024, GZIP_MOST = 160 << 10 };
 
-/* The compressed body, a reference of the caller's; NULL when it would not be smaller. The
- * answer for the body asked for last is remembered, so that many who get the same bytes in
- * one turn share them; loop thread only. */
+/* The compressed body, a reference of the caller's; NULL when it is of another size or
+ * would not be smaller. The answers for the bodies asked for last are remembered, so that
+ * many who get the same bytes share them, whatever others get between; loop thread only. */
 struct bytes *gzip_shared(struct bytes *body);
 
-/* Forgets it; at the end of a process or a test. */
+/* Forgets them; at the end of a process or a test. */
 void gzip_forget(void);
