@@ -26,6 +26,7 @@ struct poll {
     struct filter filter;  /* until the feed has it */
     char kind;             /* 'r', 't' or 'b' */
     bool live;             /* waits for a change */
+    bool purged;           /* retention has removed what the client may have missed */
     bool old_names;        /* of headers: clients before x-trigger-electric-version */
     bool started;          /* the feed is there */
     bool counted;          /* in environment::polls */
@@ -38,9 +39,8 @@ struct poll {
     struct batch_load batch;
 };
 
-/* Reads the request into a zeroed poll: filter, position, columns. ERR_INVALID; the answer
- * 409 is not an error and means only that retention has removed what the client needs. */
-enum err poll_read(struct poll *poll, bool *purged);
+/* Reads the request into a zeroed poll: filter, position, columns. ERR_INVALID. */
+enum err poll_read(struct poll *poll);
 
 /* The headers that the client needs to go on from here. */
 void poll_add_headers(struct poll *poll, uint64_t seen, uint64_t base, bool complete);

@@ -88,8 +88,8 @@ static bool read_offset(struct slice text, uint64_t *seen, uint64_t *base)
 }
 
 /* A position of another history, or one that was never given out, is none: the client gets
- * everything, and takes it for changes. */
-static enum err read_position(struct poll *poll, bool *purged)
+ * everything, and takes it for changes. Of one run nothing is removed but all of it. */
+static enum err read_position(struct poll *poll)
 {
     const struct environment *env = poll->call->env;
     struct slice offset = api_query(poll->call, "offset");
@@ -111,9 +111,9 @@ static enum err read_position(struct poll *poll, bool *purged)
     }
     if (seen > env->applied || base > seen)
         return OK;
-    if (seen < env->purged && base) {
+    if (seen < env->purged && base && poll->kind != 'r') {
         metric_add(M_RESUME_PURGED, 1);
-        *purged = true;
+        poll->purged = true;
         return OK;
     }
     poll->seen = seen;
@@ -137,12 +137,11 @@ static void read_columns(struct poll *poll)
         poll->skipped |= shape_column(slice_trim(name), call->vocabulary);
 }
 
-enum err poll_read(struct poll *poll, bool *purged)
+enum err poll_read(struct poll *poll)
 {
     struct api_call *call = poll->call;
     enum err refused = OK;
 
-    *purged = false;
     poll->old_names = !http_header(call->x, "x-trigger-electric-version").ptr;
     poll->live = slice_is(api_query(call, "live"), "true");
     if (poll->kind == 't') {
@@ -152,7 +151,7 @@ enum err poll_read(struct poll *poll, bool *purged)
         poll->filter.name = bytes_create(call->params[0]);
     }
     if (!refused)
-        refused = read_position(poll, purged);
+        refused = read_position(poll);
     poll->filter.created_from = poll->floor;
     read_columns(poll);
     return refused;

@@ -20,8 +20,8 @@
 enum {
     HOLD_MS = 20 * 1000, /* give or take 15 % */
     ECHO_MS = 2000,
-    PAGE_BYTES = 256 * 1024,
-    SHARED_MAX = 64, /* frames of one visit */
+    PAGE_BYTES = 96 * 1024, /* and a frame: gzip takes it */
+    SHARED_MAX = 64,        /* frames of one visit */
 };
 
 #define UP_TO_DATE "{\"headers\":{\"control\":\"up-to-date\"}}"
@@ -60,54 +60,63 @@ static void add_rows(struct buf *out, const struct bytes *body)
     buf_add(out, rows);
 }
 
-/* Several changes of one turn: those who waited at the same place share their body too. */
-static struct {
+/* Several changes of one turn: those who waited at the same place with the same view share
+ * their body too. */
+static struct burst {
     struct bytes *frames[SHARED_MAX];
     size_t count;
     struct bytes *body;
-} burst;
+} bursts[VIEWS_MAX];
 
-static void burst_forget(void)
+static void burst_forget(struct burst *burst)
 {
-    for (size_t i = 0; i < burst.count; i++)
-        bytes_unref(burst.frames[i]);
-    burst.count = 0;
-    bytes_clear(&burst.body);
+    for (size_t i = 0; i < burst->count; i++)
+        bytes_unref(burst->frames[i]);
+    burst->count = 0;
+    bytes_clear(&burst->body);
 }
 
-static struct bytes *join(struct bytes *const *frames, size_t count)
+static struct bytes *join(const struct view *view, struct bytes *const *frames,
+                          size_t count)
 {
+    struct burst *burst = &bursts[view->index];
     struct buf rows = { 0 };
     if (count == 1)
         return bytes_ref(frames[0]);
-    if (burst.count == count && !memcmp(burst.frames, frames, count * sizeof(*frames)))
-        return bytes_ref(burst.body);
-    burst_forget();
+    if (burst->count == count && !memcmp(burst->frames, frames, count * sizeof(*frames)))
+        return bytes_ref(burst->body);
     for (size_t i = 0; i < count; i++)
         add_rows(&rows, frames[i]);
-    burst.body = wrap(buf_slice(&rows), false);
+    struct bytes *body = wrap(buf_slice(&rows), false);
     buf_finish(&rows);
-    if (count > SHARED_MAX) {
-        struct bytes *body = burst.body;
-        burst.body = NULL;
+    if (count > SHARED_MAX)
         return body;
-    }
+    burst_forget(burst);
     for (size_t i = 0; i < count; i++)
-        burst.frames[i] = bytes_ref(frames[i]);
-    burst.count = count;
-    return bytes_ref(burst.body);
+        burst->frames[i] = bytes_ref(frames[i]);
+    burst->count = count;
+    burst->body = body;
+    return bytes_ref(body);
 }
 
 /* ---- the answer ---- */
 
+/* "q=0", "q=0.000". */
+static bool is_zero(struct slice weight)
+{
+    for (size_t i = 2; i < weight.len; i++)
+        if (weight.ptr[i] != '0' && weight.ptr[i] != '.')
+            return false;
+    return weight.len > 2;
+}
+
 static bool accepts_gzip(const struct api_call *call)
 {
-    struct slice rest = http_header(call->x, "accept-encoding"), one;
+    struct slice rest = http_header(call->x, "accept-encoding"), one, name;
     while (rest.ptr && slice_split(&rest, ',', &one)) {
-        one = slice_trim(one);
-        if (slice_is(one, "gzip") ||
-            (slice_starts(one, "gzip;") && !slice_is(one, "gzip;q=0")))
-            return true;
+        slice_split(&one, ';', &name);
+        if (slice_is(slice_trim(name), "gzip"))
+            return !is_zero(slice_trim(one));
     }
     return false;
 }
@@ -215,7 +224,7 @@ static bool poll_send(struct feed *feed, struct bytes *const *frames, size_t cou
     if (!walking && complete && !poll->rows.len) {
         bool rows = has_rows(frames, count);
         if (rows || !poll->live)
-            answer(poll, join(frames, count), feed->seen, feed->base, true);
+            answer(poll, join(feed->view, frames, count), feed->seen, feed->base, true);
         return !rows && poll->live; /* held */
     }
     for (size_t i = 0; i < count; i++)
@@ -298,7 +307,8 @@ void polls_stop(struct polls *polls)
 {
     while (!list_empty(&polls->echoes))
         echo_end(container_of(polls->echoes.next, struct echo, link));
-    burst_forget();
+    for (size_t i = 0; i < VIEWS_MAX; i++)
+        burst_forget(&bursts[i]);
     gzip_forget();
 }
 
@@ -345,6 +355,17 @@ static enum err take_place(struct poll *poll)
     return OK;
 }
 
+/* Retention has removed runs that the client may not know to have ended. */
+static void refetch(struct poll *poll)
+{
+    struct api_call *call = poll->call;
+    struct bytes *body = bytes_create(slice_of(must_refetch));
+    poll_add_headers(poll, 0, 0, false);
+    end_call(poll);
+    api_reply_shared(call, 409, body);
+    bytes_unref(body);
+}
+
 static void start(struct poll *poll)
 {
     struct api_call *call = poll->call;
@@ -352,6 +373,10 @@ static void start(struct poll *poll)
     if (call->x->gone) {
         end_call(poll);
         api_reply_empty(call, 499);
+        return;
+    }
+    if (poll->purged) {
+        refetch(poll);
         return;
     }
     enum err refused = open_view(poll, &view);
@@ -405,27 +430,15 @@ static void on_batch(struct batch_load *load, enum err status)
     batch_finish(&load->batch);
 }
 
-/* Retention has removed runs that the client may not know to have ended. */
-static void refetch(struct poll *poll)
-{
-    struct api_call *call = poll->call;
-    struct bytes *body = bytes_create(slice_of(must_refetch));
-    poll_add_headers(poll, 0, 0, false);
-    end_call(poll);
-    api_reply_shared(call, 409, body);
-    bytes_unref(body);
-}
-
 static enum err begin(struct api_call *call, char kind)
 {
     struct poll *poll = mem_new(struct poll);
-    bool purged;
     poll->call = call;
     poll->kind = kind;
     poll->polls = api_polls(call->api);
     poll->deferred.fn = on_end;
     call->state = poll;
-    enum err refused = poll_read(poll, &purged);
+    enum err refused = poll_read(poll);
     if (refused) {
         api_reply_details(call, "Query Error", "details", poll->bad_parameter,
                           poll->bad_reason);
@@ -437,10 +450,6 @@ static enum err begin(struct api_call *call, char kind)
         return ERR_FORBIDDEN;
     }
     call->busy = true;
-    if (purged) {
-        refetch(poll);
-        return OK;
-    }
     if (kind == 'r')
         run_read_begin(call->env, call->params[0], &poll->run, on_run);
     else if (kind == 'b')

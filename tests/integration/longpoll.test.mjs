@@ -102,6 +102,11 @@ describe("a snapshot", () => {
     const plain = await poll(`/realtime/v1/runs/${id}`, { headers: { ...v4, "accept-encoding": "identity" } });
     assert.equal(plain.headers.get("content-encoding"), null);
     assert.equal(plain.text, answer.text);
+    const coding = async (accepted) => (await poll(`/realtime/v1/runs/${id}`, { headers: { ...v4, "accept-encoding": accepted } })).headers.get("content-encoding");
+    for (const accepted of ["gzip;q=0.5", "deflate, gzip ; q=0.001", "br;q=1.0, gzip; q=1", "identity;q=0,gzip"]) assert.equal(await coding(accepted), "gzip", accepted);
+    for (const refused of ["gzip;q=0", "gzip; q=0", "gzip ; q=0.000", "deflate", "x-gzip", "gzip;q=0, *"]) assert.equal(await coding(refused), null, refused);
+    const large = await trigger({}, { payload: "z".repeat(1 << 20) }); // that would take a turn for itself
+    assert.equal((await poll(`/realtime/v1/runs/${large.id}`, { headers: { ...v4, "accept-encoding": "gzip" } })).headers.get("content-encoding"), null);
   });
 
   test("shows runs of the last day by default, of createdAt when it is given, and the floor stays in the handle", async () => {
@@ -260,13 +265,20 @@ describe("a live poll", () => {
     const { id } = await trigger({}, { to: own });
     const path = "/realtime/v1/runs";
     const { position } = await poll(path, { to: own });
+    const stays = await trigger({ delay: "1h" }, { to: own });
+    const [ofOne, ofOther] = [await poll(`${path}/${stays.id}`, { to: own }), await poll(`${path}/${id}`, { to: own })];
     await own.post(`/api/v2/runs/${id}/cancel`);
     await until(async () => (await own.get(`/api/v3/runs/${id}`)).status === 404, { what: "retention removes the run" });
     const gone = await poll(path, { to: own, position, live: true });
     assert.deepEqual([gone.status, gone.json], [409, [{ headers: { control: "must-refetch" } }]]);
     assert.ok(gone.position.handle);
     const again = await poll(path, { to: own, position: { offset: "-1", handle: gone.position.handle } });
-    assert.deepEqual([again.status, again.json], [200, [current]]);
+    assert.deepEqual([again.status, again.rows.map((row) => row.key)], [200, [stays.id]]);
+    // Of one run there is nothing that it may have missed, or nothing at all.
+    assert.deepEqual((await poll(`${path}/${stays.id}`, { to: own, position: ofOne.position })).json, [current]);
+    assert.equal((await poll(`${path}/${id}`, { to: own, position: ofOther.position, live: true })).status, 404);
+    const batch = { offset: ofOne.position.offset, handle: ofOne.position.handle.replace("-r-", "-b-") };
+    assert.equal((await poll("/realtime/v1/batches/batch_x", { to: own, position: batch })).status, 404);
     await own.stop();
   });
 });
