@@ -6,7 +6,8 @@
  *
  * A pipe's body is read as it comes, each line is a chunk the moment it is complete. Its
  * lines are counted by the writer, from X-Resume-From-Chunk on; what has come before is
- * left out, so that a writer may send again what it does not know to have arrived. */
+ * left out, so that a writer may send again what it does not know to have arrived. A writer
+ * without a name does not count (SDK 3.x, curl): each of its bodies is new. */
 #include "api/streams.h"
 
 #include <assert.h>
@@ -33,7 +34,7 @@ struct stream_writer {
     enum act act;
     char run[ID_MAX - 8]; /* whose stream it is: the target */
     struct bytes *key;
-    struct bytes *client; /* or part; NULL: none */
+    struct bytes *client; /* or part; NULL: none, whose lines are all new */
     struct run_read read, target;
     struct add_stream add;
     struct waitpoint_end end;
@@ -126,9 +127,10 @@ static bool take_line(struct stream_writer *writer, struct slice line)
         return false;
     }
     uint64_t index = writer->index++;
-    if ((int64_t)index <= stream_client_last(&writer->stream->clients, name))
+    if (name.ptr && (int64_t)index <= stream_client_last(&writer->stream->clients, name))
         return true;
-    stream_client_wrote(&writer->stream->clients, name, index);
+    if (name.ptr)
+        stream_client_wrote(&writer->stream->clients, name, index);
     streams_append(writer->streams, set_of(writer), writer->stream, STREAM_OUTPUT, line);
     return true;
 }
@@ -395,7 +397,8 @@ static enum err begin(struct api_call *call, enum act act, struct stream_writer 
 {
     struct slice key = call->params[act == ACT_SEND ? 1 : 2];
     struct slice name = http_header(call->x, act == ACT_PART ? "x-part-id" : "x-client-id");
-    if (act != ACT_PART && !name.len)
+    bool counts = http_header(call->x, "x-resume-from-chunk").len;
+    if (!name.len && (act == ACT_PROBE || (act == ACT_PIPE && counts)))
         name = SLICE("default");
     enum err refused = check(call, act, name);
     if (refused)

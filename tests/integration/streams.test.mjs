@@ -101,6 +101,25 @@ describe("writing", () => {
     assert.deepEqual(stream.events.map((event) => event.data.n), [0, 1, 2, 3, 4, 100]);
   });
 
+  test("takes everything of writers that do not say who they are", async (t) => {
+    const { id } = await trigger();
+    const one = pipe(id, "k"), other = pipe(id, "k");
+    one.send('"a"\n');
+    other.send('"b"\n');
+    await until(async () => (await gateway.metric('runcast_stream_connections{kind="writer"}')) === 2, { what: "two writers" });
+    assert.deepEqual([await one.end(), await other.end()], [200, 200]);
+    assert.equal(await pipe(id, "k").end('"c"\n"d"\n'), 200); // a second attempt of the task, by SDK 3.x
+    const stream = await read(t, id, "k");
+    await until(() => stream.events.length === 4, { what: "four chunks" });
+    assert.deepEqual(stream.events.map((event) => event.data).sort(), ["a", "b", "c", "d"]);
+    const counting = { "x-resume-from-chunk": "0" };
+    for (let i = 0; i < 2; i++) assert.equal(await pipe(id, "counted", { headers: counting }).end(lines(3)), 200);
+    assert.equal(await lastChunk(id, "counted"), 2);
+    const counted = await read(t, id, "counted", { headers: { "timeout-seconds": "1" } });
+    await counted.over();
+    assert.equal(counted.events.length, 3);
+  });
+
   test("goes to the parent or the root of the run", async (t) => {
     const root = await trigger(), parent = await trigger({ parentRunId: root.id }), child = await trigger({ parentRunId: parent.id });
     assert.equal((await gateway.put(pathOf(child.id, "parent/p"))).status, 202);

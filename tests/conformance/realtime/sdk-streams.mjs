@@ -227,6 +227,22 @@ async function checkV3() {
     seen.stop();
   });
 
+  await check("metadata.stream of a second attempt", async () => {
+    const { id } = await trigger();
+    for (const attempt of ["first", "second"]) {
+      const manager = new workers.StandardMetadataManager(client(), API), from = source();
+      manager.runId = id;
+      await manager.stream("tokens", from.stream);
+      from.push(attempt, 2);
+      from.end();
+      await manager.waitForAllStreams();
+    }
+    const manager = new workers.StandardMetadataManager(client(), API), got = [];
+    manager.runId = id;
+    await all(await manager.fetchStream("tokens").then((stream) => { void finish(id); return stream; }), got);
+    same(got, ["first", 2, "second", 2], "what both attempts wrote to the same stream");
+  });
+
   await check("metadata.parent.stream", async () => {
     const parent = await trigger();
     const child = await client().triggerTask(TASK, { payload: "1", options: { payloadType: "application/json", parentRunId: parent.id } });
