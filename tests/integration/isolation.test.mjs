@@ -16,68 +16,15 @@ import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
 import { Pipe } from "../support/pipe.mjs";
 import { chooseSeed, Random } from "../support/random.mjs";
 import { addSecondProject, otherKeys } from "../support/second_project.mjs";
+import { runProgram } from "../support/program.mjs";
 import { publicToken, signJwt } from "../support/tokens.mjs";
+import { leaks, noteGuess, owners, plain, remember, routesWithIds, Side, sides } from "../support/trespass.mjs";
 import { opcodes, WebSocket } from "../support/websocket.mjs";
 
 const operations = Number(process.env.OPS ?? 100_000);
 const electric = { "x-trigger-electric-version": "1.0.0-beta.1", "x-trigger-api-version": "2025-07-16" };
 const ndjson = { "content-type": "application/x-ndjson" };
-let gateway, epoch;
-
-// ---- the sides ----
-
-class Side {
-  constructor(letter, key, ref, slug) {
-    Object.assign(this, { letter, key, ref, slug, words: 0, runs: [], batches: [], snapshots: [], workers: [], schedules: [], queues: [], bulks: [], positions: [], canaries: [], canceled: new Set() });
-  }
-
-  /** A word that only this side knows. */
-  canary(kind) {
-    const word = `kanari-${this.letter}-${kind}${++this.words}`;
-    remember(this.canaries, word);
-    return word;
-  }
-}
-
-function remember(list, one) {
-  if (list.length < 3000) list.push(one);
-  else list[Math.floor(Math.random() * list.length)] = one;
-}
-
-let sides;
-const owners = new Map(); // of ids
-const idPattern = /\b(?:run|batch|env|snapshot|worker|queue|attempt|user|org|project|sched|bulk|waitpoint)_[0-9a-z]{20,24}\b/g;
-const canaryPattern = /kanari-([A-Z])-\w+/g;
-
-/** Every id in what was answered to a side is its own from now on, if it is nobody's yet; those of
- *  a project and its people are of everybody in it. */
-function ownedBy(side, id, sees) {
-  const shared = /^(org|project|user)_/.test(id), owner = owners.get(id);
-  if (!owner || (owner.length > 1 && sees.length === 1 && owner.includes(sees))) owners.set(id, shared ? side.pat : sees);
-  return !owner || (shared ? owner === side.pat : [...owner].some((letter) => sees.includes(letter)));
-}
-
-/** What there is of others in an answer, except what the request itself said. */
-export function leaks(side, sent, text, sees = side.letter) {
-  const found = [];
-  for (const [word, letter] of text.matchAll(canaryPattern))
-    if (!sees.includes(letter) && !sent.includes(word)) found.push(word);
-  for (const [id] of text.matchAll(idPattern))
-    if (!sent.includes(id) && !ownedBy(side, id, sees)) found.push(id);
-  for (const other of sides)
-    if (!sees.includes(other.letter) && text.includes(other.key)) found.push(`the key of ${other.letter}`);
-  for (const [token] of text.matchAll(/eyJ[\w-]+\.(eyJ[\w-]+)\.[\w-]+/g)) {
-    const claims = Buffer.from(token.split(".")[1], "base64url").toString();
-    if (claims !== text) found.push(...leaks(side, sent, claims, sees));
-  }
-  return found;
-}
-
-/** An answer without what differs from one moment to the next, and without what was asked for. */
-export function plain(text, asked) {
-  return text.replaceAll(asked, "<asked>").replace(/\r\ndate: [^\r]*/gi, "").replace(/\r\nx-runs-seq: [^\r]*/gi, "")
-    .replace(/\r\nelectric-(offset|cursor|chunk-last-offset): [^\r]*/gi, "").replace(/(electric-(?:handle|shape-id): \w+-\w-)\d+/gi, "$1<floor>").replace(/"seq":\d+/g, "");
-}
+let gateway, epoch, routes;
 
 // ---- what goes wrong ----
 
@@ -116,6 +63,7 @@ class Actor {
   /** The same about another's thing and about nothing: the answers must be one. */
   async askBoth(kind, id, make) {
     const nothing = never(this.random, id);
+    noteGuess(routes, make(id));
     const [theirs, nobodys] = await Promise.all([this.ask(`foreign ${kind}`, make(id)), this.ask(`foreign ${kind}`, make(nothing))]);
     const [left, right] = [plain(`${theirs.head}\n\n${theirs.body}`, id), plain(`${nobodys.head}\n\n${nobodys.body}`, nothing)];
     if (left !== right) complain(`${kind} tells another's ${id} from nothing: ${left} — and of nothing: ${right}`);
@@ -125,7 +73,7 @@ class Actor {
   other() { return this.random.pick(this.others); }
 
   async step() {
-    const kind = this.random.weighted({ trigger: 8, batch: 1.5, stream: 0.7, change: 5, read: 15, list: 3, poll: 7, foreignRead: 30, foreignWrite: 22, foreignName: 8, token: 6, person: 3, keep: 3, foreignKept: 8, bulk: 0.3 });
+    const kind = this.random.weighted({ trigger: 8, batch: 1.5, stream: 0.7, change: 5, read: 15, list: 3, poll: 7, foreignRead: 30, foreignWrite: 22, foreignName: 8, token: 6, person: 3, keep: 3, foreignKept: 8, foreignWait: 5, deployed: 4, trace: 2, packet: 2, bulk: 0.3 });
     await this[kind]();
   }
 
@@ -183,7 +131,8 @@ class Actor {
   }
 
   readsOf(run, batch) {
-    const all = [`/api/v3/runs/${run}`, `/api/v1/runs/${run}/result`, `/api/v1/runs/${run}/metadata`, `/api/v1/runs/${run}/packets/payload`, `/engine/v1/dev/runs/${run}/snapshots/latest`,
+    const all = [`/api/v3/runs/${run}`, `/api/v1/runs/${run}/result`, `/api/v1/runs/${run}/metadata`, `/api/v1/runs/${run}/packets/payload`, `/api/v1/runs/${run}/packets/output`,
+      `/api/v1/runs/${run}/events`, `/api/v1/runs/${run}/trace`, `/api/v1/runs/${run}/trace?page[size]=2`, `/api/v1/runs/${run}/spans/00f067aa0ba902b7`, `/engine/v1/dev/runs/${run}/snapshots/latest`,
       `/realtime/v1/runs/${run}?offset=-1`, `/realtime/v1/runs/${run}?offset=-1&skipColumns=payload`];
     return batch ? [...all, `/api/v1/batches/${batch}`, `/api/v2/batches/${batch}`, `/api/v1/batches/${batch}/results`, `/realtime/v1/batches/${batch}?offset=-1`] : all;
   }
@@ -192,14 +141,19 @@ class Actor {
     const { side, random } = this, run = this.pick(side.runs);
     if (!run) return;
     const path = random.pick(this.readsOf(run, this.pick(side.batches)));
-    const { status, body } = await this.ask("read", { method: "GET", path, key: side.key, headers: random.chance(0.5) ? electric : {} });
-    if (status !== 200 && !/result|packets/.test(path)) complain(`${path}: ${status} ${body}`);
+    const { status, body } = await this.ask("read", { method: "GET", path: encodeURI(path), key: side.key, headers: random.chance(0.5) ? electric : {} });
+    if (status !== 200 && !/result|packets|spans/.test(path)) complain(`${path}: ${status} ${body}`);
   }
 
   async list() {
     const { side, random } = this;
     const cursor = Buffer.from(this.pick(this.random.pick(sides).runs) ?? "run_0").toString("base64url");
     const query = random.pick([`filter[tag]=${random.pick(tags)}`, `filter[taskIdentifier]=${random.pick(tasks)}`, "filter[status]=QUEUED,CANCELED", `page[after]=${cursor}`, `page[before]=${cursor}`, ""]);
+    if (random.chance(0.2)) {
+      const theirs = random.pick(sides), [path, after] = random.pick([["/api/v1/waitpoints/tokens", this.pick(theirs.waitpoints)], ["/api/v1/bulk-actions", this.pick(theirs.bulks)]]);
+      await this.ask("list", { method: "GET", path: encodeURI(`${path}?page[size]=10${after ? `&page[${random.pick(["after", "before"])}]=${after}` : ""}`), key: side.key });
+      return;
+    }
     await this.ask("list", { method: "GET", path: encodeURI(`/api/v1/runs?page[size]=${1 + random.below(10)}&${query}`), key: random.pick([side.key, side.admin]) });
   }
 
@@ -226,7 +180,7 @@ class Actor {
     const paths = this.readsOf("<run>", "<batch>"), path = random.pick(paths), id = path.includes("<run>") ? run : batch;
     const key = random.pick([side.key, side.key, side.admin, side.reader, undefined]);
     const position = path.startsWith("/realtime") && random.chance(0.5) ? `&${new URLSearchParams(this.position())}` : "";
-    await this.askBoth(`GET ${path.split("?")[0]}`, id, (one) => ({ method: "GET", path: path.replace(/<\w+>/, one) + position, key: key ?? tokenFor(side, one), headers: electric }));
+    await this.askBoth(`GET ${path.split("?")[0]}`, id, (one) => ({ method: "GET", path: encodeURI(path.replace(/<\w+>/, one)) + position, key: key ?? tokenFor(side, one), headers: electric }));
   }
 
   async foreignWrite() {
@@ -246,7 +200,8 @@ class Actor {
       debug: (one) => ["POST", `/engine/v1/dev/runs/${one}/logs/debug`, { message: mark }],
       disconnect: (one) => ["POST", "/engine/v1/dev/disconnect", { runFriendlyIds: [one] }],
       stream: (one) => ["PUT", `/realtime/v1/streams/${one}/self/part`], chunks: (one) => ["POST", `/realtime/v1/streams/${one}/self/part`, { data: mark }],
-      append: (one) => ["POST", `/realtime/v1/streams/${one}/self/part/append`, { data: mark }], input: (one) => ["POST", `/realtime/v1/streams/${one}/input/part`, { data: mark }],
+      append: (one) => ["POST", `/realtime/v1/streams/${one}/self/part/append`, { data: mark }], probe: (one) => ["HEAD", `/realtime/v1/streams/${one}/self/part`],
+      events: (one) => ["GET", `/realtime/v1/events?run=${one}`], "input wait": (one) => ["POST", `/api/v1/runs/${one}/input-streams/wait`, { streamId: "part" }], input: (one) => ["POST", `/realtime/v1/streams/${one}/input/part`, { data: mark }],
       "stream reader": (one) => ["GET", `/realtime/v1/streams/${one}/part`], "input reader": (one) => ["GET", `/realtime/v1/streams/${one}/input/part`],
     };
     const name = random.chance(0.12) ? "items" : random.pick(Object.keys(writes));
@@ -268,6 +223,10 @@ class Actor {
       [word, (one) => ({ method: "POST", path: `/api/v1/idempotencyKeys/${one}/reset`, body: { taskIdentifier: task } })],
       [other.sub, (one) => ({ path: `/packets/v1/${one}/trigger/packet_1/payload.json?expires=9999999999&signature=${"A".repeat(43)}` })],
       [other.ref === side.ref ? "proj_aaaaaaaaaaaaaaaaaaaa" : other.ref, (one) => ({ path: `/api/v1/projects/${one}/envvars` })],
+      [other.sub, (one) => ({ method: "PUT", path: `/packets/v1/${one}/trigger/packet_1/payload.json?expires=9999999999&signature=${"A".repeat(43)}`, body: word })],
+      ...["traces", "logs", "metrics"].map((kind) => [other.sub, (one) => ({ method: "POST", path: `/otel/${one}/${"A".repeat(43)}/v1/${kind}`, body: {} })]),
+      [word, (one) => ({ path: `/api/v1/waitpoints/tokens?filter[tags]=${one}` })], [word, (one) => ({ path: `/api/v1/waitpoints/tokens?filter[idempotencyKey]=${one}` })],
+      ...(other.ref === side.ref ? [] : [[other.ref, (one) => ({ method: "POST", path: `/api/v1/projects/${one}/background-workers`, body: { localOnly: true, metadata: {} } })]]),
       ...(worker ? [[worker, (one) => ({ path: `/api/v1/runs?filter[version]=${one}` })]] : []),
     ];
     const [id, make] = random.pick(asks);
@@ -306,12 +265,70 @@ class Actor {
         .map(([method, rest, body]) => [queue, (one) => ({ method, path: `/api/v1/queues/${one}${rest}`, body })]) : []),
       ...(word ? [[word, (one) => ({ method: "POST", path: `/api/v1/queues/${one}/pause`, body: { type: "custom", action: "pause" } })]] : []),
       ...(bulk ? [["GET", ""], ["POST", "/abort"]].map(([method, rest]) => [bulk, (one) => ({ method, path: `/api/v1/bulk-actions/${one}${rest}` })]) : []),
-      ...(other.ref === side.ref ? [] : [["GET", ""], ["GET", "/SECRET_1"], ["POST", "", { name: "SECRET_1", value: "x" }], ["DELETE", "/SECRET_1"]].flatMap(([method, rest, body]) =>
+      ...(other.ref === side.ref ? [] : [["GET", ""], ["GET", "/SECRET_1"], ["POST", "", { name: "SECRET_1", value: "x" }], ["PUT", "/SECRET_1", { value: "x" }], ["POST", "/SECRET_1", { value: "x" }], ["POST", "/import", { variables: { SECRET_1: "x" } }], ["DELETE", "/SECRET_1"]].flatMap(([method, rest, body]) =>
         [side.key, side.pat].map((key) => [other.ref, (one) => ({ method, path: `/api/v1/projects/${one}/envvars/${other.slug}${rest}`, body, key })]))),
     ];
     if (!asks.length) return;
     const [id, make] = random.pick(asks);
     await this.askBoth("what is kept", id, (one) => ({ key: side.key, ...make(one) }));
+  }
+
+  /** Tokens that runs wait for: one's own, and what others wait for. */
+  async foreignWait() {
+    const { side, random } = this, other = this.other(), theirs = this.pick(other.waitpoints), mine = this.pick(side.waitpoints), run = this.pick(side.runs), foreign = this.pick(other.runs);
+    if (!mine || random.chance(0.15)) {
+      const { status, body } = await this.ask("waitpoint", { method: "POST", path: "/api/v1/waitpoints/tokens", key: side.key,
+        body: { tags: [side.canary("awaited")], timeout: "1h", ...(random.chance(0.5) && { idempotencyKey: random.pick(idempotencyKeys) }) } });
+      if (status === 200) remember(side.waitpoints, JSON.parse(body).id);
+      else complain(`waitpoint: ${status} ${body}`);
+      return;
+    }
+    const tokens = "/api/v1/waitpoints/tokens", data = { data: side.canary("completion") };
+    if (random.chance(0.1)) await this.ask("waitpoint", { method: "POST", path: `${tokens}/${mine}/complete`, key: side.key, body: data });
+    if (random.chance(0.1)) await this.ask("waitpoint", { method: "GET", path: `${tokens}/${mine}`, key: side.key });
+    const asks = [
+      ...(theirs ? [[theirs, (one) => ({ method: "GET", path: `${tokens}/${one}` })], [theirs, (one) => ({ method: "POST", path: `${tokens}/${one}/complete`, body: data })],
+        [theirs, (one) => ({ method: "POST", path: `${tokens}/${one}/callback/${side.sub}/${"A".repeat(43)}`, body: data, key: undefined })],
+        [theirs, (one) => ({ method: "POST", path: `/engine/v1/runs/${run}/waitpoints/tokens/${one}/wait`, body: {} })]] : []),
+      ...(foreign ? [[foreign, (one) => ({ method: "POST", path: `/engine/v1/runs/${one}/waitpoints/tokens/${mine}/wait`, body: {} })]] : []),
+    ];
+    if (!asks.length || !run) return;
+    const [id, make] = random.pick(asks);
+    await this.askBoth("what is waited for", id, (one) => ({ key: side.key, ...make(one) }));
+  }
+
+  /** The token of a project's workers outside a session, at runs that are not theirs: those of dev, and of others. */
+  async deployed() {
+    const { side, random } = this, other = this.other(), run = this.pick(other.runs);
+    if (!side.workerToken || !run) return;
+    const path = (one, rest) => `/engine/v1/worker-actions/runs/${one}/${rest}`, snapshot = this.pick(other.snapshots) ?? "snapshot_1", mark = side.canary("trespass");
+    const [method, rest, body] = random.pick([["GET", "snapshots/latest"], ["GET", `snapshots/since/${snapshot}`], ["POST", `snapshots/${snapshot}/attempts/start`, {}],
+      ["POST", `snapshots/${snapshot}/attempts/complete`, { completion: { ok: true, id: run, output: JSON.stringify(mark), outputType: "application/json" } }], ["POST", `snapshots/${snapshot}/heartbeat`, {}],
+      ["POST", `snapshots/${snapshot}/release`, { reason: mark }], ["POST", `snapshots/${snapshot}/suspend`, { success: true, checkpoint: { type: "DOCKER", location: mark } }],
+      ["GET", `snapshots/${snapshot}/continue`], ["POST", `snapshots/${snapshot}/restore-outcome`, {}], ["POST", "logs/debug", { message: mark }]]);
+    await this.askBoth("a deployed worker's run", run, (one) => ({ method, path: path(one, rest), key: side.workerToken, body: body && JSON.parse(JSON.stringify(body).replaceAll(run, one)) }));
+  }
+
+  /** Spans by a signed address of its own, of its own runs and of others'. */
+  async trace() {
+    const { side, random } = this, address = this.pick(side.telemetry), about = random.pick(sides), run = this.pick(about.runs);
+    if (!address || !run) return;
+    const now = `${Date.now()}000000`, attributes = [{ key: "$metadata.ctx.run.id", value: { stringValue: run } }];
+    const span = { traceId: "5".repeat(32), spanId: random.below(1e9).toString(16).padStart(16, "0"), name: side.canary("span"), kind: 1, startTimeUnixNano: now, endTimeUnixNano: now, attributes };
+    await this.ask("trace", { method: "POST", path: `${address}/v1/traces`, headers: { "content-type": "application/json" },
+      body: { resourceSpans: [{ resource: { attributes: [] }, scopeSpans: [{ scope: { name: "t" }, spans: [span] }] }] } });
+  }
+
+  /** Equal names of packets, each side with its own content. */
+  async packet() {
+    const { side, random } = this, name = `equal/${random.below(40)}.json`, version = 1 + random.below(2), write = random.chance(0.3);
+    const request = { method: write ? "PUT" : "GET", path: `/api/v${write ? version : 1}/packets/${name}`, key: side.key };
+    noteGuess(routes, request);
+    const { presignedUrl } = JSON.parse((await this.ask("packet", request)).body);
+    const { pathname, search } = new URL(presignedUrl);
+    await this.ask("packet", write ? { method: "PUT", path: pathname + search, body: JSON.stringify(side.canary("packet")) } : { method: "GET", path: pathname + search });
+    const foreign = pathname.replace(side.sub, this.other().sub); // with the signature of its own
+    await this.askBoth("a packet", this.other().sub, (one) => ({ method: "GET", path: foreign.replace(/env_\w+/, one) + search }));
   }
 
   /** Many at once: others' runs are as many as none. */
@@ -347,8 +364,17 @@ class Actor {
   async person() {
     const { side, random } = this, stranger = sides.find((one) => one.pat !== side.pat);
     const sees = sides.filter((one) => one.pat === side.pat).map((one) => one.letter).join("");
-    const path = random.pick(["/runs?page[size]=5", `/runs?page[size]=5&filter[tag]=${random.pick(tags)}`, "/dev", "/prod"]);
+    const path = random.pick(["/runs?page[size]=5", `/runs?page[size]=5&filter[tag]=${random.pick(tags)}`, "/dev", "/prod", "/staging", "/preview", "", "/branches", "+branches", "+branches/archive", "organization"]);
     if (path.startsWith("/runs")) await this.ask("person", { method: "GET", path: encodeURI(`/api/v1/projects/${side.ref}${path}`), key: side.pat, sees });
+    if (path === "organization") {
+      await this.askBoth("an organization", stranger.organization, (one) => ({ method: "GET", path: `/api/v1/orgs/${one}/projects`, key: side.pat, sees }));
+      return;
+    }
+    if (path.startsWith("+")) {
+      const body = { branch: `kanari-${side.letter}-trespass`, env: "preview" };
+      await this.askBoth("a project", stranger.ref, (one) => ({ method: "POST", path: `/api/v1/projects/${one}/${path.slice(1)}`, key: side.pat, sees, body }));
+      return;
+    }
     await this.askBoth("a project", stranger.ref, (one) => ({ method: "GET", path: encodeURI(`/api/v1/projects/${one}${path}`), key: side.pat, sees }));
   }
 }
@@ -380,6 +406,7 @@ async function work(side, pipe, over) {
     const { json } = await call(`${at(snapshot.friendlyId)}/attempts/start`, { isWarmStart: true });
     if (!json.snapshot) continue;
     remember(side.snapshots, json.snapshot.friendlyId);
+    remember(side.telemetry, new URL(json.envVars.TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT).pathname);
     const completion = n % 2 ? { ok: true, id: run, output: JSON.stringify(side.canary("output")), outputType: "application/json" }
       : { ok: false, id: run, error: { type: "BUILT_IN_ERROR", name: side.canary("error"), message: side.canary("error"), stackTrace: side.canary("stack") } };
     await call(`${at(json.snapshot.friendlyId)}/attempts/complete`, { completion });
@@ -473,7 +500,7 @@ before(async () => {
   await gateway.stop();
   addSecondProject(gateway.data);
   await gateway.restart();
-  sides = [new Side("A", keys.dev, keys.ref, "dev"), new Side("B", keys.prod, keys.ref, "prod"), new Side("C", otherKeys.dev, otherKeys.ref, "dev")];
+  sides.push(new Side("A", keys.dev, keys.ref, "dev"), new Side("B", keys.prod, keys.ref, "prod"), new Side("C", otherKeys.dev, otherKeys.ref, "dev"));
   for (const side of sides) {
     side.pat = side.letter === "C" ? otherKeys.pat : keys.pat;
     side.sub = (await gateway.post("/api/v1/auth/jwt/claims", undefined, { key: side.key })).json.sub;
@@ -481,9 +508,12 @@ before(async () => {
     side.admin = await publicToken(gateway, { key: side.key, scopes: ["admin"], expiresInS: 86400 });
     side.reader = await publicToken(gateway, { key: side.key, scopes: ["read:runs"], expiresInS: 86400 });
     side.narrow = await publicToken(gateway, { key: side.key, scopes: ["read:tags:tag-1", "read:tasks:task-1"], expiresInS: 86400 });
+    side.organization = (await gateway.get("/api/v1/orgs", { key: side.pat })).json[0].id;
     side.runs.push((await gateway.post("/api/v1/tasks/task-0/trigger", {}, { key: side.key })).json.id);
     owners.set(side.runs[0], side.letter);
   }
+  routes = routesWithIds((await gateway.get("/openapi.json", { key: null })).json);
+  sides[1].workerToken = (await runProgram(["worker-token", "create", "--data", gateway.data, "--project", keys.ref])).stdout.trim();
   const first = await gateway.get(`/realtime/v1/runs/${sides[0].runs[0]}?offset=-1`, { key: keys.dev, headers: electric });
   [epoch] = first.headers["electric-handle"].split("-");
 });
@@ -535,7 +565,8 @@ test("nothing of one environment reaches another, by any transport", async (t) =
   assert.equal(wrong.length, 0, `SEED=${seed}\n${wrong.slice(0, 10).join("\n\n")}`);
   const foreign = [...counts].filter(([kind]) => kind.startsWith("foreign")).reduce((sum, [, n]) => sum + n, 0);
   assert.ok(foreign > operations / 3, `${foreign} of ${total()} were about others' things`);
-  for (const kind of ["held poll", "event stream", "socket", "worker", "trigger", "list", "keep", "bulk"]) assert.ok(counts.get(kind) > operations / 2000, `${kind}: ${counts.get(kind)}`);
+  assert.deepEqual(routes.filter(({ guesses }) => !guesses).map(({ name }) => name), [], "routes that take an id and nobody guessed at");
+  for (const kind of ["held poll", "event stream", "socket", "worker", "trigger", "list", "keep", "bulk", "waitpoint", "trace", "packet"]) assert.ok(counts.get(kind) > operations / 2000, `${kind}: ${counts.get(kind)}`);
 });
 
 test("and nobody changed what is another's", async () => {

@@ -26,7 +26,7 @@ export class Pipe {
       const end = this.rest.indexOf("\r\n\r\n");
       if (end < 0) return;
       const head = this.rest.slice(0, end), size = /\r\ncontent-length: (\d+)/i.exec(head);
-      const length = Number(size?.[1] ?? 0);
+      const length = this.waiting[0].method === "HEAD" ? 0 : Number(size?.[1] ?? 0);
       if (this.rest.length < end + 4 + length) return;
       const body = this.rest.slice(end + 4, end + 4 + length);
       this.rest = this.rest.slice(end + 4 + length);
@@ -39,8 +39,8 @@ export class Pipe {
     if (this.error) return Promise.reject(this.error);
     const lines = Object.entries({ host: "gateway", ...(key && { authorization: `Bearer ${key}` }), ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
     const text = body === undefined ? "" : typeof body === "string" ? body : JSON.stringify(body);
-    const answer = new Promise((resolve, reject) => this.waiting.push({ resolve, reject }));
-    this.socket.write(`${method} ${path} HTTP/1.1\r\n${lines.join("")}${body === undefined && method === "GET" ? "" : `content-length: ${Buffer.byteLength(text)}\r\n`}\r\n${text}`);
+    const answer = new Promise((resolve, reject) => this.waiting.push({ resolve, reject, method }));
+    this.socket.write(`${method} ${path} HTTP/1.1\r\n${lines.join("")}${body === undefined && /GET|HEAD/.test(method) ? "" : `content-length: ${Buffer.byteLength(text)}\r\n`}\r\n${text}`);
     return answer;
   }
 

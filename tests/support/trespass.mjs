@@ -1,0 +1,72 @@
+// What the sides of tests/integration/isolation.test.mjs are, how a leak is seen, and which routes
+// somebody must have guessed at.
+
+// ---- the sides ----
+
+export class Side {
+  constructor(letter, key, ref, slug) {
+    Object.assign(this, { letter, key, ref, slug, words: 0, runs: [], batches: [], snapshots: [], workers: [], schedules: [], queues: [], bulks: [], waitpoints: [], telemetry: [], positions: [], canaries: [], canceled: new Set() });
+  }
+
+  /** A word that only this side knows. */
+  canary(kind) {
+    const word = `kanari-${this.letter}-${kind}${++this.words}`;
+    remember(this.canaries, word);
+    return word;
+  }
+}
+
+export function remember(list, one) {
+  if (list.length < 3000) list.push(one);
+  else list[Math.floor(Math.random() * list.length)] = one;
+}
+
+/** All of them. */
+export const sides = [];
+/** Of ids. */
+export const owners = new Map();
+const idPattern = /\b(?:run|batch|env|snapshot|worker|queue|attempt|user|org|project|sched|bulk|waitpoint)_[0-9a-z]{20,24}\b/g;
+const canaryPattern = /kanari-([A-Z])-\w+/g;
+
+/** Every id in what was answered to a side is its own from now on, if it is nobody's yet; those of
+ *  a project and its people are of everybody in it. */
+function ownedBy(side, id, sees) {
+  const shared = /^(org|project|user)_/.test(id), owner = owners.get(id);
+  if (!owner || (owner.length > 1 && sees.length === 1 && owner.includes(sees))) owners.set(id, shared ? side.pat : sees);
+  return !owner || (shared ? owner === side.pat : [...owner].some((letter) => sees.includes(letter)));
+}
+
+/** What there is of others in an answer, except what the request itself said. */
+export function leaks(side, sent, text, sees = side.letter) {
+  const found = [];
+  for (const [word, letter] of text.matchAll(canaryPattern))
+    if (!sees.includes(letter) && !sent.includes(word)) found.push(word);
+  for (const [id] of text.matchAll(idPattern))
+    if (!sent.includes(id) && !ownedBy(side, id, sees)) found.push(id);
+  for (const other of sides)
+    if (!sees.includes(other.letter) && text.includes(other.key)) found.push(`the key of ${other.letter}`);
+  for (const [token] of text.matchAll(/eyJ[\w-]+\.(eyJ[\w-]+)\.[\w-]+/g)) {
+    const claims = Buffer.from(token.split(".")[1], "base64url").toString();
+    if (claims !== text) found.push(...leaks(side, sent, claims, sees));
+  }
+  return found;
+}
+
+/** An answer without what differs from one moment to the next, and without what was asked for. */
+export function plain(text, asked) {
+  return text.replaceAll(asked, "<asked>").replace(/\r\ndate: [^\r]*/gi, "").replace(/\r\nx-runs-seq: [^\r]*/gi, "")
+    .replace(/\r\nelectric-(offset|cursor|chunk-last-offset): [^\r]*/gi, "").replace(/(electric-(?:handle|shape-id): \w+-\w-)\d+/gi, "$1<floor>").replace(/"seq":\d+/g, "");
+}
+
+// ---- the routes that take an id ----
+
+/** Those of the document whose path names something: { name, method, pattern, guesses }. */
+export const routesWithIds = ({ paths }) => Object.entries(paths).flatMap(([path, methods]) => path.includes("{") ? Object.keys(methods).map((method) => ({
+  name: `${method.toUpperCase()} ${path}`, guesses: 0, method: method.toUpperCase(),
+  pattern: new RegExp(`^${path.replace(/^\/(api\/v[12]\/packets|packets\/v1\/\{\w+\})\/\{\w+\}$/, "/$1/.+").replace(/\{\w+\}/g, "[^/]+")}$`),
+})) : []);
+
+export function noteGuess(routes, { method, path }) {
+  const [name] = path.split("?");
+  for (const route of routes) if (route.method === method && route.pattern.test(name)) route.guesses++;
+}
