@@ -2,126 +2,28 @@
 // that is full, and bytes that come back as they were given.
 //
 //   ROUNDS=1000 node durability.test.mjs      more kills
+//   POWERS=200 node durability.test.mjs       more losses of power
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
+import { promisify } from "node:util";
 
 import { keys, sleep, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
+import { everyRun, Load, trigger } from "../support/load.mjs";
 import { chooseSeed, Random } from "../support/random.mjs";
 import { RunsSocket } from "../support/runs.mjs";
 import { Worker } from "../support/worker_calls.mjs";
 
-const rounds = Number(process.env.ROUNDS ?? 20);
-const trigger = (gateway, options, payload = 1) => gateway.post("/api/v1/tasks/durable/trigger", { payload, options });
-const seqOf = ({ headers }) => Number(headers["x-runs-seq"].split(".")[1]);
-
-/** Every run of the environment: id -> its tags. */
-async function everyRun(gateway) {
-  const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: { fields: [] } });
-  socket.send({ op: "sub", id: 1, all: true });
-  const runs = new Map();
-  for (let more = true; more;) {
-    const message = await socket.next("rows", 30_000);
-    for (const [id, , { tags }] of message.rows) runs.set(id, tags);
-    more = message.more;
-  }
-  await socket.cut();
-  return runs;
-}
+const rounds = Number(process.env.ROUNDS ?? 20), powers = Number(process.env.POWERS ?? 4);
 
 describe("kill -9 under load", () => {
-  /** Writers that note what they sent and what was answered. */
-  class Load {
-    constructor(gateway, random) {
-      Object.assign(this, { gateway, random });
-      this.sent = new Map(); // tag -> how many runs it may have
-      this.acknowledged = new Map(); // id -> tag
-      this.keys = new Map(); // idempotency key -> id, or null: not known whether there is one
-      this.seq = 0;
-    }
-
-    async run() {
-      this.over = false;
-      await Promise.all(Array.from({ length: 12 }, (_, i) => this.#write(i < 2)));
-    }
-
-    async #write(batches) {
-      while (!this.over) {
-        const tag = `sent-${this.sent.size}`;
-        try {
-          if (batches) await this.#batch(tag);
-          else await this.#trigger(tag);
-        } catch (error) {
-          if (!["ECONNREFUSED", "ECONNRESET", "EPIPE"].includes(error.code)) throw error;
-          return; // killed
-        }
-      }
-    }
-
-    #note(reply, ids, tag) {
-      for (const id of ids) this.acknowledged.set(id, tag);
-      this.seq = Math.max(this.seq, seqOf(reply));
-      this.epoch ??= reply.headers["x-runs-seq"].split(".")[0];
-    }
-
-    // A run that has expired gives its key back: none does, however long the test takes.
-    async #trigger(tag) {
-      const key = this.random.chance(0.3) ? tag : undefined;
-      this.sent.set(tag, 1);
-      if (key) this.keys.set(key, null);
-      const reply = await trigger(this.gateway, { tags: [tag], idempotencyKey: key, ttl: "7d" }, "x".repeat(this.random.below(2000)));
-      assert.equal(reply.status, 200, reply.text);
-      this.#note(reply, [reply.json.id], tag);
-      if (key) this.keys.set(key, reply.json.id);
-    }
-
-    async #batch(tag) {
-      const items = Array.from({ length: 2 + this.random.below(30) }, (_, i) => ({ task: "durable", payload: i, options: { tags: [tag] } }));
-      this.sent.set(tag, items.length);
-      const reply = await this.gateway.post("/api/v1/tasks/batch", { items });
-      assert.equal(reply.status, 202, reply.text);
-      this.#note(reply, reply.json.runs.map(({ id }) => id), tag);
-    }
-
-    async judge() {
-      const runs = await everyRun(this.gateway), counts = new Map();
-      for (const [id, tag] of this.acknowledged) assert.deepEqual(runs.get(id), [tag], `${id} was acknowledged`);
-      for (const [id, [tag]] of runs) {
-        assert.ok(this.sent.has(tag), `${id} was never asked for`);
-        counts.set(tag, (counts.get(tag) ?? 0) + 1);
-      }
-      for (const [tag, count] of counts) assert.equal(count, this.sent.get(tag), `${tag}: whole or absent`);
-      await this.#judgeKeys(runs, counts);
-    }
-
-    async #judgeKeys(runs, counts) {
-      for (const key of this.random.some([...this.keys.keys()], 12)) {
-        const reply = await trigger(this.gateway, { tags: [key], idempotencyKey: key, ttl: "7d" });
-        const there = this.keys.get(key) ?? [...runs].find(([, tags]) => tags[0] === key)?.[0];
-        assert.deepEqual([reply.json.isCached, there ? reply.json.id : null], [there !== undefined, there ?? null], `key ${key}`);
-        this.keys.set(key, reply.json.id);
-        this.#note(reply, [reply.json.id], key);
-        counts.set(key, 1);
-      }
-      const before = this.seq;
-      const reply = await trigger(this.gateway, { tags: ["sent-0"], idempotencyKey: "positions", ttl: "7d" });
-      const [epoch] = reply.headers["x-runs-seq"].split(".");
-      assert.equal(epoch, this.epoch, "the same history");
-      assert.ok(seqOf(reply) >= before, `position ${seqOf(reply)} after ${before}`);
-      this.sent.set("sent-0", 2);
-      this.acknowledged.set(reply.json.id, "sent-0");
-    }
-  }
-
   test(`${rounds} rounds: what was acknowledged is there, batches are whole or absent`, { timeout: 60_000 + rounds * 15_000 }, async (t) => {
     const random = new Random(chooseSeed(t));
     const gateway = await startGateway({ t });
     const load = new Load(gateway, random);
-    const first = await trigger(gateway, { tags: ["sent-0"] });
-    load.sent.set("sent-0", 1);
-    load.acknowledged.set(first.json.id, "sent-0");
+    await load.begin();
     let slowest = 0;
     for (let round = 0; round < rounds; round++) {
       const writing = load.run();
@@ -298,22 +200,26 @@ describe("with a shim between gateway and disk", () => {
   });
 });
 
+/** A program that mounts something, which only it sees, and is the gateway then; undefined when there is no right to. */
+function mounting(what, folder) {
+  const mount = (then) => ["-m", "sh", "-c", `mount ${what} ${folder} && ${then}`];
+  try {
+    execFileSync("unshare", mount("true"), { stdio: "ignore" });
+  } catch {
+    return undefined;
+  }
+  const program = path.join(temporaryFolder(), "runcast"), binary = process.env.GATEWAY_BIN ?? path.resolve("build-asan/runcast");
+  fs.writeFileSync(program, `#!/bin/sh\nexec unshare -m sh -c 'mount ${what} ${folder} && exec ${binary} "$@"' sh "$@"\n`, { mode: 0o755 });
+  return program;
+}
+
 test("a disk that is really full", async (t) => {
   const folder = path.join(temporaryFolder(), "disk");
   fs.mkdirSync(folder);
-  const script = path.join(temporaryFolder(), "on-a-small-disk");
-  const binary = process.env.GATEWAY_BIN ?? path.resolve("build-asan/runcast");
-  fs.writeFileSync(script, `#!/bin/sh\nexec unshare -m sh -c 'mount -t tmpfs -o size=6m none ${folder} && exec ${binary} "$@"' sh "$@"\n`, { mode: 0o755 });
-  try {
-    execFileSync("unshare", ["-m", "mount", "-t", "tmpfs", "none", folder], { stdio: "ignore" });
-  } catch {
-    t.diagnostic("no right to mount a small disk here: the shim's ENOSPC stands for it");
-    return;
-  }
-  const before = process.env.GATEWAY_BIN;
-  process.env.GATEWAY_BIN = script;
-  t.after(() => { if (before) process.env.GATEWAY_BIN = before; else delete process.env.GATEWAY_BIN; });
-  const gateway = await startGateway({ t, data: path.join(folder, "data") });
+  const binary = mounting("-t tmpfs -o size=6m none", folder);
+  if (!binary)
+    return t.diagnostic("no right to mount a small disk here: the shim's ENOSPC stands for it");
+  const gateway = await startGateway({ t, binary, data: path.join(folder, "data") });
   const ballast = path.join(`/proc/${gateway.pid}/root`, folder, "ballast");
   fs.writeFileSync(ballast, Buffer.alloc(2_500_000, 1));
   const there = [];
@@ -332,6 +238,53 @@ test("a disk that is really full", async (t) => {
   await until(async () => (await gateway.get("/readyz")).status === 200, { timeoutMs: 5000, what: "recovery" });
   const reply = await trigger(gateway, undefined, "small");
   assert.equal(reply.status, 200, reply.text);
+  await gateway.stop();
+});
+
+// The file system stops without writing what was not synced (FS_IOC_SHUTDOWN without the log);
+// at the next mount it is as after a loss of power. A sync that is under way in that moment
+// returns well although nothing is written: what is answered just then proves nothing.
+test(`${powers} times the power is lost under load: what was acknowledged is there`, { timeout: 60_000 + powers * 20_000 }, async (t) => {
+  const disk = temporaryFolder(), folder = path.join(disk, "mounted"), image = path.join(disk, "image");
+  fs.mkdirSync(folder);
+  fs.writeFileSync(image, "");
+  fs.truncateSync(image, 256 << 20);
+  const run = (program, ...args) => promisify(execFile)(program, args, { env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` } });
+  await run("mkfs.ext4", "-q", "-F", image).catch(() => {});
+  const binary = mounting(`-t ext4 -o loop ${image}`, folder);
+  if (!binary)
+    return t.diagnostic("no right to mount a disk here: the shim's syncs stand for it");
+  const unmounted = () => until(async () => !(await run("losetup", "-j", image)).stdout, { what: "the end of the mount" });
+  await unmounted();
+  const random = new Random(chooseSeed(t));
+  const gateway = await startGateway({ t, binary, data: path.join(folder, "data") });
+  const load = new Load(gateway, random);
+
+  async function losePower() {
+    load.disk = "going";
+    await run("python3", "-c", `import fcntl, os, struct
+fcntl.ioctl(os.open("/proc/${gateway.pid}/root${folder}", os.O_RDONLY), 0x8004587d, struct.pack("I", 2))`);
+    load.disk = "gone";
+    await sleep(random.below(50));
+    await gateway.kill();
+    await unmounted();
+  }
+  await losePower(); // right behind the first start: keys, accounts and the database are there
+  await gateway.restart();
+  load.disk = "sound";
+  await load.begin();
+  for (let i = 0; i < powers; i++) {
+    const writing = load.run();
+    await sleep(20 + random.below(200));
+    await losePower();
+    load.over = true;
+    await writing;
+    await gateway.restart();
+    load.disk = "sound";
+    await load.judge();
+  }
+  t.diagnostic(`${load.acknowledged.size} acknowledged runs of ${load.sent.size} calls`);
+  assert.ok(load.acknowledged.size > powers * 5);
   await gateway.stop();
 });
 

@@ -72,11 +72,11 @@ export function temporaryFolder() {
 }
 
 class Gateway {
-  constructor({ options = [], env = {}, data, port, release = false, preload, withKeys = true }) {
+  constructor({ options = [], env = {}, data, port, release = false, preload, binary, withKeys = true }) {
     Object.assign(this, { options, env, data, port, preload, withKeys, keys });
     this.url = `http://127.0.0.1:${port}`;
     this.http = new HttpClient(this.url, keys.dev);
-    this.binary = release || preload
+    this.binary = binary ? binary : release || preload
       ? process.env.GATEWAY_RELEASE_BIN ?? built("build-gcc", "runcast")
       : process.env.GATEWAY_BIN ?? built("build-asan", "runcast");
     this.stdout = ""; // of all starts
@@ -184,7 +184,7 @@ class Gateway {
   }
 }
 
-/** { t, options, env, data, port, release, preload: "shim_x", withKeys, ready } */
+/** { t, options, env, data, port, release, preload: "shim_x", binary, withKeys, ready } */
 export async function startGateway({ t, ready = true, ...settings } = {}) {
   const data = settings.data ?? path.join(temporaryFolder(), "data");
   const port = settings.port ?? (await freePort());
