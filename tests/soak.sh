@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # What takes hours: kills, models and simulations of many seeds, fuzzing.
 #
-#   tests/soak.sh [--kills N] [--models N] [--ops N] [--sims N] [--minutes N]
-#                 [--trespasses N] [part …]
+#   tests/soak.sh [--kills N] [--powers N] [--flips N] [--models N] [--ops N] [--sims N]
+#                 [--minutes N] [--trespasses N] [part …]
 #
 #   kills      kill -9 under load, N rounds                            (1000)
+#   power      losses of power under load, N of them; needs root       (200)
+#   damage     starts with one wrong bit in the database, N of them    (1000)
 #   model      N seeds of the model test, of --ops writes each         (50, 20000)
 #   sim        N seeds of the simulation                               (5000)
 #   fuzz       each fuzz target for N minutes, with libFuzzer          (10)
@@ -18,20 +20,20 @@ shopt -s nullglob
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
-usage() { sed -n 2,15p "$0" >&2; exit 2; }
+usage() { sed -n 2,17p "$0" >&2; exit 2; }
 
-kills=1000 models=50 ops=20000 sims=5000 minutes=10 trespasses=1000000 parts=()
+kills=1000 powers=200 flips=1000 models=50 ops=20000 sims=5000 minutes=10 trespasses=1000000 parts=()
 while [ $# -gt 0 ]; do
     case $1 in
-    --kills | --models | --ops | --sims | --minutes | --trespasses)
+    --kills | --powers | --flips | --models | --ops | --sims | --minutes | --trespasses)
         [[ ${2:-} =~ ^[0-9]+$ ]] || usage
         declare "${1#--}=$2"
         shift 2 ;;
-    kills | model | sim | fuzz | isolation) parts+=("$1"); shift ;;
+    kills | power | damage | model | sim | fuzz | isolation) parts+=("$1"); shift ;;
     *) usage ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(kills model sim fuzz isolation)
+[ ${#parts[@]} -gt 0 ] || parts=(kills power damage model sim fuzz isolation)
 wanted() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 
 log=$top/build-soak
@@ -58,7 +60,7 @@ run() { # NAME COMMAND…
     fi
 }
 
-if wanted kills || wanted model || wanted sim || wanted isolation; then
+if wanted kills || wanted power || wanted damage || wanted model || wanted sim || wanted isolation; then
     configure build-asan gcc -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
     configure build-gcc gcc -DCMAKE_BUILD_TYPE=Release
     ninja -C build-asan runcast sim_gateway
@@ -67,6 +69,14 @@ fi
 if wanted kills; then
     run "kills-$kills" env ROUNDS="$kills" node --test-reporter=tap \
         tests/integration/durability.test.mjs
+fi
+if wanted power; then
+    run "power-$powers" env POWERS="$powers" node --test-reporter=tap \
+        --test-name-pattern="power is lost" tests/integration/durability.test.mjs
+fi
+if wanted damage; then
+    run "damage-$flips" env FLIPS="$flips" node --test-reporter=tap \
+        tests/integration/damage.test.mjs
 fi
 if wanted model; then
     for ((i = 0; i < models; i++)); do
