@@ -13,8 +13,10 @@
 #include "base/scan.h"
 
 enum {
-    TASKS_MAX = 10000,
+    TASKS_MAX = 1000,  /* all of them are read in one turn */
+    QUEUES_MAX = 1000, /* those that tasks bring along not included */
     NAME_BYTES_MAX = 256,
+    PATH_BYTES_MAX = 1024,
     QUEUE_LIMIT_MAX = 100000,
     DEFAULT_ATTEMPTS = 3,
     DEFAULT_MIN_TIMEOUT_MS = 1000,
@@ -54,6 +56,18 @@ static enum err read_name(const struct spot *spot, const json_t *value, const ch
     return OK;
 }
 
+/* Where the task is in the worker's sources; only handed back to it. */
+static enum err read_path(const struct spot *spot, const json_t *value, const char *member,
+                          struct bytes **path)
+{
+    if (!json_is_string(value))
+        return OK;
+    if (json_string_length(value) > PATH_BYTES_MAX)
+        return refuse(spot, member, "must be a string of at most 1024 bytes");
+    *path = bytes_create_shared(slice_of(json_string_value(value)));
+    return OK;
+}
+
 /* Leaves the number alone when unset. */
 static enum err read_number(const struct spot *spot, const json_t *value,
                             const char *member, double max, double *number)
@@ -78,11 +92,11 @@ static enum err read_limit(const struct spot *spot, const json_t *object, uint32
 
 /* ---- queues ---- */
 
-static void add_queue(struct registration *all, struct bytes *name, uint32_t limit)
+static void add_queue(struct worker *worker, struct bytes *name, uint32_t limit)
 {
-    size_t size = (all->queue_count + 1) * sizeof(struct queue_limit);
-    all->queues = mem_resize(all->queues, size);
-    all->queues[all->queue_count++] = (struct queue_limit){ name, limit };
+    size_t size = (worker->queue_count + 1) * sizeof(struct queue_limit);
+    worker->queues = mem_resize(worker->queues, size);
+    worker->queues[worker->queue_count++] = (struct queue_limit){ name, limit };
 }
 
 static struct bytes *own_queue(const struct bytes *task)
@@ -97,7 +111,7 @@ static struct bytes *own_queue(const struct bytes *task)
 
 /* A task owns a queue unless it names one; a limit it gives is that queue's. */
 static enum err read_task_queue(const struct spot *spot, const json_t *queue,
-                                struct worker_task *task, struct registration *all)
+                                struct worker_task *task, struct worker *worker)
 {
     uint32_t limit = UINT32_MAX;
     enum err err = OK;
@@ -108,14 +122,14 @@ static enum err read_task_queue(const struct spot *spot, const json_t *queue,
         err = err ? err : read_limit(spot, queue, &limit);
     }
     if (!err && !task->queue)
-        add_queue(all, own_queue(task->id), limit);
+        add_queue(worker, own_queue(task->id), limit);
     else if (!err && limit != UINT32_MAX)
-        add_queue(all, bytes_ref(task->queue), limit);
+        add_queue(worker, bytes_ref(task->queue), limit);
     return err;
 }
 
 static enum err read_queue(const struct spot *spot, const json_t *json,
-                           struct registration *all)
+                           struct worker *worker)
 {
     struct bytes *name = NULL;
     uint32_t limit;
@@ -126,7 +140,7 @@ static enum err read_queue(const struct spot *spot, const json_t *json,
     if (err)
         bytes_unref(name);
     else
-        add_queue(all, name, limit);
+        add_queue(worker, name, limit);
     return err;
 }
 
@@ -243,9 +257,8 @@ static void read_machine(const json_t *machine, struct worker_task *task)
 }
 
 static enum err read_task(const struct spot *spot, const json_t *json,
-                          struct registration *all)
+                          struct worker *worker)
 {
-    struct worker *worker = all->worker;
     struct worker_task *task = &worker->tasks[worker->task_count++];
     const char *source = json_string_value(json_object_get(json, "triggerSource"));
     double max_duration = 0;
@@ -253,13 +266,13 @@ static enum err read_task(const struct spot *spot, const json_t *json,
     enum err err = read_name(spot, json_object_get(json, "id"), "id", &task->id);
     if (!err && !task->id)
         err = refuse(spot, "id", "must be a string of 1 to 256 bytes");
-    json_t *path = json_object_get(json, "filePath"),
-           *name = json_object_get(json, "exportName");
-    if (json_is_string(path))
-        task->file_path = bytes_create_shared(slice_of(json_string_value(path)));
-    if (json_is_string(name))
-        task->export_name = bytes_create_shared(slice_of(json_string_value(name)));
-    err = err ? err : read_task_queue(spot, json_object_get(json, "queue"), task, all);
+    err = err ? err
+              : read_path(spot, json_object_get(json, "filePath"), "filePath",
+                          &task->file_path);
+    err = err ? err
+              : read_path(spot, json_object_get(json, "exportName"), "exportName",
+                          &task->export_name);
+    err = err ? err : read_task_queue(spot, json_object_get(json, "queue"), task, worker);
     err = err ? err : read_retry(spot, json_object_get(json, "retry"), task);
     err = err ? err : read_schedule(spot, json_object_get(json, "schedule"), task);
     err = err ? err : read_ttl(spot, json_object_get(json, "ttl"), task);
@@ -275,10 +288,10 @@ static enum err read_task(const struct spot *spot, const json_t *json,
 /* ---- the lists ---- */
 
 typedef enum err element_fn(const struct spot *spot, const json_t *json,
-                            struct registration *all);
+                            struct worker *worker);
 
 static enum err read_element(const struct spot *spot, struct slice span, element_fn *read,
-                             struct registration *all)
+                             struct worker *worker)
 {
     json_error_t error;
     if (scan_type(span) != SCAN_OBJECT)
@@ -288,13 +301,13 @@ static enum err read_element(const struct spot *spot, struct slice span, element
     if (!json)
         return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: %s", spot->list,
                        spot->index, error.text);
-    enum err err = read(spot, json, all);
+    enum err err = read(spot, json, worker);
     json_decref(json);
     return err;
 }
 
 static enum err read_list(struct slice metadata, const char *list, element_fn *read,
-                          struct registration *all, struct failure *why)
+                          struct worker *worker, struct failure *why)
 {
     struct spot spot = { .list = list, .why = why };
     struct slice span, array = scan_member(metadata, list);
@@ -306,41 +319,36 @@ static enum err read_list(struct slice metadata, const char *list, element_fn *r
         return explain(why, ERR_INVALID, "metadata.%s: must be an array", list);
     struct scan_members elements = scan_members(array);
     for (; !err && scan_next_element(&elements, &span); spot.index++)
-        err = read_element(&spot, span, read, all);
+        err = read_element(&spot, span, read, worker);
     return err;
 }
 
-static size_t count_elements(struct slice array)
+/* Refuses more than there may be before any of them is read. */
+static enum err count_elements(struct slice metadata, const char *list, size_t most,
+                               size_t *count, struct failure *why)
 {
-    size_t count = 0;
-    struct slice span;
+    struct slice span, array = scan_member(metadata, list);
+    *count = 0;
+    if (scan_type(array) != SCAN_ARRAY)
+        return OK;
     struct scan_members elements = scan_members(array);
-    while (scan_next_element(&elements, &span))
-        count++;
-    return count;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-    struct bytes *const *x = a, *const *y = b;
-    return strcmp((*x)->data, (*y)->data);
+    while (*count <= most && scan_next_element(&elements, &span))
+        ++*count;
+    return *count <= most ? OK
+                          : explain(why, ERR_INVALID, "metadata.%s: at most %zu are taken",
+                                    list, most);
 }
 
 static enum err check_ids(const struct worker *worker, struct failure *why)
 {
-    struct bytes **ids = mem_new_array(struct bytes *, worker->task_count);
-    enum err err = OK;
-    for (size_t i = 0; i < worker->task_count; i++)
-        ids[i] = worker->tasks[i].id;
-    qsort(ids, worker->task_count, sizeof(ids[0]), compare_ids);
-    for (size_t i = 1; !err && i < worker->task_count; i++)
-        if (!compare_ids(&ids[i - 1], &ids[i]))
-            err =
-                explain(why, ERR_INVALID,
-                        "metadata.tasks: two tasks have the id '%.80s': give each its own",
-                        ids[i]->data);
-    free(ids);
-    return err;
+    const struct worker_task *tasks = worker->tasks;
+    for (size_t i = 1; i < worker->task_count; i++)
+        if (slice_equal(bytes_slice(tasks[i - 1].id), bytes_slice(tasks[i].id)))
+            return explain(why, ERR_INVALID,
+                           "metadata.tasks: two tasks have the id '%.80s': give each its "
+                           "own",
+                           tasks[i].id->data);
+    return OK;
 }
 
 static enum err read_hash(struct slice metadata, struct worker *worker, struct failure *why)
@@ -356,33 +364,34 @@ static enum err read_hash(struct slice metadata, struct worker *worker, struct f
                           "metadata.contentHash: must be a string of 1 to 127 bytes");
 }
 
-static enum err read_metadata(struct slice metadata, struct registration *all,
-                              struct failure *why)
+static enum err read_metadata(struct slice metadata, size_t tasks_max, size_t queues_max,
+                              struct registration *all, struct failure *why)
 {
-    struct slice tasks = scan_member(metadata, "tasks");
-    size_t count = scan_type(tasks) == SCAN_ARRAY ? count_elements(tasks) : 0;
-
-    if (scan_type(tasks) != SCAN_ARRAY)
+    size_t count, queues;
+    if (scan_type(scan_member(metadata, "tasks")) != SCAN_ARRAY)
         return explain(why, ERR_INVALID, "metadata.tasks: must be an array");
-    if (count > TASKS_MAX)
-        return explain(why, ERR_INVALID, "metadata.tasks: more than %d tasks", TASKS_MAX);
-    all->worker = mem_new(struct worker);
-    all->worker->tasks = mem_new_array(struct worker_task, count);
-    enum err err = read_hash(metadata, all->worker, why);
-    err = err ? err : read_list(metadata, "tasks", read_task, all, why);
-    err = err ? err : read_list(metadata, "queues", read_queue, all, why);
-    return err ? err : check_ids(all->worker, why);
+    if (count_elements(metadata, "tasks", tasks_max, &count, why) ||
+        count_elements(metadata, "queues", queues_max, &queues, why))
+        return ERR_INVALID;
+    struct worker *worker = all->worker = mem_new(struct worker);
+    worker->tasks = mem_new_array(struct worker_task, count);
+    enum err err = read_hash(metadata, worker, why);
+    err = err ? err : read_list(metadata, "tasks", read_task, worker, why);
+    err = err ? err : read_list(metadata, "queues", read_queue, worker, why);
+    if (!err)
+        worker_sort(worker);
+    return err ? err : check_ids(worker, why);
 }
 
-enum err registration_read(struct slice body, struct registration *registration,
-                           struct failure *why)
+static enum err read_within(struct slice body, size_t tasks_max, size_t queues_max,
+                            struct registration *registration, struct failure *why)
 {
     struct slice metadata = scan_member(body, "metadata");
     struct registration all = { 0 };
 
     if (scan_type(metadata) != SCAN_OBJECT)
         return explain(why, ERR_INVALID, "metadata: must be an object");
-    enum err err = read_metadata(metadata, &all, why);
+    enum err err = read_metadata(metadata, tasks_max, queues_max, &all, why);
     if (err)
         registration_finish(&all);
     else
@@ -390,20 +399,51 @@ enum err registration_read(struct slice body, struct registration *registration,
     return err;
 }
 
+enum err registration_read(struct slice body, struct registration *registration,
+                           struct failure *why)
+{
+    return read_within(body, TASKS_MAX, QUEUES_MAX, registration, why);
+}
+
+enum err registration_read_again(struct slice body, struct registration *registration,
+                                 struct failure *why)
+{
+    return read_within(body, SIZE_MAX - 1, SIZE_MAX - 1, registration, why);
+}
+
 void registration_finish(struct registration *registration)
 {
     worker_destroy(registration->worker);
-    for (size_t i = 0; i < registration->queue_count; i++)
-        bytes_unref(registration->queues[i].name);
-    free(registration->queues);
     *registration = (struct registration){ 0 };
 }
 
 void registration_apply(struct registration *registration, struct environment *env)
 {
-    for (size_t i = 0; i < registration->queue_count; i++)
-        queues_set_limit(&env->queues, bytes_slice(registration->queues[i].name),
-                         registration->queues[i].limit);
-    workers_add(env->workers, registration->worker);
+    struct worker *worker = registration->worker;
+    for (size_t i = 0; i < worker->queue_count; i++)
+        queues_set_limit(&env->queues, bytes_slice(worker->queues[i].name),
+                         worker->queues[i].limit);
+    workers_add(env->workers, worker);
     registration->worker = NULL;
+}
+
+/* ---- forgetting ---- */
+
+static void on_forgotten(struct document_write *write, enum err status)
+{
+    (void)status; /* what stays is forgotten after the next start */
+    free(write);
+}
+
+void registration_forget_oldest(struct engine *engine, struct environment *env)
+{
+    for (struct worker *worker; (worker = workers_take_excess(env->workers));) {
+        struct bytes *name = registration_document_name(worker);
+        document_write_begin(engine, env->number, DOC_WORKER, name, NULL, 1,
+                             mem_new(struct document_write), on_forgotten);
+        bytes_unref(name);
+        for (size_t i = 0; i < worker->queue_count; i++)
+            queues_forget_limit(&env->queues, bytes_slice(worker->queues[i].name));
+        worker_destroy(worker);
+    }
 }

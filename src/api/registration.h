@@ -10,20 +10,17 @@
 #include "engine/engine.h"
 #include "engine/workers.h"
 
-struct queue_limit {
-    struct bytes *name;
-    uint32_t limit; /* UINT32_MAX: none of its own */
-};
-
 struct registration {
-    struct worker *worker;      /* id, version and created_at are the caller's to set */
-    struct queue_limit *queues; /* in the order in which they are to be set */
-    size_t queue_count;
+    struct worker *worker; /* id, version and created_at are the caller's to set */
 };
 
 /* From the body of a POST, valid JSON. ERR_INVALID: why says which member is wrong. */
 enum err registration_read(struct slice body, struct registration *registration,
                            struct failure *why);
+
+/* The same of what was taken once, by whatever limits. */
+enum err registration_read_again(struct slice body, struct registration *registration,
+                                 struct failure *why);
 
 /* The body of its document; the caller's reference. */
 struct bytes *registration_write(const struct registration *registration);
@@ -39,6 +36,9 @@ struct bytes *registration_document_name(const struct worker *worker);
 /* The worker is the current one of the environment, its queues have their limits. Takes
  * over the worker. */
 void registration_apply(struct registration *registration, struct environment *env);
+
+/* Forgets versions of which there are too many, with the queues that no other one has. */
+void registration_forget_oldest(struct engine *engine, struct environment *env);
 
 /* A zeroed one is fine. */
 void registration_finish(struct registration *registration);

@@ -90,10 +90,10 @@ struct bytes *registration_write(const struct registration *registration)
         add_task(&out, &worker->tasks[i]);
     }
     buf_add_text(&out, "],\"queues\":[");
-    for (size_t i = 0; i < registration->queue_count; i++) {
+    for (size_t i = 0; i < worker->queue_count; i++) {
         if (i)
             buf_add_char(&out, ',');
-        add_queue(&out, &registration->queues[i]);
+        add_queue(&out, &worker->queues[i]);
     }
     buf_add_text(&out, "]}");
     struct bytes *body = buf_to_bytes(&out);
@@ -138,7 +138,7 @@ enum err registration_restore(struct slice body, struct registration *registrati
     buf_add_text(&request, "{\"metadata\":");
     buf_add(&request, body);
     buf_add_char(&request, '}');
-    enum err err = registration_read(buf_slice(&request), &read, why);
+    enum err err = registration_read_again(buf_slice(&request), &read, why);
     buf_finish(&request);
     if (err)
         return err;

@@ -209,6 +209,7 @@ static void on_written(struct document_write *write, enum err status)
         finish(op, status);
     } else {
         registration_apply(&op->registration, env);
+        registration_forget_oldest(engine, env);
         engine_sweep_environment(engine, env);
         engine_match(engine, env); /* a limit may have been raised */
         sync_schedules(op);

@@ -5,9 +5,17 @@
 
 #include "base/mem.h"
 
+static struct slice task_key(const void *value)
+{
+    const struct worker_task *task = value;
+    return bytes_slice(task->id);
+}
+
 struct workers *workers_create(void)
 {
-    return mem_new(struct workers);
+    struct workers *workers = mem_new(struct workers);
+    table_init(&workers->newest, task_key);
+    return workers;
 }
 
 void worker_destroy(struct worker *worker)
@@ -26,6 +34,9 @@ void worker_destroy(struct worker *worker)
         bytes_unref(task->window);
     }
     free(worker->tasks);
+    for (size_t i = 0; i < worker->queue_count; i++)
+        bytes_unref(worker->queues[i].name);
+    free(worker->queues);
     free(worker);
 }
 
@@ -35,8 +46,35 @@ void workers_destroy(struct workers *workers)
         return;
     for (size_t i = 0; i < workers->count; i++)
         worker_destroy(workers->all[i]);
+    table_finish(&workers->newest);
     free(workers->all);
     free(workers);
+}
+
+static int compare_tasks(const void *a, const void *b)
+{
+    return slice_compare(task_key(a), task_key(b));
+}
+
+void worker_sort(struct worker *worker)
+{
+    qsort(worker->tasks, worker->task_count, sizeof(worker->tasks[0]), compare_tasks);
+}
+
+/* Its tasks are those that are found, but where a newer version has them too. */
+static void index_tasks(struct workers *workers, size_t at)
+{
+    struct worker *worker = workers->all[at];
+    for (size_t i = 0; i < worker->task_count; i++) {
+        struct slice id = bytes_slice(worker->tasks[i].id);
+        bool has_newer = false;
+        for (size_t newer = at + 1; newer < workers->count && !has_newer; newer++)
+            has_newer = worker_task(workers->all[newer], id);
+        if (has_newer)
+            continue;
+        table_remove(&workers->newest, id);
+        table_insert(&workers->newest, &worker->tasks[i]);
+    }
 }
 
 /* At start they come by name: the order is that of their creation. */
@@ -47,6 +85,24 @@ void workers_add(struct workers *workers, struct worker *worker)
     for (; at > 0 && workers->all[at - 1]->created_at > worker->created_at; at--)
         workers->all[at] = workers->all[at - 1];
     workers->all[at] = worker;
+    workers->tasks += worker->task_count;
+    index_tasks(workers, at);
+}
+
+struct worker *workers_take_excess(struct workers *workers)
+{
+    bool excess = workers->count > VERSIONS_KEPT || workers->tasks > TASKS_KEPT;
+    if (!excess || workers->count < 2)
+        return NULL;
+    struct worker *oldest = workers->all[0];
+    memmove(workers->all, workers->all + 1, --workers->count * sizeof(struct worker *));
+    workers->tasks -= oldest->task_count;
+    for (size_t i = 0; i < oldest->task_count; i++) {
+        struct worker_task *task = &oldest->tasks[i];
+        if (table_find(&workers->newest, task_key(task)) == task)
+            table_remove(&workers->newest, task_key(task));
+    }
+    return oldest;
 }
 
 const struct worker *workers_current(const struct workers *workers)
@@ -64,20 +120,23 @@ const struct worker *workers_by_version(const struct workers *workers, struct sl
 
 const struct worker_task *worker_task(const struct worker *worker, struct slice task)
 {
-    for (size_t i = 0; worker && i < worker->task_count; i++)
-        if (slice_equal(bytes_slice(worker->tasks[i].id), task))
-            return &worker->tasks[i];
+    size_t low = 0, high = worker ? worker->task_count : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = slice_compare(task, bytes_slice(worker->tasks[middle].id));
+        if (!order)
+            return &worker->tasks[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
     return NULL;
 }
 
 const struct worker_task *workers_task(const struct workers *workers, struct slice task)
 {
-    for (size_t i = workers->count; i > 0; i--) {
-        const struct worker_task *found = worker_task(workers->all[i - 1], task);
-        if (found)
-            return found;
-    }
-    return NULL;
+    return table_find(&workers->newest, task);
 }
 
 void workers_next_version(const struct workers *workers, int64_t now_ms, char out[24])

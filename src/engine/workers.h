@@ -1,7 +1,8 @@
 /* workers.h - who can execute what in one environment: worker versions and their tasks.
  *
  * A registration makes a version (worker-protocol §1.4, call 8); in dev the newest one is
- * current. Kept as documents; api reads and writes their JSON, the engine looks up. */
+ * current. Kept as documents; api reads and writes their JSON, the engine looks up. A
+ * developer makes a version whenever a file is saved, so the oldest ones go. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/slice.h"
+#include "base/table.h"
 #include "base/text.h"
 #include "runcast/run.h"
 
@@ -29,26 +31,47 @@ struct worker_task {
     uint32_t max_duration_s; /* 0: none */
 };
 
+enum {
+    VERSIONS_KEPT = 1000, /* of one environment */
+    TASKS_KEPT = 50000,   /* of all its versions together */
+};
+
+struct queue_limit {
+    struct bytes *name;
+    uint32_t limit; /* UINT32_MAX: none of its own */
+};
+
 struct worker {
     char id[ID_MAX];  /* "worker_…" */
     char version[24]; /* "20261120.1" */
     char content_hash[128];
     int64_t created_at;
-    struct worker_task *tasks;
+    struct worker_task *tasks; /* by id */
     size_t task_count;
+    struct queue_limit *queues; /* in the order in which they are to be set */
+    size_t queue_count;
 };
 
 struct workers {
     struct worker **all; /* oldest first */
     size_t count;
+    size_t tasks;        /* of all versions */
+    struct table newest; /* of struct worker_task by id: that of the newest version */
 };
 
 struct workers *workers_create(void);
 void workers_destroy(struct workers *workers);
 
+/* Puts its tasks in the order in which they are found; before it is added. */
+void worker_sort(struct worker *worker);
+
 /* Takes over the worker; it is the current one. */
 void workers_add(struct workers *workers, struct worker *worker);
 void worker_destroy(struct worker *worker);
+
+/* The oldest version when there are more than are kept; the caller's. Never the current
+ * one. NULL: none has to go. */
+struct worker *workers_take_excess(struct workers *workers);
 
 /* NULL: none registered. */
 const struct worker *workers_current(const struct workers *workers);

@@ -47,7 +47,7 @@ struct queue {
     uint32_t running, waiting;
     uint32_t base; /* limit as registered */
     struct queue_settings settings;
-    bool registered; /* stays */
+    uint32_t registered; /* so often; above 0 it stays */
     size_t name_len;
     char name[];
 };
@@ -384,9 +384,20 @@ struct queue_item *queues_next(struct queues *queues)
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit)
 {
     struct queue *q = queue_named(queues, queue);
-    q->registered = true;
+    q->registered++;
     q->base = limit;
     refresh_busy(queues, q);
+}
+
+void queues_forget_limit(struct queues *queues, struct slice queue)
+{
+    struct queue *q = table_find(&queues->by_name, present(queue));
+    assert(q && q->registered);
+    if (--q->registered)
+        return;
+    q->base = UINT32_MAX;
+    refresh_busy(queues, q);
+    free_queue_if_unused(queues, q);
 }
 
 void queues_configure(struct queues *queues, struct slice queue,

@@ -93,6 +93,10 @@ struct queue_item *queues_next(struct queues *queues);
  * blocks. What runs above a lowered limit goes on. */
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit);
 
+/* One of those who registered it has gone: with the last one its limit goes, and it stays
+ * only as long as something needs it. */
+void queues_forget_limit(struct queues *queues, struct slice queue);
+
 /* Neither paused nor overridden: the queue stays only as long as something needs it. */
 void queues_configure(struct queues *queues, struct slice queue,
                       const struct queue_settings *settings);

@@ -131,6 +131,7 @@ void register_worker(struct world *world, const char *version, const char *tasks
             .min_timeout_ms = 1000,
             .max_timeout_ms = 10000,
         };
+    worker_sort(worker);
     workers_add(world->env->workers, worker);
     engine_sweep_environment(world->engine, world->env);
 }

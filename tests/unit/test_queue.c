@@ -255,7 +255,8 @@ struct model {
     uint32_t limit, limits[QUEUES], overrides[QUEUES];
     struct turn lanes[QUEUES][KEYS], queue_turns[QUEUES];
     uint64_t lane_rounds[QUEUES], queue_round; /* of the last that was served */
-    bool paused[QUEUES], overridden[QUEUES], set_up[QUEUES];
+    bool paused[QUEUES], overridden[QUEUES];
+    unsigned set_up[QUEUES]; /* so often */
     uint64_t random;
 };
 
@@ -424,8 +425,12 @@ static void change_settings(struct model *model)
     }
     if (draw(model, 3) == 0) {
         override(model, queue);
+    } else if (model->set_up[queue] && draw(model, 3) == 0) {
+        if (!--model->set_up[queue])
+            model->limits[queue] = UINT32_MAX;
+        queues_forget_limit(&model->queues, slice_of(queue_names[queue]));
     } else if (draw(model, 2)) {
-        model->set_up[queue] = true;
+        model->set_up[queue]++;
         model->limits[queue] = draw(model, 3) ? draw(model, 4) : UINT32_MAX;
         queues_set_limit(&model->queues, slice_of(queue_names[queue]),
                          model->limits[queue]);

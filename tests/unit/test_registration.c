@@ -165,6 +165,77 @@ static void queues_have_the_limits_of_the_newest_version(void **state)
     queues_finish(&env.queues);
 }
 
+static struct worker *version_with(size_t number, size_t tasks)
+{
+    struct worker *worker = mem_new(struct worker);
+    snprintf(worker->version, sizeof(worker->version), "20261120.%zu", number);
+    worker->created_at = (int64_t)number;
+    worker->tasks = mem_new_array(struct worker_task, tasks);
+    for (; worker->task_count < tasks; worker->task_count++) {
+        char id[32];
+        snprintf(id, sizeof(id), worker->task_count ? "of-%zu-%zu" : "common", number,
+                 worker->task_count);
+        worker->tasks[worker->task_count].id = bytes_create(slice_of(id));
+    }
+    worker_sort(worker);
+    return worker;
+}
+
+static void the_oldest_versions_go_when_there_are_too_many(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t versions, tasks, kept;
+    } cases[] = { { 1000, 2, 1000 }, { 1003, 2, 1000 }, { 30, 2000, 25 }, { 1, 60000, 1 } };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct workers *workers = workers_create();
+        struct worker *gone;
+        size_t oldest = 1, last = cases[i].versions;
+        char id[32];
+        for (size_t n = 1; n <= last; n++)
+            workers_add(workers, version_with(n, cases[i].tasks));
+        for (; (gone = workers_take_excess(workers)); worker_destroy(gone))
+            assert_int_equal(gone->created_at, oldest++);
+        assert_int_equal(workers->count, cases[i].kept);
+
+        const struct worker *current = workers_current(workers);
+        assert_int_equal(current->created_at, last);
+        assert_ptr_equal(workers_task(workers, SLICE("common")),
+                         worker_task(current, SLICE("common")));
+        for (size_t n = 1; n <= last; n++) {
+            snprintf(id, sizeof(id), "of-%zu-1", n);
+            assert_int_equal(!workers_task(workers, slice_of(id)), n < oldest);
+        }
+        workers_destroy(workers);
+    }
+}
+
+static void more_tasks_or_queues_than_fit_a_turn_are_refused(void **state)
+{
+    (void)state;
+    static const char *const lists[] = { "tasks", "queues" };
+    for (size_t list = 0; list < 2; list++) {
+        for (int count = 1000; count <= 1001; count++) {
+            struct registration all = { 0 };
+            struct failure why = { 0 };
+            char wanted[64];
+            struct buf body = { 0 };
+            buf_print(&body, "{\"metadata\":{\"contentHash\":\"h\",%s\"%s\":[",
+                      list ? "\"tasks\":[]," : "", lists[list]);
+            for (int i = 0; i < count; i++)
+                buf_print(&body, "%s{\"id\":\"t%d\",\"name\":\"q%d\"}", i ? "," : "", i, i);
+            buf_add_text(&body, "]}}");
+            enum err err = registration_read(buf_slice(&body), &all, &why);
+            assert_int_equal(err, count == 1000 ? OK : ERR_INVALID);
+            snprintf(wanted, sizeof(wanted), "metadata.%s: at most 1000 are taken",
+                     lists[list]);
+            assert_string_equal(why.text, err ? wanted : "");
+            registration_finish(&all);
+            buf_finish(&body);
+        }
+    }
+}
+
 static void documents_sort_in_the_order_of_the_versions(void **state)
 {
     (void)state;
@@ -240,6 +311,8 @@ int main(void)
         cmocka_unit_test(a_version_comes_back_from_its_document),
         cmocka_unit_test(a_damaged_document_is_refused),
         cmocka_unit_test(queues_have_the_limits_of_the_newest_version),
+        cmocka_unit_test(the_oldest_versions_go_when_there_are_too_many),
+        cmocka_unit_test(more_tasks_or_queues_than_fit_a_turn_are_refused),
         cmocka_unit_test(documents_sort_in_the_order_of_the_versions),
         cmocka_unit_test(a_mistake_is_named_with_its_place),
     };
