@@ -145,12 +145,7 @@ static enum err read_body(struct create *create, struct api_call *call, const js
     struct slice *tasks = NULL;
     size_t task_count = 0;
     uint32_t count = 0;
-    enum err err = OK;
-    if (!json_is_object(body))
-        err = explain(&call->why, ERR_INVALID,
-                      "Validation error: the body must be a JSON object");
-    if (!err)
-        err = read_count(call, body, &count);
+    enum err err = read_count(call, body, &count);
     if (!err)
         err = read_tasks(call, body, &tasks, &task_count);
     if (!err)

@@ -58,9 +58,6 @@ static enum err check_body(struct api_call *call, const json_t *body, char *name
     const json_t *branch = json_object_get(body, "branch");
     struct slice text = { json_string_value(branch), json_string_length(branch) };
 
-    if (!json_is_object(body))
-        return explain(&call->why, ERR_INVALID,
-                       "Invalid request body: it must be a JSON object");
     if (!json_is_string(env) || strcmp(json_string_value(env), "preview") != 0)
         return explain(&call->why, ERR_INVALID,
                        "Invalid request body: env must be \"preview\"; other environments "

@@ -65,8 +65,6 @@ static enum err read_action(struct api_call *call, const json_t *body,
     const char *type = json_string_value(json_object_get(body, "action"));
     int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
 
-    if (!json_is_object(body))
-        return explain(&call->why, ERR_INVALID, "The body must be a JSON object");
     if (!type || (strcmp(type, "cancel") && strcmp(type, "replay")))
         return explain(&call->why, ERR_INVALID, "action: must be cancel or replay");
     action->type = strcmp(type, "cancel") ? BULK_REPLAY : BULK_CANCEL;

@@ -12,6 +12,8 @@ struct slice api_query(const struct api_call *call, const char *name)
     return (struct slice){ 0 };
 }
 
+static const char no_object[] = "Validation error: the body must be a JSON object";
+
 enum err api_read_json(struct api_call *call, json_t **body)
 {
     json_error_t error;
@@ -20,6 +22,8 @@ enum err api_read_json(struct api_call *call, json_t **body)
         return explain(&call->why, ERR_INVALID, "Request body is empty");
     if (!scan_is_json(text) || scan_deeper_than(text, ENVELOPE_DEPTH_MAX))
         return explain(&call->why, ERR_INVALID, "Invalid JSON");
+    if (scan_type(text) != SCAN_OBJECT)
+        return explain(&call->why, ERR_INVALID, no_object);
     *body = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
     if (!*body)
         return explain(&call->why, ERR_INVALID, "Invalid JSON: %s", error.text);
@@ -34,8 +38,7 @@ enum err api_read_object(struct api_call *call, struct slice *body)
     if (!scan_is_json(text))
         return explain(&call->why, ERR_INVALID, "Invalid JSON");
     if (scan_type(text) != SCAN_OBJECT)
-        return explain(&call->why, ERR_INVALID,
-                       "Validation error: the body must be a JSON object");
+        return explain(&call->why, ERR_INVALID, no_object);
     if (scan_has_duplicate(text))
         return explain(&call->why, ERR_INVALID,
                        "Validation error: the body names a member twice");

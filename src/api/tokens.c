@@ -139,9 +139,6 @@ static enum err check_public(struct api_call *call, const json_t *body)
 {
     const json_t *once = json_object_get(body, "oneTimeUse");
     const json_t *realtime = json_object_get(body, "realtime");
-    if (!json_is_object(body))
-        return explain(&call->why, ERR_INVALID,
-                       "Invalid request body: it must be a JSON object");
     if (once && !json_is_boolean(once))
         return explain(&call->why, ERR_INVALID,
                        "Invalid request body: oneTimeUse must be true or false");

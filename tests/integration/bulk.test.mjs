@@ -161,7 +161,7 @@ test("mistakes are refused with a reason", async () => {
   const before = (await gateway.get(actions)).text;
   const filter = { tag: "x" }, one = [`run_${"a".repeat(21)}`];
   for (const [body, status, text] of [
-    ["{", 400, "Invalid JSON"], ["[]", 400, "The body must be a JSON object"], ["", 400, "Request body is empty"],
+    ["{", 400, "Invalid JSON"], ["[]", 400, "Validation error: the body must be a JSON object"], ["", 400, "Request body is empty"],
     [{}, 400, "action: must be cancel or replay"], [{ action: "delete", filter }, 400, "action: must be cancel or replay"],
     [{ action: "cancel" }, 400, "Exactly one of filter or runIds must be provided"],
     [{ action: "cancel", filter, runIds: one }, 400, "Exactly one of filter or runIds must be provided"],
