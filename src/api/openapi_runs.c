@@ -92,10 +92,11 @@ const struct schema runs_schemas[] = {
     { "TriggerTask", "{payload?: any, context?: any, options?: TriggerOptions, ...}" },
     { "TriggerOptions",
       "{tags?: string|string[], delay?: string, ttl?: string|number,"
-      " idempotencyKey?: string, idempotencyKeyTTL?: string, queue?: {name:"
-      " string, ...}, concurrencyKey?: string, metadata?: any, maxAttempts?:"
-      " integer, maxDuration?: number, machine?: string, priority?: number,"
-      " payloadType?: string, parentRunId?: string, test?: boolean,"
+      " idempotencyKey?: string, idempotencyKeyTTL?: string, idempotencyKeyOptions?:"
+      " {key: string, scope: 'run'|'attempt'|'global', ...}, queue?: {name?:"
+      " string|null, ...}, concurrencyKey?: string|number, metadata?: any,"
+      " maxAttempts?: integer, maxDuration?: number, machine?: string, priority?:"
+      " number, payloadType?: string, parentRunId?: string, test?: boolean,"
       " lockToVersion?: string, region?: string, ...}" },
     { "RunItem", "{id: string, status: RunStatus, taskIdentifier: string, idempotencyKey?:"
                  " string, version?: string, region?: string, ttl?: string, createdAt:"

@@ -12,8 +12,8 @@ const struct operation schedules_operations[] = {
     { HTTP_POST_, "/api/v1/schedules",
       .id = "create_schedule_v1", .summary = "Create a schedule",
       .body =
-          "{task: string, cron: string, deduplicationKey?: string, externalId?: "
-          "string|null, timezone?: string, window?: string|null, ...}",
+          "{task: string, cron: string, deduplicationKey: string, externalId?: string, "
+          "timezone?: string, window?: string, ...}",
       .reply = "ScheduleObject",
       .also = "422" },
     { HTTP_GET_, "/api/v1/schedules/{id}",
@@ -22,8 +22,8 @@ const struct operation schedules_operations[] = {
     { HTTP_PUT_, "/api/v1/schedules/{id}",
       .id = "update_schedule_v1", .summary = "Update a schedule",
       .body =
-          "{task: string, cron: string, deduplicationKey?: string, externalId?: "
-          "string|null, timezone?: string, window?: string|null, ...}",
+          "{task: string, cron: string, externalId?: string, timezone?: string, "
+          "window?: string, ...}",
       .reply = "ScheduleObject",
       .also = "422" },
     { HTTP_DELETE_, "/api/v1/schedules/{id}",

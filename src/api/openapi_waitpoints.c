@@ -8,8 +8,8 @@ const struct operation waitpoints_operations[] = {
     { HTTP_POST_, TOKENS,
       .id = "create_waitpoint_token_v1", .summary = "Create a token",
       .body =
-          "{timeout?: string, idempotencyKey?: string, idempotencyKeyTTL?: string, "
-          "tags?: string|string[], ...}",
+          "{timeout?: string|null, idempotencyKey?: string|null, idempotencyKeyTTL?: "
+          "string|null, tags?: string|string[]|null, ...}",
       .reply = "{id: string, isCached: boolean, url: string, publicAccessToken?: string}",
       .also = "422" },
     { HTTP_GET_, TOKENS,
@@ -35,8 +35,9 @@ const struct operation waitpoints_operations[] = {
       .id = "create_input_stream_waitpoint_v1",
       .summary = "Create a token that the next record of an input stream completes",
       .body =
-          "{streamId: string, timeout?: string, idempotencyKey?: string, "
-          "idempotencyKeyTTL?: string, tags?: string|string[], lastSeqNum?: integer, ...}",
+          "{streamId: string, timeout?: string|null, idempotencyKey?: string|null, "
+          "idempotencyKeyTTL?: string|null, tags?: string|string[]|null, "
+          "lastSeqNum?: integer|null, ...}",
       .reply = "{waitpointId: string, isCached: boolean}", .also = "422" },
     { HTTP_POST_, "/engine/v1/runs/{runId}/waitpoints/tokens/{waitpointId}/wait",
       .id = "wait_for_token_v1", .summary = "Block a run until a token is completed",
