@@ -6,7 +6,16 @@ const pat = (w) => ({ key: w.pat });
 const lines = { headers: { "content-type": "application/x-ndjson" } };
 const queue = "/api/v1/queues/hello";
 const variables = (w) => `/api/v1/projects/${w.ref}/envvars/dev`;
-const cron = { task: "tick", cron: "0 9 * * *", deduplicationKey: "contract", externalId: "x", timezone: "Europe/Paris" };
+const cron = { task: "tick", cron: "0 9 * * *", deduplicationKey: "contract", externalId: "x", timezone: "Europe/Paris", window: "30m" };
+const everyOption = { payloadType: "application/json", delay: "1h", ttl: 60, tags: "a", idempotencyKey: "every", idempotencyKeyTTL: "1h", queue: { name: "hello" },
+  concurrencyKey: "k", machine: "micro", maxAttempts: 3, maxDuration: 60, priority: 1, metadata: { a: 1 }, test: true, region: "eu" };
+/** A span of the run, as its worker sends it. */
+const telemetry = async (w) => {
+  const { variables } = (await w.get(`/api/v1/projects/${w.ref}/envvars`)).json;
+  const attributes = [{ key: "ctx.run.id", value: { stringValue: w.run } }];
+  const span = { spanId: "0123456789abcdef", name: "work", startTimeUnixNano: "1700000000000000000", endTimeUnixNano: "1700000000000000001", attributes };
+  return w.post(`${new URL(variables.TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT).pathname}/v1/traces`, { resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] }, { key: null });
+};
 const schedule = async (w) => `/api/v1/schedules/${(await w.post("/api/v1/schedules", cron)).json.id}`;
 const branches = (w) => `/api/v1/projects/${w.ref}/branches`;
 const stream = (w) => `/realtime/v1/streams/${w.run}`;
@@ -25,11 +34,12 @@ export const calls = {
   trigger_task_v1: async (w) => {
     await w.post("/api/v1/tasks/hello/trigger", { payload: { a: 1 }, options: { tags: ["a"], ttl: "1h", delay: "1h" } });
     await w.post("/api/v1/tasks/hello/trigger", { options: { tags: 5 } }, { wrong: true });
+    await w.post("/api/v1/tasks/hello/trigger", { payload: "{}", context: {}, options: { ...everyOption, idempotencyKeyOptions: { key: "once", scope: "global" } } });
   },
   list_runs_v1: async (w) => { await w.get("/api/v1/runs?page[size]=5&filter[status]=QUEUED,COMPLETED"); await w.get("/api/v1/runs?page[size]=0"); },
-  list_run_events_v1: async (w) => { await w.telemetry(); await w.get(`/api/v1/runs/${w.run}/events`); },
+  list_run_events_v1: async (w) => { await telemetry(w); await w.get(`/api/v1/runs/${w.run}/events`); },
   retrieve_run_trace_v1: async (w) => { await w.get(`/api/v1/runs/${w.run}/trace`); await w.get(`/api/v1/runs/${w.run}/trace?page[size]=5`); },
-  retrieve_span_v1: async (w) => { await w.telemetry(); await w.get(`/api/v1/runs/${w.run}/spans/0123456789abcdef`); },
+  retrieve_span_v1: async (w) => { await telemetry(w); await w.get(`/api/v1/runs/${w.run}/spans/0123456789abcdef`); },
   list_project_runs_v1: (w) => w.get(`/api/v1/projects/${w.ref}/runs?filter[env]=dev`, pat(w)),
   retrieve_run_v3: async (w) => { for (const id of w.ends) await w.get(`/api/v3/runs/${id}`); await w.get("/api/v3/runs/nobody"); },
   retrieve_run_result_v1: async (w) => { for (const id of w.ends) await w.get(`/api/v1/runs/${id}/result`); await w.get(`/api/v1/runs/${w.run}/result`); },
@@ -72,7 +82,7 @@ export const calls = {
   list_schedules_v1: async (w) => { await schedule(w); await w.get("/api/v1/schedules?page=1&perPage=10"); },
   create_schedule_v1: async (w) => { await schedule(w); await w.post("/api/v1/schedules", { ...cron, cron: "nonsense" }); },
   get_schedule_v1: async (w) => w.get(await schedule(w)),
-  update_schedule_v1: async (w) => w.put(await schedule(w), { task: "tick", cron: "0 10 * * *" }),
+  update_schedule_v1: async (w) => w.put(await schedule(w), { task: "tick", cron: "0 10 * * *", externalId: "y", timezone: "UTC", window: "1h" }),
   delete_schedule_v1: async (w) => w.delete(await schedule(w)),
   activate_schedule_v1: async (w) => w.post(`${await schedule(w)}/activate`),
   deactivate_schedule_v1: async (w) => w.post(`${await schedule(w)}/deactivate`),
