@@ -1,11 +1,14 @@
 /* waitpoint_make.c - a new token or time, or the old one that an idempotency key leads to.
  *
  *   body ─► waitpoint ─► document (+ the claim of its key) ─► done: the new one
- *                             └─ taken ─► the key's owner ─► done: the old one */
+ *                             └─ taken ─► the key's owner ─► done: the old one
+ *
+ * Without a key the id of the request is claimed: when its answer was lost, the same token
+ * is given again. */
 #include "api/trigger_options.h"
 #include "api/waitpoints.h"
 
-enum { KEY_LEN_MAX = 2048 };
+enum { KEY_LEN_MAX = 2048, REQUEST_KEY_MS = 24 * 3600 * 1000 };
 
 void waitpoint_make_init(struct waitpoint_make *make, struct api_call *call,
                          void (*done)(struct waitpoint_make *make, enum err status))
@@ -23,16 +26,16 @@ void waitpoint_make_finish(struct waitpoint_make *make)
     bytes_clear(&make->claim.key);
 }
 
-static void claim_key(struct waitpoint_make *make, struct slice space)
+static void claim(struct waitpoint_make *make, enum claim_kind kind, struct slice space,
+                  struct slice key, int64_t expires_at)
 {
-    struct waitpoint *waitpoint = &make->waitpoint;
     make->claim = (struct claim){
-        .kind = CLAIM_WAITPOINT,
+        .kind = kind,
         .env = make->call->env->number,
-        .key = idempotency_claim_key(space, bytes_slice(waitpoint->key)),
-        .expires_at = waitpoint->key_expires_at,
+        .key = idempotency_claim_key(space, key),
+        .expires_at = expires_at,
     };
-    memcpy(make->claim.owner, waitpoint->id, sizeof(waitpoint->id));
+    memcpy(make->claim.owner, make->waitpoint.id, sizeof(make->waitpoint.id));
     make->write.claim = &make->claim;
 }
 
@@ -57,7 +60,7 @@ static void on_old(struct waitpoint_load *load, enum err status)
         return;
     }
     make->made = &load->waitpoint;
-    make->cached = true;
+    make->cached = make->claim.kind == CLAIM_WAITPOINT;
     make->done(make, status);
 }
 
@@ -72,8 +75,14 @@ static void on_written(struct document_write *write, enum err status)
 
 void waitpoint_make_begin(struct waitpoint_make *make, struct slice space)
 {
-    if (make->waitpoint.key)
-        claim_key(make, space);
+    const struct waitpoint *waitpoint = &make->waitpoint;
+    struct slice request = worker_request_id(make->call);
+    if (waitpoint->key)
+        claim(make, CLAIM_WAITPOINT, space, bytes_slice(waitpoint->key),
+              waitpoint->key_expires_at);
+    else if (request.ptr)
+        claim(make, CLAIM_REQUEST, SLICE("waitpoint"), request,
+              waitpoint->created_at + REQUEST_KEY_MS);
     write_it(make);
 }
 

@@ -57,6 +57,19 @@ test("a parent that waits for its child goes on with what came out of it", async
   await parent.succeed(1);
 });
 
+test("a token or a wait whose answer was lost is asked for again: the same token, the same time", async () => {
+  const parent = await executing(), date = new Date(Date.now() + 500).toISOString();
+  const twice = async (path, body, id = `lost ${path}`) => [await worker.post(path, body, { id }), await worker.post(path, body, { id })].map(({ json }) => json);
+  const [first, again] = await twice(tokens, { timeout: "1h" });
+  assert.deepEqual(again, first);
+  assert.notEqual((await token()).id, first.id);
+  const waits = await twice(`/engine/v1/runs/${parent.id}/wait/duration`, { date });
+  assert.deepEqual(waits.map(({ waitUntil }) => waitUntil), [date, date]);
+  const ids = (await goesOn(parent)).map(({ id }) => id);
+  for (const { waitpoint } of waits) assert.ok(ids.includes(waitpoint.id), "whichever answer arrived");
+  await parent.succeed(1);
+});
+
 test("a child that fails or is canceled hands its error over", async () => {
   const parent = await executing();
   const failing = await child(parent, { maxAttempts: 1 });
