@@ -99,6 +99,7 @@ struct run_rare {
     struct bytes *waits;             /* JSON array of the waitpoints of this snapshot */
     struct bytes *payload_type, *output_type; /* NULL: application/json */
     struct bytes *streams;                    /* JSON array of the keys of its streams */
+    struct bytes *metadata_request; /* id of the last one that changed its metadata */
 };
 
 /* A million of them are in memory: no holes, and what few have is in its rare part. */

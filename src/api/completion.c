@@ -1,9 +1,8 @@
 /* completion.c - the end of an attempt (worker-protocol §1.5, call 14).
  *
  *   body ─► spans of output, error, metadata operations ─► attempt_complete ─► answer
- *                                                              │                ▲
- *                                                              └─► operations ──┘
- *                                                          of the parent and the root
+ *                                                          + operations of the parent
+ *                                                            and the root: one commit
  *
  * The output is the user's and stays text. The metadata that comes along is what the worker
  * had not sent yet; without it short tasks would lose theirs. */
@@ -19,11 +18,6 @@
 
 enum { TYPE_MAX = 255 };
 
-struct relay {
-    struct change_metadata change;
-    struct completing *op;
-};
-
 struct completing {
     struct api_call *call;
     struct complete_attempt complete;
@@ -31,16 +25,13 @@ struct completing {
     struct buf output, output_type;
     struct buf own, parents, roots; /* metadata operations; empty: none */
     struct bytes *parent, *root;    /* ids of others whose metadata changes too */
-    struct relay to_parent, to_root;
-    struct buf answer;
-    uint64_t seq;      /* of the newest change */
-    unsigned changing; /* others, and one while they are being begun */
+    struct change_metadata to_parent, to_root;
 };
 
 static void free_op(struct completing *op)
 {
-    struct buf *bufs[] = { &op->output,  &op->output_type, &op->own,
-                           &op->parents, &op->roots,       &op->answer };
+    struct buf *bufs[] = { &op->output, &op->output_type, &op->own, &op->parents,
+                           &op->roots };
     for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
         buf_finish(bufs[i]);
     bytes_unref(op->parent);
@@ -51,55 +42,37 @@ static void free_op(struct completing *op)
 
 /* ---- the answer ---- */
 
-static void one_less(struct completing *op)
+/* A relative that has ended, or has no room, is passed over: the attempt is complete. */
+static uint64_t newest_seq(const struct completing *op)
 {
-    if (--op->changing)
-        return;
-    if (op->seq)
-        api_add_seq(op->call, op->seq);
-    api_reply_json(op->call, 200, buf_slice(&op->answer));
-    free_op(op);
-}
-
-/* ---- the metadata of others ---- */
-
-/* One that has ended, or has no room, is passed over: the attempt is complete. */
-static void on_relayed(struct command *command, enum err status)
-{
-    struct relay *relay = container_of(command, struct relay, change.command);
-    if (!status && command->seq > relay->op->seq)
-        relay->op->seq = command->seq;
-    one_less(relay->op);
-}
-
-static void send_on(struct completing *op, struct relay *relay, const struct bytes *run,
-                    const struct buf *operations)
-{
-    if (!run || !operations->len)
-        return;
-    relay->op = op;
-    relay->change.operations = buf_slice(operations);
-    op->changing++;
-    run_change_metadata(api_engine(op->call->api), op->call->env, bytes_slice(run),
-                        &relay->change, on_relayed);
+    uint64_t seq = op->complete.command.seq;
+    seq = op->to_parent.command.seq > seq ? op->to_parent.command.seq : seq;
+    return op->to_root.command.seq > seq ? op->to_root.command.seq : seq;
 }
 
 static void on_completed(struct command *command, enum err status)
 {
     struct completing *op = container_of(command, struct completing, complete.command);
+    struct buf answer = { 0 };
     if (status) {
         worker_refuse(op->call, command, status);
         free_op(op);
         return;
     }
-    message_add_result(&op->answer, command->run, op->complete.result);
-    op->seq = command->seq;
-    op->changing = 1;
-    if (command->seq) { /* else it was repeated */
-        send_on(op, &op->to_parent, op->parent, &op->parents);
-        send_on(op, &op->to_root, op->root, &op->roots);
-    }
-    one_less(op);
+    message_add_result(&answer, command->run, op->complete.result);
+    if (command->seq) /* else it was repeated */
+        api_add_seq(op->call, newest_seq(op));
+    api_reply_json(op->call, 200, buf_slice(&answer));
+    buf_finish(&answer);
+    free_op(op);
+}
+
+static void join_relative(struct completing *op, struct change_metadata *change,
+                          const struct bytes *run, const struct buf *operations)
+{
+    change->operations = buf_slice(operations);
+    if (run && operations->len)
+        run_join_metadata(&op->complete.command, bytes_slice(run), change);
 }
 
 /* ---- the metadata that comes along ---- */
@@ -268,5 +241,7 @@ enum err worker_complete(struct api_call *call)
     call->busy = true;
     attempt_complete(api_engine(call->api), call->env, call->params[0], &op->complete,
                      on_completed);
+    join_relative(op, &op->to_parent, op->parent, &op->parents);
+    join_relative(op, &op->to_root, op->root, &op->roots);
     return OK;
 }

@@ -1,14 +1,14 @@
 /* run_metadata.c - reads and changes the metadata of a run, its parent and its root.
  *
- *   check all ─► the run itself ─► its parent ─► its root ─► reply with the run's own
+ *   check all ─► read the run: who are they? ─► one commit of all ─► reply with its own
  *
- * A run without parent or root is meant itself. Once the run's own change is written, a
- * relative that is gone or may not change any more is passed over: a client that were told
- * would repeat what is done already. */
+ * A run without parent or root is meant itself. A relative that is gone or may not change
+ * any more is passed over: a client that were told would repeat what is done already. */
 #include "api/intake.h"
 #include "api/run_body.h"
 #include "api/run_changes.h"
 #include "api/run_reply.h"
+#include "api/workers.h"
 #include "base/mem.h"
 #include "base/scan.h"
 #include "engine/steer.h"
@@ -29,32 +29,29 @@ struct metadata_op {
     struct intake *intake; /* what the slices point into */
     struct slice replacement;
     struct slice operations[TARGET_COUNT]; /* absent: nothing to be done */
-    struct bytes *ids[TARGET_COUNT];       /* since the run was seen */
-    enum target target;
-    struct change_metadata change;
+    struct change_metadata changes[TARGET_COUNT];
     struct run_read read;
-    struct bytes *metadata; /* of the run itself, to be answered */
-    uint64_t seq;
 };
 
 static void finish(struct metadata_op *op)
 {
-    for (size_t i = 0; i < TARGET_COUNT; i++)
-        bytes_unref(op->ids[i]);
-    bytes_unref(op->metadata);
     intake_free(op->intake);
     free(op);
 }
 
-static void reply(struct metadata_op *op)
+static void reply(struct metadata_op *op, const struct run *run)
 {
     struct api_call *call = op->call;
     struct buf body = { 0 };
+    uint64_t seq = 0;
+    for (unsigned i = 0; i < TARGET_COUNT; i++)
+        if (op->changes[i].command.seq > seq)
+            seq = op->changes[i].command.seq;
     buf_add_text(&body, "{\"metadata\":");
-    buf_add(&body, op->metadata ? bytes_slice(op->metadata) : SLICE("{}"));
+    buf_add(&body, run_body_metadata(run));
     buf_add_char(&body, '}');
-    if (op->seq)
-        api_add_seq(call, op->seq);
+    if (seq)
+        api_add_seq(call, seq);
     api_reply_json(call, 200, buf_slice(&body));
     buf_finish(&body);
     finish(op);
@@ -66,74 +63,57 @@ static void refuse(struct metadata_op *op, enum err status, const struct failure
     finish(op);
 }
 
-/* ---- changes, one after the other ---- */
+/* ---- the changes ---- */
 
-static void note_run(struct metadata_op *op, const struct run *run)
+static void on_changed(struct command *command, enum err status)
 {
-    struct bytes *metadata = bytes_create(run_body_metadata(run));
-    bytes_unref(op->metadata);
-    op->metadata = metadata;
-    if (op->ids[TARGET_SELF])
-        return;
-    op->ids[TARGET_SELF] = bytes_create(slice_of(run->id));
-    const struct run_rare *rare = run_rare(run);
-    op->ids[TARGET_PARENT] = bytes_ref(rare->parent ? rare->parent : op->ids[TARGET_SELF]);
-    op->ids[TARGET_ROOT] = bytes_ref(rare->root ? rare->root : op->ids[TARGET_SELF]);
-}
-
-static void change_next(struct metadata_op *op);
-
-static void on_relative_changed(struct command *command, enum err status)
-{
-    struct metadata_op *op = container_of(command, struct metadata_op, change.command);
-    if (errors[status].http_status >= 500) {
+    struct metadata_op *op =
+        container_of(command, struct metadata_op, changes[TARGET_SELF].command);
+    if (status)
         refuse(op, status, &command->why);
-        return;
-    }
-    if (!status && slice_is(bytes_slice(op->ids[TARGET_SELF]), command->run->id)) {
-        note_run(op, command->run);
-        op->seq = command->seq;
-    }
-    change_next(op);
+    else
+        reply(op, command->run);
 }
 
-static void change_next(struct metadata_op *op)
+static void change_all(struct metadata_op *op, const struct run *run)
 {
     struct api_call *call = op->call;
-    while (++op->target < TARGET_COUNT) {
-        if (!op->operations[op->target].ptr)
-            continue;
-        op->change.replacement = (struct slice){ 0 };
-        op->change.operations = op->operations[op->target];
-        run_change_metadata(api_engine(call->api), call->env,
-                            bytes_slice(op->ids[op->target]), &op->change,
-                            on_relative_changed);
-        return;
+    const struct run_rare *rare = run_rare(run);
+    const struct bytes *relatives[TARGET_COUNT] = {
+        [TARGET_PARENT] = rare->parent, [TARGET_ROOT] = rare->root
+    };
+    struct change_metadata *self = &op->changes[TARGET_SELF];
+    struct slice id = slice_of(run->id);
+
+    self->replacement = op->replacement;
+    self->operations = op->operations[TARGET_SELF];
+    self->request_id = worker_request_id(call);
+    run_change_metadata(api_engine(call->api), call->env, id, self, on_changed);
+    for (unsigned i = TARGET_PARENT; i < TARGET_COUNT; i++) {
+        op->changes[i].operations = op->operations[i];
+        if (op->operations[i].ptr)
+            run_join_metadata(&self->command, relatives[i] ? bytes_slice(relatives[i]) : id,
+                              &op->changes[i]);
     }
-    reply(op);
 }
 
-static void on_self_changed(struct command *command, enum err status)
+static bool changes_something(const struct metadata_op *op)
 {
-    struct metadata_op *op = container_of(command, struct metadata_op, change.command);
-    if (status) {
-        refuse(op, status, &command->why);
-        return;
-    }
-    op->seq = command->seq;
-    note_run(op, command->run);
-    change_next(op);
+    bool something = op->replacement.ptr != NULL;
+    for (unsigned i = 0; i < TARGET_COUNT; i++)
+        something |= op->operations[i].ptr != NULL;
+    return something;
 }
 
-static void on_self_read(struct run_read *read, enum err status)
+static void on_read(struct run_read *read, enum err status)
 {
     struct metadata_op *op = container_of(read, struct metadata_op, read);
-    if (status) {
+    if (status)
         refuse(op, status, NULL);
-        return;
-    }
-    note_run(op, read->run);
-    change_next(op);
+    else if (changes_something(op))
+        change_all(op, read->run);
+    else
+        reply(op, read->run);
 }
 
 /* ---- the request ---- */
@@ -189,13 +169,7 @@ enum err run_metadata_put(struct api_call *call)
         return refused;
     }
     call->busy = true;
-    op->change.replacement = op->replacement;
-    op->change.operations = op->operations[TARGET_SELF];
-    if (op->replacement.ptr || op->operations[TARGET_SELF].ptr)
-        run_change_metadata(api_engine(call->api), call->env, call->params[0], &op->change,
-                            on_self_changed);
-    else
-        run_read_begin(call->env, call->params[0], &op->read, on_self_read);
+    run_read_begin(call->env, call->params[0], &op->read, on_read);
     return OK;
 }
 
@@ -206,6 +180,6 @@ enum err run_metadata_get(struct api_call *call)
     struct metadata_op *op = mem_new(struct metadata_op);
     call->busy = true;
     op->call = call;
-    run_read_begin(call->env, call->params[0], &op->read, on_self_read);
+    run_read_begin(call->env, call->params[0], &op->read, on_read);
     return OK;
 }

@@ -247,6 +247,7 @@ static enum decision decide_complete(struct command *command, const struct run *
 
     if (run_was_asked_by(now, op->request_id)) {
         op->result = result_of(now);
+        command->also = NULL; /* what came with it has come */
         return DECISION_NOTHING;
     }
     if (run_is_settled(now))

@@ -1,18 +1,6 @@
-/* engine.c - commands: decide, park, commit.
+/* engine.c - the engine itself: its parts, reading a run, writing documents.
  *
- *   command_begin ─► flight of the run (one per run): parked
- *                      │ end of turn, or when the commit before is through
- *                      ▼
- *                    is the run in memory? ── no ──► load it, come back
- *                      │ yes
- *                      ▼
- *                    decide all parked, each on the result of the one before
- *                      │
- *                      ▼
- *                    one commit ─► engine_apply ─► done, in order
- *
- * A flight is the fact that a run has a commit on its way. It is found by environment and
- * run id, so a command that names another tenant's run meets nothing. */
+ * What happens to a command is in flight.c, what follows from a change in apply.c. */
 #include "engine/engine.h"
 
 #include <assert.h>
@@ -23,18 +11,6 @@
 #include "engine/schedule_state.h"
 #include "engine/state.h"
 #include "engine/workers.h"
-
-struct flight {
-    char key[ID_MAX + 12]; /* "<env>:<run id>" */
-    struct engine *engine;
-    struct environment *env;
-    struct deferred deferred;
-    struct list parked;  // command::link; not decided yet
-    struct list decided; // command::link; in the commit
-    struct store_commit commit;
-    struct store_load load;
-    bool busy; /* load or commit on its way */
-};
 
 enum err err_of_store(enum store_status status)
 {
@@ -49,11 +25,6 @@ enum err err_of_store(enum store_status status)
 }
 
 /* ---- the engine itself ---- */
-
-static struct slice flight_key(const void *value)
-{
-    return slice_of(((const struct flight *)value)->key);
-}
 
 static bool evict(struct flusher *flusher)
 {
@@ -72,7 +43,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->loop = loop;
     engine->store = store;
     engine->options = *options;
-    table_init(&engine->flights, flight_key);
+    flights_init(engine);
     waits_init(engine);
     list_init(&engine->triggers);
     list_init(&engine->writes);
@@ -171,264 +142,6 @@ bool engine_idle(const struct engine *engine)
     return engine->flights.count == 0 && !engine->reads && list_empty(&engine->triggers) &&
            list_empty(&engine->writes) && list_empty(&engine->resets) &&
            engine->schedules->under_way == 0;
-}
-
-/* ---- a flight ---- */
-
-static void flight_go(struct flight *flight);
-
-static void on_deferred(struct deferred *deferred)
-{
-    flight_go(container_of(deferred, struct flight, deferred));
-}
-
-static void make_key(struct environment *env, struct slice run_id, char key[ID_MAX + 12])
-{
-    snprintf(key, ID_MAX + 12, "%u:%.*s", env->number, SLICE_ARG(run_id));
-}
-
-static struct flight *flight_of(struct engine *engine, struct environment *env,
-                                struct slice run_id)
-{
-    char key[ID_MAX + 12];
-    make_key(env, run_id, key);
-    struct flight *flight = table_find(&engine->flights, slice_of(key));
-    if (flight)
-        return flight;
-
-    flight = mem_new(struct flight);
-    memcpy(flight->key, key, sizeof(key));
-    flight->engine = engine;
-    flight->env = env;
-    flight->deferred.fn = on_deferred;
-    list_init(&flight->deferred.link);
-    list_init(&flight->parked);
-    list_init(&flight->decided);
-    table_insert(&engine->flights, flight);
-    loop_defer(engine->loop, &flight->deferred);
-    return flight;
-}
-
-/* The run may have been put back into its queue while the flight had it. */
-static void flight_end(struct flight *flight, const char *run_id)
-{
-    struct tracked *run = environment_find(flight->env, slice_of(run_id));
-    table_remove(&flight->engine->flights, slice_of(flight->key));
-    if (run) {
-        run->in_flight = false;
-        engine_place(flight->engine, run);
-    }
-    free(flight->commit.changes);
-    free(flight);
-}
-
-static void finish_command(struct command *command, const struct run *run, enum err status)
-{
-    command->run = run;
-    command->done(command, status);
-}
-
-static void fail_all(struct list *commands, const struct run *run, enum err status)
-{
-    while (!list_empty(commands))
-        finish_command(container_of(list_take(commands), struct command, link), run,
-                       status);
-}
-
-/* Retention removed it from memory while the store was reading it. */
-static bool was_purged(const struct environment *env, const struct run *run)
-{
-    return run_is_final(run) && run->rev <= env->purged && run->updated_at < env->floor;
-}
-
-/* A run that only the store had comes back into memory: whatever has a commit on its way
- * is there, and is not evicted before the commit is through. */
-static void on_loaded(struct store_load *load, enum store_status status)
-{
-    struct flight *flight = container_of(load, struct flight, load);
-    flight->busy = false;
-    bytes_clear(&load->name);
-    if (!status && was_purged(flight->env, &load->run)) {
-        run_finish(&load->run);
-        status = STORE_MISSING;
-    }
-    if (status) {
-        fail_all(&flight->parked, NULL, err_of_store(status));
-        flight_end(flight, "");
-        return;
-    }
-    run_share_names(&load->run);
-    environment_load(flight->env, &load->run);
-    if (flight->env->final_bytes > flight->env->budget)
-        loop_wake(flight->engine->loop, &flight->engine->evictor);
-    flight_go(flight);
-}
-
-static void load_run(struct flight *flight, const char *run_id)
-{
-    flight->busy = true;
-    flight->load = (struct store_load){ .env = flight->env->number,
-                                        .name = bytes_create(slice_of(run_id)),
-                                        .done = on_loaded };
-    flight->engine->store->ops->load(flight->engine->store, &flight->load);
-}
-
-/* Decides one command on top of `now`; true when it made the change. */
-static bool decide(struct command *command, const struct run *now, struct change *change)
-{
-    struct run next;
-    unsigned marks = 0;
-    run_copy(&next, now);
-    command->decision = command->decide(command, now, &next, &marks);
-    if (command->decision != DECISION_COMMIT) {
-        run_finish(&next);
-        return false;
-    }
-    *change = (struct change){ .kind = CHANGE_RUN,
-                               .env = command->env->number,
-                               .expected = now->version,
-                               .marks = marks,
-                               .run = next };
-    change->run.version = now->version + 1;
-    change->run.updated_at = loop_wall_ms(command->engine->loop);
-    return true;
-}
-
-static void on_committed(struct store_commit *commit, enum store_status status);
-
-/* What was decided without a commit before it is answered at once; behind one it waits. */
-static void decide_parked(struct flight *flight, const struct run *base)
-{
-    const struct run *now = base;
-    size_t room = 0;
-    unsigned marks = 0; /* a later change of a commit does not know the revs of earlier */
-    struct list parked;
-
-    list_init(&parked);
-    list_move_all(&parked, &flight->parked);
-    list_each (counted, &parked)
-        room++;
-    free(flight->commit.changes);
-    flight->commit = (struct store_commit){ .done = on_committed };
-    flight->commit.changes = mem_new_array(struct change, room);
-    while (!list_empty(&parked)) {
-        struct command *command = container_of(list_take(&parked), struct command, link);
-        struct change *change = &flight->commit.changes[flight->commit.change_count];
-        if (decide(command, now, change)) {
-            marks = change->marks |= marks & ~(unsigned)MARK_KEY;
-            now = &change->run;
-            flight->commit.change_count++;
-        }
-        list_append(&flight->decided, &command->link);
-    }
-}
-
-static enum err outcome(const struct command *command)
-{
-    return command->decision == DECISION_REFUSE ? command->why.code : OK;
-}
-
-static void answer_decided(struct flight *flight, const struct run *run)
-{
-    struct list decided;
-    list_init(&decided);
-    list_move_all(&decided, &flight->decided);
-    while (!list_empty(&decided)) {
-        struct command *command = container_of(list_take(&decided), struct command, link);
-        finish_command(command, run, outcome(command));
-    }
-}
-
-static const char *flight_run_id(const struct flight *flight)
-{
-    return strchr(flight->key, ':') + 1;
-}
-
-static void flight_go(struct flight *flight)
-{
-    char run_id[ID_MAX + 12];
-    snprintf(run_id, sizeof(run_id), "%s", flight_run_id(flight));
-    struct tracked *run = environment_find(flight->env, slice_of(run_id));
-
-    if (flight->busy)
-        return;
-    if (list_empty(&flight->parked)) {
-        flight_end(flight, run_id);
-        return;
-    }
-    if (!run) {
-        load_run(flight, run_id);
-        return;
-    }
-    decide_parked(flight, &run->run);
-    if (!flight->commit.change_count) {
-        answer_decided(flight, &run->run);
-        loop_defer(flight->engine->loop, &flight->deferred);
-        return;
-    }
-    flight->busy = true;
-    run->in_flight = true;
-    if (!run->item.running)
-        queues_leave(&flight->env->queues, &run->item);
-    flight->commit.now_ms = loop_wall_ms(flight->engine->loop);
-    flight->engine->store->ops->commit(flight->engine->store, &flight->commit);
-}
-
-/* The run as it is now, and each command its own seq; a command that made no change
- * was decided on the result of those before it. */
-static void on_committed(struct store_commit *commit, enum store_status status)
-{
-    struct flight *flight = container_of(commit, struct flight, commit);
-    const char *run_id = flight_run_id(flight);
-    flight->busy = false;
-
-    if (status) {
-        for (size_t i = 0; i < commit->change_count; i++)
-            change_finish(&commit->changes[i]);
-        struct tracked *run = environment_find(flight->env, slice_of(run_id));
-        fail_all(&flight->decided, run ? &run->run : NULL, err_of_store(status));
-    } else {
-        uint64_t seq = commit->changes[0].seq;
-        list_each (link, &flight->decided) {
-            struct command *command = container_of(link, struct command, link);
-            if (command->decision == DECISION_COMMIT)
-                command->seq = seq++;
-        }
-        engine_apply(flight->engine, commit->changes, commit->change_count);
-        struct tracked *run = environment_find(flight->env, slice_of(run_id));
-        answer_decided(flight, &run->run);
-    }
-    loop_defer(flight->engine->loop, &flight->deferred);
-}
-
-void command_begin(struct engine *engine, struct environment *env, struct slice run_id,
-                   struct command *command, command_decide_fn *decide_fn,
-                   command_done_fn *done)
-{
-    command->engine = engine;
-    command->env = env;
-    command->decide = decide_fn;
-    command->done = done;
-    command->run = NULL;
-    command->seq = 0;
-    command->why = (struct failure){ 0 };
-    if (run_id.len >= sizeof(command->run_id))
-        run_id = SLICE("-"); /* no run has such an id: not found, like any other */
-    snprintf(command->run_id, sizeof(command->run_id), "%.*s", SLICE_ARG(run_id));
-    struct flight *flight = flight_of(engine, env, run_id);
-    list_append(&flight->parked, &command->link);
-}
-
-static void on_alone(struct command *command, enum err status)
-{
-    (void)status;
-    free(command);
-}
-
-void command_begin_alone(struct engine *engine, struct environment *env,
-                         struct slice run_id, command_decide_fn *decide_fn)
-{
-    command_begin(engine, env, run_id, mem_new(struct command), decide_fn, on_alone);
 }
 
 /* ---- reading ---- */

@@ -99,13 +99,21 @@ struct command {
     uint64_t seq;       /* of its change; 0: nothing was changed */
     struct failure why; /* of a refusal */
     enum decision decision;
-    struct list link; // flight::parked or flight::decided
+    struct command *also; /* on another run, in the same commit: command_join */
+    struct list link;     // flight::parked or flight::decided
 };
 
 /* Unknown run: done with ERR_NOT_FOUND. */
 void command_begin(struct engine *engine, struct environment *env, struct slice run_id,
                    struct command *command, command_decide_fn *decide,
                    command_done_fn *done);
+
+/* Right after command_begin: other is decided after command, on a run of its own, and is
+ * part of the same commit; it is left out when command is refused, or its decide sets also
+ * to NULL. How other fared is in its decision, why and seq when command is done; nobody is
+ * called. Of relatives the child comes first, then the parent, then the root. */
+void command_join(struct command *command, struct command *other, struct slice run_id,
+                  command_decide_fn *decide);
 
 /* ---- reading ---- */
 

@@ -40,6 +40,10 @@ void engine_apply(struct engine *engine, struct change *changes, size_t count);
 /* Puts the run where its state says: queue, slot, timer. */
 void engine_place(struct engine *engine, struct tracked *run);
 
+/* flight.c */
+
+void flights_init(struct engine *engine);
+
 /* attempts.c */
 
 /* Is it the id of the run's newest snapshot? */

@@ -183,18 +183,12 @@ void run_add_stream(struct engine *engine, struct environment *env, struct slice
 
 enum { METADATA_AFTER_END_MS = 3600 * 1000 };
 
-static enum decision decide_metadata(struct command *command, const struct run *now,
-                                     struct run *next, unsigned *marks)
+static enum decision write_metadata(const struct change_metadata *op,
+                                    struct command *command, const struct run *now,
+                                    struct run *next, unsigned *marks)
 {
-    struct change_metadata *op = container_of(command, struct change_metadata, command);
     struct buf changed = { 0 };
-
-    if (now->finished_at &&
-        loop_wall_ms(command->engine->loop) - now->finished_at > METADATA_AFTER_END_MS) {
-        explain(&command->why, ERR_RULE, "Cannot update metadata for a completed run");
-        return DECISION_REFUSE;
-    }
-    if (!op->operations.ptr)
+    if (op->replacement.ptr)
         buf_add(&changed, op->replacement);
     else if (metadata_apply(bytes_slice(now->metadata), op->operations, &changed,
                             &command->why))
@@ -212,10 +206,42 @@ static enum decision decide_metadata(struct command *command, const struct run *
     return DECISION_COMMIT;
 }
 
+/* A request that changes only relatives is remembered too. */
+static enum decision decide_metadata(struct command *command, const struct run *now,
+                                     struct run *next, unsigned *marks)
+{
+    struct change_metadata *op = container_of(command, struct change_metadata, command);
+    int64_t time = loop_wall_ms(command->engine->loop);
+    enum decision decision = DECISION_NOTHING;
+
+    if (op->request_id.ptr &&
+        slice_equal(bytes_slice(run_rare(now)->metadata_request), op->request_id)) {
+        command->also = NULL;
+        return DECISION_NOTHING;
+    }
+    if (now->finished_at && time - now->finished_at > METADATA_AFTER_END_MS) {
+        explain(&command->why, ERR_RULE, "Cannot update metadata for a completed run");
+        return DECISION_REFUSE;
+    }
+    if (op->replacement.ptr || op->operations.ptr)
+        decision = write_metadata(op, command, now, next, marks);
+    if (decision == DECISION_REFUSE || !op->request_id.ptr)
+        return decision;
+    struct run_rare *rare = run_rare_edit(next);
+    bytes_unref(rare->metadata_request);
+    rare->metadata_request = bytes_create(op->request_id);
+    return DECISION_COMMIT;
+}
+
 void run_change_metadata(struct engine *engine, struct environment *env, struct slice id,
                          struct change_metadata *op, command_done_fn *done)
 {
     command_begin(engine, env, id, &op->command, decide_metadata, done);
+}
+
+void run_join_metadata(struct command *command, struct slice id, struct change_metadata *op)
+{
+    command_join(command, &op->command, id, decide_metadata);
 }
 
 /* ---- idempotency keys ---- */

@@ -41,14 +41,20 @@ struct add_stream {
 void run_add_stream(struct engine *engine, struct environment *env, struct slice id,
                     struct add_stream *op, command_done_fn *done);
 
-/* Replaces the metadata (operations absent) or applies operations; JSON texts that are the
- * caller's until done. */
+/* Replaces the metadata, or applies operations (both absent: neither); JSON texts that are
+ * the caller's until done. A request that is named is carried out once, also when others
+ * were joined to it: its repetition is OK and changes nothing. */
 struct change_metadata {
     struct command command;
     struct slice replacement, operations;
+    struct slice request_id; /* the caller's until done; absent: not named */
 };
 void run_change_metadata(struct engine *engine, struct environment *env, struct slice id,
                          struct change_metadata *op, command_done_fn *done);
+
+/* The same of a relative, with a command that has begun (command_join). */
+void run_join_metadata(struct command *command, struct slice id,
+                       struct change_metadata *op);
 
 /* The run loses its idempotency key and the claim is released. ERR_NOT_FOUND: no run of
  * that task has it. */

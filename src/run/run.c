@@ -50,6 +50,7 @@ static const struct text_field rare_texts[] = {
     { offsetof(struct run_rare, payload_type), TEXT_NAME },
     { offsetof(struct run_rare, output_type), TEXT_NAME },
     { offsetof(struct run_rare, streams), TEXT_NAME },
+    { offsetof(struct run_rare, metadata_request), TEXT_OWN },
 };
 
 enum {

@@ -41,6 +41,7 @@ static const char *const migrations[] = {
     "ALTER TABLE document ADD COLUMN stale_at INTEGER NOT NULL DEFAULT 0;"
     "CREATE INDEX run_token ON run (env, waits)"
     " WHERE status < 7 AND instr(waits, '\"MANUAL\"') > 0",
+    "ALTER TABLE run ADD COLUMN metadata_request TEXT",
 };
 
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };

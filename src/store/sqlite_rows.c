@@ -64,6 +64,7 @@ static const struct column {
     { "worker_request", TEXT, CHANGES, offsetof(struct run, worker_request) },
     { "waits", TEXT, CHANGES, rare_offset(waits) },
     { "streams", TEXT, CHANGES, rare_offset(streams) },
+    { "metadata_request", TEXT, CHANGES, rare_offset(metadata_request) },
 };
 
 enum {

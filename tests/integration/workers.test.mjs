@@ -328,6 +328,22 @@ test("metadata that was not sent yet comes with the completion, also the parent'
   assert.deepEqual((await worker.show(parent.id)).run.metadata, { up: "parent", top: "parent", own: "parent" });
 });
 
+test("metadata whose answer was lost is changed once, also the parent's", async () => {
+  const worker = await Worker.register(gateway);
+  const parent = await worker.take(await worker.trigger("hello"));
+  const child = await worker.take(await worker.trigger("hello", { parentRunId: parent.id }));
+  const one = [{ type: "increment", key: "n", value: 1 }];
+  const put = (body, id) => gateway.put(`/api/v1/runs/${child.id}/metadata`, body, { headers: { "x-trigger-request-idempotency-key": id } });
+  for (const [id, body] of [["a", { operations: one, parentOperations: one, rootOperations: one }], ["b", { parentOperations: one }]]) {
+    const first = await put(body, `${child.id} ${id}`), again = await put(body, `${child.id} ${id}`);
+    assert.deepEqual([first.status, again.status, again.json], [200, 200, first.json]);
+  }
+  assert.deepEqual((await worker.show(child.id)).run.metadata, { n: 1 });
+  assert.deepEqual((await worker.show(parent.id)).run.metadata, { n: 3 });
+  await child.succeed(1);
+  await parent.succeed(1);
+});
+
 test("a disconnect interrupts what the session held", async () => {
   const worker = await Worker.register(gateway);
   const one = await worker.take(await worker.trigger("hello"));

@@ -225,6 +225,7 @@ struct command_work {
     struct workload *workload;
     struct slice tag;
     struct bytes *text;
+    struct relay relay; /* of a completion */
     struct wait waits[3];
     char snapshot[64], request[16];
 };
@@ -240,6 +241,8 @@ static void on_command(struct command *command, enum err status)
             violated("%s: change %llu was acknowledged and is not stored", command->run_id,
                      (unsigned long long)command->seq);
     }
+    if (!status && !workload->dead && work->relay.note)
+        relay_acknowledge(&work->relay);
     workload->refused += status != OK;
     workload->completed += status == OK;
     workload->under_way--;
@@ -385,6 +388,7 @@ static void begin_complete(struct command_work *work, struct slice id)
 {
     struct world *world = work->workload->world;
     struct draws *draws = work->workload->draws;
+    struct relays *relays = &work->workload->relays;
     struct complete_attempt *op = &work->op.complete;
     op->snapshot = slice_of(work->snapshot);
     op->request_id = slice_of(work->request);
@@ -398,10 +402,11 @@ static void begin_complete(struct command_work *work, struct slice id)
         op->has_retry = chance(draws, 700);
         op->retry_delay_ms = draw(draws, chance(draws, 300) ? 60000 : 500);
     }
-    if (chance(draws, 200))
-        op->metadata_operations =
-            SLICE("[{\"type\":\"increment\",\"key\":\"n\",\"value\":10}]");
+    if (chance(draws, 300))
+        relay_prepare(relays, &work->relay, ledger_find(relays->ledger, id), op);
     attempt_complete(world->engine, world->env, id, op, on_command);
+    if (work->relay.note)
+        relay_join(&work->relay, op);
 }
 
 /* For a time, or for up to three runs, of which some may be over. */
@@ -470,6 +475,9 @@ void workload_init(struct workload *workload, struct world *world, struct draws 
     list_init(&workload->triggers);
     list_init(&workload->batches);
     list_init(&workload->dequeues);
+    relays_init(&workload->relays, world, draws);
+    workload->relays.under_way = &workload->under_way;
+    workload->relays.dead = &workload->dead;
     register_worker(world, "20260101.1", "hello,mail,sms", 3);
 }
 
@@ -477,6 +485,7 @@ void workload_finish(struct workload *workload)
 {
     if (workload->under_way)
         violated("%u operations were never answered", workload->under_way);
+    relays_finish(&workload->relays);
     while (!list_empty(&workload->batches))
         free(container_of(list_take(&workload->batches), struct batch_note, link));
 }
@@ -488,8 +497,10 @@ void workload_step(struct workload *workload)
         trigger_run(workload);
     else if (choice < 18)
         trigger_batch(workload);
-    else if (choice < 58)
+    else if (choice < 50)
         steer(workload);
+    else if (choice < 58)
+        relays_request(&workload->relays);
     else if (choice < 60)
         reset(workload);
     else if (choice < 70)
@@ -574,6 +585,7 @@ void workload_check_waits(struct workload *workload)
 
 void workload_check_end(struct workload *workload)
 {
+    relays_check(&workload->relays);
     list_each (link, &workload->batches)
         check_batch(workload, container_of(link, struct batch_note, link));
     list_each (link, &workload->ledger->stories)

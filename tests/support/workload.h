@@ -8,6 +8,7 @@
 #include "engine/attempts.h"
 #include "engine/steer.h"
 #include "tests/support/ledger.h"
+#include "tests/support/relays.h"
 #include "tests/support/sim.h"
 
 enum { WORK_KEYS = 5, WORK_REQUESTS = 5, WORK_HELD = 8, WORK_TAGS = 5 };
@@ -18,6 +19,7 @@ struct workload {
     struct world *world;
     struct ledger *ledger;
     struct draws *draws;
+    struct relays relays;
     struct list triggers; // trigger_work::link
     struct list batches;  // batch_note::link; whole or absent at the end
     struct list dequeues; // dequeue_work::link

@@ -1,0 +1,474 @@
+/* flight.c - commands: decide, park, commit.
+ *
+ *   command_begin ─► flight of the run (one per run): parked
+ *                      │ end of turn, or when the commit before is through
+ *                      ▼
+ *                    is the run in memory? ── no ──► load it, come back
+ *                      │ yes
+ *                      ▼
+ *                    does a command change other runs too? ── yes ──► borrow their
+ *                      │                                 flights, one after the other
+ *                      ▼
+ *                    decide all parked, each on the result of the one before
+ *                      │
+ *                      ▼
+ *                    one commit ─► engine_apply ─► done, in order
+ *
+ * A flight is the fact that a run has a commit on its way. It is found by environment and
+ * run id, so a command that names another tenant's run meets nothing.
+ *
+ * A flight that is lent is busy with the commit of its borrower. Who wants it stands in
+ * line; those in the line and the run's own commands take turns. Relatives are borrowed
+ * from the child upwards, and a flight that has borrowed is not lent: so there is always
+ * one that waits for nobody. */
+#include <assert.h>
+
+#include "base/mem.h"
+#include "engine/state.h"
+
+struct flight {
+    char key[ID_MAX + 12]; /* "<env>:<run id>" */
+    struct engine *engine;
+    struct environment *env;
+    struct deferred deferred;
+    struct list parked;  // command::link; not decided yet
+    struct list decided; // command::link; in the commit
+    struct store_commit commit;
+    struct store_load load;
+    bool busy; /* load or commit on its way, or lent */
+
+    struct flight *borrower; /* its commit has this run too; NULL: not lent */
+    struct list lent;        // flight::borrowed of the borrower
+    struct list borrowed;    // flight::lent
+    struct list line;        // flight::in_line; who wants to borrow this one
+    struct list in_line;     // flight::line of another
+    bool was_lent;           /* its own commands are next */
+
+    const struct run *now; /* while deciding: the run as the commit leaves it so far */
+    unsigned marks;        /* of its changes in the commit so far */
+};
+
+static struct slice flight_key(const void *value)
+{
+    return slice_of(((const struct flight *)value)->key);
+}
+
+void flights_init(struct engine *engine)
+{
+    table_init(&engine->flights, flight_key);
+}
+
+/* ---- a flight ---- */
+
+static void flight_go(struct flight *flight);
+
+static void on_deferred(struct deferred *deferred)
+{
+    flight_go(container_of(deferred, struct flight, deferred));
+}
+
+static struct flight *flight_of(struct engine *engine, struct environment *env,
+                                struct slice run_id)
+{
+    char key[ID_MAX + 12];
+    snprintf(key, sizeof(key), "%u:%.*s", env->number, SLICE_ARG(run_id));
+    struct flight *flight = table_find(&engine->flights, slice_of(key));
+    if (flight)
+        return flight;
+
+    flight = mem_new(struct flight);
+    memcpy(flight->key, key, sizeof(key));
+    flight->engine = engine;
+    flight->env = env;
+    flight->deferred.fn = on_deferred;
+    struct list *lists[] = { &flight->deferred.link, &flight->parked,   &flight->decided,
+                             &flight->lent,          &flight->borrowed, &flight->line,
+                             &flight->in_line };
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        list_init(lists[i]);
+    table_insert(&engine->flights, flight);
+    loop_defer(engine->loop, &flight->deferred);
+    return flight;
+}
+
+static const char *flight_run_id(const struct flight *flight)
+{
+    return strchr(flight->key, ':') + 1;
+}
+
+static struct tracked *flight_run(const struct flight *flight)
+{
+    return environment_find(flight->env, slice_of(flight_run_id(flight)));
+}
+
+static void give_back(struct flight *flight)
+{
+    while (!list_empty(&flight->borrowed)) {
+        struct flight *lender =
+            container_of(list_take(&flight->borrowed), struct flight, lent);
+        lender->borrower = NULL;
+        lender->busy = false;
+        lender->was_lent = true;
+        loop_defer(lender->engine->loop, &lender->deferred);
+    }
+}
+
+/* The run may have been put back into its queue while the flight had it. */
+static void flight_end(struct flight *flight)
+{
+    struct tracked *run = flight_run(flight);
+    give_back(flight);
+    list_remove(&flight->lent);
+    list_remove(&flight->in_line);
+    while (!list_empty(&flight->line)) /* they find it again, or nothing */
+        loop_defer(
+            flight->engine->loop,
+            &container_of(list_take(&flight->line), struct flight, in_line)->deferred);
+    loop_cancel_deferred(&flight->deferred);
+    table_remove(&flight->engine->flights, slice_of(flight->key));
+    if (run) {
+        run->in_flight = false;
+        engine_place(flight->engine, run);
+    }
+    free(flight->commit.changes);
+    free(flight);
+}
+
+static void finish_command(struct command *command, const struct run *run, enum err status)
+{
+    command->run = run;
+    command->done(command, status);
+}
+
+static void fail_all(struct flight *flight, struct list *commands, enum err status)
+{
+    const struct tracked *run = flight_run(flight);
+    while (!list_empty(commands))
+        finish_command(container_of(list_take(commands), struct command, link),
+                       run ? &run->run : NULL, status);
+}
+
+/* What is in a commit stays where it is: in memory, and out of its queue. */
+static void hold(struct flight *flight, struct tracked *run)
+{
+    flight->busy = true;
+    run->in_flight = true;
+    if (!run->item.running)
+        queues_leave(&flight->env->queues, &run->item);
+}
+
+/* ---- loading ---- */
+
+/* Retention removed it from memory while the store was reading it. */
+static bool was_purged(const struct environment *env, const struct run *run)
+{
+    return run_is_final(run) && run->rev <= env->purged && run->updated_at < env->floor;
+}
+
+/* The borrower goes on without a run that is not there, and ends with a store that fails. */
+static void go_without(struct flight *borrower, const char *run_id, enum err status)
+{
+    if (status != ERR_NOT_FOUND)
+        fail_all(borrower, &borrower->parked, status);
+    list_each (link, &borrower->parked) {
+        struct command *command = container_of(link, struct command, link);
+        for (struct command *other = command->also; other; other = other->also)
+            if (!strcmp(other->run_id, run_id))
+                other->why.code = status;
+    }
+    flight_go(borrower);
+}
+
+static void end_missing(struct flight *flight, enum err status)
+{
+    struct flight *borrower = flight->borrower;
+    char run_id[ID_MAX + 12];
+    snprintf(run_id, sizeof(run_id), "%s", flight_run_id(flight));
+    fail_all(flight, &flight->parked, status);
+    flight_end(flight);
+    if (borrower)
+        go_without(borrower, run_id, status);
+}
+
+/* A run that only the store had comes back into memory: whatever has a commit on its way
+ * is there, and is not evicted before the commit is through. */
+static void on_loaded(struct store_load *load, enum store_status status)
+{
+    struct flight *flight = container_of(load, struct flight, load);
+    flight->busy = false;
+    bytes_clear(&load->name);
+    if (!status && was_purged(flight->env, &load->run)) {
+        run_finish(&load->run);
+        status = STORE_MISSING;
+    }
+    if (status) {
+        end_missing(flight, err_of_store(status));
+        return;
+    }
+    run_share_names(&load->run);
+    struct tracked *run = environment_load(flight->env, &load->run);
+    if (flight->env->final_bytes > flight->env->budget)
+        loop_wake(flight->engine->loop, &flight->engine->evictor);
+    if (flight->borrower)
+        hold(flight, run);
+    flight_go(flight->borrower ? flight->borrower : flight);
+}
+
+static void load_run(struct flight *flight)
+{
+    flight->busy = true;
+    flight->load =
+        (struct store_load){ .env = flight->env->number,
+                             .name = bytes_create(slice_of(flight_run_id(flight))),
+                             .done = on_loaded };
+    flight->engine->store->ops->load(flight->engine->store, &flight->load);
+}
+
+/* ---- borrowing ---- */
+
+/* True when the run of the other command is there, and ours until the commit is through. */
+static bool borrow(struct flight *flight, const struct command *other)
+{
+    if (other->why.code)
+        return true; /* it is gone */
+    struct flight *lender = flight_of(flight->engine, flight->env, slice_of(other->run_id));
+    if (lender == flight || lender->borrower == flight)
+        return flight_run(lender) != NULL;
+    if (lender->busy || !list_empty(&lender->borrowed)) {
+        if (list_empty(&flight->in_line))
+            list_append(&lender->line, &flight->in_line);
+        return false;
+    }
+    struct tracked *run = flight_run(lender);
+    lender->borrower = flight;
+    list_append(&flight->borrowed, &lender->lent);
+    if (run)
+        hold(lender, run);
+    else
+        load_run(lender);
+    return run != NULL;
+}
+
+/* True when all are there; else it goes on as soon as the next one is. */
+static bool borrow_all(struct flight *flight)
+{
+    list_each (link, &flight->parked) {
+        struct command *command = container_of(link, struct command, link);
+        for (struct command *other = command->also; other; other = other->also)
+            if (!borrow(flight, other))
+                return false;
+    }
+    return true;
+}
+
+/* To the first in line, unless one of them had it last. True when somebody took it. */
+static bool lend(struct flight *flight)
+{
+    if (!list_empty(&flight->borrowed) ||
+        (flight->was_lent && !list_empty(&flight->parked)))
+        return false;
+    while (!flight->busy && !list_empty(&flight->line))
+        flight_go(container_of(list_take(&flight->line), struct flight, in_line));
+    return flight->busy;
+}
+
+/* ---- deciding ---- */
+
+/* Decides one command on top of `now`; true when it made the change. */
+static bool decide(struct command *command, const struct run *now, struct change *change)
+{
+    struct run next;
+    unsigned marks = 0;
+    run_copy(&next, now);
+    command->decision = command->decide(command, now, &next, &marks);
+    if (command->decision != DECISION_COMMIT) {
+        run_finish(&next);
+        return false;
+    }
+    *change = (struct change){ .kind = CHANGE_RUN,
+                               .env = command->env->number,
+                               .expected = now->version,
+                               .marks = marks,
+                               .run = next };
+    change->run.version = now->version + 1;
+    change->run.updated_at = loop_wall_ms(command->engine->loop);
+    return true;
+}
+
+/* Of the run of that flight, into our commit. A later change of a commit does not know the
+ * revs of earlier ones, so it has their marks too. */
+static void decide_into(struct flight *flight, struct flight *of, struct command *command)
+{
+    struct change *change = &flight->commit.changes[flight->commit.change_count];
+    if (!decide(command, of->now, change))
+        return;
+    of->marks = change->marks |= of->marks & ~(unsigned)MARK_KEY;
+    of->now = &change->run;
+    flight->commit.change_count++;
+}
+
+static void decide_all(struct flight *flight, struct command *command)
+{
+    decide_into(flight, flight, command);
+    if (command->decision == DECISION_REFUSE)
+        command->also = NULL;
+    for (struct command *other = command->also; other; other = other->also)
+        if (!other->why.code)
+            decide_into(flight,
+                        flight_of(flight->engine, flight->env, slice_of(other->run_id)),
+                        other);
+}
+
+static void begin_deciding(struct flight *flight)
+{
+    flight->now = &flight_run(flight)->run;
+    flight->marks = 0;
+}
+
+static void on_committed(struct store_commit *commit, enum store_status status);
+
+/* What was decided without a commit before it is answered at once; behind one it waits. */
+static void decide_parked(struct flight *flight)
+{
+    size_t room = 0;
+    struct list parked;
+
+    list_init(&parked);
+    list_move_all(&parked, &flight->parked);
+    list_each (link, &parked)
+        for (struct command *c = container_of(link, struct command, link); c; c = c->also)
+            room++;
+    free(flight->commit.changes);
+    flight->commit = (struct store_commit){ .done = on_committed };
+    flight->commit.changes = mem_new_array(struct change, room);
+    begin_deciding(flight);
+    list_each (link, &flight->borrowed)
+        begin_deciding(container_of(link, struct flight, lent));
+    while (!list_empty(&parked)) {
+        struct command *command = container_of(list_take(&parked), struct command, link);
+        decide_all(flight, command);
+        list_append(&flight->decided, &command->link);
+    }
+}
+
+static enum err outcome(const struct command *command)
+{
+    return command->decision == DECISION_REFUSE ? command->why.code : OK;
+}
+
+static void answer_decided(struct flight *flight, const struct run *run)
+{
+    struct list decided;
+    list_init(&decided);
+    list_move_all(&decided, &flight->decided);
+    while (!list_empty(&decided)) {
+        struct command *command = container_of(list_take(&decided), struct command, link);
+        finish_command(command, run, outcome(command));
+    }
+}
+
+static void flight_go(struct flight *flight)
+{
+    if (flight->busy || lend(flight))
+        return;
+    if (list_empty(&flight->parked)) {
+        flight_end(flight);
+        return;
+    }
+    struct tracked *run = flight_run(flight);
+    if (!run) {
+        load_run(flight);
+        return;
+    }
+    if (!borrow_all(flight))
+        return;
+    decide_parked(flight);
+    if (!flight->commit.change_count) {
+        give_back(flight);
+        answer_decided(flight, &run->run);
+        loop_defer(flight->engine->loop, &flight->deferred);
+        return;
+    }
+    hold(flight, run);
+    flight->commit.now_ms = loop_wall_ms(flight->engine->loop);
+    flight->engine->store->ops->commit(flight->engine->store, &flight->commit);
+}
+
+/* Each command its own seq, in the order of the changes; one that made no change was decided
+ * on the result of those before it. */
+static void number_decided(struct flight *flight)
+{
+    uint64_t seq = flight->commit.changes[0].seq;
+    list_each (link, &flight->decided)
+        for (struct command *c = container_of(link, struct command, link); c; c = c->also)
+            if (c->decision == DECISION_COMMIT)
+                c->seq = seq++;
+}
+
+static void on_committed(struct store_commit *commit, enum store_status status)
+{
+    struct flight *flight = container_of(commit, struct flight, commit);
+    flight->busy = flight->was_lent = false;
+
+    if (status) {
+        for (size_t i = 0; i < commit->change_count; i++)
+            change_finish(&commit->changes[i]);
+        give_back(flight);
+        fail_all(flight, &flight->decided, err_of_store(status));
+    } else {
+        number_decided(flight);
+        engine_apply(flight->engine, commit->changes, commit->change_count);
+        give_back(flight);
+        answer_decided(flight, &flight_run(flight)->run);
+    }
+    loop_defer(flight->engine->loop, &flight->deferred);
+}
+
+void command_begin(struct engine *engine, struct environment *env, struct slice run_id,
+                   struct command *command, command_decide_fn *decide_fn,
+                   command_done_fn *done)
+{
+    command->engine = engine;
+    command->env = env;
+    command->decide = decide_fn;
+    command->done = done;
+    command->run = NULL;
+    command->also = NULL;
+    command->seq = 0;
+    command->why = (struct failure){ 0 };
+    if (run_id.len >= sizeof(command->run_id))
+        run_id = SLICE("-"); /* no run has such an id: not found, like any other */
+    snprintf(command->run_id, sizeof(command->run_id), "%.*s", SLICE_ARG(run_id));
+    struct flight *flight = flight_of(engine, env, run_id);
+    list_append(&flight->parked, &command->link);
+}
+
+void command_join(struct command *command, struct command *other, struct slice run_id,
+                  command_decide_fn *decide_fn)
+{
+    struct command **end = &command->also;
+    other->engine = command->engine;
+    other->env = command->env;
+    other->decide = decide_fn;
+    other->decision = DECISION_NOTHING;
+    other->run = NULL;
+    other->also = NULL;
+    other->seq = 0;
+    other->why = (struct failure){ 0 };
+    snprintf(other->run_id, sizeof(other->run_id), "%.*s", SLICE_ARG(run_id));
+    while (*end)
+        end = &(*end)->also;
+    *end = other;
+}
+
+static void on_alone(struct command *command, enum err status)
+{
+    (void)status;
+    free(command);
+}
+
+void command_begin_alone(struct engine *engine, struct environment *env,
+                         struct slice run_id, command_decide_fn *decide_fn)
+{
+    command_begin(engine, env, run_id, mem_new(struct command), decide_fn, on_alone);
+}
