@@ -12,6 +12,8 @@
 #include "engine/steer.h"
 #include "engine/waits.h"
 
+enum { CHILDREN_AT_ONCE = 500 };
+
 int64_t engine_deadline(const struct engine *engine, int64_t unix_ms)
 {
     int64_t left = unix_ms - loop_wall_ms(engine->loop);
@@ -93,12 +95,17 @@ void engine_place(struct engine *engine, struct tracked *run)
         timers_set(timers, &run->timer, engine->due_kind, deadline);
 }
 
-/* Children that are not final are canceled with their parent, once that is confirmed. */
+/* Children that are not final are canceled with their parent, once that is confirmed. The
+ * sweep finds so many that they would not fit a turn. */
 static void end_children(struct engine *engine, struct tracked *run)
 {
     const struct children *children = environment_children(run->env, slice_of(run->run.id));
     if (!children)
         return;
+    if (children->count > CHILDREN_AT_ONCE) {
+        engine_sweep_environment(engine, run->env);
+        return;
+    }
     for (uint32_t i = 0; i < children->count; i++)
         run_cancel_alone(engine, run->env, slice_of(children->runs[i]->run.id));
 }

@@ -193,6 +193,7 @@ struct sweep {
     struct environment *env;
     struct flusher flusher;
     uint64_t at, until; /* revs */
+    bool again;         /* somebody wants another one */
     struct list link;   // engine::sweeps
 };
 
@@ -284,6 +285,12 @@ static bool sweep_some(struct flusher *flusher)
         if (place.run)
             follow(sweep->engine, place.run);
     }
+    if (sweep->again) {
+        sweep->again = false;
+        sweep->at = 0;
+        sweep->until = sweep->env->applied;
+        return true;
+    }
     engine_end_sweep(&sweep->link);
     return false;
 }
@@ -298,6 +305,13 @@ void engine_end_sweep(struct list *link)
 
 void engine_sweep_environment(struct engine *engine, struct environment *env)
 {
+    list_each (link, &engine->sweeps) {
+        struct sweep *under_way = container_of(link, struct sweep, link);
+        if (under_way->env == env) {
+            under_way->again = true;
+            return;
+        }
+    }
     struct sweep *sweep = mem_new(struct sweep);
     sweep->engine = engine;
     sweep->env = env;

@@ -157,6 +157,25 @@ static void children_of_a_canceled_parent_end(void **state)
     assert_status(world, other.id, RUN_QUEUED);
 }
 
+static void very_many_children_end_too_while_other_runs_go_on(void **state)
+{
+    enum { CHILDREN = 1200 };
+    struct world *world = *state;
+    static struct triggered children[CHILDREN];
+    struct triggered parents[2];
+    struct triggered other = trigger(world, (struct wish){ 0 });
+    for (int i = 0; i < 2; i++)
+        parents[i] = trigger(world, (struct wish){ 0 });
+    for (int i = 0; i < CHILDREN; i++)
+        children[i] = trigger(world, (struct wish){ .parent = parents[i % 2].id });
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(cancel(world, parents[i].id), OK);
+    world_settle(world);
+    for (int i = 0; i < CHILDREN; i++)
+        assert_status(world, children[i].id, RUN_CANCELED);
+    assert_status(world, other.id, RUN_QUEUED);
+}
+
 /* Its commit was on its way when the parent was canceled. */
 static void a_child_that_comes_after_its_parent_was_canceled_ends_too(void **state)
 {
@@ -530,6 +549,7 @@ int main(void)
         TEST(nobody_knows_a_run_of_no_such_id),
         TEST(a_run_of_another_environment_is_not_found),
         TEST(children_of_a_canceled_parent_end),
+        TEST(very_many_children_end_too_while_other_runs_go_on),
         TEST(a_child_that_comes_after_its_parent_was_canceled_ends_too),
         TEST(children_of_a_parent_that_completed_go_on),
         TEST(a_sweep_after_a_restart_ends_the_children_left_over),
