@@ -60,7 +60,7 @@
  *   bad_member    a member is missing, or has a wrong type or value; the text names it
  *   unknown_api   hello.api is no version this gateway speaks
  *   forbidden     the token's scopes do not allow it
- *   limit         one of welcome.limits is reached
+ *   limit         one of welcome.limits is reached, or the text names it
  *   duplicate_id  a subscription with this id exists
  *   unknown_id    no subscription has this id
  *   bad_token     the token of auth cannot take the place of the one in use */
@@ -109,6 +109,7 @@ static inline enum protocol_reconnect protocol_reconnect(int close_code)
 enum {
     PROTOCOL_SUBSCRIPTIONS = 256,   /* per connection */
     PROTOCOL_TAGS = 16,             /* per filter */
+    PROTOCOL_FILTER_BYTES = 262144, /* per connection: tags and tasks of all filters */
     PROTOCOL_MESSAGE_BYTES = 65536, /* in */
     PROTOCOL_FRAGMENTS = 64,        /* per message, empty ones count */
     PROTOCOL_MESSAGES_PER_S = 50,   /* in; above it and the burst: 4103 */

@@ -135,6 +135,7 @@ static void read_columns(struct poll *poll)
     }
     while (rest.ptr && slice_split(&rest, ',', &name))
         poll->skipped |= shape_column(slice_trim(name), call->vocabulary);
+    poll->unwanted = poll->skipped;
 }
 
 enum err poll_read(struct poll *poll)

@@ -334,6 +334,7 @@ static enum err open_view(struct poll *poll, struct view **view)
                          .vocabulary = call->vocabulary,
                          .fields = FIELDS_ALL,
                          .skipped = poll->skipped,
+                         .unwanted = poll->unwanted,
                          .wrap = wrap };
     *view = environment_view(call->env, &wish);
     if (*view)

@@ -256,10 +256,19 @@ static void on_sub(struct socket *socket, struct wire_message *sub)
 {
     bool allowed = api_identity_may_follow(socket->identity, &sub->filter);
     size_t open = socket->feed.subscriptions;
-    list_each (link, &socket->opening)
+    size_t bytes = socket->feed.filter_bytes + filter_size(&sub->filter);
+    list_each (link, &socket->opening) {
+        bytes += filter_size(&container_of(link, struct opening, link)->message.filter);
         open++;
+    }
     if (open >= (size_t)api_options(socket->api)->subscriptions_max) {
         refuse(socket, sub->id, "limit", "too many subscriptions on this connection");
+        return;
+    }
+    if (bytes > PROTOCOL_FILTER_BYTES) {
+        refuse(socket, sub->id, "limit",
+               "the tags and tasks of this connection's subscriptions take more than 256 "
+               "KiB: send unsub for some, or open another connection");
         return;
     }
     if (feed_find(&socket->feed, sub->id) || is_opening(socket, sub->id)) {

@@ -318,25 +318,46 @@ static bool same_view(const struct view *a, const struct view *b)
            a->skipped == b->skipped && a->wrap == b->wrap;
 }
 
+static bool is_narrow(const struct view *view)
+{
+    return view->unwanted || (FIELDS_DEFAULT & ~view->skipped & ~view->fields);
+}
+
+/* All that its token allows. */
+static struct view whole(const struct view *wish)
+{
+    struct view view = *wish;
+    view.skipped &= ~wish->unwanted;
+    view.unwanted = 0;
+    view.fields =
+        wish->encoding == ENCODING_SHAPE ? FIELDS_ALL : FIELDS_ALL & ~view.skipped;
+    return view;
+}
+
 struct view *environment_view(struct environment *env, const struct view *wish)
 {
-    struct view *unused = NULL, *wider = NULL;
+    struct view *unused = NULL, *wider = NULL, all = whole(wish);
+    unsigned narrow = 0;
     for (int i = 0; i < VIEWS_MAX; i++) {
         struct view *view = &env->views[i];
         if (!view->users) {
             unused = unused ? unused : view;
-        } else if (same_view(view, wish)) {
-            if (view->fields == wish->fields) {
-                view->users++;
-                return view;
-            }
-            if ((view->fields & wish->fields) == wish->fields)
-                wider = view;
+            continue;
         }
+        narrow += is_narrow(view);
+        if (!same_view(view, wish))
+            continue;
+        if (view->fields == wish->fields) {
+            view->users++;
+            return view;
+        }
+        if ((view->fields & wish->fields) == wish->fields)
+            wider = view;
     }
-    struct view *view = unused ? unused : wider;
+    bool full = is_narrow(wish) && narrow >= NARROW_VIEWS_MAX;
+    struct view *view = unused && !full ? unused : wider;
     if (!view)
-        return NULL;
+        return is_narrow(wish) ? environment_view(env, &all) : NULL;
     if (view == unused) {
         uint8_t index = view->index;
         *view = *wish;

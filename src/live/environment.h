@@ -105,7 +105,7 @@ void environment_purge(struct environment *env, const struct store_position *pos
 const struct children *environment_children(const struct environment *env,
                                             struct slice parent);
 
-/* The view of these wishes, counted as used once more; NULL when VIEWS_MAX others are in
- * use and none of them is wider with the same skips. */
+/* The view of these wishes, counted as used once more; a wider one, up to all that the
+ * token allows, when too many leave something out. NULL when VIEWS_MAX others are in use. */
 struct view *environment_view(struct environment *env, const struct view *wish);
 void view_release(struct view *view);

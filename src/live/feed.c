@@ -41,6 +41,7 @@ static void subscription_destroy(struct subscription *sub)
     list_remove(&sub->listening);
     list_remove(&sub->link);
     hub_leave(&sub->feed->env->hub, sub->topic);
+    sub->feed->filter_bytes -= filter_size(&sub->filter);
     filter_finish(&sub->filter);
     sub->feed->subscriptions--;
     metric_add(M_SUBSCRIPTIONS, -1);
@@ -108,6 +109,7 @@ static struct subscription *attach(struct feed *feed, int64_t id, struct filter 
             run->topic = topic;
     }
     feed->subscriptions++;
+    feed->filter_bytes += filter_size(&sub->filter);
     metric_add(M_SUBSCRIPTIONS, 1);
     hub_visit(&feed->env->hub, feed);
     return sub;

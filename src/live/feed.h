@@ -59,6 +59,7 @@ struct feed {
     int64_t every_ms;        /* least time between patches; 0: none */
     int64_t next_at;         /* monotonic ms of the next patch, with every_ms */
     struct timer timer;      /* of every_ms */
+    size_t filter_bytes;     /* names of all its filters */
     uint64_t *tail;          /* revs that tail frames of this walk sent ahead */
     struct walk_step *steps; /* of this walk; what it sent is found from them */
     uint32_t tail_count, step_count;

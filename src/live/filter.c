@@ -51,6 +51,20 @@ bool filter_matches(const struct filter *filter, const struct facts *facts)
            has_task(filter, facts->task);
 }
 
+static size_t list_size(struct bytes *const *list, uint32_t count)
+{
+    size_t size = 0;
+    for (uint32_t i = 0; i < count; i++)
+        size += sizeof(struct bytes *) + sizeof(struct bytes) + list[i]->len;
+    return size;
+}
+
+size_t filter_size(const struct filter *filter)
+{
+    return list_size(filter->tags, filter->tag_count) +
+           list_size(filter->tasks, filter->task_count);
+}
+
 static void finish_list(struct bytes **list, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)

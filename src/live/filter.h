@@ -44,4 +44,7 @@ static inline bool filter_wants(const struct filter *filter, const struct run *r
     return filter_matches(filter, &facts);
 }
 
+/* Memory that its names take. */
+size_t filter_size(const struct filter *filter);
+
 void filter_finish(struct filter *filter);

@@ -1,7 +1,8 @@
 /* view.h - how one kind of client sees runs: encoding, vocabulary, fields.
  *
  * Clients with the same view get the same bytes. At most VIEWS_MAX live in an environment;
- * a change is encoded once for each. */
+ * a change is encoded once for each. Part of the places is for those who leave nothing out,
+ * so that clients who all want something else cannot keep the others away. */
 #pragma once
 
 #include <stdbool.h>
@@ -46,7 +47,8 @@ enum {
     FIELDS_ALL = (1 << FIELD_COUNT) - 1,
     FIELDS_DEFAULT = FIELDS_ALL & ~(1 << FIELD_STREAMS),
     FIELDS_ALWAYS = (1 << (FIELD_BATCH_ID + 1)) - 1,
-    VIEWS_MAX = 32, /* per environment */
+    VIEWS_MAX = 32,        /* per environment */
+    NARROW_VIEWS_MAX = 16, /* of them: those whose clients left something out */
 };
 
 enum encoding {
@@ -58,11 +60,12 @@ enum encoding {
 struct view {
     enum encoding encoding;
     enum vocabulary vocabulary;
-    uint32_t fields;  /* bit set of enum field; FIELDS_ALWAYS is part of it */
-    uint32_t skipped; /* removed by the token; never part of fields */
-    uint32_t users;   /* feeds; 0: the place is free */
-    uint64_t since;   /* changes after this one were encoded for it */
-    uint8_t index;    /* in the environment's views and in an update's frames */
+    uint32_t fields;   /* bit set of enum field; FIELDS_ALWAYS is part of it */
+    uint32_t skipped;  /* removed by the token; never part of fields */
+    uint32_t unwanted; /* of skipped: only the client's own wish */
+    uint32_t users;    /* feeds; 0: the place is free */
+    uint64_t since;    /* changes after this one were encoded for it */
+    uint8_t index;     /* in the environment's views and in an update's frames */
     /* Makes of an encoded message what the transport sends; the same for all of a view. */
     struct bytes *(*wrap)(struct slice message, bool binary);
 };
