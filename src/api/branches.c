@@ -8,7 +8,6 @@
 #include "auth/account_writer.h"
 #include "auth/branch.h"
 #include "base/mem.h"
-#include "engine/schedules.h"
 
 enum { BRANCHES_MAX = 200 };
 
@@ -176,8 +175,8 @@ static void on_archived(struct account_write *write, enum err status)
     struct api *api = op->call->api;
     const struct account *branch = accounts_by_id(api_accounts(api), slice_of(op->id));
     if (!status && branch)
-        schedules_retire(api_engine(api),
-                         engine_environment(api_engine(api), branch->number));
+        engine_retire_environment(api_engine(api),
+                                  engine_environment(api_engine(api), branch->number));
     json_t *body = status ? NULL
                           : json_pack("{s:b, s:{s:s, s:s}}", "success", 1, "branch", "id",
                                       op->id, "name", op->name);

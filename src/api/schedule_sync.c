@@ -192,7 +192,7 @@ void schedule_sync_all(struct api *api)
     struct engine *engine = api_engine(api);
     for (struct account *a = NULL; (a = accounts_next(api_accounts(api), a));) {
         if (a->archived)
-            schedules_retire(engine, engine_environment(engine, a->number));
+            engine_retire_environment(engine, engine_environment(engine, a->number));
         else
             schedule_sync_begin(api, a, mem_new(struct schedule_sync), on_alone);
     }

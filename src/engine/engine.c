@@ -116,6 +116,13 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
     return engine->environments[number] = env;
 }
 
+void engine_retire_environment(struct engine *engine, struct environment *env)
+{
+    schedules_retire(engine, env);
+    env->budget = 0;
+    loop_wake(engine->loop, &engine->evictor);
+}
+
 struct environment *engine_environment(const struct engine *engine, uint32_t number)
 {
     return number < engine->environment_count ? engine->environments[number] : NULL;

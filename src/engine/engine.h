@@ -43,6 +43,8 @@ struct store *engine_store(const struct engine *engine);
 
 struct environment *engine_add_environment(struct engine *engine, uint32_t number,
                                            const char *id, bool is_dev);
+/* Its branch was archived: nothing is due in it, and what has ended leaves memory. */
+void engine_retire_environment(struct engine *engine, struct environment *env);
 /* NULL: no such environment. */
 struct environment *engine_environment(const struct engine *engine, uint32_t number);
 

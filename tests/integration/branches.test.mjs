@@ -188,6 +188,25 @@ describe("preview branches", () => {
   });
 });
 
+test("the runs of an archived branch leave memory when they have ended", async (t) => {
+  const own = await startGateway({ t });
+  const body = { env: "preview", branch: "gone" }, there = onBranch("gone");
+  await own.post(branches, body, pat);
+  for (let i = 0; i < 3; i++) {
+    const { id } = (await own.post("/api/v1/tasks/t/trigger", { payload: 1 }, there)).json;
+    await own.post(`/api/v2/runs/${id}/cancel`, {}, there);
+  }
+  const kept = (await own.post("/api/v1/tasks/t/trigger", { payload: 1 })).json.id;
+  assert.equal(await own.metric("runcast_runs"), 4);
+  await own.post(`${branches}/archive`, body, pat);
+  await until(async () => (await own.metric("runcast_runs")) === 1);
+  await own.kill();
+  await own.restart();
+  await until(async () => (await own.metric("runcast_runs")) === 1);
+  assert.equal((await own.get(`/api/v3/runs/${kept}`)).status, 200);
+  await own.stop();
+});
+
 test("after a write of which nobody knows whether it happened, the next branch is decided on what there is", async (t) => {
   const control = path.join(temporaryFolder(), "control");
   const failing = await startGateway({ t, preload: "shim_sync", env: { SHIM_CONTROL: control } });
