@@ -274,9 +274,11 @@ static bool lend(struct flight *flight)
 
 /* ---- deciding ---- */
 
-/* Decides one command on top of `now`; true when it made the change. */
+/* Decides one command on top of `now`; true when it made the change. Whatever the clock
+ * does, a run's last change is never older than the one before. */
 static bool decide(struct command *command, const struct run *now, struct change *change)
 {
+    int64_t wall_ms = loop_wall_ms(command->engine->loop);
     struct run next;
     unsigned marks = 0;
     run_copy(&next, now);
@@ -291,7 +293,7 @@ static bool decide(struct command *command, const struct run *now, struct change
                                .marks = marks,
                                .run = next };
     change->run.version = now->version + 1;
-    change->run.updated_at = loop_wall_ms(command->engine->loop);
+    change->run.updated_at = wall_ms > now->updated_at ? wall_ms : now->updated_at;
     return true;
 }
 

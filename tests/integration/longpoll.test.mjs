@@ -1,9 +1,11 @@
 // The long poll of the official SDKs, byte by byte: positions, columns, headers, refusals.
 // What the SDKs make of it is in tests/conformance/realtime.
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
 import { addTag, begin, end, fresh, gateway, putMetadata, trigger } from "../support/realtime.mjs";
 import { publicToken } from "../support/tokens.mjs";
 
@@ -238,6 +240,53 @@ describe("a live poll", () => {
     assert.deepEqual([idle.status, idle.json, idle.headers.get("connection")], [200, [current], "close"]);
     assert.equal(idle.position.handle, position.handle);
     await stopped;
+  });
+
+  test("is refused with 503, never 4xx, while the gateway starts and while it drains", async (t) => {
+    const own = await startGateway({ t });
+    for (let i = 0; i < 30; i++) await trigger({}, { to: own, payload: "x".repeat(10_000) });
+    const { id } = await trigger({}, { to: own });
+    const { position } = await poll(`/realtime/v1/runs/${id}`, { to: own });
+    await own.kill();
+    await own.restart({ ready: false });
+    const seen = new Set();
+    const live = await until(async () => {
+      const answer = await poll(`/realtime/v1/runs/${id}`, { to: own, position }).catch(() => ({ status: "refused" }));
+      seen.add(answer.status);
+      return answer.status === 200 && answer;
+    }, { everyMs: 1, what: "an answer" });
+    assert.deepEqual(live.json, [current]);
+    for (const status of ["refused", 503, 200]) seen.delete(status);
+    assert.deepEqual([...seen], []);
+    const slow = await own.connect(); // the gateway drains until its body has come
+    await slow.send("POST /api/v1/tasks/slow/trigger HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" +
+      `authorization: Bearer ${keys.dev}\r\ncontent-length: 2\r\n\r\n`);
+    await own.get("/healthz");
+    own.child.kill("SIGTERM");
+    await until(() => own.stderr.includes("draining"));
+    for (const path of [`/realtime/v1/runs/${id}`, "/realtime/v1/runs/run_x", "/realtime/v1/runs?tags=a", "/realtime/v1/batches/batch_x"]) {
+      const late = await poll(path, { to: own, position, live: true });
+      assert.deepEqual([late.status, late.headers.get("access-control-allow-origin"), late.headers.get("connection")], [503, "*", "close"], path);
+    }
+    await slow.send("{}");
+    assert.equal((await own.ended()).code, 0);
+  });
+
+  test("never shows an updatedAt that is older than the one before, whatever the clock does", async (t) => {
+    const file = join(temporaryFolder(), "clock");
+    const own = await startGateway({ t, preload: "shim_clock", env: { SHIM_CLOCK: file } });
+    const { id } = await trigger({}, { to: own });
+    let last = "";
+    for (const ahead of [0, -3600_000, 60_000, -1000]) {
+      fs.writeFileSync(`${file}.new`, String(ahead));
+      fs.renameSync(`${file}.new`, file);
+      await own.put(`/api/v1/runs/${id}/metadata`, { metadata: { ahead } });
+      const [{ value }] = (await poll(`/realtime/v1/runs/${id}`, { to: own })).rows;
+      assert.equal(value.metadata, JSON.stringify({ ahead }));
+      assert.ok(value.updatedAt >= last, `${value.updatedAt} after ${last}`);
+      last = value.updatedAt;
+    }
+    await own.stop();
   });
 
   test("above --realtime-connections is late, not lost: 429", async (t) => {
