@@ -20,7 +20,7 @@
 enum {
     HOLD_MS = 20 * 1000, /* give or take 15 % */
     ECHO_MS = 2000,
-    PAGE_BYTES = 96 * 1024, /* and a frame: gzip takes it */
+    PAGE_BYTES = 64 * 1024, /* and a frame: gzip takes it */
     SHARED_MAX = 64,        /* frames of one visit */
 };
 
@@ -253,9 +253,9 @@ static void poll_lost(struct feed *feed)
     refuse(poll, ERR_STORE);
 }
 
-static const struct feed_ops feed_ops = { .send = poll_send,
-                                          .busy = poll_busy,
-                                          .lost = poll_lost };
+static const struct feed_ops feed_ops = {
+    .send = poll_send, .busy = poll_busy, .lost = poll_lost, .heavy = true
+};
 
 /* ---- its end ---- */
 

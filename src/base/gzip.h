@@ -5,7 +5,7 @@
 
 /* Bytes of a body from which it is compressed, and to which: more takes too long for one
  * turn of the loop. */
-enum { GZIP_WORTH = 1024, GZIP_MOST = 160 << 10 };
+enum { GZIP_WORTH = 1024, GZIP_MOST = 128 << 10 };
 
 /* The compressed body, a reference of the caller's; NULL when it is of another size or
  * would not be smaller. The answers for the bodies asked for last are remembered, so that

@@ -27,6 +27,8 @@ struct feed_ops {
     /* The feed cannot go on (too far behind for what memory holds): close, the client
      * comes back with its position. Not called from inside a flush of others. */
     void (*lost)(struct feed *feed);
+    /* One send may take a good part of a turn: the flush asks for the time before each. */
+    bool heavy;
 };
 
 /* Frames of a walk brought the feed to seen while the newest change was `applied`. */

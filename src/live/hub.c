@@ -251,9 +251,12 @@ static bool flush(struct flusher *flusher)
 
     line_up(hub);
     while (!list_empty(&hub->visits)) {
-        if ((++visited & 7) == 0 && !loop_time_left(hub->env->loop))
+        struct feed *feed = container_of(hub->visits.next, struct feed, visit);
+        bool ask = (++visited & 7) == 0 || (feed->ops->heavy && visited > 1);
+        if (ask && !loop_time_left(hub->env->loop))
             return true;
-        feed_visit(container_of(list_take(&hub->visits), struct feed, visit));
+        list_remove(&feed->visit);
+        feed_visit(feed);
     }
     hub->flushed = hub->env->applied;
     if (hub->marked_us)

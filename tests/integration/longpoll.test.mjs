@@ -197,6 +197,25 @@ describe("a live poll", () => {
     assert.equal(await gateway.metric("runcast_frames_total{kind=\"shared\"}") - frames, 20);
   });
 
+  test("is one of hundreds that a change answers, of many column sets and compressed, in short turns", async (t) => {
+    const own = await startGateway({ t, release: true });
+    const { id } = await trigger({ tags: ["busy"] }, { to: own });
+    const { position } = await poll("/realtime/v1/runs", { to: own, query: { tags: "busy" } });
+    const skipped = columns.slice(10).filter((name) => !/status|metadata/.test(name));
+    const answers = Array.from({ length: 240 }, (_none, i) => poll("/realtime/v1/runs", { to: own, position, live: true,
+      query: { tags: "busy", skipColumns: skipped[i % 12] }, headers: { ...v4, "accept-encoding": "gzip" } }));
+    await isHeld(240, own);
+    const noise = Array.from({ length: 120_000 }, () => Math.floor(Math.random() * 36).toString(36)).join("");
+    await own.put(`/api/v1/runs/${id}/metadata`, { metadata: { noise } });
+    for (const { headers, rows: [{ value }] } of await Promise.all(answers)) {
+      assert.equal(headers.get("content-encoding"), "gzip");
+      assert.equal(value.metadata.length, noise.length + 12);
+    }
+    const turns = await own.metrics(), within = (s) => turns.get(`runcast_loop_turn_cpu_seconds_bucket{le="${s}"}`);
+    assert.equal(within("+Inf") - within("0.01"), 0, "turns above 10 ms");
+    await own.stop();
+  });
+
   test("that the client has given up frees its place", async () => {
     const { id } = await trigger();
     const { position } = await poll(`/realtime/v1/runs/${id}`);
