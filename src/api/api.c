@@ -28,6 +28,8 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 
+enum { KEPT_BODY_MAX = 16 << 20 }; /* longer ones are used up while they come */
+
 struct api {
     struct engine *engine;
     struct auth *auth;
@@ -493,6 +495,8 @@ static void on_head(void *owner, struct exchange *x)
         api_reply_error(call, refused);
     } else {
         x->body_limit = route->body_limit;
+        if (call->env && route->body_limit <= KEPT_BODY_MAX)
+            x->body_room = &call->env->body_room;
         x->stream_body = route->on_body != NULL;
         x->slow_body = route->auth & BODY_SLOW;
     }

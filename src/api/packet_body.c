@@ -98,6 +98,8 @@ static enum err begin_write(struct api_call *call, struct packet **packet)
         (*packet)->body = bytes_create_empty(len + type.len + 1);
     call->state = *packet;
     call->on_gone = on_gone;
+    call->x->body_room =
+        &engine_environment(api_engine(call->api), (*packet)->account->number)->body_room;
     return OK;
 }
 

@@ -24,6 +24,8 @@
 #include "run/queue.h"
 #include "runcast/store.h"
 
+enum { BODY_ROOM = 256 << 20 };
+
 struct engine;
 struct workers;
 
@@ -69,7 +71,8 @@ struct environment {
     size_t budget;       /* for final_bytes */
     uint32_t evict_from; /* place in the order of all where the next look starts */
     uint32_t unfinished;
-    uint32_t polls; /* long polls that are held; api's */
+    size_t body_room; /* for bodies of requests under way; counted by net */
+    uint32_t polls;   /* long polls that are held; api's */
 };
 
 /* Unfinished runs in memory by parent. */

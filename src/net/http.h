@@ -50,6 +50,8 @@ struct exchange {
 
     /* Set by on_head. */
     size_t body_limit; /* bytes; more is 413; default 0 */
+    size_t *body_room; /* bytes that bodies under way may still take, shared by those that
+                          are counted together; above it 503. NULL: not counted */
     bool stream_body;  /* on_body instead of exchange.body; body_limit still counts */
     bool slow_body;    /* pieces may be minutes apart: 408 only after 15 without any */
 

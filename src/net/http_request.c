@@ -127,6 +127,18 @@ static int on_head_complete(llhttp_t *parser)
     return 0;
 }
 
+static bool take_room(struct request *request, size_t len)
+{
+    size_t *room = request->x.body_room;
+    if (!room)
+        return true;
+    if (len > *room)
+        return false;
+    *room -= len;
+    request->body_taken += len;
+    return true;
+}
+
 static int on_body(llhttp_t *parser, const char *at, size_t len)
 {
     struct request *request = of(parser);
@@ -137,6 +149,10 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
     if (request->body_len > x->body_limit)
         return stop(request, 413,
                     "The body is too large: send less, or in several requests");
+    if (!take_room(request, len))
+        return stop(request, 503,
+                    "The bodies of your requests under way have no room in memory: try "
+                    "again, or send fewer at once");
     if (x->stream_body) {
         struct server *server = request->conn->c.server;
         server->options.handler.on_body(server->options.owner, x,
@@ -193,6 +209,8 @@ static void trim(struct buf *buf, size_t capacity)
 
 void request_give_back(struct server *server, struct request *request)
 {
+    if (request->body_taken)
+        *request->x.body_room += request->body_taken;
     if (server->request_count == SERVER_POOL_MAX) {
         request_destroy(request);
         return;

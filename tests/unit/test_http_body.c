@@ -9,15 +9,16 @@ enum { LARGE = 400 << 10 };
 struct scene {
     struct net_world world; /* first */
     struct exchange *x;
-    size_t came;
+    size_t came, room;
     bool pause, whole;
 };
 
 static void on_head(void *owner, struct exchange *x)
 {
-    (void)owner;
+    struct scene *scene = owner;
     x->body_limit = 1 << 20;
-    x->stream_body = true;
+    x->stream_body = !slice_is(x->path, "/kept");
+    x->body_room = scene->room ? &scene->room : NULL;
     x->slow_body = slice_is(x->path, "/slow");
 }
 
@@ -134,6 +135,44 @@ static void a_slow_body_outlasts_the_time_of_others(void **state)
     net_world_close(&scene.world);
 }
 
+/* Refused, given up or complete: what a body took is there for others again. */
+static void bodies_under_way_share_the_room_they_have(void **state)
+{
+    static const char *const paths[] = { "/", "/kept" };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct scene scene;
+        struct peer first, second, third;
+        char head[80];
+        int len =
+            snprintf(head, sizeof(head),
+                     "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n", paths[i]);
+        struct slice request = { head, (size_t)len };
+        open_scene(&scene, (struct server_options){ 0 });
+        scene.room = 10;
+        peer_open(&scene.world, &first);
+        peer_open(&scene.world, &second);
+        peer_open(&scene.world, &third);
+        peer_send(&scene.world, &first, request);
+        peer_send(&scene.world, &first, SLICE("sixbyt"));
+        peer_send(&scene.world, &second, request);
+        peer_send(&scene.world, &second, SLICE("5byte"));
+        peer_await(&scene.world, &second, " 503 ");
+        peer_await_end(&scene.world, &second);
+        assert_true(peer_has(&second, "have no room in memory"));
+        assert_int_equal(scene.room, 4);
+
+        peer_close(&first);
+        peer_send(&scene.world, &third, request);
+        peer_send(&scene.world, &third, SLICE("allofit!"));
+        peer_await(&scene.world, &third, "thanks");
+        assert_int_equal(scene.room, 10);
+        peer_close(&second);
+        peer_close(&third);
+        net_world_close(&scene.world);
+    }
+}
+
 static void a_stream_that_is_cut_has_no_end(void **state)
 {
     struct scene scene;
@@ -155,6 +194,7 @@ int main(void)
         cmocka_unit_test(a_paused_body_waits_and_then_comes_whole),
         cmocka_unit_test(a_peer_that_leaves_in_a_pause_is_noticed),
         cmocka_unit_test(a_slow_body_outlasts_the_time_of_others),
+        cmocka_unit_test(bodies_under_way_share_the_room_they_have),
         cmocka_unit_test(a_stream_that_is_cut_has_no_end),
     };
     return cmocka_run_group_tests_name("http body", tests, NULL, NULL);
