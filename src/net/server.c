@@ -25,6 +25,7 @@ enum {
     REST_MS = 50,
     COMPLAINT_MS = 1000,
     RETRY_AFTER_MAX_S = 10,
+    WASTE_READS = 16,
 };
 
 static void set_defaults(struct server_options *options)
@@ -115,7 +116,8 @@ struct connection *server_adopt(struct server *server, int fd)
 }
 
 /* Tells the client to come back later, and forgets it. What it has sent is read first:
- * else the kernel would reset the connection, and the answer with it. */
+ * else the kernel would reset the connection, and the answer with it. Who goes on sending
+ * is not waited for. */
 static void turn_away(struct server *server, int fd)
 {
     char answer[256], waste[4096];
@@ -128,8 +130,9 @@ static void turn_away(struct server *server, int fd)
     metric_add(M_HTTP_REFUSED, 1);
     if (send(fd, answer, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) == len)
         shutdown(fd, SHUT_WR);
-    while (recv(fd, waste, sizeof(waste), MSG_DONTWAIT) == sizeof(waste))
-        ;
+    for (int i = 0; i < WASTE_READS; i++)
+        if (recv(fd, waste, sizeof(waste), MSG_DONTWAIT) != sizeof(waste))
+            break;
     close(fd);
 }
 
