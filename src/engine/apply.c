@@ -130,12 +130,18 @@ void engine_on_notice(struct engine *engine, engine_notice_fn *fn, void *owner)
     engine->notice_owner = owner;
 }
 
+void engine_notice(const struct engine *engine, const struct tracked *run)
+{
+    if (engine->on_notice)
+        engine->on_notice(engine->notice_owner, run);
+}
+
 static void apply_run(struct engine *engine, struct environment *env, struct change *change)
 {
     bool news = is_news(environment_find(env, slice_of(change->run.id)), &change->run);
     struct tracked *run = environment_put(env, &change->run, change->seq);
-    if (news && engine->on_notice)
-        engine->on_notice(engine->notice_owner, run);
+    if (news)
+        engine_notice(engine, run);
     run->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
     if (run->run.status == RUN_RETRYING && run->run.execution == EXECUTION_EXECUTING)
         run->alive_until =

@@ -72,7 +72,8 @@ void engine_stop(struct engine *engine);
 bool engine_idle(const struct engine *engine);
 
 /* Told, within the turn of the change, of each run in memory that has a new snapshot which
- * its worker did not ask for and must look at. One at a time; NULL: nobody. */
+ * its worker did not ask for and must look at; of a cancel that is repeated, again. One at
+ * a time; NULL: nobody. */
 typedef void engine_notice_fn(void *owner, const struct tracked *run);
 void engine_on_notice(struct engine *engine, engine_notice_fn *fn, void *owner);
 

@@ -37,6 +37,9 @@ struct engine {
 /* Every change of a commit becomes visible, in order. Takes over the runs' texts. */
 void engine_apply(struct engine *engine, struct change *changes, size_t count);
 
+/* The worker of the run must look at it (engine_on_notice). */
+void engine_notice(const struct engine *engine, const struct tracked *run);
+
 /* Puts the run where its state says: queue, slot, timer. */
 void engine_place(struct engine *engine, struct tracked *run);
 

@@ -26,10 +26,13 @@ static enum decision cancel_run(struct command *command, const struct run *now,
     return DECISION_COMMIT;
 }
 
+/* Who cancels again is impatient: its worker may not have heard of it. */
 static enum decision decide_cancel(struct command *command, const struct run *now,
                                    struct run *next, unsigned *marks)
 {
     struct cancel *cancel = container_of(command, struct cancel, command);
+    if (now->execution == EXECUTION_PENDING_CANCEL)
+        engine_notice(command->engine, environment_find(command->env, slice_of(now->id)));
     return cancel_run(command, now, next, cancel->reason, marks);
 }
 

@@ -45,6 +45,18 @@ describe("a subscribed worker is told", () => {
     assert.ok(took[10] < 250, `median ${took[10]} ms`); // sanitizers, a slow disk, busy cores
   });
 
+  test("again, when the cancel is repeated", async (t) => {
+    const socket = await NoticeSocket.connect(gateway, { t });
+    const attempt = await executing();
+    socket.subscribe(attempt.id);
+    await socket.notice(attempt.id); // it came late
+    for (let i = 0; i < 3; i++) {
+      assert.equal((await worker.cancel(attempt.id)).status, 200);
+      await socket.notice(attempt.id);
+      assert.equal(await status(attempt), "PENDING_CANCEL");
+    }
+  });
+
   test("when a wait begins and when it is over", async (t) => {
     const attempt = await executing();
     const socket = await NoticeSocket.connect(gateway, { t });
