@@ -2,6 +2,7 @@
 #include "api/outcomes.h"
 
 #include "api/batch.h"
+#include "api/packets.h"
 #include "base/members.h"
 #include "engine/waitpoint.h"
 
@@ -62,19 +63,41 @@ static void add_output(struct buf *out, struct slice output, struct slice type,
     buf_add_char(out, '}');
 }
 
-static struct slice type_or_json(const struct bytes *type)
+/* What came out of a run or token, whose name is id. */
+static void add_result(struct outcomes *outcomes, struct slice id, struct slice output,
+                       const struct bytes *type)
 {
-    return type ? bytes_slice(type) : SLICE("application/json");
+    struct slice kind = type ? bytes_slice(type) : SLICE("application/json");
+    if (output.len <= OUTPUTS_MAX - outcomes->outputs) {
+        outcomes->outputs += output.len;
+        add_output(&outcomes->out, output, kind, false);
+        return;
+    }
+    struct buf name = { 0 };
+    packet_name_output(id, &name);
+    add_output(&outcomes->out, buf_slice(&name), SLICE("application/store"), false);
+    buf_finish(&name);
+}
+
+/* Workers cannot fetch errors: beyond what any batch of failures has, they are left out. */
+static void add_error(struct outcomes *outcomes, struct slice error)
+{
+    if (error.len > ERRORS_MAX - outcomes->errors)
+        error = SLICE("{\"type\":\"STRING_ERROR\",\"raw\":\"The error is too large\"}");
+    else
+        outcomes->errors += error.len;
+    add_output(&outcomes->out, error, SLICE("application/json"), true);
 }
 
 /* run NULL: retention removed it, or there never was one. */
-static void add_run(struct buf *out, const struct wait *wait, const struct run *run)
+static void add_run(struct outcomes *outcomes, const struct run *run)
 {
+    const struct wait *wait = &outcomes->wait;
+    struct buf *out = &outcomes->out;
     struct slice gone =
         wait->too_large
             ? SLICE("{\"type\":\"STRING_ERROR\",\"raw\":\"" BATCH_ITEM_TOO_LARGE "\"}")
             : SLICE("{\"type\":\"STRING_ERROR\",\"raw\":\"The run is gone\"}");
-    bool completed = run && run->status == RUN_COMPLETED;
     open_waitpoint(out, wait);
     buf_print(out, ",\"completedByTaskRun\":{\"id\":\"%.*s\",\"friendlyId\":\"%.*s\"",
               SLICE_ARG(wait->id), SLICE_ARG(wait->id));
@@ -82,12 +105,11 @@ static void add_run(struct buf *out, const struct wait *wait, const struct run *
         buf_print(out, ",\"batch\":{\"id\":\"%.*s\",\"friendlyId\":\"%.*s\"}",
                   SLICE_ARG(wait->batch), SLICE_ARG(wait->batch));
     buf_add_char(out, '}');
-    if (completed)
-        add_output(out, bytes_slice(run->output), type_or_json(run_rare(run)->output_type),
-                   false);
+    if (run && run->status == RUN_COMPLETED)
+        add_result(outcomes, wait->id, bytes_slice(run->output),
+                   run_rare(run)->output_type);
     else
-        add_output(out, run && run->error ? bytes_slice(run->error) : gone,
-                   SLICE("application/json"), true);
+        add_error(outcomes, run && run->error ? bytes_slice(run->error) : gone);
 }
 
 static void add_timeout(struct buf *out, const struct wait *wait)
@@ -102,15 +124,14 @@ static void add_timeout(struct buf *out, const struct wait *wait)
 }
 
 /* token NULL: it is gone. */
-static void add_token(struct buf *out, const struct wait *wait,
-                      const struct waitpoint *token)
+static void add_token(struct outcomes *outcomes, const struct waitpoint *token)
 {
-    open_waitpoint(out, wait);
+    const struct wait *wait = &outcomes->wait;
+    open_waitpoint(&outcomes->out, wait);
     if (token && token->completed_at)
-        add_output(out, bytes_slice(token->output), type_or_json(token->output_type),
-                   false);
+        add_result(outcomes, wait->id, bytes_slice(token->output), token->output_type);
     else
-        add_timeout(out, wait);
+        add_timeout(&outcomes->out, wait);
 }
 
 /* ---- all ---- */
@@ -122,7 +143,7 @@ static void on_run(struct run_read *read, enum err status)
         outcomes->done(outcomes, status);
         return;
     }
-    add_run(&outcomes->out, &outcomes->wait, read->run);
+    add_run(outcomes, read->run);
     go_on(outcomes);
 }
 
@@ -138,7 +159,7 @@ static void on_token(struct store_load *load, enum store_status status)
         outcomes->done(outcomes, err_of_store(status));
         return;
     }
-    add_token(&outcomes->out, &outcomes->wait, is_there ? &token : NULL);
+    add_token(outcomes, is_there ? &token : NULL);
     if (is_there)
         waitpoint_finish(&token);
     go_on(outcomes);
@@ -169,7 +190,7 @@ static bool write_wait(struct outcomes *outcomes)
     case WAIT_RUN:
         run = environment_find(env, wait->id);
         if (run || wait->too_large)
-            add_run(&outcomes->out, wait, run ? &run->run : NULL);
+            add_run(outcomes, run ? &run->run : NULL);
         else
             run_read_begin(env, wait->id, &outcomes->read, on_run);
         return run || wait->too_large;

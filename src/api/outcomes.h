@@ -4,11 +4,14 @@
  *   the run's waits ─► each: the other run, or the token ─► one array
  *
  * The outcomes are read where they are, when they are asked for: nothing is copied into
- * the run that waits. */
+ * the run that waits. OUTPUTS_MAX bytes of outputs go into the array; what does not fit is
+ * named there, and fetched by the task that reads it (packet_name_output). */
 #pragma once
 
 #include "api/api.h"
 #include "engine/waits.h"
+
+enum { OUTPUTS_MAX = 1 << 20, ERRORS_MAX = 8 << 20 };
 
 struct outcomes {
     struct api_call *call;
@@ -16,6 +19,7 @@ struct outcomes {
     struct buf out; /* of completedWaitpoints, with its brackets; out */
     void (*done)(struct outcomes *outcomes, enum err status);
 
+    size_t outputs, errors; /* bytes of them so far */
     struct scan_members left;
     struct wait wait; /* being looked at */
     struct deferred deferred;

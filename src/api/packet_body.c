@@ -2,6 +2,7 @@
  *
  *   PUT: pieces ─► one document ─► written; exists already: written over
  *   GET: document ─► its content, sent as it lies in memory
+ *        run or token ─► its output
  *
  * A document is the content, then its type, then one byte that counts the type: so the
  * content can be sent from where it is. */
@@ -10,6 +11,7 @@
 #include "api/packets.h"
 #include "auth/signed_url.h"
 #include "base/mem.h"
+#include "engine/waitpoint.h"
 
 enum {
     TYPE_MAX = 128,
@@ -25,6 +27,7 @@ struct packet {
     unsigned rewrites;
     struct document_write write;
     struct store_load load;
+    struct run_read read;
 };
 
 static void packet_destroy(struct packet *packet)
@@ -157,13 +160,13 @@ static void begin_commit(struct packet *packet, uint32_t expected)
                          packet->name, packet->body, expected, &packet->write, on_written);
 }
 
-static void begin_load(struct packet *packet,
+static void begin_load(struct packet *packet, enum document_kind kind,
                        void (*done)(struct store_load *load, enum store_status status))
 {
     struct store *store = engine_store(api_engine(packet->call->api));
     packet->load = (struct store_load){ .env = packet->account->number,
                                         .is_document = true,
-                                        .kind = DOC_PACKET,
+                                        .kind = kind,
                                         .name = packet->name,
                                         .done = done };
     store->ops->load(store, &packet->load);
@@ -183,7 +186,7 @@ static void on_version(struct store_load *load, enum store_status status)
 
 static void write_over(struct packet *packet)
 {
-    begin_load(packet, on_version);
+    begin_load(packet, DOC_PACKET, on_version);
 }
 
 enum err packet_write(struct api_call *call)
@@ -200,10 +203,26 @@ enum err packet_write(struct api_call *call)
 
 /* ---- reading ---- */
 
+static void send(struct packet *packet, struct bytes *content, struct slice type)
+{
+    struct api_call *call = packet->call;
+    if (type.len)
+        api_add_header(call, "content-type", type);
+    api_add_header(call, "x-content-type-options", SLICE("nosniff"));
+    api_add_header(call, "content-security-policy", SLICE("default-src 'none'; sandbox"));
+    api_reply_shared(call, 200, content);
+    packet_destroy(packet);
+}
+
+static void refuse_missing(struct packet *packet, enum err err)
+{
+    explain(&packet->call->why, ERR_NOT_FOUND, "Packet not found");
+    refuse(packet, err);
+}
+
 /* The body was loaded for us alone: its tail can be cut off. */
 static void send_content(struct packet *packet, struct bytes *body)
 {
-    struct api_call *call = packet->call;
     size_t type_len = body->len ? (unsigned char)body->data[body->len - 1] : 0;
 
     assert(body->refs == 1);
@@ -212,13 +231,7 @@ static void send_content(struct packet *packet, struct bytes *body)
         return;
     }
     body->len -= (uint32_t)type_len + 1;
-    struct slice type = { body->data + body->len, type_len };
-    if (type.len)
-        api_add_header(call, "content-type", type);
-    api_add_header(call, "x-content-type-options", SLICE("nosniff"));
-    api_add_header(call, "content-security-policy", SLICE("default-src 'none'; sandbox"));
-    api_reply_shared(call, 200, body);
-    packet_destroy(packet);
+    send(packet, body, (struct slice){ body->data + body->len, type_len });
 }
 
 static void on_loaded(struct store_load *load, enum store_status status)
@@ -226,19 +239,70 @@ static void on_loaded(struct store_load *load, enum store_status status)
     struct packet *packet = container_of(load, struct packet, load);
     struct document document = load->document;
     if (status != STORE_OK) {
-        explain(&packet->call->why, ERR_NOT_FOUND, "Packet not found");
-        refuse(packet, err_of_store(status));
+        refuse_missing(packet, err_of_store(status));
         return;
     }
     send_content(packet, document.body);
     document_finish(&document);
 }
 
+static void send_output(struct packet *packet, struct bytes *output,
+                        const struct bytes *type)
+{
+    if (output)
+        send(packet, output, type ? bytes_slice(type) : SLICE("application/json"));
+    else
+        refuse_missing(packet, ERR_NOT_FOUND);
+}
+
+static void on_run(struct run_read *read, enum err status)
+{
+    struct packet *packet = container_of(read, struct packet, read);
+    if (status)
+        refuse_missing(packet, status);
+    else
+        send_output(packet, read->run->output, run_rare(read->run)->output_type);
+}
+
+static void on_token(struct store_load *load, enum store_status status)
+{
+    struct packet *packet = container_of(load, struct packet, load);
+    struct waitpoint token = { 0 };
+    enum err err = err_of_store(status);
+    if (!err) {
+        err = waitpoint_read(&load->document, &token);
+        document_finish(&load->document);
+    }
+    if (err)
+        refuse_missing(packet, err);
+    else
+        send_output(packet, token.output, token.output_type);
+    waitpoint_finish(&token);
+}
+
+static void read_output(struct packet *packet, struct slice id)
+{
+    struct engine *engine = api_engine(packet->call->api);
+    struct bytes *name = bytes_create(id);
+    bytes_unref(packet->name);
+    packet->name = name;
+    if (slice_starts(id, "run_"))
+        run_read_begin(engine_environment(engine, packet->account->number),
+                       bytes_slice(name), &packet->read, on_run);
+    else
+        begin_load(packet, DOC_WAITPOINT, on_token);
+}
+
 enum err packet_read(struct api_call *call)
 {
     struct packet *packet;
+    struct slice id;
     enum err err = open_packet(call, "GET", &packet);
-    if (!err)
-        begin_load(packet, on_loaded);
-    return err;
+    if (err)
+        return err;
+    if (packet_is_output(call->params[1], &id))
+        read_output(packet, id);
+    else
+        begin_load(packet, DOC_PACKET, on_loaded);
+    return OK;
 }

@@ -27,6 +27,21 @@ enum err packet_check_name(struct slice name, struct failure *why)
     return OK;
 }
 
+static const char outputs[] = "~output/";
+
+void packet_name_output(struct slice id, struct buf *out)
+{
+    buf_print(out, "%s%.*s", outputs, SLICE_ARG(id));
+}
+
+bool packet_is_output(struct slice name, struct slice *id)
+{
+    if (!slice_starts(name, outputs))
+        return false;
+    *id = slice_from(name, sizeof(outputs) - 1);
+    return true;
+}
+
 /* ---- URLs ---- */
 
 /* Slashes stay: clients see the name as a path. */
@@ -86,14 +101,23 @@ static enum err reply_url(struct api_call *call, const char *method, struct slic
     return OK;
 }
 
+static enum err reply_upload(struct api_call *call, bool with_path)
+{
+    struct slice id;
+    if (packet_is_output(call->params[0], &id))
+        return explain(&call->why, ERR_INVALID,
+                       "The name of a packet does not begin with %s", outputs);
+    return reply_url(call, "PUT", call->params[0], with_path);
+}
+
 static enum err offer_upload(struct api_call *call)
 {
-    return reply_url(call, "PUT", call->params[0], true);
+    return reply_upload(call, true);
 }
 
 static enum err offer_upload_v1(struct api_call *call)
 {
-    return reply_url(call, "PUT", call->params[0], false);
+    return reply_upload(call, false);
 }
 
 /* Names are drawn at random: who knows one has read the run. */
@@ -107,7 +131,9 @@ static bool reads_runs(const struct identity *who)
 
 static enum err offer_download(struct api_call *call)
 {
-    if (!reads_runs(call->identity))
+    struct slice id;
+    if (!reads_runs(call->identity) || (packet_is_output(call->params[0], &id) &&
+                                        call->identity->kind != CREDENTIAL_SECRET_KEY))
         return ERR_FORBIDDEN;
     return reply_url(call, "GET", call->params[0], false);
 }

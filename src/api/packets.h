@@ -22,6 +22,11 @@ void packet_url(struct api_call *call, const struct account *account, struct sli
  * the text. */
 enum err packet_check_name(struct slice name, struct failure *why);
 
+/* The outputs of runs and tokens are packets too, under names that nobody uploads:
+ * "~output/<id>". They are for secret keys. False: the name is another. */
+void packet_name_output(struct slice id, struct buf *out);
+bool packet_is_output(struct slice name, struct slice *id);
+
 /* Behind the signed URLs; params are the environment's id and the name. */
 enum err packet_take_piece(struct api_call *call, struct slice piece);
 route_fn packet_write, packet_read;

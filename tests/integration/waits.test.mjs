@@ -5,6 +5,7 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 
 import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
+import { publicToken } from "../support/tokens.mjs";
 import { thrown, Worker } from "../support/worker_calls.mjs";
 
 let gateway, worker;
@@ -67,6 +68,40 @@ test("a token or a wait whose answer was lost is asked for again: the same token
   assert.deepEqual(waits.map(({ waitUntil }) => waitUntil), [date, date]);
   const ids = (await goesOn(parent)).map(({ id }) => id);
   for (const { waitpoint } of waits) assert.ok(ids.includes(waitpoint.id), "whichever answer arrived");
+  await parent.succeed(1);
+});
+
+test("outputs beyond a megabyte are named in the answer, and fetched as packets are", async () => {
+  const parent = await executing(), outputs = {}, reader = await publicToken(gateway, { scopes: ["read:runs"] });
+  const large = (await token()).id;
+  await waitFor(parent, large);
+  for (const letter of "abcdefghijkl") {
+    const id = await child(parent);
+    await (await worker.take(id)).succeed(outputs[id] = letter.repeat(120_000));
+  }
+  await gateway.post(`${tokens}/${large}/complete`, { data: outputs[large] = "t".repeat(500_000) });
+  const waitpoints = await goesOn(parent);
+  assert.equal(waitpoints.length, 13);
+  assert.ok(JSON.stringify(waitpoints).length < 1.1 * 2 ** 20);
+  const named = waitpoints.filter(({ outputType }) => outputType === "application/store");
+  assert.ok(named.length >= 4 && named.length < 13, `${named.length} are named`);
+  for (const { output, outputType, completedByTaskRun, id } of waitpoints) {
+    const expected = outputs[completedByTaskRun?.id ?? id];
+    if (outputType !== "application/store") {
+      assert.equal(JSON.parse(output), expected);
+      continue;
+    }
+    const path = `/api/v1/packets/${encodeURIComponent(output)}`;
+    const { presignedUrl } = (await gateway.get(path)).json;
+    const packet = await fetch(presignedUrl);
+    assert.deepEqual([packet.status, packet.headers.get("content-type")], [200, "application/json"]);
+    assert.equal(JSON.parse(await packet.text()), expected);
+    assert.equal((await gateway.put(`/api/v2/packets/${encodeURIComponent(output)}`)).status, 400);
+    const foreign = (await gateway.get(path, { key: keys.staging })).json.presignedUrl;
+    assert.equal((await fetch(foreign)).status, 404);
+    assert.equal((await fetch(presignedUrl.replace(/[0-9a-z](?=[?])/, "_"))).status, 403);
+    assert.equal((await gateway.get(path, { key: reader })).status, 403);
+  }
   await parent.succeed(1);
 });
 
