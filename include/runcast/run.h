@@ -290,5 +290,8 @@ bool run_holds_slot(const struct run *run);
  * the reference calls canceled without anybody's cancel is EVENT_INTERRUPTED. */
 enum run_event run_event_of_error(struct slice error_json, bool is_dev);
 
+/* The process ran out of memory, or the task says so (the SDK's OutOfMemoryError). */
+bool run_error_is_out_of_memory(struct slice error_json);
+
 /* False for error codes that are never retried (worker-protocol §3.7). */
 bool run_error_is_retriable(struct slice error_json);

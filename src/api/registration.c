@@ -176,6 +176,11 @@ static enum err read_retry(const struct spot *spot, const json_t *retry,
     task->min_timeout_ms = (int64_t)min;
     task->max_timeout_ms = (int64_t)max;
     task->randomize = !json_is_false(json_object_get(retry, "randomize"));
+    enum machine machine;
+    const char *name = json_string_value(
+        json_object_get(json_object_get(retry, "outOfMemory"), "machine"));
+    if (name && !machine_from_name(slice_of(name), &machine))
+        task->big_machine = (uint8_t)machine;
     return OK;
 }
 

@@ -17,9 +17,13 @@ static void add_retry(struct buf *out, const struct worker_task *task)
         return;
     buf_print(out, ",\"retry\":{\"maxAttempts\":%u,\"factor\":", task->max_attempts);
     buf_add_json_double(out, task->factor);
-    buf_print(out, ",\"minTimeoutInMs\":%lld,\"maxTimeoutInMs\":%lld,\"randomize\":%s}",
+    buf_print(out, ",\"minTimeoutInMs\":%lld,\"maxTimeoutInMs\":%lld,\"randomize\":%s",
               (long long)task->min_timeout_ms, (long long)task->max_timeout_ms,
               task->randomize ? "true" : "false");
+    if (task->big_machine)
+        buf_print(out, ",\"outOfMemory\":{\"machine\":\"%s\"}",
+                  machine_name((enum machine)task->big_machine));
+    buf_add_char(out, '}');
 }
 
 static void add_schedule(struct buf *out, const struct worker_task *task)

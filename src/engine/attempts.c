@@ -119,16 +119,36 @@ static int64_t delay_by_settings(const struct worker_task *task, unsigned attemp
     return delay > (double)task->max_timeout_ms ? task->max_timeout_ms : (int64_t)delay;
 }
 
-/* Is another attempt due, and when? */
-static bool find_retry(const struct complete_attempt *op, const struct run *now,
-                       int64_t time, int64_t *at, bool *by_worker)
+static const struct worker_task *task_of(const struct command *command,
+                                         const struct run *run)
 {
     const struct worker *worker =
-        workers_by_version(op->command.env->workers, bytes_slice(now->worker_version));
-    const struct worker_task *task = worker_task(worker, bytes_slice(now->task));
+        workers_by_version(command->env->workers, bytes_slice(run->worker_version));
+    return worker_task(worker, bytes_slice(run->task));
+}
 
-    if (op->skipped_retrying || !run_error_is_retriable(op->error) ||
-        now->attempt >= now->max_attempts)
+/* What has no room is tried again only where there is more of it. */
+static bool find_bigger_machine(const struct worker_task *task, struct run *next,
+                                int64_t time, int64_t *at)
+{
+    if (!task || task->big_machine <= next->machine)
+        return false;
+    *at = time + delay_by_settings(task, next->attempt);
+    next->machine = task->big_machine;
+    return true;
+}
+
+/* Is another attempt due, and when? */
+static bool find_retry(const struct complete_attempt *op, struct run *next, int64_t time,
+                       int64_t *at, bool *by_worker)
+{
+    const struct worker_task *task = task_of(&op->command, next);
+
+    if (next->attempt >= next->max_attempts)
+        return false;
+    if (run_error_is_out_of_memory(op->error))
+        return find_bigger_machine(task, next, time, at);
+    if (op->skipped_retrying || !run_error_is_retriable(op->error))
         return false;
     *by_worker = op->has_retry;
     if (op->has_retry) {
@@ -137,7 +157,7 @@ static bool find_retry(const struct complete_attempt *op, const struct run *now,
     }
     if (!server_may_retry(op->error) || !task || !task->has_retry)
         return false;
-    *at = time + delay_by_settings(task, now->attempt);
+    *at = time + delay_by_settings(task, next->attempt);
     return true;
 }
 
@@ -158,14 +178,14 @@ static enum decision finish_failed(struct complete_attempt *op, struct run *next
     return DECISION_COMMIT;
 }
 
-static enum decision complete_failed(struct complete_attempt *op, const struct run *now,
-                                     struct run *next, int64_t time, unsigned *marks)
+static enum decision complete_failed(struct complete_attempt *op, struct run *next,
+                                     int64_t time, unsigned *marks)
 {
     int64_t at = 0;
     bool by_worker = false;
     unsigned effects;
 
-    if (!find_retry(op, now, time, &at, &by_worker))
+    if (!find_retry(op, next, time, &at, &by_worker))
         return finish_failed(op, next, time, marks);
     bool soon = by_worker && !op->force_requeue && at - time < RETRY_SOON_MS;
     if (run_advance(next, soon ? EVENT_RETRY_SOON : EVENT_RETRY_QUEUED, time, &effects))
@@ -262,7 +282,7 @@ static enum decision decide_complete(struct command *command, const struct run *
     } else if (op->ok) {
         decision = complete_ok(op, next, time, marks);
     } else {
-        decision = complete_failed(op, now, next, time, marks);
+        decision = complete_failed(op, next, time, marks);
     }
     if (decision == DECISION_COMMIT) {
         add_usage(op, next);

@@ -20,6 +20,7 @@ struct worker_task {
     struct bytes *queue; /* NULL: "task/<id>" */
     struct bytes *ttl;   /* NULL: none */
     int machine;         /* enum machine; -1: none named */
+    uint8_t big_machine; /* enum machine: after running out of memory; 0: no retry then */
     bool is_scheduled;
     struct bytes *cron, *timezone, *window; /* of its declared schedule; NULL: none */
     unsigned schedule_in; /* where it is declared: bits of the environments' types */

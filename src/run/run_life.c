@@ -290,6 +290,15 @@ enum run_event run_event_of_error(struct slice error_json, bool is_dev)
     return code->event;
 }
 
+bool run_error_is_out_of_memory(struct slice error_json)
+{
+    const struct error_code *code = code_of(error_json);
+    return slice_is(slice_of(code->code), "TASK_PROCESS_OOM_KILLED") ||
+           slice_is(slice_of(code->code), "TASK_PROCESS_MAYBE_OOM_KILLED") ||
+           (code == &thrown &&
+            is_text(scan_member(error_json, "message"), "MANUAL_OOM_KILL_ERROR"));
+}
+
 bool run_error_is_retriable(struct slice error_json)
 {
     return code_of(error_json)->retriable;

@@ -261,6 +261,42 @@ static void the_error_says_how_a_run_ends(void **state)
     }
 }
 
+/* Whether the process was killed or the task says it itself; the worker's own wish to retry
+ * does not count. */
+static void what_ran_out_of_memory_is_tried_again_on_the_bigger_machine(void **state)
+{
+    static const struct {
+        const char *error;
+        enum machine bigger;
+        enum run_status status;
+    } cases[] = {
+        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_PROCESS_OOM_KILLED\"}",
+          MACHINE_LARGE_1X, RUN_CRASHED },
+        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_PROCESS_MAYBE_OOM_KILLED\"}",
+          MACHINE_LARGE_1X, RUN_CRASHED },
+        { "{\"type\":\"BUILT_IN_ERROR\",\"message\":\"MANUAL_OOM_KILL_ERROR\"}",
+          MACHINE_LARGE_1X, RUN_FAILED },
+        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_PROCESS_OOM_KILLED\"}",
+          MACHINE_MICRO /* none named */, RUN_CRASHED },
+    };
+    struct world *world = *state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct triggered got = trigger(world, (struct wish){ 0 });
+        world->env->workers->all[0]->tasks[0].big_machine = (uint8_t)cases[i].bigger;
+        execute(world, got.id);
+        if (cases[i].bigger) {
+            assert_int_equal(break_down(world, got.id, cases[i].error, 100), OK);
+            assert_status(world, got.id, RUN_RETRYING);
+            assert_int_equal(run_now(world, got.id)->execution, EXECUTION_QUEUED);
+            world_pass(world, 1000);
+            execute(world, got.id);
+            assert_int_equal(run_now(world, got.id)->machine, cases[i].bigger);
+        }
+        assert_int_equal(break_down(world, got.id, cases[i].error, 100), OK);
+        assert_status(world, got.id, cases[i].status);
+    }
+}
+
 /* What a worker could not judge itself is retried by the settings of the task. */
 static void a_dead_process_is_retried_by_the_settings(void **state)
 {
@@ -543,6 +579,7 @@ int main(void)
         TEST(a_later_retry_is_offered_again_when_it_is_due),
         TEST(the_last_attempt_fails_the_run),
         TEST(the_error_says_how_a_run_ends),
+        TEST(what_ran_out_of_memory_is_tried_again_on_the_bigger_machine),
         TEST(a_dead_process_is_retried_by_the_settings),
         TEST(a_repeated_completion_gets_its_answer_again),
         TEST(a_canceled_run_is_over_when_its_worker_says_so),

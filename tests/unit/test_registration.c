@@ -29,7 +29,8 @@ static const char full[] =
     "\"schedule\":{\"cron\":\"0 3 * * *\",\"timezone\":\"Asia/Tokyo\",\"window\":\"30m\","
     "\"environments\":[\"STAGING\",\"PRODUCTION\"]},"
     "\"retry\":{\"maxAttempts\":5,\"factor\":1.5,\"minTimeoutInMs\":300,"
-    "\"maxTimeoutInMs\":2000,\"randomize\":false}},"
+    "\"maxTimeoutInMs\":2000,\"randomize\":false,"
+    "\"outOfMemory\":{\"machine\":\"large-1x\"}}},"
     "{\"id\":\"limited\",\"queue\":{\"concurrencyLimit\":1},\"ttl\":\"1h\",\"retry\":{}}],"
     "\"queues\":[{\"name\":\"mail\",\"concurrencyLimit\":7},{\"name\":\"free\"}],"
     "\"sourceFiles\":[{\"filePath\":\"src/a.ts\",\"contents\":\"eJw=\"}]}}";
@@ -60,6 +61,7 @@ static void check_full(const struct registration *all)
     assert_text(task->window, "30m");
     assert_int_equal(task->schedule_in, 1u << ENVIRONMENT_STAGING | 1u << ENVIRONMENT_PROD);
     assert_true(task->has_retry && !task->randomize);
+    assert_int_equal(task->big_machine, MACHINE_LARGE_1X);
     assert_int_equal(task->max_attempts, 5);
     assert_true(task->factor == 1.5);
     assert_int_equal(task->min_timeout_ms, 300);
