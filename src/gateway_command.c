@@ -98,7 +98,8 @@ static enum err run_alone(const struct config *config, struct vault *vault, FILE
 {
     struct lone_command lone = { .command = { .done = on_done } };
     uv_loop_t uv;
-    uv_loop_init(&uv);
+    if (uv_loop_init(&uv))
+        return explain(why, ERR_STORE, "cannot start an event loop");
     enum err refused = gateway_open_store(config, &uv, &lone.store, why);
     if (!refused) {
         struct accounts *accounts = accounts_create(vault);

@@ -60,7 +60,10 @@ static int serve(const struct config *config)
 
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
-    uv_loop_init(&process.loop);
+    if (uv_loop_init(&process.loop)) {
+        fprintf(stderr, "runcast: cannot start an event loop\n");
+        return 1;
+    }
     if (gateway_start(&process.loop, config, &events, stdout, &process.gateway, &why)) {
         fprintf(stderr, "runcast: %s\n", why.text);
         uv_run(&process.loop, UV_RUN_DEFAULT);

@@ -3,15 +3,22 @@
  * Out of memory aborts: what a client can size is checked against a limit first. */
 #pragma once
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/slice.h"
+
+static inline _Noreturn void mem_exhausted(void)
+{
+    fputs("runcast: out of memory\n", stderr);
+    abort();
+}
 
 static inline void *mem_alloc(size_t size)
 {
     void *memory = calloc(1, size ? size : 1);
     if (!memory)
-        abort();
+        mem_exhausted();
     return memory;
 }
 
@@ -20,7 +27,7 @@ static inline void *mem_resize(void *memory, size_t size)
 {
     memory = realloc(memory, size ? size : 1);
     if (!memory)
-        abort();
+        mem_exhausted();
     return memory;
 }
 

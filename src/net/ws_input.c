@@ -32,7 +32,7 @@ struct ws_input *ws_input_take(struct server *server)
     struct ws_input *input = mem_new(struct ws_input);
     list_init(&input->link);
     if (wslay_frame_context_init(&input->wslay, &callbacks, input))
-        abort(); /* out of memory */
+        mem_exhausted();
     return input;
 }
 

@@ -1,11 +1,13 @@
-/* shim_alloc.c - how often a program asks for memory.
+/* shim_alloc.c - how often a program asks for memory, and the one time it gets none.
  *
- *   LD_PRELOAD=shim_alloc.so  SHIM_ALLOC=file  gateway
+ *   LD_PRELOAD=shim_alloc.so  SHIM_ALLOC=file  SHIM_ALLOC_FAIL=n  gateway
  *
  * The first eight bytes of the file are the number of calls so far of malloc, calloc and
- * realloc, in the machine's byte order. */
+ * realloc, in the machine's byte order. The n-th of them, from 1, fails. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@ void *__libc_realloc(void *memory, size_t size);
 
 static _Atomic uint64_t before_start;
 static _Atomic uint64_t *calls = &before_start;
+static uint64_t fails; /* 0: none */
 
 __attribute__((constructor)) static void start(void)
 {
@@ -32,22 +35,29 @@ __attribute__((constructor)) static void start(void)
             calls = shared;
     }
     close(fd);
+    const char *fail = getenv("SHIM_ALLOC_FAIL");
+    fails = fail ? strtoull(fail, NULL, 10) : 0;
+}
+
+static bool is_refused(void)
+{
+    if (atomic_fetch_add(calls, 1) + 1 != fails || !fails)
+        return false;
+    errno = ENOMEM;
+    return true;
 }
 
 void *malloc(size_t size)
 {
-    atomic_fetch_add(calls, 1);
-    return __libc_malloc(size);
+    return is_refused() ? NULL : __libc_malloc(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    atomic_fetch_add(calls, 1);
-    return __libc_calloc(count, size);
+    return is_refused() ? NULL : __libc_calloc(count, size);
 }
 
 void *realloc(void *memory, size_t size)
 {
-    atomic_fetch_add(calls, 1);
-    return __libc_realloc(memory, size);
+    return is_refused() ? NULL : __libc_realloc(memory, size);
 }
