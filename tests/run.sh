@@ -15,8 +15,8 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
 source deploy/packages.sh
 
-test_packages=(clang libclang-rt-14-dev clang-format-14 codespell libcmocka-dev curl python3
-    python3-websockets chromium openssl nginx haproxy)
+test_packages=(clang libclang-rt-14-dev clang-format-14 clang-tidy-14 codespell libcmocka-dev
+    curl python3 python3-websockets chromium openssl nginx haproxy)
 command -v node >/dev/null || test_packages+=(nodejs)
 command -v npm >/dev/null || test_packages+=(npm)
 
@@ -149,7 +149,7 @@ if wanted build unit sim; then
 fi
 
 if wanted lint; then
-    for rule in layers banned sizes format spelling; do
+    for rule in layers banned sizes format spelling tidy; do
         begin "lint-$rule" 120 python3 -B "tests/lint/$rule.py" "$top"
     done
 fi
