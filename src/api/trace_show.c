@@ -102,9 +102,9 @@ static void add_state(struct buf *out, const struct run *run, bool error, bool p
                      partial && run_is_final(run) && run->status == RUN_CANCELED);
 }
 
-/* message, startTime, duration (by that name), state, level. */
+/* message, startTime, duration in ns (or durationMs), state, level. */
 static void add_facts(struct buf *out, const struct run *run, const struct node *node,
-                      const char *duration, bool in_ns)
+                      bool in_ms)
 {
     int64_t at = 0, ns = 0;
     text_to_i64(node->at, &at);
@@ -112,11 +112,11 @@ static void add_facts(struct buf *out, const struct run *run, const struct node 
     members_add_json(out, "message", node->message);
     members_add_name(out, "startTime");
     buf_add_json_time(out, at);
-    if (in_ns) {
-        members_add_number(out, duration, ns);
-    } else {
-        members_add_name(out, duration);
+    if (in_ms) {
+        members_add_name(out, "durationMs");
         buf_add_json_double(out, (double)ns / NS_PER_MS);
+    } else {
+        members_add_number(out, "duration", ns);
     }
     add_state(out, run, node->error, node->partial);
     members_add_json(out, "level", node->level);
@@ -132,10 +132,10 @@ static void add_contents(struct buf *out, const struct node *node)
 static void add_root_facts(struct buf *out, const struct run *run)
 {
     int64_t from = run->started_at ? run->started_at : run->created_at;
+    int64_t ms = run->finished_at > from ? run->finished_at - from : 0;
     members_add_text(out, "message", bytes_slice(run->task));
     members_add_time(out, "startTime", from);
-    members_add_number(out, "duration",
-                       run->finished_at > from ? run->finished_at - from : 0);
+    members_add_number(out, "duration", ms * NS_PER_MS);
     add_state(out, run, is_failed(run), true);
     members_add_text(out, "level", SLICE("TRACE"));
 }
@@ -196,7 +196,7 @@ static void show_events(struct showing *op, struct buf *out)
         members_add_text(out, "runId", slice_of(op->run.id));
         members_add_text(out, "spanId", nodes[i].id);
         add_parent(out, &op->run, nodes, &nodes[i]);
-        add_facts(out, &op->run, &nodes[i], "duration", true);
+        add_facts(out, &op->run, &nodes[i], false);
         members_add_text(out, "taskSlug", bytes_slice(op->run.task));
         members_add_json(out, "workerVersion", nodes[i].version);
         add_contents(out, &nodes[i]);
@@ -235,7 +235,7 @@ static void add_children(struct buf *out, const struct showing *op,
         members_add_text(out, "parentId", parent);
         members_add_text(out, "runId", slice_of(op->run.id));
         buf_add_text(out, ",\"data\":{");
-        add_facts(out, &op->run, &nodes[i], "duration", false);
+        add_facts(out, &op->run, &nodes[i], false);
         add_run_facts(out, &op->run);
         add_contents(out, &nodes[i]);
         buf_add_char(out, '}');
@@ -283,9 +283,29 @@ static void add_page_span(struct buf *out, const struct showing *op,
         members_add_text(out, "id", node->id);
         add_parent(out, &op->run, nodes, node);
         members_add_text(out, "runId", slice_of(op->run.id));
-        add_facts(out, &op->run, node, "duration", false);
+        add_facts(out, &op->run, node, false);
     }
     buf_add_char(out, '}');
+}
+
+/* What has begun below a span that failed an attempt, and never ended, failed with it: the
+ * client says so by this list. */
+static void add_failures(struct buf *out, const struct showing *op,
+                         const struct node *nodes, int64_t after, int64_t end)
+{
+    bool first = true;
+    for (int64_t i = after ? after : 1; i < end; i++) {
+        const struct node *node = &nodes[i - 1];
+        if (!node->error || !node->attempt.ptr ||
+            !slice_starts(node->message, "\"Attempt "))
+            continue;
+        buf_add_text(out, first ? "{" : ",{");
+        members_add_text(out, "spanId", node->id);
+        members_add_json(out, "attemptNumber", node->attempt);
+        members_add_text(out, "runId", slice_of(op->run.id));
+        buf_add_char(out, '}');
+        first = false;
+    }
 }
 
 static void show_page(struct showing *op, int64_t size, int64_t after, struct buf *out)
@@ -300,7 +320,9 @@ static void show_page(struct showing *op, int64_t size, int64_t after, struct bu
             buf_add_char(out, ',');
         add_page_span(out, op, nodes, i);
     }
-    buf_add_text(out, "],\"attemptFailures\":[],\"pagination\":{");
+    buf_add_text(out, "],\"attemptFailures\":[");
+    add_failures(out, op, nodes, after, end);
+    buf_add_text(out, "],\"pagination\":{");
     if (end < all)
         buf_print(out, "\"next\":\"%lld\"", (long long)end);
     buf_add_text(out, "}}");
@@ -343,7 +365,7 @@ static enum err show_span(struct showing *op, struct buf *out)
     members_add_text(out, "spanId", nodes[i].id);
     add_parent(out, &op->run, nodes, &nodes[i]);
     members_add_text(out, "runId", slice_of(op->run.id));
-    add_facts(out, &op->run, &nodes[i], "durationMs", false);
+    add_facts(out, &op->run, &nodes[i], true);
     add_contents(out, &nodes[i]);
     buf_add_char(out, '}');
     free(nodes);

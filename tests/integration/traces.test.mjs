@@ -61,7 +61,7 @@ describe("a run's trace", () => {
     assert.match(trace.traceId, /^[0-9a-f]{32}$/);
     const { rootSpan } = trace, [first] = rootSpan.children, [fetched] = first.children, [said] = fetched.children;
     assert.deepEqual([rootSpan.runId, rootSpan.data.message, rootSpan.data.isPartial, rootSpan.data.taskSlug], [attempt.id, "hello", true, "hello"]);
-    assert.deepEqual([first.id, first.parentId, first.data.message, first.data.duration, first.data.level], [outer, rootSpan.id, "Attempt 1", 100, "TRACE"]);
+    assert.deepEqual([first.id, first.parentId, first.data.message, first.data.duration, first.data.level], [outer, rootSpan.id, "Attempt 1", 100e6, "TRACE"]);
     assert.deepEqual([fetched.parentId, fetched.data.isError, fetched.data.properties], [outer, true, { "http.status": 200 }]);
     assert.deepEqual(fetched.data.events, [{ name: "exception", time: new Date(began + 12).toISOString(), properties: { "exception.message": "boom" } }]);
     assert.deepEqual([said.data.message, said.data.level, said.data.properties, said.children], ["hello, \"you\"", "WARN", { n: 7 }, []]);
@@ -89,6 +89,20 @@ describe("a run's trace", () => {
     assert.deepEqual(seen, ["hello", "a", "b", "c", "d"]);
     for (const query of ["page[size]=0", "page[size]=x", "page[size]=5&page[after]=9"]) assert.equal((await gateway.get(`/api/v1/runs/${attempt.id}/trace?${query}`)).status, 400);
     await attempt.succeed(1);
+  });
+
+  test("names the attempts that failed, and counts in nanoseconds as the client reads it", async () => {
+    const attempt = await take(), [failed, fine, inner] = [hex(), hex(), hex()];
+    const bad = { status: { code: 2 }, ms: 7 };
+    await tell(attempt, spans(span(attempt.id, { id: failed, name: "Attempt 1", ...bad }), span(attempt.id, { id: inner, parent: failed, at: began + 1, ...bad }),
+      span(attempt.id, { id: fine, name: "Attempt 2", at: began + 2, more: { "$metadata.ctx.attempt.number": 2 } })));
+    const { data, attemptFailures } = await read(`${attempt.id}/trace?page[size]=10`);
+    assert.deepEqual(attemptFailures, [{ spanId: failed, attemptNumber: 1, runId: attempt.id }]);
+    assert.deepEqual(data.map(({ duration }) => duration), [0, 7e6, 7e6, 5e6]);
+    await attempt.succeed(1);
+    const { duration } = (await read(`${attempt.id}/trace`)).trace.rootSpan.data;
+    const { run } = await worker.show(attempt.id);
+    assert.equal(duration, (new Date(run.finishedAt) - new Date(run.startedAt)) * 1e6);
   });
 
   test("shows what has begun as partial, until it ends or its run does", async () => {
