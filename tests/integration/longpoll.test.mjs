@@ -2,12 +2,16 @@
 // What the SDKs make of it is in tests/conformance/realtime.
 import assert from "node:assert/strict";
 import fs from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
 import { addTag, begin, end, fresh, gateway, putMetadata, trigger } from "../support/realtime.mjs";
+import { HttpClient } from "../support/http.mjs";
 import { publicToken } from "../support/tokens.mjs";
+
+const sdk = createRequire(new URL("../conformance/sdk-v4/x.js", import.meta.url))("@trigger.dev/sdk");
 
 before(begin);
 after(end);
@@ -328,6 +332,34 @@ describe("a live poll", () => {
     await own.stop();
   });
 
+  test("is counted for its environment alone, and exactly, also after hundreds were given up", async (t) => {
+    const own = await startGateway({ t, options: ["--realtime-connections", "20"] });
+    const follow = async (key) => {
+      const { id } = await trigger({ tags: ["a"] }, { to: own, key });
+      const { position } = await poll("/realtime/v1/runs", { to: own, key, query: { tags: "a" } });
+      return { id, live: (more) => poll("/realtime/v1/runs", { to: own, key, query: { tags: "a" }, position, live: true, ...more }) };
+    };
+    const { live } = await follow(keys.dev);
+    for (let round = 0; round < 10; round++)
+      await Promise.all(Array.from({ length: 40 }, async () => {
+        const leaving = new AbortController();
+        setTimeout(() => leaving.abort(), Math.random() * 30);
+        await live({ signal: leaving.signal }).catch(() => {});
+      }));
+    await isHeld(0, own);
+    const { id, live: again } = await follow(keys.dev), statuses = [];
+    const all = Array.from({ length: 25 }, async () => statuses.push((await again()).status));
+    await until(() => statuses.length === 5, { what: "five refusals" });
+    assert.deepEqual([statuses, await held(own)], [[429, 429, 429, 429, 429], 20]);
+    const other = await follow(keys.prod), beside = other.live();
+    await isHeld(21, own);
+    await own.put(`/api/v1/runs/${id}/metadata`, { metadata: { go: 1 } });
+    await own.put(`/api/v1/runs/${other.id}/metadata`, { metadata: { go: 1 } }, { key: keys.prod });
+    await Promise.all(all);
+    assert.deepEqual([statuses.filter((status) => status === 200).length, (await beside).status], [20, 200]);
+    await own.stop();
+  });
+
   test("is told to begin again, by an array, only when retention has removed what it may have missed", async (t) => {
     const own = await startGateway({ t, options: ["--retain", "1s"] });
     const { id } = await trigger({}, { to: own });
@@ -347,6 +379,33 @@ describe("a live poll", () => {
     assert.equal((await poll(`${path}/${id}`, { to: own, position: ofOther.position, live: true })).status, 404);
     const batch = { offset: ofOne.position.offset, handle: ofOne.position.handle.replace("-r-", "-b-") };
     assert.equal((await poll("/realtime/v1/batches/batch_x", { to: own, position: batch })).status, 404);
+    await own.stop();
+  });
+});
+
+describe("the SDK", () => {
+  test("begins again by itself when retention has removed what it may have missed", async (t) => {
+    const own = await startGateway({ t, options: ["--retain", "1s"] }), known = own.port, elsewhere = await freePort();
+    const at = async (port) => { await own.kill(); Object.assign(own, { port, url: `http://127.0.0.1:${port}`, http: new HttpClient(`http://127.0.0.1:${port}`, keys.dev) }); await own.restart(); };
+    const { id } = await trigger({ tags: ["kept"], delay: "1h" }, { to: own });
+    const seen = [];
+    await sdk.auth.withAuth({ baseURL: own.url, accessToken: keys.dev, secretKey: keys.dev }, async () => {
+      const subscription = sdk.runs.subscribeToRunsWithTag("kept");
+      t.after(() => subscription.unsubscribe());
+      void (async () => { for await (const run of subscription) seen.push(run.metadata?.n); })().catch((error) => seen.push(error));
+      await until(() => seen.length === 1, { what: "the snapshot" });
+    });
+    await at(elsewhere); // where the SDK does not find it
+    const { id: gone } = await trigger({}, { to: own });
+    await own.post(`/api/v2/runs/${gone}/cancel`);
+    await until(async () => (await own.get(`/api/v3/runs/${gone}`)).status === 404, { what: "retention removes the run" });
+    await own.put(`/api/v1/runs/${id}/metadata`, { metadata: { n: 1 } });
+    await at(known);
+    await until(() => seen.includes(1), { what: "what it missed" });
+    assert.equal(await own.metric('runcast_resumes_total{result="purged"}'), 1);
+    await own.put(`/api/v1/runs/${id}/metadata`, { metadata: { n: 2 } });
+    await until(() => seen.includes(2), { what: "what comes then" });
+    assert.deepEqual(seen, [undefined, 1, 2]);
     await own.stop();
   });
 });
