@@ -4,8 +4,8 @@
 // croner says what runs in five years. It has rules of its own for the hours in which a clock
 // is set, and cron-parser the ones that the README states, at a millisecond for a time: so
 // cron-parser speaks for the days around a clock that is set back, croner for the rest. Of a
-// clock that is set forward cron-parser's answer depends on where it began: the table in
-// test_cron.c has that rule.
+// clock that is set forward cron-parser's answer depends on where it began: there, and around
+// every other change, the README's rules are gone through minute by minute.
 import test from 'node:test'
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -113,9 +113,81 @@ for (const zone of zones)
     assert.ok(times > 4000)
   })
 
+// ---- the README's rules, minute by minute ----
+
+const months = 'JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC'.split(' ')
+const weekdays = 'SUN MON TUE WED THU FRI SAT SUN'.split(' ')
+
+// One value of a field with numbers, names, ranges and steps.
+function fits(field, value, least, most, names = []) {
+  const number = (text) => names.includes(text) ? names.indexOf(text) + least : Number(text)
+  return field.split(',').some((part) => {
+    const [range, step = '1'] = part.split('/')
+    const [from, to] = range === '*' ? [least, most] : range.split('-').map(number)
+    const end = to ?? (part.includes('/') ? most : from)
+    return value >= from && value <= end && (value - from) % Number(step) === 0
+  })
+}
+
+function dayFits(expression, wall) {
+  const [, , days, month, week] = expression.split(' '), date = new Date(wall * 1000)
+  const day = date.getUTCDate(), weekday = date.getUTCDay()
+  const last = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate()
+  const byDay = days === 'L' ? day === last : fits(days, day, 1, 31)
+  const byWeek = week.split(',').some((part) =>
+    part.endsWith('L') ? weekday === Number(part[0]) && day + 7 > last
+      : part.includes('#') ? weekday === Number(part[0]) && Math.ceil(day / 7) === Number(part[2])
+        : fits(part, weekday, 0, 7, weekdays) || (weekday === 0 && fits(part, 7, 0, 7, weekdays)))
+  return fits(month, date.getUTCMonth() + 1, 1, 12, months) &&
+    (days === '*' || week === '*' ? byDay && byWeek : byDay || byWeek)
+}
+
+// In seconds; offset(t) is what the wall is ahead. With every hour in the second field the
+// minutes that pass decide, else those that the wall shows, the first time that it does.
+function byTheRules(expression, start, end, offset) {
+  const [minutes, hours] = expression.split(' '), times = new Set(), shown = new Set()
+  const those = (field, most) => [...Array(most + 1).keys()].map((value) => fits(field, value, 0, most))
+  const byMinute = those(minutes, 59), byHour = those(hours, 23), byDay = new Map()
+  const isDue = (wall) => {
+    if (!byMinute[Math.floor(wall / 60) % 60] || !byHour[Math.floor(wall / 3600) % 24]) return false
+    const day = Math.floor(wall / 86400)
+    if (!byDay.has(day)) byDay.set(day, dayFits(expression, wall))
+    return byDay.get(day)
+  }
+  for (let t = start - 10800; t < end; t += 60) {
+    const wall = t + offset(t), jump = wall - (t - 60 + offset(t - 60)) - 60
+    if (hours === '*') {
+      if (isDue(wall)) times.add(t)
+      continue
+    }
+    for (let skipped = wall - jump; skipped < wall; skipped += 60) // 02:30 at 03:30
+      if (isDue(skipped)) times.add(t + skipped - (wall - jump))
+    if (!shown.has(wall) && isDue(wall)) times.add(t)
+    shown.add(wall)
+  }
+  return [...times].filter((t) => t > start && t < end).sort((a, b) => a - b)
+}
+
+const moving = [...zones, 'Australia/Lord_Howe', 'Africa/Casablanca', 'Africa/Cairo', 'America/Nuuk',
+  'America/Asuncion', 'Antarctica/Troll', 'Pacific/Chatham', 'Asia/Gaza']
+
+for (const zone of moving.slice(1))
+  test(`around each change of the clock in ${zone}, 20 expressions run as the README says`, async () => {
+    const steps = []
+    for (let t = from / 1000; t < to / 1000; t += 1800)
+      steps.push(t)
+    const offsets = (await ask(steps.map((t) => `offset|${zone}|${t}`))).map(Number)
+    const offset = (t) => offsets[Math.floor((t - steps[0]) / 1800)]
+    const changes = steps.filter((t, i) => i > 96 && i < steps.length - 96 && offsets[i] !== offsets[i - 1])
+    const cases = changes.flatMap((t) => expressions.map((e) => [e, t - 26 * 3600, t + 26 * 3600]))
+    const answers = await ask(cases.map(([e, a, b]) => `next|${zone}|${e}|${a * 1000}|${b * 1000}`))
+    cases.forEach(([e, a, b], i) =>
+      assert.deepEqual(numbers(answers[i]), byTheRules(e, a, b, offset), `${e} around ${new Date(a * 1000).toISOString()}`))
+  })
+
 // zdump -v prints the seconds before and at each change:
 // "Europe/Berlin  Sun Mar 29 00:59:59 2026 UT = … gmtoff=3600"
-const months = 'JanFebMarAprMayJunJulAugSepOctNovDec'
+const monthNames = 'JanFebMarAprMayJunJulAugSepOctNovDec'
 function readDump(text) {
   const found = []
   for (const line of text.split('\n')) {
@@ -123,7 +195,7 @@ function readDump(text) {
       .exec(line.replace(' UT ', ' UTC '))
     if (m)
       found.push({ zone: m[1], offset: m[8],
-        seconds: Date.UTC(+m[7], months.indexOf(m[2]) / 3, +m[3], +m[4], +m[5], +m[6]) / 1000 })
+        seconds: Date.UTC(+m[7], monthNames.indexOf(m[2]) / 3, +m[3], +m[4], +m[5], +m[6]) / 1000 })
   }
   return found
 }
