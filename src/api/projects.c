@@ -1,4 +1,4 @@
-/* projects.c - what a personal token sees: its user's organization and projects. */
+/* projects.c - what a personal token sees: its user's organizations and projects. */
 #include "api/projects.h"
 
 #include "api/project.h"
@@ -30,18 +30,27 @@ static json_t *show_project(const struct project *project)
 
 static enum err list_organizations(struct api_call *call)
 {
-    const struct user *user = call->identity->user;
-    api_reply_value(call, 200, json_pack("[o]", show_organization(user->organization)));
+    const struct list *all = accounts_organizations(api_accounts(call->api));
+    json_t *array = json_array();
+    list_each (link, all) {
+        const struct organization *one = container_of(link, struct organization, link);
+        if (user_is_in(call->identity->user, one))
+            json_array_append_new(array, show_organization(one));
+    }
+    api_reply_value(call, 200, array);
     return OK;
 }
 
-static json_t *projects_of(const struct api_call *call)
+/* organization NULL: of all that the user is in. */
+static json_t *projects_of(const struct api_call *call,
+                           const struct organization *organization)
 {
     const struct list *all = accounts_projects(api_accounts(call->api));
     json_t *array = json_array();
     list_each (link, all) {
         const struct project *project = container_of(link, struct project, link);
-        if (user_sees(call->identity->user, project))
+        if (user_sees(call->identity->user, project) &&
+            (!organization || project->organization == organization))
             json_array_append_new(array, show_project(project));
     }
     return array;
@@ -49,7 +58,7 @@ static json_t *projects_of(const struct api_call *call)
 
 static enum err list_projects(struct api_call *call)
 {
-    api_reply_value(call, 200, projects_of(call));
+    api_reply_value(call, 200, projects_of(call, NULL));
     return OK;
 }
 
@@ -57,9 +66,10 @@ static enum err list_projects_of(struct api_call *call)
 {
     const struct organization *asked =
         accounts_organization(api_accounts(call->api), call->params[0]);
-    if (!asked || asked != call->identity->user->organization)
+    if (!asked || !user_is_in(call->identity->user, asked))
         return explain(&call->why, ERR_NOT_FOUND, "Organization not found");
-    return list_projects(call);
+    api_reply_value(call, 200, projects_of(call, asked));
+    return OK;
 }
 
 static enum err retrieve_project(struct api_call *call)

@@ -174,7 +174,8 @@ static enum err create_user(struct account_command *command, struct draft *draft
                               "a name has 1 to 100 bytes and no control characters");
     if (!email || !is_email(email))
         return command_refuse(command, "say --email ADDRESS, as in ada@example.com");
-    if (accounts_user(command->accounts, slice_of(email)))
+    const struct user *user = accounts_user(command->accounts, slice_of(email));
+    if (user && user_is_in(user, command->organization))
         return command_refuse(command, "there is a user of that address already");
     draft_user(draft, command->organization->id, slice_of(command->name), slice_of(email),
                id);

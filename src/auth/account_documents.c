@@ -94,6 +94,7 @@ static bool add_user(struct accounts *accounts, const json_t *body)
     user->name = copy_text(body, "name");
     user->email = copy_text(body, "email");
     list_init(&user->secrets);
+    list_init(&user->others);
     list_append(&accounts->users, &user->link);
     return true;
 }

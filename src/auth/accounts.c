@@ -188,6 +188,10 @@ static enum err link_organizations(struct accounts *accounts, struct failure *wh
         user->organization = accounts_find_organization(accounts, user->organization_id);
         if (!user->organization)
             return unresolved(user->id, user->organization_id, why);
+        struct user *first =
+            user->email ? accounts_user(accounts, slice_of(user->email)) : user;
+        if (first != user && list_empty(&user->others))
+            list_append(&first->others, &user->others);
     }
     return OK;
 }
@@ -323,9 +327,19 @@ bool secret_serves(const struct secret *secret, const struct account *account)
            has_runs && !account->archived;
 }
 
+bool user_is_in(const struct user *user, const struct organization *organization)
+{
+    if (user->organization == organization)
+        return true;
+    list_each (link, &user->others)
+        if (container_of(link, const struct user, others)->organization == organization)
+            return true;
+    return false;
+}
+
 bool user_sees(const struct user *user, const struct project *project)
 {
-    return user->organization == project->organization;
+    return user_is_in(user, project->organization);
 }
 
 struct account *accounts_next(struct accounts *accounts, const struct account *previous)

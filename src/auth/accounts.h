@@ -43,12 +43,13 @@ struct project {
     struct list link;                  // accounts::projects
 };
 
-struct user {
+struct user { /* a person in an organization: in several, one for each, of one address */
     char id[ID_MAX];
     char *name, *email;
     char organization_id[ID_MAX];
     struct organization *organization; /* since accounts_link */
     struct list secrets;               // secret::of_owner
+    struct list others;                // user::others, of the same address
     struct list link;                  // accounts::users
 };
 
@@ -144,7 +145,9 @@ struct account *accounts_branch(struct accounts *accounts, const struct account 
  * itself has no runs. */
 bool secret_serves(const struct secret *secret, const struct account *account);
 
-/* Projects of the user's organization. */
+/* As every user of that address. */
+bool user_is_in(const struct user *user, const struct organization *organization);
+/* Projects of the user's organizations. */
 bool user_sees(const struct user *user, const struct project *project);
 
 /* Valid now: neither revoked nor replaced longer ago than the grace period. */

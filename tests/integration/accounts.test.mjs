@@ -129,6 +129,30 @@ describe("what a personal token sees", () => {
     }
   });
 
+  test("all organizations in which its user's address is, at once and after a restart", async () => {
+    const refs = async (rest, key) => (await asked(rest, key)).json.map(({ externalRef }) => externalRef).sort();
+    await tell("org", "create", "Guild");
+    await tell("project", "create", "Hall", "--org", "guild", "--ref", "proj_hall00000001");
+    await tell("user", "create", "Eve", "--email", "eve@example.com", "--org", "guild");
+    const eve = await makeToken("eve@example.com");
+    assert.deepEqual(await refs("/api/v1/projects", eve), ["proj_hall00000001"]);
+    await tell("user", "create", "Eve", "--email", "eve@example.com", "--org", "acme-sons");
+    for (let i = 0; i < 2; i++) {
+      const second = await makeToken("eve@example.com");
+      for (const key of [eve, second]) {
+        assert.deepEqual(await refs("/api/v1/projects", key), ["proj_hall00000001", shop]);
+        assert.deepEqual(await refs("/api/v1/orgs/guild/projects", key), ["proj_hall00000001"]);
+        assert.deepEqual(await refs("/api/v1/orgs/acme-sons/projects", key), [shop]);
+        assert.deepEqual((await asked("/api/v1/orgs", key)).json.map(({ slug }) => slug).sort(), ["acme-sons", "guild"]);
+        assert.equal((await asked(target(shop, "/envvars/dev"), key)).status, 200);
+        for (const rest of [target(keys.ref), target(keys.ref, "/envvars/dev"), "/api/v1/orgs/my-organization/projects"]) assert.equal((await asked(rest, key)).status, 404);
+      }
+      assert.deepEqual(await refs("/api/v1/projects"), [shop], "who is in one of them sees that one");
+      await gateway.stop();
+      await gateway.restart();
+    }
+  });
+
   test("a key of one project opens nothing of another", async () => {
     const { id } = (await gateway.post("/api/v1/tasks/t/trigger", { payload: 1 }, { key: shopKeys.dev })).json;
     for (const key of [keys.dev, shopKeys.prod]) assert.equal((await gateway.get(`/api/v3/runs/${id}`, { key })).status, 404);
