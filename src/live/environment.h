@@ -24,7 +24,7 @@
 #include "run/queue.h"
 #include "runcast/store.h"
 
-enum { BODY_ROOM = 256 << 20 };
+enum { BODY_ROOM = 128 << 20 };
 
 struct engine;
 struct workers;
