@@ -200,7 +200,7 @@ static enum err check(struct api_call *call, struct slice piece)
     }
     if (!scan_feed(&intake->scan, piece))
         return OK;
-    explain(&call->why, ERR_INVALID, "Invalid JSON at byte %zu", intake->scan.offset);
+    scan_explain(&intake->scan, &call->why);
     intake_free(take_out(call));
     return ERR_INVALID;
 }

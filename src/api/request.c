@@ -20,8 +20,11 @@ enum err api_read_json(struct api_call *call, json_t **body)
     struct slice text = slice_trim(call->x->body);
     if (!text.len)
         return explain(&call->why, ERR_INVALID, "Request body is empty");
-    if (!scan_is_json(text) || scan_deeper_than(text, ENVELOPE_DEPTH_MAX))
+    if (!scan_is_json(text))
         return explain(&call->why, ERR_INVALID, "Invalid JSON");
+    if (scan_deeper_than(text, ENVELOPE_DEPTH_MAX))
+        return explain(&call->why, ERR_INVALID, "Invalid JSON: nested deeper than %d",
+                       ENVELOPE_DEPTH_MAX);
     if (scan_type(text) != SCAN_OBJECT)
         return explain(&call->why, ERR_INVALID, no_object);
     *body = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);

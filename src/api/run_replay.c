@@ -88,8 +88,9 @@ enum err run_replay_take(struct api_call *call, struct slice piece)
     call->on_gone = on_gone;
     if (!envelope_feed(&replay->body, piece))
         return OK;
+    scan_explain(&replay->body.scan, &call->why);
     finish(take_out(call));
-    return explain(&call->why, ERR_INVALID, "Invalid JSON");
+    return ERR_INVALID;
 }
 
 static bool is_known(struct slice key)

@@ -58,7 +58,7 @@ static enum err take_piece(struct api_call *call, struct slice piece)
     struct task_call *trigger = state_of(call);
     if (!envelope_feed(&trigger->body, piece))
         return OK;
-    explain(&call->why, ERR_INVALID, "Invalid JSON at byte %zu", trigger->body.scan.offset);
+    scan_explain(&trigger->body.scan, &call->why);
     task_call_destroy(trigger);
     return ERR_INVALID;
 }

@@ -236,7 +236,8 @@ static bool top_is_object(const struct scan *scan)
 
 static bool open_level(struct scan *scan, bool object)
 {
-    if (scan->depth == SCAN_DEPTH_MAX)
+    scan->too_deep = scan->depth == SCAN_DEPTH_MAX;
+    if (scan->too_deep)
         return false;
     uint32_t bit = UINT32_C(1) << (scan->depth % 32);
     if (object)
@@ -340,6 +341,14 @@ static const unsigned char *step(struct scan *scan, const unsigned char *at,
 void scan_init(struct scan *scan)
 {
     *scan = (struct scan){ .state = AT_VALUE };
+}
+
+enum err scan_explain(const struct scan *scan, struct failure *why)
+{
+    if (scan->too_deep)
+        return explain(why, ERR_INVALID, "Invalid JSON at byte %zu: nested deeper than %d",
+                       scan->offset, SCAN_DEPTH_MAX);
+    return explain(why, ERR_INVALID, "Invalid JSON at byte %zu", scan->offset);
 }
 
 enum err scan_feed(struct scan *scan, struct slice piece)

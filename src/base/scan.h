@@ -22,6 +22,7 @@ struct scan {
     uint8_t pending;   /* bytes of a UTF-8 sequence, hex digits or letters of a word left */
     uint8_t low, high; /* bounds of the next UTF-8 byte */
     bool in_key;       /* the string being read is a member's name */
+    bool too_deep;     /* what was refused is one level too many */
     uint16_t unit;     /* of a \u escape being read */
     const char *word;  /* rest of true, false, null */
     uint32_t is_object[(SCAN_DEPTH_MAX + 31) / 32]; /* one bit a level */
@@ -33,6 +34,9 @@ enum err scan_feed(struct scan *scan, struct slice piece);
 
 /* ERR_INVALID when the value is not complete. */
 enum err scan_finish(struct scan *scan);
+
+/* ERR_INVALID, and where and why a piece was refused. */
+enum err scan_explain(const struct scan *scan, struct failure *why);
 
 /* All at once. */
 bool scan_is_json(struct slice text);
