@@ -149,6 +149,23 @@ static size_t clean_queue(struct slice name, char out[QUEUE_MAX])
     return len;
 }
 
+/* Few enough to be compared with each other, and none twice. */
+static enum err check_members(struct reading *r, struct slice object, const char *where)
+{
+    struct scan_members members = scan_members(object);
+    struct slice key, value;
+    size_t count = 0;
+    while (scan_next_member(&members, &key, &value))
+        if (++count > OPTIONS_MAX)
+            return explain(r->why, ERR_INVALID,
+                           "Validation error: More than %d members at \"%s\"", OPTIONS_MAX,
+                           where);
+    if (scan_has_duplicate(object))
+        return explain(r->why, ERR_INVALID,
+                       "Validation error: A member is named twice at \"%s\"", where);
+    return OK;
+}
+
 static enum err read_queue(struct reading *r, struct slice value)
 {
     struct slice text, limit = scan_member(value, "concurrencyLimit");
@@ -159,6 +176,8 @@ static enum err read_queue(struct reading *r, struct slice value)
 
     if (scan_type(value) != SCAN_OBJECT)
         return reading_mistake(r, "Expected object");
+    if ((err = check_members(r, value, "options.queue")))
+        return err;
     if (limit.ptr && scan_type(limit) != SCAN_NULL &&
         (err = reading_integer(r, limit, &number)))
         return err;
@@ -404,10 +423,6 @@ static enum err read_option(struct reading *r, struct slice key, struct slice va
 
 static enum err check_options(struct reading *r, struct slice object)
 {
-    struct scan_members members = scan_members(object);
-    struct slice key, value;
-    size_t count = 0;
-
     if (scan_type(object) != SCAN_OBJECT)
         return explain(r->why, ERR_INVALID,
                        "Validation error: Expected object at \"options\"");
@@ -415,15 +430,7 @@ static enum err check_options(struct reading *r, struct slice object)
         return explain(r->why, ERR_TOO_LARGE,
                        "The options are larger than %d bytes; metadata may have %d",
                        TRIGGER_OPTIONS_MAX, RUN_METADATA_MAX);
-    while (scan_next_member(&members, &key, &value))
-        if (++count > OPTIONS_MAX)
-            return explain(r->why, ERR_INVALID,
-                           "Validation error: More than %d members at \"options\"",
-                           OPTIONS_MAX);
-    if (scan_has_duplicate(object))
-        return explain(r->why, ERR_INVALID,
-                       "Validation error: A member is named twice at \"options\"");
-    return OK;
+    return check_members(r, object, "options");
 }
 
 static enum err read_options(struct reading *r, struct slice object)

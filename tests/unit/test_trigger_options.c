@@ -71,6 +71,8 @@ static void a_wrong_option_is_refused_by_name(void **state)
         { "null", ERR_INVALID, "\"options\"" },
         { "{\"ttl\":1,\"ttl\":2}", ERR_INVALID, "named twice" },
         { "{\"ttl\":1,\"\\u0074tl\":2}", ERR_INVALID, "named twice" },
+        { "{\"queue\":{\"name\":\"a\",\"name\":\"b\"}}", ERR_INVALID,
+          "twice at \"options.queue\"" },
         { "{\"machine\":\"huge\"}", ERR_INVALID, "options.machine" },
         { "{\"machine\":1}", ERR_INVALID, "options.machine" },
         { "{\"maxAttempts\":1.5}", ERR_INVALID, "options.maxAttempts" },
