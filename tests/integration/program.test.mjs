@@ -1,5 +1,6 @@
 // The program as an operator meets it: options, first keys, files, signals, health.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
 import net from "node:net";
@@ -170,6 +171,23 @@ describe("the data directory", () => {
     const names = fs.readdirSync(gateway.data);
     assert.ok(names.includes("encryption.key") && names.includes("admin.sock") && names.includes("runcast.db"), names.join(" "));
     for (const name of names) assert.equal(modeOf(path.join(gateway.data, name)), "600", name);
+    await gateway.stop();
+  });
+
+  // The kernel gives what belongs to a process that leaves no core to root.
+  test("is all that keeps the keys: a crash leaves no core", async (t) => {
+    const folder = temporaryFolder(), copy = path.join(folder, "copy"), binary = path.join(folder, "runcast"), data = path.join(folder, "data");
+    const owner = (pid) => fs.statSync(`/proc/${pid}/status`).uid;
+    const asNobody = process.getuid() === 0 ? "setpriv --reuid 65534 --clear-groups " : "";
+    fs.copyFileSync(process.env.GATEWAY_BIN ?? path.resolve("build-asan/runcast"), copy);
+    fs.writeFileSync(binary, `#!/bin/sh\nexec ${asNobody}${copy} "$@"\n`, { mode: 0o755 });
+    fs.mkdirSync(data);
+    if (asNobody) for (const one of [folder, data]) fs.chownSync(one, 65534, 65534);
+    const gateway = await startGateway({ t, binary, data });
+    const other = spawn("sh", ["-c", `exec ${asNobody}sleep 60`], { stdio: "ignore" });
+    t.after(() => other.kill());
+    await until(() => owner(other.pid) !== 0, { what: "a process that would leave one" });
+    assert.equal(owner(gateway.pid), 0);
     await gateway.stop();
   });
 
