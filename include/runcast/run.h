@@ -248,7 +248,6 @@ enum run_event {
     EVENT_WAIT_OVER,
     EVENT_RETRY_SOON,   /* attempt failed; the worker keeps the run and starts again */
     EVENT_RETRY_QUEUED, /* attempt failed; back to the queue, not before due_at */
-    EVENT_RETRY_DUE,    /* a queued retry may be offered: no change of status */
     EVENT_SUCCEEDED,
     EVENT_FAILED,
     EVENT_CRASHED,
@@ -260,28 +259,9 @@ enum run_event {
     EVENT_COUNT
 };
 
-/* What else a transition means, or the state it leads to; the engine carries it out. */
-enum run_effect {
-    EFFECT_QUEUE = 1 << 0,    /* stands in its queue */
-    EFFECT_SLOT = 1 << 1,     /* holds a slot of its queue and environment */
-    EFFECT_FINISH = 1 << 2,   /* finished_at = now */
-    EFFECT_NOTIFY = 1 << 3,   /* the worker must look */
-    EFFECT_SNAPSHOT = 1 << 4, /* a new snapshot */
-};
-
-struct run_transition {
-    enum run_status to;
-    enum run_execution execution;
-    unsigned effects; /* of enum run_effect */
-};
-
-/* ERR_CONFLICT: the event is not possible in this state. */
-enum err run_next(const struct run *run, enum run_event event, struct run_transition *next);
-
 /* Takes the transition: status, execution, snapshot, finished_at, updated_at. The caller
- * sets due_at and what else the event brings. */
-enum err run_advance(struct run *run, enum run_event event, int64_t now_ms,
-                     unsigned *effects);
+ * sets due_at and what else the event brings. ERR_CONFLICT: not possible in this state. */
+enum err run_advance(struct run *run, enum run_event event, int64_t now_ms);
 
 /* True while it holds a slot of its queue. */
 bool run_holds_slot(const struct run *run);

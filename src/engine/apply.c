@@ -51,6 +51,14 @@ struct bytes *error_internal(const char *code, const char *message)
     return error;
 }
 
+void run_end_with(struct run *next, struct bytes *error, unsigned *marks)
+{
+    bytes_unref(next->error);
+    next->error = error;
+    next->due_at = 0;
+    *marks |= MARK_OUTPUT;
+}
+
 /* Its turn may not have come: a retry is due later, or a failed dequeue made it pause. */
 static bool waits_in_queue(const struct engine *engine, const struct run *run)
 {

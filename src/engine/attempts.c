@@ -42,7 +42,6 @@ static enum decision decide_start(struct command *command, const struct run *now
 {
     struct start_attempt *op = container_of(command, struct start_attempt, command);
     int64_t time = loop_wall_ms(command->engine->loop);
-    unsigned effects;
 
     if (run_was_asked_by(now, op->request_id) && now->execution == EXECUTION_EXECUTING)
         return DECISION_NOTHING;
@@ -50,15 +49,13 @@ static enum decision decide_start(struct command *command, const struct run *now
         return refuse(command, ERR_INVALID, "The run is finished or being canceled");
     if (!run_is_newest(now, op->snapshot))
         return refuse(command, ERR_CONFLICT, "The snapshot is not the newest of the run");
-    if (run_advance(next, EVENT_STARTED, time, &effects))
+    if (run_advance(next, EVENT_STARTED, time))
         return refuse(command, ERR_INVALID, "The run cannot be started in this state");
     if (next->attempt >= RUN_ATTEMPTS_MAX) {
         run_finish(next);
         run_copy(next, now);
-        bytes_clear(&next->error);
-        next->error = error_internal("TASK_RUN_CRASHED", "Too many attempts");
-        *marks = MARK_OUTPUT;
-        return run_advance(next, EVENT_CRASHED, time, &effects)
+        run_end_with(next, error_internal("TASK_RUN_CRASHED", "Too many attempts"), marks);
+        return run_advance(next, EVENT_CRASHED, time)
                    ? refuse(command, ERR_INVALID, "Too many attempts")
                    : DECISION_COMMIT;
     }
@@ -164,16 +161,9 @@ static bool find_retry(const struct complete_attempt *op, struct run *next, int6
 static enum decision finish_failed(struct complete_attempt *op, struct run *next,
                                    int64_t time, unsigned *marks)
 {
-    unsigned effects;
-    enum run_event event = run_event_of_error(op->error, op->command.env->is_dev);
-    if (event == EVENT_CANCEL) /* the process stopped although nobody canceled the run */
-        event = EVENT_INTERRUPTED;
-    if (run_advance(next, event, time, &effects))
+    if (run_advance(next, run_event_of_error(op->error, op->command.env->is_dev), time))
         return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
-    bytes_unref(next->error);
-    next->error = bytes_create(op->error);
-    next->due_at = 0;
-    *marks |= MARK_OUTPUT;
+    run_end_with(next, bytes_create(op->error), marks);
     op->result = ATTEMPT_RUN_FINISHED;
     return DECISION_COMMIT;
 }
@@ -183,12 +173,11 @@ static enum decision complete_failed(struct complete_attempt *op, struct run *ne
 {
     int64_t at = 0;
     bool by_worker = false;
-    unsigned effects;
 
     if (!find_retry(op, next, time, &at, &by_worker))
         return finish_failed(op, next, time, marks);
     bool soon = by_worker && !op->force_requeue && at - time < RETRY_SOON_MS;
-    if (run_advance(next, soon ? EVENT_RETRY_SOON : EVENT_RETRY_QUEUED, time, &effects))
+    if (run_advance(next, soon ? EVENT_RETRY_SOON : EVENT_RETRY_QUEUED, time))
         return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
     next->due_at = at;
     op->result = soon ? ATTEMPT_RETRY_IMMEDIATELY : ATTEMPT_RETRY_QUEUED;
@@ -209,8 +198,7 @@ static void set_output_type(struct run *next, struct slice type)
 static enum decision complete_ok(struct complete_attempt *op, struct run *next,
                                  int64_t time, unsigned *marks)
 {
-    unsigned effects;
-    if (run_advance(next, EVENT_SUCCEEDED, time, &effects))
+    if (run_advance(next, EVENT_SUCCEEDED, time))
         return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
     bytes_unref(next->output);
     next->output = bytes_create(op->output);
@@ -263,7 +251,6 @@ static enum decision decide_complete(struct command *command, const struct run *
     struct complete_attempt *op = container_of(command, struct complete_attempt, command);
     int64_t time = loop_wall_ms(command->engine->loop);
     enum decision decision;
-    unsigned effects;
 
     if (run_was_asked_by(now, op->request_id)) {
         op->result = result_of(now);
@@ -275,7 +262,7 @@ static enum decision decide_complete(struct command *command, const struct run *
     if (!run_is_newest(now, op->snapshot))
         return refuse(command, ERR_INVALID, "The snapshot is not the newest of the run");
     if (now->execution == EXECUTION_PENDING_CANCEL) {
-        run_advance(next, EVENT_CANCEL_CONFIRMED, time, &effects);
+        run_advance(next, EVENT_CANCEL_CONFIRMED, time);
         next->due_at = 0;
         op->result = ATTEMPT_RUN_FINISHED;
         decision = DECISION_COMMIT;
@@ -304,19 +291,15 @@ static enum decision decide_interrupt(struct command *command, const struct run 
                                       struct run *next, unsigned *marks)
 {
     int64_t time = loop_wall_ms(command->engine->loop);
-    unsigned effects;
 
     if (now->execution == EXECUTION_PENDING_CANCEL) {
-        run_advance(next, EVENT_CANCEL_CONFIRMED, time, &effects);
+        run_advance(next, EVENT_CANCEL_CONFIRMED, time);
         next->due_at = 0;
         return DECISION_COMMIT;
     }
-    if (!run_holds_slot(now) || run_advance(next, EVENT_INTERRUPTED, time, &effects))
+    if (!run_holds_slot(now) || run_advance(next, EVENT_INTERRUPTED, time))
         return DECISION_NOTHING;
-    bytes_unref(next->error);
-    next->error = error_internal("TASK_RUN_CANCELLED", command->why.text);
-    next->due_at = 0;
-    *marks = MARK_OUTPUT;
+    run_end_with(next, error_internal("TASK_RUN_CANCELLED", command->why.text), marks);
     return DECISION_COMMIT;
 }
 

@@ -72,15 +72,14 @@ static enum decision decide_dequeue(struct command *command, const struct run *n
     const struct worker *worker = worker_for(command->env, now);
     const struct worker_task *task = worker_task(worker, bytes_slice(now->task));
     int64_t time = loop_wall_ms(engine->loop);
-    unsigned effects;
     (void)marks;
 
     if (!task) {
-        if (run_advance(next, EVENT_NO_VERSION, time, &effects))
+        if (run_advance(next, EVENT_NO_VERSION, time))
             return DECISION_NOTHING;
         return DECISION_COMMIT; /* its ttl goes on */
     }
-    if (run_advance(next, EVENT_DEQUEUED, time, &effects))
+    if (run_advance(next, EVENT_DEQUEUED, time))
         return DECISION_NOTHING;
     pin(next, worker, task);
     run_remember_request(next, container_of(command, struct dequeue, command)->request_id);
@@ -93,10 +92,9 @@ static enum decision decide_dequeue(struct command *command, const struct run *n
 static enum decision decide_give_back(struct command *command, const struct run *now,
                                       struct run *next, unsigned *marks)
 {
-    unsigned effects;
     (void)now;
     (void)marks;
-    if (run_advance(next, EVENT_LEASE_OVER, loop_wall_ms(command->engine->loop), &effects))
+    if (run_advance(next, EVENT_LEASE_OVER, loop_wall_ms(command->engine->loop)))
         return DECISION_NOTHING;
     next->due_at = 0;
     return DECISION_COMMIT;

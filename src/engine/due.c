@@ -24,23 +24,18 @@ enum {
 static enum decision expire(struct run *next, int64_t time, unsigned *marks)
 {
     char text[128];
-    unsigned effects;
-    if (run_advance(next, EVENT_TTL_OVER, time, &effects))
+    if (run_advance(next, EVENT_TTL_OVER, time))
         return DECISION_NOTHING;
     snprintf(text, sizeof(text), "Run expired because the TTL (%.60s) was reached",
              run_rare(next)->ttl ? run_rare(next)->ttl->data : "");
-    bytes_unref(next->error);
-    next->error = error_text(text);
+    run_end_with(next, error_text(text), marks);
     run_rare_edit(next)->expired_at = time;
-    next->due_at = 0;
-    *marks = MARK_OUTPUT;
     return DECISION_COMMIT;
 }
 
 static enum decision start_queue(struct run *next, int64_t time)
 {
-    unsigned effects;
-    if (run_advance(next, EVENT_DELAY_OVER, time, &effects))
+    if (run_advance(next, EVENT_DELAY_OVER, time))
         return DECISION_NOTHING;
     int64_t ttl = run_ttl_ms(next);
     next->queued_at = time;
@@ -51,20 +46,18 @@ static enum decision start_queue(struct run *next, int64_t time)
 /* Pauses double, with a random part, up to an hour (worker-protocol §3.4, end). */
 static enum decision lease_over(struct run *next, int64_t time, unsigned *marks)
 {
-    unsigned effects;
     int64_t pause = DEQUEUE_PAUSE_MS;
 
     if (++next->dequeue_failures >= DEQUEUE_FAILURES_MAX) {
-        if (run_advance(next, EVENT_SYSTEM_FAILURE, time, &effects))
+        if (run_advance(next, EVENT_SYSTEM_FAILURE, time))
             return DECISION_NOTHING;
-        bytes_unref(next->error);
-        next->error = error_internal("TASK_RUN_DEQUEUED_MAX_RETRIES",
-                                     "No worker started the run after it was dequeued");
-        next->due_at = 0;
-        *marks = MARK_OUTPUT;
+        run_end_with(next,
+                     error_internal("TASK_RUN_DEQUEUED_MAX_RETRIES",
+                                    "No worker started the run after it was dequeued"),
+                     marks);
         return DECISION_COMMIT;
     }
-    if (run_advance(next, EVENT_LEASE_OVER, time, &effects))
+    if (run_advance(next, EVENT_LEASE_OVER, time))
         return DECISION_NOTHING;
     pause <<= next->dequeue_failures - 1;
     pause += (time * 7919) % pause;
@@ -100,21 +93,16 @@ static enum decision stalled(const struct command *command, const struct run *no
     const char *code = now->execution == EXECUTION_WITH_WAITPOINTS
                            ? "TASK_RUN_STALLED_EXECUTING_WITH_WAITPOINTS"
                            : "TASK_RUN_STALLED_EXECUTING";
-    unsigned effects;
 
     if (!command->env->is_dev && now->attempt < now->max_attempts) {
-        if (run_advance(next, EVENT_RETRY_QUEUED, time, &effects))
+        if (run_advance(next, EVENT_RETRY_QUEUED, time))
             return DECISION_NOTHING;
         next->due_at = time + STALLED_RETRY_MS;
         return DECISION_COMMIT;
     }
-    if (run_advance(next, command->env->is_dev ? EVENT_INTERRUPTED : EVENT_FAILED, time,
-                    &effects))
+    if (run_advance(next, command->env->is_dev ? EVENT_INTERRUPTED : EVENT_FAILED, time))
         return DECISION_NOTHING;
-    bytes_unref(next->error);
-    next->error = error_internal(code, "The worker stopped its heartbeat");
-    next->due_at = 0;
-    *marks = MARK_OUTPUT;
+    run_end_with(next, error_internal(code, "The worker stopped its heartbeat"), marks);
     return DECISION_COMMIT;
 }
 
@@ -128,10 +116,9 @@ static bool is_silent(const struct command *command, const struct run *now)
 
 static enum decision confirm_cancel(struct run *next, int64_t time)
 {
-    unsigned effects;
     next->due_at = 0;
-    return run_advance(next, EVENT_CANCEL_CONFIRMED, time, &effects) ? DECISION_NOTHING
-                                                                     : DECISION_COMMIT;
+    return run_advance(next, EVENT_CANCEL_CONFIRMED, time) ? DECISION_NOTHING
+                                                           : DECISION_COMMIT;
 }
 
 static enum decision decide_due(struct command *command, const struct run *now,
@@ -201,10 +188,8 @@ static enum decision decide_version_came(struct command *command, const struct r
                                          struct run *next, unsigned *marks)
 {
     int64_t time = loop_wall_ms(command->engine->loop);
-    unsigned effects;
     (void)marks;
-    if (now->status != RUN_PENDING_VERSION ||
-        run_advance(next, EVENT_VERSION_CAME, time, &effects))
+    if (now->status != RUN_PENDING_VERSION || run_advance(next, EVENT_VERSION_CAME, time))
         return DECISION_NOTHING;
     return DECISION_COMMIT;
 }

@@ -80,6 +80,9 @@ void command_begin_alone(struct engine *engine, struct environment *env,
 struct bytes *error_text(const char *text);
 struct bytes *error_internal(const char *code, const char *message);
 
+/* Nothing is due any more. Takes over the error. */
+void run_end_with(struct run *next, struct bytes *error, unsigned *marks);
+
 /* Monotonic deadline of a wall-clock time. */
 int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
 

@@ -13,16 +13,12 @@ static enum decision cancel_run(struct command *command, const struct run *now,
 {
     const struct engine_options *options = engine_options(command->engine);
     int64_t time = loop_wall_ms(command->engine->loop);
-    unsigned effects;
 
-    if (run_is_final(now) || run_advance(next, EVENT_CANCEL, time, &effects))
+    if (run_is_final(now) || run_advance(next, EVENT_CANCEL, time))
         return DECISION_NOTHING;
-    next->due_at =
-        next->execution == EXECUTION_PENDING_CANCEL ? time + options->cancel_ms : 0;
-    struct bytes *error = error_text(reason ? reason : "Canceled by user");
-    bytes_set(&next->error, error);
-    bytes_unref(error);
-    *marks = MARK_OUTPUT;
+    run_end_with(next, error_text(reason ? reason : "Canceled by user"), marks);
+    if (next->execution == EXECUTION_PENDING_CANCEL)
+        next->due_at = time + options->cancel_ms;
     return DECISION_COMMIT;
 }
 

@@ -179,7 +179,6 @@ static enum decision decide_block(struct command *command, const struct run *now
     struct block *op = container_of(command, struct block, command);
     struct buf list = { 0 };
     size_t count, added = 0;
-    unsigned effects;
     (void)marks;
 
     buf_add_char(&list, '[');
@@ -195,7 +194,7 @@ static enum decision decide_block(struct command *command, const struct run *now
     free(blocking);
     bool fits = count + added <= WAITS_MAX;
     if (added && fits &&
-        !run_advance(next, EVENT_WAIT, loop_wall_ms(command->engine->loop), &effects)) {
+        !run_advance(next, EVENT_WAIT, loop_wall_ms(command->engine->loop))) {
         set_waits(next, &list);
         return DECISION_COMMIT;
     }
@@ -275,7 +274,6 @@ enum decision waits_decide(struct engine *engine, struct environment *env, struc
     struct buf list = { 0 };
     struct wait wait;
     size_t pending = 0, ended = 0;
-    unsigned effects;
 
     buf_add_char(&list, '[');
     int64_t due = next->due_at;
@@ -289,7 +287,7 @@ enum decision waits_decide(struct engine *engine, struct environment *env, struc
         add_wait(&list, &wait);
         come_due(next, &wait);
     }
-    bool moves = pending ? ended > 0 : !run_advance(next, EVENT_WAIT_OVER, time, &effects);
+    bool moves = pending ? ended > 0 : !run_advance(next, EVENT_WAIT_OVER, time);
     if (moves) {
         set_waits(next, &list);
         return DECISION_COMMIT;

@@ -50,101 +50,102 @@ enum state {
 };
 
 /* clang-format off */
-static const struct run_transition states[STATE_COUNT] = {
-    [STATE_DELAYED] =     { RUN_DELAYED,         EXECUTION_DELAYED,           0 },
-    [STATE_VERSIONLESS] = { RUN_PENDING_VERSION, EXECUTION_CREATED,           0 },
-    [STATE_QUEUED] =      { RUN_QUEUED,          EXECUTION_QUEUED,            0 },
-    [STATE_DEQUEUED] =    { RUN_DEQUEUED,        EXECUTION_PENDING_EXECUTING, EFFECT_SLOT },
-    [STATE_EXECUTING] =   { RUN_EXECUTING,       EXECUTION_EXECUTING,         EFFECT_SLOT },
-    [STATE_WAITING] =     { RUN_WAITING,         EXECUTION_WITH_WAITPOINTS,   EFFECT_SLOT },
-    [STATE_PAUSED] =      { RUN_RETRYING,        EXECUTION_EXECUTING,         EFFECT_SLOT },
-    [STATE_REQUEUED] =    { RUN_RETRYING,        EXECUTION_QUEUED,            0 },
-    [STATE_RETAKEN] =     { RUN_RETRYING,        EXECUTION_PENDING_EXECUTING, EFFECT_SLOT },
-    [STATE_CANCELING] =   { RUN_CANCELED,        EXECUTION_PENDING_CANCEL,    0 },
-    [STATE_CANCELED] =       { RUN_CANCELED,       EXECUTION_FINISHED, EFFECT_FINISH },
-    [STATE_COMPLETED] =      { RUN_COMPLETED,      EXECUTION_FINISHED, EFFECT_FINISH },
-    [STATE_FAILED] =         { RUN_FAILED,         EXECUTION_FINISHED, EFFECT_FINISH },
-    [STATE_INTERRUPTED] =    { RUN_INTERRUPTED,    EXECUTION_FINISHED, EFFECT_FINISH },
-    [STATE_CRASHED] =        { RUN_CRASHED,        EXECUTION_FINISHED, EFFECT_FINISH },
-    [STATE_SYSTEM_FAILURE] = { RUN_SYSTEM_FAILURE, EXECUTION_FINISHED, EFFECT_FINISH },
-    [STATE_EXPIRED] =        { RUN_EXPIRED,        EXECUTION_FINISHED, EFFECT_FINISH },
-    [STATE_TIMED_OUT] =      { RUN_TIMED_OUT,      EXECUTION_FINISHED, EFFECT_FINISH },
+static const struct {
+    enum run_status status;
+    enum run_execution execution;
+    bool holds_slot; /* of its queue and environment */
+} states[STATE_COUNT] = {
+    [STATE_DELAYED] =         { RUN_DELAYED,         EXECUTION_DELAYED,           false },
+    [STATE_VERSIONLESS] =     { RUN_PENDING_VERSION, EXECUTION_CREATED,           false },
+    [STATE_QUEUED] =          { RUN_QUEUED,          EXECUTION_QUEUED,            false },
+    [STATE_DEQUEUED] =        { RUN_DEQUEUED,        EXECUTION_PENDING_EXECUTING, true },
+    [STATE_EXECUTING] =       { RUN_EXECUTING,       EXECUTION_EXECUTING,         true },
+    [STATE_WAITING] =         { RUN_WAITING,         EXECUTION_WITH_WAITPOINTS,   true },
+    [STATE_PAUSED] =          { RUN_RETRYING,        EXECUTION_EXECUTING,         true },
+    [STATE_REQUEUED] =        { RUN_RETRYING,        EXECUTION_QUEUED,            false },
+    [STATE_RETAKEN] =         { RUN_RETRYING,        EXECUTION_PENDING_EXECUTING, true },
+    [STATE_CANCELING] =       { RUN_CANCELED,        EXECUTION_PENDING_CANCEL,    false },
+    [STATE_CANCELED] =        { RUN_CANCELED,        EXECUTION_FINISHED,          false },
+    [STATE_COMPLETED] =       { RUN_COMPLETED,       EXECUTION_FINISHED,          false },
+    [STATE_FAILED] =          { RUN_FAILED,          EXECUTION_FINISHED,          false },
+    [STATE_INTERRUPTED] =     { RUN_INTERRUPTED,     EXECUTION_FINISHED,          false },
+    [STATE_CRASHED] =         { RUN_CRASHED,         EXECUTION_FINISHED,          false },
+    [STATE_SYSTEM_FAILURE] =  { RUN_SYSTEM_FAILURE,  EXECUTION_FINISHED,          false },
+    [STATE_EXPIRED] =         { RUN_EXPIRED,         EXECUTION_FINISHED,          false },
+    [STATE_TIMED_OUT] =       { RUN_TIMED_OUT,       EXECUTION_FINISHED,          false },
 };
 
-/* The effects are those beside the ones that the new state has by itself. */
 static const struct {
     enum state from;
     enum run_event event;
     enum state to;
-    unsigned effects;
 } transitions[] = {
-    { STATE_DELAYED,     EVENT_DELAY_OVER,       STATE_QUEUED,         EFFECT_QUEUE },
-    { STATE_DELAYED,     EVENT_CANCEL,           STATE_CANCELED,       0 },
+    { STATE_DELAYED,     EVENT_DELAY_OVER,       STATE_QUEUED },
+    { STATE_DELAYED,     EVENT_CANCEL,           STATE_CANCELED },
 
-    { STATE_VERSIONLESS, EVENT_VERSION_CAME,     STATE_QUEUED,         EFFECT_QUEUE },
-    { STATE_VERSIONLESS, EVENT_TTL_OVER,         STATE_EXPIRED,        0 },
-    { STATE_VERSIONLESS, EVENT_CANCEL,           STATE_CANCELED,       0 },
+    { STATE_VERSIONLESS, EVENT_VERSION_CAME,     STATE_QUEUED },
+    { STATE_VERSIONLESS, EVENT_TTL_OVER,         STATE_EXPIRED },
+    { STATE_VERSIONLESS, EVENT_CANCEL,           STATE_CANCELED },
 
-    { STATE_QUEUED,      EVENT_NO_VERSION,       STATE_VERSIONLESS,    0 },
-    { STATE_QUEUED,      EVENT_TTL_OVER,         STATE_EXPIRED,        0 },
-    { STATE_QUEUED,      EVENT_DEQUEUED,         STATE_DEQUEUED,       0 },
-    { STATE_QUEUED,      EVENT_CANCEL,           STATE_CANCELED,       0 },
+    { STATE_QUEUED,      EVENT_NO_VERSION,       STATE_VERSIONLESS },
+    { STATE_QUEUED,      EVENT_TTL_OVER,         STATE_EXPIRED },
+    { STATE_QUEUED,      EVENT_DEQUEUED,         STATE_DEQUEUED },
+    { STATE_QUEUED,      EVENT_CANCEL,           STATE_CANCELED },
 
-    { STATE_DEQUEUED,    EVENT_LEASE_OVER,       STATE_QUEUED,         EFFECT_QUEUE },
-    { STATE_DEQUEUED,    EVENT_STARTED,          STATE_EXECUTING,      0 },
-    { STATE_DEQUEUED,    EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE, 0 },
-    { STATE_DEQUEUED,    EVENT_INTERRUPTED,      STATE_INTERRUPTED,    0 },
-    { STATE_DEQUEUED,    EVENT_CANCEL,           STATE_CANCELING,      EFFECT_NOTIFY },
+    { STATE_DEQUEUED,    EVENT_LEASE_OVER,       STATE_QUEUED },
+    { STATE_DEQUEUED,    EVENT_STARTED,          STATE_EXECUTING },
+    { STATE_DEQUEUED,    EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE },
+    { STATE_DEQUEUED,    EVENT_INTERRUPTED,      STATE_INTERRUPTED },
+    { STATE_DEQUEUED,    EVENT_CANCEL,           STATE_CANCELING },
 
-    { STATE_EXECUTING,   EVENT_WAIT,             STATE_WAITING,        0 },
-    { STATE_EXECUTING,   EVENT_RETRY_SOON,       STATE_PAUSED,         0 },
-    { STATE_EXECUTING,   EVENT_RETRY_QUEUED,     STATE_REQUEUED,       0 },
-    { STATE_EXECUTING,   EVENT_SUCCEEDED,        STATE_COMPLETED,      0 },
-    { STATE_EXECUTING,   EVENT_FAILED,           STATE_FAILED,         0 },
-    { STATE_EXECUTING,   EVENT_CRASHED,          STATE_CRASHED,        0 },
-    { STATE_EXECUTING,   EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE, 0 },
-    { STATE_EXECUTING,   EVENT_TIMED_OUT,        STATE_TIMED_OUT,      0 },
-    { STATE_EXECUTING,   EVENT_INTERRUPTED,      STATE_INTERRUPTED,    0 },
-    { STATE_EXECUTING,   EVENT_CANCEL,           STATE_CANCELING,      EFFECT_NOTIFY },
+    { STATE_EXECUTING,   EVENT_WAIT,             STATE_WAITING },
+    { STATE_EXECUTING,   EVENT_RETRY_SOON,       STATE_PAUSED },
+    { STATE_EXECUTING,   EVENT_RETRY_QUEUED,     STATE_REQUEUED },
+    { STATE_EXECUTING,   EVENT_SUCCEEDED,        STATE_COMPLETED },
+    { STATE_EXECUTING,   EVENT_FAILED,           STATE_FAILED },
+    { STATE_EXECUTING,   EVENT_CRASHED,          STATE_CRASHED },
+    { STATE_EXECUTING,   EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE },
+    { STATE_EXECUTING,   EVENT_TIMED_OUT,        STATE_TIMED_OUT },
+    { STATE_EXECUTING,   EVENT_INTERRUPTED,      STATE_INTERRUPTED },
+    { STATE_EXECUTING,   EVENT_CANCEL,           STATE_CANCELING },
 
     /* A waiting run may complete: its process can die while it waits. */
-    { STATE_WAITING,     EVENT_WAIT,             STATE_WAITING,        0 },
-    { STATE_WAITING,     EVENT_WAIT_OVER,        STATE_EXECUTING,      EFFECT_NOTIFY },
-    { STATE_WAITING,     EVENT_RETRY_SOON,       STATE_PAUSED,         0 },
-    { STATE_WAITING,     EVENT_RETRY_QUEUED,     STATE_REQUEUED,       0 },
-    { STATE_WAITING,     EVENT_SUCCEEDED,        STATE_COMPLETED,      0 },
-    { STATE_WAITING,     EVENT_FAILED,           STATE_FAILED,         0 },
-    { STATE_WAITING,     EVENT_CRASHED,          STATE_CRASHED,        0 },
-    { STATE_WAITING,     EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE, 0 },
-    { STATE_WAITING,     EVENT_TIMED_OUT,        STATE_TIMED_OUT,      0 },
-    { STATE_WAITING,     EVENT_INTERRUPTED,      STATE_INTERRUPTED,    0 },
-    { STATE_WAITING,     EVENT_CANCEL,           STATE_CANCELING,      EFFECT_NOTIFY },
+    { STATE_WAITING,     EVENT_WAIT,             STATE_WAITING },
+    { STATE_WAITING,     EVENT_WAIT_OVER,        STATE_EXECUTING },
+    { STATE_WAITING,     EVENT_RETRY_SOON,       STATE_PAUSED },
+    { STATE_WAITING,     EVENT_RETRY_QUEUED,     STATE_REQUEUED },
+    { STATE_WAITING,     EVENT_SUCCEEDED,        STATE_COMPLETED },
+    { STATE_WAITING,     EVENT_FAILED,           STATE_FAILED },
+    { STATE_WAITING,     EVENT_CRASHED,          STATE_CRASHED },
+    { STATE_WAITING,     EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE },
+    { STATE_WAITING,     EVENT_TIMED_OUT,        STATE_TIMED_OUT },
+    { STATE_WAITING,     EVENT_INTERRUPTED,      STATE_INTERRUPTED },
+    { STATE_WAITING,     EVENT_CANCEL,           STATE_CANCELING },
 
     /* The endings of paused and retaken are for a worker that has gone silent. */
-    { STATE_PAUSED,      EVENT_STARTED,          STATE_EXECUTING,      0 },
-    { STATE_PAUSED,      EVENT_RETRY_QUEUED,     STATE_REQUEUED,       0 },
-    { STATE_PAUSED,      EVENT_FAILED,           STATE_FAILED,         0 },
-    { STATE_PAUSED,      EVENT_CRASHED,          STATE_CRASHED,        0 },
-    { STATE_PAUSED,      EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE, 0 },
-    { STATE_PAUSED,      EVENT_INTERRUPTED,      STATE_INTERRUPTED,    0 },
-    { STATE_PAUSED,      EVENT_CANCEL,           STATE_CANCELED,       0 },
+    { STATE_PAUSED,      EVENT_STARTED,          STATE_EXECUTING },
+    { STATE_PAUSED,      EVENT_RETRY_QUEUED,     STATE_REQUEUED },
+    { STATE_PAUSED,      EVENT_FAILED,           STATE_FAILED },
+    { STATE_PAUSED,      EVENT_CRASHED,          STATE_CRASHED },
+    { STATE_PAUSED,      EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE },
+    { STATE_PAUSED,      EVENT_INTERRUPTED,      STATE_INTERRUPTED },
+    { STATE_PAUSED,      EVENT_CANCEL,           STATE_CANCELED },
 
-    { STATE_REQUEUED,    EVENT_RETRY_DUE,        STATE_REQUEUED,       EFFECT_QUEUE },
-    { STATE_REQUEUED,    EVENT_DEQUEUED,         STATE_RETAKEN,        0 },
-    { STATE_REQUEUED,    EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE, 0 },
-    { STATE_REQUEUED,    EVENT_INTERRUPTED,      STATE_INTERRUPTED,    0 },
-    { STATE_REQUEUED,    EVENT_CANCEL,           STATE_CANCELED,       0 },
+    { STATE_REQUEUED,    EVENT_DEQUEUED,         STATE_RETAKEN },
+    { STATE_REQUEUED,    EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE },
+    { STATE_REQUEUED,    EVENT_INTERRUPTED,      STATE_INTERRUPTED },
+    { STATE_REQUEUED,    EVENT_CANCEL,           STATE_CANCELED },
 
-    { STATE_RETAKEN,     EVENT_LEASE_OVER,       STATE_REQUEUED,       EFFECT_QUEUE },
-    { STATE_RETAKEN,     EVENT_STARTED,          STATE_EXECUTING,      0 },
-    { STATE_RETAKEN,     EVENT_FAILED,           STATE_FAILED,         0 },
-    { STATE_RETAKEN,     EVENT_CRASHED,          STATE_CRASHED,        0 },
-    { STATE_RETAKEN,     EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE, 0 },
-    { STATE_RETAKEN,     EVENT_INTERRUPTED,      STATE_INTERRUPTED,    0 },
-    { STATE_RETAKEN,     EVENT_CANCEL,           STATE_CANCELING,      EFFECT_NOTIFY },
+    { STATE_RETAKEN,     EVENT_LEASE_OVER,       STATE_REQUEUED },
+    { STATE_RETAKEN,     EVENT_STARTED,          STATE_EXECUTING },
+    { STATE_RETAKEN,     EVENT_FAILED,           STATE_FAILED },
+    { STATE_RETAKEN,     EVENT_CRASHED,          STATE_CRASHED },
+    { STATE_RETAKEN,     EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE },
+    { STATE_RETAKEN,     EVENT_INTERRUPTED,      STATE_INTERRUPTED },
+    { STATE_RETAKEN,     EVENT_CANCEL,           STATE_CANCELING },
 
-    { STATE_CANCELING,   EVENT_CANCEL,           STATE_CANCELING,      EFFECT_NOTIFY },
-    { STATE_CANCELING,   EVENT_CANCEL_CONFIRMED, STATE_CANCELED,       0 },
+    { STATE_CANCELING,   EVENT_CANCEL,           STATE_CANCELING },
+    { STATE_CANCELING,   EVENT_CANCEL_CONFIRMED, STATE_CANCELED },
 };
 /* clang-format on */
 
@@ -154,53 +155,42 @@ enum { TRANSITION_COUNT = sizeof(transitions) / sizeof(transitions[0]) };
 static enum state state_of(const struct run *run)
 {
     unsigned state = 0;
-    while (state < STATE_COUNT &&
-           (states[state].to != run->status || states[state].execution != run->execution))
+    while (state < STATE_COUNT && (states[state].status != run->status ||
+                                   states[state].execution != run->execution))
         state++;
     return (enum state)state;
 }
 
-enum err run_next(const struct run *run, enum run_event event, struct run_transition *next)
+/* STATE_COUNT: the event is not possible in this state. */
+static enum state next_state(const struct run *run, enum run_event event)
 {
     enum state from = state_of(run);
     if (event == EVENT_TTL_OVER && run->attempt > 0)
-        return ERR_CONFLICT; /* what has started once does not expire */
-
-    for (size_t i = 0; i < TRANSITION_COUNT; i++) {
-        if (transitions[i].from != from || transitions[i].event != event)
-            continue;
-        *next = states[transitions[i].to];
-        next->effects |= transitions[i].effects;
-        if (event != EVENT_RETRY_DUE) /* only lets it into the queue */
-            next->effects |= EFFECT_SNAPSHOT;
-        return OK;
-    }
-    return ERR_CONFLICT;
+        return STATE_COUNT; /* what has started once does not expire */
+    for (size_t i = 0; i < TRANSITION_COUNT; i++)
+        if (transitions[i].from == from && transitions[i].event == event)
+            return transitions[i].to;
+    return STATE_COUNT;
 }
 
-enum err run_advance(struct run *run, enum run_event event, int64_t now_ms,
-                     unsigned *effects)
+enum err run_advance(struct run *run, enum run_event event, int64_t now_ms)
 {
-    struct run_transition next;
-    enum err err = run_next(run, event, &next);
-    if (err)
-        return err;
-
-    run->status = (uint8_t)next.to;
-    run->execution = (uint8_t)next.execution;
-    if (next.effects & EFFECT_SNAPSHOT)
-        run->snapshot++;
-    if (next.effects & EFFECT_FINISH)
+    enum state next = next_state(run, event);
+    if (next == STATE_COUNT)
+        return ERR_CONFLICT;
+    run->status = (uint8_t)states[next].status;
+    run->execution = (uint8_t)states[next].execution;
+    run->snapshot++;
+    if (run->execution == EXECUTION_FINISHED)
         run->finished_at = now_ms;
     run->updated_at = now_ms;
-    *effects = next.effects;
     return OK;
 }
 
 bool run_holds_slot(const struct run *run)
 {
     enum state state = state_of(run);
-    return state < STATE_COUNT && states[state].effects & EFFECT_SLOT;
+    return state < STATE_COUNT && states[state].holds_slot;
 }
 
 /* ---- errors ---- */

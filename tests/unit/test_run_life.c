@@ -38,17 +38,17 @@ static const struct {
 /* From each state by each event, in the order of enum run_event; a point is a conflict.
  *
  *   DELAY_OVER NO_VERSION VERSION_CAME TTL_OVER DEQUEUED LEASE_OVER STARTED  WAIT WAIT_OVER
- *   RETRY_SOON RETRY_QUEUED RETRY_DUE  SUCCEEDED FAILED CRASHED SYSTEM_FAILURE TIMED_OUT
+ *   RETRY_SOON RETRY_QUEUED SUCCEEDED FAILED CRASHED SYSTEM_FAILURE TIMED_OUT
  *   INTERRUPTED CANCEL CANCEL_CONFIRMED */
 static const struct {
     char from;
     const char *to;
 } expected[] = {
-    { 'l', "q...... .. ... ..... .C." }, { 'v', "..qE... .. ... ..... .C." },
-    { 'q', ".v.Ed.. .. ... ..... .C." }, { 'd', ".....qe .. ... ...Y. Ic." },
-    { 'e', "....... w. pr. SFXYT Ic." }, { 'w', "....... we pr. SFXYT Ic." },
-    { 'p', "......e .. .r. .FXY. IC." }, { 'r', "....t.. .. ..r ...Y. IC." },
-    { 't', ".....re .. ... .FXY. Ic." }, { 'c', "....... .. ... ..... .cC" },
+    { 'l', "q...... .. .. ..... .C." }, { 'v', "..qE... .. .. ..... .C." },
+    { 'q', ".v.Ed.. .. .. ..... .C." }, { 'd', ".....qe .. .. ...Y. Ic." },
+    { 'e', "....... w. pr SFXYT Ic." }, { 'w', "....... we pr SFXYT Ic." },
+    { 'p', "......e .. .r .FXY. IC." }, { 'r', "....t.. .. .. ...Y. IC." },
+    { 't', ".....re .. .. .FXY. Ic." }, { 'c', "....... .. .. ..... .cC" },
 };
 
 static char letter_of(int status, int execution)
@@ -76,23 +76,6 @@ static bool is_final_letter(char letter)
     return letter >= 'A' && letter <= 'Z';
 }
 
-static unsigned expected_effects(char to, enum run_event event)
-{
-    unsigned effects = 0;
-    bool is_queued_again = event == EVENT_LEASE_OVER || event == EVENT_RETRY_DUE;
-    if (to == 'q' || (to == 'r' && is_queued_again))
-        effects |= EFFECT_QUEUE;
-    if (strchr("dewpt", to))
-        effects |= EFFECT_SLOT;
-    if (is_final_letter(to))
-        effects |= EFFECT_FINISH;
-    if (to == 'c' || event == EVENT_WAIT_OVER)
-        effects |= EFFECT_NOTIFY;
-    if (event != EVENT_RETRY_DUE)
-        effects |= EFFECT_SNAPSHOT;
-    return effects;
-}
-
 static struct run run_in(int status, int execution)
 {
     return (struct run){
@@ -106,30 +89,18 @@ static struct run run_in(int status, int execution)
 static void assert_conflict(struct run run, enum run_event event)
 {
     struct run before = run;
-    unsigned effects = 77;
-    struct run_transition next = { .effects = 77 };
-    assert_int_equal(run_next(&run, event, &next), ERR_CONFLICT);
-    assert_int_equal(run_advance(&run, event, NOW, &effects), ERR_CONFLICT);
+    assert_int_equal(run_advance(&run, event, NOW), ERR_CONFLICT);
     assert_memory_equal(&run, &before, sizeof(run));
-    assert_int_equal(next.effects, 77);
-    assert_int_equal(effects, 77);
 }
 
 static void assert_goes(struct run run, enum run_event event, char to)
 {
-    unsigned effects;
-    struct run_transition next;
-    assert_int_equal(run_next(&run, event, &next), OK);
-    assert_int_equal(letter_of((int)next.to, (int)next.execution), to);
-    assert_int_equal(next.effects, expected_effects(to, event));
-
-    assert_int_equal(run_advance(&run, event, NOW, &effects), OK);
+    assert_int_equal(run_advance(&run, event, NOW), OK);
     assert_int_equal(letter_of(run.status, run.execution), to);
-    assert_int_equal(effects, next.effects);
     assert_int_equal(run.updated_at, NOW);
-    assert_int_equal(run.snapshot, event == EVENT_RETRY_DUE ? 5 : 6);
+    assert_int_equal(run.snapshot, 6);
     assert_int_equal(run.finished_at, is_final_letter(to) ? NOW : 0);
-    assert_int_equal(run_holds_slot(&run), (effects & EFFECT_SLOT) != 0);
+    assert_int_equal(run_holds_slot(&run), strchr("dewpt", to) != NULL);
 }
 
 static void every_event_in_every_state_does_what_the_table_says(void **state)
@@ -150,7 +121,7 @@ static void every_event_in_every_state_does_what_the_table_says(void **state)
             }
         }
     }
-    assert_int_equal(transitions, 56);
+    assert_int_equal(transitions, 55);
 }
 
 static void the_expectation_has_a_column_for_every_event(void **state)
@@ -208,13 +179,12 @@ static void every_word_of_the_specification_is_reached(void **state)
         { "EXPIRED", { EVENT_TTL_OVER, -1 } },
         { "TIMED_OUT", { EVENT_DEQUEUED, EVENT_STARTED, EVENT_TIMED_OUT, -1 } },
     };
-    unsigned effects;
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         struct run run = run_in(RUN_DELAYED, EXECUTION_DELAYED);
         assert_string_equal(run_status_name(run.status, VOCABULARY_A), "DELAYED");
-        assert_int_equal(run_advance(&run, EVENT_DELAY_OVER, NOW, &effects), OK);
+        assert_int_equal(run_advance(&run, EVENT_DELAY_OVER, NOW), OK);
         for (const int *event = ways[i].events; *event >= 0; event++)
-            assert_int_equal(run_advance(&run, *event, NOW, &effects), OK);
+            assert_int_equal(run_advance(&run, *event, NOW), OK);
         assert_string_equal(run_status_name(run.status, VOCABULARY_A), ways[i].word);
     }
     assert_int_equal(sizeof(ways) / sizeof(ways[0]) + 1, 14);
@@ -223,17 +193,15 @@ static void every_word_of_the_specification_is_reached(void **state)
 static void a_canceled_run_is_finished_when_its_worker_has_confirmed(void **state)
 {
     (void)state;
-    unsigned effects;
     struct run run = run_in(RUN_EXECUTING, EXECUTION_EXECUTING);
-    assert_int_equal(run_advance(&run, EVENT_CANCEL, NOW, &effects), OK);
+    assert_int_equal(run_advance(&run, EVENT_CANCEL, NOW), OK);
     assert_string_equal(run_status_name(run.status, VOCABULARY_A), "CANCELED");
     assert_string_equal(run_execution_name(run.execution), "PENDING_CANCEL");
     assert_int_equal(run.finished_at, 0);
     assert_false(run_holds_slot(&run));
 
-    assert_int_equal(run_advance(&run, EVENT_CANCEL, NOW + 1, &effects), OK);
-    assert_true(effects & EFFECT_NOTIFY);
-    assert_int_equal(run_advance(&run, EVENT_CANCEL_CONFIRMED, NOW + 2, &effects), OK);
+    assert_int_equal(run_advance(&run, EVENT_CANCEL, NOW + 1), OK);
+    assert_int_equal(run_advance(&run, EVENT_CANCEL_CONFIRMED, NOW + 2), OK);
     assert_int_equal(run.finished_at, NOW + 2);
     assert_int_equal(run.snapshot, 8);
 }
@@ -338,11 +306,10 @@ static void every_error_can_end_an_attempt(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(error_cases) / sizeof(error_cases[0]); i++) {
-        struct run_transition next;
         struct run run = run_in(RUN_EXECUTING, EXECUTION_EXECUTING);
         enum run_event event = run_event_of_error(error_json(i), true);
-        assert_int_equal(run_next(&run, event, &next), OK);
-        assert_int_equal(next.execution, EXECUTION_FINISHED);
+        assert_int_equal(run_advance(&run, event, NOW), OK);
+        assert_int_equal(run.execution, EXECUTION_FINISHED);
     }
 }
 
