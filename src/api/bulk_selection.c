@@ -208,10 +208,7 @@ static enum err read_filter(json_t *filter, enum vocabulary vocabulary, int64_t 
 
 static int newest_first(const void *a, const void *b)
 {
-    const struct slice *x = a, *y = b;
-    size_t len = x->len < y->len ? x->len : y->len;
-    int order = memcmp(y->ptr, x->ptr, len);
-    return order ? order : (y->len > x->len) - (y->len < x->len);
+    return slice_compare(*(const struct slice *)b, *(const struct slice *)a);
 }
 
 static enum err sorted_ids(const json_t *list, struct slice *ids, struct failure *why)

@@ -39,7 +39,7 @@ struct notifier {
 };
 
 struct watched {
-    char key[ID_MAX + 12];
+    char key[ENVIRONMENT_KEY];
     struct list watches; // watch::of_run
 };
 
@@ -76,7 +76,7 @@ static struct loop *loop_of(const struct notifier *notifier)
 
 static struct slice id_of(const struct watched *run)
 {
-    return slice_of(strchr(run->key, ':') + 1);
+    return environment_key_id(run->key);
 }
 
 static struct slice watched_key(const void *value)
@@ -152,11 +152,6 @@ static bool flush(struct flusher *flusher)
 
 /* ---- who wants to hear of what ---- */
 
-static void make_key(const struct environment *env, struct slice id, char key[ID_MAX + 12])
-{
-    snprintf(key, ID_MAX + 12, "%u:%.*s", env->number, SLICE_ARG(id));
-}
-
 static void make_ready(struct notifier *notifier, struct watch *watch)
 {
     if (!list_empty(&watch->ready))
@@ -168,8 +163,8 @@ static void make_ready(struct notifier *notifier, struct watch *watch)
 static void on_notice(void *owner, const struct tracked *run)
 {
     struct notifier *notifier = owner;
-    char key[ID_MAX + 12];
-    make_key(run->env, slice_of(run->run.id), key);
+    char key[ENVIRONMENT_KEY];
+    environment_key(run->env, slice_of(run->run.id), key);
     struct watched *watched = table_find(&notifier->runs, slice_of(key));
     if (!watched)
         return;
@@ -180,8 +175,8 @@ static void on_notice(void *owner, const struct tracked *run)
 static struct watched *watched_of(struct notifier *notifier, const struct environment *env,
                                   struct slice id)
 {
-    char key[ID_MAX + 12];
-    make_key(env, id, key);
+    char key[ENVIRONMENT_KEY];
+    environment_key(env, id, key);
     struct watched *run = table_find(&notifier->runs, slice_of(key));
     if (run)
         return run;

@@ -32,7 +32,7 @@ struct traces {
 };
 
 struct trace {
-    char key[ID_MAX + 12];
+    char key[ENVIRONMENT_KEY];
     struct traces *traces;
     struct environment *env;
     struct trace_event *events; /* in the order of their start */
@@ -70,7 +70,7 @@ static struct slice trace_key(const void *value)
 
 static struct slice id_of(const struct trace *trace)
 {
-    return slice_of(strchr(trace->key, ':') + 1);
+    return environment_key_id(trace->key);
 }
 
 void traces_drop(size_t count)
@@ -287,8 +287,8 @@ static void on_loaded(struct store_load *done, enum store_status status)
 
 static struct trace *use(struct traces *traces, struct environment *env, struct slice id)
 {
-    char key[ID_MAX + 12];
-    snprintf(key, sizeof(key), "%u:%.*s", env->number, SLICE_ARG(id));
+    char key[ENVIRONMENT_KEY];
+    environment_key(env, id, key);
     struct trace *trace = table_find(&traces->table, slice_of(key));
     if (trace)
         return trace;

@@ -46,13 +46,6 @@ static void finish_dequeue(struct dequeue *dequeue, enum err status)
 
 /* ---- the lease ---- */
 
-static const struct worker *worker_for(const struct environment *env, const struct run *run)
-{
-    return run->worker_version
-               ? workers_by_version(env->workers, bytes_slice(run->worker_version))
-               : workers_current(env->workers);
-}
-
 /* From here on the run stays on this version (worker-protocol §3.2). */
 static void pin(struct run *run, const struct worker *worker,
                 const struct worker_task *task)
@@ -69,7 +62,7 @@ static enum decision decide_dequeue(struct command *command, const struct run *n
                                     struct run *next, unsigned *marks)
 {
     struct engine *engine = command->engine;
-    const struct worker *worker = worker_for(command->env, now);
+    const struct worker *worker = workers_for(command->env->workers, now);
     const struct worker_task *task = worker_task(worker, bytes_slice(now->task));
     int64_t time = loop_wall_ms(engine->loop);
     (void)marks;

@@ -242,10 +242,7 @@ static void follow(struct engine *engine, struct tracked *run)
     if (!run_is_settled(&run->run) && !run->in_flight)
         engine_place(engine, run); /* loaded without a timer */
     if (run->run.status == RUN_PENDING_VERSION) {
-        const struct worker *worker =
-            run->run.worker_version
-                ? workers_by_version(env->workers, bytes_slice(run->run.worker_version))
-                : workers_current(env->workers);
+        const struct worker *worker = workers_for(env->workers, &run->run);
         if (worker_task(worker, bytes_slice(run->run.task)))
             command_begin_alone(engine, env, id, decide_version_came);
     }

@@ -27,7 +27,7 @@
 #include "engine/state.h"
 
 struct flight {
-    char key[ID_MAX + 12]; /* "<env>:<run id>" */
+    char key[ENVIRONMENT_KEY]; /* of the run */
     struct engine *engine;
     struct environment *env;
     struct deferred deferred;
@@ -70,8 +70,8 @@ static void on_deferred(struct deferred *deferred)
 static struct flight *flight_of(struct engine *engine, struct environment *env,
                                 struct slice run_id)
 {
-    char key[ID_MAX + 12];
-    snprintf(key, sizeof(key), "%u:%.*s", env->number, SLICE_ARG(run_id));
+    char key[ENVIRONMENT_KEY];
+    environment_key(env, run_id, key);
     struct flight *flight = table_find(&engine->flights, slice_of(key));
     if (flight)
         return flight;
@@ -91,14 +91,10 @@ static struct flight *flight_of(struct engine *engine, struct environment *env,
     return flight;
 }
 
-static const char *flight_run_id(const struct flight *flight)
-{
-    return strchr(flight->key, ':') + 1;
-}
-
+/* NULL: memory has it not. */
 static struct tracked *flight_run(const struct flight *flight)
 {
-    return environment_find(flight->env, slice_of(flight_run_id(flight)));
+    return environment_find(flight->env, environment_key_id(flight->key));
 }
 
 static void give_back(struct flight *flight)
@@ -166,14 +162,14 @@ static bool was_purged(const struct environment *env, const struct run *run)
 }
 
 /* The borrower goes on without a run that is not there, and ends with a store that fails. */
-static void go_without(struct flight *borrower, const char *run_id, enum err status)
+static void go_without(struct flight *borrower, struct slice run_id, enum err status)
 {
     if (status != ERR_NOT_FOUND)
         fail_all(borrower, &borrower->parked, status);
     list_each (link, &borrower->parked) {
         struct command *command = container_of(link, struct command, link);
         for (struct command *other = command->also; other; other = other->also)
-            if (!strcmp(other->run_id, run_id))
+            if (slice_equal(slice_of(other->run_id), run_id))
                 other->why.code = status;
     }
     flight_go(borrower);
@@ -182,12 +178,12 @@ static void go_without(struct flight *borrower, const char *run_id, enum err sta
 static void end_missing(struct flight *flight, enum err status)
 {
     struct flight *borrower = flight->borrower;
-    char run_id[ID_MAX + 12];
-    snprintf(run_id, sizeof(run_id), "%s", flight_run_id(flight));
+    char key[ENVIRONMENT_KEY];
+    memcpy(key, flight->key, sizeof(key));
     fail_all(flight, &flight->parked, status);
     flight_end(flight);
     if (borrower)
-        go_without(borrower, run_id, status);
+        go_without(borrower, environment_key_id(key), status);
 }
 
 /* A run that only the store had comes back into memory: whatever has a commit on its way
@@ -219,7 +215,7 @@ static void load_run(struct flight *flight)
     flight->busy = true;
     flight->load =
         (struct store_load){ .env = flight->env->number,
-                             .name = bytes_create(slice_of(flight_run_id(flight))),
+                             .name = bytes_create(environment_key_id(flight->key)),
                              .done = on_loaded };
     flight->engine->store->ops->load(flight->engine->store, &flight->load);
 }

@@ -13,7 +13,7 @@
 #include "engine/waitpoint.h"
 
 struct awaited {
-    char key[ID_MAX + 12];
+    char key[ENVIRONMENT_KEY];
     struct list links; // wait_link::link
 };
 
@@ -25,7 +25,7 @@ struct wait_link {
 };
 
 struct waiter {
-    char key[ID_MAX + 12];
+    char key[ENVIRONMENT_KEY];
     struct environment *env;
     struct bytes *waits; /* the list that was noted */
     struct wait_link *links;
@@ -148,9 +148,7 @@ static void come_due(struct run *next, const struct wait *wait)
 
 static int compare_ids(const void *a, const void *b)
 {
-    const struct slice *x = a, *y = b;
-    int order = memcmp(x->ptr, y->ptr, x->len < y->len ? x->len : y->len);
-    return order ? order : (x->len > y->len) - (x->len < y->len);
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
 /* What blocks the run already goes into the list; its ids, sorted, are the caller's. What
@@ -230,16 +228,11 @@ bool waits_for_input(const struct run *run, struct slice key, struct wait *wait)
 
 /* ---- going on ---- */
 
-static void make_key(const struct environment *env, struct slice id, char key[ID_MAX + 12])
-{
-    snprintf(key, ID_MAX + 12, "%u:%.*s", env->number, SLICE_ARG(id));
-}
-
 static struct waiter *find_waiter(struct engine *engine, struct environment *env,
                                   const char *run_id)
 {
-    char key[ID_MAX + 12];
-    make_key(env, slice_of(run_id), key);
+    char key[ENVIRONMENT_KEY];
+    environment_key(env, slice_of(run_id), key);
     return table_find(&engine->waiters, slice_of(key));
 }
 
@@ -311,8 +304,8 @@ static enum decision decide_over(struct command *command, const struct run *now,
 static struct awaited *awaited_of(struct engine *engine, const struct environment *env,
                                   struct slice id)
 {
-    char key[ID_MAX + 12];
-    make_key(env, id, key);
+    char key[ENVIRONMENT_KEY];
+    environment_key(env, id, key);
     struct awaited *awaited = table_find(&engine->awaited, slice_of(key));
     if (awaited)
         return awaited;
@@ -413,7 +406,7 @@ static struct waiter *waiter_create(struct engine *engine, struct tracked *run)
     size_t count = 0;
     while (waits_next(&all, &wait))
         count++;
-    make_key(run->env, slice_of(run->run.id), waiter->key);
+    environment_key(run->env, slice_of(run->run.id), waiter->key);
     waiter->env = run->env;
     waiter->waits = bytes_ref(run_rare(&run->run)->waits);
     waiter->links = mem_new_array(struct wait_link, count);
@@ -460,10 +453,10 @@ void waits_note(struct engine *engine, struct tracked *run)
 
 void waits_end(struct engine *engine, struct environment *env, struct slice id)
 {
-    char key[ID_MAX + 12];
+    char key[ENVIRONMENT_KEY];
     if (!engine->awaited.count)
         return;
-    make_key(env, id, key);
+    environment_key(env, id, key);
     struct awaited *awaited = table_find(&engine->awaited, slice_of(key));
     if (!awaited)
         return;
@@ -472,7 +465,7 @@ void waits_end(struct engine *engine, struct environment *env, struct slice id)
             container_of(list_take(&awaited->links), struct wait_link, link);
         link->over = true;
         if (--link->waiter->pending == 0)
-            command_begin_alone(engine, env, slice_of(strchr(link->waiter->key, ':') + 1),
+            command_begin_alone(engine, env, environment_key_id(link->waiter->key),
                                 decide_over);
     }
     drop_awaited(engine, awaited);

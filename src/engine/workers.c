@@ -118,6 +118,13 @@ const struct worker *workers_by_version(const struct workers *workers, struct sl
     return NULL;
 }
 
+const struct worker *workers_for(const struct workers *workers, const struct run *run)
+{
+    return run->worker_version
+               ? workers_by_version(workers, bytes_slice(run->worker_version))
+               : workers_current(workers);
+}
+
 const struct worker_task *worker_task(const struct worker *worker, struct slice task)
 {
     size_t low = 0, high = worker ? worker->task_count : 0;

@@ -78,6 +78,10 @@ struct worker *workers_take_excess(struct workers *workers);
 const struct worker *workers_current(const struct workers *workers);
 const struct worker *workers_by_version(const struct workers *workers,
                                         struct slice version);
+
+/* The version that the run is locked to, else the current one. */
+const struct worker *workers_for(const struct workers *workers, const struct run *run);
+
 const struct worker_task *worker_task(const struct worker *worker, struct slice task);
 
 /* A task of any version, newest first. */

@@ -89,6 +89,17 @@ void environment_destroy(struct environment *env)
     free(env);
 }
 
+void environment_key(const struct environment *env, struct slice id,
+                     char key[ENVIRONMENT_KEY])
+{
+    snprintf(key, ENVIRONMENT_KEY, "%u:%.*s", env->number, SLICE_ARG(id));
+}
+
+struct slice environment_key_id(const char *key)
+{
+    return slice_of(strchr(key, ':') + 1);
+}
+
 struct tracked *environment_find(const struct environment *env, struct slice id)
 {
     return table_find(&env->runs, id);

@@ -88,6 +88,12 @@ struct environment *environment_create(struct loop *loop, struct store *store,
 /* Every feed has left. */
 void environment_destroy(struct environment *env);
 
+/* "<number>:<id>": names a run or a document in a table of all environments. */
+enum { ENVIRONMENT_KEY = ID_MAX + 12 };
+void environment_key(const struct environment *env, struct slice id,
+                     char key[ENVIRONMENT_KEY]);
+struct slice environment_key_id(const char *key);
+
 /* NULL: not in memory; the store may have it if it is final. */
 struct tracked *environment_find(const struct environment *env, struct slice id);
 

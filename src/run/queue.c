@@ -59,9 +59,7 @@ static bool before(const struct queues *queues, const struct queue_item *a,
 {
     if (a->position != b->position)
         return a->position < b->position;
-    struct slice x = queues->id(a), y = queues->id(b);
-    int order = memcmp(x.ptr, y.ptr, x.len < y.len ? x.len : y.len);
-    return order ? order < 0 : x.len < y.len;
+    return slice_compare(queues->id(a), queues->id(b)) < 0;
 }
 
 static void put_node(struct queue_heap *heap, uint32_t place, struct queue_node node)
