@@ -42,7 +42,6 @@ void histogram_record(struct histogram *histogram, int64_t ns)
     if (ns > histogram->max_ns)
         histogram->max_ns = ns;
     histogram->count++;
-    histogram->sum_ns += (double)ns;
     histogram->buckets[bucket_of((uint64_t)ns)]++;
 }
 

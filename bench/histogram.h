@@ -14,7 +14,6 @@ enum {
 struct histogram {
     uint64_t count;
     int64_t max_ns;
-    double sum_ns;
     uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 

@@ -134,7 +134,6 @@ void http_conn_send_as(struct http_conn *conn, const char *method, const char *p
     list_remove(&conn->link);
     conn->busy = true;
     conn->client->outstanding++;
-    conn->sent_ns = now_ns();
     if (conn->source.fd < 0) {
         open_socket(conn);
         return;

@@ -24,7 +24,6 @@ struct http_conn {
     size_t sent; /* bytes of out */
     struct buf in;
     struct buf body;  /* of a chunked reply, put together */
-    int64_t sent_ns;  /* when the request was handed over */
     struct list link; // http_client::idle
 
     /* The caller's, from send to reply. */

@@ -149,7 +149,7 @@ if wanted build unit sim; then
 fi
 
 if wanted lint; then
-    for rule in layers banned sizes format spelling tidy; do
+    for rule in layers banned sizes tops format spelling tidy; do
         begin "lint-$rule" 120 python3 -B "tests/lint/$rule.py" "$top"
     done
 fi

@@ -200,7 +200,6 @@ struct tag_list *tag_list_ref(struct tag_list *tags);
 void tag_list_unref(struct tag_list *tags);
 /* Empties the cache of lists that run_share_names keeps; with bytes_forget_shared. */
 void tag_list_forget_shared(void);
-bool run_has_tag(const struct run *run, struct slice tag);
 
 /* The streams that the run lists (run_rare::streams). */
 bool run_has_stream(const struct run *run, struct slice key);

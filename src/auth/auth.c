@@ -329,14 +329,14 @@ static void add_texts(struct buf *out, const char *const *texts, size_t count)
 }
 
 /* In the order of the official SDK, which puts what it was given before what it adds. */
-static void sign(const struct account *account, const struct identity *caller,
-                 const char *const *scopes, size_t count, int64_t now_ms, int64_t lives_ms,
-                 struct buf *out)
+void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
+                   int64_t now_ms, int64_t lives_ms, struct buf *out)
 {
+    const struct account *account = caller->account;
     struct buf claims = { 0 };
     buf_print(&claims, "{\"sub\":\"%s\",\"pub\":true,\"scopes\":", account->id);
     add_texts(&claims, scopes, count);
-    if (caller && caller->skip_count) {
+    if (caller->skip_count) {
         buf_add_text(&claims, ",\"realtime\":{\"skipColumns\":");
         add_texts(&claims, (const char *const *)caller->skip_columns, caller->skip_count);
         buf_add_char(&claims, '}');
@@ -347,16 +347,4 @@ static void sign(const struct account *account, const struct identity *caller,
               (long long)(now_ms / 1000), (long long)((now_ms + lives_ms) / 1000));
     jwt_sign(buf_slice(&claims), slice_of(account->secret_key), out);
     buf_finish(&claims);
-}
-
-void auth_sign(const struct account *account, const char *const *scopes, size_t count,
-               int64_t now_ms, int64_t lives_ms, struct buf *out)
-{
-    sign(account, NULL, scopes, count, now_ms, lives_ms, out);
-}
-
-void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
-                   int64_t now_ms, int64_t lives_ms, struct buf *out)
-{
-    sign(caller->account, caller, scopes, count, now_ms, lives_ms, out);
 }

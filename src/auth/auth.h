@@ -75,10 +75,7 @@ bool identity_may(const struct identity *identity, const char *action, const cha
 bool identity_may_some(const struct identity *identity, const char *action,
                        const char *type);
 
-/* Appends a public token for the environment with these scopes. */
-void auth_sign(const struct account *account, const char *const *scopes, size_t count,
-               int64_t now_ms, int64_t lives_ms, struct buf *out);
-
-/* The same in the caller's environment, who hands its realtime claim on. */
+/* Appends a public token for the caller's environment with these scopes; the caller hands
+ * its realtime claim on. */
 void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
                    int64_t now_ms, int64_t lives_ms, struct buf *out);

@@ -131,7 +131,7 @@ enum err vault_offer(struct vault *vault, struct slice key_text, struct failure 
     if (err)
         return err;
     name_key(&vault->next);
-    vault->has_next = memcmp(vault->next.bytes, vault->key.bytes, KEY_LEN) != 0;
+    vault->has_next = CRYPTO_memcmp(vault->next.bytes, vault->key.bytes, KEY_LEN) != 0;
     return OK;
 }
 
@@ -366,7 +366,7 @@ enum err vault_rotation_begin(struct vault *vault, struct slice next_key,
             setting, setting);
     err = next_key.len ? key_parse(next_key, "the new key", vault->next.bytes, why)
                        : draw(&vault->next, why);
-    if (!err && !memcmp(vault->next.bytes, vault->key.bytes, KEY_LEN))
+    if (!err && !CRYPTO_memcmp(vault->next.bytes, vault->key.bytes, KEY_LEN))
         err = explain(why, ERR_INVALID, "the new encryption key is the one in use");
     if (err) {
         forget_next(vault);

@@ -1,3 +1,4 @@
+/* buf.c - room that doubles; numbers and JSON strings are written straight into it. */
 #include "base/buf.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* bytes.c - one allocation each, and the names that many share, found by their hash. */
 #include "base/bytes.h"
 
 #include <assert.h>

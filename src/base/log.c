@@ -1,3 +1,4 @@
+/* log.c - a line is built whole, logfmt or JSON, and leaves in one write. */
 #include "base/log.h"
 
 #include <errno.h>

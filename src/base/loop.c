@@ -1,3 +1,8 @@
+/* loop.c - the end of a turn: what was deferred, then the flushers, then the clock is read.
+ *
+ *   poll ─► timers ─► prepare: deferred ─► flushers ─► CPU time of the turn noted ─► poll
+ *
+ * Lists are taken over before they are walked: whoever is called may add to them. */
 #include "base/loop.h"
 
 #include <assert.h>

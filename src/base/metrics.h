@@ -28,7 +28,6 @@ enum histogram {
 extern int64_t metrics[METRIC_COUNT];
 
 #define metric_add(code, n) (metrics[code] += (int64_t)(n))
-#define metric_set(code, n) (metrics[code] = (int64_t)(n))
 
 /* Buckets from 50 µs to 10 s, in steps of about two; the values are microseconds. */
 void metric_observe_us(enum histogram histogram, int64_t us);

@@ -1,3 +1,7 @@
+/* table.c - linear probing, a keyed hash, and growth in small steps.
+ *
+ *   old   [ . m m . m | b . c ]                 m: moved, no longer looked at in here
+ *   slots [ . . a . m . . m . . m . . m . . ]   twice as many: where all of them go */
 #include "base/table.h"
 
 #include <assert.h>

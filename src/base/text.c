@@ -1,3 +1,4 @@
+/* text.c - numbers, ids, base64url, hex, UTF-8 and percent signs. Times: text_time.c. */
 #include "base/text.h"
 
 #include <assert.h>

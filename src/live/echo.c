@@ -1,3 +1,4 @@
+/* echo.c - one echo for each topic and view; its timer ends it, its topic keeps it. */
 #include "live/echo.h"
 
 #include "base/loop.h"

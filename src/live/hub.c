@@ -195,12 +195,11 @@ static void mark(struct hub *hub, struct topic *topic, struct tracked *run)
     loop_wake(hub->env->loop, &hub->flusher);
 }
 
-void hub_mark_run(struct hub *hub, const struct tracked *run)
+void hub_mark_run(struct hub *hub, struct tracked *run)
 {
-    struct tracked *marked = (struct tracked *)run;
-    for_each_topic(hub, marked, false, mark);
+    for_each_topic(hub, run, false, mark);
     if (run->topic)
-        mark(hub, run->topic, marked);
+        mark(hub, run->topic, run);
 }
 
 bool hub_has_listeners(struct hub *hub, const struct tracked *run)

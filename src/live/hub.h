@@ -76,7 +76,7 @@ void hub_insert_run(struct hub *hub, struct tracked *run);
 bool hub_has_listeners(struct hub *hub, const struct tracked *run);
 
 /* Marks the topics of the run: their listeners are visited at the end of the turn. */
-void hub_mark_run(struct hub *hub, const struct tracked *run);
+void hub_mark_run(struct hub *hub, struct tracked *run);
 
 /* Puts the feed in line for a visit. */
 void hub_visit(struct hub *hub, struct feed *feed);

@@ -50,8 +50,6 @@ static bool was_sent(const struct feed *feed, uint64_t rev, uint64_t next)
     return false;
 }
 
-/* Intermediate versions that a live client misses: those between this one and the newest
- * that was sent. Whole rows are not judged. */
 void walk_count_conflated(const struct feed *feed, const struct run *run)
 {
     uint64_t next = run->rev;

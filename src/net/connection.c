@@ -1,3 +1,5 @@
+/* connection.c - what HTTP and WebSocket connections have in common: epoll events become
+ * calls of their ops, bytes go out through the outbox, and the end is told once. */
 #include "net/connection.h"
 
 #include <errno.h>

@@ -108,6 +108,3 @@ size_t http_stream_unsent(struct exchange *x);
 void http_stream_end(struct exchange *x);
 /* Ends in the middle, so that the client knows that this was not the end. */
 void http_stream_cut(struct exchange *x);
-
-/* {"error": "<text>"} with the status; what every refusal of this layer says. */
-void http_reply_error(struct exchange *x, int status, const char *text);

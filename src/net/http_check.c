@@ -1,3 +1,4 @@
+/* http_check.c - judges line by line, then the headers together, then the target. */
 #include "net/http_check.h"
 
 #include <strings.h>

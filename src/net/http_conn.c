@@ -1,3 +1,7 @@
+/* http_conn.c - feeds bytes to the request, calls the handler, and settles what follows.
+ *
+ * Whatever may have ended a request comes to settle(), which looks at the state it finds:
+ * the reply, the last byte of the body, the end of the connection, in any order. */
 #include "net/http_conn.h"
 
 #include <assert.h>

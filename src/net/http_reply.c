@@ -1,3 +1,4 @@
+/* http_reply.c - status lines, heads and bodies; whole replies, and streams in chunks. */
 #include "net/http_reply.h"
 
 #include <assert.h>
@@ -148,33 +149,33 @@ void http_reply_shared(struct exchange *x, int status, struct slice headers,
     reply(x, status, headers, (struct piece){ bytes_slice(body), body });
 }
 
-static void print_error(struct buf *out, const char *text)
-{
-    buf_add(out, SLICE("{\"error\":"));
-    buf_add_json(out, slice_of(text));
-    buf_add_char(out, '}');
-}
+#define JSON_TYPE "content-type: application/json; charset=utf-8\r\n"
 
-static const struct slice json_type = {
-    "content-type: application/json; charset=utf-8\r\n",
-    sizeof("content-type: application/json; charset=utf-8\r\n") - 1,
-};
-
-void http_reply_error(struct exchange *x, int status, const char *text)
+static struct buf error_body(struct http_fault fault)
 {
     struct buf body = { 0 };
-    print_error(&body, text);
-    http_reply(x, status, json_type, buf_slice(&body));
+    buf_add_text(&body, "{\"error\":");
+    buf_add_json(&body, slice_of(fault.text));
+    buf_add_char(&body, '}');
+    return body;
+}
+
+void http_reply_refusal(struct exchange *x, struct http_fault fault, struct slice headers)
+{
+    struct buf body = error_body(fault), all = { 0 };
+    buf_add_text(&all, JSON_TYPE);
+    buf_add(&all, headers);
+    http_reply(x, fault.status, buf_slice(&all), buf_slice(&body));
     buf_finish(&body);
+    buf_finish(&all);
 }
 
 /* The method is what llhttp has read of it, so HEAD is known once the head is complete. */
 void http_reply_write_refusal(struct request *request, struct http_fault fault)
 {
-    struct buf body = { 0 };
-    print_error(&body, fault.text);
-    write_reply(request, fault.status, json_type, (struct piece){ buf_slice(&body), NULL },
-                false);
+    struct buf body = error_body(fault);
+    write_reply(request, fault.status, SLICE(JSON_TYPE),
+                (struct piece){ buf_slice(&body), NULL }, false);
     buf_finish(&body);
 }
 

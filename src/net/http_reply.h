@@ -3,7 +3,11 @@
 
 #include "net/http_request.h"
 
-/* A refusal as JSON; the connection says that it closes. Ends nothing. */
+/* {"error": "<text>"} with the status, and headers as http_reply takes them. */
+void http_reply_refusal(struct exchange *x, struct http_fault fault, struct slice headers);
+
+/* The same where the exchange cannot go on: the connection says that it closes. Ends
+ * nothing. */
 void http_reply_write_refusal(struct request *request, struct http_fault fault);
 
 /* "100 Continue": the client may send the body. */

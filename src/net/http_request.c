@@ -1,3 +1,4 @@
+/* http_request.c - llhttp's callbacks, the pool, and the limits on the way in. */
 #include "net/http_request.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* outbox.c - sendmsg, and an array of references to what it did not take. */
 #include "net/outbox.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* readiness.c - an epoll of our own inside the one of libuv. */
 #include "net/readiness.h"
 
 #include <errno.h>

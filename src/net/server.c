@@ -1,3 +1,8 @@
+/* server.c - the listener, and what all of its connections share.
+ *
+ *   accept ─► http_conn, or 503 and close: too many connections, or no descriptor left
+ *   drain ──► replies say close
+ *   close ──► listener, connections, epoll ─► the last one out: closed, and all is freed */
 #include "net/server_state.h"
 
 #include <assert.h>
@@ -370,11 +375,6 @@ void *server_owner(struct server *server)
 size_t server_open_exchanges(const struct server *server)
 {
     return server->open_exchanges;
-}
-
-size_t server_connections(const struct server *server)
-{
-    return server->connection_count;
 }
 
 static void on_handle_closed(struct server *server)

@@ -48,9 +48,6 @@ void server_drain(struct server *server);
 /* Exchanges that were not replied to yet. */
 size_t server_open_exchanges(const struct server *server);
 
-/* Connections of every kind. */
-size_t server_connections(const struct server *server);
-
 /* Closes everything now. The memory is gone once closed was called; it may come only when
  * every open exchange has been replied to. */
 void server_close(struct server *server, server_closed_fn *closed);

@@ -36,7 +36,7 @@ struct server {
     uint32_t rest_kind;
     int64_t complained_ms;
 
-    struct list connections;
+    struct list connections; // connection::link
     size_t connection_count;
     size_t open_exchanges;
     uint32_t deadline_kind;

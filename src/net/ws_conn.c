@@ -1,3 +1,5 @@
+/* ws_conn.c - messages and control frames, the closing handshake, and one deadline for
+ * pings, pongs and stalls. */
 #include "net/ws_conn.h"
 
 #include <assert.h>
@@ -6,6 +8,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/http_conn.h"
+#include "net/http_reply.h"
 #include "net/server_state.h"
 #include "net/ws_handshake.h"
 
@@ -341,19 +344,13 @@ static const struct connection_ops connection_ops = {
 
 static void refuse(struct exchange *x, struct http_fault fault)
 {
-    struct buf body = { 0 };
-    struct slice headers = SLICE("content-type: application/json; charset=utf-8\r\n");
+    struct slice headers = { 0 };
     if (fault.status == 405)
-        headers = SLICE("content-type: application/json; charset=utf-8\r\nallow: GET\r\n");
+        headers = SLICE("allow: GET\r\n");
     if (fault.status == 426)
-        headers = SLICE("content-type: application/json; charset=utf-8\r\n"
-                        "upgrade: websocket\r\nsec-websocket-version: 13\r\n");
-    buf_add_text(&body, "{\"error\":");
-    buf_add_json(&body, slice_of(fault.text));
-    buf_add_text(&body, "}");
+        headers = SLICE("upgrade: websocket\r\nsec-websocket-version: 13\r\n");
     metric_add(M_HTTP_REFUSED, 1);
-    http_reply(x, fault.status, headers, buf_slice(&body));
-    buf_finish(&body);
+    http_reply_refusal(x, fault, headers);
 }
 
 static void answer(struct server *server, struct exchange *x, const char *protocol)

@@ -1,3 +1,4 @@
+/* ws_handshake.c - what a request needs to become a WebSocket, and the answer. */
 #include "net/ws_handshake.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* ws_input.c - frame heads are judged here, payloads are unmasked by wslay.
+ *
+ *   head ─► judged ─► payload in pieces ─► end ─► message, ping, pong or close */
 #include "net/ws_input.h"
 
 #include <assert.h>

@@ -409,11 +409,6 @@ void queues_configure(struct queues *queues, struct slice queue,
     free_queue_if_unused(queues, q);
 }
 
-void queues_set_environment_limit(struct queues *queues, uint32_t limit)
-{
-    queues->limit = limit;
-}
-
 struct queue_figures queues_figures(const struct queues *queues, struct slice queue)
 {
     const struct queue *q = table_find(&queues->by_name, present(queue));

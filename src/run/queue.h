@@ -100,7 +100,6 @@ void queues_forget_limit(struct queues *queues, struct slice queue);
 /* Neither paused nor overridden: the queue stays only as long as something needs it. */
 void queues_configure(struct queues *queues, struct slice queue,
                       const struct queue_settings *settings);
-void queues_set_environment_limit(struct queues *queues, uint32_t limit);
 struct queue_figures queues_figures(const struct queues *queues, struct slice queue);
 
 /* By name, from 0 on; absent behind the last. Borrowed until the queues change. */

@@ -221,14 +221,6 @@ void tag_list_unref(struct tag_list *tags)
     free(tags);
 }
 
-bool run_has_tag(const struct run *run, struct slice tag)
-{
-    for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
-        if (slice_equal(bytes_slice(run->tags->names[i]), tag))
-            return true;
-    return false;
-}
-
 bool run_has_stream(const struct run *run, struct slice key)
 {
     struct scan_members keys = scan_members(bytes_slice(run_rare(run)->streams));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "net/http_reply.h"
 #include "tests/support/net_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -47,14 +48,15 @@ static void on_head(void *owner, struct exchange *x)
     x->stream_body = slice_starts(x->path, "/s");
     x->body_limit = x->stream_body ? 1 << 20 : 100;
     if (slice_starts(x->path, "/e"))
-        http_reply_error(x, 401, "early");
+        http_reply_refusal(x, (struct http_fault){ 401, "early" }, (struct slice){ 0 });
 }
 
 static void on_body(void *owner, struct exchange *x, struct slice piece)
 {
     (void)owner;
     if (memchr(piece.ptr, '!', piece.len))
-        http_reply_error(x, 422, "in the middle");
+        http_reply_refusal(x, (struct http_fault){ 422, "in the middle" },
+                           (struct slice){ 0 });
 }
 
 static void on_request(void *owner, struct exchange *x)

@@ -350,11 +350,19 @@ static bool is_any(const struct bytes *text, const struct slice *values, size_t 
     return count == 0;
 }
 
+static bool has_tag(const struct run *run, struct slice tag)
+{
+    for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
+        if (slice_equal(bytes_slice(run->tags->names[i]), tag))
+            return true;
+    return false;
+}
+
 static bool has_tags(const struct run *run, const struct run_filter *filter)
 {
     size_t found = 0;
     for (size_t i = 0; i < filter->tag_count; i++)
-        found += run_has_tag(run, filter->tags[i]);
+        found += has_tag(run, filter->tags[i]);
     return filter->every_tag ? found == filter->tag_count : found > 0 || !filter->tag_count;
 }
 
@@ -427,8 +435,7 @@ void fake_data_list(struct fake_data *data, struct store_list *req)
 static bool walks_past(const struct run *run, const struct store_walk *req)
 {
     struct slice name = bytes_slice(req->name);
-    bool wanted = req->kind == WALK_ALL ||
-                  (req->kind == WALK_TAG && run_has_tag(run, name)) ||
+    bool wanted = req->kind == WALK_ALL || (req->kind == WALK_TAG && has_tag(run, name)) ||
                   (req->kind == WALK_BATCH && is_value(run->batch, name)) ||
                   (req->kind == WALK_UNFINISHED && !run_is_settled(run));
     return wanted && run->rev > req->after && run->rev <= req->up_to &&

@@ -80,7 +80,7 @@ void net_fuzz_end(struct net_fuzz *fuzz)
     if (!fuzz->ended)
         connection_close(fuzz->conn);
     close(fuzz->other);
-    while (server_connections(fuzz->world.server))
+    while (fuzz->world.server->connection_count)
         uv_run(&fuzz->world.uv, UV_RUN_NOWAIT);
     drop_dates(&fuzz->answer);
 }

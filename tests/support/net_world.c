@@ -19,9 +19,9 @@ void net_world_open(struct net_world *world, struct server_options options)
 {
     struct failure why = { 0 };
     *world = (struct net_world){ 0 };
-    alarm(WATCHDOG_S);                 /* a test that waits in vain ends, and fails */
-    metric_set(M_HTTP_CONNECTIONS, 0); /* a test that failed has left its own */
-    metric_set(M_WS_CONNECTIONS, 0);
+    alarm(WATCHDOG_S);               /* a test that waits in vain ends, and fails */
+    metrics[M_HTTP_CONNECTIONS] = 0; /* a test that failed has left its own */
+    metrics[M_WS_CONNECTIONS] = 0;
     uv_loop_init(&world->uv);
     world->loop = loop_create(&world->uv);
     options.host = options.host ? options.host : "127.0.0.1";

@@ -496,8 +496,10 @@ static void what_we_sign_is_accepted_until_it_expires(void **state)
 {
     struct world *world = *state;
     static const char *const scopes[] = { "read:runs:run_1", "write:inputStreams:run_1" };
+    struct identity *caller = identify(world, world->dev->secret_key);
     struct buf token = { 0 };
-    auth_sign(world->dev, scopes, 2, now_ms, 3600000, &token);
+    auth_sign_for(caller, scopes, 2, now_ms, 3600000, &token);
+    identity_unref(caller);
     buf_add_char(&token, '\0');
     struct identity *identity = identify(world, token.ptr);
     assert_non_null(identity);
@@ -515,8 +517,10 @@ static void odd_characters_in_a_scope_survive(void **state)
 {
     struct world *world = *state;
     static const char *const scopes[] = { "read:tags:\"quoted\\\" \n \xc3\xa9" };
+    struct identity *caller = identify(world, world->dev->secret_key);
     struct buf token = { 0 };
-    auth_sign(world->dev, scopes, 1, now_ms, 3600000, &token);
+    auth_sign_for(caller, scopes, 1, now_ms, 3600000, &token);
+    identity_unref(caller);
     buf_add_char(&token, '\0');
     struct identity *identity = identify(world, token.ptr);
     assert_non_null(identity);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "net/http_reply.h"
 #include "tests/support/net_world.h"
 
 enum { BODY_LIMIT = 32, AT_ONCE = 100 };
@@ -48,7 +49,8 @@ static void on_head(void *owner, struct exchange *x)
     x->body_limit = slice_is(x->path, "/none") ? 0 : BODY_LIMIT;
     x->stream_body = slice_is(x->path, "/pieces");
     if (slice_is(x->path, "/early"))
-        http_reply_error(x, 401, "who are you?");
+        http_reply_refusal(x, (struct http_fault){ 401, "who are you?" },
+                           (struct slice){ 0 });
 }
 
 static void on_body(void *owner, struct exchange *x, struct slice piece)

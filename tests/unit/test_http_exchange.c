@@ -86,12 +86,12 @@ static bool is_gone(void *owner)
 static bool is_empty(void *owner)
 {
     struct scene *scene = owner;
-    return server_connections(scene->world.server) == 0;
+    return scene->world.server->connection_count == 0;
 }
 
 static struct connection *only_connection(struct scene *scene)
 {
-    assert_int_equal(server_connections(scene->world.server), 1);
+    assert_int_equal(scene->world.server->connection_count, 1);
     return container_of(scene->world.server->connections.next, struct connection, link);
 }
 

@@ -131,9 +131,9 @@ static void the_environment_limit_holds_for_all_queues_together(void **state)
     start(&queues, &a, "one");
     wait_in(&queues, &b, "two", 1);
     assert_string_equal(next_id(&queues), "none");
-    queues_set_environment_limit(&queues, 2);
+    queues.limit = 2;
     assert_string_equal(next_id(&queues), "b");
-    queues_set_environment_limit(&queues, 0);
+    queues.limit = 0;
     assert_string_equal(next_id(&queues), "none");
     queues_leave(&queues, &a.item);
     queues_leave(&queues, &b.item);
@@ -419,8 +419,7 @@ static void change_settings(struct model *model)
 {
     unsigned queue = draw(model, QUEUES - 1); /* the last one has none */
     if (draw(model, 4) == 0) {
-        model->limit = draw(model, 20);
-        queues_set_environment_limit(&model->queues, model->limit);
+        model->queues.limit = model->limit = draw(model, 20);
         return;
     }
     if (draw(model, 3) == 0) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/metrics.h"
+#include "net/server_state.h"
 #include "tests/support/net_world.h"
 
 struct scene {
@@ -331,7 +332,7 @@ static void a_handler_may_take_its_time(void **state)
 static bool is_empty(void *owner)
 {
     struct scene *scene = owner;
-    return server_connections(scene->world.server) == 0;
+    return scene->world.server->connection_count == 0;
 }
 
 static void a_reply_that_nobody_reads_is_given_up(void **state)

@@ -2,7 +2,8 @@
 -- sqlite_db.c and leaves this file alone.
 --
 -- Numbers in status and execution are those of enum run_status, where 7 is the first final
--- one, and of enum run_execution, where 7 is FINISHED. Ids sort by the time they were made, so the newest runs are neighbours in every index, and the order of
+-- one, and of enum run_execution, where 7 is FINISHED. Ids sort by the time they were
+-- made, so the newest runs are neighbours in every index, and the order of
 -- lists is id, descending.
 PRAGMA application_id = 1919115635; -- "rcas"
 
