@@ -4,8 +4,6 @@
  * by /metrics whether a turn of the server's loop grew with the snapshot. */
 #include "commands.h"
 
-#include <inttypes.h>
-
 #include "base/mem.h"
 #include "server.h"
 #include "subscribers.h"

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <strings.h>
 
 #include "auth/vault.h"

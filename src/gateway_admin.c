@@ -1,7 +1,6 @@
 /* gateway_admin.c - one line in, text out, over a Unix socket that only its owner opens. */
 #include "gateway_admin.h"
 
-#include <errno.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>

@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <uv.h>
 
-#include "base/list.h"
 #include "base/log.h"
 #include "config.h"
 #include "runcast/gateway.h"

@@ -8,8 +8,6 @@
  * nothing about which paths exist. */
 #include "api/api.h"
 
-#include <assert.h>
-
 #include "api/bulk.h"
 #include "api/ended.h"
 #include "api/envvar_write.h"
@@ -24,9 +22,7 @@
 #include "api/streams.h"
 #include "api/traces.h"
 #include "auth/branch.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/metrics.h"
 
 enum { KEPT_BODY_MAX = 16 << 20 }; /* longer ones are used up while they come */
 

@@ -3,7 +3,6 @@
 #include "api/batches.h"
 #include "api/trigger_options.h"
 #include "base/mem.h"
-#include "base/scan.h"
 
 enum {
     DAY_MS = 24 * 3600 * 1000,

@@ -15,7 +15,6 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "live/echo.h"
-#include "live/shape.h"
 
 enum {
     HOLD_MS = 20 * 1000, /* give or take 15 % */

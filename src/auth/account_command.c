@@ -6,9 +6,6 @@
 #include <jansson.h>
 #include <openssl/crypto.h>
 
-#include "base/buf.h"
-#include "base/mem.h"
-
 enum {
     NAME_MAX_BYTES = COMMAND_NAME_MAX,
     EMAIL_MAX = 254,

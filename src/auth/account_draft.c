@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/buf.h"
-#include "base/mem.h"
 
 /* Takes over body; NULL: the document goes. */
 static void add(struct draft *draft, enum document_kind kind, const char *name,

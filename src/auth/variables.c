@@ -7,7 +7,6 @@
  * whose flag is turned round in the database does not open. */
 #include "auth/variables.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <jansson.h>
 #include <openssl/crypto.h>

@@ -11,7 +11,6 @@
  * rule has its changes within a day of New Year. */
 #include "base/zone.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "base/mem.h"

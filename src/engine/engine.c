@@ -6,7 +6,6 @@
 #include <assert.h>
 
 #include "base/mem.h"
-#include "base/metrics.h"
 #include "engine/leases.h"
 #include "engine/schedule_state.h"
 #include "engine/state.h"

@@ -6,7 +6,6 @@
  *
  * A new one is in the tables before its commit is through, so that a second command with
  * the same key waits for it; nobody is shown it before it has a version. */
-#include "base/mem.h"
 #include "engine/schedule_state.h"
 
 static void go(struct schedule_command *command);

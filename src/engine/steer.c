@@ -2,7 +2,6 @@
 #include "engine/steer.h"
 
 #include "base/mem.h"
-#include "base/scan.h"
 #include "engine/state.h"
 #include "run/metadata.h"
 

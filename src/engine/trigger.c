@@ -13,7 +13,6 @@
  *
  * Memory cannot know whether a key is taken: its run may be long gone from it. So the
  * commit itself finds out, and tells every taken claim at once. */
-#include <assert.h>
 
 #include "base/mem.h"
 #include "base/metrics.h"

@@ -6,8 +6,6 @@
  * unset is null, any other is left out of a whole row and null in a partial one. */
 #include "live/render.h"
 
-#include <assert.h>
-
 #include "base/scan.h"
 #include "live/encode.h"
 #include "live/shape.h"

@@ -1,7 +1,6 @@
 /* stream.c - rings of chunks, and what goes when there is no room. */
 #include "live/stream.h"
 
-#include "base/buf.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 

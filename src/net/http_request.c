@@ -1,8 +1,6 @@
 /* http_request.c - llhttp's callbacks, the pool, and the limits on the way in. */
 #include "net/http_request.h"
 
-#include <assert.h>
-
 #include "base/mem.h"
 #include "net/http_conn.h"
 #include "net/server_state.h"

@@ -2,7 +2,6 @@
  * pings, pongs and stalls. */
 #include "net/ws_conn.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"

@@ -3,8 +3,6 @@
  *   head ─► judged ─► payload in pieces ─► end ─► message, ping, pong or close */
 #include "net/ws_input.h"
 
-#include <assert.h>
-
 #include "base/cursor.h"
 #include "base/mem.h"
 #include "base/utf8.h"

@@ -5,8 +5,6 @@
  */
 #include "run/cron.h"
 
-#include <stdio.h>
-
 enum {
     DAY_S = 86400,
     DAYS_MAX = 50 * 366, /* the fifth Friday of a February is the rarest: 40 years */

@@ -4,8 +4,6 @@
  *         ", on day 1 of the month" ", Monday through Friday" ", only in January" */
 #include "run/cron.h"
 
-#include <stdio.h>
-
 static const char *const month_names[] = {
     "January", "February", "March",     "April",   "May",      "June",
     "July",    "August",   "September", "October", "November", "December",
