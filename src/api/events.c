@@ -38,6 +38,7 @@ struct stream {
     struct deferred deferred; /* ends it, which cannot be done inside a visit */
     int64_t expires_at;       /* monotonic ms; 0: the token does not end */
     bool started, ending;
+    bool floor_moved; /* and the client was not told yet */
     struct list link; // events::all
 };
 
@@ -225,6 +226,13 @@ static void on_time(struct timer *timer)
                    "the token has expired: come back with a new one", &text);
         tell(stream, "error", &text);
         end_soon(stream);
+        return;
+    }
+    if (stream->floor_moved) {
+        stream->floor_moved = false;
+        wire_floor(ENCODING_JSON, stream->feed.env->floor, &text);
+        tell(stream, "floor", &text);
+        set_timer(stream);
         return;
     }
     if (feed_in_sync(&stream->feed))
@@ -432,14 +440,14 @@ struct events *events_create(struct loop *loop)
     return events;
 }
 
+/* By their timers: those run as many at a time as a turn has time for. */
 void events_tell_floor(struct events *events, const struct environment *env)
 {
     list_each (link, &events->all) {
         struct stream *stream = container_of(link, struct stream, link);
-        struct buf message = { 0 };
         if (!stream->started || stream->ending || stream->feed.env != env)
             continue;
-        wire_floor(ENCODING_JSON, env->floor, &message);
-        tell(stream, "floor", &message);
+        stream->floor_moved = true;
+        loop_set_timer(env->loop, &stream->timer, events->kind, 0);
     }
 }

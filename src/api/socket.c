@@ -15,10 +15,6 @@
 #include "runcast/protocol.h"
 
 enum {
-    HELLO_MS = 10 * 1000,
-    PING_MS = 25 * 1000,
-    EXPIRING_MS = 30 * 1000,
-    EXPIRED_MS = 10 * 1000,
     UNSENT_MAX = 256 * 1024,
     DRAIN_SPREAD_MS = 5 * 1000,
 };
@@ -73,6 +69,7 @@ void socket_set_timer(struct socket *socket)
     at = sooner(at, socket->expiring_at);
     at = sooner(at, socket->expires_at);
     at = sooner(at, socket->leave_at);
+    at = sooner(at, socket->floor_at);
     int64_t now = loop_now_ms(loop);
     loop_set_timer(loop, &socket->timer, socket->sockets->kind, at > now ? at - now : 0);
 }
@@ -83,9 +80,9 @@ void socket_set_expiry(struct socket *socket)
     socket->expiring_at = socket->expires_at = 0;
     if (socket->identity->expires_at) {
         int64_t left = socket->identity->expires_at - loop_wall_ms(loop);
-        int64_t warn = left > EXPIRING_MS ? left - EXPIRING_MS : 1;
+        int64_t warn = left > PROTOCOL_EXPIRING_MS ? left - PROTOCOL_EXPIRING_MS : 1;
         socket->expiring_at = loop_now_ms(loop) + warn;
-        socket->expires_at = loop_now_ms(loop) + left + EXPIRED_MS;
+        socket->expires_at = loop_now_ms(loop) + left + PROTOCOL_EXPIRED_GRACE_MS;
     }
     socket_set_timer(socket);
 }
@@ -93,7 +90,7 @@ void socket_set_expiry(struct socket *socket)
 static void ping(struct socket *socket, int64_t now)
 {
     struct buf message = { 0 };
-    socket->ping_at = now + PING_MS;
+    socket->ping_at = now + PROTOCOL_PING_MS;
     if (!socket->welcomed || !feed_in_sync(&socket->feed) ||
         socket->told == socket->feed.seen || list_empty(&socket->feed.live))
         return;
@@ -121,9 +118,14 @@ static void on_time(struct timer *timer)
         return;
     }
     if (socket->expiring_at && now >= socket->expiring_at) {
-        int64_t left = socket->expires_at - EXPIRED_MS - now;
+        int64_t left = socket->expires_at - PROTOCOL_EXPIRED_GRACE_MS - now;
         socket->expiring_at = 0;
         wire_expiring(socket->encoding, left > 0 ? left : 0, &message);
+        socket_send(socket, &message);
+    }
+    if (socket->floor_at && now >= socket->floor_at) {
+        socket->floor_at = 0;
+        wire_floor(socket->encoding, socket->feed.env->floor, &message);
         socket_send(socket, &message);
     }
     if (now >= socket->ping_at)
@@ -178,9 +180,9 @@ static struct socket *socket_create(struct api_call *call, enum encoding encodin
     socket->encoding = encoding;
     struct slice branch = http_header(call->x, "x-trigger-branch");
     socket->branch = branch.len ? mem_text(branch) : NULL;
-    socket->ping_at = loop_now_ms(loop) + PING_MS;
+    socket->ping_at = loop_now_ms(loop) + PROTOCOL_PING_MS;
     if (!socket->identity)
-        socket->hello_by = loop_now_ms(loop) + HELLO_MS;
+        socket->hello_by = loop_now_ms(loop) + PROTOCOL_HELLO_MS;
     list_init(&socket->opening);
     list_append(&socket->sockets->all, &socket->link);
     socket->sockets->count++;
@@ -301,15 +303,15 @@ void sockets_drain(struct sockets *sockets, int64_t timeout_ms)
     }
 }
 
+/* By their timers: those run as many at a time as a turn has time for. */
 void sockets_tell_floor(struct sockets *sockets, const struct environment *env)
 {
     list_each (link, &sockets->all) {
         struct socket *socket = container_of(link, struct socket, link);
-        struct buf message = { 0 };
-        if (!socket->welcomed || socket->feed.env != env || ws_closing(socket->ws))
+        if (!socket->welcomed || socket->feed.env != env)
             continue;
-        wire_floor(socket->encoding, env->floor, &message);
-        socket_send(socket, &message);
+        socket->floor_at = loop_now_ms(env->loop);
+        socket_set_timer(socket);
     }
 }
 

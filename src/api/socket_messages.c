@@ -32,7 +32,11 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
 {
     const struct api_options *options = api_options(socket->api);
     struct environment *env = environment_of(socket);
-    struct wire_limits limits = { options->subscriptions_max, 16, 64 * 1024, 50, 200 };
+    const struct wire_limits limits = { .subscriptions = options->subscriptions_max,
+                                        .tags = PROTOCOL_TAGS,
+                                        .message_bytes = PROTOCOL_MESSAGE_BYTES,
+                                        .messages_per_s = PROTOCOL_MESSAGES_PER_S,
+                                        .burst = PROTOCOL_BURST };
     struct buf message = { 0 };
     struct view wish = subscribing_view(socket->identity, hello);
 

@@ -5,8 +5,10 @@
 #include "live/feed.h"
 #include "live/render.h"
 #include "live/wire.h"
+#include "runcast/protocol.h"
 
-enum { FRAME_BYTES = 60 * 1024 }; /* of rows; the envelope and a last row fit into 64 KiB */
+/* Of rows: the envelope fits beside them. */
+enum { FRAME_BYTES = PROTOCOL_FRAME_BYTES - 4096 };
 
 static struct {
     struct buf rows;

@@ -23,6 +23,7 @@
 #include "net/http_conn.h"
 #include "net/ws_conn.h"
 #include "net/ws_handshake.h"
+#include "runcast/protocol.h"
 
 enum {
     BACKLOG = 4096,
@@ -46,14 +47,14 @@ static void set_defaults(struct server_options *options)
         .write_timeout_ms = 60000,
         .closing_timeout_ms = 5000,
         .connections_max = 19000,
-        .ws_message_max = 64 * 1024,
-        .ws_fragments_max = 64,
+        .ws_message_max = PROTOCOL_MESSAGE_BYTES,
+        .ws_fragments_max = PROTOCOL_FRAGMENTS,
         .ws_unfinished_max = 64 << 20,
-        .ws_messages_per_s = 50,
-        .ws_messages_burst = 200,
-        .ws_ping_ms = 25000,
-        .ws_pong_ms = 10000,
-        .ws_stall_ms = 60000,
+        .ws_messages_per_s = PROTOCOL_MESSAGES_PER_S,
+        .ws_messages_burst = PROTOCOL_BURST,
+        .ws_ping_ms = PROTOCOL_PING_MS,
+        .ws_pong_ms = PROTOCOL_PONG_MS,
+        .ws_stall_ms = PROTOCOL_STALL_MS,
     };
 #define DEFAULT(field) options->field = options->field ? options->field : defaults.field
     DEFAULT(head_bytes_max);

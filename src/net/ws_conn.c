@@ -10,6 +10,7 @@
 #include "net/http_reply.h"
 #include "net/server_state.h"
 #include "net/ws_handshake.h"
+#include "runcast/protocol.h"
 
 enum {
     CONTROLS_PER_S = 10,
@@ -196,7 +197,7 @@ static void on_message(struct ws *ws)
     if (ws->closing)
         return;
     if (!count_message(ws))
-        end(ws, 4103, "overload: too many messages");
+        end(ws, CLOSE_OVERLOAD, "overload: too many messages");
     else
         ws->ops->on_message(ws, buf_slice(&ws->input->message));
 }
@@ -230,7 +231,7 @@ static void count_unfinished(struct ws *ws)
     server->unfinished += held - ws->held;
     ws->held = held;
     if (held && server->unfinished > server->options.ws_unfinished_max)
-        end(ws, 4103, "overload: too many unfinished messages");
+        end(ws, CLOSE_OVERLOAD, "overload: too many unfinished messages");
 }
 
 static void on_bytes(struct connection *c, struct slice bytes)
@@ -297,7 +298,7 @@ static int64_t look_around(struct ws *ws)
         if (!connection_stalled(&ws->c, options_of(ws)->ws_stall_ms, &again_ms))
             return now + again_ms;
         metric_add(M_TOO_FAR_BEHIND, 1);
-        ws_close(ws, 4102, "too far behind");
+        ws_close(ws, CLOSE_TOO_FAR_BEHIND, "too far behind");
         return 0;
     }
     if (ws->pong_ms && now >= ws->pong_ms) {
