@@ -84,6 +84,9 @@ struct feed_read {
     struct subscription *sub;
     struct subscription live; /* sub, for the live ones; its filter is borrowed */
     size_t next;              /* rows of the page already sent */
+    const struct run *memory; /* in this visit: what memory has behind seen; NULL: not
+                                 looked for, or nothing */
+    uint64_t looked_to;       /* in this visit: memory has nothing more up to here */
     bool arrived, failed;
 };
 
@@ -191,19 +194,29 @@ static uint64_t page_end(const struct feed_read *read)
     return walk->more && walk->count ? walk->runs[walk->count - 1].rev : walk->up_to;
 }
 
-/* The run in memory with the lowest rev above seen, of those that the filter may want. */
-static const struct run *next_in_memory(const struct subscription *sub)
+/* The run in memory with the lowest rev above seen and up to end, of those that the filter
+ * may want. Below cold there are many cleared places: they are passed once a visit. */
+static const struct run *next_in_memory(struct feed_read *read, uint64_t end)
 {
+    const struct subscription *sub = read->sub;
     const struct order *order = &sub->topic->order;
     if (sub->filter.kind == TOPIC_RUN) {
         const struct tracked *run = subscription_run(sub);
-        return run && run->run.rev > sub->seen ? &run->run : NULL;
+        return run && run->run.rev > sub->seen && run->run.rev <= end ? &run->run : NULL;
     }
+    if (read->memory && read->memory->rev > sub->seen)
+        return read->memory;
+    read->memory = NULL;
+    if (read->looked_to >= end)
+        return NULL;
     for (uint32_t i = order_after(order, sub->seen); i < order->count; i++) {
         struct place place = order_place(order, i);
+        if (place.rev > end)
+            break;
         if (place.run)
-            return &place.run->run;
+            return read->memory = &place.run->run;
     }
+    read->looked_to = end;
     return NULL;
 }
 
@@ -214,14 +227,14 @@ static const struct run *next_of_page(struct feed_read *read)
     const struct store_walk *walk = &read->walk;
     const struct subscription *sub = read->sub;
     uint64_t end = page_end(read);
-    const struct run *memory = next_in_memory(sub);
+    const struct run *memory = next_in_memory(read, end);
 
     while (read->next < walk->count && walk->runs[read->next].rev <= sub->seen)
         read->next++;
     const struct run *page = read->next < walk->count ? &walk->runs[read->next] : NULL;
     if (page && page->rev > end)
         page = NULL; /* a run read by its id: memory has what came after */
-    if (memory && memory->rev <= end && (!page || memory->rev < page->rev))
+    if (memory && (!page || memory->rev < page->rev))
         return memory;
     return page;
 }
@@ -244,6 +257,8 @@ static uint64_t take_page(struct feed *feed, struct feed_read *read)
     const struct run *run;
 
     frame_start();
+    read->memory = NULL;
+    read->looked_to = 0;
     while ((run = next_of_page(read))) {
         if (wanted(feed, read, run)) {
             if (!frame_add(feed->view, run, sub->base))
