@@ -33,58 +33,11 @@ static struct slice key_of(const struct envelope *envelope,
 
 /* ---- the payload's text ---- */
 
-static bool is_high_surrogate(const char *escape)
-{
-    return (escape[2] | 0x20) == 'd' && strchr("89abAB", escape[3]);
-}
-
-/* How many characters the escape has; it grows when a second surrogate must follow. */
-static size_t escape_length(const struct envelope *envelope)
-{
-    if (envelope->escape_len < 2 || envelope->escape[1] != 'u')
-        return 2;
-    return envelope->escape_len >= 6 && is_high_surrogate(envelope->escape) ? 12 : 6;
-}
-
-static void decode_escape(struct envelope *envelope)
-{
-    static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";
-    char c = envelope->escape[1];
-    if (c != 'u') {
-        const char *letter = strchr(letters, c);
-        buf_add_char(&envelope->payload, letter ? meanings[letter - letters] : c);
-        return;
-    }
-    char quoted[14] = "\"";
-    memcpy(quoted + 1, envelope->escape, envelope->escape_len);
-    quoted[envelope->escape_len + 1] = '"';
-    scan_string((struct slice){ quoted, envelope->escape_len + 2u }, &envelope->payload);
-}
-
-static void take_escape(struct envelope *envelope, char c)
-{
-    envelope->escape[envelope->escape_len++] = c;
-    if (envelope->escape_len < escape_length(envelope))
-        return;
-    decode_escape(envelope);
-    envelope->escape_len = 0;
-}
-
 /* Part of the string, without quotes. */
 static void decode(struct envelope *envelope, struct slice raw)
 {
     size_t before = envelope->payload.len;
-    while (raw.len) {
-        if (envelope->escape_len || raw.ptr[0] == '\\') {
-            take_escape(envelope, raw.ptr[0]);
-            raw = slice_from(raw, 1);
-            continue;
-        }
-        const char *backslash = memchr(raw.ptr, '\\', raw.len);
-        size_t plain = backslash ? (size_t)(backslash - raw.ptr) : raw.len;
-        buf_add(&envelope->payload, (struct slice){ raw.ptr, plain });
-        raw = slice_from(raw, plain);
-    }
+    scan_text_feed(&envelope->payload_text, raw, &envelope->payload);
     scan_feed(&envelope->payload_scan, slice_from(buf_slice(&envelope->payload), before));
 }
 

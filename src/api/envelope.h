@@ -32,14 +32,13 @@ struct envelope {
     /* The payload, if it is a string: the text it stands for. */
     struct buf payload;
     struct scan payload_scan;
+    struct scan_text payload_text;
     bool has_payload_text;
 
     /* Where reading is. */
     struct envelope_member member;
     size_t depth;
     bool in_string, after_backslash, in_key, key_done, decoding;
-    char escape[12];
-    uint8_t escape_len;
 };
 
 /* A zeroed envelope is ready; after use it is again. Keeps the memory. */

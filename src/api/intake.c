@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/scan.h"
 
-enum { LONG = 32 * 1024, ASIDE_DEPTH = 2, ESCAPE_MAX = 12, MARK = 1 };
+enum { LONG = 32 * 1024, ASIDE_DEPTH = 2, MARK = 1 };
 
 struct intake {
     struct scan scan;
@@ -21,8 +21,7 @@ struct intake {
     size_t string_at; /* of its first character, in text */
     bool in_string, after_backslash;
     bool setting_aside;
-    char escape[ESCAPE_MAX]; /* that has not come whole */
-    size_t escape_len;
+    struct scan_text escapes;
 };
 
 void intake_free(struct intake *intake)
@@ -38,50 +37,9 @@ void intake_free(struct intake *intake)
 
 /* ---- decoding what is set aside ---- */
 
-/* A high surrogate is decoded with the low one behind it: the validator demands one. */
-static bool is_whole(const struct intake *intake)
-{
-    const char *escape = intake->escape;
-    if (intake->escape_len < 2 || escape[1] != 'u')
-        return intake->escape_len == 2;
-    bool is_high = (escape[2] == 'd' || escape[2] == 'D') && strchr("89abAB", escape[3]);
-    return intake->escape_len == (intake->escape_len >= 6 && is_high ? 12 : 6);
-}
-
-static void decode_escape(struct intake *intake, struct buf *out)
-{
-    static const char names[] = "bfnrt\"\\/", values[] = "\b\f\n\r\t\"\\/";
-    char quoted[ESCAPE_MAX + 2];
-    const char *simple = strchr(names, intake->escape[1]);
-
-    if (simple) {
-        buf_add_char(out, values[simple - names]);
-    } else {
-        int len = snprintf(quoted, sizeof(quoted), "\"%.*s", (int)intake->escape_len,
-                           intake->escape);
-        quoted[len] = '"';
-        scan_string((struct slice){ quoted, (size_t)len + 1 }, out);
-    }
-    intake->escape_len = 0;
-}
-
 static void decode(struct intake *intake, struct slice raw)
 {
-    struct buf *out = &intake->aside[intake->aside_count - 1];
-    while (raw.len) {
-        if (!intake->escape_len) {
-            const char *backslash = memchr(raw.ptr, '\\', raw.len);
-            size_t plain = backslash ? (size_t)(backslash - raw.ptr) : raw.len;
-            buf_add(out, (struct slice){ raw.ptr, plain });
-            raw = slice_from(raw, plain);
-        }
-        if (!raw.len)
-            break;
-        intake->escape[intake->escape_len++] = raw.ptr[0];
-        raw = slice_from(raw, 1);
-        if (is_whole(intake))
-            decode_escape(intake, out);
-    }
+    scan_text_feed(&intake->escapes, raw, &intake->aside[intake->aside_count - 1]);
 }
 
 /* The string that is being read turns out to be long. */

@@ -76,6 +76,15 @@ struct slice scan_member(struct slice object, const char *name);
  * becomes a zero byte. */
 bool scan_string(struct slice value, struct buf *out);
 
+/* The same of what is between the quotes, when that comes in pieces. The zero value begins;
+ * at the end of the string it is zero again. */
+struct scan_text {
+    char escape[12]; /* that has not come whole */
+    uint8_t len;
+};
+
+void scan_text_feed(struct scan_text *text, struct slice raw, struct buf *out);
+
 /* True when the raw key (without quotes) spells name. */
 bool scan_key_is(struct slice raw_key, struct slice name);
 

@@ -256,6 +256,38 @@ bool scan_string(struct slice value, struct buf *out)
     return true;
 }
 
+/* Of a high surrogate the low one is part: the validator demands one. */
+static size_t escape_length(const struct scan_text *text)
+{
+    if (text->len < 2 || text->escape[1] != 'u')
+        return 2;
+    bool is_high = text->len >= 6 && (text->escape[2] | 0x20) == 'd' &&
+                   strchr("89abAB", text->escape[3]);
+    return is_high ? 12 : 6;
+}
+
+void scan_text_feed(struct scan_text *text, struct slice raw, struct buf *out)
+{
+    while (raw.len) {
+        if (!text->len) {
+            const char *backslash = memchr(raw.ptr, '\\', raw.len);
+            size_t plain = backslash ? (size_t)(backslash - raw.ptr) : raw.len;
+            buf_add(out, (struct slice){ raw.ptr, plain });
+            raw = slice_from(raw, plain);
+            if (!raw.len)
+                return;
+        }
+        text->escape[text->len++] = raw.ptr[0];
+        raw = slice_from(raw, 1);
+        if (text->len < escape_length(text))
+            continue;
+        struct slice escape = { text->escape + 1, text->len - 1u };
+        char decoded[4];
+        buf_add(out, (struct slice){ decoded, utf8_put(take_escape(&escape), decoded) });
+        text->len = 0;
+    }
+}
+
 /* ---- comparing ---- */
 
 struct member {

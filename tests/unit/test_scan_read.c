@@ -152,6 +152,26 @@ static void strings_are_decoded(void **state)
     buf_finish(&out);
 }
 
+static void a_string_that_comes_in_pieces_is_decoded_as_if_it_came_whole(void **state)
+{
+    (void)state;
+    struct slice whole = SLICE("\"a\\n\\\"\\\\\\u0041\\u00e9\\ud83d\\uDE00z\\/\\u0000\"");
+    struct slice raw = { whole.ptr + 1, whole.len - 2 };
+    struct buf expected = { 0 };
+    assert_true(scan_string(whole, &expected));
+    for (size_t cut = 0; cut <= raw.len; cut++) {
+        struct scan_text text = { 0 };
+        struct buf out = { 0 };
+        scan_text_feed(&text, (struct slice){ raw.ptr, cut }, &out);
+        for (size_t i = cut; i < raw.len; i++) /* and the rest byte by byte */
+            scan_text_feed(&text, (struct slice){ raw.ptr + i, 1 }, &out);
+        assert_true(slice_equal(buf_slice(&out), buf_slice(&expected)));
+        assert_int_equal(text.len, 0);
+        buf_finish(&out);
+    }
+    buf_finish(&expected);
+}
+
 static void what_is_written_as_json_is_read_back(void **state)
 {
     (void)state;
@@ -274,6 +294,7 @@ int main(void)
         cmocka_unit_test(a_member_is_found_by_any_spelling_and_the_last_counts),
         cmocka_unit_test(a_raw_key_spells_its_name),
         cmocka_unit_test(strings_are_decoded),
+        cmocka_unit_test(a_string_that_comes_in_pieces_is_decoded_as_if_it_came_whole),
         cmocka_unit_test(what_is_written_as_json_is_read_back),
         cmocka_unit_test(values_are_equal_whatever_their_spelling),
         cmocka_unit_test(many_members_are_compared_in_reasonable_time),
