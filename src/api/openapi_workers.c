@@ -9,6 +9,9 @@ const struct operation workers_operations[] = {
       .reply =
           "{userId: string, email: string, dashboardUrl: string, project?: {name: "
           "string, url: string, orgTitle: string}}" },
+    { HTTP_GET_, "/api/v1/platform-notifications",
+      .id = "platform_notifications_v1", .summary = "What the CLI shows at its start: nothing",
+      .reply = "{notification: null}" },
     { HTTP_GET_, "/api/v1/projects/{projectRef}/dev",
       .id = "get_dev_environment_v1", .summary = "The key of dev",
       .reply = "WorkerEnvironment" },

@@ -38,12 +38,21 @@ static enum err discard(struct api_call *call)
     return OK;
 }
 
+/* What the CLI shows at its start: we have nothing to announce. */
+static enum err notification(struct api_call *call)
+{
+    api_reply_json(call, 200, SLICE("{\"notification\":null}"));
+    return OK;
+}
+
 #define PROJECT "/api/v1/projects/:"
 #define DEV "/engine/v1/dev"
 #define SNAPSHOT DEV "/runs/:/snapshots/:"
 
 const struct route workers_routes[] = {
     { HTTP_GET_, "/api/v2/whoami", AUTH_PERSONAL, NO_BODY, worker_whoami, NULL },
+    { HTTP_GET_, "/api/v1/platform-notifications", AUTH_PERSONAL, NO_BODY, notification,
+      NULL },
     { HTTP_GET_, PROJECT "/dev", AUTH_PERSONAL, NO_BODY, worker_environment, NULL },
     { HTTP_GET_, PROJECT "/staging", AUTH_PERSONAL, NO_BODY, worker_environment, NULL },
     { HTTP_GET_, PROJECT "/prod", AUTH_PERSONAL, NO_BODY, worker_environment, NULL },

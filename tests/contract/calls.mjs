@@ -159,6 +159,7 @@ export const calls = {
   wait_for_token_v1: async (w) => { const attempt = await (await w.dequeue()).start(); await w.post(`/engine/v1/runs/${attempt.id}/waitpoints/tokens/${(await token(w)).id}/wait`, {}); },
 
   // workers
+  platform_notifications_v1: (w) => w.get("/api/v1/platform-notifications", pat(w)),
   whoami_v2: (w) => w.get(`/api/v2/whoami?projectRef=${w.ref}`, pat(w)),
   ...Object.fromEntries(["dev", "staging", "prod"].map((slug) => [`get_${slug}_environment_v1`, (w) => w.get(`/api/v1/projects/${w.ref}/${slug}`, pat(w))])),
   get_preview_environment_v1: (w) => w.get(`/api/v1/projects/${w.ref}/preview`, pat(w)),

@@ -84,6 +84,7 @@ export const rows = [
   { route: "GET /api/v1/timezones", takes: "anyone", at: () => ({}) },
   // worker-protocol
   { route: "GET /api/v2/whoami", takes: "personal", at: () => ({}) },
+  { route: "GET /api/v1/platform-notifications", takes: "personal", at: () => ({}) },
   ...["dev", "staging", "prod", "preview"].map((slug) => ({ route: `GET /api/v1/projects/:/${slug}`, takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/${slug}` }) })),
   { route: "GET /api/v1/projects/:/envvars", takes: "key", at: (w) => ({ path: `/api/v1/projects/${w.ref}/envvars` }) },
   { route: "POST /api/v1/projects/:/background-workers", takes: "key", at: (w) => ({ path: `/api/v1/projects/${w.ref}/background-workers`, body: {} }), ok: [400] },

@@ -17,6 +17,7 @@ const project = `/api/v1/projects/${keys.ref}`;
 
 test("a personal token learns who it is and the key of each environment", async () => {
   const who = (await gateway.get("/api/v2/whoami", pat)).json;
+  assert.deepEqual((await gateway.get("/api/v1/platform-notifications", pat)).json, { notification: null });
   assert.ok(who.userId);
   assert.match(who.email, /.@./);
   assert.equal(who.dashboardUrl, gateway.url);
