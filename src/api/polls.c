@@ -326,6 +326,8 @@ static int64_t hold_ms(const struct poll *poll)
     return left > 0 ? left : 0;
 }
 
+/* One with more columns than are wanted only for who begins: the client knows the types of
+ * those that its first answer named. */
 static enum err open_view(struct poll *poll, struct view **view)
 {
     struct api_call *call = poll->call;
@@ -336,8 +338,14 @@ static enum err open_view(struct poll *poll, struct view **view)
                          .unwanted = poll->unwanted,
                          .wrap = wrap };
     *view = environment_view(call->env, &wish);
-    if (*view)
+    if (*view && (*view)->skipped != poll->skipped && poll->seen) {
+        view_release(*view);
+        *view = NULL;
+    }
+    if (*view) {
+        poll->skipped = (*view)->skipped;
         return OK;
+    }
     return explain(&call->why, ERR_BUSY,
                    "Too many different sets of columns are being watched: skip fewer");
 }

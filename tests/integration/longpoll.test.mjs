@@ -384,6 +384,26 @@ describe("a live poll", () => {
 });
 
 describe("the SDK", () => {
+  test("leaves out columns, or has them with their types when too many others leave out others", async (t) => {
+    const own = await startGateway({ t });
+    const { id } = await trigger({ tags: ["narrow"] }, { to: own });
+    const { position } = await poll("/realtime/v1/runs", { to: own, query: { tags: "narrow" } });
+    const narrow = { to: own, query: { skipColumns: "number,isTest" } }, before = await poll(`/realtime/v1/runs/${id}`, { to: own });
+    const others = Array.from({ length: 16 }, (_none, i) => poll("/realtime/v1/runs", { to: own, position, live: true,
+      query: { tags: "narrow", skipColumns: ["payload", "output", "ttl", "error"].filter((_name, bit) => i >> bit & 1).concat("queuedAt").join() } }));
+    await isHeld(16, own);
+    const now = await poll(`/realtime/v1/runs/${id}`, narrow);
+    assert.deepEqual(Object.keys(JSON.parse(now.headers.get("electric-schema"))), Object.keys(now.rows[0].value));
+    assert.equal((await poll(`/realtime/v1/runs/${id}`, { ...narrow, position: before.position, live: true })).status, 429); // it may have no types for them
+    const seen = await sdk.auth.withAuth({ baseURL: own.url, accessToken: keys.dev, secretKey: keys.dev }, async () => {
+      for await (const run of sdk.runs.subscribeToRun(id, { skipColumns: ["number", "isTest"] })) return run;
+    });
+    assert.deepEqual([seen.id, seen.status, seen.isTest], [id, "QUEUED", false]);
+    await own.put(`/api/v1/runs/${id}/metadata`, { metadata: { go: 1 } });
+    await Promise.all(others);
+    await own.stop();
+  });
+
   test("begins again by itself when retention has removed what it may have missed", async (t) => {
     const own = await startGateway({ t, options: ["--retain", "1s"] }), known = own.port, elsewhere = await freePort();
     const at = async (port) => { await own.kill(); Object.assign(own, { port, url: `http://127.0.0.1:${port}`, http: new HttpClient(`http://127.0.0.1:${port}`, keys.dev) }); await own.restart(); };
