@@ -37,7 +37,8 @@ static void scan_accounts(struct load_accounts *load)
 static void print_first(const struct load_accounts *load, const struct bootstrap *made)
 {
     FILE *out = load->first_keys;
-    fprintf(out, "runcast made a project and its keys. They are shown here once.\n\n");
+    fprintf(out, "runcast made a project and its keys. The token is shown only now;\n"
+                 "runcast keys prints the others again.\n\n");
     fprintf(out, "  project      %s\n", made->project_ref);
     for (int type = 0; type < ENVIRONMENT_TYPES; type++)
         fprintf(out, "  %-12s %s\n", environment_path_slug((enum environment_type)type),

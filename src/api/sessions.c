@@ -206,6 +206,9 @@ static void on_written(struct document_write *write, enum err status)
     } else if (status == ERR_CONFLICT && ++op->tries < VERSION_TRIES_MAX) {
         write_worker(op);
     } else if (status) {
+        if (status == ERR_CONFLICT)
+            explain(&op->call->why, status,
+                    "Too many versions are being registered at once: try again");
         finish(op, status);
     } else {
         registration_apply(&op->registration, env);

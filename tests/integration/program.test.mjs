@@ -120,6 +120,7 @@ describe("first keys", () => {
     assert.equal(read.stdout.trim().split("\n").length, 4);
     for (const secret of first.match(/tr_(dev|stg|prod|preview)_\w{24}/g)) assert.ok(read.stdout.includes(secret));
     assert.doesNotMatch(read.stdout, /tr_pat_/, "only its hash is kept");
+    assert.match(first, /The token is shown only now/);
 
     gateway.stdout = "";
     await gateway.restart();

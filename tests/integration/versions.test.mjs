@@ -35,3 +35,15 @@ test("of versions whose tasks are too many the oldest go, with their queues, als
   await look();
   await gateway.stop();
 });
+
+test("of very many registrations at once each is taken, or told to come again", async (t) => {
+  const gateway = await startGateway({ t });
+  const made = await Promise.all(Array.from({ length: 60 }, (_, n) => gateway.post(`/api/v1/projects/${keys.ref}/background-workers`,
+    { localOnly: true, metadata: { packageVersion: "4.8.3", cliPackageVersion: "4.8.3", contentHash: `hash-${n}`, tasks: [] } })));
+  const versions = made.filter(({ status }) => status === 200).map(({ json }) => json.version);
+  assert.ok(versions.length > 0);
+  assert.equal(new Set(versions).size, versions.length);
+  for (const { status, json } of made)
+    if (status !== 200) assert.deepEqual([status, json.error], [409, "Too many versions are being registered at once: try again"]);
+  await gateway.stop();
+});
