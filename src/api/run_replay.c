@@ -185,6 +185,7 @@ static enum err read_wishes(struct replay *replay, const struct trigger_place *p
         .task = bytes_slice(old->task),
         .payload = envelope_get(&replay->body, "payload"),
         .payload_text = envelope_payload_text(&replay->body),
+        .text_is_json = envelope_payload_is_json(&replay->body),
     };
     struct trigger_parent parent = { 0 }; /* no override names one */
     struct buf options = { 0 };

@@ -196,6 +196,8 @@ test("a replay takes overrides and refuses what it does not know", async () => {
   assert.equal((await replay({ idempotencyKey: "once" })).json.id, other.id);
   assert.deepEqual((await list({ "filter[queue]": "other", "filter[machine]": "large-1x" })).ids, [other.id]);
   assert.deepEqual((await list({ "filter[queue]": "q", "filter[machine]": "micro" })).ids, [plain.id, id]);
+  const text = await retrieve((await replay({ payload: "[2]", payloadType: "application/json" })).json.id);
+  assert.deepEqual(text.payload, [2], "of this type the string is the text, as in a trigger");
 
   for (const [body, status] of [
     ["{", 400], ["[]", 400], [{ nonsense: 1 }, 400], [{ tags: 1 }, 400], [{ machine: "huge" }, 400], [{ queue: {} }, 400],
