@@ -14,12 +14,12 @@ static void add_cents(struct buf *out, const char *name, double cents)
 }
 
 /* The name is taken back when there is no value behind it. */
-static void add_packet(struct buf *out, const char *name, const struct bytes *content,
+static void add_packet(struct buf *out, const char *name, struct bytes *content,
                        const struct bytes *type)
 {
     size_t before = out->len;
     members_add_name(out, name);
-    if (!render_packet(bytes_slice(content), bytes_slice(type), out))
+    if (!render_packet(content, bytes_slice(type), out))
         out->len = before;
 }
 

@@ -370,13 +370,12 @@ static enum err finish_payload(struct reading *r)
         run_rare_edit(run)->payload_type = bytes_create_shared(type);
     if (is_string && !source->payload_text.len)
         return OK;
+    if (!is_string && (!is_json || !source->payload.ptr))
+        return OK;
     /* With a type given, the string is the text of that type. */
-    if (is_json && r->type.ptr && is_string && source->text_is_json)
-        run->payload = bytes_create(source->payload_text);
-    else if (is_json && source->payload.ptr)
-        run->payload = bytes_create(source->payload);
-    else if (is_string)
-        run->payload = bytes_create(source->payload_text);
+    bool is_text = is_string && (!is_json || (r->type.ptr && source->text_is_json));
+    run->payload = bytes_create(is_text ? source->payload_text : source->payload);
+    run->payload->json = is_text && !source->text_is_json ? BYTES_NO_JSON : BYTES_JSON;
     return OK;
 }
 

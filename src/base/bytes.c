@@ -20,6 +20,7 @@ struct bytes *bytes_create_empty(size_t len)
     assert(len < UINT32_MAX);
     struct bytes *bytes = mem_resize(NULL, sizeof(*bytes) + len + 1);
     bytes->refs = 1;
+    bytes->json = BYTES_UNKNOWN;
     bytes->len = (uint32_t)len;
     bytes->data[len] = '\0';
     return bytes;
@@ -31,6 +32,18 @@ struct bytes *bytes_create(struct slice content)
         return NULL;
     struct bytes *bytes = bytes_create_empty(content.len);
     memcpy(bytes->data, content.ptr, content.len);
+    return bytes;
+}
+
+struct bytes *bytes_join(const struct slice *parts, size_t count)
+{
+    size_t len = 0, at = 0;
+    for (size_t i = 0; i < count; i++)
+        len += parts[i].len;
+    struct bytes *bytes = bytes_create_empty(len);
+    for (size_t i = 0; i < count; at += parts[i].len, i++)
+        if (parts[i].len)
+            memcpy(bytes->data + at, parts[i].ptr, parts[i].len);
     return bytes;
 }
 

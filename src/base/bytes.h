@@ -12,14 +12,20 @@
 
 #include "base/slice.h"
 
+enum bytes_json { BYTES_UNKNOWN, BYTES_NO_JSON, BYTES_JSON };
+
 struct bytes {
-    uint32_t refs;
+    uint32_t refs : 30;
+    uint32_t json : 2; /* enum bytes_json: whoever knows or finds it notes it */
     uint32_t len;
     char data[]; /* terminated by a zero that len does not count */
 };
 
 /* A copy with one reference, the caller's. NULL for an absent slice. */
 struct bytes *bytes_create(struct slice content);
+
+/* The parts one after the other; absent ones are empty. */
+struct bytes *bytes_join(const struct slice *parts, size_t count);
 
 /* Room for len bytes that the caller fills in before it shares them. */
 struct bytes *bytes_create_empty(size_t len);

@@ -6,8 +6,7 @@
  * time; nothing else is worth it. */
 #include "base/scan.h"
 
-#include <string.h>
-
+#include "base/eight.h"
 #include "base/utf8.h"
 
 enum state {
@@ -36,6 +35,12 @@ enum state {
     REFUSED,
 };
 
+/* Behind a backslash, beside the u. */
+static const bool is_escape[256] = {
+    ['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
+    ['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true
+};
+
 static const unsigned char *refuse(struct scan *scan, const unsigned char *at)
 {
     scan->state = REFUSED;
@@ -54,18 +59,11 @@ static bool is_space(unsigned char c)
 
 /* ---- strings ---- */
 
-/* Nonzero when one of the eight bytes is a control character, a quote, a backslash or not
- * ASCII. (A byte is below n when subtracting n borrows; a borrow from the byte before can
- * only add a hit, and the slow loop looks again.) */
-static uint64_t special_bytes(const unsigned char *at)
+static bool are_ordinary(const unsigned char *eight)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    const uint64_t tops = ones * 0x80;
-    uint64_t word;
-    memcpy(&word, at, sizeof(word));
-    uint64_t quote = word ^ ones * '"';
-    uint64_t backslash = word ^ ones * '\\';
-    return ((word - ones * 0x20) | (quote - ones) | (backslash - ones) | word) & tops;
+    uint64_t bytes = eight_bytes(eight);
+    return !(eight_have_control(bytes) | eight_have(bytes, '"') | eight_have(bytes, '\\') |
+             eight_have_wide(bytes));
 }
 
 static bool is_ordinary(unsigned char c)
@@ -75,10 +73,60 @@ static bool is_ordinary(unsigned char c)
 
 static const unsigned char *skip_ordinary(const unsigned char *at, const unsigned char *end)
 {
-    while (end - at >= 8 && !special_bytes(at))
+    while (end - at >= 8 && are_ordinary(at))
         at += 8;
     while (at < end && is_ordinary(*at))
         at++;
+    return at;
+}
+
+static bool is_continuation(unsigned char c)
+{
+    return (c & 0xC0) == 0x80;
+}
+
+/* Characters of several bytes that lie whole in the piece; stops at any other. */
+static const unsigned char *skip_wide(const unsigned char *at, const unsigned char *end)
+{
+    while (end - at >= 4 && *at >= 0x80) {
+        uint8_t low, high, more = utf8_lead(*at, &low, &high);
+        if (!more || at[1] < low || at[1] > high || (more > 1 && !is_continuation(at[2])) ||
+            (more > 2 && !is_continuation(at[3])))
+            break;
+        at += 1 + more;
+    }
+    return at;
+}
+
+static int hex_value(unsigned char c)
+{
+    if (is_digit(c))
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The unit of \uXXXX; negative: it is none. */
+static int unit_of(const unsigned char *six)
+{
+    int unit = 0;
+    for (int i = 2; i < 6; i++)
+        unit = unit * 16 | hex_value(six[i]);
+    return unit;
+}
+
+/* Escapes that lie whole in the piece, surrogates left out; stops at anything else. */
+static const unsigned char *skip_escapes(const unsigned char *at, const unsigned char *end)
+{
+    while (end - at >= 6 && at[0] == '\\') {
+        int unit = at[1] == 'u' ? unit_of(at) : -1;
+        if (is_escape[at[1]])
+            at += 2;
+        else if (unit >= 0 && (unit < 0xD800 || unit > 0xDFFF))
+            at += 6;
+        else
+            break;
+    }
     return at;
 }
 
@@ -99,9 +147,11 @@ static const unsigned char *step_string(struct scan *scan, const unsigned char *
                                         const unsigned char *end)
 {
     while (scan->state == IN_STRING) {
-        at = skip_ordinary(at, end);
+        at = skip_wide(skip_escapes(skip_ordinary(at, end), end), end);
         if (at == end)
             break;
+        if (is_ordinary(*at))
+            continue;
         unsigned char c = *at;
         if (c == '"') {
             scan->state = scan->in_key ? AT_COLON : AFTER_VALUE;
@@ -117,14 +167,6 @@ static const unsigned char *step_string(struct scan *scan, const unsigned char *
         at = step_utf8(scan, at + 1, end);
     }
     return at;
-}
-
-static int hex_value(unsigned char c)
-{
-    if (is_digit(c))
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static void begin_hex(struct scan *scan, uint8_t state)
@@ -164,7 +206,7 @@ static const unsigned char *step_escape(struct scan *scan, const unsigned char *
         return refuse(scan, at);
     else if (c == 'u')
         begin_hex(scan, IN_HEX);
-    else if (c && strchr("\"\\/bfnrt", c))
+    else if (is_escape[c])
         scan->state = IN_STRING;
     else
         return refuse(scan, at);
@@ -373,4 +415,13 @@ bool scan_is_json(struct slice text)
     struct scan scan;
     scan_init(&scan);
     return !scan_feed(&scan, text) && !scan_finish(&scan);
+}
+
+bool scan_bytes_are_json(struct bytes *bytes)
+{
+    if (!bytes)
+        return false;
+    if (bytes->json == BYTES_UNKNOWN)
+        bytes->json = scan_is_json(bytes_slice(bytes)) ? BYTES_JSON : BYTES_NO_JSON;
+    return bytes->json == BYTES_JSON;
 }

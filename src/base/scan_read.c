@@ -4,6 +4,7 @@
  * Text that is not valid gives wrong spans, but none outside of it. */
 #include "base/scan.h"
 
+#include "base/eight.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -28,21 +29,27 @@ static struct slice skip_char(struct slice text, char c)
     return text.len && text.ptr[0] == c ? skip_space(slice_from(text, 1)) : text;
 }
 
-/* With both quotes. A quote behind an even number of backslashes ends the string. */
+/* One behind an even number of backslashes. */
+static bool ends_string(const char *quote, const char *begin)
+{
+    const char *first = quote;
+    while (first > begin && first[-1] == '\\')
+        first--;
+    return (quote - first) % 2 == 0;
+}
+
+/* With both quotes. */
 static size_t string_length(struct slice text)
 {
     size_t at = 1;
     while (at < text.len) {
-        const char *quote = memchr(text.ptr + at, '"', text.len - at);
-        if (!quote)
-            break;
-        size_t place = (size_t)(quote - text.ptr);
-        size_t first = place;
-        while (first > at && text.ptr[first - 1] == '\\')
-            first--;
-        at = place + 1;
-        if ((place - first) % 2 == 0)
-            return at;
+        if (text.len - at >= 8 && !eight_have(eight_bytes(text.ptr + at), '"')) {
+            at += 8;
+            continue;
+        }
+        for (int i = 0; i < 8 && at < text.len; i++, at++)
+            if (text.ptr[at] == '"' && ends_string(text.ptr + at, text.ptr + 1))
+                return at + 1;
     }
     return text.len;
 }
@@ -155,24 +162,28 @@ struct slice scan_member(struct slice object, const char *name)
 static uint32_t take_hex(struct slice *raw)
 {
     uint32_t unit = 0;
-    for (size_t i = 0; i < 4 && raw->len; i++, *raw = slice_from(*raw, 1)) {
-        unsigned char c = (unsigned char)raw->ptr[0];
+    size_t len = raw->len < 4 ? raw->len : 4;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)raw->ptr[i];
         unit = unit << 4 | (c <= '9' ? c - 0x30u : (c | 0x20u) - 0x61u + 10);
     }
+    *raw = slice_from(*raw, len);
     return unit & 0xFFFF;
 }
 
 /* What follows a backslash. */
 static uint32_t take_escape(struct slice *raw)
 {
-    static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";
+    static const char meanings[256] = {
+        ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t'
+    };
     if (!raw->len)
         return '\\';
     char c = raw->ptr[0];
     *raw = slice_from(*raw, 1);
     if (c != 'u') {
-        const char *letter = c ? strchr(letters, c) : NULL;
-        return (unsigned char)(letter ? meanings[letter - letters] : c);
+        char meaning = meanings[(unsigned char)c];
+        return (unsigned char)(meaning ? meaning : c);
     }
     uint32_t unit = take_hex(raw);
     if (unit < 0xD800 || unit > 0xDBFF || raw->len < 2)
@@ -236,23 +247,35 @@ bool scan_key_is(struct slice raw_key, struct slice name)
     return next_byte(&decoder) < 0;
 }
 
+/* Returns where it ends; the decoded text is never longer. */
+static char *put_decoded(char *out, struct slice raw)
+{
+    while (raw.len) {
+        if (raw.len >= 8 && !eight_have(eight_bytes(raw.ptr), '\\')) {
+            memcpy(out, raw.ptr, 8);
+            out += 8;
+            raw = slice_from(raw, 8);
+            continue;
+        }
+        for (int i = 0; i < 8 && raw.len; i++) {
+            char c = raw.ptr[0];
+            raw = slice_from(raw, 1);
+            if (c != '\\')
+                *out++ = c;
+            else
+                out += utf8_put(take_escape(&raw), out);
+        }
+    }
+    return out;
+}
+
 bool scan_string(struct slice value, struct buf *out)
 {
     if (scan_type(value) != SCAN_STRING)
         return false;
-    struct slice rest = inner(slice_trim(value));
-    buf_reserve(out, rest.len);
-    while (rest.len) {
-        const char *backslash = memchr(rest.ptr, '\\', rest.len);
-        size_t plain = backslash ? (size_t)(backslash - rest.ptr) : rest.len;
-        buf_add(out, (struct slice){ rest.ptr, plain });
-        rest = slice_from(rest, plain);
-        if (!rest.len)
-            break;
-        rest = slice_from(rest, 1);
-        char decoded[4];
-        buf_add(out, (struct slice){ decoded, utf8_put(take_escape(&rest), decoded) });
-    }
+    struct slice raw = inner(slice_trim(value));
+    char *place = buf_reserve(out, raw.len);
+    out->len += (size_t)(put_decoded(place, raw) - place);
     return true;
 }
 

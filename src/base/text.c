@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/eight.h"
 #include "base/utf8.h"
 
 enum { ID_TIME_LEN = 9, ID_COUNTED_LEN = 4 };
@@ -176,7 +177,7 @@ bool text_is_utf8(struct slice text)
     const unsigned char *at = (const unsigned char *)text.ptr;
     const unsigned char *end = text.len ? at + text.len : at;
     while (at < end) {
-        while (end - at >= 8 && utf8_all_ascii(at))
+        while (end - at >= 8 && !eight_have_wide(eight_bytes(at)))
             at += 8;
         if (at == end || *at < 0x80) {
             at += at < end;

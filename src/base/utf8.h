@@ -3,7 +3,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 /* How many bytes follow this first byte, 1 to 3, and the bounds of the next one; 0 when no
  * character of several bytes begins so. All further bytes are 0x80 to 0xBF. */
@@ -30,12 +29,4 @@ static inline size_t utf8_put(uint32_t character, char out[4])
     }
     out[0] = (char)(0xF00u >> len | character);
     return len;
-}
-
-/* All of the eight bytes are ASCII. */
-static inline int utf8_all_ascii(const void *eight)
-{
-    uint64_t word;
-    memcpy(&word, eight, sizeof(word));
-    return !(word & UINT64_C(0x8080808080808080));
 }

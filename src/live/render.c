@@ -82,7 +82,7 @@ static const struct source {
 
 /* ---- where a field is ---- */
 
-static const struct bytes *bytes_at(const struct run *run, size_t offset)
+static struct bytes *bytes_at(const struct run *run, size_t offset)
 {
     return *(struct bytes *const *)run_field(run, offset);
 }
@@ -91,13 +91,14 @@ static const struct bytes *bytes_at(const struct run *run, size_t offset)
 
 /* What is not the JSON it says it is becomes a string, so that it cannot break the message
  * that carries it. */
-static bool packet_value(struct slice content, struct slice type, struct value *value)
+static bool packet_value(struct bytes *bytes, struct slice type, struct value *value)
 {
+    struct slice content = bytes_slice(bytes);
     if (!content.len || slice_is(type, "application/store"))
         return false;
     bool is_super = slice_is(type, "application/super+json");
     bool is_json = is_super || !type.len || slice_is(type, "application/json");
-    if (!is_json || !scan_is_json(content)) {
+    if (!is_json || !scan_bytes_are_json(bytes)) {
         *value = (struct value){ VALUE_QUOTED, .text = content };
         return true;
     }
@@ -106,7 +107,7 @@ static bool packet_value(struct slice content, struct slice type, struct value *
     return json.len > 0;
 }
 
-bool render_packet(struct slice content, struct slice type, struct buf *out)
+bool render_packet(struct bytes *content, struct slice type, struct buf *out)
 {
     struct value value;
     if (!packet_value(content, type, &value))
@@ -222,7 +223,7 @@ static bool value_of(const struct view *view, const struct run *run, enum field 
         return text_value(run->metadata, VALUE_JSON, value) &&
                scan_type(value->text) == SCAN_OBJECT;
     case FROM_PACKET:
-        return packet_value(bytes_slice(bytes_at(run, source->offset)),
+        return packet_value(bytes_at(run, source->offset),
                             bytes_slice(bytes_at(run, source->type)), value);
     }
     return false;

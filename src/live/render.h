@@ -32,7 +32,7 @@ void render_since(const struct view *view, const struct run *run, uint64_t base,
  * untouched, a JSON string for text, absent for none or application/store. Appends to out
  * and says whether there is one. Content that is not the JSON its type says becomes a
  * string. type absent: application/json. */
-bool render_packet(struct slice content, struct slice type, struct buf *out);
+bool render_packet(struct bytes *content, struct slice type, struct buf *out);
 
 /* {message, name?, stackTrace?} of a stored error, which is valid JSON (worker-protocol
  * §3.7). */

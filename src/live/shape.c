@@ -139,11 +139,11 @@ static const char *status_of(const struct writer *w)
 }
 
 /* What says it is JSON and is not is shown as text. */
-static struct slice type_of(struct slice content, struct slice type)
+static struct slice type_of(struct bytes *content, struct slice type)
 {
     bool json = !type.len || slice_is(type, "application/json") ||
                 slice_is(type, "application/super+json");
-    if (json && content.len && !scan_is_json(content))
+    if (json && content && content->len && !scan_bytes_are_json(content))
         return SLICE("text/plain");
     return type.len ? type : SLICE("application/json");
 }
@@ -276,12 +276,12 @@ static void add_error(struct writer *w)
 
 /* Without a type of its own a packet is shown with the type of what it is. */
 static void add_packet(struct writer *w, uint32_t bit, const char *name,
-                       const struct bytes *content, uint32_t type_bit,
-                       const char *type_name, const struct bytes *type)
+                       struct bytes *content, uint32_t type_bit, const char *type_name,
+                       const struct bytes *type)
 {
     add_text(w, bit, name, bytes_slice(content));
     if (w->wanted & type_bit)
-        add_text(w, type_bit, type_name, type_of(bytes_slice(content), bytes_slice(type)));
+        add_text(w, type_bit, type_name, type_of(content, bytes_slice(type)));
 }
 
 static void add_columns(struct writer *w)

@@ -4,6 +4,7 @@
 #include "net/ws_input.h"
 
 #include "base/cursor.h"
+#include "base/eight.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "net/server_state.h"
@@ -73,7 +74,7 @@ static enum ws_event fault(struct ws_input *input, int code, const char *reason)
 static bool check_utf8(struct utf8_state *state, const uint8_t *at, size_t len)
 {
     for (const uint8_t *end = at + len; at < end;) {
-        if (!state->left && end - at >= 8 && utf8_all_ascii(at)) {
+        if (!state->left && end - at >= 8 && !eight_have_wide(eight_bytes(at))) {
             at += 8;
         } else if (state->left) {
             if (*at < state->low || *at > state->high)

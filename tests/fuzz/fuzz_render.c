@@ -16,10 +16,12 @@ static const char *const types[] = { NULL, "application/json", "application/supe
 static void check_packet(struct slice content, struct slice type)
 {
     struct buf out = { 0 };
-    if (render_packet(content, type, &out))
+    struct bytes *bytes = bytes_create(content);
+    if (render_packet(bytes, type, &out))
         assert(scan_is_json(buf_slice(&out)));
     else
         assert(out.len == 0);
+    bytes_unref(bytes);
     buf_finish(&out);
 }
 

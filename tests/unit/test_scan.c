@@ -260,6 +260,82 @@ static void a_forbidden_byte_is_found_at_every_place(void **state)
     }
 }
 
+/* count characters of a string, one of them the odd one. */
+static void put_string(struct buf *text, struct slice usual, int count, struct slice odd,
+                       int at)
+{
+    buf_clear(text);
+    buf_add_char(text, '"');
+    for (int i = 0; i < count; i++)
+        buf_add(text, i == at ? odd : usual);
+    buf_add_char(text, '"');
+}
+
+/* Runs of what is skipped quickly, and what must not be among it. */
+static void a_character_is_judged_alike_at_every_place_of_a_run(void **state)
+{
+    (void)state;
+    static const struct slice good[] = { TEXT("a"),
+                                         TEXT("\\n"),
+                                         TEXT("\\\""),
+                                         TEXT("\\\\"),
+                                         TEXT("\\u00e9"),
+                                         TEXT("\\ud83d\\ude00"),
+                                         TEXT("\xc3\xa9"),
+                                         TEXT("\xe5\xad\x97"),
+                                         TEXT("\xed\x9f\xbf"),
+                                         TEXT("\xf0\x9f\x98\x80") };
+    static const struct slice bad[] = {
+        TEXT("\""),
+        TEXT("\n"),
+        TEXT("\\x"),
+        TEXT("\\u12g4"),
+        TEXT("\\u-123"),
+        TEXT("\\ud800"),
+        TEXT("\\udc00"),
+        TEXT("\x80"),
+        TEXT("\xc0\x80"),
+        TEXT("\xc3("),
+        TEXT("\xe0\x80\x80"),
+        TEXT("\xe5\xad("),
+        TEXT("\xed\xa0\x80"),
+        TEXT("\xf0\x80\x80\x80"),
+        TEXT("\xf0\x9f\x98("),
+        TEXT("\xf4\x90\x80\x80"),
+        TEXT("\xf5\x80\x80\x80"),
+    };
+    enum { COUNT = 12, GOOD = sizeof(good) / sizeof(good[0]) };
+    struct buf text = { 0 };
+    for (size_t usual = 0; usual < GOOD; usual++)
+        for (int at = 0; at < COUNT; at++) {
+            for (size_t i = 0; i < GOOD; i++) {
+                put_string(&text, good[usual], COUNT, good[i], at);
+                check_split(buf_slice(&text), true);
+            }
+            for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+                put_string(&text, good[usual], COUNT, bad[i], at);
+                check_split(buf_slice(&text), false);
+            }
+        }
+    buf_finish(&text);
+}
+
+static void what_bytes_are_is_found_once(void **state)
+{
+    (void)state;
+    struct bytes *json = bytes_create(SLICE("[1]")), *text = bytes_create(SLICE("[1"));
+    assert_int_equal(json->json, BYTES_UNKNOWN);
+    for (int again = 0; again < 2; again++) {
+        assert_true(scan_bytes_are_json(json));
+        assert_false(scan_bytes_are_json(text));
+    }
+    assert_int_equal(json->json, BYTES_JSON);
+    assert_int_equal(text->json, BYTES_NO_JSON);
+    assert_false(scan_bytes_are_json(NULL));
+    bytes_unref(json);
+    bytes_unref(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +346,8 @@ int main(void)
         cmocka_unit_test(an_error_stays),
         cmocka_unit_test(two_hundred_levels_are_accepted_and_not_one_more),
         cmocka_unit_test(a_forbidden_byte_is_found_at_every_place),
+        cmocka_unit_test(a_character_is_judged_alike_at_every_place_of_a_run),
+        cmocka_unit_test(what_bytes_are_is_found_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

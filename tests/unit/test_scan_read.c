@@ -188,6 +188,34 @@ static void what_is_written_as_json_is_read_back(void **state)
     buf_finish(&back);
 }
 
+/* Special characters at each place, single and in runs, and at every length. */
+static void a_string_of_any_length_is_read_back(void **state)
+{
+    (void)state;
+    static const char *const units[] = { "\"", "\\", "\n", "\x01", "a", "\xc3\xa9" };
+    enum { UNITS = sizeof(units) / sizeof(units[0]) };
+    struct buf content = { 0 }, text = { 0 }, back = { 0 };
+    for (unsigned usual = 0; usual < UNITS; usual++)
+        for (unsigned odd = 0; odd < UNITS; odd++)
+            for (int at = 0; at < 20; at++) {
+                buf_clear(&content);
+                for (int i = 0; i < 20 + at; i++)
+                    buf_add_text(&content, units[i == at ? odd : usual]);
+                buf_clear(&text);
+                buf_clear(&back);
+                buf_add_text(&text, "{\"a\":");
+                buf_add_json(&text, buf_slice(&content));
+                buf_add_text(&text, ",\"b\":1}");
+                assert_true(scan_is_json(buf_slice(&text)));
+                assert_true(scan_string(scan_member(buf_slice(&text), "a"), &back));
+                assert_true(slice_equal(buf_slice(&back), buf_slice(&content)));
+                assert_slice(scan_member(buf_slice(&text), "b"), "1");
+            }
+    buf_finish(&content);
+    buf_finish(&text);
+    buf_finish(&back);
+}
+
 static void values_are_equal_whatever_their_spelling(void **state)
 {
     (void)state;
@@ -296,6 +324,7 @@ int main(void)
         cmocka_unit_test(strings_are_decoded),
         cmocka_unit_test(a_string_that_comes_in_pieces_is_decoded_as_if_it_came_whole),
         cmocka_unit_test(what_is_written_as_json_is_read_back),
+        cmocka_unit_test(a_string_of_any_length_is_read_back),
         cmocka_unit_test(values_are_equal_whatever_their_spelling),
         cmocka_unit_test(many_members_are_compared_in_reasonable_time),
         cmocka_unit_test(depth_counts_containers_and_not_strings),

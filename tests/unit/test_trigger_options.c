@@ -255,6 +255,30 @@ static void options_become_texts_of_the_run(void **state)
 }
 
 /* management-api §5.3 */
+static void whether_a_payload_is_json_is_known_from_the_start(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *payload, *options;
+        enum bytes_json expected;
+    } cases[] = {
+        { "{\"a\":1}", "{}", BYTES_JSON },
+        { "\"{\"", "{}", BYTES_JSON }, /* with its quotes */
+        { "\"{}\"", "{\"payloadType\":\"application/json\"}", BYTES_JSON },
+        { "\"{\"", "{\"payloadType\":\"application/json\"}", BYTES_JSON },
+        { "\"{}\"", "{\"payloadType\":\"application/super+json\"}", BYTES_JSON },
+        { "\"{\"", "{\"payloadType\":\"application/super+json\"}", BYTES_NO_JSON },
+        { "\"a b\"", "{\"payloadType\":\"text/plain\"}", BYTES_NO_JSON },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct outcome outcome = read_body("mail", cases[i].payload, cases[i].options);
+        struct bytes *payload = outcome.item.run.payload;
+        assert_int_equal(payload->json, cases[i].expected);
+        assert_int_equal(scan_is_json(bytes_slice(payload)), payload->json == BYTES_JSON);
+        done(&outcome);
+    }
+}
+
 static void a_payload_is_kept_as_its_type_says(void **state)
 {
     (void)state;
@@ -428,6 +452,7 @@ int main(void)
         cmocka_unit_test(metadata_that_is_too_large_is_told_its_limit),
         cmocka_unit_test(options_become_texts_of_the_run),
         cmocka_unit_test(a_payload_is_kept_as_its_type_says),
+        cmocka_unit_test(whether_a_payload_is_json_is_known_from_the_start),
         cmocka_unit_test(options_become_numbers_of_the_run),
         cmocka_unit_test(a_header_wins_over_the_key_in_the_body),
         cmocka_unit_test(the_parent_is_told_to_the_caller),
