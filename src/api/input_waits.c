@@ -50,7 +50,7 @@ static void take_record(struct waitpoint *waitpoint, struct api_call *call)
                            bytes_slice(waitpoint->stream), waitpoint->from,
                            waitpoint->created_at, &data)) {
         waitpoint->completed_at = waitpoint->created_at;
-        waitpoint->output = buf_to_bytes(&data);
+        waitpoint_set_output(waitpoint, buf_slice(&data));
     }
     buf_finish(&data);
 }

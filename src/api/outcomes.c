@@ -52,6 +52,12 @@ static void open_waitpoint(struct buf *out, const struct wait *wait)
         buf_print(out, ",\"index\":%u", wait->index);
 }
 
+static void end_waitpoint(struct buf *out, bool is_error)
+{
+    members_add_bool(out, "outputIsError", is_error);
+    buf_add_char(out, '}');
+}
+
 static void add_output(struct buf *out, struct slice output, struct slice type,
                        bool is_error)
 {
@@ -59,20 +65,26 @@ static void add_output(struct buf *out, struct slice output, struct slice type,
         members_add_text(out, "output", output);
         members_add_text(out, "outputType", type);
     }
-    members_add_bool(out, "outputIsError", is_error);
-    buf_add_char(out, '}');
+    end_waitpoint(out, is_error);
 }
 
-/* What came out of a run or token, whose name is id. */
-static void add_result(struct outcomes *outcomes, struct slice id, struct slice output,
-                       const struct bytes *type)
+static struct slice type_or_json(const struct bytes *type)
 {
-    struct slice kind = type ? bytes_slice(type) : SLICE("application/json");
-    if (output.len <= OUTPUTS_MAX - outcomes->outputs) {
-        outcomes->outputs += output.len;
-        add_output(&outcomes->out, output, kind, false);
-        return;
-    }
+    return type ? bytes_slice(type) : SLICE("application/json");
+}
+
+/* False: with those before it it would be too much. */
+static bool has_room(struct outcomes *outcomes, struct slice output)
+{
+    if (output.len > OUTPUTS_MAX - outcomes->outputs)
+        return false;
+    outcomes->outputs += output.len;
+    return true;
+}
+
+/* Of a run or token. */
+static void add_output_name(struct outcomes *outcomes, struct slice id)
+{
     struct buf name = { 0 };
     packet_name_output(id, &name);
     add_output(&outcomes->out, buf_slice(&name), SLICE("application/store"), false);
@@ -105,11 +117,13 @@ static void add_run(struct outcomes *outcomes, const struct run *run)
         buf_print(out, ",\"batch\":{\"id\":\"%.*s\",\"friendlyId\":\"%.*s\"}",
                   SLICE_ARG(wait->batch), SLICE_ARG(wait->batch));
     buf_add_char(out, '}');
-    if (run && run->status == RUN_COMPLETED)
-        add_result(outcomes, wait->id, bytes_slice(run->output),
-                   run_rare(run)->output_type);
-    else
+    if (!run || run->status != RUN_COMPLETED)
         add_error(outcomes, run && run->error ? bytes_slice(run->error) : gone);
+    else if (has_room(outcomes, bytes_slice(run->output)))
+        add_output(out, bytes_slice(run->output), type_or_json(run_rare(run)->output_type),
+                   false);
+    else
+        add_output_name(outcomes, wait->id);
 }
 
 static void add_timeout(struct buf *out, const struct wait *wait)
@@ -127,11 +141,19 @@ static void add_timeout(struct buf *out, const struct wait *wait)
 static void add_token(struct outcomes *outcomes, const struct waitpoint *token)
 {
     const struct wait *wait = &outcomes->wait;
-    open_waitpoint(&outcomes->out, wait);
-    if (token && token->completed_at)
-        add_result(outcomes, wait->id, bytes_slice(token->output), token->output_type);
-    else
-        add_timeout(&outcomes->out, wait);
+    struct buf *out = &outcomes->out;
+    open_waitpoint(out, wait);
+    if (!token || !token->completed_at) {
+        add_timeout(out, wait);
+    } else if (!has_room(outcomes, bytes_slice(token->output))) {
+        add_output_name(outcomes, wait->id);
+    } else {
+        if (token->output) {
+            members_add_json(out, "output", bytes_slice(token->output));
+            members_add_text(out, "outputType", type_or_json(token->output_type));
+        }
+        end_waitpoint(out, false);
+    }
 }
 
 /* ---- all ---- */
@@ -185,7 +207,7 @@ static bool write_wait(struct outcomes *outcomes)
     switch (wait->type) {
     case WAIT_TIME:
         open_waitpoint(&outcomes->out, wait);
-        add_output(&outcomes->out, (struct slice){ 0 }, SLICE(""), false);
+        end_waitpoint(&outcomes->out, false);
         return true;
     case WAIT_RUN:
         run = environment_find(env, wait->id);

@@ -11,6 +11,7 @@
 #include "api/packets.h"
 #include "auth/signed_url.h"
 #include "base/mem.h"
+#include "base/members.h"
 #include "engine/waitpoint.h"
 
 enum {
@@ -273,10 +274,12 @@ static void on_token(struct store_load *load, enum store_status status)
         err = waitpoint_read(&load->document, &token);
         document_finish(&load->document);
     }
+    struct bytes *text = members_text_of(bytes_slice(token.output));
     if (err)
         refuse_missing(packet, err);
     else
-        send_output(packet, token.output, token.output_type);
+        send_output(packet, text, token.output_type);
+    bytes_unref(text);
     waitpoint_finish(&token);
 }
 

@@ -133,7 +133,7 @@ static void add_output(const struct waitpoint *waitpoint, int64_t now_ms, struct
         return;
     }
     if (waitpoint->output) {
-        members_add_text(out, "output", bytes_slice(waitpoint->output));
+        members_add_json(out, "output", bytes_slice(waitpoint->output));
         members_add_text(out, "outputType",
                          type ? bytes_slice(type) : SLICE("application/json"));
     }

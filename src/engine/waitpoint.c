@@ -15,6 +15,15 @@ void waitpoint_finish(struct waitpoint *waitpoint)
     *waitpoint = (struct waitpoint){ 0 };
 }
 
+void waitpoint_set_output(struct waitpoint *waitpoint, struct slice text)
+{
+    struct buf json = { 0 };
+    buf_add_json(&json, text);
+    bytes_unref(waitpoint->output);
+    waitpoint->output = buf_to_bytes(&json);
+    buf_finish(&json);
+}
+
 /* ---- writing ---- */
 
 static struct bytes *write_body(const struct waitpoint *waitpoint)
@@ -35,7 +44,7 @@ static struct bytes *write_body(const struct waitpoint *waitpoint)
     }
     members_add_texts(&out, "tags", tags ? tags->names : NULL, tags ? tags->count : 0);
     members_add_text(&out, "outputType", bytes_slice(waitpoint->output_type));
-    members_add_text(&out, "output", bytes_slice(waitpoint->output));
+    members_add_json(&out, "output", bytes_slice(waitpoint->output)); /* the last */
     buf_add_char(&out, '}');
     struct bytes *body = buf_to_bytes(&out);
     buf_finish(&out);
@@ -83,7 +92,6 @@ enum field {
     KEY_EXPIRES_AT,
     IS_TIME,
     KEY,
-    OUTPUT,
     OUTPUT_TYPE,
     TAGS,
     RUN,
@@ -99,7 +107,6 @@ static const char *const names[FIELDS] = {
     [KEY_EXPIRES_AT] = "keyExpiresAt",
     [IS_TIME] = "isTime",
     [KEY] = "key",
-    [OUTPUT] = "output",
     [OUTPUT_TYPE] = "outputType",
     [TAGS] = "tags",
     [RUN] = "run",
@@ -114,7 +121,7 @@ static enum err read_body(const struct document *document, struct slice body,
     struct waitpoint read = { .version = document->version };
     if (!scan_is_json(body) || id.len >= sizeof(read.id))
         return ERR_INTERNAL;
-    members_find(body, names, FIELDS, fields); /* once: an output may have a megabyte */
+    members_find(body, names, FIELDS, fields);
     if (text_to_i64(fields[CREATED_AT], &read.created_at) ||
         text_to_i64(fields[COMPLETED_AT], &read.completed_at) ||
         text_to_i64(fields[UNTIL], &read.until) ||
@@ -124,7 +131,6 @@ static enum err read_body(const struct document *document, struct slice body,
     snprintf(read.id, sizeof(read.id), "%.*s", SLICE_ARG(id));
     read.is_time = scan_type(fields[IS_TIME]) == SCAN_TRUE;
     read.key = members_text_of(fields[KEY]);
-    read.output = members_text_of(fields[OUTPUT]);
     read.output_type = members_text_of(fields[OUTPUT_TYPE]);
     read.tags = read_tags(fields[TAGS]);
     read.run = members_text_of(fields[RUN]);
@@ -134,26 +140,48 @@ static enum err read_body(const struct document *document, struct slice body,
     return OK;
 }
 
-enum err waitpoint_read(const struct document *document, struct waitpoint *waitpoint)
-{
-    return read_body(document, bytes_slice(document->body), waitpoint);
-}
-
 /* The output is the last member. What separates it from the others is in no text: there
- * its quotes would be escaped. */
-enum err waitpoint_read_head(const struct document *document, struct waitpoint *waitpoint)
+ * its quotes would be escaped. Absent: there is none. */
+static struct slice find_output(struct slice body, struct slice *head)
 {
     static const char separator[] = ",\"output\":";
-    struct slice body = bytes_slice(document->body);
     const char *end = memmem(body.ptr, body.len, separator, sizeof(separator) - 1);
-    struct buf head = { 0 };
+    *head = body;
     if (!end)
-        return waitpoint_read(document, waitpoint);
-    buf_add(&head, (struct slice){ body.ptr, (size_t)(end - body.ptr) });
-    buf_add_char(&head, '}');
-    enum err err = read_body(document, buf_slice(&head), waitpoint);
-    buf_finish(&head);
+        return (struct slice){ 0 };
+    head->len = (size_t)(end - body.ptr);
+    struct slice output = slice_from(body, head->len + sizeof(separator) - 1);
+    output.len -= output.len > 0; /* the brace */
+    return output;
+}
+
+static enum err read_head(const struct document *document, struct waitpoint *waitpoint,
+                          struct slice *output)
+{
+    struct slice head;
+    struct buf text = { 0 };
+    *output = find_output(bytes_slice(document->body), &head);
+    buf_add(&text, head);
+    if (output->ptr)
+        buf_add_char(&text, '}');
+    enum err err = read_body(document, buf_slice(&text), waitpoint);
+    buf_finish(&text);
     return err;
+}
+
+enum err waitpoint_read(const struct document *document, struct waitpoint *waitpoint)
+{
+    struct slice output;
+    enum err err = read_head(document, waitpoint, &output);
+    if (!err)
+        waitpoint->output = bytes_create(output);
+    return err;
+}
+
+enum err waitpoint_read_head(const struct document *document, struct waitpoint *waitpoint)
+{
+    struct slice output;
+    return read_head(document, waitpoint, &output);
 }
 
 bool waitpoint_is_completed(const struct document *document)

@@ -12,14 +12,16 @@ struct waitpoint {
     int64_t until;                    /* Unix ms; 0: no timeout */
     int64_t key_expires_at;           /* Unix ms */
     struct bytes *key;                /* of idempotency, as given; NULL: none */
-    struct bytes *output;             /* what completed it; NULL: none */
-    struct bytes *output_type;        /* NULL: application/json */
-    struct tag_list *tags;            /* NULL: none */
+    struct bytes *output; /* what completed it: a JSON string, as it is sent; NULL: none */
+    struct bytes *output_type;  /* NULL: application/json */
+    struct tag_list *tags;      /* NULL: none */
     struct bytes *run, *stream; /* of the input whose record completes it; NULL: none */
     int64_t from;               /* the first such record: how many came before it */
 };
 
 void waitpoint_finish(struct waitpoint *waitpoint);
+
+void waitpoint_set_output(struct waitpoint *waitpoint, struct slice text);
 
 /* Writes the document. Until it is over it is as old as it is: retention takes also what
  * nobody ever completes, unless a run waits for it. */

@@ -24,7 +24,8 @@ static void on_written(struct document_write *write, enum err status)
 static void complete(struct waitpoint_end *op, struct waitpoint *waitpoint)
 {
     waitpoint->completed_at = loop_wall_ms(op->engine->loop);
-    bytes_set(&waitpoint->output, op->output);
+    if (op->output)
+        waitpoint_set_output(waitpoint, bytes_slice(op->output));
     op->change = waitpoint_change(waitpoint, op->env->number);
     documents_write_begin(op->engine, &op->change, 1, &op->write, on_written);
 }
