@@ -51,14 +51,9 @@ static struct loop *loop_of(const struct stream *stream)
 
 static struct bytes *wrap(struct slice message, bool binary)
 {
-    struct buf text = { 0 };
+    struct slice parts[] = { SLICE("event: rows\ndata: "), message, SLICE("\n") };
     (void)binary;
-    buf_add_text(&text, "event: rows\ndata: ");
-    buf_add(&text, message);
-    buf_add_char(&text, '\n');
-    struct bytes *event = buf_to_bytes(&text);
-    buf_finish(&text);
-    return event;
+    return bytes_join(parts, 3);
 }
 
 /* "id: epoch.seq.base" and the end of the event. */

@@ -33,14 +33,10 @@ static const char must_refetch[] = "[{\"headers\":{\"control\":\"must-refetch\"}
 /* The rows of one frame as a whole body, which is what nearly every answer is. */
 static struct bytes *wrap(struct slice rows, bool binary)
 {
-    struct buf body = { 0 };
+    struct slice end = rows.len ? SLICE("," UP_TO_DATE "]") : SLICE(UP_TO_DATE "]");
+    struct slice parts[] = { SLICE("["), rows, end };
     (void)binary;
-    buf_add_char(&body, '[');
-    buf_add(&body, rows);
-    buf_add_text(&body, rows.len ? "," UP_TO_DATE "]" : UP_TO_DATE "]");
-    struct bytes *wrapped = buf_to_bytes(&body);
-    buf_finish(&body);
-    return wrapped;
+    return bytes_join(parts, 3);
 }
 
 static struct slice rows_of(const struct bytes *body)
@@ -162,19 +158,20 @@ static void answer(struct poll *poll, struct bytes *body, uint64_t seen, uint64_
     bytes_unref(body);
 }
 
+/* The walk goes on with the next poll. */
+static void answer_part(struct poll *poll, struct slice rows, uint64_t seen)
+{
+    struct slice parts[] = { SLICE("["), rows, SLICE("]") };
+    answer(poll, bytes_join(parts, 3), seen, poll->base, false);
+}
+
 static void answer_page(struct poll *poll, uint64_t seen, bool complete)
 {
-    struct buf body = { 0 };
-    if (complete) {
-        struct bytes *whole = wrap(buf_slice(&poll->rows), false);
-        answer(poll, whole, poll->feed.seen, poll->feed.base, true);
-        return;
-    }
-    buf_add_char(&body, '[');
-    buf_add(&body, buf_slice(&poll->rows));
-    buf_add_char(&body, ']');
-    answer(poll, buf_to_bytes(&body), seen, poll->base, false);
-    buf_finish(&body);
+    struct slice rows = buf_slice(&poll->rows);
+    if (complete)
+        answer(poll, wrap(rows, false), poll->feed.seen, poll->feed.base, true);
+    else
+        answer_part(poll, rows, seen);
 }
 
 /* Where the walk is; only while it lasts. */
@@ -225,6 +222,10 @@ static bool poll_send(struct feed *feed, struct bytes *const *frames, size_t cou
         if (rows || !poll->live)
             answer(poll, join(feed->view, frames, count), feed->seen, feed->base, true);
         return !rows && poll->live; /* held */
+    }
+    if (walking && !poll->rows.len && frames[0]->len >= PAGE_BYTES) {
+        answer_part(poll, rows_of(frames[0]), walked_to(poll)); /* a walk sends one */
+        return false;
     }
     for (size_t i = 0; i < count; i++)
         add_rows(&poll->rows, frames[i]);

@@ -213,9 +213,9 @@ static void encode(struct environment *env, struct update *update, const struct 
             render_whole(view, after, &row);
         else
             render_delta(view, before, after, &row);
-        wire_rows(view->encoding, -1, update->seq, false, buf_slice(&row), 1, &message);
-        update->frames[i] =
-            view->wrap(buf_slice(&message), view->encoding == ENCODING_MSGPACK);
+        struct slice text =
+            wire_rows(view->encoding, -1, update->seq, false, buf_slice(&row), 1, &message);
+        update->frames[i] = view->wrap(text, view->encoding == ENCODING_MSGPACK);
         update->bytes += update->frames[i]->len;
     }
 }

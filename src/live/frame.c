@@ -46,9 +46,9 @@ bool frame_send(struct feed *feed, int64_t id, uint64_t seq, bool more)
     const struct view *view = feed->view;
 
     buf_clear(&message);
-    wire_rows(view->encoding, id, seq, more, buf_slice(&frame.rows), frame.count, &message);
-    struct bytes *wrapped =
-        view->wrap(buf_slice(&message), view->encoding == ENCODING_MSGPACK);
+    struct slice text = wire_rows(view->encoding, id, seq, more, buf_slice(&frame.rows),
+                                  frame.count, &message);
+    struct bytes *wrapped = view->wrap(text, view->encoding == ENCODING_MSGPACK);
     metric_add(M_FRAMES_WALKED, 1);
     metric_add(M_ROWS_SENT, frame.count);
     bool sent = feed->ops->send(feed, &wrapped, 1);

@@ -80,14 +80,12 @@ void wire_ok(enum encoding encoding, int64_t id, bool resumed, int64_t count, in
     finish(encoding, &message, out);
 }
 
-void wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
-               struct slice rows, size_t rows_count, struct buf *out)
+struct slice wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
+                       struct slice rows, size_t rows_count, struct buf *out)
 {
+    if (encoding == ENCODING_SHAPE)
+        return rows;
     struct message message = message_of(id < 0 ? "patch" : "rows");
-    if (encoding == ENCODING_SHAPE) {
-        buf_add(out, rows);
-        return;
-    }
     if (id >= 0)
         add_number(&message, "id", id);
     add_number(&message, "seq", (int64_t)seq);
@@ -95,6 +93,7 @@ void wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
         add(&message, "more", (struct value){ VALUE_BOOL, .truth = true });
     add(&message, "rows", (struct value){ VALUE_ROWS, .rows = { rows, rows_count } });
     finish(encoding, &message, out);
+    return buf_slice(out);
 }
 
 void wire_end(enum encoding encoding, int64_t id, const char *code, struct buf *out)

@@ -56,11 +56,11 @@ void wire_welcome(const struct view *view, const char *epoch, uint64_t seq,
 void wire_ok(enum encoding encoding, int64_t id, bool resumed, int64_t count, int64_t since,
              struct buf *out);
 
-/* Of a shape only the rows. rows is what render_* appended, rows_count times: between JSON
- * rows the caller has put commas, msgpack rows stand one behind the other. id < 0: a patch,
- * else rows of a subscription. */
-void wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
-               struct slice rows, size_t rows_count, struct buf *out);
+/* rows is what render_* appended, rows_count times: between JSON rows the caller has put
+ * commas, msgpack rows stand one behind the other. id < 0: a patch, else rows of a
+ * subscription. Returns the message, which is in out; of a shape just the rows. */
+struct slice wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
+                       struct slice rows, size_t rows_count, struct buf *out);
 
 /* code NULL: the answer to unsub. */
 void wire_end(enum encoding encoding, int64_t id, const char *code, struct buf *out);
