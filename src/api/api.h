@@ -202,6 +202,10 @@ void api_reply_text(struct api_call *call, int status, const char *type, struct 
  * taken while it is sent. */
 void api_reply_shared(struct api_call *call, int status, struct bytes *body);
 
+/* A long body in parts, at least one; references are taken while they are sent. */
+void api_reply_json_parts(struct api_call *call, int status, struct bytes *const *parts,
+                          size_t count);
+
 /* Takes over the reference. */
 void api_reply_value(struct api_call *call, int status, json_t *value);
 

@@ -42,6 +42,17 @@ void api_reply_shared(struct api_call *call, int status, struct bytes *body)
     api_call_free(call);
 }
 
+void api_reply_json_parts(struct api_call *call, int status, struct bytes *const *parts,
+                          size_t count)
+{
+    struct exchange *x = call->x;
+    api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
+    add_common_headers(call);
+    x->call = NULL;
+    http_reply_parts(x, status, buf_slice(&call->headers), parts, count);
+    api_call_free(call);
+}
+
 void api_add_header(struct api_call *call, const char *name, struct slice value)
 {
     for (size_t i = 0; i < value.len; i++)

@@ -3,6 +3,9 @@
  *   query ─► one store read per environment ─► merge by id
  *                                               ─► rows, a turn's share at a time ─► reply
  *
+ * A page of large metadata has 25 MB: it is made and sent in chunks, so that nothing of that
+ * size is copied or freed in one turn.
+ *
  * Ids sort by the time they were made, so pages of several environments are merged by
  * them and share one cursor. The reads come behind every acknowledged write. */
 #include "api/run_list.h"
@@ -21,8 +24,10 @@ struct part { /* one environment's */
     struct store_list list;
 };
 
+enum { CHUNK_BYTES = 256 * 1024 };
+
 struct row {
-    const struct run *run;
+    struct run *run;
     const struct part *part;
 };
 
@@ -37,7 +42,9 @@ struct listing {
     size_t row_count;
     bool more; /* in the direction of travel */
     size_t written;
-    struct buf body;
+    struct bytes **chunks; /* of the body, when it is long */
+    size_t chunk_count;
+    struct buf body; /* what comes behind them */
     struct deferred deferred;
 };
 
@@ -49,6 +56,9 @@ static void finish(struct listing *listing)
             run_finish(&list->runs[j]);
         free(list->runs);
     }
+    for (size_t i = 0; i < listing->chunk_count; i++)
+        bytes_unref(listing->chunks[i]);
+    free(listing->chunks);
     free(listing->rows);
     buf_finish(&listing->body);
     free(listing);
@@ -63,6 +73,14 @@ static void add_cursor(struct buf *body, const char *name, const struct run *run
     if (body->ptr[body->len - 1] != '{')
         buf_add_char(body, ',');
     buf_print(body, "\"%s\":\"%s\"", name, cursor);
+}
+
+static void end_chunk(struct listing *listing)
+{
+    size_t size = (listing->chunk_count + 1) * sizeof(struct bytes *);
+    listing->chunks = mem_resize(listing->chunks, size);
+    listing->chunks[listing->chunk_count++] = buf_to_bytes(&listing->body);
+    buf_clear(&listing->body);
 }
 
 /* Where the page was entered from, there is at least the run of the cursor. */
@@ -80,7 +98,12 @@ static void send(struct listing *listing)
     if (listing->row_count && newer)
         add_cursor(body, "previous", listing->rows[0].run);
     buf_add_text(body, "}}");
-    api_reply_json(listing->call, 200, buf_slice(body));
+    if (listing->chunk_count) {
+        end_chunk(listing);
+        api_reply_json_parts(listing->call, 200, listing->chunks, listing->chunk_count);
+    } else {
+        api_reply_json(listing->call, 200, buf_slice(body));
+    }
     finish(listing);
 }
 
@@ -94,6 +117,9 @@ static void write_rows(struct deferred *deferred)
             buf_add_char(&listing->body, ',');
         run_body_item(row->run, listing->call->vocabulary, &row->part->shown,
                       &listing->body);
+        run_finish(row->run); /* its id stays, for the cursors */
+        if (listing->body.len >= CHUNK_BYTES)
+            end_chunk(listing);
         if (!loop_time_left(loop)) {
             loop_defer(loop, &listing->deferred);
             return;

@@ -89,6 +89,10 @@ void http_reply(struct exchange *x, int status, struct slice headers, struct sli
 void http_reply_shared(struct exchange *x, int status, struct slice headers,
                        struct bytes *body);
 
+/* The same with a long body in parts, so that none of it is copied; at least one. */
+void http_reply_parts(struct exchange *x, int status, struct slice headers,
+                      struct bytes *const *parts, size_t count);
+
 /* The body comes on later: what was read at once may still come, then no piece before
  * http_body_resume. */
 void http_body_pause(struct exchange *x);

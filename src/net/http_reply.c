@@ -106,17 +106,42 @@ static bool is_deaf(const struct request *request)
     return c->closed || c->lost || c->lingering;
 }
 
-static void write_reply(struct request *request, int status, struct slice headers,
-                        struct piece body, bool keep)
+static struct piece make_head(struct request *request, int status, struct slice headers,
+                              size_t body_len, bool keep)
 {
     struct buf *out = begin_head(request, status, headers, keep);
     if (has_content(status))
-        buf_print(out, "content-length: %zu\r\n", body.text.len);
+        buf_print(out, "content-length: %zu\r\n", body_len);
     buf_add(out, SLICE("\r\n"));
+    return (struct piece){ buf_slice(out), NULL };
+}
+
+static void write_reply(struct request *request, int status, struct slice headers,
+                        struct piece body, bool keep)
+{
+    struct piece head = make_head(request, status, headers, body.text.len, keep);
     if (!has_content(status) || request->x.method == HTTP_HEAD_)
         body = (struct piece){ 0 };
-    struct piece pieces[] = { { buf_slice(out), NULL }, body };
+    struct piece pieces[] = { head, body };
     connection_send(connection_of(request), pieces, 2);
+}
+
+static void write_parts(struct request *request, int status, struct slice headers,
+                        struct bytes *const *parts, size_t count, bool keep)
+{
+    struct connection *c = connection_of(request);
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++)
+        len += parts[i]->len;
+    struct piece head = make_head(request, status, headers, len, keep);
+    connection_send(c, &head, 1);
+    if (request->x.method == HTTP_HEAD_)
+        return;
+    for (size_t i = 0; i < count; i += OUTBOX_PIECES_MAX) {
+        size_t left = count - i;
+        connection_send_frames(c, parts + i,
+                               left < OUTBOX_PIECES_MAX ? left : OUTBOX_PIECES_MAX);
+    }
 }
 
 static void note_time(const struct request *request)
@@ -133,6 +158,20 @@ static void reply(struct exchange *x, int status, struct slice headers, struct p
     metric_add(M_HTTP_REQUESTS, 1);
     if (!is_deaf(request)) {
         write_reply(request, status, headers, body, keep);
+        note_time(request);
+    }
+    http_conn_replied(request, keep);
+}
+
+void http_reply_parts(struct exchange *x, int status, struct slice headers,
+                      struct bytes *const *parts, size_t count)
+{
+    struct request *request = of(x);
+    assert(!x->replied && !request->streaming && count);
+    bool keep = http_conn_keeps(request);
+    metric_add(M_HTTP_REQUESTS, 1);
+    if (!is_deaf(request)) {
+        write_parts(request, status, headers, parts, count, keep);
         note_time(request);
     }
     http_conn_replied(request, keep);

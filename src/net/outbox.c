@@ -10,6 +10,7 @@
 
 enum {
     SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT,
+    SEND_BYTES = 256 * 1024, /* at once: who reads fast would take all of a turn */
     FIRST_CAPACITY = 4,
 };
 
@@ -151,13 +152,13 @@ enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
     if (outbox->backlog)
         return keep_frames(outbox, frames, count, 0);
     struct iovec vector[OUTBOX_PIECES_MAX];
-    size_t total = 0;
-    for (size_t i = 0; i < count; i++) {
-        vector[i] = (struct iovec){ frames[i]->data, frames[i]->len };
-        total += frames[i]->len;
+    size_t total = 0, used = 0;
+    for (; used < count && total < SEND_BYTES; used++) {
+        vector[used] = (struct iovec){ frames[used]->data, frames[used]->len };
+        total += frames[used]->len;
     }
-    ssize_t sent = send_vector(fd, vector, count);
-    if ((size_t)sent == total)
+    ssize_t sent = send_vector(fd, vector, used);
+    if ((size_t)sent == total && used == count)
         return OUTBOX_EMPTY;
     return sent < 0 ? OUTBOX_LOST : keep_frames(outbox, frames, count, (size_t)sent);
 }
@@ -179,19 +180,31 @@ static void drop_sent(struct backlog *backlog, size_t sent)
     }
 }
 
+/* Of the first pieces, up to SEND_BYTES. */
+static size_t fill_vector(const struct backlog *backlog, struct iovec *vector,
+                          size_t *count)
+{
+    size_t total = 0, i = 0;
+    for (; i < backlog->count && i < OUTBOX_PIECES_MAX && total < SEND_BYTES; i++) {
+        const struct left *left = &backlog->pieces[backlog->first + i];
+        size_t len = left->bytes->len - left->offset;
+        if (len > SEND_BYTES - total)
+            len = SEND_BYTES - total;
+        vector[i] = (struct iovec){ left->bytes->data + left->offset, len };
+        total += len;
+    }
+    *count = i;
+    return total;
+}
+
 enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress)
 {
     struct backlog *backlog = outbox->backlog;
+    size_t done = 0;
     *progress = false;
     while (backlog && backlog->count) {
         struct iovec vector[OUTBOX_PIECES_MAX];
-        size_t count = 0, total = 0;
-        for (; count < backlog->count && count < OUTBOX_PIECES_MAX; count++) {
-            struct left *left = &backlog->pieces[backlog->first + count];
-            size_t len = left->bytes->len - left->offset;
-            vector[count] = (struct iovec){ left->bytes->data + left->offset, len };
-            total += len;
-        }
+        size_t count, total = fill_vector(backlog, vector, &count);
         ssize_t sent = send_vector(fd, vector, count);
         if (sent < 0) {
             outbox_finish(outbox);
@@ -199,7 +212,8 @@ enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress)
         }
         *progress = *progress || sent > 0;
         drop_sent(backlog, (size_t)sent);
-        if ((size_t)sent < total)
+        done += (size_t)sent;
+        if ((size_t)sent < total || (backlog->count && done >= SEND_BYTES))
             return OUTBOX_UNSENT;
     }
     outbox_finish(outbox);
