@@ -243,6 +243,12 @@ static void line_up(struct hub *hub)
     }
 }
 
+/* A frame of its own, maybe one large run, instead of a few that are shared. */
+static bool is_long(const struct feed *feed)
+{
+    return feed->ops->heavy || feed->seen != feed->base || !list_empty(&feed->catching);
+}
+
 static bool flush(struct flusher *flusher)
 {
     struct hub *hub = container_of(flusher, struct hub, flusher);
@@ -251,7 +257,7 @@ static bool flush(struct flusher *flusher)
     line_up(hub);
     while (!list_empty(&hub->visits)) {
         struct feed *feed = container_of(hub->visits.next, struct feed, visit);
-        bool ask = (++visited & 7) == 0 || (feed->ops->heavy && visited > 1);
+        bool ask = (++visited & 7) == 0 || (is_long(feed) && visited > 1);
         if (ask && !loop_time_left(hub->env->loop))
             return true;
         list_remove(&feed->visit);
