@@ -14,7 +14,9 @@
 
 struct awaited {
     char key[ENVIRONMENT_KEY];
-    struct list links; // wait_link::link
+    struct engine *engine;
+    struct deferred ending; /* tells the waiters that are left that it is over */
+    struct list links;      // wait_link::link
 };
 
 struct wait_link {
@@ -301,6 +303,8 @@ static enum decision decide_over(struct command *command, const struct run *now,
 
 /* ---- who waits for what ---- */
 
+static void end_some(struct deferred *deferred);
+
 static struct awaited *awaited_of(struct engine *engine, const struct environment *env,
                                   struct slice id)
 {
@@ -311,6 +315,9 @@ static struct awaited *awaited_of(struct engine *engine, const struct environmen
         return awaited;
     awaited = mem_new(struct awaited);
     memcpy(awaited->key, key, sizeof(key));
+    awaited->engine = engine;
+    awaited->ending.fn = end_some;
+    list_init(&awaited->ending.link);
     list_init(&awaited->links);
     table_insert(&engine->awaited, awaited);
     return awaited;
@@ -319,6 +326,7 @@ static struct awaited *awaited_of(struct engine *engine, const struct environmen
 static void drop_awaited(struct engine *engine, struct awaited *awaited)
 {
     table_remove(&engine->awaited, slice_of(awaited->key));
+    loop_cancel_deferred(&awaited->ending);
     free(awaited);
 }
 
@@ -451,6 +459,30 @@ void waits_note(struct engine *engine, struct tracked *run)
         forget(engine, before);
 }
 
+static void end_link(struct engine *engine, struct wait_link *link)
+{
+    struct waiter *waiter = link->waiter;
+    link->over = true;
+    if (--waiter->pending == 0)
+        command_begin_alone(engine, waiter->env, environment_key_id(waiter->key),
+                            decide_over);
+}
+
+/* Any number of runs may wait for one token. */
+static void end_some(struct deferred *deferred)
+{
+    struct awaited *awaited = container_of(deferred, struct awaited, ending);
+    struct engine *engine = awaited->engine;
+    while (!list_empty(&awaited->links)) {
+        end_link(engine, container_of(list_take(&awaited->links), struct wait_link, link));
+        if (!list_empty(&awaited->links) && !loop_time_left(engine->loop)) {
+            loop_defer(engine->loop, deferred);
+            return;
+        }
+    }
+    drop_awaited(engine, awaited);
+}
+
 void waits_end(struct engine *engine, struct environment *env, struct slice id)
 {
     char key[ENVIRONMENT_KEY];
@@ -458,17 +490,8 @@ void waits_end(struct engine *engine, struct environment *env, struct slice id)
         return;
     environment_key(env, id, key);
     struct awaited *awaited = table_find(&engine->awaited, slice_of(key));
-    if (!awaited)
-        return;
-    while (!list_empty(&awaited->links)) {
-        struct wait_link *link =
-            container_of(list_take(&awaited->links), struct wait_link, link);
-        link->over = true;
-        if (--link->waiter->pending == 0)
-            command_begin_alone(engine, env, environment_key_id(link->waiter->key),
-                                decide_over);
-    }
-    drop_awaited(engine, awaited);
+    if (awaited)
+        end_some(&awaited->ending);
 }
 
 void waits_finish(struct engine *engine)

@@ -175,6 +175,30 @@ static void a_token_that_is_over_stays_over_when_others_are_added(void **state)
     assert_status(world, got.id, RUN_EXECUTING);
 }
 
+/* One in each turn, and who is canceled meanwhile is not told. */
+static void any_number_of_runs_go_on_when_their_token_is_over(void **state)
+{
+    enum { RUNS = 30, CANCELED = 20 };
+    struct world *world = *state;
+    struct triggered got[RUNS];
+    make_token(world, 0);
+    for (int i = 0; i < RUNS; i++) {
+        got[i] = trigger(world, (struct wish){ 0 });
+        execute(world, got[i].id);
+        assert_int_equal(wait_for_token(world, got[i].id, 0), OK);
+    }
+    world_settle(world);
+    loop_set_budget(world->loop, 1);
+    waits_end(world->engine, world->env, SLICE("waitpoint_0"));
+    assert_true(loop_turn(world->loop, 0));
+    assert_int_equal(run_now(world, got[RUNS - 1].id)->execution,
+                     EXECUTION_WITH_WAITPOINTS);
+    cancel(world, got[CANCELED].id);
+    world_settle(world);
+    for (int i = 0; i < RUNS; i++)
+        assert_status(world, got[i].id, i == CANCELED ? RUN_CANCELED : RUN_EXECUTING);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
 
 int main(void)
@@ -184,6 +208,7 @@ int main(void)
         TEST(a_batch_beside_another_is_decided_quickly),
         TEST(a_token_is_looked_at_once_however_many_come_after_it),
         TEST(a_token_that_is_over_stays_over_when_others_are_added),
+        TEST(any_number_of_runs_go_on_when_their_token_is_over),
         TEST(a_run_waits_for_so_many_things_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
