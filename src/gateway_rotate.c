@@ -44,7 +44,8 @@ struct rotate {
     size_t scanned; /* of sealed_kinds */
     struct document *documents;
     size_t document_count, taken;
-    struct deferred deferred;
+    size_t noted; /* of the changes, once they are written */
+    struct deferred deferred, noting;
     struct change *changes;
     size_t *sources; /* of the changes, among the documents */
     size_t change_count;
@@ -52,6 +53,7 @@ struct rotate {
 };
 
 static void seal_some(struct deferred *deferred);
+static void note_some(struct deferred *deferred);
 
 static void on_time(struct timer *timer)
 {
@@ -69,6 +71,8 @@ struct rotate *rotate_create(struct engine *engine, struct accounts *accounts)
     rotate->timer_kind = timers_kind(loop_timers(rotate->loop), on_time);
     rotate->deferred.fn = seal_some;
     list_init(&rotate->deferred.link);
+    rotate->noting.fn = note_some;
+    list_init(&rotate->noting.link);
     return rotate;
 }
 
@@ -217,21 +221,37 @@ static void try_again(struct rotate *rotate, const char *reason)
     wait_ms(rotate, AGAIN_MS, begin_scan);
 }
 
+/* Until the last of them is, both keys open what is sealed. */
+static void note_some(struct deferred *deferred)
+{
+    struct rotate *rotate = container_of(deferred, struct rotate, noting);
+    while (rotate->noted < rotate->change_count) {
+        struct document *document = &rotate->documents[rotate->sources[rotate->noted++]];
+        reseal_note(rotate->accounts, document);
+        document_finish(document);
+        if (!loop_time_left(rotate->loop)) {
+            loop_defer(rotate->loop, deferred);
+            return;
+        }
+    }
+    rotate->total += rotate->change_count;
+    drop_changes(rotate, true);
+    drop_documents(rotate);
+    begin_scan(rotate);
+}
+
 static void on_written(struct document_write *write, enum err status)
 {
     struct rotate *rotate = container_of(write, struct rotate, write);
-    for (size_t i = 0; !status && i < rotate->change_count; i++)
-        reseal_note(rotate->accounts, &rotate->documents[rotate->sources[i]]);
     rotate->any_next |= !status;
     rotate->unknown |= status == ERR_STORE;
-    rotate->total += status ? 0 : rotate->change_count;
-    drop_changes(rotate, true);
-    if (status) {
-        try_again(rotate, "the storage has refused the commit");
-    } else {
-        drop_documents(rotate);
-        begin_scan(rotate);
+    rotate->noted = 0;
+    if (!status) {
+        loop_defer(rotate->loop, &rotate->noting);
+        return;
     }
+    drop_changes(rotate, true);
+    try_again(rotate, "the storage has refused the commit");
 }
 
 /* Everything that was found is sealed again, or was already. */
@@ -251,11 +271,13 @@ static void commit(struct rotate *rotate)
 
 static bool seal_next(struct rotate *rotate)
 {
-    const struct document *document = &rotate->documents[rotate->taken];
+    struct document *document = &rotate->documents[rotate->taken];
     struct change *change = &rotate->changes[rotate->change_count];
     enum err err = reseal(rotate->accounts, document, change, &rotate->why);
     if (!err)
         rotate->sources[rotate->change_count++] = rotate->taken;
+    else
+        document_finish(document); /* it stays as it is */
     rotate->any_next |= err == ERR_CONFLICT;
     rotate->taken++;
     return err != ERR_INVALID;
