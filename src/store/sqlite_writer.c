@@ -307,13 +307,16 @@ static void count_outcome(const struct store_commit *req)
         metric_observe_us(H_COMMIT, (int64_t)(uv_hrtime() / 1000) - req->begun_us);
 }
 
-/* What is reported in one turn: applying changes takes longer than taking them. */
+/* What is reported in one turn: applying changes takes longer than taking them. A large
+ * batch comes alone. */
 static void take_commits(struct list *to, struct list *from)
 {
-    for (size_t count = 0; count < REPORTED_PER_TURN && !list_empty(from);) {
-        struct list *link = list_take(from);
-        count += container_of(link, struct store_commit, link)->change_count + 1;
-        list_append(to, link);
+    size_t count = 0;
+    while (!list_empty(from)) {
+        count += container_of(from->next, struct store_commit, link)->change_count + 1;
+        if (count > REPORTED_PER_TURN && !list_empty(to))
+            return;
+        list_append(to, list_take(from));
     }
 }
 
