@@ -166,6 +166,18 @@ static size_t read_sizes(const char *text, size_t sizes[SIZES_MAX])
     return count;
 }
 
+/* On connections that were not idle while the table was filled, for longer than the server
+ * keeps them. */
+static void measure_rounds(struct scale *scale)
+{
+    http_client_init(&scale->client, &scale->poller, scale->options,
+                     (size_t)scale->options->concurrency, on_reply);
+    for (int64_t round = 0; round < scale->options->rounds; round++)
+        for (int kind = 0; kind < KIND_COUNT; kind++)
+            measure_kind(scale, (enum kind)kind, &scale->rounds[kind][round]);
+    http_client_finish(&scale->client);
+}
+
 static void measure_sizes(struct scale *scale, const size_t *sizes, size_t count)
 {
     int64_t first_p99[KIND_COUNT] = { 0 }, last_p99[KIND_COUNT] = { 0 };
@@ -175,9 +187,7 @@ static void measure_sizes(struct scale *scale, const size_t *sizes, size_t count
         memory = server_memory_bytes(scale->options);
         if (i == 0)
             first_memory = memory;
-        for (int64_t round = 0; round < scale->options->rounds; round++)
-            for (int kind = 0; kind < KIND_COUNT; kind++)
-                measure_kind(scale, (enum kind)kind, &scale->rounds[kind][round]);
+        measure_rounds(scale);
         for (int kind = 0; kind < KIND_COUNT; kind++) {
             last_p99[kind] = report_kind(scale, (enum kind)kind);
             if (i == 0)
@@ -219,15 +229,12 @@ int scale_main(const struct options *options)
     scale->fill.tasks = TASKS;
     scale->fill.payload_bytes = (size_t)options->payload_bytes;
     scale->fill.delay = "";
-    http_client_init(&scale->client, &scale->poller, options, (size_t)options->concurrency,
-                     on_reply);
 
     server_read_turns(options, &turns);
     measure_sizes(scale, sizes, count);
     server_report_turns(options, &turns, &scale->report);
 
     report_finish(&scale->report);
-    http_client_finish(&scale->client);
     fill_finish(&scale->fill);
     poller_finish(&scale->poller);
     free(scale);
