@@ -94,6 +94,7 @@ struct run_rare {
     struct bytes *region;
     struct bytes *parent, *root;     /* ids */
     struct bytes *schedule;          /* "sched_…" */
+    struct bytes *bulk;              /* "bulk_…": the action that made or canceled it */
     struct bytes *idempotency_key;   /* the hash that the claim is made of */
     struct bytes *idempotency_shown; /* what retrieve shows */
     struct bytes *waits;             /* JSON array of the waitpoints of this snapshot */

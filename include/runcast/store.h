@@ -173,9 +173,9 @@ struct run_filter {
     int64_t created_from, created_to; /* Unix ms, inclusive; 0: open */
     struct slice *tasks, *versions, *tags, *queues, *regions; /* the caller's arrays */
     size_t task_count, version_count, tag_count, queue_count, region_count;
-    bool every_tag;                       /* all of the tags instead of any */
-    struct slice batch, schedule, parent; /* absent: any */
-    bool nothing; /* matches no run (an unknown bulk action, error group) */
+    bool every_tag;                             /* all of the tags instead of any */
+    struct slice batch, schedule, bulk, parent; /* absent: any */
+    bool nothing; /* matches no run (an unknown error group) */
 };
 
 struct store_list {

@@ -6,10 +6,8 @@
 
 static bool was_ours(const struct run *run, const char *action)
 {
-    struct slice error = bytes_slice(run->error);
-    size_t len = strlen(action);
-    return run->status == RUN_CANCELED && error.ptr &&
-           memmem(error.ptr, error.len, action, len);
+    return run->status == RUN_CANCELED &&
+           slice_is(bytes_slice(run_rare(run)->bulk), action);
 }
 
 static void on_canceled(struct command *command, enum err status)
@@ -41,7 +39,9 @@ void bulk_cancel_slice(struct bulk_queue *queue)
     memcpy(queue->next.after, queue->ids[queue->count - 1], ID_MAX);
     for (size_t i = 0; i < queue->count; i++) {
         struct bulk_cancel *op = &queue->cancels[i];
-        *op = (struct bulk_cancel){ .queue = queue, .cancel.reason = queue->reason };
+        *op = (struct bulk_cancel){ .queue = queue,
+                                    .cancel.reason = queue->reason,
+                                    .cancel.bulk = slice_of(queue->now->id) };
         run_cancel(queue->bulks->engine, queue->env, slice_of(queue->ids[i]), &op->cancel,
                    on_canceled);
     }

@@ -71,8 +71,10 @@ static bool add_item(struct bulk_queue *queue, const struct run *old)
         queue->item_count--;
         return false;
     }
+    struct run_rare *rare = run_rare_edit(&item->run);
     if (queue->now->region)
-        bytes_set(&run_rare_edit(&item->run)->region, queue->now->region);
+        bytes_set(&rare->region, queue->now->region);
+    rare->bulk = bytes_create_shared(slice_of(queue->now->id));
     queue->bytes += run_packet_bytes(&item->run);
     return true;
 }

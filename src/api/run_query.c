@@ -133,7 +133,15 @@ static enum err read_schedule(const struct run_query_source *source, struct slic
     return OK;
 }
 
-/* Bulk actions and error groups do not exist here. */
+static enum err read_bulk(const struct run_query_source *source, struct slice text,
+                          struct run_query *query, struct failure *why)
+{
+    (void)source, (void)why;
+    query->filter.bulk = text;
+    return OK;
+}
+
+/* Error groups do not exist here. */
 static enum err read_unknown(const struct run_query_source *source, struct slice text,
                              struct run_query *query, struct failure *why)
 {
@@ -245,7 +253,7 @@ static const struct parameter {
     { "filter[isTest]",     read_is_test },
     { "filter[batch]",      read_batch },
     { "filter[schedule]",   read_schedule },
-    { "filter[bulkAction]", read_unknown },
+    { "filter[bulkAction]", read_bulk },
     { "filter[error]",      read_unknown },
     { "page[size]",         read_size },
     { "page[after]",        read_after },

@@ -28,7 +28,13 @@ static enum decision decide_cancel(struct command *command, const struct run *no
     struct cancel *cancel = container_of(command, struct cancel, command);
     if (now->execution == EXECUTION_PENDING_CANCEL)
         engine_notice(command->engine, environment_find(command->env, slice_of(now->id)));
-    return cancel_run(command, now, next, cancel->reason, marks);
+    enum decision decision = cancel_run(command, now, next, cancel->reason, marks);
+    if (decision == DECISION_COMMIT && cancel->bulk.ptr) {
+        struct bytes **place = &run_rare_edit(next)->bulk;
+        bytes_unref(*place);
+        *place = bytes_create_shared(cancel->bulk);
+    }
+    return decision;
 }
 
 void run_cancel(struct engine *engine, struct environment *env, struct slice id,

@@ -7,6 +7,7 @@
 struct cancel {
     struct command command; /* first */
     const char *reason;
+    struct slice bulk; /* the bulk action that does it, the caller's until done */
 };
 void run_cancel(struct engine *engine, struct environment *env, struct slice id,
                 struct cancel *cancel, command_done_fn *done);

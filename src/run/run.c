@@ -44,6 +44,7 @@ static const struct text_field rare_texts[] = {
     { offsetof(struct run_rare, parent), TEXT_NAME },
     { offsetof(struct run_rare, root), TEXT_NAME },
     { offsetof(struct run_rare, schedule), TEXT_NAME },
+    { offsetof(struct run_rare, bulk), TEXT_NAME },
     { offsetof(struct run_rare, idempotency_key), TEXT_OWN },
     { offsetof(struct run_rare, idempotency_shown), TEXT_OWN },
     { offsetof(struct run_rare, waits), TEXT_OWN },

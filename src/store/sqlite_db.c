@@ -42,6 +42,8 @@ static const char *const migrations[] = {
     "CREATE INDEX run_token ON run (env, waits)"
     " WHERE status < 7 AND instr(waits, '\"MANUAL\"') > 0",
     "ALTER TABLE run ADD COLUMN metadata_request TEXT",
+    "ALTER TABLE run ADD COLUMN bulk TEXT;"
+    "CREATE INDEX run_bulk ON run (env, bulk, id) WHERE bulk IS NOT NULL",
 };
 
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };

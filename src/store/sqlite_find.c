@@ -2,7 +2,8 @@
  *
  * Every query is led by one index in the order of the answer, so that a page costs a page:
  *
- *   batch, parent     their index
+ *   batch, parent,    their index
+ *   bulk action
  *   tags, tasks       one query per value, merged: each delivers a page, the newest win
  *   unfinished only   the index of unfinished runs, when they are few
  *   else              the runs themselves, newest first
@@ -22,7 +23,15 @@ enum {
 
 /* ---- lists ---- */
 
-enum lead { LEAD_RUNS, LEAD_BATCH, LEAD_PARENT, LEAD_TAG, LEAD_TASK, LEAD_UNFINISHED };
+enum lead {
+    LEAD_RUNS,
+    LEAD_BATCH,
+    LEAD_PARENT,
+    LEAD_BULK,
+    LEAD_TAG,
+    LEAD_TASK,
+    LEAD_UNFINISHED
+};
 
 static const struct {
     const char *from;
@@ -31,6 +40,7 @@ static const struct {
     [LEAD_RUNS] = { "FROM run r NOT INDEXED WHERE r.env = ?", "r.id" },
     [LEAD_BATCH] = { "FROM run r INDEXED BY run_batch WHERE r.env = ?", "r.id" },
     [LEAD_PARENT] = { "FROM run r INDEXED BY run_parent WHERE r.env = ?", "r.id" },
+    [LEAD_BULK] = { "FROM run r INDEXED BY run_bulk WHERE r.env = ?", "r.id" },
     [LEAD_TAG] = { "FROM run_tag d CROSS JOIN run r ON r.env = d.env AND r.id = d.id"
                    " WHERE d.env = ?",
                    "d.id" },
@@ -109,6 +119,7 @@ static void add_conditions(struct sqlite_query *query, const struct run_filter *
     add_text(query, " AND r.batch = ?", f->batch);
     add_text(query, " AND r.parent = ?", f->parent);
     add_text(query, " AND r.schedule = ?", f->schedule);
+    add_text(query, " AND r.bulk = ?", f->bulk);
     add_bits(query, " AND r.status IN", f->statuses);
     add_bits(query, " AND r.machine IN", f->machines);
     if (f->is_test >= 0)
@@ -185,6 +196,7 @@ static enum store_status choose_lead(struct sqlite_db *db, const struct store_li
         status = few_unfinished(db, req->env, &few);
     *lead = f->batch.ptr    ? LEAD_BATCH
             : f->parent.ptr ? LEAD_PARENT
+            : f->bulk.ptr   ? LEAD_BULK
             : f->tag_count  ? LEAD_TAG
             : few           ? LEAD_UNFINISHED
             : f->task_count ? LEAD_TASK

@@ -65,6 +65,7 @@ static const struct column {
     { "waits", TEXT, CHANGES, rare_offset(waits) },
     { "streams", TEXT, CHANGES, rare_offset(streams) },
     { "metadata_request", TEXT, CHANGES, rare_offset(metadata_request) },
+    { "bulk", TEXT, CHANGES, rare_offset(bulk) },
 };
 
 enum {

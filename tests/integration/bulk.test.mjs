@@ -73,6 +73,7 @@ test("ids count once each, and what has ended or is nobody's counts as a failure
   const { json } = await gateway.get(`/api/v3/runs/${ids[0]}`);
   assert.equal(json.status, "CANCELED");
   assert.match(JSON.stringify(json.error), new RegExp(`Canceled by bulk action ${id}`));
+  assert.deepEqual((await listed(`filter[bulkAction]=${id}`)).map((run) => run.id).sort(), ids.sort());
 });
 
 test("filters are those of the list", async () => {
@@ -109,6 +110,12 @@ test("a replay makes one new run of each, like the old one", async () => {
     assert.deepEqual([json.metadata, json.taskIdentifier, json.region], [{ step: 1 }, "hello", "eu-1"]);
   }
   assert.equal(payloads.size, 20); // each its own
+  assert.deepEqual(await listed(`filter[bulkAction]=${id}`), made);
+
+  const undone = await end(await begin({ action: "cancel", filter: { bulkAction: id } }));
+  assert.deepEqual(undone.counts, { total: 120, success: 120, failure: 0 });
+  assert.deepEqual((await listed(`filter[bulkAction]=${undone.id}`)).map((run) => run.id), made.map((run) => run.id));
+  assert.deepEqual(await listed(`filter[bulkAction]=${id}`), [], "the last action counts");
 });
 
 test("large payloads are replayed in smaller slices", async () => {

@@ -384,7 +384,7 @@ static bool matches(const struct run *run, const struct run_filter *f)
            is_any(run->queue, f->queues, f->queue_count) &&
            is_any(rare->region, f->regions, f->region_count) && has_tags(run, f) &&
            is_value(run->batch, f->batch) && is_value(rare->schedule, f->schedule) &&
-           is_value(rare->parent, f->parent);
+           is_value(rare->bulk, f->bulk) && is_value(rare->parent, f->parent);
 }
 
 static int newest_id_first(const void *a, const void *b)

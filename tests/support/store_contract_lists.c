@@ -89,6 +89,8 @@ void fill_runs(struct store_world *world)
             run_rare_edit(run)->parent = text_bytes("run_parent");
         if (n == 2)
             run_rare_edit(run)->schedule = text_bytes("sched_1");
+        if (n >= 5 && n <= 6)
+            run_rare_edit(run)->bulk = text_bytes("bulk_1");
         if (n == 7)
             run_rare_edit(run)->region = text_bytes("eu");
         run->worker_version = n <= 2 ? text_bytes("20240101.1") : NULL;
@@ -138,6 +140,9 @@ static void filters_are_anded_and_their_values_ored(void **state)
         { { .is_test = -1, .batch = SLICE("batch_2") }, "" },
         { { .is_test = -1, .parent = SLICE("run_parent") }, "4 3" },
         { { .is_test = -1, .schedule = SLICE("sched_1") }, "2" },
+        { { .is_test = -1, .bulk = SLICE("bulk_1") }, "6 5" },
+        { { .is_test = 1, .bulk = SLICE("bulk_1") }, "5" },
+        { { .is_test = -1, .bulk = SLICE("bulk_2") }, "" },
         { { .is_test = -1, .versions = versions, .version_count = 1 }, "2 1" },
         { { .is_test = -1, .regions = eu, .region_count = 1 }, "7" },
         { { .is_test = -1, .queues = queues, .queue_count = 2 }, "9 8 7 6 5 4 3 2 1" },

@@ -98,7 +98,7 @@ static void only_marked_packets_are_written(void **state)
     change_finish(&change);
 }
 
-static void text_fields(struct run *run, struct bytes **fields[17])
+static void text_fields(struct run *run, struct bytes **fields[18])
 {
     struct run_rare *rare = run_rare_edit(run);
     struct bytes **all[] = { &run->task,           &run->queue,
@@ -109,7 +109,7 @@ static void text_fields(struct run *run, struct bytes **fields[17])
                              &rare->waits,         &rare->idempotency_key,
                              &run->worker_request, &rare->idempotency_shown,
                              &run->payload,        &rare->payload_type,
-                             &rare->streams };
+                             &rare->streams,       &rare->bulk };
     memcpy(fields, all, sizeof(all));
 }
 
@@ -118,9 +118,9 @@ static void every_field_of_a_run_comes_back(void **state)
     struct store_world *world = *state;
     struct change change = new_run(ENV_A, 1, "x");
     struct run *run = &change.run;
-    struct bytes **fields[17], **loaded_fields[17];
+    struct bytes **fields[18], **loaded_fields[18];
     text_fields(run, fields);
-    for (int i = 0; i < 17; i++) {
+    for (int i = 0; i < 18; i++) {
         char text[32];
         snprintf(text, sizeof(text), "text %d", i);
         bytes_unref(*fields[i]);
@@ -146,7 +146,7 @@ static void every_field_of_a_run_comes_back(void **state)
     struct run loaded;
     assert_int_equal(load_run(world, ENV_A, run->id, &loaded), STORE_OK);
     text_fields(&loaded, loaded_fields);
-    for (int i = 0; i < 17; i++)
+    for (int i = 0; i < 18; i++)
         assert_string_equal((*loaded_fields[i])->data, (*fields[i])->data);
     assert_int_equal(loaded.tags->count, 2);
     assert_string_equal(loaded.tags->names[1]->data, "b:1,");

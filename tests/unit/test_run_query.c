@@ -115,13 +115,13 @@ static void the_other_filters_are_read(void **state)
     read_query(QUERY("filter[isTest]", "false", "filter[env]", "stg"));
     assert_int_equal(query.filter.is_test, 0);
     assert_int_equal(query.environments, 1u << ENVIRONMENT_STAGING);
+    read_query(QUERY("filter[bulkAction]", "bulk_1"));
+    assert_true(slice_is(query.filter.bulk, "bulk_1"));
 }
 
 static void what_does_not_exist_here_matches_no_run(void **state)
 {
     (void)state;
-    read_query(QUERY("filter[bulkAction]", "bulk_1"));
-    assert_true(query.filter.nothing);
     read_query(QUERY("filter[error]", "error_1"));
     assert_true(query.filter.nothing);
 }
