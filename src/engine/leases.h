@@ -2,7 +2,8 @@
  *
  * A worker whose answer was lost asks again under the same id, and is to get the same run:
  * else it would be nobody's until its lease is over. The run itself knows who asked for it,
- * also after a restart; this is only how it is found, among the newest thousand. */
+ * also after a restart; this is only how it is found, among the newest 512 of its
+ * environment. */
 #pragma once
 
 #include "live/environment.h"

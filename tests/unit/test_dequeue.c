@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "engine/leases.h"
+#include "engine/state.h"
 #include "tests/support/calls.h"
 
 static struct world *make(const struct world_options *options)
@@ -279,6 +281,23 @@ static void a_repeated_request_gets_the_run_that_it_had(void **state)
     assert_string_equal(ask(world, "c"), "");
 }
 
+/* However much another environment leases meanwhile. */
+static void a_repeated_request_gets_its_run_whatever_others_lease(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    struct environment *other =
+        engine_add_environment(world->engine, WORLD_ENV + 1, "env_other", true);
+    struct tracked leased = { .env = other,
+                              .run = { .execution = EXECUTION_PENDING_EXECUTING,
+                                       .worker_request = bytes_create(SLICE("b")) } };
+    assert_string_equal(ask(world, "a"), got.id);
+    for (int i = 0; i < 10000; i++)
+        leases_note(world->engine->leases, &leased);
+    assert_string_equal(ask(world, "a"), got.id);
+    bytes_unref(leased.run.worker_request);
+}
+
 static void a_repeated_request_does_not_get_what_was_started(void **state)
 {
     struct world *world = *state;
@@ -327,6 +346,7 @@ int main(void)
         TEST(a_task_that_no_worker_has_waits_for_its_version),
         TEST(what_waits_for_a_version_still_expires),
         TEST(a_repeated_request_gets_the_run_that_it_had),
+        TEST(a_repeated_request_gets_its_run_whatever_others_lease),
         TEST(a_repeated_request_does_not_get_what_was_started),
         TEST(a_repeated_request_does_not_get_what_went_back),
         TEST(a_draining_engine_gives_nothing_out),
