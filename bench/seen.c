@@ -73,7 +73,6 @@ static bool parse_message(struct seen *seen, struct seen_message *message)
     message->more = false;
     message->count = message->cpu_ns = 0;
     message->row_count = 0;
-    seen->parsed++;
     if (slice_starts(text, "["))
         return seen_parse_shape(seen, text, message);
     if (slice_starts(text, "{"))

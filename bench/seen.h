@@ -52,7 +52,6 @@ struct seen {
     struct seen_message messages[SEEN_MESSAGES];
     unsigned last; /* hit: the next one is likely behind it */
     unsigned oldest;
-    uint64_t parsed;
 };
 
 void seen_init(struct seen *seen);

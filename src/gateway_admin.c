@@ -257,12 +257,13 @@ enum err admin_ask(const char *path, const char *request, FILE *out, struct fail
         close(fd);
         return explain(why, ERR_INVALID, "the command has more than %d bytes", REQUEST_MAX);
     }
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) ||
-        write(fd, text, (size_t)length) != length) {
+    bool asked = !connect(fd, (struct sockaddr *)&address, sizeof(address)) &&
+                 write(fd, text, (size_t)length) == length;
+    vault_wipe(text, sizeof(text));
+    if (!asked) {
         close(fd);
         return explain(why, ERR_NOT_FOUND, "no gateway answers at %s", path);
     }
-    vault_wipe(text, sizeof(text));
     while ((count = read(fd, text, sizeof(text))) > 0)
         buf_add(&answered, (struct slice){ text, (size_t)count });
     close(fd);
