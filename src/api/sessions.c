@@ -13,18 +13,13 @@
 #include "api/schedule_sync.h"
 #include "api/workers.h"
 #include "base/mem.h"
+#include "base/members.h"
 
 enum {
     DEQUEUE_INTERVAL_WITH_RUN_MS = 250,
     DEQUEUE_INTERVAL_WITHOUT_RUN_MS = 1000,
     VERSION_TRIES_MAX = 16,
 };
-
-static void add_member(struct buf *out, const char *name, struct slice text)
-{
-    buf_print(out, "%s\"%s\":", out->ptr[out->len - 1] == '{' ? "" : ",", name);
-    buf_add_json(out, text);
-}
 
 static enum err reply(struct api_call *call, struct buf *out)
 {
@@ -50,14 +45,14 @@ enum err worker_whoami(struct api_call *call)
 
     api_base_url(call, &url);
     buf_add_char(&out, '{');
-    add_member(&out, "userId", slice_of(user->id));
-    add_member(&out, "email", slice_of(user->email));
-    add_member(&out, "dashboardUrl", buf_slice(&url));
+    members_add_text(&out, "userId", slice_of(user->id));
+    members_add_text(&out, "email", slice_of(user->email));
+    members_add_text(&out, "dashboardUrl", buf_slice(&url));
     if (project && user_sees(user, project)) {
         buf_add_text(&out, ",\"project\":{");
-        add_member(&out, "name", slice_of(project->name));
-        add_member(&out, "url", buf_slice(&url));
-        add_member(&out, "orgTitle", slice_of(project->organization->name));
+        members_add_text(&out, "name", slice_of(project->name));
+        members_add_text(&out, "url", buf_slice(&url));
+        members_add_text(&out, "orgTitle", slice_of(project->organization->name));
         buf_add_char(&out, '}');
     }
     buf_add_char(&out, '}');
@@ -78,10 +73,10 @@ enum err worker_environment(struct api_call *call)
         return refused;
     api_base_url(call, &url);
     buf_add_char(&out, '{');
-    add_member(&out, "apiKey", slice_of(account->secret_key));
-    add_member(&out, "name", slice_of(account->project->name));
-    add_member(&out, "apiUrl", buf_slice(&url));
-    add_member(&out, "projectId", slice_of(account->project->id));
+    members_add_text(&out, "apiKey", slice_of(account->secret_key));
+    members_add_text(&out, "name", slice_of(account->project->name));
+    members_add_text(&out, "apiUrl", buf_slice(&url));
+    members_add_text(&out, "projectId", slice_of(account->project->id));
     buf_add_char(&out, '}');
     buf_finish(&url);
     return reply(call, &out);
@@ -94,13 +89,13 @@ enum err worker_config(struct api_call *call)
 
     api_base_url(call, &url);
     buf_add_char(&out, '{');
-    add_member(&out, "environmentId", slice_of(call->account->id));
+    members_add_text(&out, "environmentId", slice_of(call->account->id));
     buf_print(&out,
               ",\"dequeueIntervalWithRun\":%d,\"dequeueIntervalWithoutRun\":%d,"
               "\"maxConcurrentRuns\":%u",
               DEQUEUE_INTERVAL_WITH_RUN_MS, DEQUEUE_INTERVAL_WITHOUT_RUN_MS,
               options->concurrency);
-    add_member(&out, "engineUrl", buf_slice(&url));
+    members_add_text(&out, "engineUrl", buf_slice(&url));
     buf_add_char(&out, '}');
     buf_finish(&url);
     return reply(call, &out);
@@ -148,9 +143,9 @@ static void finish(struct registering *op, enum err status)
         return;
     }
     buf_add_char(&out, '{');
-    add_member(&out, "id", slice_of(current->id));
-    add_member(&out, "version", slice_of(current->version));
-    add_member(&out, "contentHash", slice_of(current->content_hash));
+    members_add_text(&out, "id", slice_of(current->id));
+    members_add_text(&out, "version", slice_of(current->version));
+    members_add_text(&out, "contentHash", slice_of(current->content_hash));
     buf_add_char(&out, '}');
     reply(call, &out);
 }
