@@ -1,10 +1,12 @@
 // Batches beyond what the official SDKs check: streams that break off, restarts, bounds, scopes,
 // parents, and one commit for all.
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
 import { after, before, test } from "node:test";
 
 import { RawConnection } from "../support/http.mjs";
-import { keys, startGateway, until } from "../support/gateway.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
 import { publicToken } from "../support/tokens.mjs";
 
 let gateway;
@@ -129,6 +131,25 @@ test("a stream that breaks off leaves nothing but a batch that waits", async () 
     `${body.length.toString(16)}\r\n${body}\r\n`);
   connection.socket.destroy();
   assert.equal((await send(id, [item(0), item(1)])).json.itemsAccepted, 2);
+});
+
+test("a stream that comes while the batch is being written is told to try again", async (t) => {
+  const control = path.join(temporaryFolder(), "control");
+  const own = await startGateway({ t, preload: "shim_sync", env: { SHIM_CONTROL: control } });
+  const { json: { id } } = await own.post("/api/v3/batches", { runCount: 2 });
+  const write = (items) => own.post(`/api/v3/batches/${id}/items`, lines(items), { headers: ndjson });
+  fs.writeFileSync(control, "delay 500");
+  const first = write([item(0), item(1)]);
+  let early;
+  await until(async () => {
+    early = await write([item(0)]);
+    return early.status !== 200 || early.json.sealed;
+  }, { what: "the batch to be on its way to the disk" });
+  fs.writeFileSync(control, "ok");
+  assert.deepEqual([early.status, early.headers["x-should-retry"]], [503, "true"], early.text);
+  assert.equal((await first).json.sealed, true);
+  assert.equal((await write([item(0)])).json.sealed, true);
+  await own.stop();
 });
 
 test("a whole batch of 1,000 in one stream, cut anywhere", async () => {

@@ -1,9 +1,11 @@
 // Bulk actions: what they choose, what they count, aborting, and that a restart neither loses
 // nor repeats a run.
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
 
 let gateway;
 before(async () => { gateway = await startGateway(); });
@@ -231,6 +233,20 @@ test("so many at once are enough, and a turn of the loop stays short", async (t)
   await until(async () => (await own.get(actions)).json.data.every((action) => action.status !== "PENDING"), { timeoutMs: 60_000 });
   await end(await begin({ action: "cancel", filter: { tag: "load" } }, own), own);
   assert.equal(await longTurns(own) - longBefore, 0, "turns above 5 ms");
+  await own.stop();
+});
+
+test("one that cannot be stored takes nobody's place", async (t) => {
+  const control = path.join(temporaryFolder(), "control");
+  const own = await startGateway({ t, preload: "shim_sync", env: { SHIM_CONTROL: control } });
+  fs.writeFileSync(control, "enospc");
+  for (let i = 0; i < 25; i++) {
+    const { status, json } = await own.post(actions, { action: "cancel", filter: { tag: "none" } });
+    assert.deepEqual([status, json.error], [503, "storage_full"]);
+  }
+  fs.writeFileSync(control, "ok");
+  await until(async () => (await own.post(actions, { action: "cancel", filter: { tag: "none" } })).status === 202, { what: "room again" });
+  assert.equal((await own.get(actions)).json.data.length, 1);
   await own.stop();
 });
 

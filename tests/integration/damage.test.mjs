@@ -7,8 +7,10 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
+import { EventStream } from "../support/event_stream.mjs";
 import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
 import { chooseSeed, Random } from "../support/random.mjs";
+import { RunsSocket } from "../support/runs.mjs";
 import { Worker } from "../support/worker_calls.mjs";
 
 const flips = Number(process.env.FLIPS ?? 24);
@@ -80,4 +82,30 @@ test(`${flips} times a wrong bit in the database: refused in words, or served`, 
     fs.rmSync(folder, { recursive: true, force: true });
   }
   t.diagnostic(JSON.stringify(seen));
+});
+
+test("a database that can no longer be read: subscribers are sent away, and all else goes on", async (t) => {
+  const gateway = await startGateway({ t, options: ["--memory", "1m"] });
+  const worker = await Worker.register(gateway, { tasks: ["hello"] });
+  for (let i = 0; i < 30; i++) { // what is finished leaves memory
+    await worker.trigger("hello", { tags: ["old"] }, "x".repeat(50_000));
+    await (await worker.take()).succeed("y".repeat(50_000));
+  }
+  await gateway.stop();
+  await gateway.restart();
+  const waiting = await worker.trigger("hello", { delay: "1h" });
+  const file = path.join(gateway.data, "runcast.db"), bytes = fs.readFileSync(file);
+  fs.writeFileSync(file, Buffer.concat([bytes.subarray(0, 4096), Buffer.alloc(bytes.length - 4096, 0x5a)]));
+  t.after(() => gateway.end || gateway.kill());
+
+  const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
+  await socket.next("welcome");
+  socket.send({ op: "sub", id: 1, all: true });
+  assert.equal((await socket.closed).code, 4102);
+  const poll = await gateway.get("/realtime/v1/runs?tags=old&offset=-1", { headers: { "x-trigger-electric-version": "1.0.0-beta.1" } });
+  assert.equal(poll.status, 503, poll.text);
+  const stream = await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers: { authorization: `Bearer ${keys.dev}` } });
+  await stream.over();
+  assert.equal((await gateway.get(`/api/v3/runs/${waiting}`)).status, 200, "what is in memory");
+  assert.equal((await gateway.get("/healthz", { key: null })).status, 200);
 });

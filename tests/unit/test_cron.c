@@ -171,6 +171,8 @@ static void it_is_described_in_words(void **state)
         { "0 9 * * 1-5", "At 09:00 AM, Monday through Friday" },
         { "0 9,17 * * *", "At 09:00 AM and 05:00 PM" },
         { "0 */2 * * *", "At 0 minutes past the hour, every 2 hours" },
+        { "*/10 9,17 * * *",
+          "Every 10 minutes, in the hours that begin at 09:00 AM and 05:00 PM" },
         { "0 0 1 1 *", "At 12:00 AM, on day 1 of the month, only in January" },
         { "0 0 L * *", "At 12:00 AM, on the last day of the month" },
         { "0 12 * * 5L", "At 12:00 PM, on the last Friday of the month" },

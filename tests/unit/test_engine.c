@@ -221,6 +221,21 @@ static void a_sweep_after_a_restart_ends_the_children_left_over(void **state)
     assert_status(world, child.id, RUN_CANCELED);
 }
 
+static void a_child_ends_too_when_only_the_store_has_its_canceled_parent(void **state)
+{
+    struct world_options options = { .engine.memory = 1 };
+    struct world *world = world_create(&options);
+    (void)state;
+    struct triggered parent = trigger(world, (struct wish){ 0 });
+    assert_int_equal(cancel(world, parent.id), OK);
+    world_settle(world);
+    assert_null(environment_find(world->env, slice_of(parent.id)));
+    struct triggered child = trigger(world, (struct wish){ .parent = parent.id });
+    world_settle(world);
+    assert_int_equal(run_now(world, child.id)->status, RUN_CANCELED);
+    world_destroy(world);
+}
+
 /* ---- other commands ---- */
 
 static void only_a_delayed_run_can_be_rescheduled(void **state)
@@ -553,6 +568,7 @@ int main(void)
         TEST(a_child_that_comes_after_its_parent_was_canceled_ends_too),
         TEST(children_of_a_parent_that_completed_go_on),
         TEST(a_sweep_after_a_restart_ends_the_children_left_over),
+        cmocka_unit_test(a_child_ends_too_when_only_the_store_has_its_canceled_parent),
         TEST(only_a_delayed_run_can_be_rescheduled),
         TEST(a_run_lists_each_of_its_streams_once),
         TEST(a_run_lists_a_bounded_number_of_streams_and_none_after_its_end),
