@@ -52,12 +52,14 @@ static void on_stopped(void *owner, const struct failure *reason)
     uv_close((uv_handle_t *)&process->interrupt, NULL);
 }
 
-/* What is larger is mapped by itself and grows without being copied: a heap of a million
- * runs would take milliseconds of a turn. Left alone, malloc changes its mind about that. */
+/* What is larger is mapped by itself and grows without being copied: the arrays of a million
+ * runs would take milliseconds of a turn. What comes and goes with large payloads is below,
+ * in memory that was touched before: new pages cost more than copying. Left alone, malloc
+ * changes its mind about both. */
 static void keep_large_blocks_apart(void)
 {
-    mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    mallopt(M_TRIM_THRESHOLD, 8 << 20);
+    mallopt(M_MMAP_THRESHOLD, 8 << 20);
+    mallopt(M_TRIM_THRESHOLD, 32 << 20);
 }
 
 static int serve(const struct config *config)
