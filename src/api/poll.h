@@ -11,10 +11,22 @@
 #include "api/api.h"
 #include "api/batch.h"
 #include "live/feed.h"
+#include "live/view.h"
+
+enum { POLL_BURST_MAX = 64 }; /* frames of one visit whose body is shared */
+
+/* Several changes of one turn: those who waited at the same place with the same view share
+ * their body too. */
+struct poll_burst {
+    struct bytes *frames[POLL_BURST_MAX];
+    size_t count;
+    struct bytes *body;
+};
 
 struct polls {
     struct list echoes; // echo::link
     uint32_t kind;      /* of their timers */
+    struct poll_burst bursts[VIEWS_MAX];
 };
 
 struct poll {

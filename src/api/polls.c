@@ -20,7 +20,6 @@ enum {
     HOLD_MS = 20 * 1000, /* give or take 15 % */
     ECHO_MS = 2000,
     PAGE_BYTES = 64 * 1024, /* and a frame: gzip takes it */
-    SHARED_MAX = 64,        /* frames of one visit */
 };
 
 #define UP_TO_DATE "{\"headers\":{\"control\":\"up-to-date\"}}"
@@ -55,15 +54,7 @@ static void add_rows(struct buf *out, const struct bytes *body)
     buf_add(out, rows);
 }
 
-/* Several changes of one turn: those who waited at the same place with the same view share
- * their body too. */
-static struct burst {
-    struct bytes *frames[SHARED_MAX];
-    size_t count;
-    struct bytes *body;
-} bursts[VIEWS_MAX];
-
-static void burst_forget(struct burst *burst)
+static void burst_forget(struct poll_burst *burst)
 {
     for (size_t i = 0; i < burst->count; i++)
         bytes_unref(burst->frames[i]);
@@ -71,10 +62,9 @@ static void burst_forget(struct burst *burst)
     bytes_clear(&burst->body);
 }
 
-static struct bytes *join(const struct view *view, struct bytes *const *frames,
-                          size_t count)
+static struct bytes *join(struct poll *poll, struct bytes *const *frames, size_t count)
 {
-    struct burst *burst = &bursts[view->index];
+    struct poll_burst *burst = &poll->polls->bursts[poll->feed.view->index];
     struct buf rows = { 0 };
     if (count == 1)
         return bytes_ref(frames[0]);
@@ -84,7 +74,7 @@ static struct bytes *join(const struct view *view, struct bytes *const *frames,
         add_rows(&rows, frames[i]);
     struct bytes *body = wrap(buf_slice(&rows), false);
     buf_finish(&rows);
-    if (count > SHARED_MAX)
+    if (count > POLL_BURST_MAX)
         return body;
     burst_forget(burst);
     for (size_t i = 0; i < count; i++)
@@ -220,7 +210,7 @@ static bool poll_send(struct feed *feed, struct bytes *const *frames, size_t cou
     if (!walking && complete && !poll->rows.len) {
         bool rows = has_rows(frames, count);
         if (rows || !poll->live)
-            answer(poll, join(feed->view, frames, count), feed->seen, feed->base, true);
+            answer(poll, join(poll, frames, count), feed->seen, feed->base, true);
         return !rows && poll->live; /* held */
     }
     if (walking && !poll->rows.len && frames[0]->len >= PAGE_BYTES) {
@@ -308,7 +298,7 @@ void polls_stop(struct polls *polls)
     while (!list_empty(&polls->echoes))
         echo_end(container_of(polls->echoes.next, struct echo, link));
     for (size_t i = 0; i < VIEWS_MAX; i++)
-        burst_forget(&bursts[i]);
+        burst_forget(&polls->bursts[i]);
     gzip_forget();
 }
 
