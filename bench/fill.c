@@ -47,13 +47,20 @@ void fill_tag(const struct fill *fill, size_t number, char out[FILL_TAG_SIZE])
     snprintf(out, FILL_TAG_SIZE, "%s-%zu", fill->prefix, number % fill->tags);
 }
 
+void fill_add_text(struct buf *out, const char *unit, size_t bytes)
+{
+    size_t len = strlen(unit), count = bytes > 2 ? (bytes - 2) / len : 0;
+    buf_add_char(out, '"');
+    char *to = buf_reserve(out, count * len);
+    for (size_t i = 0; i < count; i++)
+        memcpy(to + i * len, unit, len);
+    out->len += count * len;
+    buf_add_char(out, '"');
+}
+
 void fill_add_payload(struct buf *out, size_t bytes)
 {
-    size_t len = bytes > 2 ? bytes - 2 : 0;
-    buf_add_char(out, '"');
-    memset(buf_reserve(out, len), 'x', len);
-    out->len += len;
-    buf_add_char(out, '"');
+    fill_add_text(out, "x", bytes);
 }
 
 void fill_add_item(const struct fill *fill, size_t number, int64_t n, struct buf *out)

@@ -46,7 +46,10 @@ void fill_to(struct fill *fill, size_t count);
 /* Writes the JSON of one batch item with metadata {"n":n}, or without any if n is 0. */
 void fill_add_item(const struct fill *fill, size_t number, int64_t n, struct buf *out);
 
-/* Writes a JSON string that takes so many bytes. */
+/* Writes a JSON string of so many bytes, or a little less: unit over and over. */
+void fill_add_text(struct buf *out, const char *unit, size_t bytes);
+
+/* The same of a letter. */
 void fill_add_payload(struct buf *out, size_t bytes);
 
 /* The tag of run number, as text. */

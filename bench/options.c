@@ -68,6 +68,8 @@ static const struct option_row rows[] = {
     { "--count", NUMBER, TRIGGER, AT(count), "0", "runs to trigger; 0: --seconds decides" },
     { "--batch", NUMBER, TRIGGER, AT(batch), "0", "trigger batches of so many items" },
     { "--payload", NUMBER, TRIGGER, AT(payload_bytes), "1024", "bytes of each payload" },
+    { "--quotes", FLAG, TRIGGER, AT(quotes), "0",
+      "payloads of quotes, all of which are escaped" },
     { "--payload", NUMBER, SNAPSHOT | SCALE, AT(payload_bytes), "16",
       "bytes of each payload" },
     { "--delay", TEXT, TRIGGER, AT(delay), "", "trigger runs with this delay (\"1h\")" },

@@ -39,6 +39,7 @@ struct options {
     int64_t concurrency;
     int64_t count; /* stop after so many; 0: after seconds */
     int64_t payload_bytes;
+    bool quotes;   /* payloads of quotes, which are escaped */
     int64_t batch; /* items of a batch; 0: single triggers */
     const char *delay;
     const char *sizes; /* of the table of runs, "10000,1000000" */

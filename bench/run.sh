@@ -249,6 +249,7 @@ measure_requests() {
     server_cores=0,1
     against gateway triggers trigger --concurrency 64 --payload 1024 --seconds "$seconds"
     against gateway large trigger --concurrency 1 --payload 3145000 --count 20
+    against gateway quotes trigger --concurrency 1 --payload 3145000 --quotes --count 20
     against gateway batches trigger --concurrency 1 --batch 1000 --count 20000 --payload 64
     against gateway dequeue dequeue --workers 8 --rate 50 --seconds "$seconds"
     against gateway snapshot snapshot --runs 100000
@@ -263,6 +264,8 @@ request_rows() {
     row "  latency p99" "$(field triggers latency_p99_us)" us - -
     row "3 MiB trigger p50" "$(field large latency_p50_us)" us - -
     turns large "  3 MiB trigger"
+    row "3 MiB of quotes, trigger p50" "$(field quotes latency_p50_us)" us - -
+    turns quotes "  3 MiB of quotes"
     row "batches of 1,000, runs" "$(field batches per_second)" /s - -
     turns batches "  1,000-item batch"
     row "trigger to dequeue by long poll, 8 workers, p50" "$(field dequeue latency_p50_us)" \

@@ -93,7 +93,7 @@ static void on_reply(struct http_conn *conn, const struct http_reply *reply)
 static void add_run(const struct options *options, struct buf *out)
 {
     buf_add_text(out, "\"payload\":");
-    fill_add_payload(out, (size_t)options->payload_bytes);
+    fill_add_text(out, options->quotes ? "\\\"" : "x", (size_t)options->payload_bytes);
     if (options->delay[0])
         buf_print(out, ",\"options\":{\"delay\":\"%s\"}", options->delay);
     buf_add_char(out, '}');
