@@ -14,7 +14,6 @@ enum { TAGS_SENT_MAX = 1000 };
 
 static const char no_run[] = "Run not found";
 static const char invalid_body[] = "Invalid request body";
-static const int64_t latest_ms = INT64_C(253402300799999); /* the end of the year 9999 */
 
 /* ---- reschedule ---- */
 
@@ -37,16 +36,13 @@ static void on_put_off(struct command *command, enum err status)
 static enum err read_delay(struct slice text, int64_t now_ms, int64_t *until,
                            struct failure *why)
 {
-    int64_t time, wait;
-    if (text_to_time(text, &time)) {
-        if (text_to_duration_ms(text, &wait) || wait > latest_ms - now_ms)
-            return explain(why, ERR_INVALID,
-                           "Invalid delay: '%.*s' is neither a date like "
-                           "2030-01-31T09:00:00Z nor a duration like 1h30m",
-                           SLICE_ARG(text_clip(text)));
-        time = now_ms + wait;
-    }
-    if (time <= now_ms || time > latest_ms)
+    int64_t time;
+    if (text_to_moment(text, now_ms, &time))
+        return explain(why, ERR_INVALID,
+                       "Invalid delay: '%.*s' is neither a date like "
+                       "2030-01-31T09:00:00Z nor a duration like 1h30m",
+                       SLICE_ARG(text_clip(text)));
+    if (time <= now_ms)
         return explain(why, ERR_INVALID, "Invalid delay: '%.*s' is not in the future",
                        SLICE_ARG(text_clip(text)));
     *until = time;

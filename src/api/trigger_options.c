@@ -15,8 +15,6 @@ enum {
     DURATION_MIN_S = 5,
 };
 
-static const int64_t latest_ms = INT64_C(253402300799999); /* the end of the year 9999 */
-
 static double clamp(double number, double low, double high)
 {
     return number < low ? low : number > high ? high : number;
@@ -27,19 +25,16 @@ static double clamp(double number, double low, double high)
 static enum err read_delay(struct reading *r, struct slice value)
 {
     struct slice text;
-    int64_t at, wait;
+    int64_t at;
     enum err err = reading_text(r, value, TEXT_MAX, &text);
     if (err || !text.len)
         return err;
-    if (text_to_time(text, &at)) {
-        if (text_to_duration_ms(text, &wait) || wait > latest_ms - r->place->now_ms)
-            return explain(r->why, ERR_INVALID,
-                           "Validation error: delay '%.*s' is neither a date like "
-                           "2030-01-31T09:00:00Z nor a duration like 1h30m at "
-                           "\"options.delay\"",
-                           SLICE_ARG(text_clip(text)));
-        at = r->place->now_ms + wait;
-    }
+    if (text_to_moment(text, r->place->now_ms, &at))
+        return explain(r->why, ERR_INVALID,
+                       "Validation error: delay '%.*s' is neither a date like "
+                       "2030-01-31T09:00:00Z nor a duration like 1h30m at "
+                       "\"options.delay\"",
+                       SLICE_ARG(text_clip(text)));
     if (at > r->place->now_ms)
         run_rare_edit(&r->item->run)->delayed_until = at;
     return OK;

@@ -121,14 +121,11 @@ static enum err read_timeout(struct waitpoint_make *make, const json_t *body)
 {
     struct api_call *call = make->call;
     struct slice text;
-    int64_t ms;
     if (read_text(call, body, "timeout", &text))
         return ERR_INVALID;
     if (!text.ptr)
         return OK;
-    if (!text_to_duration_ms(text, &ms))
-        make->waitpoint.until = make->waitpoint.created_at + ms;
-    else if (text_to_time(text, &make->waitpoint.until))
+    if (text_to_moment(text, make->waitpoint.created_at, &make->waitpoint.until))
         return explain(&call->why, ERR_INVALID,
                        "timeout: must be a duration like \"1h30m\" or an ISO 8601 date");
     return OK;

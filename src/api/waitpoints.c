@@ -19,9 +19,6 @@ enum {
     OUTPUT_BODY = 1024 * 1024,
 };
 
-/* Of the signature in a token's url: it is good while the token is. */
-static const int64_t never_s = 253402300799;
-
 static int64_t now_ms_of(const struct api_call *call)
 {
     return loop_wall_ms(engine_loop(api_engine(call->api)));
@@ -61,7 +58,7 @@ void waitpoint_load_begin(struct waitpoint_load *op, struct api_call *call, stru
 static void add_url(struct api_call *call, const char *id, struct buf *out)
 {
     char signature[URL_SIGNATURE_LEN + 1];
-    url_sign(call->account, "POST", slice_of(id), never_s, signature);
+    url_sign(call->account, "POST", slice_of(id), url_never_s, signature);
     api_base_url(call, out);
     buf_print(out, "/api/v1/waitpoints/tokens/%s/callback/%s/%s", id, call->account->id,
               signature);
@@ -216,7 +213,7 @@ static enum err complete_by_url(struct api_call *call)
 {
     struct slice body = slice_trim(call->x->body);
     call->account = accounts_by_id(api_accounts(call->api), call->params[1]);
-    enum err err = url_verify(call->account, "POST", call->params[0], never_s,
+    enum err err = url_verify(call->account, "POST", call->params[0], url_never_s,
                               call->params[2], now_ms_of(call), &call->why);
     if (err)
         return err;

@@ -11,6 +11,9 @@
 
 enum { URL_SIGNATURE_LEN = 43 };
 
+/* The end of the year 9999, for links that are good as long as what they name. */
+static const int64_t url_never_s = 253402300799;
+
 /* Writes URL_SIGNATURE_LEN characters and a zero. method is "GET" or "PUT"; expires_s is in
  * Unix seconds. */
 void url_sign(const struct account *account, const char *method, struct slice name,

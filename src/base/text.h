@@ -30,6 +30,10 @@ void text_from_seconds(uint64_t seconds, char out[48]);
  * counts on into the next. Unix milliseconds. */
 enum err text_to_time(struct slice text, int64_t *unix_ms);
 
+/* A date, or a duration from now; ERR_INVALID also behind the year 9999, which no answer
+ * could show. */
+enum err text_to_moment(struct slice text, int64_t now_ms, int64_t *unix_ms);
+
 /* Writes TIME_TEXT_LEN characters and a zero; outside the years 0 to 9999 the nearest. */
 void text_from_time(int64_t unix_ms, char out[TIME_TEXT_LEN + 1]);
 

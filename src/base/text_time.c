@@ -14,6 +14,7 @@ enum {
 };
 
 static const int64_t time_max_ms = INT64_C(8640000000000000); /* JavaScript's last Date */
+static const int64_t year_9999_end_ms = INT64_C(253402300799999);
 
 /* "h" and "hr" are one unit. In the order in which text_from_seconds writes them. */
 static const struct unit {
@@ -217,6 +218,20 @@ enum err text_to_time(struct slice text, int64_t *unix_ms)
     return OK;
 }
 
+enum err text_to_moment(struct slice text, int64_t now_ms, int64_t *unix_ms)
+{
+    int64_t moment, wait;
+    if (text_to_time(text, &moment)) {
+        if (text_to_duration_ms(text, &wait))
+            return ERR_INVALID;
+        moment = now_ms + wait;
+    }
+    if (moment > year_9999_end_ms)
+        return ERR_INVALID;
+    *unix_ms = moment;
+    return OK;
+}
+
 static void put_number(char *out, size_t width, int64_t number)
 {
     for (; width; number /= 10)
@@ -226,8 +241,9 @@ static void put_number(char *out, size_t width, int64_t number)
 void text_from_time(int64_t unix_ms, char out[TIME_TEXT_LEN + 1])
 {
     const int64_t first = days_from_civil(0, 1, 1) * DAY_MS;
-    const int64_t last = days_from_civil(10000, 1, 1) * DAY_MS - 1;
-    unix_ms = unix_ms < first ? first : unix_ms > last ? last : unix_ms;
+    unix_ms = unix_ms < first              ? first
+              : unix_ms > year_9999_end_ms ? year_9999_end_ms
+                                           : unix_ms;
     int64_t ms = (unix_ms % DAY_MS + DAY_MS) % DAY_MS;
 
     /* The inverse of days_from_civil; year 0 of the first era began in March. */

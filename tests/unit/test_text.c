@@ -179,6 +179,31 @@ static void times_are_read_as_javascript_reads_them(void **state)
     }
 }
 
+static void a_moment_is_a_date_or_a_duration_from_now(void **state)
+{
+    static const struct {
+        const char *text;
+        enum err err;
+        int64_t moment;
+    } cases[] = {
+        { "90s", OK, 91000 },
+        { "1970-01-01T00:00:05Z", OK, 5000 },
+        { "1969-12-31T23:59:59Z", OK, -1000 },
+        { "9999-12-31T23:59:59.999Z", OK, INT64_C(253402300799999) },
+        { "+010000-01-01", ERR_INVALID, 7 },
+        { "450000w", ERR_INVALID, 7 },
+        { "soon", ERR_INVALID, 7 },
+        { "", ERR_INVALID, 7 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int64_t moment = 7;
+        enum err err = text_to_moment(slice_of(cases[i].text), 1000, &moment);
+        assert_int_equal(err, cases[i].err);
+        assert_int_equal(moment, cases[i].moment);
+    }
+}
+
 static void what_is_no_time_is_refused(void **state)
 {
     (void)state;
@@ -488,6 +513,7 @@ int main(void)
         cmocka_unit_test(a_duration_has_at_most_a_hundred_characters),
         cmocka_unit_test(seconds_are_written_in_the_compact_form),
         cmocka_unit_test(times_are_read_as_javascript_reads_them),
+        cmocka_unit_test(a_moment_is_a_date_or_a_duration_from_now),
         cmocka_unit_test(what_is_no_time_is_refused),
         cmocka_unit_test(the_first_and_the_last_date_are_read),
         cmocka_unit_test(every_day_of_two_thousand_years_reads_back),
