@@ -56,6 +56,9 @@ bool run_is_newest(const struct run *run, struct slice snapshot);
 
 /* What the state of this run waited for has come. */
 void run_due(struct timer *timer);
+
+/* sweep.c */
+
 void engine_end_sweep(struct list *link);
 
 /* Cancels the run if its parent was canceled before it came. */

@@ -1,0 +1,154 @@
+/* sweep.c - what must follow from the states of runs, found from them: at start, and when a
+ * worker has registered.
+ *
+ *   each run of an environment, oldest change first, a share of each turn
+ *     ├ no deadline set yet           ─► its place among the deadlines
+ *     ├ waits for a version           ─► is it there now?
+ *     ├ waits, is leased              ─► known to the waits, to the leases
+ *     └ its parent was canceled       ─► canceled too
+ *
+ * So nothing that a crash cut off has to be remembered. */
+#include "base/mem.h"
+#include "engine/leases.h"
+#include "engine/schedule_state.h"
+#include "engine/state.h"
+#include "engine/steer.h"
+#include "engine/waits.h"
+#include "engine/workers.h"
+
+struct sweep {
+    struct engine *engine;
+    struct environment *env;
+    struct flusher flusher;
+    uint64_t at, until; /* revs */
+    bool again;         /* somebody wants another one */
+    struct list link;   // engine::sweeps
+};
+
+static enum decision decide_version_came(struct command *command, const struct run *now,
+                                         struct run *next, unsigned *marks)
+{
+    int64_t time = loop_wall_ms(command->engine->loop);
+    (void)marks;
+    if (now->status != RUN_PENDING_VERSION || run_advance(next, EVENT_VERSION_CAME, time))
+        return DECISION_NOTHING;
+    return DECISION_COMMIT;
+}
+
+/* A canceled parent takes its children with it; any other end leaves them alone, since a
+ * task may trigger what outlives it (worker-protocol §3.5). */
+static bool takes_children_along(const struct run *parent)
+{
+    return parent->status == RUN_CANCELED && run_is_settled(parent);
+}
+
+struct parent_read {
+    struct run_read read; /* first */
+    struct engine *engine;
+    char child[ID_MAX];
+};
+
+static void on_parent_read(struct run_read *read, enum err status)
+{
+    struct parent_read *op = container_of(read, struct parent_read, read);
+    op->engine->reads--;
+    if (!status && takes_children_along(read->run) && !op->engine->stopped)
+        run_cancel_alone(op->engine, read->env, slice_of(op->child));
+    free(op);
+}
+
+/* A parent that memory has not is final, but only the store knows how it ended. */
+void engine_follow_parent(struct engine *engine, struct tracked *run)
+{
+    struct slice id = bytes_slice(run_rare(&run->run)->parent);
+    if (!id.ptr || run_is_final(&run->run))
+        return;
+    const struct tracked *parent = environment_find(run->env, id);
+    if (parent && takes_children_along(&parent->run))
+        run_cancel_alone(engine, run->env, slice_of(run->run.id));
+    if (parent)
+        return;
+    struct parent_read *op = mem_new(struct parent_read);
+    op->engine = engine;
+    engine->reads++;
+    snprintf(op->child, sizeof(op->child), "%s", run->run.id);
+    run_read_begin(run->env, id, &op->read, on_parent_read);
+}
+
+static void follow(struct engine *engine, struct tracked *run)
+{
+    struct environment *env = run->env;
+    struct slice id = slice_of(run->run.id);
+
+    if (!run_is_settled(&run->run) && !run->in_flight)
+        engine_place(engine, run); /* loaded without a timer */
+    if (run->run.status == RUN_PENDING_VERSION) {
+        const struct worker *worker = workers_for(env->workers, &run->run);
+        if (worker_task(worker, bytes_slice(run->run.task)))
+            command_begin_alone(engine, env, id, decide_version_came);
+    }
+    waits_note(engine, run);
+    leases_note(engine->leases, run);
+    engine_follow_parent(engine, run);
+}
+
+static bool sweep_some(struct flusher *flusher)
+{
+    struct sweep *sweep = container_of(flusher, struct sweep, flusher);
+    const struct order *all = &sweep->env->hub.all.order;
+    uint32_t i = order_after(all, sweep->at), looked = 0;
+
+    for (; i < all->count; i++) {
+        struct place place = order_place(all, i);
+        if (place.rev > sweep->until)
+            break;
+        if ((++looked & 255) == 0 && !loop_time_left(sweep->engine->loop))
+            return true;
+        sweep->at = place.rev;
+        if (place.run)
+            follow(sweep->engine, place.run);
+    }
+    if (sweep->again) {
+        sweep->again = false;
+        sweep->at = 0;
+        sweep->until = sweep->env->applied;
+        return true;
+    }
+    engine_end_sweep(&sweep->link);
+    return false;
+}
+
+void engine_end_sweep(struct list *link)
+{
+    struct sweep *sweep = container_of(link, struct sweep, link);
+    loop_remove_flusher(&sweep->flusher);
+    list_remove(link);
+    free(sweep);
+}
+
+void engine_sweep_environment(struct engine *engine, struct environment *env)
+{
+    list_each (link, &engine->sweeps) {
+        struct sweep *under_way = container_of(link, struct sweep, link);
+        if (under_way->env == env) {
+            under_way->again = true;
+            return;
+        }
+    }
+    struct sweep *sweep = mem_new(struct sweep);
+    sweep->engine = engine;
+    sweep->env = env;
+    sweep->until = env->applied;
+    sweep->flusher.fn = sweep_some;
+    list_append(&engine->sweeps, &sweep->link);
+    loop_add_flusher(engine->loop, &sweep->flusher);
+    loop_wake(engine->loop, &sweep->flusher);
+}
+
+void engine_sweep(struct engine *engine)
+{
+    for (uint32_t i = 0; i < engine->environment_count; i++)
+        if (engine->environments[i])
+            engine_sweep_environment(engine, engine->environments[i]);
+    schedules_start(engine->schedules);
+}
