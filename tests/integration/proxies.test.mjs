@@ -44,7 +44,7 @@ for (const kind of ["nginx", "haproxy"])
     };
     before(async () => {
       const port = await freePort(), front = await freePort();
-      gateway = await startGateway({ port, options: ["--public-url", `https://localhost:${front}`] });
+      gateway = await startGateway({ port, options: ["--public-url", `https://127.0.0.1:${front}`] });
       proxy = await startProxy(kind, { port: front, gateway: port });
       http = new HttpClient(proxy.plainUrl, keys.dev);
       await until(async () => (await http.request("GET", "/readyz").catch(() => ({}))).status === 200, { what: `${kind} to be ready\n${proxy.said}` });
@@ -82,7 +82,7 @@ for (const kind of ["nginx", "haproxy"])
     });
 
     test("a WebSocket hears of every change, and pages come from the origin that the proxy has", async () => {
-      const own = { host: `localhost:${proxy.port}`, origin: proxy.url };
+      const own = { host: `127.0.0.1:${proxy.port}`, origin: proxy.url };
       const socket = await RunsSocket.open({ port: proxy.plainPort, token: keys.dev, hello: {}, headers: own });
       await socket.next("welcome");
       socket.send({ op: "sub", id: 1, all: true });

@@ -2,7 +2,7 @@
 // addresses and files are others.
 //
 //   const proxy = await startProxy("nginx", { port, gateway: gateway.port });
-//   proxy.url          https://localhost:PORT, with proxy.certificate
+//   proxy.url          https://127.0.0.1:PORT, with proxy.certificate
 //   proxy.plainPort    the same without TLS, for clients that speak none
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
@@ -40,7 +40,7 @@ const kinds = {
 function makeCertificate(folder) {
   const key = path.join(folder, "runs.key"), certificate = path.join(folder, "runs.pem");
   execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-    "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate], { stdio: "ignore" });
+    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", certificate], { stdio: "ignore" });
   fs.writeFileSync(path.join(folder, "runs.both.pem"), fs.readFileSync(certificate, "utf8") + fs.readFileSync(key, "utf8"));
   return certificate;
 }
@@ -70,7 +70,7 @@ export async function startProxy(kind, { port, gateway }) {
   const child = spawn(program, [...args, file], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` } });
   process.on("exit", () => child.kill("SIGKILL"));
   const plain = await unwrap(port, certificate);
-  const proxy = { port, url: `https://localhost:${port}`, certificate, plainPort: plain.port, plainUrl: `http://127.0.0.1:${plain.port}`, said: "" };
+  const proxy = { port, url: `https://127.0.0.1:${port}`, certificate, plainPort: plain.port, plainUrl: `http://127.0.0.1:${plain.port}`, said: "" };
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (said) => { proxy.said += said; });
   child.on("error", (error) => { proxy.said += error; });
   proxy.stop = () => { plain.close(); child.kill("SIGTERM"); };
