@@ -4,6 +4,7 @@ import { after, before, describe, test } from "node:test";
 
 import { EventStream } from "../support/event_stream.mjs";
 import { keys, startGateway, until } from "../support/gateway.mjs";
+import { EventSubscriber } from "../support/http_subscribers.mjs";
 import { addTag, begin, end, fresh, gateway, putMetadata, trigger } from "../support/realtime.mjs";
 import { publicToken } from "../support/tokens.mjs";
 
@@ -83,6 +84,36 @@ describe("a stream", () => {
     const byQuery = await open(t, { run: id, from: stream.id }, { to: own });
     assert.equal((await byQuery.next("ok")).data.mode, "resume");
     await own.stop();
+  });
+
+  test("goes on in the middle of a catching up: no row twice, and none counted as missed", async (t) => {
+    const tag = fresh("halves"), ids = [];
+    for (let i = 0; i < 12; i++) ids.push((await trigger({ tags: [tag] })).id);
+    const reader = new EventSubscriber("reader", { port: gateway.port, token: keys.dev });
+    t.after(() => reader.cut());
+    const sub = reader.subscriptions.get(reader.subscribe({ tags: tag }));
+    await reader.connect();
+    await reader.wait(() => sub.live, "the snapshot");
+    await reader.cut();
+
+    const pad = "x".repeat(60_000); // a frame each
+    let seq;
+    for (const id of ids) seq = await putMetadata(id, { pad });
+    const cutInTheMiddle = () => { if (!sub.live && sub.caught.size > 2) reader.cut(); };
+    reader.watchers.add(cutInTheMiddle);
+    await reader.connect();
+    await reader.wait(() => !reader.socket, "the middle");
+    reader.watchers.delete(cutInTheMiddle);
+    const half = sub.caught.size;
+    assert.ok(half < ids.length, "cut in the middle");
+
+    await reader.connect();
+    await reader.synced(seq);
+    for (const id of ids) seq = await putMetadata(id, { n: 1 });
+    await reader.synced(seq);
+    assert.equal(reader.rows, 3 * ids.length);
+    assert.equal(reader.skipped, 0);
+    for (const id of ids) assert.deepEqual([reader.runs.get(id).version, reader.runs.get(id).fields.metadata], [3, { n: 1 }]);
   });
 
   test("begins anew from a position that is not one of this history", async (t) => {

@@ -61,11 +61,17 @@ export class EventSubscriber extends Subscriber {
     }
     try {
       if (message && message.op !== "drain") this.receive(message);
+      if (id) this.#tell(sub); // what the id covers does not come again
       const [, seq, base] = (id ?? "").split(".").map(Number);
       if (!id || !sub.live) return;
       assert.ok(seq >= this.position.seq, `${this.name}: ${id} behind ${this.position.seq}`);
       if (seq === base) this.receive({ op: "ping", seq }); // what it brings back is what it was promised
     } catch (error) { this.errors.push(error); }
+  }
+
+  /** The position of a WebSocket stands still while it catches up; an id goes along. */
+  #tell({ caught }) {
+    for (const run of caught) this.told.set(run, this.runs.get(run).version);
   }
 
   async cut() {
