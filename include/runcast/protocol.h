@@ -81,7 +81,7 @@ enum protocol_close {
     CLOSE_INTERNAL = 4100,
     CLOSE_TOKEN_EXPIRED = 4101, /* with a new token */
     CLOSE_TOO_FAR_BEHIND = 4102,
-    CLOSE_OVERLOAD = 4103,
+    CLOSE_OVERLOAD = 4103, /* also: the environment has too many connections */
     /* 42xx: reconnect at once. */
     CLOSE_DRAIN = 4200,
     CLOSE_MOVED = 4201,

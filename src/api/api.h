@@ -81,7 +81,7 @@ struct api_options {
     const char *allow_origin;
     const char *metrics_token; /* "": loopback only */
     int64_t subscriptions_max;
-    int64_t realtime_connections; /* long polls held at once, of one environment */
+    int64_t realtime_connections; /* seats of one environment, see seat.h */
     int64_t batch_memory;
     int64_t schedules_max;   /* of an environment */
     int64_t stream_memory;   /* contents of streams, of one environment */

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 
 #include "api/routes.h"
+#include "api/seat.h"
 #include "api/subscribing.h"
 #include "base/mem.h"
 #include "base/members.h"
@@ -37,6 +38,7 @@ struct stream {
     struct timer timer;
     struct deferred deferred; /* ends it, which cannot be done inside a visit */
     int64_t expires_at;       /* monotonic ms; 0: the token does not end */
+    struct seat seat;
     bool started, ending;
     bool floor_moved; /* and the client was not told yet */
     struct list link; // events::all
@@ -143,6 +145,7 @@ static void stream_destroy(struct stream *stream)
     loop_cancel_deferred(&stream->deferred);
     if (started)
         feed_finish(&stream->feed);
+    seat_leave(&stream->seat);
     list_remove(&stream->link);
     wire_message_finish(&stream->hello);
     wire_message_finish(&stream->sub);
@@ -334,11 +337,14 @@ static void start(struct stream *stream)
     struct view wish = subscribing_view(call->identity, &stream->hello);
     struct buf message = { 0 };
 
+    enum err refused = seat_take(&stream->seat, call->api, env, &call->why);
     wish.wrap = wrap;
-    struct view *view = environment_view(env, &wish);
-    if (!view) {
-        explain(&call->why, ERR_BUSY, "Too many different views: ask for other fields");
-        refuse(stream, ERR_BUSY);
+    struct view *view = refused ? NULL : environment_view(env, &wish);
+    if (!refused && !view)
+        refused =
+            explain(&call->why, ERR_BUSY, "Too many different views: ask for other fields");
+    if (refused) {
+        refuse(stream, refused);
         return;
     }
     bool resumed = subscribing_may_resume(env, &stream->sub);

@@ -31,12 +31,12 @@ const struct operation realtime_operations[] = {
           "since?: string, fields?: string, token?: string",
       .reply = "string",
       .gives = "text/event-stream",
-      .also = "401 403 404 409" },
+      .also = "401 403 404 409 429" },
     { HTTP_GET_, "/realtime/v1/ws",
       .id = "open_socket_v1", .summary = "WebSocket of runs.v1",
       .query = "token?: string",
       .status = 101,
-      .also = "401 403 426" },
+      .also = "401 403 426 429" },
     { 0 },
 };
 /* clang-format on */

@@ -10,6 +10,7 @@
 
 #include "api/api.h"
 #include "api/batch.h"
+#include "api/seat.h"
 #include "live/feed.h"
 #include "live/view.h"
 
@@ -41,7 +42,7 @@ struct poll {
     bool purged;           /* retention has removed what the client may have missed */
     bool old_names;        /* of headers: clients before x-trigger-electric-version */
     bool started;          /* the feed is there */
-    bool counted;          /* in environment::polls */
+    struct seat seat;      /* while it is live */
     int64_t floor;         /* creation, Unix ms; 0: none */
     uint64_t seen, base;   /* the client's position; 0, 0: from scratch */
     uint32_t skipped;      /* columns */

@@ -108,10 +108,9 @@ static bool accepts_gzip(const struct api_call *call)
 
 static void leave_count(struct poll *poll)
 {
-    if (!poll->counted)
+    if (!poll->seat.env)
         return;
-    poll->counted = false;
-    poll->call->env->polls--;
+    seat_leave(&poll->seat);
     metric_add(M_POLLS, -1);
 }
 
@@ -346,12 +345,9 @@ static enum err take_place(struct poll *poll)
     struct api_call *call = poll->call;
     if (!poll->live)
         return OK;
-    if (call->env->polls >= api_options(call->api)->realtime_connections)
-        return explain(&call->why, ERR_BUSY, "Too many concurrent requests");
-    call->env->polls++;
-    poll->counted = true;
-    metric_add(M_POLLS, 1);
-    return OK;
+    enum err refused = seat_take(&poll->seat, call->api, call->env, &call->why);
+    metric_add(M_POLLS, !refused);
+    return refused;
 }
 
 /* Retention has removed runs that the client may not know to have ended. */

@@ -154,6 +154,7 @@ static void socket_destroy(struct socket *socket)
     socket_forget_openings(socket);
     if (socket->welcomed)
         feed_finish(&socket->feed);
+    seat_leave(&socket->seat);
     identity_unref(socket->identity);
     free(socket->branch);
     list_remove(&socket->link);
@@ -256,7 +257,11 @@ static enum err upgrade(struct api_call *call)
         (call->identity && (refused = api_enter(call))) ||
         (refused = choose_protocol(call, &protocol, &encoding)))
         return refused;
+    struct seat seat = { 0 };
+    if (call->identity && (refused = seat_take(&seat, call->api, call->env, &call->why)))
+        return refused;
     struct socket *socket = socket_create(call, encoding);
+    socket->seat = seat;
     api_call_end(call);
     socket->ws = ws_accept(x, protocol, &ops, socket);
     if (!socket->ws) {

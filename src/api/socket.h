@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/api.h"
+#include "api/seat.h"
 #include "live/feed.h"
 #include "live/wire.h"
 #include "net/ws.h"
@@ -21,6 +22,7 @@ struct socket {
     struct sockets *sockets;
     char *branch;              /* x-trigger-branch of the upgrade; NULL: none */
     struct identity *identity; /* NULL: hello must bring a token */
+    struct seat seat;          /* once there is an identity */
     struct timer timer;        /* the nearest of the deadlines below */
     int64_t hello_by;          /* monotonic ms; 0: welcomed */
     int64_t ping_at;

@@ -100,6 +100,10 @@ static void on_hello(struct socket *socket, const struct wire_message *hello)
         ws_close(socket->ws, CLOSE_BAD_TOKEN, "hello must bring a token");
         return;
     }
+    if (seat_take(&socket->seat, socket->api, environment_of(socket), &why)) {
+        ws_close(socket->ws, CLOSE_OVERLOAD, why.text);
+        return;
+    }
     welcome(socket, hello);
 }
 

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 
+#include "api/seat.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 
@@ -31,6 +32,7 @@ struct stream_reader {
     int64_t timeout_ms;
     int64_t came_ms, wrote_ms; /* monotonic: the last chunk, the last bytes */
     int64_t expires_at;        /* monotonic; 0: the token does not end */
+    struct seat seat;
     struct timer timer;
     struct run_read run;
     struct list link; // streams::ready or stream::waiting; neither while bytes are unsent
@@ -48,6 +50,7 @@ static void reader_destroy(struct stream_reader *reader, bool cut)
     list_remove(&reader->link);
     if (started)
         stream_release(reader->set, reader->stream);
+    seat_leave(&reader->seat);
     free(reader);
     if (!started)
         return; /* whoever refused it answers */
@@ -269,7 +272,10 @@ static void on_run(struct run_read *read, enum err status)
         streams_unknown(call);
     else if (!status)
         status = api_check_run_scope(call, "read", read->run);
-    if (!status && !call->x->gone && call->x->method != HTTP_HEAD_) {
+    bool stays = !call->x->gone && call->x->method != HTTP_HEAD_;
+    if (!status && stays)
+        status = seat_take(&reader->seat, call->api, call->env, &call->why);
+    if (!status && stays) {
         start(reader);
         return;
     }

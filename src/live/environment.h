@@ -72,7 +72,7 @@ struct environment {
     uint32_t evict_from; /* place in the order of all where the next look starts */
     uint32_t unfinished;
     size_t body_room; /* for bodies of requests under way; counted by net */
-    uint32_t polls;   /* long polls that are held; api's */
+    uint32_t seats;   /* of connections that stay; api's */
 };
 
 /* Unfinished runs in memory by parent. */

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
+import { EventStream } from "../support/event_stream.mjs";
 import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
 import { alwaysSent, begin, closing, connect, end, everyField, fresh, gateway, number, patch, putMetadata, subscribe, trigger, write } from "../support/realtime.mjs";
 import { RunsSocket } from "../support/runs.mjs";
@@ -115,6 +116,35 @@ describe("limits", () => {
     await socket.cut();
     await until(async () => await small.metric("runcast_subscriptions") === 0);
     await small.stop();
+  });
+
+  test("--realtime-connections of an environment, by whatever transport", async (t) => {
+    const full = await startGateway({ t, options: ["--realtime-connections", "3"] });
+    const { id } = await trigger({}, { to: full });
+    const headers = { authorization: `Bearer ${keys.dev}` };
+    const events = () => EventStream.open(new URL(`/realtime/v1/events?run=${id}`, full.url), { headers });
+    const chunks = () => EventStream.open(new URL(`/realtime/v1/streams/${id}/words`, full.url), { headers });
+    const socket = () => connect(t, { to: full }); // with the token in the upgrade
+    const open = [await events(), await chunks(), await socket()];
+    for (const refused of [events, chunks]) assert.equal((await refused()).status, 429);
+    await assert.rejects(socket(), { status: 429 });
+    const late = await connect(t, { to: full, token: null, hello: null });
+    late.send({ op: "hello", token: keys.dev });
+    assert.deepEqual(await closing(late), { code: 4103, reason: "Too many concurrent requests" });
+    await connect(t, { to: full, token: keys.prod }); // of another environment
+
+    const greeted = () => connect(t, { to: full, token: null, hello: { token: keys.dev } });
+    for (const way of [chunks, socket, greeted, events, greeted, socket]) {
+      await open.shift().cut();
+      await until(async () => { // the gateway has noticed
+        const next = await way().catch(() => null);
+        if (next && next.status !== 429) open.push(next);
+        return open.length === 3;
+      }, { what: "a seat that was left" });
+      assert.equal((await events()).status, 429);
+    }
+    for (const one of open) await one.cut();
+    await full.stop();
   });
 
   test("more messages than the rate close with 4103", async (t) => {

@@ -1,0 +1,17 @@
+/* seat.h - room for a connection that stays: a WebSocket, an event stream, the reader of a
+ * stream, a held poll. Of one environment there are --realtime-connections of them, so that
+ * nobody takes all connections of the gateway. */
+#pragma once
+
+#include "api/api.h"
+
+struct seat {
+    struct environment *env; /* NULL: not taken */
+};
+
+/* Nothing changes if it is taken in this environment already; in another it is left. */
+enum err seat_take(struct seat *seat, const struct api *api, struct environment *env,
+                   struct failure *why);
+
+/* Nothing happens if it is not taken. */
+void seat_leave(struct seat *seat);
