@@ -360,6 +360,28 @@ static void two_worlds_in_one_process_have_timers_of_their_own(void **state)
     }
 }
 
+/* ---- counts ---- */
+
+static void the_runs_to_come_are_counted_where_memory_has_them(void **state)
+{
+    struct world *world = *state;
+    static const struct {
+        const char *about;
+        int64_t count;
+    } cases[] = { { "all", 4 },       { "tag:a", 2 },        { "tag:a,b", 1 },
+                  { "tag:x", 0 },     { "run:run_1", 1 },    { "run:run_x", 0 },
+                  { "batch:b_1", 1 }, { "all task:mail", 1 } };
+    create(world, "run_1", "a");
+    create(world, "run_2", "b,a");
+    create(world, "run_3", NULL);
+    create_of(world, "run_4", "mail", "b_1");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct filter filter = filter_about(cases[i].about);
+        assert_int_equal(feed_count(world->env, &filter, 0), cases[i].count);
+        filter_finish(&filter);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
 
 int main(void)
@@ -383,6 +405,7 @@ int main(void)
         TEST(an_idle_reader_is_in_sync_with_what_does_not_concern_it),
         TEST(a_reader_without_subscriptions_gets_nothing),
         TEST(two_worlds_in_one_process_have_timers_of_their_own),
+        TEST(the_runs_to_come_are_counted_where_memory_has_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
