@@ -79,6 +79,14 @@ static int64_t next_deadline(struct engine *engine, struct tracked *run)
     }
 }
 
+/* What could not be written is tried again, but not at once. */
+static int64_t not_at_once(const struct engine *engine, int64_t deadline)
+{
+    bool trouble = engine->store->failing || engine->store->full;
+    int64_t now = loop_now_ms(engine->loop);
+    return trouble && deadline <= now ? now + STORE_AGAIN_MS : deadline;
+}
+
 void engine_place(struct engine *engine, struct tracked *run)
 {
     struct environment *env = run->env;
@@ -96,7 +104,7 @@ void engine_place(struct engine *engine, struct tracked *run)
     if (!list_empty(&env->dequeues))
         engine_match(engine, env);
 
-    int64_t deadline = next_deadline(engine, run);
+    int64_t deadline = not_at_once(engine, next_deadline(engine, run));
     if (deadline == INT64_MAX || (run->item.place && run->run.started_at))
         timers_clear(timers, &run->timer);
     else

@@ -5,6 +5,7 @@
  *
  * The deadlines are in the runs (due_at), so they come back after a restart; heartbeats
  * are not written, a restart gives every executing run its full time again. */
+#include "base/mem.h"
 #include "engine/attempts.h"
 #include "engine/state.h"
 #include "engine/waits.h"
@@ -156,6 +157,13 @@ static bool only_place(struct engine *engine, const struct tracked *run)
     }
 }
 
+/* Its deadline stays until the store has taken the change. */
+static void on_due(struct command *command, enum err status)
+{
+    (void)status;
+    free(command);
+}
+
 void run_due(struct timer *timer)
 {
     struct tracked *run = container_of(timer, struct tracked, timer);
@@ -165,5 +173,6 @@ void run_due(struct timer *timer)
     if (only_place(engine, run))
         engine_place(engine, run);
     else
-        command_begin_alone(engine, run->env, slice_of(run->run.id), decide_due);
+        command_begin(engine, run->env, slice_of(run->run.id), mem_new(struct command),
+                      decide_due, on_due);
 }

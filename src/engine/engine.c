@@ -76,7 +76,7 @@ void engine_destroy(struct engine *engine)
     }
     free(engine->environments);
     loop_remove_flusher(&engine->evictor);
-    table_finish(&engine->flights);
+    flights_finish(engine);
     free(engine);
 }
 

@@ -53,9 +53,21 @@ static struct slice flight_key(const void *value)
     return slice_of(((const struct flight *)value)->key);
 }
 
+static void begin_again(struct timer *timer);
+
 void flights_init(struct engine *engine)
 {
     table_init(&engine->flights, flight_key);
+    list_init(&engine->again);
+    engine->again_kind = timers_kind(loop_timers(engine->loop), begin_again);
+}
+
+void flights_finish(struct engine *engine)
+{
+    timers_clear(loop_timers(engine->loop), &engine->again_timer);
+    while (!list_empty(&engine->again))
+        free(container_of(list_take(&engine->again), struct command, link));
+    table_finish(&engine->flights);
 }
 
 /* ---- a flight ---- */
@@ -459,10 +471,36 @@ void command_join(struct command *command, struct command *other, struct slice r
     *end = other;
 }
 
+/* ---- alone ---- */
+
 static void on_alone(struct command *command, enum err status)
 {
-    (void)status;
-    free(command);
+    struct engine *engine = command->engine;
+    if (status != ERR_STORE && status != ERR_STORE_FULL) {
+        free(command);
+        return;
+    }
+    list_append(&engine->again, &command->link);
+    if (!engine->again_timer.place)
+        loop_set_timer(engine->loop, &engine->again_timer, engine->again_kind,
+                       STORE_AGAIN_MS);
+}
+
+static void begin_again(struct timer *timer)
+{
+    struct engine *engine = container_of(timer, struct engine, again_timer);
+    struct list due;
+    list_init(&due);
+    if (engine->stopped)
+        return;
+    list_move_all(&due, &engine->again);
+    while (!list_empty(&due)) {
+        struct command *command = container_of(list_take(&due), struct command, link);
+        char run_id[sizeof(command->run_id)];
+        memcpy(run_id, command->run_id, sizeof(run_id));
+        command_begin(engine, command->env, slice_of(run_id), command, command->decide,
+                      on_alone);
+    }
 }
 
 void command_begin_alone(struct engine *engine, struct environment *env,

@@ -8,6 +8,8 @@
 struct leases;
 struct schedules;
 
+enum { STORE_AGAIN_MS = 1000 };
+
 struct engine {
     struct loop *loop;
     struct store *store;
@@ -21,13 +23,16 @@ struct engine {
     struct list resets;                // reset_key::link; not answered yet
     unsigned reads;                    /* under way, of what nobody asked for */
     struct list sweeps;                // sweep::link; not through yet
-    struct leases *leases;             /* what dequeues were answered */
-    struct schedules *schedules;       /* schedule_state.h */
-    struct flusher evictor;            /* keeps finished runs inside the budget */
-    char last_run_id[ID_MAX];          /* ids rise, also within a millisecond */
-    uint64_t served;                   /* leases given out; dequeue.c */
-    uint32_t due_kind, wait_kind;      /* of timers: runs, dequeues */
-    engine_notice_fn *on_notice;       /* NULL: nobody listens */
+    struct list again;            // command::link; alone, and the store did not take them
+    struct timer again_timer;     /* begins those again */
+    struct leases *leases;        /* what dequeues were answered */
+    struct schedules *schedules;  /* schedule_state.h */
+    struct flusher evictor;       /* keeps finished runs inside the budget */
+    char last_run_id[ID_MAX];     /* ids rise, also within a millisecond */
+    uint64_t served;              /* leases given out; dequeue.c */
+    uint32_t due_kind, wait_kind; /* of timers: runs, dequeues */
+    uint32_t again_kind;          /* of again_timer */
+    engine_notice_fn *on_notice;  /* NULL: nobody listens */
     void *notice_owner;
     bool draining, stopped;
 };
@@ -46,6 +51,7 @@ void engine_place(struct engine *engine, struct tracked *run);
 /* flight.c */
 
 void flights_init(struct engine *engine);
+void flights_finish(struct engine *engine);
 
 /* attempts.c */
 
@@ -74,7 +80,8 @@ void waits_finish(struct engine *engine);
 void dequeue_timed_out(struct timer *timer);
 void engine_match_now(struct deferred *matching);
 
-/* A command that nobody waits for: freed when done. */
+/* A command that nobody waits for, which must happen: begun again a second after the store
+ * failed, freed when done. */
 void command_begin_alone(struct engine *engine, struct environment *env,
                          struct slice run_id, command_decide_fn *decide);
 

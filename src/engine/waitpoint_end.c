@@ -44,10 +44,12 @@ static void on_loaded(struct store_load *load, enum store_status status)
         finish(op, err);
         return;
     }
-    if (waitpoint_is_over(&waitpoint, loop_wall_ms(op->engine->loop)))
+    if (waitpoint_is_over(&waitpoint, loop_wall_ms(op->engine->loop))) {
+        waits_end(op->engine, op->env, bytes_slice(op->load.name)); /* maybe unheard of */
         finish(op, OK);
-    else
+    } else {
         complete(op, &waitpoint);
+    }
     waitpoint_finish(&waitpoint);
 }
 

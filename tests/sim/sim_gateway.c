@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "engine/state.h"
 #include "tests/support/client.h"
 #include "tests/support/reader.h"
 #include "tests/support/unit.h"
@@ -220,6 +221,8 @@ static void end(struct sim *sim)
     fake_store_set_delay(world->fake, 0, 0);
     loop_set_budget(world->loop, 1000);
     world->env->budget = world->options.memory;
+    come_to_rest(sim);
+    loop_turn(world->loop, STORE_AGAIN_MS); /* what the store did not take */
     come_to_rest(sim);
     workload_check_waits(&sim->workload);
     let_time_pass(sim);
