@@ -45,7 +45,8 @@ static void on_loaded(struct store_load *load, enum store_status status)
         return;
     }
     if (waitpoint_is_over(&waitpoint, loop_wall_ms(op->engine->loop))) {
-        waits_end(op->engine, op->env, bytes_slice(op->load.name)); /* maybe unheard of */
+        /* By a write that was reported as failed, and that nobody was told of. */
+        waits_end(op->engine, op->env, bytes_slice(op->load.name));
         finish(op, OK);
     } else {
         complete(op, &waitpoint);
