@@ -12,7 +12,8 @@ export class EventStream {
       stream.json = JSON.parse(stream.text);
       return stream;
     }
-    stream.read(answer.body.getReader());
+    stream.reader = answer.body.getReader();
+    stream.read(stream.reader);
     return stream;
   }
 
@@ -58,5 +59,10 @@ export class EventStream {
   }
 
   over(timeoutMs = 10_000) { return until(() => this.ended, { timeoutMs, what: "the end of the stream" }); }
-  cut() { this.leaving.abort(); }
+
+  /** Node 18 may have lost the signal of a request that began long ago. */
+  cut() {
+    this.leaving.abort();
+    this.reader?.cancel().catch(() => {});
+  }
 }
