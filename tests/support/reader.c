@@ -128,7 +128,7 @@ struct filter filter_about(const char *about)
     return filter;
 }
 
-struct subscription *listen(struct reader *reader, int64_t id, const char *about,
+struct subscription *follow(struct reader *reader, int64_t id, const char *about,
                             uint64_t seq, uint64_t base)
 {
     struct filter filter = filter_about(about);
@@ -145,7 +145,7 @@ void unlisten(struct reader *reader, int64_t id)
 struct reader *subscribe(struct world *world, const char *about)
 {
     struct reader *reader = reader_create(world);
-    struct subscription *sub = listen(reader, 1, about, 0, 0);
+    struct subscription *sub = follow(reader, 1, about, 0, 0);
     world_settle(world);
     assert_int_equal(sub->state, SUBSCRIPTION_LIVE);
     forget_frames(reader);

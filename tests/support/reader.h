@@ -34,7 +34,7 @@ void reader_destroy(struct reader *reader);
 struct view view_of(enum encoding encoding, uint32_t fields);
 
 /* Subscribes from a position; 0, 0: a snapshot. Nothing comes before the next turn. */
-struct subscription *listen(struct reader *reader, int64_t id, const char *about,
+struct subscription *follow(struct reader *reader, int64_t id, const char *about,
                             uint64_t seq, uint64_t base);
 void unlisten(struct reader *reader, int64_t id);
 

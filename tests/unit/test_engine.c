@@ -438,7 +438,7 @@ static void a_commit_of_two_changes_keeps_the_positions_of_both(void **state)
     assert_true(run_now(world, got.id)->output_rev > seq);
 
     struct reader *reader = reader_create(world);
-    listen(reader, 1, "tag:x", seq, seq);
+    follow(reader, 1, "tag:x", seq, seq);
     world_settle(world);
     struct buf shown = { 0 };
     show_frame(reader->frames[0], &shown);

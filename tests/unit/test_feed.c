@@ -43,7 +43,7 @@ static void readers_with_one_view_share_the_bytes(void **state)
     struct reader *by_tag = subscribe(world, "tag:a");
     struct reader *by_run = subscribe(world, "run:run_1");
     struct reader *narrow = reader_create_with(world, &wish);
-    listen(narrow, 1, "all", 0, 0);
+    follow(narrow, 1, "all", 0, 0);
     world_settle(world);
     forget_frames(narrow);
 
@@ -61,8 +61,8 @@ static void a_run_of_several_subscriptions_comes_once(void **state)
     struct world *world = *state;
     create(world, "run_1", "a,b");
     struct reader *reader = subscribe(world, "tag:a");
-    listen(reader, 2, "tag:b", 0, 0);
-    listen(reader, 3, "run:run_1", 0, 0);
+    follow(reader, 2, "tag:b", 0, 0);
+    follow(reader, 3, "run:run_1", 0, 0);
     world_settle(world);
     forget_frames(reader);
 
@@ -129,7 +129,7 @@ static void a_reader_that_fell_behind_gets_the_newest_state_once(void **state)
     struct view wish = view_of(ENCODING_JSON, FIELDS_ALL);
     struct reader *reader = reader_create_with(world, &wish);
     reader->feed.every_ms = 1000; /* walks always */
-    listen(reader, 1, "tag:a", 0, 0);
+    follow(reader, 1, "tag:a", 0, 0);
     world_settle(world);
     change(world, "run_1", 2);
     forget_frames(reader);
@@ -169,7 +169,7 @@ static void turn_the_ring(struct world *world)
     metadata[0] = '{';
     metadata[1] = '}';
     metadata[sizeof(metadata) - 1] = 0;
-    listen(other, 1, "run:run_other", 0, 0);
+    follow(other, 1, "run:run_other", 0, 0);
     create(world, "run_other", NULL);
     while (world->env->recent.dropped < dropped) {
         metadata[2] = metadata[2] == ' ' ? '\n' : ' ';
@@ -256,7 +256,7 @@ static void every_spaces_the_patches(void **state)
     create(world, "run_1", "a");
     struct reader *reader = reader_create(world);
     reader->feed.every_ms = 1000;
-    listen(reader, 1, "tag:a", 0, 0);
+    follow(reader, 1, "tag:a", 0, 0);
     world_settle(world);
     assert_frames(reader, "rows 1: run_1 v1 whole");
 
@@ -288,13 +288,13 @@ static void every_does_not_slow_a_snapshot(void **state)
     create(world, "run_1", "a");
     struct reader *reader = reader_create(world);
     reader->feed.every_ms = 60000;
-    listen(reader, 1, "tag:a", 0, 0);
+    follow(reader, 1, "tag:a", 0, 0);
     world_settle(world);
     change(world, "run_1", 2);
     change(world, "run_1", 3);
     forget_frames(reader);
 
-    listen(reader, 2, "tag:b", 0, 0); /* while a patch has to wait */
+    follow(reader, 2, "tag:b", 0, 0); /* while a patch has to wait */
     world_settle(world);
     assert_true(reader->count >= 2);
     forget_frames(reader);
@@ -347,7 +347,7 @@ static void two_worlds_in_one_process_have_timers_of_their_own(void **state)
         create(world, "run_1", "a");
         struct reader *reader = reader_create(world);
         reader->feed.every_ms = 100;
-        listen(reader, 1, "tag:a", 0, 0);
+        follow(reader, 1, "tag:a", 0, 0);
         world_settle(world);
         change(world, "run_1", 2);
         change(world, "run_1", 3);

@@ -41,7 +41,7 @@ static void a_snapshot_is_the_newest_state_in_the_order_of_change(void **state)
     create(world, "run_3", "b");
     change(world, "run_1", 2);
     struct reader *reader = reader_create(world);
-    listen(reader, 7, "tag:a", 0, 0);
+    follow(reader, 7, "tag:a", 0, 0);
     world_settle(world);
     assert_frames(reader, "rows 7: run_2 v1 whole, run_1 v2 whole");
 }
@@ -52,7 +52,7 @@ static void a_snapshot_of_nothing_ends_at_once(void **state)
     struct world *world = *state;
     for (size_t i = 0; i < sizeof(abouts) / sizeof(abouts[0]); i++) {
         struct reader *reader = reader_create(world);
-        listen(reader, 1, abouts[i], 0, 0);
+        follow(reader, 1, abouts[i], 0, 0);
         world_settle(world);
         assert_frames(reader, "rows 1: nothing");
         reader_destroy(reader);
@@ -71,7 +71,7 @@ static void a_resume_brings_what_changed_since(void **state)
     change(world, "run_2", 3);
 
     struct reader *reader = reader_create(world);
-    listen(reader, 1, "tag:a", seq, seq);
+    follow(reader, 1, "tag:a", seq, seq);
     world_settle(world);
     assert_frames(reader, "rows 1: run_4 v1 whole, run_2 v3");
     change(world, "run_1", 2);
@@ -91,7 +91,7 @@ static void a_resume_judges_rows_by_its_base(void **state)
     change(world, "run_2", 2);
 
     struct reader *reader = reader_create(world);
-    listen(reader, 1, "tag:a", seq, base);
+    follow(reader, 1, "tag:a", seq, base);
     world_settle(world);
     struct slice frame = bytes_slice(reader->frames[0]);
     assert_non_null(memmem(frame.ptr, frame.len, "\"metadata\":{\"k\":1}", 18));
@@ -109,7 +109,7 @@ static void positions_survive_a_restart(void **state)
     world_restart(world);
 
     struct reader *reader = reader_create(world);
-    listen(reader, 1, "tag:a", seq, seq);
+    follow(reader, 1, "tag:a", seq, seq);
     world_settle(world);
     struct slice frame = bytes_slice(reader->frames[0]);
     assert_non_null(memmem(frame.ptr, frame.len, "\"output\"", 8));
@@ -123,7 +123,7 @@ static void a_second_subscription_catches_up_beside_the_first(void **state)
     create(world, "run_1", "a");
     create(world, "run_2", "b");
     struct reader *reader = subscribe(world, "tag:a");
-    listen(reader, 2, "tag:b", 0, 0);
+    follow(reader, 2, "tag:b", 0, 0);
     change(world, "run_1", 2);
     change(world, "run_2", 2);
     assert_frames(reader, "run_1 v2", "rows 2: run_2 v1 whole", "run_2 v2");
@@ -134,7 +134,7 @@ static void what_is_unsubscribed_while_it_catches_up_ends(void **state)
     struct world *world = *state;
     create_many(world, 3, "a");
     struct reader *reader = subscribe(world, "tag:x");
-    listen(reader, 2, "tag:a", 0, 0);
+    follow(reader, 2, "tag:a", 0, 0);
     unlisten(reader, 2);
     world_settle(world);
     assert_no_frames(reader);
@@ -164,7 +164,7 @@ static void a_long_snapshot_comes_in_frames_that_are_not_too_long(void **state)
     bool more = true;
     create_many(world, 500, "a");
     struct reader *reader = reader_create(world);
-    listen(reader, 1, "tag:a", 0, 0);
+    follow(reader, 1, "tag:a", 0, 0);
     for (int visits = 0; more; visits++) {
         assert_true(visits < 100);
         drain_some(reader, 1);
@@ -184,7 +184,7 @@ static void a_single_run_larger_than_a_frame_goes_alone(void **state)
     finish_run(world, "run_2", 100 * 1024);
     change(world, "run_3", 2);
     struct reader *reader = reader_create(world);
-    listen(reader, 1, "tag:a", 0, 0);
+    follow(reader, 1, "tag:a", 0, 0);
     world_settle(world);
     assert_frames(reader, "rows 1: run_1 v1 whole, more", "rows 1: run_2 v2 whole, more",
                   "rows 1: run_3 v2 whole");
@@ -354,7 +354,7 @@ static void a_snapshot_pages_the_store_and_goes_on_in_memory(void **state)
     fake_store_set_delay(world->fake, 0, 10);
     for (size_t i = 0; i < sizeof(abouts) / sizeof(abouts[0]); i++) {
         struct reader *reader = reader_create(world);
-        struct subscription *sub = listen(reader, 1, abouts[i], 0, 0);
+        struct subscription *sub = follow(reader, 1, abouts[i], 0, 0);
         for (int turn = 0; sub->state != SUBSCRIPTION_LIVE && turn < 1000; turn++)
             loop_turn(world->loop, 1);
         assert_int_equal(count_rows(reader, &more), strstr(abouts[i], "tag") ? 300 : 301);
@@ -371,8 +371,8 @@ static void one_run_is_read_from_the_store(void **state)
     create_many(world, 50, "a");
     finish_many(world, 50);
     struct reader *reader = reader_create(world);
-    listen(reader, 1, "run:run_001", 0, 0);
-    listen(reader, 2, "run:run_nobody", 0, 0);
+    follow(reader, 1, "run:run_001", 0, 0);
+    follow(reader, 2, "run:run_nobody", 0, 0);
     world_pass(world, 10);
     assert_frames(reader, "rows 1: run_001 v2 whole, more", "rows 1: nothing",
                   "rows 2: nothing");
@@ -389,7 +389,7 @@ static void live_changes_go_on_while_a_page_is_read(void **state)
     finish_many(world, 50);
     struct reader *reader = subscribe(world, "tag:x");
     fake_store_set_delay(world->fake, 0, 1000);
-    listen(reader, 2, "tag:a", 0, 0);
+    follow(reader, 2, "tag:a", 0, 0);
     world_settle(world);
     change(world, "run_x", 2);
     world_settle(world);
@@ -406,7 +406,7 @@ static void a_run_that_changes_while_its_page_is_read_comes_in_order(void **stat
     finish_many(world, 50);
     fake_store_set_delay(world->fake, 0, 100);
     struct reader *reader = reader_create(world);
-    listen(reader, 1, "run:run_001", 0, 0);
+    follow(reader, 1, "run:run_001", 0, 0);
     world_settle(world);
     world_pass(world, 60);
     change(world, "run_001", 3); /* the page has the version before */
@@ -436,7 +436,7 @@ static void a_run_whose_change_is_on_its_way_is_not_missed(void **state)
     world_settle(world);
     world_pass(world, 60); /* written, not answered */
     struct reader *reader = reader_create(world);
-    listen(reader, 1, "tag:a", 0, 0);
+    follow(reader, 1, "tag:a", 0, 0);
     world_pass(world, 10);
     assert_int_equal(count_rows(reader, &more), 51);
     assert_false(more);
@@ -453,8 +453,8 @@ static void who_leaves_while_a_page_is_read_is_not_found_by_it(void **state)
     fake_store_set_delay(world->fake, 0, 100);
     struct reader *gone = reader_create(world);
     struct reader *stays = reader_create(world);
-    listen(gone, 1, "tag:a", 0, 0);
-    listen(stays, 1, "tag:a", 0, 0);
+    follow(gone, 1, "tag:a", 0, 0);
+    follow(stays, 1, "tag:a", 0, 0);
     world_settle(world);
     reader_destroy(gone);
     unlisten(stays, 1);
@@ -482,7 +482,7 @@ static void nothing_is_due_while_runs_are_loaded(void **state)
     assert_status(world, got.id, RUN_EXPIRED);
 
     struct reader *reader = reader_create(world);
-    listen(reader, 1, "all", 0, 0);
+    follow(reader, 1, "all", 0, 0);
     world_pass(world, 10);
     assert_int_equal(count_rows(reader, &more), 251);
 }
