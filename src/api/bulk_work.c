@@ -313,17 +313,11 @@ static struct slice action_key(const struct ranked *ranked)
 
 struct bulk_queue *bulks_of(struct bulks *bulks, struct environment *env)
 {
-    uint32_t number = env->number;
-    if (number >= bulks->count) {
-        size_t size = (number + 1) * sizeof(struct bulk_queue *);
-        bulks->queues = mem_resize(bulks->queues, size);
-        while (bulks->count <= number)
-            bulks->queues[bulks->count++] = NULL;
-    }
-    struct bulk_queue *queue = bulks->queues[number];
-    if (queue)
-        return queue;
-    queue = bulks->queues[number] = mem_new(struct bulk_queue);
+    void **place = slots_at(&bulks->queues, env->number);
+    if (*place)
+        return *place;
+    struct bulk_queue *queue = mem_new(struct bulk_queue);
+    *place = queue;
     queue->bulks = bulks;
     queue->env = env;
     queue->turn.fn = on_turn;
@@ -405,9 +399,9 @@ enum err bulks_restore(struct bulks *bulks, struct environment *env,
 
 void bulks_start(struct bulks *bulks)
 {
-    for (uint32_t i = 0; i < bulks->count; i++)
-        if (bulks->queues[i])
-            wake(bulks->queues[i]);
+    uint32_t at = 0;
+    for (struct bulk_queue *queue; (queue = slots_next(&bulks->queues, &at));)
+        wake(queue);
 }
 
 static void queue_free(struct bulk_queue *queue)
@@ -424,10 +418,10 @@ static void free_if_idle(struct bulks *bulks)
 {
     if (!bulks->destroyed || bulks->busy)
         return;
-    for (uint32_t i = 0; i < bulks->count; i++)
-        if (bulks->queues[i])
-            queue_free(bulks->queues[i]);
-    free(bulks->queues);
+    uint32_t at = 0;
+    for (struct bulk_queue *queue; (queue = slots_next(&bulks->queues, &at));)
+        queue_free(queue);
+    slots_finish(&bulks->queues);
     free(bulks);
 }
 
@@ -446,10 +440,10 @@ static void stop_queue(struct bulk_queue *queue)
 
 void bulks_stop(struct bulks *bulks)
 {
+    uint32_t at = 0;
     bulks->stopped = true;
-    for (uint32_t i = 0; i < bulks->count; i++)
-        if (bulks->queues[i])
-            stop_queue(bulks->queues[i]);
+    for (struct bulk_queue *queue; (queue = slots_next(&bulks->queues, &at));)
+        stop_queue(queue);
 }
 
 void bulks_destroy(struct bulks *bulks)

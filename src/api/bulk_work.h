@@ -3,12 +3,12 @@
 #pragma once
 
 #include "api/bulk.h"
+#include "base/slots.h"
 #include "engine/steer.h"
 
 struct bulks {
     struct engine *engine;
-    struct bulk_queue **queues; /* by number of the environment */
-    uint32_t count;
+    struct slots queues; /* of struct bulk_queue, by number of the environment */
     bool stopped, destroyed;
     unsigned busy; /* queues with something on its way */
 };

@@ -60,24 +60,18 @@ void streams_destroy(struct streams *streams)
     if (!streams)
         return;
     loop_remove_flusher(&streams->flusher);
-    for (uint32_t i = 0; i < streams->set_count; i++) {
-        if (streams->sets[i])
-            stream_set_finish(streams->sets[i]);
-        free(streams->sets[i]);
+    uint32_t at = 0;
+    for (struct stream_set *set; (set = slots_next(&streams->sets, &at));) {
+        stream_set_finish(set);
+        free(set);
     }
-    free(streams->sets);
+    slots_finish(&streams->sets);
     free(streams);
 }
 
 struct stream_set *streams_of(struct streams *streams, const struct environment *env)
 {
-    if (env->number >= streams->set_count) {
-        uint32_t count = env->number + 1;
-        streams->sets = mem_resize(streams->sets, count * sizeof(struct stream_set *));
-        while (streams->set_count < count)
-            streams->sets[streams->set_count++] = NULL;
-    }
-    struct stream_set **set = &streams->sets[env->number];
+    void **set = slots_at(&streams->sets, env->number);
     if (!*set) {
         *set = mem_new(struct stream_set);
         stream_set_init(*set, streams->budget);
@@ -193,9 +187,10 @@ static void make_room(struct streams *streams)
 {
     while (streams->bytes > streams->budget * ENVIRONMENTS_FULL) {
         struct stream_set *largest = NULL;
-        for (uint32_t i = 0; i < streams->set_count; i++)
-            if (streams->sets[i] && (!largest || streams->sets[i]->bytes > largest->bytes))
-                largest = streams->sets[i];
+        uint32_t at = 0;
+        for (struct stream_set *set; (set = slots_next(&streams->sets, &at));)
+            if (!largest || set->bytes > largest->bytes)
+                largest = set;
         size_t had = largest->bytes;
         stream_set_drop(largest);
         streams->bytes -= had - largest->bytes;

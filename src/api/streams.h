@@ -9,14 +9,14 @@
 #pragma once
 
 #include "api/api.h"
+#include "base/slots.h"
 #include "live/stream.h"
 
 struct streams {
     struct loop *loop;
-    size_t budget;            /* of each environment; of all of them four times that */
-    size_t bytes;             /* of all */
-    struct stream_set **sets; /* by number of the environment; NULL: not used yet */
-    uint32_t set_count;
+    size_t budget;     /* of each environment; of all of them four times that */
+    size_t bytes;      /* of all */
+    struct slots sets; /* of struct stream_set, by number of the environment */
     struct list ready; // stream_reader::link
     struct flusher flusher;
     uint32_t kind; /* of the readers' timers */

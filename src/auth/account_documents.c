@@ -101,17 +101,6 @@ static bool add_user(struct accounts *accounts, const json_t *body)
 
 /* ---- environments ---- */
 
-static void make_room(struct accounts *accounts, uint32_t number)
-{
-    if (number < accounts->number_count)
-        return;
-    size_t count = number + 1;
-    accounts->by_number = mem_resize(accounts->by_number, count * sizeof(struct account *));
-    for (size_t i = accounts->number_count; i < count; i++)
-        accounts->by_number[i] = NULL;
-    accounts->number_count = count;
-}
-
 /* A branch has a parent and a name, everything else neither. */
 static bool read_branch(struct accounts *accounts, const json_t *body, struct account *read,
                         struct slice *name)
@@ -150,8 +139,7 @@ static bool add_environment(struct accounts *accounts, const struct document *do
     account->created_at = take_time(body, "createdAt");
     account->version = document->version;
     list_init(&account->secrets);
-    make_room(accounts, account->number);
-    accounts->by_number[account->number] = account;
+    *slots_at(&accounts->by_number, account->number) = account;
     table_insert(&accounts->by_id, account);
     if (account->parent_id[0]) {
         struct buf key = { 0 };

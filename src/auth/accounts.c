@@ -63,15 +63,14 @@ static void destroy_secrets(struct accounts *accounts)
 
 static void destroy_environments(struct accounts *accounts)
 {
-    for (size_t i = 0; i < accounts->number_count; i++) {
-        if (!accounts->by_number[i])
-            continue;
-        variables_destroy(accounts->by_number[i]->variables);
-        free(accounts->by_number[i]->branch);
-        free(accounts->by_number[i]->branch_key);
-        free(accounts->by_number[i]);
+    uint32_t at = 0;
+    for (struct account *account; (account = slots_next(&accounts->by_number, &at));) {
+        variables_destroy(account->variables);
+        free(account->branch);
+        free(account->branch_key);
+        free(account);
     }
-    free(accounts->by_number);
+    slots_finish(&accounts->by_number);
     table_finish(&accounts->by_id);
     table_finish(&accounts->branches);
 }
@@ -285,7 +284,7 @@ struct account *accounts_by_id(struct accounts *accounts, struct slice id)
 
 struct account *accounts_by_number(struct accounts *accounts, uint32_t number)
 {
-    return number < accounts->number_count ? accounts->by_number[number] : NULL;
+    return slots_get(&accounts->by_number, number);
 }
 
 struct project *accounts_project(struct accounts *accounts, struct slice ref)
@@ -344,18 +343,16 @@ bool user_sees(const struct user *user, const struct project *project)
 
 struct account *accounts_next(struct accounts *accounts, const struct account *previous)
 {
-    for (size_t i = previous ? previous->number + 1 : 1; i < accounts->number_count; i++) {
-        if (accounts->by_number[i])
-            return accounts->by_number[i];
-    }
-    return NULL;
+    uint32_t at = previous ? previous->number + 1 : 1;
+    return slots_next(&accounts->by_number, &at);
 }
 
 uint32_t accounts_free_number(const struct accounts *accounts)
 {
-    if (accounts->number_count > ENVIRONMENT_NUMBER_MAX)
+    uint32_t count = accounts->by_number.count;
+    if (count > ENVIRONMENT_NUMBER_MAX)
         return 0;
-    return accounts->number_count ? (uint32_t)accounts->number_count : 1;
+    return count ? count : 1;
 }
 
 struct user *accounts_first_user(struct accounts *accounts,

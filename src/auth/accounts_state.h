@@ -2,6 +2,7 @@
 #pragma once
 
 #include "auth/accounts.h"
+#include "base/slots.h"
 #include "base/table.h"
 
 enum { ENVIRONMENT_NUMBER_MAX = 1000000 };
@@ -9,12 +10,11 @@ enum { ENVIRONMENT_NUMBER_MAX = 1000000 };
 struct accounts {
     struct vault *vault;
     struct list organizations, projects, users;
-    struct account **by_number; /* NULL where no environment has the number */
-    size_t number_count;
-    struct table by_id;    /* struct account */
-    struct table branches; /* struct account; not archived, by branch_key */
-    struct table secrets;  /* struct secret; not ended */
-    struct list ended;     // secret::of_owner
+    struct slots by_number; /* of struct account */
+    struct table by_id;     /* struct account */
+    struct table branches;  /* struct account; not archived, by branch_key */
+    struct table secrets;   /* struct secret; not ended */
+    struct list ended;      // secret::of_owner
     uint64_t endings;
 };
 

@@ -29,9 +29,9 @@ static bool evict(struct flusher *flusher)
 {
     struct engine *engine = container_of(flusher, struct engine, evictor);
     bool more = false;
-    for (uint32_t i = 0; i < engine->environment_count; i++)
-        if (engine->environments[i])
-            more |= environment_evict(engine->environments[i]);
+    uint32_t at = 0;
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
+        more |= environment_evict(env);
     return more;
 }
 
@@ -59,6 +59,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
 
 void engine_destroy(struct engine *engine)
 {
+    uint32_t at = 0;
     if (!engine)
         return;
     assert(engine_idle(engine));
@@ -67,14 +68,12 @@ void engine_destroy(struct engine *engine)
     while (!list_empty(&engine->sweeps))
         engine_end_sweep(engine->sweeps.next);
     waits_finish(engine);
-    for (uint32_t i = 0; i < engine->environment_count; i++) {
-        if (!engine->environments[i])
-            continue;
-        workers_destroy(engine->environments[i]->workers);
-        loop_cancel_deferred(&engine->environments[i]->matching);
-        environment_destroy(engine->environments[i]);
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));) {
+        workers_destroy(env->workers);
+        loop_cancel_deferred(&env->matching);
+        environment_destroy(env);
     }
-    free(engine->environments);
+    slots_finish(&engine->environments);
     loop_remove_flusher(&engine->evictor);
     flights_finish(engine);
     free(engine);
@@ -98,13 +97,6 @@ struct store *engine_store(const struct engine *engine)
 struct environment *engine_add_environment(struct engine *engine, uint32_t number,
                                            const char *id, bool is_dev)
 {
-    if (number >= engine->environment_count) {
-        size_t size = (number + 1) * sizeof(struct environment *);
-        engine->environments = mem_resize(engine->environments, size);
-        for (uint32_t i = engine->environment_count; i <= number; i++)
-            engine->environments[i] = NULL;
-        engine->environment_count = number + 1;
-    }
     struct environment *env =
         environment_create(engine->loop, engine->store, number, id, is_dev,
                            engine->options.memory, engine->options.concurrency);
@@ -112,7 +104,8 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
     env->workers = workers_create();
     env->matching.fn = engine_match_now;
     list_init(&env->matching.link);
-    return engine->environments[number] = env;
+    *slots_at(&engine->environments, number) = env;
+    return env;
 }
 
 void engine_retire_environment(struct engine *engine, struct environment *env)
@@ -124,7 +117,7 @@ void engine_retire_environment(struct engine *engine, struct environment *env)
 
 struct environment *engine_environment(const struct engine *engine, uint32_t number)
 {
-    return number < engine->environment_count ? engine->environments[number] : NULL;
+    return slots_get(&engine->environments, number);
 }
 
 void engine_drain(struct engine *engine)

@@ -2,7 +2,7 @@
  * one that leases a lot does not push out what others have to find again. */
 #include "engine/leases.h"
 
-#include "base/mem.h"
+#include "base/slots.h"
 
 enum { LEASES_MAX = 512 };
 
@@ -13,8 +13,7 @@ struct ring {
 };
 
 struct leases {
-    struct ring **rings; /* by number of the environment; NULL: nothing was leased there */
-    uint32_t count;
+    struct slots rings; /* of struct ring, by number of the environment */
 };
 
 struct leases *leases_create(void)
@@ -24,22 +23,19 @@ struct leases *leases_create(void)
 
 void leases_destroy(struct leases *leases)
 {
-    for (uint32_t i = 0; i < leases->count; i++)
-        free(leases->rings[i]);
-    free(leases->rings);
+    uint32_t at = 0;
+    for (struct ring *ring; (ring = slots_next(&leases->rings, &at));)
+        free(ring);
+    slots_finish(&leases->rings);
     free(leases);
 }
 
 static struct ring *ring_of(struct leases *leases, uint32_t env)
 {
-    if (env >= leases->count) {
-        leases->rings = mem_resize(leases->rings, (env + 1) * sizeof(struct ring *));
-        while (leases->count <= env)
-            leases->rings[leases->count++] = NULL;
-    }
-    if (!leases->rings[env])
-        leases->rings[env] = mem_new(struct ring);
-    return leases->rings[env];
+    void **ring = slots_at(&leases->rings, env);
+    if (!*ring)
+        *ring = mem_new(struct ring);
+    return *ring;
 }
 
 bool run_was_asked_by(const struct run *run, struct slice request_id)
@@ -69,8 +65,7 @@ const struct tracked *leases_find(const struct leases *leases,
                                   const struct environment *env, struct slice request_id)
 {
     uint64_t hash = table_hash(request_id);
-    const struct ring *ring =
-        env->number < leases->count ? leases->rings[env->number] : NULL;
+    const struct ring *ring = slots_get(&leases->rings, env->number);
     for (unsigned i = 0; ring && i < LEASES_MAX; i++) {
         if (ring->requests[i] != hash)
             continue;

@@ -1,6 +1,7 @@
 /* schedule_state.h - what the files about schedules share. */
 #pragma once
 
+#include "base/slots.h"
 #include "base/table.h"
 #include "engine/schedules.h"
 #include "engine/state.h"
@@ -15,11 +16,10 @@ struct env_schedules {
 struct schedules {
     struct engine *engine;
     struct table by_id;
-    struct table by_index;              /* deduplication keys; tasks of declarative ones */
-    struct table zones;                 /* of struct zone, by name */
-    struct env_schedules *environments; /* by number */
-    uint32_t environment_count;
-    struct timers due; /* a heap on the wall clock */
+    struct table by_index;     /* deduplication keys; tasks of declarative ones */
+    struct table zones;        /* of struct zone, by name */
+    struct slots environments; /* of struct env_schedules, by number */
+    struct timers due;         /* a heap on the wall clock */
     uint32_t fire_kind, tick_kind;
     struct timer tick; /* the loop's: looks at the wall clock */
     bool started;

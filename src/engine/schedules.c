@@ -50,42 +50,34 @@ struct schedules *schedules_create(struct engine *engine)
 void schedules_destroy(struct schedules *all)
 {
     size_t at = 0;
+    uint32_t number = 0;
     if (!all)
         return;
-    for (uint32_t i = 0; i < all->environment_count; i++)
-        while (!list_empty(&all->environments[i].all))
-            schedule_remove(
-                all, container_of(all->environments[i].all.next, struct schedule, link));
+    for (struct env_schedules *place; (place = slots_next(&all->environments, &number));) {
+        while (!list_empty(&place->all))
+            schedule_remove(all, container_of(place->all.next, struct schedule, link));
+        free(place);
+    }
     for (struct zone *zone; (zone = table_next(&all->zones, &at));)
         zone_close(zone);
     table_finish(&all->zones);
     table_finish(&all->by_id);
     table_finish(&all->by_index);
     timers_finish(&all->due);
-    free(all->environments);
+    slots_finish(&all->environments);
     free(all);
 }
 
-/* Lists cannot be moved in memory: an array that grows is made again. */
 static struct env_schedules *schedules_in(struct schedules *all,
                                           const struct environment *env)
 {
-    if (env->number >= all->environment_count) {
-        uint32_t count = env->number + 1;
-        struct env_schedules *grown = mem_new_array(struct env_schedules, count);
-        for (uint32_t i = 0; i < count; i++) {
-            list_init(&grown[i].all);
-            if (i >= all->environment_count)
-                continue;
-            list_move_all(&grown[i].all, &all->environments[i].all);
-            grown[i].count = all->environments[i].count;
-            grown[i].retired = all->environments[i].retired;
-        }
-        free(all->environments);
-        all->environments = grown;
-        all->environment_count = count;
+    void **slot = slots_at(&all->environments, env->number);
+    if (!*slot) {
+        struct env_schedules *place = mem_new(struct env_schedules);
+        list_init(&place->all);
+        *slot = place;
     }
-    return &all->environments[env->number];
+    return *slot;
 }
 
 static void put_in_order(struct env_schedules *place, struct schedule *schedule)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/slots.h"
 #include "base/table.h"
 #include "engine/engine.h"
 
@@ -14,25 +15,24 @@ struct engine {
     struct loop *loop;
     struct store *store;
     struct engine_options options;
-    struct environment **environments; /* by number */
-    uint32_t environment_count;        /* highest number and one */
-    struct table flights;              /* of struct flight, by environment and run id */
-    struct table waiters, awaited;     /* waits.c: who waits, and for what */
-    struct list triggers;              // trigger_op::link; not answered yet
-    struct list writes;                // document_write::link; not answered yet
-    struct list resets;                // reset_key::link; not answered yet
-    unsigned reads;                    /* under way, of what nobody asked for */
-    struct list sweeps;                // sweep::link; not through yet
-    struct list again;            // command::link; alone, and the store did not take them
-    struct timer again_timer;     /* begins those again */
-    struct leases *leases;        /* what dequeues were answered */
-    struct schedules *schedules;  /* schedule_state.h */
-    struct flusher evictor;       /* keeps finished runs inside the budget */
-    char last_run_id[ID_MAX];     /* ids rise, also within a millisecond */
-    uint64_t served;              /* leases given out; dequeue.c */
-    uint32_t due_kind, wait_kind; /* of timers: runs, dequeues */
-    uint32_t again_kind;          /* of again_timer */
-    engine_notice_fn *on_notice;  /* NULL: nobody listens */
+    struct slots environments;     /* of struct environment, by number */
+    struct table flights;          /* of struct flight, by environment and run id */
+    struct table waiters, awaited; /* waits.c: who waits, and for what */
+    struct list triggers;          // trigger_op::link; not answered yet
+    struct list writes;            // document_write::link; not answered yet
+    struct list resets;            // reset_key::link; not answered yet
+    unsigned reads;                /* under way, of what nobody asked for */
+    struct list sweeps;            // sweep::link; not through yet
+    struct list again;             // command::link; alone, and the store did not take them
+    struct timer again_timer;      /* begins those again */
+    struct leases *leases;         /* what dequeues were answered */
+    struct schedules *schedules;   /* schedule_state.h */
+    struct flusher evictor;        /* keeps finished runs inside the budget */
+    char last_run_id[ID_MAX];      /* ids rise, also within a millisecond */
+    uint64_t served;               /* leases given out; dequeue.c */
+    uint32_t due_kind, wait_kind;  /* of timers: runs, dequeues */
+    uint32_t again_kind;           /* of again_timer */
+    engine_notice_fn *on_notice;   /* NULL: nobody listens */
     void *notice_owner;
     bool draining, stopped;
 };

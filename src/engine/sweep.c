@@ -147,8 +147,8 @@ void engine_sweep_environment(struct engine *engine, struct environment *env)
 
 void engine_sweep(struct engine *engine)
 {
-    for (uint32_t i = 0; i < engine->environment_count; i++)
-        if (engine->environments[i])
-            engine_sweep_environment(engine, engine->environments[i]);
+    uint32_t at = 0;
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
+        engine_sweep_environment(engine, env);
     schedules_start(engine->schedules);
 }
