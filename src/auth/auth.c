@@ -239,14 +239,12 @@ static enum err verify(struct account *account, struct slice token, int64_t now_
     return ERR_UNAUTHORIZED;
 }
 
-static enum err identify_public(struct auth *auth, struct slice token, int64_t now_ms,
-                                struct identity *identity, struct failure *why)
+static enum err identify_public(struct auth *auth, struct slice token, const char *subject,
+                                int64_t now_ms, struct identity *identity,
+                                struct failure *why)
 {
-    char subject[ID_MAX];
     struct buf payload = { 0 };
-    identity->account = jwt_subject(token, subject, sizeof(subject)) == OK
-                            ? accounts_by_id(auth->accounts, slice_of(subject))
-                            : NULL;
+    identity->account = accounts_by_id(auth->accounts, slice_of(subject));
     if (!identity->account || identity->account->archived)
         return explain(why, ERR_UNAUTHORIZED, "Public Access Token is invalid");
     if (verify(identity->account, token, now_ms, &payload, &identity->secret))
@@ -263,9 +261,10 @@ static enum err identify_public(struct auth *auth, struct slice token, int64_t n
 static enum err identify_new(struct auth *auth, struct slice text, int64_t now_ms,
                              struct identity *identity, struct failure *why)
 {
-    if (jwt_is_public_token(text)) {
+    char subject[ID_MAX];
+    if (jwt_is_public_token(text, subject, sizeof(subject))) {
         identity->kind = CREDENTIAL_PUBLIC_TOKEN;
-        return identify_public(auth, text, now_ms, identity, why);
+        return identify_public(auth, text, subject, now_ms, identity, why);
     }
     bool personal = slice_starts(text, "tr_pat_"), worker = slice_starts(text, "tr_wgt_");
     struct secret *secret = accounts_secret(auth->accounts, text, now_ms);

@@ -13,13 +13,11 @@
 /* A longer token is refused unread. */
 enum { JWT_TEXT_MAX = 16 << 10 };
 
-/* True when the text has the shape of a JWT whose payload says pub: true. Checks nothing
- * else: it decides which way a credential is looked at. */
-bool jwt_is_public_token(struct slice token);
-
-/* The sub claim of a token not verified yet, copied to out (terminated). ERR_INVALID: there
- * is none, or it does not fit. */
-enum err jwt_subject(struct slice token, char *out, size_t size);
+/* True when the text has the shape of a JWT whose payload says pub: true: it decides which
+ * way a credential is looked at. Also tells the sub claim, which names the key (terminated;
+ * "": there is none, or it does not fit). Both are claims of a stranger: the payload need not
+ * even be JSON until jwt_verify has seen it. */
+bool jwt_is_public_token(struct slice token, char *subject, size_t size);
 
 /* Signature, alg, typ (if there: JWT), iss, aud, exp (if there), nbf and iat (leeway 5 s).
  * Appends the payload's JSON to payload. ERR_UNAUTHORIZED with the reason. */
