@@ -137,7 +137,7 @@ run_counted counting 60 python3 -B tests/support/test_count.py
 if wanted build unit sim fuzz integration conformance; then
     build build-asan gcc all -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
 fi
-if wanted build integration; then
+if wanted build fuzz integration; then
     build build-gcc gcc all -DCMAKE_BUILD_TYPE=Release
 fi
 if wanted build; then
@@ -174,6 +174,8 @@ if wanted fuzz; then
     for source in tests/fuzz/fuzz_*.c; do
         name=$(basename "$source" .c)
         begin "replay-${name#fuzz_}" 120 "build-asan/replay_${name#fuzz_}" \
+            "tests/fuzz/corpus/${name#fuzz_}"
+        begin "judge-${name#fuzz_}" 120 "build-gcc/replay_${name#fuzz_}" --judge-time \
             "tests/fuzz/corpus/${name#fuzz_}"
     done
 fi

@@ -1,0 +1,70 @@
+/* judge.c - CPU time from one question to the next. */
+#include "tests/fuzz/judge.h"
+
+#include <time.h>
+#include <uv.h>
+
+#include "base/loop.h"
+
+bool __real_loop_time_left(struct loop *loop);
+bool __real_loop_turn(struct loop *loop, int64_t ms);
+int __real_uv_run(uv_loop_t *uv, uv_run_mode mode);
+bool __wrap_loop_time_left(struct loop *loop);
+bool __wrap_loop_turn(struct loop *loop, int64_t ms);
+int __wrap_uv_run(uv_loop_t *uv, uv_run_mode mode);
+
+static int64_t since_ns, longest_ns;
+
+static int64_t cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void judge_begin(void)
+{
+    longest_ns = 0;
+    since_ns = cpu_ns();
+}
+
+void judge_rest(void)
+{
+    int64_t now = cpu_ns();
+    if (now - since_ns > longest_ns)
+        longest_ns = now - since_ns;
+    since_ns = now;
+}
+
+void judge_skip(void)
+{
+    since_ns = cpu_ns();
+}
+
+int64_t judge_end(void)
+{
+    judge_rest();
+    return longest_ns;
+}
+
+bool __wrap_loop_time_left(struct loop *loop)
+{
+    judge_rest();
+    return __real_loop_time_left(loop);
+}
+
+bool __wrap_loop_turn(struct loop *loop, int64_t ms)
+{
+    judge_rest();
+    bool more = __real_loop_turn(loop, ms);
+    judge_rest();
+    return more;
+}
+
+int __wrap_uv_run(uv_loop_t *uv, uv_run_mode mode)
+{
+    judge_rest();
+    int alive = __real_uv_run(uv, mode);
+    judge_rest();
+    return alive;
+}

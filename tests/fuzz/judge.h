@@ -1,0 +1,24 @@
+/* judge.h - how long a fuzz target computes without asking whether time is left.
+ *
+ *   judge_begin ─► … loop_time_left … end of a turn … loop_time_left … ─► judge_end
+ *                 └─ a stretch ──┘└─ a stretch ─┘└── a stretch ──┘
+ *
+ * The linker leads every loop_time_left, loop_turn and uv_run of a target through judge.c,
+ * so the code under test is what ships. A target without a loop is one stretch, unless it
+ * says with judge_rest that it begins with something else. */
+#pragma once
+
+#include <stdint.h>
+
+/* A new input: nothing was measured yet. */
+void judge_begin(void);
+
+/* The stretch ends, and the next one begins. For what a target does again and again with
+ * the same input (whole, cut, byte by byte): the gateway does it once. */
+void judge_rest(void);
+
+/* What came since the last stretch ended was preparation, and does not count. */
+void judge_skip(void);
+
+/* The longest stretch since judge_begin, nanoseconds of thread CPU time. */
+int64_t judge_end(void);
