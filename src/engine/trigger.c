@@ -218,6 +218,7 @@ static void commit_op(struct trigger_op *op)
 static void finish_op(struct trigger_op *op, enum err status)
 {
     list_remove(&op->link);
+    op->env->arriving -= (uint32_t)op->count;
     op->done(op, status);
 }
 
@@ -340,6 +341,15 @@ static void on_committed(struct store_commit *commit, enum store_status status)
 
 /* ---- begin, finish ---- */
 
+/* Runs whose commit is under way count: of many triggers that come at once, those above
+ * the limit are refused. */
+static bool is_full(const struct engine *engine, const struct environment *env,
+                    size_t count)
+{
+    return engine->options.queue_size &&
+           env->unfinished + env->arriving + count > engine->options.queue_size;
+}
+
 enum err trigger_begin(struct engine *engine, struct environment *env,
                        struct trigger_op *op)
 {
@@ -347,8 +357,7 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
     op->env = env;
     if (engine->stopped)
         return explain(&op->why, ERR_DRAINING, "shutting down");
-    if (engine->options.queue_size &&
-        env->unfinished + op->count > engine->options.queue_size)
+    if (is_full(engine, env, op->count))
         return explain(&op->why, ERR_RULE,
                        "Cannot trigger %s as the queue size limit for this environment has "
                        "been reached. The maximum size is %u",
@@ -359,6 +368,7 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
     op->changes = mem_new_array(struct change, op->count + 1);
     make_claims(op);
     list_append(&engine->triggers, &op->link);
+    env->arriving += (uint32_t)op->count;
     commit_op(op);
     return OK;
 }

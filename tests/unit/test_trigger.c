@@ -92,6 +92,33 @@ static void a_full_queue_refuses_at_once(void **state)
     world_destroy(world);
 }
 
+static void runs_that_are_being_stored_fill_the_queue_too(void **state)
+{
+    struct world_options options = { .engine.queue_size = 2 };
+    struct world *world = world_create(&options);
+    struct triggering first = { 0 }, other = { 0 };
+    (void)state;
+    assert_int_equal(trigger_all(world, &first, (struct wish[]){ { 0 }, { 0 } }, 2), OK);
+    assert_int_equal(trigger_all(world, &other, (struct wish[]){ { 0 } }, 1), ERR_RULE);
+    triggering_finish(&other);
+    triggering_wait(world, &first);
+    triggering_finish(&first);
+    assert_int_equal(trigger_status(world, (struct wish){ 0 }), ERR_RULE);
+    world_destroy(world);
+}
+
+static void a_trigger_that_failed_fills_nothing(void **state)
+{
+    struct world_options options = { .engine.queue_size = 1 };
+    struct world *world = world_create(&options);
+    (void)state;
+    *fake_store_fault(world->fake) = (struct fault){ .countdown = 1 };
+    assert_int_equal(trigger_status(world, (struct wish){ 0 }), ERR_STORE);
+    trigger(world, (struct wish){ 0 });
+    assert_int_equal(trigger_status(world, (struct wish){ 0 }), ERR_RULE);
+    world_destroy(world);
+}
+
 static void a_draining_engine_refuses_triggers(void **state)
 {
     struct world *world = *state;
@@ -357,6 +384,8 @@ int main(void)
         TEST(a_ttl_that_is_over_expires_the_run),
         cmocka_unit_test(a_run_in_dev_gets_the_ttl_of_dev_unless_it_wants_none),
         cmocka_unit_test(a_full_queue_refuses_at_once),
+        cmocka_unit_test(runs_that_are_being_stored_fill_the_queue_too),
+        cmocka_unit_test(a_trigger_that_failed_fills_nothing),
         TEST(a_draining_engine_refuses_triggers),
         TEST(a_known_key_leads_to_the_older_run),
         cmocka_unit_test(the_claim_of_a_key_is_the_same_each_time),
