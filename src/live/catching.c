@@ -38,6 +38,7 @@ static bool collect(struct feed *feed, struct subscription *sub, uint64_t *at)
         if (++looked > PLACES)
             return false;
         if (place.run && filter_wants(&sub->filter, &place.run->run) &&
+            !ahead_has(&sub->ahead, place.rev) &&
             !frame_add(feed->view, &place.run->run, sub->base))
             return false;
         *at = place.rev;
@@ -55,9 +56,14 @@ static bool walk_memory(struct feed *feed, struct subscription *sub, bool live_c
 {
     uint64_t applied = feed->env->applied, at;
 
+    if (ahead_visit(feed, sub)) {
+        to_the_end_of_the_line(feed, sub);
+        return true;
+    }
     frame_start();
     if (!collect(feed, sub, &at)) {
         sub->seen = at;
+        ahead_note_step(&sub->ahead, at, applied);
         to_the_end_of_the_line(feed, sub);
         if (frame_count())
             frame_send(feed, sub->id, sub->seen, true);
@@ -70,6 +76,7 @@ static bool walk_memory(struct feed *feed, struct subscription *sub, bool live_c
     list_remove(&sub->link);
     list_append(&feed->live, &sub->link);
     sub->state = SUBSCRIPTION_LIVE;
+    ahead_finish(&sub->ahead);
     feed->seen = feed->base = applied;
     frame_send(feed, sub->id, applied, false);
     return true;
@@ -324,7 +331,8 @@ void catching_visit_live(struct feed *feed)
     }
     uint64_t known = feed->read->walk.seq;
     feed->seen = take_page(feed, feed->read);
-    walk_note_step(feed, known);
+    ahead_note_step(&feed->ahead, feed->seen,
+                    known < feed->env->applied ? known : feed->env->applied);
     if (frame_count())
         frame_send(feed, -1, feed->seen, true);
 }

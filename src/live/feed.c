@@ -43,6 +43,7 @@ static void subscription_destroy(struct subscription *sub)
     hub_leave(&sub->feed->env->hub, sub->topic);
     sub->feed->filter_bytes -= filter_size(&sub->filter);
     filter_finish(&sub->filter);
+    ahead_finish(&sub->ahead);
     sub->feed->subscriptions--;
     metric_add(M_SUBSCRIPTIONS, -1);
     free(sub);
@@ -65,7 +66,7 @@ void feed_finish(struct feed *feed)
     timers_clear(loop_timers(feed->env->loop), &feed->timer);
     catching_abandon(feed);
     set_late(feed, false);
-    walk_end(feed);
+    ahead_finish(&feed->ahead);
     feed->env->hub.feeds--;
     view_release(feed->view);
 }
@@ -233,7 +234,7 @@ static bool visit_live(struct feed *feed)
     struct environment *env = feed->env;
     if (list_empty(&feed->live)) {
         feed->seen = feed->base = env->applied;
-        walk_end(feed);
+        ahead_finish(&feed->ahead);
     }
     if (feed->seen == env->applied && feed->base == feed->seen)
         return true;

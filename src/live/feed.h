@@ -14,6 +14,7 @@
 
 #include "base/list.h"
 #include "base/timers.h"
+#include "live/ahead.h"
 #include "live/environment.h"
 #include "live/filter.h"
 
@@ -31,11 +32,6 @@ struct feed_ops {
     bool heavy;
 };
 
-/* Frames of a walk brought the feed to seen while the newest change was `applied`. */
-struct walk_step {
-    uint64_t seen, applied;
-};
-
 enum subscription_state { SUBSCRIPTION_CATCHING, SUBSCRIPTION_LIVE };
 
 struct subscription {
@@ -44,6 +40,7 @@ struct subscription {
     struct filter filter;
     enum subscription_state state;
     uint64_t seen, base; /* its own position while catching */
+    struct ahead ahead;  /* of its walk while catching */
     struct topic *topic;
     struct list listening; // topic::listeners
     struct list link;      // feed::live or feed::catching
@@ -54,20 +51,17 @@ struct feed {
     struct environment *env;
     struct view *view;
     uint64_t seen, base;
-    struct list live;        // subscription::link
-    struct list catching;    // subscription::link
-    struct list visit;       // hub::visits; linked while in line
-    struct feed_read *read;  /* a page of the store on its way; NULL: none */
-    int64_t every_ms;        /* least time between patches; 0: none */
-    int64_t next_at;         /* monotonic ms of the next patch, with every_ms */
-    struct timer timer;      /* of every_ms */
-    size_t filter_bytes;     /* names of all its filters */
-    uint64_t *tail;          /* revs that tail frames of this walk sent ahead */
-    struct walk_step *steps; /* of this walk; what it sent is found from them */
-    uint32_t tail_count, step_count;
+    struct list live;       // subscription::link
+    struct list catching;   // subscription::link
+    struct list visit;      // hub::visits; linked while in line
+    struct feed_read *read; /* a page of the store on its way; NULL: none */
+    int64_t every_ms;       /* least time between patches; 0: none */
+    int64_t next_at;        /* monotonic ms of the next patch, with every_ms */
+    struct timer timer;     /* of every_ms */
+    size_t filter_bytes;    /* names of all its filters */
+    struct ahead ahead;     /* of the walk of the live subscriptions */
     uint16_t subscriptions;
-    uint8_t walked; /* frames of this walk, for every eighth */
-    bool late;      /* not complete when last visited, or not visited */
+    bool late; /* not complete when last visited, or not visited */
 };
 
 /* Starts complete, with no subscription. The view's use is taken over. */

@@ -6,8 +6,7 @@
  *
  * A frame ends at 64 KiB of rows, or after a bounded number of places, so that one walk
  * costs little of a turn. A run that stands in several lists has one rev and goes once.
- * While a walk is long, every eighth frame takes the newest runs and leaves seen where it
- * is: what never rests is not starved; the revs sent ahead are remembered and not repeated.
+ * Some frames leave seen where it is and take from the end what never rests (ahead.c).
  *
  * Below cold only the store has every run: who fell so far behind reads its pages first
  * (catching.c). */
@@ -20,35 +19,7 @@
 #include "live/catching.h"
 #include "live/frame.h"
 
-enum {
-    PLACES = 4096,   /* looked at in one visit */
-    LONG_WALK = 256, /* places left from which tail frames are worth it */
-    TAIL_ROWS = 64,
-    TAIL_MAX = 4096, /* revs remembered; above, those that the walk has passed go */
-    STEPS_MAX = 1024,
-};
-
-/* ---- what was sent, what was skipped ---- */
-
-static bool sent_ahead(const struct feed *feed, uint64_t rev)
-{
-    for (uint32_t i = 0; i < feed->tail_count; i++)
-        if (feed->tail[i] == rev)
-            return true;
-    return false;
-}
-
-/* The version of a run at rev, which was its newest until `next`: this walk has sent it if
- * it was still the newest when a frame came past rev. */
-static bool was_sent(const struct feed *feed, uint64_t rev, uint64_t next)
-{
-    if (sent_ahead(feed, rev))
-        return true;
-    for (uint32_t i = 0; i < feed->step_count; i++)
-        if (rev <= feed->steps[i].seen)
-            return next > feed->steps[i].applied;
-    return false;
-}
+enum { PLACES = 4096 }; /* looked at in one visit */
 
 void walk_count_conflated(const struct feed *feed, const struct run *run)
 {
@@ -57,7 +28,7 @@ void walk_count_conflated(const struct feed *feed, const struct run *run)
         return;
     for (;;) {
         uint64_t rev = history_before(&feed->env->history, next);
-        if (rev <= feed->base || was_sent(feed, rev, next))
+        if (rev <= feed->base || ahead_was_sent(&feed->ahead, rev, next))
             return;
         metric_add(M_CONFLATED, 1);
         next = rev;
@@ -131,96 +102,6 @@ static bool lowest(const struct lane_place *lanes, uint32_t count, uint64_t afte
     return any;
 }
 
-void walk_end(struct feed *feed)
-{
-    free(feed->tail);
-    free(feed->steps);
-    feed->tail = NULL;
-    feed->steps = NULL;
-    feed->tail_count = feed->step_count = 0;
-    feed->walked = 0;
-}
-
-/* Of a walk that never ends only the newer half is kept. */
-void walk_note_step(struct feed *feed, uint64_t known)
-{
-    uint64_t applied = known < feed->env->applied ? known : feed->env->applied;
-    if (feed->step_count == STEPS_MAX) {
-        feed->step_count /= 2;
-        memmove(feed->steps, feed->steps + feed->step_count,
-                feed->step_count * sizeof(struct walk_step));
-    }
-    if (!feed->step_count || feed->steps[feed->step_count - 1].applied != applied) {
-        size_t size = (feed->step_count + 1) * sizeof(struct walk_step);
-        feed->steps = mem_resize(feed->steps, size);
-        feed->steps[feed->step_count++].applied = applied;
-    }
-    feed->steps[feed->step_count - 1].seen = feed->seen;
-}
-
-static void forget_passed(struct feed *feed)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < feed->tail_count; i++)
-        if (feed->tail[i] > feed->seen)
-            feed->tail[kept++] = feed->tail[i];
-    feed->tail_count = kept;
-}
-
-static uint32_t places_left(const struct lane_place *lanes, uint32_t count)
-{
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (lanes[i].sub->filter.kind != TOPIC_RUN)
-            left += lanes[i].sub->topic->order.count - lanes[i].at;
-    return left;
-}
-
-static const struct lane_place *longest_of(const struct lane_place *lanes, uint32_t count)
-{
-    const struct lane_place *longest = &lanes[0];
-    for (uint32_t i = 1; i < count; i++)
-        if (lanes[i].sub->topic->order.count - lanes[i].at >
-            longest->sub->topic->order.count - longest->at)
-            longest = &lanes[i];
-    return longest;
-}
-
-/* The newest runs of the longest list, as many as fit, newest first; seen stays. */
-static bool walk_tail(struct feed *feed, const struct lane_place *lanes, uint32_t count)
-{
-    const struct lane_place *longest = longest_of(lanes, count);
-    const struct order *order = &longest->sub->topic->order;
-    uint64_t newest[TAIL_ROWS];
-    uint32_t looked = 0;
-
-    if (feed->tail_count + TAIL_ROWS > TAIL_MAX)
-        forget_passed(feed);
-    if (feed->tail_count + TAIL_ROWS > TAIL_MAX)
-        return false;
-    frame_start();
-    for (uint32_t i = order->count; i > longest->at && frame_count() < TAIL_ROWS; i--) {
-        struct place place = order_place(order, i - 1);
-        if (++looked > PLACES)
-            break;
-        if (!place.run || !filter_wants(&longest->sub->filter, &place.run->run) ||
-            sent_ahead(feed, place.rev))
-            continue;
-        if (!frame_add(feed->view, &place.run->run, feed->base))
-            break;
-        walk_count_conflated(feed, &place.run->run);
-        newest[frame_count() - 1] = place.rev;
-    }
-    if (!frame_count())
-        return false;
-    feed->tail =
-        mem_resize(feed->tail, (feed->tail_count + frame_count()) * sizeof(uint64_t));
-    memcpy(feed->tail + feed->tail_count, newest, frame_count() * sizeof(uint64_t));
-    feed->tail_count += (uint32_t)frame_count();
-    frame_send(feed, -1, feed->seen, true);
-    return true;
-}
-
 bool walk_live(struct feed *feed)
 {
     struct environment *env = feed->env;
@@ -228,16 +109,13 @@ bool walk_live(struct feed *feed)
         catching_visit_live(feed);
         return false;
     }
+    if (ahead_visit_live(feed))
+        return false;
     struct lane_place *lanes = mem_new_array(struct lane_place, feed->subscriptions);
     uint32_t count = open_lanes(feed, lanes), looked = 0;
     uint64_t at = feed->seen, rev = 0;
     bool more = false;
 
-    if (places_left(lanes, count) > LONG_WALK && ++feed->walked % 8 == 0 &&
-        walk_tail(feed, lanes, count)) {
-        free(lanes);
-        return false;
-    }
     frame_start();
     while (lowest(lanes, count, at, &rev)) {
         struct tracked *run = NULL;
@@ -245,7 +123,7 @@ bool walk_live(struct feed *feed)
             more = true;
             break;
         }
-        if (step_lanes(lanes, count, rev, &run) && !sent_ahead(feed, rev)) {
+        if (step_lanes(lanes, count, rev, &run) && !ahead_has(&feed->ahead, rev)) {
             if (!frame_add(feed->view, &run->run, feed->base)) {
                 more = true;
                 break;
@@ -257,10 +135,10 @@ bool walk_live(struct feed *feed)
     free(lanes);
     feed->seen = more ? at : env->applied;
     if (more) {
-        walk_note_step(feed, env->applied);
+        ahead_note_step(&feed->ahead, feed->seen, env->applied);
     } else {
         feed->base = feed->seen;
-        walk_end(feed);
+        ahead_finish(&feed->ahead);
     }
     if (more && !frame_count())
         return false; /* only cleared places so far */

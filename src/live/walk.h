@@ -6,16 +6,10 @@
 
 #include "live/feed.h"
 
-/* One frame of the live subscriptions, merged by rev; every eighth from the newest end.
+/* One frame of the live subscriptions, merged by rev; some go ahead of the walk (ahead.h).
  * True when they are complete after it. */
 bool walk_live(struct feed *feed);
 
 /* Intermediate versions that a live client misses: those between the newest that was sent
  * and this one. Whole rows are not judged. */
 void walk_count_conflated(const struct feed *feed, const struct run *run);
-
-/* The walk came to feed->seen with rows that know of every change up to `known`. */
-void walk_note_step(struct feed *feed, uint64_t known);
-
-/* Nothing is left of the walk that there may have been. */
-void walk_end(struct feed *feed);
