@@ -7,7 +7,8 @@
  * A pipe's body is read as it comes, each line is a chunk the moment it is complete. Its
  * lines are counted by the writer, from X-Resume-From-Chunk on; what has come before is
  * left out, so that a writer may send again what it does not know to have arrived. A writer
- * without a name does not count (SDK 3.x, curl): each of its bodies is new. */
+ * without a name does not count (SDK 3.x, curl): each of its bodies is new. Parts and
+ * records of an input are left out in the same way when their name has come before. */
 #include "api/streams.h"
 
 #include <assert.h>
@@ -22,7 +23,7 @@
 enum {
     CHUNK_MAX = 1 << 20,
     UNREAD_MAX = 64 << 10, /* of a body that cannot be taken yet */
-    NAME_MAX_ = 128,       /* X-Client-Id, X-Part-Id */
+    NAME_MAX_ = 128,       /* of what name_header names */
 };
 
 enum act { ACT_CREATE, ACT_PART, ACT_PIPE, ACT_PROBE, ACT_SEND };
@@ -34,7 +35,7 @@ struct stream_writer {
     enum act act;
     char run[ID_MAX - 8]; /* whose stream it is: the target */
     struct bytes *key;
-    struct bytes *client; /* or part; NULL: none, whose lines are all new */
+    struct bytes *client; /* or part, or request; NULL: none, whose lines are all new */
     struct run_read read, target;
     struct add_stream add;
     struct waitpoint_end end;
@@ -267,23 +268,30 @@ static void end_wait(struct stream_writer *writer, const struct wait *wait, uint
     buf_finish(&first);
 }
 
-/* A run that waits for it has it before the answer is given. */
+/* A run that waits for it has it before the answer is given. A request that is repeated, for
+ * its answer was lost, adds nothing; a wait that began behind its record goes on. */
 static void append_input(struct stream_writer *writer, const struct run *run)
 {
     struct stream_set *set = set_of(writer);
     struct slice key = bytes_slice(writer->key);
     struct stream *stream = stream_use(set, STREAM_INPUT, slice_of(writer->run), key);
     struct slice data = scan_member(slice_trim(writer->call->x->body), "data");
+    struct slice request = bytes_slice(writer->client);
+    int64_t sent = request.ptr ? stream_client_last(&stream->parts, request) : -1;
     struct wait wait;
     bool waits = waits_for_input(run, key, &wait);
     if (!data.ptr)
         data = SLICE("null");
     if (waits)
         stream_start_at(stream, (uint64_t)wait.from);
-    uint64_t index = stream->next;
-    streams_append(writer->streams, set, stream, STREAM_INPUT, data);
+    uint64_t index = sent < 0 ? stream->next : (uint64_t)sent;
+    if (sent < 0) {
+        if (request.ptr)
+            stream_client_wrote(&stream->parts, request, index);
+        streams_append(writer->streams, set, stream, STREAM_INPUT, data);
+    }
     stream_release(set, stream);
-    if (waits)
+    if (waits && (sent < 0 || wait.from <= sent))
         end_wait(writer, &wait, index, data);
     else
         answer(writer, 200, SLICE("{\"ok\":true}"));
@@ -378,6 +386,16 @@ static void on_run(struct run_read *read, enum err status)
 
 /* ---- the request ---- */
 
+/* What names a writer, a part or a request, so that it is known when it comes again. */
+static const char *name_header(enum act act)
+{
+    switch (act) {
+    case ACT_PART: return "x-part-id";
+    case ACT_SEND: return "x-trigger-request-idempotency-key";
+    default: return "x-client-id";
+    }
+}
+
 static enum err check(struct api_call *call, enum act act, struct slice name)
 {
     struct slice target = call->params[1];
@@ -386,8 +404,8 @@ static enum err check(struct api_call *call, enum act act, struct slice name)
     if (!is_target)
         return explain(&call->why, ERR_INVALID, "The target is self, parent or root");
     if (name.len > NAME_MAX_)
-        return explain(&call->why, ERR_INVALID,
-                       "X-Client-Id and X-Part-Id have at most %d bytes", NAME_MAX_);
+        return explain(&call->why, ERR_INVALID, "The header %s has at most %d bytes",
+                       name_header(act), NAME_MAX_);
     if (call->params[0].len >= sizeof(((struct stream_writer *)0)->run))
         return streams_unknown(call);
     return streams_check_key(call, call->params[act == ACT_SEND ? 1 : 2]);
@@ -396,7 +414,7 @@ static enum err check(struct api_call *call, enum act act, struct slice name)
 static enum err begin(struct api_call *call, enum act act, struct stream_writer **out)
 {
     struct slice key = call->params[act == ACT_SEND ? 1 : 2];
-    struct slice name = http_header(call->x, act == ACT_PART ? "x-part-id" : "x-client-id");
+    struct slice name = http_header(call->x, name_header(act));
     bool counts = http_header(call->x, "x-resume-from-chunk").len;
     if (!name.len && (act == ACT_PROBE || (act == ACT_PIPE && counts)))
         name = SLICE("default");

@@ -20,7 +20,7 @@
 enum {
     STREAM_CHUNKS_MAX = 1000,
     STREAM_BYTES_MAX = 8 << 20,
-    STREAM_CLIENTS_MAX = 32, /* writers that a stream remembers */
+    STREAM_CLIENTS_MAX = 128, /* writers that a stream remembers */
     STREAM_KEPT_MS = 24 * 60 * 60 * 1000,
 };
 
@@ -56,7 +56,7 @@ struct stream {
     int64_t last_ms;      /* of the newest */
     size_t bytes;
     struct stream_clients clients; /* X-Client-Id */
-    struct stream_clients parts;   /* X-Part-Id */
+    struct stream_clients parts;   /* X-Part-Id; of an input, requests by their keys */
     uint32_t users;                /* it stays while there are some */
     uint32_t writers;              /* that are writing now; the caller's */
     struct list waiting;           // the caller's readers that have everything

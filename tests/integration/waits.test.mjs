@@ -391,6 +391,21 @@ test("of records sent at once one completes the wait, and the others come after 
   await attempt.succeed(1);
 });
 
+test("a request that is repeated sends its record once, and ends no later wait", async () => {
+  const attempt = await executing();
+  const repeat = (data, key) => gateway.post(`/realtime/v1/streams/${attempt.id}/input/chat`, { data }, { headers: { "x-trigger-request-idempotency-key": key } });
+  const id = await waitForInput(attempt);
+  for (let i = 0; i < 3; i++) assert.deepEqual((await repeat("zero", "a")).json, { ok: true });
+  assert.equal(await input(attempt, id), "zero");
+  const next = await waitForInput(attempt, { lastSeqNum: 0 });
+  assert.deepEqual((await repeat("zero", "a")).json, { ok: true });
+  assert.equal(await stateOf(attempt), "EXECUTING_WITH_WAITPOINTS", "it waits for another record");
+  await repeat("one", "b");
+  assert.equal(await input(attempt, next), "one");
+  assert.equal((await repeat("two", "k".repeat(129))).status, 400);
+  await attempt.succeed(1);
+});
+
 test("a wait for an input outlives the gateway, and its record follows the last one seen", async () => {
   const attempt = await executing();
   const early = (await create(attempt, { streamId: "other", lastSeqNum: 5 })).json.waitpointId;
