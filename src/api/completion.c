@@ -135,13 +135,11 @@ static enum err refuse(struct api_call *call, const char *text)
 
 static bool read_number(struct slice value, double *number)
 {
-    char text[64];
-    if (scan_type(value) != SCAN_NUMBER || value.len >= sizeof(text))
+    double read;
+    if (!scan_number(value, &read) || !(fabs(read) < 1e15))
         return false;
-    memcpy(text, value.ptr, value.len);
-    text[value.len] = '\0';
-    *number = strtod(text, NULL);
-    return isfinite(*number) && fabs(*number) < 1e15;
+    *number = read;
+    return true;
 }
 
 static bool is_known_error(struct slice error)

@@ -5,6 +5,7 @@
 
 #include "api/routes.h"
 #include "auth/jwt.h"
+#include "base/scan.h"
 
 enum {
     CLAIMS_BODY = 65536, /* nothing is expected; what some client sends is not minded */
@@ -12,6 +13,7 @@ enum {
     DEFAULT_S = 3600,
     LONGEST_S = 30 * 24 * 3600,
     SCOPES_MAX = 100,
+    DIGITS_MAX = 23,
 };
 
 static enum err show_claims(struct api_call *call)
@@ -48,17 +50,13 @@ static double unit_seconds(struct slice unit)
 static double read_span(struct slice text)
 {
     size_t digits = 0;
-    char number[24];
-    while (digits < text.len && digits < sizeof(number) - 1 &&
+    double count;
+    while (digits < text.len && digits < DIGITS_MAX &&
            (isdigit((unsigned char)text.ptr[digits]) || text.ptr[digits] == '.'))
         digits++;
-    if (!digits)
+    if (!scan_number((struct slice){ text.ptr, digits }, &count))
         return 0;
-    memcpy(number, text.ptr, digits);
-    number[digits] = '\0';
-    char *end;
-    double count = strtod(number, &end);
-    return *end ? 0 : count * unit_seconds(slice_trim(slice_from(text, digits)));
+    return count * unit_seconds(slice_trim(slice_from(text, digits)));
 }
 
 /* A text is counted from now, a number is the second itself. */

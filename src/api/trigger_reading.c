@@ -3,9 +3,10 @@
 #include "api/trigger_reading.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/scan.h"
+
+enum { DIGITS_MAX = 64 };
 
 enum err reading_mistake(struct reading *r, const char *text)
 {
@@ -51,14 +52,12 @@ enum err reading_text(struct reading *r, struct slice value, size_t max, struct 
 
 enum err reading_number(struct reading *r, struct slice value, double *number)
 {
-    char digits[64];
     if (scan_type(value) != SCAN_NUMBER)
         return reading_mistake(r, "Expected number");
-    if (value.len >= sizeof(digits))
+    if (value.len >= DIGITS_MAX)
         return reading_mistake(r, "Number has too many digits");
-    memcpy(digits, value.ptr, value.len);
-    digits[value.len] = '\0';
-    *number = strtod(digits, NULL);
+    if (!scan_number(value, number))
+        return reading_mistake(r, "Expected number");
     return isfinite(*number) ? OK : reading_mistake(r, "Number is too large");
 }
 

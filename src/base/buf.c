@@ -2,6 +2,7 @@
 #include "base/buf.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -214,7 +215,7 @@ void buf_add_json_double(struct buf *buf, double number)
     char digits[20];
     int count = 0;
     for (const char *at = text; at < e; at++)
-        if (*at != '.')
+        if (isdigit((unsigned char)*at)) /* the point may be a comma, by the locale */
             digits[count++] = *at;
     while (count > 1 && digits[count - 1] == '0')
         count--;

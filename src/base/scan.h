@@ -91,6 +91,10 @@ void scan_text_feed(struct scan_text *text, struct slice raw, struct buf *out);
 /* True when the raw key (without quotes) spells name. */
 bool scan_key_is(struct slice raw_key, struct slice name);
 
+/* The nearest double; infinite when it is too large for one. The point is a point in every
+ * locale of the process. False for another type. */
+bool scan_number(struct slice value, double *number);
+
 /* Equal as JSON values: white space, order of members, spelling of strings and numbers
  * (compared as doubles) do not count. Bounded by SCAN_DEPTH_MAX. */
 bool scan_equal(struct slice a, struct slice b);

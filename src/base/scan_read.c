@@ -4,6 +4,8 @@
  * Text that is not valid gives wrong spans, but none outside of it. */
 #include "base/scan.h"
 
+#include <locale.h>
+
 #include "base/eight.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -311,6 +313,35 @@ void scan_text_feed(struct scan_text *text, struct slice raw, struct buf *out)
     }
 }
 
+/* ---- numbers ---- */
+
+/* Made once, never freed. strtod itself would follow the locale of the process, where the
+ * point may be a comma. */
+static locale_t plain_locale(void)
+{
+    static locale_t plain;
+    if (!plain && !(plain = newlocale(LC_ALL_MASK, "C", NULL)))
+        mem_exhausted();
+    return plain;
+}
+
+bool scan_number(struct slice value, double *number)
+{
+    char few[64];
+    value = slice_trim(value);
+    if (scan_type(value) != SCAN_NUMBER)
+        return false;
+    char *digits = value.len < sizeof(few) ? few : mem_resize(NULL, value.len + 1);
+    memcpy(digits, value.ptr, value.len);
+    digits[value.len] = '\0';
+    char *end;
+    *number = strtod_l(digits, &end, plain_locale());
+    bool is_whole = end == digits + value.len;
+    if (digits != few)
+        free(digits);
+    return is_whole;
+}
+
 /* ---- comparing ---- */
 
 struct member {
@@ -392,16 +423,10 @@ static bool arrays_equal(struct slice a, struct slice b)
     }
 }
 
-static double number_of(struct slice value)
+static bool numbers_equal(struct slice a, struct slice b)
 {
-    char few[64];
-    char *digits = value.len < sizeof(few) ? few : mem_resize(NULL, value.len + 1);
-    memcpy(digits, value.ptr, value.len);
-    digits[value.len] = '\0';
-    double number = strtod(digits, NULL);
-    if (digits != few)
-        free(digits);
-    return number;
+    double x = 0, y = 0;
+    return scan_number(a, &x) && scan_number(b, &y) && x == y;
 }
 
 bool scan_equal(struct slice a, struct slice b)
@@ -414,7 +439,7 @@ bool scan_equal(struct slice a, struct slice b)
     if (type != scan_type(b))
         return false;
     switch (type) {
-    case SCAN_NUMBER: return number_of(a) == number_of(b);
+    case SCAN_NUMBER: return numbers_equal(a, b);
     case SCAN_STRING: return compare_raw(inner(a), inner(b)) == 0;
     case SCAN_ARRAY: return arrays_equal(a, b);
     case SCAN_OBJECT: return objects_equal(a, b);

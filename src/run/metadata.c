@@ -279,13 +279,13 @@ static void increment(struct editor *editor, struct node *node, struct slice val
         old = node->span;
     struct buf text = { 0 };
     int64_t a, b, sum;
-    double number = 0;
+    double x = 0, y = 0;
     bool exact = text_to_i64(old, &a) == OK && text_to_i64(value, &b) == OK &&
                  !__builtin_add_overflow(a, b, &sum);
     if (exact)
         buf_add_number(&text, sum);
-    else if (isfinite(number = operation_number(old) + operation_number(value)))
-        buf_add_json_double(&text, number);
+    else if (scan_number(old, &x) && scan_number(value, &y) && isfinite(x + y))
+        buf_add_json_double(&text, x + y);
     else
         buf_add(&text, old);
     editor->work += WORK_OF_COMPARING + old.len + value.len;

@@ -92,23 +92,16 @@ static const char *read_key(struct slice json, struct operation *operation)
     return NULL;
 }
 
-double operation_number(struct slice json)
-{
-    char *text = mem_text(json);
-    double number = strtod(text, NULL);
-    free(text);
-    return number;
-}
-
 static const char *read_value(struct slice json, struct operation *operation)
 {
     operation->value = scan_member(json, "value");
     enum scan_type type = scan_type(operation->value);
+    double number;
     switch (operation->type) {
     case OPERATION_DELETE: return NULL;
     case OPERATION_UPDATE: return type == SCAN_OBJECT ? NULL : "value must be an object";
     case OPERATION_INCREMENT:
-        if (type == SCAN_NUMBER && isfinite(operation_number(operation->value)))
+        if (scan_number(operation->value, &number) && isfinite(number))
             return NULL;
         return "value must be a number";
     default: return type == SCAN_NONE ? "value is missing" : NULL;

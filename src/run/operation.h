@@ -32,6 +32,3 @@ struct operation {
 const char *operation_read(struct operation *operation, struct slice json);
 
 void operation_finish(struct operation *operation);
-
-/* As a double: infinite beyond its range. */
-double operation_number(struct slice json);
