@@ -10,6 +10,7 @@
 #include "api/run_reply.h"
 #include "api/workers.h"
 #include "base/mem.h"
+#include "base/members.h"
 #include "base/scan.h"
 #include "engine/steer.h"
 #include "run/metadata.h"
@@ -18,10 +19,12 @@ static const char no_run[] = "Task Run not found";
 
 enum target { TARGET_SELF, TARGET_PARENT, TARGET_ROOT, TARGET_COUNT };
 
-static const char *const operations_of[TARGET_COUNT] = {
+/* Of a body: the operations of each target, and what replaces all. */
+static const char *const members[TARGET_COUNT + 1] = {
     "operations",
     "parentOperations",
     "rootOperations",
+    "metadata",
 };
 
 struct metadata_op {
@@ -120,17 +123,17 @@ static void on_read(struct run_read *read, enum err status)
 
 /* An empty list of operations is none, but it means that nothing is replaced. */
 static enum err read_operations(struct metadata_op *op, enum target target,
-                                struct slice body)
+                                struct slice value)
 {
     struct failure *why = &op->call->why;
-    struct slice value = scan_member(body, operations_of[target]), first;
+    struct slice first;
     if (!value.ptr || scan_type(value) == SCAN_NULL)
         return OK;
     if (scan_type(value) != SCAN_ARRAY)
         return explain(why, ERR_INVALID, "Validation error: Expected array at \"%s\"",
-                       operations_of[target]);
-    struct scan_members members = scan_members(value);
-    if (!scan_next_element(&members, &first))
+                       members[target]);
+    struct scan_members elements = scan_members(value);
+    if (!scan_next_element(&elements, &first))
         return OK;
     op->operations[target] = value;
     return metadata_check(value, why);
@@ -138,11 +141,13 @@ static enum err read_operations(struct metadata_op *op, enum target target,
 
 static enum err read_request(struct metadata_op *op, struct slice body)
 {
-    struct slice metadata = scan_member(body, "metadata");
-    bool operates = scan_type(scan_member(body, "operations")) == SCAN_ARRAY;
+    struct slice values[TARGET_COUNT + 1];
     enum err refused = OK;
+    members_find(body, members, TARGET_COUNT + 1, values);
+    struct slice metadata = values[TARGET_COUNT];
+    bool operates = scan_type(values[TARGET_SELF]) == SCAN_ARRAY;
     for (unsigned i = 0; !refused && i < TARGET_COUNT; i++)
-        refused = read_operations(op, (enum target)i, body);
+        refused = read_operations(op, (enum target)i, values[i]);
     if (refused || operates || !metadata.ptr)
         return refused;
     if (scan_type(metadata) != SCAN_OBJECT)

@@ -99,6 +99,10 @@ bool scan_number(struct slice value, double *number);
  * (compared as doubles) do not count. Bounded by SCAN_DEPTH_MAX. */
 bool scan_equal(struct slice a, struct slice b);
 
+/* The same within a time: left is about the nanoseconds that it may take, and what is left
+ * of them afterwards. 0: it was not enough, and the answer means nothing. */
+bool scan_equal_within(struct slice a, struct slice b, uint64_t *left);
+
 /* A value nested deeper than max. For envelopes: 64. */
 bool scan_deeper_than(struct slice value, unsigned max);
 

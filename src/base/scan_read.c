@@ -344,6 +344,27 @@ bool scan_number(struct slice value, double *number)
 
 /* ---- comparing ---- */
 
+/* What comparing costs: about nanoseconds. */
+enum {
+    COST_OF_VALUE = 32,
+    COST_OF_ELEMENT = 64,
+    COST_OF_NUMBER = 96,
+    COST_OF_MEMBER = 64,     /* to be kept, and compared once */
+    COST_OF_ESCAPED_BYTE = 4 /* other bytes: one */
+};
+
+/* False when so much is not left: nothing is then. */
+static bool spend(uint64_t *left, uint64_t cost)
+{
+    *left = *left > cost ? *left - cost : 0;
+    return *left > 0;
+}
+
+static uint64_t cost_of_bytes(struct slice text)
+{
+    return has_escape(text) ? text.len * COST_OF_ESCAPED_BYTE : text.len;
+}
+
 struct member {
     struct slice key, value;
 };
@@ -356,18 +377,33 @@ static int compare_members(const void *a, const void *b)
     return order ? order : (x->key.ptr < y->key.ptr) - (x->key.ptr > y->key.ptr);
 }
 
-/* By name; the array is the caller's. */
-static struct member *sorted_members(struct slice object, size_t *count)
+/* Of a sort, in which each member is compared log n times. */
+static uint64_t cost_of_sorting(const struct member *members, size_t count)
+{
+    uint64_t once = 0, times = 1;
+    for (size_t i = 0; i < count; i++)
+        once += COST_OF_MEMBER + cost_of_bytes(members[i].key);
+    while (count >>= 1)
+        times++;
+    return once * times;
+}
+
+/* By name; the array is the caller's. None when there is no time for that. */
+static struct member *sorted_members(struct slice object, size_t *count, uint64_t *left)
 {
     struct buf found = { 0 };
     struct scan_members members = scan_members(object);
     struct member member;
+    *count = 0;
+    if (!spend(left, object.len))
+        return NULL;
     while (scan_next_member(&members, &member.key, &member.value))
         buf_add(&found, (struct slice){ (const char *)&member, sizeof(member) });
-    *count = found.len / sizeof(member);
     struct member *sorted = (struct member *)(void *)found.ptr;
-    if (*count)
+    if (found.len && spend(left, cost_of_sorting(sorted, found.len / sizeof(member)))) {
+        *count = found.len / sizeof(member);
         qsort(sorted, *count, sizeof(member), compare_members);
+    }
     return sorted;
 }
 
@@ -383,32 +419,35 @@ static size_t drop_repeated(struct member *sorted, size_t count)
 
 bool scan_has_duplicate(struct slice object)
 {
+    uint64_t left = UINT64_MAX;
     if (scan_type(object) != SCAN_OBJECT)
         return false;
     size_t count;
-    struct member *sorted = sorted_members(object, &count);
+    struct member *sorted = sorted_members(object, &count, &left);
     bool repeated = drop_repeated(sorted, count) < count;
     free(sorted);
     return repeated;
 }
 
-static bool objects_equal(struct slice a, struct slice b)
+static bool objects_equal(struct slice a, struct slice b, uint64_t *left)
 {
+    if (!scan_members(a).rest.len != !scan_members(b).rest.len)
+        return false; /* one of them has members, the other has none */
     size_t count_a, count_b;
-    struct member *in_a = sorted_members(a, &count_a);
-    struct member *in_b = sorted_members(b, &count_b);
+    struct member *in_a = sorted_members(a, &count_a, left);
+    struct member *in_b = sorted_members(b, &count_b, left);
     count_a = drop_repeated(in_a, count_a);
     count_b = drop_repeated(in_b, count_b);
-    bool equal = count_a == count_b;
+    bool equal = *left && count_a == count_b;
     for (size_t i = 0; i < count_a && equal; i++)
         equal = compare_raw(in_a[i].key, in_b[i].key) == 0 &&
-                scan_equal(in_a[i].value, in_b[i].value);
+                scan_equal_within(in_a[i].value, in_b[i].value, left);
     free(in_a);
     free(in_b);
     return equal;
 }
 
-static bool arrays_equal(struct slice a, struct slice b)
+static bool arrays_equal(struct slice a, struct slice b, uint64_t *left)
 {
     struct scan_members in_a = scan_members(a), in_b = scan_members(b);
     struct slice x, y;
@@ -418,33 +457,43 @@ static bool arrays_equal(struct slice a, struct slice b)
             return false;
         if (!more)
             return true;
-        if (!scan_equal(x, y))
+        if (!spend(left, COST_OF_ELEMENT + x.len + y.len) || !scan_equal_within(x, y, left))
             return false;
     }
 }
 
-static bool numbers_equal(struct slice a, struct slice b)
+static bool numbers_equal(struct slice a, struct slice b, uint64_t *left)
 {
     double x = 0, y = 0;
-    return scan_number(a, &x) && scan_number(b, &y) && x == y;
+    return spend(left, COST_OF_NUMBER) && scan_number(a, &x) && scan_number(b, &y) &&
+           x == y;
 }
 
-bool scan_equal(struct slice a, struct slice b)
+bool scan_equal_within(struct slice a, struct slice b, uint64_t *left)
 {
     a = slice_trim(a);
     b = slice_trim(b);
     if (slice_equal(a, b))
-        return true;
+        return spend(left, COST_OF_VALUE + a.len / 8);
     enum scan_type type = scan_type(a);
     if (type != scan_type(b))
         return false;
+    bool is_scalar = type != SCAN_ARRAY && type != SCAN_OBJECT;
+    if (!spend(left, COST_OF_VALUE + (is_scalar ? cost_of_bytes(a) + cost_of_bytes(b) : 0)))
+        return false;
     switch (type) {
-    case SCAN_NUMBER: return numbers_equal(a, b);
+    case SCAN_NUMBER: return numbers_equal(a, b, left);
     case SCAN_STRING: return compare_raw(inner(a), inner(b)) == 0;
-    case SCAN_ARRAY: return arrays_equal(a, b);
-    case SCAN_OBJECT: return objects_equal(a, b);
+    case SCAN_ARRAY: return arrays_equal(a, b, left);
+    case SCAN_OBJECT: return objects_equal(a, b, left);
     default: return true;
     }
+}
+
+bool scan_equal(struct slice a, struct slice b)
+{
+    uint64_t left = UINT64_MAX;
+    return scan_equal_within(a, b, &left);
 }
 
 bool scan_deeper_than(struct slice value, unsigned max)

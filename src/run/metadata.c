@@ -21,10 +21,10 @@
 #include "run/operation.h"
 
 enum {
-    WORK_MAX = 1 << 26, /* about nanoseconds */
+    WORK_MAX = 3000000, /* about nanoseconds: much of a turn */
     WORK_OF_VISIT = 4,
-    WORK_OF_COMPARING = 64,
-    SHALLOW = 8, /* levels */
+    WORK_OF_OPENING = 16, /* a member becomes a node */
+    WORK_OF_OPERATION = 64,
 };
 
 /* ---- nodes ---- */
@@ -48,8 +48,13 @@ struct kept {
 struct editor {
     struct node root;
     struct kept *kept;
-    uint64_t work;
+    uint64_t left; /* of WORK_MAX; 0: the operations are refused */
 };
+
+static void spend(struct editor *editor, uint64_t work)
+{
+    editor->left = editor->left > work ? editor->left - work : 0;
+}
 
 static struct slice keep(struct editor *editor, struct slice text)
 {
@@ -114,7 +119,7 @@ static bool open_node(struct editor *editor, struct node *node)
         break;
     default: return false;
     }
-    editor->work += span.len;
+    spend(editor, span.len + (uint64_t)node->count * WORK_OF_OPENING);
     return true;
 }
 
@@ -122,7 +127,7 @@ static bool open_node(struct editor *editor, struct node *node)
 static struct node *find_member(struct editor *editor, struct node *node, struct slice name)
 {
     uint32_t matches = 0, last = 0, kept = 0;
-    editor->work += (uint64_t)node->count * WORK_OF_VISIT;
+    spend(editor, (uint64_t)node->count * WORK_OF_VISIT);
     for (uint32_t i = 0; i < node->count; i++) {
         if (!scan_key_is(node->children[i].key, name))
             continue;
@@ -217,7 +222,7 @@ static struct slice span_of(struct editor *editor, struct node *node)
     if (node->kind != NODE_SPAN) {
         struct buf text = { 0 };
         write_node(node, &text);
-        editor->work += text.len;
+        spend(editor, text.len);
         set_span(node, keep(editor, buf_slice(&text)));
         buf_finish(&text);
     }
@@ -238,34 +243,17 @@ static void append(struct editor *editor, struct node *node, struct slice value)
     add_child(node, (struct slice){ 0 }, value);
 }
 
-static bool is_container(struct slice json)
-{
-    return scan_type(json) == SCAN_ARRAY || scan_type(json) == SCAN_OBJECT;
-}
-
-/* Of one comparison with value, for each byte of both: objects are sorted for it, and
- * walked again on each level. */
-static uint64_t work_per_byte(struct slice value)
-{
-    if (!is_container(value))
-        return 0;
-    return scan_deeper_than(value, SHALLOW) ? 64 : 4;
-}
-
 static void remove_equal(struct editor *editor, struct node *node, struct slice value)
 {
     if (!open_node(editor, node) || node->kind != NODE_ARRAY)
         return;
-    uint64_t per_byte = work_per_byte(value);
     uint32_t left = 0;
     for (uint32_t i = 0; i < node->count; i++) {
         struct slice element = span_of(editor, &node->children[i]);
-        editor->work += WORK_OF_COMPARING;
-        if (is_container(element))
-            editor->work += per_byte * (element.len + value.len);
-        if (editor->work > WORK_MAX)
+        bool equal = scan_equal_within(element, value, &editor->left);
+        if (!editor->left)
             return; /* refused as a whole: the array need not be right */
-        if (!scan_equal(element, value))
+        if (!equal)
             node->children[left++] = node->children[i];
     }
     node->count = left;
@@ -288,7 +276,7 @@ static void increment(struct editor *editor, struct node *node, struct slice val
         buf_add_json_double(&text, x + y);
     else
         buf_add(&text, old);
-    editor->work += WORK_OF_COMPARING + old.len + value.len;
+    spend(editor, WORK_OF_OPERATION + old.len + value.len);
     set_span(node, keep(editor, buf_slice(&text)));
     buf_finish(&text);
 }
@@ -302,7 +290,7 @@ static void drop(struct editor *editor, const struct operation *operation)
     struct node *child = find_child(editor, parent, operation->parts[last]);
     if (!child)
         return;
-    editor->work += parent->count;
+    spend(editor, parent->count);
     remove_child(parent, child);
 }
 
@@ -340,12 +328,14 @@ static enum err walk_operations(struct editor *editor, struct slice operations,
     const char *problem = NULL;
     size_t index = 0;
     for (; scan_next_element(&elements, &element); index++) {
+        if (editor)
+            spend(editor, WORK_OF_OPERATION + element.len * 2);
         problem = operation_read(&operation, element);
         if (!problem && index == METADATA_OPERATIONS_MAX)
             problem = "at most 1000 operations are allowed";
         if (!problem && editor)
             apply(editor, &operation);
-        if (!problem && editor && editor->work > WORK_MAX)
+        if (!problem && editor && !editor->left)
             problem = "takes too long on metadata of this size";
         if (problem)
             break;
@@ -359,7 +349,7 @@ static enum err walk_operations(struct editor *editor, struct slice operations,
 enum err metadata_apply(struct slice object, struct slice operations, struct buf *out,
                         struct failure *why)
 {
-    struct editor editor = { 0 };
+    struct editor editor = { .left = WORK_MAX };
     bool is_object = scan_type(object) == SCAN_OBJECT;
     set_span(&editor.root, is_object ? object : SLICE("{}"));
     enum err err = walk_operations(&editor, operations, why);

@@ -6,7 +6,7 @@
  * __proto__, constructor or prototype are refused.
  *
  * An operation that is not well-formed is an error, and so are operations that together
- * would take longer than about a tenth of a second (100 times removing an object from a
+ * would take longer than about three milliseconds (three times removing an object from a
  * list of 2,000). One that does not fit the object (a path through a number, remove where
  * no array is, a sum beyond what JSON numbers hold) changes nothing: who sent it cannot
  * know what the object has become. */

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "base/mem.h"
+#include "base/members.h"
 #include "base/text.h"
 
 static const char *const type_names[OPERATION_TYPE_COUNT] = {
@@ -78,7 +78,7 @@ static const char *read_parts(struct operation *operation)
 static const char *read_key(struct slice json, struct operation *operation)
 {
     buf_clear(&operation->key);
-    if (!scan_string(scan_member(json, "key"), &operation->key))
+    if (!scan_string(json, &operation->key))
         return "key must be a string";
     const char *problem = read_parts(operation);
     if (problem)
@@ -94,7 +94,7 @@ static const char *read_key(struct slice json, struct operation *operation)
 
 static const char *read_value(struct slice json, struct operation *operation)
 {
-    operation->value = scan_member(json, "value");
+    operation->value = json;
     enum scan_type type = scan_type(operation->value);
     double number;
     switch (operation->type) {
@@ -110,9 +110,7 @@ static const char *read_value(struct slice json, struct operation *operation)
 
 static const char *read_type(struct slice json, struct operation *operation)
 {
-    if (scan_type(json) != SCAN_OBJECT)
-        return "an operation must be an object";
-    struct slice name = slice_trim(scan_member(json, "type"));
+    struct slice name = slice_trim(json);
     unsigned type = 0;
     if (scan_type(name) == SCAN_STRING)
         name = (struct slice){ name.ptr + 1, name.len - 2 };
@@ -126,12 +124,17 @@ static const char *read_type(struct slice json, struct operation *operation)
 
 const char *operation_read(struct operation *operation, struct slice json)
 {
-    const char *problem = read_type(json, operation);
+    static const char *const names[] = { "type", "key", "value" };
+    struct slice values[3];
+    if (scan_type(json) != SCAN_OBJECT)
+        return "an operation must be an object";
+    members_find(json, names, 3, values);
+    const char *problem = read_type(values[0], operation);
     operation->part_count = 0;
     if (!problem && operation->type != OPERATION_UPDATE)
-        problem = read_key(json, operation);
+        problem = read_key(values[1], operation);
     if (!problem)
-        problem = read_value(json, operation);
+        problem = read_value(values[2], operation);
     return problem;
 }
 

@@ -280,6 +280,22 @@ static void many_members_are_compared_in_reasonable_time(void **state)
     buf_finish(&down);
 }
 
+static void comparing_stops_when_its_time_is_over(void **state)
+{
+    (void)state;
+    struct slice a = SLICE("{\"a\":{\"b\":[1,{\"c\":\"d\"}]},\"e\":1}");
+    struct slice b = SLICE("{\"e\":1,\"a\":{\"b\":[1,{\"c\":\"\\u0064\"}]}}");
+    uint64_t plenty = 1000000, left = plenty;
+    assert_true(scan_equal_within(a, b, &left));
+    uint64_t needed = plenty - left;
+    assert_in_range(needed, a.len, 10000);
+    for (uint64_t given = 0; given <= needed; given++) {
+        left = given;
+        scan_equal_within(a, b, &left);
+        assert_int_equal(left, 0);
+    }
+}
+
 static void depth_counts_containers_and_not_strings(void **state)
 {
     (void)state;
@@ -327,6 +343,7 @@ int main(void)
         cmocka_unit_test(a_string_of_any_length_is_read_back),
         cmocka_unit_test(values_are_equal_whatever_their_spelling),
         cmocka_unit_test(many_members_are_compared_in_reasonable_time),
+        cmocka_unit_test(comparing_stops_when_its_time_is_over),
         cmocka_unit_test(depth_counts_containers_and_not_strings),
         cmocka_unit_test(a_name_that_repeats_is_found),
     };
