@@ -415,6 +415,7 @@ static enum err identify(struct api_call *call)
         auth_identify(call->api->auth, header, now, &call->identity, &call->why);
     if (refused)
         return refused;
+    http_trust(call->x);
     return api_enter(call);
 }
 

@@ -458,6 +458,7 @@ static void identify(struct api_call *call, struct notice_socket *socket)
         return;
     }
     socket->identity = identity;
+    http_trust(call->x);
     if (identity->account)
         socket->env = engine_environment(engine, identity->account->number);
 }

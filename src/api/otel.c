@@ -45,6 +45,7 @@ static enum err check(struct api_call *call)
                                   call->params[1], now, &call->why);
     if (refused)
         return refused;
+    http_trust(call->x);
     if (!slice_starts(http_header(call->x, "content-type"), "application/json") ||
         (encoding.len && !slice_is(encoding, "identity")))
         return explain(&call->why, ERR_MEDIA_TYPE,

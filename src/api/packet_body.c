@@ -64,6 +64,7 @@ static enum err open_packet(struct api_call *call, const char *method,
                      &call->why);
     if (err)
         return err;
+    http_trust(call->x);
     *packet = mem_new(struct packet);
     (*packet)->call = call;
     (*packet)->account = account;

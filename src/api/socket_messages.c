@@ -95,6 +95,7 @@ static void on_hello(struct socket *socket, const struct wire_message *hello)
         }
         identity_unref(socket->identity);
         socket->identity = identity;
+        ws_trust(socket->ws);
     }
     if (!socket->identity) {
         ws_close(socket->ws, CLOSE_BAD_TOKEN, "hello must bring a token");

@@ -54,6 +54,7 @@ enum err subscribing_identify(struct api_call *call)
         auth_identify(api_auth(call->api), token, now, &call->identity, &call->why);
     if (refused)
         return refused;
+    http_trust(call->x);
     if (!call->identity->account)
         return explain(&call->why, ERR_UNAUTHORIZED,
                        "A personal access token names no environment: use a secret key or "

@@ -50,6 +50,7 @@ bool connection_open(struct connection *conn, struct server *server, int fd,
     conn->later.fn = on_later;
     list_init(&conn->later.link);
     list_init(&conn->link);
+    list_init(&conn->spare);
     if (update_watch(conn))
         return true;
     close(fd);
@@ -261,6 +262,13 @@ void connection_on_timer(struct timer *timer)
         conn->ops->on_deadline(conn);
 }
 
+void connection_trust(struct connection *conn)
+{
+    if (!conn->known)
+        list_remove(&conn->spare);
+    conn->known = true;
+}
+
 void connection_linger(struct connection *conn)
 {
     if (conn->lingering || conn->closed)
@@ -277,6 +285,7 @@ void connection_close(struct connection *conn)
     if (conn->closed)
         return;
     conn->closed = true;
+    list_remove(&conn->spare);
     timers_clear(loop_timers(conn->server->loop), &conn->timer);
     loop_cancel_deferred(&conn->later);
     outbox_finish(&conn->outbox);

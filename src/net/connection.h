@@ -41,12 +41,14 @@ struct connection {
     bool lost;   /* the kernel said so while sending; closes at the end of the turn */
     bool closed; /* connection_close was called */
     bool gone;   /* on_closed was called */
+    bool known;  /* has shown a valid credential */
     struct timer timer; /* never later than the deadline */
     int64_t deadline_ms;
     int64_t progress_ms; /* when something became unsent, or was last seen to get fewer */
     int queued;          /* bytes in the kernel then */
     struct buf pending;  /* read, and waiting for its turn */
     struct list link;    // server::connections
+    struct list spare;   // server::strangers, then server::idle or none; leaves to close
     struct deferred later;
 };
 
@@ -77,6 +79,9 @@ void connection_defer(struct connection *conn);
 /* on_deadline comes then; each call replaces the one before. */
 void connection_set_deadline(struct connection *conn, int64_t ms);
 void connection_clear_deadline(struct connection *conn);
+
+/* The peer has shown a valid credential. */
+void connection_trust(struct connection *conn);
 
 /* Nothing more is sent or heard; the deadline is the caller's. */
 void connection_linger(struct connection *conn);

@@ -93,6 +93,10 @@ void http_reply_shared(struct exchange *x, int status, struct slice headers,
 void http_reply_parts(struct exchange *x, int status, struct slice headers,
                       struct bytes *const *parts, size_t count);
 
+/* The peer has shown a valid credential: when connections run short, this one is closed
+ * behind those that never did, and only while it is idle. */
+void http_trust(struct exchange *x);
+
 /* The body comes on later: what was read at once may still come, then no piece before
  * http_body_resume. */
 void http_body_pause(struct exchange *x);

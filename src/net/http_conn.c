@@ -56,6 +56,17 @@ static void end_request(struct http_conn *conn)
     conn->request = NULL;
 }
 
+/* A connection that has asked for nothing yet, but sent empty lines, keeps its deadline. */
+static void be_idle(struct http_conn *conn)
+{
+    struct connection *c = &conn->c;
+    connection_set_deadline(c, options_of(conn)->idle_timeout_ms);
+    if (!c->known)
+        return; /* it is among the strangers */
+    list_remove(&c->spare);
+    list_append(&c->server->idle, &c->spare);
+}
+
 static void wait_for_request(struct http_conn *conn)
 {
     struct connection *c = &conn->c;
@@ -65,8 +76,8 @@ static void wait_for_request(struct http_conn *conn)
         connection_defer(c);
     else if (c->eof || c->server->draining)
         connection_close(c);
-    else
-        connection_set_deadline(c, options_of(conn)->idle_timeout_ms);
+    else if (conn->asked)
+        be_idle(conn);
 }
 
 static void forget(struct http_conn *conn)
@@ -164,6 +175,11 @@ bool http_conn_keeps(const struct request *request)
     return request->complete || can_skip_body(request);
 }
 
+void http_trust(struct exchange *x)
+{
+    connection_trust(&container_of(x, struct request, x)->conn->c);
+}
+
 void http_body_pause(struct exchange *x)
 {
     x->body_paused = true;
@@ -213,6 +229,7 @@ static void offer(struct http_conn *conn)
     struct request *request = conn->request;
     struct exchange *x = &request->x;
     struct http_fault fault = request_judge(request);
+    conn->asked = true;
     if (fault.status) {
         refuse(conn, fault);
         return;
@@ -263,13 +280,22 @@ static size_t take_body(struct http_conn *conn, struct slice bytes)
     return used;
 }
 
+static void begin_request(struct http_conn *conn)
+{
+    struct connection *c = &conn->c;
+    conn->request = request_take(c->server);
+    conn->request->conn = conn;
+    if (!conn->begun || conn->asked)
+        connection_set_deadline(c, options_of(conn)->head_timeout_ms);
+    conn->begun = true;
+    if (c->known)
+        list_remove(&c->spare); /* not idle any more */
+}
+
 static size_t step(struct http_conn *conn, struct slice bytes)
 {
-    if (!conn->request) {
-        conn->request = request_take(conn->c.server);
-        conn->request->conn = conn;
-        connection_set_deadline(&conn->c, options_of(conn)->head_timeout_ms);
-    }
+    if (!conn->request)
+        begin_request(conn);
     return conn->request->head_done ? take_body(conn, bytes) : take_head(conn, bytes);
 }
 
@@ -420,6 +446,6 @@ struct http_conn *http_conn_create(struct server *server, int fd, size_t size)
         return NULL;
     }
     metric_add(M_HTTP_CONNECTIONS, 1);
-    connection_set_deadline(&conn->c, server->options.idle_timeout_ms);
+    connection_set_deadline(&conn->c, server->options.head_timeout_ms);
     return conn;
 }

@@ -15,6 +15,8 @@
 struct http_conn {
     struct connection c;
     struct request *request; /* NULL: idle */
+    bool begun;              /* its first byte has come */
+    bool asked;              /* a whole head has come */
     bool peer_is_loopback;
     char peer[48];
 };

@@ -117,9 +117,12 @@ struct connection *server_adopt(struct server *server, int fd)
         return NULL;
     note_peer(conn, fd);
     list_append(&server->connections, &conn->c.link);
+    list_append(&server->strangers, &conn->c.spare);
     server->connection_count++;
     return &conn->c;
 }
+
+static const char turning_away[] = "turning connections away";
 
 /* Tells the client to come back later, and forgets it. What it has sent is read first:
  * else the kernel would reset the connection, and the answer with it. Who goes on sending
@@ -142,14 +145,39 @@ static void turn_away(struct server *server, int fd)
     close(fd);
 }
 
-static void complain(struct server *server, const char *reason)
+static void complain(struct server *server, const char *what, const char *reason)
 {
     int64_t now = loop_now_ms(server->loop);
     if (server->complained_ms && now - server->complained_ms < COMPLAINT_MS)
         return;
     server->complained_ms = now;
-    log_warn("turning connections away", "reason", reason, "connections",
+    log_warn(what, "reason", reason, "connections",
              log_number((int64_t)server->connection_count), NULL);
+}
+
+/* Above 7/8 of the limit each new connection closes one: the oldest that never showed a
+ * valid credential, else the one that is idle for longest. Who floods the gateway closes
+ * its own. */
+static void make_room(struct server *server, const struct connection *newest)
+{
+    unsigned most = server->options.connections_max;
+    if (server->connection_count <= most - most / 8)
+        return;
+    bool alone = server->strangers.next == &newest->spare;
+    struct list *from = alone ? &server->idle : &server->strangers;
+    if (list_empty(from))
+        return;
+    complain(server, "closing connections that are not in use",
+             "7/8 of the limit of connections are reached");
+    metric_add(M_CONNECTIONS_EVICTED, 1);
+    connection_close(container_of(from->next, struct connection, spare));
+}
+
+static void let_in(struct server *server, int fd)
+{
+    struct connection *conn = server_adopt(server, fd);
+    if (conn)
+        make_room(server, conn);
 }
 
 static int open_spare(void)
@@ -200,7 +228,7 @@ static bool accept_failed(struct server *server, int error)
         return true;
     if (error == EAGAIN)
         return false;
-    complain(server, uv_strerror_r(-error, reason, sizeof(reason)));
+    complain(server, turning_away, uv_strerror_r(-error, reason, sizeof(reason)));
     if ((error == EMFILE || error == ENFILE) && shed_one(server))
         return true;
     rest(server);
@@ -217,10 +245,10 @@ static void on_listener(uv_poll_t *handle, int status, int events)
             if (!accept_failed(server, errno))
                 return;
         } else if (server->connection_count >= server->options.connections_max) {
-            complain(server, "the limit of connections is reached");
+            complain(server, turning_away, "the limit of connections is reached");
             turn_away(server, fd);
         } else {
-            server_adopt(server, fd);
+            let_in(server, fd);
         }
     }
 }
@@ -343,6 +371,8 @@ enum err server_create(struct loop *loop, const struct server_options *options,
     server->options = *options;
     set_defaults(&server->options);
     list_init(&server->connections);
+    list_init(&server->strangers);
+    list_init(&server->idle);
     list_init(&server->requests);
     list_init(&server->inputs);
     list_init(&server->finish.link);

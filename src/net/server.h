@@ -18,12 +18,13 @@ struct server_options {
     unsigned headers_max;       /* 431; default 100 */
     size_t target_max;          /* 414; default 8 KiB */
     size_t pipeline_bytes_max;  /* kept unparsed behind a request; default 64 KiB */
-    int64_t head_timeout_ms;    /* default 10 s */
+    int64_t head_timeout_ms;    /* the first byte, then the head; default 10 s each */
     int64_t body_timeout_ms;    /* without 1 KiB/s of progress; default 30 s */
     int64_t idle_timeout_ms;    /* keep-alive; default 75 s */
     int64_t write_timeout_ms;   /* nothing of a reply taken by the peer; default 60 s */
     int64_t closing_timeout_ms; /* until the peer has closed too; default 5 s */
-    unsigned connections_max;   /* above it: 503 and close; default 19,000 */
+    unsigned connections_max;   /* above it: 503 and close; above 7/8 of it the least
+                                   useful are closed; default 19,000 */
     /* WebSocket connections; ws.h */
     size_t ws_message_max;      /* default 64 KiB */
     unsigned ws_fragments_max;  /* per message, empty ones count; default 64 */

@@ -38,6 +38,9 @@ struct server {
 
     struct list connections; // connection::link
     size_t connection_count;
+    /* Who is closed when connections run short, the first one first. */
+    struct list strangers; // connection::spare; never showed a valid credential
+    struct list idle;      // connection::spare; did, and wait for a request
     size_t open_exchanges;
     uint32_t deadline_kind;
     uint32_t turn; /* spreads pings and retry-after over time */

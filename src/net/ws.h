@@ -30,6 +30,9 @@ struct ws_ops {
 struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_ops *ops,
                      void *owner);
 
+/* Like http_trust, for a credential that came as a message. */
+void ws_trust(struct ws *ws);
+
 void *ws_owner(const struct ws *ws);
 
 /* An unmasked, unfragmented data frame around the payload, with one reference. */

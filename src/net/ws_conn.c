@@ -34,6 +34,11 @@ static const struct server_options *options_of(const struct ws *ws)
     return &ws->c.server->options;
 }
 
+void ws_trust(struct ws *ws)
+{
+    connection_trust(&ws->c);
+}
+
 void *ws_owner(const struct ws *ws)
 {
     return ws->owner;

@@ -264,20 +264,41 @@ describe("connections", () => {
   });
 
   test("beyond --connections are 503, and room that is given back is used", async (t) => {
-    const small = await startGateway({ t, options: ["--connections", "16"] });
+    const small = await startGateway({ t, options: ["--connections", "16", "--dequeue-wait", "1m"] });
     small.http.close();
-    const open = [];
+    const open = [], busy = `POST /engine/v1/dev/dequeue HTTP/1.1\r\n${withKey}content-length: 2\r\n\r\n{}`;
     for (let i = 0; i < 40; i++) {
       const connection = await small.connect();
       open.push(connection);
-      connection.send("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+      connection.send(busy);
     }
-    const answers = await Promise.all(open.map((one) => one.read((got, ended) => ended || got.includes("\r\n\r\n"), { timeoutMs: 20_000 })));
-    const full = answers.filter((text) => text.startsWith("HTTP/1.1 200")).length;
-    assert.ok(full >= 14 && full <= 16, `${full} of 40 were served`);
-    assert.ok(answers.some((text) => text.startsWith("HTTP/1.1 503")));
+    const refused = () => open.filter((one) => one.ended).length;
+    await until(() => refused() >= 24, { what: "24 that are refused" });
+    assert.equal(refused(), 24);
+    const told = open.filter((one) => one.ended).map((one) => one.take().toString());
+    assert.ok(told.some((text) => text.startsWith("HTTP/1.1 503 ")));
+    assert.ok(told.every((text) => /^(HTTP\/1\.1 503 |$)/.test(text)), "or nothing: who sends to a closed socket");
     for (const one of open) one.destroy();
     await until(async () => (await small.get("/healthz")).status === 200, { what: "room for one more" });
+    await small.stop();
+  });
+
+  test("that never showed a valid credential make room, and who has one gets in", async (t) => {
+    const small = await startGateway({ t, options: ["--connections", "64"] });
+    const strangers = [];
+    for (let i = 0; i < 200; i++) {
+      const one = await small.connect();
+      strangers.push(one);
+      if (i % 2) await one.send("GET /healthz HTTP/1.1\r\nhost: x\r\nauthorization: Bearer tr_dev_wrong\r\n\r\n");
+    }
+    for (let i = 0; i < 10; i++) {
+      const known = await small.connect();
+      await known.send(`GET /api/v1/runs HTTP/1.1\r\n${withKey}connection: close\r\n\r\n`);
+      assert.match(await known.readToEnd(), /^HTTP\/1\.1 200 /);
+    }
+    await until(() => strangers.filter((one) => one.ended).length >= 200 - 64, { what: "the end of the older ones" });
+    assert.ok(await small.metric("runcast_evicted_connections_total") > 100);
+    for (const one of strangers) one.destroy();
     await small.stop();
   });
 });
