@@ -8,6 +8,7 @@
 
 #include "api/messages.h"
 #include "api/outcomes.h"
+#include "api/seat.h"
 #include "api/workers.h"
 #include "base/mem.h"
 
@@ -29,8 +30,15 @@ static void reply(struct api_call *call, struct buf *out)
 struct taking {
     struct api_call *call;
     struct dequeue dequeue;
-    bool deployed; /* the answer is the array alone */
+    struct seat seat; /* while it may be held */
+    bool deployed;    /* the answer is the array alone */
 };
+
+static void taking_destroy(struct taking *op)
+{
+    seat_leave(&op->seat);
+    free(op);
+}
 
 static void add_taken(struct buf *out, const struct taking *op)
 {
@@ -51,7 +59,7 @@ static void on_dequeued(struct dequeue *dequeue, enum err status)
 
     if (status && status != ERR_NOT_FOUND && status != ERR_CANCELED) {
         worker_refuse(call, &dequeue->command, status);
-        free(op);
+        taking_destroy(op);
         return;
     }
     buf_add_text(&out, op->deployed ? "[" : "{\"dequeuedMessages\":[");
@@ -61,7 +69,7 @@ static void on_dequeued(struct dequeue *dequeue, enum err status)
             api_add_seq(call, dequeue->command.seq);
     }
     buf_add_text(&out, op->deployed ? "]" : "]}");
-    free(op);
+    taking_destroy(op);
     reply(call, &out);
 }
 
@@ -79,11 +87,14 @@ enum err worker_take(struct api_call *call, struct environment *const *environme
     struct taking *op = mem_new(struct taking);
     op->call = call;
     op->deployed = call->identity->kind == CREDENTIAL_WORKER_TOKEN;
-    enum err refused =
-        dequeue_begin(api_engine(call->api), environments, count, &op->dequeue,
-                      api_options(call->api)->dequeue_wait_ms, on_dequeued);
+    enum err refused = OK;
+    if (count)
+        refused = seat_take(&op->seat, call->api, environments[0], &call->why);
+    if (!refused)
+        refused = dequeue_begin(api_engine(call->api), environments, count, &op->dequeue,
+                                api_options(call->api)->dequeue_wait_ms, on_dequeued);
     if (refused) {
-        free(op);
+        taking_destroy(op);
         return refused;
     }
     dequeue_name_request(&op->dequeue, worker_request_id(call));

@@ -11,6 +11,7 @@
 
 #include "api/notice_packet.h"
 #include "api/routes.h"
+#include "api/seat.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/ws.h"
@@ -55,6 +56,7 @@ struct notice_socket {
     struct notifier *notifier;
     struct identity *identity; /* NULL: refused once it connects */
     struct environment *env;   /* NULL: of a worker's token, which serves several */
+    struct seat seat;          /* once there is an identity */
     struct failure refusal;
     const char *space; /* the namespace it is in; NULL: none yet */
     struct table watches;
@@ -418,6 +420,7 @@ static void socket_destroy(struct notice_socket *socket)
     unsubscribe_all(socket);
     table_finish(&socket->watches);
     identity_unref(socket->identity);
+    seat_leave(&socket->seat);
     list_remove(&socket->link);
     socket->notifier->count--;
     metric_add(M_NOTICE_SOCKETS, -1);
@@ -434,6 +437,19 @@ static const struct ws_ops ops = { .on_message = on_message,
                                    .on_closed = on_closed };
 
 /* ---- the upgrade ---- */
+
+/* The environment of the key, or the first one that the worker's token serves: there it is
+ * counted. */
+static struct environment *home_of(const struct api_call *call,
+                                   const struct identity *identity)
+{
+    struct accounts *accounts = api_accounts(call->api);
+    struct account *account = identity->account;
+    while (!identity->account && (account = accounts_next(accounts, account)))
+        if (secret_serves(identity->secret, account))
+            break;
+    return account ? engine_environment(api_engine(call->api), account->number) : NULL;
+}
 
 /* Who it is, or why that is nobody: a refusal is said in the namespace, where the client
  * looks for it. */
@@ -452,6 +468,9 @@ static void identify(struct api_call *call, struct notice_socket *socket)
         refused = explain(&why, ERR_UNAUTHORIZED, "Invalid API key");
     if (!refused)
         refused = api_choose_branch(call->api, branch, &identity, &why);
+    struct environment *home = refused ? NULL : home_of(call, identity);
+    if (home)
+        refused = seat_take(&socket->seat, call->api, home, &why);
     if (refused) {
         identity_unref(identity);
         socket->refusal = why;

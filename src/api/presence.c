@@ -3,7 +3,9 @@
  *
  *   start at once, time every 4 s, the end after 30 s; the client comes again by itself
  *
- * Refusing it would cost more: the client asks once a second then. */
+ * Above the limit of connections of its environment it is refused: the client asks once a
+ * second then, and the session works without it. */
+#include "api/seat.h"
 #include "api/workers.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -14,6 +16,7 @@ struct presence {
     struct api_call *call;
     struct timer timer;
     int64_t ends_at; /* monotonic ms */
+    struct seat seat;
 };
 
 static struct loop *loop_of(const struct presence *presence)
@@ -26,6 +29,7 @@ static void end(struct presence *presence)
     struct api_call *call = presence->call;
     struct exchange *x = call->x;
     timers_clear(loop_timers(loop_of(presence)), &presence->timer);
+    seat_leave(&presence->seat);
     free(presence);
     api_call_end(call);
     http_stream_end(x);
@@ -61,8 +65,13 @@ static void on_tick(struct timer *timer)
 
 enum err worker_presence(struct api_call *call)
 {
+    struct seat seat = { 0 };
+    enum err refused = seat_take(&seat, call->api, call->env, &call->why);
+    if (refused)
+        return refused;
     struct presence *presence = mem_new(struct presence);
     presence->call = call;
+    presence->seat = seat;
     struct loop *loop = loop_of(presence);
     presence->ends_at = loop_now_ms(loop) + STREAM_MS;
 

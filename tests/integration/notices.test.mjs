@@ -25,6 +25,39 @@ after(() => gateway.stop());
 const executing = async (options) => worker.take(await worker.trigger("parent", options));
 const status = async (attempt) => (await attempt.look()).snapshot.executionStatus;
 
+test("dequeues, notice sockets and presence count against --realtime-connections, for keys and for the tokens of workers", async (t) => {
+  const own = await startGateway({ t, options: ["--realtime-connections", "2", "--dequeue-wait", "1m"] });
+  const made = await runProgram(["worker-token", "create", "--data", own.data, "--env", "prod"]);
+  const token = made.stdout.match(/tr_wgt_\w+/)[0];
+  for (const [key, dequeue, space] of [[keys.dev, "/engine/v1/dev/dequeue", "/dev-worker"], [token, "/engine/v1/worker-actions/dequeue", "/worker"]]) {
+    const tooMany = { error: "Too many concurrent requests" };
+    const sockets = [];
+    for (let i = 0; i < 2; i++) sockets.push(await NoticeSocket.connect(own, { t, key, space }));
+    const third = await NoticeSocket.open(own, { t, key });
+    third.say(`40${space},`);
+    assert.equal(await third.next(), `44${space},{"message":"Too many concurrent requests"}`);
+    const late = await own.post(dequeue, {}, { key });
+    assert.deepEqual([late.status, late.json], [429, tooMany]);
+    for (const socket of [...sockets, third]) await socket.ws.cut();
+    await until(async () => (await own.metric("runcast_notice_sockets")) === 0, { what: "their end" });
+
+    // Of three at once one is refused, and the others stay.
+    const head = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    for (const [method, target] of [["POST", dequeue], ...key === keys.dev ? [["GET", "/engine/v1/dev/presence"]] : []]) {
+      const leaving = new AbortController(), refused = [];
+      const all = [1, 2, 3].map(() => fetch(own.url + target, { method, headers: head, body: method === "POST" ? "{}" : undefined, signal: leaving.signal })
+        .then((answer) => answer.status === 429 ? refused.push(answer.status) : answer.text()).catch(() => {}));
+      await until(() => refused.length, { what: `a refusal of ${target}` });
+      assert.equal((await own.post(dequeue, {}, { key })).status, 429, "both seats are taken");
+      assert.equal(refused.length, 1);
+      leaving.abort();
+      await Promise.all(all);
+      await until(async () => (await own.metric('runcast_connections')) <= 2, { what: "the end of the others" });
+    }
+  }
+  await own.stop();
+});
+
 describe("a subscribed worker is told", () => {
   test("of a cancel, in milliseconds", async (t) => {
     const socket = await NoticeSocket.connect(gateway, { t });
