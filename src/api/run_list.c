@@ -12,6 +12,7 @@
 
 #include <assert.h>
 
+#include "api/hidden.h"
 #include "api/project.h"
 #include "api/run_body.h"
 #include "api/run_query.h"
@@ -34,6 +35,7 @@ struct row {
 struct listing {
     struct api_call *call;
     struct run_query query;
+    uint32_t hidden; /* fields that the token leaves out */
     struct part parts[ENVIRONMENT_TYPES];
     size_t part_count, waiting;
     enum store_status status; /* the first that was not STORE_OK */
@@ -115,6 +117,7 @@ static void write_rows(struct deferred *deferred)
         const struct row *row = &listing->rows[listing->written];
         if (listing->written++)
             buf_add_char(&listing->body, ',');
+        hidden_clear(listing->hidden, row->run);
         run_body_item(row->run, listing->call->vocabulary, &row->part->shown,
                       &listing->body);
         run_finish(row->run); /* its id stays, for the cursors */
@@ -241,6 +244,7 @@ static struct listing *listing_create(struct api_call *call)
     int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
 
     listing->call = call;
+    listing->hidden = hidden_fields(call->identity);
     listing->deferred.fn = write_rows;
     list_init(&listing->deferred.link);
     if (run_query_read(call, now, &listing->query, &why)) {

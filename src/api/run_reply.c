@@ -7,6 +7,7 @@
  * one of the store. */
 #include "api/run_reply.h"
 
+#include "api/hidden.h"
 #include "api/packets.h"
 #include "api/run_body.h"
 #include "api/schedule_body.h"
@@ -45,11 +46,23 @@ static struct slice url_of(struct api_call *call, const struct bytes *name,
     return buf_slice(url);
 }
 
+/* Relatives are shown no further than the run itself. */
+static void hide(struct run_reply *reply)
+{
+    uint32_t hidden = hidden_fields(reply->call->identity);
+    hidden_clear(hidden, &reply->run);
+    hidden_clear(hidden, &reply->root);
+    hidden_clear(hidden, &reply->parent);
+    for (size_t i = 0; i < reply->children.count; i++)
+        hidden_clear(hidden, &reply->children.runs[i]);
+}
+
 static void send(struct run_reply *reply)
 {
     struct api_call *call = reply->call;
     const struct run *run = &reply->run;
     struct buf body = { 0 }, payload_url = { 0 }, output_url = { 0 }, schedule = { 0 };
+    hide(reply);
     schedule_body_brief(call, bytes_slice(run_rare(run)->schedule), &schedule);
     struct run_details details = {
         .root = reply->root.id[0] ? &reply->root : NULL,

@@ -1,25 +1,13 @@
 /* subscribing.c - views, positions and tokens of subscribers. */
 #include "api/subscribing.h"
 
+#include "api/hidden.h"
 #include "base/metrics.h"
-#include "live/shape.h"
-
-/* A token serves the long poll too: its columns are known by both names. */
-static uint32_t skipped_fields(const struct identity *identity)
-{
-    uint32_t skipped = 0;
-    for (size_t i = 0; i < identity->skip_count; i++) {
-        struct slice name = slice_of(identity->skip_columns[i]);
-        enum field field = field_from_name(name);
-        skipped |= field < FIELD_COUNT ? 1u << field : shape_column(name, VOCABULARY_B);
-    }
-    return skipped & FIELDS_ALL & ~(uint32_t)FIELDS_ALWAYS;
-}
 
 struct view subscribing_view(const struct identity *identity,
                              const struct wire_message *hello)
 {
-    struct view wish = { .skipped = skipped_fields(identity) };
+    struct view wish = { .skipped = hidden_fields(identity) & ~(uint32_t)FIELDS_ALWAYS };
     wish.fields = hello && hello->has_fields ? hello->fields : FIELDS_DEFAULT;
     wish.fields = (wish.fields | FIELDS_ALWAYS) & ~wish.skipped;
     wish.vocabulary = hello && hello->vocabulary_b ? VOCABULARY_B : VOCABULARY_A;

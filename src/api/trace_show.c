@@ -6,6 +6,7 @@
  *
  * A parent started before its children, so a tree made of earlier events has no circles.
  * What has begun and not ended is partial until the run is over. */
+#include "api/hidden.h"
 #include "api/routes.h"
 #include "api/traces.h"
 #include "base/mem.h"
@@ -20,6 +21,7 @@ struct showing {
     enum what what;
     struct run_read read;
     struct run run;
+    bool no_contents; /* the token does not see payload, output or error */
     struct trace_look look;
 };
 
@@ -123,8 +125,11 @@ static void add_facts(struct buf *out, const struct run *run, const struct node 
     members_add_json(out, "attemptNumber", node->attempt);
 }
 
-static void add_contents(struct buf *out, const struct node *node)
+/* What the task and its libraries wrote down: payloads, outputs, exceptions, anything. */
+static void add_contents(struct buf *out, const struct showing *op, const struct node *node)
 {
+    if (op->no_contents)
+        return;
     members_add_json(out, "properties", node->properties);
     members_add_json(out, "events", node->events);
 }
@@ -199,7 +204,7 @@ static void show_events(struct showing *op, struct buf *out)
         add_facts(out, &op->run, &nodes[i], false);
         members_add_text(out, "taskSlug", bytes_slice(op->run.task));
         members_add_json(out, "workerVersion", nodes[i].version);
-        add_contents(out, &nodes[i]);
+        add_contents(out, op, &nodes[i]);
         buf_add_char(out, '}');
     }
     buf_add_text(out, "]}");
@@ -237,7 +242,7 @@ static void add_children(struct buf *out, const struct showing *op,
         buf_add_text(out, ",\"data\":{");
         add_facts(out, &op->run, &nodes[i], false);
         add_run_facts(out, &op->run);
-        add_contents(out, &nodes[i]);
+        add_contents(out, op, &nodes[i]);
         buf_add_char(out, '}');
         add_children(out, op, nodes, nodes[i].first, nodes[i].id);
         buf_add_char(out, '}');
@@ -366,7 +371,7 @@ static enum err show_span(struct showing *op, struct buf *out)
     add_parent(out, &op->run, nodes, &nodes[i]);
     members_add_text(out, "runId", slice_of(op->run.id));
     add_facts(out, &op->run, &nodes[i], true);
-    add_contents(out, &nodes[i]);
+    add_contents(out, op, &nodes[i]);
     buf_add_char(out, '}');
     free(nodes);
     return OK;
@@ -408,6 +413,9 @@ static void on_read(struct run_read *read, enum err status)
         return;
     }
     run_copy(&op->run, read->run);
+    uint32_t hidden = hidden_fields(call->identity);
+    hidden_clear(hidden, &op->run);
+    op->no_contents = hidden_contents(hidden);
     trace_look_begin(api_traces(call->api), call->env, slice_of(op->run.id), &op->look,
                      on_look);
 }
