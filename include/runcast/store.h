@@ -175,7 +175,8 @@ struct run_filter {
     size_t task_count, version_count, tag_count, queue_count, region_count;
     bool every_tag;                             /* all of the tags instead of any */
     struct slice batch, schedule, bulk, parent; /* absent: any */
-    bool nothing; /* matches no run (an unknown error group) */
+    struct slice packet; /* stored beside it as its payload or output; absent: any */
+    bool nothing;        /* matches no run (an unknown error group) */
 };
 
 struct store_list {

@@ -191,7 +191,9 @@ void api_add_header(struct api_call *call, const char *name, struct slice value)
 /* x-runs-seq: epoch.seq (read your writes). */
 void api_add_seq(struct api_call *call, uint64_t seq);
 
-/* x-trigger-jwt-claims, and x-trigger-jwt when scopes are given. */
+/* x-trigger-jwt-claims, and x-trigger-jwt unless scopes is NULL. A token of no scopes grants
+ * nothing, but it is there: the official SDKs sign one themselves when it is missing, which
+ * a browser cannot. */
 void api_add_token(struct api_call *call, const char *const *scopes, size_t count);
 
 void api_reply_json(struct api_call *call, int status, struct slice body);

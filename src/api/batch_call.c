@@ -6,6 +6,7 @@
 #include "api/batch_commit.h"
 #include "api/batches.h"
 #include "api/item_array.h"
+#include "api/packets.h"
 #include "api/trigger_options.h"
 #include "base/mem.h"
 #include "base/scan.h"
@@ -74,7 +75,7 @@ static void reply_v2(struct batch_call *op, const struct batch *batch)
 {
     struct buf out = { 0 };
     buf_print(&out, "{\"id\":\"%s\",\"runCount\":%u}", batch->id, batch->run_count);
-    batch_add_token(op->call, batch->id, false);
+    batch_add_token(op->call, batch->id, !op->commit.op.batch_cached, false);
     api_reply_json(op->call, 202, buf_slice(&out));
     buf_finish(&out);
 }
@@ -157,6 +158,8 @@ static enum err read_wishes(struct batch_call *op, struct slice task)
         .options = envelope_get(&op->body.item, "options"),
     };
     enum err err = trigger_options_read(&source, &place, trigger, &parent, &op->call->why);
+    if (!err)
+        err = packet_check_named(op->call, &trigger->run);
     if (err)
         say_which(op);
     trigger->run.batch_index = (uint32_t)op->commit.count++;

@@ -177,7 +177,7 @@ static void reply(struct create *create, const struct batch *batch, bool cached)
         buf_add_json(&out, bytes_slice(batch->key));
     }
     buf_add_char(&out, '}');
-    batch_add_token(call, batch->id, browser);
+    batch_add_token(call, batch->id, !create->commit.op.batch_cached, browser);
     api_add_seq(call, seq ? seq : call->env->applied);
     api_reply_json(call, cached ? 200 : 202, buf_slice(&out));
     buf_finish(&out);

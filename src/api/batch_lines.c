@@ -1,6 +1,7 @@
 /* batch_lines.c - pieces to lines, lines to items. */
 #include "api/batch_lines.h"
 
+#include "api/packets.h"
 #include "api/trigger_options.h"
 #include "base/mem.h"
 
@@ -122,6 +123,8 @@ static enum err read_wishes(struct batch_lines *lines, struct slice task,
     };
     enum err err =
         trigger_options_read(&source, &place, &item->trigger, &parent, &call->why);
+    if (!err)
+        err = packet_check_named(call, &item->trigger.run);
     bytes_unref(parent.run_id);
     return err ? say_which(lines, item->index) : OK;
 }

@@ -10,7 +10,8 @@ const struct operation packets_operations[] = {
       .id = "create_upload_payload_url_v1", .summary = "The same, as SDK 3.x asks",
       .reply = "PacketUrl" },
     { HTTP_GET_, "/api/v1/packets/{name}",
-      .id = "get_payload_url_v1", .summary = "Where a payload may be downloaded",
+      .id = "get_payload_url_v1", .summary = "Where a payload may be downloaded; a token "
+      "reads those of its runs",
       .reply = "PacketUrl" },
     { HTTP_GET_, "/api/v1/runs/{runId}/packets/{kind}",
       .id =

@@ -1,11 +1,17 @@
 /* packets.c - names of packets, and the URLs that are given out for them. */
 #include "api/packets.h"
 
+#include "api/hidden.h"
 #include "api/routes.h"
 #include "auth/signed_url.h"
 #include "base/mem.h"
+#include "live/view.h"
 
-enum { URL_LIVES_S = 3600, NO_BODY = 65536 };
+enum {
+    URL_LIVES_S = 3600,
+    NO_BODY = 65536,
+    RUNS_OF_ONE_MAX = 100, /* that are looked at: replays share a packet */
+};
 
 /* ---- names ---- */
 
@@ -120,22 +126,86 @@ static enum err offer_upload_v1(struct api_call *call)
     return reply_upload(call, false);
 }
 
-/* Names are drawn at random: who knows one has read the run. */
-static bool reads_runs(const struct identity *who)
+/* ---- who may read which ---- */
+
+bool packet_any_is_open_to(const struct identity *who)
 {
-    return identity_may_some(who, "read", "runs") ||
-           identity_may_some(who, "read", "tasks") ||
-           identity_may_some(who, "read", "tags") ||
-           identity_may_some(who, "read", "batch");
+    return identity_may(who, "read", "runs", (struct slice){ 0 }) &&
+           !hidden_contents(hidden_fields(who));
+}
+
+enum err packet_check_named(struct api_call *call, const struct run *run)
+{
+    if (!slice_is(bytes_slice(run_rare(run)->payload_type), "application/store") ||
+        packet_any_is_open_to(call->identity))
+        return OK;
+    return explain(&call->why, ERR_FORBIDDEN,
+                   "This token cannot name a stored packet as a payload: it may not read "
+                   "every run");
+}
+
+/* A token reads the packet of a run that it reads. */
+struct packet_search {
+    struct api_call *call;
+    struct store_list runs; /* whose payload or output it is */
+};
+
+static bool reads_one_of(const struct identity *who, const struct store_list *runs)
+{
+    for (size_t i = 0; i < runs->count; i++)
+        if (api_identity_may_run(who, "read", &runs->runs[i]))
+            return true;
+    return false;
+}
+
+static void on_found(struct store_list *runs, enum store_status status)
+{
+    struct packet_search *op = container_of(runs, struct packet_search, runs);
+    struct api_call *call = op->call;
+    enum err err = err_of_store(status);
+    if (!err)
+        err = reads_one_of(call->identity, runs)
+                  ? reply_url(call, "GET", call->params[0], false)
+                  : ERR_FORBIDDEN;
+    if (err)
+        api_reply_error(call, err);
+    for (size_t i = 0; i < runs->count; i++)
+        run_finish(&runs->runs[i]);
+    free(runs->runs);
+    free(op);
+}
+
+static enum err find_runs(struct api_call *call)
+{
+    struct packet_search *op = mem_new(struct packet_search);
+    struct store *store = engine_store(api_engine(call->api));
+    op->call = call;
+    op->runs = (struct store_list){ .env = call->env->number,
+                                    .filter = { .is_test = -1, .packet = call->params[0] },
+                                    .limit = RUNS_OF_ONE_MAX,
+                                    .done = on_found };
+    call->busy = true;
+    store->ops->list(store, &op->runs);
+    return OK;
 }
 
 static enum err offer_download(struct api_call *call)
 {
     struct slice id;
-    if (!reads_runs(call->identity) || (packet_is_output(call->params[0], &id) &&
-                                        call->identity->kind != CREDENTIAL_SECRET_KEY))
+    enum err err = packet_check_name(call->params[0], &call->why);
+    if (err)
+        return err;
+    if (call->identity->kind == CREDENTIAL_SECRET_KEY)
+        return reply_url(call, "GET", call->params[0], false);
+    if (packet_is_output(call->params[0], &id))
         return ERR_FORBIDDEN;
-    return reply_url(call, "GET", call->params[0], false);
+    if (packet_any_is_open_to(call->identity))
+        return reply_url(call, "GET", call->params[0], false);
+    if (hidden_contents(hidden_fields(call->identity)))
+        return explain(&call->why, ERR_FORBIDDEN,
+                       "This token leaves out columns: ask for "
+                       "/api/v1/runs/<id>/packets/payload or …/output");
+    return find_runs(call);
 }
 
 /* ---- of a run ---- */
@@ -151,9 +221,13 @@ static enum err reply_of_run(struct api_call *call, const struct run *run)
     struct slice name = bytes_slice(payload ? run->payload : run->output);
     const struct run_rare *rare = run_rare(run);
     struct slice type = bytes_slice(payload ? rare->payload_type : rare->output_type);
+    uint32_t hidden = hidden_fields(call->identity);
     enum err err = api_check_run_scope(call, "read", run);
     if (err)
         return err;
+    if (hidden & 1u << (payload ? FIELD_PAYLOAD : FIELD_OUTPUT))
+        return explain(&call->why, ERR_FORBIDDEN, "This token leaves out the %s",
+                       payload ? "payload" : "output");
     if (!name.len || !slice_is(type, "application/store"))
         return explain(&call->why, ERR_NOT_FOUND,
                        "Packet not found: the run has none that is stored beside it");

@@ -22,6 +22,14 @@ void packet_url(struct api_call *call, const struct account *account, struct sli
  * the text. */
 enum err packet_check_name(struct slice name, struct failure *why);
 
+/* May this identity read every packet by its name? A token that may not still reads those
+ * of the runs that it may read. */
+bool packet_any_is_open_to(const struct identity *who);
+
+/* Whoever names a stored packet as the payload of a run can read it through that run:
+ * ERR_FORBIDDEN with the text, unless the caller may read every packet. */
+enum err packet_check_named(struct api_call *call, const struct run *run);
+
 /* The outputs of runs and tokens are packets too, under names that nobody uploads:
  * "~output/<id>". They are for secret keys. False: the name is another. */
 void packet_name_output(struct slice id, struct buf *out);

@@ -86,14 +86,14 @@ void api_add_token(struct api_call *call, const char *const *scopes, size_t coun
     buf_add_text(&text, "{\"sub\":");
     buf_add_json(&text, slice_of(call->account->id));
     buf_add_text(&text, ",\"pub\":true");
-    if (count) {
+    if (scopes) {
         buf_add_text(&text, ",\"scopes\":[");
         add_json_list(&text, scopes, count);
         buf_add_char(&text, ']');
     }
     buf_add_char(&text, '}');
     api_add_header(call, "x-trigger-jwt-claims", buf_slice(&text));
-    if (count) {
+    if (scopes) {
         buf_clear(&text);
         auth_sign_for(call->identity, scopes, count, now, TOKEN_LIVES_MS, &text);
         api_add_header(call, "x-trigger-jwt", buf_slice(&text));

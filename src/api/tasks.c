@@ -5,6 +5,7 @@
  * The task need not exist: its run waits for a version that has it. */
 #include "api/blocking.h"
 #include "api/envelope.h"
+#include "api/packets.h"
 #include "api/routes.h"
 #include "api/trigger_call.h"
 #include "api/trigger_options.h"
@@ -84,26 +85,43 @@ static enum err read_body(struct task_call *trigger)
         .key = http_header(call->x, "idempotency-key"),
         .key_ttl = http_header(call->x, "idempotency-key-ttl"),
     };
-    return trigger_options_read(&source, &place, &trigger->item, &trigger->wish,
-                                &call->why);
+    err = trigger_options_read(&source, &place, &trigger->item, &trigger->wish, &call->why);
+    return err ? err : packet_check_named(call, &trigger->item.run);
 }
 
 /* ---- the operation ---- */
+
+/* A run that was there already is somebody else's, perhaps: the token for it grants no more
+ * than the caller may do itself. */
+static void add_token(struct task_call *trigger)
+{
+    struct api_call *call = trigger->call;
+    struct slice id = slice_of(trigger->item.id);
+    bool is_new = !trigger->item.cached;
+    char read[ID_MAX + 16], write[ID_MAX + 24];
+    const char *scopes[2];
+    size_t count = 0;
+
+    snprintf(read, sizeof(read), "read:runs:%s", trigger->item.id);
+    snprintf(write, sizeof(write), "write:inputStreams:%s", trigger->item.id);
+    if (is_new || !api_check_scope(call, "read", "runs", id) ||
+        !api_check_scope(call, "read", "tasks", call->params[0]))
+        scopes[count++] = read;
+    if (is_new || !api_check_scope(call, "write", "inputStreams", id))
+        scopes[count++] = write;
+    api_add_token(call, scopes, count);
+}
 
 static void reply(struct task_call *trigger)
 {
     struct api_call *call = trigger->call;
     struct trigger_op *op = &trigger->op;
     const char *id = trigger->item.id;
-    char read[ID_MAX + 16], write[ID_MAX + 24];
-    const char *scopes[] = { read, write };
     struct buf body = { 0 };
 
-    snprintf(read, sizeof(read), "read:runs:%s", id);
-    snprintf(write, sizeof(write), "write:inputStreams:%s", id);
     buf_print(&body, "{\"id\":\"%s\",\"isCached\":%s}", id,
               trigger->item.cached ? "true" : "false");
-    api_add_token(call, scopes, 2);
+    add_token(trigger);
     api_add_seq(call, op->seq ? op->seq : call->env->applied);
     api_reply_json(call, 200, buf_slice(&body));
     buf_finish(&body);

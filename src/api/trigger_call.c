@@ -6,6 +6,22 @@
 
 enum { REQUEST_KEY_LEN_MAX = 256 };
 
+/* A request is repeated by who made it: a token that names the request of another triggers
+ * a run of its own. */
+static struct bytes *request_claim(const struct identity *who, struct slice kind,
+                                   struct slice key)
+{
+    struct buf owned = { 0 };
+    if (who->kind != CREDENTIAL_PUBLIC_TOKEN)
+        return idempotency_claim_key(kind, key);
+    buf_add(&owned, kind);
+    buf_add(&owned, SLICE("\n"));
+    buf_add(&owned, (struct slice){ (const char *)who->hash, sizeof(who->hash) });
+    struct bytes *claim = idempotency_claim_key(buf_slice(&owned), key);
+    buf_finish(&owned);
+    return claim;
+}
+
 enum err trigger_call_claims(struct api_call *call, struct slice kind,
                              struct trigger_op *op)
 {
@@ -17,7 +33,7 @@ enum err trigger_call_claims(struct api_call *call, struct slice kind,
                        "%d characters",
                        REQUEST_KEY_LEN_MAX);
     if (key.len)
-        op->request_key = idempotency_claim_key(kind, key);
+        op->request_key = request_claim(who, kind, key);
     if (who->one_time) {
         op->one_time_token =
             bytes_create((struct slice){ (const char *)who->hash, sizeof(who->hash) });

@@ -4,6 +4,7 @@
  *
  *   batch, parent,    their index
  *   bulk action
+ *   packet            the few runs that name it, by the indexes of packets
  *   tags, tasks       one query per value, merged: each delivers a page, the newest win
  *   unfinished only   the index of unfinished runs, when they are few
  *   else              the runs themselves, newest first
@@ -113,6 +114,24 @@ static void add_tags(struct sqlite_query *query, const struct run_filter *f, enu
     sqlite_query_add(query, ")");
 }
 
+/* The ids come from the indexes of packets; the runs are looked up by them. */
+static void add_packet(struct sqlite_query *query, uint32_t env, struct slice name)
+{
+    if (!name.ptr)
+        return;
+    sqlite_query_number(query,
+                        " AND r.id IN (SELECT id FROM run_payload INDEXED BY payload_packet"
+                        " WHERE env = ?",
+                        env);
+    sqlite_query_text(query,
+                      " AND body = CAST(? AS BLOB) AND type = 'application/store'"
+                      " UNION ALL SELECT id FROM run_output INDEXED BY output_packet",
+                      name);
+    sqlite_query_number(query, " WHERE env = ?", env);
+    sqlite_query_text(query, " AND body = CAST(? AS BLOB) AND type = 'application/store')",
+                      name);
+}
+
 static void add_conditions(struct sqlite_query *query, const struct run_filter *f,
                            enum lead lead)
 {
@@ -161,6 +180,7 @@ static enum store_status find_page(struct sqlite_db *db, const struct store_list
                           slice_of(upwards ? req->before : req->after));
     }
     add_id_bounds(&query, &req->filter, id, from, to);
+    add_packet(&query, req->env, req->filter.packet);
     add_conditions(&query, &req->filter, lead);
     sqlite_query_add(&query, " ORDER BY ");
     sqlite_query_add(&query, id);

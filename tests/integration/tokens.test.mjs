@@ -161,7 +161,7 @@ function credentials(row) {
   const takes = row.takes.split(" "), ok = row.ok ?? [200], no = [401];
   const anyone = takes.includes("anyone"), of = (kind) => anyone || takes.includes(kind) ? ok : no;
   const asked = row.asks?.(w) ?? [];
-  const may = (...list) => !takes.includes("token") ? of("token") : list.some((scope) => row.also?.test(scope) || asked.some((one) => grants(scope, one))) ? ok : [403];
+  const may = (...list) => !takes.includes("token") ? of("token") : list.some((scope) => asked.some((one) => grants(scope, one))) ? ok : [403];
   const foreign = takes.includes("key") ? row.foreign ?? ok : of("key");
   const cells = [
     ["no credential", undefined, anyone ? ok : no],

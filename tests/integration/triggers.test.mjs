@@ -194,7 +194,8 @@ test("names and sizes of packets", async () => {
 test("who may ask for packets", async () => {
   const status = async (method, path, scopes) =>
     (await gateway.http.request(method, path, { key: await publicToken(gateway, { scopes }) })).status;
-  assert.equal(await status("GET", "/api/v1/packets/a", ["read:runs:x"]), 200);
+  assert.equal(await status("GET", "/api/v1/packets/a", ["read:runs"]), 200);
+  assert.equal(await status("GET", "/api/v1/packets/a", ["read:runs:x"]), 403);
   assert.equal(await status("GET", "/api/v1/packets/a", ["trigger:tasks"]), 403);
   assert.equal(await status("PUT", "/api/v2/packets/a", ["admin"]), 401);
 });

@@ -371,6 +371,20 @@ static bool is_value(const struct bytes *text, struct slice value)
     return !value.ptr || (text && slice_equal(bytes_slice(text), value));
 }
 
+static bool is_packet(const struct bytes *content, const struct bytes *type,
+                      struct slice name)
+{
+    return type && slice_is(bytes_slice(type), "application/store") && content &&
+           slice_equal(bytes_slice(content), name);
+}
+
+static bool names_packet(const struct run *run, struct slice name)
+{
+    const struct run_rare *rare = run_rare(run);
+    return !name.ptr || is_packet(run->payload, rare->payload_type, name) ||
+           is_packet(run->output, rare->output_type, name);
+}
+
 static bool matches(const struct run *run, const struct run_filter *f)
 {
     const struct run_rare *rare = run_rare(run);
@@ -384,7 +398,8 @@ static bool matches(const struct run *run, const struct run_filter *f)
            is_any(run->queue, f->queues, f->queue_count) &&
            is_any(rare->region, f->regions, f->region_count) && has_tags(run, f) &&
            is_value(run->batch, f->batch) && is_value(rare->schedule, f->schedule) &&
-           is_value(rare->bulk, f->bulk) && is_value(rare->parent, f->parent);
+           is_value(rare->bulk, f->bulk) && is_value(rare->parent, f->parent) &&
+           names_packet(run, f->packet);
 }
 
 static int newest_id_first(const void *a, const void *b)

@@ -71,6 +71,18 @@ struct tag_list *tags_of(const char *first, const char *second)
 
 /* ---- lists ---- */
 
+/* Its payload is the stored packet "p/1", or its output. */
+static void name_packet(struct change *change, bool as_output)
+{
+    struct run *run = &change->run;
+    struct run_rare *rare = run_rare_edit(run);
+    bytes_unref(as_output ? run->output : run->payload);
+    *(as_output ? &run->output : &run->payload) = text_bytes("p/1");
+    *(as_output ? &rare->output_type : &rare->payload_type) =
+        text_bytes("application/store");
+    change->marks |= as_output ? MARK_OUTPUT : MARK_PAYLOAD;
+}
+
 void fill_runs(struct store_world *world)
 {
     static const char *const tasks[] = { "a", "b", "c" };
@@ -93,6 +105,8 @@ void fill_runs(struct store_world *world)
             run_rare_edit(run)->bulk = text_bytes("bulk_1");
         if (n == 7)
             run_rare_edit(run)->region = text_bytes("eu");
+        if (n == 1 || n == 5)
+            name_packet(&change, n == 5);
         run->worker_version = n <= 2 ? text_bytes("20240101.1") : NULL;
         assert_int_equal(commit_one(world, change), STORE_OK);
     }
@@ -143,6 +157,9 @@ static void filters_are_anded_and_their_values_ored(void **state)
         { { .is_test = -1, .bulk = SLICE("bulk_1") }, "6 5" },
         { { .is_test = 1, .bulk = SLICE("bulk_1") }, "5" },
         { { .is_test = -1, .bulk = SLICE("bulk_2") }, "" },
+        { { .is_test = -1, .packet = SLICE("p/1") }, "5 1" },
+        { { .is_test = -1, .packet = SLICE("p/1"), .tasks = a, .task_count = 1 }, "1" },
+        { { .is_test = -1, .packet = SLICE("p/2") }, "" },
         { { .is_test = -1, .versions = versions, .version_count = 1 }, "2 1" },
         { { .is_test = -1, .regions = eu, .region_count = 1 }, "7" },
         { { .is_test = -1, .queues = queues, .queue_count = 2 }, "9 8 7 6 5 4 3 2 1" },
