@@ -21,7 +21,7 @@ const struct operation waitpoints_operations[] = {
           "filter[createdAt][period]?: string",
       .reply = "{data: WaitpointToken[], pagination: CursorPage}" },
     { HTTP_GET_, TOKENS "/{waitpointId}",
-      .id = "retrieve_waitpoint_token_v1", .summary = "Retrieve a token",
+      .id = "retrieve_waitpoint_token_v1", .summary = "Retrieve a token; its url is empty for who may not complete it",
       .reply = "WaitpointToken" },
     { HTTP_POST_, TOKENS "/{waitpointId}/complete",
       .id = "complete_waitpoint_token_v1", .summary = "Complete a token",
