@@ -33,8 +33,7 @@ enum err otel_discard(struct api_call *call)
 
 static struct account *account_of(const struct api_call *call)
 {
-    struct account *account = accounts_by_id(api_accounts(call->api), call->params[0]);
-    return account && !account->archived ? account : NULL;
+    return accounts_by_id(api_accounts(call->api), call->params[0]);
 }
 
 static enum err check(struct api_call *call)
