@@ -44,6 +44,7 @@ export RUNCAST_DEV_SECRET_KEY=tr_dev_benchbenchbenchbenchben1
 export RUNCAST_STAGING_SECRET_KEY=tr_stg_benchbenchbenchbenchben2
 export RUNCAST_PROD_SECRET_KEY=tr_prod_benchbenchbenchbenchben3
 export RUNCAST_PREVIEW_SECRET_KEY=tr_preview_benchbenchbenchbenchben4
+export RUNCAST_METRICS_TOKEN=bench-metrics-token # loop turns are read with it
 export TRIGGER_SECRET_KEY=$RUNCAST_PROD_SECRET_KEY
 export TRIGGER_PROJECT_REF=$RUNCAST_PROJECT_REF
 

@@ -68,7 +68,11 @@ void server_read_turns(const struct options *options, struct turns *turns)
 {
     struct buf text = { 0 };
     *turns = (struct turns){ .count = 0 };
-    if (http_call(options, "GET", "/metrics", (struct slice){ 0 }, &text) == 200) {
+    struct options asking = *options;
+    const char *token = getenv("RUNCAST_METRICS_TOKEN");
+    if (token)
+        asking.key = token;
+    if (http_call(&asking, "GET", "/metrics", (struct slice){ 0 }, &text) == 200) {
         struct slice line, lines = buf_slice(&text);
         while (slice_split(&lines, '\n', &line))
             read_bucket(turns, line);

@@ -23,6 +23,8 @@ enum { NAME_LEN_MAX = 40 };
 struct reading {
     struct config config;
     const char *flags[SETTING_COUNT]; /* borrowed from the arguments; NULL: not given */
+    struct buf lists[SETTING_COUNT];  /* flags of the arguments, one behind the other */
+    bool in_file[SETTING_COUNT];      /* a line of the file has set it */
     struct failure *why;
 };
 
@@ -171,6 +173,20 @@ static bool is_of_command(const struct reading *reading, struct slice name)
     return reading->config.word_count && find_command_option(name);
 }
 
+/* The last one counts; of a list all do. */
+static void take_flag(struct reading *reading, int which, const char *value)
+{
+    struct buf *list = &reading->lists[which];
+    reading->flags[which] = value;
+    if (settings[which].type != SETTING_IS_LIST)
+        return;
+    if (list->len)
+        list->ptr[list->len - 1] = ' ';
+    buf_add_text(list, value);
+    buf_add_char(list, '\0');
+    reading->flags[which] = list->ptr;
+}
+
 /* --name=value or --name value; a flag without "=" is true. */
 static enum err read_option(struct reading *reading, char **argv, int argc, int *at)
 {
@@ -200,7 +216,7 @@ static enum err read_option(struct reading *reading, char **argv, int argc, int 
         free(reading->config.file);
         reading->config.file = mem_text(slice_of(value));
     } else {
-        reading->flags[which] = value;
+        take_flag(reading, which, value);
     }
     return OK;
 }
@@ -286,6 +302,22 @@ static char *read_line(char *text, int size, void *stream)
     return file->err ? NULL : text;
 }
 
+/* A list goes on in the next line that names it. */
+static enum err set_from_line(struct reading *reading, enum config_setting which,
+                              const char *value, const char *origin)
+{
+    char *const *field = (char **)((char *)&reading->config + settings[which].offset);
+    struct buf list = { 0 };
+    if (settings[which].type == SETTING_IS_LIST && reading->in_file[which])
+        buf_print(&list, "%s ", *field);
+    buf_add_text(&list, value);
+    buf_add_char(&list, '\0');
+    reading->in_file[which] = true;
+    enum err err = config_set(&reading->config, which, list.ptr, origin, reading->why);
+    buf_finish(&list);
+    return err;
+}
+
 static int take_line(void *user, const char *section, const char *name, const char *value)
 {
     struct config_file *file = user;
@@ -298,8 +330,7 @@ static int take_line(void *user, const char *section, const char *name, const ch
     if (which < 0)
         file->err = unknown(slice_of(name), shown, "", file->reading->why);
     else
-        file->err = config_set(&file->reading->config, (enum config_setting)which, value,
-                               origin, file->reading->why);
+        file->err = set_from_line(file->reading, (enum config_setting)which, value, origin);
     return !file->err;
 }
 
@@ -451,6 +482,8 @@ enum err config_read(struct config *config, int argc, char **argv, char **enviro
 {
     struct reading reading = { .why = why };
     enum err err = read_all(&reading, argc, argv, environment);
+    for (int i = 0; i < SETTING_COUNT; i++)
+        buf_finish(&reading.lists[i]);
     if (err)
         config_finish(&reading.config);
     else
@@ -462,7 +495,8 @@ void config_finish(struct config *config)
 {
     for (int i = 0; i < SETTING_COUNT; i++) {
         char **text = (char **)((char *)config + settings[i].offset);
-        if (settings[i].type == SETTING_IS_TEXT || settings[i].type == SETTING_IS_SECRET)
+        if (settings[i].type == SETTING_IS_TEXT || settings[i].type == SETTING_IS_LIST ||
+            settings[i].type == SETTING_IS_SECRET)
             vault_forget(*text);
         free(config->origins[i]);
     }
@@ -486,9 +520,10 @@ void config_print(const struct config *config, struct buf *out)
 static void print_option(const struct setting *setting, struct buf *out)
 {
     static const char *const values[] = {
-        [SETTING_IS_TEXT] = " TEXT",     [SETTING_IS_SECRET] = " SECRET",
-        [SETTING_IS_NUMBER] = " NUMBER", [SETTING_IS_BYTES] = " SIZE",
-        [SETTING_IS_DURATION] = " TIME", [SETTING_IS_FLAG] = "",
+        [SETTING_IS_TEXT] = " TEXT",     [SETTING_IS_LIST] = " TEXT",
+        [SETTING_IS_SECRET] = " SECRET", [SETTING_IS_NUMBER] = " NUMBER",
+        [SETTING_IS_BYTES] = " SIZE",    [SETTING_IS_DURATION] = " TIME",
+        [SETTING_IS_FLAG] = "",
     };
     char option[NAME_LEN_MAX];
     snprintf(option, sizeof(option), "--%s%s", setting->name, values[setting->type]);

@@ -2,7 +2,8 @@
  *
  * config.def is the table. Precedence: flags > RUNCAST_* environment > --config FILE
  * (name = value lines) > defaults. Names are those of the flags without dashes:
- * --env-concurrency, RUNCAST_ENV_CONCURRENCY, env-concurrency. */
+ * --env-concurrency, RUNCAST_ENV_CONCURRENCY, env-concurrency. A list is given by repeating
+ * its flag, or its line of the file, or with spaces; it replaces the one from elsewhere. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,6 +29,7 @@ enum { CONFIG_WORDS_MAX = 16 };
 
 enum config_setting {
 #define CONFIG_TEXT(name, field, def, help) SETTING_##field,
+#define CONFIG_LIST(name, field, def, help) SETTING_##field,
 #define CONFIG_SECRET(name, field, help) SETTING_##field,
 #define CONFIG_NUMBER(name, field, def, min, max, help) SETTING_##field,
 #define CONFIG_BYTES(name, field, def, min, max, help) SETTING_##field,
@@ -35,6 +37,7 @@ enum config_setting {
 #define CONFIG_FLAG(name, field, help) SETTING_##field,
 #include "config.def"
 #undef CONFIG_TEXT
+#undef CONFIG_LIST
 #undef CONFIG_SECRET
 #undef CONFIG_NUMBER
 #undef CONFIG_BYTES
@@ -54,6 +57,7 @@ struct config {
     char *file; /* --config; NULL: none */
     char *origins[SETTING_COUNT];
 #define CONFIG_TEXT(name, field, def, help) char *field;
+#define CONFIG_LIST(name, field, def, help) char *field; /* words with a space between */
 #define CONFIG_SECRET(name, field, help) char *field;
 #define CONFIG_NUMBER(name, field, def, min, max, help) int64_t field;
 #define CONFIG_BYTES(name, field, def, min, max, help) int64_t field;
@@ -61,6 +65,7 @@ struct config {
 #define CONFIG_FLAG(name, field, help) bool field;
 #include "config.def"
 #undef CONFIG_TEXT
+#undef CONFIG_LIST
 #undef CONFIG_SECRET
 #undef CONFIG_NUMBER
 #undef CONFIG_BYTES
@@ -81,12 +86,6 @@ void config_print_help(struct buf *out);
 
 /* name = value lines with where each came from; secrets as ***. */
 void config_print(const struct config *config, struct buf *out);
-
-/* listen split: "127.0.0.1:3030", "[::1]:3030", "localhost:3030", ":3030" (every address),
- * "3030" (this machine only). */
-enum err config_listen(const struct config *config, char host[64], int *port,
-                       struct failure *why);
-bool config_listens_on_loopback(const struct config *config);
 
 enum log_level config_log_level(const struct config *config);
 enum log_format config_log_format(const struct config *config);

@@ -1,13 +1,13 @@
 /* config_value.c - settings from text and to text. */
 #include "config_value.h"
 
-#include <arpa/inet.h>
 #include <stddef.h>
 #include <strings.h>
 
 #include "auth/vault.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "config_listen.h"
 
 /* clang-format off */
 const struct setting settings[SETTING_COUNT] = {
@@ -15,6 +15,8 @@ const struct setting settings[SETTING_COUNT] = {
     [SETTING_##field] = { name, type, offsetof(struct config, field), __VA_ARGS__ },
 #define CONFIG_TEXT(name, field, def, help) \
     ROW(name, SETTING_IS_TEXT, field, def, 0, 0, help)
+#define CONFIG_LIST(name, field, def, help) \
+    ROW(name, SETTING_IS_LIST, field, def, 0, 0, help)
 #define CONFIG_SECRET(name, field, help) \
     ROW(name, SETTING_IS_SECRET, field, "", 0, 0, help)
 #define CONFIG_NUMBER(name, field, def, min, max, help) \
@@ -28,6 +30,7 @@ const struct setting settings[SETTING_COUNT] = {
 #include "config.def"
 #undef ROW
 #undef CONFIG_TEXT
+#undef CONFIG_LIST
 #undef CONFIG_SECRET
 #undef CONFIG_NUMBER
 #undef CONFIG_BYTES
@@ -85,6 +88,25 @@ static bool read_number(const struct setting *setting, struct slice text, int64_
         return false;
     *number = read;
     return true;
+}
+
+/* Words with one space between them. */
+static void set_list(char **field, struct slice value)
+{
+    struct buf words = { 0 };
+    struct slice word;
+    for (size_t i = 0; i < value.len; i += word.len + 1) {
+        struct slice rest = slice_from(value, i);
+        word = (struct slice){ rest.ptr, 0 };
+        while (word.len < rest.len && !strchr(" \t", rest.ptr[word.len]))
+            word.len++;
+        if (words.len && word.len)
+            buf_add_char(&words, ' ');
+        buf_add(&words, word);
+    }
+    free(*field);
+    *field = mem_text(buf_slice(&words));
+    buf_finish(&words);
 }
 
 static void print_bytes(int64_t bytes, struct buf *out)
@@ -159,6 +181,7 @@ enum err config_set(struct config *config, enum config_setting which, const char
         vault_forget(*(char **)field);
         *(char **)field = mem_text(slice_trim(slice_of(value)));
         break;
+    case SETTING_IS_LIST: set_list(field, slice_of(value)); break;
     case SETTING_IS_FLAG: read = read_flag(value, field); break;
     default: read = read_number(setting, slice_trim(slice_of(value)), field);
     }
@@ -176,7 +199,8 @@ void config_print_value(const struct config *config, enum config_setting which,
 {
     const void *field = field_of(config, which);
     switch (settings[which].type) {
-    case SETTING_IS_TEXT: buf_add_text(out, *(char *const *)field); break;
+    case SETTING_IS_TEXT:
+    case SETTING_IS_LIST: buf_add_text(out, *(char *const *)field); break;
     case SETTING_IS_SECRET: buf_add_text(out, **(char *const *)field ? "***" : ""); break;
     case SETTING_IS_NUMBER: buf_add_number(out, *(const int64_t *)field); break;
     case SETTING_IS_BYTES: print_bytes(*(const int64_t *)field, out); break;
@@ -253,9 +277,11 @@ static enum err refuse_key(const struct config *config, enum config_setting whic
 
 enum err config_check_texts(const struct config *config, struct failure *why)
 {
-    char host[64];
-    int port;
-    enum err err = config_listen(config, host, &port, why);
+    struct config_listener listeners[CONFIG_LISTENERS_MAX];
+    size_t count;
+    enum err err = config_listeners(config, listeners, &count, why);
+    if (!err)
+        err = config_admin_listener(config, listeners, why);
     if (err)
         return err;
     if (!*config->data)
@@ -285,69 +311,4 @@ enum log_level config_log_level(const struct config *config)
 enum log_format config_log_format(const struct config *config)
 {
     return (enum log_format)choice(config->log_format, log_formats);
-}
-
-/* ---- listen ---- */
-
-/* The host is what stands before the last colon, an IPv6 address in brackets. */
-static bool split_listen(struct slice listen, struct slice *host, struct slice *port)
-{
-    const char *colon = listen.len ? memrchr(listen.ptr, ':', listen.len) : NULL;
-    if (!colon) {
-        *host = SLICE("127.0.0.1");
-        *port = listen;
-        return true;
-    }
-    *host = (struct slice){ listen.ptr, (size_t)(colon - listen.ptr) };
-    *port = slice_from(listen, host->len + 1);
-    if (host->len > 2 && host->ptr[0] == '[' && host->ptr[host->len - 1] == ']')
-        *host = (struct slice){ host->ptr + 1, host->len - 2 };
-    else if (memchr(host->ptr, ':', host->len))
-        return false;
-    if (!host->len)
-        *host = SLICE("0.0.0.0");
-    else if (slice_is(*host, "localhost"))
-        *host = SLICE("127.0.0.1");
-    return true;
-}
-
-enum err config_listen(const struct config *config, char host[64], int *port,
-                       struct failure *why)
-{
-    struct slice address, port_text;
-    uint64_t number;
-    unsigned char binary[sizeof(struct in6_addr)];
-    char text[64];
-    bool right = split_listen(slice_of(config->listen), &address, &port_text) &&
-                 address.len < sizeof(text) && text_to_u64(port_text, &number) == OK &&
-                 number <= UINT16_MAX;
-    if (right) {
-        memcpy(text, address.ptr, address.len);
-        text[address.len] = '\0';
-        right =
-            inet_pton(AF_INET, text, binary) == 1 || inet_pton(AF_INET6, text, binary) == 1;
-    }
-    if (!right)
-        return refuse_text(config, SETTING_listen,
-                           "an address and a port like 127.0.0.1:3030, [::1]:3030 or :3030",
-                           why);
-    memcpy(host, text, address.len + 1);
-    *port = (int)number;
-    return OK;
-}
-
-bool config_listens_on_loopback(const struct config *config)
-{
-    char host[64];
-    int port;
-    struct failure why;
-    struct in6_addr six;
-    unsigned char four[4];
-    if (config_listen(config, host, &port, &why))
-        return false;
-    if (inet_pton(AF_INET, host, four) == 1)
-        return four[0] == 127;
-    inet_pton(AF_INET6, host, &six);
-    return IN6_IS_ADDR_LOOPBACK(&six) ||
-           (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
 }

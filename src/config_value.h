@@ -5,6 +5,7 @@
 
 enum setting_type {
     SETTING_IS_TEXT,
+    SETTING_IS_LIST, /* words with spaces between */
     SETTING_IS_SECRET,
     SETTING_IS_NUMBER,
     SETTING_IS_BYTES,
@@ -33,5 +34,5 @@ enum err config_set(struct config *config, enum config_setting which, const char
 void config_print_value(const struct config *config, enum config_setting which,
                         struct buf *out);
 
-/* Texts with a form: listen, public-url, allow-origin, the choices, the encryption key. */
+/* Texts with a form: listen, admin-listen, public-url, allow-origin, the choices, the encryption key. */
 enum err config_check_texts(const struct config *config, struct failure *why);

@@ -21,7 +21,7 @@
 #include "auth/bootstrap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "config.h"
+#include "config_listen.h"
 #include "gateway_admin.h"
 #include "gateway_command.h"
 #include "gateway_load.h"
@@ -46,6 +46,7 @@ struct gateway {
     struct retain *retain;
     struct rotate *rotate;
     char url[128];
+    int port; /* of url; 0: all listeners are UNIX sockets */
     enum phase phase;
     bool loading; /* load_* is on its way */
     struct load_accounts load_accounts;
@@ -73,10 +74,15 @@ static enum err make_directory(const char *path, struct failure *why)
  * to set, or after saying --insecure. */
 static enum err check_listen(const struct config *config, struct failure *why)
 {
+    struct config_listener listeners[CONFIG_LISTENERS_MAX];
     struct bootstrap given;
-    if (config_listens_on_loopback(config) || config->insecure)
-        return OK;
-    enum err refused = bootstrap_prepare(&given, why);
+    size_t count, open = 0;
+    enum err refused = config_listeners(config, listeners, &count, why);
+    while (!refused && open < count && config_listener_is_local(&listeners[open]))
+        open++;
+    if (refused || open == count || config->insecure)
+        return refused;
+    refused = bootstrap_prepare(&given, why);
     bool chosen = !refused && given.from_environment;
     bootstrap_finish(&given);
     if (refused)
@@ -86,7 +92,7 @@ static enum err check_listen(const struct config *config, struct failure *why)
                        "%s is not a loopback address: set RUNCAST_DEV_SECRET_KEY, "
                        "RUNCAST_STAGING_SECRET_KEY, RUNCAST_PROD_SECRET_KEY and "
                        "RUNCAST_PREVIEW_SECRET_KEY, or say --insecure",
-                       config->listen);
+                       listeners[open].host);
     return OK;
 }
 
@@ -121,38 +127,64 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     api_set_ready(gateway->api, NULL);
     log_info("ready", "url", gateway->url, NULL);
     if (gateway->events.on_ready)
-        gateway->events.on_ready(gateway->events.owner, server_port(gateway->server));
+        gateway->events.on_ready(gateway->events.owner, gateway->port);
 }
 
-/* Where clients on this machine find us. */
-static void note_url(struct gateway *gateway, const char *host)
+/* Where clients on this machine find us: at the first address. */
+static void note_url(struct gateway *gateway, const struct config_listener *listeners,
+                     size_t count)
 {
     const char *given = gateway->config->public_url;
+    size_t first = 0;
+    while (first < count - 1 && !listeners[first].host[0])
+        first++;
+    const char *host = listeners[first].host;
+    gateway->port = server_port(gateway->server, first);
     bool any4 = strcmp(host, "0.0.0.0") == 0, any6 = strcmp(host, "::") == 0;
     bool six = strchr(host, ':') != NULL;
     if (given[0])
         snprintf(gateway->url, sizeof(gateway->url), "%s", given);
+    else if (!host[0])
+        snprintf(gateway->url, sizeof(gateway->url), "unix:%s", listeners[first].path);
     else
         snprintf(gateway->url, sizeof(gateway->url), "http://%s%s%s:%d", six ? "[" : "",
                  any4   ? "127.0.0.1"
                  : any6 ? "::1"
                         : host,
-                 six ? "]" : "", server_port(gateway->server));
+                 six ? "]" : "", gateway->port);
+}
+
+/* A proxy of the same group may speak to a UNIX socket; to the admin's only the owner. */
+static struct listen_options address_of(const struct config_listener *listener, bool admin)
+{
+    return (struct listen_options){ .host = listener->host,
+                                    .port = listener->port,
+                                    .path = listener->path[0] ? listener->path : NULL,
+                                    .mode = admin ? 0600 : 0660,
+                                    .admin = admin };
 }
 
 static enum err listen_now(struct gateway *gateway, struct failure *why)
 {
     const struct config *config = gateway->config;
-    char host[64];
-    struct server_options options = { .host = host,
+    struct config_listener listeners[CONFIG_LISTENERS_MAX + 1];
+    struct listen_options addresses[CONFIG_LISTENERS_MAX + 1];
+    size_t count;
+    struct server_options options = { .listeners = addresses,
                                       .handler = api_handler(),
                                       .owner = gateway->api,
                                       .connections_max = (unsigned)config->connections };
-    enum err refused = config_listen(config, host, &options.port, why);
+    enum err refused = config_listeners(config, listeners, &count, why);
     if (!refused)
-        refused = server_create(gateway->loop, &options, &gateway->server, why);
+        refused = config_admin_listener(config, &listeners[count], why);
+    if (refused)
+        return refused;
+    for (size_t i = 0; i <= count; i++)
+        addresses[i] = address_of(&listeners[i], i == count);
+    options.listener_count = count + 1;
+    refused = server_create(gateway->loop, &options, &gateway->server, why);
     if (!refused)
-        note_url(gateway, host);
+        note_url(gateway, listeners, count);
     return refused;
 }
 

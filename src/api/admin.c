@@ -1,5 +1,7 @@
 /* admin.c - what operators ask: does the process answer, may it be sent work, what does it
  * count. */
+#include <arpa/inet.h>
+
 #include "api/api.h"
 #include "api/routes.h"
 #include "base/metrics.h"
@@ -39,30 +41,52 @@ static bool same_secret(struct slice given, struct slice wanted)
     return !different;
 }
 
-/* What a proxy on this machine passes on comes from somewhere else. */
-static bool comes_from_this_machine(const struct api_call *call)
-{
-    return call->x->peer_is_loopback && !http_header(call->x, "x-forwarded-for").ptr;
-}
-
-static bool may_see_metrics(const struct api_call *call)
+static bool has_metrics_token(const struct api_call *call)
 {
     struct slice wanted = slice_of(api_options(call->api)->metrics_token);
     struct slice given = http_header(call->x, "authorization");
     if (!wanted.len)
-        return comes_from_this_machine(call);
+        return false;
     if (slice_starts(given, "Bearer "))
         given = slice_from(given, 7);
     return same_secret(given, wanted);
 }
 
+/* A web page may give its own name any address (DNS rebinding): a browser then sends that
+ * name as Host, never an address. */
+static bool names_an_address(struct slice host)
+{
+    struct slice name;
+    bool six = slice_starts(host, "[");
+    slice_split(&host, six ? ']' : ':', &name);
+    name = slice_from(name, six);
+    char text[INET6_ADDRSTRLEN];
+    unsigned char binary[sizeof(struct in6_addr)];
+    if (slice_is(name, "localhost"))
+        return true;
+    if (name.len >= sizeof(text))
+        return false;
+    memcpy(text, name.ptr, name.len);
+    text[name.len] = '\0';
+    return inet_pton(six ? AF_INET6 : AF_INET, text, binary) == 1;
+}
+
+enum err api_check_admin(struct api_call *call)
+{
+    if (names_an_address(http_header(call->x, "host")) || has_metrics_token(call))
+        return OK;
+    return explain(&call->why, ERR_FORBIDDEN,
+                   "The admin listener is asked by an address or localhost as Host; by "
+                   "another name with the metrics token as bearer token");
+}
+
 static enum err show_metrics(struct api_call *call)
 {
     struct buf text = { 0 };
-    if (!may_see_metrics(call))
-        return explain(&call->why, ERR_FORBIDDEN,
-                       "Metrics are for this machine only: start the gateway with "
-                       "--metrics-token and send it as a bearer token");
+    if (!call->x->admin && !has_metrics_token(call))
+        return explain(&call->why, ERR_UNAUTHORIZED,
+                       "Metrics are read at --admin-listen, which is metrics.sock in the "
+                       "data directory; here with the --metrics-token as bearer token");
     metrics_print(&text);
     api_reply_text(call, 200, "text/plain; version=0.0.4; charset=utf-8", buf_slice(&text));
     buf_finish(&text);

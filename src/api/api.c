@@ -47,7 +47,7 @@ struct api {
     struct rate *rate;      /* NULL: no limit */
 };
 
-/* One a line: the order of the look-up. */
+/* One a line: the order of the look-up. Who came by the admin listener finds the first. */
 /* clang-format off */
 static const struct route *const tables[] = {
     admin_routes,
@@ -273,7 +273,8 @@ static const struct route *find_route(const struct exchange *x, struct slice *pa
     static const char *const names[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
     enum http_method method = x->method == HTTP_HEAD_ ? HTTP_GET_ : x->method;
 
-    for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
+    size_t known = x->admin ? 1 : sizeof(tables) / sizeof(tables[0]);
+    for (size_t t = 0; t < known; t++) {
         for (const struct route *route = tables[t]; route->pattern; route++) {
             if (!matches(route->pattern, x->path, params, count))
                 continue;
@@ -477,7 +478,9 @@ static void on_head(void *owner, struct exchange *x)
     enum err refused = OK;
 
     call->route = route;
-    if (x->method == HTTP_OPTIONS_) {
+    if (x->admin && (refused = api_check_admin(call))) {
+        api_reply_error(call, refused);
+    } else if (x->method == HTTP_OPTIONS_ && !x->admin) {
         reply_options(call);
     } else if (api->not_ready && !(route && route->auth == AUTH_NONE)) {
         explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", api->not_ready);

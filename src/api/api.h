@@ -79,7 +79,7 @@ struct api_call {
 struct api_options {
     const char *public_url; /* "" : the request's Host */
     const char *allow_origin;
-    const char *metrics_token; /* "": loopback only */
+    const char *metrics_token; /* "": there is none, the admin listener shows metrics */
     int64_t subscriptions_max;
     int64_t realtime_connections; /* seats of one environment, see seat.h */
     int64_t batch_memory;
@@ -106,6 +106,9 @@ struct traces;
 struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
                        const struct api_options *options);
 void api_destroy(struct api *api);
+
+/* ERR_FORBIDDEN unless what came by the admin listener was sent by nobody's web page. */
+enum err api_check_admin(struct api_call *call);
 
 /* What server_create is given. */
 struct http_handler api_handler(void);

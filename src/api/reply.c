@@ -5,6 +5,9 @@
 
 static void add_common_headers(struct api_call *call)
 {
+    buf_add_text(&call->headers, "cache-control: no-store\r\n");
+    if (call->x->admin)
+        return; /* no web page reads it */
     buf_add_text(&call->headers,
                  "access-control-allow-origin: *\r\n"
                  "access-control-expose-headers: x-trigger-jwt, x-trigger-jwt-claims, "
@@ -12,8 +15,7 @@ static void add_common_headers(struct api_call *call)
                  "x-ratelimit-remaining, x-ratelimit-reset, electric-offset, "
                  "electric-handle, electric-schema, electric-cursor, "
                  "electric-up-to-date, electric-shape-id, electric-chunk-last-offset, "
-                 "x-stream-version\r\n"
-                 "cache-control: no-store\r\n");
+                 "x-stream-version\r\n");
 }
 
 static void send(struct api_call *call, int status, struct slice body)

@@ -45,8 +45,8 @@ struct exchange {
     bool has_body_length;
     bool chunked;
     bool wants_upgrade; /* Connection: upgrade and Upgrade: websocket */
-    bool peer_is_loopback;
-    char peer[48]; /* address, for logs */
+    bool admin;         /* it came by a listener for those who run the server */
+    char peer[48];      /* address, for logs */
 
     /* Set by on_head. */
     size_t body_limit; /* bytes; more is 413; default 0 */

@@ -234,7 +234,7 @@ static void offer(struct http_conn *conn)
         refuse(conn, fault);
         return;
     }
-    x->peer_is_loopback = conn->peer_is_loopback;
+    x->admin = conn->admin;
     memcpy(x->peer, conn->peer, sizeof(x->peer));
     request->offered = true;
     server->open_exchanges++;

@@ -17,7 +17,7 @@ struct http_conn {
     struct request *request; /* NULL: idle */
     bool begun;              /* its first byte has come */
     bool asked;              /* a whole head has come */
-    bool peer_is_loopback;
+    bool admin;              /* of the listener */
     char peer[48];
 };
 

@@ -1,5 +1,9 @@
-/* server.h - listens, accepts, keeps the list of connections, and closes them all. */
+/* server.h - listens, accepts, keeps the list of connections, and closes them all.
+ *
+ * The listeners of a server share its connections, limits and handler. */
 #pragma once
+
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "base/loop.h"
@@ -8,9 +12,19 @@
 struct server;
 typedef void server_closed_fn(struct server *server);
 
-struct server_options {
-    const char *host; /* numeric address, IPv4 or IPv6; a path: a UNIX socket, mode 0600 */
+/* All is borrowed until server_create returns. */
+struct listen_options {
+    const char *host; /* numeric address, IPv4 or IPv6 */
     int port;         /* 0: any; see server_port */
+    const char *path; /* of a UNIX socket, instead of host and port */
+    mode_t mode;      /* of its file; 0: 0600 */
+    bool admin;       /* what comes here has exchange.admin, and a few more connections than
+                         connections_max, so that it is heard when the others take them all */
+};
+
+struct server_options {
+    const struct listen_options *listeners;
+    size_t listener_count;
     struct http_handler handler;
     void *owner; /* the handler's */
 
@@ -40,7 +54,8 @@ struct server_options {
 enum err server_create(struct loop *loop, const struct server_options *options,
                        struct server **server, struct failure *why);
 
-int server_port(const struct server *server);
+/* Of the listener at that place in the options; 0: of a UNIX socket. */
+int server_port(const struct server *server, size_t listener);
 
 /* Each reply closes its connection from now on; WebSockets stay. New connections are still
  * accepted, so that whoever asks is told by the handler that it should go elsewhere. */

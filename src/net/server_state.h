@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "net/listener.h"
 #include "net/readiness.h"
 #include "net/server.h"
 
@@ -25,14 +26,11 @@ struct server {
     struct deferred finish;
 
     struct readiness readiness; /* of all connections */
-    uv_poll_t listener;
-    int listen_fd;
-    int port;
-    char *path;       /* of a UNIX socket, else NULL */
-    unsigned handles; /* open: of the listener and of readiness */
+    struct listener *listeners;
+    size_t listener_count;
+    unsigned handles; /* open: of the listeners and of readiness */
     bool draining;
-    int spare_fd;      /* given up for a moment to refuse a connection when none is left */
-    struct timer rest; /* accepts nothing until then */
+    int spare_fd; /* given up for a moment to refuse a connection when none is left */
     uint32_t rest_kind;
     int64_t complained_ms;
 
@@ -59,7 +57,16 @@ struct server {
 const char *server_date(struct server *server);
 
 /* A connected socket becomes a connection; takes over fd. NULL: the socket was refused. */
-struct connection *server_adopt(struct server *server, int fd);
+struct connection *server_adopt(struct listener *listener, int fd);
+
+/* No more is accepted there. */
+bool server_is_full(const struct listener *listener);
+
+/* A warning, at most one a second. */
+void server_complain(struct server *server, const char *what, const char *reason);
+
+/* -1: no descriptor is left. */
+int server_open_spare(void);
 
 /* The memory of the connection is gone after the call. */
 struct connection;

@@ -29,6 +29,8 @@ const leased = ({ run, snapshot: { id } }) => `${actions}/runs/${run.id}/snapsho
 const bulk = async (w) => (await w.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "nobody" } })).json.id;
 const presigned = (reply) => reply.json.presignedUrl.replace(/^https?:\/\/[^/]+/, "");
 
+export const metricsToken = "the-metrics-token";
+
 export const calls = {
   // runs
   trigger_task_v1: async (w) => {
@@ -203,6 +205,6 @@ export const calls = {
   // the gateway
   health: (w) => w.get("/healthz", { key: null }),
   readiness: (w) => w.get("/readyz", { key: null }),
-  metrics: (w) => w.get("/metrics", { key: null }),
+  metrics: (w) => w.get("/metrics", { key: metricsToken }),
   openapi: (w) => w.get("/openapi.json", { key: null }),
 };

@@ -7,10 +7,10 @@ import { after, before, test } from "node:test";
 import { keys, startGateway } from "../support/gateway.mjs";
 import { runProgram } from "../support/program.mjs";
 import { Worker } from "../support/worker_calls.mjs";
-import { calls } from "./calls.mjs";
+import { calls, metricsToken } from "./calls.mjs";
 import { Document, lint } from "./document.mjs";
 
-const gateway = await startGateway();
+const gateway = await startGateway({ env: { RUNCAST_METRICS_TOKEN: metricsToken } });
 const text = (await gateway.get("/openapi.json", { key: null })).text;
 const document = new Document(JSON.parse(text));
 const succeeded = new Set();

@@ -3,12 +3,14 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
+import http from "node:http";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { describe, test } from "node:test";
 
 import { freePort, keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
+import { RawConnection } from "../support/http.mjs";
 import { runProgram } from "../support/program.mjs";
 import { RunsSocket } from "../support/runs.mjs";
 import { publicToken } from "../support/tokens.mjs";
@@ -272,6 +274,29 @@ describe("listening", () => {
     await chosen.stop();
   });
 
+  test("on several addresses at once, each judged by itself", async (t) => {
+    const [one, two] = [await freePort(), await freePort()], socket = path.join(inFolder(), "http.sock");
+    fs.mkdirSync(path.dirname(socket), { recursive: true });
+    const refused = await runProgram(["--data", inFolder(), "--listen", `127.0.0.1:${one}`, "--listen", `0.0.0.0:${two}`]);
+    assert.equal(refused.code, 1, refused.all);
+    assert.match(refused.stderr, /0\.0\.0\.0 is not a loopback address/);
+    const gateway = await startGateway({ t, port: one, options: ["--listen", `127.0.0.1:${one}`, "--listen", `[::1]:${two} unix:${socket}`] });
+    assert.equal((await gateway.get("/api/v1/runs")).status, 200);
+    assert.equal((await fetch(`http://[::1]:${two}/api/v1/runs`, { headers: { authorization: `Bearer ${keys.dev}` } })).status, 200);
+    assert.equal(fs.statSync(socket).mode & 0o777, 0o660);
+    const answer = await new Promise((resolve, reject) => http.get({ socketPath: socket, path: "/metrics", agent: false }, resolve).on("error", reject));
+    assert.equal(answer.statusCode, 401, "a UNIX socket is no admin listener by itself");
+    answer.resume();
+    const second = await runProgram(["--data", inFolder(), "--listen", `unix:${socket}`]);
+    assert.match(second.stderr, /cannot listen on .*http\.sock: address already in use/);
+    await gateway.stop();
+    assert.ok(!fs.existsSync(socket));
+    fs.writeFileSync(socket, "somebody's");
+    const third = await runProgram(["--data", inFolder(), "--listen", `unix:${socket}`]);
+    assert.match(third.stderr, /http\.sock: there is a file that is no socket of this user/);
+    assert.equal(fs.readFileSync(socket, "utf8"), "somebody's");
+  });
+
   test("on a port that is taken fails with a sentence, and makes no keys that nobody could use", async (t) => {
     const server = net.createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => server.on("listening", resolve));
@@ -291,7 +316,7 @@ describe("listening", () => {
       const gateway = await startGateway({ t, withKeys: false, options: ["--listen", listen, ...open ? ["--insecure"] : []], ready: false });
       const told = await until(() => gateway.stdout.match(/TRIGGER_API_URL=(http:\S+:[1-9]\d*) /));
       await until(async () => (await fetch(`${told[1]}/readyz`)).status === 200);
-      assert.ok(gateway.stderr.includes(told[1]), gateway.stderr);
+      await until(() => gateway.stderr.includes(told[1]), { what: "the line that says ready" });
       await gateway.stop();
     });
 });
@@ -307,25 +332,55 @@ describe("health", () => {
     await gateway.stop();
   });
 
-  test("metrics are for loopback peers, or for who has the token", async (t) => {
+  test("metrics are read in the data directory, elsewhere by who has the token, also from this machine", async (t) => {
     const own = Object.values(os.networkInterfaces()).flat().find((one) => one.family === "IPv4" && !one.internal)?.address;
-    const port = await freePort();
-    const open = ["--listen", `0.0.0.0:${port}`];
-    const gateway = await startGateway({ t, port, options: open });
-    assert.equal((await gateway.get("/metrics", { key: null })).status, 200);
+    const port = await freePort(), hosts = ["127.0.0.1", own].filter(Boolean);
+    const gateway = await startGateway({ t, port, options: ["--listen", `0.0.0.0:${port}`] });
     const from = (host, headers = {}) => fetch(`http://${host}:${port}/metrics`, { headers }).then(async (answer) => ({ status: answer.status, text: await answer.text() }));
-    for (const host of ["127.0.0.1", own].filter(Boolean)) { // a proxy on this machine speaks for others
-      const refused = await from(host, { "x-forwarded-for": "127.0.0.1" });
-      assert.equal(refused.status, 403);
-      assert.match(JSON.parse(refused.text).error, /--metrics-token/);
+    assert.equal(fs.statSync(path.join(gateway.data, "metrics.sock")).mode & 0o777, 0o600);
+    assert.match((await gateway.getAsAdmin("/metrics")).text, /^# HELP runcast_/);
+    for (const host of hosts) {
+      const refused = await from(host);
+      assert.equal(refused.status, 401);
+      assert.match(JSON.parse(refused.text).error, /--admin-listen.*--metrics-token/);
+      assert.equal((await from(host, { authorization: "Bearer " })).status, 401, "no token is not an empty one");
     }
     await gateway.stop();
+    assert.ok(!fs.existsSync(path.join(gateway.data, "metrics.sock")));
     await gateway.restart({ env: { RUNCAST_METRICS_TOKEN: "open-sesame" } });
-    for (const host of ["127.0.0.1", own].filter(Boolean)) {
+    for (const host of hosts) {
       assert.equal((await from(host, { authorization: "Bearer open-sesame" })).status, 200);
       for (const wrong of ["Bearer open-sesam", "Bearer open-sesame!", "Bearer ", `Bearer ${keys.dev}`])
-        assert.equal((await from(host, { authorization: wrong })).status, 403, wrong);
+        assert.equal((await from(host, { authorization: wrong })).status, 401, wrong);
     }
+    assert.equal((await gateway.getAsAdmin("/metrics")).status, 200);
+    await gateway.kill();
+    await gateway.restart(); // the socket that was left behind is replaced
+    assert.equal((await gateway.getAsAdmin("/metrics")).status, 200);
+    await gateway.stop();
+  });
+
+  test("the admin listener has health and metrics alone, and nothing for a web page", async (t) => {
+    const port = await freePort();
+    const gateway = await startGateway({ t, options: ["--admin-listen", `127.0.0.1:${port}`], env: { RUNCAST_METRICS_TOKEN: "open-sesame" } });
+    const ask = async (target, host, more = "", method = "GET") => {
+      const connection = await RawConnection.open(port);
+      await connection.send(`${method} ${target} HTTP/1.1\r\nhost: ${host}\r\norigin: http://${host}\r\n${more}connection: close\r\n\r\n`);
+      const text = await connection.readToEnd();
+      assert.doesNotMatch(text, /access-control/i);
+      return Number(text.split(" ")[1]);
+    };
+    const address = `127.0.0.1:${port}`, token = "authorization: Bearer open-sesame\r\n";
+    for (const target of ["/metrics", "/healthz", "/readyz"]) {
+      for (const host of [address, "127.0.0.1", "localhost", `localhost:${port}`, "[::1]", "10.1.2.3:9"]) assert.equal(await ask(target, host), 200, host);
+      for (const host of ["evil.example", `evil.example:${port}`, "127.0.0.1.evil.example", "localhost.", "1", "[evil]", "[127.0.0.1]", ""]) assert.ok([400, 403].includes(await ask(target, host)), host);
+      assert.equal(await ask(target, "metrics.internal", token), 200, "a name, with the token");
+    }
+    assert.equal(await ask("/metrics", address, "", "OPTIONS"), 405);
+    for (const target of ["/api/v1/runs", "/realtime/v1/ws", "/socket.io/?EIO=4&transport=websocket"])
+      assert.equal(await ask(target, address, `authorization: Bearer ${keys.dev}\r\n`), 404, target);
+    assert.equal((await gateway.get("/healthz")).status, 200);
+    assert.ok(!fs.existsSync(path.join(gateway.data, "metrics.sock")));
     await gateway.stop();
   });
 

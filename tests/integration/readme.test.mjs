@@ -38,7 +38,7 @@ test("the README has every setting and every metric, and no other", async (t) =>
   assert.deepEqual(words(table.map((row) => row[1])), settings.sort());
 
   const gateway = await startGateway({ t });
-  const metrics = [...(await gateway.get("/metrics")).text.matchAll(/^# TYPE (\w+)/gm)].map((match) => match[1]);
+  const metrics = [...(await gateway.getAsAdmin("/metrics")).text.matchAll(/^# TYPE (\w+)/gm)].map((match) => match[1]);
   assert.deepEqual(words(rows("### Metrics", "### Another")).filter((word) => word !== "/metrics"), metrics.sort());
 });
 

@@ -149,7 +149,7 @@ export const rows = [
   { route: "GET /socket.io/", takes: "anyone", at: () => ({ query: "EIO=4&transport=websocket" }), ok: [426] },
   { route: "GET /healthz", takes: "anyone", at: () => ({}) },
   { route: "GET /readyz", takes: "anyone", at: () => ({}) },
-  { route: "GET /metrics", takes: "anyone", at: () => ({}) },
+  { route: "GET /metrics", takes: "nobody", at: () => ({}) },
   { route: "GET /openapi.json", takes: "anyone", at: () => ({}) },
 ];
 

@@ -9,6 +9,7 @@
 // { release: true } and for a preloaded shim GATEWAY_RELEASE_BIN; shims lie in SHIM_DIR.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
+import http from "node:http";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
@@ -93,7 +94,8 @@ class Gateway {
       process.env.SHIM_DIR ?? built("build-gcc", ""), `${this.preload}.so`);
     Object.assign(env, this.env);
 
-    const settings = ["--listen", `127.0.0.1:${this.port}`, "--data", this.data];
+    const listens = this.options.some((option) => /^--listen(=|$)/.test(option));
+    const settings = [...listens ? [] : ["--listen", `127.0.0.1:${this.port}`], "--data", this.data];
     const child = spawn(this.binary, [...settings, ...this.options],
       { env, stdio: ["ignore", "pipe", "pipe"] });
     children.add(child);
@@ -163,9 +165,21 @@ class Gateway {
   /** Bytes on a TCP connection, see RawConnection. */
   connect() { return RawConnection.open(this.port); }
 
+  /** GET by the admin listener in the data directory: { status, headers, text }. */
+  getAsAdmin(target, headers = {}, method = "GET") {
+    return new Promise((resolve, reject) => {
+      const request = http.request({ socketPath: path.join(this.data, "metrics.sock"), path: target, method, headers, agent: false }, (answer) => {
+        let text = "";
+        answer.setEncoding("utf8").on("data", (more) => { text += more; });
+        answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, text })).on("error", reject);
+      });
+      request.on("error", reject).end();
+    });
+  }
+
   /** GET /metrics as a Map from `name` or `name{labels}` to a number. */
   async metrics() {
-    const { status, text } = await this.get("/metrics", { key: null });
+    const { status, text } = await this.getAsAdmin("/metrics");
     if (status !== 200) throw new Error(`GET /metrics: ${status} ${text}`);
     const samples = text.split("\n").filter((line) => line && !line.startsWith("#"));
     return new Map(samples.map((line) => {

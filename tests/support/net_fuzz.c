@@ -13,7 +13,9 @@ void net_fuzz_open(struct net_fuzz *fuzz, struct server_options options)
     *fuzz = (struct net_fuzz){ 0 };
     uv_loop_init(&fuzz->world.uv);
     fuzz->world.loop = loop_create(&fuzz->world.uv);
-    options.host = "127.0.0.1";
+    struct listen_options any_port = { .host = "127.0.0.1" };
+    options.listeners = &any_port;
+    options.listener_count = 1;
     if (server_create(fuzz->world.loop, &options, &fuzz->world.server, &why))
         abort();
 }
@@ -47,7 +49,7 @@ void net_fuzz_begin(struct net_fuzz *fuzz)
     fuzz->other = ends[1];
     fuzz->ended = false;
     buf_clear(&fuzz->answer);
-    fuzz->conn = server_adopt(fuzz->world.server, ends[0]);
+    fuzz->conn = server_adopt(&fuzz->world.server->listeners[0], ends[0]);
 }
 
 void net_fuzz_feed(struct net_fuzz *fuzz, struct slice bytes, size_t piece)

@@ -15,6 +15,8 @@
 
 enum { PATIENCE_MS = 30000, WATCHDOG_S = 120 };
 
+static const struct listen_options any_port = { .host = "127.0.0.1" };
+
 void net_world_open(struct net_world *world, struct server_options options)
 {
     struct failure why = { 0 };
@@ -24,7 +26,10 @@ void net_world_open(struct net_world *world, struct server_options options)
     metrics[M_WS_CONNECTIONS] = 0;
     uv_loop_init(&world->uv);
     world->loop = loop_create(&world->uv);
-    options.host = options.host ? options.host : "127.0.0.1";
+    if (!options.listeners) {
+        options.listeners = &any_port;
+        options.listener_count = 1;
+    }
     if (server_create(world->loop, &options, &world->server, &why))
         fail_msg("%s", why.text);
 }
@@ -88,7 +93,8 @@ struct wait {
 void peer_open(struct net_world *world, struct peer *peer)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)server_port(world->server)),
+                                   .sin_port =
+                                       htons((uint16_t)server_port(world->server, 0)),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     int on = 1;
     *peer = (struct peer){ .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };

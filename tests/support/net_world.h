@@ -26,7 +26,8 @@ struct peer {
     bool reset;
 };
 
-/* The owner in the options must begin with the world. */
+/* The owner in the options must begin with the world. Without listeners: any port of
+ * 127.0.0.1. */
 void net_world_open(struct net_world *world, struct server_options options);
 
 /* For a test that closes the server itself. */

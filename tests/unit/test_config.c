@@ -519,60 +519,6 @@ static void what_is_printed_can_be_read_back(void **state)
     config_finish(&second);
 }
 
-/* ---- listen ---- */
-
-static void an_address_is_split_into_host_and_port(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *listen, *host;
-        int port;
-        bool loopback;
-    } cases[] = {
-        { "127.0.0.1:3030", "127.0.0.1", 3030, true },
-        { "127.9.9.9:1", "127.9.9.9", 1, true },
-        { "localhost:80", "127.0.0.1", 80, true },
-        { "3030", "127.0.0.1", 3030, true },
-        { "0", "127.0.0.1", 0, true },
-        { "[::1]:65535", "::1", 65535, true },
-        { "[::ffff:127.0.0.1]:80", "::ffff:127.0.0.1", 80, true },
-        { ":3030", "0.0.0.0", 3030, false },
-        { "0.0.0.0:3030", "0.0.0.0", 3030, false },
-        { "[::]:3030", "::", 3030, false },
-        { "192.0.2.1:3030", "192.0.2.1", 3030, false },
-        { "[2001:db8::1]:3030", "2001:db8::1", 3030, false },
-        { "[::ffff:192.0.2.1]:80", "::ffff:192.0.2.1", 80, false },
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char host[64];
-        int port;
-        struct failure why;
-        struct config config =
-            read_right(&(struct input){ .arguments = { "--listen", cases[i].listen } });
-        assert_int_equal(config_listen(&config, host, &port, &why), OK);
-        assert_string_equal(host, cases[i].host);
-        assert_int_equal(port, cases[i].port);
-        assert_int_equal(config_listens_on_loopback(&config), cases[i].loopback);
-        config_finish(&config);
-    }
-}
-
-static void what_is_no_address_is_refused(void **state)
-{
-    (void)state;
-    static const char *const wrong[] = {
-        "x",           "127.0.0.1",  "127.0.0.1:",    "127.0.0.1:65536", "127.0.0.1:-1",
-        "1.2.3:80",    "::1:3030",   "[::1]",         "[::1:3030",       "[]:3030",
-        "host:3030",   "127.1:80",   "[127.0.0.1",    "127.0.0.1:http",  "127.0.0.1:80:90",
-        "256.0.0.1:1", "[::1%lo]:1", "127.0.0.1 :80", "[1]:80",
-    };
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        struct failure why =
-            read_wrong(&(struct input){ .arguments = { "--listen", wrong[i] } });
-        assert_non_null(strstr(why.text, "--listen: listen cannot be"));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -593,8 +539,6 @@ int main(void)
         cmocka_unit_test(every_setting_is_in_the_help_and_in_the_print),
         cmocka_unit_test(the_help_shows_only_options_that_are_accepted),
         cmocka_unit_test(what_is_printed_can_be_read_back),
-        cmocka_unit_test(an_address_is_split_into_host_and_port),
-        cmocka_unit_test(what_is_no_address_is_refused),
     };
     return cmocka_run_group_tests_name("config", tests, make_file, remove_file);
 }

@@ -107,7 +107,7 @@ static void a_reply_may_come_any_time_later(void **state)
     assert_int_equal(server_open_exchanges(scene.world.server), 1);
     struct exchange *x = scene.waiting[0];
     assert_true(slice_is(x->query, "q=1")); /* borrowed until the reply */
-    assert_true(x->peer_is_loopback);
+    assert_false(x->admin);
     assert_string_equal(x->peer, "127.0.0.1");
     http_reply(x, 200, (struct slice){ 0 }, SLICE("at last"));
     assert_int_equal(server_open_exchanges(scene.world.server), 0);

@@ -17,6 +17,7 @@ struct scene {
     struct net_world world;
     struct exchange *waiting;
     unsigned gone;
+    bool by_admin; /* the last request */
 };
 
 static void on_head(void *owner, struct exchange *x)
@@ -28,6 +29,7 @@ static void on_head(void *owner, struct exchange *x)
 static void on_request(void *owner, struct exchange *x)
 {
     struct scene *scene = owner;
+    scene->by_admin = x->admin;
     if (slice_is(x->path, "/wait"))
         scene->waiting = x;
     else
@@ -71,7 +73,7 @@ static void bad_addresses_are_explained(void **state)
     } bad[] = {
         { "localhost", 0 },     { "", 0 },           { "256.1.1.1", 0 },
         { "127.0.0.1", 65536 }, { "127.0.0.1", -1 }, { "203.0.113.1", 0 },
-        { "/no/such/dir", 0 },  { "1:2:3", 0 },
+        { "1:2:3", 0 },
     };
     struct scene scene;
     struct server *server = NULL;
@@ -79,7 +81,8 @@ static void bad_addresses_are_explained(void **state)
     open_scene(&scene, (struct server_options){ 0 });
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct failure why = { 0 };
-        struct server_options options = { .host = bad[i].host, .port = bad[i].port };
+        struct listen_options address = { .host = bad[i].host, .port = bad[i].port };
+        struct server_options options = { .listeners = &address, .listener_count = 1 };
         assert_int_equal(server_create(scene.world.loop, &options, &server, &why),
                          ERR_INVALID);
         assert_non_null(strstr(why.text, bad[i].host));
@@ -95,9 +98,10 @@ static void a_port_in_use_is_explained(void **state)
     struct failure why = { 0 };
     (void)state;
     open_scene(&scene, (struct server_options){ 0 });
+    struct listen_options taken = { .host = "127.0.0.1",
+                                    .port = server_port(scene.world.server, 0) };
     struct server_options same =
-        with(&scene, (struct server_options){ .host = "127.0.0.1",
-                                              .port = server_port(scene.world.server) });
+        with(&scene, (struct server_options){ .listeners = &taken, .listener_count = 1 });
     assert_int_equal(server_create(scene.world.loop, &same, &second, &why), ERR_INVALID);
     assert_non_null(strstr(why.text, "in use"));
     net_world_close(&scene.world);
@@ -110,39 +114,152 @@ static void the_same_port_can_be_listened_on_again(void **state)
     struct peer peer;
     (void)state;
     open_scene(&scene, (struct server_options){ 0 });
-    int port = server_port(scene.world.server);
+    int port = server_port(scene.world.server, 0);
     peer_open(&scene.world, &peer);
     expect_welcome(&scene, &peer);
     net_world_close(&scene.world);
     peer_await_end(&scene.world, &peer);
     peer_close(&peer);
-    open_scene(&scene, (struct server_options){ .port = port });
-    assert_int_equal(server_port(scene.world.server), port);
+    struct listen_options again = { .host = "127.0.0.1", .port = port };
+    open_scene(&scene, (struct server_options){ .listeners = &again, .listener_count = 1 });
+    assert_int_equal(server_port(scene.world.server, 0), port);
     net_world_close(&scene.world);
 }
 
-static void a_unix_socket_is_its_owners_alone(void **state)
+/* A path of this test's own. */
+static struct listen_options at_path(char path[64])
 {
+    snprintf(path, 64, "/tmp/test_server.%d.sock", (int)getpid());
+    return (struct listen_options){ .path = path };
+}
+
+static int connect_to(const char *path)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* As a process leaves it that was killed. */
+static void leave_socket(const char *path)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    close(fd);
+}
+
+static void a_unix_socket_has_its_mode_and_goes_with_the_server(void **state)
+{
+    static const mode_t modes[] = { 0, 0660 };
+    char path[64];
+    struct stat status;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct scene scene;
+        struct listen_options address = at_path(path);
+        address.mode = modes[i];
+        if (i)
+            leave_socket(path);
+        open_scene(&scene,
+                   (struct server_options){ .listeners = &address, .listener_count = 1 });
+        assert_int_equal(stat(path, &status), 0);
+        assert_int_equal(status.st_mode & 0777, i ? 0660 : 0600);
+        struct peer peer = { .fd = connect_to(path) };
+        expect_welcome(&scene, &peer);
+        peer_close(&peer);
+        net_world_close(&scene.world);
+        assert_int_equal(stat(path, &status), -1);
+    }
+}
+
+static void what_is_no_socket_of_ours_is_left_where_it_is(void **state)
+{
+    char path[64];
     struct scene scene;
     struct stat status;
-    struct peer peer = { .fd = socket(AF_UNIX, SOCK_STREAM, 0) };
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/test_server.%d.sock",
-             (int)getpid());
+    struct server *second = NULL;
+    struct listen_options address = at_path(path);
+    struct server_options same =
+        with(&scene, (struct server_options){ .listeners = &address, .listener_count = 1 });
     (void)state;
-    for (int i = 0; i < 2; i++) { /* the second one finds a file that was left behind */
-        open_scene(&scene, (struct server_options){ .host = address.sun_path });
-        assert_int_equal(stat(address.sun_path, &status), 0);
-        assert_int_equal(status.st_mode & 0777, 0600);
-        if (i == 0) {
-            net_world_close(&scene.world);
-            assert_int_equal(stat(address.sun_path, &status), -1);
-            close(open(address.sun_path, O_CREAT | O_WRONLY, 0644));
-        }
-    }
-    assert_int_equal(connect(peer.fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    expect_welcome(&scene, &peer);
-    peer_close(&peer);
+    open_scene(&scene, same);
+    struct failure why = { 0 };
+    assert_int_equal(server_create(scene.world.loop, &same, &second, &why), ERR_INVALID);
+    assert_non_null(strstr(why.text, "in use")); /* somebody listens there: this process */
+    net_world_close(&scene.world);
+
+    open_scene(&scene, (struct server_options){ 0 });
+    close(open(path, O_CREAT | O_WRONLY, 0644));
+    assert_int_equal(server_create(scene.world.loop, &same, &second, &why), ERR_INVALID);
+    assert_non_null(strstr(why.text, path));
+    assert_int_equal(stat(path, &status), 0);
+    unlink(path);
+    address.path = "/no/such/dir/x.sock";
+    assert_int_equal(server_create(scene.world.loop, &same, &second, &why), ERR_INVALID);
+    assert_non_null(strstr(why.text, "/no/such/dir"));
+    assert_null(second);
+    net_world_close(&scene.world);
+}
+
+/* Another process has taken the path meanwhile: its file stays. */
+static void a_file_that_is_not_ours_any_more_is_not_removed(void **state)
+{
+    char path[64];
+    struct scene scene;
+    struct stat status;
+    struct listen_options address = at_path(path);
+    (void)state;
+    open_scene(&scene,
+               (struct server_options){ .listeners = &address, .listener_count = 1 });
+    char moved[80];
+    snprintf(moved, sizeof(moved), "%s.old", path);
+    assert_int_equal(rename(path, moved), 0);
+    leave_socket(path);
+    net_world_close(&scene.world);
+    assert_int_equal(stat(path, &status), 0);
+    unlink(path);
+    unlink(moved);
+}
+
+static void listeners_share_one_limit_and_admins_come_in_all_the_same(void **state)
+{
+    enum { MOST = 2 };
+    char path[64];
+    struct scene scene;
+    struct peer peers[MOST], third;
+    struct listen_options addresses[] = { { .host = "127.0.0.1" },
+                                          { .host = "::1" },
+                                          at_path(path) };
+    addresses[2].admin = true;
+    (void)state;
+    open_scene(&scene, (struct server_options){ .listeners = addresses,
+                                                .listener_count = 3,
+                                                .connections_max = MOST });
+    struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+                                .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+    six.sin6_port = htons((uint16_t)server_port(scene.world.server, 1));
+    peer_open(&scene.world, &peers[0]);
+    peers[1] = (struct peer){ .fd = socket(AF_INET6, SOCK_STREAM, 0) };
+    assert_int_equal(connect(peers[1].fd, (struct sockaddr *)&six, sizeof(six)), 0);
+    net_world_turn(&scene.world);
+    peer_open(&scene.world, &third);
+    peer_await(&scene.world, &third, "HTTP/1.1 503 ");
+    for (int i = 0; i < MOST; i++)
+        expect_welcome(&scene, &peers[i]);
+    assert_false(scene.by_admin);
+    struct peer admin = { .fd = connect_to(path) };
+    expect_welcome(&scene, &admin);
+    assert_true(scene.by_admin);
+    for (int i = 0; i < MOST; i++)
+        peer_close(&peers[i]);
+    peer_close(&third);
+    peer_close(&admin);
     net_world_close(&scene.world);
 }
 
@@ -183,7 +300,7 @@ static void without_descriptors_callers_are_turned_away(void **state)
     open_scene(&scene, (struct server_options){ 0 });
     struct sockaddr_in address = { .sin_family = AF_INET,
                                    .sin_port =
-                                       htons((uint16_t)server_port(scene.world.server)),
+                                       htons((uint16_t)server_port(scene.world.server, 0)),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     for (int i = 0; i < CALLERS; i++)
         callers[i] = (struct peer){ .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
@@ -402,7 +519,10 @@ int main(void)
         cmocka_unit_test(bad_addresses_are_explained),
         cmocka_unit_test(a_port_in_use_is_explained),
         cmocka_unit_test(the_same_port_can_be_listened_on_again),
-        cmocka_unit_test(a_unix_socket_is_its_owners_alone),
+        cmocka_unit_test(a_unix_socket_has_its_mode_and_goes_with_the_server),
+        cmocka_unit_test(what_is_no_socket_of_ours_is_left_where_it_is),
+        cmocka_unit_test(a_file_that_is_not_ours_any_more_is_not_removed),
+        cmocka_unit_test(listeners_share_one_limit_and_admins_come_in_all_the_same),
         cmocka_unit_test(above_the_limit_one_is_told_to_come_back),
         cmocka_unit_test(without_descriptors_callers_are_turned_away),
         cmocka_unit_test(a_slow_head_is_refused),
