@@ -14,6 +14,7 @@ bool __wrap_loop_turn(struct loop *loop, int64_t ms);
 int __wrap_uv_run(uv_loop_t *uv, uv_run_mode mode);
 
 static int64_t since_ns, longest_ns;
+static bool paused;
 
 static int64_t cpu_ns(void)
 {
@@ -31,13 +32,20 @@ void judge_begin(void)
 void judge_rest(void)
 {
     int64_t now = cpu_ns();
-    if (now - since_ns > longest_ns)
+    if (!paused && now - since_ns > longest_ns)
         longest_ns = now - since_ns;
     since_ns = now;
 }
 
-void judge_skip(void)
+void judge_pause(void)
 {
+    judge_rest();
+    paused = true;
+}
+
+void judge_resume(void)
+{
+    paused = false;
     since_ns = cpu_ns();
 }
 

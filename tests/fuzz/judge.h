@@ -17,8 +17,9 @@ void judge_begin(void);
  * the same input (whole, cut, byte by byte): the gateway does it once. */
 void judge_rest(void);
 
-/* What came since the last stretch ended was preparation, and does not count. */
-void judge_skip(void);
+/* What comes in between prepares the input's way, or tidies up, and does not count. */
+void judge_pause(void);
+void judge_resume(void);
 
 /* The longest stretch since judge_begin, nanoseconds of thread CPU time. */
 int64_t judge_end(void);

@@ -152,7 +152,8 @@ static const char *owner_before(struct fake_data *data, const struct store_commi
 static bool check_claims(struct fake_data *data, struct store_commit *req)
 {
     bool all_free = true;
-    for (struct claim *c = req->claims; c < req->claims + req->claim_count; c++) {
+    for (size_t i = 0; i < req->claim_count; i++) {
+        struct claim *c = &req->claims[i];
         const char *owner = owner_before(data, req, c);
         c->taken = !c->release && *owner && strcmp(owner, c->owner) &&
                    strcmp(owner, c->instead_of);

@@ -1,5 +1,6 @@
 #include "tests/support/net_fuzz.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ void net_fuzz_open(struct net_fuzz *fuzz, struct server_options options)
         abort();
 }
 
-static void take_answer(struct net_fuzz *fuzz)
+void net_fuzz_take(struct net_fuzz *fuzz)
 {
     for (;;) {
         char *place = buf_reserve(&fuzz->answer, 65536);
@@ -37,7 +38,7 @@ static void settle(struct net_fuzz *fuzz)
 {
     for (int i = 0; i < 3; i++) {
         uv_run(&fuzz->world.uv, UV_RUN_NOWAIT);
-        take_answer(fuzz);
+        net_fuzz_take(fuzz);
     }
 }
 
@@ -58,6 +59,18 @@ void net_fuzz_feed(struct net_fuzz *fuzz, struct slice bytes, size_t piece)
         struct slice part = { bytes.ptr, piece && piece < bytes.len ? piece : bytes.len };
         bytes = slice_from(bytes, part.len);
         connection_feed(fuzz->conn, part);
+        settle(fuzz);
+    }
+}
+
+void net_fuzz_send(struct net_fuzz *fuzz, struct slice bytes, size_t piece)
+{
+    while (bytes.len && !fuzz->ended) {
+        size_t most = piece && piece < bytes.len ? piece : bytes.len;
+        ssize_t len = send(fuzz->other, bytes.ptr, most, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (len < 0 && errno != EAGAIN)
+            return;
+        bytes = slice_from(bytes, len > 0 ? (size_t)len : 0);
         settle(fuzz);
     }
 }

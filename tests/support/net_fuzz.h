@@ -22,5 +22,11 @@ void net_fuzz_begin(struct net_fuzz *fuzz);
 /* The bytes in pieces of the given size; 0: whole. */
 void net_fuzz_feed(struct net_fuzz *fuzz, struct slice bytes, size_t piece);
 
+/* The same through the socket, where what a connection does not want to read yet waits. */
+void net_fuzz_send(struct net_fuzz *fuzz, struct slice bytes, size_t piece);
+
+/* Adds what the server has sent to the answer. */
+void net_fuzz_take(struct net_fuzz *fuzz);
+
 /* Closes the connection; answer is complete then, without the dates of HTTP. */
 void net_fuzz_end(struct net_fuzz *fuzz);

@@ -1,0 +1,25 @@
+/* fuzz_lists - cursors and filters of lists, and what a path may name in them. */
+#include "tests/fuzz/calls.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct fuzz_call calls[] = {
+    { API_KEY_DEV, "GET", "/api/v1/runs?{*}", NULL, NULL },
+    { API_KEY_PERSONAL, "GET", "/api/v1/projects/{ref}/runs?{*}", NULL, NULL },
+    { API_KEY_DEV, "GET", "/api/v1/runs/{run}/trace?{*}", NULL, NULL },
+    { API_KEY_DEV, "GET", "/api/v1/runs/{run}/events?{*}", NULL, NULL },
+    { API_KEY_DEV, "GET", "/api/v1/runs/{run}/spans/{*}", NULL, NULL },
+    { API_KEY_DEV, "GET", "/api/v3/runs/{*}", NULL, NULL },
+    { API_KEY_DEV, "GET", "/api/v2/batches/{*}", NULL, NULL },
+    { API_KEY_DEV, "GET", "/api/v1/batches/{batch}/results?{*}", NULL, NULL },
+    { API_KEY_PERSONAL, "GET", "/api/v1/orgs/{*}/projects", NULL, NULL },
+    { API_KEY_PERSONAL, "GET", "/api/v2/whoami?{*}", NULL, NULL },
+    { API_KEY_DEV, "GET", "/{*}", NULL, NULL },
+    { API_KEY_DEV, "POST", "/{*}", NULL, NULL },
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_calls(calls, sizeof(calls) / sizeof(calls[0]), data, size);
+    return 0;
+}
