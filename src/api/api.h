@@ -28,7 +28,7 @@ enum route_auth {
     AUTH_KEY = 1 << 0,
     AUTH_PUBLIC = 1 << 1,   /* the handler checks scopes */
     AUTH_PERSONAL = 1 << 2, /* the handler finds project and environment */
-    AUTH_SIGNED = 1 << 3,   /* no credential: the URL is signed */
+    AUTH_SIGNED = 1 << 3,   /* no credential: the URL is signed, see signed.h */
     AUTH_WORKER = 1 << 4,   /* the handler finds the environment of the run */
     BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
 };
@@ -58,7 +58,7 @@ struct api_call {
     struct exchange *x;
     const struct route *route;
     struct identity *identity;  /* NULL for AUTH_NONE and AUTH_SIGNED */
-    struct account *account;    /* of a key or public token; NULL for others */
+    struct account *account;    /* of a key, public token or signed URL; else NULL */
     struct environment *env;    /* the same environment's runs; NULL like account */
     enum vocabulary vocabulary; /* by x-trigger-api-version */
     struct slice params[API_PARAMS_MAX]; /* decoded, for ":" and "*" */

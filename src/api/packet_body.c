@@ -9,7 +9,6 @@
 #include <assert.h>
 
 #include "api/packets.h"
-#include "auth/signed_url.h"
 #include "base/mem.h"
 #include "base/members.h"
 #include "engine/waitpoint.h"
@@ -21,7 +20,6 @@ enum {
 
 struct packet {
     struct api_call *call;
-    struct account *account;
     struct bytes *name, *body;
     struct buf pieces; /* of a body without a length */
     size_t len;        /* of the content, so far */
@@ -45,32 +43,13 @@ static void refuse(struct packet *packet, enum err err)
     packet_destroy(packet);
 }
 
-/* Of the method that the URL was signed for. */
-static enum err open_packet(struct api_call *call, const char *method,
-                            struct packet **packet)
+static struct packet *packet_create(struct api_call *call)
 {
-    struct account *account = accounts_by_id(api_accounts(call->api), call->params[0]);
-    int64_t now_ms = loop_wall_ms(engine_loop(api_engine(call->api)));
-    struct slice name = call->params[1];
-    int64_t expires;
-    enum err err = packet_check_name(name, &call->why);
-
-    if (err)
-        return err;
-    if (text_to_i64(api_query(call, "expires"), &expires) || expires > INT64_MAX / 1000 ||
-        expires < 0)
-        return explain(&call->why, ERR_INVALID, "expires must be a Unix time in seconds");
-    err = url_verify(account, method, name, expires, api_query(call, "signature"), now_ms,
-                     &call->why);
-    if (err)
-        return err;
-    http_trust(call->x);
-    *packet = mem_new(struct packet);
-    (*packet)->call = call;
-    (*packet)->account = account;
-    (*packet)->name = bytes_create(name);
+    struct packet *packet = mem_new(struct packet);
+    packet->call = call;
+    packet->name = bytes_create(call->params[1]);
     call->busy = true;
-    return OK;
+    return packet;
 }
 
 /* ---- writing ---- */
@@ -96,15 +75,11 @@ static enum err begin_write(struct api_call *call, struct packet **packet)
     if (type.len > TYPE_MAX)
         return explain(&call->why, ERR_INVALID,
                        "The content type must have at most %d characters", TYPE_MAX);
-    enum err err = open_packet(call, "PUT", packet);
-    if (err)
-        return err;
+    *packet = packet_create(call);
     if (call->x->has_body_length && !text_to_u64(length, &len) && len <= PACKET_BYTES_MAX)
         (*packet)->body = bytes_create_empty(len + type.len + 1);
     call->state = *packet;
     call->on_gone = on_gone;
-    call->x->body_room =
-        &engine_environment(api_engine(call->api), (*packet)->account->number)->body_room;
     return OK;
 }
 
@@ -158,15 +133,16 @@ static void on_written(struct document_write *write, enum err status)
 
 static void begin_commit(struct packet *packet, uint32_t expected)
 {
-    document_write_begin(api_engine(packet->call->api), packet->account->number, DOC_PACKET,
-                         packet->name, packet->body, expected, &packet->write, on_written);
+    document_write_begin(api_engine(packet->call->api), packet->call->env->number,
+                         DOC_PACKET, packet->name, packet->body, expected, &packet->write,
+                         on_written);
 }
 
 static void begin_load(struct packet *packet, enum document_kind kind,
                        void (*done)(struct store_load *load, enum store_status status))
 {
     struct store *store = engine_store(api_engine(packet->call->api));
-    packet->load = (struct store_load){ .env = packet->account->number,
+    packet->load = (struct store_load){ .env = packet->call->env->number,
                                         .is_document = true,
                                         .kind = kind,
                                         .name = packet->name,
@@ -286,24 +262,19 @@ static void on_token(struct store_load *load, enum store_status status)
 
 static void read_output(struct packet *packet, struct slice id)
 {
-    struct engine *engine = api_engine(packet->call->api);
     struct bytes *name = bytes_create(id);
     bytes_unref(packet->name);
     packet->name = name;
     if (slice_starts(id, "run_"))
-        run_read_begin(engine_environment(engine, packet->account->number),
-                       bytes_slice(name), &packet->read, on_run);
+        run_read_begin(packet->call->env, bytes_slice(name), &packet->read, on_run);
     else
         begin_load(packet, DOC_WAITPOINT, on_token);
 }
 
 enum err packet_read(struct api_call *call)
 {
-    struct packet *packet;
+    struct packet *packet = packet_create(call);
     struct slice id;
-    enum err err = open_packet(call, "GET", &packet);
-    if (err)
-        return err;
     if (packet_is_output(call->params[1], &id))
         read_output(packet, id);
     else

@@ -215,14 +215,8 @@ static enum err complete(struct api_call *call)
 static enum err complete_by_url(struct api_call *call)
 {
     struct slice body = slice_trim(call->x->body);
-    call->account = accounts_by_id(api_accounts(call->api), call->params[1]);
-    enum err err = url_verify(call->account, "POST", call->params[0], url_never_s,
-                              call->params[2], now_ms_of(call), &call->why);
-    if (err)
-        return err;
     if (body.len && !scan_is_json(body))
         return explain(&call->why, ERR_INVALID, "The body must be JSON");
-    call->env = engine_environment(api_engine(call->api), call->account->number);
     begin_completing(call, body.len ? body : (struct slice){ 0 });
     return OK;
 }

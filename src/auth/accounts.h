@@ -18,6 +18,7 @@
 #include "auth/bootstrap.h"
 #include "auth/vault.h"
 #include "base/list.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "runcast/store.h"
 
@@ -40,6 +41,7 @@ struct project {
     char organization_id[ID_MAX];
     struct organization *organization; /* since accounts_link */
     struct list secrets;               // secret::of_owner; tokens of workers
+    struct room bodies;                // of requests with these tokens; counted by net
     struct list link;                  // accounts::projects
 };
 
@@ -50,6 +52,7 @@ struct user { /* a person in an organization: in several, one for each, of one a
     struct organization *organization; /* since accounts_link */
     struct list secrets;               // secret::of_owner
     struct list others;                // user::others, of the same address
+    struct room bodies;                // of requests with these tokens; counted by net
     struct list link;                  // accounts::users
 };
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/loop.h"
+#include "base/room.h"
 #include "base/table.h"
 #include "live/history.h"
 #include "live/hub.h"
@@ -23,8 +24,6 @@
 #include "live/view.h"
 #include "run/queue.h"
 #include "runcast/store.h"
-
-enum { BODY_ROOM = 128 << 20 };
 
 struct engine;
 struct workers;
@@ -71,9 +70,9 @@ struct environment {
     size_t budget;       /* for final_bytes */
     uint32_t evict_from; /* place in the order of all where the next look starts */
     uint32_t unfinished;
-    uint32_t arriving; /* runs of triggers that have no answer yet; the engine's */
-    size_t body_room;  /* for bodies of requests under way; counted by net */
-    uint32_t seats;    /* of connections that stay; api's */
+    uint32_t arriving;  /* runs of triggers that have no answer yet; the engine's */
+    struct room bodies; /* of requests under way; counted by net */
+    uint32_t seats;     /* of connections that stay; api's */
 };
 
 /* Unfinished runs in memory by parent. */

@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "base/room.h"
 #include "base/slice.h"
 
 struct exchange;
@@ -49,11 +50,11 @@ struct exchange {
     char peer[48];      /* address, for logs */
 
     /* Set by on_head. */
-    size_t body_limit; /* bytes; more is 413; default 0 */
-    size_t *body_room; /* bytes that bodies under way may still take, shared by those that
-                          are counted together; above it 503. NULL: not counted */
-    bool stream_body;  /* on_body instead of exchange.body; body_limit still counts */
-    bool slow_body;    /* pieces may be minutes apart: 408 only after 15 without any */
+    size_t body_limit;      /* bytes; more is 413; default 0 */
+    struct room *body_room; /* that bodies under way share; without any left 503. NULL:
+                               nothing of the body is kept */
+    bool stream_body;       /* on_body instead of exchange.body; body_limit still counts */
+    bool slow_body;         /* pieces may be minutes apart: 408 only after 15 without any */
 
     bool body_paused; /* http_body_pause */
     bool replied, gone;

@@ -128,12 +128,12 @@ static int on_head_complete(llhttp_t *parser)
 
 static bool take_room(struct request *request, size_t len)
 {
-    size_t *room = request->x.body_room;
+    struct room *room = request->x.body_room;
     if (!room)
         return true;
-    if (len > *room)
+    if (!room_has(room, len))
         return false;
-    *room -= len;
+    room_take(room, len);
     request->body_taken += len;
     return true;
 }
@@ -209,7 +209,7 @@ static void trim(struct buf *buf, size_t capacity)
 void request_give_back(struct server *server, struct request *request)
 {
     if (request->body_taken)
-        *request->x.body_room += request->body_taken;
+        room_give(request->x.body_room, request->body_taken);
     if (server->request_count == SERVER_POOL_MAX) {
         request_destroy(request);
         return;

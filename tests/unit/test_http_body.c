@@ -9,7 +9,8 @@ enum { LARGE = 400 << 10 };
 struct scene {
     struct net_world world; /* first */
     struct exchange *x;
-    size_t came, room;
+    size_t came;
+    struct room room;
     bool pause, whole;
 };
 
@@ -18,7 +19,7 @@ static void on_head(void *owner, struct exchange *x)
     struct scene *scene = owner;
     x->body_limit = 1 << 20;
     x->stream_body = !slice_is(x->path, "/kept");
-    x->body_room = scene->room ? &scene->room : NULL;
+    x->body_room = scene->room.limit ? &scene->room : NULL;
     x->slow_body = slice_is(x->path, "/slow");
 }
 
@@ -149,7 +150,7 @@ static void bodies_under_way_share_the_room_they_have(void **state)
                      "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n", paths[i]);
         struct slice request = { head, (size_t)len };
         open_scene(&scene, (struct server_options){ 0 });
-        scene.room = 10;
+        scene.room.limit = 10;
         peer_open(&scene.world, &first);
         peer_open(&scene.world, &second);
         peer_open(&scene.world, &third);
@@ -160,13 +161,13 @@ static void bodies_under_way_share_the_room_they_have(void **state)
         peer_await(&scene.world, &second, " 503 ");
         peer_await_end(&scene.world, &second);
         assert_true(peer_has(&second, "have no room in memory"));
-        assert_int_equal(scene.room, 4);
+        assert_int_equal(scene.room.used, 6);
 
         peer_close(&first);
         peer_send(&scene.world, &third, request);
         peer_send(&scene.world, &third, SLICE("allofit!"));
         peer_await(&scene.world, &third, "thanks");
-        assert_int_equal(scene.room, 10);
+        assert_int_equal(scene.room.used, 0);
         peer_close(&second);
         peer_close(&third);
         net_world_close(&scene.world);

@@ -1,0 +1,88 @@
+/* signed.c - the forms of signed URLs: where each says whose it is, and what was signed. */
+#include "api/signed.h"
+
+#include "api/packets.h"
+#include "auth/signed_url.h"
+
+/* What a URL says of itself; the texts are the call's. */
+struct claimed {
+    struct slice environment, name, signature;
+    const char *method; /* that was signed */
+    int64_t expires_s;
+};
+
+static enum err read_packet(struct api_call *call, struct claimed *url)
+{
+    enum err err = packet_check_name(call->params[1], &call->why);
+    if (err)
+        return err;
+    if (text_to_i64(api_query(call, "expires"), &url->expires_s) ||
+        url->expires_s > INT64_MAX / 1000 || url->expires_s < 0)
+        return explain(&call->why, ERR_INVALID, "expires must be a Unix time in seconds");
+    url->environment = call->params[0];
+    url->name = call->params[1];
+    url->signature = api_query(call, "signature");
+    url->method = call->route->method == HTTP_PUT_ ? "PUT" : "GET";
+    return OK;
+}
+
+static enum err read_telemetry(struct api_call *call, struct claimed *url)
+{
+    *url = (struct claimed){ .environment = call->params[0],
+                             .name = SLICE("telemetry"),
+                             .signature = call->params[1],
+                             .method = "OTLP",
+                             .expires_s = url_never_s };
+    return OK;
+}
+
+static enum err read_callback(struct api_call *call, struct claimed *url)
+{
+    *url = (struct claimed){ .environment = call->params[1],
+                             .name = call->params[0],
+                             .signature = call->params[2],
+                             .method = "POST",
+                             .expires_s = url_never_s };
+    return OK;
+}
+
+static const struct form {
+    const char *begins; /* the pattern */
+    enum err (*read)(struct api_call *call, struct claimed *url);
+} forms[] = {
+    { "/packets/v1/:/*", read_packet },
+    { "/otel/:/:/v1/", read_telemetry },
+    { "/api/v1/waitpoints/tokens/:/callback/:/:", read_callback },
+};
+
+static const struct form *form_of(const char *pattern)
+{
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+        if (slice_starts(slice_of(pattern), forms[i].begins))
+            return &forms[i];
+    return NULL;
+}
+
+bool signed_has_form(const char *pattern)
+{
+    return form_of(pattern) != NULL;
+}
+
+enum err signed_enter(struct api_call *call)
+{
+    const struct form *form = form_of(call->route->pattern);
+    int64_t now_ms = loop_wall_ms(engine_loop(api_engine(call->api)));
+    struct claimed url = { 0 };
+    enum err err = form ? form->read(call, &url) : ERR_FORBIDDEN;
+    if (err)
+        return err;
+    struct account *account = accounts_by_id(api_accounts(call->api), url.environment);
+    err = url_verify(account, url.method, url.name, url.expires_s, url.signature, now_ms,
+                     &call->why);
+    if (err)
+        return err;
+    http_trust(call->x);
+    call->account = account;
+    call->env = engine_environment(api_engine(call->api), account->number);
+    return OK;
+}

@@ -1,0 +1,41 @@
+/* room.h - so many bytes of memory that several share, inside of what more share.
+ *
+ *   request ─► room of its project ─► outer: room of all     what is taken counts in each
+ *
+ * A room only counts: who takes asks room_has first where it can still refuse, and gives
+ * back as much as it took to the room that it took it from. */
+#pragma once
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* For bodies of requests under way, of whoever sends them with one kind of credential. */
+enum { BODY_ROOM = 128 << 20 };
+
+struct room {
+    size_t used, limit; /* bytes */
+    struct room *outer; /* it lives longer; NULL: there is none */
+};
+
+static inline bool room_has(const struct room *room, size_t len)
+{
+    for (; room; room = room->outer)
+        if (room->used >= room->limit || len > room->limit - room->used)
+            return false;
+    return true;
+}
+
+static inline void room_take(struct room *room, size_t len)
+{
+    for (; room; room = room->outer)
+        room->used += len;
+}
+
+static inline void room_give(struct room *room, size_t len)
+{
+    for (; room; room = room->outer) {
+        assert(room->used >= len);
+        room->used -= len;
+    }
+}

@@ -1,0 +1,57 @@
+// Memory that clients can make the gateway hold: bodies that do not end, and whose they are.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { keys, startGateway, until } from "../support/gateway.mjs";
+import { runProgram } from "../support/program.mjs";
+
+const MIB = 1 << 20;
+
+/** A request whose body has come but for its last bytes; the connection. */
+async function begin(gateway, t, { method = "POST", target, key, length, sent = length - 100, type = "application/json" }) {
+  const connection = await gateway.connect();
+  t.after(() => connection.destroy());
+  const credential = key ? `authorization: Bearer ${key}\r\n` : "";
+  connection.send(`${method} ${target} HTTP/1.1\r\nhost: x\r\n${credential}content-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`);
+  if (sent) connection.send(Buffer.alloc(sent, "1"));
+  return connection;
+}
+const statusOf = (connection) => Number(/^HTTP\/1\.1 (\d+)/.exec(connection.received.toString("latin1"))?.[1] ?? 0);
+
+test("a URL with a false signature is refused before its body comes", async (t) => {
+  const gateway = await startGateway({ t });
+  const { json } = await gateway.post("/api/v1/waitpoints/tokens", {});
+  const right = new URL(json.url).pathname, wrong = `${right.slice(0, -1)}${right.endsWith("A") ? "B" : "A"}`;
+  const targets = [[wrong, MIB], ["/otel/env_x/sig/v1/traces", 200_000]];
+  for (const [target, length] of targets)
+    for (let i = 0; i < 20; i++) {
+      const connection = await begin(gateway, t, { target, length, sent: length / 2 });
+      await connection.read(() => statusOf(connection), { what: target });
+      assert.equal(statusOf(connection), 403, target);
+    }
+  const upload = await begin(gateway, t, { method: "PUT", target: "/packets/v1/env_x/a?expires=9999999999&signature=x", length: MIB, sent: 1000 });
+  await upload.read(() => statusOf(upload), { what: "the upload" });
+  assert.equal(statusOf(upload), 403);
+
+  // Who has the right one is read to the end.
+  assert.equal((await gateway.post(right, { done: true }, { key: null })).status, 200);
+  await gateway.stop();
+});
+
+test("bodies of workers share a room, and leave it", async (t) => {
+  const gateway = await startGateway({ t, release: true });
+  const { stdout } = await runProgram(["worker-token", "create", "--name", "rack", "--data", gateway.data]);
+  const target = "/engine/v1/worker-actions/runs/run_x/snapshots/snapshot_x/attempts/complete";
+  const bodies = [];
+  for (let i = 0; i < 10; i++) bodies.push(await begin(gateway, t, { target, key: stdout.trim(), length: 15 * MIB }));
+  await until(() => bodies.some(statusOf), { what: "a refusal" });
+  assert.ok(bodies.filter(statusOf).every((one) => statusOf(one) === 503), "refused for want of room");
+  assert.match(bodies.find(statusOf).received.toString(), /have no room in memory/);
+
+  // A secret key has a room of its own.
+  assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: "x".repeat(100_000) })).status, 200);
+  for (const body of bodies) body.destroy();
+  await until(async () => (await gateway.http.request("POST", target, { key: stdout.trim(), body: {} })).status !== 503, { what: "room" });
+  assert.equal((await gateway.get("/api/v1/runs", { key: keys.dev })).status, 200);
+  await gateway.stop();
+});
