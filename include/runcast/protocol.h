@@ -107,12 +107,13 @@ static inline enum protocol_reconnect protocol_reconnect(int close_code)
 
 /* Defaults; welcome.limits tells those in force that a client must heed. */
 enum {
-    PROTOCOL_SUBSCRIPTIONS = 256,   /* per connection */
-    PROTOCOL_TAGS = 16,             /* per filter */
-    PROTOCOL_FILTER_BYTES = 262144, /* per connection: tags and tasks of all filters */
-    PROTOCOL_MESSAGE_BYTES = 65536, /* in */
-    PROTOCOL_FRAGMENTS = 64,        /* per message, empty ones count */
-    PROTOCOL_MESSAGES_PER_S = 50,   /* in; above it and the burst: 4103 */
+    PROTOCOL_SUBSCRIPTIONS = 256,    /* per connection */
+    PROTOCOL_TAGS = 16,              /* per filter */
+    PROTOCOL_FILTER_BYTES = 262144,  /* per connection: tags and tasks of all filters */
+    PROTOCOL_MESSAGE_BYTES = 65536,  /* in */
+    PROTOCOL_STRANGER_BYTES = 20480, /* in, while no token has come: 1009 */
+    PROTOCOL_FRAGMENTS = 64,         /* per message, empty ones count */
+    PROTOCOL_MESSAGES_PER_S = 50,    /* in; above it and the burst: 4103 */
     PROTOCOL_BURST = 200,
     PROTOCOL_FRAME_BYTES = 65536, /* out; a single larger run alone */
     PROTOCOL_HELLO_MS = 10000,    /* until the first message, when it brings the token */

@@ -44,6 +44,8 @@ static void set_defaults(struct server_options *options)
         .ws_message_max = PROTOCOL_MESSAGE_BYTES,
         .ws_fragments_max = PROTOCOL_FRAGMENTS,
         .ws_unfinished_max = 64 << 20,
+        .ws_stranger_message_max = PROTOCOL_STRANGER_BYTES,
+        .ws_strangers_max = 8 << 20,
         .ws_messages_per_s = PROTOCOL_MESSAGES_PER_S,
         .ws_messages_burst = PROTOCOL_BURST,
         .ws_ping_ms = PROTOCOL_PING_MS,
@@ -64,6 +66,8 @@ static void set_defaults(struct server_options *options)
     DEFAULT(ws_message_max);
     DEFAULT(ws_fragments_max);
     DEFAULT(ws_unfinished_max);
+    DEFAULT(ws_stranger_message_max);
+    DEFAULT(ws_strangers_max);
     DEFAULT(ws_messages_per_s);
     DEFAULT(ws_messages_burst);
     DEFAULT(ws_ping_ms);
@@ -216,6 +220,7 @@ enum err server_create(struct loop *loop, const struct server_options *options,
     list_init(&server->idle);
     list_init(&server->requests);
     list_init(&server->inputs);
+    list_init(&server->holding);
     list_init(&server->finish.link);
     server->finish.fn = on_finish;
     server->date_s = -1;

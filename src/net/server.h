@@ -40,14 +40,16 @@ struct server_options {
     unsigned connections_max;   /* above it: 503 and close; above 7/8 of it the least
                                    useful are closed; default 19,000 */
     /* WebSocket connections; ws.h */
-    size_t ws_message_max;      /* default 64 KiB */
-    unsigned ws_fragments_max;  /* per message, empty ones count; default 64 */
-    size_t ws_unfinished_max;   /* bytes of all unfinished messages; default 64 MiB */
-    unsigned ws_messages_per_s; /* default 50 */
-    unsigned ws_messages_burst; /* default 200 */
-    int64_t ws_ping_ms;         /* default 25 s */
-    int64_t ws_pong_ms;         /* default 10 s */
-    int64_t ws_stall_ms;        /* nothing drained: 4102; default 60 s */
+    size_t ws_message_max;          /* default 64 KiB */
+    unsigned ws_fragments_max;      /* per message, empty ones count; default 64 */
+    size_t ws_unfinished_max;       /* bytes of all unfinished messages; default 64 MiB */
+    size_t ws_stranger_message_max; /* before ws_trust; default 20 KiB */
+    size_t ws_strangers_max;        /* bytes of their unfinished ones; default 8 MiB */
+    unsigned ws_messages_per_s;     /* default 50 */
+    unsigned ws_messages_burst;     /* default 200 */
+    int64_t ws_ping_ms;             /* default 25 s */
+    int64_t ws_pong_ms;             /* default 10 s */
+    int64_t ws_stall_ms;            /* nothing drained: 4102; default 60 s */
 };
 
 /* Zero values mean the defaults. ERR_INVALID with the reason: bad address, port in use. */

@@ -45,7 +45,9 @@ struct server {
 
     struct list requests, inputs; /* request::link, ws_input::link: the pools */
     unsigned request_count, input_count;
-    size_t unfinished; /* bytes of WebSocket messages under way */
+    size_t unfinished;           /* bytes of WebSocket messages under way, of known peers */
+    size_t strangers_unfinished; /* and of strangers */
+    struct list holding;         // ws::holding; strangers, who began first at its head
     struct evp_md_st *sha1;
     struct buf scratch; /* heads of replies, error bodies */
     char date[SERVER_DATE];

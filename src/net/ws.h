@@ -30,10 +30,12 @@ struct ws_ops {
 struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_ops *ops,
                      void *owner);
 
-/* Like http_trust, for a credential that came as a message. */
-void ws_trust(struct ws *ws);
-
 void *ws_owner(const struct ws *ws);
+
+/* Like http_trust, for a credential that came as a message. Before that a message is small,
+ * and when strangers together hold too much of what they have not finished, the one that
+ * began first is closed. */
+void ws_trust(struct ws *ws);
 
 /* An unmasked, unfragmented data frame around the payload, with one reference. */
 struct bytes *ws_frame(struct slice payload, bool binary);

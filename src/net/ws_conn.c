@@ -34,11 +34,6 @@ static const struct server_options *options_of(const struct ws *ws)
     return &ws->c.server->options;
 }
 
-void ws_trust(struct ws *ws)
-{
-    connection_trust(&ws->c);
-}
-
 void *ws_owner(const struct ws *ws)
 {
     return ws->owner;
@@ -219,24 +214,68 @@ static void on_event(struct ws *ws, enum ws_event event)
     }
 }
 
+/* Of peers that are known and of strangers it is counted apart. */
+static size_t *unfinished(struct ws *ws)
+{
+    struct server *server = ws->c.server;
+    return ws->c.known ? &server->unfinished : &server->strangers_unfinished;
+}
+
+static void hold(struct ws *ws, size_t len)
+{
+    *unfinished(ws) += len - ws->held;
+    ws->held = len;
+    if (!len)
+        list_remove(&ws->holding);
+    else if (!ws->c.known && list_empty(&ws->holding))
+        list_append(&ws->c.server->holding, &ws->holding);
+}
+
+void ws_trust(struct ws *ws)
+{
+    size_t held = ws->held;
+    hold(ws, 0);
+    connection_trust(&ws->c);
+    hold(ws, held);
+}
+
 static void release_input(struct ws *ws)
 {
-    ws->c.server->unfinished -= ws->held;
-    ws->held = 0;
+    hold(ws, 0);
     if (ws->input)
         ws_input_give_back(ws->c.server, ws->input);
     ws->input = NULL;
+}
+
+static void close_unfinished(struct ws *ws)
+{
+    end(ws, CLOSE_OVERLOAD, "overload: too many unfinished messages");
+}
+
+/* Whoever says hello needs a moment for it: the one that began first is least likely to
+ * finish. */
+static void close_first_stranger(struct server *server)
+{
+    struct ws *first = container_of(server->holding.next, struct ws, holding);
+    close_unfinished(first);
+    release_input(first);
 }
 
 /* Many peers that never finish their messages could fill the memory together. */
 static void count_unfinished(struct ws *ws)
 {
     struct server *server = ws->c.server;
-    size_t held = ws->input->in_message ? ws->input->message.len : 0;
-    server->unfinished += held - ws->held;
-    ws->held = held;
-    if (held && server->unfinished > server->options.ws_unfinished_max)
-        end(ws, CLOSE_OVERLOAD, "overload: too many unfinished messages");
+    hold(ws, ws->input->in_message ? ws->input->message.len : 0);
+    while (server->strangers_unfinished > server->options.ws_strangers_max)
+        close_first_stranger(server);
+    if (ws->held && server->unfinished > server->options.ws_unfinished_max)
+        close_unfinished(ws);
+}
+
+static size_t message_max(const struct ws *ws)
+{
+    const struct server_options *options = options_of(ws);
+    return ws->c.known ? options->ws_message_max : options->ws_stranger_message_max;
 }
 
 static void on_bytes(struct connection *c, struct slice bytes)
@@ -249,8 +288,10 @@ static void on_bytes(struct connection *c, struct slice bytes)
     }
     if (!ws->input)
         ws->input = ws_input_take(c->server);
-    while (bytes.len && !c->closed && !c->lingering && !c->lost)
+    while (bytes.len && !c->closed && !c->lingering && !c->lost) {
+        ws->input->message_max = message_max(ws);
         on_event(ws, ws_input_next(ws->input, options_of(ws), &bytes));
+    }
     count_unfinished(ws);
     if (c->closed || c->lingering || ws_input_idle(ws->input))
         release_input(ws);
@@ -402,6 +443,7 @@ struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_o
     c->ops = &connection_ops;
     ws->ops = ops;
     ws->owner = owner;
+    list_init(&ws->holding);
     ws->credit_ms = now_ms(ws);
     ws->credit = (int64_t)server->options.ws_messages_burst * 1000;
     metric_add(M_WS_CONNECTIONS, 1);

@@ -18,7 +18,8 @@ struct ws {
     void *owner;
     struct ws_input *input; /* NULL: between messages */
     struct bytes *pong;     /* the newest one that could not be sent; the only one */
-    size_t held;            /* bytes of an unfinished message; in server::unfinished */
+    size_t held;            /* bytes of an unfinished message; the server counts them */
+    struct list holding;    // server::holding; linked while a stranger holds some
     bool closing;           /* our close frame was sent */
     uint8_t control_count;  /* control frames of the peer in this second */
     int64_t control_ms;     /* when this second began */

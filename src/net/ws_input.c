@@ -143,7 +143,7 @@ static enum ws_event judge_data(struct ws_input *input, const struct server_opti
         input->utf8 = (struct utf8_state){ 0 };
         input->in_message = true;
     }
-    if (input->payload_left > limits->ws_message_max - input->message.len)
+    if (input->payload_left > input->message_max - input->message.len)
         return fault(input, 1009, "the message is too large");
     if (++input->fragments > limits->ws_fragments_max)
         return fault(input, 1008, "too many fragments in one message");

@@ -35,6 +35,7 @@ struct ws_input {
     uint8_t opcode;
     uint64_t payload_left;
 
+    size_t message_max; /* bytes; the connection's */
     bool in_message;
     unsigned fragments;
     struct utf8_state utf8;

@@ -16,6 +16,19 @@ async function begin(gateway, t, { method = "POST", target, key, length, sent = 
   if (sent) connection.send(Buffer.alloc(sent, "1"));
   return connection;
 }
+/** A WebSocket that has said the first half of a message of so many bytes, with or without a key. */
+async function beginMessage(gateway, t, { length, key, sent = length - 1 }) {
+  const connection = await gateway.connect();
+  t.after(() => connection.destroy());
+  const credential = key ? `authorization: Bearer ${key}\r\n` : "";
+  connection.send(`GET /realtime/v1/ws HTTP/1.1\r\nhost: x\r\n${credential}connection: upgrade\r\nupgrade: websocket\r\n`
+    + "sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+  await connection.read((text) => text.includes("\r\n\r\n"), { what: "the handshake" });
+  connection.take();
+  connection.send(Buffer.concat([Buffer.from([0x81, 0xfe, length >> 8, length & 255, 0, 0, 0, 0]), Buffer.alloc(sent, " ")]));
+  return connection;
+}
+const closeCode = ({ received }) => received[0] === 0x88 ? received.readUInt16BE(2) : 0;
 const statusOf = (connection) => Number(/^HTTP\/1\.1 (\d+)/.exec(connection.received.toString("latin1"))?.[1] ?? 0);
 
 test("a URL with a false signature is refused before its body comes", async (t) => {
@@ -53,5 +66,25 @@ test("bodies of workers share a room, and leave it", async (t) => {
   for (const body of bodies) body.destroy();
   await until(async () => (await gateway.http.request("POST", target, { key: stdout.trim(), body: {} })).status !== 503, { what: "room" });
   assert.equal((await gateway.get("/api/v1/runs", { key: keys.dev })).status, 200);
+  await gateway.stop();
+});
+
+test("strangers with unfinished messages end each other, and nobody else", async (t) => {
+  const gateway = await startGateway({ t, release: true });
+  const known = await beginMessage(gateway, t, { length: 60_000, key: keys.dev });
+  const strangers = [];
+  for (let i = 0; i < 450; i++) strangers.push(await beginMessage(gateway, t, { length: 20_000 }));
+  await until(() => closeCode(strangers[0]), { what: "the close of the first" });
+  assert.equal(closeCode(strangers[0]), 4103);
+  const closed = strangers.filter(closeCode).length;
+  assert.ok(closed > 0 && closed < 100, `${closed} are closed`);
+  assert.ok(strangers.slice(closed).every((one) => !closeCode(one)), "those who began first");
+
+  await known.send(" "); // its message is complete now: spaces, which is no JSON
+  await known.read(() => closeCode(known), { what: "an answer" });
+  assert.equal(closeCode(known), 4000);
+  const late = await beginMessage(gateway, t, { length: 21_000, sent: 0 });
+  await late.read(() => closeCode(late), { what: "the close" });
+  assert.equal(closeCode(late), 1009);
   await gateway.stop();
 });

@@ -39,11 +39,15 @@ static void on_head(void *owner, struct exchange *x)
 static void on_request(void *owner, struct exchange *x)
 {
     struct ws_scene *scene = owner;
+    bool trusted = !slice_is(x->path, "/stranger");
     scene->opened++;
-    if (slice_is(x->path, "/wait"))
+    if (slice_is(x->path, "/wait")) {
         scene->waiting = x;
-    else
-        scene->ws = ws_accept(x, NULL, &ws_scene_ops, scene);
+        return;
+    }
+    scene->ws = ws_accept(x, NULL, &ws_scene_ops, scene);
+    if (scene->ws && trusted)
+        ws_trust(scene->ws);
 }
 
 static void on_gone(void *owner, struct exchange *x)

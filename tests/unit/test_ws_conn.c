@@ -59,7 +59,10 @@ static void on_head(void *owner, struct exchange *x)
 static void on_request(void *owner, struct exchange *x)
 {
     struct slice asked = http_header(x, "sec-websocket-protocol");
-    ws_accept(x, http_list_has(asked, "echo") ? "echo" : NULL, &echo_ops, owner);
+    const char *protocol = http_list_has(asked, "echo") ? "echo" : NULL;
+    struct ws *ws = ws_accept(x, protocol, &echo_ops, owner);
+    if (ws)
+        ws_trust(ws);
 }
 
 static void open_scene(struct scene *scene, struct server_options options)

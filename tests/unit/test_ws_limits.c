@@ -58,6 +58,62 @@ static void unfinished_messages_are_limited_together(void **state)
     net_world_close(&scene.world);
 }
 
+/* What they hold is not counted with what others hold, and the first of them has to go. */
+static void strangers_have_a_room_of_their_own(void **state)
+{
+    struct ws_scene scene;
+    struct peer strangers[3], known;
+    (void)state;
+    ws_scene_open(
+        &scene, (struct server_options){ .ws_unfinished_max = 10, .ws_strangers_max = 10 });
+    for (int i = 0; i < 3; i++) {
+        ws_peer_open(&scene.world, &strangers[i], "/stranger");
+        ws_scene_say(&scene, &strangers[i], TEXT_BEGIN, "abcde");
+    }
+    ws_peer_open(&scene.world, &known, "/");
+    ws_scene_say(&scene, &known, TEXT_BEGIN, "abcdefghij");
+    ws_peer_await(&scene.world, &strangers[0], "X4103");
+    peer_await_end(&scene.world, &strangers[0]);
+    ws_scene_say(&scene, &known, END, "");
+    for (int i = 1; i < 3; i++)
+        ws_scene_say(&scene, &strangers[i], END, "");
+    while (scene.messages < 3)
+        net_world_turn(&scene.world);
+    assert_int_equal(scene.world.server->strangers_unfinished, 0);
+    for (int i = 0; i < 3; i++)
+        peer_close(&strangers[i]);
+    peer_close(&known);
+    net_world_close(&scene.world);
+}
+
+static void trust(struct ws_scene *scene, struct ws *ws)
+{
+    (void)scene;
+    ws_trust(ws);
+}
+
+static void a_stranger_says_little_and_more_when_it_is_trusted(void **state)
+{
+    struct ws_scene scene;
+    struct peer peer;
+    (void)state;
+    ws_scene_open(&scene, (struct server_options){ .ws_message_max = 20,
+                                                   .ws_stranger_message_max = 10 });
+    scene.on_message = trust;
+    ws_peer_open(&scene.world, &peer, "/stranger");
+    ws_scene_say(&scene, &peer, TEXT, "0123456789");
+    ws_scene_say(&scene, &peer, TEXT_BEGIN, "0123456789");
+    ws_scene_say(&scene, &peer, END, "0123456789");
+    while (scene.messages < 2)
+        net_world_turn(&scene.world);
+    peer_close(&peer);
+    ws_peer_open(&scene.world, &peer, "/stranger");
+    ws_scene_say(&scene, &peer, TEXT, "0123456789a");
+    ws_peer_await(&scene.world, &peer, "X1009");
+    peer_close(&peer);
+    net_world_close(&scene.world);
+}
+
 static void a_flood_of_messages_is_overload(void **state)
 {
     struct ws_scene scene;
@@ -245,6 +301,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_fragments_than_allowed_are_refused),
         cmocka_unit_test(unfinished_messages_are_limited_together),
+        cmocka_unit_test(strangers_have_a_room_of_their_own),
+        cmocka_unit_test(a_stranger_says_little_and_more_when_it_is_trusted),
         cmocka_unit_test(a_flood_of_messages_is_overload),
         cmocka_unit_test(credit_for_messages_comes_back),
         cmocka_unit_test(only_the_newest_pong_waits),
