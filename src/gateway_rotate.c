@@ -225,14 +225,15 @@ static void try_again(struct rotate *rotate, const char *reason)
 static void note_some(struct deferred *deferred)
 {
     struct rotate *rotate = container_of(deferred, struct rotate, noting);
-    while (rotate->noted < rotate->change_count) {
+    struct stint stint = loop_stint(rotate->loop);
+    while (rotate->noted < rotate->change_count && stint_goes_on(&stint)) {
         struct document *document = &rotate->documents[rotate->sources[rotate->noted++]];
         reseal_note(rotate->accounts, document);
         document_finish(document);
-        if (!loop_time_left(rotate->loop)) {
-            loop_defer(rotate->loop, deferred);
-            return;
-        }
+    }
+    if (rotate->noted < rotate->change_count) {
+        loop_defer(rotate->loop, deferred);
+        return;
     }
     rotate->total += rotate->change_count;
     drop_changes(rotate, true);
@@ -286,17 +287,17 @@ static bool seal_next(struct rotate *rotate)
 static void seal_some(struct deferred *deferred)
 {
     struct rotate *rotate = container_of(deferred, struct rotate, deferred);
-    while (rotate->taken < rotate->document_count) {
+    struct stint stint = loop_stint(rotate->loop);
+    while (rotate->taken < rotate->document_count && stint_goes_on(&stint)) {
         if (!seal_next(rotate)) {
             fail(rotate);
             return;
         }
-        if (!loop_time_left(rotate->loop)) {
-            loop_defer(rotate->loop, deferred);
-            return;
-        }
     }
-    commit(rotate);
+    if (rotate->taken < rotate->document_count)
+        loop_defer(rotate->loop, deferred);
+    else
+        commit(rotate);
 }
 
 static void on_scanned(struct store_scan *scan, enum store_status status);

@@ -292,14 +292,15 @@ static void seal_some(struct deferred *deferred)
 {
     struct envvar_write *op = container_of(deferred, struct envvar_write, deferred);
     struct envvars *envvars = api_envvars(op->call->api);
-    while (op->sealed < op->count) {
+    struct stint stint = loop_stint(envvars->loop);
+    while (op->sealed < op->count && stint_goes_on(&stint)) {
         const struct plan *plan = &op->plans[op->sealed];
         op->changes[op->sealed++] = variable_change(
             envvars->vault, plan->account, plan->name, plan->value, plan->is_secret);
-        if (op->sealed < op->count && !loop_time_left(envvars->loop)) {
-            loop_defer(envvars->loop, deferred);
-            return;
-        }
+    }
+    if (op->sealed < op->count) {
+        loop_defer(envvars->loop, deferred);
+        return;
     }
     documents_write_begin(api_engine(op->call->api), op->changes, op->count, &op->write,
                           on_written);
@@ -397,14 +398,15 @@ static bool may_seal(struct envvars *envvars)
 static void start_waiting(struct deferred *deferred)
 {
     struct envvars *envvars = container_of(deferred, struct envvars, next);
+    struct stint stint = loop_stint(envvars->loop);
     list_each (link, &envvars->waiting) {
         struct envvar_write *op = container_of(link, struct envvar_write, link);
-        if (!loop_time_left(envvars->loop)) {
+        if (is_running(envvars, op->account->project))
+            continue;
+        if (!stint_goes_on(&stint)) {
             loop_defer(envvars->loop, deferred);
             return;
         }
-        if (is_running(envvars, op->account->project))
-            continue;
         if (!may_seal(envvars))
             return;
         list_remove(link);

@@ -138,9 +138,8 @@ static void send_notice(struct notice_socket *socket, struct slice id)
 static bool flush(struct flusher *flusher)
 {
     struct notifier *notifier = container_of(flusher, struct notifier, flusher);
-    do {
-        if (list_empty(&notifier->ready))
-            return false;
+    struct stint stint = loop_stint(loop_of(notifier));
+    while (!list_empty(&notifier->ready) && stint_goes_on(&stint)) {
         struct watch *watch =
             container_of(list_take(&notifier->ready), struct watch, ready);
         struct notice_socket *socket = watch->socket;
@@ -148,7 +147,7 @@ static bool flush(struct flusher *flusher)
             list_append(&socket->held, &watch->ready);
         else if (!ws_closing(socket->ws))
             send_notice(socket, id_of(watch->run));
-    } while (loop_time_left(loop_of(notifier)));
+    }
     return !list_empty(&notifier->ready);
 }
 

@@ -73,13 +73,15 @@ static void go_on(struct deferred *deferred)
 {
     struct telemetry *op = container_of(deferred, struct telemetry, deferred);
     struct loop *loop = engine_loop(api_engine(op->call->api));
+    struct stint stint = loop_stint(loop);
     struct slice record;
-    while (otlp_next(&op->otlp, &record)) {
-        add(op, record);
-        if (!loop_time_left(loop)) {
-            loop_defer(loop, &op->deferred);
-            return;
-        }
+    bool more = true;
+    while (more && stint_goes_on(&stint))
+        if ((more = otlp_next(&op->otlp, &record)))
+            add(op, record);
+    if (more) {
+        loop_defer(loop, &op->deferred);
+        return;
     }
     intake_free(op->intake);
     otel_discard(op->call);

@@ -224,13 +224,16 @@ static void next_waits(struct deferred *deferred)
 {
     struct outcomes *outcomes = container_of(deferred, struct outcomes, deferred);
     struct loop *loop = engine_loop(api_engine(outcomes->call->api));
-    while (waits_next(&outcomes->left, &outcomes->wait)) {
-        if (outcomes->wait.completed_at && !write_wait(outcomes))
+    struct stint stint = loop_stint(loop);
+    bool more = true;
+    while (more && stint_goes_on(&stint)) {
+        more = waits_next(&outcomes->left, &outcomes->wait);
+        if (more && outcomes->wait.completed_at && !write_wait(outcomes))
             return;
-        if (!loop_time_left(loop)) {
-            go_on(outcomes);
-            return;
-        }
+    }
+    if (more) {
+        go_on(outcomes);
+        return;
     }
     buf_add_char(&outcomes->out, ']');
     outcomes->done(outcomes, OK);

@@ -113,7 +113,12 @@ static void write_rows(struct deferred *deferred)
 {
     struct listing *listing = container_of(deferred, struct listing, deferred);
     struct loop *loop = engine_loop(api_engine(listing->call->api));
+    struct stint stint = loop_stint(loop);
     while (listing->written < listing->row_count) {
+        if (!stint_goes_on(&stint)) {
+            loop_defer(loop, &listing->deferred);
+            return;
+        }
         const struct row *row = &listing->rows[listing->written];
         if (listing->written++)
             buf_add_char(&listing->body, ',');
@@ -123,10 +128,6 @@ static void write_rows(struct deferred *deferred)
         run_finish(row->run); /* its id stays, for the cursors */
         if (listing->body.len >= CHUNK_BYTES)
             end_chunk(listing);
-        if (!loop_time_left(loop)) {
-            loop_defer(loop, &listing->deferred);
-            return;
-        }
     }
     send(listing);
 }

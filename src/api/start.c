@@ -47,17 +47,18 @@ static void go_on(struct deferred *deferred)
 {
     struct starting *op = container_of(deferred, struct starting, deferred);
     struct slice payload = bytes_slice(op->payload);
+    struct stint stint = loop_stint(loop_of(op));
 
-    while (op->taken < payload.len) {
+    while (op->taken < payload.len && stint_goes_on(&stint)) {
         struct slice piece = slice_from(payload, op->taken);
         if (piece.len > PIECE)
             piece.len = PIECE;
         add_escaped(&op->answer, piece);
         op->taken += piece.len;
-        if (op->taken < payload.len && !loop_time_left(loop_of(op))) {
-            loop_defer(loop_of(op), &op->deferred);
-            return;
-        }
+    }
+    if (op->taken < payload.len) {
+        loop_defer(loop_of(op), &op->deferred);
+        return;
     }
     buf_add(&op->answer, buf_slice(&op->rest));
     api_reply_json(op->call, 200, buf_slice(&op->answer));

@@ -122,48 +122,14 @@ static bool run_has_ended(const struct stream_reader *reader)
     return !run || run_is_final(&run->run);
 }
 
+static bool has_more(const struct stream_reader *reader)
+{
+    return reader->place < reader->stream->next;
+}
+
 static bool is_over(const struct stream_reader *reader)
 {
-    return reader->place == reader->stream->next && !reader->stream->writers &&
-           run_has_ended(reader);
-}
-
-/* Until it has everything, the socket is full, or the time is over. */
-static void visit(struct stream_reader *reader)
-{
-    struct streams *streams = reader->streams;
-    list_remove(&reader->link);
-    while (reader->place < reader->stream->next && !http_stream_unsent(reader->call->x)) {
-        if (!loop_time_left(streams->loop)) {
-            list_append(&streams->ready, &reader->link);
-            loop_wake(streams->loop, &streams->flusher);
-            return;
-        }
-        write_some(reader);
-    }
-    if (reader->place < reader->stream->next)
-        return; /* on_drained */
-    if (is_over(reader))
-        reader_destroy(reader, false);
-    else
-        list_append(&reader->stream->waiting, &reader->link);
-}
-
-/* At least one, so that it goes on however late it is. */
-bool streams_flush(struct flusher *flusher)
-{
-    struct streams *streams = container_of(flusher, struct streams, flusher);
-    struct list due;
-    list_init(&due);
-    list_move_all(&due, &streams->ready);
-    while (!list_empty(&due)) {
-        visit(container_of(due.next, struct stream_reader, link));
-        if (!loop_time_left(streams->loop))
-            break;
-    }
-    list_move_all(&due, &streams->ready);
-    list_move_all(&streams->ready, &due);
-    return !list_empty(&streams->ready);
+    return !has_more(reader) && !reader->stream->writers && run_has_ended(reader);
 }
 
 static void make_ready(struct stream_reader *reader)
@@ -171,6 +137,40 @@ static void make_ready(struct stream_reader *reader)
     list_remove(&reader->link);
     list_append(&reader->streams->ready, &reader->link);
     loop_wake(reader->streams->loop, &reader->streams->flusher);
+}
+
+/* Until it has everything, the socket is full, or the time is over. */
+static void visit(struct stream_reader *reader)
+{
+    struct stint stint = loop_stint(reader->streams->loop);
+    list_remove(&reader->link);
+    while (has_more(reader) && !http_stream_unsent(reader->call->x)) {
+        if (!stint_goes_on(&stint)) {
+            make_ready(reader);
+            return;
+        }
+        write_some(reader);
+    }
+    if (has_more(reader))
+        return; /* on_drained */
+    if (is_over(reader))
+        reader_destroy(reader, false);
+    else
+        list_append(&reader->stream->waiting, &reader->link);
+}
+
+bool streams_flush(struct flusher *flusher)
+{
+    struct streams *streams = container_of(flusher, struct streams, flusher);
+    struct stint stint = loop_stint(streams->loop);
+    struct list due;
+    list_init(&due);
+    list_move_all(&due, &streams->ready);
+    while (!list_empty(&due) && stint_goes_on(&stint))
+        visit(container_of(due.next, struct stream_reader, link));
+    list_move_all(&due, &streams->ready);
+    list_move_all(&streams->ready, &due);
+    return !list_empty(&streams->ready);
 }
 
 static void on_drained(struct api_call *call)

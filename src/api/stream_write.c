@@ -140,7 +140,8 @@ static bool take_line(struct stream_writer *writer, struct slice line)
 static bool take_lines(struct stream_writer *writer)
 {
     struct buf *unread = &writer->unread;
-    while (writer->looked_at < unread->len && loop_time_left(writer->streams->loop)) {
+    struct stint stint = loop_stint(writer->streams->loop);
+    while (writer->looked_at < unread->len && stint_goes_on(&stint)) {
         const char *from = unread->ptr + writer->used;
         const char *end =
             memchr(unread->ptr + writer->looked_at, '\n', unread->len - writer->looked_at);

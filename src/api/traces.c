@@ -346,11 +346,9 @@ static void answer(struct trace *trace)
 static bool flush(struct flusher *flusher)
 {
     struct traces *traces = container_of(flusher, struct traces, flusher);
-    while (!list_empty(&traces->ready)) {
+    struct stint stint = loop_stint(loop_of(traces));
+    while (!list_empty(&traces->ready) && stint_goes_on(&stint))
         answer(container_of(list_take(&traces->ready), struct trace, ready));
-        if (!loop_time_left(loop_of(traces)))
-            break;
-    }
     return !list_empty(&traces->ready);
 }
 

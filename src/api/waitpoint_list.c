@@ -159,15 +159,16 @@ static void go_on(struct deferred *deferred)
 {
     struct listing *op = container_of(deferred, struct listing, deferred);
     struct loop *loop = engine_loop(api_engine(op->call->api));
+    struct stint stint = loop_stint(loop);
     while (op->at < op->scan.count && op->count <= op->limit && !op->passed) {
+        if (!stint_goes_on(&stint)) {
+            loop_defer(loop, &op->deferred);
+            return;
+        }
         struct document *document = &op->scan.documents[op->at++];
         look_at(op, document);
         snprintf(op->scan.from, sizeof(op->scan.from), "%s", document->name->data);
         document_finish(document);
-        if (!loop_time_left(loop)) {
-            loop_defer(loop, &op->deferred);
-            return;
-        }
     }
     if (op->count <= op->limit && !op->passed && op->scan.more) {
         next_documents(op);

@@ -83,15 +83,14 @@ bool loop_time_left(struct loop *loop)
  * the next turn. */
 static void run_deferred(struct loop *loop)
 {
+    struct stint stint = loop_stint(loop);
     struct list due;
     list_init(&due);
     list_move_all(&due, &loop->deferred);
-    while (!list_empty(&due)) {
+    while (!list_empty(&due) && stint_goes_on(&stint)) {
         struct deferred *deferred = container_of(list_take(&due), struct deferred, link);
         loop->worked = true;
         deferred->fn(deferred); /* may free it */
-        if (!loop_time_left(loop))
-            break;
     }
     list_move_all(&due, &loop->deferred);
     list_move_all(&loop->deferred, &due);
@@ -117,11 +116,12 @@ static void run_timers(struct loop *loop)
 {
     if (timers_next(&loop->timers) > loop_now_ms(loop))
         return;
+    struct stint stint = loop_stint(loop);
+    bool more = true;
     loop->worked = true;
     loop->timers_running = true;
-    while (timers_run(&loop->timers, loop_now_ms(loop), TIMERS_AT_ONCE))
-        if (!loop_time_left(loop))
-            break;
+    while (more && stint_goes_on(&stint))
+        more = timers_run(&loop->timers, loop_now_ms(loop), TIMERS_AT_ONCE);
     loop->timers_running = false;
 }
 

@@ -25,7 +25,7 @@ struct deferred {
 
 /* Called at the end of each turn after something asked for it with loop_wake. True: not
  * finished (the turn's time is over), call again next turn. Even when no time is left it is
- * called and does one unit of work. */
+ * called and does one unit of work: it works in a stint. */
 struct flusher {
     bool (*fn)(struct flusher *flusher);
     bool awake;
@@ -60,8 +60,41 @@ void loop_remove_flusher(struct flusher *flusher);
 void loop_wake(struct loop *loop, struct flusher *flusher);
 
 /* False when this turn has used its share of thread CPU time (CLOCK_THREAD_CPUTIME_ID):
- * 2 ms, so that no turn exceeds 5. Asked between units of work, each well below 1 ms. */
+ * 2 ms, so that no turn exceeds 5. Long work asks through a stint. */
 bool loop_time_left(struct loop *loop);
+
+/* What one piece of long work does in one turn: one unit, and more while there is time.
+ *
+ *     struct stint stint = loop_stint(loop);
+ *     while (there is more && stint_goes_on(&stint))
+ *         one unit, well below 1 ms;
+ *     if (there is more)
+ *         loop_defer(loop, deferred);
+ *
+ * The first unit is done however late it is: work that asked before it would stand still
+ * for as long as the gateway is busy. */
+struct stint {
+    struct loop *loop;
+    unsigned units; /* begun */
+};
+
+static inline struct stint loop_stint(struct loop *loop)
+{
+    return (struct stint){ .loop = loop };
+}
+
+/* For units so short that only every so many of them are worth a look at the clock. */
+static inline bool stint_goes_on_by(struct stint *stint, unsigned units)
+{
+    bool ask = stint->units && stint->units % units == 0;
+    stint->units++;
+    return !ask || loop_time_left(stint->loop);
+}
+
+static inline bool stint_goes_on(struct stint *stint)
+{
+    return stint_goes_on_by(stint, 1);
+}
 
 /* Stepped loops only: sets both clocks forward by ms, runs due timers, deferred calls and
  * flushers. True when something is left for another turn without waiting. */

@@ -254,8 +254,9 @@ static void on_tick(struct timer *timer)
 {
     struct schedules *all = container_of(timer, struct schedules, tick);
     struct loop *loop = all->engine->loop;
+    struct stint stint = loop_stint(loop);
     bool more = !all->engine->draining;
-    for (int i = 0; more && i < FIRE_A_TURN && loop_time_left(loop); i++)
+    while (more && stint.units < FIRE_A_TURN && stint_goes_on(&stint))
         more = timers_run(&all->due, loop_wall_ms(loop), 1);
     schedules_arm(all);
 }

@@ -16,6 +16,8 @@
 #include "engine/waits.h"
 #include "engine/workers.h"
 
+enum { LOOKED_AT_ONCE = 256 };
+
 struct sweep {
     struct engine *engine;
     struct environment *env;
@@ -96,13 +98,13 @@ static bool sweep_some(struct flusher *flusher)
 {
     struct sweep *sweep = container_of(flusher, struct sweep, flusher);
     const struct order *all = &sweep->env->hub.all.order;
-    uint32_t i = order_after(all, sweep->at), looked = 0;
+    struct stint stint = loop_stint(sweep->engine->loop);
 
-    for (; i < all->count; i++) {
+    for (uint32_t i = order_after(all, sweep->at); i < all->count; i++) {
         struct place place = order_place(all, i);
         if (place.rev > sweep->until)
             break;
-        if ((++looked & 255) == 0 && !loop_time_left(sweep->engine->loop))
+        if (!stint_goes_on_by(&stint, LOOKED_AT_ONCE))
             return true;
         sweep->at = place.rev;
         if (place.run)

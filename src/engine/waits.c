@@ -473,14 +473,13 @@ static void end_some(struct deferred *deferred)
 {
     struct awaited *awaited = container_of(deferred, struct awaited, ending);
     struct engine *engine = awaited->engine;
-    while (!list_empty(&awaited->links)) {
+    struct stint stint = loop_stint(engine->loop);
+    while (!list_empty(&awaited->links) && stint_goes_on(&stint))
         end_link(engine, container_of(list_take(&awaited->links), struct wait_link, link));
-        if (!list_empty(&awaited->links) && !loop_time_left(engine->loop)) {
-            loop_defer(engine->loop, deferred);
-            return;
-        }
-    }
-    drop_awaited(engine, awaited);
+    if (list_empty(&awaited->links))
+        drop_awaited(engine, awaited);
+    else
+        loop_defer(engine->loop, deferred);
 }
 
 void waits_end(struct engine *engine, struct environment *env, struct slice id)

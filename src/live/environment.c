@@ -15,6 +15,8 @@
 #include "live/render.h"
 #include "live/wire.h"
 
+enum { LOOKED_AT_ONCE = 16 };
+
 static struct slice run_key(const void *value)
 {
     return slice_of(((const struct tracked *)value)->run.id);
@@ -276,10 +278,10 @@ static void forget(struct environment *env, struct tracked *run)
 bool environment_evict(struct environment *env)
 {
     const struct order *all = &env->hub.all.order;
-    unsigned looked = 0;
+    struct stint stint = loop_stint(env->loop);
 
     while (env->final_bytes > env->budget) {
-        if ((++looked & 15) == 0 && !loop_time_left(env->loop))
+        if (!stint_goes_on_by(&stint, LOOKED_AT_ONCE))
             return true;
         uint32_t count = all->count;
         if (env->evict_from >= count) {

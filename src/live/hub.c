@@ -14,6 +14,8 @@
 #include "live/environment.h"
 #include "live/feed.h"
 
+enum { VISITS_AT_ONCE = 8 };
+
 static struct slice topic_key(const void *value)
 {
     return bytes_slice(((const struct topic *)value)->key);
@@ -252,13 +254,12 @@ static bool is_long(const struct feed *feed)
 static bool flush(struct flusher *flusher)
 {
     struct hub *hub = container_of(flusher, struct hub, flusher);
-    unsigned visited = 0;
+    struct stint stint = loop_stint(hub->env->loop);
 
     line_up(hub);
     while (!list_empty(&hub->visits)) {
         struct feed *feed = container_of(hub->visits.next, struct feed, visit);
-        bool ask = (++visited & 7) == 0 || (is_long(feed) && visited > 1);
-        if (ask && !loop_time_left(hub->env->loop))
+        if (!stint_goes_on_by(&stint, is_long(feed) ? 1 : VISITS_AT_ONCE))
             return true;
         list_remove(&feed->visit);
         feed_visit(feed);

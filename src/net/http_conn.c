@@ -304,14 +304,12 @@ static size_t step(struct http_conn *conn, struct slice bytes)
 static void consume(struct http_conn *conn, struct slice bytes)
 {
     struct connection *c = &conn->c;
+    struct stint stint = loop_stint(c->server->loop);
     c->busy = true;
-    while (bytes.len && ready(conn)) {
+    while (bytes.len && ready(conn) && (conn->request || stint_goes_on(&stint))) {
         bytes = slice_from(bytes, step(conn, bytes));
-        if (c->ops != &http_ops || !conn->request || !over(conn))
-            continue;
-        end_request(conn);
-        if (!loop_time_left(c->server->loop))
-            break;
+        if (c->ops == &http_ops && conn->request && over(conn))
+            end_request(conn);
     }
     c->busy = false;
     if (!c->lingering && !c->closed)

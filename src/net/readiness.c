@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/list.h"
-#include "base/loop.h"
 
 enum { BATCH = 64 };
 
@@ -14,15 +13,17 @@ static void on_ready(uv_poll_t *handle, int status, int what)
 {
     struct readiness *readiness = container_of(handle, struct readiness, handle);
     struct epoll_event events[BATCH];
-    int count;
+    int count = BATCH;
+    struct stint stint = loop_stint(readiness->loop);
     (void)status, (void)what;
-    do {
+    readiness->reads = loop_stint(readiness->loop);
+    while (count == BATCH && stint_goes_on(&stint)) {
         count = epoll_wait(readiness->fd, events, BATCH, 0);
         for (int i = 0; i < count; i++) {
             struct watch *watch = events[i].data.ptr;
             watch->fn(watch, events[i].events);
         }
-    } while (count == BATCH && loop_time_left(readiness->loop));
+    }
 }
 
 bool readiness_init(struct readiness *readiness, struct loop *loop)

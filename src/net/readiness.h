@@ -12,7 +12,8 @@
 #include <stdint.h>
 #include <uv.h>
 
-struct loop;
+#include "base/loop.h"
+
 struct watch;
 
 typedef void watch_fn(struct watch *watch, uint32_t events);
@@ -27,6 +28,7 @@ struct watch {
 
 struct readiness {
     struct loop *loop;
+    struct stint reads; /* of the sockets that are ready in this turn */
     uv_poll_t handle;
     int fd; /* -1: none */
 };

@@ -128,7 +128,7 @@ static void disturb(struct sim *sim)
         fake_store_fail_with(world->fake,
                              chance(draws, 500) ? STORE_FAILED : STORE_NO_SPACE);
         break;
-    case 2: loop_set_budget(world->loop, chance(draws, 500) ? 1 : 1000); break;
+    case 2: loop_set_budget(world->loop, chance(draws, 500) ? draw(draws, 2) : 1000); break;
     case 3: /* the ring turns over: it has only what is to come */
         recent_finish(&env->recent);
         env->recent.dropped = env->applied;

@@ -315,6 +315,39 @@ static void without_time_every_flusher_still_gets_its_call(void **state)
     assert_heard("fo");
 }
 
+static void without_time_timers_still_run(void **state)
+{
+    (void)state;
+    struct timer others[200] = { 0 };
+    loop_set_budget(world.loop, 0);
+    for (int i = 0; i < 200; i++)
+        loop_set_timer(world.loop, &others[i], world.timer_kind, 1);
+    for (int turns = 0; loop_turn(world.loop, 1); turns++)
+        assert_in_range(turns, 0, 200);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(others[i].place, 0);
+}
+
+static unsigned units_of_a_stint(unsigned at_once)
+{
+    struct stint stint = loop_stint(world.loop);
+    unsigned units = 0;
+    loop_turn(world.loop, 0);
+    while (stint_goes_on_by(&stint, at_once))
+        units++;
+    return units;
+}
+
+static void a_stint_does_one_unit_and_more_while_there_is_time(void **state)
+{
+    (void)state;
+    loop_set_budget(world.loop, 0);
+    assert_int_equal(units_of_a_stint(1), 1);
+    assert_int_equal(units_of_a_stint(16), 16);
+    loop_set_budget(world.loop, 2);
+    assert_int_equal(units_of_a_stint(1), 3);
+}
+
 static bool on_remove_other(struct flusher *flusher)
 {
     loop_remove_flusher(flusher);
@@ -529,6 +562,10 @@ static const struct CMUnitTest stepped[] = {
     cmocka_unit_test_setup_teardown(a_flusher_that_has_more_is_called_again, set_up_stepped,
                                     tear_down_stepped),
     cmocka_unit_test_setup_teardown(without_time_every_flusher_still_gets_its_call,
+                                    set_up_stepped, tear_down_stepped),
+    cmocka_unit_test_setup_teardown(without_time_timers_still_run, set_up_stepped,
+                                    tear_down_stepped),
+    cmocka_unit_test_setup_teardown(a_stint_does_one_unit_and_more_while_there_is_time,
                                     set_up_stepped, tear_down_stepped),
     cmocka_unit_test_setup_teardown(a_flusher_may_remove_itself_and_another, set_up_stepped,
                                     tear_down_stepped),
