@@ -1,22 +1,36 @@
-/* open_batches.c - a list in the order of their last use; there are never many. */
+/* open_batches.c - all open batches: found by environment and id, and in the order of their
+ * last use, those of an environment and those of all.
+ *
+ * Every call that brings items opens at most one batch and forgets up to two old ones, so
+ * that nobody has to forget thousands at once. */
 #include "api/open_batches.h"
 
+#include <stdio.h>
+
 #include "base/mem.h"
+#include "base/slots.h"
+#include "base/table.h"
 
-enum { FORGET_MS = 10 * 60 * 1000 };
+enum { FORGET_MS = 10 * 60 * 1000, FORGET_AT_ONCE = 2 };
 
+/* What one environment has. */
 struct use {
-    uint32_t env;
     size_t bytes;
+    struct list oldest_first; // open_batch::of_env
 };
 
 struct open_batches {
     struct loop *loop;
     size_t limit;
+    struct table by_key;
     struct list oldest_first; // open_batch::link
-    struct use *uses;         /* per environment */
-    size_t use_count;
+    struct slots uses;        /* struct use, by the environment's number */
 };
+
+static struct slice key_of(const void *value)
+{
+    return slice_of(((const struct open_batch *)value)->key);
+}
 
 void batch_item_destroy(struct batch_item *item)
 {
@@ -31,6 +45,7 @@ struct open_batches *open_batches_create(struct loop *loop, size_t limit)
     struct open_batches *open = mem_new(struct open_batches);
     open->loop = loop;
     open->limit = limit;
+    table_init(&open->by_key, key_of);
     list_init(&open->oldest_first);
     return open;
 }
@@ -39,12 +54,14 @@ void open_batches_destroy(struct open_batches *open)
 {
     if (!open)
         return;
-    while (!list_empty(&open->oldest_first)) {
-        struct open_batch *oldest =
-            container_of(list_take(&open->oldest_first), struct open_batch, link);
-        open_batches_drop(open, oldest);
-    }
-    free(open->uses);
+    while (!list_empty(&open->oldest_first))
+        open_batches_drop(open,
+                          container_of(open->oldest_first.next, struct open_batch, link));
+    uint32_t at = 0;
+    for (struct use *use; (use = slots_next(&open->uses, &at));)
+        free(use);
+    slots_finish(&open->uses);
+    table_finish(&open->by_key);
     free(open);
 }
 
@@ -52,19 +69,20 @@ void open_batches_destroy(struct open_batches *open)
 
 static struct use *use_of(struct open_batches *open, uint32_t env)
 {
-    for (size_t i = 0; i < open->use_count; i++)
-        if (open->uses[i].env == env)
-            return &open->uses[i];
-    open->uses = mem_resize(open->uses, (open->use_count + 1) * sizeof(*open->uses));
-    open->uses[open->use_count] = (struct use){ .env = env };
-    return &open->uses[open->use_count++];
+    void **place = slots_at(&open->uses, env);
+    if (!*place) {
+        struct use *use = mem_new(struct use);
+        list_init(&use->oldest_first);
+        *place = use;
+    }
+    return *place;
 }
 
-static struct open_batch *oldest_idle(struct open_batches *open, uint32_t env)
+static struct open_batch *oldest_idle(const struct use *use)
 {
-    list_each (link, &open->oldest_first) {
-        struct open_batch *batch = container_of(link, struct open_batch, link);
-        if (batch->env == env && !batch->sealing)
+    list_each (link, &use->oldest_first) {
+        struct open_batch *batch = container_of(link, struct open_batch, of_env);
+        if (!batch->sealing)
             return batch;
     }
     return NULL;
@@ -74,7 +92,7 @@ bool open_batches_take(struct open_batches *open, uint32_t env, size_t bytes)
 {
     struct use *use = use_of(open, env);
     while (use->bytes + bytes > open->limit) {
-        struct open_batch *idle = oldest_idle(open, env);
+        struct open_batch *idle = oldest_idle(use);
         if (!idle)
             return false;
         open_batches_drop(open, idle);
@@ -93,47 +111,46 @@ void open_batches_give(struct open_batches *open, uint32_t env, size_t bytes)
 static void forget_old(struct open_batches *open)
 {
     int64_t before = loop_now_ms(open->loop) - FORGET_MS;
-    struct open_batch *old = NULL;
-    do {
-        if (old)
-            open_batches_drop(open, old);
-        old = NULL;
-        list_each (link, &open->oldest_first) {
-            struct open_batch *batch = container_of(link, struct open_batch, link);
-            if (!batch->sealing && batch->touched_ms < before) {
-                old = batch;
-                break;
-            }
-        }
-    } while (old);
-}
-
-static struct open_batch *find(struct open_batches *open, uint32_t env, const char *id)
-{
+    int forgotten = 0;
     list_each (link, &open->oldest_first) {
         struct open_batch *batch = container_of(link, struct open_batch, link);
-        if (batch->env == env && !strcmp(batch->id, id))
-            return batch;
+        if (batch->touched_ms >= before || forgotten == FORGET_AT_ONCE)
+            return;
+        if (batch->sealing)
+            continue;
+        open_batches_drop(open, batch);
+        forgotten++;
     }
-    return NULL;
+}
+
+static struct open_batch *open_batch_create(struct open_batches *open, uint32_t env,
+                                            const char *key, uint32_t run_count)
+{
+    struct open_batch *batch = mem_new(struct open_batch);
+    batch->env = env;
+    snprintf(batch->key, sizeof(batch->key), "%s", key);
+    batch->run_count = run_count;
+    batch->items = mem_new_array(struct batch_item *, run_count);
+    list_init(&batch->link);
+    list_init(&batch->of_env);
+    table_insert(&open->by_key, batch);
+    return batch;
 }
 
 struct open_batch *open_batches_get(struct open_batches *open, uint32_t env, const char *id,
                                     uint32_t run_count)
 {
+    char key[sizeof(((struct open_batch *)0)->key)];
+    snprintf(key, sizeof(key), "%u:%s", env, id);
     forget_old(open);
-    struct open_batch *batch = find(open, env, id);
-    if (batch) {
-        list_remove(&batch->link);
-    } else {
-        batch = mem_new(struct open_batch);
-        batch->env = env;
-        snprintf(batch->id, sizeof(batch->id), "%s", id);
-        batch->run_count = run_count;
-        batch->items = mem_new_array(struct batch_item *, run_count);
-    }
-    batch->touched_ms = loop_now_ms(open->loop);
+    struct open_batch *batch = table_find(&open->by_key, slice_of(key));
+    if (!batch)
+        batch = open_batch_create(open, env, key, run_count);
+    list_remove(&batch->link);
+    list_remove(&batch->of_env);
     list_append(&open->oldest_first, &batch->link);
+    list_append(&use_of(open, env)->oldest_first, &batch->of_env);
+    batch->touched_ms = loop_now_ms(open->loop);
     return batch;
 }
 
@@ -147,7 +164,9 @@ void open_batches_drop(struct open_batches *open, struct open_batch *batch)
         batch_item_destroy(batch->items[i]);
     }
     open_batches_give(open, batch->env, bytes);
+    table_remove(&open->by_key, slice_of(batch->key));
     list_remove(&batch->link);
+    list_remove(&batch->of_env);
     free(batch->items);
     free(batch);
 }

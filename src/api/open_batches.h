@@ -25,12 +25,13 @@ void batch_item_destroy(struct batch_item *item);
 
 struct open_batch {
     uint32_t env;
-    char id[ID_MAX];
+    char key[ID_MAX + 12];     /* the environment's number and the batch's id */
     struct batch_item **items; /* by index; NULL: awaited */
     uint32_t run_count, count;
     bool sealing; /* its items are being committed */
     int64_t touched_ms;
-    struct list link; // open_batches::oldest_first
+    struct list link;   // open_batches::oldest_first
+    struct list of_env; // use::oldest_first
 };
 
 /* limit: bytes per environment. */
