@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "base/mem.h"
+#include "engine/again.h"
 #include "engine/leases.h"
 #include "engine/schedule_state.h"
 #include "engine/state.h"
@@ -42,6 +43,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->loop = loop;
     engine->store = store;
     engine->options = *options;
+    again_init(engine);
     flights_init(engine);
     waits_init(engine);
     list_init(&engine->triggers);
@@ -76,6 +78,7 @@ void engine_destroy(struct engine *engine)
     slots_finish(&engine->environments);
     loop_remove_flusher(&engine->evictor);
     flights_finish(engine);
+    again_finish(engine);
     free(engine);
 }
 

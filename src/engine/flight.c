@@ -9,6 +9,9 @@
  *                    does a command change other runs too? ── yes ──► borrow their
  *                      │                                 flights, one after the other
  *                      ▼
+ *                    who stands in line for the same runs goes along
+ *                      │
+ *                      ▼
  *                    decide all parked, each on the result of the one before
  *                      │
  *                      ▼
@@ -20,11 +23,17 @@
  * A flight that is lent is busy with the commit of its borrower. Who wants it stands in
  * line; those in the line and the run's own commands take turns. Relatives are borrowed
  * from the child upwards, and a flight that has borrowed is not lent: so there is always
- * one that waits for nobody. */
+ * one that waits for nobody.
+ *
+ * Many children change one parent at once: the first that has borrowed the parent takes
+ * the others out of the line, as if it had borrowed them too, and their commands are part
+ * of its commit. What is not decided while the turn has time waits for the next one. */
 #include <assert.h>
 
 #include "base/mem.h"
 #include "engine/state.h"
+
+enum { ALONG_MAX = 64 }; /* flights that go along with another one */
 
 struct flight {
     char key[ENVIRONMENT_KEY]; /* of the run */
@@ -53,20 +62,13 @@ static struct slice flight_key(const void *value)
     return slice_of(((const struct flight *)value)->key);
 }
 
-static void begin_again(struct timer *timer);
-
 void flights_init(struct engine *engine)
 {
     table_init(&engine->flights, flight_key);
-    list_init(&engine->again);
-    engine->again_kind = timers_kind(loop_timers(engine->loop), begin_again);
 }
 
 void flights_finish(struct engine *engine)
 {
-    timers_clear(loop_timers(engine->loop), &engine->again_timer);
-    while (!list_empty(&engine->again))
-        free(container_of(list_take(&engine->again), struct command, link));
     table_finish(&engine->flights);
 }
 
@@ -79,17 +81,24 @@ static void on_deferred(struct deferred *deferred)
     flight_go(container_of(deferred, struct flight, deferred));
 }
 
-static struct flight *flight_of(struct engine *engine, struct environment *env,
-                                struct slice run_id)
+/* NULL: no command is about that run. */
+static struct flight *find_flight(const struct engine *engine,
+                                  const struct environment *env, struct slice run_id)
 {
     char key[ENVIRONMENT_KEY];
     environment_key(env, run_id, key);
-    struct flight *flight = table_find(&engine->flights, slice_of(key));
+    return table_find(&engine->flights, slice_of(key));
+}
+
+static struct flight *flight_of(struct engine *engine, struct environment *env,
+                                struct slice run_id)
+{
+    struct flight *flight = find_flight(engine, env, run_id);
     if (flight)
         return flight;
 
     flight = mem_new(struct flight);
-    memcpy(flight->key, key, sizeof(key));
+    environment_key(env, run_id, flight->key);
     flight->engine = engine;
     flight->env = env;
     flight->deferred.fn = on_deferred;
@@ -280,6 +289,65 @@ static bool lend(struct flight *flight)
     return flight->busy;
 }
 
+/* ---- going along ---- */
+
+static bool holds(const struct flight *flight, const struct flight *other)
+{
+    return other == flight || other->borrower == flight;
+}
+
+/* The commands of the guest change no run but those that the two of them hold. */
+static bool fits(const struct flight *flight, const struct flight *guest)
+{
+    list_each (link, &guest->parked) {
+        struct command *command = container_of(link, struct command, link);
+        for (struct command *other = command->also; other; other = other->also) {
+            if (other->why.code)
+                continue; /* it is gone */
+            struct flight *lender =
+                find_flight(flight->engine, flight->env, slice_of(other->run_id));
+            if (!lender || (!holds(flight, lender) && !holds(guest, lender)))
+                return false;
+        }
+    }
+    return flight_run(guest) != NULL;
+}
+
+/* With what it has borrowed already. */
+static void take_along(struct flight *flight, struct flight *guest)
+{
+    list_remove(&guest->in_line);
+    list_each (link, &guest->borrowed)
+        container_of(link, struct flight, lent)->borrower = flight;
+    list_move_all(&flight->borrowed, &guest->borrowed);
+    guest->borrower = flight;
+    list_append(&flight->borrowed, &guest->lent);
+    hold(guest, flight_run(guest));
+}
+
+static unsigned empty_line(struct flight *flight, struct flight *lender, unsigned room)
+{
+    list_each (link, &lender->line) {
+        struct flight *guest = container_of(link, struct flight, in_line);
+        if (!room)
+            break;
+        if (!fits(flight, guest))
+            continue;
+        take_along(flight, guest);
+        room--;
+    }
+    return room;
+}
+
+/* Those in line for its run and for all that it has borrowed, which gets longer here. */
+static void gather(struct flight *flight)
+{
+    unsigned room = empty_line(flight, flight, ALONG_MAX);
+    for (struct list *link = flight->borrowed.next; link != &flight->borrowed;
+         link = link->next)
+        room = empty_line(flight, container_of(link, struct flight, lent), room);
+}
+
 /* ---- deciding ---- */
 
 /* Decides one command on top of `now`; true when it made the change. Whatever the clock
@@ -317,9 +385,9 @@ static void decide_into(struct flight *flight, struct flight *of, struct command
     flight->commit.change_count++;
 }
 
-static void decide_all(struct flight *flight, struct command *command)
+static void decide_all(struct flight *flight, struct flight *of, struct command *command)
 {
-    decide_into(flight, flight, command);
+    decide_into(flight, of, command);
     if (command->decision == DECISION_REFUSE)
         command->also = NULL;
     for (struct command *other = command->also; other; other = other->also)
@@ -335,29 +403,51 @@ static void begin_deciding(struct flight *flight)
     flight->marks = 0;
 }
 
-static void on_committed(struct store_commit *commit, enum store_status status);
+static size_t count_parked(const struct flight *flight)
+{
+    size_t count = 0;
+    list_each (link, &flight->parked)
+        for (struct command *c = container_of(link, struct command, link); c; c = c->also)
+            count++;
+    return count;
+}
 
 /* What was decided without a commit before it is answered at once; behind one it waits. */
+static void decide_some(struct flight *flight, struct flight *of, struct stint *stint)
+{
+    struct list parked;
+    list_init(&parked);
+    list_move_all(&parked, &of->parked);
+    while (!list_empty(&parked) && stint_goes_on(stint)) {
+        struct command *command = container_of(list_take(&parked), struct command, link);
+        decide_all(flight, of, command);
+        list_append(&of->decided, &command->link);
+    }
+    list_move_all(&parked, &of->parked);
+    list_move_all(&of->parked, &parked);
+}
+
+static void on_committed(struct store_commit *commit, enum store_status status);
+
+/* Its own commands, then those of the flights that it has borrowed. */
 static void decide_parked(struct flight *flight)
 {
-    size_t room = 0;
-    struct list parked;
-
-    list_init(&parked);
-    list_move_all(&parked, &flight->parked);
-    list_each (link, &parked)
-        for (struct command *c = container_of(link, struct command, link); c; c = c->also)
-            room++;
+    struct stint stint = loop_stint(flight->engine->loop);
+    size_t room = count_parked(flight);
+    begin_deciding(flight);
+    list_each (link, &flight->borrowed) {
+        struct flight *borrowed = container_of(link, struct flight, lent);
+        begin_deciding(borrowed);
+        room += count_parked(borrowed);
+    }
     free(flight->commit.changes);
     flight->commit = (struct store_commit){ .done = on_committed };
     flight->commit.changes = mem_new_array(struct change, room);
-    begin_deciding(flight);
-    list_each (link, &flight->borrowed)
-        begin_deciding(container_of(link, struct flight, lent));
-    while (!list_empty(&parked)) {
-        struct command *command = container_of(list_take(&parked), struct command, link);
-        decide_all(flight, command);
-        list_append(&flight->decided, &command->link);
+    decide_some(flight, flight, &stint);
+    list_each (link, &flight->borrowed) {
+        struct flight *borrowed = container_of(link, struct flight, lent);
+        if (fits(flight, borrowed))
+            decide_some(flight, borrowed, &stint);
     }
 }
 
@@ -366,8 +456,9 @@ static enum err outcome(const struct command *command)
     return command->decision == DECISION_REFUSE ? command->why.code : OK;
 }
 
-static void answer_decided(struct flight *flight, const struct run *run)
+static void answer_decided(struct flight *flight)
 {
+    const struct run *run = &flight_run(flight)->run;
     struct list decided;
     list_init(&decided);
     list_move_all(&decided, &flight->decided);
@@ -375,6 +466,13 @@ static void answer_decided(struct flight *flight, const struct run *run)
         struct command *command = container_of(list_take(&decided), struct command, link);
         finish_command(command, run, outcome(command));
     }
+}
+
+static void answer_all(struct flight *flight)
+{
+    answer_decided(flight);
+    list_each (link, &flight->borrowed)
+        answer_decided(container_of(link, struct flight, lent));
 }
 
 static void flight_go(struct flight *flight)
@@ -392,10 +490,11 @@ static void flight_go(struct flight *flight)
     }
     if (!borrow_all(flight))
         return;
+    gather(flight);
     decide_parked(flight);
     if (!flight->commit.change_count) {
+        answer_all(flight);
         give_back(flight);
-        answer_decided(flight, &run->run);
         loop_defer(flight->engine->loop, &flight->deferred);
         return;
     }
@@ -406,13 +505,29 @@ static void flight_go(struct flight *flight)
 
 /* Each command its own seq, in the order of the changes; one that made no change was decided
  * on the result of those before it. */
-static void number_decided(struct flight *flight)
+static uint64_t number_decided(const struct flight *flight, uint64_t seq)
 {
-    uint64_t seq = flight->commit.changes[0].seq;
     list_each (link, &flight->decided)
         for (struct command *c = container_of(link, struct command, link); c; c = c->also)
             if (c->decision == DECISION_COMMIT)
                 c->seq = seq++;
+    return seq;
+}
+
+static void number_all(struct flight *flight)
+{
+    uint64_t seq = number_decided(flight, flight->commit.changes[0].seq);
+    list_each (link, &flight->borrowed)
+        seq = number_decided(container_of(link, struct flight, lent), seq);
+}
+
+static void fail_decided(struct flight *flight, enum err status)
+{
+    fail_all(flight, &flight->decided, status);
+    list_each (link, &flight->borrowed) {
+        struct flight *borrowed = container_of(link, struct flight, lent);
+        fail_all(borrowed, &borrowed->decided, status);
+    }
 }
 
 static void on_committed(struct store_commit *commit, enum store_status status)
@@ -423,14 +538,13 @@ static void on_committed(struct store_commit *commit, enum store_status status)
     if (status) {
         for (size_t i = 0; i < commit->change_count; i++)
             change_finish(&commit->changes[i]);
-        give_back(flight);
-        fail_all(flight, &flight->decided, err_of_store(status));
+        fail_decided(flight, err_of_store(status));
     } else {
-        number_decided(flight);
+        number_all(flight);
         engine_apply(flight->engine, commit->changes, commit->change_count);
-        give_back(flight);
-        answer_decided(flight, &flight_run(flight)->run);
+        answer_all(flight);
     }
+    give_back(flight);
     loop_defer(flight->engine->loop, &flight->deferred);
 }
 
@@ -469,42 +583,4 @@ void command_join(struct command *command, struct command *other, struct slice r
     while (*end)
         end = &(*end)->also;
     *end = other;
-}
-
-/* ---- alone ---- */
-
-static void on_alone(struct command *command, enum err status)
-{
-    struct engine *engine = command->engine;
-    if (status != ERR_STORE && status != ERR_STORE_FULL) {
-        free(command);
-        return;
-    }
-    list_append(&engine->again, &command->link);
-    if (!engine->again_timer.place)
-        loop_set_timer(engine->loop, &engine->again_timer, engine->again_kind,
-                       STORE_AGAIN_MS);
-}
-
-static void begin_again(struct timer *timer)
-{
-    struct engine *engine = container_of(timer, struct engine, again_timer);
-    struct list due;
-    list_init(&due);
-    if (engine->stopped)
-        return;
-    list_move_all(&due, &engine->again);
-    while (!list_empty(&due)) {
-        struct command *command = container_of(list_take(&due), struct command, link);
-        char run_id[sizeof(command->run_id)];
-        memcpy(run_id, command->run_id, sizeof(run_id));
-        command_begin(engine, command->env, slice_of(run_id), command, command->decide,
-                      on_alone);
-    }
-}
-
-void command_begin_alone(struct engine *engine, struct environment *env,
-                         struct slice run_id, command_decide_fn *decide_fn)
-{
-    command_begin(engine, env, run_id, mem_new(struct command), decide_fn, on_alone);
 }

@@ -23,7 +23,7 @@ struct engine {
     struct list resets;            // reset_key::link; not answered yet
     unsigned reads;                /* under way, of what nobody asked for */
     struct list sweeps;            // sweep::link; not through yet
-    struct list again;             // command::link; alone, and the store did not take them
+    struct list again;             // again::link; what the store has not done
     struct timer again_timer;      /* begins those again */
     struct leases *leases;         /* what dequeues were answered */
     struct schedules *schedules;   /* schedule_state.h */
@@ -79,6 +79,8 @@ void waits_finish(struct engine *engine);
 
 void dequeue_timed_out(struct timer *timer);
 void engine_match_now(struct deferred *matching);
+
+/* alone.c */
 
 /* A command that nobody waits for, which must happen: begun again a second after the store
  * failed, freed when done. */

@@ -9,6 +9,7 @@
  *
  * So nothing that a crash cut off has to be remembered. */
 #include "base/mem.h"
+#include "engine/again.h"
 #include "engine/leases.h"
 #include "engine/schedule_state.h"
 #include "engine/state.h"
@@ -45,15 +46,29 @@ static bool takes_children_along(const struct run *parent)
 }
 
 struct parent_read {
-    struct run_read read; /* first */
+    struct again again; /* first */
+    struct run_read read;
     struct engine *engine;
     char child[ID_MAX];
 };
+
+static void follow_again(struct again *again)
+{
+    struct parent_read *op = container_of(again, struct parent_read, again);
+    struct tracked *child = environment_find(op->read.env, slice_of(op->child));
+    if (child)
+        engine_follow_parent(op->engine, child);
+    free(op);
+}
 
 static void on_parent_read(struct run_read *read, enum err status)
 {
     struct parent_read *op = container_of(read, struct parent_read, read);
     op->engine->reads--;
+    if (status && status != ERR_NOT_FOUND) {
+        again_later(op->engine, &op->again, follow_again);
+        return;
+    }
     if (!status && takes_children_along(read->run) && !op->engine->stopped)
         run_cancel_alone(op->engine, read->env, slice_of(op->child));
     free(op);

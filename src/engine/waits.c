@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/members.h"
+#include "engine/again.h"
 #include "engine/state.h"
 #include "engine/waitpoint.h"
 
@@ -347,24 +348,49 @@ static void forget(struct engine *engine, struct waiter *waiter)
 }
 
 struct token_look {
-    struct store_load load;
+    struct again again; /* first */
     struct engine *engine;
     struct environment *env;
+    char id[ID_MAX];
+    struct store_load load;
 };
+
+static void look_again(struct again *again);
 
 static void on_token(struct store_load *load, enum store_status status)
 {
     struct token_look *look = container_of(load, struct token_look, load);
+    struct engine *engine = look->engine;
     bool over = status == STORE_MISSING;
-    look->engine->reads--;
+    engine->reads--;
+    bytes_clear(&load->name);
     if (status == STORE_OK) {
         over = waitpoint_is_completed(&load->document);
         document_finish(&load->document);
+    } else if (!over) {
+        again_later(engine, &look->again, look_again);
+        return;
     }
-    if (over && !look->engine->stopped)
-        waits_end(look->engine, look->env, bytes_slice(load->name));
-    bytes_unref(load->name);
+    if (over && !engine->stopped)
+        waits_end(engine, look->env, slice_of(look->id));
     free(look);
+}
+
+static void begin_look(struct token_look *look)
+{
+    struct store *store = look->engine->store;
+    look->load = (struct store_load){ .env = look->env->number,
+                                      .is_document = true,
+                                      .kind = DOC_WAITPOINT,
+                                      .name = bytes_create(slice_of(look->id)),
+                                      .done = on_token };
+    look->engine->reads++;
+    store->ops->load(store, &look->load);
+}
+
+static void look_again(struct again *again)
+{
+    begin_look(container_of(again, struct token_look, again));
 }
 
 /* It may have been completed before anybody was noted as waiting for it. */
@@ -372,14 +398,9 @@ static void look_at_token(struct engine *engine, struct environment *env, struct
 {
     struct token_look *look = mem_new(struct token_look);
     look->engine = engine;
-    engine->reads++;
     look->env = env;
-    look->load = (struct store_load){ .env = env->number,
-                                      .is_document = true,
-                                      .kind = DOC_WAITPOINT,
-                                      .name = bytes_create(id),
-                                      .done = on_token };
-    engine->store->ops->load(engine->store, &look->load);
+    snprintf(look->id, sizeof(look->id), "%.*s", SLICE_ARG(id));
+    begin_look(look);
 }
 
 /* What was known before is not asked for again: each wait that is added notes them all. */

@@ -33,7 +33,7 @@ struct fake_store {
     struct store store;
     struct loop *loop;
     struct fake_data *data;
-    struct fault fault;
+    struct fault fault, load_fault;
     enum store_status fail_with;
     int64_t commit_ms, read_ms;
     uint32_t timer_kind;
@@ -61,13 +61,21 @@ static void act_commit(struct fake_store *fake, struct store_commit *req)
         fake->store.full = false;
 }
 
+static void act_load(struct fake_store *fake, struct store_load *req)
+{
+    if (fault_trips(&fake->load_fault))
+        req->status = STORE_FAILED;
+    else
+        fake_data_load(fake->data, req);
+}
+
 static void act(struct fake_store *fake, struct pending *pending)
 {
     pending->acted = true;
     switch (pending->kind) {
     case COMMIT: act_commit(fake, pending->req.commit); break;
     case PURGE: fake_data_purge(fake->data, pending->req.purge); break;
-    case LOAD: fake_data_load(fake->data, pending->req.load); break;
+    case LOAD: act_load(fake, pending->req.load); break;
     case LIST: fake_data_list(fake->data, pending->req.list); break;
     case WALK: fake_data_walk(fake->data, pending->req.walk); break;
     case SCAN: fake_data_scan(fake->data, pending->req.scan); break;
@@ -326,6 +334,11 @@ struct store *fake_store_store(struct fake_store *fake)
 struct fault *fake_store_fault(struct fake_store *fake)
 {
     return &fake->fault;
+}
+
+struct fault *fake_store_load_fault(struct fake_store *fake)
+{
+    return &fake->load_fault;
 }
 
 void fake_store_fail_with(struct fake_store *fake, enum store_status status)

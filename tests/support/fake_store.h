@@ -21,6 +21,8 @@ struct store *fake_store_store(struct fake_store *fake);
 /* Commits trip it: STORE_FAILED (or what fake_store_fail_with said), nothing written. */
 struct fault *fake_store_fault(struct fake_store *fake);
 void fake_store_fail_with(struct fake_store *fake, enum store_status status);
+/* Loads trip it: STORE_FAILED. */
+struct fault *fake_store_load_fault(struct fake_store *fake);
 void fake_store_set_delay(struct fake_store *fake, int64_t commit_ms, int64_t read_ms);
 
 /* The process dies: requests in flight are forgotten without an answer (those already

@@ -64,6 +64,44 @@ static void children_end_with_a_canceled_parent(void **state)
     }
 }
 
+/* The token was completed before the run waited for it, so nobody tells it. */
+static void a_token_that_could_not_be_looked_at_is_looked_at_again(void **state)
+{
+    struct world *world = *state;
+    struct waitpoint token = { .id = "waitpoint_1", .completed_at = world_start_ms };
+    struct wait wait = { .type = WAIT_TOKEN, .id = SLICE("waitpoint_1") };
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    write_token(world, &token);
+    *fake_store_load_fault(world->fake) = (struct fault){ .countdown = 1, .repeat = 1 };
+    assert_int_equal(block_by(world, got.id, &wait, 1), OK);
+    for (int i = 0; i < 2; i++) {
+        world_pass(world, 1); /* the answer of the store */
+        assert_status(world, got.id, RUN_WAITING);
+        world_pass(world, 1000);
+    }
+    world_pass(world, 1);
+    assert_status(world, got.id, RUN_EXECUTING);
+}
+
+/* Only the store knows how the parent has ended. */
+static void a_parent_that_could_not_be_read_is_read_again(void **state)
+{
+    struct world *world = *state;
+    struct triggered parent = trigger(world, (struct wish){ 0 });
+    world->env->budget = 0;
+    assert_int_equal(cancel(world, parent.id), OK);
+    world_settle(world);
+    *fake_store_load_fault(world->fake) = (struct fault){ .countdown = 1, .repeat = 1 };
+    struct triggered child = trigger(world, (struct wish){ .parent = parent.id });
+    world_settle(world);
+    world_pass(world, 1000);
+    assert_status(world, child.id, RUN_QUEUED);
+    world->env->budget = world->options.memory;
+    world_pass(world, 1000);
+    assert_status(world, child.id, RUN_CANCELED);
+}
+
 /* Its time stays in the past; that does not keep the loop turning. */
 static void what_is_due_on_a_full_disk_is_tried_once_a_second(void **state)
 {
@@ -103,6 +141,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_run_goes_on_when_what_it_waited_for_is_over),
         TEST(children_end_with_a_canceled_parent),
+        TEST(a_token_that_could_not_be_looked_at_is_looked_at_again),
+        TEST(a_parent_that_could_not_be_read_is_read_again),
         TEST(what_is_due_on_a_full_disk_is_tried_once_a_second),
         TEST(what_is_still_to_be_tried_ends_with_the_process),
     };

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/mem.h"
 #include "tests/support/calls.h"
 
 static const char counting[] = "[{\"type\":\"increment\",\"key\":\"n\",\"value\":1}]";
@@ -179,6 +180,101 @@ static void relatives_that_count_at_once_wait_for_each_other(void **state)
     assert_counts(&family, 4, 6, 16);
 }
 
+/* ---- many at once ---- */
+
+enum { CHILDREN = 50, COMMIT_MS = 10 };
+
+struct siblings {
+    char parents[2][ID_MAX], root[ID_MAX];
+    char ids[CHILDREN][ID_MAX];
+    struct counts counts[CHILDREN];
+};
+
+/* Every second one is a child of the one parent, the others of the other. */
+static struct siblings *bear(struct world *world)
+{
+    struct siblings *all = mem_new(struct siblings);
+    memcpy(all->root, trigger(world, (struct wish){ 0 }).id, ID_MAX);
+    for (int i = 0; i < 2; i++)
+        memcpy(all->parents[i], trigger(world, (struct wish){ .parent = all->root }).id,
+               ID_MAX);
+    for (int i = 0; i < CHILDREN; i++)
+        memcpy(all->ids[i],
+               trigger(world, (struct wish){ .parent = all->parents[i % 2] }).id, ID_MAX);
+    fake_store_set_delay(world->fake, COMMIT_MS, 0);
+    return all;
+}
+
+static void all_count_upwards(struct world *world, struct siblings *all)
+{
+    for (int i = 0; i < CHILDREN; i++) {
+        const char *ids[GENERATIONS] = { all->ids[i], all->parents[i % 2], all->root };
+        count_in(world, &all->counts[i], NULL, ids);
+    }
+}
+
+static void wait_for_commits(struct world *world, int commits)
+{
+    loop_turn(world->loop, 0);
+    for (int i = 0; i < commits; i++) {
+        loop_turn(world->loop, COMMIT_MS);
+        loop_turn(world->loop, 0);
+    }
+}
+
+/* The first has its parent and its root before the others have come; the second commit is
+ * that of all the others, and two more are room for how they line up. */
+static void children_of_one_root_that_count_at_once_go_as_a_few_commits(void **state)
+{
+    struct world *world = *state;
+    struct siblings *all = bear(world);
+    all_count_upwards(world, all);
+    wait_for_commits(world, 4);
+    for (int i = 0; i < CHILDREN; i++) {
+        assert_true(all->counts[i].done);
+        assert_int_equal(all->counts[i].status, OK);
+        assert_int_equal(count_of(world, all->ids[i]), 1);
+        for (int k = 1; k < GENERATIONS; k++) /* each change has its own number */
+            assert_int_equal(all->counts[i].changes[k].command.seq,
+                             all->counts[i].changes[0].command.seq + k);
+    }
+    assert_int_equal(count_of(world, all->parents[0]), CHILDREN / 2);
+    assert_int_equal(count_of(world, all->root), CHILDREN);
+    free(all);
+}
+
+static void children_of_a_commit_that_fails_all_hear_of_it(void **state)
+{
+    struct world *world = *state;
+    struct siblings *all = bear(world);
+    *fake_store_fault(world->fake) = (struct fault){ .countdown = 1, .repeat = 3 };
+    all_count_upwards(world, all);
+    wait_for_commits(world, 4);
+    for (int i = 0; i < CHILDREN; i++) {
+        assert_true(all->counts[i].done);
+        assert_int_equal(all->counts[i].status, ERR_STORE);
+    }
+    assert_int_equal(count_of(world, all->root), 0);
+    *fake_store_fault(world->fake) = (struct fault){ 0 };
+    all_count_upwards(world, all);
+    wait_for_commits(world, 4);
+    assert_int_equal(count_of(world, all->root), CHILDREN);
+    free(all);
+}
+
+/* One command a turn: the others wait, and none is lost. */
+static void children_without_time_count_one_after_the_other(void **state)
+{
+    struct world *world = *state;
+    struct siblings *all = bear(world);
+    loop_set_budget(world->loop, 0);
+    all_count_upwards(world, all);
+    for (int i = 0; i < CHILDREN; i++)
+        wait_until_counted(world, &all->counts[i]);
+    assert_int_equal(count_of(world, all->root), CHILDREN);
+    free(all);
+}
+
 static void a_relative_that_nobody_has_is_passed_over(void **state)
 {
     struct world *world = *state;
@@ -234,6 +330,9 @@ int main(void)
         TEST(a_store_that_fails_changes_none_of_them),
         TEST(a_request_that_is_repeated_counts_once_in_all_of_them),
         TEST(relatives_that_count_at_once_wait_for_each_other),
+        TEST(children_of_one_root_that_count_at_once_go_as_a_few_commits),
+        TEST(children_of_a_commit_that_fails_all_hear_of_it),
+        TEST(children_without_time_count_one_after_the_other),
         TEST(a_relative_that_nobody_has_is_passed_over),
         TEST(what_is_refused_changes_nobody_else),
         cmocka_unit_test(relatives_that_only_the_store_has_are_fetched),
