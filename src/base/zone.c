@@ -239,33 +239,41 @@ static bool read_file(struct zone *zone, struct slice file)
     return read_footer(zone, file);
 }
 
-static bool load(struct zone *zone)
+enum err zone_read(struct slice name, struct slice file, struct zone **zone)
+{
+    if (!name_is_safe(name))
+        return ERR_INVALID;
+    struct zone *opened = mem_new(struct zone);
+    memcpy(opened->name, name.ptr, name.len);
+    if (!slice_is(name, "UTC") && !read_file(opened, file)) {
+        zone_close(opened);
+        return ERR_INVALID;
+    }
+    *zone = opened;
+    return OK;
+}
+
+static struct slice load(struct slice name, char content[FILE_MAX])
 {
     char path[ZONE_NAME_MAX + 24];
-    char *content = mem_new_array(char, FILE_MAX);
-    snprintf(path, sizeof(path), "/usr/share/zoneinfo/%s", zone->name);
+    snprintf(path, sizeof(path), "/usr/share/zoneinfo/%.*s", SLICE_ARG(name));
     FILE *file = fopen(path, "rbe");
     size_t len = file ? fread(content, 1, FILE_MAX, file) : 0;
-    bool good =
-        len > 0 && len < FILE_MAX && read_file(zone, (struct slice){ content, len });
     if (file)
         fclose(file);
-    free(content);
-    return good;
+    return (struct slice){ content, len < FILE_MAX ? len : 0 };
 }
 
 enum err zone_open(struct slice name, struct zone **zone)
 {
     if (!name_is_safe(name))
         return ERR_INVALID;
-    struct zone *opened = mem_new(struct zone);
-    memcpy(opened->name, name.ptr, name.len);
-    if (!slice_is(name, "UTC") && !load(opened)) {
-        zone_close(opened);
-        return ERR_INVALID;
-    }
-    *zone = opened;
-    return OK;
+    if (slice_is(name, "UTC"))
+        return zone_read(name, (struct slice){ 0 }, zone);
+    char *content = mem_new_array(char, FILE_MAX);
+    enum err err = zone_read(name, load(name, content), zone);
+    free(content);
+    return err;
 }
 
 void zone_close(struct zone *zone)

@@ -22,6 +22,8 @@ struct zone;
 
 /* ERR_INVALID: the system knows no zone of that name. "UTC" needs no file. */
 enum err zone_open(struct slice name, struct zone **zone);
+/* The same from the bytes of a file. */
+enum err zone_read(struct slice name, struct slice file, struct zone **zone);
 /* NULL is fine. */
 void zone_close(struct zone *zone);
 

@@ -1,0 +1,204 @@
+/* fuzz_documents - whatever lies in the store is read or refused, and what was read is the
+ * same when it has been written and is read again.
+ *
+ * The first byte is the kind of document; the first line is its name, the rest its body. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "api/batch.h"
+#include "api/bulk.h"
+#include "api/queue_settings.h"
+#include "api/registration.h"
+#include "auth/accounts.h"
+#include "base/scan.h"
+#include "engine/schedule_state.h"
+#include "engine/waitpoint.h"
+#include "tests/fuzz/judge.h"
+#include "tests/support/api_world.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { KINDS = DOC_TRACE + 1, ENV = 1 };
+
+/* Both references are given back. */
+static void assert_same(struct bytes *body, struct bytes *again)
+{
+    assert(slice_equal(bytes_slice(body), bytes_slice(again)));
+    bytes_unref(body);
+    bytes_unref(again);
+}
+
+/* Ids are ours, and written as they are. */
+static bool is_id(const char *id)
+{
+    for (; *id; id++)
+        if (*id != '_' && (*id < '0' || *id > '9') &&
+            ((*id | 32) < 'a' || (*id | 32) > 'z'))
+            return false;
+    return true;
+}
+
+static struct document with_body(const struct document *document, struct bytes *body)
+{
+    struct document again = *document;
+    again.body = body;
+    return again;
+}
+
+static void check_batch(const struct document *document)
+{
+    struct batch batch, second;
+    if (batch_read(document, &batch))
+        return;
+    bool plain = is_id(batch.id);
+    for (size_t i = 0; i < batch.count; i++)
+        plain = plain && is_id(batch.runs[i].id);
+    if (plain) {
+        struct bytes *body = batch_write(&batch);
+        struct document again = with_body(document, body);
+        assert(batch_read(&again, &second) == OK);
+        assert_same(body, batch_write(&second));
+        batch_finish(&second);
+    }
+    batch_finish(&batch);
+}
+
+static void check_waitpoint(const struct document *document)
+{
+    struct waitpoint waitpoint, second, head;
+    bool read_head = waitpoint_read_head(document, &head) == OK;
+    if (read_head)
+        waitpoint_finish(&head);
+    waitpoint_is_completed(document);
+    if (waitpoint_read(document, &waitpoint))
+        return;
+    assert(read_head);
+    if (is_id(waitpoint.id)) {
+        struct change change = waitpoint_change(&waitpoint, ENV);
+        assert(waitpoint_read(&change.document, &second) == OK);
+        struct change other = waitpoint_change(&second, ENV);
+        assert_same(bytes_ref(change.document.body), bytes_ref(other.document.body));
+        change_finish(&change);
+        change_finish(&other);
+        waitpoint_finish(&second);
+    }
+    waitpoint_finish(&waitpoint);
+}
+
+static void check_schedule(const struct document *document)
+{
+    struct schedule_facts facts, second;
+    if (schedule_facts_read(bytes_slice(document->body), &facts))
+        return;
+    struct bytes *body = schedule_facts_write(&facts);
+    assert(schedule_facts_read(bytes_slice(body), &second) == OK);
+    assert_same(body, schedule_facts_write(&second));
+    schedule_facts_finish(&facts);
+    schedule_facts_finish(&second);
+}
+
+static void check_bulk(const struct document *document)
+{
+    struct bulk_action *action = bulk_action_create(), *second = bulk_action_create();
+    struct failure why;
+    if (!bulk_read(bytes_slice(document->body), action, &why) && is_id(action->id) &&
+        is_id(action->progress.after)) {
+        struct bytes *body = bulk_write(action, &action->progress);
+        struct buf shown = { 0 };
+        assert(bulk_read(bytes_slice(body), second, &why) == OK);
+        assert_same(body, bulk_write(second, &second->progress));
+        bulk_show(action, &shown);
+        assert(scan_is_json(buf_slice(&shown)));
+        buf_finish(&shown);
+    }
+    bulk_action_destroy(action);
+    bulk_action_destroy(second);
+}
+
+static void check_queue(const struct document *document)
+{
+    struct queue_settings settings, second;
+    struct failure why;
+    if (queue_settings_read(bytes_slice(document->body), &settings, &why))
+        return;
+    struct bytes *body = queue_settings_write(&settings);
+    if (!body)
+        return;
+    assert(queue_settings_read(bytes_slice(body), &second, &why) == OK);
+    assert_same(body, queue_settings_write(&second));
+}
+
+static struct slice without_queues(const struct bytes *body)
+{
+    static const char queues[] = ",\"queues\":";
+    const char *end = memmem(body->data, body->len, queues, sizeof(queues) - 1);
+    assert(end);
+    return (struct slice){ body->data, (size_t)(end - body->data) };
+}
+
+/* The queues that tasks have by themselves are among the others when it is read again. */
+static void check_worker(const struct document *document)
+{
+    struct registration registration = { 0 }, second = { 0 };
+    struct failure why;
+    if (registration_restore(bytes_slice(document->body), &registration, &why))
+        return;
+    struct bytes *body = registration_write(&registration);
+    struct bytes *name = registration_document_name(registration.worker);
+    judge_rest();
+    assert(registration_restore(bytes_slice(body), &second, &why) == OK);
+    struct bytes *again = registration_write(&second);
+    assert(slice_equal(without_queues(body), without_queues(again)));
+    bytes_unref(body);
+    bytes_unref(again);
+    bytes_unref(name);
+    registration_finish(&registration);
+    registration_finish(&second);
+}
+
+/* What needs a whole gateway: accounts, variables, a schedule that fires, a queue. */
+static void restore(const struct document *document)
+{
+    struct api_world world;
+    struct failure why = { 0 };
+    judge_pause();
+    api_world_open(&world);
+    judge_resume();
+    bool is_account = document->kind <= DOC_TOKEN || document->kind == DOC_WORKER_TOKEN;
+    if (is_account && !accounts_add(world.accounts, document, &why))
+        accounts_link(world.accounts, &why);
+    else if (!is_account)
+        api_restore(world.api, document, &why);
+    judge_pause();
+    api_world_close(&world);
+    judge_resume();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct slice body, name;
+    if (size < 2 || size > 65536)
+        return 0;
+    body = (struct slice){ (const char *)data + 1, size - 1 };
+    slice_split(&body, '\n', &name);
+    struct document document = { .kind = (enum document_kind)(data[0] % KINDS),
+                                 .env = ENV,
+                                 .version = 1,
+                                 .name = bytes_create(name),
+                                 .body = bytes_create(body) };
+    if (document.name && document.body) {
+        switch (document.kind) {
+        case DOC_BATCH: check_batch(&document); break;
+        case DOC_WAITPOINT: check_waitpoint(&document); break;
+        case DOC_SCHEDULE: check_schedule(&document); break;
+        case DOC_BULK: check_bulk(&document); break;
+        case DOC_QUEUE: check_queue(&document); break;
+        case DOC_WORKER: check_worker(&document); break;
+        default: break;
+        }
+        judge_rest();
+        restore(&document);
+    }
+    document_finish(&document);
+    return 0;
+}
