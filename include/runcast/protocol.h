@@ -118,8 +118,7 @@ enum {
     PROTOCOL_FRAME_BYTES = 65536, /* out; a single larger run alone */
     PROTOCOL_HELLO_MS = 10000,    /* until the first message, when it brings the token */
     PROTOCOL_PING_MS = 25000,     /* between WebSocket pings */
-    PROTOCOL_PONG_MS = 10000,     /* does not run while bytes are unsent */
-    PROTOCOL_STALL_MS = 60000,    /* nothing drained for so long: 4102 */
+    PROTOCOL_STALL_MS = 60000,    /* nothing taken and nothing said for so long */
     PROTOCOL_EXPIRING_MS = 30000, /* before the token's end: expiring */
     PROTOCOL_EXPIRED_GRACE_MS = 10000, /* after it: 4101 */
 };

@@ -19,7 +19,7 @@
 
 enum {
     PING_MS = 25 * 1000,
-    PONG_MS = 20 * 1000,
+    PONG_TIMEOUT_MS = 20 * 1000, /* as clients are told; they count from their own pong */
     CONNECT_MS = 10 * 1000,
     UNSENT_MAX = 64 * 1024,
     WATCHES_MAX = 10000,
@@ -120,7 +120,7 @@ static void send_open(struct notice_socket *socket)
     buf_print(&text,
               "0{\"sid\":\"%s\",\"upgrades\":[],\"pingInterval\":%d,\"pingTimeout\":%d,"
               "\"maxPayload\":%d}",
-              sid, PING_MS, PONG_MS, PROTOCOL_MESSAGE_BYTES);
+              sid, PING_MS, PONG_TIMEOUT_MS, PROTOCOL_MESSAGE_BYTES);
     send(socket, &text);
 }
 
@@ -305,6 +305,8 @@ static void on_time(struct timer *timer)
         ws_close(socket->ws, CLOSE_BAD_MESSAGE, "no namespace was entered within 10 s");
         return;
     }
+    if (socket->pong_by && now >= socket->pong_by && ws_reads_still(socket->ws))
+        socket->pong_by = now + PROTOCOL_STALL_MS; /* it has not come to the ping */
     if (socket->pong_by && now >= socket->pong_by) {
         ws_close(socket->ws, CLOSE_TOO_FAR_BEHIND, "a ping was not answered");
         return;
@@ -317,8 +319,9 @@ static void on_time(struct timer *timer)
         struct buf text = { 0 };
         buf_add_char(&text, '2');
         send(socket, &text);
+        ws_ping(socket->ws);
         if (!socket->pong_by)
-            socket->pong_by = now + PONG_MS;
+            socket->pong_by = now + PROTOCOL_STALL_MS;
         socket->ping_at = now + PING_MS;
     }
     set_timer(socket);

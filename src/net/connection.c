@@ -11,6 +11,8 @@
 
 #include "net/server_state.h"
 
+enum { LOOKS = 6 }; /* at the kernel, within the time that a peer may be silent */
+
 static bool update_watch(struct connection *conn)
 {
     if (conn->closed)
@@ -66,32 +68,33 @@ static void after_linger(struct connection *conn)
         connection_close(conn);
 }
 
-static int queued_in_kernel(const struct connection *conn)
+void connection_note_life(struct connection *conn)
 {
-    int queued = 0;
-    ioctl(conn->fd, SIOCOUTQ, &queued);
-    return queued;
-}
-
-static void note_progress(struct connection *conn)
-{
-    conn->progress_ms = loop_now_ms(conn->server->loop);
-    conn->queued = queued_in_kernel(conn);
+    conn->life_ms = loop_now_ms(conn->server->loop);
 }
 
 /* The kernel asks for more only when a large part of its buffer, megabytes maybe, is free
- * again: a slow peer takes bytes for a long time before we notice. So it is asked. */
-bool connection_stalled(struct connection *conn, int64_t limit_ms, int64_t *again_ms)
+ * again: a slow peer takes bytes for a long time before we notice. So it is asked how much
+ * the peer's kernel has not taken. Where that is nothing, all of it may lie in a buffer of
+ * the peer's kernel: then its having been taken says nothing of the peer. */
+bool connection_look(struct connection *conn)
 {
-    int64_t since = loop_now_ms(conn->server->loop) - conn->progress_ms;
-    if (since >= limit_ms && queued_in_kernel(conn) >= conn->queued)
-        return true;
-    if (since >= limit_ms) {
-        note_progress(conn);
-        since = 0;
-    }
-    *again_ms = limit_ms - since;
-    return false;
+    int queued = 0;
+    ioctl(conn->fd, SIOCOUTQ, &queued);
+    int64_t taken = conn->outbox.handed - queued;
+    bool waits = queued || conn->outbox.backlog;
+    if (waits && taken > conn->taken)
+        connection_note_life(conn);
+    conn->taken = taken;
+    return waits;
+}
+
+bool connection_is_silent(struct connection *conn, int64_t limit_ms, int64_t *again_ms)
+{
+    int64_t look_ms = limit_ms / LOOKS + 1;
+    int64_t left = conn->life_ms + limit_ms - loop_now_ms(conn->server->loop);
+    *again_ms = left < look_ms ? left : look_ms;
+    return left <= 0;
 }
 
 /* The kernel cannot be asked again from inside a call that sends: the end of a connection
@@ -106,7 +109,7 @@ static bool sent(struct connection *conn, enum outbox_status status, bool was_em
         return false;
     }
     if (was_empty) {
-        note_progress(conn);
+        connection_note_life(conn);
         update_watch(conn);
     }
     return false;
@@ -144,7 +147,7 @@ static void on_writable(struct connection *conn)
         return;
     }
     if (progress)
-        note_progress(conn);
+        connection_note_life(conn);
     if (status == OUTBOX_UNSENT)
         return;
     update_watch(conn);

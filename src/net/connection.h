@@ -44,11 +44,11 @@ struct connection {
     bool known;  /* has shown a valid credential */
     struct timer timer; /* never later than the deadline */
     int64_t deadline_ms;
-    int64_t progress_ms; /* when something became unsent, or was last seen to get fewer */
-    int queued;          /* bytes in the kernel then */
-    struct buf pending;  /* read, and waiting for its turn */
-    struct list link;    // server::connections
-    struct list spare;   // server::strangers, then server::idle or none; leaves to close
+    int64_t life_ms;    /* when something was last awaited anew, or the peer gave a sign */
+    int64_t taken;      /* bytes that the peer had taken when it was last looked at */
+    struct buf pending; /* read, and waiting for its turn */
+    struct list link;   // server::connections
+    struct list spare;  // server::strangers, then server::idle or none; leaves to close
     struct deferred later;
 };
 
@@ -64,9 +64,15 @@ bool connection_send(struct connection *conn, const struct piece *pieces, size_t
 bool connection_send_frames(struct connection *conn, struct bytes *const *frames,
                             size_t count);
 
-/* Whether the peer has taken nothing of what is unsent for so long; else when to look
- * again, in ms from now. */
-bool connection_stalled(struct connection *conn, int64_t limit_ms, int64_t *again_ms);
+/* Notes a sign of life if bytes wait for the peer and it has taken some since it was looked
+ * at last, as far as the kernel tells. True while bytes wait for it. */
+bool connection_look(struct connection *conn);
+
+/* Whether no sign of life was noted for so long; else when to look again, in ms from now. */
+bool connection_is_silent(struct connection *conn, int64_t limit_ms, int64_t *again_ms);
+
+/* A sign of life of the peer, or something is awaited from now on. */
+void connection_note_life(struct connection *conn);
 
 /* Copies the bytes behind what is pending already. */
 void connection_keep(struct connection *conn, struct slice bytes);

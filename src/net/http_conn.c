@@ -381,7 +381,8 @@ static void on_unsent_deadline(struct http_conn *conn)
 {
     struct connection *c = &conn->c;
     int64_t again_ms;
-    if (connection_stalled(c, options_of(conn)->write_timeout_ms, &again_ms))
+    connection_look(c);
+    if (connection_is_silent(c, options_of(conn)->write_timeout_ms, &again_ms))
         connection_close(c);
     else
         connection_set_deadline(c, again_ms);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,6 +20,8 @@ enum {
     REST_MS = 50,
     RETRY_AFTER_MAX_S = 10,
     WASTE_READS = 16,
+    UNSENT_BYTES = 256 * 1024, /* kept by the kernel for one connection beside what is on
+                                  its way: more would only grow old there */
 };
 
 /* ---- accepting ---- */
@@ -201,8 +204,10 @@ static int bind_path(struct listener *listener, const struct sockaddr_storage *a
 static int bind_port(struct listener *listener, struct sockaddr_storage *address,
                      socklen_t len)
 {
-    int on = 1;
+    int on = 1, unsent = UNSENT_BYTES;
     setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    /* What it accepts has this from the listener. */
+    setsockopt(listener->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
     if (bind(listener->fd, (const struct sockaddr *)address, len) ||
         getsockname(listener->fd, (struct sockaddr *)address, &len))
         return errno;

@@ -48,19 +48,22 @@ size_t outbox_pieces(const struct outbox *outbox)
 }
 
 /* How much the kernel took: 0 when it is full, -1 when the connection is gone. */
-static ssize_t taken(ssize_t result)
+static ssize_t taken(struct outbox *outbox, ssize_t result)
 {
-    if (result >= 0)
+    if (result >= 0) {
+        outbox->handed += result;
         return result;
+    }
     return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 0 : -1;
 }
 
-static ssize_t send_vector(int fd, struct iovec *vector, size_t count)
+static ssize_t send_vector(struct outbox *outbox, int fd, struct iovec *vector,
+                           size_t count)
 {
     if (count == 1)
-        return taken(send(fd, vector->iov_base, vector->iov_len, SEND_FLAGS));
+        return taken(outbox, send(fd, vector->iov_base, vector->iov_len, SEND_FLAGS));
     struct msghdr message = { .msg_iov = vector, .msg_iovlen = count };
-    return taken(sendmsg(fd, &message, SEND_FLAGS));
+    return taken(outbox, sendmsg(fd, &message, SEND_FLAGS));
 }
 
 static struct left *new_place(struct outbox *outbox)
@@ -129,7 +132,7 @@ enum outbox_status outbox_send(struct outbox *outbox, int fd, const struct piece
                 (struct iovec){ (void *)pieces[i].text.ptr, pieces[i].text.len };
     if (!used)
         return OUTBOX_EMPTY;
-    ssize_t sent = send_vector(fd, vector, used);
+    ssize_t sent = send_vector(outbox, fd, vector, used);
     return sent < 0 ? OUTBOX_LOST : keep_rest(outbox, pieces, count, (size_t)sent);
 }
 
@@ -157,7 +160,7 @@ enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
         vector[used] = (struct iovec){ frames[used]->data, frames[used]->len };
         total += frames[used]->len;
     }
-    ssize_t sent = send_vector(fd, vector, used);
+    ssize_t sent = send_vector(outbox, fd, vector, used);
     if ((size_t)sent == total && used == count)
         return OUTBOX_EMPTY;
     return sent < 0 ? OUTBOX_LOST : keep_frames(outbox, frames, count, (size_t)sent);
@@ -205,7 +208,7 @@ enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress)
     while (backlog && backlog->count) {
         struct iovec vector[OUTBOX_PIECES_MAX];
         size_t count, total = fill_vector(backlog, vector, &count);
-        ssize_t sent = send_vector(fd, vector, count);
+        ssize_t sent = send_vector(outbox, fd, vector, count);
         if (sent < 0) {
             outbox_finish(outbox);
             return OUTBOX_LOST;

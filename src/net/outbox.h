@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/bytes.h"
 #include "base/slice.h"
@@ -18,6 +19,7 @@ enum { OUTBOX_PIECES_MAX = 64 }; /* in one call */
 
 struct outbox {
     struct backlog *backlog; /* NULL: nothing is unsent */
+    int64_t handed;          /* bytes that the kernel took so far */
 };
 
 enum outbox_status {

@@ -49,7 +49,6 @@ static void set_defaults(struct server_options *options)
         .ws_messages_per_s = PROTOCOL_MESSAGES_PER_S,
         .ws_messages_burst = PROTOCOL_BURST,
         .ws_ping_ms = PROTOCOL_PING_MS,
-        .ws_pong_ms = PROTOCOL_PONG_MS,
         .ws_stall_ms = PROTOCOL_STALL_MS,
     };
 #define DEFAULT(field) options->field = options->field ? options->field : defaults.field
@@ -71,7 +70,6 @@ static void set_defaults(struct server_options *options)
     DEFAULT(ws_messages_per_s);
     DEFAULT(ws_messages_burst);
     DEFAULT(ws_ping_ms);
-    DEFAULT(ws_pong_ms);
     DEFAULT(ws_stall_ms);
 #undef DEFAULT
 }
@@ -187,6 +185,7 @@ static void destroy(struct server *server)
     if (server->spare_fd >= 0)
         close(server->spare_fd);
     ws_handshake_finish(server);
+    bytes_unref(server->ping_frame);
     buf_finish(&server->scratch);
     for (size_t i = 0; i < server->listener_count; i++)
         listener_finish(&server->listeners[i]);
@@ -226,6 +225,7 @@ enum err server_create(struct loop *loop, const struct server_options *options,
     server->date_s = -1;
     server->spare_fd = server_open_spare();
 
+    server->ping_frame = bytes_create((struct slice){ "\x89", 2 });
     enum err status = ws_handshake_init(server, why);
     if (!status)
         status = start_listening(server, why);

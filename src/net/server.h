@@ -48,8 +48,7 @@ struct server_options {
     unsigned ws_messages_per_s;     /* default 50 */
     unsigned ws_messages_burst;     /* default 200 */
     int64_t ws_ping_ms;             /* default 25 s */
-    int64_t ws_pong_ms;             /* default 10 s */
-    int64_t ws_stall_ms;            /* nothing drained: 4102; default 60 s */
+    int64_t ws_stall_ms;            /* no sign of life while one is awaited; default 60 s */
 };
 
 /* Zero values mean the defaults. ERR_INVALID with the reason: bad address, port in use. */

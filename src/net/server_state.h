@@ -48,6 +48,7 @@ struct server {
     size_t unfinished;           /* bytes of WebSocket messages under way, of known peers */
     size_t strangers_unfinished; /* and of strangers */
     struct list holding;         // ws::holding; strangers, who began first at its head
+    struct bytes *ping_frame;    /* of WebSocket */
     struct evp_md_st *sha1;
     struct buf scratch; /* heads of replies, error bodies */
     char date[SERVER_DATE];

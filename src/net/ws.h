@@ -44,6 +44,12 @@ struct bytes *ws_frame(struct slice payload, bool binary);
  * unsent now: send no more before on_drained. At most 64 frames a call. */
 bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count);
 
+/* A ping behind what was sent: once the peer has answered, it has read all of that. */
+void ws_ping(struct ws *ws);
+
+/* The peer has not answered every ping. */
+bool ws_reads_still(const struct ws *ws);
+
 /* Bytes that the kernel did not take yet. */
 size_t ws_unsent(const struct ws *ws);
 

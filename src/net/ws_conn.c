@@ -14,6 +14,10 @@
 
 enum {
     CONTROLS_PER_S = 10,
+    ASK_BYTES = 32 * 1024,
+    READ_IN_STALL = 54 * 1000, /* bytes that who reads a KiB a second has surely read in the
+                                  60 s of a stall */
+    LUMP_BYTES = 64 * 1024,    /* a kernel tells of less room than that at the latest */
     REASON_MAX = WS_CONTROL_MAX - 2,
 };
 
@@ -75,12 +79,79 @@ struct bytes *ws_frame(struct slice payload, bool binary)
     return frame;
 }
 
+/* ---- signs of life ---- */
+
+static void note_ping(struct ws *ws)
+{
+    ws->asked++;
+    if (ws->unasked > ws->stretch)
+        ws->stretch = ws->unasked;
+    ws->unasked = 0;
+}
+
+static void note_pong(struct ws *ws)
+{
+    if (--ws->asked == 0)
+        ws->stretch = 0;
+}
+
+bool ws_reads_still(const struct ws *ws)
+{
+    return ws->asked;
+}
+
+/* A peer cannot answer before it has read what stands before a ping. While its kernel has
+ * no room, each LUMP_BYTES that it reads are a sign as well. */
+static int64_t silence_limit(const struct ws *ws, bool kernel_is_full)
+{
+    int64_t stall_ms = options_of(ws)->ws_stall_ms;
+    size_t stretch = ws->stretch > ws->unasked ? ws->stretch : ws->unasked;
+    if (kernel_is_full && stretch > LUMP_BYTES)
+        stretch = LUMP_BYTES;
+    if (stretch < READ_IN_STALL)
+        return stall_ms;
+    return stall_ms * (int64_t)stretch / READ_IN_STALL;
+}
+
+/* The frames, with a ping before each with which there would be too much behind the last
+ * ping, and how many that are. */
+static size_t add_pings(struct ws *ws, struct bytes *const *frames, size_t count,
+                        struct bytes **out)
+{
+    struct bytes *ping = ws->c.server->ping_frame;
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (ws->unasked && ws->unasked + frames[i]->len > ASK_BYTES) {
+            note_ping(ws);
+            out[used++] = ping;
+        }
+        ws->unasked += frames[i]->len;
+        out[used++] = frames[i];
+    }
+    return used;
+}
+
+/* ---- out ---- */
+
 /* What has become unsent must not stay so for longer than the limit. */
 static void watch_stall(struct ws *ws)
 {
     int64_t stall_ms = options_of(ws)->ws_stall_ms;
     if (ws->c.outbox.backlog && ws->c.deadline_ms > now_ms(ws) + stall_ms)
         connection_set_deadline(&ws->c, stall_ms);
+}
+
+static bool send_with_pings(struct ws *ws, struct bytes *const *frames, size_t count)
+{
+    struct bytes *pieces[2 * OUTBOX_PIECES_MAX];
+    bool all = true;
+    count = add_pings(ws, frames, count, pieces);
+    for (size_t i = 0; i < count; i += OUTBOX_PIECES_MAX) {
+        size_t left = count - i;
+        all = connection_send_frames(&ws->c, pieces + i,
+                                     left < OUTBOX_PIECES_MAX ? left : OUTBOX_PIECES_MAX);
+    }
+    return all;
 }
 
 bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count)
@@ -91,7 +162,11 @@ bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count)
     for (size_t i = 0; i < count; i++)
         total += frames[i]->len;
     metric_add(M_BYTES_SENT, total);
-    if (connection_send_frames(&ws->c, frames, count))
+    bool ask = ws->unasked + (size_t)total > ASK_BYTES;
+    if (!ask)
+        ws->unasked += (size_t)total;
+    if (ask ? send_with_pings(ws, frames, count)
+            : connection_send_frames(&ws->c, frames, count))
         return true;
     watch_stall(ws);
     return false;
@@ -176,7 +251,9 @@ static bool count_message(struct ws *ws)
 
 static void on_control(struct ws *ws, enum ws_event event)
 {
-    if (!count_control(ws))
+    if (event == WS_PONG && ws->asked)
+        note_pong(ws);
+    else if (!count_control(ws))
         end(ws, 1008, "too many control frames");
     else if (event == WS_PING)
         answer_ping(ws);
@@ -281,7 +358,8 @@ static size_t message_max(const struct ws *ws)
 static void on_bytes(struct connection *c, struct slice bytes)
 {
     struct ws *ws = of(c);
-    ws->pong_ms = 0;
+    ws->awaits = false;
+    connection_note_life(c);
     if (c->pending.len) {
         connection_keep(c, bytes);
         return;
@@ -314,8 +392,6 @@ static void on_left(struct connection *c)
 static void on_drained(struct connection *c)
 {
     struct ws *ws = of(c);
-    if (ws->pong_ms)
-        ws->pong_ms = now_ms(ws) + options_of(ws)->ws_pong_ms;
     if (ws->closing)
         return;
     if (ws->pong) {
@@ -327,34 +403,48 @@ static void on_drained(struct connection *c)
     ws->ops->on_drained(ws);
 }
 
-static void ping(struct ws *ws)
+void ws_ping(struct ws *ws)
 {
-    const struct server_options *options = options_of(ws);
-    ws->ping_ms = now_ms(ws) + options->ws_ping_ms;
-    ws->pong_ms = now_ms(ws) + options->ws_pong_ms;
+    if (ws_closing(ws))
+        return;
+    note_ping(ws);
     send_control(ws, WSLAY_PING, NULL, 0);
+    watch_stall(ws);
+}
+
+/* The peer may have said nothing because it had nothing to say. */
+static void await_life(struct ws *ws)
+{
+    ws->ping_ms = now_ms(ws) + options_of(ws)->ws_ping_ms;
+    ws->awaits = true;
+    connection_note_life(&ws->c);
+    ws_ping(ws);
+}
+
+static void end_silent(struct ws *ws)
+{
+    if (ws->c.outbox.backlog) {
+        metric_add(M_TOO_FAR_BEHIND, 1);
+        ws_close(ws, CLOSE_TOO_FAR_BEHIND, "too far behind");
+        return;
+    }
+    ws_close(ws, 1008, "no pong in time");
+    connection_close(&ws->c);
 }
 
 /* Acts on what is due; the time of what comes next, or 0 when the connection ends. */
 static int64_t look_around(struct ws *ws)
 {
-    int64_t now = now_ms(ws);
-    if (ws->c.outbox.backlog) {
-        int64_t again_ms;
-        if (!connection_stalled(&ws->c, options_of(ws)->ws_stall_ms, &again_ms))
-            return now + again_ms;
-        metric_add(M_TOO_FAR_BEHIND, 1);
-        ws_close(ws, CLOSE_TOO_FAR_BEHIND, "too far behind");
-        return 0;
-    }
-    if (ws->pong_ms && now >= ws->pong_ms) {
-        ws_close(ws, 1008, "no pong in time");
-        connection_close(&ws->c);
-        return 0;
-    }
-    if (!ws->pong_ms && now >= ws->ping_ms)
-        ping(ws);
-    return ws->pong_ms ? ws->pong_ms : ws->ping_ms;
+    int64_t now = now_ms(ws), again_ms;
+    if (!ws->awaits && !ws->c.outbox.backlog && now < ws->ping_ms)
+        return ws->ping_ms;
+    if (!ws->awaits && !ws->c.outbox.backlog)
+        await_life(ws);
+    bool full = connection_look(&ws->c);
+    if (!connection_is_silent(&ws->c, silence_limit(ws, full), &again_ms))
+        return now + again_ms;
+    end_silent(ws);
+    return 0;
 }
 
 static void on_deadline(struct connection *c)

@@ -5,7 +5,10 @@
  *     └───► fault: close frame sent, nothing is heard any more ─┘
  *
  * One deadline serves for everything: when it comes it is looked up what is due. Any bytes
- * of the peer count as its sign of life, as a pong cannot overtake a message under way. */
+ * of the peer count as its sign of life, as a pong cannot overtake a message under way, and
+ * so does that it takes bytes. A peer that reads a KiB a second has what waits for it in
+ * buffers that no kernel tells about: so that it can give a sign all the same, pings stand
+ * in the stream, one after every ASK_BYTES of frames. */
 #pragma once
 
 #include "net/connection.h"
@@ -21,10 +24,13 @@ struct ws {
     size_t held;            /* bytes of an unfinished message; the server counts them */
     struct list holding;    // server::holding; linked while a stranger holds some
     bool closing;           /* our close frame was sent */
+    bool awaits;            /* the peer was pinged because it was silent, and still is */
     uint8_t control_count;  /* control frames of the peer in this second */
     int64_t control_ms;     /* when this second began */
     int64_t ping_ms;        /* when the next ping is due */
-    int64_t pong_ms;        /* when a sign of life is due; 0: nothing is awaited */
+    uint32_t asked;         /* pings that were not answered */
+    size_t unasked;         /* bytes of frames behind the last ping */
+    size_t stretch;         /* most bytes before one of the pings that were not answered */
     int64_t credit_ms;      /* when credit was counted last */
     int64_t credit;         /* messages that may come, in thousandths */
 };

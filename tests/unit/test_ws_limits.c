@@ -219,7 +219,7 @@ static void a_peer_is_pinged_and_lives_by_its_pongs(void **state)
     struct ws_scene scene;
     struct peer peer;
     (void)state;
-    ws_scene_open(&scene, (struct server_options){ .ws_ping_ms = 100, .ws_pong_ms = 400 });
+    ws_scene_open(&scene, (struct server_options){ .ws_ping_ms = 100, .ws_stall_ms = 400 });
     ws_peer_open(&scene.world, &peer, "/");
     for (int i = 0; i < 3; i++) {
         ws_peer_await(&scene.world, &peer, "P()");
@@ -244,8 +244,7 @@ static void a_peer_that_does_not_read_falls_too_far_behind(void **state)
     struct bytes *frame = ws_scene_big_frame(8 << 20);
     int64_t before = metrics[M_TOO_FAR_BEHIND];
     (void)state;
-    ws_scene_open(&scene, (struct server_options){
-                              .ws_ping_ms = 10, .ws_pong_ms = 10, .ws_stall_ms = 150 });
+    ws_scene_open(&scene, (struct server_options){ .ws_ping_ms = 10, .ws_stall_ms = 150 });
     ws_peer_open(&scene.world, &peer, "/");
     uint64_t began = uv_hrtime();
     assert_false(ws_scene_send(&scene, frame));
@@ -275,8 +274,7 @@ static void a_peer_that_reads_slowly_is_not_too_far_behind(void **state)
     struct peer peer;
     struct bytes *frame = ws_scene_big_frame(24 << 20);
     (void)state;
-    ws_scene_open(&scene, (struct server_options){ .ws_pong_ms = 2 * STALL_MS,
-                                                   .ws_stall_ms = STALL_MS });
+    ws_scene_open(&scene, (struct server_options){ .ws_stall_ms = STALL_MS });
     ws_peer_open(&scene.world, &peer, "/");
     assert_false(ws_scene_send(&scene, frame));
     uint64_t began = uv_hrtime();
@@ -296,9 +294,67 @@ static void a_peer_that_reads_slowly_is_not_too_far_behind(void **state)
     net_world_close(&scene.world);
 }
 
+/* So a peer that reads slowly gives signs of life while it reads. Its answers are not too many
+ * control frames, however many they are. */
+static void pings_stand_between_the_frames(void **state)
+{
+    enum { FRAMES = 40, ANSWERS = FRAMES - 1 };
+    struct ws_scene scene;
+    struct peer peer;
+    struct bytes *frame = ws_scene_big_frame(20 * 1024);
+    (void)state;
+    ws_scene_open(&scene, (struct server_options){ 0 });
+    ws_peer_open(&scene.world, &peer, "/");
+    for (int i = 0; i < FRAMES; i++) {
+        ws_scene_send(&scene, frame);
+        while (peer.got.len < frame->len && !peer.ended) {
+            net_world_turn(&scene.world);
+            peer_read(&peer);
+        }
+        ws_peer_clear(&peer);
+    }
+    assert_int_equal(scene.ws->asked, ANSWERS);
+    assert_true(ws_reads_still(scene.ws));
+    for (int i = 0; i < ANSWERS; i++)
+        ws_scene_say(&scene, &peer, PONG, "");
+    while (ws_reads_still(scene.ws))
+        net_world_turn(&scene.world);
+    assert_false(ws_closing(scene.ws));
+    bytes_unref(frame);
+    peer_close(&peer);
+    net_world_close(&scene.world);
+}
+
+/* It takes nothing for longer than the limit, and answers what it has come to. */
+static void a_peer_that_says_something_is_not_too_far_behind(void **state)
+{
+    enum { STALL_MS = 300 };
+    struct ws_scene scene;
+    struct peer peer;
+    struct bytes *frame = ws_scene_big_frame(24 << 20);
+    (void)state;
+    ws_scene_open(&scene, (struct server_options){ .ws_stall_ms = STALL_MS });
+    ws_peer_open(&scene.world, &peer, "/");
+    assert_false(ws_scene_send(&scene, frame));
+    uint64_t began = uv_hrtime(), said = 0;
+    while (uv_hrtime() - began < 4 * STALL_MS * 1000000u) {
+        net_world_turn(&scene.world);
+        if (uv_hrtime() - said < STALL_MS * 1000000u / 3)
+            continue;
+        said = uv_hrtime();
+        ws_scene_say(&scene, &peer, PONG, "");
+    }
+    assert_false(ws_closing(scene.ws));
+    bytes_unref(frame);
+    peer_close(&peer);
+    net_world_close(&scene.world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pings_stand_between_the_frames),
+        cmocka_unit_test(a_peer_that_says_something_is_not_too_far_behind),
         cmocka_unit_test(more_fragments_than_allowed_are_refused),
         cmocka_unit_test(unfinished_messages_are_limited_together),
         cmocka_unit_test(strangers_have_a_room_of_their_own),

@@ -1,0 +1,121 @@
+// Who reads slowly is alive, who neither reads nor says anything is not. In real time: what
+// the kernels of both ends hold for a reader cannot be moved by a clock of ours.
+import assert from "node:assert/strict";
+import net from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import test from "node:test";
+
+import { keys, until } from "../support/gateway.mjs";
+import { begin, end, fresh, gateway, putMetadata, trigger } from "../support/realtime.mjs";
+import { frame, opcodes, parseFrames, upgradeRequest } from "../support/websocket.mjs";
+
+const minutes = 3, steps = 4; // reads a second
+const dead = (25 + 60 + 15) * 1000; // a ping, a stall, and the time between two looks
+
+/** A WebSocket that takes so many bytes a second from its kernel, and answers pings when it comes to them. */
+class SlowReader {
+  constructor(target, rate, { headers, onMessage = () => {} } = {}) {
+    Object.assign(this, { rest: Buffer.alloc(0), parts: [], taken: 0, onMessage, close: null });
+    const buffer = Buffer.alloc(Math.max(1, Math.floor(rate / steps)));
+    this.socket = net.connect({ port: gateway.port, host: "127.0.0.1", noDelay: true,
+      onread: { buffer, callback: (size) => { this.#take(Buffer.from(buffer.subarray(0, size))); return this.fast === true; } } });
+    this.socket.on("error", () => {});
+    this.socket.write(upgradeRequest(target, headers));
+    this.timer = setInterval(() => this.socket.resume(), 1000 / steps);
+    this.closed = new Promise((resolve) => this.socket.on("close", () => { clearInterval(this.timer); this.close ??= "cut"; resolve(this.close); }));
+  }
+
+  say(text) { this.socket.write(frame(opcodes.text, text)); }
+  hurry() { this.fast = true; this.socket.resume(); }
+  cut() { this.socket.destroy(); return this.closed; }
+
+  #take(bytes) {
+    this.taken += bytes.length;
+    this.rest = Buffer.concat([this.rest, bytes]);
+    if (!this.upgraded) {
+      const head = this.rest.indexOf("\r\n\r\n");
+      if (head < 0) return;
+      this.upgraded = true;
+      this.rest = this.rest.subarray(head + 4);
+    }
+    const [frames, rest] = parseFrames(this.rest);
+    this.rest = rest;
+    for (const { opcode, payload } of frames) {
+      if (opcode === opcodes.ping) this.socket.write(frame(opcodes.pong, payload));
+      else if (opcode === opcodes.close) this.close = `${payload.readUInt16BE(0)} ${payload.subarray(2)}`;
+      else this.onMessage(payload.toString(), this);
+    }
+  }
+}
+
+/** Subscribes to a tag and keeps the newest metadata of each run. */
+function mirror(tag, rate) {
+  const runs = new Map();
+  const reader = new SlowReader(`/realtime/v1/ws?token=${keys.dev}`, rate, { onMessage: (text) => {
+    for (const [id, version, { metadata }] of JSON.parse(text).rows ?? []) {
+      const known = runs.get(id);
+      assert.ok(!known || version > known.version, `${id} goes from ${known?.version} to ${version}`);
+      runs.set(id, { version, metadata: metadata ?? known?.metadata });
+    }
+  } });
+  reader.say(JSON.stringify({ op: "sub", id: 1, tags: [tag] }));
+  return Object.assign(reader, { runs, rate });
+}
+
+/** Changes runs of the tag until the time is over; what their metadata is then. */
+async function goOn(ids, ms) {
+  const newest = new Map();
+  const text = "x".repeat(3000);
+  for (let i = 0, over = Date.now() + ms; Date.now() < over || newest.size < ids.length; i++) {
+    const id = ids[i % ids.length];
+    newest.set(id, { i, text });
+    await putMetadata(id, { i, text });
+    await sleep(40);
+  }
+  return newest;
+}
+
+test("three minutes beside changes", { timeout: 390_000 }, async (t) => {
+  await begin();
+  t.after(end);
+  const tag = fresh("slow"), quiet = fresh("quiet");
+  const ids = [];
+  for (let i = 0; i < 40; i++) ids.push((await trigger({ tags: [tag] })).id);
+
+  const slow = [4096, 1024].map((rate) => mirror(tag, rate));
+  const silent = [mirror(tag, 0), mirror(quiet, 0)]; // take nothing, where much comes and where nothing comes
+  for (const one of silent) one.socket.on("connect", () => { clearInterval(one.timer); one.socket.pause(); });
+  const notices = new SlowReader("/socket.io/?EIO=4&transport=websocket", 1024, {
+    headers: { authorization: `Bearer ${keys.dev}` },
+    onMessage: (text, reader) => {
+      if (text === "2") reader.say("3");
+      if (text.startsWith("3")) reader.say(`2${"x".repeat(40_000)}`); // there is always an answer to be read
+    },
+  });
+  notices.say("40/dev-worker,");
+  notices.say(`2${"x".repeat(40_000)}`);
+  t.after(() => Promise.all([...slow, ...silent, notices].map((reader) => reader.cut())));
+  const open = () => gateway.metric('runcast_connections{kind="ws"}');
+  await until(async () => (await open()) >= 5, { what: "all are connected" });
+
+  const began = Date.now();
+  const over = until(async () => (await open()) <= 3, { timeoutMs: 120_000, what: "the silent ones are closed" })
+    .then(() => Date.now() - began);
+  const newest = await goOn(ids, minutes * 60_000);
+
+  await t.test("cut nobody who reads 4 KiB or 1 KiB a second", () => {
+    for (const reader of [...slow, notices]) assert.equal(reader.close, null);
+    for (const { rate, taken } of slow) // they had to read all the time
+      assert.ok(taken > rate * minutes * 40 && taken < rate * minutes * 80, `${taken} bytes in ${minutes} minutes`);
+  });
+  await t.test("end those who take nothing and say nothing", async () => {
+    const ms = await over;
+    assert.ok(ms > 60_000 && ms < dead, `closed after ${ms} ms`);
+  });
+  await t.test("leave the slow ones with what everybody has", async () => {
+    for (const reader of slow) {
+      reader.hurry();
+      await until(() => [...newest].every(([id, { i }]) => reader.runs.get(id)?.metadata?.i === i), { timeoutMs: 60_000, what: "the newest of all" });
+    }
+  });
+});
