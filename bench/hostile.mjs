@@ -1,0 +1,170 @@
+// Requests that are valid and meant badly, one kind after the other, beside a victim in another
+// environment: what they do to the p99 of its triggers, as a ratio to its own alone.
+//
+//   node bench/hostile.mjs BUILD [NAME…]        BUILD: a Release build directory
+//
+//   alone ── beside ── alone ── beside …        ROUNDS times each; the medians are divided
+//
+// SECONDS  how long each is measured (4)
+// ROUNDS   how often they take turns (3)
+// SENDERS  connections of the attacker (2)
+//
+// A line a kind: its name, both figures in us, the ratio, and in words whether it is too much.
+// Ends with status 1 if one was. The attacker waits for each answer before it sends again.
+import { spawn } from "node:child_process";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { keys, startGateway } from "../tests/support/gateway.mjs";
+import { HttpClient } from "../tests/support/http.mjs";
+import { NoticeSocket } from "../tests/support/notices.mjs";
+import { runProgram } from "../tests/support/program.mjs";
+import { RunsSocket } from "../tests/support/runs.mjs";
+import { Worker } from "../tests/support/worker_calls.mjs";
+
+const [build = "build", ...wanted] = process.argv.slice(2);
+const seconds = Number(process.env.SECONDS ?? 4), rounds = Number(process.env.ROUNDS ?? 3), senders = Number(process.env.SENDERS ?? 2);
+const most = 2;
+process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
+
+const gateway = await startGateway({ release: true });
+const attacker = new HttpClient(gateway.url, keys.dev);
+const post = (target, body, more) => attacker.request("POST", target, { body, ...more });
+const list = (count, fn) => Array.from({ length: count }, (_, i) => fn(i));
+const json = JSON.stringify;
+const plain = { "content-type": "text/plain;charset=UTF-8" };
+const worker = await Worker.register(gateway, { tasks: ["hello"] });
+const hour = { delay: "1h" };
+const trigger = async (options = hour, payload = {}) => (await post("/api/v1/tasks/hello/trigger", json({ payload, options }))).json.id;
+
+/** Each prepares once and gives what one sender does over and over. */
+const kinds = {
+  "metadata: remove from 700 objects": async () => {
+    const id = await trigger({ ...hour, metadata: { a: list(700, () => ({})) } });
+    const value = Object.fromEntries(list(1900, (i) => [`m${i}`, 0]));
+    const body = json({ operations: [{ type: "remove", key: "a", value }] });
+    return () => attacker.request("PUT", `/api/v1/runs/${id}/metadata`, { body });
+  },
+  "metadata: remove of deep objects": async () => {
+    const deep = (left) => (left ? { b: 1, a: deep(left - 1), c: 2 } : 0);
+    const id = await trigger({ ...hour, metadata: { a: list(200, () => deep(50)) } });
+    const body = json({ operations: [{ type: "remove", key: "a", value: { ...deep(50), c: 3 } }] });
+    return () => attacker.request("PUT", `/api/v1/runs/${id}/metadata`, { body });
+  },
+  "OTLP: 13,000 attributes, 20,000 records": async () => {
+    const attempt = await worker.take(await worker.trigger("hello"));
+    const { pathname } = new URL(attempt.started.envVars.TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT);
+    const attributes = list(13_000, () => ({ key: "" }));
+    const body = json({ resourceLogs: [{ resource: { attributes }, scopeLogs: [{ logRecords: list(20_000, () => ({})) }] }] });
+    return () => post(`${pathname}/v1/logs`, body, { key: null, timeoutMs: 1000 });
+  },
+  "registration: 1,000 tasks with schemas, 8 MB": async () => {
+    const payloadSchema = { enum: list(2700, () => []) };
+    const tasks = list(1000, (i) => ({ id: `t${i}`, filePath: "t.ts", payloadSchema }));
+    const metadata = { packageVersion: "4.8.3", contentHash: "h", queues: [], tasks };
+    const body = json({ localOnly: true, engine: "V2", metadata });
+    return () => post(`/api/v1/projects/${keys.ref}/background-workers`, body, { headers: plain });
+  },
+  "completion: 700,000 members, of no run": async () => {
+    const body = `{"completion":{"id":"run_x","ok":true,${list(700_000, (i) => `"${i}":0`).join(",")}}}`;
+    return () => post("/engine/v1/dev/runs/run_x/snapshots/snapshot_x/attempts/complete", body, { headers: plain });
+  },
+  "waitpoint: completed with 100,000 members": async () => {
+    const body = `{"data":{${list(100_000, (i) => `"${i}":0`).join(",")}}}`;
+    return async () => {
+      const { json: { id } } = await post("/api/v1/waitpoints/tokens", "{}");
+      await post(`/api/v1/waitpoints/tokens/${id}/complete`, body);
+    };
+  },
+  "notice socket: 10,000 ids a message": async () => {
+    const token = (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim();
+    for (let i = 0; i < 150; i++)
+      await post(`/api/v1/projects/${keys.ref}/branches`, json({ env: "preview", branch: `b${i}` }), { key: keys.pat });
+    const socket = await NoticeSocket.connect(gateway, { key: token, space: "/worker" });
+    const ids = list(10_000, (i) => i.toString(36));
+    return async () => { socket.emit("run:subscribe", { version: "1", runFriendlyIds: ids }); await sleep(20); };
+  },
+  "worker token: a run that nobody has": async () => {
+    const token = (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim();
+    return () => Promise.all(list(64, () => attacker.request("GET", "/engine/v1/worker-actions/runs/run_nobody/snapshots/since/x", { key: token })));
+  },
+  "token: forged, 9 KB": async () => {
+    const part = (value) => Buffer.from(json(value)).toString("base64url");
+    const key = `${part({ alg: "HS256", typ: "JWT" })}.${part({ sub: "env_x", pub: true, x: list(3300, () => 1) })}.${"A".repeat(43)}`;
+    return () => Promise.all(list(16, () => attacker.request("GET", "/api/v3/runs/run_x", { key })));
+  },
+  "trigger: 3 MiB of escaped text to a subscriber": async () => {
+    const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
+    socket.send({ op: "sub", id: 1, tags: ["escaped"] });
+    const body = json({ payload: "\"".repeat(1_570_000), options: { ...hour, tags: ["escaped"] } });
+    return async () => { await post("/api/v1/tasks/hello/trigger", body); socket.messages?.splice(0); };
+  },
+  "batches of 500 items": async () => {
+    const items = list(500, (index) => json({ index, task: "hello", payload: {}, options: hour })).join("\n");
+    return async () => {
+      const { json: { id } } = await post("/api/v3/batches", json({ runCount: 500 }));
+      await post(`/api/v3/batches/${id}/items`, items, { headers: { "content-type": "application/x-ndjson" } });
+    };
+  },
+  "pages of 100 schedules": async () => {
+    for (let i = 0; i < 100; i++)
+      await post("/api/v1/schedules", json({ task: "hello", cron: "0 0 29 2 *", timezone: "Europe/Paris", deduplicationKey: `s${i}`, externalId: `s${i}` }));
+    return () => attacker.request("GET", "/api/v1/schedules?perPage=100");
+  },
+};
+
+/** The p99 of the victim's triggers, in us. */
+function victim() {
+  const env = { ...process.env, TRIGGER_SECRET_KEY: keys.prod };
+  const args = ["trigger", "--url", gateway.url, "--concurrency", "2", "--payload", "256", "--seconds", String(seconds), "--delay", "1h", "--json"];
+  return new Promise((resolve, reject) => {
+    const child = spawn(path.resolve(build, "runcast-bench"), args, { env, stdio: ["ignore", "pipe", "inherit"] });
+    let text = "";
+    child.stdout.setEncoding("utf8").on("data", (more) => { text += more; });
+    child.on("error", reject).on("close", () => {
+      const p99 = /"latency_p99_us":([\d.]+)/.exec(text);
+      p99 ? resolve(Number(p99[1])) : reject(new Error(`runcast-bench said: ${text}`));
+    });
+  });
+}
+
+/** The same while the attacker sends; how many requests were answered meanwhile. */
+async function beside(send) {
+  let over = false, sent = 0;
+  const answers = {};
+  const sending = list(senders, async () => {
+    while (!over) {
+      const reply = await send().catch((error) => ({ status: error.code ?? "none" }));
+      for (const one of [reply].flat()) answers[one?.status ?? "said"] = (answers[one?.status ?? "said"] ?? 0) + 1;
+      sent++;
+    }
+  });
+  await sleep(200);
+  const p99 = await victim();
+  over = true;
+  await Promise.all(sending);
+  return { p99, sent, answers };
+}
+
+const median = (values) => values.slice().sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
+let missed = 0;
+console.log(`${"victim's trigger p99, beside".padEnd(50)} ${"alone us".padStart(9)} ${"beside us".padStart(9)} ${"ratio".padStart(6)}  answers`);
+for (const [name, prepare] of Object.entries(kinds)) {
+  if (wanted.length && !wanted.some((word) => name.includes(word))) continue;
+  const send = await prepare(), alone = [], near = [], answers = {};
+  for (let i = 0; i < rounds; i++) {
+    alone.push(await victim());
+    const one = await beside(send);
+    near.push(one.p99);
+    for (const [status, count] of Object.entries(one.answers)) answers[status] = (answers[status] ?? 0) + count;
+  }
+  const ratio = median(near) / median(alone);
+  if (ratio > most) missed++;
+  const verdict = ratio > most ? `  MISSED: the victim waits ${ratio.toFixed(1)} times as long, ${most} are allowed` : "";
+  const said = Object.entries(answers).map(([status, count]) => `${count} x ${status}`).join(", ");
+  console.log(`${name.padEnd(50)} ${String(Math.round(median(alone))).padStart(9)} ${String(Math.round(median(near))).padStart(9)} ${ratio.toFixed(2).padStart(6)}  ${said}${verdict}`);
+}
+await gateway.kill();
+console.log(missed ? `\n${missed} targets missed` : "\nall targets met");
+process.exit(missed ? 1 : 0);
