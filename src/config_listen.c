@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "config_value.h"
 
-static const char unix_prefix[] = "unix:";
+static const char unix_prefix[] = "unix:", proxy_suffix[] = ",proxy";
 
 /* The host is what stands before the last colon, an IPv6 address in brackets. */
 static bool split_listen(struct slice listen, struct slice *host, struct slice *port)
@@ -57,7 +57,12 @@ static bool read_path(struct slice path, struct config_listener *listener)
 
 static bool read_listener(struct slice word, struct config_listener *listener)
 {
+    size_t suffix = sizeof(proxy_suffix) - 1;
     *listener = (struct config_listener){ 0 };
+    if (word.len > suffix && slice_is(slice_from(word, word.len - suffix), proxy_suffix)) {
+        listener->proxied = true;
+        word.len -= suffix;
+    }
     if (slice_starts(word, unix_prefix))
         return read_path(slice_from(word, sizeof(unix_prefix) - 1), listener);
     return read_port(word, listener);
@@ -95,7 +100,7 @@ enum err config_admin_listener(const struct config *config,
 {
     struct slice word = slice_of(config->admin_listen);
     if (word.len)
-        return read_listener(word, listener)
+        return read_listener(word, listener) && !listener->proxied
                    ? OK
                    : refuse(config, SETTING_admin_listen, word, why);
     *listener = (struct config_listener){ 0 };

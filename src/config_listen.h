@@ -9,10 +9,12 @@ struct config_listener {
     char host[64]; /* numeric; "": a UNIX socket */
     int port;
     char path[CONFIG_PATH_MAX]; /* of a UNIX socket */
+    bool proxied;               /* by the PROXY protocol: ",proxy" behind the address */
 };
 
 /* The addresses of listen, in their order: "127.0.0.1:3030", "[::1]:3030",
- * "localhost:3030", ":3030" (every address), "3030" (this machine only), "unix:PATH". */
+ * "localhost:3030", ":3030" (every address), "3030" (this machine only), "unix:PATH"; each
+ * may end in ",proxy". */
 enum err config_listeners(const struct config *config,
                           struct config_listener listeners[CONFIG_LISTENERS_MAX],
                           size_t *count, struct failure *why);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "config_listen.h"
+#include "net/address.h"
 
 /* clang-format off */
 const struct setting settings[SETTING_COUNT] = {
@@ -236,6 +237,16 @@ static bool is_web_address(struct slice text, bool with_path)
     return text.ptr[scheme] != '/';
 }
 
+static bool ranges_are_right(const char *list)
+{
+    struct ranges ranges;
+    struct slice wrong;
+    bool right = ranges_read(slice_of(list), &ranges, &wrong);
+    if (right)
+        ranges_finish(&ranges);
+    return right;
+}
+
 static bool origins_are_right(const char *list)
 {
     struct slice rest = slice_of(list), one;
@@ -289,6 +300,11 @@ enum err config_check_texts(const struct config *config, struct failure *why)
     if (*config->public_url && !is_web_address(slice_of(config->public_url), true))
         return refuse_text(config, SETTING_public_url,
                            "an address like https://runs.example.com", why);
+    if (!ranges_are_right(config->trusted_proxies))
+        return refuse_text(config, SETTING_trusted_proxies,
+                           "a list of addresses and ranges like 10.0.0.0/8 2001:db8::/32, "
+                           "and unix for UNIX sockets",
+                           why);
     if (!origins_are_right(config->allow_origin))
         return refuse_text(config, SETTING_allow_origin,
                            "a list of origins like https://app.example.com, or *", why);

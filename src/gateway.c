@@ -130,13 +130,14 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
         gateway->events.on_ready(gateway->events.owner, gateway->port);
 }
 
-/* Where clients on this machine find us: at the first address. */
+/* Where clients on this machine find us: at the first address that asks for no header of a
+ * proxy. */
 static void note_url(struct gateway *gateway, const struct config_listener *listeners,
                      size_t count)
 {
     const char *given = gateway->config->public_url;
     size_t first = 0;
-    while (first < count - 1 && !listeners[first].host[0])
+    while (first < count - 1 && (!listeners[first].host[0] || listeners[first].proxied))
         first++;
     const char *host = listeners[first].host;
     gateway->port = server_port(gateway->server, first);
@@ -161,6 +162,7 @@ static struct listen_options address_of(const struct config_listener *listener, 
                                     .port = listener->port,
                                     .path = listener->path[0] ? listener->path : NULL,
                                     .mode = admin ? 0600 : 0660,
+                                    .proxied = listener->proxied,
                                     .admin = admin };
 }
 
@@ -173,7 +175,10 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
     struct server_options options = { .listeners = addresses,
                                       .handler = api_handler(),
                                       .owner = gateway->api,
-                                      .connections_max = (unsigned)config->connections };
+                                      .trusted_proxies = config->trusted_proxies,
+                                      .connections_max = (unsigned)config->connections,
+                                      .connections_per_address =
+                                          (unsigned)config->connections_per_address };
     enum err refused = config_listeners(config, listeners, &count, why);
     if (!refused)
         refused = config_admin_listener(config, &listeners[count], why);

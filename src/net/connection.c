@@ -289,6 +289,7 @@ void connection_close(struct connection *conn)
         return;
     conn->closed = true;
     list_remove(&conn->spare);
+    crowd_leave(&conn->place);
     timers_clear(loop_timers(conn->server->loop), &conn->timer);
     loop_cancel_deferred(&conn->later);
     outbox_finish(&conn->outbox);

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/loop.h"
+#include "net/crowd.h"
 #include "net/outbox.h"
 #include "net/readiness.h"
 
@@ -50,6 +51,7 @@ struct connection {
     struct list link;   // server::connections
     struct list spare;  // server::strangers, then server::idle or none; leaves to close
     struct deferred later;
+    struct crowd_place place; /* among the connections of its address */
 };
 
 /* Starts reading. False: the socket is of no use, and closed. */

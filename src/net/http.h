@@ -17,6 +17,7 @@
 #include "base/bytes.h"
 #include "base/room.h"
 #include "base/slice.h"
+#include "net/address.h"
 
 struct exchange;
 
@@ -45,9 +46,9 @@ struct exchange {
     struct slice body; /* complete in on_request, unless it came in pieces */
     bool has_body_length;
     bool chunked;
-    bool wants_upgrade; /* Connection: upgrade and Upgrade: websocket */
-    bool admin;         /* it came by a listener for those who run the server */
-    char peer[48];      /* address, for logs */
+    bool wants_upgrade;      /* Connection: upgrade and Upgrade: websocket */
+    bool admin;              /* it came by a listener for those who run the server */
+    char peer[ADDRESS_TEXT]; /* address of the client, for logs */
 
     /* Set by on_head. */
     size_t body_limit;      /* bytes; more is 413; default 0 */

@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/http_reply.h"
+#include "net/origin.h"
+#include "net/proxy_header.h"
 #include "net/server_state.h"
 
 enum {
@@ -33,7 +35,7 @@ static const struct server_options *options_of(const struct http_conn *conn)
 static bool ready(const struct http_conn *conn)
 {
     const struct connection *c = &conn->c;
-    if (c->ops != &http_ops || c->closed || c->lost || c->lingering)
+    if (c->ops != &http_ops || c->closed || c->lost || c->lingering || conn->header_due)
         return false;
     if (!conn->request)
         return !c->outbox.backlog;
@@ -54,6 +56,7 @@ static void end_request(struct http_conn *conn)
 {
     request_give_back(conn->c.server, conn->request);
     conn->request = NULL;
+    origin_end_request(conn);
 }
 
 /* A connection that has asked for nothing yet, but sent empty lines, keeps its deadline. */
@@ -200,6 +203,7 @@ struct connection *http_conn_hand_over(struct request *request)
     assert(request->complete && !request->x.replied && !request->x.gone);
     conn->c.server->open_exchanges--;
     metric_add(M_HTTP_CONNECTIONS, -1);
+    conn->forwarded = false; /* its place is the WebSocket's now */
     end_request(conn);
     connection_pause(&conn->c, false);
     return &conn->c;
@@ -230,12 +234,14 @@ static void offer(struct http_conn *conn)
     struct exchange *x = &request->x;
     struct http_fault fault = request_judge(request);
     conn->asked = true;
+    if (!fault.status && !origin_note_request(conn, x))
+        fault = (struct http_fault){ 429, "Too many connections of this address: try again "
+                                          "later" };
     if (fault.status) {
         refuse(conn, fault);
         return;
     }
     x->admin = conn->admin;
-    memcpy(x->peer, conn->peer, sizeof(x->peer));
     request->offered = true;
     server->open_exchanges++;
     if (!request->complete)
@@ -320,9 +326,46 @@ static void consume(struct http_conn *conn, struct slice bytes)
         connection_defer(c);
 }
 
+static void turn_away(struct http_conn *conn)
+{
+    char answer[LISTENER_ANSWER];
+    struct piece piece = { .text = { answer, listener_refuse(conn->c.server, answer) } };
+    connection_send(&conn->c, &piece, 1);
+    linger(conn);
+}
+
+/* The header of the PROXY protocol, and maybe the beginning of a request behind it. */
+static void on_header_bytes(struct http_conn *conn, struct slice bytes)
+{
+    struct connection *c = &conn->c;
+    struct proxy_header header;
+    connection_keep(c, bytes);
+    enum proxy_status status = proxy_header_read(buf_slice(&c->pending), &header);
+    if (status == PROXY_MORE)
+        return;
+    if (status == PROXY_BAD) {
+        metric_add(M_HTTP_REFUSED, 1);
+        connection_close(c);
+        return;
+    }
+    struct buf pending = c->pending;
+    c->pending = (struct buf){ 0 };
+    conn->header_due = false;
+    struct slice rest = slice_from(buf_slice(&pending), header.len);
+    if (!origin_note(conn, header.names_client ? &header.client : &conn->address))
+        turn_away(conn);
+    else if (rest.len)
+        consume(conn, rest);
+    buf_finish(&pending);
+}
+
 static void on_bytes(struct connection *c, struct slice bytes)
 {
     struct http_conn *conn = of(c);
+    if (conn->header_due) {
+        on_header_bytes(conn, bytes);
+        return;
+    }
     if (!c->pending.len && ready(conn)) {
         consume(conn, bytes);
         return;
@@ -349,7 +392,9 @@ static void on_left(struct connection *c)
     struct http_conn *conn = of(c);
     struct request *request = conn->request;
     tell_gone(conn);
-    if (c->eof && request && !request->complete && !request->x.replied)
+    if (c->eof && conn->header_due)
+        connection_close(c);
+    else if (c->eof && request && !request->complete && !request->x.replied)
         connection_close(c);
     else if (c->eof && request && !request->complete)
         linger(conn);
@@ -447,4 +492,12 @@ struct http_conn *http_conn_create(struct server *server, int fd, size_t size)
     metric_add(M_HTTP_CONNECTIONS, 1);
     connection_set_deadline(&conn->c, server->options.head_timeout_ms);
     return conn;
+}
+
+void http_conn_begin(struct http_conn *conn, struct address peer)
+{
+    if (conn->header_due)
+        conn->address = peer; /* counts whom the header names */
+    else if (!origin_note(conn, &peer))
+        turn_away(conn);
 }

@@ -18,12 +18,18 @@ struct http_conn {
     bool begun;              /* its first byte has come */
     bool asked;              /* a whole head has come */
     bool admin;              /* of the listener */
-    char peer[48];
+    bool header_due;         /* of the PROXY protocol, before anything else */
+    bool forwarded; /* the place is the request's: a trusted proxy sends it for others */
+    struct address address;
+    char peer[ADDRESS_TEXT]; /* the same as text */
 };
 
 /* Takes over the socket; size is what the memory must hold at least. NULL: the socket was
  * of no use. */
 struct http_conn *http_conn_create(struct server *server, int fd, size_t size);
+
+/* Who is at the other end; too many of that address are told to come back. */
+void http_conn_begin(struct http_conn *conn, struct address peer);
 
 /* The reply is written, or dropped: ends the exchange. keep: the connection goes on. */
 void http_conn_replied(struct request *request, bool keep);

@@ -28,20 +28,25 @@ enum {
 
 static const char turning_away[] = "turning connections away";
 
+size_t listener_refuse(struct server *server, char answer[LISTENER_ANSWER])
+{
+    static const char body[] = "{\"error\":\"Too many connections: try again later\"}";
+    metric_add(M_HTTP_REFUSED, 1);
+    return (size_t)snprintf(answer, LISTENER_ANSWER,
+                            "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n"
+                            "content-type: application/json; charset=utf-8\r\n"
+                            "retry-after: %u\r\ncontent-length: %zu\r\n\r\n%s",
+                            1 + server->turn++ % RETRY_AFTER_MAX_S, sizeof(body) - 1, body);
+}
+
 /* Tells the client to come back later, and forgets it. What it has sent is read first:
  * else the kernel would reset the connection, and the answer with it. Who goes on sending
  * is not waited for. */
 static void turn_away(struct server *server, int fd)
 {
-    char answer[256], waste[4096];
-    static const char body[] = "{\"error\":\"Too many connections: try again later\"}";
-    int len = snprintf(answer, sizeof(answer),
-                       "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n"
-                       "content-type: application/json; charset=utf-8\r\n"
-                       "retry-after: %u\r\ncontent-length: %zu\r\n\r\n%s",
-                       1 + server->turn++ % RETRY_AFTER_MAX_S, sizeof(body) - 1, body);
-    metric_add(M_HTTP_REFUSED, 1);
-    if (send(fd, answer, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) == len)
+    char answer[LISTENER_ANSWER], waste[4096];
+    size_t len = listener_refuse(server, answer);
+    if (send(fd, answer, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len)
         shutdown(fd, SHUT_WR);
     for (int i = 0; i < WASTE_READS; i++)
         if (recv(fd, waste, sizeof(waste), MSG_DONTWAIT) != sizeof(waste))

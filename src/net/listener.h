@@ -36,5 +36,10 @@ void listener_close(struct listener *listener, uv_close_cb closed);
 /* Frees what a listener has that is closed, or was never started. */
 void listener_finish(struct listener *listener);
 
+enum { LISTENER_ANSWER = 256 };
+
+/* The answer for whom there is no room: 503, and when to come back. Its length. */
+size_t listener_refuse(struct server *server, char answer[LISTENER_ANSWER]);
+
 /* The kind of timer for server::rest_kind. */
 void listener_on_rested(struct timer *timer);

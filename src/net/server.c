@@ -62,6 +62,8 @@ static void set_defaults(struct server_options *options)
     DEFAULT(write_timeout_ms);
     DEFAULT(closing_timeout_ms);
     DEFAULT(connections_max);
+    if (!options->connections_per_address)
+        options->connections_per_address = 1 + (options->connections_max - 1) / 16;
     DEFAULT(ws_message_max);
     DEFAULT(ws_fragments_max);
     DEFAULT(ws_unfinished_max);
@@ -72,19 +74,6 @@ static void set_defaults(struct server_options *options)
     DEFAULT(ws_ping_ms);
     DEFAULT(ws_stall_ms);
 #undef DEFAULT
-}
-
-static void note_peer(struct http_conn *conn, int fd)
-{
-    struct sockaddr_storage address = { 0 };
-    socklen_t len = sizeof(address);
-    getpeername(fd, (struct sockaddr *)&address, &len);
-    if (address.ss_family == AF_INET)
-        uv_ip4_name((struct sockaddr_in *)&address, conn->peer, sizeof(conn->peer));
-    else if (address.ss_family == AF_INET6)
-        uv_ip6_name((struct sockaddr_in6 *)&address, conn->peer, sizeof(conn->peer));
-    else
-        snprintf(conn->peer, sizeof(conn->peer), "unix");
 }
 
 void server_complain(struct server *server, const char *what, const char *reason)
@@ -115,6 +104,25 @@ static void make_room(struct server *server, const struct connection *newest)
     connection_close(container_of(from->next, struct connection, spare));
 }
 
+static struct address address_of_peer(int fd)
+{
+    struct sockaddr_storage peer = { 0 };
+    socklen_t len = sizeof(peer);
+    getpeername(fd, (struct sockaddr *)&peer, &len);
+    return address_of_socket((struct sockaddr *)&peer);
+}
+
+static void note_listener(struct http_conn *conn, const struct listener *listener)
+{
+    struct server *server = listener->server;
+    conn->admin = listener->options.admin;
+    conn->header_due = listener->options.proxied;
+    if (conn->admin)
+        connection_trust(&conn->c);
+    else
+        list_append(&server->strangers, &conn->c.spare);
+}
+
 struct connection *server_adopt(struct listener *listener, int fd)
 {
     struct server *server = listener->server;
@@ -125,14 +133,10 @@ struct connection *server_adopt(struct listener *listener, int fd)
     struct http_conn *conn = http_conn_create(server, fd, http > ws ? http : ws);
     if (!conn)
         return NULL;
-    note_peer(conn, fd);
     list_append(&server->connections, &conn->c.link);
     server->connection_count++;
-    conn->admin = listener->options.admin;
-    if (conn->admin)
-        connection_trust(&conn->c);
-    else
-        list_append(&server->strangers, &conn->c.spare);
+    note_listener(conn, listener);
+    http_conn_begin(conn, address_of_peer(fd));
     make_room(server, &conn->c);
     return &conn->c;
 }
@@ -190,6 +194,8 @@ static void destroy(struct server *server)
     for (size_t i = 0; i < server->listener_count; i++)
         listener_finish(&server->listeners[i]);
     free(server->listeners);
+    ranges_finish(&server->trusted);
+    crowd_finish(&server->crowd);
     free(server);
 }
 
@@ -205,6 +211,15 @@ static void maybe_closed(struct server *server)
 {
     if (server->closed && !server->handles && !server->connection_count)
         loop_defer(server->loop, &server->finish);
+}
+
+static enum err read_trusted(struct server *server, struct failure *why)
+{
+    struct slice wrong;
+    const char *trusted = server->options.trusted_proxies;
+    if (ranges_read(slice_of(trusted ? trusted : ""), &server->trusted, &wrong))
+        return OK;
+    return explain(why, ERR_INVALID, "'%.*s' is no range of addresses", SLICE_ARG(wrong));
 }
 
 enum err server_create(struct loop *loop, const struct server_options *options,
@@ -224,9 +239,12 @@ enum err server_create(struct loop *loop, const struct server_options *options,
     server->finish.fn = on_finish;
     server->date_s = -1;
     server->spare_fd = server_open_spare();
+    crowd_init(&server->crowd);
 
     server->ping_frame = bytes_create((struct slice){ "\x89", 2 });
     enum err status = ws_handshake_init(server, why);
+    if (!status)
+        status = read_trusted(server, why);
     if (!status)
         status = start_listening(server, why);
     if (status) {

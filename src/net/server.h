@@ -18,6 +18,8 @@ struct listen_options {
     int port;         /* 0: any; see server_port */
     const char *path; /* of a UNIX socket, instead of host and port */
     mode_t mode;      /* of its file; 0: 0600 */
+    bool proxied;     /* its connections begin with a header of the PROXY protocol, else
+                         they are closed */
     bool admin;       /* what comes here has exchange.admin, and a few more connections than
                          connections_max, so that it is heard when the others take them all */
 };
@@ -39,6 +41,10 @@ struct server_options {
     int64_t closing_timeout_ms; /* until the peer has closed too; default 5 s */
     unsigned connections_max;   /* above it: 503 and close; above 7/8 of it the least
                                    useful are closed; default 19,000 */
+    unsigned connections_per_address; /* default 1/16 of connections_max; those of
+                                         loopback are not counted */
+    const char *trusted_proxies; /* ranges_read; their X-Forwarded-For is believed. NULL:
+                                    nobody's */
     /* WebSocket connections; ws.h */
     size_t ws_message_max;          /* default 64 KiB */
     unsigned ws_fragments_max;      /* per message, empty ones count; default 64 */

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "net/crowd.h"
 #include "net/listener.h"
 #include "net/readiness.h"
 #include "net/server.h"
@@ -42,6 +43,10 @@ struct server {
     size_t open_exchanges;
     uint32_t deadline_kind;
     uint32_t turn; /* spreads pings and retry-after over time */
+
+    struct ranges trusted; /* proxies */
+    struct crowd crowd;
+    bool told_forwarded; /* that a proxy is not among them */
 
     struct list requests, inputs; /* request::link, ws_input::link: the pools */
     unsigned request_count, input_count;

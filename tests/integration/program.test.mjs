@@ -297,6 +297,30 @@ describe("listening", () => {
     assert.equal(fs.readFileSync(socket, "utf8"), "somebody's");
   });
 
+  test("behind the PROXY protocol an address has so many connections, and sockets count as long as they stay", async (t) => {
+    const [plain, proxied] = [await freePort(), await freePort()];
+    const gateway = await startGateway({ t, port: plain, options: ["--listen", `127.0.0.1:${plain} 127.0.0.1:${proxied},proxy`, "--connections-per-address", "2"] });
+    const come = async (last, request) => {
+      const connection = await RawConnection.open(proxied);
+      const header = Buffer.from([13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10, 0x21, 0x11, 0, 12, 198, 51, 100, last, 10, 0, 0, 1, 1, 1, 0, 80]);
+      await connection.send(Buffer.concat([header, Buffer.from(request)]));
+      return connection;
+    };
+    const upgrade = `GET /realtime/v1/ws HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.dev}\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`;
+    const health = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+    const sockets = [await come(1, upgrade), await come(1, upgrade)];
+    for (const socket of sockets) await socket.read((text) => text.startsWith("HTTP/1.1 101 "));
+    await (await come(1, health)).read((text) => text.startsWith("HTTP/1.1 503 "));
+    await (await come(2, health)).read((text) => text.startsWith("HTTP/1.1 200 "));
+    sockets[0].destroy();
+    await until(async () => (await (await come(1, health)).read((text) => text.includes("\r\n\r\n"))).startsWith("HTTP/1.1 200 "), { what: "the place of a socket that has gone" });
+    const bare = await RawConnection.open(proxied);
+    await bare.send(health);
+    assert.equal(await bare.readToEnd(), "");
+    assert.match(gateway.stderr, /198\.51\.100\.1 has too many/);
+    await gateway.stop();
+  });
+
   test("on a port that is taken fails with a sentence, and makes no keys that nobody could use", async (t) => {
     const server = net.createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => server.on("listening", resolve));

@@ -44,7 +44,7 @@ for (const kind of ["nginx", "haproxy"])
     };
     before(async () => {
       const port = await freePort(), front = await freePort();
-      gateway = await startGateway({ port, options: ["--public-url", `https://127.0.0.1:${front}`] });
+      gateway = await startGateway({ port, options: ["--public-url", `https://127.0.0.1:${front}`, "--trusted-proxies", "127.0.0.1"] });
       proxy = await startProxy(kind, { port: front, gateway: port });
       http = new HttpClient(proxy.plainUrl, keys.dev);
       await until(async () => (await http.request("GET", "/readyz").catch(() => ({}))).status === 200, { what: `${kind} to be ready\n${proxy.said}` });

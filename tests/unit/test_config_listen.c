@@ -145,6 +145,32 @@ static void addresses_are_a_list_wherever_they_stand(void **state)
     }
 }
 
+static void an_address_may_be_behind_a_proxy(void **state)
+{
+    struct config_listener listeners[CONFIG_LISTENERS_MAX];
+    struct failure why;
+    size_t count;
+    (void)state;
+    struct config config = read_right(&(struct input){
+        .arguments = { "--listen", "127.0.0.1:1,proxy", "--listen=unix:/a,proxy [::1]:2",
+                       "--trusted-proxies", "10.0.0.0/8, unix" } });
+    assert_int_equal(config_listeners(&config, listeners, &count, &why), OK);
+    assert_int_equal(count, 3);
+    assert_true(listeners[0].proxied && listeners[1].proxied && !listeners[2].proxied);
+    assert_int_equal(listeners[0].port, 1);
+    assert_string_equal(listeners[1].path, "/a");
+    config_finish(&config);
+
+    why = read_wrong(
+        &(struct input){ .arguments = { "--admin-listen", "127.0.0.1:1,proxy" } });
+    assert_non_null(strstr(why.text, "admin-listen cannot be"));
+    why = read_wrong(&(struct input){ .arguments = { "--listen", "127.0.0.1:1,tls" } });
+    assert_non_null(strstr(why.text, "listen cannot be"));
+    why =
+        read_wrong(&(struct input){ .arguments = { "--trusted-proxies", "10.0.0.0/33" } });
+    assert_non_null(strstr(why.text, "trusted-proxies cannot be '10.0.0.0/33'"));
+}
+
 static void metrics_are_in_the_data_directory_unless_an_address_is_given(void **state)
 {
     struct config_listener admin;
@@ -183,6 +209,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_is_split_into_host_and_port),
         cmocka_unit_test(addresses_are_a_list_wherever_they_stand),
+        cmocka_unit_test(an_address_may_be_behind_a_proxy),
         cmocka_unit_test(metrics_are_in_the_data_directory_unless_an_address_is_given),
         cmocka_unit_test(what_is_no_address_is_refused),
     };

@@ -1,0 +1,70 @@
+/* crowd.c - an entry an address, there for as long as it has connections. */
+#include "net/crowd.h"
+
+#include "base/mem.h"
+
+enum { NETWORK_BYTES = 8 };
+
+struct neighbour {
+    unsigned char ip[16]; /* of IPv6 the network */
+    unsigned count;
+    bool excused;
+};
+
+static struct slice key_of(const void *value)
+{
+    const struct neighbour *neighbour = value;
+    return (struct slice){ (const char *)neighbour->ip, sizeof(neighbour->ip) };
+}
+
+void crowd_init(struct crowd *crowd)
+{
+    table_init(&crowd->neighbours, key_of);
+}
+
+void crowd_finish(struct crowd *crowd)
+{
+    table_finish(&crowd->neighbours);
+}
+
+static struct neighbour *find(struct crowd *crowd, const struct address *address)
+{
+    struct neighbour wanted = { 0 };
+    size_t len = address_is_ip4(address) ? sizeof(wanted.ip) : NETWORK_BYTES;
+    memcpy(wanted.ip, address->ip, len);
+    struct neighbour *neighbour = table_find(&crowd->neighbours, key_of(&wanted));
+    if (neighbour)
+        return neighbour;
+    neighbour = mem_new(struct neighbour);
+    *neighbour = wanted;
+    table_insert(&crowd->neighbours, neighbour);
+    return neighbour;
+}
+
+bool crowd_enter(struct crowd *crowd, struct crowd_place *place,
+                 const struct address *address, unsigned most)
+{
+    crowd_leave(place);
+    struct neighbour *neighbour = find(crowd, address);
+    if (neighbour->count >= most && !neighbour->excused)
+        return false; /* most is not 0: somebody else keeps it */
+    neighbour->count++;
+    *place = (struct crowd_place){ .crowd = crowd, .of = neighbour };
+    return true;
+}
+
+void crowd_leave(struct crowd_place *place)
+{
+    struct neighbour *neighbour = place->of;
+    place->of = NULL;
+    if (!neighbour || --neighbour->count)
+        return;
+    table_remove(&place->crowd->neighbours, key_of(neighbour));
+    free(neighbour);
+}
+
+void crowd_excuse(struct crowd_place *place)
+{
+    if (place->of)
+        place->of->excused = true;
+}

@@ -1,0 +1,31 @@
+/* crowd.h - how many connections each address has; private to net.
+ *
+ * An IPv6 network of 64 bits counts as one address: whoever has one address of it has all. */
+#pragma once
+
+#include "base/table.h"
+#include "net/address.h"
+
+struct crowd {
+    struct table neighbours;
+};
+
+struct crowd_place {
+    struct crowd *crowd;
+    struct neighbour *of; /* NULL: not taken */
+};
+
+void crowd_init(struct crowd *crowd);
+void crowd_finish(struct crowd *crowd);
+
+/* Counts one more of the address; what the place was before is left. False: it has most
+ * already, and is not excused. */
+bool crowd_enter(struct crowd *crowd, struct crowd_place *place,
+                 const struct address *address, unsigned most);
+
+/* Nothing happens if it is not taken. */
+void crowd_leave(struct crowd_place *place);
+
+/* The address speaks for others: for as long as it has connections it may have any number.
+ * Nothing happens to a place that is not taken. */
+void crowd_excuse(struct crowd_place *place);

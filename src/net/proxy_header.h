@@ -1,0 +1,28 @@
+/* proxy_header.h - the PROXY protocol, version 2, as a load balancer puts it before the
+ * first byte of a connection (haproxy's proxy-protocol.txt §2.2); pure.
+ *
+ *   12 bytes of signature, version and command, family, length ─► addresses ─► TLVs */
+#pragma once
+
+#include "net/address.h"
+
+enum {
+    PROXY_HEADER_FIXED = 16,
+    PROXY_HEADER_MAX = 4096, /* with TLVs; more is refused */
+};
+
+enum proxy_status {
+    PROXY_MORE, /* it goes on in bytes that have not come */
+    PROXY_DONE,
+    PROXY_BAD
+};
+
+struct proxy_header {
+    bool names_client; /* false: LOCAL, as health checks are, or a family without address */
+    struct address client;
+    size_t len; /* bytes of the header */
+};
+
+/* The bytes from the first of the connection on. The header is filled in with PROXY_DONE.
+ * What TLVs say is not used; that they fit is checked. */
+enum proxy_status proxy_header_read(struct slice bytes, struct proxy_header *header);
