@@ -40,6 +40,8 @@ static const struct making makings[] = {
     { "bulk", API_KEY_DEV, "POST", "/api/v1/bulk-actions",
       "{\"action\":\"cancel\",\"filter\":{\"tag\":\"nobody\"}}", "id" },
     { "upload", API_KEY_DEV, "PUT", "/api/v2/packets/a%2Fb.json", "", "presignedUrl" },
+    { "telemetry", API_KEY_DEV, "GET", "/api/v1/projects/" API_WORLD_REF "/envvars", "",
+      "variables.TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT" },
     { "download", API_KEY_DEV, "GET", "/api/v1/packets/a/b.json", "", "presignedUrl" },
 };
 

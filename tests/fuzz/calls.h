@@ -17,7 +17,7 @@ struct fuzz_call {
     enum api_key key;
     const char *method;
     /* Names in braces are of what is made first: {run}, {executing} and its {snapshot},
-     * {batch}, {token}, {callback}, {schedule}, {bulk}, {upload}, {download}; {ref} is the
+     * {batch}, {token}, {callback}, {schedule}, {bulk}, {upload}, {download}, {telemetry}; {ref} is the
      * project. */
     const char *target;
     const char *headers; /* complete lines, as the target; NULL: none */

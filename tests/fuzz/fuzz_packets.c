@@ -14,6 +14,8 @@ static const struct fuzz_call calls[] = {
     { API_KEY_NONE, "PUT", "{upload}", "Content-Type: {*}\r\n", NULL },
     { API_KEY_NONE, "POST", "/otel/{*}", NULL, NULL },
     { API_KEY_NONE, "POST", "/otel/v1/traces", NULL, NULL },
+    { API_KEY_NONE, "POST", "{telemetry}/v1/traces", NULL, NULL },
+    { API_KEY_NONE, "POST", "{telemetry}/v1/logs", NULL, NULL },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

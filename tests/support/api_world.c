@@ -14,7 +14,6 @@
 enum { CHANGES_MAX = 16, SOON_MS = 2, TURNS_MAX = 100000 };
 
 #define KEY_HEX "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
-#define WORKER_TOKEN "tr_wgt_abcdefghijklmnopqrstuvwxyz0123456789abcd"
 
 static const struct bootstrap first = {
     .project_ref = API_WORLD_REF,
@@ -186,7 +185,6 @@ void api_world_close(struct api_world *world)
 static void add_credential(struct buf *head, enum api_key key)
 {
     const char *text = key == API_KEY_PERSONAL ? first.personal_token
-                       : key == API_KEY_WORKER ? WORKER_TOKEN
                        : key == API_KEY_NONE   ? NULL
                                                : first.secret_keys[key];
     if (text)

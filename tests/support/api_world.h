@@ -26,12 +26,11 @@ struct api_world {
     struct slice body; /* of the last answer; in net.answer */
 };
 
-/* The key of an environment, the personal token, or the token of workers. */
+/* The key of an environment, the personal token, or no credential. */
 enum api_key {
     API_KEY_DEV,
     API_KEY_PROD = ENVIRONMENT_PROD,
     API_KEY_PERSONAL = ENVIRONMENT_TYPES,
-    API_KEY_WORKER,
     API_KEY_NONE
 };
 #define API_WORLD_REF "proj_abcdefghijklmnop"
