@@ -274,35 +274,85 @@ static bool read_number(struct api_call *call, const char *name, uint64_t max,
     return true;
 }
 
-static enum err list(struct api_call *call)
-{
-    struct engine *engine = api_engine(call->api);
-    uint64_t page = 1, per_page = PER_PAGE, count = 0;
-    struct buf body = { 0 };
+/* ---- a page ---- */
 
-    if (!read_number(call, "page", PAGE_MAX, &page) ||
-        !read_number(call, "perPage", PER_PAGE_MAX, &per_page))
-        return OK;
-    uint64_t from = (page - 1) * per_page;
-    buf_add_text(&body, "{\"data\":[");
+/* The schedules of the page are chosen at once and written a few a turn: the next time of
+ * a rare one may be years away, which takes long to find. */
+struct page {
+    struct api_call *call;
+    uint64_t number, size;
+    uint64_t total; /* schedules of the environment */
+    char ids[PER_PAGE_MAX][ID_MAX];
+    size_t count, at;
+    struct buf body;
+    struct deferred deferred;
+};
+
+static void choose(struct page *page)
+{
+    const struct api_call *call = page->call;
+    struct engine *engine = api_engine(call->api);
+    uint64_t from = (page->number - 1) * page->size;
     for (struct schedule *s = NULL; (s = schedules_next(engine, call->env, s));) {
         if (!s->version)
             continue;
-        if (count >= from && count < from + per_page) {
-            if (count > from)
-                buf_add_char(&body, ',');
-            schedule_body_write(call, s, NEXT_ALWAYS, &body);
-        }
-        count++;
+        if (page->total >= from && page->count < page->size)
+            memcpy(page->ids[page->count++], s->id, ID_MAX);
+        page->total++;
     }
-    buf_print(&body,
+}
+
+/* One that has gone meanwhile is left out. */
+static void write_one(struct page *page)
+{
+    struct api_call *call = page->call;
+    struct schedule *schedule =
+        schedules_by_id(api_engine(call->api), call->env, slice_of(page->ids[page->at++]));
+    if (!schedule)
+        return;
+    if (page->body.ptr[page->body.len - 1] != '[')
+        buf_add_char(&page->body, ',');
+    schedule_body_write(call, schedule, NEXT_ALWAYS, &page->body);
+}
+
+static void write_some(struct deferred *deferred)
+{
+    struct page *page = container_of(deferred, struct page, deferred);
+    struct loop *loop = engine_loop(api_engine(page->call->api));
+    struct stint stint = loop_stint(loop);
+    while (page->at < page->count && stint_goes_on(&stint))
+        write_one(page);
+    if (page->at < page->count) {
+        loop_defer(loop, deferred);
+        return;
+    }
+    buf_print(&page->body,
               "],\"pagination\":{\"currentPage\":%llu,\"totalPages\":%llu,"
               "\"count\":%llu}}",
-              (unsigned long long)page,
-              (unsigned long long)((count + per_page - 1) / per_page),
-              (unsigned long long)count);
-    api_reply_json(call, 200, buf_slice(&body));
-    buf_finish(&body);
+              (unsigned long long)page->number,
+              (unsigned long long)((page->total + page->size - 1) / page->size),
+              (unsigned long long)page->total);
+    api_reply_json(page->call, 200, buf_slice(&page->body));
+    buf_finish(&page->body);
+    free(page);
+}
+
+static enum err list(struct api_call *call)
+{
+    uint64_t number = 1, size = PER_PAGE;
+    if (!read_number(call, "page", PAGE_MAX, &number) ||
+        !read_number(call, "perPage", PER_PAGE_MAX, &size))
+        return OK;
+    struct page *page = mem_new(struct page);
+    page->call = call;
+    page->number = number;
+    page->size = size;
+    page->deferred.fn = write_some;
+    list_init(&page->deferred.link);
+    choose(page);
+    buf_add_text(&page->body, "{\"data\":[");
+    call->busy = true;
+    loop_defer(engine_loop(api_engine(call->api)), &page->deferred);
     return OK;
 }
 
