@@ -16,6 +16,7 @@
 
 enum {
     UNSENT_MAX = 256 * 1024,
+    LEAVE_LATER_MS = 100, /* behind the moment at which a client should have left */
     DRAIN_SPREAD_MS = 5 * 1000,
 };
 
@@ -69,6 +70,7 @@ void socket_set_timer(struct socket *socket)
     at = sooner(at, socket->expiring_at);
     at = sooner(at, socket->expires_at);
     at = sooner(at, socket->leave_at);
+    at = sooner(at, socket->drain_at);
     at = sooner(at, socket->floor_at);
     int64_t now = loop_now_ms(loop);
     loop_set_timer(loop, &socket->timer, socket->sockets->kind, at > now ? at - now : 0);
@@ -99,6 +101,16 @@ static void ping(struct socket *socket, int64_t now)
     socket_send(socket, &message);
 }
 
+/* When it is to come back elsewhere; it is closed twice as late, and a little. */
+static void tell_drain(struct socket *socket, int64_t now)
+{
+    int64_t in = (socket->leave_at - LEAVE_LATER_MS - now) / 2;
+    struct buf message = { 0 };
+    socket->drain_at = 0;
+    wire_drain(socket->encoding, in > 0 ? in : 0, &message);
+    socket_send(socket, &message);
+}
+
 static void on_time(struct timer *timer)
 {
     struct socket *socket = container_of(timer, struct socket, timer);
@@ -109,6 +121,8 @@ static void on_time(struct timer *timer)
         ws_close(socket->ws, CLOSE_BAD_TOKEN, "no token within 10 s: send hello with one");
         return;
     }
+    if (socket->drain_at && now >= socket->drain_at)
+        tell_drain(socket, now);
     if (socket->leave_at && now >= socket->leave_at) {
         ws_close(socket->ws, CLOSE_DRAIN, "the gateway is shutting down");
         return;
@@ -290,7 +304,8 @@ struct sockets *sockets_create(struct loop *loop)
     return sockets;
 }
 
-/* Each is asked to leave at a moment of its own, so that they do not all return at once. */
+/* Each is asked to leave at a moment of its own, so that they do not all return at once.
+ * It is told by its timer: those run as many at a time as a turn has time for. */
 void sockets_drain(struct sockets *sockets, int64_t timeout_ms)
 {
     int64_t spread = timeout_ms / 3 < DRAIN_SPREAD_MS ? timeout_ms / 3 : DRAIN_SPREAD_MS;
@@ -298,17 +313,15 @@ void sockets_drain(struct sockets *sockets, int64_t timeout_ms)
     sockets->draining = true;
     list_each (link, &sockets->all) {
         struct socket *socket = container_of(link, struct socket, link);
-        struct loop *loop = engine_loop(api_engine(socket->api));
+        int64_t now = loop_now_ms(engine_loop(api_engine(socket->api)));
         int64_t in = spread * (int64_t)(++i) / (int64_t)(count + 1);
-        struct buf message = { 0 };
-        wire_drain(socket->encoding, in, &message);
-        socket_send(socket, &message);
-        socket->leave_at = loop_now_ms(loop) + 2 * in + 100;
+        socket->drain_at = now;
+        socket->leave_at = now + 2 * in + LEAVE_LATER_MS;
         socket_set_timer(socket);
     }
 }
 
-/* By their timers: those run as many at a time as a turn has time for. */
+/* By their timers, too. */
 void sockets_tell_floor(struct sockets *sockets, const struct environment *env)
 {
     list_each (link, &sockets->all) {

@@ -28,6 +28,7 @@ struct socket {
     int64_t ping_at;
     int64_t expiring_at; /* when to warn; 0: warned, or the token does not end */
     int64_t expires_at;  /* close then; 0: never */
+    int64_t drain_at;    /* tells that it should leave; 0: it was told, or may stay */
     int64_t leave_at;    /* of a drain; 0: stays */
     int64_t floor_at;    /* tells that the floor has moved; 0: it has not */
     uint64_t told;       /* seq of the last ping message */
