@@ -30,7 +30,10 @@ struct retain {
     uint32_t kind;
     struct account *account; /* being purged; NULL: none */
     struct store_purge purge;
-    bool moved; /* the account's floor, and its clients do not know yet */
+    struct deferred dropping; /* from memory what the store has removed */
+    uint64_t dropped;         /* rev up to which memory was looked at for it */
+    bool under_way;           /* in the store */
+    bool moved;               /* the account's floor, and its clients do not know yet */
     bool destroyed;
 };
 
@@ -46,6 +49,7 @@ static void purge_some(struct retain *retain)
                               .documents_before = now - retain->retain_ms - UNUSED_MS,
                               .limit = AT_ONCE,
                               .done = on_purged };
+    retain->under_way = true;
     store->ops->purge(store, &retain->purge);
 }
 
@@ -67,30 +71,53 @@ static void next_account(struct retain *retain)
                        every_ms(retain));
 }
 
+static void tell_floor(struct retain *retain)
+{
+    struct environment *env = engine_environment(retain->engine, retain->purge.env);
+    sockets_tell_floor(api_sockets(retain->api), env);
+    events_tell_floor(api_events(retain->api), env);
+}
+
+static void go_on(struct retain *retain)
+{
+    const struct store_purge *purge = &retain->purge;
+    if (purge->status == STORE_OK && (purge->count == AT_ONCE || purge->more_documents)) {
+        purge_some(retain);
+        return;
+    }
+    if (retain->moved)
+        tell_floor(retain);
+    retain->moved = false;
+    next_account(retain);
+}
+
+/* Its clients hear of the floor when memory has nothing below it any more. */
+static void drop_some(struct deferred *deferred)
+{
+    struct retain *retain = container_of(deferred, struct retain, dropping);
+    struct environment *env = engine_environment(retain->engine, retain->purge.env);
+    if (environment_purge(env, &retain->purge.position, &retain->dropped))
+        loop_defer(engine_loop(retain->engine), deferred);
+    else
+        go_on(retain);
+}
+
 static void on_purged(struct store_purge *purge, enum store_status status)
 {
     struct retain *retain = container_of(purge, struct retain, purge);
+    retain->under_way = false;
     if (retain->destroyed) {
         free(retain);
         return;
     }
-    if (status == STORE_OK && purge->count) {
-        struct environment *env = engine_environment(retain->engine, purge->env);
-        environment_purge(env, &purge->position);
-        metric_add(M_PURGED, purge->count);
-        retain->moved = true;
-    }
-    if (status == STORE_OK && (purge->count == AT_ONCE || purge->more_documents)) {
-        purge_some(retain);
+    if (status != STORE_OK || !purge->count) {
+        go_on(retain);
         return;
     }
-    if (retain->moved) {
-        struct environment *env = engine_environment(retain->engine, purge->env);
-        sockets_tell_floor(api_sockets(retain->api), env);
-        events_tell_floor(api_events(retain->api), env);
-    }
-    retain->moved = false;
-    next_account(retain);
+    metric_add(M_PURGED, purge->count);
+    retain->moved = true;
+    retain->dropped = 0;
+    drop_some(&retain->dropping);
 }
 
 static void on_time(struct timer *timer)
@@ -107,6 +134,8 @@ struct retain *retain_create(struct api *api, struct accounts *accounts, int64_t
     retain->engine = api_engine(api);
     retain->accounts = accounts;
     retain->retain_ms = retain_ms;
+    retain->dropping.fn = drop_some;
+    list_init(&retain->dropping.link);
     retain->kind = timers_kind(loop_timers(engine_loop(retain->engine)), on_time);
     loop_set_timer(engine_loop(retain->engine), &retain->timer, retain->kind, 1000);
     return retain;
@@ -117,7 +146,8 @@ void retain_destroy(struct retain *retain)
     if (!retain)
         return;
     timers_clear(loop_timers(engine_loop(retain->engine)), &retain->timer);
-    if (retain->account)
+    loop_cancel_deferred(&retain->dropping);
+    if (retain->under_way)
         retain->destroyed = true;
     else
         free(retain);

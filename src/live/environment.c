@@ -303,25 +303,35 @@ bool environment_evict(struct environment *env)
     return false;
 }
 
-void environment_purge(struct environment *env, const struct store_position *position)
+static bool is_purged(const struct environment *env, const struct tracked *run)
+{
+    return run && run_is_final(&run->run) && run->run.updated_at < env->floor;
+}
+
+bool environment_purge(struct environment *env, const struct store_position *position,
+                       uint64_t *at)
 {
     const struct order *all = &env->hub.all.order;
+    struct stint stint = loop_stint(env->loop);
     if (position->purged > env->purged)
         env->purged = position->purged;
     if (position->floor > env->floor)
         env->floor = position->floor;
-    for (uint32_t i = 0; i < all->count;) {
+    for (uint32_t i = order_after(all, *at); i < all->count;) {
         struct place place = order_place(all, i++);
-        struct tracked *run = place.run;
         uint32_t count = all->count;
         if (place.rev > env->purged)
             break;
-        if (!run || !run_is_final(&run->run) || run->run.updated_at >= env->floor)
+        if (!stint_goes_on_by(&stint, LOOKED_AT_ONCE))
+            return true;
+        *at = place.rev;
+        if (!is_purged(env, place.run))
             continue;
-        forget(env, run);
+        forget(env, place.run);
         if (all->count != count)
-            i = 0;
+            i = order_after(all, *at); /* the order was squeezed */
     }
+    return false;
 }
 
 /* ---- views ---- */

@@ -108,8 +108,11 @@ struct tracked *environment_load(struct environment *env, struct run *run);
  * when the turn's time is over: true when more is to do. */
 bool environment_evict(struct environment *env);
 
-/* Retention removed final runs up to this position: they leave memory, floors move. */
-void environment_purge(struct environment *env, const struct store_position *position);
+/* Retention removed final runs up to this position: floors move, and the runs leave memory.
+ * Stops when the turn's time is over: true when more is to do. *at is the rev up to which
+ * it has looked; it begins at 0 for each position. */
+bool environment_purge(struct environment *env, const struct store_position *position,
+                       uint64_t *at);
 
 const struct children *environment_children(const struct environment *env,
                                             struct slice parent);

@@ -107,6 +107,26 @@ static void finished_runs_leave_memory(void **state)
     assert_int_equal(world->env->runs.count, 0);
 }
 
+/* What it keeps lies between what it takes, and is looked at only once. */
+static void what_retention_has_removed_leaves_memory(void **state)
+{
+    struct world *world = *state;
+    uint64_t at = 0;
+    int turns = 0;
+    for (int i = 0; i < 50; i++) {
+        trigger(world, (struct wish){ 0 });
+        cancel(world, trigger(world, (struct wish){ 0 }).id);
+    }
+    struct store_position position = { .env = WORLD_ENV,
+                                       .seq = world->env->applied,
+                                       .purged = world->env->applied,
+                                       .floor = loop_wall_ms(world->loop) + 1 };
+    while (environment_purge(world->env, &position, &at))
+        turns++;
+    assert_in_range(turns, 3, 12);
+    assert_int_equal(world->env->runs.count, 50);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
 
 int main(void)
@@ -118,6 +138,7 @@ int main(void)
         TEST(everybody_who_waits_for_a_token_goes_on),
         TEST(all_children_end_with_their_parent),
         TEST(finished_runs_leave_memory),
+        TEST(what_retention_has_removed_leaves_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

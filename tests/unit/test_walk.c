@@ -539,7 +539,8 @@ static void retention_takes_runs_out_of_memory_and_moves_the_floor(void **state)
                                        .seq = world->env->applied,
                                        .purged = world->env->applied,
                                        .floor = loop_wall_ms(world->loop) + 1 };
-    environment_purge(world->env, &position);
+    uint64_t at = 0;
+    assert_false(environment_purge(world->env, &position, &at));
     assert_null(environment_find(world->env, SLICE("run_1")));
     assert_non_null(environment_find(world->env, SLICE("run_2")));
     assert_int_equal(world->env->floor, position.floor);
