@@ -12,11 +12,35 @@
 #include "api/messages.h"
 #include "api/workers.h"
 #include "base/mem.h"
+#include "base/members.h"
 #include "base/scan.h"
 #include "engine/attempts.h"
 #include "engine/steer.h"
 
-enum { TYPE_MAX = 255 };
+enum {
+    TYPE_MAX = 255,
+    MEMBERS_MAX = 1000,                 /* of each object; the usual has a dozen */
+    BESIDE_MAX = 1024 * 1024,           /* bytes of a body without its output */
+    FLUSHED_MAX = 2 * RUN_METADATA_MAX, /* bytes of the metadata that comes along */
+};
+
+enum member {
+    ENDED_WELL,
+    OUTPUT,
+    OUTPUT_TYPE,
+    ERROR,
+    SKIPPED,
+    RETRY,
+    USAGE,
+    FLUSHED,
+    MEMBER_COUNT
+};
+
+static const char *const names[MEMBER_COUNT] = {
+    [ENDED_WELL] = "ok", [OUTPUT] = "output",           [OUTPUT_TYPE] = "outputType",
+    [ERROR] = "error",   [SKIPPED] = "skippedRetrying", [RETRY] = "retry",
+    [USAGE] = "usage",   [FLUSHED] = "flushedMetadata",
+};
 
 struct completing {
     struct api_call *call;
@@ -101,24 +125,30 @@ static void take_operations(struct completing *op, struct slice metadata)
     if (!run)
         return; /* finished long ago: the completion will be refused */
     const struct run_rare *rare = run_rare(&run->run);
+    static const char *const lists[] = { "operations", "parentOperations",
+                                         "rootOperations" };
+    struct slice values[3];
+    if (!members_find_few(metadata, MEMBERS_MAX, lists, 3, values))
+        return;
     op->parent = bytes_ref(rare->parent);
     op->root = bytes_ref(rare->root ? rare->root : rare->parent);
-    join(&op->own, scan_member(metadata, "operations"));
-    join(op->parent ? &op->parents : &op->own, scan_member(metadata, "parentOperations"));
-    join(op->root ? &op->roots : &op->own, scan_member(metadata, "rootOperations"));
+    join(&op->own, values[0]);
+    join(op->parent ? &op->parents : &op->own, values[1]);
+    join(op->root ? &op->roots : &op->own, values[2]);
 }
 
 /* What cannot be read is left out: the result of the attempt counts more. */
 static void take_metadata(struct completing *op, struct slice flushed)
 {
+    static const char *const parts[] = { "data", "dataType" };
     struct buf text = { 0 };
-    struct slice metadata;
-    if (scan_type(flushed) != SCAN_OBJECT ||
-        !scan_string(scan_member(flushed, "data"), &text) ||
-        !scan_is_json(buf_slice(&text)))
+    struct slice metadata, values[2];
+    if (!members_find_few(flushed, MEMBERS_MAX, parts, 2, values) ||
+        values[0].len > FLUSHED_MAX || !scan_string(values[0], &text) ||
+        !scan_is_json(buf_slice(&text)) || !scan_has_at_most(buf_slice(&text), MEMBERS_MAX))
         goto out;
     metadata = buf_slice(&text);
-    if (slice_is(scan_member(flushed, "dataType"), "\"application/super+json\""))
+    if (slice_is(values[1], "\"application/super+json\""))
         metadata = scan_member(metadata, "json");
     if (scan_type(metadata) == SCAN_OBJECT)
         take_operations(op, metadata);
@@ -144,19 +174,21 @@ static bool read_number(struct slice value, double *number)
 
 static bool is_known_error(struct slice error)
 {
+    static const char *const type_of[] = { "type" };
     static const char *const types[] = { "\"BUILT_IN_ERROR\"", "\"CUSTOM_ERROR\"",
                                          "\"STRING_ERROR\"", "\"INTERNAL_ERROR\"" };
-    struct slice type = scan_member(error, "type");
+    struct slice type;
+    if (!members_find_few(error, MEMBERS_MAX, type_of, 1, &type))
+        return false;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         if (slice_is(type, types[i]))
             return true;
     return false;
 }
 
-static enum err read_success(struct completing *op, struct slice completion)
+static enum err read_success(struct completing *op, const struct slice *values)
 {
-    struct slice output = scan_member(completion, "output");
-    struct slice type = scan_member(completion, "outputType");
+    struct slice output = values[OUTPUT], type = values[OUTPUT_TYPE];
     op->complete.ok = true;
     if (!output.ptr || scan_type(output) == SCAN_NULL)
         return OK;
@@ -172,22 +204,27 @@ static enum err read_success(struct completing *op, struct slice completion)
     return OK;
 }
 
-static enum err read_failure(struct completing *op, struct slice completion)
+static bool read_retry(struct slice retry, double *at, double *delay)
+{
+    static const char *const parts[] = { "timestamp", "delay" };
+    struct slice values[2];
+    return members_find_few(retry, MEMBERS_MAX, parts, 2, values) &&
+           read_number(values[0], at) && read_number(values[1], delay) && *delay >= 0;
+}
+
+static enum err read_failure(struct completing *op, const struct slice *values)
 {
     struct complete_attempt *complete = &op->complete;
-    struct slice retry = scan_member(completion, "retry");
     double at = 0, delay = 0;
 
-    complete->error = scan_member(completion, "error");
+    complete->error = values[ERROR];
     if (scan_type(complete->error) != SCAN_OBJECT || !is_known_error(complete->error))
         return refuse(op->call, "error: must be an object with type BUILT_IN_ERROR, "
                                 "CUSTOM_ERROR, STRING_ERROR or INTERNAL_ERROR");
-    complete->skipped_retrying =
-        scan_type(scan_member(completion, "skippedRetrying")) == SCAN_TRUE;
-    if (scan_type(retry) != SCAN_OBJECT)
+    complete->skipped_retrying = scan_type(values[SKIPPED]) == SCAN_TRUE;
+    if (scan_type(values[RETRY]) != SCAN_OBJECT)
         return OK;
-    if (!read_number(scan_member(retry, "timestamp"), &at) ||
-        !read_number(scan_member(retry, "delay"), &delay) || delay < 0)
+    if (!read_retry(values[RETRY], &at, &delay))
         return refuse(op->call, "retry: must have timestamp and delay in milliseconds");
     complete->has_retry = true;
     complete->retry_at = (int64_t)at;
@@ -195,28 +232,52 @@ static enum err read_failure(struct completing *op, struct slice completion)
     return OK;
 }
 
-static enum err read_completion(struct completing *op, struct slice body)
+static void read_usage(struct completing *op, struct slice usage)
 {
-    struct slice completion = scan_member(body, "completion");
-    double usage = -1;
+    static const char *const parts[] = { "durationMs" };
+    struct slice duration;
+    double ms = -1;
+    if (members_find_few(usage, MEMBERS_MAX, parts, 1, &duration))
+        read_number(duration, &ms);
+    op->complete.usage_ms = (int64_t)ms;
+}
+
+static enum err read_completion(struct completing *op, struct slice completion)
+{
+    struct slice values[MEMBER_COUNT];
 
     if (scan_type(completion) != SCAN_OBJECT)
         return explain(&op->call->why, ERR_INVALID, "completion: must be an object");
-    struct slice ok = scan_member(completion, "ok");
-    if (scan_type(ok) != SCAN_TRUE && scan_type(ok) != SCAN_FALSE)
+    if (!members_find_few(completion, MEMBERS_MAX, names, MEMBER_COUNT, values))
+        return explain(&op->call->why, ERR_INVALID, "completion: has more than %d members",
+                       MEMBERS_MAX);
+    if (scan_type(values[ENDED_WELL]) != SCAN_TRUE &&
+        scan_type(values[ENDED_WELL]) != SCAN_FALSE)
         return refuse(op->call, "ok: must be true or false");
-    enum err err = scan_type(ok) == SCAN_TRUE ? read_success(op, completion)
-                                              : read_failure(op, completion);
+    enum err err = scan_type(values[ENDED_WELL]) == SCAN_TRUE ? read_success(op, values)
+                                                              : read_failure(op, values);
     if (err)
         return err;
-    struct slice told = scan_member(completion, "usage");
-    if (scan_type(told) == SCAN_OBJECT)
-        read_number(scan_member(told, "durationMs"), &usage);
-    op->complete.usage_ms = (int64_t)usage;
-    take_metadata(op, scan_member(completion, "flushedMetadata"));
+    read_usage(op, values[USAGE]);
+    take_metadata(op, values[FLUSHED]);
     if (op->own.len)
         op->complete.metadata_operations = buf_slice(&op->own);
     return OK;
+}
+
+/* The output is beside the body: what is left is walked over several times, in one turn. */
+static enum err read_body(struct completing *op, struct slice body)
+{
+    static const char *const parts[] = { "completion", "forceRequeue" };
+    struct slice values[2];
+    if (body.len > BESIDE_MAX)
+        return explain(&op->call->why, ERR_TOO_LARGE,
+                       "completion: at most 1 MiB beside its output");
+    if (!members_find_few(body, MEMBERS_MAX, parts, 2, values))
+        return explain(&op->call->why, ERR_INVALID, "The body has more than %d members",
+                       MEMBERS_MAX);
+    op->complete.force_requeue = scan_type(values[1]) == SCAN_TRUE;
+    return read_completion(op, values[0]);
 }
 
 enum err worker_complete(struct api_call *call)
@@ -231,10 +292,10 @@ enum err worker_complete(struct api_call *call)
     op->intake = intake;
     op->complete.snapshot = call->params[1];
     op->complete.request_id = worker_request_id(call);
-    op->complete.force_requeue = scan_type(scan_member(body, "forceRequeue")) == SCAN_TRUE;
-    if (read_completion(op, body)) {
+    enum err refused = read_body(op, body);
+    if (refused) {
         free_op(op);
-        return ERR_INVALID;
+        return refused;
     }
     call->busy = true;
     attempt_complete(api_engine(call->api), call->env, call->params[0], &op->complete,

@@ -9,6 +9,7 @@
  * continued or restored here, and who asks is told so. */
 #include "api/intake.h"
 #include "api/routes.h"
+#include "api/served.h"
 #include "api/workers.h"
 #include "base/mem.h"
 #include "engine/attempts.h"
@@ -21,23 +22,7 @@ enum {
     REASON_MAX = 256,
 };
 
-/* ---- the environments of a token ---- */
-
-/* The next that the token serves; NULL at the end. Start with NULL. */
-static struct account *next_served(const struct api_call *call, const struct account *last)
-{
-    struct accounts *accounts = api_accounts(call->api);
-    struct account *account = accounts_next(accounts, last);
-    while (account && !secret_serves(call->identity->secret, account))
-        account = accounts_next(accounts, account);
-    return account;
-}
-
-static struct environment *runs_of(const struct api_call *call,
-                                   const struct account *account)
-{
-    return engine_environment(api_engine(call->api), account->number);
-}
+/* ---- a run of any of them ---- */
 
 static enum err take(struct api_call *call)
 {
@@ -48,11 +33,11 @@ static enum err take(struct api_call *call)
     if (api_read_json(call, &body))
         return ERR_INVALID;
     json_decref(body); /* resources and regions: one worker is as good as another */
-    while ((account = next_served(call, account)))
+    while ((account = served_next(call->api, call->identity, account)))
         count++;
     struct environment **environments = mem_new_array(struct environment *, count);
-    for (size_t i = 0; (account = next_served(call, account));)
-        environments[i++] = runs_of(call, account);
+    for (size_t i = 0; (account = served_next(call->api, call->identity, account));)
+        environments[i++] = served_runs(call->api, account);
     enum err refused = worker_take(call, environments, count);
     free(environments);
     return refused;
@@ -64,24 +49,21 @@ struct finding {
     struct api_call *call;
     route_fn *handle;
     void (*on_gone)(struct api_call *call); /* of the body that was taken */
-    struct account *account;                /* being looked into */
-    struct run_read read;
+    struct store_load load;
+    uint32_t *others; /* the environments looked into */
 };
 
 static enum err enter(struct api_call *call, struct account *account, route_fn *handle)
 {
     call->account = account;
-    call->env = runs_of(call, account);
+    call->env = served_runs(call->api, account);
     return handle(call);
 }
 
-static void give_up(struct finding *op, enum err status)
+static void give_up(struct api_call *call, enum err status)
 {
-    struct api_call *call = op->call;
     struct intake *intake;
     struct slice body;
-    call->on_gone = op->on_gone;
-    free(op);
     if (call->state && !intake_end(call, &intake, &body))
         intake_free(intake);
     if (status == ERR_NOT_FOUND)
@@ -89,54 +71,69 @@ static void give_up(struct finding *op, enum err status)
     api_reply_error(call, status);
 }
 
-static void look_into_next(struct finding *op);
-
-static void on_read(struct run_read *read, enum err status)
+/* NULL: it was archived meanwhile. */
+static struct account *served_number(const struct api_call *call, uint32_t number)
 {
-    struct finding *op = container_of(read, struct finding, read);
+    struct account *account = accounts_by_number(api_accounts(call->api), number);
+    return account && secret_serves(call->identity->secret, account) ? account : NULL;
+}
+
+static void on_loaded(struct store_load *load, enum store_status status)
+{
+    struct finding *op = container_of(load, struct finding, load);
     struct api_call *call = op->call;
-    if (status == ERR_NOT_FOUND) {
-        look_into_next(op);
-        return;
-    }
-    if (status) {
-        give_up(op, status);
-        return;
-    }
-    struct account *account = op->account;
+    struct account *account = status ? NULL : served_number(call, load->env);
     route_fn *handle = op->handle;
+
     call->on_gone = op->on_gone;
+    if (!status)
+        run_finish(&load->run);
+    bytes_unref(load->name);
+    free(op->others);
     free(op);
+    if (!account) {
+        give_up(call, status ? err_of_store(status) : ERR_NOT_FOUND);
+        return;
+    }
     enum err refused = enter(call, account, handle);
     if (refused)
         api_reply_error(call, refused);
 }
 
-static void look_into_next(struct finding *op)
+/* One read of the store, however many environments there are. */
+static void look_into_store(struct finding *op)
 {
-    op->account = next_served(op->call, op->account);
-    if (op->account)
-        run_read_begin(runs_of(op->call, op->account), op->call->params[0], &op->read,
-                       on_read);
-    else
-        give_up(op, ERR_NOT_FOUND);
+    struct api_call *call = op->call;
+    struct store *store = engine_store(api_engine(call->api));
+    struct account *account = NULL;
+    size_t count = 0;
+
+    while ((account = served_next(call->api, call->identity, account)))
+        count++;
+    op->others = mem_new_array(uint32_t, count);
+    for (size_t i = 0; (account = served_next(call->api, call->identity, account));)
+        op->others[i++] = account->number;
+    op->load = (struct store_load){ .others = op->others,
+                                    .other_count = count,
+                                    .name = bytes_create(call->params[0]),
+                                    .done = on_loaded };
+    store->ops->load(store, &op->load);
 }
 
 /* An unfinished run is in memory; a finished one may be asked for again, by a worker that
  * did not get its answer. */
 static enum err in_environment(struct api_call *call, route_fn *handle)
 {
-    struct account *account = NULL;
-    while ((account = next_served(call, account)))
-        if (environment_find(runs_of(call, account), call->params[0]))
-            return enter(call, account, handle);
+    struct account *account = served_with_run(call->api, call->identity, call->params[0]);
+    if (account)
+        return enter(call, account, handle);
     struct finding *op = mem_new(struct finding);
     op->call = call;
     op->handle = handle;
     op->on_gone = call->on_gone;
     call->on_gone = NULL;
     call->busy = true;
-    look_into_next(op);
+    look_into_store(op);
     return OK;
 }
 

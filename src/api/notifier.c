@@ -6,12 +6,15 @@
  *
  * The engine is never called from here while it calls: a notice only moves links, the
  * flusher writes. Keys hold the environment, so nobody hears of another's run; of a
- * worker's token each run is looked for in the environments that it serves. */
+ * worker's token each run is looked for in the environments that it serves.
+ * What a client asks for is granted a share a turn. */
 #include "api/notifier.h"
 
-#include "api/notice_packet.h"
+#include "api/notice_client.h"
+#include "api/notice_wishes.h"
 #include "api/routes.h"
 #include "api/seat.h"
+#include "api/served.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/ws.h"
@@ -31,9 +34,10 @@ enum {
 
 struct notifier {
     struct api *api;
-    struct table runs; /* of struct watched */
-    struct list all;   // notice_socket::link
-    struct list ready; // watch::ready
+    struct table runs;   /* of struct watched */
+    struct list all;     // notice_socket::link
+    struct list ready;   // watch::ready
+    struct list wishing; // notice_socket::wishing
     struct flusher flusher;
     size_t count;
     uint32_t kind; /* of timers */
@@ -61,6 +65,8 @@ struct notice_socket {
     const char *space; /* the namespace it is in; NULL: none yet */
     struct table watches;
     struct list held; // watch::ready; until the socket has drained
+    struct notice_wishes wishes;
+    struct list wishing; // notifier::wishing; linked while there are wishes
     struct timer timer;
     int64_t connect_by; /* monotonic ms; 0: connected */
     int64_t ping_at;
@@ -135,20 +141,18 @@ static void send_notice(struct notice_socket *socket, struct slice id)
     metric_add(M_NOTICES, 1);
 }
 
-static bool flush(struct flusher *flusher)
+/* False: nobody is to be told. */
+static bool tell_next(struct notifier *notifier)
 {
-    struct notifier *notifier = container_of(flusher, struct notifier, flusher);
-    struct stint stint = loop_stint(loop_of(notifier));
-    while (!list_empty(&notifier->ready) && stint_goes_on(&stint)) {
-        struct watch *watch =
-            container_of(list_take(&notifier->ready), struct watch, ready);
-        struct notice_socket *socket = watch->socket;
-        if (ws_unsent(socket->ws))
-            list_append(&socket->held, &watch->ready);
-        else if (!ws_closing(socket->ws))
-            send_notice(socket, id_of(watch->run));
-    }
-    return !list_empty(&notifier->ready);
+    if (list_empty(&notifier->ready))
+        return false;
+    struct watch *watch = container_of(list_take(&notifier->ready), struct watch, ready);
+    struct notice_socket *socket = watch->socket;
+    if (ws_unsent(socket->ws))
+        list_append(&socket->held, &watch->ready);
+    else if (!ws_closing(socket->ws))
+        send_notice(socket, id_of(watch->run));
+    return true;
 }
 
 /* ---- who wants to hear of what ---- */
@@ -230,37 +234,14 @@ static void subscribe(struct notice_socket *socket, struct environment *env,
         make_ready(notifier, watch);
 }
 
-/* Environments that the socket's token serves; the caller's to free. */
-static struct environment **served(const struct notice_socket *socket, size_t *count)
+/* A worker has only runs that are under way: they are in memory. NULL: no such run. */
+static struct environment *environment_of(const struct notice_socket *socket,
+                                          struct slice id)
 {
-    struct engine *engine = api_engine(socket->notifier->api);
-    struct accounts *accounts = api_accounts(socket->notifier->api);
-    struct environment **all = NULL;
-    *count = 0;
-    for (struct account *one = NULL; (one = accounts_next(accounts, one));) {
-        if (!secret_serves(socket->identity->secret, one))
-            continue;
-        all = mem_resize(all, (*count + 1) * sizeof(struct environment *));
-        all[(*count)++] = engine_environment(engine, one->number);
-    }
-    return all;
-}
-
-static void subscribe_all(struct notice_socket *socket, struct notice_packet *packet)
-{
-    size_t count = 1;
-    struct environment **several = socket->env ? NULL : served(socket, &count);
-    struct environment *const *all = several ? several : &socket->env;
-    struct slice id;
-
-    while (notice_packet_next(packet, &id)) {
-        size_t i = 0;
-        while (several && i < count && !environment_find(all[i], id))
-            i++; /* a worker has only runs that are under way: they are in memory */
-        if (i < count)
-            subscribe(socket, all[i], id);
-    }
-    free(several);
+    const struct api *api = socket->notifier->api;
+    const struct account *account =
+        socket->env ? NULL : served_with_run(api, socket->identity, id);
+    return account ? served_runs(api, account) : socket->env;
 }
 
 static void unsubscribe(struct notice_socket *socket, struct slice id)
@@ -268,6 +249,55 @@ static void unsubscribe(struct notice_socket *socket, struct slice id)
     struct watch *watch = table_remove(&socket->watches, id);
     if (watch)
         watch_free(watch);
+}
+
+/* ---- wishes ---- */
+
+static void grant(struct notice_socket *socket, const struct notice_wish *wish)
+{
+    struct slice id = slice_of(wish->id);
+    struct environment *env = wish->subscribe ? environment_of(socket, id) : NULL;
+    if (env)
+        subscribe(socket, env, id);
+    else if (!wish->subscribe)
+        unsubscribe(socket, id);
+}
+
+/* One of the next socket, then it is another's turn. False: nobody has one. */
+static bool grant_next(struct notifier *notifier)
+{
+    struct notice_wish wish;
+    if (list_empty(&notifier->wishing))
+        return false;
+    struct notice_socket *socket =
+        container_of(list_take(&notifier->wishing), struct notice_socket, wishing);
+    if (notice_wishes_take(&socket->wishes, &wish))
+        grant(socket, &wish);
+    if (!notice_wishes_are_empty(&socket->wishes))
+        list_append(&notifier->wishing, &socket->wishing);
+    return true;
+}
+
+static bool flush(struct flusher *flusher)
+{
+    struct notifier *notifier = container_of(flusher, struct notifier, flusher);
+    struct stint stint = loop_stint(loop_of(notifier));
+    while (stint_goes_on(&stint)) {
+        bool granted = grant_next(notifier);
+        if (!tell_next(notifier) && !granted)
+            return false;
+    }
+    return !list_empty(&notifier->ready) || !list_empty(&notifier->wishing);
+}
+
+static void add_wishes(struct notice_socket *socket, struct notice_packet *packet)
+{
+    if (!notice_wishes_add(&socket->wishes, packet))
+        ws_close(socket->ws, CLOSE_OVERLOAD, "more runs asked for than looked for");
+    if (notice_wishes_are_empty(&socket->wishes) || !list_empty(&socket->wishing))
+        return;
+    list_append(&socket->notifier->wishing, &socket->wishing);
+    loop_wake(loop_of(socket->notifier), &socket->notifier->flusher);
 }
 
 static void unsubscribe_all(struct notice_socket *socket)
@@ -369,8 +399,6 @@ static void on_packet(struct notice_socket *socket, struct notice_packet *packet
 {
     bool inside = socket->space && slice_is(packet->space, socket->space);
     struct buf out = { 0 };
-    struct slice id;
-
     switch (packet->kind) {
     case NOTICE_CONNECT: enter(socket, packet->space); break;
     case NOTICE_CLOSE: ws_close(socket->ws, 1000, ""); break;
@@ -385,12 +413,9 @@ static void on_packet(struct notice_socket *socket, struct notice_packet *packet
             ws_close(socket->ws, 1000, "");
         break;
     case NOTICE_SUBSCRIBE:
-        if (inside)
-            subscribe_all(socket, packet);
-        break;
     case NOTICE_UNSUBSCRIBE:
-        while (inside && notice_packet_next(packet, &id))
-            unsubscribe(socket, id);
+        if (inside)
+            add_wishes(socket, packet);
         break;
     case NOTICE_IGNORED: break;
     }
@@ -420,6 +445,8 @@ static void socket_destroy(struct notice_socket *socket)
 {
     timers_clear(loop_timers(loop_of(socket->notifier)), &socket->timer);
     unsubscribe_all(socket);
+    notice_wishes_finish(&socket->wishes);
+    list_remove(&socket->wishing);
     table_finish(&socket->watches);
     identity_unref(socket->identity);
     seat_leave(&socket->seat);
@@ -440,48 +467,16 @@ static const struct ws_ops ops = { .on_message = on_message,
 
 /* ---- the upgrade ---- */
 
-/* The environment of the key, or the first one that the worker's token serves: there it is
- * counted. */
-static struct environment *home_of(const struct api_call *call,
-                                   const struct identity *identity)
-{
-    struct accounts *accounts = api_accounts(call->api);
-    struct account *account = identity->account;
-    while (!identity->account && (account = accounts_next(accounts, account)))
-        if (secret_serves(identity->secret, account))
-            break;
-    return account ? engine_environment(api_engine(call->api), account->number) : NULL;
-}
-
-/* Who it is, or why that is nobody: a refusal is said in the namespace, where the client
- * looks for it. */
+/* A refusal is said in the namespace, where the client looks for it. */
 static void identify(struct api_call *call, struct notice_socket *socket)
 {
-    struct engine *engine = api_engine(call->api);
-    struct slice header = http_header(call->x, "authorization");
-    struct slice branch = http_header(call->x, "x-trigger-branch");
-    int64_t now = loop_wall_ms(engine_loop(engine));
-    struct failure why = { 0 };
-    struct identity *identity = NULL;
-    enum err refused = auth_identify(api_auth(call->api), header, now, &identity, &why);
-
-    if (!refused && identity->kind != CREDENTIAL_SECRET_KEY &&
-        identity->kind != CREDENTIAL_WORKER_TOKEN)
-        refused = explain(&why, ERR_UNAUTHORIZED, "Invalid API key");
-    if (!refused)
-        refused = api_choose_branch(call->api, branch, &identity, &why);
-    struct environment *home = refused ? NULL : home_of(call, identity);
-    if (home)
-        refused = seat_take(&socket->seat, call->api, home, &why);
-    if (refused) {
-        identity_unref(identity);
-        socket->refusal = why;
+    struct identity *identity;
+    if (notice_client_identify(call, &socket->seat, &identity, &socket->refusal))
         return;
-    }
     socket->identity = identity;
     http_trust(call->x);
     if (identity->account)
-        socket->env = engine_environment(engine, identity->account->number);
+        socket->env = served_runs(call->api, identity->account);
 }
 
 static struct notice_socket *socket_create(struct api_call *call)
@@ -493,6 +488,7 @@ static struct notice_socket *socket_create(struct api_call *call)
     socket->notifier = notifier;
     table_init(&socket->watches, watch_key);
     list_init(&socket->held);
+    list_init(&socket->wishing);
     socket->connect_by = now + CONNECT_MS;
     socket->ping_at = now + PING_MS;
     list_append(&notifier->all, &socket->link);
@@ -545,6 +541,7 @@ struct notifier *notifier_create(struct api *api)
     table_init(&notifier->runs, watched_key);
     list_init(&notifier->all);
     list_init(&notifier->ready);
+    list_init(&notifier->wishing);
     notifier->flusher = (struct flusher){ .fn = flush };
     loop_add_flusher(loop, &notifier->flusher);
     notifier->kind = timers_kind(loop_timers(loop), on_time);

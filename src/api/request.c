@@ -2,7 +2,7 @@
 #include "api/api.h"
 #include "base/scan.h"
 
-enum { ENVELOPE_DEPTH_MAX = 64 };
+enum { ENVELOPE_DEPTH_MAX = 64, MEMBERS_MAX = 1000 };
 
 struct slice api_query(const struct api_call *call, const char *name)
 {
@@ -42,6 +42,9 @@ enum err api_read_object(struct api_call *call, struct slice *body)
         return explain(&call->why, ERR_INVALID, "Invalid JSON");
     if (scan_type(text) != SCAN_OBJECT)
         return explain(&call->why, ERR_INVALID, no_object);
+    if (!scan_has_at_most(text, MEMBERS_MAX))
+        return explain(&call->why, ERR_INVALID,
+                       "Validation error: the body has more than %d members", MEMBERS_MAX);
     if (scan_has_duplicate(text))
         return explain(&call->why, ERR_INVALID,
                        "Validation error: the body names a member twice");

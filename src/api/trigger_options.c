@@ -147,14 +147,10 @@ static size_t clean_queue(struct slice name, char out[QUEUE_MAX])
 /* Few enough to be compared with each other, and none twice. */
 static enum err check_members(struct reading *r, struct slice object, const char *where)
 {
-    struct scan_members members = scan_members(object);
-    struct slice key, value;
-    size_t count = 0;
-    while (scan_next_member(&members, &key, &value))
-        if (++count > OPTIONS_MAX)
-            return explain(r->why, ERR_INVALID,
-                           "Validation error: More than %d members at \"%s\"", OPTIONS_MAX,
-                           where);
+    if (!scan_has_at_most(object, OPTIONS_MAX))
+        return explain(r->why, ERR_INVALID,
+                       "Validation error: More than %d members at \"%s\"", OPTIONS_MAX,
+                       where);
     if (scan_has_duplicate(object))
         return explain(r->why, ERR_INVALID,
                        "Validation error: A member is named twice at \"%s\"", where);

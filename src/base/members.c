@@ -90,16 +90,26 @@ bool members_is_true(struct slice object, const char *name)
     return scan_type(scan_member(object, name)) == SCAN_TRUE;
 }
 
-void members_find(struct slice object, const char *const *names, size_t count,
-                  struct slice *values)
+bool members_find_few(struct slice object, size_t most, const char *const *names,
+                      size_t count, struct slice *values)
 {
     struct slice key, value;
     memset(values, 0, count * sizeof(*values));
     if (scan_type(object) != SCAN_OBJECT)
-        return;
+        return true;
     struct scan_members members = scan_members(object);
-    while (scan_next_member(&members, &key, &value))
+    for (size_t met = 0; scan_next_member(&members, &key, &value);) {
+        if (++met > most)
+            return false;
         for (size_t i = 0; i < count; i++)
             if (scan_key_is(key, slice_of(names[i])))
                 values[i] = value;
+    }
+    return true;
+}
+
+void members_find(struct slice object, const char *const *names, size_t count,
+                  struct slice *values)
+{
+    members_find_few(object, SIZE_MAX, names, count, values);
 }

@@ -46,5 +46,9 @@ bool members_is_true(struct slice object, const char *name);
 void members_find(struct slice object, const char *const *names, size_t count,
                   struct slice *values);
 
+/* The same of what a stranger sends: false as soon as there are more members than most. */
+bool members_find_few(struct slice object, size_t most, const char *const *names,
+                      size_t count, struct slice *values);
+
 /* The same of a value: an element of an array. */
 struct bytes *members_text_of(struct slice value);

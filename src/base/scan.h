@@ -106,5 +106,9 @@ bool scan_equal_within(struct slice a, struct slice b, uint64_t *left);
 /* A value nested deeper than max. For envelopes: 64. */
 bool scan_deeper_than(struct slice value, unsigned max);
 
-/* An object of an envelope that names a member twice: refused there, never in payloads. */
+/* False as soon as an object has more members than that. What is not an object has none. */
+bool scan_has_at_most(struct slice object, size_t most);
+
+/* An object of an envelope that names a member twice: refused there, never in payloads. Its
+ * members are sorted for that: first see that they are not too many. */
 bool scan_has_duplicate(struct slice object);

@@ -417,6 +417,18 @@ static size_t drop_repeated(struct member *sorted, size_t count)
     return kept;
 }
 
+bool scan_has_at_most(struct slice object, size_t most)
+{
+    struct scan_members members = scan_members(object);
+    struct slice key, value;
+    if (scan_type(object) != SCAN_OBJECT)
+        return true;
+    for (size_t count = 0; scan_next_member(&members, &key, &value);)
+        if (++count > most)
+            return false;
+    return true;
+}
+
 bool scan_has_duplicate(struct slice object)
 {
     uint64_t left = UINT64_MAX;

@@ -62,10 +62,21 @@ static struct document read_document(sqlite3_stmt *stmt, enum document_kind kind
     };
 }
 
+static void find_run_work(struct sqlite_db *db, struct store_load *req)
+{
+    struct slice id = bytes_slice(req->name);
+    req->status =
+        req->env ? load_run_work(db, req->env, id, true, &req->run) : STORE_MISSING;
+    for (size_t i = 0; i < req->other_count && req->status == STORE_MISSING; i++) {
+        req->env = req->others[i];
+        req->status = load_run_work(db, req->env, id, true, &req->run);
+    }
+}
+
 static void load_work(struct sqlite_db *db, struct store_load *req)
 {
     if (!req->is_document) {
-        req->status = load_run_work(db, req->env, bytes_slice(req->name), true, &req->run);
+        find_run_work(db, req);
         return;
     }
     sqlite3_stmt *stmt = sqlite_db_stmt(db, SQL_LOAD_DOCUMENT);

@@ -99,6 +99,24 @@ test("each mistake is refused with a status and a text, and changes nothing", as
   }
 });
 
+test("a body of more members than anybody needs is refused before they are looked at", async () => {
+  const many = (before, count, more = "") => `{${before}${Array.from({ length: count }, (_, i) => `,"m${i}":1`).join("")}${more}}`;
+  const { id } = (await gateway.post("/api/v1/waitpoints/tokens", {})).json;
+  const complete = (body) => gateway.post(`/api/v1/waitpoints/tokens/${id}/complete`, body);
+  const attempt = (body) => gateway.post(`/engine/v1/dev/runs/${nobody}/snapshots/snapshot_${"1".repeat(21)}/attempts/complete`, body);
+  const failed = '"ok":false,"error":{"type":"STRING_ERROR","raw":"x"}', said = (reply) => [reply.status, /members/.test(reply.text)];
+
+  assert.deepEqual(said(await complete(many('"data":1', 1000))), [400, true]);
+  assert.equal((await complete(many('"data":1', 999))).status, 200);
+  assert.deepEqual(said(await attempt(many(`"completion":{${failed}}`, 1000))), [400, true]);
+  assert.deepEqual(said(await attempt(`{"completion":${many(failed, 999)}}`)), [400, true]);
+  assert.equal((await attempt(`{"completion":${many(failed, 998)}}`)).status, 404);
+  const beside = await attempt(`{"completion":{${failed},"more":[${"[],".repeat(400_000)}1]}}`);
+  assert.equal(beside.status, 413, beside.text);
+  const long = await attempt(`{"completion":{"ok":true,"output":"${"x".repeat(2 << 20)}"}}`);
+  assert.equal(long.status, 404, long.text);
+});
+
 test("what belongs to another environment is answered like what does not exist", async () => {
   const untouched = await everything();
   for (const [method, path, body] of [

@@ -8,6 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { keys, startGateway, until } from "../support/gateway.mjs";
+import { NoticeSocket } from "../support/notices.mjs";
 import { runProgram } from "../support/program.mjs";
 import { RunsMirror } from "../support/runs.mjs";
 import { thrown, Worker } from "../support/worker_calls.mjs";
@@ -266,6 +267,22 @@ test("a dequeue is held as long as the settings say", async (t) => {
 // ---- the tokens ----
 
 describe("a worker's token", () => {
+  test("makes the gateway read the store once for a run that nobody knows", async () => {
+    const reads = () => gateway.metric("runcast_store_reads_total"), before = await reads();
+    for (let i = 0; i < 5; i++) assert.equal((await ask("GET", `runs/run_${"1".repeat(21)}/snapshots/latest`)).status, 404);
+    assert.equal(await reads() - before, 5);
+  });
+
+  test("hears of its runs also when it asks for thousands that nobody knows", async (t) => {
+    const socket = await NoticeSocket.connect(gateway, { t, key: token, space: "/worker" });
+    const unknown = Array.from({ length: 2000 }, (_, i) => `run_${String(i).padStart(21, "a")}`);
+    const id = await registered.prod.trigger("slow");
+    socket.subscribe(...unknown, id);
+    await socket.notice(id); /* it is not executed: look at it */
+    await registered.prod.cancel(id);
+    await socket.notice(id);
+  });
+
   test("of one environment serves no other, whose runs are as unknown", async () => {
     const prodOnly = await makeToken("--env", "prod");
     const id = await registered.staging.trigger("double", {}, 1);

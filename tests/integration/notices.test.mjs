@@ -256,12 +256,13 @@ describe("the socket", () => {
     const own = await startGateway({ t, options: ["--env-concurrency", "2"] });
     const late = await Worker.register(own, { tasks: ["parent"] });
     const attempt = await late.take(await late.trigger("parent"));
-    const socket = await NoticeSocket.connect(own, { t, runs: Array.from({ length: 258 }, (_, i) => `run_${i}`) });
+    const runs = Array.from({ length: 258 }, (_, i) => `run_${String(i).padStart(21, "a")}`);
+    const socket = await NoticeSocket.connect(own, { t, runs });
     socket.subscribe(attempt.id);
     await late.cancel(attempt.id);
     await socket.caughtUp();
     assert.deepEqual(socket.notices(), []);
-    socket.unsubscribe("run_7");
+    socket.unsubscribe(runs[7]);
     socket.subscribe(attempt.id);
     await socket.notice(attempt.id);
     await own.stop();

@@ -335,6 +335,8 @@ void fake_data_load(struct fake_data *data, struct store_load *req)
         bytes_ref(req->document.body);
     } else {
         struct stored_run *stored = find_run(data, req->env, name);
+        for (size_t i = 0; i < req->other_count && !stored; i++)
+            stored = find_run(data, req->env = req->others[i], name);
         if (!stored)
             return;
         run_copy(&req->run, &stored->run);

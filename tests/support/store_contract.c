@@ -191,6 +191,27 @@ static void a_run_has_version_1_and_then_counts_its_changes(void **state)
     change_finish(&change);
 }
 
+static void a_run_is_looked_for_in_several_environments(void **state)
+{
+    struct store_world *world = *state;
+    static const uint32_t others[] = { 5, ENV_B, 6 };
+    struct change change = new_run(ENV_B, 1, "hello");
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    for (size_t count = 0; count <= 3; count++) {
+        struct waiting_load waiting = { .req = { .env = ENV_A,
+                                                 .others = others,
+                                                 .other_count = count,
+                                                 .name = text_bytes(change.run.id) } };
+        assert_int_equal(load(world, &waiting), count < 2 ? STORE_MISSING : STORE_OK);
+        if (count < 2)
+            continue;
+        assert_int_equal(waiting.req.env, ENV_B);
+        assert_string_equal(waiting.req.run.id, change.run.id);
+        run_finish(&waiting.req.run);
+    }
+    change_finish(&change);
+}
+
 static void a_commit_on_another_version_is_lost_and_writes_nothing(void **state)
 {
     struct store_world *world = *state;
@@ -508,6 +529,7 @@ static void commits_are_answered_once_in_the_order_of_their_positions(void **sta
 
 static const struct CMUnitTest commit_cases[] = {
     cmocka_unit_test(a_run_has_version_1_and_then_counts_its_changes),
+    cmocka_unit_test(a_run_is_looked_for_in_several_environments),
     cmocka_unit_test(a_commit_on_another_version_is_lost_and_writes_nothing),
     cmocka_unit_test(a_commit_is_all_or_nothing),
     cmocka_unit_test(positions_are_contiguous_per_environment),

@@ -102,6 +102,19 @@ static void several_members_are_found_in_one_walk(void **state)
     assert_null(values[0].ptr);
 }
 
+static void too_many_members_are_not_walked_over(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "a" };
+    struct slice three = SLICE("{\"a\":1,\"a\":2,\"b\":3}"), value;
+    assert_true(members_find_few(three, 3, names, 1, &value));
+    assert_true(slice_is(value, "2"));
+    assert_false(members_find_few(three, 2, names, 1, &value));
+    assert_true(scan_has_at_most(three, 3));
+    assert_false(scan_has_at_most(three, 2));
+    assert_true(scan_has_at_most(SLICE("[\"a\",\"b\"]"), 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +123,7 @@ int main(void)
         cmocka_unit_test(a_text_that_ends_like_an_object_begins_takes_its_comma),
         cmocka_unit_test(what_was_written_is_read_back),
         cmocka_unit_test(several_members_are_found_in_one_walk),
+        cmocka_unit_test(too_many_members_are_not_walked_over),
         cmocka_unit_test(what_is_missing_or_of_another_type_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
