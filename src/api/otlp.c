@@ -10,36 +10,6 @@
 
 enum { MESSAGE_MAX = 8192, MS_NS = 1000000 };
 
-/* ---- the records of a body ---- */
-
-static bool next_scope(struct otlp *otlp)
-{
-    struct slice resource, scope;
-    while (!scan_next_element(&otlp->scopes, &scope)) {
-        if (!scan_next_element(&otlp->resources, &resource))
-            return false;
-        otlp->resource = scan_member(scan_member(resource, "resource"), "attributes");
-        otlp->scopes =
-            scan_members(scan_member(resource, otlp->logs ? "scopeLogs" : "scopeSpans"));
-    }
-    otlp->records = scan_members(scan_member(scope, otlp->logs ? "logRecords" : "spans"));
-    return true;
-}
-
-void otlp_begin(struct otlp *otlp, struct slice body, bool logs)
-{
-    struct slice resources = scan_member(body, logs ? "resourceLogs" : "resourceSpans");
-    *otlp = (struct otlp){ .logs = logs, .resources = scan_members(resources) };
-}
-
-bool otlp_next(struct otlp *otlp, struct slice *record)
-{
-    while (!scan_next_element(&otlp->records, record))
-        if (!next_scope(otlp))
-            return false;
-    return true;
-}
-
 /* ---- values ---- */
 
 static struct slice unquoted(struct slice text)
@@ -116,14 +86,8 @@ static void add_value(struct buf *out, struct slice value, unsigned depth)
 
 /* ---- attributes ---- */
 
-struct facts {
-    struct slice run, version, partial_of; /* inside the quotes */
-    int64_t attempt;
-    bool partial;
-};
-
 /* True: it says where the record comes from, and is nothing of the record's own. */
-static bool take_fact(struct facts *facts, struct slice name, struct slice value)
+static bool take_fact(struct otlp_facts *facts, struct slice name, struct slice value)
 {
     bool ours = slice_starts(name, "$metadata.");
     if (ours)
@@ -144,7 +108,8 @@ static bool take_fact(struct facts *facts, struct slice name, struct slice value
 }
 
 /* NULL out: only the facts are taken. */
-static void read_attributes(struct slice attributes, struct facts *facts, struct buf *out)
+static void read_attributes(struct slice attributes, struct otlp_facts *facts,
+                            struct buf *out)
 {
     struct scan_members all = scan_members(attributes);
     struct slice one;
@@ -158,6 +123,43 @@ static void read_attributes(struct slice attributes, struct facts *facts, struct
         buf_add_char(out, ':');
         add_value(out, value, 0);
     }
+}
+
+/* ---- the records of a body ---- */
+
+static bool step(struct otlp *otlp)
+{
+    return otlp->steps++ < OTLP_STEPS_MAX;
+}
+
+static bool next_scope(struct otlp *otlp)
+{
+    struct slice resource, scope;
+    while (!scan_next_element(&otlp->scopes, &scope)) {
+        if (!step(otlp) || !scan_next_element(&otlp->resources, &resource))
+            return false;
+        otlp->shared = (struct otlp_facts){ 0 };
+        read_attributes(scan_member(scan_member(resource, "resource"), "attributes"),
+                        &otlp->shared, NULL);
+        otlp->scopes =
+            scan_members(scan_member(resource, otlp->logs ? "scopeLogs" : "scopeSpans"));
+    }
+    otlp->records = scan_members(scan_member(scope, otlp->logs ? "logRecords" : "spans"));
+    return true;
+}
+
+void otlp_begin(struct otlp *otlp, struct slice body, bool logs)
+{
+    struct slice resources = scan_member(body, logs ? "resourceLogs" : "resourceSpans");
+    *otlp = (struct otlp){ .logs = logs, .resources = scan_members(resources) };
+}
+
+bool otlp_next(struct otlp *otlp, struct slice *record)
+{
+    while (!scan_next_element(&otlp->records, record))
+        if (!step(otlp) || !next_scope(otlp))
+            return false;
+    return step(otlp);
 }
 
 /* ---- what is kept ---- */
@@ -193,7 +195,7 @@ static void add_events(struct buf *out, struct slice events)
     members_add_name(out, "events");
     buf_add_char(out, '[');
     while (scan_next_element(&all, &one)) {
-        struct facts facts = { 0 };
+        struct otlp_facts facts = { 0 };
         struct slice name = scan_member(one, "name");
         if (out->ptr[out->len - 1] != '[')
             buf_add_char(out, ',');
@@ -224,7 +226,7 @@ static const char *level_of(struct slice record)
                           : "LOG";
 }
 
-static void add_span(struct buf *out, struct slice record, const struct facts *facts,
+static void add_span(struct buf *out, struct slice record, const struct otlp_facts *facts,
                      int64_t start_ns)
 {
     int64_t end_ns = number_of(scan_member(record, "endTimeUnixNano"));
@@ -257,7 +259,7 @@ static void add_log(struct buf *out, struct slice record)
 }
 
 static void choose_span(const struct otlp *otlp, struct slice record,
-                        const struct facts *facts, char span[OTLP_SPAN_LEN + 1])
+                        const struct otlp_facts *facts, char span[OTLP_SPAN_LEN + 1])
 {
     struct slice id =
         facts->partial ? facts->partial_of : unquoted(scan_member(record, "spanId"));
@@ -269,7 +271,7 @@ static void choose_span(const struct otlp *otlp, struct slice record,
 }
 
 static void add_record(const struct otlp *otlp, struct slice record,
-                       const struct facts *facts, struct slice properties,
+                       const struct otlp_facts *facts, struct slice properties,
                        struct trace_event *event, struct buf *out)
 {
     const char *time = otlp->logs ? "timeUnixNano" : "startTimeUnixNano";
@@ -301,11 +303,10 @@ enum err otlp_read(const struct otlp *otlp, struct slice record, char run_id[ID_
                    struct trace_event *event)
 {
     struct buf properties = { 0 }, out = { 0 };
-    struct facts facts = { 0 };
+    struct otlp_facts facts = otlp->shared;
 
     if (scan_type(record) != SCAN_OBJECT || record.len > OTLP_RECORD_MAX)
         return ERR_INVALID;
-    read_attributes(otlp->resource, &facts, NULL);
     buf_add_char(&properties, '{');
     read_attributes(scan_member(record, "attributes"), &facts, &properties);
     buf_add_char(&properties, '}');

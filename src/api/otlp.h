@@ -17,18 +17,29 @@
 enum {
     OTLP_RECORD_MAX = 128 * 1024, /* bytes as sent; a longer one is not read */
     OTLP_SPAN_LEN = 16,
-    OTLP_VALUE_DEPTH = 16, /* of an attribute's lists */
+    OTLP_VALUE_DEPTH = 16,  /* of an attribute's lists */
+    OTLP_STEPS_MAX = 10000, /* resources, scopes and records of a body together */
+};
+
+/* Where a record comes from. */
+struct otlp_facts {
+    struct slice run, version, partial_of; /* inside the quotes */
+    int64_t attempt;
+    bool partial;
 };
 
 /* A place in a body; the body stays while it is used. */
 struct otlp {
     bool logs;
-    struct slice resource; /* the attributes that records share */
+    unsigned steps;           /* of OTLP_STEPS_MAX */
+    struct otlp_facts shared; /* what the resource says of all its records */
     struct scan_members resources, scopes, records;
 };
 
 /* Of text that is valid JSON. */
 void otlp_begin(struct otlp *otlp, struct slice body, bool logs);
+
+/* False at the end, and behind OTLP_STEPS_MAX: what is left is dropped. */
 bool otlp_next(struct otlp *otlp, struct slice *record);
 
 struct trace_event {

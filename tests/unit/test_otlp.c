@@ -3,6 +3,8 @@
 #include "base/members.h"
 #include "tests/support/unit.h"
 
+#include <time.h>
+
 #define RUN "{\"key\":\"$metadata.ctx.run.id\",\"value\":{\"stringValue\":\"run_a\"}}"
 #define SPANS(record) "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[" record "]}]}]}"
 #define LOGS(record) "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[" record "]}]}]}"
@@ -146,6 +148,73 @@ static void a_body_of_another_shape_has_no_records(void **state)
     }
 }
 
+static void add_times(struct buf *out, const char *text, int times)
+{
+    for (int i = 0; i < times; i++) {
+        buf_add_text(out, i ? "," : "");
+        buf_add_text(out, text);
+    }
+}
+
+static int64_t cpu_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Read again for each record, these took a quarter of a minute. */
+static void what_a_resource_says_is_read_once(void **state)
+{
+    (void)state;
+    struct buf body = { 0 };
+    struct slice record;
+    struct otlp otlp;
+    struct trace_event event;
+    char run_id[ID_MAX];
+    int64_t start = cpu_ms();
+    buf_add_text(&body, "{\"resourceSpans\":[{\"resource\":{\"attributes\":[");
+    add_times(&body, "{}", 13000);
+    buf_add_text(&body, ",{\"key\":\"ctx.run.id\",\"value\":{\"stringValue\":\"run_1\"}}]},"
+                        "\"scopeSpans\":[{\"spans\":[");
+    add_times(&body, "{}", 9000);
+    buf_add_text(&body, "]}]}]}");
+    int count = 0;
+    for (otlp_begin(&otlp, buf_slice(&body), false); otlp_next(&otlp, &record); count++) {
+        assert_int_equal(otlp_read(&otlp, record, run_id, &event), OK);
+        assert_string_equal(run_id, "run_1");
+        bytes_unref(event.json);
+    }
+    assert_int_equal(count, 9000);
+    assert_true(cpu_ms() - start < 2000);
+    buf_finish(&body);
+}
+
+static void a_body_has_only_so_many_records(void **state)
+{
+    (void)state;
+    static const char *const around[][2] = {
+        { "{\"resourceSpans\":[", "]}" },
+        { "{\"resourceSpans\":[{\"scopeSpans\":[", "]}]}" },
+        { "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[", "]}]}]}" },
+    };
+    for (size_t i = 0; i < sizeof(around) / sizeof(around[0]); i++) {
+        struct buf body = { 0 };
+        struct slice record;
+        struct otlp otlp;
+        unsigned count = 0;
+        buf_add_text(&body, around[i][0]);
+        add_times(&body, "{}", 2 * OTLP_STEPS_MAX);
+        buf_add_text(&body, around[i][1]);
+        otlp_begin(&otlp, buf_slice(&body), false);
+        while (otlp_next(&otlp, &record))
+            count++;
+        assert_in_range(otlp.steps, OTLP_STEPS_MAX, OTLP_STEPS_MAX + 3);
+        assert_in_range(count, i == 2 ? OTLP_STEPS_MAX - 3 : 0, OTLP_STEPS_MAX);
+        buf_finish(&body);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +222,8 @@ int main(void)
         cmocka_unit_test(the_beginning_of_a_span_has_the_id_of_the_span),
         cmocka_unit_test(a_record_without_a_run_is_nobodys),
         cmocka_unit_test(a_body_of_another_shape_has_no_records),
+        cmocka_unit_test(what_a_resource_says_is_read_once),
+        cmocka_unit_test(a_body_has_only_so_many_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
