@@ -17,4 +17,4 @@ if [ ! -e "$top/build/build.ninja" ]; then
 fi
 ninja --quiet -C "$top/build" >&2
 
-exec "$top/build/runcast" "$@"
+exec "$top/build/runcast" --print-keys "$@"

@@ -155,6 +155,9 @@ static enum err read_command(struct reading *reading, const char *word)
     return has_words ? add_word(reading, word) : OK;
 }
 
+/* Behind keys, in the place of a second word. */
+static const char new_token_option[] = "--new-personal-token";
+
 /* "--name" of the name; NULL: no command has such an option. */
 static const char *find_command_option(struct slice name)
 {
@@ -187,6 +190,27 @@ static void take_flag(struct reading *reading, int which, const char *value)
     reading->flags[which] = list->ptr;
 }
 
+static void variable_of(enum config_setting which, char out[NAME_LEN_MAX])
+{
+    size_t len = 0;
+    const char *name = settings[which].name;
+    len = (size_t)snprintf(out, NAME_LEN_MAX, "RUNCAST_");
+    for (; *name && len < NAME_LEN_MAX - 1; name++)
+        out[len++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
+    out[len] = '\0';
+}
+
+static enum err refuse_secret(enum config_setting which, struct failure *why)
+{
+    char variable[NAME_LEN_MAX];
+    variable_of(which, variable);
+    return explain(why, ERR_INVALID,
+                   "--%s: every user of this machine can read the arguments of a process: "
+                   "set %s, or %s_FILE to the path of a file that holds it, or write it "
+                   "into the file of --config",
+                   settings[which].name, variable, variable);
+}
+
 /* --name=value or --name value; a flag without "=" is true. */
 static enum err read_option(struct reading *reading, char **argv, int argc, int *at)
 {
@@ -198,8 +222,12 @@ static enum err read_option(struct reading *reading, char **argv, int argc, int 
 
     int which = find_setting(name);
     bool is_file = slice_is(name, "config"), is_word = is_of_command(reading, name);
+    if (reading->config.word_count == 1 && strcmp(argument, new_token_option) == 0)
+        return add_word(reading, new_token_option);
     if (which < 0 && !is_file && !is_word)
         return unknown(name, shown, "--", reading->why);
+    if (which >= 0 && settings[which].type == SETTING_IS_SECRET)
+        return refuse_secret((enum config_setting)which, reading->why);
 
     const char *value = rest.ptr;
     if (!value && which >= 0 && settings[which].type == SETTING_IS_FLAG)
@@ -521,12 +549,14 @@ static void print_option(const struct setting *setting, struct buf *out)
 {
     static const char *const values[] = {
         [SETTING_IS_TEXT] = " TEXT",     [SETTING_IS_LIST] = " TEXT",
-        [SETTING_IS_SECRET] = " SECRET", [SETTING_IS_NUMBER] = " NUMBER",
-        [SETTING_IS_BYTES] = " SIZE",    [SETTING_IS_DURATION] = " TIME",
-        [SETTING_IS_FLAG] = "",
+        [SETTING_IS_NUMBER] = " NUMBER", [SETTING_IS_BYTES] = " SIZE",
+        [SETTING_IS_DURATION] = " TIME", [SETTING_IS_FLAG] = "",
     };
     char option[NAME_LEN_MAX];
-    snprintf(option, sizeof(option), "--%s%s", setting->name, values[setting->type]);
+    if (setting->type == SETTING_IS_SECRET)
+        variable_of((enum config_setting)(setting - settings), option);
+    else
+        snprintf(option, sizeof(option), "--%s%s", setting->name, values[setting->type]);
     buf_print(out, "  %-29s %s", option, setting->help);
     if (*setting->def && setting->type != SETTING_IS_FLAG)
         buf_print(out, " [%s]", setting->def);
@@ -539,7 +569,9 @@ void config_print_help(struct buf *out)
         out,
         "runcast - manages runs of background tasks and tells every change\n\n"
         "  runcast [serve] [options]    starts the gateway\n"
-        "  runcast keys [options]       prints the secret keys again\n"
+        "  runcast keys [options]       prints the secret keys\n"
+        "  runcast keys --new-personal-token [--user EMAIL]\n"
+        "                               and makes and prints a personal access token\n"
         "  runcast keys rotate ENV [--project REF] [--grace 24h]\n"
         "  runcast vault rotate         has the running gateway seal all secrets anew\n"
         "  runcast org create NAME | list\n"
@@ -561,7 +593,8 @@ void config_print_help(struct buf *out)
         "  --version, --help\n\n"
         "Every option is also a variable (RUNCAST_LOG_LEVEL=debug) and a line of the\n"
         "file (log-level = debug). Flags win over variables, variables over the file.\n"
-        "A secret may lie in a file: RUNCAST_METRICS_TOKEN_FILE=/run/secrets/token.\n\n"
+        "A secret is a variable or a line of the file, never a flag, and may lie in a\n"
+        "file of its own: RUNCAST_METRICS_TOKEN_FILE=/run/secrets/token.\n\n"
         "The first start on an empty data directory draws keys, or takes them from\n"
         "RUNCAST_PROJECT_REF, RUNCAST_DEV_SECRET_KEY, RUNCAST_STAGING_SECRET_KEY,\n"
         "RUNCAST_PROD_SECRET_KEY, RUNCAST_PREVIEW_SECRET_KEY and\n"

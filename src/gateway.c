@@ -9,8 +9,7 @@
  * reverse order of their creation. */
 #include "runcast/gateway.h"
 
-#include <errno.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "api/api.h"
@@ -24,6 +23,7 @@
 #include "config_listen.h"
 #include "gateway_admin.h"
 #include "gateway_command.h"
+#include "gateway_directory.h"
 #include "gateway_load.h"
 #include "gateway_retain.h"
 #include "gateway_rotate.h"
@@ -62,14 +62,6 @@ static void on_close_tick(struct timer *timer);
 
 /* ---- start ---- */
 
-static enum err make_directory(const char *path, struct failure *why)
-{
-    if (mkdir(path, 0700) && errno != EEXIST)
-        return explain(why, ERR_INVALID, "cannot make the data directory %s: %s", path,
-                       strerror(errno));
-    return OK;
-}
-
 /* Generated keys are fine on this machine; the world gets in with keys that somebody chose
  * to set, or after saying --insecure. */
 static enum err check_listen(const struct config *config, struct failure *why)
@@ -94,6 +86,12 @@ static enum err check_listen(const struct config *config, struct failure *why)
                        "RUNCAST_PREVIEW_SECRET_KEY, or say --insecure",
                        listeners[open].host);
     return OK;
+}
+
+/* Elsewhere than on a terminal somebody keeps what is printed: a log, a journal. */
+static bool prints_keys(const struct config *config, FILE *out)
+{
+    return out && (config->print_keys || isatty(fileno(out)));
 }
 
 static void stop_with(struct gateway *gateway, const struct failure *why)
@@ -269,7 +267,7 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
     gateway->config = config;
     gateway->events = *events;
     if ((refused = check_listen(config, why)) ||
-        (refused = make_directory(config->data, why)) ||
+        (refused = gateway_directory_open(config->data, true, why)) ||
         (refused = gateway_open_vault(config, &gateway->vault, why)))
         goto fail;
     if ((refused = gateway_open_store(config, uv, &gateway->store, why)))
@@ -285,12 +283,15 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
         return OK;
     }
     gateway->loading = true;
-    gateway->load_accounts = (struct load_accounts){ .store = gateway->store,
-                                                     .accounts = gateway->accounts,
-                                                     .loop = gateway->loop,
-                                                     .first_keys = first_keys,
-                                                     .url = gateway->url,
-                                                     .done = on_accounts_loaded };
+    gateway->load_accounts =
+        (struct load_accounts){ .store = gateway->store,
+                                .accounts = gateway->accounts,
+                                .loop = gateway->loop,
+                                .first_keys = first_keys,
+                                .prints_keys = prints_keys(config, first_keys),
+                                .data = config->data,
+                                .url = gateway->url,
+                                .done = on_accounts_loaded };
     load_accounts_begin(&gateway->load_accounts);
     return OK;
 

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "gateway_admin.h"
+#include "gateway_directory.h"
 #include "gateway_load.h"
 #include "runcast/gateway.h"
 #include "store/sqlite_store.h"
@@ -159,6 +160,8 @@ enum err gateway_command(const struct config *config, FILE *out, struct failure 
     path = gateway_path(config, "runcast.db");
     int missing = stat(path, &found);
     free(path);
+    if (!missing && (refused = gateway_directory_open(config->data, false, why)))
+        return refused;
     if (missing)
         return explain(why, ERR_NOT_FOUND, "there is no runcast data in %s", config->data);
     if ((refused = gateway_open_vault(config, &vault, why)))

@@ -38,7 +38,8 @@ static void print_first(const struct load_accounts *load, const struct bootstrap
 {
     FILE *out = load->first_keys;
     fprintf(out, "runcast made a project and its keys. The token is shown only now;\n"
-                 "runcast keys prints the others again.\n\n");
+                 "runcast keys prints the others again, runcast keys --new-personal-token\n"
+                 "another token too.\n\n");
     fprintf(out, "  project      %s\n", made->project_ref);
     for (int type = 0; type < ENVIRONMENT_TYPES; type++)
         fprintf(out, "  %-12s %s\n", environment_path_slug((enum environment_type)type),
@@ -80,8 +81,14 @@ static enum err make_first(struct load_accounts *load)
     if (made.from_environment)
         fprintf(load->first_keys, "runcast made project %s with the keys given.\n",
                 made.project_ref);
-    else
+    else if (load->prints_keys)
         print_first(load, &made);
+    else
+        fprintf(load->first_keys,
+                "runcast made project %s and its keys: runcast keys --new-personal-token "
+                "--data %s prints them.\n",
+                made.project_ref, load->data);
+    fflush(load->first_keys);
     bootstrap_finish(&made);
     load->store->ops->commit(load->store, &load->commit);
     return OK;

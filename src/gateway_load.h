@@ -15,6 +15,8 @@ struct load_accounts {
     struct accounts *accounts;
     struct loop *loop;
     FILE *first_keys; /* NULL: an empty store stays empty */
+    bool prints_keys; /* there; else a line that says how to get them */
+    const char *data; /* the directory, for that line */
     const char *url;  /* what the printed lines tell users to export */
     void (*done)(struct load_accounts *load, enum err status);
     struct failure why;

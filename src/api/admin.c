@@ -86,7 +86,7 @@ static enum err show_metrics(struct api_call *call)
     if (!call->x->admin && !has_metrics_token(call))
         return explain(&call->why, ERR_UNAUTHORIZED,
                        "Metrics are read at --admin-listen, which is metrics.sock in the "
-                       "data directory; here with the --metrics-token as bearer token");
+                       "data directory; here with RUNCAST_METRICS_TOKEN as bearer token");
     metrics_print(&text);
     api_reply_text(call, 200, "text/plain; version=0.0.4; charset=utf-8", buf_slice(&text));
     buf_finish(&text);

@@ -207,6 +207,27 @@ static enum err list_keys(struct account_command *command, struct draft *draft)
     return OK;
 }
 
+/* For who did not see, or lost, the token of the first start. */
+static enum err list_keys_and_token(struct account_command *command, struct draft *draft)
+{
+    const struct list *all = accounts_users(command->accounts);
+    enum err refused = command_check_words(command, NULL, " --user ");
+    const char *email = command_option(command, "--user");
+    if (refused)
+        return refused;
+    if (email)
+        command->user = accounts_user(command->accounts, slice_of(email));
+    else if (!list_empty(all) && all->next == all->prev)
+        command->user = container_of(all->next, struct user, link);
+    if (!command->user)
+        return command_refuse(command, email ? "there is no such user; runcast user list "
+                                               "shows them"
+                                             : "there are several users: say --user EMAIL");
+    list_keys(command, draft);
+    command_draw_token(command, draft, "keys");
+    return OK;
+}
+
 static enum err read_grace(struct account_command *command)
 {
     const char *text = command_option(command, "--grace");
@@ -261,6 +282,7 @@ static const struct {
     { "worker-token", "list", command_list_worker_tokens },
     { "worker-token", "revoke", command_revoke_worker_token },
     { "keys", "rotate", rotate_key },
+    { "keys", "--new-personal-token", list_keys_and_token },
     { "keys", NULL, list_keys },
 };
 

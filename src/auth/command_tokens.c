@@ -7,6 +7,14 @@ enum { TOKEN_ID_LEN = 12 }; /* hex digits of the hash */
 
 /* ---- of people ---- */
 
+void command_draw_token(struct account_command *command, struct draft *draft,
+                        const char *name)
+{
+    bootstrap_draw_token(command->token);
+    draft_token(draft, command->user->id, slice_of(name), command->token);
+    fprintf(command->out, "%s\n", command->token);
+}
+
 enum err command_create_token(struct account_command *command, struct draft *draft)
 {
     enum err refused = command_check_words(command, NULL, " --user --name ");
@@ -20,9 +28,7 @@ enum err command_create_token(struct account_command *command, struct draft *dra
     if (name && !command_is_name(name))
         return command_refuse(command,
                               "a name has 1 to 100 bytes and no control characters");
-    bootstrap_draw_token(command->token);
-    draft_token(draft, command->user->id, slice_of(name ? name : "token"), command->token);
-    fprintf(command->out, "%s\n", command->token);
+    command_draw_token(command, draft, name ? name : "token");
     return OK;
 }
 

@@ -30,6 +30,9 @@ enum err command_find_project(struct account_command *command);
 void command_print_time(FILE *out, int64_t unix_ms);
 
 /* command_tokens.c */
+/* A new one of command->user, in a line of its own. */
+void command_draw_token(struct account_command *command, struct draft *draft,
+                        const char *name);
 command_fn command_create_token;
 command_fn command_list_tokens;
 command_fn command_revoke_token;

@@ -57,7 +57,10 @@ enum err secret_file_read(const char *path, enum secret_file kind, char **secret
                           struct failure *why)
 {
     /* Not blocking: a named pipe here would hold up the start for ever. */
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int follow = kind == SECRET_FILE_PRIVATE ? O_NOFOLLOW : 0;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | follow);
+    if (file < 0 && errno == ELOOP)
+        return explain(why, ERR_INVALID, "%s: a symbolic link; put the file there", path);
     if (file < 0)
         return explain(why, ERR_INVALID, "%s: %s", path, strerror(errno));
     enum err err = check_file(file, path, kind, why);

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-/* Private: refused when the group or others may touch it. Mounted: how it is protected is
+/* Private: refused when the group or others may touch it, or it is a link. Mounted: how it is protected is
  * up to whoever mounted it (Docker and Kubernetes show secrets as 0444). */
 enum secret_file { SECRET_FILE_PRIVATE, SECRET_FILE_MOUNTED };
 

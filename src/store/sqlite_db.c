@@ -137,11 +137,21 @@ bool sqlite_db_is_sound(struct sqlite_db *db)
 /* ---- opening ---- */
 
 /* Makes an empty file that only we can read, and its entry in the directory durable. */
+/* SQLite would follow it. */
+static enum err refuse_link(const char *path, struct failure *why)
+{
+    struct stat found;
+    if (lstat(path, &found) == 0 && S_ISLNK(found.st_mode))
+        return explain(why, ERR_STORE, "%s is a symbolic link: put the database there",
+                       path);
+    return OK;
+}
+
 static enum err create_file(const char *path, struct failure *why)
 {
     int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST)
-        return OK;
+        return refuse_link(path, why);
     if (fd < 0)
         return explain(why, ERR_STORE, "cannot create the database %s: %s", path,
                        strerror(errno));
@@ -277,7 +287,7 @@ enum err sqlite_lock_file(const char *path, int *fd, struct failure *why)
     struct buf name = { 0 };
     buf_print(&name, "%s.lock", path);
     buf_add_char(&name, '\0');
-    int lock = open(name.ptr, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    int lock = open(name.ptr, O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
     int trouble = lock < 0 ? errno : flock(lock, LOCK_EX | LOCK_NB) ? errno : 0;
     if (trouble == EWOULDBLOCK)
         explain(why, ERR_STORE, "%s is in use by another runcast process", path);

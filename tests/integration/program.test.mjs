@@ -32,7 +32,8 @@ describe("options", () => {
     assert.equal(help.code, 0);
     const names = settings.stdout.trim().split("\n").map((line) => line.split(/\s/)[0]);
     assert.ok(names.includes("drain-timeout"));
-    for (const name of names) assert.match(help.stdout, new RegExp(`--${name}\\b`));
+    const secrets = ["metrics-token", "encryption-key", "next-encryption-key"]; // never flags
+    for (const name of names) assert.match(help.stdout, new RegExp(secrets.includes(name) ? `  RUNCAST_${name.toUpperCase().replaceAll("-", "_")}\\b` : `--${name}\\b`));
     for (const command of ["serve", "keys", "keys rotate", "vault rotate", "org", "project", "user", "token", "worker-token"])
       assert.match(help.stdout, new RegExp(`runcast \\[?${command}\\b`));
     const version = await runProgram(["--version"]);
@@ -54,6 +55,9 @@ describe("options", () => {
     ["an unknown flag", ["--retian", "1h"], /--retian: unknown; did you mean --retain\?/],
     ["a word that is no command", ["server"], /server: not a command/],
     ["a flag without its value", ["--listen"], /--listen: needs a value/],
+    ["a secret as a flag", ["--encryption-key", "a".repeat(64)], /--encryption-key: .*RUNCAST_ENCRYPTION_KEY, or RUNCAST_ENCRYPTION_KEY_FILE.*--config/],
+    ["the next key as a flag", [`--next-encryption-key=${"a".repeat(64)}`], /RUNCAST_NEXT_ENCRYPTION_KEY_FILE/],
+    ["a token as a flag", ["--metrics-token"], /--metrics-token: .*RUNCAST_METRICS_TOKEN,/],
     ["an address that is none", ["--listen", "example.com:80"], /--listen/],
     ["a number out of bounds", ["--env-concurrency", "0"], /env-concurrency.*1 to/],
     ["a file that is not there", ["--config", "/nowhere/runcast.conf"], /\/nowhere\/runcast.conf: No such file/],
@@ -95,11 +99,68 @@ describe("options", () => {
   test("--print-config hides secrets, from wherever they come", async () => {
     const file = path.join(temporaryFolder(), "token");
     fs.writeFileSync(file, "CANARY_in_a_file\n");
-    const { all } = await runProgram(["--print-config", "--encryption-key", hex("a")],
-      { env: { RUNCAST_METRICS_TOKEN_FILE: file, RUNCAST_DEV_SECRET_KEY: keys.dev } });
+    const { all } = await runProgram(["--print-config"],
+      { env: { RUNCAST_ENCRYPTION_KEY: hex("a"), RUNCAST_METRICS_TOKEN_FILE: file, RUNCAST_DEV_SECRET_KEY: keys.dev } });
     assert.match(all, /metrics-token += \*\*\*/);
     assert.match(all, /encryption-key += \*\*\*/);
     for (const secret of ["CANARY", hex("a"), keys.dev]) assert.ok(!all.includes(secret), all);
+  });
+});
+
+describe("the data directory", () => {
+  const mode = (file) => fs.statSync(file).mode & 0o777;
+  const serve = (data) => runProgram(["--data", data, "--listen", "127.0.0.1:0"]);
+  const folder = (bits) => {
+    const data = inFolder();
+    fs.mkdirSync(data);
+    fs.chmodSync(data, bits);
+    return data;
+  };
+
+  test("is made for its owner alone, and closed to its group", async (t) => {
+    const fresh = await startGateway({ t });
+    assert.equal(mode(fresh.data), 0o700);
+    await fresh.stop();
+    const shared = await startGateway({ t, data: folder(0o775) });
+    assert.equal(mode(shared.data), 0o755);
+    assert.match(shared.stderr, /no longer writable by its group/);
+    await shared.stop();
+  });
+
+  test("is refused when everybody can write in it, with what to do", async (t) => {
+    for (const bits of [0o777, 0o1777, 0o703]) {
+      const data = folder(bits), end = await serve(data);
+      assert.equal(end.code, 1, end.all);
+      assert.ok(end.stderr.includes(`chmod 700 ${data}`), end.stderr);
+      assert.deepEqual(fs.readdirSync(data), [], "nothing was written");
+    }
+    const gateway = await startGateway({ t });
+    await gateway.stop();
+    fs.chmodSync(gateway.data, 0o777);
+    const keys = await runProgram(["keys", "--data", gateway.data]);
+    assert.deepEqual([keys.code, keys.stdout], [1, ""]);
+    assert.match(keys.stderr, /chmod 700/);
+  });
+
+  test("is refused when it is somebody else's", async () => {
+    if (process.getuid() !== 0) return; // only root can give one away
+    const data = folder(0o700);
+    fs.chownSync(data, 12345, 12345);
+    const end = await serve(data);
+    assert.equal(end.code, 1, end.all);
+    assert.match(end.stderr, /belongs to user 12345.*chown 0 .*chmod 700/);
+  });
+
+  test("has no links in place of its files", async () => {
+    for (const name of ["runcast.db.lock", "runcast.db", "encryption.key"]) {
+      const data = folder(0o700), target = path.join(data, "elsewhere");
+      fs.writeFileSync(target, "", { mode: 0o600 });
+      fs.symlinkSync(target, path.join(data, name));
+      const end = await serve(data);
+      assert.equal(end.code, 1, end.all);
+      assert.match(end.stderr, /symbolic link/, name);
+      assert.equal(fs.readFileSync(target, "utf8"), "", name);
+    }
   });
 });
 
@@ -128,6 +189,26 @@ describe("first keys", () => {
     await gateway.restart();
     assert.equal((await gateway.get("/api/v1/runs", { key })).json.data[0].id, triggered.json.id);
     assert.doesNotMatch(gateway.stdout, /tr_/);
+    await gateway.stop();
+  });
+
+  test("where no terminal shows them only a line says how to get them", async (t) => {
+    const gateway = await startGateway({ t, withKeys: false, env: { RUNCAST_PRINT_KEYS: "false" } });
+    assert.match(gateway.stdout, /^runcast made project proj_\w+ and its keys: runcast keys --new-personal-token --data \S+ prints them\.\n$/);
+    const alone = async (...words) => (await runProgram(["keys", ...words, "--data", gateway.data]));
+    const plain = await alone(), told = await alone("--new-personal-token");
+    assert.equal(told.code, 0, told.all);
+    assert.ok(told.stdout.startsWith(plain.stdout));
+    const [, token] = told.stdout.slice(plain.stdout.length).match(/^(tr_pat_\w{40})\n$/) ?? assert.fail(told.stdout);
+    assert.equal((await gateway.get("/api/v1/projects", { key: token })).status, 200);
+    const dev = plain.stdout.match(/tr_dev_\w+/)[0];
+    assert.equal((await gateway.get("/api/v1/runs", { key: dev })).status, 200);
+    for (const [words, said] of [[["--user", "nobody@example.com"], /no such user/], [["--name", "x"], /not an option of this command/]]) {
+      const refused = await alone("--new-personal-token", ...words);
+      assert.deepEqual([refused.code, refused.stdout], [1, ""], words.join(" "));
+      assert.match(refused.stderr, said);
+    }
+    assert.doesNotMatch(gateway.stdout + gateway.stderr, /tr_/);
     await gateway.stop();
   });
 
@@ -366,7 +447,7 @@ describe("health", () => {
     for (const host of hosts) {
       const refused = await from(host);
       assert.equal(refused.status, 401);
-      assert.match(JSON.parse(refused.text).error, /--admin-listen.*--metrics-token/);
+      assert.match(JSON.parse(refused.text).error, /--admin-listen.*RUNCAST_METRICS_TOKEN/);
       assert.equal((await from(host, { authorization: "Bearer " })).status, 401, "no token is not an empty one");
     }
     await gateway.stop();

@@ -90,6 +90,7 @@ class Gateway {
     for (const [name, value] of Object.entries(process.env))
       if (!name.startsWith("RUNCAST_")) env[name] = value;
     if (this.withKeys) Object.assign(env, keySettings);
+    else env.RUNCAST_PRINT_KEYS = "true"; // stdout is a pipe
     if (this.preload) env.LD_PRELOAD = path.resolve(
       process.env.SHIM_DIR ?? built("build-gcc", ""), `${this.preload}.so`);
     Object.assign(env, this.env);
