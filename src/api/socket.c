@@ -226,27 +226,34 @@ static bool origin_is_allowed(const struct api_call *call, struct slice origin)
     return false;
 }
 
-/* The first subprotocol that we speak; NULL when none is asked for. */
+static bool choose_one(struct slice name, const char **protocol, enum encoding *encoding)
+{
+    bool is_msgpack = slice_is(name, protocol_msgpack);
+    if (!is_msgpack && !slice_is(name, protocol_json))
+        return false;
+    *protocol = is_msgpack ? protocol_msgpack : protocol_json;
+    *encoding = is_msgpack ? ENCODING_MSGPACK : ENCODING_JSON;
+    return true;
+}
+
+/* The first subprotocol that we speak; NULL when none is asked for. Several lines are one
+ * list. */
 static enum err choose_protocol(struct api_call *call, const char **protocol,
                                 enum encoding *encoding)
 {
-    struct slice offered = http_header(call->x, "sec-websocket-protocol"), one;
+    struct slice offered, one;
+    bool any = false;
     *protocol = NULL;
     *encoding = ENCODING_JSON;
-    if (!slice_trim(offered).len)
-        return OK;
-    while (slice_split(&offered, ',', &one)) {
-        one = slice_trim(one);
-        if (slice_is(one, protocol_json)) {
-            *protocol = protocol_json;
-            return OK;
-        }
-        if (slice_is(one, protocol_msgpack)) {
-            *protocol = protocol_msgpack;
-            *encoding = ENCODING_MSGPACK;
-            return OK;
-        }
+    for (size_t at = 0;
+         http_next_header(call->x, "sec-websocket-protocol", &at, &offered);) {
+        any |= slice_trim(offered).len > 0;
+        while (slice_split(&offered, ',', &one))
+            if (choose_one(slice_trim(one), protocol, encoding))
+                return OK;
     }
+    if (!any)
+        return OK;
     return explain(&call->why, ERR_INVALID,
                    "None of the subprotocols is spoken here: offer %s or %s", protocol_json,
                    protocol_msgpack);

@@ -81,6 +81,10 @@ struct http_handler {
  * one if it repeats. */
 struct slice http_header(const struct exchange *x, const char *name);
 
+/* One after the other of those that repeat; at begins with 0. */
+bool http_next_header(const struct exchange *x, const char *name, size_t *at,
+                      struct slice *value);
+
 /* Replies and ends the exchange. headers are complete lines ("name: value\r\n"), the
  * handler's; status line, date, content-length and connection are added. A reply from
  * on_head, before the body, closes the connection unless the body is empty or short.

@@ -48,6 +48,8 @@ struct http_fault http_check_request_line(struct slice line, bool *http10)
     return FINE;
 }
 
+const char http_folded_line[] = "Send each header in one line: folded lines are obsolete";
+
 struct http_fault http_check_header_line(struct slice line)
 {
     line = line_content(line);
@@ -56,7 +58,7 @@ struct http_fault http_check_header_line(struct slice line)
     if (!line.len)
         return FINE;
     if (line.ptr[0] == ' ' || line.ptr[0] == '\t')
-        return FAULT(400, "Send each header in one line: folded lines are obsolete");
+        return FAULT(400, http_folded_line);
     if (line.ptr[0] == ':')
         return FAULT(400, "A header has no name");
     return FINE;
@@ -79,7 +81,7 @@ static bool is_host(struct slice host)
 struct http_fault http_check_headers(struct http_head *head,
                                      const struct http_header *headers, size_t count)
 {
-    unsigned hosts = 0, lengths = 0, codings = 0;
+    unsigned hosts = 0, lengths = 0, codings = 0, credentials = 0;
     bool connection_upgrade = false, upgrade_websocket = false;
     for (size_t i = 0; i < count; i++) {
         struct slice name = headers[i].name, value = headers[i].value;
@@ -93,6 +95,9 @@ struct http_fault http_check_headers(struct http_head *head,
             if (codings++ || head->http10 || !http_name_is(value, "chunked"))
                 return FAULT(400, "Send one 'Transfer-Encoding: chunked', in HTTP/1.1, "
                                   "or a Content-Length");
+        } else if (http_name_is(name, "authorization")) {
+            if (credentials++)
+                return FAULT(400, "Send one Authorization header");
         } else if (http_name_is(name, "expect")) {
             if (!http_name_is(value, "100-continue"))
                 return FAULT(417, "Only 'Expect: 100-continue' is understood");

@@ -12,6 +12,8 @@ struct http_fault {
     const char *text; /* for the client: what to do */
 };
 
+extern const char http_folded_line[];
+
 /* "METHOD target HTTP/1.x" with its CR LF. */
 struct http_fault http_check_request_line(struct slice line, bool *http10);
 

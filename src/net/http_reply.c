@@ -67,6 +67,19 @@ struct slice http_header(const struct exchange *x, const char *name)
     return (struct slice){ 0 };
 }
 
+bool http_next_header(const struct exchange *x, const char *name, size_t *at,
+                      struct slice *value)
+{
+    while (*at < x->header_count) {
+        const struct http_header *header = &x->headers[(*at)++];
+        if (http_name_is(header->name, name)) {
+            *value = header->value;
+            return true;
+        }
+    }
+    return false;
+}
+
 static struct request *of(struct exchange *x)
 {
     return container_of(x, struct request, x);

@@ -165,6 +165,14 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
     return 0;
 }
 
+/* The trailers are fed line by line. */
+static int on_chunk(llhttp_t *parser)
+{
+    struct request *request = of(parser);
+    request->in_trailers = request->line_begins = parser->content_length == 0;
+    return request->in_trailers ? HPE_PAUSED : 0;
+}
+
 static int on_complete(llhttp_t *parser)
 {
     of(parser)->complete = true;
@@ -180,6 +188,7 @@ static const llhttp_settings_t settings = {
     .on_headers_complete = on_head_complete,
     .on_chunk_extension_name = skip_extra,
     .on_chunk_extension_value = skip_extra,
+    .on_chunk_header = on_chunk,
     .on_body = on_body,
     .on_message_complete = on_complete,
 };
@@ -313,15 +322,32 @@ size_t request_feed_head(struct request *request, struct slice bytes)
     return len;
 }
 
+/* Up to the end of the line. llhttp would take a folded one for the rest of that before. */
+static size_t trailer_piece(struct request *request, struct slice bytes)
+{
+    const char *end = memchr(bytes.ptr, '\n', bytes.len);
+    if (request->line_begins && (bytes.ptr[0] == ' ' || bytes.ptr[0] == '\t'))
+        stop(request, 400, http_folded_line);
+    request->line_begins = end != NULL;
+    return end ? (size_t)(end - bytes.ptr) + 1 : bytes.len;
+}
+
 size_t request_feed_body(struct request *request, struct slice bytes)
 {
-    int error = llhttp_execute(&request->parser, bytes.ptr, bytes.len);
+    size_t len = request->in_trailers ? trailer_piece(request, bytes) : bytes.len;
+    if (request->fault.status)
+        return bytes.len;
+    int error = llhttp_execute(&request->parser, bytes.ptr, len);
     if (request->fault.status)
         return bytes.len;
     if (!went_well(error))
         stop(request, 400, bad_chunks);
-    if (error == HPE_OK || request->fault.status)
+    if (request->fault.status)
         return bytes.len;
+    if (error == HPE_OK)
+        return len;
+    if (!request->complete)
+        llhttp_resume(&request->parser);
     return (size_t)(llhttp_get_error_pos(&request->parser) - bytes.ptr);
 }
 

@@ -39,6 +39,7 @@ struct request {
     bool first_line, in_target, in_name;
 
     bool head_done, complete;
+    bool in_trailers, line_begins; /* behind the last chunk; at the start of a line there */
     bool http10, keep_alive, expects_continue;
     bool offered;   /* on_head was called: the handler must reply */
     bool streaming; /* its reply has begun */

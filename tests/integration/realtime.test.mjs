@@ -32,11 +32,12 @@ describe("opening", () => {
   });
 
   for (const [asked, got, opcode] of [["runs.v1.json", "runs.v1.json", opcodes.text], ["runs.v1.msgpack", "runs.v1.msgpack", opcodes.binary],
-    [undefined, undefined, opcodes.text], ["graphql-ws, runs.v1.msgpack, runs.v1.json", "runs.v1.msgpack", opcodes.binary]])
+    [undefined, undefined, opcodes.text], ["graphql-ws, runs.v1.msgpack, runs.v1.json", "runs.v1.msgpack", opcodes.binary],
+    ["graphql-ws\r\nsec-websocket-protocol: runs.v1.msgpack\r\nsec-websocket-protocol: runs.v1.json", "runs.v1.msgpack", opcodes.binary]])
     test(`subprotocol ${asked ?? "none"} is answered with ${got ?? "none"}`, async (t) => {
       let seen;
       const headers = { "sec-websocket-protocol": asked };
-      const socket = await connect(t, { protocol: asked?.split(", ").find((name) => name === got), headers, hello: null, onMessage: (_message, bytes) => { seen = bytes[0]; } });
+      const socket = await connect(t, { protocol: asked?.split(/, |: |\r\n/).find((name) => name === got), headers, hello: null, onMessage: (_message, bytes) => { seen = bytes[0]; } });
       assert.equal(socket.ws.response.headers["sec-websocket-protocol"], got);
       socket.send({ op: "hello" });
       await until(() => seen !== undefined);
