@@ -15,6 +15,7 @@
 #include "engine/attempts.h"
 
 #include "base/mem.h"
+#include "base/random.h"
 #include "base/scan.h"
 #include "engine/leases.h"
 #include "engine/state.h"
@@ -107,12 +108,8 @@ static int64_t delay_by_settings(const struct worker_task *task, unsigned attemp
     double delay = (double)task->min_timeout_ms;
     for (unsigned i = 1; i < attempt && delay < (double)task->max_timeout_ms; i++)
         delay *= task->factor;
-    if (task->randomize) {
-        char digits[4];
-        text_random(digits, 3, "0123456789");
-        digits[3] = 0;
-        delay *= 1 + (double)strtol(digits, NULL, 10) / 1000;
-    }
+    if (task->randomize)
+        delay *= 1 + (double)random_below(1000) / 1000;
     return delay > (double)task->max_timeout_ms ? task->max_timeout_ms : (int64_t)delay;
 }
 

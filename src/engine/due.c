@@ -6,6 +6,7 @@
  * The deadlines are in the runs (due_at), so they come back after a restart; heartbeats
  * are not written, a restart gives every executing run its full time again. */
 #include "base/mem.h"
+#include "base/random.h"
 #include "engine/attempts.h"
 #include "engine/state.h"
 #include "engine/waits.h"
@@ -56,7 +57,7 @@ static enum decision lease_over(struct run *next, int64_t time, unsigned *marks)
     if (run_advance(next, EVENT_LEASE_OVER, time))
         return DECISION_NOTHING;
     pause <<= next->dequeue_failures - 1;
-    pause += (time * 7919) % pause;
+    pause += (int64_t)random_below((uint64_t)pause);
     next->due_at = time + (pause < DEQUEUE_PAUSE_MAX_MS ? pause : DEQUEUE_PAUSE_MAX_MS);
     return DECISION_COMMIT;
 }
