@@ -128,26 +128,32 @@ struct registering {
     struct document_write write;
     struct schedule_sync sync;
     unsigned tries;
+    struct buf answer; /* names the version that was registered */
 };
 
 static void finish(struct registering *op, enum err status)
 {
     struct api_call *call = op->call;
-    const struct worker *current = workers_current(call->env->workers);
-    struct buf out = { 0 };
+    struct buf answer = op->answer;
 
     registration_finish(&op->registration);
     free(op);
     if (status) {
+        buf_finish(&answer);
         api_reply_error(call, status);
-        return;
+    } else {
+        reply(call, &answer);
     }
-    buf_add_char(&out, '{');
-    members_add_text(&out, "id", slice_of(current->id));
-    members_add_text(&out, "version", slice_of(current->version));
-    members_add_text(&out, "contentHash", slice_of(current->content_hash));
-    buf_add_char(&out, '}');
-    reply(call, &out);
+}
+
+/* Now: while its schedules are written another version may become current. */
+static void write_answer(struct registering *op, const struct worker *worker)
+{
+    buf_add_char(&op->answer, '{');
+    members_add_text(&op->answer, "id", slice_of(worker->id));
+    members_add_text(&op->answer, "version", slice_of(worker->version));
+    members_add_text(&op->answer, "contentHash", slice_of(worker->content_hash));
+    buf_add_char(&op->answer, '}');
 }
 
 static void on_synced(struct schedule_sync *sync, enum err status)
@@ -197,6 +203,7 @@ static void on_written(struct document_write *write, enum err status)
     struct environment *env = op->call->env;
 
     if (status == ERR_CONFLICT && is_current(op)) {
+        write_answer(op, workers_current(env->workers));
         sync_schedules(op); /* the same build came twice at once */
     } else if (status == ERR_CONFLICT && ++op->tries < VERSION_TRIES_MAX) {
         write_worker(op);
@@ -206,6 +213,7 @@ static void on_written(struct document_write *write, enum err status)
                     "Too many versions are being registered at once: try again");
         finish(op, status);
     } else {
+        write_answer(op, op->registration.worker);
         registration_apply(&op->registration, env);
         registration_forget_oldest(engine, env);
         engine_sweep_environment(engine, env);
@@ -238,9 +246,11 @@ enum err worker_register(struct api_call *call)
         return err;
     }
     call->busy = true;
-    if (is_current(op))
+    if (is_current(op)) {
+        write_answer(op, workers_current(call->env->workers));
         sync_schedules(op);
-    else
+    } else {
         write_worker(op);
+    }
     return OK;
 }
