@@ -31,6 +31,7 @@ enum route_auth {
     AUTH_SIGNED = 1 << 3,   /* no credential: the URL is signed, see signed.h */
     AUTH_WORKER = 1 << 4,   /* the handler finds the environment of the run */
     BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
+    RATE_FREE = 1 << 9,     /* no rate limit: it only follows a call that has one */
 };
 
 typedef enum err route_fn(struct api_call *call);
@@ -191,7 +192,8 @@ bool api_identity_may_follow(const struct identity *identity, const struct filte
 
 void api_add_header(struct api_call *call, const char *name, struct slice value);
 
-/* x-runs-seq: epoch.seq (read your writes). */
+/* x-runs-seq: epoch.seq (read your writes). 0, nothing had to be written: what the
+ * environment has is what the caller asked for. */
 void api_add_seq(struct api_call *call, uint64_t seq);
 
 /* x-trigger-jwt-claims, and x-trigger-jwt unless scopes is NULL. A token of no scopes grants

@@ -83,7 +83,7 @@ static void reply_v2(struct batch_call *op, const struct batch *batch)
 static void reply(struct batch_call *op, const struct batch *batch, bool cached)
 {
     uint64_t seq = op->commit.op.seq;
-    api_add_seq(op->call, seq ? seq : op->call->env->applied);
+    api_add_seq(op->call, seq);
     if (op->v1)
         reply_v1(op, batch, cached);
     else

@@ -178,7 +178,7 @@ static void reply(struct create *create, const struct batch *batch, bool cached)
     }
     buf_add_char(&out, '}');
     batch_add_token(call, batch->id, !create->commit.op.batch_cached, browser);
-    api_add_seq(call, seq ? seq : call->env->applied);
+    api_add_seq(call, seq);
     api_reply_json(call, cached ? 200 : 202, buf_slice(&out));
     buf_finish(&out);
     create_destroy(create);

@@ -97,7 +97,7 @@ static void reply(struct stream *stream, const struct batch *batch, uint32_t cam
         buf_print(&out, ",\"enqueuedCount\":%u,\"expectedCount\":%u", came,
                   batch->run_count);
     buf_add_char(&out, '}');
-    api_add_seq(call, seq ? seq : call->env->applied);
+    api_add_seq(call, seq);
     api_reply_json(call, 200, buf_slice(&out));
     buf_finish(&out);
     destroy(stream);

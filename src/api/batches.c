@@ -129,6 +129,7 @@ enum {
     CREATE_BODY = 131072,
     STREAM_BODY = 256 << 20, /* sent again and again it still fits */
     BOTH = AUTH_KEY | AUTH_PUBLIC,
+    ITEMS = BOTH | RATE_FREE,
 };
 
 /* clang-format off */
@@ -136,7 +137,7 @@ const struct route batches_routes[] = {
     { HTTP_POST_, "/api/v1/tasks/batch",       BOTH,     CALL_BODY,   batch_call_v1, batch_call_piece },
     { HTTP_POST_, "/api/v2/tasks/batch",       BOTH,     CALL_BODY,   batch_call_v2, batch_call_piece },
     { HTTP_POST_, "/api/v3/batches",           BOTH,     CREATE_BODY, batch_create,  NULL },
-    { HTTP_POST_, "/api/v3/batches/:/items",   BOTH,     STREAM_BODY, batch_items,   batch_items_piece },
+    { HTTP_POST_, "/api/v3/batches/:/items",   ITEMS,    STREAM_BODY, batch_items,   batch_items_piece },
     { HTTP_GET_,  "/api/v1/batches/:",         BOTH,     NO_BODY,     retrieve_v1,   NULL },
     { HTTP_GET_,  "/api/v2/batches/:",         BOTH,     NO_BODY,     retrieve_v2,   NULL },
     { HTTP_GET_,  "/api/v1/batches/:/results", AUTH_KEY, NO_BODY,     batch_results, NULL },

@@ -256,13 +256,17 @@ static enum err offer_of_run(struct api_call *call)
     return OK;
 }
 
-enum { BOTH = AUTH_KEY | AUTH_PUBLIC };
+enum {
+    BOTH = AUTH_KEY | AUTH_PUBLIC,
+    FREE_KEY = AUTH_KEY | RATE_FREE,
+    FREE_BOTH = BOTH | RATE_FREE,
+};
 
 /* clang-format off */
 const struct route packets_routes[] = {
-    { HTTP_PUT_, "/api/v2/packets/*",        AUTH_KEY,    NO_BODY,          offer_upload, NULL },
-    { HTTP_PUT_, "/api/v1/packets/*",        AUTH_KEY,    NO_BODY,          offer_upload_v1, NULL },
-    { HTTP_GET_, "/api/v1/packets/*",        BOTH,        NO_BODY,          offer_download, NULL },
+    { HTTP_PUT_, "/api/v2/packets/*",        FREE_KEY,    NO_BODY,          offer_upload, NULL },
+    { HTTP_PUT_, "/api/v1/packets/*",        FREE_KEY,    NO_BODY,          offer_upload_v1, NULL },
+    { HTTP_GET_, "/api/v1/packets/*",        FREE_BOTH,   NO_BODY,          offer_download, NULL },
     { HTTP_GET_, "/api/v1/runs/:/packets/:", BOTH,        NO_BODY,          offer_of_run, NULL },
     { HTTP_PUT_, "/packets/v1/:/*",          AUTH_SIGNED, PACKET_BYTES_MAX, packet_write, packet_take_piece },
     { HTTP_GET_, "/packets/v1/:/*",          AUTH_SIGNED, NO_BODY,          packet_read, NULL },

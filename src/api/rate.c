@@ -137,12 +137,8 @@ static void refuse(struct rate *rate, struct api_call *call,
 
 static bool counts(const struct api_call *call)
 {
-    struct slice path = call->x->path;
     const struct route *route = call->route;
-    return slice_starts(path, "/api/") && !slice_starts(path, "/api/v1/packets/") &&
-           !slice_starts(path, "/api/v2/packets/") &&
-           !(route && (!strcmp(route->pattern, "/api/v1/auth/jwt/claims") ||
-                       !strcmp(route->pattern, "/api/v3/batches/:/items")));
+    return slice_starts(call->x->path, "/api/") && !(route && route->auth & RATE_FREE);
 }
 
 bool rate_let_in(struct rate *rate, struct api_call *call)

@@ -65,6 +65,8 @@ void api_add_header(struct api_call *call, const char *name, struct slice value)
 
 void api_add_seq(struct api_call *call, uint64_t seq)
 {
+    if (!seq && call->env)
+        seq = call->env->applied;
     buf_print(&call->headers, "x-runs-seq: %s.%llu\r\n",
               engine_store(api_engine(call->api))->epoch, (unsigned long long)seq);
 }

@@ -105,7 +105,7 @@ static void on_tagged(struct command *command, enum err status)
                       op->add.added);
         else
             buf_add_text(&body, "{\"message\":\"No new tags to add\"}");
-        api_add_seq(call, command->seq ? command->seq : call->env->applied);
+        api_add_seq(call, command->seq);
         api_reply_json(call, 200, buf_slice(&body));
     }
     buf_finish(&body);
@@ -195,7 +195,7 @@ static void on_reset(struct reset_key *reset, enum err status)
         buf_add_text(&body, "{\"id\":");
         buf_add_json(&body, key);
         buf_add_char(&body, '}');
-        api_add_seq(call, call->env->applied);
+        api_add_seq(call, 0);
         api_reply_json(call, 200, buf_slice(&body));
     }
     buf_finish(&body);

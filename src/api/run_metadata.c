@@ -53,8 +53,7 @@ static void reply(struct metadata_op *op, const struct run *run)
     buf_add_text(&body, "{\"metadata\":");
     buf_add(&body, run_body_metadata(run));
     buf_add_char(&body, '}');
-    if (seq)
-        api_add_seq(call, seq);
+    api_add_seq(call, seq);
     api_reply_json(call, 200, buf_slice(&body));
     buf_finish(&body);
     finish(op);

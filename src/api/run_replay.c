@@ -221,7 +221,7 @@ static void on_triggered(struct trigger_op *trigger, enum err status)
         run_reply_refused(call, status, &trigger->why, "Run not found");
     } else {
         buf_print(&body, "{\"id\":\"%s\"}", replay->item.id);
-        api_add_seq(call, trigger->seq ? trigger->seq : call->env->applied);
+        api_add_seq(call, trigger->seq);
         api_reply_json(call, 200, buf_slice(&body));
     }
     buf_finish(&body);

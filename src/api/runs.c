@@ -86,7 +86,7 @@ static void on_canceled(struct command *command, enum err status)
         run_reply_refused(call, status, &command->why, no_resource);
     } else {
         buf_print(&body, "{\"id\":\"%s\"}", command->run->id);
-        api_add_seq(call, command->seq ? command->seq : call->env->applied);
+        api_add_seq(call, command->seq);
         api_reply_json(call, 200, buf_slice(&body));
     }
     buf_finish(&body);

@@ -122,7 +122,7 @@ static void reply(struct task_call *trigger)
     buf_print(&body, "{\"id\":\"%s\",\"isCached\":%s}", id,
               trigger->item.cached ? "true" : "false");
     add_token(trigger);
-    api_add_seq(call, op->seq ? op->seq : call->env->applied);
+    api_add_seq(call, op->seq);
     api_reply_json(call, 200, buf_slice(&body));
     buf_finish(&body);
 }

@@ -207,7 +207,7 @@ static enum err make_token(struct api_call *call)
 
 /* clang-format off */
 const struct route tokens_routes[] = {
-    { HTTP_POST_, "/api/v1/auth/jwt/claims",    AUTH_KEY, CLAIMS_BODY, show_claims, NULL },
+    { HTTP_POST_, "/api/v1/auth/jwt/claims",    AUTH_KEY | RATE_FREE, CLAIMS_BODY, show_claims, NULL },
     { HTTP_POST_, "/api/v1/auth/public-tokens", AUTH_KEY, TOKEN_BODY,  make_public, NULL },
     { HTTP_POST_, "/api/v1/auth/jwt",           AUTH_KEY, TOKEN_BODY,  make_token, NULL },
     { 0 },
