@@ -192,9 +192,8 @@ static void take_flag(struct reading *reading, int which, const char *value)
 
 static void variable_of(enum config_setting which, char out[NAME_LEN_MAX])
 {
-    size_t len = 0;
     const char *name = settings[which].name;
-    len = (size_t)snprintf(out, NAME_LEN_MAX, "RUNCAST_");
+    size_t len = (size_t)snprintf(out, NAME_LEN_MAX, "RUNCAST_");
     for (; *name && len < NAME_LEN_MAX - 1; name++)
         out[len++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
     out[len] = '\0';
@@ -593,8 +592,7 @@ void config_print_help(struct buf *out)
         "  --version, --help\n\n"
         "Every option is also a variable (RUNCAST_LOG_LEVEL=debug) and a line of the\n"
         "file (log-level = debug). Flags win over variables, variables over the file.\n"
-        "A secret is a variable or a line of the file, never a flag, and may lie in a\n"
-        "file of its own: RUNCAST_METRICS_TOKEN_FILE=/run/secrets/token.\n\n"
+        "A secret is no flag; it may lie in a file: RUNCAST_METRICS_TOKEN_FILE=/path.\n\n"
         "The first start on an empty data directory draws keys, or takes them from\n"
         "RUNCAST_PROJECT_REF, RUNCAST_DEV_SECRET_KEY, RUNCAST_STAGING_SECRET_KEY,\n"
         "RUNCAST_PROD_SECRET_KEY, RUNCAST_PREVIEW_SECRET_KEY and\n"
