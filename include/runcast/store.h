@@ -36,7 +36,7 @@ enum store_status {
     STORE_OK,
     STORE_LOST,     /* some version was not the expected one */
     STORE_TAKEN,    /* a claim is somebody else's: see claim.taken and claim.owner */
-    STORE_MISSING,  /* a read found nothing */
+    STORE_MISSING,  /* a read found nothing; of a commit: see MARK_PACKET */
     STORE_NO_SPACE, /* the disk is full; nothing was written */
     STORE_SLOW,     /* a read was stopped after 2 s: the filter matches too little */
     STORE_FAILED,   /* nothing was written, or nobody can tell: not acknowledged */
@@ -90,6 +90,9 @@ enum change_marks {
     MARK_METADATA = 1 << 2,
     MARK_OUTPUT = 1 << 3, /* output and error */
     MARK_KEY = 1 << 4,    /* only idempotency_key was cleared */
+    MARK_PACKET =
+        1 << 5, /* of a new run: its payload is the name of a packet, which must be
+                             there: else STORE_MISSING */
 };
 
 struct change {

@@ -106,7 +106,7 @@ static void read_next(struct bulk_queue *queue)
 
 void bulk_replay_slice(struct bulk_queue *queue)
 {
-    queue->trigger = (struct trigger_op){ 0 };
+    queue->trigger = (struct trigger_op){ .packets_as_they_are = true };
     queue->item_count = queue->at = queue->bytes = 0;
     read_next(queue);
 }

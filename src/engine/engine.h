@@ -160,7 +160,9 @@ struct trigger_op {
     /* Written with the runs, the batch or the schedule they come from; NULL: none. version:
      * the one that is expected. */
     struct document *batch;
-    char batch_id[ID_MAX]; /* owner of request and batch keys; "": the first run */
+    char batch_id[ID_MAX];    /* owner of request and batch keys; "": the first run */
+    bool packets_as_they_are; /* whether the packets that payloads name are stored is not
+                                 looked at; else ERR_INVALID for all */
     /* Called before each attempt to commit, when ids are known: completes batch->body. */
     void (*prepare)(struct trigger_op *op);
     void (*done)(struct trigger_op *op, enum err status);

@@ -180,6 +180,17 @@ static void make_claims(struct trigger_op *op)
     }
 }
 
+/* A replay of many runs takes their payloads as they are: one that is gone is no reason to
+ * refuse the others. */
+static unsigned marks_of(const struct trigger_op *op, const struct run *run)
+{
+    unsigned marks = MARK_WHOLE | MARK_PAYLOAD | MARK_METADATA;
+    if (run->payload && !op->packets_as_they_are &&
+        slice_is(bytes_slice(run_rare(run)->payload_type), "application/store"))
+        marks |= MARK_PACKET;
+    return marks;
+}
+
 static void on_committed(struct store_commit *commit, enum store_status status);
 
 static void commit_op(struct trigger_op *op)
@@ -194,7 +205,7 @@ static void commit_op(struct trigger_op *op)
         struct change *change = &op->changes[count++];
         *change = (struct change){ .kind = CHANGE_RUN,
                                    .env = op->env->number,
-                                   .marks = MARK_WHOLE | MARK_PAYLOAD | MARK_METADATA };
+                                   .marks = marks_of(op, &item->run) };
         run_copy(&change->run, &item->run);
         change->run.version = 1;
     }
@@ -333,7 +344,11 @@ static void on_committed(struct store_commit *commit, enum store_status status)
     }
     for (size_t i = 0; i < commit->change_count; i++)
         change_finish(&commit->changes[i]);
-    if (status != STORE_TAKEN)
+    if (status == STORE_MISSING)
+        finish_op(op, explain(&op->why, ERR_INVALID,
+                              "The payload names a packet (payloadType application/store) "
+                              "that is not stored: upload it first"));
+    else if (status != STORE_TAKEN)
         finish_op(op, err_of_store(status));
     else if (!answered_by_claim(op))
         resolve_next(op);

@@ -337,9 +337,28 @@ static enum store_status put_packets(struct sqlite_apply *apply,
     return status;
 }
 
+/* Whoever reads the run fetches the packet: a run without it would break each reader. */
+static enum store_status find_packet(struct sqlite_apply *apply,
+                                     const struct change *change)
+{
+    sqlite3_stmt *stmt = statement(apply, SQL_HAS_DOCUMENT);
+    sqlite3_bind_int(stmt, 1, DOC_PACKET);
+    sqlite3_bind_int64(stmt, 2, change->env);
+    sqlite_bind_text(stmt, 3, bytes_slice(change->run.payload));
+    int code = stmt ? sqlite3_step(stmt) : sqlite3_extended_errcode(apply->db->handle);
+    sqlite3_reset(stmt);
+    if (code == SQLITE_DONE)
+        return STORE_MISSING;
+    return outcome(apply, code == SQLITE_ROW ? SQLITE_OK : code);
+}
+
 static enum store_status write_run(struct sqlite_apply *apply, const struct change *change)
 {
     bool is_new = change->expected == 0;
+    bool names_packet = change->marks & MARK_PACKET;
+    enum store_status status = names_packet ? find_packet(apply, change) : STORE_OK;
+    if (status)
+        return status;
     struct slice tags = tags_text(apply, &change->run);
     sqlite3_stmt *stmt = statement(apply, is_new ? SQL_INSERT_RUN : SQL_UPDATE_RUN);
     if (stmt && is_new)
@@ -347,7 +366,7 @@ static enum store_status write_run(struct sqlite_apply *apply, const struct chan
     else if (stmt)
         sqlite_rows_bind_update(stmt, change);
 
-    enum store_status status = finish(apply, stmt);
+    status = finish(apply, stmt);
     if (!status && nothing_changed(apply))
         return STORE_LOST;
     if (!status && is_new)

@@ -45,6 +45,8 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
         "DELETE FROM document WHERE kind = ?1 AND env = ?2 AND name = ?3 AND version = ?7",
     [SQL_LOAD_DOCUMENT] = "SELECT env, version, name, body FROM document"
                           " WHERE kind = ?1 AND env = ?2 AND name = ?3",
+    [SQL_HAS_DOCUMENT] =
+        "SELECT 1 FROM document WHERE kind = ?1 AND env = ?2 AND name = ?3",
     [SQL_SCAN] = "SELECT env, version, name, body FROM document"
                  " WHERE kind = ?1 ORDER BY env, name",
     [SQL_SCAN_ENV] = "SELECT env, version, name, body FROM document"

@@ -28,6 +28,7 @@ enum sqlite_statement {
     SQL_UPDATE_DOCUMENT,
     SQL_DELETE_DOCUMENT,
     SQL_LOAD_DOCUMENT,
+    SQL_HAS_DOCUMENT,
     SQL_SCAN,
     SQL_SCAN_ENV,
     SQL_SCAN_UP,

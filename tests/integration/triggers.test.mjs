@@ -150,6 +150,24 @@ test("a run of a packet tells where it is", async () => {
   assert.equal((await gateway.get(`/api/v1/runs/${id}/packets/else`)).status, 404);
 });
 
+test("a payload names a packet that is stored, or no run is made", async () => {
+  const wish = { payload: "p/nobody.json", options: { ...hold, payloadType: "application/store", tags: "of nobody" } };
+  const item = { task: "hello", ...wish };
+  const line = JSON.stringify({ index: 0, ...item });
+  const open = async () => (await gateway.post("/api/v3/batches", { runCount: 1 })).json.id;
+  const answers = [
+    await trigger(wish),
+    await gateway.post("/api/v1/tasks/batch", { items: [item] }),
+    await gateway.post("/api/v2/tasks/batch", { items: [item, { task: "hello", payload: "1" }] }),
+    await gateway.post(`/api/v3/batches/${await open()}/items`, line, { headers: { "content-type": "application/x-ndjson" } }),
+  ];
+  for (const answer of answers) {
+    assert.equal(answer.status, 400, answer.text);
+    assert.match(answer.json.error, /packet .* not stored: upload it first/);
+  }
+  assert.deepEqual((await gateway.get("/api/v1/runs?filter[tag]=of%20nobody")).json.data, []);
+});
+
 test("a URL is for one name, one method and one hour", async () => {
   const upload = (await gateway.http.request("PUT", "/api/v2/packets/u%2F1")).json.presignedUrl;
   const download = (await gateway.get("/api/v1/packets/u%2F1")).json.presignedUrl;

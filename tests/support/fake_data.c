@@ -202,6 +202,18 @@ static bool check_versions(struct fake_data *data, const struct store_commit *re
     return true;
 }
 
+/* The packets that new runs name as their payloads are there. */
+static bool check_packets(struct fake_data *data, const struct store_commit *req)
+{
+    for (size_t i = 0; i < req->change_count; i++) {
+        const struct change *change = &req->changes[i];
+        if (change->kind == CHANGE_RUN && change->marks & MARK_PACKET &&
+            !find_document(data, change->env, DOC_PACKET, bytes_slice(change->run.payload)))
+            return false;
+    }
+    return true;
+}
+
 /* ---- commit: write ---- */
 
 static void write_claim(struct fake_data *data, const struct claim *claim)
@@ -304,6 +316,7 @@ void fake_data_commit(struct fake_data *data, struct store_commit *req)
 {
     req->status = !check_claims(data, req)     ? STORE_TAKEN
                   : !check_versions(data, req) ? STORE_LOST
+                  : !check_packets(data, req)  ? STORE_MISSING
                                                : STORE_OK;
     if (req->status)
         return;

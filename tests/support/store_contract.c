@@ -259,6 +259,31 @@ static void a_commit_is_all_or_nothing(void **state)
 
 /* ---- positions ---- */
 
+/* Whoever reads a run fetches what its payload names. */
+static void a_payload_names_a_packet_that_is_there(void **state)
+{
+    struct store_world *world = *state;
+    struct change change = new_run(ENV_A, 1, "a");
+    char id[ID_MAX];
+    make_run_id(1, id);
+    bytes_unref(change.run.payload);
+    change.run.payload = text_bytes("p/1");
+    change.marks |= MARK_PACKET;
+    struct change again = change;
+    memset(&again.run, 0, sizeof(again.run));
+    run_copy(&again.run, &change.run);
+    assert_int_equal(commit_one(world, new_document(ENV_B, DOC_PACKET, "p/1", "{}")),
+                     STORE_OK);
+    assert_int_equal(commit_one(world, new_document(ENV_A, DOC_BATCH, "p/1", "{}")),
+                     STORE_OK);
+    assert_int_equal(commit_one(world, change), STORE_MISSING);
+    struct run run;
+    assert_int_equal(load_run(world, ENV_A, id, &run), STORE_MISSING);
+    assert_int_equal(commit_one(world, new_document(ENV_A, DOC_PACKET, "p/1", "{}")),
+                     STORE_OK);
+    assert_int_equal(commit_one(world, again), STORE_OK);
+}
+
 static void positions_are_contiguous_per_environment(void **state)
 {
     struct store_world *world = *state;
@@ -533,6 +558,7 @@ static const struct CMUnitTest commit_cases[] = {
     cmocka_unit_test(a_commit_on_another_version_is_lost_and_writes_nothing),
     cmocka_unit_test(a_commit_is_all_or_nothing),
     cmocka_unit_test(positions_are_contiguous_per_environment),
+    cmocka_unit_test(a_payload_names_a_packet_that_is_there),
     cmocka_unit_test(marks_say_which_positions_move),
     cmocka_unit_test(numbers_count_per_task_without_holes),
     cmocka_unit_test(a_claim_is_taken_once_and_names_its_owner),
