@@ -1,7 +1,7 @@
 /* registration.c - tasks and queues out of JSON, and into a document.
  *
- * The members are found as spans; only one task or queue at a time becomes a tree, so the
- * sources that come along cost nothing. The document has the form of the request's
+ * The members are found as spans; of one task or queue at a time what is used becomes a
+ * tree, so the sources and schemas that come along cost little. The document has the form of the request's
  * metadata, reduced to what is used, with id, version and createdAt added. */
 #include "api/registration.h"
 
@@ -10,6 +10,7 @@
 
 #include "auth/bootstrap.h"
 #include "base/mem.h"
+#include "base/members.h"
 #include "base/scan.h"
 
 enum {
@@ -295,6 +296,30 @@ static enum err read_task(const struct spot *spot, const json_t *json,
 typedef enum err element_fn(const struct spot *spot, const json_t *json,
                             struct worker *worker);
 
+/* What is read of a task or a queue. */
+static const char *const used[] = { "id",    "filePath",      "exportName",
+                                    "queue", "retry",         "schedule",
+                                    "ttl",   "maxDuration",   "machine",
+                                    "name",  "triggerSource", "concurrencyLimit" };
+
+enum { USED_COUNT = sizeof(used) / sizeof(used[0]) };
+
+/* The members that are used, as a tree: what else comes along (schemas of payloads) may be
+ * megabytes of small values, and a tree of them hundreds of milliseconds. */
+static json_t *load_used(struct slice object, json_error_t *error)
+{
+    struct slice values[USED_COUNT];
+    struct buf text = { 0 };
+    members_find(object, used, USED_COUNT, values);
+    buf_add_char(&text, '{');
+    for (size_t i = 0; i < USED_COUNT; i++)
+        members_add_json(&text, used[i], values[i]);
+    buf_add_char(&text, '}');
+    json_t *json = json_loadb(text.ptr, text.len, 0, error);
+    buf_finish(&text);
+    return json;
+}
+
 static enum err read_element(const struct spot *spot, struct slice span, element_fn *read,
                              struct worker *worker)
 {
@@ -302,7 +327,7 @@ static enum err read_element(const struct spot *spot, struct slice span, element
     if (scan_type(span) != SCAN_OBJECT)
         return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: must be an object",
                        spot->list, spot->index);
-    json_t *json = json_loadb(span.ptr, span.len, 0, &error);
+    json_t *json = load_used(span, &error);
     if (!json)
         return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: %s", spot->list,
                        spot->index, error.text);

@@ -1,6 +1,8 @@
 /* What a worker registers: read from its body, kept as a document, known to the engine. */
 #include "tests/support/unit.h"
 
+#include <jansson.h>
+
 #include "api/registration.h"
 #include "auth/bootstrap.h"
 #include "base/mem.h"
@@ -305,6 +307,35 @@ static int forget_names(void **state)
     return 0;
 }
 
+static size_t parsed; /* what jansson asked memory for */
+
+static void *count_parsing(size_t size)
+{
+    parsed++;
+    return malloc(size);
+}
+
+/* A schema of megabytes took the loop half a second. */
+static void what_is_not_used_of_a_task_is_not_parsed(void **state)
+{
+    (void)state;
+    struct buf body = { 0 };
+    struct registration all = { 0 };
+    struct failure why = { 0 };
+    buf_add_text(&body, "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\","
+                        "\"payloadSchema\":[[]");
+    for (int i = 0; i < 10000; i++)
+        buf_add_text(&body, ",[]");
+    buf_add_text(&body, "],\"queue\":{\"concurrencyLimit\":3}}]}}");
+    json_set_alloc_funcs(count_parsing, free);
+    assert_int_equal(registration_read(buf_slice(&body), &all, &why), OK);
+    json_set_alloc_funcs(malloc, free);
+    assert_in_range(parsed, 1, 100);
+    assert_int_equal(all.worker->queues[0].limit, 3);
+    registration_finish(&all);
+    buf_finish(&body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +348,7 @@ int main(void)
         cmocka_unit_test(more_tasks_or_queues_than_fit_a_turn_are_refused),
         cmocka_unit_test(documents_sort_in_the_order_of_the_versions),
         cmocka_unit_test(a_mistake_is_named_with_its_place),
+        cmocka_unit_test(what_is_not_used_of_a_task_is_not_parsed),
     };
     return cmocka_run_group_tests(tests, NULL, forget_names);
 }
