@@ -12,12 +12,12 @@
 #include "api/ended.h"
 #include "api/envvar_write.h"
 #include "api/events.h"
-#include "api/intake.h"
 #include "api/notifier.h"
 #include "api/open_batches.h"
 #include "api/operation.h"
 #include "api/polls.h"
 #include "api/rate.h"
+#include "api/rooms.h"
 #include "api/routes.h"
 #include "api/signed.h"
 #include "api/sockets.h"
@@ -25,11 +25,6 @@
 #include "api/traces.h"
 #include "auth/branch.h"
 #include "base/mem.h"
-
-enum {
-    KEPT_BODY_MAX = 16 << 20, /* longer ones are used up while they come */
-    STRANGERS_ROOM = 8 << 20,
-};
 
 struct api {
     struct engine *engine;
@@ -50,7 +45,7 @@ struct api {
     struct list held;       // api_call::held
     const char *not_ready;  /* NULL: ready */
     struct rate *rate;      /* NULL: no limit */
-    struct room strangers;  /* for bodies of which nobody knows whose they are */
+    struct rooms rooms;
 };
 
 /* One a line: the order of the look-up. Who came by the admin listener finds the first. */
@@ -114,7 +109,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     list_init(&api->held);
     api->ended = ended_create(api);
     api->rate = rate_create(engine_loop(engine), options->rate_limit);
-    api->strangers.limit = STRANGERS_ROOM;
+    rooms_init(&api->rooms);
     api->not_ready = "starting";
     return api;
 }
@@ -163,6 +158,11 @@ void api_drain(struct api *api)
     sockets_drain(api->sockets, api->options.drain_timeout_ms);
     notifier_drain(api->notifier, api->options.drain_timeout_ms);
     api_stop(api);
+}
+
+struct rooms *api_rooms(struct api *api)
+{
+    return &api->rooms;
 }
 
 struct polls *api_polls(const struct api *api)
@@ -306,6 +306,7 @@ static bool is_guarded(struct slice path)
 void api_call_free(struct api_call *call)
 {
     list_remove(&call->held);
+    room_give(call->room, call->room_taken);
     identity_unref(call->identity);
     buf_finish(&call->headers);
     buf_finish(&call->text);
@@ -475,24 +476,6 @@ static void refuse_unknown(struct api_call *call, struct buf *allow)
     api_reply_error(call, ERR_NOT_FOUND);
 }
 
-bool api_keeps_body(const struct route *route)
-{
-    return route->body_limit <= KEPT_BODY_MAX && route->on_body != intake_drop;
-}
-
-/* Whose memory the bodies of the call take. */
-static struct room *body_room(struct api_call *call)
-{
-    const struct identity *who = call->identity;
-    if (call->env)
-        return &call->env->bodies;
-    if (who && who->user)
-        return &who->user->bodies;
-    if (who && who->secret && who->secret->project)
-        return &who->secret->project->bodies;
-    return &call->api->strangers;
-}
-
 static void on_head(void *owner, struct exchange *x)
 {
     struct api *api = owner;
@@ -520,9 +503,10 @@ static void on_head(void *owner, struct exchange *x)
         api_reply_error(call, refused);
     } else if (route->auth & AUTH_SIGNED && (refused = signed_enter(call))) {
         api_reply_error(call, refused);
+    } else if ((refused = rooms_enter(call))) {
+        api_reply_error(call, refused);
     } else {
         x->body_limit = route->body_limit;
-        x->body_room = api_keeps_body(route) ? body_room(call) : NULL;
         x->stream_body = route->on_body != NULL;
         x->slow_body = route->auth & BODY_SLOW;
     }

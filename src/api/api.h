@@ -69,6 +69,8 @@ struct api_call {
     struct buf headers; /* lines to be sent with the reply */
     struct buf text;    /* what params and query point into */
     struct failure why; /* set by explain when the handler returns an error */
+    struct room *room;  /* of rooms_hold */
+    size_t room_taken;  /* bytes */
     bool busy;          /* an operation will reply; set it when one is begun */
     void *state;        /* the handler's, for the pieces of a body */
     void (*on_drain)(struct api_call *call);   /* api_hold */
@@ -100,6 +102,7 @@ struct notifier;
 struct bulks;
 struct open_batches;
 struct polls;
+struct rooms;
 struct sockets;
 struct streams;
 struct traces;
@@ -130,6 +133,7 @@ struct sockets *api_sockets(const struct api *api);
 /* The calls that api_hold holds: api_call::held. */
 struct list *api_held(struct api *api);
 struct polls *api_polls(const struct api *api);
+struct rooms *api_rooms(struct api *api);
 struct events *api_events(const struct api *api);
 struct notifier *api_notifier(const struct api *api);
 struct traces *api_traces(const struct api *api);

@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "api/packets.h"
+#include "api/rooms.h"
 #include "base/mem.h"
 #include "base/members.h"
 #include "engine/waitpoint.h"
@@ -220,7 +221,11 @@ static void on_loaded(struct store_load *load, enum store_status status)
         refuse_missing(packet, err_of_store(status));
         return;
     }
-    send_content(packet, document.body);
+    enum err full = rooms_check_answer(packet->call);
+    if (full)
+        refuse(packet, full);
+    else
+        send_content(packet, document.body);
     document_finish(&document);
 }
 

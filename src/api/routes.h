@@ -28,7 +28,3 @@ extern const struct route waitpoints_routes[]; /* tokens, and runs that wait */
 
 /* All of them, in the order of the look-up. */
 const struct route *const *api_routes(size_t *count);
-
-/* Bodies are in memory while they come, so they count in a room (exchange::body_room). False:
- * they are thrown away, or so long that they are used up piece by piece. */
-bool api_keeps_body(const struct route *route);

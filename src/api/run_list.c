@@ -14,6 +14,7 @@
 
 #include "api/hidden.h"
 #include "api/project.h"
+#include "api/rooms.h"
 #include "api/run_body.h"
 #include "api/run_query.h"
 #include "base/mem.h"
@@ -177,12 +178,31 @@ static void refuse(struct listing *listing)
     finish(listing);
 }
 
+/* What was loaded takes room as the answer will that is made of it. */
+static void hold_rows(struct listing *listing)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < listing->part_count; i++) {
+        const struct store_list *list = &listing->parts[i].list;
+        for (size_t j = 0; j < list->count; j++)
+            bytes += run_packet_bytes(&list->runs[j]);
+    }
+    rooms_hold(listing->call, bytes);
+}
+
 static void complete(struct listing *listing)
 {
+    enum err full = listing->status ? OK : rooms_check_answer(listing->call);
+    if (full) {
+        api_reply_error(listing->call, full);
+        finish(listing);
+        return;
+    }
     if (listing->status) {
         refuse(listing);
         return;
     }
+    hold_rows(listing);
     merge(listing);
     buf_add_text(&listing->body, "{\"data\":[");
     write_rows(&listing->deferred);

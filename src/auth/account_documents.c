@@ -78,6 +78,7 @@ static bool add_project(struct accounts *accounts, const json_t *body)
     project->slug = copy_text(body, "slug");
     project->created_at = take_time(body, "createdAt");
     project->bodies.limit = BODY_ROOM;
+    project->answers.limit = ANSWER_ROOM;
     list_init(&project->secrets);
     list_append(&accounts->projects, &project->link);
     return true;
@@ -95,6 +96,7 @@ static bool add_user(struct accounts *accounts, const json_t *body)
     user->name = copy_text(body, "name");
     user->email = copy_text(body, "email");
     user->bodies.limit = BODY_ROOM;
+    user->answers.limit = ANSWER_ROOM;
     list_init(&user->secrets);
     list_init(&user->others);
     list_append(&accounts->users, &user->link);

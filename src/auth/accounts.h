@@ -42,6 +42,7 @@ struct project {
     struct organization *organization; /* since accounts_link */
     struct list secrets;               // secret::of_owner; tokens of workers
     struct room bodies;                // of requests with these tokens; counted by net
+    struct room answers;               // unsent ones, of all its environments; the same
     struct list link;                  // accounts::projects
 };
 
@@ -53,6 +54,7 @@ struct user { /* a person in an organization: in several, one for each, of one a
     struct list secrets;               // secret::of_owner
     struct list others;                // user::others, of the same address
     struct room bodies;                // of requests with these tokens; counted by net
+    struct room answers;               // unsent ones; the same
     struct list link;                  // accounts::users
 };
 

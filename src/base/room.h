@@ -10,8 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* For bodies of requests under way, of whoever sends them with one kind of credential. */
-enum { BODY_ROOM = 128 << 20 };
+enum {
+    BODY_ROOM = 128 << 20,   /* bodies under way, of whoever sends them by one credential */
+    ANSWER_ROOM = 128 << 20, /* unsent answers of a project, or for a person */
+};
 
 struct room {
     size_t used, limit; /* bytes */

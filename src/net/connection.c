@@ -97,10 +97,46 @@ bool connection_is_silent(struct connection *conn, int64_t limit_ms, int64_t *ag
     return left <= 0;
 }
 
+static void begin_window(struct connection *conn)
+{
+    conn->window_ms = loop_now_ms(conn->server->loop);
+    connection_look(conn);
+}
+
+int64_t connection_window_left(const struct connection *conn, int64_t window_ms)
+{
+    int64_t left = conn->window_ms + window_ms - loop_now_ms(conn->server->loop);
+    return left > 0 ? left : 0;
+}
+
+bool connection_took(struct connection *conn, int64_t least)
+{
+    int64_t before = conn->taken;
+    begin_window(conn);
+    return conn->taken - before >= least;
+}
+
+static void count_unsent(struct connection *conn)
+{
+    size_t unsent = outbox_unsent(&conn->outbox);
+    room_give(conn->room, conn->counted);
+    conn->counted = conn->room ? unsent : 0;
+    room_take(conn->room, conn->counted);
+}
+
+void connection_count_in(struct connection *conn, struct room *room)
+{
+    room_give(conn->room, conn->counted);
+    conn->counted = 0;
+    conn->room = room;
+    count_unsent(conn);
+}
+
 /* The kernel cannot be asked again from inside a call that sends: the end of a connection
  * is told at the end of the turn. */
 static bool sent(struct connection *conn, enum outbox_status status, bool was_empty)
 {
+    count_unsent(conn);
     if (status == OUTBOX_EMPTY)
         return true;
     if (status == OUTBOX_LOST) {
@@ -110,6 +146,7 @@ static bool sent(struct connection *conn, enum outbox_status status, bool was_em
     }
     if (was_empty) {
         connection_note_life(conn);
+        begin_window(conn);
         update_watch(conn);
     }
     return false;
@@ -142,6 +179,7 @@ static void on_writable(struct connection *conn)
 {
     bool progress;
     enum outbox_status status = outbox_flush(&conn->outbox, conn->fd, &progress);
+    count_unsent(conn);
     if (status == OUTBOX_LOST) {
         connection_close(conn);
         return;
@@ -293,6 +331,7 @@ void connection_close(struct connection *conn)
     timers_clear(loop_timers(conn->server->loop), &conn->timer);
     loop_cancel_deferred(&conn->later);
     outbox_finish(&conn->outbox);
+    count_unsent(conn);
     buf_finish(&conn->pending);
     close(conn->fd);
     conn->fd = -1;

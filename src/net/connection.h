@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/loop.h"
+#include "base/room.h"
 #include "net/crowd.h"
 #include "net/outbox.h"
 #include "net/readiness.h"
@@ -47,6 +48,9 @@ struct connection {
     int64_t deadline_ms;
     int64_t life_ms;    /* when something was last awaited anew, or the peer gave a sign */
     int64_t taken;      /* bytes that the peer had taken when it was last looked at */
+    int64_t window_ms;  /* when the window began in which the peer must take something */
+    struct room *room;  /* that unsent bytes take; NULL: they count nowhere */
+    size_t counted;     /* bytes taken there */
     struct buf pending; /* read, and waiting for its turn */
     struct list link;   // server::connections
     struct list spare;  // server::strangers, then server::idle or none; leaves to close
@@ -75,6 +79,15 @@ bool connection_is_silent(struct connection *conn, int64_t limit_ms, int64_t *ag
 
 /* A sign of life of the peer, or something is awaited from now on. */
 void connection_note_life(struct connection *conn);
+
+/* Answers are judged by their rate: how long the window that began with unsent bytes lasts
+ * yet, in ms; and, at its end, whether the peer has taken so many bytes in it. The latter
+ * begins the next window. Between the two nobody looks. */
+int64_t connection_window_left(const struct connection *conn, int64_t window_ms);
+bool connection_took(struct connection *conn, int64_t least);
+
+/* What is unsent takes room there from now on; NULL: nowhere. */
+void connection_count_in(struct connection *conn, struct room *room);
 
 /* Copies the bytes behind what is pending already. */
 void connection_keep(struct connection *conn, struct slice bytes);

@@ -51,11 +51,13 @@ struct exchange {
     char peer[ADDRESS_TEXT]; /* address of the client, for logs */
 
     /* Set by on_head. */
-    size_t body_limit;      /* bytes; more is 413; default 0 */
-    struct room *body_room; /* that bodies under way share; without any left 503. NULL:
-                               nothing of the body is kept */
-    bool stream_body;       /* on_body instead of exchange.body; body_limit still counts */
-    bool slow_body;         /* pieces may be minutes apart: 408 only after 15 without any */
+    size_t body_limit;        /* bytes; more is 413; default 0 */
+    struct room *body_room;   /* that bodies under way share; without any left 503. NULL:
+                                 nothing of the body is kept */
+    struct room *answer_room; /* that unsent bytes of the answer take, unless it is a
+                                 stream; NULL: they count nowhere */
+    bool stream_body; /* on_body instead of exchange.body; body_limit still counts */
+    bool slow_body;   /* pieces may be minutes apart: 408 only after 15 without any */
 
     bool body_paused; /* http_body_pause */
     bool replied, gone;

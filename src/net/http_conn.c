@@ -15,7 +15,7 @@
 
 enum {
     SHORT_BODY = 64 * 1024, /* read and thrown away to keep a connection */
-    BODY_BYTES_PER_S = 1024,
+    BYTES_PER_S = 1024,     /* least of a body, and of an answer */
     SLOW_BODY_MS = 15 * 60 * 1000,
 };
 
@@ -70,11 +70,18 @@ static void be_idle(struct http_conn *conn)
     list_append(&c->server->idle, &c->spare);
 }
 
+/* Until the end of the window: whatever the peer sends meanwhile, it has no longer. */
+static void await_reader(struct http_conn *conn)
+{
+    int64_t window_ms = options_of(conn)->write_timeout_ms;
+    connection_set_deadline(&conn->c, connection_window_left(&conn->c, window_ms));
+}
+
 static void wait_for_request(struct http_conn *conn)
 {
     struct connection *c = &conn->c;
     if (c->outbox.backlog)
-        connection_set_deadline(c, options_of(conn)->write_timeout_ms);
+        await_reader(conn);
     else if (c->pending.len)
         connection_defer(c);
     else if (c->eof || c->server->draining)
@@ -132,8 +139,10 @@ static void linger(struct http_conn *conn)
     const struct server_options *options = options_of(conn);
     if (c->lingering)
         return;
-    connection_set_deadline(c, c->outbox.backlog ? options->write_timeout_ms
-                                                 : options->closing_timeout_ms);
+    if (c->outbox.backlog)
+        await_reader(conn);
+    else
+        connection_set_deadline(c, options->closing_timeout_ms);
     connection_linger(c);
 }
 
@@ -205,6 +214,7 @@ struct connection *http_conn_hand_over(struct request *request)
     metric_add(M_HTTP_CONNECTIONS, -1);
     conn->forwarded = false; /* its place is the WebSocket's now */
     end_request(conn);
+    connection_count_in(&conn->c, NULL);
     connection_pause(&conn->c, false);
     return &conn->c;
 }
@@ -421,13 +431,20 @@ static void on_drained(struct connection *c)
         settle(conn);
 }
 
-/* Nothing taken by the peer for too long, while something was unsent. */
+/* Streams say little, and have their own rules for who falls behind: of them the peer must
+ * take anything at all. */
 static void on_unsent_deadline(struct http_conn *conn)
 {
     struct connection *c = &conn->c;
-    int64_t again_ms;
-    connection_look(c);
-    if (connection_is_silent(c, options_of(conn)->write_timeout_ms, &again_ms))
+    int64_t again_ms = options_of(conn)->write_timeout_ms;
+    bool too_slow;
+    if (conn->request && conn->request->streaming) {
+        connection_look(c);
+        too_slow = connection_is_silent(c, again_ms, &again_ms);
+    } else {
+        too_slow = !connection_took(c, again_ms * BYTES_PER_S / 1000);
+    }
+    if (too_slow)
         connection_close(c);
     else
         connection_set_deadline(c, again_ms);
@@ -438,7 +455,7 @@ static void on_body_deadline(struct http_conn *conn)
     struct request *request = conn->request;
     bool slow = request->x.slow_body && !request->x.replied;
     int64_t window_ms = slow ? SLOW_BODY_MS : options_of(conn)->body_timeout_ms;
-    int64_t least = slow ? 1 : window_ms * BODY_BYTES_PER_S / 1000;
+    int64_t least = slow ? 1 : window_ms * BYTES_PER_S / 1000;
     size_t came = request->body_len - request->window_len;
     if ((int64_t)came < least) {
         refuse(conn, (struct http_fault){ 408, "The body came too slowly: send it again" });

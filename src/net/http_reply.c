@@ -170,6 +170,7 @@ static void reply(struct exchange *x, int status, struct slice headers, struct p
     bool keep = http_conn_keeps(request);
     metric_add(M_HTTP_REQUESTS, 1);
     if (!is_deaf(request)) {
+        connection_count_in(connection_of(request), x->answer_room);
         write_reply(request, status, headers, body, keep);
         note_time(request);
     }
@@ -184,6 +185,7 @@ void http_reply_parts(struct exchange *x, int status, struct slice headers,
     bool keep = http_conn_keeps(request);
     metric_add(M_HTTP_REQUESTS, 1);
     if (!is_deaf(request)) {
+        connection_count_in(connection_of(request), x->answer_room);
         write_parts(request, status, headers, parts, count, keep);
         note_time(request);
     }

@@ -37,7 +37,8 @@ struct server_options {
     int64_t head_timeout_ms;    /* the first byte, then the head; default 10 s each */
     int64_t body_timeout_ms;    /* without 1 KiB/s of progress; default 30 s */
     int64_t idle_timeout_ms;    /* keep-alive; default 75 s */
-    int64_t write_timeout_ms;   /* nothing of a reply taken by the peer; default 60 s */
+    int64_t write_timeout_ms;   /* the peer takes 1 KiB/s of a reply in it, or anything of a
+                                  stream; default 60 s */
     int64_t closing_timeout_ms; /* until the peer has closed too; default 5 s */
     unsigned connections_max;   /* above it: 503 and close; above 7/8 of it the least
                                    useful are closed; default 19,000 */

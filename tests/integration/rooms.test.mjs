@@ -1,8 +1,10 @@
 // Memory that clients can make the gateway hold: bodies that do not end, and whose they are.
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
 import { runProgram } from "../support/program.mjs";
 
 const MIB = 1 << 20;
@@ -30,6 +32,14 @@ async function beginMessage(gateway, t, { length, key, sent = length - 1 }) {
 }
 const closeCode = ({ received }) => received[0] === 0x88 ? received.readUInt16BE(2) : 0;
 const statusOf = (connection) => Number(/^HTTP\/1\.1 (\d+)/.exec(connection.received.toString("latin1"))?.[1] ?? 0);
+
+/** A packet of so many bytes; the target that reads it. */
+async function store(gateway, name, length) {
+  const target = ({ json: { presignedUrl } }) => presignedUrl.slice(new URL(presignedUrl).origin.length);
+  const upload = target(await gateway.put(`/api/v2/packets/${name}`));
+  assert.equal((await gateway.put(upload, "x".repeat(length), { key: null })).status, 200);
+  return target(await gateway.get(`/api/v1/packets/${name}`));
+}
 
 test("a URL with a false signature is refused before its body comes", async (t) => {
   const gateway = await startGateway({ t });
@@ -85,5 +95,59 @@ test("strangers with unfinished messages end each other, and nobody else", async
   const late = await beginMessage(gateway, t, { length: 21_000, sent: 0 });
   await late.read(() => closeCode(late), { what: "the close" });
   assert.equal(closeCode(late), 1009);
+  await gateway.stop();
+});
+
+test("answers that nobody reads take so much memory and no more", async (t) => {
+  const gateway = await startGateway({ t, release: true });
+  const url = await store(gateway, "large", 10 * MIB);
+  const { id } = (await gateway.post("/api/v1/tasks/a/trigger", { payload: "1" })).json;
+
+  const readers = [];
+  for (let i = 0; i < 40; i++) {
+    const connection = await gateway.connect();
+    t.after(() => connection.destroy());
+    connection.socket.on("data", () => connection.pause()); // the head, and no more
+    connection.send(`GET ${url} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    await connection.read(() => statusOf(connection), { what: "a head" });
+    readers.push(connection);
+  }
+  const resident = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${gateway.pid}/status`, "utf8"))[1]) / 1024;
+  assert.ok(resident() < 250, `${resident()} MiB are resident`);
+  const refused = readers.filter((one) => statusOf(one) === 503);
+  assert.ok(refused.length > 0 && readers.every((one) => [200, 503].includes(statusOf(one))));
+  assert.match(refused[0].received.toString(), /retry-after: 1\r\n/i);
+
+  // Lists are refused too, for they may be long; runs go on.
+  assert.equal((await gateway.get(`/api/v3/runs/${id}`)).status, 503);
+  assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: "1" })).status, 200);
+  for (const reader of readers) reader.destroy();
+  await until(async () => (await gateway.get(`/api/v3/runs/${id}`)).status === 200, { what: "room" });
+  assert.equal((await gateway.http.request("GET", url, { key: null })).text.length, 10 * MIB);
+  await gateway.stop();
+});
+
+test("who reads two kilobytes a second gets all of an answer", async (t) => {
+  const clock = path.join(temporaryFolder(), "ahead");
+  const gateway = await startGateway({ t, preload: "shim_clock", env: { SHIM_MONOTONIC: clock } });
+  const url = await store(gateway, "slow", 10 * MIB);
+  const reader = await gateway.connect();
+  t.after(() => reader.destroy());
+  let ahead = 0, came = 0;
+  reader.socket.removeAllListeners("data").on("data", (bytes) => {
+    reader.pause();
+    came += bytes.length;
+  });
+  reader.send(`GET ${url} HTTP/1.1\r\nhost: x\r\n\r\n`);
+  await until(() => came, { what: "the head" });
+  for (let before = 0; came < 10 * MIB; before = came) {
+    fs.writeFileSync(`${clock}.new`, String(ahead += Math.ceil((came - before) / 2.048)));
+    fs.renameSync(`${clock}.new`, clock);
+    await gateway.get("/healthz", { key: null }); // it notices the time
+    const seen = came;
+    reader.resume();
+    await until(() => came > seen || reader.socket.destroyed, { what: "the next bytes" });
+    assert.ok(came > seen, `cut after ${came} bytes`);
+  }
   await gateway.stop();
 });

@@ -10,7 +10,7 @@ struct scene {
     struct net_world world; /* first */
     struct exchange *x;
     size_t came;
-    struct room room;
+    struct room room, answers;
     bool pause, whole;
 };
 
@@ -20,6 +20,7 @@ static void on_head(void *owner, struct exchange *x)
     x->body_limit = 1 << 20;
     x->stream_body = !slice_is(x->path, "/kept");
     x->body_room = scene->room.limit ? &scene->room : NULL;
+    x->answer_room = &scene->answers;
     x->slow_body = slice_is(x->path, "/slow");
 }
 
@@ -36,6 +37,13 @@ static void on_request(void *owner, struct exchange *x)
 {
     struct scene *scene = owner;
     scene->whole = true;
+    if (slice_is(x->path, "/long")) {
+        struct bytes *body = bytes_create_empty(8 << 20);
+        memset(body->data, '-', body->len);
+        http_reply_shared(x, 200, (struct slice){ 0 }, body);
+        bytes_unref(body);
+        return;
+    }
     if (!slice_is(x->path, "/stream")) {
         http_reply(x, 200, (struct slice){ 0 }, SLICE("thanks"));
         return;
@@ -174,6 +182,33 @@ static void bodies_under_way_share_the_room_they_have(void **state)
     }
 }
 
+static void an_answer_takes_room_until_it_is_read(void **state)
+{
+    struct scene scene;
+    struct peer reader, leaver;
+    struct slice request = SLICE("GET /long HTTP/1.1\r\nHost: a\r\n\r\n");
+    (void)state;
+    open_scene(&scene, (struct server_options){ 0 });
+    peer_open(&scene.world, &reader);
+    peer_open(&scene.world, &leaver);
+    peer_send(&scene.world, &reader, request);
+    while (!scene.answers.used)
+        net_world_turn(&scene.world);
+    size_t of_one = scene.answers.used;
+    assert_in_range(of_one, 1, 8 << 20);
+    peer_send(&scene.world, &leaver, request);
+    while (scene.answers.used <= of_one)
+        net_world_turn(&scene.world);
+    peer_close(&leaver);
+    while (scene.answers.used) {
+        peer_read(&reader);
+        net_world_turn(&scene.world);
+    }
+    assert_false(reader.ended);
+    peer_close(&reader);
+    net_world_close(&scene.world);
+}
+
 static void a_stream_that_is_cut_has_no_end(void **state)
 {
     struct scene scene;
@@ -196,6 +231,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_leaves_in_a_pause_is_noticed),
         cmocka_unit_test(a_slow_body_outlasts_the_time_of_others),
         cmocka_unit_test(bodies_under_way_share_the_room_they_have),
+        cmocka_unit_test(an_answer_takes_room_until_it_is_read),
         cmocka_unit_test(a_stream_that_is_cut_has_no_end),
     };
     return cmocka_run_group_tests_name("http body", tests, NULL, NULL);

@@ -472,6 +472,31 @@ static void a_reply_that_nobody_reads_is_given_up(void **state)
     net_world_close(&scene.world);
 }
 
+/* Neither what the kernel takes nor what the peer sends is a sign that it reads. */
+static void who_sends_but_does_not_read_is_given_up(void **state)
+{
+    struct scene scene;
+    struct peer peer;
+    struct bytes *body = bytes_create_empty(8 << 20);
+    (void)state;
+    memset(body->data, '-', body->len);
+    open_scene(&scene, (struct server_options){ .write_timeout_ms = 200 });
+    peer_open(&scene.world, &peer);
+    peer_send(&scene.world, &peer, SLICE("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"));
+    net_world_turn(&scene.world);
+    http_reply_shared(scene.waiting, 200, (struct slice){ 0 }, body);
+    for (int i = 0; i < 2000 && !is_empty(&scene); i++) {
+        send(peer.fd, "\n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        usleep(2000);
+        net_world_turn(&scene.world);
+    }
+    assert_true(is_empty(&scene));
+    assert_int_equal(body->refs, 1);
+    bytes_unref(body);
+    peer_close(&peer);
+    net_world_close(&scene.world);
+}
+
 /* The client hears why, though it is still sending. */
 static void a_refused_upload_can_read_its_answer(void **state)
 {
@@ -532,6 +557,7 @@ int main(void)
         cmocka_unit_test(an_idle_connection_is_closed_without_a_word),
         cmocka_unit_test(a_handler_may_take_its_time),
         cmocka_unit_test(a_reply_that_nobody_reads_is_given_up),
+        cmocka_unit_test(who_sends_but_does_not_read_is_given_up),
         cmocka_unit_test(a_refused_upload_can_read_its_answer),
         cmocka_unit_test(lingering_ends),
     };

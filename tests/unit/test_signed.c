@@ -1,6 +1,7 @@
 /* The table of routes: what strangers send is verified, or thrown away. */
 #include "tests/support/unit.h"
 
+#include "api/rooms.h"
 #include "api/routes.h"
 #include "api/signed.h"
 
@@ -34,7 +35,7 @@ static void every_signed_url_has_a_form_that_is_verified(void **state)
 
 static bool keeps_nothing_of_strangers(const struct route *route)
 {
-    return route->auth || !route->body_limit || !api_keeps_body(route);
+    return route->auth || !route->body_limit || !rooms_keep_body(route);
 }
 
 static void what_strangers_send_is_thrown_away(void **state)
@@ -45,7 +46,7 @@ static void what_strangers_send_is_thrown_away(void **state)
 
 static bool is_used_up_if_not_counted(const struct route *route)
 {
-    return !route->body_limit || api_keeps_body(route) || route->on_body;
+    return !route->body_limit || rooms_keep_body(route) || route->on_body;
 }
 
 static void bodies_that_count_nowhere_are_taken_in_pieces(void **state)

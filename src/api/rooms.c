@@ -1,0 +1,83 @@
+/* rooms.c - finds the rooms of a call by who asks. */
+#include "api/rooms.h"
+
+#include "api/intake.h"
+
+enum {
+    KEPT_BODY_MAX = 16 << 20, /* longer ones are used up while they come */
+    STRANGERS_ROOM = 8 << 20,
+    ALL_ANSWERS_ROOM = 512 << 20,
+};
+
+void rooms_init(struct rooms *rooms)
+{
+    *rooms = (struct rooms){ .strangers.limit = STRANGERS_ROOM,
+                             .answers.limit = ALL_ANSWERS_ROOM };
+}
+
+bool rooms_keep_body(const struct route *route)
+{
+    return route->body_limit <= KEPT_BODY_MAX && route->on_body != intake_drop;
+}
+
+/* Of a worker's token; NULL for other credentials. */
+static struct project *served(const struct identity *who)
+{
+    return who && who->secret ? who->secret->project : NULL;
+}
+
+static struct room *body_room(struct api_call *call)
+{
+    const struct identity *who = call->identity;
+    if (call->env)
+        return &call->env->bodies;
+    if (who && who->user)
+        return &who->user->bodies;
+    return served(who) ? &served(who)->bodies : &api_rooms(call->api)->strangers;
+}
+
+static struct room *answer_room(struct api_call *call)
+{
+    const struct identity *who = call->identity;
+    struct room *all = &api_rooms(call->api)->answers, *room = all;
+    if (call->account)
+        room = &call->account->project->answers;
+    else if (who && who->user)
+        room = &who->user->answers;
+    else if (served(who))
+        room = &served(who)->answers;
+    if (room != all)
+        room->outer = all;
+    return room;
+}
+
+enum err rooms_check_answer(struct api_call *call)
+{
+    if (room_has(call->x->answer_room, 1))
+        return OK;
+    return explain(&call->why, ERR_NO_ROOM,
+                   "Answers that were not read yet leave no room in memory for another: "
+                   "try again when they are read, and ask for fewer at once");
+}
+
+/* Only what shows something is long; what keeps workers going is never refused. */
+static bool may_be_long(const struct api_call *call)
+{
+    const struct route *route = call->route;
+    return route->method == HTTP_GET_ && route->auth != AUTH_NONE &&
+           !slice_starts(call->x->path, "/engine/");
+}
+
+enum err rooms_enter(struct api_call *call)
+{
+    call->x->body_room = rooms_keep_body(call->route) ? body_room(call) : NULL;
+    call->x->answer_room = answer_room(call);
+    return may_be_long(call) ? rooms_check_answer(call) : OK;
+}
+
+void rooms_hold(struct api_call *call, size_t bytes)
+{
+    call->room = call->x->answer_room;
+    call->room_taken += bytes;
+    room_take(call->room, bytes);
+}

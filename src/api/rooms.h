@@ -1,0 +1,33 @@
+/* rooms.h - whose memory the body of a call takes, and its answer (base/room.h).
+ *
+ *   secret key, token, signed URL ─► bodies of the environment, answers of the project
+ *   worker's token                ─► both of its project
+ *   personal token                ─► both of the person
+ *   nobody                        ─► one small room for all strangers' bodies
+ *
+ * Answers of everybody together have a room, too: it is outside of all those. */
+#pragma once
+
+#include "api/api.h"
+
+struct rooms {
+    struct room strangers; /* bodies of which nobody knows whose they are */
+    struct room answers;   /* unsent ones of everybody */
+};
+
+void rooms_init(struct rooms *rooms);
+
+/* The head of a call is complete and it is known who asks: sets the rooms of its exchange.
+ * ERR_NO_ROOM: it would show something, and unsent answers have filled the room for that. */
+enum err rooms_enter(struct api_call *call);
+
+/* ERR_NO_ROOM when the room for answers has become full since: asked again when something
+ * long was loaded, before it is written. */
+enum err rooms_check_answer(struct api_call *call);
+
+/* So many bytes more are in memory for the answer; given back when the call ends. */
+void rooms_hold(struct api_call *call, size_t bytes);
+
+/* Bodies are in memory while they come, so they count in a room. False: they are thrown
+ * away, or so long that they are used up piece by piece. */
+bool rooms_keep_body(const struct route *route);
