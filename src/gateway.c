@@ -194,8 +194,7 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
 static void on_environment(void *owner, struct account *account)
 {
     struct gateway *gateway = owner;
-    engine_add_environment(gateway->engine, account->number, account->id,
-                           account->type == ENVIRONMENT_DEV);
+    api_add_environment(gateway->api, account);
 }
 
 static void create_parts(struct gateway *gateway)

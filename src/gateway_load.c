@@ -250,7 +250,7 @@ static void on_restored(struct store_scan *scan, enum store_status status)
 void load_runs_begin(struct load_runs *load)
 {
     for (struct account *a = NULL; (a = accounts_next(load->accounts, a));)
-        engine_add_environment(load->engine, a->number, a->id, a->type == ENVIRONMENT_DEV);
+        api_add_environment(load->api, a);
     load->kind = 0;
     load->account = NULL;
     scan_restored(load);

@@ -102,8 +102,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->traces = traces_create(engine);
     api->envvars = envvars_create(engine_loop(engine), accounts_vault(accounts));
     api->streams = streams_create(engine_loop(engine), (size_t)options->stream_memory);
-    api->open_batches =
-        open_batches_create(engine_loop(engine), (size_t)options->batch_memory);
+    api->open_batches = open_batches_create(engine_loop(engine));
     api->bulks = bulks_create(engine);
     api->document = openapi_write(tables, sizeof(tables) / sizeof(tables[0]));
     list_init(&api->held);
@@ -133,6 +132,13 @@ void api_destroy(struct api *api)
     envvars_destroy(api->envvars);
     free(api->sockets);
     free(api);
+}
+
+void api_add_environment(struct api *api, struct account *account)
+{
+    struct environment *env = engine_add_environment(
+        api->engine, account->number, account->id, account->type == ENVIRONMENT_DEV);
+    rooms_put_inside(env, account->project, &api->options);
 }
 
 void api_hold(struct api_call *call, void (*on_drain)(struct api_call *call))

@@ -111,6 +111,10 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
                        const struct api_options *options);
 void api_destroy(struct api *api);
 
+/* The environment of the account, which is linked, comes into memory. What its clients may
+ * hold counts for its project too. */
+void api_add_environment(struct api *api, struct account *account);
+
 /* ERR_FORBIDDEN unless what came by the admin listener was sent by nobody's web page. */
 enum err api_check_admin(struct api_call *call);
 

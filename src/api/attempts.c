@@ -89,7 +89,7 @@ enum err worker_take(struct api_call *call, struct environment *const *environme
     op->deployed = call->identity->kind == CREDENTIAL_WORKER_TOKEN;
     enum err refused = OK;
     if (count)
-        refused = seat_take(&op->seat, call->api, environments[0], &call->why);
+        refused = seat_take(&op->seat, environments[0], &call->why);
     if (!refused)
         refused = dequeue_begin(api_engine(call->api), environments, count, &op->dequeue,
                                 api_options(call->api)->dequeue_wait_ms, on_dequeued);

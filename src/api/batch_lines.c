@@ -9,7 +9,7 @@ enum { KEPT_LINE = 65536 }; /* bytes of buffer between two lines */
 
 static void end_line(struct batch_lines *lines)
 {
-    open_batches_give(lines->open, lines->env, lines->line_cost);
+    open_batches_give(lines->env, lines->line_cost);
     lines->line_cost = lines->line_len = 0;
     if (lines->line.text.capacity + lines->line.payload.capacity > KEPT_LINE) {
         envelope_finish(&lines->line);
@@ -29,7 +29,7 @@ void batch_lines_finish(struct batch_lines *lines)
         lines->items[i] = NULL;
     }
     if (bytes)
-        open_batches_give(lines->open, lines->env, bytes);
+        open_batches_give(lines->env, bytes);
     lines->line_cost = 0;
     envelope_finish(&lines->line);
     lines->line = (struct envelope){ 0 };
@@ -37,21 +37,20 @@ void batch_lines_finish(struct batch_lines *lines)
 
 /* ---- room ---- */
 
-static enum err no_room(struct batch_lines *lines)
+enum err batch_lines_no_room(struct api_call *call)
 {
-    struct api_call *call = lines->call;
     api_add_header(call, "x-should-retry", SLICE("true"));
-    return explain(
-        &call->why, ERR_STORE,
-        "The items of this environment's batches that are being streamed have no "
-        "room in memory: try again, or stream fewer batches at once");
+    return explain(&call->why, ERR_STORE,
+                   "The items of this environment's, or its project's, batches that are "
+                   "being streamed have no "
+                   "room in memory: try again, or stream fewer batches at once");
 }
 
 /* The line's text, and the text of its payload. */
 static enum err take_room(struct batch_lines *lines, size_t len)
 {
     if (!open_batches_take(lines->open, lines->env, 2 * len))
-        return no_room(lines);
+        return batch_lines_no_room(lines->call);
     lines->line_cost += 2 * len;
     return OK;
 }
@@ -133,7 +132,7 @@ static enum err keep(struct batch_lines *lines, struct batch_item *item)
 {
     size_t cost = cost_of(item);
     if (!open_batches_take(lines->open, lines->env, cost))
-        return no_room(lines);
+        return batch_lines_no_room(lines->call);
     item->cost = cost;
     lines->items[item->index] = item;
     lines->count++;

@@ -14,7 +14,7 @@ enum { BATCH_LINE_MAX = 3145728 };
 struct batch_lines {
     struct api_call *call;
     struct open_batches *open;
-    uint32_t env;
+    struct environment *env;
     struct envelope line;
     size_t number;    /* of the line, from 1 */
     size_t line_len;  /* bytes, also those not kept */
@@ -30,6 +30,9 @@ enum err batch_lines_take(struct batch_lines *lines, struct slice piece);
 
 /* The last line may have no end. */
 enum err batch_lines_end(struct batch_lines *lines);
+
+/* Says that there is no room; the answer asks to come again. */
+enum err batch_lines_no_room(struct api_call *call);
 
 /* Items that nobody took are dropped. The call may be gone. */
 void batch_lines_finish(struct batch_lines *lines);

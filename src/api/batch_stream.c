@@ -59,7 +59,7 @@ static enum err begin(struct api_call *call, struct stream **stream)
     new->call = call;
     new->lines.call = call;
     new->lines.open = api_open_batches(call->api);
-    new->lines.env = call->env->number;
+    new->lines.env = call->env;
     new->lines.number = 1;
     new->lines.may_write = !api_check_scope(call, "write", "batch", call->params[0]);
     call->state = *stream = new;
@@ -237,8 +237,12 @@ static void on_loaded(struct batch_load *load, enum err status)
         reply_sealed(stream, batch);
         return;
     }
-    struct open_batch *open = open_batches_get(open_of(stream), stream->call->env->number,
-                                               batch->id, batch->run_count);
+    struct open_batch *open =
+        open_batches_get(open_of(stream), stream->call->env, batch->id, batch->run_count);
+    if (!open) {
+        refuse(stream, batch_lines_no_room(stream->call));
+        return;
+    }
     if (open->sealing) {
         refuse(stream, being_sealed(stream->call));
         return;

@@ -337,7 +337,7 @@ static void start(struct stream *stream)
     struct view wish = subscribing_view(call->identity, &stream->hello);
     struct buf message = { 0 };
 
-    enum err refused = seat_take(&stream->seat, call->api, env, &call->why);
+    enum err refused = seat_take(&stream->seat, env, &call->why);
     wish.wrap = wrap;
     struct view *view = refused ? NULL : environment_view(env, &wish);
     if (!refused && !view)

@@ -13,15 +13,13 @@
 
 enum { FORGET_MS = 10 * 60 * 1000, FORGET_AT_ONCE = 2 };
 
-/* What one environment has. */
+/* Those of one environment. */
 struct use {
-    size_t bytes;
     struct list oldest_first; // open_batch::of_env
 };
 
 struct open_batches {
     struct loop *loop;
-    size_t limit;
     struct table by_key;
     struct list oldest_first; // open_batch::link
     struct slots uses;        /* struct use, by the environment's number */
@@ -40,11 +38,10 @@ void batch_item_destroy(struct batch_item *item)
     free(item);
 }
 
-struct open_batches *open_batches_create(struct loop *loop, size_t limit)
+struct open_batches *open_batches_create(struct loop *loop)
 {
     struct open_batches *open = mem_new(struct open_batches);
     open->loop = loop;
-    open->limit = limit;
     table_init(&open->by_key, key_of);
     list_init(&open->oldest_first);
     return open;
@@ -67,9 +64,15 @@ void open_batches_destroy(struct open_batches *open)
 
 /* ---- memory ---- */
 
-static struct use *use_of(struct open_batches *open, uint32_t env)
+/* What it holds without items. */
+static size_t cost_of(uint32_t run_count)
 {
-    void **place = slots_at(&open->uses, env);
+    return sizeof(struct open_batch) + run_count * sizeof(struct batch_item *);
+}
+
+static struct use *use_of(struct open_batches *open, const struct environment *env)
+{
+    void **place = slots_at(&open->uses, env->number);
     if (!*place) {
         struct use *use = mem_new(struct use);
         list_init(&use->oldest_first);
@@ -88,22 +91,22 @@ static struct open_batch *oldest_idle(const struct use *use)
     return NULL;
 }
 
-bool open_batches_take(struct open_batches *open, uint32_t env, size_t bytes)
+bool open_batches_take(struct open_batches *open, struct environment *env, size_t bytes)
 {
     struct use *use = use_of(open, env);
-    while (use->bytes + bytes > open->limit) {
+    while (!room_has(&env->batches, bytes)) {
         struct open_batch *idle = oldest_idle(use);
         if (!idle)
             return false;
         open_batches_drop(open, idle);
     }
-    use->bytes += bytes;
+    room_take(&env->batches, bytes);
     return true;
 }
 
-void open_batches_give(struct open_batches *open, uint32_t env, size_t bytes)
+void open_batches_give(struct environment *env, size_t bytes)
 {
-    use_of(open, env)->bytes -= bytes;
+    room_give(&env->batches, bytes);
 }
 
 /* ---- batches ---- */
@@ -123,9 +126,12 @@ static void forget_old(struct open_batches *open)
     }
 }
 
-static struct open_batch *open_batch_create(struct open_batches *open, uint32_t env,
-                                            const char *key, uint32_t run_count)
+static struct open_batch *open_batch_create(struct open_batches *open,
+                                            struct environment *env, const char *key,
+                                            uint32_t run_count)
 {
+    if (!open_batches_take(open, env, cost_of(run_count)))
+        return NULL;
     struct open_batch *batch = mem_new(struct open_batch);
     batch->env = env;
     snprintf(batch->key, sizeof(batch->key), "%s", key);
@@ -137,15 +143,17 @@ static struct open_batch *open_batch_create(struct open_batches *open, uint32_t 
     return batch;
 }
 
-struct open_batch *open_batches_get(struct open_batches *open, uint32_t env, const char *id,
-                                    uint32_t run_count)
+struct open_batch *open_batches_get(struct open_batches *open, struct environment *env,
+                                    const char *id, uint32_t run_count)
 {
     char key[sizeof(((struct open_batch *)0)->key)];
-    snprintf(key, sizeof(key), "%u:%s", env, id);
+    snprintf(key, sizeof(key), "%u:%s", env->number, id);
     forget_old(open);
     struct open_batch *batch = table_find(&open->by_key, slice_of(key));
     if (!batch)
         batch = open_batch_create(open, env, key, run_count);
+    if (!batch)
+        return NULL;
     list_remove(&batch->link);
     list_remove(&batch->of_env);
     list_append(&open->oldest_first, &batch->link);
@@ -156,14 +164,14 @@ struct open_batch *open_batches_get(struct open_batches *open, uint32_t env, con
 
 void open_batches_drop(struct open_batches *open, struct open_batch *batch)
 {
-    size_t bytes = 0;
+    size_t bytes = cost_of(batch->run_count);
     for (uint32_t i = 0; i < batch->run_count; i++) {
         if (!batch->items[i])
             continue;
         bytes += batch->items[i]->cost;
         batch_item_destroy(batch->items[i]);
     }
-    open_batches_give(open, batch->env, bytes);
+    open_batches_give(batch->env, bytes);
     table_remove(&open->by_key, slice_of(batch->key));
     list_remove(&batch->link);
     list_remove(&batch->of_env);

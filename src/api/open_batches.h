@@ -1,8 +1,9 @@
 /* open_batches.h - items that wait in memory until their batch is whole.
  *
  * A stream of items may break off; what came is kept, and the next stream brings the rest.
- * It is never more than a limit per environment: then batches that nobody streams are
- * forgotten, oldest first, because their clients send everything again anyway. */
+ * It is never more than a limit per environment, and twice that per project: then batches
+ * of the environment that nobody streams are forgotten, oldest first, because their clients
+ * send everything again anyway. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,7 +25,7 @@ struct batch_item {
 void batch_item_destroy(struct batch_item *item);
 
 struct open_batch {
-    uint32_t env;
+    struct environment *env;
     char key[ID_MAX + 12];     /* the environment's number and the batch's id */
     struct batch_item **items; /* by index; NULL: awaited */
     uint32_t run_count, count;
@@ -34,18 +35,17 @@ struct open_batch {
     struct list of_env; // use::oldest_first
 };
 
-/* limit: bytes per environment. */
-struct open_batches *open_batches_create(struct loop *loop, size_t limit);
+struct open_batches *open_batches_create(struct loop *loop);
 /* NULL is fine. */
 void open_batches_destroy(struct open_batches *open);
 
 /* False: the environment's items have no room for so many more bytes. */
-bool open_batches_take(struct open_batches *open, uint32_t env, size_t bytes);
-void open_batches_give(struct open_batches *open, uint32_t env, size_t bytes);
+bool open_batches_take(struct open_batches *open, struct environment *env, size_t bytes);
+void open_batches_give(struct environment *env, size_t bytes);
 
-/* The one of that id, or a new empty one. */
-struct open_batch *open_batches_get(struct open_batches *open, uint32_t env, const char *id,
-                                    uint32_t run_count);
+/* The one of that id, or a new empty one; NULL: the environment has no room for it. */
+struct open_batch *open_batches_get(struct open_batches *open, struct environment *env,
+                                    const char *id, uint32_t run_count);
 
 /* Its items go with it; their memory is given back. */
 void open_batches_drop(struct open_batches *open, struct open_batch *batch);

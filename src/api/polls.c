@@ -345,7 +345,7 @@ static enum err take_place(struct poll *poll)
     struct api_call *call = poll->call;
     if (!poll->live)
         return OK;
-    enum err refused = seat_take(&poll->seat, call->api, call->env, &call->why);
+    enum err refused = seat_take(&poll->seat, call->env, &call->why);
     metric_add(M_POLLS, !refused);
     return refused;
 }

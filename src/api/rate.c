@@ -61,12 +61,13 @@ void rate_destroy(struct rate *rate)
     free(rate);
 }
 
-/* A key shares with every key of its environment; a token has its own. */
+/* A key shares with every key of its environment, and with every branch that it opens; a
+ * token has its own. */
 static void name_share(const struct identity *who, unsigned char name[HASH_LEN])
 {
     memset(name, 0, HASH_LEN);
     if (who->kind == CREDENTIAL_SECRET_KEY)
-        memcpy(name, &who->account->number, sizeof(who->account->number));
+        memcpy(name, &account_of_keys(who->account)->number, sizeof(uint32_t));
     else
         memcpy(name, who->hash, HASH_LEN);
 }

@@ -20,6 +20,21 @@ bool rooms_keep_body(const struct route *route)
     return route->body_limit <= KEPT_BODY_MAX && route->on_body != intake_drop;
 }
 
+static void put_inside(struct room *room, struct room *project, int64_t limit)
+{
+    room->limit = (size_t)limit;
+    room->outer = project;
+    project->limit = 2 * room->limit;
+}
+
+void rooms_put_inside(struct environment *env, struct project *project,
+                      const struct api_options *options)
+{
+    put_inside(&env->seats, &project->seats, options->realtime_connections);
+    put_inside(&env->batches, &project->batches, options->batch_memory);
+    put_inside(&env->streams, &project->streams, options->stream_memory);
+}
+
 /* Of a worker's token; NULL for other credentials. */
 static struct project *served(const struct identity *who)
 {
@@ -29,8 +44,8 @@ static struct project *served(const struct identity *who)
 static struct room *body_room(struct api_call *call)
 {
     const struct identity *who = call->identity;
-    if (call->env)
-        return &call->env->bodies;
+    if (call->account)
+        return &call->account->project->bodies;
     if (who && who->user)
         return &who->user->bodies;
     return served(who) ? &served(who)->bodies : &api_rooms(call->api)->strangers;

@@ -1,7 +1,7 @@
 /* rooms.h - whose memory the body of a call takes, and its answer (base/room.h).
  *
- *   secret key, token, signed URL ─► bodies of the environment, answers of the project
- *   worker's token                ─► both of its project
+ *   secret key, token, signed URL ─► both of the project
+ *   worker's token                ─► the same
  *   personal token                ─► both of the person
  *   nobody                        ─► one small room for all strangers' bodies
  *
@@ -16,6 +16,12 @@ struct rooms {
 };
 
 void rooms_init(struct rooms *rooms);
+
+/* Gives an environment its rooms for what its clients may hold, each inside of one of its
+ * project that has twice the limit: one environment cannot take all that its project has,
+ * and a project that makes more of them (preview branches) gets no more for it. */
+void rooms_put_inside(struct environment *env, struct project *project,
+                      const struct api_options *options);
 
 /* The head of a call is complete and it is known who asks: sets the rooms of its exchange.
  * ERR_NO_ROOM: it would show something, and unsent answers have filled the room for that. */

@@ -1,18 +1,17 @@
-/* seat.c - an integer per environment: exact, and with nothing left over (realtime-protocol
- * §4). */
+/* seat.c - a number per environment and project: exact, and with nothing left over
+ * (realtime-protocol §4). */
 #include "api/seat.h"
 
 #include "live/environment.h"
 
-enum err seat_take(struct seat *seat, const struct api *api, struct environment *env,
-                   struct failure *why)
+enum err seat_take(struct seat *seat, struct environment *env, struct failure *why)
 {
     if (seat->env == env)
         return OK;
     seat_leave(seat);
-    if (env->seats >= api_options(api)->realtime_connections)
+    if (!room_has(&env->seats, 1))
         return explain(why, ERR_BUSY, "Too many concurrent requests");
-    env->seats++;
+    room_take(&env->seats, 1);
     seat->env = env;
     return OK;
 }
@@ -20,6 +19,6 @@ enum err seat_take(struct seat *seat, const struct api *api, struct environment 
 void seat_leave(struct seat *seat)
 {
     if (seat->env)
-        seat->env->seats--;
+        room_give(&seat->env->seats, 1);
     seat->env = NULL;
 }

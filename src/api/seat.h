@@ -1,7 +1,8 @@
 /* seat.h - room for a connection that stays: a WebSocket, an event stream, the reader of a
  * stream, a held poll, a dequeue, the notice socket or the presence of a worker. What
- * serves several environments (the token of a worker) takes one in the first of them. Of one environment there are --realtime-connections of them, so that
- * nobody takes all connections of the gateway. */
+ * serves several environments (the token of a worker) takes one in the first of them. Of one
+ * environment there are --realtime-connections of them, of all those of a project twice
+ * that, so that nobody takes all connections of the gateway. */
 #pragma once
 
 #include "api/api.h"
@@ -11,8 +12,7 @@ struct seat {
 };
 
 /* Nothing changes if it is taken in this environment already; in another it is left. */
-enum err seat_take(struct seat *seat, const struct api *api, struct environment *env,
-                   struct failure *why);
+enum err seat_take(struct seat *seat, struct environment *env, struct failure *why);
 
 /* Nothing happens if it is not taken. */
 void seat_leave(struct seat *seat);

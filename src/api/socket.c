@@ -279,7 +279,7 @@ static enum err upgrade(struct api_call *call)
         (refused = choose_protocol(call, &protocol, &encoding)))
         return refused;
     struct seat seat = { 0 };
-    if (call->identity && (refused = seat_take(&seat, call->api, call->env, &call->why)))
+    if (call->identity && (refused = seat_take(&seat, call->env, &call->why)))
         return refused;
     struct socket *socket = socket_create(call, encoding);
     socket->seat = seat;

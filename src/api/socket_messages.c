@@ -101,7 +101,7 @@ static void on_hello(struct socket *socket, const struct wire_message *hello)
         ws_close(socket->ws, CLOSE_BAD_TOKEN, "hello must bring a token");
         return;
     }
-    if (seat_take(&socket->seat, socket->api, environment_of(socket), &why)) {
+    if (seat_take(&socket->seat, environment_of(socket), &why)) {
         ws_close(socket->ws, CLOSE_OVERLOAD, why.text);
         return;
     }

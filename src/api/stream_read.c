@@ -274,7 +274,7 @@ static void on_run(struct run_read *read, enum err status)
         status = api_check_run_scope(call, "read", read->run);
     bool stays = !call->x->gone && call->x->method != HTTP_HEAD_;
     if (!status && stays)
-        status = seat_take(&reader->seat, call->api, call->env, &call->why);
+        status = seat_take(&reader->seat, call->env, &call->why);
     if (!status && stays) {
         start(reader);
         return;

@@ -69,12 +69,13 @@ void streams_destroy(struct streams *streams)
     free(streams);
 }
 
-struct stream_set *streams_of(struct streams *streams, const struct environment *env)
+struct stream_set *streams_of(struct streams *streams, struct environment *env)
 {
     void **set = slots_at(&streams->sets, env->number);
     if (!*set) {
         *set = mem_new(struct stream_set);
         stream_set_init(*set, streams->budget);
+        ((struct stream_set *)*set)->room = &env->streams;
     }
     return *set;
 }
@@ -169,9 +170,8 @@ static bool decode_input(struct slice frame, struct buf *data)
     return is_record;
 }
 
-bool streams_find_input(struct streams *streams, const struct environment *env,
-                        struct slice run, struct slice key, int64_t from, int64_t known_ms,
-                        struct buf *data)
+bool streams_find_input(struct streams *streams, struct environment *env, struct slice run,
+                        struct slice key, int64_t from, int64_t known_ms, struct buf *data)
 {
     const struct stream *stream =
         stream_find(streams_of(streams, env), STREAM_INPUT, run, key);
@@ -182,19 +182,38 @@ bool streams_find_input(struct streams *streams, const struct environment *env,
     return frame && decode_input(bytes_slice(frame), data);
 }
 
-/* Few environments are large at once: the largest makes room for all. */
-static void make_room(struct streams *streams)
+/* Room of its environment, of its project and of all; less than it had when it made some. */
+static void count_bytes(struct streams *streams, const struct stream_set *set, size_t had)
 {
-    while (streams->bytes > streams->budget * ENVIRONMENTS_FULL) {
-        struct stream_set *largest = NULL;
-        uint32_t at = 0;
-        for (struct stream_set *set; (set = slots_next(&streams->sets, &at));)
-            if (!largest || set->bytes > largest->bytes)
-                largest = set;
-        size_t had = largest->bytes;
-        stream_set_drop(largest);
-        streams->bytes -= had - largest->bytes;
-    }
+    if (set->bytes > had)
+        room_take(set->room, set->bytes - had);
+    else
+        room_give(set->room, had - set->bytes);
+    streams->bytes += set->bytes - had;
+}
+
+/* Of one project, or of all when it is NULL. */
+static void drop_of_largest(struct streams *streams, const struct room *project)
+{
+    struct stream_set *largest = NULL;
+    uint32_t at = 0;
+    for (struct stream_set *set; (set = slots_next(&streams->sets, &at));)
+        if ((!project || set->room->outer == project) &&
+            (!largest || set->bytes > largest->bytes))
+            largest = set;
+    size_t had = largest->bytes;
+    stream_set_drop(largest);
+    count_bytes(streams, largest, had);
+}
+
+/* Few environments are large at once: the largest makes room for the others of its project,
+ * and the largest of all for all. */
+static void make_room(struct streams *streams, const struct room *project)
+{
+    while (project->used > project->limit)
+        drop_of_largest(streams, project);
+    while (streams->bytes > streams->budget * ENVIRONMENTS_FULL)
+        drop_of_largest(streams, NULL);
 }
 
 void streams_append(struct streams *streams, struct stream_set *set, struct stream *stream,
@@ -209,8 +228,8 @@ void streams_append(struct streams *streams, struct stream_set *set, struct stre
     else
         encode_input(&scratch, at_ms, stream->next, data);
     stream_append(set, stream, buf_to_bytes(&scratch), at_ms);
-    streams->bytes += set->bytes - had;
-    make_room(streams);
+    count_bytes(streams, set, had);
+    make_room(streams, set->room->outer);
     if (scratch.capacity > 64 << 10)
         buf_finish(&scratch);
     if (list_empty(&stream->waiting))

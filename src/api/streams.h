@@ -14,7 +14,7 @@
 
 struct streams {
     struct loop *loop;
-    size_t budget;     /* of each environment; of all of them four times that */
+    size_t budget;     /* of an environment; of a project twice, of all four times that */
     size_t bytes;      /* of all */
     struct slots sets; /* of struct stream_set, by number of the environment */
     struct list ready; // stream_reader::link
@@ -27,7 +27,7 @@ struct streams *streams_create(struct loop *loop, size_t budget);
 /* Nobody reads or writes any more. NULL is fine. */
 void streams_destroy(struct streams *streams);
 
-struct stream_set *streams_of(struct streams *streams, const struct environment *env);
+struct stream_set *streams_of(struct streams *streams, struct environment *env);
 
 /* Adds the chunk, encoded for its kind, and wakes who reads: data is text without a NUL
  * for an output, JSON for an input. */
@@ -36,9 +36,8 @@ void streams_append(struct streams *streams, struct stream_set *set, struct stre
 
 /* True when a record of this input is there, the first of those from index from on, or any
  * if the stream was born after known_ms, when from was counted: data is its JSON. */
-bool streams_find_input(struct streams *streams, const struct environment *env,
-                        struct slice run, struct slice key, int64_t from, int64_t known_ms,
-                        struct buf *data);
+bool streams_find_input(struct streams *streams, struct environment *env, struct slice run,
+                        struct slice key, int64_t from, int64_t known_ms, struct buf *data);
 
 /* ERR_INVALID unless the last parameter of the path may name a stream. */
 enum err streams_check_key(struct api_call *call, struct slice key);

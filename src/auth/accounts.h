@@ -39,11 +39,12 @@ struct project {
     char *name, *slug;
     int64_t created_at; /* Unix ms; 0: not known */
     char organization_id[ID_MAX];
-    struct organization *organization; /* since accounts_link */
-    struct list secrets;               // secret::of_owner; tokens of workers
-    struct room bodies;                // of requests with these tokens; counted by net
-    struct room answers;               // unsent ones, of all its environments; the same
-    struct list link;                  // accounts::projects
+    struct organization *organization;   /* since accounts_link */
+    struct list secrets;                 // secret::of_owner; tokens of workers
+    struct room bodies;                  // of requests under way; counted by net
+    struct room answers;                 // unsent ones; the same
+    struct room seats, batches, streams; // outside of those of its environments
+    struct list link;                    // accounts::projects
 };
 
 struct user { /* a person in an organization: in several, one for each, of one address */

@@ -1,6 +1,7 @@
-/* room.h - so many bytes of memory that several share, inside of what more share.
+/* room.h - so many bytes of memory, or places, that several share, inside of what more share.
  *
- *   request ─► room of its project ─► outer: room of all     what is taken counts in each
+ *   request ─► room of its environment ─► outer: room of its project     what is taken
+ *                                                                        counts in each
  *
  * A room only counts: who takes asks room_has first where it can still refuse, and gives
  * back as much as it took to the room that it took it from. */

@@ -43,7 +43,6 @@ struct environment *environment_create(struct loop *loop, struct store *store,
     env->store = store;
     env->loop = loop;
     env->budget = budget;
-    env->bodies.limit = BODY_ROOM;
     list_init(&env->dequeues);
     list_init(&env->matching.link);
     table_init(&env->runs, run_key);

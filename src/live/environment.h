@@ -70,9 +70,9 @@ struct environment {
     size_t budget;       /* for final_bytes */
     uint32_t evict_from; /* place in the order of all where the next look starts */
     uint32_t unfinished;
-    uint32_t arriving;  /* runs of triggers that have no answer yet; the engine's */
-    struct room bodies; /* of requests under way; counted by net */
-    uint32_t seats;     /* of connections that stay; api's */
+    uint32_t arriving; /* runs of triggers that have no answer yet; the engine's */
+    struct room seats; /* of connections that stay; api's, as the next two are */
+    struct room batches, streams;
 };
 
 /* Unfinished runs in memory by parent. */

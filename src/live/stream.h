@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/list.h"
+#include "base/room.h"
 #include "base/table.h"
 
 enum {
@@ -67,6 +68,7 @@ struct stream_set {
     struct table table;  /* of struct stream, by name */
     struct list written; // stream::link; the one written to last is at the end
     size_t bytes, budget;
+    struct room *room; /* of its environment; the caller's, who counts there */
 };
 
 void stream_set_init(struct stream_set *set, size_t budget);

@@ -50,8 +50,7 @@ static bool turn(struct api_world *world)
 static void on_environment(void *owner, struct account *account)
 {
     struct api_world *world = owner;
-    engine_add_environment(world->engine, account->number, account->id,
-                           account->type == ENVIRONMENT_DEV);
+    api_add_environment(world->api, account);
 }
 
 struct writing {

@@ -6,19 +6,25 @@
 
 #include "api/open_batches.h"
 #include "base/mem.h"
+#include "live/environment.h"
 
-enum { LIMIT = 1000, MINUTE = 60 * 1000 };
+enum { KB = 1000, LIMIT = 1000 * KB, MINUTE = 60 * 1000 };
 
 static struct {
     struct loop *loop;
     struct open_batches *open;
+    struct environment envs[3]; /* of each its number and room are used */
 } scene;
 
 static int open_scene(void **state)
 {
     (void)state;
     scene.loop = loop_create(NULL);
-    scene.open = open_batches_create(scene.loop, LIMIT);
+    scene.open = open_batches_create(scene.loop);
+    for (uint32_t i = 0; i < 3; i++)
+        scene.envs[i] = (struct environment){
+            .number = i, .batches.limit = LIMIT + KB /* a batch itself counts, too */
+        };
     return 0;
 }
 
@@ -33,11 +39,11 @@ static int close_scene(void **state)
 /* With one item of so many bytes, when it is new. */
 static struct open_batch *get(uint32_t env, const char *id, size_t bytes)
 {
-    struct open_batch *batch = open_batches_get(scene.open, env, id, 2);
+    struct open_batch *batch = open_batches_get(scene.open, &scene.envs[env], id, 2);
     if (bytes && !batch->items[0]) {
-        assert_true(open_batches_take(scene.open, env, bytes));
+        assert_true(open_batches_take(scene.open, &scene.envs[env], bytes * KB));
         batch->items[0] = mem_new(struct batch_item);
-        batch->items[0]->cost = bytes;
+        batch->items[0]->cost = bytes * KB;
     }
     return batch;
 }
@@ -64,13 +70,13 @@ static void room_is_made_by_the_oldest_of_the_same_environment(void **state)
     get(1, "batch_a", 400)->sealing = true;
     get(1, "batch_b", 300);
     get(1, "batch_c", 300);
-    assert_true(open_batches_take(scene.open, 1, 200));
+    assert_true(open_batches_take(scene.open, &scene.envs[1], 200 * KB));
     assert_true(is_open(1, "batch_a")); /* its items are being committed */
     assert_false(is_open(1, "batch_b"));
     assert_true(is_open(1, "batch_c"));
     assert_true(is_open(2, "batch_other"));
-    assert_false(open_batches_take(scene.open, 1, 700));
-    open_batches_give(scene.open, 1, 200);
+    assert_false(open_batches_take(scene.open, &scene.envs[1], 700 * KB));
+    open_batches_give(&scene.envs[1], 200 * KB);
 }
 
 /* Two with each call, so that they get fewer while one is added at most. */

@@ -1,0 +1,98 @@
+// What one project may hold, however many preview branches it makes; another one has its own.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { keys, startGateway } from "../support/gateway.mjs";
+import { RawConnection } from "../support/http.mjs";
+import { RunsSocket } from "../support/runs.mjs";
+import { addSecondProject, otherKeys } from "../support/second_project.mjs";
+
+const branch = (name) => ({ key: keys.preview, headers: { "x-trigger-branch": name } });
+const other = { key: otherKeys.dev };
+
+/** A gateway with two projects, and with branches a, b and c in the first. */
+async function start(t, options) {
+  const gateway = await startGateway({ t, options });
+  await gateway.stop();
+  addSecondProject(gateway.data);
+  await gateway.restart();
+  for (const name of ["a", "b", "c"])
+    assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch: name }, { key: keys.pat })).status, 200);
+  return gateway;
+}
+
+test("connections that stay: an environment's limit, and twice that for all of a project's", async (t) => {
+  const gateway = await start(t, ["--realtime-connections", "2"]);
+  const sockets = [];
+  const open = async ({ key, headers }) => {
+    const socket = await RunsSocket.open({ port: gateway.port, token: key, headers });
+    t.after(() => socket.cut());
+    sockets.push(socket);
+  };
+  for (const name of ["a", "a", "b"]) await open(branch(name));
+  await assert.rejects(open(branch("a")), { status: 429 });
+  await open(branch("c"));
+  for (const full of [branch("b"), branch("c"), { key: keys.prod }]) await assert.rejects(open(full), { status: 429 });
+  await open(other);
+  await gateway.stop();
+});
+
+test("batches that are not whole", async (t) => {
+  const gateway = await start(t, ["--batch-memory", "1m"]);
+  const ndjson = (text) => ({ headers: { "content-type": "application/x-ndjson", ...text } });
+  const stream = async (who) => {
+    const { json } = await gateway.post("/api/v3/batches", { runCount: 2 }, who);
+    const line = `${JSON.stringify({ index: 0, task: "t", payload: "x".repeat(50_000) })}\n`;
+    return gateway.post(`/api/v3/batches/${json.id}/items`, line, { ...who, ...ndjson(who.headers) });
+  };
+  for (const name of ["a", "b", "c"]) for (let i = 0; i < 20; i++) assert.equal((await stream(branch(name))).status, 200); // its oldest go
+  const refused = await stream({ key: keys.prod });
+  assert.deepEqual([refused.status, refused.headers["x-should-retry"]], [503, "true"]);
+  assert.equal((await stream(other)).status, 200);
+  await gateway.stop();
+});
+
+test("streams: twice the limit of an environment, and the largest makes room", async (t) => {
+  const gateway = await start(t, ["--stream-memory", "1m"]);
+  const fill = async (who) => {
+    const { id } = (await gateway.post("/api/v1/tasks/t/trigger", { payload: "1" }, who)).json;
+    for (let i = 0; i < 22; i++)
+      assert.equal((await gateway.post(`/realtime/v1/streams/${id}/self/k/append`, "x".repeat(50_000), who)).status, 200);
+  };
+  await fill(other);
+  for (const name of ["a", "b", "c"]) await fill(branch(name));
+  const bytes = await gateway.metric("runcast_stream_bytes");
+  assert.ok(bytes > 2 << 20 && bytes <= 3 << 20, `${bytes}`);
+  await gateway.stop();
+});
+
+test("requests a minute: branches behind one key have one share", async (t) => {
+  const gateway = await start(t, ["--rate-limit", "20"]);
+  const list = (who) => gateway.get("/api/v1/runs", who);
+  let last;
+  for (let i = 0; i < 20; i++) last = await list(branch("a"));
+  assert.equal(last.status, 429);
+  assert.equal((await list(branch("b"))).status, 429);
+  assert.equal((await list({ key: keys.prod })).status, 200);
+  await gateway.stop();
+});
+
+test("bodies under way: one room for all environments of a project", async (t) => {
+  const gateway = await start(t, []);
+  const length = 15 << 20, body = Buffer.alloc(length - 1, " ");
+  const send = async ({ key, headers }) => {
+    const connection = await RawConnection.open(gateway.port);
+    t.after(() => connection.destroy());
+    const lines = Object.entries({ host: "x", authorization: `Bearer ${key}`, ...headers, "content-type": "application/json", "content-length": length });
+    await connection.send(`POST /engine/v1/dev/runs/run_x/snapshots/snapshot_x/attempts/complete HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}`).join("\r\n")}\r\n\r\n`);
+    await connection.send(body);
+    return connection;
+  };
+  const held = [];
+  for (const name of ["a", "b", "c"]) for (let i = 0; i < 3; i++) held.push(await send(branch(name)));
+  const answers = await Promise.race(held.map((connection) => connection.read((text) => text.includes("\r\n\r\n"), { timeoutMs: 30_000 })));
+  assert.match(answers, /^HTTP\/1.1 503/);
+  assert.equal((await gateway.post("/api/v1/tasks/t/trigger", { payload: "x".repeat(1 << 20) }, other)).status, 200);
+  for (const connection of held) connection.destroy();
+  await gateway.stop();
+});
