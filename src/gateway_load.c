@@ -145,6 +145,7 @@ static void walk_page(struct load_runs *load)
 {
     struct store *store = engine_store(load->engine);
     load->walk.env = load->account->number;
+    load->walk.takes_its_time = true; /* on a slow disk, on a busy machine */
     load->walk.limit = PAGE_RUNS;
     load->walk.byte_limit = PAGE_BYTES;
     load->walk.done = on_page;

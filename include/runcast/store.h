@@ -211,6 +211,7 @@ struct store_walk {
     uint64_t after, up_to;
     int64_t created_from; /* 0: any */
     bool newest_first;
+    bool takes_its_time; /* never STORE_SLOW: of a start, which cannot do without */
     unsigned limit;
     size_t byte_limit; /* stops behind the run that exceeds it */
     void (*done)(struct store_walk *req, enum store_status status);

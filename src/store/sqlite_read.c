@@ -5,8 +5,8 @@
  *   done  ◄─ connection idle ◄─ after_read
  *
  * A read without an idle connection waits on the loop thread, so no worker ever waits. The
- * clock ends what takes longer than two seconds; only a scan of everything, which a start
- * cannot do without, may take longer. Functions that end in _work run on worker threads. */
+ * clock ends what takes longer than two seconds; only what a start reads, which cannot do
+ * without, may take longer. Functions that end in _work run on worker threads. */
 #include "store/sqlite_read.h"
 
 #include <assert.h>
@@ -219,9 +219,11 @@ static void scan_work(struct sqlite_db *db, struct store_scan *req)
     req->count = 0;
 }
 
-/* Pages end in time, the scans of a start when they are through. */
+/* Pages end in time, what a start reads when it is through. */
 static bool is_bounded(const struct read *read)
 {
+    if (read->kind == READ_WALK)
+        return !read->req.walk->takes_its_time;
     return read->kind != READ_SCAN || read->req.scan->limit;
 }
 

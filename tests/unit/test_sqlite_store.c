@@ -376,19 +376,64 @@ static void on_listed(struct store_list *req, enum store_status status)
     was_listed = true;
 }
 
-static void a_read_that_takes_too_long_is_stopped(void **state)
+enum { MANY = 3000, WALKED = 500 };
+
+/* They do not fit into the cache. */
+static struct disk_world *open_with_many_runs(void **state)
 {
     struct disk_world *own = own_of(*state);
     own->cache_bytes = 1 << 16;
     open_store(own);
-    enum { COUNT = 3000 };
-    struct change *changes = mem_new_array(struct change, COUNT);
-    for (int n = 0; n < COUNT; n++)
+    struct change *changes = mem_new_array(struct change, MANY);
+    for (int n = 0; n < MANY; n++)
         changes[n] = new_run(ENV_A, n, "a");
-    assert_int_equal(commit(&own->world, changes, COUNT, NULL, 0), STORE_OK);
-    for (int n = 0; n < COUNT; n++)
+    assert_int_equal(commit(&own->world, changes, MANY, NULL, 0), STORE_OK);
+    for (int n = 0; n < MANY; n++)
         change_finish(&changes[n]);
     free(changes);
+    return own;
+}
+
+static void on_walked(struct store_walk *req, enum store_status status)
+{
+    (void)req;
+    listed = status;
+    was_listed = true;
+}
+
+static enum store_status walk_all(struct disk_world *own, struct store_walk *req)
+{
+    req->env = ENV_A;
+    req->kind = WALK_ALL;
+    req->up_to = MANY;
+    req->limit = WALKED;
+    req->byte_limit = SIZE_MAX;
+    req->done = on_walked;
+    was_listed = false;
+    own->world.store->ops->walk(own->world.store, req);
+    while (!was_listed)
+        own->world.turn(&own->world);
+    return listed;
+}
+
+/* A start reads every unfinished run: on a slow disk too, else it would never begin. */
+static void what_a_start_reads_takes_its_time(void **state)
+{
+    struct disk_world *own = open_with_many_runs(state);
+    struct store_walk usual = { 0 }, start = { .takes_its_time = true };
+    fault_vfs.read_delay_ms = 2;
+    assert_int_equal(walk_all(own, &usual), STORE_SLOW);
+    assert_int_equal(walk_all(own, &start), STORE_OK);
+    fault_vfs.read_delay_ms = 0;
+    assert_int_equal(start.count, WALKED);
+    for (size_t i = 0; i < start.count; i++)
+        run_finish(&start.runs[i]);
+    free(start.runs);
+}
+
+static void a_read_that_takes_too_long_is_stopped(void **state)
+{
+    struct disk_world *own = open_with_many_runs(state);
 
     struct slice regions[] = { SLICE("nowhere") };
     struct store_list req = { .env = ENV_A, .limit = 10, .done = on_listed };
@@ -451,6 +496,7 @@ int main(void)
         OPEN(every_acknowledgement_has_a_sync_before_it),
         OPEN(the_log_stays_bounded),
         OPEN(a_turn_reports_one_large_commit),
+        CLOSED(what_a_start_reads_takes_its_time),
         CLOSED(a_read_that_takes_too_long_is_stopped),
         CLOSED(expired_claims_are_swept),
     };
