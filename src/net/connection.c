@@ -335,5 +335,6 @@ void connection_close(struct connection *conn)
     buf_finish(&conn->pending);
     close(conn->fd);
     conn->fd = -1;
+    conn->server->open_count--;
     loop_defer(conn->server->loop, &conn->later);
 }

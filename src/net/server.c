@@ -82,8 +82,8 @@ void server_complain(struct server *server, const char *what, const char *reason
     if (server->complained_ms && now - server->complained_ms < COMPLAINT_MS)
         return;
     server->complained_ms = now;
-    log_warn(what, "reason", reason, "connections",
-             log_number((int64_t)server->connection_count), NULL);
+    log_warn(what, "reason", reason, "connections", log_number((int64_t)server->open_count),
+             NULL);
 }
 
 /* Above 7/8 of the limit each new connection closes one: the oldest that never showed a
@@ -92,7 +92,7 @@ void server_complain(struct server *server, const char *what, const char *reason
 static void make_room(struct server *server, const struct connection *newest)
 {
     unsigned most = server->options.connections_max;
-    if (server->connection_count <= most - most / 8)
+    if (server->open_count <= most - most / 8)
         return;
     bool alone = list_empty(&server->strangers) || server->strangers.next == &newest->spare;
     struct list *from = alone ? &server->idle : &server->strangers;
@@ -135,6 +135,7 @@ struct connection *server_adopt(struct listener *listener, int fd)
         return NULL;
     list_append(&server->connections, &conn->c.link);
     server->connection_count++;
+    server->open_count++;
     note_listener(conn, listener);
     http_conn_begin(conn, address_of_peer(fd));
     make_room(server, &conn->c);
@@ -145,7 +146,7 @@ bool server_is_full(const struct listener *listener)
 {
     const struct server *server = listener->server;
     size_t extra = listener->options.admin ? ADMIN_CONNECTIONS : 0;
-    return server->connection_count >= server->options.connections_max + extra;
+    return server->open_count >= server->options.connections_max + extra;
 }
 
 int server_open_spare(void)

@@ -37,6 +37,7 @@ struct server {
 
     struct list connections; // connection::link
     size_t connection_count;
+    size_t open_count; /* of them: not closed yet, each has a descriptor */
     /* Who is closed when connections run short, the first one first. */
     struct list strangers; // connection::spare; never showed a valid credential
     struct list idle;      // connection::spare; did, and wait for a request

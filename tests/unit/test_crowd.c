@@ -114,6 +114,27 @@ static void the_oldest_stranger_makes_room_first(void **state)
     close_all(&scene, peers, ROOM + 3);
 }
 
+/* All of them are accepted in one turn, in which no connection that was closed is gone. */
+static void of_many_at_once_each_gets_in(void **state)
+{
+    enum { MANY = 60 };
+    struct scene scene;
+    struct peer peers[MANY];
+    (void)state;
+    int64_t before = metrics[M_CONNECTIONS_EVICTED];
+    open_scene(&scene, (struct server_options){ .connections_max = 16 });
+    for (int i = 0; i < MANY; i++)
+        peer_open(&scene.world, &peers[i]);
+    for (int i = MANY - 14; i < MANY; i++)
+        ask(&scene, &peers[i], KNOWN);
+    for (int i = 0; i < MANY - 14; i++) {
+        assert_true(has_ended(&peers[i]));
+        assert_int_equal(peers[i].got.len, 0); /* closed, not turned away */
+    }
+    assert_int_equal(metrics[M_CONNECTIONS_EVICTED] - before, MANY - 14);
+    close_all(&scene, peers, MANY);
+}
+
 static void among_idle_connections_the_one_that_was_used_least_lately_goes(void **state)
 {
     enum { ROOM = 14 };
@@ -169,6 +190,7 @@ int main(void)
         cmocka_unit_test(who_says_nothing_is_closed_before_an_idle_connection_is),
         cmocka_unit_test(empty_lines_are_not_a_beginning),
         cmocka_unit_test(the_oldest_stranger_makes_room_first),
+        cmocka_unit_test(of_many_at_once_each_gets_in),
         cmocka_unit_test(among_idle_connections_the_one_that_was_used_least_lately_goes),
         cmocka_unit_test(who_floods_the_gateway_closes_its_own),
     };
