@@ -90,12 +90,12 @@ static void commit(struct schedule_command *command, struct schedule *schedule)
     struct engine *engine = command->engine;
     bool is_new = !schedule;
     if (is_new) {
-        char id[ID_MAX];
+        struct schedules *all = engine->schedules;
         struct schedule_facts facts;
-        text_make_id("sched", loop_wall_ms(engine->loop), id);
-        schedule = schedule_add(engine->schedules, command->env, id);
+        text_make_next_id("sched", loop_wall_ms(engine->loop), all->last_id);
+        schedule = schedule_add(all, command->env, all->last_id);
         schedule_facts_copy(&facts, &command->next);
-        schedule_adopt(engine->schedules, schedule, command->env, &facts);
+        schedule_adopt(all, schedule, command->env, &facts);
     }
     bool moves = schedule->env != command->env;
     command->schedule = schedule;

@@ -15,6 +15,7 @@ struct env_schedules {
 
 struct schedules {
     struct engine *engine;
+    char last_id[ID_MAX]; /* ids rise, also within a millisecond */
     struct table by_id;
     struct table by_index;     /* deduplication keys; tasks of declarative ones */
     struct table zones;        /* of struct zone, by name */

@@ -125,6 +125,21 @@ static void a_drained_engine_fires_nothing(void **state)
     assert_fired(world, asking.id, "2026-03-01T00:03");
 }
 
+static void those_made_in_one_millisecond_are_in_their_order(void **state)
+{
+    struct world *world = *state;
+    struct asking all[20] = { 0 };
+    for (int i = 0; i < 20; i++) {
+        all[i] = (struct asking){ .cron = "* * * * *", .zone = "UTC" };
+        ask_in(world, WORLD_ENV, &all[i]);
+    }
+    for (int i = 0; i < 20; i++) {
+        wait_for_answer(world, &all[i]);
+        assert_int_equal(all[i].status, OK);
+        assert_true(i == 0 || strcmp(all[i].id, all[i - 1].id) > 0);
+    }
+}
+
 static void nothing_of_a_retired_environment_fires(void **state)
 {
     struct world *world = *state;
@@ -366,6 +381,7 @@ int main(void)
         TEST(many_schedules_of_one_minute_all_fire),
         TEST(what_is_switched_off_does_not_fire_and_is_not_made_up_for),
         TEST(a_drained_engine_fires_nothing),
+        TEST(those_made_in_one_millisecond_are_in_their_order),
         TEST(nothing_of_a_retired_environment_fires),
         cmocka_unit_test(each_time_fires_once_whatever_commit_is_lost_in_a_crash),
         TEST(each_time_fires_once_whenever_the_engine_restarts),
