@@ -423,12 +423,12 @@ describe("what takes its time", { concurrency: true }, () => {
     assert.ok(other.seq > seq && ping.seq >= other.seq);
   });
 
-  test("who does not answer a ping is closed", async (t) => {
+  test("who answers no ping and says nothing is closed", async (t) => {
     const socket = await connect(t, { answerPings: false });
     let pings = 0;
     socket.ws.onPing = () => pings++;
-    const { code } = await closing(socket, 50_000);
+    const { code } = await closing(socket, 110_000);
     assert.equal(code, 1008);
-    assert.equal(pings, 1);
+    assert.ok(pings >= 1);
   });
 });
