@@ -1,8 +1,7 @@
-/* registration.c - tasks and queues out of JSON, and into a document.
+/* registration.c - tasks and queues out of JSON, and known to the engine.
  *
- * The members are found as spans; of one task or queue at a time what is used becomes a
- * tree, so the sources and schemas that come along cost little. The document has the form of the request's
- * metadata, reduced to what is used, with id, version and createdAt added. */
+ * What is used of the body has been cut out when it is complete (declaration.h). Of one task
+ * or queue at a time that becomes a tree, and the tree a member of the worker. */
 #include "api/registration.h"
 
 #include <jansson.h>
@@ -10,12 +9,13 @@
 
 #include "auth/bootstrap.h"
 #include "base/mem.h"
-#include "base/members.h"
 #include "base/scan.h"
 
 enum {
-    TASKS_MAX = 1000,  /* all of them are read in one turn */
+    TASKS_MAX = 1000,
     QUEUES_MAX = 1000, /* those that tasks bring along not included */
+    TASK_BYTES_MAX =
+        16 * 1024, /* of what is used: a tree of it takes below a millisecond */
     NAME_BYTES_MAX = 256,
     PATH_BYTES_MAX = 1024,
     QUEUE_LIMIT_MAX = 100000,
@@ -291,82 +291,34 @@ static enum err read_task(const struct spot *spot, const json_t *json,
     return err;
 }
 
-/* ---- the lists ---- */
+/* ---- one after the other ---- */
 
-typedef enum err element_fn(const struct spot *spot, const json_t *json,
-                            struct worker *worker);
-
-/* What is read of a task or a queue. */
-static const char *const used[] = { "id",    "filePath",      "exportName",
-                                    "queue", "retry",         "schedule",
-                                    "ttl",   "maxDuration",   "machine",
-                                    "name",  "triggerSource", "concurrencyLimit" };
-
-enum { USED_COUNT = sizeof(used) / sizeof(used[0]) };
-
-/* The members that are used, as a tree: what else comes along (schemas of payloads) may be
- * megabytes of small values, and a tree of them hundreds of milliseconds. */
-static json_t *load_used(struct slice object, json_error_t *error)
+static enum err add_task(const struct spot *spot, const json_t *json, struct worker *worker)
 {
-    struct slice values[USED_COUNT];
-    struct buf text = { 0 };
-    members_find(object, used, USED_COUNT, values);
-    buf_add_char(&text, '{');
-    for (size_t i = 0; i < USED_COUNT; i++)
-        members_add_json(&text, used[i], values[i]);
-    buf_add_char(&text, '}');
-    json_t *json = json_loadb(text.ptr, text.len, 0, error);
-    buf_finish(&text);
-    return json;
+    size_t count = worker->task_count;
+    if (!(count & (count - 1))) { /* full: there is room for 0, 1, 2, 4, … */
+        size_t room = count ? 2 * count : 1;
+        worker->tasks = mem_resize(worker->tasks, room * sizeof(struct worker_task));
+    }
+    worker->tasks[count] = (struct worker_task){ 0 };
+    return read_task(spot, json, worker);
 }
 
-static enum err read_element(const struct spot *spot, struct slice span, element_fn *read,
-                             struct worker *worker)
+static enum err read_element(const struct spot *spot, struct slice span,
+                             struct registration_reader *reader)
 {
     json_error_t error;
     if (scan_type(span) != SCAN_OBJECT)
         return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: must be an object",
                        spot->list, spot->index);
-    json_t *json = load_used(span, &error);
+    json_t *json = json_loadb(span.ptr, span.len, 0, &error);
     if (!json)
         return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: %s", spot->list,
                        spot->index, error.text);
-    enum err err = read(spot, json, worker);
+    enum err err = reader->list == DECLARED_TASKS ? add_task(spot, json, reader->worker)
+                                                  : read_queue(spot, json, reader->worker);
     json_decref(json);
     return err;
-}
-
-static enum err read_list(struct slice metadata, const char *list, element_fn *read,
-                          struct worker *worker, struct failure *why)
-{
-    struct spot spot = { .list = list, .why = why };
-    struct slice span, array = scan_member(metadata, list);
-    enum err err = OK;
-
-    if (scan_type(array) == SCAN_NONE || scan_type(array) == SCAN_NULL)
-        return OK;
-    if (scan_type(array) != SCAN_ARRAY)
-        return explain(why, ERR_INVALID, "metadata.%s: must be an array", list);
-    struct scan_members elements = scan_members(array);
-    for (; !err && scan_next_element(&elements, &span); spot.index++)
-        err = read_element(&spot, span, read, worker);
-    return err;
-}
-
-/* Refuses more than there may be before any of them is read. */
-static enum err count_elements(struct slice metadata, const char *list, size_t most,
-                               size_t *count, struct failure *why)
-{
-    struct slice span, array = scan_member(metadata, list);
-    *count = 0;
-    if (scan_type(array) != SCAN_ARRAY)
-        return OK;
-    struct scan_members elements = scan_members(array);
-    while (*count <= most && scan_next_element(&elements, &span))
-        ++*count;
-    return *count <= most ? OK
-                          : explain(why, ERR_INVALID, "metadata.%s: at most %zu are taken",
-                                    list, most);
 }
 
 static enum err check_ids(const struct worker *worker, struct failure *why)
@@ -381,10 +333,49 @@ static enum err check_ids(const struct worker *worker, struct failure *why)
     return OK;
 }
 
-static enum err read_hash(struct slice metadata, struct worker *worker, struct failure *why)
+static void begin_list(struct registration_reader *reader, enum declaration_part list)
+{
+    struct slice array = declaration_part(&reader->declaration, list);
+    reader->list = list;
+    reader->elements = scan_members(array);
+    reader->index = 0;
+}
+
+static enum err read_one(struct registration_reader *reader, struct slice span,
+                         struct failure *why)
+{
+    struct spot spot = { declaration_name(reader->list), reader->index++, why };
+    size_t most = reader->list == DECLARED_TASKS ? reader->tasks_max : reader->queues_max;
+    if (spot.index == most)
+        return explain(why, ERR_INVALID, "metadata.%s: at most %zu are taken", spot.list,
+                       most);
+    return read_element(&spot, span, reader);
+}
+
+enum err registration_read_next(struct registration_reader *reader,
+                                struct registration *registration, struct failure *why)
+{
+    struct slice span;
+    if (scan_next_element(&reader->elements, &span))
+        return read_one(reader, span, why);
+    if (reader->list == DECLARED_TASKS) {
+        begin_list(reader, DECLARED_QUEUES);
+        return OK;
+    }
+    worker_sort(reader->worker);
+    if (check_ids(reader->worker, why))
+        return ERR_INVALID;
+    registration->worker = reader->worker;
+    reader->worker = NULL;
+    return OK;
+}
+
+/* ---- the body ---- */
+
+static enum err read_hash(struct slice text, struct worker *worker, struct failure *why)
 {
     struct buf hash = { 0 };
-    bool is_text = scan_string(scan_member(metadata, "contentHash"), &hash);
+    bool is_text = scan_string(text, &hash);
     bool fits = is_text && hash.len && hash.len < sizeof(worker->content_hash);
     if (fits)
         memcpy(worker->content_hash, hash.ptr, hash.len);
@@ -394,56 +385,68 @@ static enum err read_hash(struct slice metadata, struct worker *worker, struct f
                           "metadata.contentHash: must be a string of 1 to 127 bytes");
 }
 
-static enum err read_metadata(struct slice metadata, size_t tasks_max, size_t queues_max,
-                              struct registration *all, struct failure *why)
+static void init_within(struct registration_reader *reader, size_t task_bytes, size_t tasks,
+                        size_t queues)
 {
-    size_t count, queues;
-    if (scan_type(scan_member(metadata, "tasks")) != SCAN_ARRAY)
-        return explain(why, ERR_INVALID, "metadata.tasks: must be an array");
-    if (count_elements(metadata, "tasks", tasks_max, &count, why) ||
-        count_elements(metadata, "queues", queues_max, &queues, why))
-        return ERR_INVALID;
-    struct worker *worker = all->worker = mem_new(struct worker);
-    worker->tasks = mem_new_array(struct worker_task, count);
-    enum err err = read_hash(metadata, worker, why);
-    err = err ? err : read_list(metadata, "tasks", read_task, worker, why);
-    err = err ? err : read_list(metadata, "queues", read_queue, worker, why);
-    if (!err)
-        worker_sort(worker);
-    return err ? err : check_ids(worker, why);
+    *reader = (struct registration_reader){ .tasks_max = tasks, .queues_max = queues };
+    declaration_init(&reader->declaration, task_bytes);
 }
 
-static enum err read_within(struct slice body, size_t tasks_max, size_t queues_max,
-                            struct registration *registration, struct failure *why)
+void registration_reader_init(struct registration_reader *reader)
 {
-    struct slice metadata = scan_member(body, "metadata");
-    struct registration all = { 0 };
-
-    if (scan_type(metadata) != SCAN_OBJECT)
-        return explain(why, ERR_INVALID, "metadata: must be an object");
-    enum err err = read_metadata(metadata, tasks_max, queues_max, &all, why);
-    if (err)
-        registration_finish(&all);
-    else
-        *registration = all;
-    return err;
+    init_within(reader, TASK_BYTES_MAX, TASKS_MAX, QUEUES_MAX);
 }
 
-enum err registration_read(struct slice body, struct registration *registration,
+enum err registration_feed(struct registration_reader *reader, struct slice piece,
                            struct failure *why)
 {
-    return read_within(body, TASKS_MAX, QUEUES_MAX, registration, why);
+    return declaration_feed(&reader->declaration, piece, why);
 }
 
-enum err registration_read_again(struct slice body, struct registration *registration,
+enum err registration_end(struct registration_reader *reader, struct failure *why)
+{
+    const struct declaration *declaration = &reader->declaration;
+    enum scan_type queues = scan_type(declaration_part(declaration, DECLARED_QUEUES));
+
+    if (declaration_end(&reader->declaration, why))
+        return ERR_INVALID;
+    if (scan_type(declaration_part(declaration, DECLARED_TASKS)) != SCAN_ARRAY)
+        return explain(why, ERR_INVALID, "metadata.tasks: must be an array");
+    if (queues != SCAN_NONE && queues != SCAN_NULL && queues != SCAN_ARRAY)
+        return explain(why, ERR_INVALID, "metadata.queues: must be an array");
+    reader->worker = mem_new(struct worker);
+    begin_list(reader, DECLARED_TASKS);
+    return read_hash(declaration_part(declaration, DECLARED_HASH), reader->worker, why);
+}
+
+void registration_reader_finish(struct registration_reader *reader)
+{
+    declaration_finish(&reader->declaration);
+    worker_destroy(reader->worker);
+    *reader = (struct registration_reader){ 0 };
+}
+
+enum err registration_read_again(struct slice metadata, struct registration *registration,
                                  struct failure *why)
 {
-    return read_within(body, SIZE_MAX - 1, SIZE_MAX - 1, registration, why);
+    struct registration_reader reader;
+    struct slice pieces[] = { SLICE("{\"metadata\":"), metadata, SLICE("}") };
+    enum err err = OK;
+
+    init_within(&reader, SIZE_MAX, SIZE_MAX, SIZE_MAX);
+    for (size_t i = 0; !err && i < sizeof(pieces) / sizeof(pieces[0]); i++)
+        err = registration_feed(&reader, pieces[i], why);
+    err = err ? err : registration_end(&reader, why);
+    while (!err && !registration->worker)
+        err = registration_read_next(&reader, registration, why);
+    registration_reader_finish(&reader);
+    return err;
 }
 
 void registration_finish(struct registration *registration)
 {
     worker_destroy(registration->worker);
+    buf_finish(&registration->tasks);
     *registration = (struct registration){ 0 };
 }
 

@@ -79,20 +79,26 @@ static void add_queue(struct buf *out, const struct queue_limit *queue)
     buf_add_char(out, '}');
 }
 
-struct bytes *registration_write(const struct registration *registration)
+void registration_write_task(struct registration *registration)
+{
+    const struct worker *worker = registration->worker;
+    if (registration->written)
+        buf_add_char(&registration->tasks, ',');
+    add_task(&registration->tasks, &worker->tasks[registration->written++]);
+}
+
+struct bytes *registration_write(struct registration *registration)
 {
     const struct worker *worker = registration->worker;
     struct buf out = { 0 };
 
+    while (registration->written < worker->task_count)
+        registration_write_task(registration);
     buf_print(&out, "{\"id\":\"%s\",\"version\":\"%s\",\"createdAt\":%lld,\"contentHash\":",
               worker->id, worker->version, (long long)worker->created_at);
     buf_add_json(&out, slice_of(worker->content_hash));
     buf_add_text(&out, ",\"tasks\":[");
-    for (size_t i = 0; i < worker->task_count; i++) {
-        if (i)
-            buf_add_char(&out, ',');
-        add_task(&out, &worker->tasks[i]);
-    }
+    buf_add(&out, buf_slice(&registration->tasks));
     buf_add_text(&out, "],\"queues\":[");
     for (size_t i = 0; i < worker->queue_count; i++) {
         if (i)
@@ -134,16 +140,11 @@ static bool read_text(struct slice body, const char *member, char *out, size_t s
 enum err registration_restore(struct slice body, struct registration *registration,
                               struct failure *why)
 {
-    struct buf request = { 0 };
     struct registration read = { 0 };
 
     if (!scan_is_json(body))
         return explain(why, ERR_INVALID, "A worker's document is damaged");
-    buf_add_text(&request, "{\"metadata\":");
-    buf_add(&request, body);
-    buf_add_char(&request, '}');
-    enum err err = registration_read_again(buf_slice(&request), &read, why);
-    buf_finish(&request);
+    enum err err = registration_read_again(body, &read, why);
     if (err)
         return err;
     struct worker *worker = read.worker;

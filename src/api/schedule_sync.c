@@ -32,11 +32,13 @@ static bool is_as_wanted(const struct schedule *now, const struct worker_task *t
            same_text(now->facts.window, task->window);
 }
 
-static enum err check_task(struct api *api, const struct worker_task *task,
-                           struct failure *why)
+enum err schedule_sync_check(struct api *api, const struct worker_task *task,
+                             struct failure *why)
 {
     struct failure reason;
     struct cron cron;
+    if (!task->cron)
+        return OK;
     if (cron_read(bytes_slice(task->cron), &cron, &reason))
         return explain(why, ERR_INVALID, "metadata.tasks: the schedule of '%.80s': %s",
                        task->id->data, reason.text);
@@ -50,16 +52,6 @@ static enum err check_task(struct api *api, const struct worker_task *task,
                        "metadata.tasks: the schedule of '%.80s': Invalid window: '%.80s'",
                        task->id->data, task->window->data);
     return OK;
-}
-
-enum err schedule_sync_check(struct api *api, const struct worker *worker,
-                             struct failure *why)
-{
-    enum err err = OK;
-    for (size_t i = 0; !err && i < worker->task_count; i++)
-        if (worker->tasks[i].cron)
-            err = check_task(api, &worker->tasks[i], why);
-    return err;
 }
 
 /* ---- one task ---- */
@@ -94,7 +86,7 @@ static enum decision decide(struct schedule_command *command, const struct sched
     }
     if (is_as_wanted(now, task))
         return DECISION_NOTHING;
-    if (check_task(one->sync->api, task, &why)) {
+    if (schedule_sync_check(one->sync->api, task, &why)) {
         log_warn("declared schedule left out", "reason", why.text, NULL);
         return DECISION_NOTHING;
     }

@@ -24,8 +24,8 @@ struct schedule_sync {
     struct deferred deferred;
 };
 
-/* ERR_INVALID: an expression, a time zone or a window is none. */
-enum err schedule_sync_check(struct api *api, const struct worker *worker,
+/* ERR_INVALID: the expression, time zone or window that a task declares is none. */
+enum err schedule_sync_check(struct api *api, const struct worker_task *task,
                              struct failure *why);
 
 void schedule_sync_begin(struct api *api, struct account *account,

@@ -1,12 +1,12 @@
 /* sessions.c - before a worker works: who it is, where it belongs, what it can execute
  * (worker-protocol §1.4).
  *
- *   registration ─► document written (synced) ─► current version ─► waiting runs released
- *                                                                ─► declared schedules
+ *   registration ─► read, a few tasks a turn ─► document written (synced)
+ *                ─► current version ─► waiting runs released
+ *                                   ─► declared schedules
  *
  * Two registrations at once get the same version number; the store lets one of them in and
  * the other takes the next. */
-#include "api/intake.h"
 #include "api/messages.h"
 #include "api/project.h"
 #include "api/registration.h"
@@ -124,20 +124,32 @@ enum err worker_variables(struct api_call *call)
 
 struct registering {
     struct api_call *call;
-    struct registration registration;
+    struct registration_reader reader;
+    struct registration registration; /* once all of it is read */
+    struct deferred deferred;
     struct document_write write;
     struct schedule_sync sync;
     unsigned tries;
     struct buf answer; /* names the version that was registered */
 };
 
+static void destroy(struct registering *op)
+{
+    op->call->state = NULL;
+    op->call->on_gone = NULL;
+    registration_reader_finish(&op->reader);
+    registration_finish(&op->registration);
+    buf_finish(&op->answer);
+    free(op);
+}
+
 static void finish(struct registering *op, enum err status)
 {
     struct api_call *call = op->call;
     struct buf answer = op->answer;
 
-    registration_finish(&op->registration);
-    free(op);
+    op->answer = (struct buf){ 0 };
+    destroy(op);
     if (status) {
         buf_finish(&answer);
         api_reply_error(call, status);
@@ -222,35 +234,97 @@ static void on_written(struct document_write *write, enum err status)
     }
 }
 
-enum err worker_register(struct api_call *call)
-{
-    struct registering *op;
-    struct intake *intake;
-    struct slice body;
+/* ---- its body ---- */
 
-    if (intake_end(call, &intake, &body))
-        return ERR_INVALID;
-    if (!is_own_project(call)) {
-        intake_free(intake);
-        return no_project(call);
-    }
-    op = mem_new(struct registering);
-    op->call = call;
-    enum err err = registration_read(body, &op->registration, &call->why);
-    intake_free(intake);
-    if (!err)
-        err = schedule_sync_check(call->api, op->registration.worker, &call->why);
-    if (err) {
-        registration_finish(&op->registration);
-        free(op);
-        return err;
-    }
-    call->busy = true;
+/* All is read: it is this version again, or a new one. */
+static void begin(struct registering *op)
+{
+    registration_reader_finish(&op->reader);
     if (is_current(op)) {
-        write_answer(op, workers_current(call->env->workers));
+        write_answer(op, workers_current(op->call->env->workers));
         sync_schedules(op);
     } else {
         write_worker(op);
     }
+}
+
+/* A task or queue; when all are read what is declared of one task, and its document. */
+static enum err read_one(struct registering *op)
+{
+    struct api_call *call = op->call;
+    struct registration *all = &op->registration;
+    if (!all->worker)
+        return registration_read_next(&op->reader, all, &call->why);
+    const struct worker_task *task = &all->worker->tasks[all->written];
+    registration_write_task(all);
+    return schedule_sync_check(call->api, task, &call->why);
+}
+
+static bool is_read(const struct registering *op)
+{
+    const struct registration *all = &op->registration;
+    return all->worker && all->written == all->worker->task_count;
+}
+
+static void read_some(struct deferred *deferred)
+{
+    struct registering *op = container_of(deferred, struct registering, deferred);
+    struct loop *loop = engine_loop(api_engine(op->call->api));
+    struct stint stint = loop_stint(loop);
+    enum err err = OK;
+
+    while (!err && !is_read(op) && stint_goes_on(&stint))
+        err = read_one(op);
+    if (err)
+        finish(op, err);
+    else if (!is_read(op))
+        loop_defer(loop, deferred);
+    else
+        begin(op);
+}
+
+/* The peer left in the middle of its body. */
+static void on_gone(struct api_call *call)
+{
+    destroy(call->state);
+    api_reply_empty(call, 499);
+}
+
+static struct registering *state_of(struct api_call *call)
+{
+    struct registering *op = call->state;
+    if (op)
+        return op;
+    call->state = op = mem_new(struct registering);
+    call->on_gone = on_gone;
+    op->call = call;
+    registration_reader_init(&op->reader);
+    list_init(&op->deferred.link);
+    op->deferred.fn = read_some;
+    return op;
+}
+
+enum err worker_register_piece(struct api_call *call, struct slice piece)
+{
+    struct registering *op = state_of(call);
+    if (!registration_feed(&op->reader, piece, &call->why))
+        return OK;
+    destroy(op);
+    return ERR_INVALID;
+}
+
+enum err worker_register(struct api_call *call)
+{
+    struct registering *op = state_of(call);
+    enum err err = registration_end(&op->reader, &call->why);
+    if (!err && !is_own_project(call))
+        err = no_project(call);
+    if (err) {
+        destroy(op);
+        return err;
+    }
+    call->busy = true;
+    call->on_gone = NULL;
+    loop_defer(engine_loop(api_engine(call->api)), &op->deferred);
     return OK;
 }

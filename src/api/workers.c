@@ -59,7 +59,7 @@ const struct route workers_routes[] = {
     { HTTP_GET_, PROJECT "/preview", AUTH_PERSONAL, NO_BODY, worker_environment, NULL },
     { HTTP_GET_, PROJECT "/envvars", AUTH_KEY, NO_BODY, worker_variables, NULL },
     { HTTP_POST_, PROJECT "/background-workers", AUTH_KEY, REGISTRATION_BODY,
-      worker_register, intake_take },
+      worker_register, worker_register_piece },
 
     { HTTP_GET_, DEV "/config", AUTH_KEY, NO_BODY, worker_config, NULL },
     { HTTP_GET_, DEV "/presence", AUTH_KEY, NO_BODY, worker_presence, NULL },

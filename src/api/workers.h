@@ -9,6 +9,7 @@ route_fn worker_environment;
 route_fn worker_config;
 route_fn worker_variables;
 route_fn worker_register;
+enum err worker_register_piece(struct api_call *call, struct slice piece);
 
 /* presence.c */
 route_fn worker_presence;

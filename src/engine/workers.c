@@ -58,7 +58,8 @@ static int compare_tasks(const void *a, const void *b)
 
 void worker_sort(struct worker *worker)
 {
-    qsort(worker->tasks, worker->task_count, sizeof(worker->tasks[0]), compare_tasks);
+    if (worker->task_count)
+        qsort(worker->tasks, worker->task_count, sizeof(worker->tasks[0]), compare_tasks);
 }
 
 /* Its tasks are those that are found, but where a newer version has them too. */

@@ -30,6 +30,18 @@ test("a stream is written and read", async (t) => {
   for (const n of numbers(50)) assert.equal((await reader.next()).data.n, n);
 });
 
+test("several versions of many tasks are registered at once, one task a turn, each answered with its own", async () => {
+  const tasks = (hash) => numbers(300).map((n) => ({ id: `of-${hash}-${n}`, ...(n < 60 && { schedule: { cron: "0 0 * * *" } }) }));
+  const register = async (hash) => expect(200, worker.registration({ hash, tasks: tasks(hash) }));
+  const turns = async () => (await gateway.metrics()).get("runcast_loop_turn_cpu_seconds_count");
+  const before = await turns(), versions = await Promise.all(["one", "two", "three"].map(register));
+  const taken = (await turns()) - before;
+  assert.ok(taken > 1800, `${taken} turns: 900 tasks to be read and to be written`);
+  assert.deepEqual(versions.map(({ contentHash }) => contentHash), ["one", "two", "three"]);
+  assert.equal(new Set(versions.map(({ version }) => version)).size, 3);
+  await expect(200, worker.registration({ hash: "again", tasks: ["hello"] }));
+});
+
 test("environment variables are written, of several requests at once", async () => {
   const at = `/api/v1/projects/${keys.ref}/envvars/dev`;
   const upload = (letter) => gateway.post(`${at}/import`, { variables: Object.fromEntries(numbers(20).map((n) => [`${letter}_${n}`, "value"])) }, { key: keys.pat });

@@ -1,12 +1,35 @@
 /* What a worker registers: read from its body, kept as a document, known to the engine. */
 #include "tests/support/unit.h"
 
-#include <jansson.h>
-
 #include "api/registration.h"
 #include "auth/bootstrap.h"
 #include "base/mem.h"
 #include "base/scan.h"
+
+/* As the route does, in pieces of that many bytes (0: whole). */
+static enum err read_in_pieces(struct slice body, size_t size, struct registration *all,
+                               struct failure *why)
+{
+    struct registration_reader reader;
+    enum err err = OK;
+    registration_reader_init(&reader);
+    while (!err && body.len) {
+        size_t len = size && size < body.len ? size : body.len;
+        err = registration_feed(&reader, (struct slice){ body.ptr, len }, why);
+        body = slice_from(body, len);
+    }
+    err = err ? err : registration_end(&reader, why);
+    while (!err && !all->worker)
+        err = registration_read_next(&reader, all, why);
+    registration_reader_finish(&reader);
+    return err;
+}
+
+static enum err registration_read(struct slice body, struct registration *all,
+                                  struct failure *why)
+{
+    return read_in_pieces(body, 0, all, why);
+}
 
 static struct registration read_body(const char *body)
 {
@@ -307,33 +330,136 @@ static int forget_names(void **state)
     return 0;
 }
 
-static size_t parsed; /* what jansson asked memory for */
+/* ---- what is cut out of a body ---- */
 
-static void *count_parsing(size_t size)
+static void assert_slice_equal(struct slice slice, const char *expected)
 {
-    parsed++;
-    return malloc(size);
+    if (!slice_is(slice, expected))
+        fail_msg("%.*s, not %s", SLICE_ARG(slice), expected);
 }
 
-/* A schema of megabytes took the loop half a second. */
-static void what_is_not_used_of_a_task_is_not_parsed(void **state)
+static const char sieved[] =
+    " { \"other\" : {\"metadata\":{\"tasks\":[{\"id\":\"no\"}]}} , "
+    "\"metadata\":{\"tasks\":3},"
+    "\"meta\\u0064ata\" : { \"sourceFiles\":[{\"id\":\"no\"},[\"}\\\"\"]], \"contentHash\" "
+    ": \"h\" ,"
+    "\"tasks\":[ {\"payloadSchema\":{\"id\":[1,{\"a\":\"]\"}]}, \"\\u0069d\":\"a\",\"x\":1,"
+    "\"retry\" : {\"maxAttempts\": 4 , \"id\":2}} ,{\"a key that is longer than any that "
+    "is used, "
+    "by so much that nobody keeps all of it, however it may be spelled: id id id id id id "
+    "id id\":"
+    "\"\",\"id\":\"b\\\\\"}],\"queues\":null,\"tail\":[]},\"last\":[{}] }";
+
+static void a_body_in_any_pieces_keeps_what_is_used(void **state)
 {
     (void)state;
-    struct buf body = { 0 };
+    for (size_t size = 1; size < sizeof(sieved); size++) {
+        struct declaration declaration;
+        struct failure why = { 0 };
+        declaration_init(&declaration, 1000);
+        for (struct slice body = slice_of(sieved); body.len;) {
+            size_t len = size < body.len ? size : body.len;
+            struct slice piece = { body.ptr, len };
+            assert_int_equal(declaration_feed(&declaration, piece, &why), OK);
+            body = slice_from(body, len);
+        }
+        assert_int_equal(declaration_end(&declaration, &why), OK);
+        assert_slice_equal(declaration_part(&declaration, DECLARED_HASH), "\"h\"");
+        assert_slice_equal(declaration_part(&declaration, DECLARED_TASKS),
+                           "[{\"id\":\"a\",\"retry\":{\"maxAttempts\":4,\"id\":2}},"
+                           "{\"id\":\"b\\\\\"}]");
+        assert_slice_equal(declaration_part(&declaration, DECLARED_QUEUES), "null");
+        declaration_finish(&declaration);
+    }
+}
+
+static void a_body_in_pieces_is_read_like_a_whole_one(void **state)
+{
+    (void)state;
+    for (size_t size = 1; size < 100; size++) {
+        struct registration all = { 0 };
+        struct failure why = { 0 };
+        assert_int_equal(read_in_pieces(slice_of(full), size, &all, &why), OK);
+        check_full(&all);
+        registration_finish(&all);
+    }
+}
+
+/* A tree of all of it took the loop half a second. */
+static void what_is_not_used_of_a_task_is_not_kept(void **state)
+{
+    (void)state;
+    struct registration_reader reader;
+    struct failure why = { 0 };
+    registration_reader_init(&reader);
+    assert_int_equal(
+        registration_feed(&reader,
+                          SLICE("{\"metadata\":{\"contentHash\":\"h\","
+                                "\"tasks\":[{\"id\":\"a\",\"payloadSchema\":[0"),
+                          &why),
+        OK);
+    for (int i = 0; i < 10000; i++)
+        assert_int_equal(registration_feed(&reader, SLICE(",[[],{\"id\":\"\"}]"), &why),
+                         OK);
+    assert_int_equal(registration_feed(&reader, SLICE("]}]}}"), &why), OK);
+    assert_int_equal(registration_end(&reader, &why), OK);
+    assert_slice_equal(declaration_part(&reader.declaration, DECLARED_TASKS),
+                       "[{\"id\":\"a\"}]");
+    registration_reader_finish(&reader);
+}
+
+static void what_is_too_long_is_refused_as_soon_as_it_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *begin, *text;
+    } cases[] = {
+        { "{\"metadata\":{\"contentHash\":\"",
+          "metadata.contentHash: takes more than 16384 bytes" },
+        { "{\"metadata\":{\"tasks\":\"", "metadata.tasks: takes more than 16384 bytes" },
+        { "{\"metadata\":{\"tasks\":[{},{\"retry\":\"",
+          "metadata.tasks[1]: takes more than 16384 bytes, schemas not counted" },
+        { "{\"metadata\":{\"queues\":[\"",
+          "metadata.queues[0]: takes more than 16384 bytes, schemas not counted" },
+        { "{\"metadata\":{\"tasks\":[{\"payloadSchema\":\"", "" },
+        { "{\"metadata\":{\"", "" },
+        { "{\"", "" },
+    };
+    static char filling[16385];
+    memset(filling, 'x', sizeof(filling));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct registration_reader reader;
+        struct failure why = { 0 };
+        struct slice more = { filling, sizeof(filling) };
+        registration_reader_init(&reader);
+        assert_int_equal(registration_feed(&reader, slice_of(cases[i].begin), &why), OK);
+        assert_int_equal(registration_feed(&reader, more, &why),
+                         cases[i].text[0] ? ERR_INVALID : OK);
+        assert_string_equal(why.text, cases[i].text);
+        registration_reader_finish(&reader);
+    }
+}
+
+/* How many turns it takes is the caller's: each step is one task or queue. */
+static void one_task_or_queue_is_read_at_a_time(void **state)
+{
+    (void)state;
+    struct registration_reader reader;
     struct registration all = { 0 };
     struct failure why = { 0 };
-    buf_add_text(&body, "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\","
-                        "\"payloadSchema\":[[]");
-    for (int i = 0; i < 10000; i++)
-        buf_add_text(&body, ",[]");
-    buf_add_text(&body, "],\"queue\":{\"concurrencyLimit\":3}}]}}");
-    json_set_alloc_funcs(count_parsing, free);
-    assert_int_equal(registration_read(buf_slice(&body), &all, &why), OK);
-    json_set_alloc_funcs(malloc, free);
-    assert_in_range(parsed, 1, 100);
-    assert_int_equal(all.worker->queues[0].limit, 3);
+    unsigned steps = 0;
+    registration_reader_init(&reader);
+    assert_int_equal(registration_feed(&reader, slice_of(full), &why), OK);
+    assert_int_equal(registration_end(&reader, &why), OK);
+    for (; !all.worker; steps++) {
+        size_t known = reader.worker->task_count + reader.worker->queue_count;
+        assert_int_equal(registration_read_next(&reader, &all, &why), OK);
+        struct worker *worker = all.worker ? all.worker : reader.worker;
+        assert_in_range(worker->task_count + worker->queue_count - known, 0, 2);
+    }
+    assert_in_range(steps, 5, 7);
+    registration_reader_finish(&reader);
     registration_finish(&all);
-    buf_finish(&body);
 }
 
 int main(void)
@@ -348,7 +474,11 @@ int main(void)
         cmocka_unit_test(more_tasks_or_queues_than_fit_a_turn_are_refused),
         cmocka_unit_test(documents_sort_in_the_order_of_the_versions),
         cmocka_unit_test(a_mistake_is_named_with_its_place),
-        cmocka_unit_test(what_is_not_used_of_a_task_is_not_parsed),
+        cmocka_unit_test(a_body_in_any_pieces_keeps_what_is_used),
+        cmocka_unit_test(a_body_in_pieces_is_read_like_a_whole_one),
+        cmocka_unit_test(what_is_not_used_of_a_task_is_not_kept),
+        cmocka_unit_test(what_is_too_long_is_refused_as_soon_as_it_is),
+        cmocka_unit_test(one_task_or_queue_is_read_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, forget_names);
 }
