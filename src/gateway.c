@@ -218,6 +218,7 @@ static void create_parts(struct gateway *gateway)
                                .batch_memory = config->batch_memory,
                                .schedules_max = config->schedules,
                                .stream_memory = config->stream_memory,
+                               .storage_quota = config->storage_quota,
                                .dequeue_wait_ms = config->dequeue_wait_ms,
                                .drain_timeout_ms = config->drain_timeout_ms,
                                .rate_limit = config->rate_limit,

@@ -101,6 +101,7 @@ struct change {
     uint32_t expected; /* version before; 0: does not exist yet */
     unsigned marks; /* runs: enum change_marks; a new run has WHOLE | PAYLOAD | METADATA */
     uint64_t seq;   /* the driver's */
+    int64_t stored; /* the driver's: bytes more that its environment stores, or less */
     /* The caller's. The driver fills in run.version, the four revs, and run.number of a
      * new run (change_number does, once the seq is known), and document.version. */
     struct run run;
@@ -250,6 +251,7 @@ struct store_position {
     uint64_t seq;    /* of the last change */
     uint64_t purged; /* highest rev that retention removed */
     int64_t floor;   /* every final run last changed before is gone; Unix ms */
+    int64_t stored;  /* bytes of payloads, metadata, outputs, errors and of DOC_PACKET */
 };
 
 /* Removes final runs last changed before `before`, lowest rev first, at most limit; then
@@ -262,7 +264,8 @@ struct store_purge {
     unsigned limit;
     void (*done)(struct store_purge *req, enum store_status status);
 
-    size_t count; /* of runs */
+    size_t count;  /* of runs */
+    int64_t freed; /* bytes that are not stored any more */
     bool more_documents;
     struct store_position position;
     enum store_status status;

@@ -87,6 +87,7 @@ struct api_options {
     int64_t realtime_connections; /* seats of one environment, see seat.h */
     int64_t batch_memory;
     int64_t schedules_max;   /* of an environment */
+    int64_t storage_quota;   /* bytes that a project may store; 0: no limit */
     int64_t stream_memory;   /* contents of streams, of one environment */
     int64_t dequeue_wait_ms; /* how long a dequeue is held */
     int64_t drain_timeout_ms;

@@ -238,6 +238,7 @@ static const struct {
     { "426", "An upgrade is needed" },
     { "429", "Too many requests" },
     { "503", "Not now: storage, start or stop; try again" },
+    { "507", "The project stores as much as it may; trying again does not help" },
 };
 
 static void add_responses(struct buf *out)

@@ -8,14 +8,14 @@ const struct operation batches_operations[] = {
       .body = "BatchCall",
       .status = 202,
       .reply = "{id: string, isCached: boolean, idempotencyKey?: string, runs: BatchRun[]}",
-      .also = "422" },
+      .also = "422 507" },
     { HTTP_POST_, "/api/v2/tasks/batch",
       .id = "create_batch_v2", .summary = "Trigger many runs, as SDK 4.0 to 4.2 does",
       .body = "BatchCall",
       .status = 202,
       .reply =
           "{id: string, runCount: integer, idempotencyKey?: string, isCached?: boolean}",
-      .also = "422" },
+      .also = "422 507" },
     { HTTP_POST_, "/api/v3/batches",
       .id = "create_batch_v3", .summary = "Open a batch for a stream of items",
       .body =
@@ -32,7 +32,7 @@ const struct operation batches_operations[] = {
       .reply =
           "{id: string, itemsAccepted: integer, itemsDeduplicated: integer, sealed: "
           "boolean, enqueuedCount?: integer, expectedCount?: integer, runCount?: integer}",
-      .also = "409 415 422" },
+      .also = "409 415 422 507" },
     { HTTP_GET_, "/api/v1/batches/{batchId}",
       .id = "retrieve_batch_v1", .summary = "Retrieve a batch, as SDK 3.x does",
       .reply =

@@ -23,7 +23,7 @@ const struct operation packets_operations[] = {
       .query = "expires: string, signature: string",
       .body = "string",
       .takes = "application/octet-stream",
-      .also = "409" },
+      .also = "409 507" },
     { HTTP_GET_, "/packets/v1/{environment}/{name}",
       .id = "read_packet_v1", .summary = "Download a payload from its signed URL",
       .query = "expires: string, signature: string",

@@ -7,7 +7,7 @@ const struct operation runs_operations[] = {
       .id = "trigger_task_v1", .summary = "Trigger a task",
       .body = "TriggerTask",
       .reply = "{id: string, isCached: boolean}",
-      .also = "409 422" },
+      .also = "409 422 507" },
     { HTTP_GET_, "/api/v1/runs",
       .id = "list_runs_v1", .summary = "List runs",
       .query =
@@ -43,7 +43,7 @@ const struct operation runs_operations[] = {
       .id = "replay_run_v1", .summary = "Replay a run",
       .body = "{...}",
       .reply = "RunId",
-      .also = "422" },
+      .also = "422 507" },
     { HTTP_POST_, "/api/v1/runs/{runId}/reschedule",
       .id = "reschedule_run_v1", .summary = "Give a delayed run another time",
       .body = "{delay: string, ...}",
@@ -63,7 +63,7 @@ const struct operation runs_operations[] = {
           "{metadata?: {...}, operations?: {...}[], parentOperations?: {...}[], "
           "rootOperations?: {...}[], ...}",
       .reply = "{metadata: {...}}",
-      .also = "422" },
+      .also = "422 507" },
     { HTTP_POST_, "/api/v1/idempotencyKeys/{key}/reset",
       .id = "reset_idempotency_key_v1", .summary = "Free an idempotency key",
       .body = "{taskIdentifier: string, ...}",

@@ -72,12 +72,16 @@ static enum err begin_write(struct api_call *call, struct packet **packet)
 {
     struct slice length = http_header(call->x, "content-length");
     struct slice type = type_of(call);
-    uint64_t len;
+    uint64_t len = 0;
     if (type.len > TYPE_MAX)
         return explain(&call->why, ERR_INVALID,
                        "The content type must have at most %d characters", TYPE_MAX);
+    bool announced = call->x->has_body_length && !text_to_u64(length, &len);
+    enum err over = engine_check_quota(call->env, announced ? (size_t)len : 1, &call->why);
+    if (over)
+        return over;
     *packet = packet_create(call);
-    if (call->x->has_body_length && !text_to_u64(length, &len) && len <= PACKET_BYTES_MAX)
+    if (announced && len <= PACKET_BYTES_MAX)
         (*packet)->body = bytes_create_empty(len + type.len + 1);
     call->state = *packet;
     call->on_gone = on_gone;

@@ -183,7 +183,7 @@ void api_reply_error(struct api_call *call, enum err error)
 
 void api_reply_refusal(struct api_call *call, int status, const char *text)
 {
-    if (status == 404 || status == 409)
+    if (status == 404 || status == 409 || status == 507)
         api_add_header(call, "x-should-retry", SLICE("false"));
     reply_text(call, status, text);
 }

@@ -168,6 +168,8 @@ enum err run_metadata_put(struct api_call *call)
     op->call = call;
     op->intake = intake;
     refused = read_request(op, body);
+    if (!refused)
+        refused = engine_check_quota(call->env, body.len, &call->why);
     if (refused) {
         finish(op);
         return refused;

@@ -44,6 +44,7 @@ struct project {
     struct room bodies;                  // of requests under way; counted by net
     struct room answers;                 // unsent ones; the same
     struct room seats, batches, streams; // outside of those of its environments
+    struct room stored;                  // bytes in the store; counted by the engine
     struct list link;                    // accounts::projects
 };
 

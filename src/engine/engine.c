@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "engine/again.h"
 #include "engine/leases.h"
 #include "engine/schedule_state.h"
@@ -109,6 +110,28 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
     list_init(&env->matching.link);
     *slots_at(&engine->environments, number) = env;
     return env;
+}
+
+void engine_count_stored(struct room *project, int64_t bytes)
+{
+    if (project && bytes < 0)
+        room_give(project, (size_t)-bytes);
+    else if (project)
+        room_take(project, (size_t)bytes);
+    metric_add(M_STORED_BYTES, bytes);
+}
+
+enum err engine_check_quota(const struct environment *env, size_t more, struct failure *why)
+{
+    const struct room *project = env->stored;
+    if (!project || !project->limit || room_has(project, more))
+        return OK;
+    metric_add(M_OVER_QUOTA, 1);
+    return explain(why, ERR_QUOTA,
+                   "storage_quota: the project stores %zu of %zu bytes, and this is %zu "
+                   "more: wait until retention has removed finished runs, or have the "
+                   "quota raised",
+                   project->used, project->limit, more);
 }
 
 void engine_retire_environment(struct engine *engine, struct environment *env)

@@ -41,6 +41,14 @@ const struct engine_options *engine_options(const struct engine *engine);
 struct loop *engine_loop(const struct engine *engine);
 struct store *engine_store(const struct engine *engine);
 
+/* The environments of a project store so many bytes more, or less. NULL: of none. */
+void engine_count_stored(struct room *project, int64_t bytes);
+
+/* ERR_QUOTA: with so many more bytes the project of the environment would store more than
+ * it may. What is under way meanwhile is not counted. */
+enum err engine_check_quota(const struct environment *env, size_t more,
+                            struct failure *why);
+
 struct environment *engine_add_environment(struct engine *engine, uint32_t number,
                                            const char *id, bool is_dev);
 /* Its branch was archived: nothing is due in it, and what has ended leaves memory. */

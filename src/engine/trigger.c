@@ -365,6 +365,14 @@ static bool is_full(const struct engine *engine, const struct environment *env,
            env->unfinished + env->arriving + count > engine->options.queue_size;
 }
 
+static size_t packet_bytes(const struct trigger_op *op)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < op->count; i++)
+        bytes += run_packet_bytes(&op->items[i].run);
+    return bytes;
+}
+
 enum err trigger_begin(struct engine *engine, struct environment *env,
                        struct trigger_op *op)
 {
@@ -378,6 +386,9 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
                        "been reached. The maximum size is %u",
                        op->count ? op->items[0].run.task->data : "a batch",
                        engine->options.queue_size);
+    enum err over = engine_check_quota(env, packet_bytes(op), &op->why);
+    if (over)
+        return over;
     for (size_t i = 0; i < op->count; i++)
         complete_run(engine, env, &op->items[i]);
     op->changes = mem_new_array(struct change, op->count + 1);

@@ -73,6 +73,7 @@ struct environment {
     uint32_t arriving; /* runs of triggers that have no answer yet; the engine's */
     struct room seats; /* of connections that stay; api's, as the next two are */
     struct room batches, streams;
+    struct room *stored; /* of its project, in bytes; the engine's. NULL: of none */
 };
 
 /* Unfinished runs in memory by parent. */

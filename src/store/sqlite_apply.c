@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "store/sqlite_rows.h"
+#include "store/sqlite_sizes.h"
 
 enum {
     COUNTERS_KEPT = 20000,
@@ -22,6 +23,7 @@ enum {
 /* Of an environment (no task) or of a task in it. */
 struct counter {
     uint64_t last;
+    int64_t grown;    /* bytes stored since it was written; of an environment */
     struct list link; // sqlite_apply::changed
     uint32_t env;
     bool of_task;
@@ -156,9 +158,12 @@ static void count_change(struct sqlite_apply *apply, struct change *change)
             (uint32_t)count_up(apply, find_counter(apply, change->env, change->run.task));
 }
 
-static void uncount_change(struct sqlite_apply *apply, const struct change *change)
+static void uncount_change(struct sqlite_apply *apply, struct change *change)
 {
-    find_counter(apply, change->env, NULL)->last--;
+    struct counter *counter = find_counter(apply, change->env, NULL);
+    counter->last--;
+    counter->grown -= change->stored;
+    change->stored = 0;
     if (is_numbered(change))
         find_counter(apply, change->env, change->run.task)->last--;
 }
@@ -173,7 +178,10 @@ void sqlite_apply_counters(struct sqlite_apply *apply)
         if (counter->of_task)
             sqlite_bind_text(stmt, 2, counter_task(counter));
         sqlite3_bind_int64(stmt, 3, (int64_t)counter->last);
+        if (!counter->of_task)
+            sqlite3_bind_int64(stmt, 4, counter->grown);
         finish(apply, stmt);
+        counter->grown = 0;
         list_remove(link);
     }
     if (apply->counters.count > COUNTERS_KEPT)
@@ -299,10 +307,14 @@ static enum store_status rewrite_tags(struct sqlite_apply *apply,
     return status;
 }
 
-static enum store_status put_packet(struct sqlite_apply *apply, const struct change *change,
+static enum store_status put_packet(struct sqlite_apply *apply, struct change *change,
                                     enum sqlite_statement which)
 {
     const struct run *run = &change->run;
+    enum store_status status =
+        outcome(apply, sqlite_count_packet(apply->db, change, which));
+    if (status)
+        return status;
     sqlite3_stmt *stmt = run_statement(apply, which, change);
     if (which == SQL_PUT_PAYLOAD) {
         sqlite_bind_blob(stmt, 3, run->payload);
@@ -319,8 +331,7 @@ static enum store_status put_packet(struct sqlite_apply *apply, const struct cha
 }
 
 /* A new run's absent packets need no row. */
-static enum store_status put_packets(struct sqlite_apply *apply,
-                                     const struct change *change)
+static enum store_status put_packets(struct sqlite_apply *apply, struct change *change)
 {
     const struct run *run = &change->run;
     bool is_old = change->expected > 0;
@@ -352,7 +363,7 @@ static enum store_status find_packet(struct sqlite_apply *apply,
     return outcome(apply, code == SQLITE_ROW ? SQLITE_OK : code);
 }
 
-static enum store_status write_run(struct sqlite_apply *apply, const struct change *change)
+static enum store_status write_run(struct sqlite_apply *apply, struct change *change)
 {
     bool is_new = change->expected == 0;
     bool names_packet = change->marks & MARK_PACKET;
@@ -376,10 +387,13 @@ static enum store_status write_run(struct sqlite_apply *apply, const struct chan
     return status ? status : put_packets(apply, change);
 }
 
-static enum store_status write_document(struct sqlite_apply *apply,
-                                        const struct change *change, int64_t now_ms)
+static enum store_status write_document(struct sqlite_apply *apply, struct change *change,
+                                        int64_t now_ms)
 {
     const struct document *document = &change->document;
+    enum store_status status = outcome(apply, sqlite_count_document(apply->db, change));
+    if (status)
+        return status;
     sqlite3_stmt *stmt = statement(apply, !document->body         ? SQL_DELETE_DOCUMENT
                                           : change->expected == 0 ? SQL_INSERT_DOCUMENT
                                                                   : SQL_UPDATE_DOCUMENT);
@@ -394,7 +408,7 @@ static enum store_status write_document(struct sqlite_apply *apply,
         sqlite3_bind_int64(stmt, 8, now_ms);
         sqlite3_bind_int64(stmt, 9, document->stale_at);
     }
-    enum store_status status = finish(apply, stmt);
+    status = finish(apply, stmt);
     return !status && nothing_changed(apply) ? STORE_LOST : status;
 }
 
@@ -405,8 +419,10 @@ static enum store_status write_changes(struct sqlite_apply *apply, struct store_
     for (; i < req->change_count && !status; i++) {
         struct change *change = &req->changes[i];
         count_change(apply, change);
+        change->stored = 0;
         status = change->kind == CHANGE_RUN ? write_run(apply, change)
                                             : write_document(apply, change, req->now_ms);
+        find_counter(apply, change->env, NULL)->grown += change->stored;
     }
     while (status && i-- > 0)
         uncount_change(apply, &req->changes[i]);
@@ -470,15 +486,18 @@ static enum store_status pick_runs(struct sqlite_apply *apply, struct store_purg
     return outcome(apply, code == SQLITE_DONE ? SQLITE_OK : code);
 }
 
-static enum store_status remove_run(struct sqlite_apply *apply, uint32_t env,
+static enum store_status remove_run(struct sqlite_apply *apply, struct store_purge *req,
                                     const struct picked *picked)
 {
-    struct change change = { .env = env };
+    struct change change = { .env = req->env };
+    unsigned rows = 0; /* nobody asks */
     memcpy(change.run.id, picked->id, sizeof(change.run.id));
     enum store_status status =
         write_tag_rows(apply, &change, bytes_slice(picked->tags), SQL_DELETE_TAG);
     for (enum sqlite_statement s = SQL_PURGE_RUN; s <= SQL_PURGE_OUTPUT && !status; s++)
-        status = finish(apply, run_statement(apply, s, &change));
+        status =
+            outcome(apply, sqlite_add_sizes(apply->db, run_statement(apply, s, &change),
+                                            &req->freed, &rows));
     if (status)
         return status;
     sqlite3_stmt *trace = run_statement(apply, SQL_PURGE_TRACE, &change);
@@ -493,6 +512,7 @@ static enum store_status put_purged(struct sqlite_apply *apply, struct store_pur
     sqlite3_bind_int64(stmt, 1, req->env);
     sqlite3_bind_int64(stmt, 2, (int64_t)purged);
     sqlite3_bind_int64(stmt, 3, floor);
+    sqlite3_bind_int64(stmt, 4, req->freed);
     int code = stmt ? sqlite3_step(stmt) : sqlite3_extended_errcode(apply->db->handle);
     if (code == SQLITE_ROW)
         req->position = (struct store_position){
@@ -514,9 +534,14 @@ static enum store_status remove_documents(struct sqlite_apply *apply,
     sqlite3_bind_int64(stmt, 2, req->env);
     sqlite3_bind_int64(stmt, 3, req->documents_before);
     sqlite3_bind_int64(stmt, 4, (int64_t)req->limit);
-    enum store_status status = finish(apply, stmt);
-    if (!status && sqlite3_changes(apply->db->handle) == (int)req->limit)
+    int64_t bytes = 0;
+    unsigned removed = 0;
+    enum store_status status =
+        outcome(apply, sqlite_add_sizes(apply->db, stmt, &bytes, &removed));
+    if (!status && removed == req->limit)
         req->more_documents = true;
+    if (kind == DOC_PACKET)
+        req->freed += bytes;
     return status;
 }
 
@@ -526,15 +551,14 @@ void sqlite_apply_purge(struct sqlite_apply *apply, struct store_purge *req)
     uint64_t purged = 0;
     int64_t floor = req->before;
     req->count = 0;
+    req->freed = 0;
     req->status = pick_runs(apply, req, picked, &purged, &floor);
     for (size_t i = 0; i < req->count; i++) {
         if (!req->status)
-            req->status = remove_run(apply, req->env, &picked[i]);
+            req->status = remove_run(apply, req, &picked[i]);
         bytes_unref(picked[i].tags);
     }
     free(picked);
-    if (!req->status)
-        req->status = put_purged(apply, req, purged, floor);
     req->more_documents = false;
     if (!req->status)
         req->status = remove_documents(apply, req, DOC_BATCH, SQL_PURGE_BATCHES);
@@ -542,4 +566,6 @@ void sqlite_apply_purge(struct sqlite_apply *apply, struct store_purge *req)
         req->status = remove_documents(apply, req, DOC_PACKET, SQL_PURGE_PACKETS);
     if (!req->status)
         req->status = remove_documents(apply, req, DOC_WAITPOINT, SQL_PURGE_WAITPOINTS);
+    if (!req->status)
+        req->status = put_purged(apply, req, purged, floor);
 }

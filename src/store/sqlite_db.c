@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include "base/mem.h"
+#include "store/sqlite_copy.h"
 
 enum {
     APPLICATION_ID = 1919115635, /* in the file's header; "rcas" */
@@ -44,6 +45,14 @@ static const char *const migrations[] = {
     "ALTER TABLE run ADD COLUMN metadata_request TEXT",
     "ALTER TABLE run ADD COLUMN bulk TEXT;"
     "CREATE INDEX run_bulk ON run (env, bulk, id) WHERE bulk IS NOT NULL",
+    /* What an environment stores, in bytes: the quota of its project asks. */
+    "ALTER TABLE environment ADD COLUMN stored INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE environment AS e SET stored = (SELECT ifnull(sum(ifnull(length(body), 0)), 0)"
+    " FROM run_payload WHERE env = e.env) + (SELECT ifnull(sum(ifnull(length(body), 0) +"
+    " ifnull(length(seed), 0)), 0) FROM run_metadata WHERE env = e.env) + (SELECT"
+    " ifnull(sum(ifnull(length(body), 0) + ifnull(length(error), 0)), 0) FROM run_output"
+    " WHERE env = e.env) + (SELECT ifnull(sum(length(body)), 0) FROM document"
+    " WHERE kind = 12 AND env = e.env)",
 };
 
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
@@ -273,6 +282,8 @@ static bool migrate_from(struct sqlite_db *db, int64_t version)
 enum err sqlite_db_migrate(struct sqlite_db *db, const char *path, struct failure *why)
 {
     int64_t version = ask_number(db, "PRAGMA user_version", SCHEMA_VERSION);
+    if (version > 0 && version < SCHEMA_VERSION && sqlite_keep_copy(db, path, version, why))
+        return why->code;
     for (; version < SCHEMA_VERSION; version++) {
         if (!migrate_from(db, version))
             return explain_db(why, path, db->handle);

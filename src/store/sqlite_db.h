@@ -28,7 +28,8 @@ enum {
 enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *options,
                         enum sqlite_role role, struct failure *why);
 
-/* Creates the tables, or brings those of an older version forward. */
+/* Creates the tables, or brings those of an older version forward: a copy of the file as it
+ * was is kept beside it first. */
 enum err sqlite_db_migrate(struct sqlite_db *db, const char *path, struct failure *why);
 
 /* Finalizes its statements; harmless when it is not open. */

@@ -68,5 +68,6 @@ void sqlite_positions_note(struct sqlite_positions *positions,
             entry = entry_of(positions, change->env);
         if (change->seq > entry->seq)
             entry->seq = change->seq;
+        entry->stored += change->stored;
     }
 }

@@ -9,7 +9,16 @@
 #define PURGE_DOCUMENTS(and_unused)                                                        \
     "DELETE FROM document WHERE kind = ?1 AND env = ?2 AND name IN (SELECT name"           \
     " FROM document AS d WHERE kind = ?1 AND env = ?2 AND written_at < ?3" and_unused      \
-    " LIMIT ?4)"
+    " LIMIT ?4) RETURNING length(body)"
+
+#define OF_RUN(table) " FROM " table " WHERE env = ?1 AND id = ?2"
+#define REMOVE(table, bytes)                                                               \
+    "DELETE FROM " table " WHERE env = ?1 AND id = ?2 RETURNING " bytes
+
+/* What is counted as stored. */
+#define PAYLOAD_BYTES "ifnull(length(body), 0)"
+#define METADATA_BYTES "ifnull(length(body), 0) + ifnull(length(seed), 0)"
+#define OUTPUT_BYTES "ifnull(length(body), 0) + ifnull(length(error), 0)"
 
 static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -33,6 +42,12 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_PUT_OUTPUT] =
         "INSERT INTO run_output (env, id, body, type, error) VALUES (?1, ?2, ?3, ?4, ?5)"
         " ON CONFLICT DO UPDATE SET body = ?3, type = ?4, error = ?5",
+
+    [SQL_SIZE_PAYLOAD] = "SELECT " PAYLOAD_BYTES OF_RUN("run_payload"),
+    [SQL_SIZE_METADATA] = "SELECT " METADATA_BYTES OF_RUN("run_metadata"),
+    [SQL_SIZE_OUTPUT] = "SELECT " OUTPUT_BYTES OF_RUN("run_output"),
+    [SQL_SIZE_DOCUMENT] =
+        "SELECT length(body) FROM document WHERE kind = ?1 AND env = ?2 AND name = ?3",
 
     [SQL_INSERT_DOCUMENT] =
         "INSERT INTO document (kind, env, name, version, seq, body, written_at, stale_at)"
@@ -68,10 +83,11 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
         "DELETE FROM claim WHERE (env, kind, key) IN (SELECT env, kind, key FROM claim"
         " WHERE expires_at > 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
 
-    [SQL_POSITIONS] = "SELECT env, seq, purged, floor FROM environment ORDER BY env",
+    [SQL_POSITIONS] =
+        "SELECT env, seq, purged, floor, stored FROM environment ORDER BY env",
     [SQL_GET_SEQ] = "SELECT seq FROM environment WHERE env = ?1",
-    [SQL_PUT_SEQ] = "INSERT INTO environment (env, seq) VALUES (?1, ?3)"
-                    " ON CONFLICT DO UPDATE SET seq = ?3",
+    [SQL_PUT_SEQ] = "INSERT INTO environment (env, seq, stored) VALUES (?1, ?3, ?4)"
+                    " ON CONFLICT DO UPDATE SET seq = ?3, stored = stored + ?4",
     [SQL_GET_NUMBER] = "SELECT last FROM task_number WHERE env = ?1 AND task = ?2",
     [SQL_PUT_NUMBER] = "INSERT INTO task_number (env, task, last) VALUES (?1, ?2, ?3)"
                        " ON CONFLICT DO UPDATE SET last = ?3",
@@ -80,13 +96,14 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
         "SELECT id, rev, updated_at, tags FROM run INDEXED BY run_final"
         " WHERE env = ?1 AND status >= 7 AND updated_at < ?2 ORDER BY updated_at LIMIT ?3",
     [SQL_PURGE_RUN] = "DELETE FROM run WHERE env = ?1 AND id = ?2",
-    [SQL_PURGE_PAYLOAD] = "DELETE FROM run_payload WHERE env = ?1 AND id = ?2",
-    [SQL_PURGE_METADATA] = "DELETE FROM run_metadata WHERE env = ?1 AND id = ?2",
-    [SQL_PURGE_OUTPUT] = "DELETE FROM run_output WHERE env = ?1 AND id = ?2",
+    [SQL_PURGE_PAYLOAD] = REMOVE("run_payload", PAYLOAD_BYTES),
+    [SQL_PURGE_METADATA] = REMOVE("run_metadata", METADATA_BYTES),
+    [SQL_PURGE_OUTPUT] = REMOVE("run_output", OUTPUT_BYTES),
     [SQL_PURGE_TRACE] = "DELETE FROM document WHERE env = ?1 AND name = ?2 AND kind = ?3",
     [SQL_PUT_PURGED] =
         "INSERT INTO environment (env, purged, floor) VALUES (?1, ?2, ?3) ON CONFLICT"
-        " DO UPDATE SET purged = max(purged, ?2), floor = max(floor, ?3)"
+        " DO UPDATE SET purged = max(purged, ?2), floor = max(floor, ?3),"
+        " stored = stored - ?4"
         " RETURNING seq, purged, floor",
     [SQL_PURGE_BATCHES] = PURGE_DOCUMENTS(
         " AND NOT EXISTS (SELECT 1 FROM run WHERE env = ?2 AND batch = d.name)"),

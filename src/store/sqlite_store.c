@@ -141,6 +141,7 @@ static bool read_positions(struct sqlite_store *sqlite)
             .seq = (uint64_t)sqlite3_column_int64(stmt, 1),
             .purged = (uint64_t)sqlite3_column_int64(stmt, 2),
             .floor = sqlite3_column_int64(stmt, 3),
+            .stored = sqlite3_column_int64(stmt, 4),
         };
         sqlite_positions_put(&sqlite->positions, position);
     }

@@ -337,8 +337,12 @@ static void report_purges(struct sqlite_writer *writer, struct list *done)
     list_each (link, done) {
         struct store_purge *req = container_of(link, struct store_purge, link);
         list_remove(link);
-        if (req->status == STORE_OK)
+        if (req->status == STORE_OK) {
+            /* Commits that were not reported yet are in the store's own sum. */
+            req->position.stored =
+                sqlite_positions_get(writer->positions, req->env).stored - req->freed;
             sqlite_positions_put(writer->positions, req->position);
+        }
         req->done(req, req->status);
     }
 }

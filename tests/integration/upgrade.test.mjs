@@ -49,6 +49,18 @@ describe("a data directory of version 6", () => {
     await gateway.stop();
   });
 
+  test("is kept as it was beside what it became", async (t) => {
+    const { gateway, data } = await open(t, "data_6");
+    const old = openFixture("data_6").data, copy = path.join(data, "runcast.db.schema-6");
+    await gateway.stop();
+    assert.equal(fs.statSync(copy).mode & 0o777, 0o600);
+    assert.match(sql(data, "PRAGMA user_version"), /\(7,\)/);
+    fs.copyFileSync(copy, path.join(data, "runcast.db"));
+    for (const text of ["PRAGMA user_version", "SELECT value FROM meta WHERE name = 'epoch'", "SELECT group_concat(id) FROM run", "SELECT sum(length(body)) FROM document"])
+      assert.equal(sql(data, text), sql(old, text), text);
+    assert.deepEqual(fs.readdirSync(data).filter((name) => name.endsWith(".part")), []);
+  });
+
   test("what was under way goes on", async (t) => {
     const { gateway } = await open(t, "data_6");
     const { json } = await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1, options: { idempotencyKey: "fixture-key" } });

@@ -312,6 +312,30 @@ static void write_document(struct fake_data *data, const struct change *change,
     stored->stale_at = document->stale_at;
 }
 
+int64_t fake_data_run_size(const struct run *run)
+{
+    return (int64_t)(bytes_slice(run->payload).len + bytes_slice(run->metadata).len +
+                     bytes_slice(run->metadata_seed).len + bytes_slice(run->output).len +
+                     bytes_slice(run->error).len);
+}
+
+int64_t fake_data_document_size(const struct document *document)
+{
+    return document->kind == DOC_PACKET ? (int64_t)bytes_slice(document->body).len : 0;
+}
+
+/* Of what the change writes, as it is now. */
+static int64_t stored_size(struct fake_data *data, const struct change *change)
+{
+    if (change->kind == CHANGE_RUN) {
+        struct stored_run *run = find_run(data, change->env, slice_of(change->run.id));
+        return run ? fake_data_run_size(&run->run) : 0;
+    }
+    struct stored_document *document = find_document(
+        data, change->env, change->document.kind, bytes_slice(change->document.name));
+    return document ? fake_data_document_size(&document->document) : 0;
+}
+
 void fake_data_commit(struct fake_data *data, struct store_commit *req)
 {
     req->status = !check_claims(data, req)     ? STORE_TAKEN
@@ -326,10 +350,13 @@ void fake_data_commit(struct fake_data *data, struct store_commit *req)
         struct change *change = &req->changes[i];
         struct env *env = fake_data_env(data, change->env);
         change_number(change, ++env->position.seq);
+        change->stored = -stored_size(data, change);
         if (change->kind == CHANGE_RUN)
             write_run(data, env, change);
         else
             write_document(data, change, req->now_ms);
+        change->stored += stored_size(data, change);
+        env->position.stored += change->stored;
     }
 }
 

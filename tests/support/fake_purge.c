@@ -60,7 +60,7 @@ static bool is_stale(struct env *env, const struct store_purge *req,
 }
 
 static bool purge_documents(struct fake_data *data, struct env *env,
-                            const struct store_purge *req, purge_rule_fn *goes)
+                            struct store_purge *req, purge_rule_fn *goes)
 {
     size_t at = 0, count = 0;
     for (struct stored_document *stored; (stored = table_next(&data->documents, &at));) {
@@ -69,6 +69,7 @@ static bool purge_documents(struct fake_data *data, struct env *env,
             continue;
         if (count++ == req->limit)
             return true;
+        req->freed += fake_data_document_size(&stored->document);
         fake_data_drop_document(data, (struct slice){ stored->key.ptr, stored->key.len });
         at = 0;
     }
@@ -93,6 +94,7 @@ void fake_data_purge(struct fake_data *data, struct store_purge *req)
     struct env *env = fake_data_env(data, req->env);
     int64_t floor = req->before;
     req->count = 0;
+    req->freed = 0;
     list_each (link, &env->runs) {
         struct stored_run *stored = container_of(link, struct stored_run, link);
         if (!run_is_final(&stored->run) || stored->run.updated_at >= req->before)
@@ -104,6 +106,7 @@ void fake_data_purge(struct fake_data *data, struct store_purge *req)
         if (stored->run.rev > env->position.purged)
             env->position.purged = stored->run.rev;
         drop_trace(data, req->env, slice_of(stored->run.id));
+        req->freed += fake_data_run_size(&stored->run);
         fake_data_remove_run(data, env, stored);
         req->count++;
     }
@@ -112,6 +115,7 @@ void fake_data_purge(struct fake_data *data, struct store_purge *req)
     req->more_documents = purge_documents(data, env, req, is_unused_batch);
     req->more_documents |= purge_documents(data, env, req, is_unused_packet);
     req->more_documents |= purge_documents(data, env, req, is_stale);
+    env->position.stored -= req->freed;
     req->position = env->position;
     req->status = STORE_OK;
 }

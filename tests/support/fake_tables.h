@@ -54,3 +54,7 @@ void fake_data_remove_run(struct fake_data *data, struct env *env,
 
 /* name: its key. */
 void fake_data_drop_document(struct fake_data *data, struct slice name);
+
+/* Bytes that count as stored. */
+int64_t fake_data_run_size(const struct run *run);
+int64_t fake_data_document_size(const struct document *document);

@@ -95,13 +95,14 @@ static int create_open_world(void **state)
 static int destroy_world(void **state)
 {
     struct disk_world *own = own_of(*state);
-    static const char *const suffixes[] = { "", "-wal", "-shm", "-journal", ".lock" };
+    static const char *const suffixes[] = { "",      "-wal",     "-shm",
+                                            ".lock", "-journal", ".schema-1" };
     fault_vfs.sync_fails = fault_vfs.disk_is_full = false;
     fault_vfs.read_delay_ms = 0;
     if (own->world.store)
         close_store(own);
     assert_int_equal(uv_loop_close(&own->loop), 0);
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < 6; i++) {
         char name[128];
         snprintf(name, sizeof(name), "%s%s", own->path, suffixes[i]);
         unlink(name);
@@ -169,6 +170,37 @@ static void a_database_of_version_1_gets_what_came_later(void **state)
     close_store(own);
     run_sql(own, "CREATE TABLE seen (written_at CHECK (written_at > 1700000000000));"
                  "INSERT INTO seen SELECT written_at FROM document WHERE name = 'mail'");
+}
+
+static void what_an_older_database_stores_is_counted_once(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    run_sql(own, sqlite_schema_sql);
+    run_sql(own, "PRAGMA user_version = 1;"
+                 "INSERT INTO environment (env, seq) VALUES (7, 1), (8, 1);"
+                 "INSERT INTO run_payload VALUES (7, 'run_1', x'313233', NULL);"
+                 "INSERT INTO run_metadata VALUES (7, 'run_1', x'7b7d', x'7b7d');"
+                 "INSERT INTO run_output VALUES (7, 'run_1', NULL, NULL, x'7b7d');"
+                 "INSERT INTO document VALUES (12, 7, 'p', 1, 1, x'31323334'),"
+                 " (7, 7, 'q', 1, 1, x'3132')");
+    open_store(own);
+    struct store *store = own->world.store;
+    assert_int_equal(store->ops->position(store, 7).stored, 3 + 4 + 2 + 4);
+    assert_int_equal(store->ops->position(store, 8).stored, 0);
+}
+
+static void a_database_that_cannot_be_copied_is_not_upgraded(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    char part[128];
+    run_sql(own, sqlite_schema_sql);
+    run_sql(own, "PRAGMA user_version = 1");
+    snprintf(part, sizeof(part), "%s.schema-1.part", own->path);
+    assert_int_equal(mkdir(part, 0700), 0);
+    assert_refused(own, "the copy before an upgrade");
+    assert_int_equal(rmdir(part), 0);
+    run_sql(own, "CREATE TABLE seen (version CHECK (version = 1));"
+                 "INSERT INTO seen SELECT user_version FROM pragma_user_version");
 }
 
 static void a_database_of_an_older_version_learns_what_it_lacks(void **state)
@@ -485,6 +517,8 @@ int main(void)
     const struct CMUnitTest own[] = {
         CLOSED(an_empty_file_gets_the_schema_and_only_we_can_read_it),
         CLOSED(a_database_of_a_newer_version_is_refused),
+        CLOSED(what_an_older_database_stores_is_counted_once),
+        CLOSED(a_database_that_cannot_be_copied_is_not_upgraded),
         CLOSED(a_database_of_version_1_gets_what_came_later),
         CLOSED(a_database_of_an_older_version_learns_what_it_lacks),
         CLOSED(a_database_of_another_program_is_refused_and_left_alone),
