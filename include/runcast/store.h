@@ -28,6 +28,7 @@
 struct store;
 struct store_commit;
 struct store_load;
+struct store_piece;
 struct store_list;
 struct store_walk;
 struct store_scan;
@@ -170,6 +171,23 @@ struct store_load {
     enum store_status status; /* the driver's */
 };
 
+/* A piece of a document's body. Each is a read of its own: nothing stays open between two of
+ * them, and seq tells whether the document was written, or made anew, meanwhile. */
+struct store_piece {
+    uint32_t env;
+    enum document_kind kind;
+    struct bytes *name; /* borrowed until done */
+    uint64_t seq; /* of the change that wrote the body; in: STORE_LOST unless it is that;
+                           0: whichever it is; out: which it is */
+    size_t offset, limit; /* bytes; what comes is shorter where the body ends */
+    bool last;            /* the last bytes of the body instead, at most limit */
+    void (*done)(struct store_piece *req, enum store_status status);
+
+    struct bytes *piece;
+    size_t total;             /* bytes of the whole body */
+    enum store_status status; /* the driver's */
+};
+
 /* Every condition set must hold; lists are ORed; newest id first. management-api §9.3.
  * Ids are of text_make_id: their time is within an hour of created_at, so that a search
  * can stop where the times of created_from and created_to end. */
@@ -276,6 +294,7 @@ struct store_ops {
     const char *name;
     void (*commit)(struct store *store, struct store_commit *req);
     void (*load)(struct store *store, struct store_load *req);
+    void (*piece)(struct store *store, struct store_piece *req);
     void (*list)(struct store *store, struct store_list *req);
     void (*walk)(struct store *store, struct store_walk *req);
     void (*scan)(struct store *store, struct store_scan *req);

@@ -228,6 +228,9 @@ void api_reply_value(struct api_call *call, int status, json_t *value);
 /* A reply that goes on, by http_stream_write; api_call_end and http_stream_end end it. */
 void api_stream_begin(struct api_call *call, const char *type);
 
+/* 200 with a body of so many bytes, which comes in pieces: http_stream_begin_sized. */
+void api_stream_begin_sized(struct api_call *call, size_t len);
+
 /* No body: preflights, and calls whose peer has left. */
 void api_reply_empty(struct api_call *call, int status);
 

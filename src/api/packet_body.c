@@ -1,11 +1,14 @@
 /* packet_body.c - the bytes of packets, behind signed URLs.
  *
  *   PUT: pieces ─► one document ─► written; exists already: written over
- *   GET: document ─► its content, sent as it lies in memory
+ *   GET: the end of the document ─► short: all of it, sent as it lies in memory
+ *                    └─► long: its type, and how long it is ─► piece ─► sent ─► piece …
  *        run or token ─► its output
  *
  * A document is the content, then its type, then one byte that counts the type: so the
- * content can be sent from where it is. */
+ * content can be sent from where it is. Of a long one a piece at most is in memory, and
+ * the next is read when the peer has taken it. Written meanwhile, or gone: the answer is
+ * cut, so that nobody takes two halves for one packet. */
 #include <assert.h>
 
 #include "api/packets.h"
@@ -17,6 +20,9 @@
 enum {
     TYPE_MAX = 128,
     REWRITES_MAX = 3, /* two writers of one name */
+
+    /* Each costs the store a walk over all of the document: few large ones. */
+    PIECE_BYTES = 1 << 20,
 };
 
 struct packet {
@@ -27,6 +33,9 @@ struct packet {
     unsigned rewrites;
     struct document_write write;
     struct store_load load;
+    struct store_piece piece;
+    size_t sent;  /* bytes of the content, when it goes in pieces */
+    bool reading; /* piece is under way */
     struct run_read read;
 };
 
@@ -186,14 +195,18 @@ enum err packet_write(struct api_call *call)
 
 /* ---- reading ---- */
 
-static void send(struct packet *packet, struct bytes *content, struct slice type)
+static void add_headers(struct api_call *call, struct slice type)
 {
-    struct api_call *call = packet->call;
     if (type.len)
         api_add_header(call, "content-type", type);
     api_add_header(call, "x-content-type-options", SLICE("nosniff"));
     api_add_header(call, "content-security-policy", SLICE("default-src 'none'; sandbox"));
-    api_reply_shared(call, 200, content);
+}
+
+static void send(struct packet *packet, struct bytes *content, struct slice type)
+{
+    add_headers(packet->call, type);
+    api_reply_shared(packet->call, 200, content);
     packet_destroy(packet);
 }
 
@@ -203,34 +216,114 @@ static void refuse_missing(struct packet *packet, enum err err)
     refuse(packet, err);
 }
 
+static size_t type_len(const struct bytes *end)
+{
+    return end->len ? (unsigned char)end->data[end->len - 1] : 0;
+}
+
 /* The body was loaded for us alone: its tail can be cut off. */
 static void send_content(struct packet *packet, struct bytes *body)
 {
-    size_t type_len = body->len ? (unsigned char)body->data[body->len - 1] : 0;
+    size_t tail = type_len(body) + 1;
 
     assert(body->refs == 1);
-    if (body->len < type_len + 1) {
-        refuse(packet, ERR_INTERNAL);
-        return;
-    }
-    body->len -= (uint32_t)type_len + 1;
-    send(packet, body, (struct slice){ body->data + body->len, type_len });
+    body->len -= (uint32_t)tail;
+    send(packet, body, (struct slice){ body->data + body->len, tail - 1 });
 }
 
-static void on_loaded(struct store_load *load, enum store_status status)
+static void end_pieces(struct packet *packet, bool whole)
 {
-    struct packet *packet = container_of(load, struct packet, load);
-    struct document document = load->document;
-    if (status != STORE_OK) {
-        refuse_missing(packet, err_of_store(status));
-        return;
-    }
-    enum err full = rooms_check_answer(packet->call);
-    if (full)
-        refuse(packet, full);
+    struct exchange *x = packet->call->x;
+    api_call_end(packet->call);
+    packet_destroy(packet);
+    if (whole)
+        http_stream_end(x);
     else
-        send_content(packet, document.body);
-    document_finish(&document);
+        http_stream_cut(x);
+}
+
+static void read_piece(struct packet *packet);
+
+static void on_piece(struct store_piece *piece, enum store_status status)
+{
+    struct packet *packet = container_of(piece, struct packet, piece);
+    struct exchange *x = packet->call->x;
+    packet->reading = false;
+    bool taken = !status && http_stream_write_shared(x, piece->piece, (struct slice){ 0 });
+    packet->sent += status ? 0 : piece->piece->len;
+    if (!status)
+        bytes_clear(&piece->piece);
+    if (!taken || packet->sent == packet->len)
+        end_pieces(packet, taken);
+    else if (!http_stream_unsent(x))
+        read_piece(packet);
+}
+
+static void read_piece(struct packet *packet)
+{
+    struct store *store = engine_store(api_engine(packet->call->api));
+    size_t left = packet->len - packet->sent;
+    packet->piece.last = false;
+    packet->piece.offset = packet->sent;
+    packet->piece.limit = left < PIECE_BYTES ? left : PIECE_BYTES;
+    packet->piece.done = on_piece;
+    packet->reading = true;
+    store->ops->piece(store, &packet->piece);
+}
+
+static void on_drained(struct api_call *call)
+{
+    struct packet *packet = call->state;
+    if (packet->reading)
+        return; /* on_piece goes on */
+    if (http_stream_write(call->x, SLICE("")))
+        read_piece(packet);
+    else
+        end_pieces(packet, false);
+}
+
+static void begin_pieces(struct packet *packet, const struct bytes *end)
+{
+    struct api_call *call = packet->call;
+    size_t tail = type_len(end) + 1;
+    add_headers(call, (struct slice){ end->data + end->len - tail, tail - 1 });
+    packet->len = packet->piece.total - tail;
+    call->state = packet;
+    call->on_drained = on_drained;
+    api_stream_begin_sized(call, packet->len);
+    if (call->x->method == HTTP_HEAD_)
+        end_pieces(packet, true);
+    else
+        read_piece(packet);
+}
+
+static void on_end(struct store_piece *piece, enum store_status status)
+{
+    struct packet *packet = container_of(piece, struct packet, piece);
+    struct bytes *end = status ? NULL : piece->piece;
+    enum err refused = status ? err_of_store(status) : rooms_check_answer(packet->call);
+    piece->piece = NULL;
+    if (status)
+        refuse_missing(packet, refused);
+    else if (refused || end->len < type_len(end) + 1)
+        refuse(packet, refused ? refused : ERR_INTERNAL);
+    else if (end->len == piece->total)
+        send_content(packet, end);
+    else
+        begin_pieces(packet, end);
+    bytes_unref(end);
+}
+
+static void read_end(struct packet *packet)
+{
+    struct store *store = engine_store(api_engine(packet->call->api));
+    packet->piece = (struct store_piece){ .env = packet->call->env->number,
+                                          .kind = DOC_PACKET,
+                                          .name = packet->name,
+                                          .last = true,
+                                          .limit = PIECE_BYTES,
+                                          .done = on_end };
+    store->ops->piece(store, &packet->piece);
 }
 
 static void send_output(struct packet *packet, struct bytes *output,
@@ -287,6 +380,6 @@ enum err packet_read(struct api_call *call)
     if (packet_is_output(call->params[1], &id))
         read_output(packet, id);
     else
-        begin_load(packet, DOC_PACKET, on_loaded);
+        read_end(packet);
     return OK;
 }

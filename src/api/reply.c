@@ -35,6 +35,12 @@ void api_stream_begin(struct api_call *call, const char *type)
     http_stream_begin(call->x, 200, buf_slice(&call->headers));
 }
 
+void api_stream_begin_sized(struct api_call *call, size_t len)
+{
+    add_common_headers(call);
+    http_stream_begin_sized(call->x, 200, buf_slice(&call->headers), len);
+}
+
 void api_reply_shared(struct api_call *call, int status, struct bytes *body)
 {
     struct exchange *x = call->x;

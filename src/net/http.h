@@ -75,7 +75,8 @@ struct http_handler {
      * the exchange, and is written when the peer has only stopped sending. May be NULL. */
     void (*on_gone)(void *owner, struct exchange *x);
 
-    /* Of a stream: nothing is unsent any more; may come unasked. May be NULL. */
+    /* Of a stream: nothing is unsent any more; may come unasked. Of one with a length also:
+     * nobody takes anything any more. May be NULL. */
     void (*on_drained)(void *owner, struct exchange *x);
 };
 
@@ -118,6 +119,13 @@ bool http_stream_write(struct exchange *x, struct slice piece);
  * them in the same piece. */
 bool http_stream_write_shared(struct exchange *x, struct bytes *content,
                               struct slice behind);
+
+/* An answer of known length that is written in pieces, with http_stream_write_shared, each
+ * when on_drained has told that the last was sent; as an answer it takes room, must be read
+ * at the least rate, and goes on when the peer only stops sending. A write is false when
+ * nobody takes it any more: cut it then. */
+void http_stream_begin_sized(struct exchange *x, int status, struct slice headers,
+                             size_t len);
 
 /* Bytes that the peer has not taken. */
 size_t http_stream_unsent(struct exchange *x);

@@ -411,13 +411,19 @@ static void on_left(struct connection *c)
     settle(conn);
 }
 
-static void on_request_drained(struct http_conn *conn)
+static void tell_drained(struct http_conn *conn)
 {
     const struct server_options *options = options_of(conn);
     struct request *request = conn->request;
-    connection_clear_deadline(&conn->c);
-    if (request->streaming && !request->x.gone && options->handler.on_drained)
+    bool hears = request->streaming && (request->sized || !request->x.gone);
+    if (hears && options->handler.on_drained)
         options->handler.on_drained(options->owner, &request->x);
+}
+
+static void on_request_drained(struct http_conn *conn)
+{
+    connection_clear_deadline(&conn->c);
+    tell_drained(conn);
 }
 
 static void on_drained(struct connection *c)
@@ -438,7 +444,7 @@ static void on_unsent_deadline(struct http_conn *conn)
     struct connection *c = &conn->c;
     int64_t again_ms = options_of(conn)->write_timeout_ms;
     bool too_slow;
-    if (conn->request && conn->request->streaming) {
+    if (conn->request && conn->request->streaming && !conn->request->sized) {
         connection_look(c);
         too_slow = connection_is_silent(c, again_ms, &again_ms);
     } else {
@@ -487,6 +493,11 @@ static void on_closed(struct connection *c)
 {
     struct http_conn *conn = of(c);
     tell_gone(conn);
+    if (conn->request && conn->request->sized && !conn->request->x.replied) {
+        c->busy = true;
+        tell_drained(conn);
+        c->busy = false;
+    }
     settle(conn);
 }
 

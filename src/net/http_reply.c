@@ -254,7 +254,24 @@ void http_stream_begin(struct exchange *x, int status, struct slice headers)
         buf_add(out, SLICE("transfer-encoding: chunked\r\n"));
     buf_add(out, SLICE("\r\n"));
     struct piece piece = { buf_slice(out), NULL };
+    connection_count_in(connection_of(request), NULL);
     connection_send(connection_of(request), &piece, 1);
+    note_time(request);
+}
+
+void http_stream_begin_sized(struct exchange *x, int status, struct slice headers,
+                             size_t len)
+{
+    struct request *request = of(x);
+    assert(!x->replied && !request->streaming);
+    request->streaming = request->sized = true;
+    request->reply_keeps = http_conn_keeps(request);
+    metric_add(M_HTTP_REQUESTS, 1);
+    if (is_deaf(request))
+        return;
+    connection_count_in(connection_of(request), x->answer_room);
+    struct piece head = make_head(request, status, headers, len, request->reply_keeps);
+    connection_send(connection_of(request), &head, 1);
     note_time(request);
 }
 
@@ -265,7 +282,7 @@ static bool write_chunk(struct exchange *x, struct piece content, struct slice b
     struct connection *c = connection_of(request);
     size_t len = content.text.len + behind.len;
     assert(request->streaming && !x->replied);
-    if (x->gone || is_deaf(request))
+    if ((x->gone && !request->sized) || is_deaf(request))
         return false;
     if (!len || x->method == HTTP_HEAD_)
         return true;
@@ -282,6 +299,8 @@ static bool write_chunk(struct exchange *x, struct piece content, struct slice b
         return true;
     if (was_empty)
         connection_set_deadline(c, c->server->options.write_timeout_ms);
+    if (request->sized)
+        return !c->lost;
     return !c->lost && outbox_unsent(&c->outbox) <= STREAM_UNSENT_MAX &&
            outbox_pieces(&c->outbox) <= STREAM_PIECES_MAX;
 }

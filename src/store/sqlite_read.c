@@ -18,7 +18,7 @@
 
 static const uint64_t read_limit_ns = UINT64_C(2000000000);
 
-enum read_kind { READ_LOAD, READ_LIST, READ_WALK, READ_SCAN };
+enum read_kind { READ_LOAD, READ_PIECE, READ_LIST, READ_WALK, READ_SCAN };
 
 struct read {
     uv_work_t work;
@@ -27,6 +27,7 @@ struct read {
     enum read_kind kind;
     union {
         struct store_load *load;
+        struct store_piece *piece;
         struct store_list *list;
         struct store_walk *walk;
         struct store_scan *scan;
@@ -92,6 +93,42 @@ static void load_work(struct sqlite_db *db, struct store_load *req)
         req->document = read_document(stmt, req->kind);
     sqlite3_reset(stmt);
     req->status = code == SQLITE_DONE ? STORE_MISSING : sqlite_status(code);
+}
+
+static sqlite3_stmt *bind_piece(struct sqlite_db *db, const struct store_piece *req)
+{
+    sqlite3_stmt *stmt = sqlite_db_stmt(db, SQL_LOAD_PIECE);
+    int64_t limit = (int64_t)req->limit;
+    if (!stmt)
+        return NULL;
+    sqlite3_bind_int(stmt, 1, (int)req->kind);
+    sqlite3_bind_int64(stmt, 2, req->env);
+    sqlite_bind_text(stmt, 3, bytes_slice(req->name));
+    sqlite3_bind_int64(stmt, 4, req->last ? -limit : (int64_t)req->offset + 1);
+    sqlite3_bind_int64(stmt, 5, limit);
+    sqlite3_bind_int64(stmt, 6, (int64_t)req->seq);
+    return stmt;
+}
+
+static void piece_work(struct sqlite_db *db, struct store_piece *req)
+{
+    sqlite3_stmt *stmt = bind_piece(db, req);
+    if (!stmt) {
+        req->status = sqlite_status(sqlite3_extended_errcode(db->handle));
+        return;
+    }
+    int code = sqlite3_step(stmt);
+    req->status = code == SQLITE_DONE ? STORE_MISSING : sqlite_status(code);
+    if (code == SQLITE_ROW) {
+        uint64_t seq = (uint64_t)sqlite3_column_int64(stmt, 0);
+        if (req->seq && req->seq != seq)
+            req->status = STORE_LOST;
+        else
+            req->piece = sqlite_column_copy(stmt, 2);
+        req->seq = seq;
+        req->total = (size_t)sqlite3_column_int64(stmt, 1);
+    }
+    sqlite3_reset(stmt);
 }
 
 static void drop_runs(struct run **runs, size_t *count)
@@ -235,6 +272,7 @@ static void read_work(uv_work_t *work)
     sqlite_db_run(db, SQL_BEGIN_READ); /* one state of the database for the whole read */
     switch (read->kind) {
     case READ_LOAD: load_work(db, read->req.load); break;
+    case READ_PIECE: piece_work(db, read->req.piece); break;
     case READ_LIST: list_work(db, read->req.list); break;
     case READ_WALK: walk_work(db, read->req.walk); break;
     case READ_SCAN: scan_work(db, read->req.scan); break;
@@ -250,6 +288,7 @@ static void answer(const struct read *read)
     metric_add(M_STORE_READS, 1);
     switch (read->kind) {
     case READ_LOAD: read->req.load->done(read->req.load, read->req.load->status); break;
+    case READ_PIECE: read->req.piece->done(read->req.piece, read->req.piece->status); break;
     case READ_LIST: read->req.list->done(read->req.list, read->req.list->status); break;
     case READ_WALK: read->req.walk->done(read->req.walk, read->req.walk->status); break;
     case READ_SCAN: read->req.scan->done(read->req.scan, read->req.scan->status); break;
@@ -305,6 +344,11 @@ static void begin(struct sqlite_readers *readers, struct read read)
 void sqlite_readers_load(struct sqlite_readers *readers, struct store_load *req)
 {
     begin(readers, (struct read){ .kind = READ_LOAD, .req.load = req });
+}
+
+void sqlite_readers_piece(struct sqlite_readers *readers, struct store_piece *req)
+{
+    begin(readers, (struct read){ .kind = READ_PIECE, .req.piece = req });
 }
 
 void sqlite_readers_list(struct sqlite_readers *readers, struct store_list *req)

@@ -60,6 +60,11 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
         "DELETE FROM document WHERE kind = ?1 AND env = ?2 AND name = ?3 AND version = ?7",
     [SQL_LOAD_DOCUMENT] = "SELECT env, version, name, body FROM document"
                           " WHERE kind = ?1 AND env = ?2 AND name = ?3",
+    /* Counted from 1; from the end, when ?4 is negative. Of no bytes substr makes NULL. */
+    [SQL_LOAD_PIECE] =
+        "SELECT seq, length(body),"
+        " CASE WHEN ?6 IN (0, seq) THEN ifnull(substr(body, ?4, ?5), x'') END"
+        " FROM document WHERE kind = ?1 AND env = ?2 AND name = ?3",
     [SQL_HAS_DOCUMENT] =
         "SELECT 1 FROM document WHERE kind = ?1 AND env = ?2 AND name = ?3",
     [SQL_SCAN] = "SELECT env, version, name, body FROM document"

@@ -32,6 +32,7 @@ enum sqlite_statement {
     SQL_UPDATE_DOCUMENT,
     SQL_DELETE_DOCUMENT,
     SQL_LOAD_DOCUMENT,
+    SQL_LOAD_PIECE,
     SQL_HAS_DOCUMENT,
     SQL_SCAN,
     SQL_SCAN_ENV,

@@ -48,6 +48,11 @@ static void load(struct store *store, struct store_load *req)
     sqlite_readers_load(&sqlite_of(store)->readers, req);
 }
 
+static void piece(struct store *store, struct store_piece *req)
+{
+    sqlite_readers_piece(&sqlite_of(store)->readers, req);
+}
+
 static void list(struct store *store, struct store_list *req)
 {
     sqlite_readers_list(&sqlite_of(store)->readers, req);
@@ -106,6 +111,7 @@ static const struct store_ops sqlite_ops = {
     .name = "sqlite",
     .commit = commit,
     .load = load,
+    .piece = piece,
     .list = list,
     .walk = walk,
     .scan = scan,

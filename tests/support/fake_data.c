@@ -308,6 +308,7 @@ static void write_document(struct fake_data *data, const struct change *change,
     stored->document.version = document->version;
     bytes_set(&stored->document.name, document->name);
     bytes_set(&stored->document.body, document->body);
+    stored->seq = change->seq;
     stored->written_at = now_ms;
     stored->stale_at = document->stale_at;
 }
@@ -382,6 +383,28 @@ void fake_data_load(struct fake_data *data, struct store_load *req)
         run_copy(&req->run, &stored->run);
     }
     req->status = STORE_OK;
+}
+
+void fake_data_piece(struct fake_data *data, struct store_piece *req)
+{
+    struct stored_document *stored =
+        find_document(data, req->env, req->kind, bytes_slice(req->name));
+    req->status = STORE_MISSING;
+    if (!stored)
+        return;
+    bool is_other = req->seq && req->seq != stored->seq;
+    struct slice body = bytes_slice(stored->document.body);
+    req->seq = stored->seq;
+    req->total = body.len;
+    req->status = is_other ? STORE_LOST : STORE_OK;
+    if (is_other)
+        return;
+    size_t start = req->last ? body.len - (req->limit < body.len ? req->limit : body.len)
+                             : (req->offset < body.len ? req->offset : body.len);
+    body = slice_from(body, start);
+    if (body.len > req->limit)
+        body.len = req->limit;
+    req->piece = bytes_create(body);
 }
 
 static bool is_any(const struct bytes *text, const struct slice *values, size_t count)

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "tests/support/fake_data.h"
 
-enum pending_kind { COMMIT, PURGE, LOAD, LIST, WALK, SCAN };
+enum pending_kind { COMMIT, PURGE, LOAD, PIECE, LIST, WALK, SCAN };
 
 struct pending {
     enum pending_kind kind;
@@ -20,6 +20,7 @@ struct pending {
         struct store_commit *commit;
         struct store_purge *purge;
         struct store_load *load;
+        struct store_piece *piece;
         struct store_list *list;
         struct store_walk *walk;
         struct store_scan *scan;
@@ -76,6 +77,7 @@ static void act(struct fake_store *fake, struct pending *pending)
     case COMMIT: act_commit(fake, pending->req.commit); break;
     case PURGE: fake_data_purge(fake->data, pending->req.purge); break;
     case LOAD: act_load(fake, pending->req.load); break;
+    case PIECE: fake_data_piece(fake->data, pending->req.piece); break;
     case LIST: fake_data_list(fake->data, pending->req.list); break;
     case WALK: fake_data_walk(fake->data, pending->req.walk); break;
     case SCAN: fake_data_scan(fake->data, pending->req.scan); break;
@@ -90,6 +92,7 @@ static void answer(struct pending *pending)
     case COMMIT: p.req.commit->done(p.req.commit, p.req.commit->status); break;
     case PURGE: p.req.purge->done(p.req.purge, p.req.purge->status); break;
     case LOAD: p.req.load->done(p.req.load, p.req.load->status); break;
+    case PIECE: p.req.piece->done(p.req.piece, p.req.piece->status); break;
     case LIST: p.req.list->done(p.req.list, p.req.list->status); break;
     case WALK: p.req.walk->done(p.req.walk, p.req.walk->status); break;
     case SCAN: p.req.scan->done(p.req.scan, p.req.scan->status); break;
@@ -193,6 +196,11 @@ static void load(struct store *store, struct store_load *req)
     begin(fake_of(store), (struct pending){ .kind = LOAD, .req.load = req });
 }
 
+static void piece(struct store *store, struct store_piece *req)
+{
+    begin(fake_of(store), (struct pending){ .kind = PIECE, .req.piece = req });
+}
+
 static void list(struct store *store, struct store_list *req)
 {
     begin(fake_of(store), (struct pending){ .kind = LIST, .req.list = req });
@@ -231,6 +239,7 @@ static const struct store_ops fake_ops = {
     .name = "fake",
     .commit = commit,
     .load = load,
+    .piece = piece,
     .list = list,
     .walk = walk,
     .scan = scan,
@@ -265,6 +274,8 @@ static void drop_result(struct pending *p)
         else
             run_finish(&p->req.load->run);
     }
+    if (p->kind == PIECE)
+        bytes_clear(&p->req.piece->piece);
     struct run *runs = p->kind == LIST   ? p->req.list->runs
                        : p->kind == WALK ? p->req.walk->runs
                                          : NULL;

@@ -27,6 +27,7 @@ struct stored_run {
 struct stored_document {
     struct key key;
     struct document document;
+    uint64_t seq;
     int64_t written_at, stale_at;
 };
 

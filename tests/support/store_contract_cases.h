@@ -8,6 +8,8 @@ extern const struct CMUnitTest store_list_cases[];
 extern const size_t store_list_case_count;
 extern const struct CMUnitTest store_read_cases[];
 extern const size_t store_read_case_count;
+extern const struct CMUnitTest store_piece_cases[];
+extern const size_t store_piece_case_count;
 
 struct waiting_list {
     struct store_list req;
