@@ -13,7 +13,10 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-enum { SCAN_DEPTH_MAX = 200 };
+enum {
+    SCAN_DEPTH_MAX = 200,
+    SCAN_ESCAPE_MAX = 12, /* bytes: two surrogates */
+};
 
 /* The resumable validator: feed pieces, then finish. One value, white space around it. */
 struct scan {
@@ -82,7 +85,7 @@ bool scan_string(struct slice value, struct buf *out);
 /* The same of what is between the quotes, when that comes in pieces. The zero value begins;
  * at the end of the string it is zero again. */
 struct scan_text {
-    char escape[12]; /* that has not come whole */
+    char escape[SCAN_ESCAPE_MAX]; /* that has not come whole */
     uint8_t len;
 };
 

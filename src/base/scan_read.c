@@ -249,26 +249,36 @@ bool scan_key_is(struct slice raw_key, struct slice name)
     return next_byte(&decoder) < 0;
 }
 
-/* Returns where it ends; the decoded text is never longer. */
-static char *put_decoded(char *out, struct slice raw)
+/* Decodes until at most left bytes are left of raw. Returns where that ends; the decoded
+ * text is never longer. */
+static char *put_decoded(char *out, struct slice *raw, size_t left)
 {
-    while (raw.len) {
-        if (raw.len >= 8 && !eight_have(eight_bytes(raw.ptr), '\\')) {
-            memcpy(out, raw.ptr, 8);
+    struct slice rest = *raw;
+    while (rest.len > left) {
+        if (rest.len >= 8 && !eight_have(eight_bytes(rest.ptr), '\\')) {
+            memcpy(out, rest.ptr, 8);
             out += 8;
-            raw = slice_from(raw, 8);
+            rest = slice_from(rest, 8);
             continue;
         }
-        for (int i = 0; i < 8 && raw.len; i++) {
-            char c = raw.ptr[0];
-            raw = slice_from(raw, 1);
+        for (int i = 0; i < 8 && rest.len > left; i++) {
+            char c = rest.ptr[0];
+            rest = slice_from(rest, 1);
             if (c != '\\')
                 *out++ = c;
             else
-                out += utf8_put(take_escape(&raw), out);
+                out += utf8_put(take_escape(&rest), out);
         }
     }
+    *raw = rest;
     return out;
+}
+
+/* The same into a buffer. */
+static void add_decoded(struct buf *out, struct slice *raw, size_t left)
+{
+    char *place = buf_reserve(out, raw->len);
+    out->len += (size_t)(put_decoded(place, raw, left) - place);
 }
 
 bool scan_string(struct slice value, struct buf *out)
@@ -276,8 +286,7 @@ bool scan_string(struct slice value, struct buf *out)
     if (scan_type(value) != SCAN_STRING)
         return false;
     struct slice raw = inner(slice_trim(value));
-    char *place = buf_reserve(out, raw.len);
-    out->len += (size_t)(put_decoded(place, raw) - place);
+    add_decoded(out, &raw, 0);
     return true;
 }
 
@@ -288,28 +297,35 @@ static size_t escape_length(const struct scan_text *text)
         return 2;
     bool is_high = text->len >= 6 && (text->escape[2] | 0x20) == 'd' &&
                    strchr("89abAB", text->escape[3]);
-    return is_high ? 12 : 6;
+    return is_high ? SCAN_ESCAPE_MAX : 6;
 }
 
+/* One byte of an escape, or the first one of it. */
+static void feed_escape(struct scan_text *text, char c, struct buf *out)
+{
+    text->escape[text->len++] = c;
+    if (text->len < escape_length(text))
+        return;
+    struct slice escape = { text->escape + 1, text->len - 1u };
+    char decoded[4];
+    buf_add(out, (struct slice){ decoded, utf8_put(take_escape(&escape), decoded) });
+    text->len = 0;
+}
+
+/* An escape that begins before the last bytes of a piece has come whole. */
 void scan_text_feed(struct scan_text *text, struct slice raw, struct buf *out)
 {
     while (raw.len) {
-        if (!text->len) {
-            const char *backslash = memchr(raw.ptr, '\\', raw.len);
-            size_t plain = backslash ? (size_t)(backslash - raw.ptr) : raw.len;
-            buf_add(out, (struct slice){ raw.ptr, plain });
-            raw = slice_from(raw, plain);
-            if (!raw.len)
-                return;
-        }
-        text->escape[text->len++] = raw.ptr[0];
-        raw = slice_from(raw, 1);
-        if (text->len < escape_length(text))
+        if (!text->len && raw.len >= SCAN_ESCAPE_MAX) {
+            add_decoded(out, &raw, SCAN_ESCAPE_MAX - 1);
             continue;
-        struct slice escape = { text->escape + 1, text->len - 1u };
-        char decoded[4];
-        buf_add(out, (struct slice){ decoded, utf8_put(take_escape(&escape), decoded) });
-        text->len = 0;
+        }
+        char c = raw.ptr[0];
+        raw = slice_from(raw, 1);
+        if (text->len || c == '\\')
+            feed_escape(text, c, out);
+        else
+            buf_add_char(out, c);
     }
 }
 
