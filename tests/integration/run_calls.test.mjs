@@ -244,6 +244,7 @@ test("every write says where it is in the order of changes", async () => {
   const id = await trigger(1);
   for (const [method, target, body] of [
     ["PUT", "v1/runs/ID/metadata", { metadata: {} }], ["POST", "v1/runs/ID/tags", { tags: "t" }],
+    ["POST", "v1/runs/ID/tags", { tags: "t" }],
     ["POST", "v1/runs/ID/reschedule", { delay: "2h" }], ["POST", "v1/runs/ID/replay"],
     ["POST", "v2/runs/ID/cancel"], ["POST", "v2/runs/ID/cancel"],
   ]) {
@@ -251,6 +252,10 @@ test("every write says where it is in the order of changes", async () => {
     assert.equal(reply.status, 200, reply.text);
     assert.match(reply.headers["x-runs-seq"], /^[0-9a-f]+\.[1-9]\d*$/, target);
   }
+  await gateway.stop();
+  await gateway.restart();
+  const { headers } = await gateway.post(`/api/v1/runs/${id}/tags`, { tags: "t" });
+  assert.match(headers["x-runs-seq"], /^[0-9a-f]+\.[1-9]\d*$/, "nothing had to be written");
 });
 
 test("what only the store has is shown like what is in memory", async () => {
