@@ -98,3 +98,17 @@ void rooms_hold(struct api_call *call, size_t bytes)
     call->room_taken += bytes;
     room_take(call->room, bytes);
 }
+
+enum err rooms_hold_piece(struct api_call *call, size_t bytes)
+{
+    room_give(call->room, call->room_taken);
+    call->room = body_room(call);
+    call->room_taken = 0;
+    if (bytes && !room_has(call->room, bytes))
+        return explain(&call->why, ERR_NO_ROOM,
+                       "The bodies of your requests under way have no room in memory: try "
+                       "again, or send fewer at once");
+    call->room_taken = bytes;
+    room_take(call->room, bytes);
+    return OK;
+}

@@ -34,6 +34,10 @@ enum err rooms_check_answer(struct api_call *call);
 /* So many bytes more are in memory for the answer; given back when the call ends. */
 void rooms_hold(struct api_call *call, size_t bytes);
 
+/* Of a body that is used up piece by piece so many bytes are in memory now: what was said
+ * before of the call is over. ERR_NO_ROOM: the room for bodies is full. */
+enum err rooms_hold_piece(struct api_call *call, size_t bytes);
+
 /* Bodies are in memory while they come, so they count in a room. False: they are thrown
  * away, or so long that they are used up piece by piece. */
 bool rooms_keep_body(const struct route *route);

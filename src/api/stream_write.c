@@ -13,6 +13,8 @@
 
 #include <assert.h>
 
+#include "api/rooms.h"
+#include "api/seat.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/scan.h"
@@ -43,6 +45,7 @@ struct stream_writer {
 
     /* Of a pipe. */
     struct stream *stream; /* since the run lists it */
+    struct seat seat;      /* a pipe may stay for as long as its run */
     uint64_t index;        /* of the next line, as the writer counts */
     struct buf unread;
     size_t used, looked_at; /* of unread: taken; searched for the end of a line */
@@ -60,6 +63,7 @@ static void writer_destroy(struct stream_writer *writer)
         metric_add(M_STREAM_WRITERS, -1);
         stream_release(streams_of(writer->streams, writer->env), writer->stream);
     }
+    seat_leave(&writer->seat);
     loop_cancel_deferred(&writer->deferred);
     bytes_unref(writer->key);
     bytes_unref(writer->client);
@@ -161,6 +165,26 @@ static bool take_lines(struct stream_writer *writer)
     return false;
 }
 
+/* The memory of a long line goes with the line. */
+static void shrink(struct buf *unread)
+{
+    struct buf rest = { 0 };
+    if (unread->len > unread->capacity / 4)
+        return;
+    buf_add(&rest, buf_slice(unread));
+    buf_finish(unread);
+    *unread = rest;
+}
+
+/* False when there is no room for a line that has not ended, and the writer is refused. */
+static bool hold_unread(struct stream_writer *writer)
+{
+    enum err full = rooms_hold_piece(writer->call, writer->unread.capacity);
+    if (full)
+        refuse(writer, full);
+    return !full;
+}
+
 static void go_on(struct stream_writer *writer)
 {
     struct exchange *x = writer->call->x;
@@ -174,6 +198,9 @@ static void go_on(struct stream_writer *writer)
             http_body_pause(x);
         return;
     }
+    shrink(&writer->unread);
+    if (!hold_unread(writer))
+        return;
     http_body_resume(x);
     if (!writer->whole)
         return;
@@ -477,9 +504,13 @@ static enum err begin_pipe(struct api_call *call, struct stream_writer **writer)
     if (resume.len && (text_to_u64(resume, &index) || index > INT64_MAX / 2))
         return explain(&call->why, ERR_INVALID,
                        "X-Resume-From-Chunk must be the number of a chunk");
-    enum err refused = begin(call, ACT_PIPE, writer);
+    struct seat seat = { 0 };
+    enum err refused = seat_take(&seat, call->env, &call->why);
+    if (!refused && (refused = begin(call, ACT_PIPE, writer)))
+        seat_leave(&seat);
     if (refused)
         return refused;
+    (*writer)->seat = seat;
     (*writer)->index = index;
     api_hold(call, on_drain);
     return OK;
@@ -492,6 +523,8 @@ enum err stream_take_piece(struct api_call *call, struct slice piece)
     if (refused)
         return refused;
     buf_add(&writer->unread, piece);
+    if (!hold_unread(writer))
+        return OK;
     if (writer->stream)
         go_on(writer);
     else if (writer->unread.len > UNREAD_MAX)

@@ -79,6 +79,39 @@ test("bodies of workers share a room, and leave it", async (t) => {
   await gateway.stop();
 });
 
+test("lines of pipes that do not end share the room of bodies, and leave it", async (t) => {
+  const gateway = await startGateway({ t, release: true });
+  const { id } = (await gateway.post("/api/v1/tasks/a/trigger", { payload: "1" })).json;
+  const target = `/realtime/v1/streams/${id}/self/tokens`, pipes = [];
+  for (let i = 0; i < 140; i++) pipes.push(await begin(gateway, t, { target, key: keys.dev, length: 900 * MIB, sent: MIB - 100 }));
+  await until(() => pipes.some(statusOf), { what: "a refusal" });
+  const refused = pipes.filter(statusOf);
+  assert.ok(refused.length < 40 && refused.every((one) => statusOf(one) === 503), `${refused.length} are refused`);
+  assert.match(refused[0].received.toString(), /have no room in memory/);
+  for (const pipe of pipes.slice(1)) pipe.destroy();
+
+  // What a long line took is free when it has ended, though its pipe goes on.
+  if (!refused.includes(pipes[0])) pipes[0].send("\n2");
+  const again = [];
+  for (let i = 0; i < 100; i++) again.push(await begin(gateway, t, { target, key: keys.dev, length: 900 * MIB, sent: MIB - 100 }));
+  assert.equal((await gateway.post(target, "3\n")).status, 200);
+  assert.deepEqual(again.filter(statusOf), []);
+  for (const pipe of again) pipe.destroy();
+  await gateway.stop();
+});
+
+test("pipes count against --realtime-connections while they last", async (t) => {
+  const gateway = await startGateway({ t, options: ["--realtime-connections", "2"] });
+  const { id } = (await gateway.post("/api/v1/tasks/a/trigger", { payload: "1" })).json;
+  const target = `/realtime/v1/streams/${id}/self/tokens`, pipes = [];
+  for (let i = 0; i < 2; i++) pipes.push(await begin(gateway, t, { target, key: keys.dev, length: 1000, sent: 10 }));
+  await until(async () => await gateway.metric('runcast_stream_connections{kind="writer"}') === 2, { what: "two writers" });
+  assert.equal((await gateway.post(target, "3\n")).status, 429);
+  pipes[0].destroy();
+  await until(async () => (await gateway.post(target, "3\n")).status === 200, { what: "a seat" });
+  await gateway.stop();
+});
+
 test("strangers with unfinished messages end each other, and nobody else", async (t) => {
   const gateway = await startGateway({ t, release: true });
   const known = await beginMessage(gateway, t, { length: 60_000, key: keys.dev });
