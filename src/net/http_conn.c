@@ -361,6 +361,7 @@ static void on_header_bytes(struct http_conn *conn, struct slice bytes)
     struct buf pending = c->pending;
     c->pending = (struct buf){ 0 };
     conn->header_due = false;
+    conn->named = header.names_client;
     struct slice rest = slice_from(buf_slice(&pending), header.len);
     if (!origin_note(conn, header.names_client ? &header.client : &conn->address))
         turn_away(conn);

@@ -27,11 +27,12 @@ bool origin_note(struct http_conn *conn, const struct address *address)
            count(conn, address);
 }
 
-/* A proxy that nobody told us of: its clients are many. */
+/* A proxy that nobody told us of: its clients are many. Whom a PROXY header names is a
+ * client, whatever it sends. */
 static void excuse(struct http_conn *conn)
 {
     struct server *server = conn->c.server;
-    if (server->trusted.count || server->trusted.has_unix)
+    if (conn->named || server->trusted.count || server->trusted.has_unix)
         return;
     crowd_excuse(&conn->c.place);
     if (!server->told_forwarded)

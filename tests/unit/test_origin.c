@@ -1,6 +1,7 @@
 /* Who is at the other end of a connection, and how many connections it may have. */
 #include "tests/support/unit.h"
 
+#include "net/http_conn.h"
 #include "net/server_state.h"
 #include "tests/support/net_world.h"
 
@@ -206,6 +207,18 @@ static void who_comes_by_a_trusted_proxy_is_counted_while_its_request_lasts(void
     net_world_close(&scene.world);
 }
 
+/* As if the connection came from that address itself: the peers here are on loopback. */
+static void come_unnamed(struct scene *scene, struct peer *peer, const char *address,
+                         const char *request)
+{
+    struct list *connections = &scene->world.server->connections;
+    come(scene, peer, address, "");
+    net_world_turn(&scene->world);
+    struct connection *newest = container_of(connections->prev, struct connection, link);
+    container_of(newest, struct http_conn, c)->named = false;
+    peer_send(&scene->world, peer, slice_of(request));
+}
+
 static void an_unknown_proxy_may_have_more_and_is_not_believed(void **state)
 {
     static const char forwarded[] = "GET / HTTP/1.1\r\nHost: a\r\n"
@@ -215,7 +228,7 @@ static void an_unknown_proxy_may_have_more_and_is_not_believed(void **state)
     (void)state;
     open_scene(&scene, true, NULL);
     for (int i = 0; i < 4; i++) {
-        come(&scene, &peers[i], "198.51.100.1", forwarded);
+        come_unnamed(&scene, &peers[i], "198.51.100.1", forwarded);
         peer_await(&scene.world, &peers[i], "welcome");
         assert_string_equal(scene.peer, "198.51.100.1");
     }
@@ -225,21 +238,35 @@ static void an_unknown_proxy_may_have_more_and_is_not_believed(void **state)
     net_world_close(&scene.world);
 }
 
-/* Some proxies are known: this one has only chosen to send the header. */
-static void a_header_that_nobody_trusts_excuses_nobody(void **state)
+static void expect_no_excuse(bool named, const char *trusted)
 {
+    static const char forwarded[] = "GET / HTTP/1.1\r\nHost: a\r\n"
+                                    "X-Forwarded-For: 203.0.113.1\r\n\r\n";
     struct scene scene;
     struct peer peers[3];
-    (void)state;
-    open_scene(&scene, true, "10.0.0.0/8");
+    open_scene(&scene, true, trusted);
     for (int i = 0; i < 3; i++) {
-        come(&scene, &peers[i], "198.51.100.1",
-             "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.1\r\n\r\n");
+        (named ? come : come_unnamed)(&scene, &peers[i], "198.51.100.1", forwarded);
         peer_await(&scene.world, &peers[i], i < 2 ? "welcome" : "HTTP/1.1 503 ");
     }
+    assert_false(scene.world.server->told_forwarded);
     for (int i = 0; i < 3; i++)
         peer_close(&peers[i]);
     net_world_close(&scene.world);
+}
+
+/* Some proxies are known: this one has only chosen to send the header. */
+static void a_header_that_nobody_trusts_excuses_nobody(void **state)
+{
+    (void)state;
+    expect_no_excuse(false, "10.0.0.0/8");
+}
+
+static void a_client_that_a_proxy_header_names_is_not_excused_by_what_it_sends(void **state)
+{
+    (void)state;
+    expect_no_excuse(true, "10.0.0.0/8");
+    expect_no_excuse(true, NULL);
 }
 
 int main(void)
@@ -251,6 +278,8 @@ int main(void)
         cmocka_unit_test(who_comes_by_a_trusted_proxy_is_counted_while_its_request_lasts),
         cmocka_unit_test(an_unknown_proxy_may_have_more_and_is_not_believed),
         cmocka_unit_test(a_header_that_nobody_trusts_excuses_nobody),
+        cmocka_unit_test(
+            a_client_that_a_proxy_header_names_is_not_excused_by_what_it_sends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
