@@ -13,10 +13,21 @@ bool notice_wishes_are_empty(const struct notice_wishes *wishes)
     return waiting(wishes) == 0;
 }
 
+/* Of what was taken no more is kept than of what waits: a client that never lets the queue
+ * become empty does not make it long. */
+static void drop_taken(struct notice_wishes *wishes)
+{
+    if (wishes->taken <= waiting(wishes))
+        return;
+    buf_drop(&wishes->queue, wishes->taken * sizeof(struct notice_wish));
+    wishes->taken = 0;
+}
+
 bool notice_wishes_add(struct notice_wishes *wishes, struct notice_packet *packet)
 {
     struct notice_wish wish = { .subscribe = packet->kind == NOTICE_SUBSCRIBE };
     struct slice id;
+    drop_taken(wishes);
     while (notice_packet_next(packet, &id)) {
         if (!text_is_id(id, "run"))
             continue;

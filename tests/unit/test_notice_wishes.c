@@ -72,12 +72,31 @@ static void who_asks_faster_than_is_looked_is_told_so(void **state)
     notice_wishes_finish(&wishes);
 }
 
+static void a_queue_that_never_becomes_empty_does_not_become_long(void **state)
+{
+    (void)state;
+    struct notice_wishes wishes = { 0 };
+    struct notice_wish wish;
+    struct buf ids = { 0 };
+    buf_add_text(&ids, "\"" ID "\"");
+    assert_true(add(&wishes, "run:subscribe", &ids));
+    for (int round = 0; round < 1000; round++) {
+        buf_add_text(&ids, "\"" ID "\"");
+        assert_true(add(&wishes, "run:subscribe", &ids));
+        assert_true(notice_wishes_take(&wishes, &wish));
+        assert_false(notice_wishes_are_empty(&wishes));
+    }
+    assert_in_range(wishes.queue.len, sizeof(wish), 4 * sizeof(wish));
+    notice_wishes_finish(&wishes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wishes_are_granted_in_their_order),
         cmocka_unit_test(what_cannot_be_a_run_costs_no_look),
         cmocka_unit_test(who_asks_faster_than_is_looked_is_told_so),
+        cmocka_unit_test(a_queue_that_never_becomes_empty_does_not_become_long),
     };
     return cmocka_run_group_tests_name("notice wishes", tests, NULL, NULL);
 }
