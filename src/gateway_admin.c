@@ -71,7 +71,8 @@ static void on_written(uv_write_t *write, int status)
     close_conn(container_of(write, struct admin_conn, write));
 }
 
-/* What was printed to conn->out, or why not. */
+/* What was printed to conn->out, or why not. When nothing was printed (a list of nothing) the
+ * answer is the zero behind it: an empty one would look as if the gateway had ended. */
 static void give_answer(struct admin_conn *conn, enum err status, const char *reason)
 {
     if (status) {
@@ -80,7 +81,8 @@ static void give_answer(struct admin_conn *conn, enum err status, const char *re
     }
     fclose(conn->out);
     conn->out = NULL;
-    uv_buf_t buf = uv_buf_init(conn->answer, (unsigned)conn->answer_len);
+    size_t len = conn->answer_len ? conn->answer_len : 1;
+    uv_buf_t buf = uv_buf_init(conn->answer, (unsigned)len);
     if (conn->admin->closing ||
         uv_write(&conn->write, (uv_stream_t *)&conn->pipe, &buf, 1, on_written))
         close_conn(conn);
@@ -274,7 +276,7 @@ enum err admin_ask(const char *path, const char *request, FILE *out, struct fail
                       SLICE_ARG(slice_trim(slice_from(answer, sizeof(error_mark) - 1))));
     else if (!answer.len)
         err = explain(why, ERR_INVALID, "the gateway has ended without an answer");
-    else
+    else if (*answer.ptr)
         fwrite(answer.ptr, 1, answer.len, out);
     vault_forget_buf(&answered);
     return err;

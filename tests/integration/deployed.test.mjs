@@ -299,6 +299,13 @@ describe("a worker's token", () => {
     await attempt.succeed(1);
   });
 
+  test("is in a list, which a running gateway may have none of", async (t) => {
+    const own = await startGateway({ t });
+    const { code, all } = await runProgram(["worker-token", "list", "--data", own.data]);
+    assert.deepEqual([code, all], [0, ""]);
+    await own.stop();
+  });
+
   test("is shown once, listed by the beginning of its hash, and nowhere on the disk", async () => {
     const made = await makeToken("--env", "staging", "--name", "listed");
     assert.match(made, /^tr_wgt_[0-9a-z]{40}$/);
