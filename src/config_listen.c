@@ -74,9 +74,10 @@ static enum err refuse(const struct config *config, enum config_setting which,
     return explain(why, ERR_INVALID,
                    "%s: %s cannot be '%.*s': it is an address and a port like "
                    "127.0.0.1:3030, [::1]:3030 or :3030, or a socket like "
-                   "unix:/run/runcast/http.sock",
+                   "unix:/run/runcast/http.sock%s",
                    config->origins[which], settings[which].name,
-                   (int)(word.len < 60 ? word.len : 60), word.ptr);
+                   (int)(word.len < 60 ? word.len : 60), word.ptr,
+                   which == SETTING_listen ? ", each maybe with ,proxy behind it" : "");
 }
 
 enum err config_listeners(const struct config *config,

@@ -13,7 +13,7 @@ struct config_listener {
 };
 
 /* The addresses of listen, in their order: "127.0.0.1:3030", "[::1]:3030",
- * "localhost:3030", ":3030" (every address), "3030" (this machine only), "unix:PATH"; each
+ * "localhost:3030", ":3030" (every IPv4 address), "3030" (this machine only), "unix:PATH"; each
  * may end in ",proxy". */
 enum err config_listeners(const struct config *config,
                           struct config_listener listeners[CONFIG_LISTENERS_MAX],

@@ -344,6 +344,18 @@ static void turn_away(struct http_conn *conn)
     linger(conn);
 }
 
+/* A proxy that is set up otherwise, or a client that found the address for the proxy. */
+static void refuse_header(struct http_conn *conn)
+{
+    char reason[128], text[ADDRESS_TEXT];
+    address_print(&conn->address, text);
+    snprintf(reason, sizeof(reason), "%s sent none, and this listener has ,proxy", text);
+    metric_add(M_HTTP_REFUSED, 1);
+    server_complain(conn->c.server,
+                    "closing connections without a header of the PROXY protocol 2", reason);
+    connection_close(&conn->c);
+}
+
 /* The header of the PROXY protocol, and maybe the beginning of a request behind it. */
 static void on_header_bytes(struct http_conn *conn, struct slice bytes)
 {
@@ -354,8 +366,7 @@ static void on_header_bytes(struct http_conn *conn, struct slice bytes)
     if (status == PROXY_MORE)
         return;
     if (status == PROXY_BAD) {
-        metric_add(M_HTTP_REFUSED, 1);
-        connection_close(c);
+        refuse_header(conn);
         return;
     }
     struct buf pending = c->pending;
