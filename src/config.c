@@ -538,7 +538,7 @@ void config_print(const struct config *config, struct buf *out)
     for (int i = 0; i < SETTING_COUNT; i++) {
         struct buf value = { 0 };
         config_print_value(config, (enum config_setting)i, &value);
-        buf_print(out, "%-20s = %-20.*s ; %s\n", settings[i].name,
+        buf_print(out, "%-23s = %-20.*s ; %s\n", settings[i].name,
                   SLICE_ARG(buf_slice(&value)), config->origins[i]);
         buf_finish(&value);
     }
@@ -556,7 +556,7 @@ static void print_option(const struct setting *setting, struct buf *out)
         variable_of((enum config_setting)(setting - settings), option);
     else
         snprintf(option, sizeof(option), "--%s%s", setting->name, values[setting->type]);
-    buf_print(out, "  %-29s %s", option, setting->help);
+    buf_print(out, "  %-34s %s", option, setting->help);
     if (*setting->def && setting->type != SETTING_IS_FLAG)
         buf_print(out, " [%s]", setting->def);
     buf_add_char(out, '\n');
@@ -586,9 +586,10 @@ void config_print_help(struct buf *out)
         print_option(&settings[i], out);
     buf_add_text(
         out,
-        "  --config FILE                 settings from a file: name = value lines\n"
-        "  --check-config                says whether the settings are right, and ends\n"
-        "  --print-config                shows the settings and where each came from\n"
+        "  --config FILE                      settings from a file: name = value lines\n"
+        "  --check-config                     says whether the settings are right, and "
+        "ends\n"
+        "  --print-config                     shows the settings and where each came from\n"
         "  --version, --help\n\n"
         "Every option is also a variable (RUNCAST_LOG_LEVEL=debug) and a line of the\n"
         "file (log-level = debug). Flags win over variables, variables over the file.\n"
@@ -596,5 +597,5 @@ void config_print_help(struct buf *out)
         "The first start on an empty data directory draws keys, or takes them from\n"
         "RUNCAST_PROJECT_REF, RUNCAST_DEV_SECRET_KEY, RUNCAST_STAGING_SECRET_KEY,\n"
         "RUNCAST_PROD_SECRET_KEY, RUNCAST_PREVIEW_SECRET_KEY and\n"
-        "RUNCAST_PERSONAL_ACCESS_TOKEN.\n");
+        "RUNCAST_PERSONAL_ACCESS_TOKEN (each may lie in a file, too: …_FILE).\n");
 }
