@@ -587,8 +587,7 @@ void config_print_help(struct buf *out)
     buf_add_text(
         out,
         "  --config FILE                      settings from a file: name = value lines\n"
-        "  --check-config                     says whether the settings are right, and "
-        "ends\n"
+        "  --check-config                     judges the settings, and ends\n"
         "  --print-config                     shows the settings and where each came from\n"
         "  --version, --help\n\n"
         "Every option is also a variable (RUNCAST_LOG_LEVEL=debug) and a line of the\n"

@@ -207,3 +207,13 @@ for (const kind of ["nginx", "haproxy"])
       await until(async () => (await http.request("GET", "/api/v1/runs")).status === 200, { timeoutMs: 15_000, what: `${kind} to come back` });
     });
   });
+
+test("who sends no header of the PROXY protocol where it is due is closed, and the log says why", async (t) => {
+  const plain = await freePort(), proxied = await freePort();
+  const gateway = await startGateway({ t, port: plain, options: ["--listen", `127.0.0.1:${plain} 127.0.0.1:${proxied},proxy`] });
+  const bare = await RawConnection.open(proxied);
+  await bare.send("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+  assert.equal(await bare.readToEnd(), "");
+  await until(() => /PROXY protocol 2.*127\.0\.0\.1 sent none/.test(gateway.stderr));
+  await gateway.stop();
+});
