@@ -25,6 +25,7 @@
 enum {
     CHUNK_MAX = 1 << 20,
     UNREAD_MAX = 64 << 10, /* of a body that cannot be taken yet */
+    RETURNS_MAX = 1000,    /* carriage returns in a chunk: each begins a line for readers */
     NAME_MAX_ = 128,       /* of what name_header names */
 };
 
@@ -119,6 +120,16 @@ static struct stream_set *set_of(const struct stream_writer *writer)
     return streams_of(writer->streams, writer->env);
 }
 
+/* JSON has no raw ones in its strings. */
+static bool has_many_returns(struct slice line)
+{
+    struct slice part;
+    size_t parts = 0;
+    while (parts <= RETURNS_MAX + 1 && slice_split(&line, '\r', &part))
+        parts++;
+    return parts > RETURNS_MAX + 1;
+}
+
 /* False when the line cannot be a chunk, and the writer is refused. */
 static bool take_line(struct stream_writer *writer, struct slice line)
 {
@@ -129,6 +140,12 @@ static bool take_line(struct stream_writer *writer, struct slice line)
         return true;
     if (!text_is_utf8(line)) {
         explain(&writer->call->why, ERR_INVALID, "A chunk is not UTF-8");
+        return false;
+    }
+    if (has_many_returns(line)) {
+        explain(&writer->call->why, ERR_INVALID,
+                "A chunk has more than %d carriage returns: send a line of JSON",
+                RETURNS_MAX);
         return false;
     }
     uint64_t index = writer->index++;

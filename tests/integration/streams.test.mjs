@@ -146,6 +146,8 @@ describe("writing", () => {
     const { id } = await trigger();
     assert.equal(await pipe(id, "k").end(Buffer.from([0x22, 0xff, 0x22, 0x0a])), 400);
     assert.equal(await pipe(id, "k").end(`"${"x".repeat(1 << 20)}"`), 413);
+    assert.equal(await pipe(id, "k").end(`${"\r".repeat(1001)}1\n`), 400); // a line of the event for each would be long
+    assert.equal(await pipe(id, "returns").end(`${"\r".repeat(1000)}1\r\n`), 200);
     assert.equal((await append(id, "k", "x".repeat((512 << 10) + 1))).status, 413);
     assert.equal((await append(id, "k", "x".repeat(512 << 10))).status, 200);
     assert.equal((await append(id, "k", "")).status, 400);
@@ -154,7 +156,7 @@ describe("writing", () => {
     assert.equal((await gateway.put(pathOf(id, "nobody/k"))).status, 400);
     for (const key of ["a%0ab", "k".repeat(257), "%7f"]) assert.equal((await gateway.put(pathOf(id, `self/${key}`))).status, 400);
     assert.equal((await gateway.get(pathOf(id, "self/k"))).status, 405);
-    assert.deepEqual(JSON.parse((await row(id)).realtimeStreams), ["k"]);
+    assert.deepEqual(JSON.parse((await row(id)).realtimeStreams), ["k", "returns"]);
   });
 
   test("lets no chunk pass for something else", async (t) => {
