@@ -155,11 +155,11 @@ struct store_commit {
 
 /* ---- reads; what they deliver is the caller's ---- */
 
-/* One run, whole, or one document, by name inside its environment. A run may be looked for
- * in others behind it, in their order: env then says which of them has it. 0: only there. */
+/* One run, whole, or one document, by name inside its environment. A run that is not there
+ * is looked for in the others, in their order; env then says which environment has it. */
 struct store_load {
     uint32_t env;
-    const uint32_t *others; /* of a run; borrowed until done */
+    const uint32_t *others; /* environments; of a run; borrowed until done */
     size_t other_count;
     bool is_document;
     enum document_kind kind;

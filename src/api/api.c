@@ -48,7 +48,8 @@ struct api {
     struct rooms rooms;
 };
 
-/* One a line: the order of the look-up. Who came by the admin listener finds the first. */
+/* The tables of routes, in the order of the look-up. What came by the admin listener is looked
+ * up in the first one alone. */
 /* clang-format off */
 static const struct route *const tables[] = {
     admin_routes,

@@ -1,8 +1,8 @@
 /* seat.h - room for a connection that stays: a WebSocket, an event stream, the reader or
- * the piping writer of a stream, a held poll, a dequeue, the notice socket or the presence of a worker. What
- * serves several environments (the token of a worker) takes one in the first of them. Of one
- * environment there are --realtime-connections of them, of all those of a project twice
- * that, so that nobody takes all connections of the gateway. */
+ * the piping writer of a stream, a held poll, a dequeue, the notice socket or the presence
+ * of a worker. The token of a worker serves several environments, and its seat is one of the
+ * first of them. An environment has --realtime-connections seats and a project twice as
+ * many, so that nobody takes all connections of the gateway. */
 #pragma once
 
 #include "api/api.h"

@@ -64,7 +64,7 @@ static void add_url(struct api_call *call, const char *id, struct buf *out)
               signature);
 }
 
-/* Whoever has the URL can complete the token: it is empty for who may not. (The official
+/* Who has the URL of a token can complete it, so a caller that may not sees "". (The official
  * SDKs want the member.) */
 static void add_json_url(struct api_call *call, const char *id, struct buf *out)
 {

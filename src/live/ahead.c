@@ -11,7 +11,7 @@
 
 enum {
     EVERY = 8,         /* of so many frames one goes ahead */
-    EVERY_CROWDED = 2, /* while what never rests waits for longer than that */
+    EVERY_CROWDED = 2, /* the same while not all that never rest fit in one */
     ROWS = 64,
     PLACES = 4096, /* looked at for one frame */
     SENT_MAX = 4096,

@@ -74,15 +74,17 @@ bool connection_send_frames(struct connection *conn, struct bytes *const *frames
  * at last, as far as the kernel tells. True while bytes wait for it. */
 bool connection_look(struct connection *conn);
 
-/* Whether no sign of life was noted for so long; else when to look again, in ms from now. */
+/* True when no sign of life was noted for limit_ms; else again_ms says in how many ms to look
+ * again. */
 bool connection_is_silent(struct connection *conn, int64_t limit_ms, int64_t *again_ms);
 
 /* A sign of life of the peer, or something is awaited from now on. */
 void connection_note_life(struct connection *conn);
 
-/* Answers are judged by their rate: how long the window that began with unsent bytes lasts
- * yet, in ms; and, at its end, whether the peer has taken so many bytes in it. The latter
- * begins the next window. Between the two nobody looks. */
+/* A peer must take an answer at a least rate, which is judged window by window. The first
+ * window begins when bytes are unsent. window_left tells for how many ms the present one
+ * lasts yet; took, called at its end, whether the peer has taken so many bytes in it, and
+ * begins the next. */
 int64_t connection_window_left(const struct connection *conn, int64_t window_ms);
 bool connection_took(struct connection *conn, int64_t least);
 

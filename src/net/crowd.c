@@ -1,4 +1,4 @@
-/* crowd.c - an entry an address, there for as long as it has connections. */
+/* crowd.c - one entry for each address, there for as long as it has connections. */
 #include "net/crowd.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* listener.c - binds, accepts, and tells whoever comes too late to come again. */
+/* listener.c - binds, accepts, and answers 503 when there is no room. */
 #include "net/listener.h"
 
 #include <assert.h>

@@ -329,8 +329,8 @@ static void close_unfinished(struct ws *ws)
     end(ws, CLOSE_OVERLOAD, "overload: too many unfinished messages");
 }
 
-/* Whoever says hello needs a moment for it: the one that began first is least likely to
- * finish. */
+/* A stranger needs a moment only to say hello: the one whose message began first is least
+ * likely to finish it. */
 static void close_first_stranger(struct server *server)
 {
     struct ws *first = container_of(server->holding.next, struct ws, holding);
