@@ -47,7 +47,7 @@ bool crowd_enter(struct crowd *crowd, struct crowd_place *place,
     crowd_leave(place);
     struct neighbour *neighbour = find(crowd, address);
     if (neighbour->count >= most && !neighbour->excused)
-        return false; /* most is not 0: somebody else keeps it */
+        return false; /* others keep the entry: most is at least 1 */
     neighbour->count++;
     *place = (struct crowd_place){ .crowd = crowd, .of = neighbour };
     return true;
