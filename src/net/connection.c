@@ -11,7 +11,10 @@
 
 #include "net/server_state.h"
 
-enum { LOOKS = 6 }; /* at the kernel, within the time that a peer may be silent */
+enum {
+    LOOKS = 6,                /* at the kernel, within the time that a peer may be silent */
+    READ_SLOWLY = 384 * 1024, /* bytes; a sixteenth of what a kernel holds for its reader */
+};
 
 static bool update_watch(struct connection *conn)
 {
@@ -97,23 +100,23 @@ bool connection_is_silent(struct connection *conn, int64_t limit_ms, int64_t *ag
     return left <= 0;
 }
 
-static void begin_window(struct connection *conn)
+/* The kernel of a peer that reads slowly fills its buffer at once, and takes more only when a
+ * sixteenth of it has been read. So what was taken gives the peer the time that reading it
+ * may last, in all, and for one silence the time for READ_SLOWLY bytes. */
+bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *again_ms)
 {
-    conn->window_ms = loop_now_ms(conn->server->loop);
+    int64_t look_ms = grace_ms / LOOKS + 1, now = loop_now_ms(conn->server->loop);
+    int64_t least = conn->server->options.least_bytes_per_s;
     connection_look(conn);
-}
-
-int64_t connection_window_left(const struct connection *conn, int64_t window_ms)
-{
-    int64_t left = conn->window_ms + window_ms - loop_now_ms(conn->server->loop);
-    return left > 0 ? left : 0;
-}
-
-bool connection_took(struct connection *conn, int64_t least)
-{
-    int64_t before = conn->taken;
-    begin_window(conn);
-    return conn->taken - before >= least;
+    int64_t taken =
+        conn->taken > conn->handed_before ? conn->taken - conn->handed_before : 0;
+    int64_t silence = taken < READ_SLOWLY ? taken : READ_SLOWLY;
+    int64_t left = conn->answer_ms + taken * 1000 / least;
+    if (left > conn->life_ms + silence * 1000 / least)
+        left = conn->life_ms + silence * 1000 / least;
+    left += grace_ms - now;
+    *again_ms = left < look_ms ? left : look_ms;
+    return left <= 0;
 }
 
 static void count_unsent(struct connection *conn)
@@ -130,6 +133,8 @@ void connection_count_in(struct connection *conn, struct room *room)
     conn->counted = 0;
     conn->room = room;
     count_unsent(conn);
+    conn->answer_ms = loop_now_ms(conn->server->loop);
+    conn->handed_before = conn->outbox.handed;
 }
 
 /* The kernel cannot be asked again from inside a call that sends: the end of a connection
@@ -146,7 +151,6 @@ static bool sent(struct connection *conn, enum outbox_status status, bool was_em
     }
     if (was_empty) {
         connection_note_life(conn);
-        begin_window(conn);
         update_watch(conn);
     }
     return false;

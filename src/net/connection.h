@@ -46,14 +46,15 @@ struct connection {
     bool known;  /* has shown a valid credential */
     struct timer timer; /* never later than the deadline */
     int64_t deadline_ms;
-    int64_t life_ms;    /* when something was last awaited anew, or the peer gave a sign */
-    int64_t taken;      /* bytes that the peer had taken when it was last looked at */
-    int64_t window_ms;  /* when the window began in which the peer must take something */
-    struct room *room;  /* that unsent bytes take; NULL: they count nowhere */
-    size_t counted;     /* bytes taken there */
-    struct buf pending; /* read, and waiting for its turn */
-    struct list link;   // server::connections
-    struct list spare;  // server::strangers, then server::idle or none; leaves to close
+    int64_t life_ms;   /* when something was last awaited anew, or the peer gave a sign */
+    int64_t taken;     /* bytes that the peer had taken when it was last looked at */
+    int64_t answer_ms; /* when the answer began */
+    int64_t handed_before; /* bytes that the kernel had been given by then */
+    struct room *room;     /* that unsent bytes take; NULL: they count nowhere */
+    size_t counted;        /* bytes taken there */
+    struct buf pending;    /* read, and waiting for its turn */
+    struct list link;      // server::connections
+    struct list spare;     // server::strangers, then server::idle or none; leaves to close
     struct deferred later;
     struct crowd_place place; /* among the connections of its address */
 };
@@ -81,14 +82,11 @@ bool connection_is_silent(struct connection *conn, int64_t limit_ms, int64_t *ag
 /* A sign of life of the peer, or something is awaited from now on. */
 void connection_note_life(struct connection *conn);
 
-/* A peer must take an answer at a least rate, which is judged window by window. The first
- * window begins when bytes are unsent. window_left tells for how many ms the present one
- * lasts yet; took, called at its end, whether the peer has taken so many bytes in it, and
- * begins the next. */
-int64_t connection_window_left(const struct connection *conn, int64_t window_ms);
-bool connection_took(struct connection *conn, int64_t least);
+/* Whether the peer reads the answer more slowly than the least rate, as far as the kernel
+ * tells; grace_ms: what nobody need take anything in. Else when to look again. */
+bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *again_ms);
 
-/* What is unsent takes room there from now on; NULL: nowhere. */
+/* An answer begins: what is unsent takes room there from now on; NULL: nowhere. */
 void connection_count_in(struct connection *conn, struct room *room);
 
 /* Copies the bytes behind what is pending already. */

@@ -15,7 +15,6 @@
 
 enum {
     SHORT_BODY = 64 * 1024, /* read and thrown away to keep a connection */
-    BYTES_PER_S = 1024,     /* least of a body, and of an answer */
     SLOW_BODY_MS = 15 * 60 * 1000,
 };
 
@@ -70,11 +69,12 @@ static void be_idle(struct http_conn *conn)
     list_append(&c->server->idle, &c->spare);
 }
 
-/* Until the end of the window: whatever the peer sends meanwhile, it has no longer. */
+/* Whatever the peer sends meanwhile, it has no longer for the answer. */
 static void await_reader(struct http_conn *conn)
 {
-    int64_t window_ms = options_of(conn)->write_timeout_ms;
-    connection_set_deadline(&conn->c, connection_window_left(&conn->c, window_ms));
+    int64_t again_ms;
+    connection_is_slow(&conn->c, options_of(conn)->write_timeout_ms, &again_ms);
+    connection_set_deadline(&conn->c, again_ms > 0 ? again_ms : 0);
 }
 
 static void wait_for_request(struct http_conn *conn)
@@ -460,7 +460,7 @@ static void on_unsent_deadline(struct http_conn *conn)
         connection_look(c);
         too_slow = connection_is_silent(c, again_ms, &again_ms);
     } else {
-        too_slow = !connection_took(c, again_ms * BYTES_PER_S / 1000);
+        too_slow = connection_is_slow(c, again_ms, &again_ms);
     }
     if (too_slow)
         connection_close(c);
@@ -473,7 +473,7 @@ static void on_body_deadline(struct http_conn *conn)
     struct request *request = conn->request;
     bool slow = request->x.slow_body && !request->x.replied;
     int64_t window_ms = slow ? SLOW_BODY_MS : options_of(conn)->body_timeout_ms;
-    int64_t least = slow ? 1 : window_ms * BYTES_PER_S / 1000;
+    int64_t least = slow ? 1 : window_ms * options_of(conn)->least_bytes_per_s / 1000;
     size_t came = request->body_len - request->window_len;
     if ((int64_t)came < least) {
         refuse(conn, (struct http_fault){ 408, "The body came too slowly: send it again" });

@@ -39,6 +39,7 @@ static void set_defaults(struct server_options *options)
         .body_timeout_ms = 30000,
         .idle_timeout_ms = 75000,
         .write_timeout_ms = 60000,
+        .least_bytes_per_s = 1024,
         .closing_timeout_ms = 5000,
         .connections_max = 19000,
         .ws_message_max = PROTOCOL_MESSAGE_BYTES,
@@ -60,6 +61,7 @@ static void set_defaults(struct server_options *options)
     DEFAULT(body_timeout_ms);
     DEFAULT(idle_timeout_ms);
     DEFAULT(write_timeout_ms);
+    DEFAULT(least_bytes_per_s);
     DEFAULT(closing_timeout_ms);
     DEFAULT(connections_max);
     if (!options->connections_per_address)

@@ -39,6 +39,7 @@ struct server_options {
     int64_t idle_timeout_ms;    /* keep-alive; default 75 s */
     int64_t write_timeout_ms;   /* the peer takes 1 KiB/s of a reply in it, or anything of a
                                   stream; default 60 s */
+    int64_t least_bytes_per_s;  /* of bodies, and of answers; default 1 KiB */
     int64_t closing_timeout_ms; /* until the peer has closed too; default 5 s */
     unsigned connections_max;   /* above it: 503 and close; above 7/8 of it the least
                                    useful are closed; default 19,000 */

@@ -459,7 +459,8 @@ static void a_reply_that_nobody_reads_is_given_up(void **state)
     struct bytes *body = bytes_create_empty(8 << 20);
     (void)state;
     memset(body->data, '-', body->len);
-    open_scene(&scene, (struct server_options){ .write_timeout_ms = 40 });
+    open_scene(&scene, (struct server_options){ .write_timeout_ms = 40,
+                                                .least_bytes_per_s = 1 << 30 });
     peer_open(&scene.world, &peer);
     peer_send(&scene.world, &peer, SLICE("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"));
     net_world_turn(&scene.world);
@@ -480,7 +481,8 @@ static void who_sends_but_does_not_read_is_given_up(void **state)
     struct bytes *body = bytes_create_empty(8 << 20);
     (void)state;
     memset(body->data, '-', body->len);
-    open_scene(&scene, (struct server_options){ .write_timeout_ms = 200 });
+    open_scene(&scene, (struct server_options){ .write_timeout_ms = 200,
+                                                .least_bytes_per_s = 1 << 30 });
     peer_open(&scene.world, &peer);
     peer_send(&scene.world, &peer, SLICE("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"));
     net_world_turn(&scene.world);
