@@ -138,6 +138,7 @@ void engine_retire_environment(struct engine *engine, struct environment *env)
 {
     schedules_retire(engine, env);
     env->budget = 0;
+    history_finish(&env->history); /* nobody may listen any more */
     loop_wake(engine->loop, &engine->evictor);
 }
 

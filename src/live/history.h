@@ -2,7 +2,8 @@
  *
  * For each of the last HISTORY_SIZE changes: the position of the same run's change before
  * it. Following the chain from a run's rev down to a position counts the versions between,
- * so that what was conflated is counted exactly (runs-v1 §5), at 8 bytes a change. */
+ * so that what was conflated is counted exactly (runs-v1 §5), at 8 bytes a change. It grows
+ * with the changes: environments of which most see few (preview branches) cost little. */
 #pragma once
 
 #include <stdint.h>
@@ -10,8 +11,9 @@
 enum { HISTORY_SIZE = 1 << 16 };
 
 struct history {
-    uint64_t *before; /* by seq modulo the size; made with the first change */
-    uint64_t first;   /* lowest seq that is noted; 0: none */
+    uint64_t *before;  /* by seq modulo the capacity */
+    uint32_t capacity; /* a power of two up to HISTORY_SIZE; 0 before the first change */
+    uint64_t first;    /* lowest seq that is noted; 0: none */
     uint64_t last;
 };
 

@@ -230,3 +230,21 @@ test("after a write of which nobody knows whether it happened, the next branch i
   assert.deepEqual(new Map(json.branches.map(({ name, id }) => [name, id])), made);
   await failing.stop();
 });
+
+test("a branch that was archived costs little memory, however many there were", async (t) => {
+  const own = await startGateway({ t, release: true });
+  const resident = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${own.pid}/status`, "utf8"))[1]);
+  const useAndArchive = async (branch) => {
+    const who = { key: keys.preview, headers: { "x-trigger-branch": branch } };
+    assert.equal((await own.post(branches, { env: "preview", branch }, pat)).status, 200);
+    const { json } = await own.post("/api/v1/tasks/t/trigger", { payload: "1" }, who);
+    assert.equal((await own.post(`/api/v2/runs/${json.id}/cancel`, {}, who)).status, 200);
+    assert.equal((await own.post(`${branches}/archive`, { env: "preview", branch }, pat)).status, 200);
+  };
+  for (let i = 0; i < 50; i++) await useAndArchive(`first-${i}`);
+  const before = resident();
+  for (let i = 0; i < 300; i++) await useAndArchive(`later-${i}`);
+  const each = (resident() - before) / 300;
+  assert.ok(each < 30, `${each} KiB`);
+  await own.stop();
+});

@@ -59,12 +59,29 @@ static void it_ends_where_it_began_or_forgot(void **state)
     history_finish(&history);
 }
 
+/* One of these for each of thousands of environments is nothing. */
+static void it_takes_memory_for_the_changes_that_there_were(void **state)
+{
+    struct history history = { 0 };
+    (void)state;
+    for (uint64_t seq = 1000; seq < 1010; seq++)
+        history_note(&history, seq, seq - 1);
+    assert_in_range(history.capacity, 10, 20);
+    for (uint64_t seq = 1010; seq < 1100; seq++)
+        history_note(&history, seq, seq - 1);
+    assert_in_range(history.capacity, 100, 200);
+    for (uint64_t seq = 1001; seq < 1100; seq++)
+        assert_int_equal(history_before(&history, seq), seq - 1);
+    history_finish(&history);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_of_one_run_are_counted_between_those_of_others),
         cmocka_unit_test(an_empty_history_knows_nothing),
         cmocka_unit_test(it_ends_where_it_began_or_forgot),
+        cmocka_unit_test(it_takes_memory_for_the_changes_that_there_were),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
