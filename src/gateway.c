@@ -186,9 +186,15 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
         addresses[i] = address_of(&listeners[i], i == count);
     options.listener_count = count + 1;
     refused = server_create(gateway->loop, &options, &gateway->server, why);
-    if (!refused)
-        note_url(gateway, listeners, count);
-    return refused;
+    if (refused)
+        return refused;
+    note_url(gateway, listeners, count);
+    if (!config_listener_is_local(&listeners[count]))
+        log_warn(
+            "admin-listen is no address of this machine alone: whoever reaches it reads "
+            "the metrics",
+            "address", config->admin_listen, NULL);
+    return OK;
 }
 
 static void on_environment(void *owner, struct account *account)
