@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
+import { freePort, keys, startGateway, until } from "../support/gateway.mjs";
 
 let gateway;
 before(async () => { gateway = await startGateway(); });
@@ -300,4 +300,11 @@ describe("connections", () => {
     for (const one of strangers) one.destroy();
     await small.stop();
   });
+});
+
+test("an admin listener that others than this machine reach is warned about", async (t) => {
+  const open = await startGateway({ t, options: ["--admin-listen", `0.0.0.0:${await freePort()}`] });
+  await until(() => /whoever reaches it reads the metrics/.test(open.stderr), { what: "the warning" });
+  await open.stop();
+  assert.doesNotMatch(gateway.stderr, /whoever reaches it/);
 });

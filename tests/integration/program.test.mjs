@@ -486,15 +486,6 @@ describe("health", () => {
     await gateway.stop();
   });
 
-  test("an admin listener that others reach is warned about", async (t) => {
-    const gateway = await startGateway({ t, options: ["--admin-listen", `0.0.0.0:${await freePort()}`] });
-    await until(() => /whoever reaches it reads the metrics/.test(gateway.stderr), { what: "the warning" });
-    await gateway.stop();
-    const other = await startGateway({ t });
-    assert.doesNotMatch(other.stderr, /whoever reaches it/);
-    await other.stop();
-  });
-
   test("metrics have the same samples however many tags, tasks, paths and keys there were", async (t) => {
     const gateway = await startGateway({ t });
     const before = [...(await gateway.metrics()).keys()];
