@@ -203,6 +203,13 @@ static void on_environment(void *owner, struct account *account)
     api_add_environment(gateway->api, account);
 }
 
+/* Two for each core: while one run reads or writes, another one computes. */
+static uint32_t dev_concurrency(const struct config *config)
+{
+    int64_t limit = config->dev_concurrency;
+    return limit ? (uint32_t)limit : 2 * uv_available_parallelism();
+}
+
 static void create_parts(struct gateway *gateway)
 {
     const struct config *config = gateway->config;
@@ -215,6 +222,7 @@ static void create_parts(struct gateway *gateway)
                                      .dev_ttl_ms = config->dev_ttl_ms,
                                      .queue_size = (uint32_t)config->queue_size,
                                      .concurrency = (uint32_t)config->env_concurrency,
+                                     .dev_concurrency = dev_concurrency(config),
                                      .memory = (size_t)config->memory };
     struct api_options api = { .public_url = config->public_url,
                                .allow_origin = config->allow_origin,

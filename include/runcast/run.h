@@ -263,8 +263,12 @@ enum run_event {
  * sets due_at and what else the event brings. ERR_CONFLICT: not possible in this state. */
 enum err run_advance(struct run *run, enum run_event event, int64_t now_ms);
 
-/* True while it holds a slot of its queue. */
+/* True while it holds a slot of its queue and of its environment. A run that waits holds
+ * none, and takes one again when its wait is over, whatever the limits say. */
 bool run_holds_slot(const struct run *run);
+
+/* True while a worker has it: with a slot, or waiting. */
+bool run_is_with_worker(const struct run *run);
 
 /* The event that an error object means when no retry follows (worker-protocol §3.7). What
  * the reference calls canceled without anybody's cancel is EVENT_INTERRUPTED. */

@@ -16,8 +16,13 @@
 #include "base/members.h"
 
 enum {
-    DEQUEUE_INTERVAL_WITH_RUN_MS = 250,
-    DEQUEUE_INTERVAL_WITHOUT_RUN_MS = 1000,
+    /* How long the CLI rests before it asks again. A dequeue that finds nothing is held;
+     * the CLI also rests, without asking, while it has all the runs that it takes. */
+    DEQUEUE_INTERVAL_WITH_RUN_MS = 0,
+    DEQUEUE_INTERVAL_WITHOUT_RUN_MS = 50,
+    /* The CLI counts runs that wait, the gateway does not: fewer than this, and those that
+     * wait would keep away what they wait for. */
+    CLI_RUNS = 100,
     VERSION_TRIES_MAX = 16,
 };
 
@@ -94,7 +99,7 @@ enum err worker_config(struct api_call *call)
               ",\"dequeueIntervalWithRun\":%d,\"dequeueIntervalWithoutRun\":%d,"
               "\"maxConcurrentRuns\":%u",
               DEQUEUE_INTERVAL_WITH_RUN_MS, DEQUEUE_INTERVAL_WITHOUT_RUN_MS,
-              options->concurrency);
+              options->concurrency > CLI_RUNS ? options->concurrency : CLI_RUNS);
     members_add_text(&out, "engineUrl", buf_slice(&url));
     buf_add_char(&out, '}');
     buf_finish(&url);

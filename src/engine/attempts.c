@@ -294,7 +294,7 @@ static enum decision decide_interrupt(struct command *command, const struct run 
         next->due_at = 0;
         return DECISION_COMMIT;
     }
-    if (!run_holds_slot(now) || run_advance(next, EVENT_INTERRUPTED, time))
+    if (!run_is_with_worker(now) || run_advance(next, EVENT_INTERRUPTED, time))
         return DECISION_NOTHING;
     run_end_with(next, error_internal("TASK_RUN_CANCELLED", command->why.text), marks);
     return DECISION_COMMIT;

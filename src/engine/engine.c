@@ -98,12 +98,20 @@ struct store *engine_store(const struct engine *engine)
     return engine->store;
 }
 
+/* Where developers work, the tasks run on one machine: so many at once that its cores are
+ * busy and it does not run out of memory. */
+static uint32_t concurrency_of(const struct engine_options *options, bool is_dev)
+{
+    uint32_t limit = options->dev_concurrency;
+    return is_dev && limit && limit < options->concurrency ? limit : options->concurrency;
+}
+
 struct environment *engine_add_environment(struct engine *engine, uint32_t number,
                                            const char *id, bool is_dev)
 {
-    struct environment *env =
-        environment_create(engine->loop, engine->store, number, id, is_dev,
-                           engine->options.memory, engine->options.concurrency);
+    struct environment *env = environment_create(engine->loop, engine->store, number, id,
+                                                 is_dev, engine->options.memory,
+                                                 concurrency_of(&engine->options, is_dev));
     env->engine = engine;
     env->workers = workers_create();
     env->matching.fn = engine_match_now;

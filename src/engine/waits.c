@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/members.h"
+#include "base/metrics.h"
 #include "engine/again.h"
 #include "engine/state.h"
 #include "engine/waitpoint.h"
@@ -341,6 +342,7 @@ static void forget(struct engine *engine, struct waiter *waiter)
         if (!link->over && list_empty(head))
             drop_awaited(engine, container_of(head, struct awaited, links));
     }
+    metric_add(M_RUNS_WAITING, -1);
     table_finish(&waiter->by_id);
     bytes_unref(waiter->waits);
     free(waiter->links);
@@ -441,6 +443,7 @@ static struct waiter *waiter_create(struct engine *engine, struct tracked *run)
     waiter->links = mem_new_array(struct wait_link, count);
     table_init(&waiter->by_id, link_key);
     table_insert(&engine->waiters, waiter);
+    metric_add(M_RUNS_WAITING, 1);
     return waiter;
 }
 

@@ -21,6 +21,7 @@
 
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 
 struct queue_node {
     struct queue_item *item;
@@ -282,6 +283,7 @@ static void add_running(struct queues *queues, struct lane *lane)
         list_append(&lane->queue->busy, &lane->busy);
     lane->queue->running++;
     queues->running++;
+    metric_add(M_RUNS_EXECUTING, 1);
 }
 
 static void drop_running(struct queues *queues, struct lane *lane)
@@ -290,6 +292,7 @@ static void drop_running(struct queues *queues, struct lane *lane)
         list_remove(&lane->busy);
     lane->queue->running--;
     queues->running--;
+    metric_add(M_RUNS_EXECUTING, -1);
 }
 
 /* Leaves the lane alive, so that the item can come back to it; returns it, or NULL. The
@@ -305,6 +308,7 @@ static struct lane *detach(struct queues *queues, struct queue_item *item)
         heap_remove(queues, &lane->items, item->place);
         lane->queue->waiting--;
         queues->waiting--;
+        metric_add(M_RUNS_QUEUED, -1);
     }
     item->lane = NULL;
     item->running = false;
@@ -343,6 +347,7 @@ void queues_wait(struct queues *queues, struct queue_item *item, struct slice qu
                 (struct queue_node){ .item = item, .place = &item->place });
     lane->queue->waiting++;
     queues->waiting++;
+    metric_add(M_RUNS_QUEUED, 1);
     refresh(queues, lane);
     if (old)
         free_lane_if_empty(queues, old);

@@ -53,14 +53,15 @@ enum state {
 static const struct {
     enum run_status status;
     enum run_execution execution;
-    bool holds_slot; /* of its queue and environment */
+    bool holds_slot; /* of its queue and environment; not while it waits: what it
+                        waits for may need that slot */
 } states[STATE_COUNT] = {
     [STATE_DELAYED] =         { RUN_DELAYED,         EXECUTION_DELAYED,           false },
     [STATE_VERSIONLESS] =     { RUN_PENDING_VERSION, EXECUTION_CREATED,           false },
     [STATE_QUEUED] =          { RUN_QUEUED,          EXECUTION_QUEUED,            false },
     [STATE_DEQUEUED] =        { RUN_DEQUEUED,        EXECUTION_PENDING_EXECUTING, true },
     [STATE_EXECUTING] =       { RUN_EXECUTING,       EXECUTION_EXECUTING,         true },
-    [STATE_WAITING] =         { RUN_WAITING,         EXECUTION_WITH_WAITPOINTS,   true },
+    [STATE_WAITING] =         { RUN_WAITING,         EXECUTION_WITH_WAITPOINTS,   false },
     [STATE_PAUSED] =          { RUN_RETRYING,        EXECUTION_EXECUTING,         true },
     [STATE_REQUEUED] =        { RUN_RETRYING,        EXECUTION_QUEUED,            false },
     [STATE_RETAKEN] =         { RUN_RETRYING,        EXECUTION_PENDING_EXECUTING, true },
@@ -191,6 +192,11 @@ bool run_holds_slot(const struct run *run)
 {
     enum state state = state_of(run);
     return state < STATE_COUNT && states[state].holds_slot;
+}
+
+bool run_is_with_worker(const struct run *run)
+{
+    return run_holds_slot(run) || state_of(run) == STATE_WAITING;
 }
 
 /* ---- errors ---- */

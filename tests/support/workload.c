@@ -458,7 +458,7 @@ static void work(struct workload *workload)
 {
     char *held = workload->held[draw(workload->draws, WORK_HELD)];
     const struct tracked *run = environment_find(workload->world->env, slice_of(held));
-    if (run && run_holds_slot(&run->run))
+    if (run && run_is_with_worker(&run->run))
         work_on(workload, run);
     else if (run && run->run.execution == EXECUTION_PENDING_CANCEL)
         work_on(workload, run);

@@ -352,19 +352,20 @@ static void a_canceled_run_is_over_when_its_worker_says_so(void **state)
 
 /* ---- waits, sessions ---- */
 
-static void a_wait_is_over_at_its_time(void **state)
+static void a_wait_is_over_at_its_time_and_holds_no_slot_before(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
     execute(world, got.id);
     assert_int_equal(wait_for(world, got.id, 10000), OK);
     assert_status(world, got.id, RUN_WAITING);
-    assert_int_equal(world->env->queues.running, 1);
+    assert_int_equal(world->env->queues.running, 0);
     world_pass(world, 9999);
     assert_status(world, got.id, RUN_WAITING);
     world_pass(world, 1);
     const struct run *run = run_now(world, got.id);
     assert_status(world, got.id, RUN_EXECUTING);
+    assert_int_equal(world->env->queues.running, 1);
     struct scan_members waits = waits_of(run);
     struct wait wait;
     assert_true(waits_next(&waits, &wait));
@@ -546,7 +547,7 @@ static void deadlines_come_back_after_a_restart(void **state)
     assert_string_equal(dequeue(world), leased.id);
     struct triggered expiring = trigger(world, (struct wish){ .ttl = "30s" });
     world_restart(world);
-    assert_int_equal(world->env->queues.running, 2);
+    assert_int_equal(world->env->queues.running, 1); /* not the one that waits */
     assert_int_equal(world->env->queues.waiting, 1);
     world_pass(world, 10000);
     assert_status(world, delayed.id, RUN_QUEUED);
@@ -583,7 +584,7 @@ int main(void)
         TEST(a_dead_process_is_retried_by_the_settings),
         TEST(a_repeated_completion_gets_its_answer_again),
         TEST(a_canceled_run_is_over_when_its_worker_says_so),
-        TEST(a_wait_is_over_at_its_time),
+        TEST(a_wait_is_over_at_its_time_and_holds_no_slot_before),
         TEST(a_run_that_waits_for_others_goes_on_when_the_last_is_over),
         TEST(a_run_that_waits_for_what_is_over_goes_on_at_once),
         TEST(what_a_run_waits_for_is_found_after_a_restart),

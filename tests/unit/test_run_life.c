@@ -100,7 +100,8 @@ static void assert_goes(struct run run, enum run_event event, char to)
     assert_int_equal(run.updated_at, NOW);
     assert_int_equal(run.snapshot, 6);
     assert_int_equal(run.finished_at, is_final_letter(to) ? NOW : 0);
-    assert_int_equal(run_holds_slot(&run), strchr("dewpt", to) != NULL);
+    assert_int_equal(run_holds_slot(&run), strchr("dept", to) != NULL);
+    assert_int_equal(run_is_with_worker(&run), strchr("dewpt", to) != NULL);
 }
 
 static void every_event_in_every_state_does_what_the_table_says(void **state)

@@ -1,0 +1,102 @@
+// How many runs execute at once: those that wait do not count, and go on at once.
+// Dequeues are not held here, so that an empty one says that nothing may begin.
+import assert from "node:assert/strict";
+import os from "node:os";
+import { test } from "node:test";
+
+import { keys, startGateway, until } from "../support/gateway.mjs";
+import { Worker } from "../support/worker_calls.mjs";
+
+const start = (t, ...options) => startGateway({ t, options: ["--dequeue-wait", "0", ...options] });
+const states = async (gateway) => {
+  const samples = await gateway.metrics();
+  return ["queued", "executing", "waiting"].map((state) => samples.get(`runcast_active_runs{state="${state}"}`));
+};
+const triggerMany = async (worker, count, task = "hello") => {
+  for (let i = 0; i < count; i++) await worker.trigger(task);
+};
+
+async function takeAll(worker) {
+  const taken = [];
+  for (let attempt; (attempt = await worker.dequeue());) taken.push(await attempt.start());
+  return taken;
+}
+
+test("a run that waits lets others in, and goes on above the limit", async (t) => {
+  const gateway = await start(t, "--dev-concurrency", "2");
+  const worker = await Worker.register(gateway);
+  await triggerMany(worker, 5);
+  const [first, second, ...none] = await takeAll(worker);
+  assert.equal(none.length, 0);
+  assert.deepEqual(await states(gateway), [3, 2, 0]);
+
+  const tokens = [];
+  for (const attempt of [first, second]) {
+    const { id } = (await gateway.post("/api/v1/waitpoints/tokens", {})).json;
+    tokens.push(id);
+    await worker.post(`/engine/v1/runs/${attempt.id}/waitpoints/tokens/${id}/wait`, {});
+  }
+  assert.deepEqual(await states(gateway), [3, 0, 2]);
+  const more = await takeAll(worker);
+  assert.equal(more.length, 2);
+  for (const id of tokens) await gateway.post(`/api/v1/waitpoints/tokens/${id}/complete`, { data: 1 });
+  for (const attempt of [first, second])
+    await until(async () => (await attempt.look()).snapshot.executionStatus === "EXECUTING");
+  assert.deepEqual(await states(gateway), [1, 4, 0]);
+
+  await first.succeed(1);
+  await second.succeed(1);
+  assert.equal(await worker.dequeue(), undefined, "two still execute");
+  await more[0].succeed(1);
+  assert.equal((await takeAll(worker)).length, 1);
+  await gateway.stop();
+});
+
+test("a parent's queue and key are free for the children that it waits for", async (t) => {
+  const gateway = await start(t, "--dev-concurrency", "1");
+  const worker = await Worker.register(gateway, { tasks: [{ id: "nested", queue: { name: "narrow", concurrencyLimit: 1 } }],
+    queues: [{ name: "narrow", concurrencyLimit: 1 }] });
+  const depth = 4, stack = [await worker.trigger("nested", { concurrencyKey: "one" })];
+  const attempts = [];
+  for (;;) {
+    const attempt = await worker.take(stack.at(-1));
+    attempts.push(attempt);
+    if (attempts.length === depth) break;
+    stack.push(await worker.trigger("nested", { concurrencyKey: "one", parentRunId: attempt.id, resumeParentOnCompletion: true }));
+  }
+  assert.deepEqual(await states(gateway), [0, 1, depth - 1]);
+  for (const attempt of attempts.reverse()) {
+    await until(async () => (await attempt.look()).snapshot.executionStatus === "EXECUTING");
+    await attempt.succeed(1);
+  }
+  for (const id of stack) assert.equal(await worker.status(id), "COMPLETED");
+  await gateway.stop();
+});
+
+test("a session that ends interrupts its waiting runs, too", async (t) => {
+  const gateway = await start(t);
+  const worker = await Worker.register(gateway);
+  const attempt = await worker.take(await worker.trigger("hello"));
+  await attempt.waitReply(new Date(Date.now() + 3600_000).toISOString());
+  assert.equal((await worker.disconnect([attempt.id])).json.cancelled, 1);
+  assert.equal(await worker.status(attempt.id), "INTERRUPTED");
+  assert.deepEqual(await states(gateway), [0, 0, 0]);
+  await gateway.stop();
+});
+
+test("two runs a core in dev, env-concurrency elsewhere, and dev never more than that", async (t) => {
+  const usual = Math.min(100, 2 * os.availableParallelism());
+  for (const [options, key, limit, told] of [
+    [[], keys.dev, usual, 100],
+    [[], keys.prod, 100, 100],
+    [["--dev-concurrency", "7", "--env-concurrency", "3"], keys.dev, 3, 100],
+    [["--dev-concurrency", "105", "--env-concurrency", "105"], keys.dev, 105, 105],
+  ]) {
+    const gateway = await start(t, ...options);
+    const worker = await Worker.register(gateway, { key });
+    await triggerMany(worker, limit + 1);
+    assert.equal((await takeAll(worker)).length, limit, `${options} ${key}`);
+    assert.equal((await gateway.get("/engine/v1/dev/config", { key })).json.maxConcurrentRuns, told);
+    await gateway.stop();
+  }
+});

@@ -1,0 +1,246 @@
+/* sim_pace.c - runs that trigger others and wait for them, in an environment with few slots.
+ *
+ *   root ── waits for ──► children ── wait for ──► theirs …     in queues of one slot, too,
+ *                                                               and under the same key
+ *
+ * A worker, which takes whatever it gets, works on one run at a time, as the seed draws.
+ * When it gets a run, no more than the limits say execute: those of the environment and of
+ * the run's queue, where a run that waits does not count. And every run ends: nobody who
+ * waits holds what those need that it waits for.
+ *
+ *   SEED=n    the first seed (1)      SEEDS=n    how many
+ *
+ * A violation names its seed: SEED=<that> SEEDS=1 repeats it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/support/calls.h"
+#include "tests/support/sim.h"
+
+enum {
+    SEEDS = 60,
+    ROOTS = 20,
+    CHILDREN = 3, /* at most, of one wait */
+    DEPTH = 3,
+    WAITS = 2, /* at most, of one run */
+    FAMILY_MAX = 400,
+    STEPS_MAX = 50000,
+    FOR_EVER_MS = 1000000000,
+};
+
+static const struct {
+    const char *task, *queue;
+    uint32_t limit; /* of each key */
+} tasks[] = {
+    { "single", "task/single", 1 },
+    { "double", "task/double", 2 },
+    { "free", "task/free", UINT32_MAX },
+};
+enum { TASKS = sizeof(tasks) / sizeof(tasks[0]) };
+
+static const char *const keys[] = { NULL, "x", "y" };
+
+struct member {
+    char id[ID_MAX];
+    unsigned depth, waits; /* waits: it may begin so many more */
+};
+
+struct sim {
+    struct draws draws;
+    struct world *world;
+    struct member family[FAMILY_MAX];
+    size_t count;
+    unsigned dequeued, waited, went_above, restarts, canceled;
+};
+
+/* ---- what executes ---- */
+
+/* Of the queue and key of the run; NULL: all. */
+static uint32_t executing(const struct sim *sim, const struct run *like)
+{
+    const struct environment *env = sim->world->env;
+    uint32_t count = 0;
+    size_t at = 0;
+    for (struct tracked *run; (run = table_next(&env->runs, &at));)
+        count +=
+            run_holds_slot(&run->run) &&
+            (!like || (slice_equal(bytes_slice(run->run.queue), bytes_slice(like->queue)) &&
+                       slice_equal(bytes_slice(run_rare(&run->run)->concurrency_key),
+                                   bytes_slice(run_rare(like)->concurrency_key))));
+    return count;
+}
+
+static void check_limits(const struct sim *sim, const char *id)
+{
+    const struct run *run = run_now(sim->world, id);
+    uint32_t all = executing(sim, NULL), lane = executing(sim, run);
+    uint32_t limit = sim->world->options.concurrency;
+    if (all > limit)
+        violated("%u runs execute after a dequeue, %u may", all, limit);
+    if (sim->world->env->queues.running != all)
+        violated("%u runs execute, %u slots are taken", all,
+                 sim->world->env->queues.running);
+    for (size_t i = 0; i < TASKS; i++)
+        if (slice_is(bytes_slice(run->queue), tasks[i].queue) && lane > tasks[i].limit)
+            violated("%u runs of %s execute with one key", lane, tasks[i].queue);
+}
+
+/* ---- what the worker does ---- */
+
+static void begin_world(struct sim *sim)
+{
+    register_worker(sim->world, "20260101.1", "single,double,free", 3);
+    for (size_t i = 0; i < TASKS; i++)
+        queues_set_limit(&sim->world->env->queues, slice_of(tasks[i].queue),
+                         tasks[i].limit);
+}
+
+static const char *add_member(struct sim *sim, const struct member *parent)
+{
+    struct draws *draws = &sim->draws;
+    struct member *member = &sim->family[sim->count++];
+    struct triggered made =
+        trigger(sim->world, (struct wish){ .task = tasks[draw(draws, TASKS)].task,
+                                           .concurrency_key = keys[draw(draws, 3)],
+                                           .parent = parent ? parent->id : NULL });
+    snprintf(member->id, ID_MAX, "%s", made.id);
+    member->depth = parent ? parent->depth + 1 : 0;
+    member->waits = draw(draws, WAITS + 1);
+    return member->id;
+}
+
+static void begin_wait(struct sim *sim, struct member *member)
+{
+    struct wait waits[CHILDREN];
+    size_t count = 1 + draw(&sim->draws, CHILDREN);
+    member->waits--;
+    sim->waited++;
+    if (member->depth == DEPTH || sim->count + count > FAMILY_MAX) {
+        wait_for(sim->world, member->id, 1 + draw(&sim->draws, 500));
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        waits[i] =
+            (struct wait){ .type = WAIT_RUN, .id = slice_of(add_member(sim, member)) };
+    block_by(sim->world, member->id, waits, count);
+}
+
+static void go_on(struct sim *sim, struct member *member)
+{
+    struct world *world = sim->world;
+    if (member->waits && chance(&sim->draws, 700))
+        begin_wait(sim, member);
+    else if (chance(&sim->draws, 100))
+        break_down(world, member->id, "{\"type\":\"STRING_ERROR\",\"raw\":\"no\"}",
+                   draw(&sim->draws, 2) ? 100 : 40000);
+    else
+        succeed(world, member->id, "1");
+}
+
+static void work_on(struct sim *sim, struct member *member)
+{
+    const struct tracked *tracked = environment_find(sim->world->env, slice_of(member->id));
+    switch (tracked ? tracked->run.execution : EXECUTION_FINISHED) {
+    case EXECUTION_PENDING_EXECUTING: start(sim->world, member->id); break;
+    case EXECUTION_EXECUTING:
+        if (tracked->run.status == RUN_RETRYING)
+            start(sim->world, member->id);
+        else
+            go_on(sim, member);
+        break;
+    case EXECUTION_PENDING_CANCEL: succeed(sim->world, member->id, "1"); break;
+    case EXECUTION_WITH_WAITPOINTS:
+        if (!chance(&sim->draws, 5))
+            break;
+        cancel(sim->world, member->id);
+        sim->canceled++;
+        break;
+    default: break;
+    }
+}
+
+static void ask(struct sim *sim)
+{
+    char id[ID_MAX];
+    world_settle(sim->world);
+    snprintf(id, sizeof(id), "%s", dequeue(sim->world));
+    if (!id[0])
+        return;
+    sim->dequeued++;
+    check_limits(sim, id);
+}
+
+static void step(struct sim *sim)
+{
+    uint32_t choice = draw(&sim->draws, 1000);
+    if (choice < 2) {
+        world_restart(sim->world);
+        begin_world(sim);
+        sim->restarts++;
+    } else if (choice < 300) {
+        ask(sim);
+    } else if (choice < 350) {
+        world_pass(sim->world, draw(&sim->draws, 1000));
+    } else {
+        work_on(sim, &sim->family[draw(&sim->draws, (uint32_t)sim->count)]);
+    }
+    sim->went_above += sim->world->env->queues.running > sim->world->options.concurrency;
+}
+
+/* ---- one seed ---- */
+
+static const struct member *who_has_not_ended(const struct sim *sim)
+{
+    for (size_t i = 0; i < sim->count; i++)
+        if (!run_is_settled(run_now(sim->world, sim->family[i].id)))
+            return &sim->family[i];
+    return NULL;
+}
+
+static void run_seed(uint64_t seed)
+{
+    struct sim *sim = calloc(1, sizeof(*sim));
+    const struct member *late = NULL;
+    sim->draws.state = seed;
+    sim->world = world_create(
+        &(struct world_options){ .engine = { .lease_ms = FOR_EVER_MS,
+                                             .heartbeat_ms = FOR_EVER_MS,
+                                             .cancel_ms = FOR_EVER_MS,
+                                             .concurrency = 1 + draw(&sim->draws, 4) } });
+    begin_world(sim);
+    for (int i = 0; i < ROOTS; i++)
+        add_member(sim, NULL);
+    for (int steps = 0; (late = who_has_not_ended(sim)) && steps < STEPS_MAX; steps += 50)
+        for (int i = 0; i < 50; i++)
+            step(sim);
+    if (late)
+        violated("%s is still %s: %u execute, %u are queued", late->id,
+                 run_status_name(run_now(sim->world, late->id)->status, VOCABULARY_A),
+                 sim->world->env->queues.running, sim->world->env->queues.waiting);
+    printf(
+        "ok %s: %zu runs, %u dequeued, %u waits, above the limit in %u steps, %u canceled, "
+        "%u restarts\n",
+        sim_title, sim->count, sim->dequeued, sim->waited, sim->went_above, sim->canceled,
+        sim->restarts);
+    fflush(stdout);
+    world_destroy(sim->world);
+    free(sim);
+}
+
+static unsigned number_from(const char *name, unsigned otherwise)
+{
+    const char *text = getenv(name);
+    uint64_t number;
+    return text && !text_to_u64(slice_of(text), &number) ? (unsigned)number : otherwise;
+}
+
+int main(void)
+{
+    unsigned first = number_from("SEED", 1), count = number_from("SEEDS", SEEDS);
+    printf("1..%u\n", count);
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(sim_title, sizeof(sim_title), "%u - seed %u", i + 1, first + i);
+        run_seed(first + i);
+    }
+    return 0;
+}
