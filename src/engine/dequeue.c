@@ -137,6 +137,11 @@ static void on_leased(struct command *command, enum err status)
 
 /* ---- who gets what ---- */
 
+static bool has_work(struct environment *env)
+{
+    return !env->retired && queues_next(&env->queues);
+}
+
 /* Of the environments that it serves and that have something: a worker of several takes
  * from each in turn. */
 static struct environment *best_environment(const struct dequeue *dequeue)
@@ -144,7 +149,7 @@ static struct environment *best_environment(const struct dequeue *dequeue)
     struct environment *best = NULL;
     for (size_t i = 0; i < dequeue->seat_count; i++) {
         struct environment *env = dequeue->seats[i].env;
-        if (queues_next(&env->queues) && (!best || env->served < best->served))
+        if (has_work(env) && (!best || env->served < best->served))
             best = env;
     }
     return best;
@@ -168,7 +173,7 @@ static void lease(struct dequeue *dequeue, struct environment *env)
 void engine_match_now(struct deferred *matching)
 {
     struct environment *env = container_of(matching, struct environment, matching);
-    while (!list_empty(&env->dequeues) && queues_next(&env->queues)) {
+    while (!list_empty(&env->dequeues) && has_work(env)) {
         struct dequeue_seat *seat =
             container_of(env->dequeues.next, struct dequeue_seat, link);
         lease(seat->dequeue, best_environment(seat->dequeue));

@@ -37,6 +37,12 @@ static bool evict(struct flusher *flusher)
     return more;
 }
 
+void engine_evict(struct engine *engine, const struct environment *env)
+{
+    if (env->final_bytes > env->budget)
+        loop_wake(engine->loop, &engine->evictor);
+}
+
 struct engine *engine_create(struct loop *loop, struct store *store,
                              const struct engine_options *options)
 {
@@ -145,9 +151,11 @@ enum err engine_check_quota(const struct environment *env, size_t more, struct f
 void engine_retire_environment(struct engine *engine, struct environment *env)
 {
     schedules_retire(engine, env);
+    env->retired = true;
     env->budget = 0;
     history_finish(&env->history); /* nobody may listen any more */
-    loop_wake(engine->loop, &engine->evictor);
+    engine_sweep_environment(engine, env);
+    engine_evict(engine, env);
 }
 
 struct environment *engine_environment(const struct engine *engine, uint32_t number)

@@ -52,7 +52,8 @@ enum err engine_check_quota(const struct environment *env, size_t more,
 
 struct environment *engine_add_environment(struct engine *engine, uint32_t number,
                                            const char *id, bool is_dev);
-/* Its branch was archived: nothing is due in it, and what has ended leaves memory. */
+/* Its branch was archived: nothing starts in it any more, its unfinished runs are canceled,
+ * and what has ended leaves memory. Said again at start: what a crash cut off goes on. */
 void engine_retire_environment(struct engine *engine, struct environment *env);
 /* NULL: no such environment. */
 struct environment *engine_environment(const struct engine *engine, uint32_t number);

@@ -146,6 +146,7 @@ static void flight_end(struct flight *flight)
     if (run) {
         run->in_flight = false;
         engine_place(flight->engine, run);
+        engine_evict(flight->engine, flight->env); /* it could not go before */
     }
     free(flight->commit.changes);
     free(flight);
@@ -224,8 +225,7 @@ static void on_loaded(struct store_load *load, enum store_status status)
     }
     run_share_names(&load->run);
     struct tracked *run = environment_load(flight->env, &load->run);
-    if (flight->env->final_bytes > flight->env->budget)
-        loop_wake(flight->engine->loop, &flight->engine->evictor);
+    engine_evict(flight->engine, flight->env);
     if (flight->borrower)
         hold(flight, run);
     flight_go(flight->borrower ? flight->borrower : flight);

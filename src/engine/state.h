@@ -37,6 +37,11 @@ struct engine {
     bool draining, stopped;
 };
 
+/* engine.c */
+
+/* Finished runs leave memory soon, when they are more than the budget. */
+void engine_evict(struct engine *engine, const struct environment *env);
+
 /* apply.c */
 
 /* Every change of a commit becomes visible, in order. Takes over the runs' texts. */
@@ -69,6 +74,9 @@ void engine_end_sweep(struct list *link);
 
 /* Cancels the run if its parent was canceled before it came. */
 void engine_follow_parent(struct engine *engine, struct tracked *run);
+
+/* Cancels the run if its branch was archived before it came. */
+void engine_follow_branch(struct engine *engine, struct tracked *run);
 
 /* waits.c */
 

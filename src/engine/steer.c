@@ -54,6 +54,18 @@ void run_cancel_alone(struct engine *engine, struct environment *env, struct sli
     command_begin_alone(engine, env, id, decide_child_cancel);
 }
 
+static enum decision decide_archived_cancel(struct command *command, const struct run *now,
+                                            struct run *next, unsigned *marks)
+{
+    return cancel_run(command, now, next, "Canceled because its branch was archived",
+                      marks);
+}
+
+void run_cancel_archived(struct engine *engine, struct environment *env, struct slice id)
+{
+    command_begin_alone(engine, env, id, decide_archived_cancel);
+}
+
 /* ---- reschedule ---- */
 
 static enum decision decide_reschedule(struct command *command, const struct run *now,

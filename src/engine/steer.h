@@ -15,6 +15,9 @@ void run_cancel(struct engine *engine, struct environment *env, struct slice id,
 /* The same for a child whose parent has ended; nobody waits for it. */
 void run_cancel_alone(struct engine *engine, struct environment *env, struct slice id);
 
+/* The same with a branch that was archived. */
+void run_cancel_archived(struct engine *engine, struct environment *env, struct slice id);
+
 struct reschedule {
     struct command command;
     int64_t delayed_until; /* Unix ms, in the future */

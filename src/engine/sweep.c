@@ -5,7 +5,8 @@
  *     ├ no deadline set yet           ─► its place among the deadlines
  *     ├ waits for a version           ─► is it there now?
  *     ├ waits, is leased              ─► known to the waits, to the leases
- *     └ its parent was canceled       ─► canceled too
+ *     ├ its parent was canceled       ─► canceled too
+ *     └ its branch was archived       ─► canceled
  *
  * So nothing that a crash cut off has to be remembered. */
 #include "base/mem.h"
@@ -92,6 +93,12 @@ void engine_follow_parent(struct engine *engine, struct tracked *run)
     run_read_begin(run->env, id, &op->read, on_parent_read);
 }
 
+void engine_follow_branch(struct engine *engine, struct tracked *run)
+{
+    if (run->env->retired && !run_is_final(&run->run))
+        run_cancel_archived(engine, run->env, slice_of(run->run.id));
+}
+
 static void follow(struct engine *engine, struct tracked *run)
 {
     struct environment *env = run->env;
@@ -99,6 +106,10 @@ static void follow(struct engine *engine, struct tracked *run)
 
     if (!run_is_settled(&run->run) && !run->in_flight)
         engine_place(engine, run); /* loaded without a timer */
+    if (env->retired) {
+        engine_follow_branch(engine, run);
+        return;
+    }
     if (run->run.status == RUN_PENDING_VERSION) {
         const struct worker *worker = workers_for(env->workers, &run->run);
         if (worker_task(worker, bytes_slice(run->run.task)))

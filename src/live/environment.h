@@ -43,6 +43,7 @@ struct environment {
     uint32_t number;
     char id[ID_MAX]; /* what clients see */
     bool is_dev;
+    bool retired; /* the engine's: its branch was archived, nothing starts any more */
     struct store *store;
     struct loop *loop;
 

@@ -1,0 +1,117 @@
+/* A branch that was archived: nothing starts in it any more, and what was under way ends. */
+#include "tests/support/unit.h"
+
+#include <stdlib.h>
+
+#include "tests/support/calls.h"
+
+enum { CANCEL_MS = 2000 };
+
+static int create_world(void **state)
+{
+    struct world_options options = { .engine = { .cancel_ms = CANCEL_MS } };
+    struct world *world = world_create(&options);
+    register_worker(world, "1", "hello", 3);
+    *state = world;
+    return 0;
+}
+
+static int destroy_world(void **state)
+{
+    world_destroy(*state);
+    return 0;
+}
+
+static void archive(struct world *world)
+{
+    engine_retire_environment(world->engine, world->env);
+    world_settle(world);
+}
+
+static void every_unfinished_run_is_canceled_and_says_why(void **state)
+{
+    struct world *world = *state;
+    struct triggered queued = trigger(world, (struct wish){ 0 });
+    execute(world, queued.id);
+    struct triggered waiting = trigger(world, (struct wish){ 0 });
+    execute(world, waiting.id);
+    assert_int_equal(wait_for(world, waiting.id, 3600 * 1000), OK);
+    struct triggered delayed = trigger(world, (struct wish){ .delay_ms = 3600 * 1000 });
+    struct triggered versionless = trigger(world, (struct wish){ .task = "unknown" });
+    struct triggered last = trigger(world, (struct wish){ 0 });
+    engine_retire_environment(world->engine, world->env);
+    world->env->budget = 1 << 20; /* they stay, to be looked at */
+    world_settle(world);
+    const char *ids[] = { queued.id, waiting.id, delayed.id, versionless.id, last.id };
+    for (size_t i = 0; i < 5; i++) {
+        assert_status(world, ids[i], RUN_CANCELED);
+        assert_string_equal(run_now(world, ids[i])->error->data,
+                            "{\"type\":\"STRING_ERROR\","
+                            "\"raw\":\"Canceled because its branch was archived\"}");
+    }
+    assert_int_equal(world->env->unfinished, 0);
+}
+
+static void a_worker_that_does_not_answer_holds_nothing(void **state)
+{
+    struct world *world = *state;
+    struct triggered run = trigger(world, (struct wish){ 0 });
+    execute(world, run.id);
+    archive(world);
+    assert_int_equal(run_now(world, run.id)->execution, EXECUTION_PENDING_CANCEL);
+    world_pass(world, CANCEL_MS);
+    assert_int_equal(world->env->runs.count, 0);
+}
+
+static void a_run_that_comes_too_late_is_canceled_too(void **state)
+{
+    struct world *world = *state;
+    struct triggering late = { 0 };
+    struct wish wish = { 0 };
+    assert_int_equal(trigger_all(world, &late, &wish, 1), OK);
+    engine_retire_environment(world->engine, world->env);
+    triggering_wait(world, &late);
+    world_settle(world);
+    assert_int_equal(late.status, OK);
+    assert_int_equal(world->env->unfinished, 0);
+    assert_int_equal(world->env->runs.count, 0);
+    triggering_finish(&late);
+}
+
+static void a_worker_gets_nothing_of_it(void **state)
+{
+    struct world *world = *state;
+    trigger(world, (struct wish){ 0 });
+    engine_retire_environment(world->engine, world->env);
+    assert_string_equal(dequeue(world), "");
+}
+
+static void what_a_restart_cut_off_goes_on(void **state)
+{
+    struct world *world = *state;
+    struct fault *fault = fake_store_fault(world->fake);
+    for (int i = 0; i < 50; i++)
+        trigger(world, (struct wish){ 0 });
+    *fault = (struct fault){ .countdown = 20, .repeat = -1 };
+    archive(world);
+    *fault = (struct fault){ 0 };
+    world_restart(world);
+    assert_int_equal(world->env->unfinished, 50 - 19);
+    archive(world);
+    assert_int_equal(world->env->unfinished, 0);
+    assert_int_equal(world->env->runs.count, 0);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, create_world, destroy_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(every_unfinished_run_is_canceled_and_says_why),
+        IN_WORLD(a_worker_that_does_not_answer_holds_nothing),
+        IN_WORLD(a_run_that_comes_too_late_is_canceled_too),
+        IN_WORLD(a_worker_gets_nothing_of_it),
+        IN_WORLD(what_a_restart_cut_off_goes_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
