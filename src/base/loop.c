@@ -13,7 +13,7 @@
 #include "base/metrics.h"
 
 enum {
-    BUDGET_NS = 2000000,     /* of a turn, for what can be long */
+    BUDGET_NS = 500000,      /* of a turn, for what can be long */
     WORTH_NOTING_NS = 20000, /* below, a turn that called nobody did nothing */
     TIMERS_AT_ONCE = 64,     /* between two looks at the clock */
     STEPPED_BUDGET = 1000,

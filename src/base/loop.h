@@ -60,7 +60,8 @@ void loop_remove_flusher(struct flusher *flusher);
 void loop_wake(struct loop *loop, struct flusher *flusher);
 
 /* False when this turn has used its share of thread CPU time (CLOCK_THREAD_CPUTIME_ID):
- * 2 ms, so that no turn exceeds 5. Long work asks through a stint. */
+ * half a millisecond, so that a client whose request costs little waits about that long for
+ * those whose requests cost much, and no turn exceeds 5 ms. Long work asks through a stint. */
 bool loop_time_left(struct loop *loop);
 
 /* What one piece of long work does in one turn: one unit, and more while there is time.

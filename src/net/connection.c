@@ -252,7 +252,7 @@ static void on_ready(struct watch *watch, uint32_t events)
     /* The kernel keeps what is not read while the turn's time is over, and says so again.
      */
     if (events & EPOLLIN && !conn->closed && !conn->paused && !conn->eof &&
-        stint_goes_on(&conn->server->readiness.reads))
+        readiness_may_read(&conn->server->readiness, &conn->watch))
         on_readable(conn);
     if (events & EPOLLRDHUP && !conn->closed && conn->paused && !conn->left)
         on_disconnect(conn);

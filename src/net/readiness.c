@@ -9,6 +9,23 @@
 
 enum { BATCH = 64 };
 
+static struct watch *watch_of(const struct epoll_event *event)
+{
+    return event->data.ptr;
+}
+
+/* They come nearly in this order already. */
+static void put_in_line(struct epoll_event *events, int count)
+{
+    for (int i = 1; i < count; i++) {
+        struct epoll_event event = events[i];
+        int at = i;
+        for (; at > 0 && watch_of(&events[at - 1])->read > watch_of(&event)->read; at--)
+            events[at] = events[at - 1];
+        events[at] = event;
+    }
+}
+
 static void on_ready(uv_poll_t *handle, int status, int what)
 {
     struct readiness *readiness = container_of(handle, struct readiness, handle);
@@ -16,13 +33,15 @@ static void on_ready(uv_poll_t *handle, int status, int what)
     int count = BATCH;
     struct stint stint = loop_stint(readiness->loop);
     (void)status, (void)what;
-    readiness->reads = loop_stint(readiness->loop);
+    bool left_some = readiness->left_some;
+    readiness->left_some = false;
+    readiness->reading = loop_stint(readiness->loop);
     while (count == BATCH && stint_goes_on(&stint)) {
         count = epoll_wait(readiness->fd, events, BATCH, 0);
-        for (int i = 0; i < count; i++) {
-            struct watch *watch = events[i].data.ptr;
-            watch->fn(watch, events[i].events);
-        }
+        if (left_some)
+            put_in_line(events, count);
+        for (int i = 0; i < count; i++)
+            watch_of(&events[i])->fn(watch_of(&events[i]), events[i].events);
     }
 }
 
@@ -51,6 +70,16 @@ bool readiness_watch(struct readiness *readiness, struct watch *watch, uint32_t 
     int operation = !events ? EPOLL_CTL_DEL : watch->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     watch->events = events;
     return !epoll_ctl(readiness->fd, operation, watch->fd, &event);
+}
+
+bool readiness_may_read(struct readiness *readiness, struct watch *watch)
+{
+    if (!stint_goes_on(&readiness->reading)) {
+        readiness->left_some = true;
+        return false;
+    }
+    watch->read = ++readiness->reads;
+    return true;
 }
 
 void readiness_close(struct readiness *readiness, uv_close_cb closed)
