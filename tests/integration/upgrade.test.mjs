@@ -21,12 +21,20 @@ async function open(t, name) {
   return { gateway, data, seen };
 }
 
+/** As it is shown today: then a run that waited was counted as running in its queue. */
+function today(call, text) {
+  if (!call.startsWith("/api/v1/queues")) return text;
+  const waiting = { hello: 2, parent: 1 };
+  return text.replace(/"name":"(\w+)","type":"task","running":(\d+)/g, (all, name, running) =>
+    all.replace(/\d+$/, running - (waiting[name] ?? 0)));
+}
+
 describe("a data directory of version 6", () => {
   test("every run, batch, token, schedule, variable and branch reads as before, also after the next start", async (t) => {
     const { gateway, seen } = await open(t, "data_6");
     for (const start of ["first", "second"]) {
       for (const { key, call, branch, status, text } of seen.answers)
-        assert.deepEqual(await asOfFixture(gateway, { key, call, branch }), { status, text }, `${start}: ${call}`);
+        assert.deepEqual(await asOfFixture(gateway, { key, call, branch }), { status, text: today(call, text) }, `${start}: ${call}`);
       await gateway.stop();
       if (start === "first") await gateway.restart();
     }

@@ -1,0 +1,47 @@
+// The official CLI with more parents than runs may execute: they wait, so that their children
+// get on. Its project is the folder pace.
+import assert from "node:assert/strict";
+import path from "node:path";
+import { test } from "node:test";
+
+import { startCli, workerFolder } from "../../support/cli.mjs";
+import { startGateway, until } from "../../support/gateway.mjs";
+
+async function trigger(gateway, task, payload) {
+  const reply = await gateway.post(`/api/v1/tasks/${task}/trigger`, { payload });
+  assert.equal(reply.status, 200, reply.text);
+  return reply.json.id;
+}
+
+async function ended(gateway, ids, timeoutMs) {
+  let runs;
+  try {
+    return await until(async () => {
+      runs = await Promise.all(ids.map(async (id) => (await gateway.get(`/api/v3/runs/${id}`)).json));
+      return runs.every(({ isCompleted }) => isCompleted) && runs;
+    }, { timeoutMs, everyMs: 200 });
+  } catch {
+    const samples = [...await gateway.metrics()].filter(([name]) => name.startsWith("runcast_active_runs"));
+    throw new Error(`not all have ended: ${runs.map(({ status }) => status)} ${samples.join(" ")}`);
+  }
+}
+
+test("more parents than may execute at once, each waiting for a child that does the same", async (t) => {
+  const gateway = await startGateway({ t, options: ["--dev-concurrency", "4"] });
+  const cli = await startCli({ t, gateway, folder: path.join(workerFolder, "pace") });
+
+  await t.test("20 of them, without a queue's limit", async () => {
+    const ids = await Promise.all(Array.from({ length: 20 }, () => trigger(gateway, "parent", { depth: 2 })));
+    const began = Date.now();
+    const runs = await ended(gateway, ids, 100_000);
+    t.diagnostic(`${Date.now() - began} ms`);
+    assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", 2]));
+  });
+  await t.test("in a queue that one run may leave at a time", async () => {
+    const ids = await Promise.all([1, 2].map(() => trigger(gateway, "nested", { depth: 3 })));
+    const runs = await ended(gateway, ids, 60_000);
+    assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", 3]));
+  });
+  await cli.stop();
+  await gateway.stop();
+});
