@@ -71,6 +71,10 @@ void hidden_clear(uint32_t hidden, struct run *run)
         tag_list_unref(run->tags);
         run->tags = NULL;
     }
+    if (is_hidden(hidden, FIELD_NUMBER))
+        run->number = 0;
+    if (is_hidden(hidden, FIELD_QUEUED_AT))
+        run->queued_at = 0;
     if (is_hidden(hidden, FIELD_STARTED_AT))
         run->started_at = 0;
     if (is_hidden(hidden, FIELD_FINISHED_AT))

@@ -97,6 +97,7 @@ static void add_times(struct buf *out, const struct run *run)
     bool undated_end = run_is_final(run) && !run->finished_at;
     members_add_time(out, "createdAt", run->created_at);
     members_add_time(out, "updatedAt", run->updated_at);
+    members_add_time(out, "queuedAt", run->queued_at);
     members_add_time(out, "startedAt", run->started_at);
     members_add_time(out, "finishedAt", undated_end ? run->updated_at : run->finished_at);
     members_add_time(out, "delayedUntil", run_rare(run)->delayed_until);
@@ -121,6 +122,8 @@ static void add_common(struct buf *out, const struct run *run, enum vocabulary v
     buf_print(out, "{\"id\":\"%s\",\"status\":\"%s\"", run->id,
               run_status_name(status, vocabulary));
     members_add_text(out, "taskIdentifier", bytes_slice(run->task));
+    if (run->number)
+        members_add_number(out, "number", run->number);
     members_add_text(out, "idempotencyKey", bytes_slice(rare->idempotency_shown));
     members_add_text(out, "version", bytes_slice(run->worker_version));
     members_add_text(out, "region", bytes_slice(rare->region));

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "engine/state.h"
 #include "engine/steer.h"
+#include "engine/versions.h"
 #include "engine/waits.h"
 
 enum { CHILDREN_AT_ONCE = 500 };
@@ -163,6 +164,7 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
         run->alive_until =
             engine_deadline(engine, run->run.due_at) + engine->options.heartbeat_ms;
     engine_place(engine, run);
+    versions_follow(engine, run); /* another one may be current since it was decided */
     waits_note(engine, run);
     if (run_is_final(&run->run))
         waits_end(engine, env, slice_of(run->run.id));

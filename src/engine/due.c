@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "engine/attempts.h"
 #include "engine/state.h"
+#include "engine/versions.h"
 #include "engine/waits.h"
 
 enum {
@@ -30,9 +31,11 @@ static enum decision expire(struct run *next, int64_t time, unsigned *marks)
     return DECISION_COMMIT;
 }
 
-static enum decision start_queue(struct run *next, int64_t time)
+static enum decision start_queue(const struct command *command, struct run *next,
+                                 int64_t time)
 {
-    if (run_advance(next, EVENT_DELAY_OVER, time))
+    bool waits = versions_lack(command->env, next);
+    if (run_advance(next, waits ? EVENT_NO_VERSION : EVENT_DELAY_OVER, time))
         return DECISION_NOTHING;
     int64_t ttl = run_ttl_ms(next);
     next->queued_at = time;
@@ -125,7 +128,8 @@ static enum decision decide_due(struct command *command, const struct run *now,
     bool due = now->due_at && now->due_at <= time;
 
     switch (now->execution) {
-    case EXECUTION_DELAYED: return due ? start_queue(next, time) : DECISION_NOTHING;
+    case EXECUTION_DELAYED:
+        return due ? start_queue(command, next, time) : DECISION_NOTHING;
     case EXECUTION_CREATED:
     case EXECUTION_QUEUED:
         return due && !now->started_at ? expire(next, time, marks) : DECISION_NOTHING;

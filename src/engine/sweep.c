@@ -1,9 +1,9 @@
-/* sweep.c - what must follow from the states of runs, found from them: at start, and when a
- * worker has registered.
+/* sweep.c - what must follow from the states of runs, found from them: at start, and when
+ * another worker version is current.
  *
  *   each run of an environment, oldest change first, a share of each turn
  *     ├ no deadline set yet           ─► its place among the deadlines
- *     ├ waits for a version           ─► is it there now?
+ *     ├ queued, waits for a version   ─► is it there now?
  *     ├ waits, is leased              ─► known to the waits, to the leases
  *     ├ its parent was canceled       ─► canceled too
  *     └ its branch was archived       ─► canceled
@@ -15,8 +15,8 @@
 #include "engine/schedule_state.h"
 #include "engine/state.h"
 #include "engine/steer.h"
+#include "engine/versions.h"
 #include "engine/waits.h"
-#include "engine/workers.h"
 
 enum { LOOKED_AT_ONCE = 256 };
 
@@ -28,16 +28,6 @@ struct sweep {
     bool again;         /* somebody wants another one */
     struct list link;   // engine::sweeps
 };
-
-static enum decision decide_version_came(struct command *command, const struct run *now,
-                                         struct run *next, unsigned *marks)
-{
-    int64_t time = loop_wall_ms(command->engine->loop);
-    (void)marks;
-    if (now->status != RUN_PENDING_VERSION || run_advance(next, EVENT_VERSION_CAME, time))
-        return DECISION_NOTHING;
-    return DECISION_COMMIT;
-}
 
 /* A canceled parent takes its children with it; any other end leaves them alone, since a
  * task may trigger what outlives it (worker-protocol §3.5). */
@@ -101,20 +91,13 @@ void engine_follow_branch(struct engine *engine, struct tracked *run)
 
 static void follow(struct engine *engine, struct tracked *run)
 {
-    struct environment *env = run->env;
-    struct slice id = slice_of(run->run.id);
-
     if (!run_is_settled(&run->run) && !run->in_flight)
         engine_place(engine, run); /* loaded without a timer */
-    if (env->retired) {
+    if (run->env->retired) {
         engine_follow_branch(engine, run);
         return;
     }
-    if (run->run.status == RUN_PENDING_VERSION) {
-        const struct worker *worker = workers_for(env->workers, &run->run);
-        if (worker_task(worker, bytes_slice(run->run.task)))
-            command_begin_alone(engine, env, id, decide_version_came);
-    }
+    versions_follow(engine, run);
     waits_note(engine, run);
     leases_note(engine->leases, run);
     engine_follow_parent(engine, run);

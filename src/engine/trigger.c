@@ -18,7 +18,7 @@
 #include "base/metrics.h"
 #include "engine/state.h"
 #include "engine/steer.h"
-#include "engine/workers.h"
+#include "engine/versions.h"
 
 enum { REQUEST_KEY_MS = 24 * 3600 * 1000 };
 
@@ -91,8 +91,9 @@ static void complete_run(struct engine *engine, const struct environment *env,
     }
     if (rare->delayed_until)
         run_rare_edit(run)->delayed_until = 0;
-    run->status = RUN_QUEUED;
-    run->execution = EXECUTION_QUEUED;
+    bool waits = versions_lack(env, run);
+    run->status = waits ? RUN_PENDING_VERSION : RUN_QUEUED;
+    run->execution = waits ? EXECUTION_CREATED : EXECUTION_QUEUED;
     run->queued_at = now;
     if (!run->queue_position) /* else its parent's, which waits for it */
         run->queue_position = now - run_rare(run)->priority_ms;

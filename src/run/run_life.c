@@ -1,8 +1,9 @@
 /* run_life.c - the life of a run: one table, and what an error means in it.
  *
  *                DELAYED ─delay over─► QUEUED ◄─version came─┐
- *                                       │  │ ──no version──► PENDING_VERSION
- *                                       │  └──ttl over──► EXPIRED
+ *                   │                   │  │ ──no version──► PENDING_VERSION
+ *                   └─no version────────│──│────────────────►   │
+ *                                       │  └──ttl over──► EXPIRED ◄─ttl over
  *                              dequeued │ ▲ lease over
  *                                       ▼ │
  *                                     DEQUEUED
@@ -82,6 +83,7 @@ static const struct {
     enum state to;
 } transitions[] = {
     { STATE_DELAYED,     EVENT_DELAY_OVER,       STATE_QUEUED },
+    { STATE_DELAYED,     EVENT_NO_VERSION,       STATE_VERSIONLESS },
     { STATE_DELAYED,     EVENT_CANCEL,           STATE_CANCELED },
 
     { STATE_VERSIONLESS, EVENT_VERSION_CAME,     STATE_QUEUED },

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { keys, startGateway } from "../support/gateway.mjs";
+import { keys, startGateway, until } from "../support/gateway.mjs";
+import { Worker } from "../support/worker_calls.mjs";
 
 test("of versions whose tasks are too many the oldest go, with their queues, also across a restart", async (t) => {
   const gateway = await startGateway({ t });
@@ -47,3 +48,42 @@ test("of very many registrations at once each is taken, or told to come again", 
     if (status !== 200) assert.deepEqual([status, json.error], [409, "Too many versions are being registered at once: try again"]);
   await gateway.stop();
 });
+
+const versioned = { headers: { "x-trigger-api-version": "2025-07-16" } };
+
+for (const environment of ["prod", "staging"])
+  test(`in ${environment} a run waits for a version from its beginning, and for each that lacks its task`, async (t) => {
+    const gateway = await startGateway({ t });
+    const worker = new Worker(gateway, keys[environment]);
+    const [plain, locked] = [await worker.trigger("a"), await worker.trigger("a", { delay: "1s" })];
+    assert.deepEqual(await worker.show(plain).then(({ a, b }) => [a, b]), ["WAITING_FOR_DEPLOY", "PENDING_VERSION"]);
+    const { run } = await worker.show(plain);
+    assert.equal(run.queuedAt, run.createdAt);
+    assert.equal(run.number, 1);
+    const listed = await gateway.get("/api/v1/runs?filter[status]=PENDING_VERSION", { key: worker.key, ...versioned });
+    assert.deepEqual(listed.json.data.map(({ id, number, queuedAt }) => [id, number, queuedAt]), [[plain, 1, run.queuedAt]]);
+    await until(async () => await worker.status(locked) !== "DELAYED");
+    assert.equal(await worker.status(locked), "WAITING_FOR_DEPLOY");
+    assert.ok((await worker.show(locked)).run.queuedAt > run.queuedAt);
+
+    await Worker.register(gateway, { tasks: ["b"], key: worker.key });
+    assert.equal(await worker.status(plain), "WAITING_FOR_DEPLOY");
+    const second = await Worker.register(gateway, { tasks: ["a"], key: worker.key });
+    await until(async () => await worker.status(locked) === "QUEUED");
+    await (await second.take(plain)).succeed(1);
+    assert.equal((await worker.show(plain)).run.queuedAt, run.queuedAt);
+
+    await Worker.register(gateway, { tasks: ["b"], key: worker.key });
+    await until(async () => await worker.status(locked) === "WAITING_FOR_DEPLOY");
+    const [old, fresh] = [await worker.trigger("a", { lockToVersion: second.version }), await worker.trigger("a", { ttl: "1s" })];
+    assert.deepEqual([await worker.status(old), await worker.status(fresh)], ["QUEUED", "WAITING_FOR_DEPLOY"]);
+    await gateway.kill();
+    await gateway.restart();
+    assert.equal(await worker.status(locked), "WAITING_FOR_DEPLOY");
+    await (await second.take(old)).succeed(1);
+    await until(async () => await worker.status(fresh) === "EXPIRED");
+    const third = await Worker.register(gateway, { tasks: ["a"], key: worker.key });
+    await (await third.take(locked)).succeed(1);
+    assert.equal((await worker.show(locked)).run.version, third.version);
+    await gateway.stop();
+  });

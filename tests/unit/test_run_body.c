@@ -39,6 +39,8 @@ static struct run full_run(void)
         .usage_ms = 1234,
         .created_at = 1700000000000,
         .updated_at = 1700000005000,
+        .number = 7,
+        .queued_at = 1700000000750,
         .started_at = 1700000001000,
         .finished_at = 1700000004000,
         .task = text("say \"hi\""),
@@ -121,9 +123,11 @@ static void a_completed_run_shows_everything(void **state)
     assert_whole(
         &run, VOCABULARY_A,
         "{\"id\":\"run_2\",\"status\":\"COMPLETED\",\"taskIdentifier\":\"say "
-        "\\\"hi\\\"\",\"idempotencyKey\":\"welcome\",\"version\":\"20240523.1\","
+        "\\\"hi\\\"\",\"number\":7,\"idempotencyKey\":\"welcome\",\"version\":\"20240523."
+        "1\","
         "\"region\":\"eu\",\"ttl\":\"1h30m\",\"createdAt\":\"2023-11-14T22:13:20.000Z\","
-        "\"updatedAt\":\"2023-11-14T22:13:25.000Z\",\"startedAt\":\"2023-11-14T22:13:21."
+        "\"updatedAt\":\"2023-11-14T22:13:25.000Z\",\"queuedAt\":\"2023-11-14T22:13:20."
+        "750Z\",\"startedAt\":\"2023-11-14T22:13:21."
         "000Z\",\"finishedAt\":\"2023-11-14T22:13:24.000Z\",\"delayedUntil\":\"2023-11-"
         "14T22:13:20.500Z\",\"expiredAt\":\"2023-11-14T22:13:23.000Z\",\"isQueued\":false,"
         "\"isExecuting\":false,\"isWaiting\":false,\"isCompleted\":true,"

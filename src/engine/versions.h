@@ -1,0 +1,26 @@
+/* versions.h - whether the version of the worker that is to execute a run is there.
+ *
+ *   made, delay over, registered, promoted ─► versions_judge ─► QUEUED or PENDING_VERSION
+ *
+ * A run that is locked to a version wants that one, any other the current one of its
+ * environment (workers.h). Who waits is found by the sweep when another version is current. */
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/workers.h"
+
+enum version_verdict {
+    VERSION_IS_THERE,   /* and it has the run's task */
+    VERSION_UNDECIDED,  /* in dev: the worker that asks next decides */
+    VERSION_NONE,       /* no version is registered, or the one it is locked to has gone */
+    VERSION_LACKS_TASK, /* the one that the run wants has not its task */
+};
+
+enum version_verdict versions_judge(const struct environment *env, const struct run *run);
+
+/* The run has to wait for a version: none that could come to it by itself has its task. */
+bool versions_lack(const struct environment *env, const struct run *run);
+
+/* A run that is queued or waits for a version does what the versions of now say. Not while
+ * runs are loaded. */
+void versions_follow(struct engine *engine, struct tracked *run);
