@@ -110,8 +110,6 @@ static void on_purged(struct store_purge *purge, enum store_status status)
         free(retain);
         return;
     }
-    if (status == STORE_OK)
-        engine_count_stored(&retain->account->project->stored, -purge->freed);
     if (status != STORE_OK || !purge->count) {
         go_on(retain);
         return;

@@ -195,6 +195,11 @@ void run_share_names(struct run *run);
 /* Heap bytes of its packets: payload, output, metadata and seed, error. */
 size_t run_packet_bytes(const struct run *run);
 
+/* Bytes of all its texts, packets included, as a database keeps them: one by one. */
+size_t run_text_bytes(const struct run *run);
+/* Bytes of its tags, each with its length before it: "3:one,3:two,". */
+size_t run_tag_bytes(const struct run *run);
+
 /* NULL for no names. May be called on any thread, as bytes_create. */
 struct tag_list *tag_list_create(const struct slice *names, size_t count);
 struct tag_list *tag_list_ref(struct tag_list *tags);

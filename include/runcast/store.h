@@ -102,7 +102,6 @@ struct change {
     uint32_t expected; /* version before; 0: does not exist yet */
     unsigned marks; /* runs: enum change_marks; a new run has WHOLE | PAYLOAD | METADATA */
     uint64_t seq;   /* the driver's */
-    int64_t stored; /* the driver's: bytes more that its environment stores, or less */
     /* The caller's. The driver fills in run.version, the four revs, and run.number of a
      * new run (change_number does, once the seq is known), and document.version. */
     struct run run;
@@ -261,6 +260,40 @@ struct store_scan {
     enum store_status status;
 };
 
+/* ---- what is stored ---- */
+
+/* Every row that belongs to an environment counts as what clients put into it and a fixed
+ * part for the rest of it and for indexes (src/store/sqlite_sizes.h has the table of all
+ * rows). The sum is kept with the rows: it is theirs after a crash, too. */
+enum {
+    STORED_RUN = 1536, /* bytes; with the rows of its packets and tags */
+    STORED_ROW = 128,  /* of a document, a claim, a task's counter of runs */
+};
+
+/* Names are in an index, too. */
+static inline int64_t stored_document_bytes(size_t name, size_t body)
+{
+    return STORED_ROW + (int64_t)(2 * name + body);
+}
+
+static inline int64_t stored_claim_bytes(size_t key)
+{
+    return STORED_ROW + (int64_t)(2 * key);
+}
+
+static inline int64_t stored_task_bytes(size_t name)
+{
+    return STORED_ROW + (int64_t)name;
+}
+
+static inline int64_t stored_run_bytes(const struct run *run)
+{
+    return STORED_RUN + (int64_t)(run_text_bytes(run) + 2 * run_tag_bytes(run));
+}
+
+/* So many bytes more are stored in the environment, or less. */
+typedef void store_stored_fn(void *owner, uint32_t env, int64_t bytes);
+
 /* ---- housekeeping ---- */
 
 /* What an environment's counters say; at start, and after a purge. */
@@ -269,7 +302,7 @@ struct store_position {
     uint64_t seq;    /* of the last change */
     uint64_t purged; /* highest rev that retention removed */
     int64_t floor;   /* every final run last changed before is gone; Unix ms */
-    int64_t stored;  /* bytes of payloads, metadata, outputs, errors and of DOC_PACKET */
+    int64_t stored;  /* bytes that its rows count: see STORED_RUN */
 };
 
 /* Removes final runs last changed before `before`, lowest rev first, at most limit; then
@@ -282,8 +315,7 @@ struct store_purge {
     unsigned limit;
     void (*done)(struct store_purge *req, enum store_status status);
 
-    size_t count;  /* of runs */
-    int64_t freed; /* bytes that are not stored any more */
+    size_t count; /* of runs */
     bool more_documents;
     struct store_position position;
     enum store_status status;
@@ -314,4 +346,8 @@ struct store {
     bool full;                 /* the last commit found no space */
     store_feed_fn *on_changes; /* what other gateways committed, in commit order */
     void *owner;               /* of on_changes */
+    /* Told on the loop thread of each transaction, before its requests are done. NULL:
+     * nobody asks; position() knows the sum all the same. */
+    store_stored_fn *on_stored;
+    void *stored_owner;
 };

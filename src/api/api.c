@@ -139,9 +139,8 @@ void api_add_environment(struct api *api, struct account *account)
 {
     struct environment *env = engine_add_environment(
         api->engine, account->number, account->id, account->type == ENVIRONMENT_DEV);
-    struct store *store = engine_store(api->engine);
     rooms_put_inside(env, account->project, &api->options);
-    engine_count_stored(env->stored, store->ops->position(store, env->number).stored);
+    engine_join_stored(api->engine, env, &account->project->stored);
 }
 
 void api_hold(struct api_call *call, void (*on_drain)(struct api_call *call))

@@ -87,6 +87,8 @@ static enum err create_action(struct api_call *call)
     action = bulk_action_create();
     enum err refused = read_action(call, body, action);
     json_decref(body);
+    if (!refused && action->type == BULK_REPLAY) /* a cancel makes room in the end */
+        refused = engine_check_quota(call->env, call->x->body.len, &call->why);
     if (!refused && !bulk_queue_reserve(queue_of(call)))
         refused = explain(&call->why, ERR_BUSY,
                           "%d bulk actions are pending: wait until one has ended",

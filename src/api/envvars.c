@@ -72,11 +72,15 @@ static enum err begin_or_complain(struct api_call *call, struct account *account
                                   enum write_kind kind, struct wishes *wishes, bool read,
                                   const struct complaint *wrong, const char *title)
 {
-    if (read) {
+    struct environment *env = engine_environment(api_engine(call->api), account->number);
+    enum err over = read ? engine_check_quota(env, call->x->body.len, &call->why) : OK;
+    if (read && !over) {
         envvar_write_begin(call, account, kind, wishes);
         return OK;
     }
     wishes_finish(wishes);
+    if (over)
+        return over;
     api_reply_details(call, title, "issues", wrong->path, wrong->message);
     return OK;
 }

@@ -76,6 +76,8 @@ static void on_run(struct run_read *read, enum err status)
     if (!status && run_is_final(read->run))
         status = explain(&call->why, ERR_INVALID,
                          "Cannot wait for an input stream of a completed run");
+    if (!status)
+        status = engine_check_quota(call->env, call->x->body.len, &call->why);
     if (status) {
         refuse(op, status);
         return;

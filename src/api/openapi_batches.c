@@ -24,7 +24,7 @@ const struct operation batches_operations[] = {
       .status = 202,
       .reply =
           "{id: string, runCount: integer, isCached: boolean, idempotencyKey?: string}",
-      .also = "422" },
+      .also = "422 507" },
     { HTTP_POST_, "/api/v3/batches/{batchId}/items",
       .id = "stream_batch_items_v3", .summary = "Stream the items of a batch",
       .body = "string",

@@ -53,7 +53,7 @@ const struct operation runs_operations[] = {
       .id = "add_run_tags_v1", .summary = "Add tags to a run",
       .body = "{tags: string(1..128)|string(1..128)[], ...}",
       .reply = "{message: string}",
-      .also = "422" },
+      .also = "422 507" },
     { HTTP_GET_, "/api/v1/runs/{runId}/metadata",
       .id = "get_run_metadata_v1", .summary = "Read the metadata of a run",
       .reply = "{metadata: {...}}" },

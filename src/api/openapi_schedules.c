@@ -15,7 +15,7 @@ const struct operation schedules_operations[] = {
           "{task: string, cron: string, deduplicationKey: string, externalId?: string, "
           "timezone?: string, window?: string, ...}",
       .reply = "ScheduleObject",
-      .also = "422" },
+      .also = "422 507" },
     { HTTP_GET_, "/api/v1/schedules/{id}",
       .id = "get_schedule_v1", .summary = "Retrieve a schedule",
       .reply = "ScheduleObject" },
@@ -25,7 +25,7 @@ const struct operation schedules_operations[] = {
           "{task: string, cron: string, externalId?: string, timezone?: string, "
           "window?: string, ...}",
       .reply = "ScheduleObject",
-      .also = "422" },
+      .also = "422 507" },
     { HTTP_DELETE_, "/api/v1/schedules/{id}",
       .id = "delete_schedule_v1", .summary = "Delete a schedule",
       .reply = "{id: string}",

@@ -11,7 +11,7 @@ const struct operation waitpoints_operations[] = {
           "{timeout?: string|null, idempotencyKey?: string|null, idempotencyKeyTTL?: "
           "string|null, tags?: string|string[]|null, ...}",
       .reply = "{id: string, isCached: boolean, url: string, publicAccessToken?: string}",
-      .also = "422" },
+      .also = "422 507" },
     { HTTP_GET_, TOKENS,
       .id = "list_waitpoint_tokens_v1", .summary = "List tokens",
       .query =
@@ -26,11 +26,11 @@ const struct operation waitpoints_operations[] = {
     { HTTP_POST_, TOKENS "/{waitpointId}/complete",
       .id = "complete_waitpoint_token_v1", .summary = "Complete a token",
       .body = "{data?: any, ...}",
-      .reply = "{success: boolean}", .also = "422" },
+      .reply = "{success: boolean}", .also = "422 507" },
     { HTTP_POST_, TOKENS "/{waitpointId}/callback/{environment}/{signature}",
       .id = "complete_waitpoint_token_by_url_v1", .summary = "Complete a token by its url",
       .body = "any",
-      .reply = "{success: boolean}", .also = "422" },
+      .reply = "{success: boolean}", .also = "422 507" },
     { HTTP_POST_, "/api/v1/runs/{runId}/input-streams/wait",
       .id = "create_input_stream_waitpoint_v1",
       .summary = "Create a token that the next record of an input stream completes",
@@ -38,7 +38,7 @@ const struct operation waitpoints_operations[] = {
           "{streamId: string, timeout?: string|null, idempotencyKey?: string|null, "
           "idempotencyKeyTTL?: string|null, tags?: string|string[]|null, "
           "lastSeqNum?: integer|null, ...}",
-      .reply = "{waitpointId: string, isCached: boolean}", .also = "422" },
+      .reply = "{waitpointId: string, isCached: boolean}", .also = "422 507" },
     { HTTP_POST_, "/engine/v1/runs/{runId}/waitpoints/tokens/{waitpointId}/wait",
       .id = "wait_for_token_v1", .summary = "Block a run until a token is completed",
       .body = "{...}",

@@ -31,7 +31,7 @@ const struct operation workers_operations[] = {
       .id = "register_worker_v1", .summary = "Register a version with its tasks",
       .body = "{metadata: {contentHash: string, tasks: {...}[], ...}, ...}",
       .reply = "{id: string, version: string, contentHash: string}",
-      .also = "422" },
+      .also = "422 507" },
     { HTTP_GET_, "/engine/v1/dev/config",
       .id = "worker_config_v1", .summary = "How to reach the engine",
       .reply =
@@ -75,7 +75,7 @@ const struct operation workers_operations[] = {
       .id = "worker_wait_v1", .summary = "Wait for a time",
       .body = "{date: string, ...}",
       .reply = "{...}",
-      .also = "409 422" },
+      .also = "409 422 507" },
     { HTTP_GET_, "/socket.io/",
       .id = "worker_notices_v1", .summary = "Socket that tells which runs to look at",
       .query = "EIO: string, transport: string",

@@ -58,10 +58,12 @@ struct telemetry {
 static void add(struct telemetry *op, struct slice record)
 {
     struct trace_event event;
+    struct failure why; /* nobody reads it: a worker goes on without */
     char run_id[ID_MAX];
     if (otlp_read(&op->otlp, record, run_id, &event)) {
         traces_drop(1);
-    } else if (!environment_find(op->env, slice_of(run_id))) {
+    } else if (!environment_find(op->env, slice_of(run_id)) ||
+               engine_check_quota(op->env, event.json->len, &why)) {
         bytes_unref(event.json);
         traces_drop(1);
     } else {

@@ -33,7 +33,6 @@ void rooms_put_inside(struct environment *env, struct project *project,
     put_inside(&env->seats, &project->seats, options->realtime_connections);
     put_inside(&env->batches, &project->batches, options->batch_memory);
     put_inside(&env->streams, &project->streams, options->stream_memory);
-    env->stored = &project->stored;
     project->stored.limit = (size_t)options->storage_quota;
 }
 

@@ -145,6 +145,8 @@ enum err run_tag(struct api_call *call)
 {
     struct slice body;
     enum err refused = api_read_object(call, &body);
+    if (!refused)
+        refused = engine_check_quota(call->env, body.len, &call->why);
     if (refused)
         return refused;
 

@@ -202,6 +202,9 @@ static enum err begin_with_wish(struct api_call *call, bool with_key,
                                 schedule_find_fn *find, schedule_decide_fn *decide)
 {
     struct schedule_facts wish;
+    enum err over = engine_check_quota(call->env, call->x->body.len, &call->why);
+    if (over)
+        return over;
     if (schedule_body_read(call, with_key, &wish))
         return OK;
     struct schedule_call *op = op_create(call, NEXT_ALWAYS);

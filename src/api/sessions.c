@@ -196,6 +196,12 @@ static void on_written(struct document_write *write, enum err status);
 static void write_worker(struct registering *op)
 {
     struct engine *engine = api_engine(op->call->api);
+    enum err over =
+        engine_check_quota(op->call->env, op->registration.tasks.len, &op->call->why);
+    if (over) {
+        finish(op, over);
+        return;
+    }
     struct workers *workers = op->call->env->workers;
     const struct worker *current = workers_current(workers);
     struct worker *worker = op->registration.worker;

@@ -327,6 +327,11 @@ static void append_input(struct stream_writer *writer, const struct run *run)
     bool waits = waits_for_input(run, key, &wait);
     if (!data.ptr)
         data = SLICE("null");
+    if (waits && waitpoint_end_check(writer->env, data, &writer->call->why)) {
+        stream_release(set, stream);
+        refuse(writer, ERR_QUOTA);
+        return;
+    }
     if (waits)
         stream_start_at(stream, (uint64_t)wait.from);
     uint64_t index = sent < 0 ? stream->next : (uint64_t)sent;
@@ -386,6 +391,10 @@ static void use_run(struct stream_writer *writer, const struct run *run)
     }
     if (!output || run_has_stream(run, bytes_slice(writer->key))) {
         carry_out(writer, run);
+        return;
+    }
+    if (engine_check_quota(writer->env, writer->key->len, &writer->call->why)) {
+        refuse(writer, ERR_QUOTA);
         return;
     }
     writer->in_flight = true;

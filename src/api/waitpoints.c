@@ -188,13 +188,17 @@ static void on_completed(struct waitpoint_end *end, enum err status)
 }
 
 /* output: a JSON text, kept byte for byte; absent: none. */
-static void begin_completing(struct api_call *call, struct slice output)
+static enum err begin_completing(struct api_call *call, struct slice output)
 {
+    enum err over = waitpoint_end_check(call->env, output, &call->why);
+    if (over)
+        return over;
     struct completing *op = mem_new(struct completing);
     op->call = call;
     call->busy = true;
     waitpoint_end_begin(api_engine(call->api), call->env, call->params[0], output, &op->end,
                         on_completed);
+    return OK;
 }
 
 static enum err complete(struct api_call *call)
@@ -207,8 +211,7 @@ static enum err complete(struct api_call *call)
         if (err)
             return err;
     }
-    begin_completing(call, scan_member(body, "data"));
-    return OK;
+    return begin_completing(call, scan_member(body, "data"));
 }
 
 /* The body is the output. */
@@ -217,8 +220,7 @@ static enum err complete_by_url(struct api_call *call)
     struct slice body = slice_trim(call->x->body);
     if (body.len && !scan_is_json(body))
         return explain(&call->why, ERR_INVALID, "The body must be JSON");
-    begin_completing(call, body.len ? body : (struct slice){ 0 });
-    return OK;
+    return begin_completing(call, body.len ? body : (struct slice){ 0 });
 }
 
 /* ---- waiting ---- */
@@ -386,15 +388,18 @@ static enum err begin_making(struct api_call *call, bool is_time)
     enum err err = is_time ? waitpoint_make_read_time(make, body)
                            : waitpoint_make_read_token(make, body);
     json_decref(body);
+    bool stored = !is_time || make->waitpoint.key; /* somebody has to find it again */
+    if (!err && stored)
+        err = engine_check_quota(call->env, call->x->body.len, &call->why);
     if (err) {
         destroy_make(make);
         return err;
     }
     call->busy = true;
-    if (!is_time || make->waitpoint.key)
+    if (stored)
         waitpoint_make_begin(make, is_time ? SLICE("time") : SLICE("token"));
     else
-        on_made(make, OK); /* nobody has to find it again */
+        on_made(make, OK);
     return OK;
 }
 

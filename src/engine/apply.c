@@ -187,7 +187,6 @@ void engine_apply(struct engine *engine, struct change *changes, size_t count)
             continue;
         }
         assert(change->seq == env->applied + 1);
-        engine_count_stored(env->stored, change->stored);
         if (change->kind == CHANGE_RUN) {
             apply_run(engine, env, change);
         } else {

@@ -25,6 +25,44 @@ enum err err_of_store(enum store_status status)
     }
 }
 
+/* ---- what is stored ---- */
+
+static void count_stored(struct environment *env, int64_t bytes)
+{
+    if (bytes < 0)
+        room_give(env->stored, (size_t)-bytes);
+    else
+        room_take(env->stored, (size_t)bytes);
+    metric_add(M_STORED_BYTES, bytes);
+}
+
+static void on_stored(void *owner, uint32_t number, int64_t bytes)
+{
+    struct environment *env = engine_environment(owner, number);
+    if (env && env->stored)
+        count_stored(env, bytes);
+}
+
+void engine_join_stored(struct engine *engine, struct environment *env,
+                        struct room *project)
+{
+    env->stored = project;
+    count_stored(env, engine->store->ops->position(engine->store, env->number).stored);
+}
+
+enum err engine_check_quota(const struct environment *env, size_t more, struct failure *why)
+{
+    const struct room *project = env->stored;
+    if (!project || !project->limit || room_has(project, more))
+        return OK;
+    metric_add(M_OVER_QUOTA, 1);
+    return explain(why, ERR_QUOTA,
+                   "storage_quota: the project stores %zu of %zu bytes, and this is %zu "
+                   "more: wait until retention has removed finished runs, or have the "
+                   "quota raised",
+                   project->used, project->limit, more);
+}
+
 /* ---- the engine itself ---- */
 
 static bool evict(struct flusher *flusher)
@@ -49,6 +87,8 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     struct engine *engine = mem_new(struct engine);
     engine->loop = loop;
     engine->store = store;
+    store->on_stored = on_stored;
+    store->stored_owner = engine;
     engine->options = *options;
     again_init(engine);
     flights_init(engine);
@@ -124,28 +164,6 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
     list_init(&env->matching.link);
     *slots_at(&engine->environments, number) = env;
     return env;
-}
-
-void engine_count_stored(struct room *project, int64_t bytes)
-{
-    if (project && bytes < 0)
-        room_give(project, (size_t)-bytes);
-    else if (project)
-        room_take(project, (size_t)bytes);
-    metric_add(M_STORED_BYTES, bytes);
-}
-
-enum err engine_check_quota(const struct environment *env, size_t more, struct failure *why)
-{
-    const struct room *project = env->stored;
-    if (!project || !project->limit || room_has(project, more))
-        return OK;
-    metric_add(M_OVER_QUOTA, 1);
-    return explain(why, ERR_QUOTA,
-                   "storage_quota: the project stores %zu of %zu bytes, and this is %zu "
-                   "more: wait until retention has removed finished runs, or have the "
-                   "quota raised",
-                   project->used, project->limit, more);
 }
 
 void engine_retire_environment(struct engine *engine, struct environment *env)

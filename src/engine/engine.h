@@ -42,8 +42,10 @@ const struct engine_options *engine_options(const struct engine *engine);
 struct loop *engine_loop(const struct engine *engine);
 struct store *engine_store(const struct engine *engine);
 
-/* The environments of a project store so many bytes more, or less. NULL: of none. */
-void engine_count_stored(struct room *project, int64_t bytes);
+/* The environment joins the room of its project for what is stored: from now on it holds
+ * what the store has of it. */
+void engine_join_stored(struct engine *engine, struct environment *env,
+                        struct room *project);
 
 /* ERR_QUOTA: with so many more bytes the project of the environment would store more than
  * it may. What is under way meanwhile is not counted. */

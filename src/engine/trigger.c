@@ -366,12 +366,12 @@ static bool is_full(const struct engine *engine, const struct environment *env,
            env->unfinished + env->arriving + count > engine->options.queue_size;
 }
 
-static size_t packet_bytes(const struct trigger_op *op)
+static size_t stored_bytes(const struct trigger_op *op)
 {
-    size_t bytes = 0;
+    int64_t bytes = op->batch ? STORED_ROW : 0;
     for (size_t i = 0; i < op->count; i++)
-        bytes += run_packet_bytes(&op->items[i].run);
-    return bytes;
+        bytes += stored_run_bytes(&op->items[i].run);
+    return (size_t)bytes;
 }
 
 enum err trigger_begin(struct engine *engine, struct environment *env,
@@ -387,7 +387,7 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
                        "been reached. The maximum size is %u",
                        op->count ? op->items[0].run.task->data : "a batch",
                        engine->options.queue_size);
-    enum err over = engine_check_quota(env, packet_bytes(op), &op->why);
+    enum err over = engine_check_quota(env, stored_bytes(op), &op->why);
     if (over)
         return over;
     for (size_t i = 0; i < op->count; i++)

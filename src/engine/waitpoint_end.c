@@ -5,6 +5,13 @@
 #include "engine/state.h"
 #include "engine/waits.h"
 
+enum err waitpoint_end_check(const struct environment *env, struct slice output,
+                             struct failure *why)
+{
+    return output.len > WAITPOINT_OUTPUT_SMALL ? engine_check_quota(env, output.len, why)
+                                               : OK;
+}
+
 static void finish(struct waitpoint_end *op, enum err status)
 {
     bytes_clear(&op->load.name);

@@ -15,6 +15,13 @@ struct waitpoint_end {
     void (*done)(struct waitpoint_end *op, enum err status);
 };
 
+/* An output of at most so many bytes goes with the token, which counted when it was made. */
+enum { WAITPOINT_OUTPUT_SMALL = 1024 };
+
+/* ERR_QUOTA: the output is longer than that, and the project may not store it. */
+enum err waitpoint_end_check(const struct environment *env, struct slice output,
+                             struct failure *why);
+
 /* output: JSON, kept byte for byte; absent: none. OK also for one that is over: the first
  * output counts. ERR_NOT_FOUND. */
 void waitpoint_end_begin(struct engine *engine, struct environment *env, struct slice id,

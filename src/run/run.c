@@ -191,6 +191,32 @@ size_t run_packet_bytes(const struct run *run)
     return sum;
 }
 
+static size_t text_bytes(const void *fields, const struct text_field *texts, size_t count)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += bytes_slice(*text_at((void *)fields, &texts[i])).len;
+    return sum;
+}
+
+size_t run_text_bytes(const struct run *run)
+{
+    return text_bytes(run, run_texts, RUN_TEXTS) +
+           text_bytes(run_rare(run), rare_texts, RARE_TEXTS);
+}
+
+size_t run_tag_bytes(const struct run *run)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; run->tags && i < run->tags->count; i++) {
+        size_t len = run->tags->names[i]->len;
+        sum += len + sizeof(":,"); /* and one digit of the length */
+        while (len /= 10)
+            sum++;
+    }
+    return sum;
+}
+
 struct tag_list *tag_list_create(const struct slice *names, size_t count)
 {
     if (count == 0)

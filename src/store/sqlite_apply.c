@@ -23,7 +23,6 @@ enum {
 /* Of an environment (no task) or of a task in it. */
 struct counter {
     uint64_t last;
-    int64_t grown;    /* bytes stored since it was written; of an environment */
     struct list link; // sqlite_apply::changed
     uint32_t env;
     bool of_task;
@@ -49,7 +48,7 @@ void sqlite_apply_init(struct sqlite_apply *apply, struct sqlite_db *db)
     list_init(&apply->changed);
 }
 
-void sqlite_apply_forget(struct sqlite_apply *apply)
+static void forget_counters(struct sqlite_apply *apply)
 {
     size_t at = 0;
     for (struct counter *c; (c = table_next(&apply->counters, &at));)
@@ -59,16 +58,23 @@ void sqlite_apply_forget(struct sqlite_apply *apply)
     list_init(&apply->changed);
 }
 
+void sqlite_apply_forget(struct sqlite_apply *apply)
+{
+    forget_counters(apply);
+    apply->growths.count = 0;
+}
+
 void sqlite_apply_finish(struct sqlite_apply *apply)
 {
     sqlite_apply_forget(apply);
     table_finish(&apply->counters);
+    sqlite_growths_finish(&apply->growths);
     buf_finish(&apply->text);
 }
 
 /* ---- results ---- */
 
-static enum store_status outcome(struct sqlite_apply *apply, int code)
+enum store_status sqlite_apply_outcome(struct sqlite_apply *apply, int code)
 {
     if (code == SQLITE_TOOBIG || (code & 0xff) == SQLITE_CONSTRAINT)
         return STORE_FAILED;
@@ -77,9 +83,19 @@ static enum store_status outcome(struct sqlite_apply *apply, int code)
     return sqlite_status(code);
 }
 
+static enum store_status outcome(struct sqlite_apply *apply, int code)
+{
+    return sqlite_apply_outcome(apply, code);
+}
+
 static enum store_status finish(struct sqlite_apply *apply, sqlite3_stmt *stmt)
 {
     return outcome(apply, sqlite_db_finish(apply->db, stmt));
+}
+
+static void grow(struct sqlite_apply *apply, uint32_t env, int64_t bytes)
+{
+    sqlite_growths_add(&apply->growths, env, bytes);
 }
 
 static enum store_status run_sql(struct sqlite_apply *apply, enum sqlite_statement which)
@@ -144,6 +160,16 @@ static uint64_t count_up(struct sqlite_apply *apply, struct counter *counter)
     return ++counter->last;
 }
 
+/* A task that has not counted before gets a row. */
+static uint32_t next_number(struct sqlite_apply *apply, const struct change *change)
+{
+    const struct bytes *task = change->run.task;
+    uint64_t number = count_up(apply, find_counter(apply, change->env, task));
+    if (number == 1)
+        grow(apply, change->env, stored_task_bytes(bytes_slice(task).len));
+    return (uint32_t)number;
+}
+
 static bool is_numbered(const struct change *change)
 {
     return change->kind == CHANGE_RUN && change->expected == 0 && change->run.task;
@@ -154,22 +180,30 @@ static void count_change(struct sqlite_apply *apply, struct change *change)
 {
     change_number(change, count_up(apply, find_counter(apply, change->env, NULL)));
     if (is_numbered(change))
-        change->run.number =
-            (uint32_t)count_up(apply, find_counter(apply, change->env, change->run.task));
+        change->run.number = next_number(apply, change);
 }
 
 static void uncount_change(struct sqlite_apply *apply, struct change *change)
 {
-    struct counter *counter = find_counter(apply, change->env, NULL);
-    counter->last--;
-    counter->grown -= change->stored;
-    change->stored = 0;
+    find_counter(apply, change->env, NULL)->last--;
     if (is_numbered(change))
         find_counter(apply, change->env, change->run.task)->last--;
 }
 
+static void put_stored(struct sqlite_apply *apply)
+{
+    sqlite_growths_merge(&apply->growths);
+    for (size_t i = 0; i < apply->growths.count; i++) {
+        sqlite3_stmt *stmt = statement(apply, SQL_PUT_STORED);
+        sqlite3_bind_int64(stmt, 1, apply->growths.entries[i].env);
+        sqlite3_bind_int64(stmt, 2, apply->growths.entries[i].bytes);
+        finish(apply, stmt);
+    }
+}
+
 void sqlite_apply_counters(struct sqlite_apply *apply)
 {
+    put_stored(apply);
     list_each (link, &apply->changed) {
         struct counter *counter = container_of(link, struct counter, link);
         sqlite3_stmt *stmt =
@@ -178,14 +212,12 @@ void sqlite_apply_counters(struct sqlite_apply *apply)
         if (counter->of_task)
             sqlite_bind_text(stmt, 2, counter_task(counter));
         sqlite3_bind_int64(stmt, 3, (int64_t)counter->last);
-        if (!counter->of_task)
-            sqlite3_bind_int64(stmt, 4, counter->grown);
-        finish(apply, stmt);
-        counter->grown = 0;
+        if (!counter->of_task || counter->last)
+            finish(apply, stmt);
         list_remove(link);
     }
     if (apply->counters.count > COUNTERS_KEPT)
-        sqlite_apply_forget(apply);
+        forget_counters(apply);
 }
 
 /* ---- claims ---- */
@@ -205,7 +237,10 @@ static enum store_status release_claim(struct sqlite_apply *apply,
 {
     sqlite3_stmt *stmt = claim_statement(apply, SQL_RELEASE_CLAIM, claim);
     sqlite_bind_text(stmt, 4, slice_of(claim->owner));
-    return finish(apply, stmt);
+    enum store_status status = finish(apply, stmt);
+    if (!status && !nothing_changed(apply))
+        grow(apply, claim->env, -stored_claim_bytes(bytes_slice(claim->key).len));
+    return status;
 }
 
 /* Says whose it is. */
@@ -222,15 +257,29 @@ static enum store_status name_owner(struct sqlite_apply *apply, struct claim *cl
     return status;
 }
 
+static enum store_status put_claim(struct sqlite_apply *apply, const struct claim *claim,
+                                   enum sqlite_statement which, int64_t now_ms)
+{
+    sqlite3_stmt *stmt = claim_statement(apply, which, claim);
+    sqlite_bind_text(stmt, 4, slice_of(claim->owner));
+    sqlite3_bind_int64(stmt, 5, claim->expires_at);
+    if (which == SQL_TAKE_OVER_CLAIM) {
+        sqlite_bind_text(stmt, 6, slice_of(claim->instead_of));
+        sqlite3_bind_int64(stmt, 7, now_ms);
+    }
+    return finish(apply, stmt);
+}
+
 static enum store_status take_claim(struct sqlite_apply *apply, struct claim *claim,
                                     int64_t now_ms)
 {
-    sqlite3_stmt *stmt = claim_statement(apply, SQL_TAKE_CLAIM, claim);
-    sqlite_bind_text(stmt, 4, slice_of(claim->owner));
-    sqlite3_bind_int64(stmt, 5, claim->expires_at);
-    sqlite_bind_text(stmt, 6, slice_of(claim->instead_of));
-    sqlite3_bind_int64(stmt, 7, now_ms);
-    enum store_status status = finish(apply, stmt);
+    enum store_status status = put_claim(apply, claim, SQL_TAKE_CLAIM, now_ms);
+    if (!status && !nothing_changed(apply)) {
+        grow(apply, claim->env, stored_claim_bytes(bytes_slice(claim->key).len));
+        return status;
+    }
+    if (!status)
+        status = put_claim(apply, claim, SQL_TAKE_OVER_CLAIM, now_ms);
     if (status || !nothing_changed(apply))
         return status;
     claim->taken = true;
@@ -262,9 +311,8 @@ static sqlite3_stmt *run_statement(struct sqlite_apply *apply, enum sqlite_state
     return stmt;
 }
 
-static enum store_status write_tag_rows(struct sqlite_apply *apply,
-                                        const struct change *change, struct slice tags,
-                                        enum sqlite_statement which)
+enum store_status sqlite_apply_tags(struct sqlite_apply *apply, const struct change *change,
+                                    struct slice tags, enum sqlite_statement which)
 {
     enum store_status status = STORE_OK;
     struct slice tag;
@@ -295,26 +343,29 @@ static enum store_status rewrite_tags(struct sqlite_apply *apply,
     struct slice tags = tags_text(apply, &change->run);
     enum store_status status = outcome(apply, code == SQLITE_ROW ? SQLITE_OK : code);
     if (!status && !slice_equal(bytes_slice(old), tags)) {
-        status = write_tag_rows(apply, change, bytes_slice(old), SQL_DELETE_TAG);
+        status = sqlite_apply_tags(apply, change, bytes_slice(old), SQL_DELETE_TAG);
         if (!status)
-            status = write_tag_rows(apply, change, tags, SQL_INSERT_TAG);
+            status = sqlite_apply_tags(apply, change, tags, SQL_INSERT_TAG);
         stmt = run_statement(apply, SQL_PUT_TAGS, change);
         sqlite_bind_text(stmt, 3, tags);
         if (!status)
             status = finish(apply, stmt);
+        grow(apply, change->env, 2 * ((int64_t)tags.len - (int64_t)bytes_slice(old).len));
     }
     bytes_unref(old);
     return status;
 }
 
-static enum store_status put_packet(struct sqlite_apply *apply, struct change *change,
+static enum store_status put_packet(struct sqlite_apply *apply, const struct change *change,
                                     enum sqlite_statement which)
 {
     const struct run *run = &change->run;
+    int64_t more = 0;
     enum store_status status =
-        outcome(apply, sqlite_count_packet(apply->db, change, which));
+        outcome(apply, sqlite_grow_packet(apply->db, change, which, &more));
     if (status)
         return status;
+    grow(apply, change->env, more);
     sqlite3_stmt *stmt = run_statement(apply, which, change);
     if (which == SQL_PUT_PAYLOAD) {
         sqlite_bind_blob(stmt, 3, run->payload);
@@ -331,7 +382,8 @@ static enum store_status put_packet(struct sqlite_apply *apply, struct change *c
 }
 
 /* A new run's absent packets need no row. */
-static enum store_status put_packets(struct sqlite_apply *apply, struct change *change)
+static enum store_status put_packets(struct sqlite_apply *apply,
+                                     const struct change *change)
 {
     const struct run *run = &change->run;
     bool is_old = change->expected > 0;
@@ -363,14 +415,29 @@ static enum store_status find_packet(struct sqlite_apply *apply,
     return outcome(apply, code == SQLITE_ROW ? SQLITE_OK : code);
 }
 
-static enum store_status write_run(struct sqlite_apply *apply, struct change *change)
+/* Of its row and its tags. */
+static enum store_status grow_run(struct sqlite_apply *apply, const struct change *change,
+                                  struct slice tags)
+{
+    int64_t more = STORED_RUN + 2 * (int64_t)tags.len +
+                   sqlite_rows_size(&change->run, SQLITE_TEXTS_ALL);
+    enum store_status status = STORE_OK;
+    if (change->expected)
+        status = outcome(apply, sqlite_grow_run(apply->db, change, &more));
+    grow(apply, change->env, more);
+    return status;
+}
+
+static enum store_status write_run(struct sqlite_apply *apply, const struct change *change)
 {
     bool is_new = change->expected == 0;
     bool names_packet = change->marks & MARK_PACKET;
     enum store_status status = names_packet ? find_packet(apply, change) : STORE_OK;
+    struct slice tags = tags_text(apply, &change->run);
+    if (!status)
+        status = grow_run(apply, change, tags);
     if (status)
         return status;
-    struct slice tags = tags_text(apply, &change->run);
     sqlite3_stmt *stmt = statement(apply, is_new ? SQL_INSERT_RUN : SQL_UPDATE_RUN);
     if (stmt && is_new)
         sqlite_rows_bind_insert(stmt, change, tags);
@@ -381,19 +448,22 @@ static enum store_status write_run(struct sqlite_apply *apply, struct change *ch
     if (!status && nothing_changed(apply))
         return STORE_LOST;
     if (!status && is_new)
-        status = write_tag_rows(apply, change, tags, SQL_INSERT_TAG);
+        status = sqlite_apply_tags(apply, change, tags, SQL_INSERT_TAG);
     else if (!status && change->marks & MARK_WHOLE)
         status = rewrite_tags(apply, change);
     return status ? status : put_packets(apply, change);
 }
 
-static enum store_status write_document(struct sqlite_apply *apply, struct change *change,
-                                        int64_t now_ms)
+static enum store_status write_document(struct sqlite_apply *apply,
+                                        const struct change *change, int64_t now_ms)
 {
     const struct document *document = &change->document;
-    enum store_status status = outcome(apply, sqlite_count_document(apply->db, change));
+    int64_t more = 0;
+    enum store_status status =
+        outcome(apply, sqlite_grow_document(apply->db, change, &more));
     if (status)
         return status;
+    grow(apply, change->env, more);
     sqlite3_stmt *stmt = statement(apply, !document->body         ? SQL_DELETE_DOCUMENT
                                           : change->expected == 0 ? SQL_INSERT_DOCUMENT
                                                                   : SQL_UPDATE_DOCUMENT);
@@ -419,10 +489,8 @@ static enum store_status write_changes(struct sqlite_apply *apply, struct store_
     for (; i < req->change_count && !status; i++) {
         struct change *change = &req->changes[i];
         count_change(apply, change);
-        change->stored = 0;
         status = change->kind == CHANGE_RUN ? write_run(apply, change)
                                             : write_document(apply, change, req->now_ms);
-        find_counter(apply, change->env, NULL)->grown += change->stored;
     }
     while (status && i-- > 0)
         uncount_change(apply, &req->changes[i]);
@@ -431,11 +499,14 @@ static enum store_status write_changes(struct sqlite_apply *apply, struct store_
 
 void sqlite_apply_commit(struct sqlite_apply *apply, struct store_commit *req)
 {
+    size_t before = apply->growths.count;
     req->status = run_sql(apply, SQL_SAVEPOINT);
     if (!req->status)
         req->status = try_claims(apply, req);
     if (!req->status)
         req->status = write_changes(apply, req);
+    if (req->status)
+        apply->growths.count = before;
     if (req->status && !apply->trouble)
         run_sql(apply, SQL_ROLLBACK_TO);
     if (!apply->trouble)
@@ -449,123 +520,17 @@ void sqlite_apply_sweep(struct sqlite_apply *apply, int64_t now_ms)
     sqlite3_stmt *stmt = statement(apply, SQL_SWEEP_CLAIMS);
     sqlite3_bind_int64(stmt, 1, now_ms);
     sqlite3_bind_int(stmt, 2, CLAIMS_SWEPT);
-    finish(apply, stmt);
+    int code, swept = 0;
+    if (!stmt) {
+        outcome(apply, sqlite3_extended_errcode(apply->db->handle));
+        return;
+    }
+    for (; (code = sqlite3_step(stmt)) == SQLITE_ROW; swept++)
+        grow(apply, (uint32_t)sqlite3_column_int64(stmt, 0),
+             -stored_claim_bytes((size_t)sqlite3_column_int64(stmt, 1)));
+    sqlite3_reset(stmt);
+    outcome(apply, code == SQLITE_DONE ? SQLITE_OK : code);
     /* A full portion means that more wait. */
-    if (sqlite3_changes(apply->db->handle) < CLAIMS_SWEPT)
+    if (swept < CLAIMS_SWEPT)
         apply->swept_at = now_ms;
-}
-
-/* ---- retention ---- */
-
-struct picked {
-    char id[ID_MAX];
-    struct bytes *tags;
-};
-
-/* Finds the runs to go; floor becomes the time of the first that stays. */
-static enum store_status pick_runs(struct sqlite_apply *apply, struct store_purge *req,
-                                   struct picked *picked, uint64_t *purged, int64_t *floor)
-{
-    sqlite3_stmt *stmt = statement(apply, SQL_PURGE_PICK);
-    sqlite3_bind_int64(stmt, 1, req->env);
-    sqlite3_bind_int64(stmt, 2, req->before);
-    sqlite3_bind_int64(stmt, 3, (int64_t)req->limit + 1);
-    int code = stmt ? SQLITE_ROW : sqlite3_extended_errcode(apply->db->handle);
-    while (stmt && (code = sqlite3_step(stmt)) == SQLITE_ROW) {
-        if (req->count == req->limit) {
-            *floor = sqlite3_column_int64(stmt, 2);
-            continue;
-        }
-        struct picked *run = &picked[req->count++];
-        snprintf(run->id, sizeof(run->id), "%s", sqlite3_column_text(stmt, 0));
-        uint64_t rev = (uint64_t)sqlite3_column_int64(stmt, 1);
-        *purged = rev > *purged ? rev : *purged;
-        run->tags = sqlite_column_copy(stmt, 3);
-    }
-    sqlite3_reset(stmt);
-    return outcome(apply, code == SQLITE_DONE ? SQLITE_OK : code);
-}
-
-static enum store_status remove_run(struct sqlite_apply *apply, struct store_purge *req,
-                                    const struct picked *picked)
-{
-    struct change change = { .env = req->env };
-    unsigned rows = 0; /* nobody asks */
-    memcpy(change.run.id, picked->id, sizeof(change.run.id));
-    enum store_status status =
-        write_tag_rows(apply, &change, bytes_slice(picked->tags), SQL_DELETE_TAG);
-    for (enum sqlite_statement s = SQL_PURGE_RUN; s <= SQL_PURGE_OUTPUT && !status; s++)
-        status =
-            outcome(apply, sqlite_add_sizes(apply->db, run_statement(apply, s, &change),
-                                            &req->freed, &rows));
-    if (status)
-        return status;
-    sqlite3_stmt *trace = run_statement(apply, SQL_PURGE_TRACE, &change);
-    sqlite3_bind_int(trace, 3, DOC_TRACE);
-    return finish(apply, trace);
-}
-
-static enum store_status put_purged(struct sqlite_apply *apply, struct store_purge *req,
-                                    uint64_t purged, int64_t floor)
-{
-    sqlite3_stmt *stmt = statement(apply, SQL_PUT_PURGED);
-    sqlite3_bind_int64(stmt, 1, req->env);
-    sqlite3_bind_int64(stmt, 2, (int64_t)purged);
-    sqlite3_bind_int64(stmt, 3, floor);
-    sqlite3_bind_int64(stmt, 4, req->freed);
-    int code = stmt ? sqlite3_step(stmt) : sqlite3_extended_errcode(apply->db->handle);
-    if (code == SQLITE_ROW)
-        req->position = (struct store_position){
-            .env = req->env,
-            .seq = (uint64_t)sqlite3_column_int64(stmt, 0),
-            .purged = (uint64_t)sqlite3_column_int64(stmt, 1),
-            .floor = sqlite3_column_int64(stmt, 2),
-        };
-    sqlite3_reset(stmt);
-    return outcome(apply, code == SQLITE_ROW ? SQLITE_OK : code);
-}
-
-static enum store_status remove_documents(struct sqlite_apply *apply,
-                                          struct store_purge *req, enum document_kind kind,
-                                          enum sqlite_statement which)
-{
-    sqlite3_stmt *stmt = statement(apply, which);
-    sqlite3_bind_int(stmt, 1, (int)kind);
-    sqlite3_bind_int64(stmt, 2, req->env);
-    sqlite3_bind_int64(stmt, 3, req->documents_before);
-    sqlite3_bind_int64(stmt, 4, (int64_t)req->limit);
-    int64_t bytes = 0;
-    unsigned removed = 0;
-    enum store_status status =
-        outcome(apply, sqlite_add_sizes(apply->db, stmt, &bytes, &removed));
-    if (!status && removed == req->limit)
-        req->more_documents = true;
-    if (kind == DOC_PACKET)
-        req->freed += bytes;
-    return status;
-}
-
-void sqlite_apply_purge(struct sqlite_apply *apply, struct store_purge *req)
-{
-    struct picked *picked = mem_new_array(struct picked, req->limit);
-    uint64_t purged = 0;
-    int64_t floor = req->before;
-    req->count = 0;
-    req->freed = 0;
-    req->status = pick_runs(apply, req, picked, &purged, &floor);
-    for (size_t i = 0; i < req->count; i++) {
-        if (!req->status)
-            req->status = remove_run(apply, req, &picked[i]);
-        bytes_unref(picked[i].tags);
-    }
-    free(picked);
-    req->more_documents = false;
-    if (!req->status)
-        req->status = remove_documents(apply, req, DOC_BATCH, SQL_PURGE_BATCHES);
-    if (!req->status)
-        req->status = remove_documents(apply, req, DOC_PACKET, SQL_PURGE_PACKETS);
-    if (!req->status)
-        req->status = remove_documents(apply, req, DOC_WAITPOINT, SQL_PURGE_WAITPOINTS);
-    if (!req->status)
-        req->status = put_purged(apply, req, purged, floor);
 }

@@ -6,13 +6,15 @@
 
 #include "base/table.h"
 #include "store/sqlite_db.h"
+#include "store/sqlite_growth.h"
 
 struct sqlite_apply {
     struct sqlite_db *db;
-    struct table counters; /* seq of environments, run.number of their tasks */
-    struct list changed;   /* counters that the transaction has moved */
-    struct buf text;       /* of the row that is written */
-    int64_t swept_at;      /* Unix ms, of the last look for expired claims */
+    struct table counters;         /* seq of environments, run.number of their tasks */
+    struct list changed;           /* counters that the transaction has moved */
+    struct sqlite_growths growths; /* of the transaction; whoever commits takes them */
+    struct buf text;               /* of the row that is written */
+    int64_t swept_at;              /* Unix ms, of the last look for expired claims */
     int trouble; /* extended result code that ends the transaction, or SQLITE_OK */
 };
 
@@ -27,6 +29,17 @@ void sqlite_apply_forget(struct sqlite_apply *apply);
 void sqlite_apply_commit(struct sqlite_apply *apply, struct store_commit *req);
 void sqlite_apply_purge(struct sqlite_apply *apply, struct store_purge *req);
 
-/* Writes the counters and removes a few expired claims, before COMMIT. */
-void sqlite_apply_counters(struct sqlite_apply *apply);
+/* Removes a few expired claims. */
 void sqlite_apply_sweep(struct sqlite_apply *apply, int64_t now_ms);
+
+/* Writes the counters and what environments have grown, before COMMIT. */
+void sqlite_apply_counters(struct sqlite_apply *apply);
+
+/* ---- for sqlite_purge.c ---- */
+
+/* What an (extended) result code means to a request; into trouble, if it ends more. */
+enum store_status sqlite_apply_outcome(struct sqlite_apply *apply, int code);
+
+/* Runs SQL_INSERT_TAG or SQL_DELETE_TAG for each of the tags. */
+enum store_status sqlite_apply_tags(struct sqlite_apply *apply, const struct change *change,
+                                    struct slice tags, enum sqlite_statement which);

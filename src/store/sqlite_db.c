@@ -53,6 +53,27 @@ static const char *const migrations[] = {
     " ifnull(sum(ifnull(length(body), 0) + ifnull(length(error), 0)), 0) FROM run_output"
     " WHERE env = e.env) + (SELECT ifnull(sum(length(body)), 0) FROM document"
     " WHERE kind = 12 AND env = e.env)",
+    /* All of it counts: rows with their names and keys, every kind of document, claims. */
+    "INSERT OR IGNORE INTO environment (env) SELECT DISTINCT env FROM claim;"
+    "UPDATE environment AS e SET stored ="
+    " (SELECT ifnull(sum(1536 + 2 * length(CAST(ifnull(tags, '') AS BLOB)) + length(CAST("
+    " ifnull(task, '') || ifnull(queue, '') || ifnull(concurrency_key, '') ||"
+    " ifnull(worker_version, '') || ifnull(ttl, '') || ifnull(region, '') ||"
+    " ifnull(batch, '') || ifnull(parent, '') || ifnull(root, '') ||"
+    " ifnull(schedule, '') || ifnull(idempotency_key, '') ||"
+    " ifnull(idempotency_shown, '') || ifnull(worker_request, '') || ifnull(waits,"
+    " '') || ifnull(streams, '') || ifnull(metadata_request, '') || ifnull(bulk, '')"
+    " AS BLOB))), 0) FROM run WHERE env = e.env) + (SELECT ifnull(sum("
+    "ifnull(length(body), 0) + length(CAST(ifnull(type, '') AS BLOB))), 0)"
+    " FROM run_payload WHERE env = e.env) + (SELECT ifnull(sum(ifnull(length(body), 0) +"
+    " ifnull(length(seed), 0)), 0) FROM run_metadata WHERE env = e.env) + (SELECT"
+    " ifnull(sum(ifnull(length(body), 0) + length(CAST(ifnull(type, '') AS BLOB)) +"
+    " ifnull(length(error), 0)), 0) FROM run_output WHERE env = e.env) + (SELECT"
+    " ifnull(sum(128 + 2 * length(CAST(name AS BLOB)) + length(body)), 0) FROM document"
+    " WHERE kind IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)"
+    " AND env = e.env) + (SELECT ifnull(sum(128 + 2 * length(CAST(key AS BLOB))), 0)"
+    " FROM claim WHERE env = e.env) + (SELECT ifnull(sum(128 +"
+    " length(CAST(task AS BLOB))), 0) FROM task_number WHERE env = e.env AND last > 0)",
 };
 
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };

@@ -68,6 +68,10 @@ void sqlite_positions_note(struct sqlite_positions *positions,
             entry = entry_of(positions, change->env);
         if (change->seq > entry->seq)
             entry->seq = change->seq;
-        entry->stored += change->stored;
     }
+}
+
+void sqlite_positions_grow(struct sqlite_positions *positions, uint32_t env, int64_t bytes)
+{
+    entry_of(positions, env)->stored += bytes;
 }

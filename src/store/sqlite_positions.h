@@ -21,3 +21,5 @@ void sqlite_positions_put(struct sqlite_positions *positions,
 /* What the changes of a commit moved. */
 void sqlite_positions_note(struct sqlite_positions *positions,
                            const struct store_commit *req);
+
+void sqlite_positions_grow(struct sqlite_positions *positions, uint32_t env, int64_t bytes);

@@ -114,6 +114,34 @@ void sqlite_rows_add_select(struct buf *sql, bool packets)
     buf_add_text(sql, " WHERE r.env = ?1 AND r.id = ?2");
 }
 
+static bool is_asked(const struct column *column, enum sqlite_texts which)
+{
+    return column->type == TEXT && (which == SQLITE_TEXTS_ALL || column->life == CHANGES);
+}
+
+/* Of a text length() counts characters, and of one with a NUL those before it. */
+void sqlite_rows_add_size(struct buf *sql, enum sqlite_texts which)
+{
+    const char *before = "length(CAST(";
+    for (int i = 0; i < COLUMN_COUNT; i++) {
+        if (!is_asked(&columns[i], which))
+            continue;
+        buf_print(sql, "%sifnull(%s, '')", before, columns[i].name);
+        before = " || ";
+    }
+    buf_add_text(sql, " AS BLOB))");
+}
+
+int64_t sqlite_rows_size(const struct run *run, enum sqlite_texts which)
+{
+    size_t sum = 0;
+    for (int i = 0; i < COLUMN_COUNT; i++)
+        if (is_asked(&columns[i], which))
+            sum +=
+                bytes_slice(*(struct bytes *const *)run_field(run, columns[i].offset)).len;
+    return (int64_t)sum;
+}
+
 /* ---- values ---- */
 
 void sqlite_bind_text(sqlite3_stmt *stmt, int parameter, struct slice text)

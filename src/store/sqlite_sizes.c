@@ -17,51 +17,72 @@ int sqlite_add_sizes(struct sqlite_db *db, sqlite3_stmt *stmt, int64_t *bytes,
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-static int count_old(struct sqlite_db *db, struct change *change, sqlite3_stmt *stmt)
+/* more = now - what the statement finds */
+static int compare(struct sqlite_db *db, sqlite3_stmt *stmt, int64_t now, int64_t *more)
 {
-    int64_t bytes = 0;
-    unsigned rows = 0;
-    int code = sqlite_add_sizes(db, stmt, &bytes, &rows);
-    change->stored -= bytes;
+    int64_t before = 0;
+    unsigned rows = 0; /* nobody asks: at most one */
+    int code = sqlite_add_sizes(db, stmt, &before, &rows);
+    *more = now - before;
     return code;
 }
 
-static int64_t sizes_of(const struct bytes *one, const struct bytes *other)
+static sqlite3_stmt *ask_run(struct sqlite_db *db, enum sqlite_statement which,
+                             const struct change *change)
 {
-    return (int64_t)(bytes_slice(one).len + bytes_slice(other).len);
+    sqlite3_stmt *stmt = sqlite_db_stmt(db, which);
+    sqlite3_bind_int64(stmt, 1, change->env);
+    sqlite_bind_text(stmt, 2, slice_of(change->run.id));
+    return stmt;
 }
 
-int sqlite_count_packet(struct sqlite_db *db, struct change *change,
-                        enum sqlite_statement which)
+static int64_t sum(const struct bytes *a, const struct bytes *b, const struct bytes *c)
+{
+    return (int64_t)(bytes_slice(a).len + bytes_slice(b).len + bytes_slice(c).len);
+}
+
+int sqlite_grow_packet(struct sqlite_db *db, const struct change *change,
+                       enum sqlite_statement which, int64_t *more)
 {
     const struct run *run = &change->run;
+    const struct run_rare *rare = run_rare(run);
     enum sqlite_statement size = SQL_SIZE_PAYLOAD;
     if (which == SQL_PUT_PAYLOAD) {
-        change->stored += sizes_of(run->payload, NULL);
+        *more = sum(run->payload, rare->payload_type, NULL);
     } else if (which == SQL_PUT_METADATA) {
         size = SQL_SIZE_METADATA;
-        change->stored += sizes_of(run->metadata, run->metadata_seed);
+        *more = sum(run->metadata, run->metadata_seed, NULL);
     } else {
         size = SQL_SIZE_OUTPUT;
-        change->stored += sizes_of(run->output, run->error);
+        *more = sum(run->output, rare->output_type, run->error);
     }
     if (!change->expected)
         return SQLITE_OK; /* a new run: there is none */
-    sqlite3_stmt *stmt = sqlite_db_stmt(db, size);
-    sqlite3_bind_int64(stmt, 1, change->env);
-    sqlite_bind_text(stmt, 2, slice_of(run->id));
-    return count_old(db, change, stmt);
+    return compare(db, ask_run(db, size, change), *more, more);
 }
 
-int sqlite_count_document(struct sqlite_db *db, struct change *change)
+int sqlite_grow_run(struct sqlite_db *db, const struct change *change, int64_t *more)
 {
-    const struct document *document = &change->document;
-    if (document->kind != DOC_PACKET)
+    int64_t now = sqlite_rows_size(&change->run, SQLITE_TEXTS_CHANGING);
+    return compare(db, ask_run(db, SQL_SIZE_RUN, change), now, more);
+}
+
+int sqlite_grow_document(struct sqlite_db *db, const struct change *change, int64_t *more)
+{
+    struct slice name = bytes_slice(change->document.name);
+    int64_t now = stored_document_bytes(name.len, bytes_slice(change->document.body).len);
+    *more = now;
+    if (!change->expected)
         return SQLITE_OK;
-    change->stored += sizes_of(document->body, NULL);
     sqlite3_stmt *stmt = sqlite_db_stmt(db, SQL_SIZE_DOCUMENT);
-    sqlite3_bind_int(stmt, 1, (int)document->kind);
+    sqlite3_bind_int(stmt, 1, (int)change->document.kind);
     sqlite3_bind_int64(stmt, 2, change->env);
-    sqlite_bind_text(stmt, 3, bytes_slice(document->name));
-    return count_old(db, change, stmt);
+    sqlite_bind_text(stmt, 3, name);
+    int64_t body = 0;
+    unsigned rows = 0;
+    int code = sqlite_add_sizes(db, stmt, &body, &rows);
+    if (!change->document.body)
+        now = 0;
+    *more = now - stored_document_bytes(name.len, (size_t)body);
+    return code;
 }

@@ -5,20 +5,23 @@
 
 #include "store/sqlite_rows.h"
 
+/* Of a text; length() counts characters. */
+#define BYTES(text) "length(CAST(" text " AS BLOB))"
+
 /* Old ones of kind ?1 in environment ?2 that nothing needs. */
 #define PURGE_DOCUMENTS(and_unused)                                                        \
     "DELETE FROM document WHERE kind = ?1 AND env = ?2 AND name IN (SELECT name"           \
     " FROM document AS d WHERE kind = ?1 AND env = ?2 AND written_at < ?3" and_unused      \
-    " LIMIT ?4) RETURNING length(body)"
+    " LIMIT ?4) RETURNING length(body) + 2 * " BYTES("name")
 
 #define OF_RUN(table) " FROM " table " WHERE env = ?1 AND id = ?2"
 #define REMOVE(table, bytes)                                                               \
     "DELETE FROM " table " WHERE env = ?1 AND id = ?2 RETURNING " bytes
 
-/* What is counted as stored. */
-#define PAYLOAD_BYTES "ifnull(length(body), 0)"
+/* What is counted as stored (sqlite_sizes.h). */
+#define PAYLOAD_BYTES "ifnull(length(body), 0) + " BYTES("ifnull(type, '')")
 #define METADATA_BYTES "ifnull(length(body), 0) + ifnull(length(seed), 0)"
-#define OUTPUT_BYTES "ifnull(length(body), 0) + ifnull(length(error), 0)"
+#define OUTPUT_BYTES PAYLOAD_BYTES " + ifnull(length(error), 0)"
 
 static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -76,23 +79,29 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_SCAN_DOWN] = "SELECT env, version, name, body FROM document"
                       " WHERE kind = ?1 AND env = ?2 AND name < ?3 ORDER BY name DESC",
 
-    /* Only what is free, expired, ours already, or of the named owner changes hands. */
     [SQL_TAKE_CLAIM] =
         "INSERT INTO claim (env, kind, key, owner, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)"
-        " ON CONFLICT (env, kind, key) DO UPDATE SET owner = ?4, expires_at = ?5"
-        " WHERE owner = ?4 OR owner = ?6 OR (expires_at > 0 AND expires_at <= ?7)",
+        " ON CONFLICT (env, kind, key) DO NOTHING",
+    /* Only what is expired, ours already, or of the named owner changes hands. */
+    [SQL_TAKE_OVER_CLAIM] =
+        "UPDATE claim SET owner = ?4, expires_at = ?5 WHERE env = ?1 AND kind = ?2"
+        " AND key = ?3"
+        " AND (owner = ?4 OR owner = ?6 OR (expires_at > 0 AND expires_at <= ?7))",
     [SQL_RELEASE_CLAIM] =
         "DELETE FROM claim WHERE env = ?1 AND kind = ?2 AND key = ?3 AND owner = ?4",
     [SQL_CLAIM_OWNER] = "SELECT owner FROM claim WHERE env = ?1 AND kind = ?2 AND key = ?3",
     [SQL_SWEEP_CLAIMS] =
         "DELETE FROM claim WHERE (env, kind, key) IN (SELECT env, kind, key FROM claim"
-        " WHERE expires_at > 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
+        " WHERE expires_at > 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)"
+        " RETURNING env, " BYTES("key"),
 
     [SQL_POSITIONS] =
         "SELECT env, seq, purged, floor, stored FROM environment ORDER BY env",
     [SQL_GET_SEQ] = "SELECT seq FROM environment WHERE env = ?1",
-    [SQL_PUT_SEQ] = "INSERT INTO environment (env, seq, stored) VALUES (?1, ?3, ?4)"
-                    " ON CONFLICT DO UPDATE SET seq = ?3, stored = stored + ?4",
+    [SQL_PUT_SEQ] = "INSERT INTO environment (env, seq) VALUES (?1, ?3)"
+                    " ON CONFLICT DO UPDATE SET seq = ?3",
+    [SQL_PUT_STORED] = "INSERT INTO environment (env, stored) VALUES (?1, ?2)"
+                       " ON CONFLICT DO UPDATE SET stored = stored + ?2",
     [SQL_GET_NUMBER] = "SELECT last FROM task_number WHERE env = ?1 AND task = ?2",
     [SQL_PUT_NUMBER] = "INSERT INTO task_number (env, task, last) VALUES (?1, ?2, ?3)"
                        " ON CONFLICT DO UPDATE SET last = ?3",
@@ -100,15 +109,14 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_PURGE_PICK] =
         "SELECT id, rev, updated_at, tags FROM run INDEXED BY run_final"
         " WHERE env = ?1 AND status >= 7 AND updated_at < ?2 ORDER BY updated_at LIMIT ?3",
-    [SQL_PURGE_RUN] = "DELETE FROM run WHERE env = ?1 AND id = ?2",
     [SQL_PURGE_PAYLOAD] = REMOVE("run_payload", PAYLOAD_BYTES),
     [SQL_PURGE_METADATA] = REMOVE("run_metadata", METADATA_BYTES),
     [SQL_PURGE_OUTPUT] = REMOVE("run_output", OUTPUT_BYTES),
-    [SQL_PURGE_TRACE] = "DELETE FROM document WHERE env = ?1 AND name = ?2 AND kind = ?3",
+    [SQL_PURGE_TRACE] = "DELETE FROM document WHERE env = ?1 AND name = ?2 AND kind = ?3"
+                        " RETURNING length(body) + 2 * " BYTES("name"),
     [SQL_PUT_PURGED] =
         "INSERT INTO environment (env, purged, floor) VALUES (?1, ?2, ?3) ON CONFLICT"
-        " DO UPDATE SET purged = max(purged, ?2), floor = max(floor, ?3),"
-        " stored = stored - ?4"
+        " DO UPDATE SET purged = max(purged, ?2), floor = max(floor, ?3)"
         " RETURNING seq, purged, floor",
     [SQL_PURGE_BATCHES] = PURGE_DOCUMENTS(
         " AND NOT EXISTS (SELECT 1 FROM run WHERE env = ?2 AND batch = d.name)"),
@@ -129,9 +137,24 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_PROBE] = "UPDATE meta SET value = value + 1 WHERE name = 'reopened'",
 };
 
+static void add_size_of_run(struct buf *sql)
+{
+    buf_add_text(sql, "SELECT ");
+    sqlite_rows_add_size(sql, SQLITE_TEXTS_CHANGING);
+    buf_add_text(sql, OF_RUN("run"));
+}
+
+static void add_purge_run(struct buf *sql)
+{
+    buf_add_text(sql, REMOVE("run", "2 * " BYTES("ifnull(tags, '')") " + "));
+    sqlite_rows_add_size(sql, SQLITE_TEXTS_ALL);
+}
+
 void sqlite_sql_add(struct buf *sql, enum sqlite_statement which)
 {
     switch (which) {
+    case SQL_SIZE_RUN: add_size_of_run(sql); return;
+    case SQL_PURGE_RUN: add_purge_run(sql); return;
     case SQL_INSERT_RUN: sqlite_rows_add_insert(sql); return;
     case SQL_UPDATE_RUN: sqlite_rows_add_update(sql); return;
     case SQL_LOAD_RUN: sqlite_rows_add_select(sql, true); return;

@@ -23,6 +23,7 @@ enum sqlite_statement {
     SQL_PUT_PAYLOAD,
     SQL_PUT_METADATA,
     SQL_PUT_OUTPUT,
+    SQL_SIZE_RUN, /* its texts that an update writes */
     SQL_SIZE_PAYLOAD,
     SQL_SIZE_METADATA,
     SQL_SIZE_OUTPUT,
@@ -40,6 +41,7 @@ enum sqlite_statement {
     SQL_SCAN_DOWN,
 
     SQL_TAKE_CLAIM,
+    SQL_TAKE_OVER_CLAIM,
     SQL_RELEASE_CLAIM,
     SQL_CLAIM_OWNER,
     SQL_SWEEP_CLAIMS,
@@ -47,6 +49,7 @@ enum sqlite_statement {
     SQL_POSITIONS,
     SQL_GET_SEQ,
     SQL_PUT_SEQ,
+    SQL_PUT_STORED,
     SQL_GET_NUMBER,
     SQL_PUT_NUMBER,
 

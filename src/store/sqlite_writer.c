@@ -78,9 +78,9 @@ static enum store_status write_group(struct sqlite_writer *writer, struct list *
         now_ms = req->now_ms > now_ms ? req->now_ms : now_ms;
     }
     if (!code && !writer->apply.trouble)
-        sqlite_apply_counters(&writer->apply);
-    if (!code && !writer->apply.trouble)
         sqlite_apply_sweep(&writer->apply, now_ms);
+    if (!code && !writer->apply.trouble)
+        sqlite_apply_counters(&writer->apply);
 
     enum store_status status = end(writer, code);
     list_each (link, group) {
@@ -95,6 +95,8 @@ static enum store_status write_purge(struct sqlite_writer *writer, struct store_
     int code = begin(writer);
     if (!code)
         sqlite_apply_purge(&writer->apply, req);
+    if (!code && !writer->apply.trouble)
+        sqlite_apply_counters(&writer->apply);
     enum store_status status = end(writer, code);
     if (status)
         req->status = status;
@@ -199,6 +201,8 @@ static void take_group(struct sqlite_writer *writer, struct list *group)
 static void settle(struct sqlite_writer *writer, enum store_status status)
 {
     writer->groups += status == STORE_OK;
+    if (status == STORE_OK)
+        sqlite_growths_take(&writer->grown, &writer->apply.growths);
     writer->full = status == STORE_NO_SPACE;
     if (writer->full)
         writer->next_try = uv_hrtime() + second_ns;
@@ -338,19 +342,31 @@ static void report_purges(struct sqlite_writer *writer, struct list *done)
         struct store_purge *req = container_of(link, struct store_purge, link);
         list_remove(link);
         if (req->status == STORE_OK) {
-            /* Commits that were not reported yet are in the store's own sum. */
-            req->position.stored =
-                sqlite_positions_get(writer->positions, req->env).stored - req->freed;
+            req->position.stored = sqlite_positions_get(writer->positions, req->env).stored;
             sqlite_positions_put(writer->positions, req->position);
         }
         req->done(req, req->status);
     }
 }
 
+static void report_growth(struct sqlite_writer *writer, struct sqlite_growths *grown)
+{
+    struct store *store = writer->store;
+    sqlite_growths_merge(grown);
+    for (size_t i = 0; i < grown->count; i++) {
+        struct sqlite_growth *one = &grown->entries[i];
+        sqlite_positions_grow(writer->positions, one->env, one->bytes);
+        if (store->on_stored)
+            store->on_stored(store->stored_owner, one->env, one->bytes);
+    }
+    sqlite_growths_finish(grown);
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct sqlite_writer *writer =
         container_of((uv_async_t *)handle, struct sqlite_writer, finished);
+    sqlite_growths_finish(&writer->grown);
     writer->stopped_fn(writer);
 }
 
@@ -380,11 +396,14 @@ static void on_finished(uv_async_t *async)
     bool failing = writer->failing, full = writer->full;
     unsigned groups = writer->groups;
     writer->groups = 0;
+    struct sqlite_growths grown = writer->grown;
+    writer->grown = (struct sqlite_growths){ 0 };
     memcpy(trouble, writer->trouble, sizeof(trouble));
     uv_mutex_unlock(&writer->lock);
 
     metric_add(M_COMMIT_GROUPS, groups);
     follow(writer, failing, full, trouble);
+    report_growth(writer, &grown);
     report_commits(writer, &done);
     report_purges(writer, &purges_done);
     if (stopped)

@@ -25,7 +25,8 @@ struct sqlite_writer {
     bool full;         /* the last transaction found no space */
     uint64_t next_try; /* uv_hrtime: while full, who comes earlier fails at once */
     unsigned groups;   /* synced and not yet reported */
-    char trouble[160]; /* what SQLite said last */
+    struct sqlite_growths grown; /* the same */
+    char trouble[160];           /* what SQLite said last */
 
     /* The writer thread's, once it runs. */
     const struct sqlite_options *options;

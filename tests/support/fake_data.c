@@ -219,13 +219,17 @@ static bool check_packets(struct fake_data *data, const struct store_commit *req
 static void write_claim(struct fake_data *data, const struct claim *claim)
 {
     struct stored_claim *stored = find_claim(data, claim);
+    int64_t bytes = stored_claim_bytes(bytes_slice(claim->key).len);
+    struct store_position *position = &fake_data_env(data, claim->env)->position;
     if (claim->release && stored && !strcmp(stored->owner, claim->owner)) {
         table_remove(&data->claims, key_of(stored));
         free(stored->key.ptr);
         free(stored);
+        position->stored -= bytes;
     }
     if (claim->release)
         return;
+    position->stored += stored ? 0 : bytes;
     stored = (struct stored_claim *)find_or_add(
         &data->claims, name_of(data, claim->env, (int)claim->kind, bytes_slice(claim->key)),
         sizeof(*stored));
@@ -266,6 +270,8 @@ static void write_run(struct fake_data *data, struct env *env, struct change *ch
         struct stored_number *number = (struct stored_number *)find_or_add(
             &data->numbers, name_of(data, change->env, 0, task), sizeof(*number));
         change->run.number = ++number->last;
+        if (number->last == 1)
+            env->position.stored += stored_task_bytes(task.len);
         stored = (struct stored_run *)find_or_add(
             &data->runs, name_of(data, change->env, 0, slice_of(change->run.id)),
             sizeof(*stored));
@@ -313,16 +319,10 @@ static void write_document(struct fake_data *data, const struct change *change,
     stored->stale_at = document->stale_at;
 }
 
-int64_t fake_data_run_size(const struct run *run)
-{
-    return (int64_t)(bytes_slice(run->payload).len + bytes_slice(run->metadata).len +
-                     bytes_slice(run->metadata_seed).len + bytes_slice(run->output).len +
-                     bytes_slice(run->error).len);
-}
-
 int64_t fake_data_document_size(const struct document *document)
 {
-    return document->kind == DOC_PACKET ? (int64_t)bytes_slice(document->body).len : 0;
+    return stored_document_bytes(bytes_slice(document->name).len,
+                                 bytes_slice(document->body).len);
 }
 
 /* Of what the change writes, as it is now. */
@@ -330,7 +330,7 @@ static int64_t stored_size(struct fake_data *data, const struct change *change)
 {
     if (change->kind == CHANGE_RUN) {
         struct stored_run *run = find_run(data, change->env, slice_of(change->run.id));
-        return run ? fake_data_run_size(&run->run) : 0;
+        return run ? stored_run_bytes(&run->run) : 0;
     }
     struct stored_document *document = find_document(
         data, change->env, change->document.kind, bytes_slice(change->document.name));
@@ -351,13 +351,23 @@ void fake_data_commit(struct fake_data *data, struct store_commit *req)
         struct change *change = &req->changes[i];
         struct env *env = fake_data_env(data, change->env);
         change_number(change, ++env->position.seq);
-        change->stored = -stored_size(data, change);
+        env->position.stored -= stored_size(data, change);
         if (change->kind == CHANGE_RUN)
             write_run(data, env, change);
         else
             write_document(data, change, req->now_ms);
-        change->stored += stored_size(data, change);
-        env->position.stored += change->stored;
+        env->position.stored += stored_size(data, change);
+    }
+}
+
+void fake_data_tell_stored(struct fake_data *data, const struct store *store)
+{
+    size_t at = 0;
+    for (struct env *env; (env = table_next(&data->envs, &at));) {
+        int64_t more = env->position.stored - env->told;
+        env->told += more;
+        if (more && store->on_stored)
+            store->on_stored(store->stored_owner, env->position.env, more);
     }
 }
 

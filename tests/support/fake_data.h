@@ -20,6 +20,9 @@ void fake_data_list(struct fake_data *data, struct store_list *req);
 void fake_data_walk(struct fake_data *data, struct store_walk *req);
 void fake_data_scan(struct fake_data *data, struct store_scan *req);
 
+/* Tells store->on_stored, if somebody listens, what was stored since the last time. */
+void fake_data_tell_stored(struct fake_data *data, const struct store *store);
+
 struct store_position fake_data_position(struct fake_data *data, uint32_t env);
 
 /* NULL when the id is unknown. */

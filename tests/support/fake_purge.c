@@ -69,7 +69,7 @@ static bool purge_documents(struct fake_data *data, struct env *env,
             continue;
         if (count++ == req->limit)
             return true;
-        req->freed += fake_data_document_size(&stored->document);
+        env->position.stored -= fake_data_document_size(&stored->document);
         fake_data_drop_document(data, (struct slice){ stored->key.ptr, stored->key.len });
         at = 0;
     }
@@ -84,6 +84,7 @@ static void drop_trace(struct fake_data *data, uint32_t env, struct slice run_id
         if (document->kind != DOC_TRACE || document->env != env ||
             !slice_equal(bytes_slice(document->name), run_id))
             continue;
+        fake_data_env(data, env)->position.stored -= fake_data_document_size(document);
         fake_data_drop_document(data, (struct slice){ stored->key.ptr, stored->key.len });
         return;
     }
@@ -94,7 +95,6 @@ void fake_data_purge(struct fake_data *data, struct store_purge *req)
     struct env *env = fake_data_env(data, req->env);
     int64_t floor = req->before;
     req->count = 0;
-    req->freed = 0;
     list_each (link, &env->runs) {
         struct stored_run *stored = container_of(link, struct stored_run, link);
         if (!run_is_final(&stored->run) || stored->run.updated_at >= req->before)
@@ -106,7 +106,7 @@ void fake_data_purge(struct fake_data *data, struct store_purge *req)
         if (stored->run.rev > env->position.purged)
             env->position.purged = stored->run.rev;
         drop_trace(data, req->env, slice_of(stored->run.id));
-        req->freed += fake_data_run_size(&stored->run);
+        env->position.stored -= stored_run_bytes(&stored->run);
         fake_data_remove_run(data, env, stored);
         req->count++;
     }
@@ -115,7 +115,6 @@ void fake_data_purge(struct fake_data *data, struct store_purge *req)
     req->more_documents = purge_documents(data, env, req, is_unused_batch);
     req->more_documents |= purge_documents(data, env, req, is_unused_packet);
     req->more_documents |= purge_documents(data, env, req, is_stale);
-    env->position.stored -= req->freed;
     req->position = env->position;
     req->status = STORE_OK;
 }

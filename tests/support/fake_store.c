@@ -145,6 +145,7 @@ static void on_timer(struct timer *timer)
     int64_t now = loop_now_ms(fake->loop);
 
     act_due(fake, &fake->writes, now);
+    fake_data_tell_stored(fake->data, &fake->store);
     act_due(fake, &fake->reads, now);
     take_due(fake, &fake->writes, now);
     take_due(fake, &fake->reads, now);

@@ -14,6 +14,7 @@ struct key {
 struct env {
     struct key key;
     struct store_position position;
+    int64_t told;     /* what store::on_stored knows of position.stored */
     struct list runs; /* lowest rev first */
     size_t count;
 };
@@ -57,5 +58,4 @@ void fake_data_remove_run(struct fake_data *data, struct env *env,
 void fake_data_drop_document(struct fake_data *data, struct slice name);
 
 /* Bytes that count as stored. */
-int64_t fake_data_run_size(const struct run *run);
 int64_t fake_data_document_size(const struct document *document);

@@ -585,6 +585,8 @@ int store_contract_run(const char *driver, CMFixtureFunction setup,
         cases[count++] = store_read_cases[i];
     for (size_t i = 0; i < store_piece_case_count; i++)
         cases[count++] = store_piece_cases[i];
+    for (size_t i = 0; i < store_stored_case_count; i++)
+        cases[count++] = store_stored_cases[i];
     for (size_t i = 0; i < count; i++) {
         cases[i].setup_func = setup;
         cases[i].teardown_func = teardown;

@@ -10,6 +10,8 @@ extern const struct CMUnitTest store_read_cases[];
 extern const size_t store_read_case_count;
 extern const struct CMUnitTest store_piece_cases[];
 extern const size_t store_piece_case_count;
+extern const struct CMUnitTest store_stored_cases[];
+extern const size_t store_stored_case_count;
 
 struct waiting_list {
     struct store_list req;

@@ -95,14 +95,14 @@ static int create_open_world(void **state)
 static int destroy_world(void **state)
 {
     struct disk_world *own = own_of(*state);
-    static const char *const suffixes[] = { "",      "-wal",     "-shm",
-                                            ".lock", "-journal", ".schema-1" };
+    static const char *const suffixes[] = { "",         "-wal",      "-shm",     ".lock",
+                                            "-journal", ".schema-1", ".schema-7" };
     fault_vfs.sync_fails = fault_vfs.disk_is_full = false;
     fault_vfs.read_delay_ms = 0;
     if (own->world.store)
         close_store(own);
     assert_int_equal(uv_loop_close(&own->loop), 0);
-    for (size_t i = 0; i < 6; i++) {
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         char name[128];
         snprintf(name, sizeof(name), "%s%s", own->path, suffixes[i]);
         unlink(name);
@@ -182,11 +182,65 @@ static void what_an_older_database_stores_is_counted_once(void **state)
                  "INSERT INTO run_metadata VALUES (7, 'run_1', x'7b7d', x'7b7d');"
                  "INSERT INTO run_output VALUES (7, 'run_1', NULL, NULL, x'7b7d');"
                  "INSERT INTO document VALUES (12, 7, 'p', 1, 1, x'31323334'),"
-                 " (7, 7, 'q', 1, 1, x'3132')");
+                 " (7, 7, 'q', 1, 1, x'3132');"
+                 "INSERT INTO claim VALUES (9, 1, 'é', 'run_1', 0);"
+                 "INSERT INTO task_number VALUES (7, 'hello', 3)");
     open_store(own);
     struct store *store = own->world.store;
-    assert_int_equal(store->ops->position(store, 7).stored, 3 + 4 + 2 + 4);
+    assert_int_equal(store->ops->position(store, 7).stored,
+                     3 + 4 + 2 + stored_document_bytes(1, 4) + stored_document_bytes(1, 2) +
+                         stored_task_bytes(5));
     assert_int_equal(store->ops->position(store, 8).stored, 0);
+    assert_int_equal(store->ops->position(store, 9).stored, stored_claim_bytes(2));
+}
+
+/* What was counted change by change is what counting all of it gives. */
+static void what_is_stored_is_counted_alike_by_changes_and_by_an_upgrade(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    struct store_world *world = &own->world;
+    open_store(own);
+    struct change change = new_run(ENV_A, 1, "ä task");
+    change.run.tags = tag_list_create((struct slice[]){ SLICE("é"), SLICE("b") }, 2);
+    change.run.metadata = text_bytes("{}");
+    change.run.metadata_seed = text_bytes("{\"a\":1}");
+    run_rare_edit(&change.run)->payload_type = text_bytes("application/json");
+    run_rare_edit(&change.run)->concurrency_key = text_bytes("ключ");
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    struct change next = next_version(&change, MARK_OUTPUT);
+    next.run.output = text_bytes("output");
+    next.run.error = text_bytes("{}");
+    run_rare_edit(&next.run)->output_type = text_bytes("text/plain");
+    run_rare_edit(&next.run)->waits = text_bytes("[]");
+    struct bytes *key = text_bytes("schlüssel");
+    struct claim claim = { .env = ENV_A, .key = key, .owner = "run_1" };
+    assert_int_equal(commit(world, &next, 1, &claim, 1), STORE_OK);
+    for (enum document_kind kind = 0; kind <= DOC_TRACE; kind++)
+        assert_int_equal(commit_one(world, new_document(ENV_A, kind, "ñ", "body")),
+                         STORE_OK);
+    change_finish(&next);
+    bytes_unref(key);
+    int64_t counted = world->store->ops->position(world->store, ENV_A).stored;
+    assert_true(counted > STORED_RUN + (DOC_TRACE + 3) * STORED_ROW);
+    close_store(own);
+    run_sql(own, "UPDATE environment SET stored = 1; PRAGMA user_version = 7");
+    open_store(own);
+    assert_int_equal(world->store->ops->position(world->store, ENV_A).stored, counted);
+}
+
+static void a_claim_that_was_swept_does_not_count(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    open_store(own);
+    struct bytes *key = text_bytes("key");
+    struct claim claim = { .env = ENV_A, .key = key, .owner = "run_1", .expires_at = 1 };
+    assert_int_equal(commit(&own->world, NULL, 0, &claim, 1), STORE_OK);
+    bytes_unref(key);
+    assert_int_equal(own->world.store->ops->position(own->world.store, ENV_A).stored, 0);
+    close_store(own);
+    run_sql(own, "CREATE TABLE seen (count CHECK (count = 0));"
+                 "INSERT INTO seen SELECT count(*) FROM claim;"
+                 "INSERT INTO seen SELECT sum(stored) FROM environment");
 }
 
 static void a_database_that_cannot_be_copied_is_not_upgraded(void **state)
@@ -518,6 +572,8 @@ int main(void)
         CLOSED(an_empty_file_gets_the_schema_and_only_we_can_read_it),
         CLOSED(a_database_of_a_newer_version_is_refused),
         CLOSED(what_an_older_database_stores_is_counted_once),
+        CLOSED(a_claim_that_was_swept_does_not_count),
+        CLOSED(what_is_stored_is_counted_alike_by_changes_and_by_an_upgrade),
         CLOSED(a_database_that_cannot_be_copied_is_not_upgraded),
         CLOSED(a_database_of_version_1_gets_what_came_later),
         CLOSED(a_database_of_an_older_version_learns_what_it_lacks),
