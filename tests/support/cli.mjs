@@ -18,11 +18,11 @@ const running = new Set();
 process.on("exit", () => { for (const cli of running) cli.endGroup(); });
 
 class Cli {
-  constructor({ url, folder, env }) {
+  constructor({ url, folder, env, logLevel }) {
     const scratch = temporaryFolder();
     const stub = pathToFileURL(path.join(workerFolder, "stub-net.mjs")).href;
     const program = path.join(workerFolder, "node_modules/trigger.dev/dist/esm/index.js");
-    const flags = ["--skip-update-check", "--skip-telemetry", "--skip-platform-notifications", "--log-level", "debug"];
+    const flags = ["--skip-update-check", "--skip-telemetry", "--skip-platform-notifications", "--log-level", logLevel];
     this.folder = folder;
     this.said = "";
     this.child = spawn(process.execPath, ["--import", stub, program, "dev", ...flags], {
@@ -74,10 +74,10 @@ class Cli {
   kill() { return this.stop("SIGKILL"); }
 }
 
-/** { t, gateway or url, folder, env } */
-export async function startCli({ t, gateway, url = gateway.url, folder = path.join(workerFolder, "cases"), env = {} }) {
+/** { t, gateway or url, folder, env, logLevel } */
+export async function startCli({ t, gateway, url = gateway.url, folder = path.join(workerFolder, "cases"), env = {}, logLevel = "debug" }) {
   fs.rmSync(path.join(folder, ".trigger"), { recursive: true, force: true });
-  const cli = new Cli({ url, folder, env });
+  const cli = new Cli({ url, folder, env, logLevel });
   t?.after(() => cli.stop());
   return cli.ready();
 }
