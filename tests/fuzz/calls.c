@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/scan.h"
 #include "tests/fuzz/judge.h"
+#include "tests/fuzz/signing.h"
 
 enum { INPUT_MAX = 128 * 1024, TARGET_MAX = 6000, PIECES = 8 };
 
@@ -32,6 +33,9 @@ static const struct making makings[] = {
     { "waiting", API_KEY_DEV, "POST", "/api/v1/tasks/hello/trigger", "{}", "id" },
     { "leased", API_KEY_DEV, "POST", "/engine/v1/dev/dequeue", "{}",
       "dequeuedMessages.snapshot.id" },
+    { "deployed waiting", API_KEY_PROD, "POST", "/api/v1/tasks/hello/trigger", "{}", "id" },
+    { "deployed leased", API_KEY_WORKER, "POST", "/engine/v1/worker-actions/dequeue", "{}",
+      "snapshot.id" },
     { "batch", API_KEY_DEV, "POST", "/api/v3/batches", "{\"runCount\":3}", "id" },
     { "token", API_KEY_DEV, "POST", "/api/v1/waitpoints/tokens", "{}", "id" },
     { "callback", API_KEY_DEV, "POST", "/api/v1/waitpoints/tokens", "{}", "url" },
@@ -71,16 +75,20 @@ static void make(struct api_world *world, const char *name, struct buf *out)
 }
 
 /* A run that a worker has started; its snapshot stays behind. */
-static void make_executing(struct api_world *world, struct buf *out, struct buf *snapshot)
+static void make_executing(struct api_world *world, bool deployed, struct buf *out,
+                           struct buf *snapshot)
 {
     struct buf target = { 0 }, run = { 0 };
-    make(world, "waiting", &run);
+    if (deployed)
+        api_world_register(world, API_KEY_PROD);
+    make(world, deployed ? "deployed waiting" : "waiting", &run);
     buf_clear(snapshot);
-    make(world, "leased", snapshot);
-    buf_print(&target, "/engine/v1/dev/runs/%.*s/snapshots/%.*s/attempts/start",
-              SLICE_ARG(buf_slice(&run)), SLICE_ARG(buf_slice(snapshot)));
-    api_world_ask(world, API_KEY_DEV, "POST", buf_slice(&target), (struct slice){ 0 },
-                  SLICE("{}"), 0);
+    make(world, deployed ? "deployed leased" : "leased", snapshot);
+    buf_print(&target, "/engine/v1/%s/runs/%.*s/snapshots/%.*s/attempts/start",
+              deployed ? "worker-actions" : "dev", SLICE_ARG(buf_slice(&run)),
+              SLICE_ARG(buf_slice(snapshot)));
+    api_world_ask(world, deployed ? API_KEY_WORKER : API_KEY_DEV, "POST",
+                  buf_slice(&target), (struct slice){ 0 }, SLICE("{}"), 0);
     buf_clear(snapshot);
     demand(world, api_world_text(world, "snapshot.id", snapshot), "start");
     buf_add(out, buf_slice(&run));
@@ -120,7 +128,13 @@ static void fill_one(struct filling *filling, struct slice name, struct buf *out
     else if (slice_is(name, "id"))
         api_world_text(filling->world, "id", out);
     else if (slice_is(name, "executing"))
-        make_executing(filling->world, out, &filling->snapshot);
+        make_executing(filling->world, false, out, &filling->snapshot);
+    else if (slice_is(name, "deployed"))
+        make_executing(filling->world, true, out, &filling->snapshot);
+    else if (slice_is(name, "env"))
+        buf_add_text(out, api_world_account(filling->world)->id);
+    else if (signing_add(api_world_account(filling->world), name, &filling->input, out))
+        return;
     else if (slice_is(name, "snapshot"))
         buf_add(out, buf_slice(&filling->snapshot));
     else
@@ -160,11 +174,11 @@ static int run(const struct fuzz_call *call, struct slice input, size_t piece)
     struct filling filling = { .world = &world, .input = input };
     const char *more = call->headers ? call->headers : "";
     bool in_head = strstr(call->target, "{*}") || strstr(more, "{*}");
-    fill(&filling, call->target, &target);
     fill(&filling, more, &headers);
+    fill(&filling, call->target, &target);
     judge_resume();
     api_world_ask(&world, call->key, call->method, buf_slice(&target), buf_slice(&headers),
-                  in_head ? SLICE("") : input, piece);
+                  in_head ? SLICE("") : filling.input, piece);
     check(&world);
     int status = world.status;
     if (call->then && status >= 200 && status < 300) {
@@ -184,14 +198,17 @@ static int run(const struct fuzz_call *call, struct slice input, size_t piece)
     return status;
 }
 
-void fuzz_calls(const struct fuzz_call *calls, size_t count, const uint8_t *data,
-                size_t size)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    size_t count = 0;
+    while (fuzz_calls[count].method)
+        count++;
     if (size < 2 || size > INPUT_MAX)
-        return;
-    const struct fuzz_call *call = &calls[data[0] % count];
+        return 0;
+    const struct fuzz_call *call = &fuzz_calls[data[0] % count];
     struct slice input = { (const char *)data + 2, size - 2 };
     int status = run(call, input, 0);
     if (data[1] && run(call, input, input.len / PIECES + data[1]) != status)
         abort();
+    return 0;
 }

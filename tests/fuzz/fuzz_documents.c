@@ -38,6 +38,15 @@ static bool is_id(const char *id)
     return true;
 }
 
+/* The text of a JSON string that can stand in a path as it is. */
+static bool is_plain(struct slice text)
+{
+    for (size_t i = 1; i + 1 < text.len; i++)
+        if (!strchr("0123456789abcdef", text.ptr[i]) || !text.ptr[i])
+            return false;
+    return text.len < 100 && text.ptr[0] == '"';
+}
+
 static struct document with_body(const struct document *document, struct bytes *body)
 {
     struct document again = *document;
@@ -174,6 +183,65 @@ static void restore(const struct document *document)
     judge_resume();
 }
 
+/* ---- traces, which are read when somebody asks for one ---- */
+
+static void ask(struct api_world *world, struct slice run, const char *what,
+                struct slice span)
+{
+    struct buf target = { 0 };
+    buf_print(&target, "/api/v1/runs/%.*s/%s%.*s", SLICE_ARG(run), what, SLICE_ARG(span));
+    api_world_ask(world, API_KEY_DEV, "GET", buf_slice(&target), (struct slice){ 0 },
+                  SLICE(""), 0);
+    assert(world->status == 200 || (world->status == 404 && span.len));
+    assert(scan_is_json(world->body));
+    buf_finish(&target);
+}
+
+/* The span that is asked for is the one that the trace names first. */
+static void show_trace(struct api_world *world, const struct document *document,
+                       struct slice run)
+{
+    struct scan_members events =
+        scan_members(scan_member(bytes_slice(document->body), "events"));
+    struct slice first, id = SLICE("0000000000000001");
+    if (scan_next_element(&events, &first)) {
+        struct slice text = scan_member(first, "spanId");
+        if (text.len > 2 && is_plain(text))
+            id = (struct slice){ text.ptr + 1, text.len - 2 };
+    }
+    ask(world, run, "trace", SLICE(""));
+    ask(world, run, "events", SLICE(""));
+    ask(world, run, "spans/", id);
+}
+
+static void check_trace(const struct document *document)
+{
+    struct api_world world;
+    struct buf run = { 0 };
+    if (!scan_is_json(bytes_slice(document->body)))
+        return;
+    judge_pause();
+    api_world_open(&world);
+    api_world_ask(&world, API_KEY_DEV, "POST", SLICE("/api/v1/tasks/hello/trigger"),
+                  (struct slice){ 0 }, SLICE("{}"), 0);
+    bool made = api_world_text(&world, "id", &run);
+    assert(made);
+    struct change change = { .kind = CHANGE_DOCUMENT,
+                             .env = api_world_account(&world)->number,
+                             .document = { .kind = DOC_TRACE,
+                                           .name = bytes_create(buf_slice(&run)),
+                                           .body = bytes_ref(document->body) } };
+    change.document.env = change.env;
+    api_world_write(&world, &change, 1);
+    judge_resume();
+    show_trace(&world, document, buf_slice(&run));
+    judge_pause();
+    change_finish(&change);
+    buf_finish(&run);
+    api_world_close(&world);
+    judge_resume();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct slice body, name;
@@ -194,6 +262,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         case DOC_BULK: check_bulk(&document); break;
         case DOC_QUEUE: check_queue(&document); break;
         case DOC_WORKER: check_worker(&document); break;
+        case DOC_TRACE: check_trace(&document); break;
         default: break;
         }
         judge_rest();

@@ -1,9 +1,7 @@
 /* fuzz_lists - cursors and filters of lists, and what a path may name in them. */
 #include "tests/fuzz/calls.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static const struct fuzz_call calls[] = {
+const struct fuzz_call fuzz_calls[] = {
     { API_KEY_DEV, "GET", "/api/v1/runs?{*}", NULL, NULL },
     { API_KEY_PERSONAL, "GET", "/api/v1/projects/{ref}/runs?{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/api/v1/runs/{run}/trace?{*}", NULL, NULL },
@@ -16,10 +14,5 @@ static const struct fuzz_call calls[] = {
     { API_KEY_PERSONAL, "GET", "/api/v2/whoami?{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/{*}", NULL, NULL },
     { API_KEY_DEV, "POST", "/{*}", NULL, NULL },
+    { 0 },
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    fuzz_calls(calls, sizeof(calls) / sizeof(calls[0]), data, size);
-    return 0;
-}

@@ -1,9 +1,7 @@
 /* fuzz_packets - packets: their names, their signed URLs, what a run says of them. */
 #include "tests/fuzz/calls.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static const struct fuzz_call calls[] = {
+const struct fuzz_call fuzz_calls[] = {
     { API_KEY_DEV, "PUT", "/api/v2/packets/{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/api/v1/packets/{*}", NULL, NULL },
     { API_KEY_NONE, "PUT", "{upload}", "Content-Type: application/json\r\n", NULL },
@@ -16,10 +14,5 @@ static const struct fuzz_call calls[] = {
     { API_KEY_NONE, "POST", "/otel/v1/traces", NULL, NULL },
     { API_KEY_NONE, "POST", "{telemetry}/v1/traces", NULL, NULL },
     { API_KEY_NONE, "POST", "{telemetry}/v1/logs", NULL, NULL },
+    { 0 },
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    fuzz_calls(calls, sizeof(calls) / sizeof(calls[0]), data, size);
-    return 0;
-}

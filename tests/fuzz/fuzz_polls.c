@@ -1,9 +1,7 @@
 /* fuzz_polls - long polls and event streams of runs: offsets, handles, columns, filters. */
 #include "tests/fuzz/calls.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static const struct fuzz_call calls[] = {
+const struct fuzz_call fuzz_calls[] = {
     { API_KEY_DEV, "GET", "/realtime/v1/runs/{run}?{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/realtime/v1/runs?{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/realtime/v1/batches/{batch}?{*}", NULL, NULL },
@@ -11,10 +9,5 @@ static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "GET", "/realtime/v1/runs/{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/realtime/v1/ws?{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/socket.io/?{*}", NULL, NULL },
+    { 0 },
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    fuzz_calls(calls, sizeof(calls) / sizeof(calls[0]), data, size);
-    return 0;
-}

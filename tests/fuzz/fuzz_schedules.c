@@ -1,18 +1,11 @@
 /* fuzz_schedules - schedules: what is written, and the queries of their lists. */
 #include "tests/fuzz/calls.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static const struct fuzz_call calls[] = {
+const struct fuzz_call fuzz_calls[] = {
     { API_KEY_DEV, "POST", "/api/v1/schedules", NULL, "/api/v1/schedules/{id}" },
     { API_KEY_DEV, "PUT", "/api/v1/schedules/{schedule}", NULL, "/api/v1/schedules/{id}" },
     { API_KEY_DEV, "GET", "/api/v1/schedules?{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/api/v1/schedules/{*}", NULL, NULL },
     { API_KEY_NONE, "GET", "/api/v1/timezones?{*}", NULL, NULL },
+    { 0 },
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    fuzz_calls(calls, sizeof(calls) / sizeof(calls[0]), data, size);
-    return 0;
-}

@@ -1,9 +1,7 @@
 /* fuzz_settings - what is set for an environment: variables, queues, branches, public tokens. */
 #include "tests/fuzz/calls.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static const struct fuzz_call calls[] = {
+const struct fuzz_call fuzz_calls[] = {
     { API_KEY_DEV, "POST", "/api/v1/projects/{ref}/envvars/dev", NULL,
       "/api/v1/projects/{ref}/envvars/dev" },
     { API_KEY_DEV, "POST", "/api/v1/projects/{ref}/envvars/dev/import", NULL,
@@ -23,10 +21,5 @@ static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "POST", "/api/v1/auth/public-tokens", NULL, NULL },
     { API_KEY_DEV, "POST", "/api/v1/auth/jwt", NULL, NULL },
     { API_KEY_PERSONAL, "GET", "/api/v1/projects/{*}", NULL, NULL },
+    { 0 },
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    fuzz_calls(calls, sizeof(calls) / sizeof(calls[0]), data, size);
-    return 0;
-}

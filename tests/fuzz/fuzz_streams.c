@@ -1,9 +1,7 @@
 /* fuzz_streams - streams of runs: lines that come, and where a reader goes on. */
 #include "tests/fuzz/calls.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static const struct fuzz_call calls[] = {
+const struct fuzz_call fuzz_calls[] = {
     { API_KEY_DEV, "POST", "/realtime/v1/streams/{run}/self/k", NULL, NULL },
     { API_KEY_DEV, "POST", "/realtime/v1/streams/{run}/self/k/append", NULL, NULL },
     { API_KEY_DEV, "POST", "/realtime/v1/streams/{run}/input/k", NULL, NULL },
@@ -16,10 +14,5 @@ static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "POST", "/realtime/v1/streams/{run}/self/{*}/append", NULL, NULL },
     { API_KEY_DEV, "POST", "/realtime/v1/streams/{executing}/self/k",
       "X-Client-Id: c\r\nX-Resume-From-Chunk: {*}\r\n", NULL },
+    { 0 },
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    fuzz_calls(calls, sizeof(calls) / sizeof(calls[0]), data, size);
-    return 0;
-}

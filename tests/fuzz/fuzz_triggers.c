@@ -2,9 +2,7 @@
  * batches as an array and as lines, tags, metadata. */
 #include "tests/fuzz/calls.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static const struct fuzz_call calls[] = {
+const struct fuzz_call fuzz_calls[] = {
     { API_KEY_DEV, "POST", "/api/v1/tasks/hello/trigger", NULL, "/api/v3/runs/{id}" },
     { API_KEY_DEV, "POST", "/api/v1/tasks/batch", NULL, "/api/v1/runs" },
     { API_KEY_DEV, "POST", "/api/v2/tasks/batch", NULL, "/api/v2/batches/{id}" },
@@ -16,10 +14,5 @@ static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "POST", "/api/v1/runs/{run}/tags", NULL, "/api/v1/runs" },
     { API_KEY_DEV, "PUT", "/api/v1/runs/{run}/metadata", NULL, "/api/v1/runs" },
     { API_KEY_DEV, "POST", "/api/v1/idempotencyKeys/k/reset", NULL, NULL },
+    { 0 },
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    fuzz_calls(calls, sizeof(calls) / sizeof(calls[0]), data, size);
-    return 0;
-}

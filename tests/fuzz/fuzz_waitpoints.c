@@ -1,9 +1,7 @@
 /* fuzz_waitpoints - waitpoints: made, listed, completed by a key or by their URL. */
 #include "tests/fuzz/calls.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static const struct fuzz_call calls[] = {
+const struct fuzz_call fuzz_calls[] = {
     { API_KEY_DEV, "POST", "/api/v1/waitpoints/tokens", NULL,
       "/api/v1/waitpoints/tokens/{id}" },
     { API_KEY_DEV, "POST", "/api/v1/waitpoints/tokens/{token}/complete", NULL, NULL },
@@ -12,10 +10,5 @@ static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "GET", "/api/v1/waitpoints/tokens?{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/api/v1/waitpoints/tokens/{*}", NULL, NULL },
     { API_KEY_NONE, "POST", "/api/v1/waitpoints/tokens/{token}/callback/{*}", NULL, NULL },
+    { 0 },
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    fuzz_calls(calls, sizeof(calls) / sizeof(calls[0]), data, size);
-    return 0;
-}

@@ -1,9 +1,7 @@
 /* fuzz_workers - calls of workers: registration, dequeue, heartbeat, completion with its metadata, waits. */
 #include "tests/fuzz/calls.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static const struct fuzz_call calls[] = {
+const struct fuzz_call fuzz_calls[] = {
     { API_KEY_DEV, "POST", "/api/v1/projects/{ref}/background-workers", NULL, NULL },
     { API_KEY_DEV, "POST",
       "/engine/v1/dev/runs/{executing}/snapshots/{snapshot}/attempts/complete", NULL,
@@ -18,10 +16,5 @@ static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "POST", "/engine/v1/dev/runs/{*}/snapshots/x/attempts/start", NULL,
       NULL },
     { API_KEY_PROD, "POST", "/api/v1/projects/{ref}/background-workers", NULL, NULL },
+    { 0 },
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    fuzz_calls(calls, sizeof(calls) / sizeof(calls[0]), data, size);
-    return 0;
-}

@@ -23,6 +23,8 @@ static const struct bootstrap first = {
     .personal_token = "tr_pat_abcdefghijklmnopqrstuvwxyz0123456789abcd",
 };
 
+static const char worker_token[] = "tr_wgt_abcdefghijklmnopqrstuvwxyz0123456789abcd";
+
 static void demand(bool holds, const char *what)
 {
     if (holds)
@@ -60,24 +62,29 @@ struct writing {
 
 static void on_written(struct store_commit *commit, enum store_status status)
 {
-    demand(status == STORE_OK, "accounts were not written");
+    demand(status == STORE_OK, "it was not written");
     container_of(commit, struct writing, commit)->done = true;
+}
+
+void api_world_write(struct api_world *world, struct change *changes, size_t count)
+{
+    struct store *store = fake_store_store(world->fake);
+    struct writing writing = { .commit = { .changes = changes,
+                                           .change_count = count,
+                                           .now_ms = loop_wall_ms(world->net.world.loop),
+                                           .done = on_written } };
+    store->ops->commit(store, &writing.commit);
+    while (!writing.done)
+        turn(world);
 }
 
 static void make_accounts(struct api_world *world)
 {
     struct change changes[CHANGES_MAX];
     struct failure why;
-    struct store *store = fake_store_store(world->fake);
     int64_t now = loop_wall_ms(world->net.world.loop);
     size_t count = accounts_bootstrap(world->accounts, &first, now, changes);
-    struct writing writing = { .commit = { .changes = changes,
-                                           .change_count = count,
-                                           .now_ms = now,
-                                           .done = on_written } };
-    store->ops->commit(store, &writing.commit);
-    while (!writing.done)
-        turn(world);
+    api_world_write(world, changes, count);
     for (size_t i = 0; i < count; i++) {
         demand(!accounts_add(world->accounts, &changes[i].document, &why), why.text);
         change_finish(&changes[i]);
@@ -85,6 +92,36 @@ static void make_accounts(struct api_world *world)
     demand(!accounts_link(world->accounts, &why), why.text);
     for (struct account *a = NULL; (a = accounts_next(world->accounts, a));)
         on_environment(world, a);
+}
+
+struct granting {
+    struct account_write write;
+    bool done;
+};
+
+static enum err decide_worker_token(struct account_write *write, struct accounts *accounts,
+                                    struct draft *draft)
+{
+    (void)write;
+    const struct project *project = accounts_project(accounts, SLICE(API_WORLD_REF));
+    draft_worker_token(draft, project->id, ENVIRONMENTS_DEPLOYED, SLICE("worker"),
+                       worker_token);
+    return OK;
+}
+
+static void on_granted(struct account_write *write, enum err status)
+{
+    demand(!status, write->why.text);
+    container_of(write, struct granting, write)->done = true;
+}
+
+static void make_worker_token(struct api_world *world)
+{
+    struct granting granting = { .write = { .decide = decide_worker_token,
+                                            .done = on_granted } };
+    account_write_begin(world->writer, &granting.write);
+    while (!granting.done)
+        turn(world);
 }
 
 /* ---- open, close ---- */
@@ -104,7 +141,7 @@ static void create_parts(struct api_world *world)
                                .subscriptions_max = 100,
                                .realtime_connections = 100,
                                .batch_memory = 64 << 20,
-                               .schedules_max = 100,
+                               .schedules_max = 1000,
                                .stream_memory = 64 << 20,
                                .dequeue_wait_ms = 1,
                                .drain_timeout_ms = 1000,
@@ -119,15 +156,21 @@ static void create_parts(struct api_world *world)
     world->api = api_create(world->engine, world->auth, world->accounts, &api);
 }
 
-static void register_worker(struct api_world *world)
+void api_world_register(struct api_world *world, enum api_key key)
 {
     api_world_ask(
-        world, API_KEY_DEV, "POST",
-        SLICE("/api/v1/projects/" API_WORLD_REF "/background-workers"), (struct slice){ 0 },
+        world, key, "POST", SLICE("/api/v1/projects/" API_WORLD_REF "/background-workers"),
+        (struct slice){ 0 },
         SLICE("{\"metadata\":{\"contentHash\":\"a\",\"tasks\":[{\"id\":\"hello\"},"
               "{\"id\":\"tick\",\"triggerSource\":\"schedule\"}]}}"),
         0);
     demand(world->status == 200, "the worker was refused");
+}
+
+struct account *api_world_account(const struct api_world *world)
+{
+    const struct project *project = accounts_project(world->accounts, SLICE(API_WORLD_REF));
+    return accounts_environment(world->accounts, project, ENVIRONMENT_DEV);
 }
 
 void api_world_open(struct api_world *world)
@@ -140,8 +183,9 @@ void api_world_open(struct api_world *world)
     create_parts(world);
     world->net.world.server->options.owner = world->api;
     make_accounts(world);
+    make_worker_token(world);
     api_set_ready(world->api, NULL);
-    register_worker(world);
+    api_world_register(world, API_KEY_DEV);
 }
 
 static void on_server_closed(struct server *server)
@@ -184,6 +228,7 @@ void api_world_close(struct api_world *world)
 static void add_credential(struct buf *head, enum api_key key)
 {
     const char *text = key == API_KEY_PERSONAL ? first.personal_token
+                       : key == API_KEY_WORKER ? worker_token
                        : key == API_KEY_NONE   ? NULL
                                                : first.secret_keys[key];
     if (text)

@@ -26,17 +26,28 @@ struct api_world {
     struct slice body; /* of the last answer; in net.answer */
 };
 
-/* The key of an environment, the personal token, or no credential. */
+/* The key of an environment, the personal token, the token of the workers that take runs of
+ * staging, prod and preview, or no credential. */
 enum api_key {
     API_KEY_DEV,
     API_KEY_PROD = ENVIRONMENT_PROD,
     API_KEY_PERSONAL = ENVIRONMENT_TYPES,
+    API_KEY_WORKER,
     API_KEY_NONE
 };
 #define API_WORLD_REF "proj_abcdefghijklmnop"
 
 /* Ready; a worker of dev knows the tasks hello and tick. */
 void api_world_open(struct api_world *world);
+
+/* A worker of this key's environment knows them too. */
+void api_world_register(struct api_world *world, enum api_key key);
+
+/* Into the store, as if it had lain there; the changes stay the caller's. */
+void api_world_write(struct api_world *world, struct change *changes, size_t count);
+
+/* Borrowed: dev, as an account. */
+struct account *api_world_account(const struct api_world *world);
 
 /* Aborts when something was left behind. */
 void api_world_close(struct api_world *world);

@@ -1,0 +1,156 @@
+/* fuzz_admin - what operators are asked by: the line at the socket of subcommands, and
+ * requests at the admin listener.
+ *
+ *   byte 0   0: lines, one connection each; 1: a request as it comes
+ *   byte 1   how a line or the request is cut
+ *
+ * Every line is answered, with a text or "error: …", and then the connection ends; a line
+ * without an end is not. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "gateway_admin.h"
+#include "gateway_rotate.h"
+#include "net/server_state.h"
+#include "tests/fuzz/judge.h"
+#include "tests/support/api_world.h"
+
+enum {
+    INPUT_MAX = 64 * 1024,
+    LINES_MAX = 8,
+    LINE_LEN = 4095,
+    TURNS_MAX = 1000,
+    TURNS_WITHOUT = 20
+};
+
+struct office {
+    struct api_world world;
+    struct admin *admin;
+    struct rotate *rotate;
+    char folder[64], path[80];
+};
+
+static void office_open(struct office *office)
+{
+    struct failure why;
+    struct api_world *world = &office->world;
+    api_world_open(world);
+    snprintf(office->folder, sizeof(office->folder), "/tmp/fuzz_admin.XXXXXX");
+    assert(mkdtemp(office->folder));
+    snprintf(office->path, sizeof(office->path), "%s/admin.sock", office->folder);
+    enum err refused = admin_create(&world->net.world.uv, office->path, world->accounts,
+                                    world->writer, &office->admin, &why);
+    assert(!refused);
+    office->rotate = rotate_create(world->engine, world->accounts);
+    admin_serve_rotation(office->admin, office->rotate);
+}
+
+static void office_close(struct office *office)
+{
+    for (int i = 0; rotate_busy(office->rotate); i++) {
+        assert(i < TURNS_MAX);
+        api_world_settle(&office->world);
+    }
+    admin_destroy(office->admin);
+    rotate_destroy(office->rotate);
+    api_world_settle(&office->world);
+    api_world_close(&office->world);
+    rmdir(office->folder);
+}
+
+static void send_all(struct office *office, int fd, struct slice bytes, size_t piece)
+{
+    while (bytes.len) {
+        size_t most = piece && piece < bytes.len ? piece : bytes.len;
+        ssize_t len = send(fd, bytes.ptr, most, MSG_NOSIGNAL);
+        api_world_settle(&office->world);
+        if (len < 0 && errno != EAGAIN)
+            return; /* answered before the end of a line that is too long */
+        bytes = slice_from(bytes, len > 0 ? (size_t)len : 0);
+    }
+}
+
+/* True: the connection has ended. */
+static bool read_answer(struct office *office, int fd, struct buf *answer)
+{
+    for (int i = 0; i < TURNS_MAX; i++) {
+        char *place = buf_reserve(answer, 4096);
+        ssize_t len = recv(fd, place, 4096, 0);
+        if (len == 0 || (len < 0 && errno == ECONNRESET))
+            return true;
+        if (len > 0)
+            answer->len += (size_t)len;
+        else if (!rotate_busy(office->rotate) && i > TURNS_WITHOUT)
+            return false;
+        api_world_settle(&office->world);
+    }
+    return false;
+}
+
+static void say(struct office *office, struct slice line, bool ends, size_t piece)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct buf text = { 0 }, answer = { 0 };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", office->path);
+    int code = connect(fd, (struct sockaddr *)&address, sizeof(address));
+    assert(fd >= 0 && !code);
+    buf_add(&text, line);
+    if (ends)
+        buf_add_char(&text, '\n');
+    send_all(office, fd, buf_slice(&text), piece);
+    bool ended = read_answer(office, fd, &answer);
+    assert(ended == (ends || line.len >= LINE_LEN));
+    assert(ended == (answer.len > 0) || line.len >= LINE_LEN);
+    close(fd);
+    api_world_settle(&office->world);
+    buf_finish(&text);
+    buf_finish(&answer);
+}
+
+static void say_lines(struct office *office, struct slice lines, size_t piece)
+{
+    struct slice line;
+    for (int i = 0; i < LINES_MAX && slice_split(&lines, '\n', &line); i++)
+        say(office, line, lines.ptr, piece);
+}
+
+static void ask(struct office *office, struct slice request, size_t piece)
+{
+    struct api_world *world = &office->world;
+    world->net.world.server->listeners[0].options.admin = true;
+    net_fuzz_begin(&world->net);
+    net_fuzz_send(&world->net, request, piece);
+    if (!world->net.ended)
+        api_world_settle(world);
+    net_fuzz_end(&world->net);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct office office = { 0 };
+    if (size < 2 || size > INPUT_MAX)
+        return 0;
+    struct slice rest = { (const char *)data + 2, size - 2 };
+    size_t piece = data[1] ? size / 16 + data[1] : 0;
+    judge_pause();
+    office_open(&office);
+    judge_resume();
+    if (data[0] & 1)
+        ask(&office, rest, piece);
+    else
+        say_lines(&office, rest, piece);
+    judge_pause();
+    office_close(&office);
+    judge_resume();
+    return 0;
+}
