@@ -71,7 +71,7 @@ static enum err read_expiry(struct api_call *call, const json_t *value, int64_t 
             (struct slice){ json_string_value(value), json_string_length(value) });
     else if (json_is_number(value))
         lives = floor(json_number_value(value)) - floor((double)now_ms / 1000);
-    if (lives > LONGEST_S)
+    if (lives > (double)LONGEST_S)
         return explain(&call->why, ERR_INVALID,
                        "expirationTime is more than 30 days away: ask for less");
     if (!(lives > 0))

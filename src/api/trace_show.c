@@ -116,7 +116,7 @@ static void add_facts(struct buf *out, const struct run *run, const struct node 
     buf_add_json_time(out, at);
     if (in_ms) {
         members_add_name(out, "durationMs");
-        buf_add_json_double(out, (double)ns / NS_PER_MS);
+        buf_add_json_double(out, (double)ns / (double)NS_PER_MS);
     } else {
         members_add_number(out, "duration", ns);
     }

@@ -148,8 +148,8 @@ static bool is_for_us(const json_t *aud)
 /* Absent counts as past; anything but a number does not. */
 static bool is_past(const json_t *time, double now)
 {
-    return !time ||
-           (json_is_number(time) && trunc(json_number_value(time)) <= now + LEEWAY_S);
+    return !time || (json_is_number(time) &&
+                     trunc(json_number_value(time)) <= now + (double)LEEWAY_S);
 }
 
 static const char *mistake_in(const json_t *claims, int64_t now_ms)

@@ -284,7 +284,7 @@ static void a_database_of_another_program_is_refused_and_left_alone(void **state
     assert_int_equal(sqlite3_open(own->path, &handle), SQLITE_OK);
     assert_int_equal(sqlite3_prepare_v2(handle, "PRAGMA journal_mode", -1, &stmt, NULL), 0);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    assert_string_equal(sqlite3_column_text(stmt, 0), "delete");
+    assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "delete");
     sqlite3_finalize(stmt);
     sqlite3_close(handle);
 }
