@@ -3,6 +3,8 @@
 #
 #   bench/run.sh [BUILD]        BUILD: a Release build directory (default: build)
 #
+# The gateway, the floor server and the harness are built first.
+#
 # ROUNDS   how often floor and gateway take turns; medians are printed (3)
 # DURATION how long each fan-out is measured (5)
 # FULL=1   a million runs in the table instead of a hundred thousand
@@ -16,6 +18,7 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
+source "$root/deploy/build.sh"
 build=${1:-$root/build}
 rounds=${ROUNDS:-3}
 seconds=${DURATION:-5}
@@ -28,12 +31,7 @@ bench_core=1
 server_pid=
 missed=0
 
-for program in runcast runcast-bench runcast-floor; do
-    if [ ! -x "$build/$program" ]; then
-        echo "bench/run.sh: $build/$program is not there; build it first" >&2
-        exit 2
-    fi
-done
+build_programs "$build" runcast runcast-bench runcast-floor
 if [ "$(nproc)" -lt 2 ]; then
     echo "bench/run.sh: one core for the server and one for the load are needed" >&2
     exit 2

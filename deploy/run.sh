@@ -8,13 +8,9 @@ set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$top/deploy/packages.sh"
+source "$top/deploy/build.sh"
 
 install_missing "${build_packages[@]}"
-
-if [ ! -e "$top/build/build.ninja" ]; then
-    echo "building into $top/build" >&2
-    cmake -S "$top" -B "$top/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTESTS=OFF >&2
-fi
-ninja --quiet -C "$top/build" >&2
+build_programs "$top/build" runcast
 
 exec "$top/build/runcast" --print-keys "$@"
