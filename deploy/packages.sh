@@ -1,15 +1,24 @@
-# packages.sh - the Debian packages that building takes, and installing those that are missing.
+# packages.sh - the Debian packages that building and testing take, by release, and how those
+# that are missing are installed.
 #
-# Sourced by deploy/run.sh and tests/run.sh. When nothing is missing, apt is not called.
+# Sourced by what builds or tests. When nothing is missing, apt is not called.
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson-dev
     libsqlite3-dev libssl-dev zlib1g-dev libwslay-dev libinih-dev ca-certificates tzdata)
 
-# Debian 13 has llhttp as a library and names the C part of msgpack; Debian 12 has neither.
+test_packages=(clang codespell libcmocka-dev curl python3 python3-websockets chromium openssl
+    nginx haproxy)
+command -v node >/dev/null || test_packages+=(nodejs)
+command -v npm >/dev/null || test_packages+=(npm)
+
+# Debian 13 has llhttp as a library and names the C part of msgpack. Debian 12 has neither,
+# but the version of clang's tools that our sources are formatted and judged by.
 if [ "$(. /etc/os-release && echo "${VERSION_ID:-0}" | cut -d. -f1)" -ge 13 ]; then
     build_packages+=(libllhttp-dev libmsgpack-c-dev)
+    test_packages+=(libclang-rt-dev)
 else
     build_packages+=(node-llhttp libmsgpack-dev)
+    test_packages+=(libclang-rt-14-dev clang-format-14 clang-tidy-14)
 fi
 
 is_installed() {
