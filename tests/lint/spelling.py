@@ -7,7 +7,7 @@ import sys
 from common import Rules, files, root
 
 RULE = "no common misspelling"
-OURS = "alse,ans,crate,fo,nam,nd,nulk,ot,otu,ser,te,ue"
+OURS = "alse,ans,crate,fals,fo,nam,nd,nome,nulk,ot,otu,ser,te,tru,ue"
 
 
 def main():
