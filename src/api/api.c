@@ -23,6 +23,7 @@
 #include "api/sockets.h"
 #include "api/streams.h"
 #include "api/traces.h"
+#include "api/unread.h"
 #include "auth/branch.h"
 #include "base/mem.h"
 
@@ -318,6 +319,7 @@ void api_call_free(struct api_call *call)
     identity_unref(call->identity);
     buf_finish(&call->headers);
     buf_finish(&call->text);
+    ignored_finish(&call->ignored);
     free(call->query);
     free(call);
 }
@@ -538,6 +540,7 @@ static void on_request(void *owner, struct exchange *x)
     (void)owner;
     if (!call)
         return;
+    unread_tell_query(call);
     enum err refused = call->route->handle(call);
     if (refused)
         api_reply_error(call, refused);

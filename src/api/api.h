@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/ignored.h"
 #include "auth/auth.h"
 #include "base/buf.h"
 #include "engine/engine.h"
@@ -66,13 +67,14 @@ struct api_call {
     size_t param_count;
     struct query_pair *query; /* decoded */
     size_t query_count;
-    struct buf headers; /* lines to be sent with the reply */
-    struct buf text;    /* what params and query point into */
-    struct failure why; /* set by explain when the handler returns an error */
-    struct room *room;  /* of rooms_hold */
-    size_t room_taken;  /* bytes */
-    bool busy;          /* an operation will reply; set it when one is begun */
-    void *state;        /* the handler's, for the pieces of a body */
+    struct buf headers;     /* lines to be sent with the reply */
+    struct buf text;        /* what params and query point into */
+    struct ignored ignored; /* what of the request nobody reads */
+    struct failure why;     /* set by explain when the handler returns an error */
+    struct room *room;      /* of rooms_hold */
+    size_t room_taken;      /* bytes */
+    bool busy;              /* an operation will reply; set it when one is begun */
+    void *state;            /* the handler's, for the pieces of a body */
     void (*on_drain)(struct api_call *call);   /* api_hold */
     struct list held;                          // api::held; linked while held
     void (*on_gone)(struct api_call *call);    /* the peer left; still to be replied */

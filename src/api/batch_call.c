@@ -142,21 +142,23 @@ static void say_which(struct batch_call *op)
     explain(why, inner.code, "%.250s (items[%zu])", inner.text, op->body.count);
 }
 
+static const char *const item_members[] = { "task", "payload", "options", "context", NULL };
+
 static enum err read_wishes(struct batch_call *op, struct slice task)
 {
     struct trigger *trigger = &op->commit.items[op->commit.count];
     struct trigger_parent parent = { 0 }; /* the batch's counts */
-    struct trigger_place place = {
-        .workers = op->call->env->workers,
-        .now_ms = loop_wall_ms(engine_loop(api_engine(op->call->api))),
-    };
+    struct trigger_place place = trigger_call_place(op->call);
     struct trigger_source source = {
         .task = task,
         .payload = envelope_get(&op->body.item, "payload"),
         .payload_text = envelope_payload_text(&op->body.item),
         .text_is_json = envelope_payload_is_json(&op->body.item),
         .options = envelope_get(&op->body.item, "options"),
+        .is_item = true,
+        .ignored = &op->call->ignored,
     };
+    envelope_tell_others(&op->body.item, "items[].", item_members, source.ignored, NULL);
     enum err err = trigger_options_read(&source, &place, trigger, &parent, &op->call->why);
     if (!err)
         err = packet_check_named(op->call, &trigger->run);
@@ -223,18 +225,33 @@ static enum err check_count(struct api_call *call, size_t count)
     return OK;
 }
 
+/* An attempt was the parent of the old engine: SDK 3.3.17 names it. */
+static const char *const outer_members[] = { "items", "parentRunId", "dependentAttempt",
+                                             "resumeParentOnCompletion", NULL };
+
 static enum err read_parent(struct batch_call *op)
 {
-    struct slice parent = envelope_get(&op->body.outer, "parentRunId");
-    struct slice resume = envelope_get(&op->body.outer, "resumeParentOnCompletion");
+    const struct envelope *outer = &op->body.outer;
+    struct failure *why = &op->call->why;
+    struct slice parent = envelope_get(outer, "parentRunId");
+    struct slice resume = envelope_get(outer, "resumeParentOnCompletion");
+    struct slice attempt = envelope_get(outer, "dependentAttempt");
     struct buf id = { 0 };
+    envelope_tell_others(outer, "", outer_members, &op->call->ignored, NULL);
     if (parent.ptr && !scan_string(parent, &id))
-        return explain(&op->call->why, ERR_INVALID,
+        return explain(why, ERR_INVALID,
                        "Validation error: Expected string at \"parentRunId\"");
     if (id.len)
         op->commit.batch.parent = bytes_create(buf_slice(&id));
     op->commit.batch.resume = scan_type(resume) == SCAN_TRUE;
     buf_finish(&id);
+    if (resume.ptr && scan_type(resume) != SCAN_TRUE && scan_type(resume) != SCAN_FALSE)
+        return explain(why, ERR_INVALID,
+                       "Validation error: Expected boolean at "
+                       "\"resumeParentOnCompletion\"");
+    if (attempt.ptr && scan_type(attempt) != SCAN_STRING && !trigger_asks_nothing(attempt))
+        return explain(why, ERR_INVALID,
+                       "Validation error: Expected string at \"dependentAttempt\"");
     return OK;
 }
 

@@ -89,6 +89,13 @@ static enum err check_scopes(struct api_call *call, const struct slice *tasks, s
     return api_check_scope(call, "batchTrigger", "tasks", any);
 }
 
+static bool are_key_options(const json_t *options)
+{
+    const char *scope = json_string_value(json_object_get(options, "scope"));
+    return json_is_string(json_object_get(options, "key")) && scope &&
+           (!strcmp(scope, "run") || !strcmp(scope, "attempt") || !strcmp(scope, "global"));
+}
+
 /* The key is the task set's: the same key with other tasks is another batch. */
 static enum err read_key(struct create *create, const json_t *body,
                          const struct slice *tasks, size_t count)
@@ -98,6 +105,10 @@ static enum err read_key(struct create *create, const json_t *body,
     const json_t *value = json_object_get(body, "idempotencyKey");
     const json_t *options = json_object_get(body, "idempotencyKeyOptions");
     struct slice key = text_of(value);
+    if (options && !are_key_options(options))
+        return explain(&call->why, ERR_INVALID,
+                       "Validation error: Expected {key: string, scope: run, attempt or "
+                       "global} at \"idempotencyKeyOptions\"");
     if (!value)
         return OK;
     if (!key.ptr || text_utf16_length(key) > TRIGGER_KEY_MAX)
@@ -105,10 +116,6 @@ static enum err read_key(struct create *create, const json_t *body,
                        "Validation error: Expected at most %d characters at "
                        "\"idempotencyKey\"",
                        TRIGGER_KEY_MAX);
-    if (options && !json_is_string(json_object_get(options, "key")))
-        return explain(&call->why, ERR_INVALID,
-                       "Validation error: Expected {key, scope} at "
-                       "\"idempotencyKeyOptions\"");
     if (!key.len)
         return OK;
     struct slice *parts = mem_new_array(struct slice, count + 2);

@@ -2,7 +2,7 @@
 #include "api/batch_lines.h"
 
 #include "api/packets.h"
-#include "api/trigger_options.h"
+#include "api/trigger_call.h"
 #include "base/mem.h"
 
 enum { KEPT_LINE = 65536 }; /* bytes of buffer between two lines */
@@ -104,22 +104,24 @@ static enum err read_task(struct batch_lines *lines, uint32_t index, struct buf 
     return api_check_scope(call, "batchTrigger", "tasks", buf_slice(task));
 }
 
+static const char *const item_members[] = { "index", "task", "payload", "options", NULL };
+
 static enum err read_wishes(struct batch_lines *lines, struct slice task,
                             struct batch_item *item)
 {
     struct api_call *call = lines->call;
     struct trigger_parent parent = { 0 }; /* the batch's counts */
-    struct trigger_place place = {
-        .workers = call->env->workers,
-        .now_ms = loop_wall_ms(engine_loop(api_engine(call->api))),
-    };
+    struct trigger_place place = trigger_call_place(call);
     struct trigger_source source = {
         .task = task,
         .payload = envelope_get(&lines->line, "payload"),
         .payload_text = envelope_payload_text(&lines->line),
         .text_is_json = envelope_payload_is_json(&lines->line),
         .options = envelope_get(&lines->line, "options"),
+        .is_item = true,
+        .ignored = &call->ignored,
     };
+    envelope_tell_others(&lines->line, "items[].", item_members, source.ignored, NULL);
     enum err err =
         trigger_options_read(&source, &place, &item->trigger, &parent, &call->why);
     if (!err)

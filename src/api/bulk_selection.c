@@ -13,32 +13,34 @@ enum { WORDS_MAX = 16 };
 /* ---- a filter's members ---- */
 
 /* clang-format off */
-static const struct {
-    const char *member;
+static const struct filter_member {
+    const char *name;
     const char *word;
+    bool is_list; /* or one value */
 } members[] = {
-    { "status",         "filter[status]" },
-    { "taskIdentifier", "filter[taskIdentifier]" },
-    { "version",        "filter[version]" },
-    { "bulkAction",     "filter[bulkAction]" },
-    { "tag",            "filter[tag]" },
-    { "schedule",       "filter[schedule]" },
-    { "isTest",         "filter[isTest]" },
-    { "batch",          "filter[batch]" },
-    { "queue",          "filter[queue]" },
-    { "machine",        "filter[machine]" },
-    { "region",         "filter[region]" },
-    { "from",           "filter[createdAt][from]" },
-    { "to",             "filter[createdAt][to]" },
-    { "period",         "filter[createdAt][period]" },
+    { "status",         "filter[status]",            true },
+    { "taskIdentifier", "filter[taskIdentifier]",    true },
+    { "version",        "filter[version]",           true },
+    { "bulkAction",     "filter[bulkAction]",        false },
+    { "tag",            "filter[tag]",               true },
+    { "schedule",       "filter[schedule]",          false },
+    { "isTest",         "filter[isTest]",            false },
+    { "batch",          "filter[batch]",             false },
+    { "queue",          "filter[queue]",             true },
+    { "machine",        "filter[machine]",           true },
+    { "region",         "filter[region]",            true },
+    { "from",           "filter[createdAt][from]",   false },
+    { "to",             "filter[createdAt][to]",     false },
+    { "period",         "filter[createdAt][period]", false },
 };
 /* clang-format on */
 
-static const char *word_of(const char *member)
+/* NULL: nobody reads it, which the caller has been told. */
+static const struct filter_member *member_of(const char *name)
 {
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-        if (!strcmp(members[i].member, member))
-            return members[i].word;
+        if (!strcmp(members[i].name, name))
+            return &members[i];
     return NULL;
 }
 
@@ -53,8 +55,8 @@ static enum err add_text(const char *member, const char *prefix, const json_t *v
 {
     struct slice text = slice_trim(text_of(value));
     if (!json_is_string(value))
-        return explain(why, ERR_INVALID, "filter.%s: must be a string or a list of them",
-                       member);
+        return explain(why, ERR_INVALID, "filter.%s: must be a string%s", member,
+                       member_of(member)->is_list ? " or a list of them" : "");
     if (memchr(text.ptr, ',', text.len))
         return explain(why, ERR_INVALID, "filter.%s: a value cannot have a comma", member);
     if (!text.len)
@@ -79,22 +81,25 @@ static enum err add_value(const char *member, const json_t *value, struct buf *o
                     json_object_get(value, "name"), out, why);
 }
 
-static enum err read_member(const char *member, const json_t *value, struct buf *out,
-                            struct failure *why)
+/* What is null or empty is none. */
+static enum err read_member(const struct filter_member *member, const json_t *value,
+                            struct buf *out, struct failure *why)
 {
-    bool is_time = !strcmp(member, "from") || !strcmp(member, "to");
+    bool is_time = !strcmp(member->name, "from") || !strcmp(member->name, "to");
     enum err refused = OK;
     if (json_is_null(value))
         return OK;
-    if (!strcmp(member, "isTest") && json_is_boolean(value)) {
+    if (!strcmp(member->name, "isTest")) {
+        if (!json_is_boolean(value))
+            return explain(why, ERR_INVALID, "filter.isTest: must be true or false");
         buf_add_text(out, json_is_true(value) ? "true" : "false");
     } else if (is_time && json_is_number(value)) {
         buf_print(out, "%.0f", json_number_value(value));
-    } else if (json_is_array(value)) {
+    } else if (json_is_array(value) && member->is_list) {
         for (size_t i = 0; !refused && i < json_array_size(value); i++)
-            refused = add_value(member, json_array_get(value, i), out, why);
+            refused = add_value(member->name, json_array_get(value, i), out, why);
     } else {
-        refused = add_value(member, value, out, why);
+        refused = add_value(member->name, value, out, why);
     }
     return refused;
 }
@@ -105,12 +110,12 @@ static enum err read_words(json_t *filter, json_t *words, struct failure *why)
     enum err refused = OK;
     for (void *at = json_object_iter(filter); !refused && at;
          at = json_object_iter_next(filter, at)) {
-        const char *member = json_object_iter_key(at), *word = word_of(member);
+        const struct filter_member *member = member_of(json_object_iter_key(at));
         buf_clear(&text);
-        refused = word ? read_member(member, json_object_iter_value(at), &text, why)
-                       : explain(why, ERR_INVALID, "filter: there is no '%.80s'", member);
+        if (member)
+            refused = read_member(member, json_object_iter_value(at), &text, why);
         if (!refused && text.len)
-            json_object_set_new(words, word, json_stringn(text.ptr, text.len));
+            json_object_set_new(words, member->word, json_stringn(text.ptr, text.len));
     }
     buf_finish(&text);
     return refused;

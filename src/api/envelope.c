@@ -181,6 +181,30 @@ struct slice envelope_get(const struct envelope *envelope, const char *name)
     return (struct slice){ 0 };
 }
 
+static bool is_among(struct slice key, const char *const *names)
+{
+    for (; *names; names++)
+        if (scan_key_is(key, slice_of(*names)))
+            return true;
+    return false;
+}
+
+size_t envelope_tell_others(const struct envelope *envelope, const char *where,
+                            const char *const *known, struct ignored *ignored,
+                            struct slice *first)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < envelope->count; i++) {
+        struct slice key = key_of(envelope, &envelope->members[i]);
+        if (is_among(key, known))
+            continue;
+        if (!count++ && first)
+            *first = key;
+        ignored_add_member(ignored, where, key);
+    }
+    return count;
+}
+
 struct slice envelope_payload_text(const struct envelope *envelope)
 {
     return envelope->has_payload_text ? buf_slice(&envelope->payload) : (struct slice){ 0 };

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/ignored.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/scan.h"
@@ -53,6 +54,12 @@ enum err envelope_close(struct envelope *envelope, struct failure *why);
 
 /* The raw value; absent when there is none. */
 struct slice envelope_get(const struct envelope *envelope, const char *name);
+
+/* Members but the known ones, by raw key; NULL ends the known ones. They are told to who
+ * listens; NULL: nobody does. Returns how many there are, and the first one. */
+size_t envelope_tell_others(const struct envelope *envelope, const char *where,
+                            const char *const *known, struct ignored *ignored,
+                            struct slice *first);
 
 /* The payload's text when it is a JSON string, else absent. */
 struct slice envelope_payload_text(const struct envelope *envelope);

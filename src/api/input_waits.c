@@ -93,6 +93,8 @@ static enum err read_stream(struct input_wait *op, const json_t *body)
     struct slice key = { json_string_value(id), json_string_length(id) };
     if (!key.ptr)
         return explain(&call->why, ERR_INVALID, "streamId: must be a string");
+    if (json_is_number(json_object_get(body, "timeout")))
+        return explain(&call->why, ERR_INVALID, "timeout: must be a string");
     op->make.waitpoint.stream = bytes_create(key);
     return streams_check_key(call, key);
 }

@@ -6,7 +6,7 @@
 #include "api/operation.h"
 
 static const struct area areas[] = {
-#define AREA(tag, text) { #tag, text, tag##_operations, tag##_schemas },
+#define AREA(tag, users, text) { #tag, text, users, tag##_operations, tag##_schemas },
 #include "api/areas.def"
 #undef AREA
 };
@@ -28,7 +28,7 @@ static bool fits(const char *path, const char *pattern)
     return !right.ptr;
 }
 
-static const struct operation *find(const struct route *route, const struct area **area)
+const struct operation *operation_find(const struct route *route, const struct area **area)
 {
     for (*area = areas; *area < areas + AREAS; (*area)++)
         for (const struct operation *op = (*area)->operations; op->id; op++)
@@ -40,7 +40,16 @@ static const struct operation *find(const struct route *route, const struct area
 const struct operation *operation_of(const struct route *route)
 {
     const struct area *area;
-    return find(route, &area);
+    return operation_find(route, &area);
+}
+
+const char *openapi_named_type(struct slice name)
+{
+    for (size_t i = 0; i < AREAS; i++)
+        for (const struct schema *schema = areas[i].schemas; schema->name; schema++)
+            if (slice_is(name, schema->name))
+                return schema->type;
+    return NULL;
 }
 
 /* ---- one operation ---- */
@@ -145,6 +154,9 @@ static void add_operation(struct buf *out, const struct route *route,
         buf_add_char(out, '}');
     }
     buf_print(out, ",\"responses\":{\"%u\":{\"description\":\"%s\"", status, op->summary);
+    if (area->is_for_users && (op->body || op->query))
+        buf_add_text(out, ",\"headers\":{\"x-ignored-members\":{\"$ref\":"
+                          "\"#/components/headers/x-ignored-members\"}}");
     if (op->reply) {
         buf_add_char(out, ',');
         add_content(out, op->gives, op->reply);
@@ -168,7 +180,7 @@ static void add_methods(struct buf *out, const struct seen *all, const char *pat
     const struct operation *op;
     for (size_t t = 0; t < all->count; t++)
         for (const struct route *r = all->tables[t]; r->pattern; r++) {
-            if (strcmp(r->pattern, pattern) != 0 || !(op = find(r, &area)))
+            if (strcmp(r->pattern, pattern) != 0 || !(op = operation_find(r, &area)))
                 continue;
             if (out->ptr[out->len - 1] != '{')
                 buf_add_char(out, ',');
@@ -252,6 +264,11 @@ static void add_responses(struct buf *out)
     buf_add_char(out, '}');
 }
 
+static const char headers[] =
+    ",\"headers\":{\"x-ignored-members\":{\"description\":\"Members of the body, as paths, "
+    "and parameters of the query that nobody reads, at most 16 of them.\",\"schema\":{"
+    "\"type\":\"string\",\"maxLength\":1024}}}";
+
 static const char security[] =
     ",\"securitySchemes\":{"
     "\"secretKey\":{\"type\":\"http\",\"scheme\":\"bearer\","
@@ -277,6 +294,7 @@ struct bytes *openapi_write(const struct route *const *tables, size_t count)
     buf_add_text(&out, ",\"components\":{");
     add_schemas(&out);
     add_responses(&out);
+    buf_add_text(&out, headers);
     buf_add_text(&out, security);
     buf_add_text(&out, "}}");
     struct bytes *document = buf_to_bytes(&out);

@@ -20,7 +20,8 @@ const struct operation batches_operations[] = {
       .id = "create_batch_v3", .summary = "Open a batch for a stream of items",
       .body =
           "{runCount: integer(1..1000), parentRunId?: string, resumeParentOnCompletion?: "
-          "boolean, idempotencyKey?: string, taskIdentifiers?: string[], ...}",
+          "boolean, idempotencyKey?: string, taskIdentifiers?: string[], "
+          "idempotencyKeyOptions?: {key: string, scope: 'run'|'attempt'|'global', ...}, ...}",
       .status = 202,
       .reply =
           "{id: string, runCount: integer, isCached: boolean, idempotencyKey?: string}",
@@ -57,7 +58,8 @@ const struct operation batches_operations[] = {
 /* clang-format on */
 
 const struct schema batches_schemas[] = {
-    { "BatchCall", "{items: BatchItem[], ...}" },
+    { "BatchCall", "{items: BatchItem[], parentRunId?: string, resumeParentOnCompletion?:"
+                   " boolean, dependentAttempt?: string|null, ...}" },
     { "BatchItem", "{task: string, payload?: any, context?: any, options?: TriggerOptions,"
                    " ...}" },
     { "BatchRun", "{id: string, taskIdentifier: string, isCached: boolean, idempotencyKey?:"

@@ -13,7 +13,10 @@ const struct operation envvars_operations[] = {
       .also = "409 422 507" },
     { HTTP_POST_, "/api/v1/projects/{projectRef}/envvars/{env}/import",
       .id = "upload_project_envvars_v1", .summary = "Upload variables",
-      .body = "{variables: {*: string}, override?: boolean, isSecret?: boolean, ...}",
+      .body =
+          "{variables: {*: string}, parentVariables?: {*: string}, override?: boolean, "
+          "isSecret?: boolean, source?: {type: 'user'|'integration', userId?: string, "
+          "integration?: string, ...}, ...}",
       .reply = "{success: boolean}",
       .also = "422 507" },
     { HTTP_GET_, "/api/v1/projects/{projectRef}/envvars/{env}/{name}",

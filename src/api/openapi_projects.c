@@ -20,7 +20,7 @@ const struct operation projects_operations[] = {
       .reply = "{...}" },
     { HTTP_POST_, "/api/v1/projects/{projectRef}/branches",
       .id = "upsert_branch_v1", .summary = "Create a preview branch",
-      .body = "{env: 'preview', branch: string, ...}",
+      .body = "{env: 'preview', branch: string, git?: {...}, ...}",
       .reply = "{id: string, ...}",
       .also = "409 422" },
     { HTTP_POST_, "/api/v1/projects/{projectRef}/branches/archive",

@@ -84,7 +84,7 @@ const struct schema queues_schemas[] = {
       "{status?: Strings, taskIdentifier?: Strings, version?: Strings, tag?: Strings,"
       " from?: datetime|number, to?: datetime|number, period?: string, schedule?: string,"
       " bulkAction?: string, isTest?: boolean, batch?: string, machine?: Strings,"
-      " region?: Strings, queue?: BulkQueue|BulkQueue[]}" },
+      " region?: Strings, queue?: BulkQueue|BulkQueue[], ...}" },
     { "BulkQueue", "{type: 'task'|'custom', name: string, ...}" },
     { "Strings", "string|string[]" },
     { "BulkAction", "{id: string, name?: string, type: 'CANCEL'|'REPLAY',"

@@ -41,12 +41,18 @@ const struct operation runs_operations[] = {
       .reply = "RunId" },
     { HTTP_POST_, "/api/v1/runs/{runId}/replay",
       .id = "replay_run_v1", .summary = "Replay a run",
-      .body = "{...}",
+      .body =
+          "{payload?: any, payloadType?: 'application/json'|'application/super+json', "
+          "metadata?: {...}, tags?: string|string[], queue?: string, concurrencyKey?: "
+          "string|number, machine?: string, version?: string, region?: string|null, delay?: "
+          "string|number|null, ttl?: string|number, idempotencyKey?: string, idempotencyKeyTTL?: "
+          "string, maxAttempts?: integer(1..2147483647), maxDuration?: number, priority?: "
+          "number}",
       .reply = "RunId",
       .also = "422 507" },
     { HTTP_POST_, "/api/v1/runs/{runId}/reschedule",
       .id = "reschedule_run_v1", .summary = "Give a delayed run another time",
-      .body = "{delay: string, ...}",
+      .body = "{delay: string|number, ...}",
       .reply = "Run",
       .also = "409 422" },
     { HTTP_POST_, "/api/v1/runs/{runId}/tags",
@@ -91,13 +97,16 @@ const struct schema runs_schemas[] = {
     { "RunId", "{id: string}" },
     { "TriggerTask", "{payload?: any, context?: any, options?: TriggerOptions, ...}" },
     { "TriggerOptions",
-      "{tags?: string|string[], delay?: string, ttl?: string|number,"
+      "{tags?: string|string[], delay?: string|number|null, ttl?: string|number,"
       " idempotencyKey?: string, idempotencyKeyTTL?: string, idempotencyKeyOptions?:"
       " {key: string, scope: 'run'|'attempt'|'global', ...}, queue?: {name?:"
       " string|null, ...}, concurrencyKey?: string|number, metadata?: any,"
       " maxAttempts?: integer, maxDuration?: number, machine?: string, priority?:"
       " number, payloadType?: string, parentRunId?: string, test?: boolean,"
-      " lockToVersion?: string, region?: string, ...}" },
+      " lockToVersion?: string, region?: string|null, resumeParentOnCompletion?: boolean,"
+      " payloadSize?: integer, metadataType?: string, externalDeploymentId?: string|null,"
+      " parentAttempt?: string|null, dependentAttempt?: string|null, parentBatch?:"
+      " string|null, dependentBatch?: string|null, bulkActionId?: string|null, ...}" },
     { "RunItem", "{id: string, status: RunStatus, taskIdentifier: string, number?:"
                  " integer, idempotencyKey?: string, version?: string, region?: string,"
                  " ttl?: string, createdAt: datetime, updatedAt: datetime, queuedAt?:"

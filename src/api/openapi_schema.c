@@ -73,7 +73,7 @@ static void add_name(const char **at, struct buf *out)
 
 /* ---- objects ---- */
 
-bool openapi_next_field(const char **text, struct openapi_field *field, struct buf *type)
+static bool begin_field(const char **text, struct openapi_field *field)
 {
     skip_space(text);
     if (!**text || **text == '}' || !strncmp(*text, "...", 3))
@@ -83,7 +83,36 @@ bool openapi_next_field(const char **text, struct openapi_field *field, struct b
     bool fine = eat(text, ":");
     assert(fine);
     (void)fine;
+    return true;
+}
+
+bool openapi_next_field(const char **text, struct openapi_field *field, struct buf *type)
+{
+    if (!begin_field(text, field))
+        return false;
     add_union(text, type);
+    eat(text, ",");
+    return true;
+}
+
+struct slice openapi_skim(const char **text, const char *ends)
+{
+    unsigned depth = 0;
+    skip_space(text);
+    struct slice type = { *text, 0 };
+    for (char c; (c = **text) && (depth || !strchr(ends, c)); (*text)++) {
+        depth += c == '{' || c == '(';
+        depth -= c == '}' || c == ')';
+    }
+    type.len = (size_t)(*text - type.ptr);
+    return slice_trim(type);
+}
+
+bool openapi_skim_field(const char **text, struct openapi_field *field, struct slice *type)
+{
+    if (!begin_field(text, field))
+        return false;
+    *type = openapi_skim(text, ",}");
     eat(text, ",");
     return true;
 }

@@ -8,7 +8,7 @@ const struct operation waitpoints_operations[] = {
     { HTTP_POST_, TOKENS,
       .id = "create_waitpoint_token_v1", .summary = "Create a token",
       .body =
-          "{timeout?: string|null, idempotencyKey?: string|null, idempotencyKeyTTL?: "
+          "{timeout?: string|number|null, idempotencyKey?: string|null, idempotencyKeyTTL?: "
           "string|null, tags?: string|string[]|null, ...}",
       .reply = "{id: string, isCached: boolean, url: string, publicAccessToken?: string}",
       .also = "422 507" },

@@ -36,11 +36,12 @@ struct schema {
 /* The tag of its operations. */
 struct area {
     const char *tag, *summary;
+    bool is_for_users; /* of SDKs: what nobody reads is told to the caller */
     const struct operation *operations; /* id NULL ends it */
     const struct schema *schemas;
 };
 
-#define AREA(tag, text)                                                                    \
+#define AREA(tag, users, text)                                                             \
     extern const struct operation tag##_operations[];                                      \
     extern const struct schema tag##_schemas[];
 #include "api/areas.def"
@@ -49,6 +50,8 @@ struct area {
 /* NULL: nobody has said what the route is for. */
 const struct operation *operation_of(const struct route *route);
 
+const struct operation *operation_find(const struct route *route, const struct area **area);
+
 /* The document, generated from the tables of routes; the caller's reference. */
 struct bytes *openapi_write(const struct route *const *tables, size_t count);
 
@@ -56,9 +59,18 @@ struct bytes *openapi_write(const struct route *const *tables, size_t count);
 
 void openapi_add_type(const char *type, struct buf *out);
 
+/* Of a schema; NULL: there is none of that name. */
+const char *openapi_named_type(struct slice name);
+
 /* One field of "name?: type, …" at a time; false behind the last. The type is JSON. */
 struct openapi_field {
     struct slice name;
     bool is_optional;
 };
 bool openapi_next_field(const char **text, struct openapi_field *field, struct buf *type);
+
+/* The same, the type in our notation. */
+bool openapi_skim_field(const char **text, struct openapi_field *field, struct slice *type);
+
+/* One type, up to one of the characters outside of its braces, or the end. */
+struct slice openapi_skim(const char **text, const char *ends);

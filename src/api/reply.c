@@ -1,13 +1,26 @@
 /* reply.c - how calls are answered: headers that every answer has, bodies, refusals. */
 #include "api/api.h"
 
+#include "base/log.h"
 #include "base/mem.h"
+
+static void add_ignored(struct api_call *call)
+{
+    struct slice names = buf_slice(&call->ignored.names);
+    if (!call->ignored.count)
+        return;
+    api_add_header(call, "x-ignored-members", names);
+    buf_add_char(&call->ignored.names, '\0'); /* as a text for the log: nothing follows */
+    log_debug("members of a request are ignored", "route", call->route->pattern, "members",
+              call->ignored.names.ptr, NULL);
+}
 
 static void add_common_headers(struct api_call *call)
 {
     buf_add_text(&call->headers, "cache-control: no-store\r\n");
     if (call->x->admin)
         return; /* no web page reads it */
+    add_ignored(call);
     buf_add_text(&call->headers,
                  "access-control-allow-origin: *\r\n"
                  "access-control-expose-headers: x-trigger-jwt, x-trigger-jwt-claims, "
@@ -15,7 +28,7 @@ static void add_common_headers(struct api_call *call)
                  "x-ratelimit-remaining, x-ratelimit-reset, electric-offset, "
                  "electric-handle, electric-schema, electric-cursor, "
                  "electric-up-to-date, electric-shape-id, electric-chunk-last-offset, "
-                 "x-stream-version\r\n");
+                 "x-stream-version, x-ignored-members\r\n");
 }
 
 static void send(struct api_call *call, int status, struct slice body)

@@ -1,5 +1,6 @@
 /* request.c - what a call asks for: query, body, scopes, the address it came to. */
 #include "api/api.h"
+#include "api/unread.h"
 #include "base/scan.h"
 
 enum { ENVELOPE_DEPTH_MAX = 64, MEMBERS_MAX = 1000 };
@@ -30,6 +31,7 @@ enum err api_read_json(struct api_call *call, json_t **body)
     *body = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
     if (!*body)
         return explain(&call->why, ERR_INVALID, "Invalid JSON: %s", error.text);
+    unread_tell_body(call, text);
     return OK;
 }
 
@@ -48,6 +50,7 @@ enum err api_read_object(struct api_call *call, struct slice *body)
     if (scan_has_duplicate(text))
         return explain(&call->why, ERR_INVALID,
                        "Validation error: the body names a member twice");
+    unread_tell_body(call, text);
     *body = text;
     return OK;
 }

@@ -12,6 +12,7 @@
 
 enum { TAGS_SENT_MAX = 1000 };
 
+static const double last_date_ms = 8640000000000000.0; /* of JavaScript */
 static const char no_run[] = "Run not found";
 static const char invalid_body[] = "Invalid request body";
 
@@ -32,12 +33,16 @@ static void on_put_off(struct command *command, enum err status)
     free(op);
 }
 
-/* A date, or a duration from now. */
-static enum err read_delay(struct slice text, int64_t now_ms, int64_t *until,
-                           struct failure *why)
+/* A date, a duration from now, or, as JavaScript takes it for a date, a number: milliseconds
+ * since 1970. */
+static enum err read_delay(struct slice text, bool is_number, int64_t now_ms,
+                           int64_t *until, struct failure *why)
 {
-    int64_t time;
-    if (text_to_moment(text, now_ms, &time))
+    int64_t time = 0;
+    double number = 0;
+    if (is_number && scan_number(text, &number) && number < last_date_ms)
+        time = number > 0 ? (int64_t)number : 0;
+    else if (text_to_moment(text, now_ms, &time))
         return explain(why, ERR_INVALID,
                        "Invalid delay: '%.*s' is neither a date like "
                        "2030-01-31T09:00:00Z nor a duration like 1h30m",
@@ -57,12 +62,16 @@ enum err run_put_off(struct api_call *call)
     enum err refused = api_read_object(call, &body);
     if (refused)
         return refused;
-    if (!scan_string(scan_member(body, "delay"), &text)) {
+    struct slice delay = scan_member(body, "delay");
+    bool is_number = scan_type(delay) == SCAN_NUMBER;
+    if (is_number)
+        buf_add(&text, delay);
+    else if (!scan_string(delay, &text)) {
         api_reply_details(call, invalid_body, "issues", "delay", "Expected string");
         return OK;
     }
     int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
-    refused = read_delay(slice_trim(buf_slice(&text)), now, &until, &call->why);
+    refused = read_delay(slice_trim(buf_slice(&text)), is_number, now, &until, &call->why);
     buf_finish(&text);
     if (refused)
         return refused;

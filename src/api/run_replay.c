@@ -7,7 +7,7 @@
 #include "api/envelope.h"
 #include "api/run_changes.h"
 #include "api/run_reply.h"
-#include "api/trigger_options.h"
+#include "api/trigger_call.h"
 #include "base/mem.h"
 #include "base/scan.h"
 
@@ -121,6 +121,38 @@ static enum err check_body(struct replay *replay, struct failure *why)
     return refused;
 }
 
+static enum err check_number(const struct replay *replay, const char *name, double least,
+                             struct failure *why)
+{
+    struct slice value = envelope_get(&replay->body, name);
+    double number = 0;
+    if (scan_type(value) != SCAN_NUMBER || (scan_number(value, &number) && number >= least))
+        return OK;
+    return explain(why, ERR_INVALID,
+                   "Validation error: Number must be greater than or equal to %g at \"%s\"",
+                   least, name);
+}
+
+/* The published schema is narrower here than that of a trigger's options. */
+static enum err check_values(const struct replay *replay, struct failure *why)
+{
+    struct slice type = envelope_get(&replay->body, "payloadType");
+    struct slice payload = envelope_get(&replay->body, "payload");
+    bool is_super = scan_equal(type, SLICE("\"application/super+json\""));
+    if (type.ptr && !is_super && !scan_equal(type, SLICE("\"application/json\"")))
+        return explain(why, ERR_INVALID,
+                       "Validation error: Expected application/json or "
+                       "application/super+json at \"payloadType\"");
+    if (is_super && scan_type(payload) != SCAN_STRING)
+        return explain(why, ERR_INVALID,
+                       "Validation error: Expected a SuperJSON string at \"payload\"");
+    if (scan_type(envelope_get(&replay->body, "metadata")) == SCAN_NULL)
+        return explain(why, ERR_INVALID,
+                       "Validation error: Expected object at \"metadata\"");
+    enum err refused = check_number(replay, "maxAttempts", 1, why);
+    return refused ? refused : check_number(replay, "maxDuration", 0, why);
+}
+
 /* ---- the new run ---- */
 
 static bool overrides_it(const struct replay *replay, const char *name)
@@ -232,10 +264,7 @@ static void on_read(struct run_read *read, enum err status)
 {
     struct replay *replay = container_of(read, struct replay, read);
     struct api_call *call = replay->call;
-    const struct trigger_place place = {
-        .workers = call->env->workers,
-        .now_ms = loop_wall_ms(engine_loop(api_engine(call->api))),
-    };
+    const struct trigger_place place = trigger_call_place(call);
     struct failure why = { 0 };
     if (!status && !(status = read_wishes(replay, &place, read->run, &why))) {
         replay->trigger.items = &replay->item;
@@ -254,6 +283,8 @@ enum err run_replay(struct api_call *call)
 {
     struct replay *replay = take_out(call);
     enum err refused = check_body(replay, &call->why);
+    if (!refused)
+        refused = check_values(replay, &call->why);
     if (refused) {
         finish(replay);
         return refused;

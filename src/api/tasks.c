@@ -64,15 +64,30 @@ static enum err take_piece(struct api_call *call, struct slice piece)
     return ERR_INVALID;
 }
 
+/* What the task is to get, put beside the payload, would be lost without a word. */
+static enum err check_form(struct task_call *trigger)
+{
+    static const char *const known[] = { "payload", "options", "context", NULL };
+    struct api_call *call = trigger->call;
+    const struct envelope *body = &trigger->body;
+    struct slice other = { 0 };
+    if (!envelope_tell_others(body, "", known, &call->ignored, &other) ||
+        envelope_get(body, "payload").ptr || envelope_get(body, "options").ptr)
+        return OK;
+    return explain(&call->why, ERR_INVALID,
+                   "Validation error: there is \"%.*s\" but neither payload nor options: "
+                   "the form is {\"payload\": what the task gets, \"options\": {…}}",
+                   SLICE_ARG(text_clip(other)));
+}
+
 static enum err read_body(struct task_call *trigger)
 {
     struct api_call *call = trigger->call;
     struct envelope *body = &trigger->body;
-    struct trigger_place place = {
-        .workers = call->env->workers,
-        .now_ms = loop_wall_ms(engine_loop(api_engine(call->api))),
-    };
+    struct trigger_place place = trigger_call_place(call);
     enum err err = envelope_close(body, &call->why);
+    if (!err)
+        err = check_form(trigger);
     if (err)
         return err;
 
@@ -84,6 +99,7 @@ static enum err read_body(struct task_call *trigger)
         .options = envelope_get(body, "options"),
         .key = http_header(call->x, "idempotency-key"),
         .key_ttl = http_header(call->x, "idempotency-key-ttl"),
+        .ignored = &call->ignored,
     };
     err = trigger_options_read(&source, &place, &trigger->item, &trigger->wish, &call->why);
     return err ? err : packet_check_named(call, &trigger->item.run);

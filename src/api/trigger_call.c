@@ -22,6 +22,15 @@ static struct bytes *request_claim(const struct identity *who, struct slice kind
     return claim;
 }
 
+struct trigger_place trigger_call_place(const struct api_call *call)
+{
+    return (struct trigger_place){
+        .workers = call->env->workers,
+        .now_ms = loop_wall_ms(engine_loop(api_engine(call->api))),
+        .is_dev = call->account->type == ENVIRONMENT_DEV,
+    };
+}
+
 enum err trigger_call_claims(struct api_call *call, struct slice kind,
                              struct trigger_op *op)
 {

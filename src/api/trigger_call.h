@@ -3,11 +3,15 @@
 #pragma once
 
 #include "api/api.h"
+#include "api/trigger_options.h"
 
 /* kind keeps apart what may be repeated: a task's id, or which batch call. ERR_INVALID:
  * x-trigger-request-idempotency-key is too long. Takes the one-time token along. */
 enum err trigger_call_claims(struct api_call *call, struct slice kind,
                              struct trigger_op *op);
+
+/* Where the call's runs are to run: trigger_options.h. */
+struct trigger_place trigger_call_place(const struct api_call *call);
 
 /* Replies to an operation that did not come about. what: the task, or the batch. */
 void trigger_call_refused(struct api_call *call, const struct trigger_op *op,

@@ -52,6 +52,8 @@ static enum err check_key_length(struct reading *r, struct slice key)
                    TRIGGER_KEY_MAX);
 }
 
+static const char *const key_options_members[] = { "key", "scope", NULL };
+
 enum err reading_take_key(struct reading *r)
 {
     struct run *run = &r->item->run;
@@ -67,6 +69,7 @@ enum err reading_take_key(struct reading *r)
         key = buf_slice(&key_text);
     if ((err = check_key_length(r, key)) == OK)
         err = trigger_key_options_read(r->key_options, &shown, r->why);
+    reading_tell_others(r, "idempotencyKeyOptions.", r->key_options, key_options_members);
     if (!err && !ttl.len && r->key_ttl.ptr) {
         r->name = "idempotencyKeyTTL";
         err = reading_text(r, r->key_ttl, SIZE_MAX, &ttl);

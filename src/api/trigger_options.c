@@ -22,12 +22,28 @@ static double clamp(double number, double low, double high)
 
 /* ---- when ---- */
 
+static const double last_date_ms = 8640000000000000.0; /* of JavaScript */
+
+/* A date, a duration, or milliseconds since 1970: what JavaScript makes a Date of. */
 static enum err read_delay(struct reading *r, struct slice value)
 {
     struct slice text;
+    double number;
     int64_t at;
-    enum err err = reading_text(r, value, TEXT_MAX, &text);
-    if (err || !text.len)
+    enum err err;
+
+    if (scan_type(value) == SCAN_NULL)
+        return OK;
+    if (scan_type(value) == SCAN_NUMBER) {
+        if ((err = reading_number(r, value, &number)))
+            return err;
+        if (fabs(number) > last_date_ms)
+            return reading_mistake(r, "Invalid date");
+        if (number > (double)r->place->now_ms)
+            run_rare_edit(&r->item->run)->delayed_until = (int64_t)number;
+        return OK;
+    }
+    if ((err = reading_text(r, value, TEXT_MAX, &text)) || !text.len)
         return err;
     if (text_to_moment(text, r->place->now_ms, &at))
         return explain(r->why, ERR_INVALID,
@@ -157,6 +173,9 @@ static enum err check_members(struct reading *r, struct slice object, const char
     return OK;
 }
 
+/* The limit is the queue's own: SDK 3.3.17 sends it along. */
+static const char *const queue_members[] = { "name", "concurrencyLimit", NULL };
+
 static enum err read_queue(struct reading *r, struct slice value)
 {
     struct slice text, limit = scan_member(value, "concurrencyLimit");
@@ -172,6 +191,7 @@ static enum err read_queue(struct reading *r, struct slice value)
     if (limit.ptr && scan_type(limit) != SCAN_NULL &&
         (err = reading_integer(r, limit, &number)))
         return err;
+    reading_tell_others(r, "queue.", value, queue_members);
     if (!name.ptr)
         return OK;
     if ((err = reading_text(r, name, SIZE_MAX, &text)))
@@ -233,9 +253,12 @@ static enum err read_version(struct reading *r, struct slice value)
     return OK;
 }
 
+/* Kept and shown; there is one place where runs run. */
 static enum err read_region(struct reading *r, struct slice value)
 {
     struct slice text;
+    if (scan_type(value) == SCAN_NULL)
+        return OK;
     enum err err = reading_text(r, value, TEXT_MAX, &text);
     if (!err && text.len)
         run_rare_edit(&r->item->run)->region = bytes_create_shared(text);
@@ -372,43 +395,49 @@ static enum err finish_payload(struct reading *r)
 
 /* ---- all of them ---- */
 
-typedef enum err read_option_fn(struct reading *r, struct slice value);
-
-static const struct {
-    const char *name;
-    read_option_fn *read;
-} options[] = {
-    { "payloadType", keep_type },
-    { "payloadSize", read_size },
-    { "delay", read_delay },
-    { "ttl", read_ttl },
-    { "tags", read_tags },
-    { "idempotencyKey", keep_key },
-    { "idempotencyKeyTTL", keep_key_ttl },
-    { "idempotencyKeyOptions", keep_key_options },
-    { "queue", read_queue },
-    { "concurrencyKey", read_concurrency_key },
-    { "machine", read_machine },
-    { "maxAttempts", read_max_attempts },
-    { "maxDuration", read_max_duration },
-    { "priority", read_priority },
-    { "metadata", read_metadata },
-    { "test", read_test },
-    { "lockToVersion", read_version },
-    { "region", read_region },
-    { "parentRunId", read_parent },
-    { "resumeParentOnCompletion", read_resume },
+static const struct option options[] = {
+    { "payloadType", keep_type, false },
+    { "payloadSize", read_size, false },
+    { "delay", read_delay, false },
+    { "ttl", read_ttl, false },
+    { "tags", read_tags, false },
+    { "idempotencyKey", keep_key, false },
+    { "idempotencyKeyTTL", keep_key_ttl, false },
+    { "idempotencyKeyOptions", keep_key_options, false },
+    { "queue", read_queue, false },
+    { "concurrencyKey", read_concurrency_key, false },
+    { "machine", read_machine, false },
+    { "maxAttempts", read_max_attempts, false },
+    { "maxDuration", read_max_duration, false },
+    { "priority", read_priority, false },
+    { "metadata", read_metadata, false },
+    { "test", read_test, false },
+    { "lockToVersion", read_version, false },
+    { "region", read_region, false },
+    { "parentRunId", read_parent, true },
+    { "resumeParentOnCompletion", read_resume, true },
+    { 0 },
 };
+
+static const struct option *find_option(const struct option *table, struct slice key)
+{
+    for (; table->name; table++)
+        if (scan_key_is(key, slice_of(table->name)))
+            return table;
+    return NULL;
+}
 
 static enum err read_option(struct reading *r, struct slice key, struct slice value)
 {
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-        if (!scan_key_is(key, slice_of(options[i].name)))
-            continue;
-        r->name = options[i].name;
-        return options[i].read(r, value);
+    const struct option *option = find_option(options, key);
+    if (!option)
+        option = find_option(trigger_undone, key);
+    if (!option || (option->is_alone && r->source->is_item)) {
+        reading_tell(r, key);
+        return OK;
     }
-    return OK;
+    r->name = option->name;
+    return option->read(r, value);
 }
 
 static enum err check_options(struct reading *r, struct slice object)
@@ -436,7 +465,7 @@ static enum err read_options(struct reading *r, struct slice object)
     members = scan_members(object);
     while (!err && scan_next_member(&members, &key, &value))
         err = read_option(r, key, value);
-    return err;
+    return err ? err : reading_check_deployment(r);
 }
 
 enum err trigger_options_read(const struct trigger_source *source,

@@ -4,10 +4,13 @@
  *                                      the option
  *
  * For the body of a trigger and for each item of a batch (management-api §5.2, §5.3, §7.1,
- * §7.3, §7.4). Payload and metadata keep their bytes: 1e400 comes out as 1e400. Unknown
- * options are ignored; those of the old engine and debounce too. */
+ * §7.3, §7.4). Payload and metadata keep their bytes: 1e400 comes out as 1e400. Options that
+ * the published schema has and runcast does not do are refused, or without effect when SDKs
+ * send them by themselves (trigger_undone.c); those that it does not have are told to the
+ * caller and ignored. */
 #pragma once
 
+#include "api/ignored.h"
 #include "base/buf.h"
 #include "engine/engine.h"
 #include "engine/workers.h"
@@ -26,12 +29,15 @@ struct trigger_source {
     bool text_is_json;
     struct slice options;      /* absent: none */
     struct slice key, key_ttl; /* of the request's headers; they win */
+    bool is_item;              /* of a batch, which has a parent for all */
+    struct ignored *ignored;   /* told what is not read; NULL: nobody is */
 };
 
 /* Where it is to run. */
 struct trigger_place {
     const struct workers *workers;
     int64_t now_ms;
+    bool is_dev;
 };
 
 /* A parent is the caller's to look up. */
@@ -53,6 +59,9 @@ int64_t trigger_key_ttl_ms(struct slice ttl);
 /* {key: text, scope: run | attempt | global} or absent: the key as the user knows it. */
 enum err trigger_key_options_read(struct slice value, struct bytes **shown,
                                   struct failure *why);
+
+/* null, "", [] or {}: for what runcast does not do, the same as nothing. */
+bool trigger_asks_nothing(struct slice value);
 
 /* UTF-16 units, as JavaScript counts. */
 size_t text_utf16_length(struct slice text);

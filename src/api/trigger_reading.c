@@ -14,6 +14,26 @@ enum err reading_mistake(struct reading *r, const char *text)
                    r->name);
 }
 
+/* ---- what is not read ---- */
+
+static const char *path_of(const struct reading *r)
+{
+    return r->source->is_item ? "items[].options." : "options.";
+}
+
+void reading_tell(struct reading *r, struct slice key)
+{
+    ignored_add_member(r->source->ignored, path_of(r), key);
+}
+
+void reading_tell_others(struct reading *r, const char *where, struct slice object,
+                         const char *const *known)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "%s%s", path_of(r), where);
+    ignored_add_others(r->source->ignored, path, object, known);
+}
+
 /* ---- texts ---- */
 
 size_t text_utf16_length(struct slice text)

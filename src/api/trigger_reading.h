@@ -11,9 +11,31 @@ struct reading {
     struct failure *why;
     struct buf text; /* of the string read last */
     const char *name;
-    struct slice type, key, key_ttl, key_options; /* raw, read at the end */
+    struct slice type, key, key_ttl, key_options, deployment; /* raw, read at the end */
     bool has_machine;
 };
+
+typedef enum err read_option_fn(struct reading *r, struct slice value);
+
+struct option {
+    const char *name;
+    read_option_fn *read;
+    bool is_alone; /* a batch has it for all items: an item's is not read */
+};
+
+/* Those that runcast does not do; name NULL ends it. */
+extern const struct option trigger_undone[];
+
+/* externalDeploymentId, when all options are known. */
+enum err reading_check_deployment(struct reading *r);
+
+/* An option that nobody reads is told to the caller. */
+void reading_tell(struct reading *r, struct slice key);
+
+/* The members of an object inside of the options, but for the known ones, are told to the
+ * caller. where: "queue."; known: NULL ends it. */
+void reading_tell_others(struct reading *r, const char *where, struct slice object,
+                         const char *const *known);
 
 /* Says what is wrong with the option that is being read. */
 enum err reading_mistake(struct reading *r, const char *text);

@@ -116,11 +116,24 @@ static enum err read_key(struct waitpoint_make *make, const json_t *body)
     return OK;
 }
 
-/* A duration from now, or a date. */
+/* The token is over at once when its time has passed. */
+static int64_t until_of(double unix_ms)
+{
+    static const double last_date_ms = 8640000000000000.0; /* of JavaScript */
+    return unix_ms < 1 ? 1 : (int64_t)(unix_ms < last_date_ms ? unix_ms : last_date_ms);
+}
+
+/* A duration from now, a date, or, as JavaScript takes it for a date, a number: milliseconds
+ * since 1970. */
 static enum err read_timeout(struct waitpoint_make *make, const json_t *body)
 {
     struct api_call *call = make->call;
+    const json_t *number = json_object_get(body, "timeout");
     struct slice text;
+    if (json_is_number(number)) {
+        make->waitpoint.until = until_of(json_number_value(number));
+        return OK;
+    }
     if (read_text(call, body, "timeout", &text))
         return ERR_INVALID;
     if (!text.ptr)
@@ -135,21 +148,23 @@ static enum err read_tags(struct waitpoint_make *make, const json_t *body)
 {
     const json_t *value = json_object_get(body, "tags");
     struct slice tags[RUN_TAGS_MAX];
-    size_t count = json_is_string(value) ? 1 : json_array_size(value);
+    size_t count = json_is_string(value) ? 1 : json_array_size(value), kept = 0;
     bool fine = !value || json_is_string(value) || json_is_array(value);
     if (count > RUN_TAGS_MAX)
         return explain(&make->call->why, ERR_INVALID, "tags: at most %d", RUN_TAGS_MAX);
     for (size_t i = 0; i < count && fine; i++) {
         const json_t *tag = json_is_string(value) ? value : json_array_get(value, i);
-        tags[i] = (struct slice){ json_string_value(tag), json_string_length(tag) };
-        fine = tags[i].len > 0 && text_utf16_length(tags[i]) <= RUN_TAG_CHARS_MAX;
+        struct slice text = { json_string_value(tag), json_string_length(tag) };
+        fine = text.ptr && text_utf16_length(text) <= RUN_TAG_CHARS_MAX;
+        if (slice_trim(text).len)
+            tags[kept++] = text;
     }
     if (!fine)
         return explain(&make->call->why, ERR_INVALID,
-                       "tags: must be a string or an array of strings of 1 to %d "
+                       "tags: must be a string or an array of strings of at most %d "
                        "characters",
                        RUN_TAG_CHARS_MAX);
-    make->waitpoint.tags = tag_list_create(tags, count);
+    make->waitpoint.tags = tag_list_create(tags, kept);
     return OK;
 }
 

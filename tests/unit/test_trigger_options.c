@@ -82,7 +82,8 @@ static void a_wrong_option_is_refused_by_name(void **state)
         { "{\"ttl\":1.5}", ERR_INVALID, "options.ttl" },
         { "{\"ttl\":true}", ERR_INVALID, "options.ttl" },
         { "{\"delay\":\"soon\"}", ERR_INVALID, "delay 'soon' is neither a date" },
-        { "{\"delay\":5}", ERR_INVALID, "options.delay" },
+        { "{\"delay\":true}", ERR_INVALID, "options.delay" },
+        { "{\"delay\":8640000000000001}", ERR_INVALID, "options.delay" },
         { "{\"delay\":\"99999999999999w\"}", ERR_INVALID, "options.delay" },
         { "{\"tags\":7}", ERR_INVALID, "options.tags" },
         { "{\"tags\":[7]}", ERR_INVALID, "options.tags" },
@@ -112,7 +113,13 @@ static void a_wrong_option_is_refused_by_name(void **state)
         { "{\"parentRunId\":1}", ERR_INVALID, "options.parentRunId" },
         { "{\"resumeParentOnCompletion\":\"yes\"}", ERR_INVALID,
           "options.resumeParentOnCompletion" },
-        { "{\"region\":[]}", ERR_INVALID, "options.region" },
+        { "{\"region\":[1]}", ERR_INVALID, "options.region" },
+        { "{\"debounce\":{\"key\":\"k\"}}", ERR_INVALID, "options.debounce" },
+        { "{\"gates\":[{\"queue\":\"q\"}]}", ERR_INVALID, "options.gates" },
+        { "{\"concurrency\":[\"c\"]}", ERR_INVALID, "options.concurrency" },
+        { "{\"externalDeploymentId\":\"d\"}", ERR_INVALID, "options.externalDeploymentId" },
+        { "{\"metadataType\":\"text/plain\"}", ERR_INVALID, "options.metadataType" },
+        { "{\"parentAttempt\":5}", ERR_INVALID, "options.parentAttempt" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct outcome outcome = read_body("mail", "1", cases[i].options);
@@ -372,7 +379,9 @@ static void options_become_numbers_of_the_run(void **state)
         { "mail",
           "{\"idempotencyKey\":\"k\",\"idempotencyKeyTTL\":\"18446744073709551615d\"}",
           KEY_LIFE, 36500 * day },
-        { "mail", "{\"unknown\":{\"a\":[1]},\"debounce\":{\"key\":\"k\"}}", TAGS, 0 },
+        { "mail",
+          "{\"unknown\":{\"a\":[1]},\"debounce\":{},\"parentBatch\":\"b\",\"region\":null}",
+          TAGS, 0 },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct outcome outcome = read_body(cases[i].task, "1", cases[i].options);

@@ -1,0 +1,274 @@
+// The published request schemas of SDK 4.8.3 and what the gateway does with them: each member
+// is used, refused, or without effect, as the tables here and the README say; what a schema
+// takes as a type the gateway takes, what it refuses is 400; what it does not name is told to
+// the caller. A member that a newer schema adds fails here by its name.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { keys, startGateway } from "../support/gateway.mjs";
+import { Worker } from "../support/worker_calls.mjs";
+
+const packageOf = "../conformance/sdk-v4/node_modules/@trigger.dev/core/dist/esm/v3/schemas/";
+const api = await import(packageOf + "api.js");
+const queues = await import(packageOf + "queues.js");
+const readme = fs.readFileSync(fileURLToPath(new URL("../../README.md", import.meta.url)), "utf8");
+
+const gateway = await startGateway();
+after(() => gateway.stop());
+
+// ---- what a schema names ----
+
+/** Without what only says how it is read or that it may be missing. */
+function bare(schema) {
+  const def = schema._zod.def;
+  if (def.type === "pipe") return bare(def.in._zod.def.type === "transform" ? def.out : def.in);
+  return def.innerType ? bare(def.innerType) : schema;
+}
+
+/** The objects that a value of the schema may be. */
+function objectsIn(schema) {
+  const one = bare(schema), def = one._zod.def;
+  if (def.type === "object") return [one];
+  if (def.type === "union") return def.options.flatMap(objectsIn);
+  return def.type === "intersection" ? [def.left, def.right].flatMap(objectsIn) : [];
+}
+
+/** [path, schema] of every member, also of members and of elements of lists. */
+function members(schema, at = "") {
+  const found = new Map();
+  const note = (path, inner) => found.set(path, [...found.get(path) ?? [], inner]);
+  for (const object of objectsIn(schema))
+    for (const [name, inner] of Object.entries(object._zod.def.shape)) {
+      note(at + name, inner);
+      for (const [path, all] of members(inner, `${at}${name}.`)) for (const each of all) note(path, each);
+    }
+  const one = bare(schema), def = one._zod.def;
+  const lists = def.type === "array" ? [def.element] : def.type === "union" ? def.options.map(bare).filter((each) => each._zod.def.type === "array").map((each) => each._zod.def.element) : [];
+  for (const element of lists) for (const [path, all] of members(element, at ? `${at.slice(0, -1)}[].` : "[].")) for (const each of all) note(path, each);
+  return found;
+}
+
+const isStrict = (schema) => objectsIn(schema).some(({ _zod: { def } }) => def.catchall?._zod.def.type === "never");
+
+// ---- the tables ----
+
+const words = (text) => text.trim().split(/\s+/).filter(Boolean);
+const options = {
+  used: "concurrencyKey delay idempotencyKey idempotencyKeyTTL idempotencyKeyOptions idempotencyKeyOptions.key lockToVersion machine maxAttempts maxDuration metadata metadataType payloadType queue queue.name tags test ttl priority",
+  refused: "debounce gates concurrency externalDeploymentId",
+  idle: "parentAttempt region",
+  shown: "idempotencyKeyOptions.scope payloadSize",
+};
+const within = (at, text) => words(text).map((name) => at + name).join(" ");
+const item = (at) => ({ used: `${at}task ${at}payload ${at}options ${within(`${at}options.`, options.used)}`, refused: within(`${at}options.`, options.refused), idle: `${at}context ${within(`${at}options.`, options.idle)}`, shown: within(`${at}options.`, options.shown) });
+const waitpoint = "idempotencyKey idempotencyKeyTTL timeout tags";
+const day = { delay: "1h" };
+const trigger = "/api/v1/tasks/hello/trigger";
+const variables = `/api/v1/projects/${keys.ref}/envvars/prod`;
+
+/** What the gateway does with the members of a schema; good() gives the path and a body. */
+const schemas = {
+  TriggerTaskRequestBody: {
+    used: `payload options ${within("options.", options.used)} options.parentRunId options.resumeParentOnCompletion`,
+    refused: within("options.", options.refused),
+    idle: `context ${within("options.", `${options.idle} dependentAttempt dependentBatch parentBatch bulkActionId`)}`,
+    shown: within("options.", `${options.shown} queue.concurrencyLimit`),
+    good: () => [trigger, { payload: "1", options: { ...day, queue: { name: "hello" } } }],
+  },
+  BatchTriggerTaskV2RequestBody: {
+    used: `items parentRunId resumeParentOnCompletion ${item("items[].").used}`,
+    refused: item("items[].").refused,
+    idle: `dependentAttempt ${item("items[].").idle}`,
+    shown: item("items[].").shown,
+    good: () => ["/api/v1/tasks/batch", { items: [{ task: "hello", payload: "1", options: { ...day } }] }],
+  },
+  BatchTriggerTaskV3RequestBody: {
+    used: `items parentRunId resumeParentOnCompletion ${item("items[].").used}`,
+    refused: item("items[].").refused,
+    idle: item("items[].").idle,
+    shown: item("items[].").shown,
+    good: () => ["/api/v2/tasks/batch", { items: [{ task: "hello", payload: "1", options: { ...day } }] }],
+  },
+  CreateBatchRequestBody: {
+    used: "runCount taskIdentifiers parentRunId resumeParentOnCompletion idempotencyKey idempotencyKeyOptions idempotencyKeyOptions.key",
+    shown: "idempotencyKeyOptions.scope",
+    good: () => ["/api/v3/batches", { runCount: 1 }],
+  },
+  BatchItemNDJSON: {
+    used: `index ${item("").used}`, refused: item("").refused, idle: words(item("").idle).filter((name) => name !== "context").join(" "), shown: item("").shown,
+    named: "items[].", // as the header names what is in a line
+    lines: true,
+    good: async () => {
+      const { id } = (await gateway.post("/api/v3/batches", { runCount: 1 })).json;
+      return [`/api/v3/batches/${id}/items`, { index: 0, task: "hello", payload: "1", options: { ...day } }];
+    },
+  },
+  ReplayRunRequestBody: {
+    used: "payload payloadType metadata tags queue concurrencyKey machine version delay ttl idempotencyKey idempotencyKeyTTL maxAttempts maxDuration priority",
+    idle: "region",
+    good: async () => [`/api/v1/runs/${await makeRun()}/replay`, { ...day }],
+  },
+  RescheduleRunRequestBody: { used: "delay", good: async () => [`/api/v1/runs/${await makeRun()}/reschedule`, { delay: "2h" }] },
+  AddTagsRequestBody: { used: "tags", good: async () => [`/api/v1/runs/${await makeRun()}/tags`, { tags: "a" }] },
+  CreateScheduleOptions: {
+    used: "task cron deduplicationKey externalId timezone", shown: "window",
+    good: () => ["/api/v1/schedules", { task: "tick", cron: "0 9 * * *", deduplicationKey: "published" }],
+  },
+  UpdateScheduleOptions: {
+    used: "task cron externalId timezone", shown: "window", method: "PUT",
+    good: async () => [`/api/v1/schedules/${(await gateway.post("/api/v1/schedules", { task: "tick", cron: "0 9 * * *", deduplicationKey: "published" })).json.id}`, { task: "tick", cron: "0 9 * * *" }],
+  },
+  CreateBulkActionRequestBody: {
+    used: `action filter runIds name ${within("filter.", "status taskIdentifier version from to period bulkAction tag schedule isTest batch queue queue.type queue.name queue[].type queue[].name machine region")}`,
+    shown: "targetRegion",
+    good: () => ["/api/v1/bulk-actions", { action: "replay", filter: { tag: "nobody" } }],
+  },
+  CreateEnvironmentVariableRequestBody: { used: "name value isSecret", good: () => [variables, { name: "PUBLISHED", value: "1" }] },
+  UpdateEnvironmentVariableRequestBody: { used: "value", method: "PUT", good: () => [`${variables}/PUBLISHED`, { value: "2" }] },
+  ImportEnvironmentVariablesRequestBody: {
+    used: "variables parentVariables override isSecret", shown: "source source.type source.userId source.integration",
+    good: () => [`${variables}/import`, { variables: { PUBLISHED: "1" }, override: true }],
+  },
+  CreateWaitpointTokenRequestBody: { used: waitpoint, good: () => ["/api/v1/waitpoints/tokens", {}] },
+  CompleteWaitpointTokenRequestBody: { used: "data", good: async () => [`/api/v1/waitpoints/tokens/${(await gateway.post("/api/v1/waitpoints/tokens", {})).json.id}/complete`, {}] },
+  CreateInputStreamWaitpointRequestBody: {
+    used: `streamId lastSeqNum ${waitpoint}`,
+    good: async () => [`/api/v1/runs/${await makeRun()}/input-streams/wait`, { streamId: "a" }],
+  },
+};
+
+/** Request schemas of workers, of the CLI, of an older call, and of what runcast does not have. */
+const elsewhere = words(`
+  CreateBackgroundWorkerRequestBody DevDequeueRequestBody DevDisconnectRequestBody WaitForDurationRequestBody UpdateMetadataRequestBody GetJWTRequestBody
+  UpsertBranchRequestBody WorkersCreateRequestBody CompleteProfileRequestBody CreateOrgRequestBody CreateProjectRequestBody
+  InitializeDeploymentRequestBody StartDeploymentIndexingRequestBody ProgressDeploymentRequestBody FinalizeDeploymentRequestBody FailDeploymentRequestBody CancelDeploymentRequestBody CreateArtifactRequestBody
+  BatchTriggerTaskRequestBody
+  CreateSessionRequestBody UpdateSessionRequestBody CloseSessionRequestBody EndAndContinueSessionRequestBody CreateSessionStreamWaitpointRequestBody
+  ResolvePromptRequestBody PromotePromptVersionRequestBody CreatePromptOverrideRequestBody UpdatePromptOverrideRequestBody ReactivatePromptOverrideRequestBody
+  OverrideConcurrencyLimitRequestBody ResetConcurrencyLimitRequestBody`);
+
+let makeRun;
+before(async () => {
+  await Worker.register(gateway, { tasks: ["hello", { id: "tick", triggerSource: "schedule" }] });
+  await gateway.post(variables, { name: "PUBLISHED", value: "1" }, { key: keys.prod });
+  makeRun = async () => (await gateway.post(trigger, { options: day })).json.id;
+});
+
+// ---- calls ----
+
+const isOfProd = (path) => path.startsWith(variables);
+
+async function call({ good, method = "POST", lines }, alter, key) {
+  const [path, body] = await good();
+  const sent = alter(structuredClone(body));
+  const reply = await gateway.http.request(method, path, {
+    body: lines ? `${JSON.stringify(sent)}\n` : sent, key: key ?? (isOfProd(path) ? keys.prod : keys.dev),
+    ...lines && { headers: { "content-type": "application/x-ndjson" } },
+  });
+  return { sent, status: reply.status, text: reply.text, error: reply.json?.error ?? "", ignored: (reply.headers["x-ignored-members"] ?? "").split(", ").filter(Boolean) };
+}
+
+/** Sets the member at a path; what is on the way is made. */
+function put(body, path, value) {
+  let at = body;
+  const steps = path.split(".");
+  for (const [i, step] of steps.entries()) {
+    const [, name, list] = /^(.*?)(\[\])?$/.exec(step);
+    if (i === steps.length - 1) at[name] = value;
+    else if (list) at = Array.isArray(at[name]) ? at[name][0] : (at[name] = [{}])[0];
+    else at = typeof at[name] === "object" && at[name] ? at[name] : at[name] = {};
+  }
+  return body;
+}
+
+const candidates = ["x", "", 5, 1.5, -1, true, null, [], ["x"], [5], {}, { a: 1 }];
+const isEmpty = (value) => value === null || value === "" || (typeof value === "object" && !Object.keys(value).length);
+
+/** Where the gateway is of another opinion than the schema, and why. */
+const others = [
+  [/\bdelay = ("x"|"")/, "a delay that is neither a date nor a duration is not silently none"],
+  [/\bdelay = (true|\[)/, "JavaScript makes a date of them, nobody else does"],
+  [/\bmetadata = ("|-|\d|true|\[)/, "metadata must come back as an object"],
+  [/\bmetadataType = "x"/, "metadata is JSON"],
+  [/\bqueue = \{/, "SDK 3.3.17 sends a queue without a name"],
+  [/\bqueue\.concurrencyLimit = null/, "SDK 3.3.17 sends null"],
+  [/\btask = ""/, "no task has that id"],
+  [/^items = \[\]/, "an empty batch"],
+  [/\bregion = (\[\]|{})$/, "a region is a text"],
+  [/^delay = (5|1.5|-1|null)$/, "a run is not put off to 1970"],
+  [/^(filter\.\w+|targetRegion|name) = (null|""|\[\])$/, "of a bulk action: none"],
+  [/^filter\.(from|to) = (true|\[)/, "JavaScript makes a date of them, nobody else does"],
+  [/^filter\.period = "x"/, "a period that is none is not silently the default"],
+  [/^(name|value|streamId|variables) = (""|{})/, "a name, a value is not empty"],
+  [/^timeout = ("|true|\[5)/, "a timeout that is neither a date nor a duration is not silently none"],
+  [/^(timeout|idempotencyKey|idempotencyKeyTTL|tags|lastSeqNum) = null/, "of a token: none"],
+  [/^lastSeqNum = 1.5/, "records have whole numbers"],
+];
+
+for (const [name, row] of Object.entries(schemas)) {
+  const schema = api[name];
+  const known = { used: words(row.used), refused: words(row.refused ?? ""), idle: words(row.idle ?? ""), shown: words(row.shown ?? "") };
+  const all = Object.values(known).flat();
+  const inside = known.refused.map((path) => `${path}.`);
+  const paths = [...members(schema).keys()].filter((path) => !known.refused.some((one) => path.startsWith(`${one}.`) || path.startsWith(`${one}[]`)));
+
+  test(`${name}: every member is in the table, and nothing else is`, () => {
+    assert.deepEqual(paths.filter((path) => !all.includes(path)), [], "members that are new");
+    assert.deepEqual(all.filter((path) => !paths.includes(path)), [], "members that are gone");
+    assert.equal(new Set(all).size, all.length, inside.join());
+  });
+
+  test(`${name}: types are judged as published`, async () => {
+    const wrong = [];
+    for (const path of paths)
+      for (const value of candidates) {
+        const { sent, status, text } = await call(row, (body) => put(body, path, value));
+        const what = `${path} = ${JSON.stringify(value)}`, published = schema.safeParse(sent).success;
+        const taken = status !== 400 && !(row.lines && status === 422 && /Validation error|Expected/.test(text));
+        const isRefused = known.refused.includes(path), isDeployment = path.endsWith("externalDeploymentId"); // in dev it is not
+        if (status === 422 && !row.lines) continue; // a rule of the service
+        const right = isEmpty(value) && (isRefused || known.idle.includes(path)) ? true : isRefused && !isDeployment ? false : published;
+        if (right !== taken && !others.some(([pattern]) => pattern.test(what))) wrong.push(`${what}: ${published ? "published" : "not published"}, ${status} ${text.slice(0, 120)}`);
+      }
+    assert.deepEqual(wrong, []);
+  });
+
+  test(`${name}: what it does not name is ${isStrict(schema) ? "refused" : "told to the caller"}`, async () => {
+    const objects = ["", ...paths.filter((path) => members(schema).get(path).some((one) => objectsIn(one).length)).map((path) => `${path}.`)];
+    for (const at of objects) {
+      if (known.refused.some((one) => at.startsWith(one))) continue;
+      const { status, error, ignored } = await call(row, (body) => put(body, `${at}nobodyKnows`, 1));
+      if (isStrict(schema)) assert.match(`${status} ${error}`, /^400 .*nobodyKnows/);
+      else assert.ok(ignored.includes(`${row.named ?? ""}${at}nobodyKnows`), `${at}: ${status} ${error} ${ignored}`);
+    }
+  });
+}
+
+// ---- the README ----
+
+/** The names in the row of the README's table that begins so. */
+function rowOf(title) {
+  const [, cell] = new RegExp(`^\\| ${title} \\| (.*) \\|$`, "m").exec(readme);
+  return [...cell.matchAll(/`([\w.]+)`/g)].map(([, name]) => name);
+}
+
+/** As the README names them: without the place that an item has, a replay's options as a trigger's. */
+const plain = (path) => path.replace(/^items\[\]\./, "");
+
+test("the README lists what is refused and what is without effect", () => {
+  const all = (kind) => [...new Set(Object.entries(schemas).flatMap(([name, row]) => words(row[kind] ?? "").map((path) => (name === "ReplayRunRequestBody" ? `options.${path}` : plain(path)))))];
+  const missing = (kind, title) => all(kind).filter((path) => !rowOf(title).some((name) => path === name || path.endsWith(`.${name}`) || path.startsWith(`${name}.`)));
+  assert.deepEqual(missing("refused", "400 with its name"), []);
+  assert.deepEqual(missing("idle", "taken, without effect"), []);
+  assert.deepEqual(missing("shown", "taken, kept or not, and nothing runs otherwise for it"), []);
+  const listed = rowOf("taken, without effect"), known = all("idle");
+  assert.deepEqual(listed.filter((name) => !known.includes(name)), [], "listed, and not so");
+});
+
+test("every request schema of the package has a table, or is somebody else's", () => {
+  const requests = Object.keys({ ...api, ...queues }).filter((name) => /RequestBody$|^(Create|Update)\w*Options$|NDJSON$/.test(name));
+  assert.deepEqual(requests.filter((name) => !schemas[name] && !elsewhere.includes(name)), []);
+  assert.deepEqual(elsewhere.filter((name) => !requests.includes(name)), []);
+});

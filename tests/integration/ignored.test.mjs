@@ -1,0 +1,147 @@
+// Nothing in silence: what a request names and nobody reads is told to the caller, and what
+// runcast does not do is refused by its name. The published schemas themselves are walked in
+// tests/contract/published.test.mjs.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { keys, startGateway, until } from "../support/gateway.mjs";
+
+let gateway;
+before(async () => { gateway = await startGateway({ options: ["--log-level", "debug"] }); });
+after(() => gateway.stop());
+
+const target = "/api/v1/tasks/silence/trigger";
+const trigger = (body, call) => gateway.post(target, body, call);
+const named = (reply) => reply.headers["x-ignored-members"];
+const lines = { headers: { "content-type": "application/x-ndjson" } };
+
+test("what a trigger does not know is named, with its path", async () => {
+  for (const [body, names] of [
+    [{ payload: 1, options: { tag: ["a"], tags: ["b"] } }, "options.tag"],
+    [{ payload: 1, tags: ["a"], name: "Ada" }, "tags, name"],
+    [{ options: { queue: { name: "q", limit: 1 }, idempotencyKey: "k1", idempotencyKeyOptions: { key: "k", scope: "run", for: 1 } } }, "options.queue.limit, options.idempotencyKeyOptions.for"],
+    [{ payload: { tag: 1 }, context: { a: 1 }, options: { metadata: { tag: 1 } } }, undefined],
+    [{}, undefined],
+  ]) {
+    const reply = await trigger(body);
+    assert.equal(reply.status, 200, reply.text);
+    assert.equal(named(reply), names, JSON.stringify(body));
+    if (names) assert.match(reply.headers["access-control-expose-headers"], /(^|, )x-ignored-members(,|$)/);
+  }
+});
+
+test("a body that is the payload itself is refused, with the form that is right", async () => {
+  for (const body of [{ name: "Ada" }, { context: {}, to: 1 }]) {
+    const { status, json } = await trigger(body);
+    assert.equal(status, 400);
+    assert.match(json.error, /"(name|to)" but neither payload nor options.*\{"payload": .*"options": /);
+  }
+});
+
+test("names of strangers neither end a header nor grow", async () => {
+  const long = "l".repeat(600);
+  const reply = await trigger({ payload: 1, "a\r\nx-evil: 1": 1, "b, c": 1, "d.e[]": 1, "\u017c%\"\u0000": 1, "\ud83d\ude80": 1, [long]: 1, [`${long}2`]: 1, ["x".repeat(5000)]: 1, short: 1 });
+  assert.equal(reply.status, 200);
+  assert.equal(reply.headers["x-evil"], undefined);
+  assert.equal(named(reply), `a%0D%0Ax-evil%3A%201, b%2C%20c, d%2Ee%5B%5D, %C5%BC%25%22%00, %F0%9F%9A%80, ${long}, short`);
+  const many = await trigger({ payload: 1, options: Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`no${i}`, 1])) });
+  assert.equal(named(many).split(", ").length, 16);
+  assert.ok(named(reply).length <= 1024);
+});
+
+test("escaped spellings of a member are that member, and the name of another is decoded", async () => {
+  const reply = await trigger('{"p\\u0061yload":1,"options":{"t\\u0061gs":["a"],"t\\u0061g":1}}');
+  assert.equal(named(reply), "options.tag");
+  assert.deepEqual((await gateway.get(`/api/v3/runs/${reply.json.id}`)).json.tags, ["a"]);
+});
+
+test("items of batches name each path once", async () => {
+  const items = Array.from({ length: 500 }, (_, i) => ({ task: "silence", foo: i, options: { tag: i, parentRunId: "run_x", delay: "1h" } }));
+  for (const path of ["/api/v1/tasks/batch", "/api/v2/tasks/batch"]) {
+    const reply = await gateway.post(path, { items, more: 1 });
+    assert.equal(reply.status, 202, reply.text);
+    assert.equal(named(reply), "items[].foo, items[].options.tag, items[].options.parentRunId, more");
+  }
+  const created = await gateway.post("/api/v3/batches", { runCount: 20, tasks: 1 });
+  assert.equal(named(created), "tasks");
+  const streamed = items.slice(0, 20).map((item, index) => `${JSON.stringify({ index, ...item })}\n`).join("");
+  const reply = await gateway.post(`/api/v3/batches/${created.json.id}/items`, streamed, lines);
+  assert.equal(reply.status, 200, reply.text);
+  assert.equal(named(reply), "items[].foo, items[].options.tag, items[].options.parentRunId");
+});
+
+test("what runcast does not do is refused by its name; null and empty ask for nothing", async () => {
+  for (const [name, asks] of [["debounce", { key: "a", delay: "1m" }], ["gates", [{ queue: "a" }]], ["concurrency", ["limit"]]]) {
+    for (const key of [keys.dev, keys.prod]) {
+      const { status, json } = await trigger({ options: { [name]: asks } }, { key });
+      assert.deepEqual([status, json.error], [400, `Validation error: runcast does not do this at "options.${name}"`]);
+    }
+    for (const nothing of [null, [], {}, ""]) assert.equal((await trigger({ options: { [name]: nothing } })).status, 200);
+    const item = await gateway.post("/api/v1/tasks/batch", { items: [{ task: "a" }, { task: "a", options: { [name]: asks } }] });
+    assert.match(`${item.status} ${item.json.error}`, new RegExp(`^400 .*"options.${name}" \\(items\\[1\\]\\)`));
+  }
+});
+
+test("a deployment of the caller's name is refused where it would matter", async () => {
+  const ask = (key, options) => trigger({ options: { delay: "1h", ...options } }, { key });
+  assert.equal((await ask(keys.dev, { externalDeploymentId: "abc" })).status, 200);
+  const { status, json } = await ask(keys.prod, { externalDeploymentId: "abc" });
+  assert.match(`${status} ${json.error}`, /^400 .*"options.externalDeploymentId"/);
+  for (const nothing of [null, "", "  "]) assert.equal((await ask(keys.prod, { externalDeploymentId: nothing })).status, 200);
+  for (const key of [keys.dev, keys.prod]) for (const wrong of [5, "x".repeat(129)]) assert.equal((await ask(key, { externalDeploymentId: wrong })).status, 400);
+  // Beside a version, which governs, it is not looked at; here the version is what is missing.
+  const locked = await ask(keys.prod, { externalDeploymentId: "abc", lockToVersion: "20990101.1" });
+  assert.match(`${locked.status} ${locked.json.error}`, /^422 Task locked to version/);
+});
+
+test("what SDKs send by themselves is without effect", async () => {
+  const options = { parentAttempt: "attempt_x", dependentAttempt: "attempt_x", parentBatch: "batch_x", dependentBatch: "batch_x", bulkActionId: "bulk_x", region: "eu", payloadSize: 1, metadataType: "application/json" };
+  const reply = await trigger({ payload: 1, context: [1], options });
+  assert.equal(reply.status, 200, reply.text);
+  assert.equal(named(reply), undefined);
+  assert.equal((await gateway.get(`/api/v3/runs/${reply.json.id}`)).json.region, "eu");
+});
+
+test("a concurrency key of 5 is \"5\"", async () => {
+  for (const concurrencyKey of [5, "5"]) assert.equal((await trigger({ options: { concurrencyKey } })).status, 200);
+  for (const concurrencyKey of [true, ["5"], { a: 1 }]) assert.equal((await trigger({ options: { concurrencyKey } })).status, 400);
+});
+
+test("a replay refuses what it does not name", async () => {
+  const { id } = (await trigger({ options: { delay: "1h" } })).json;
+  const { status, json } = await gateway.post(`/api/v1/runs/${id}/replay`, { tag: "a" });
+  assert.match(`${status} ${json.error}`, /^400 .*Unrecognized key 'tag'/);
+});
+
+test("parameters that a list does not have are named", async () => {
+  const project = `/api/v1/projects/${keys.ref}`;
+  for (const [path, names, call] of [
+    ["/api/v1/runs?filter[stat]=QUEUED&filter[status]=QUEUED&page[size]=5", "filter[stat]"],
+    ["/api/v1/runs?filter%5Bstat%5D=QUEUED&a%0d%0ab=1", "filter[stat], a%0D%0Ab"],
+    [`${project}/runs?filter[env]=dev&filter[envs]=dev`, "filter[envs]", { key: keys.pat }],
+    ["/api/v1/schedules?page=1&perpage=2", "perpage"],
+    ["/api/v1/queues?limit=1", "limit"],
+    ["/api/v1/waitpoints/tokens?filter[tag]=a", "filter[tag]"],
+    ["/api/v1/bulk-actions?filter[status]=PENDING", "filter[status]"],
+    ["/api/v1/runs?filter[tag]=a", undefined],
+  ]) {
+    const reply = await gateway.get(path, call);
+    assert.equal(reply.status, 200, reply.text);
+    assert.equal(named(reply), names, path);
+  }
+  for (const path of ["/api/v1/runs?filter[isTest]=maybe", "/api/v1/runs?page[size]=x", "/api/v1/schedules?page=0", "/api/v1/queues?perPage=x", "/api/v1/waitpoints/tokens?page[size]=0"])
+    assert.equal((await gateway.get(path)).status, 400, path);
+});
+
+test("a bulk action is told of filters that are none, and one of none but those is refused", async () => {
+  const some = await gateway.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "nobody", tags: "a", queue: [{ type: "task", name: "a", of: 1 }] } });
+  assert.equal(named(some), "filter.tags, filter.queue[].of");
+  const none = await gateway.post("/api/v1/bulk-actions", { action: "cancel", filter: { tags: "a" } });
+  assert.deepEqual([none.status, none.json.error, named(none)], [400, "At least one filter must be provided", "filter.tags"]);
+});
+
+test("the log names them at debug, without values", async () => {
+  await trigger({ payload: 1, loggedName: "secretValue" });
+  await until(() => /members of a request are ignored.*loggedName/.test(gateway.stderr), { what: "the line" });
+  assert.doesNotMatch(gateway.stderr, /secretValue/);
+});
