@@ -149,7 +149,8 @@ struct store_commit {
 
     enum store_status status; /* the driver's */
     int64_t begun_us;         /* the driver's */
-    struct list link;         // sqlite_writer::queue
+    size_t weight;            /* the driver's: what writing it costs, in changes */
+    struct list link;         // sqlite_line::small, large; sqlite_writer::done
 };
 
 /* ---- reads; what they deliver is the caller's ---- */

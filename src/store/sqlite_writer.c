@@ -1,7 +1,7 @@
 /* sqlite_writer.c - group commit.
  *
  *   loop thread                      writer thread
- *   commit ──► queue ──── wake ────► take what waits
+ *   commit ──► line ───── wake ────► take who is next (sqlite_line.h)
  *                                    BEGIN; a savepoint per request; COMMIT
  *   done()  ◄── done ◄── finished ── one fsync for all of them
  *
@@ -23,8 +23,7 @@
 #include "base/metrics.h"
 
 enum {
-    GROUP_CHANGES = 4096,        /* a group closes behind the request that reaches it */
-    REPORTED_PER_TURN = 256,     /* commits and changes; one commit in any case */
+    REPORTED_PER_TURN = 64,      /* commits and changes; one commit in any case */
     CHECKPOINT_BYTES = 32 << 20, /* of log, between two checkpoints */
     RESTART_BYTES = 64 << 20,    /* from here on readers have to let the log start again */
     RESTART_WAIT_MS = 250,
@@ -158,9 +157,11 @@ static void fail_all(struct list *to, struct list *from, struct list *purges_to,
 /* Called and left with the lock held. From here on requests fail where they are begun. */
 static void start_failing(struct sqlite_writer *writer)
 {
+    struct list waiting;
+    list_init(&waiting);
+    sqlite_line_empty_into(&writer->line, &waiting);
     writer->failing = true;
-    fail_all(&writer->done, &writer->queue, &writer->purges_done, &writer->purges,
-             STORE_FAILED);
+    fail_all(&writer->done, &waiting, &writer->purges_done, &writer->purges, STORE_FAILED);
     uv_async_send(&writer->finished);
 }
 
@@ -185,18 +186,6 @@ static void wait_and_reopen(struct sqlite_writer *writer)
 
 /* ---- writer thread: the loop ---- */
 
-/* Called with the lock held. */
-static void take_group(struct sqlite_writer *writer, struct list *group)
-{
-    size_t changes = 0;
-    while (!list_empty(&writer->queue) && changes < GROUP_CHANGES) {
-        struct list *link = writer->queue.next;
-        changes += container_of(link, struct store_commit, link)->change_count + 1;
-        list_remove(link);
-        list_append(group, link);
-    }
-}
-
 /* Called and left with the lock held. */
 static void settle(struct sqlite_writer *writer, enum store_status status)
 {
@@ -216,7 +205,7 @@ static void serve_group(struct sqlite_writer *writer)
 {
     struct list group;
     list_init(&group);
-    take_group(writer, &group);
+    sqlite_line_take(&writer->line, &group);
     uv_mutex_unlock(&writer->lock);
     enum store_status status = write_group(writer, &group);
     uv_mutex_lock(&writer->lock);
@@ -247,6 +236,12 @@ static void keep_log_short(struct sqlite_writer *writer)
         start_failing(writer);
 }
 
+/* Called with the lock held. */
+static bool has_work(const struct sqlite_writer *writer)
+{
+    return !sqlite_line_empty(&writer->line) || !list_empty(&writer->purges);
+}
+
 static void writer_main(void *arg)
 {
     struct sqlite_writer *writer = arg;
@@ -256,12 +251,11 @@ static void writer_main(void *arg)
         return;
     }
     for (;;) {
-        while (list_empty(&writer->queue) && list_empty(&writer->purges) &&
-               !writer->stopping)
+        while (!has_work(writer) && !writer->stopping)
             uv_cond_wait(&writer->wake, &writer->lock);
-        if (list_empty(&writer->queue) && list_empty(&writer->purges))
+        if (!has_work(writer))
             break;
-        if (!list_empty(&writer->queue))
+        if (!sqlite_line_empty(&writer->line))
             serve_group(writer);
         if (!writer->failing && !list_empty(&writer->purges))
             serve_purge(writer);
@@ -415,7 +409,7 @@ static void on_finished(uv_async_t *async)
 enum err sqlite_writer_start(struct sqlite_writer *writer, uv_loop_t *loop,
                              struct failure *why)
 {
-    list_init(&writer->queue);
+    sqlite_line_init(&writer->line);
     list_init(&writer->done);
     list_init(&writer->purges);
     list_init(&writer->purges_done);
@@ -471,7 +465,7 @@ void sqlite_writer_commit(struct sqlite_writer *writer, struct store_commit *req
         list_append(&writer->done, &req->link);
         uv_async_send(&writer->finished);
     } else {
-        list_append(&writer->queue, &req->link);
+        sqlite_line_add(&writer->line, req);
         uv_cond_signal(&writer->wake);
     }
     uv_mutex_unlock(&writer->lock);

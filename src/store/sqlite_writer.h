@@ -5,6 +5,7 @@
 
 #include "store/sqlite_apply.h"
 #include "store/sqlite_db.h"
+#include "store/sqlite_line.h"
 #include "store/sqlite_positions.h"
 
 struct sqlite_writer {
@@ -18,7 +19,8 @@ struct sqlite_writer {
     uv_mutex_t lock;
     uv_cond_t wake;
     /* The lock guards: */
-    struct list queue, done;         /* store_commit::link */
+    struct sqlite_line line;         /* of commits */
+    struct list done;                /* store_commit::link */
     struct list purges, purges_done; /* store_purge::link */
     bool stopping, stopped;
     bool failing;      /* nothing is written until the database was checked */
