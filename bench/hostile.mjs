@@ -10,10 +10,17 @@
 // SENDERS  connections of the attacker (2)
 //
 // A line a kind: its name, both figures in us, the ratio, and in words whether it is too much.
-// Ends with status 1 if one was. The attacker waits for each answer before it sends again.
-import { spawn } from "node:child_process";
+// Ends with status 1 if one was. The kinds "with a large commit" write what no other commit can
+// be written beside: there the victim may wait, on top of its own time, for one turn of 5 ms and
+// for one such request, as long as the fastest of five takes alone. The attacker waits for each answer before it sends again. It is
+// a process of its own that runs only on a core that nobody else wants: its own work, which
+// would be on another machine, takes nothing from the gateway and the victim.
+import { spawn, spawnSync } from "node:child_process";
+import { on, once } from "node:events";
+import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 
 import { keys, startGateway } from "../tests/support/gateway.mjs";
 import { HttpClient } from "../tests/support/http.mjs";
@@ -24,21 +31,25 @@ import { Worker } from "../tests/support/worker_calls.mjs";
 
 const [build = "build", ...wanted] = process.argv.slice(2);
 const seconds = Number(process.env.SECONDS ?? 4), rounds = Number(process.env.ROUNDS ?? 3), senders = Number(process.env.SENDERS ?? 2);
-const most = 2;
+const most = 2, turnUs = 5000;
+const isLarge = (name) => name.startsWith("with a large commit");
 process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
 
-const gateway = await startGateway({ release: true });
-const attacker = new HttpClient(gateway.url, keys.dev);
+let gateway, attacker, worker; // the attacker's process knows of the gateway: url, port, data
 const post = (target, body, more) => attacker.request("POST", target, { body, ...more });
 const list = (count, fn) => Array.from({ length: count }, (_, i) => fn(i));
 const json = JSON.stringify;
 const plain = { "content-type": "text/plain;charset=UTF-8" };
-const worker = await Worker.register(gateway, { tasks: ["hello"] });
 const hour = { delay: "1h" };
 const trigger = async (options = hour, payload = {}) => (await post("/api/v1/tasks/hello/trigger", json({ payload, options }))).json.id;
 
 /** Each prepares once and gives what one sender does over and over. */
 const kinds = {
+  "nothing costly: runs that nobody has": async () => () => attacker.request("GET", "/api/v3/runs/run_nobody"),
+  "nothing costly: 1 MB that nobody reads": async () => {
+    const body = Buffer.alloc(1_000_000, "x");
+    return () => post("/otel/v1/metrics", body, { key: null });
+  },
   "metadata: remove from 700 objects": async () => {
     const id = await trigger({ ...hour, metadata: { a: list(700, () => ({})) } });
     const value = Object.fromEntries(list(1900, (i) => [`m${i}`, 0]));
@@ -69,7 +80,7 @@ const kinds = {
     const body = `{"completion":{"id":"run_x","ok":true,${list(700_000, (i) => `"${i}":0`).join(",")}}}`;
     return () => post("/engine/v1/dev/runs/run_x/snapshots/snapshot_x/attempts/complete", body, { headers: plain });
   },
-  "waitpoint: completed with 100,000 members": async () => {
+  "with a large commit: waitpoint of 100,000 members": async () => {
     const body = `{"data":{${list(100_000, (i) => `"${i}":0`).join(",")}}}`;
     return async () => {
       const { json: { id } } = await post("/api/v1/waitpoints/tokens", "{}");
@@ -93,13 +104,13 @@ const kinds = {
     const key = `${part({ alg: "HS256", typ: "JWT" })}.${part({ sub: "env_x", pub: true, x: list(3300, () => 1) })}.${"A".repeat(43)}`;
     return () => Promise.all(list(16, () => attacker.request("GET", "/api/v3/runs/run_x", { key })));
   },
-  "trigger: 3 MiB of escaped text to a subscriber": async () => {
+  "with a large commit: 3 MiB escaped, subscribed": async () => {
     const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
     socket.send({ op: "sub", id: 1, tags: ["escaped"] });
     const body = json({ payload: "\"".repeat(1_570_000), options: { ...hour, tags: ["escaped"] } });
     return async () => { await post("/api/v1/tasks/hello/trigger", body); socket.messages?.splice(0); };
   },
-  "batches of 500 items": async () => {
+  "with a large commit: batch of 500 items": async () => {
     const items = list(500, (index) => json({ index, task: "hello", payload: {}, options: hour })).join("\n");
     return async () => {
       const { json: { id } } = await post("/api/v3/batches", json({ runCount: 500 }));
@@ -112,6 +123,61 @@ const kinds = {
     return () => attacker.request("GET", "/api/v1/schedules?perPage=100");
   },
 };
+
+/* ---- the attacker's process ---- */
+
+async function prepare(name, where) {
+  gateway ??= { ...where, post: (target, body, more) => post(target, body, more) };
+  attacker ??= new HttpClient(gateway.url, keys.dev);
+  worker ??= await Worker.register(gateway, { tasks: ["hello"] });
+  return kinds[name]();
+}
+
+/** Does what it is told, and answers each time: prepare, which gives us a request, begin, end. */
+async function attack() {
+  let send, over, sending, answers;
+  const orders = {
+    prepare: async ({ name, where }) => {
+      send = await prepare(name, where);
+      const times = [];
+      for (let i = 0; i < 5 && isLarge(name); i++) {
+        const start = performance.now();
+        await send();
+        times.push(1000 * (performance.now() - start));
+      }
+      return Math.min(...times);
+    },
+    begin: async () => {
+      over = false, answers = {};
+      sending = list(senders, async () => {
+        while (!over) {
+          const reply = await send().catch((error) => ({ status: error.code ?? "none" }));
+          for (const one of [reply].flat()) answers[one?.status ?? "said"] = (answers[one?.status ?? "said"] ?? 0) + 1;
+        }
+      });
+    },
+    end: async () => { over = true; await Promise.all(sending); return answers; },
+  };
+  for await (const [order] of on(process, "message"))
+    process.send(await orders[order.do](order).then((result) => ({ result }), (error) => ({ error: error.stack })));
+}
+
+/** Starts it; gives what tells it what to do. Without chrt it is only nice. */
+function startAttacker() {
+  const self = [fileURLToPath(import.meta.url), build], stdio = ["ignore", "inherit", "inherit", "ipc"];
+  const idle = spawnSync("chrt", ["-i", "0", "true"]).status === 0;
+  const child = idle ? spawn("chrt", ["-i", "0", process.execPath, ...self], { stdio }) : spawn(process.execPath, self, { stdio });
+  if (!idle) os.setPriority(child.pid, 19);
+  process.on("exit", () => child.kill("SIGKILL"));
+  return async (order) => {
+    child.send(order);
+    const [{ result, error }] = await once(child, "message");
+    if (error) throw new Error(error);
+    return result;
+  };
+}
+
+/* ---- the victim, and who compares ---- */
 
 /** The p99 of the victim's triggers, in us; when none was answered, as long as was waited. */
 function victim() {
@@ -128,43 +194,41 @@ function victim() {
   });
 }
 
-/** The same while the attacker sends; how many requests were answered meanwhile. */
-async function beside(send) {
-  let over = false, sent = 0;
-  const answers = {};
-  const sending = list(senders, async () => {
-    while (!over) {
-      const reply = await send().catch((error) => ({ status: error.code ?? "none" }));
-      for (const one of [reply].flat()) answers[one?.status ?? "said"] = (answers[one?.status ?? "said"] ?? 0) + 1;
-      sent++;
-    }
-  });
-  await sleep(200);
-  const p99 = await victim();
-  over = true;
-  await Promise.all(sending);
-  return { p99, sent, answers };
-}
-
 const median = (values) => values.slice().sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
-let missed = 0;
-console.log(`${"victim's trigger p99, beside".padEnd(50)} ${"alone us".padStart(9)} ${"beside us".padStart(9)} ${"ratio".padStart(6)}  answers`);
-for (const [name, prepare] of Object.entries(kinds)) {
-  if (wanted.length && !wanted.some((word) => name.includes(word))) continue;
-  const send = await prepare(), alone = [], near = [], answers = {};
+async function measure(name, tell) {
+  const alone = [], near = [], answers = {};
+  const { url, port, data } = gateway;
+  const onceUs = await tell({ do: "prepare", name, where: { url, port, data } });
   for (let i = 0; i < rounds; i++) {
     alone.push(await victim());
-    const one = await beside(send);
-    near.push(one.p99);
-    for (const [status, count] of Object.entries(one.answers)) answers[status] = (answers[status] ?? 0) + count;
+    await tell({ do: "begin" });
+    await sleep(200);
+    near.push(await victim());
+    for (const [status, count] of Object.entries(await tell({ do: "end" }))) answers[status] = (answers[status] ?? 0) + count;
   }
-  const ratio = median(near) / median(alone);
-  if (ratio > most) missed++;
-  const verdict = ratio > most ? `  MISSED: the victim waits ${ratio.toFixed(1)} times as long, ${most} are allowed` : "";
-  const said = Object.entries(answers).map(([status, count]) => `${count} x ${status}`).join(", ");
-  console.log(`${name.padEnd(50)} ${String(Math.round(median(alone))).padStart(9)} ${String(Math.round(median(near))).padStart(9)} ${ratio.toFixed(2).padStart(6)}  ${said}${verdict}`);
+  return { alone: median(alone), near: median(near), onceUs, answers };
 }
-await gateway.kill();
-console.log(missed ? `\n${missed} targets missed` : "\nall targets met");
-process.exit(missed ? 1 : 0);
+
+async function judge() {
+  let missed = 0;
+  gateway = await startGateway({ release: true });
+  const tell = startAttacker();
+  console.log(`${"victim's trigger p99, beside".padEnd(50)} ${"alone us".padStart(9)} ${"beside us".padStart(9)} ${"ratio".padStart(6)}  answers`);
+  for (const name of Object.keys(kinds)) {
+    if (wanted.length && !wanted.some((word) => name.includes(word))) continue;
+    const { alone, near, onceUs, answers } = await measure(name, tell);
+    const ratio = near / alone, allowed = isLarge(name) ? Math.max(most * alone, alone + turnUs + onceUs) : most * alone;
+    if (near > allowed) missed++;
+    const verdict = near > allowed ? `  MISSED: the victim waits ${ratio.toFixed(1)} times as long, ${Math.round(allowed)} us are allowed`
+      : near > most * alone ? `  above ${most}; ${Math.round(allowed)} us are allowed` : "";
+    const said = Object.entries(answers).map(([status, count]) => `${count} x ${status}`).join(", ");
+    console.log(`${name.padEnd(50)} ${String(Math.round(alone)).padStart(9)} ${String(Math.round(near)).padStart(9)} ${ratio.toFixed(2).padStart(6)}  ${said}${verdict}`);
+  }
+  await gateway.kill();
+  console.log(missed ? `\n${missed} targets missed` : "\nall targets met");
+  process.exit(missed ? 1 : 0);
+}
+
+process.on("disconnect", () => process.exit());
+await (process.send ? attack() : judge());
