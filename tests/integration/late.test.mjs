@@ -67,9 +67,13 @@ test("a run is worked on: its trace is kept, and it goes on behind several waits
   await expect(200, gateway.post(`${to}/v1/logs`, { resourceLogs: [{ resource: { attributes: [] }, scopeLogs: [{ scope: { name: "t" }, logRecords }] }] }, { key: null }));
   assert.equal((await expect(200, gateway.get(`/api/v1/runs/${attempt.id}/events`))).events.filter(({ message }) => /^line \d+$/.test(message)).length, 30);
 
+  // The token holds it until all waits were begun, however long that takes here.
+  const token = (await expect(200, gateway.post("/api/v1/waitpoints/tokens", {}))).id;
+  await expect(200, worker.post(`/engine/v1/runs/${attempt.id}/waitpoints/tokens/${token}/wait`, {}));
   for (const wait of [50, 60, 70]) await expect(200, attempt.waitReply(new Date(Date.now() + wait).toISOString()));
+  await expect(200, gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, {}));
   for (let latest; latest?.snapshot.executionStatus !== "EXECUTING";) latest = await attempt.look();
-  assert.equal((await attempt.look()).completedWaitpoints.length, 3);
+  assert.equal((await attempt.look()).completedWaitpoints.length, 4);
   await attempt.succeed("done");
   assert.equal(await worker.status(attempt.id), "COMPLETED");
 });
