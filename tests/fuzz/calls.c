@@ -7,6 +7,7 @@
 #include "base/scan.h"
 #include "tests/fuzz/judge.h"
 #include "tests/fuzz/signing.h"
+#include "tests/support/api_population.h"
 
 enum { INPUT_MAX = 128 * 1024, TARGET_MAX = 6000, PIECES = 8 };
 
@@ -30,7 +31,8 @@ struct making {
 static const struct making makings[] = {
     { "run", API_KEY_DEV, "POST", "/api/v1/tasks/hello/trigger",
       "{\"payload\":{\"a\":1},\"options\":{\"delay\":\"1h\"}}", "id" },
-    { "waiting", API_KEY_DEV, "POST", "/api/v1/tasks/hello/trigger", "{}", "id" },
+    { "waiting", API_KEY_DEV, "POST", "/api/v1/tasks/hello/trigger",
+      "{\"options\":{\"priority\":10000}}", "id" },
     { "leased", API_KEY_DEV, "POST", "/engine/v1/dev/dequeue", "{}",
       "dequeuedMessages.snapshot.id" },
     { "deployed waiting", API_KEY_PROD, "POST", "/api/v1/tasks/hello/trigger", "{}", "id" },
@@ -171,6 +173,8 @@ static int run(const struct fuzz_call *call, struct slice input, size_t piece)
     struct buf target = { 0 }, headers = { 0 };
     judge_pause();
     api_world_open(&world);
+    if (judge_measures())
+        api_population_add(&world);
     struct filling filling = { .world = &world, .input = input };
     const char *more = call->headers ? call->headers : "";
     bool in_head = strstr(call->target, "{*}") || strstr(more, "{*}");

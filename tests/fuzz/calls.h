@@ -5,7 +5,8 @@
  *   the rest is the body; in a target, where {*} stands; what is signed
  *
  * Every call gets an answer that is no 500, and the same status whole and cut; what says
- * that it is JSON is. Each round has a gateway of its own, and so has each input. */
+ * that it is JSON is. Each round has a gateway of its own, and so has each input; where
+ * time is judged it is one with a population. */
 #pragma once
 
 #include <stddef.h>

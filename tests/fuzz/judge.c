@@ -13,8 +13,9 @@ bool __wrap_loop_time_left(struct loop *loop);
 bool __wrap_loop_turn(struct loop *loop, int64_t ms);
 int __wrap_uv_run(uv_loop_t *uv, uv_run_mode mode);
 
-static int64_t since_ns, longest_ns;
-static bool paused;
+static struct judgement judgement;
+static int64_t since_ns;
+static bool paused, measures;
 
 static int64_t cpu_ns(void)
 {
@@ -25,15 +26,18 @@ static int64_t cpu_ns(void)
 
 void judge_begin(void)
 {
-    longest_ns = 0;
+    judgement = (struct judgement){ 0 };
+    measures = true;
     since_ns = cpu_ns();
 }
 
 void judge_rest(void)
 {
     int64_t now = cpu_ns();
-    if (!paused && now - since_ns > longest_ns)
-        longest_ns = now - since_ns;
+    int64_t stretch_ns = paused ? 0 : now - since_ns;
+    judgement.whole_ns += stretch_ns;
+    if (stretch_ns > judgement.longest_ns)
+        judgement.longest_ns = stretch_ns;
     since_ns = now;
 }
 
@@ -49,10 +53,15 @@ void judge_resume(void)
     since_ns = cpu_ns();
 }
 
-int64_t judge_end(void)
+struct judgement judge_end(void)
 {
     judge_rest();
-    return longest_ns;
+    return judgement;
+}
+
+bool judge_measures(void)
+{
+    return measures;
 }
 
 bool __wrap_loop_time_left(struct loop *loop)
