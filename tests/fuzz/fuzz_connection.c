@@ -4,11 +4,12 @@
  *   byte 0   0: any bytes; 1: behind the upgrade of runs.v1; 2: behind that of notices
  *   byte 1   size of the pieces; 0: whole
  *
- * Behind an upgrade the rest is one message a line, each of which is framed and masked
+ * Where time is judged the world has a population. Behind an upgrade the rest is one message a line, each of which is framed and masked
  * here; a line that begins with a byte above 127 is taken as first byte of its frame. */
 #include <stdlib.h>
 
 #include "tests/fuzz/judge.h"
+#include "tests/support/api_population.h"
 #include "tests/support/api_world.h"
 #include "tests/support/ws_peer.h"
 
@@ -44,6 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct slice rest = { (const char *)data + 2, size - 2 };
     judge_pause();
     api_world_open(&world);
+    if (judge_measures())
+        api_population_add(&world);
     judge_resume();
     net_fuzz_begin(&world.net);
     if (data[0] % 3 == 1)
