@@ -19,11 +19,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct fuzz_call {
     enum api_key key;
     const char *method;
-    /* Headers are filled before the target. Names in braces are of what is made first: {run}, {executing} and its {snapshot},
-     * {deployed} and its {snapshot}, {batch}, {token}, {callback}, {schedule}, {bulk},
-     * {upload}, {download}, {telemetry}; {ref} is the project, {env} the environment's id.
-     * {public token}, {signed download}, {signed upload} and {signed callback} take the first
-     * lines of the input: signing.h. */
+    /* Headers are filled before the target. Names in braces are of what is made first:
+     * {run}, {executing} and its {snapshot}, {deployed} and its {snapshot}, {batch},
+     * {token}, {callback}, {schedule}, {bulk}, {upload}, {download}, {telemetry}; {ref} is
+     * the project, {env} the environment's id. {public token}, {signed download},
+     * {signed upload} and {signed callback} take the first lines of the input: signing.h. */
     const char *target;
     const char *headers; /* complete lines, as the target; NULL: none */
     const char *then;    /* asked for next, with the same key; {id}: of the answer */

@@ -4,8 +4,9 @@
  *   byte 0   0: any bytes; 1: behind the upgrade of runs.v1; 2: behind that of notices
  *   byte 1   size of the pieces; 0: whole
  *
- * Where time is judged the world has a population. Behind an upgrade the rest is one message a line, each of which is framed and masked
- * here; a line that begins with a byte above 127 is taken as first byte of its frame. */
+ * Behind an upgrade the rest is one message a line, each of which is framed and masked
+ * here; a line that begins with a byte above 127 is taken as first byte of its frame. Where
+ * time is judged the world has a population. */
 #include <stdlib.h>
 
 #include "tests/fuzz/judge.h"
