@@ -167,16 +167,19 @@ for (const kind of ["nginx", "haproxy"])
       const twin = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
       const count = () => gateway.metric("runcast_http_requests_total");
       /** How many answers the proxy gives to the bytes and a good request behind them, and how many the gateway gave. */
-      async function counted(bytes) {
+      async function counted(bytes, patience = 300) {
         const before = await count();
         const connection = await RawConnection.open(proxy.plainPort);
         await connection.send(Buffer.from(bytes + twin, "latin1"));
-        await until(() => connection.ended, { timeoutMs: 300 }).catch(() => {}); // some wait for more
+        await until(() => connection.ended, { timeoutMs: patience }).catch(() => {}); // some wait for more
+        const reached = (await count()) - before - 1;
+        let text = "";
+        const answers = () => (text += connection.take().toString("latin1")).match(/HTTP\/1\.[01] [2-5]\d\d /g)?.length ?? 0;
+        await until(() => answers() >= reached, { timeoutMs: 5000 }).catch(() => {}); // they may be on their way
         connection.destroy();
-        const answers = connection.take().toString("latin1").match(/HTTP\/1\.[01] [2-5]\d\d /g)?.length ?? 0;
-        return { answers, reached: (await count()) - before - 1 };
+        return { answers: answers(), reached };
       }
-      assert.deepEqual(await counted(""), { answers: 1, reached: 1 });
+      assert.deepEqual(await counted("", 10_000), { answers: 1, reached: 1 });
       for (const [name, bytes] of requests) {
         let seen;
         for (let attempt = 0; attempt < 3; attempt++) { // HAProxy looks at /readyz now and then
