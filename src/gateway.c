@@ -231,6 +231,7 @@ static void create_parts(struct gateway *gateway)
                                .realtime_connections = config->realtime_connections,
                                .batch_memory = config->batch_memory,
                                .schedules_max = config->schedules,
+                               .branches_max = config->branches,
                                .stream_memory = config->stream_memory,
                                .storage_quota = config->storage_quota,
                                .dequeue_wait_ms = config->dequeue_wait_ms,

@@ -3,7 +3,10 @@
  *   accounts: scan documents ─► none at all? make the first ones ─► link
  *   runs:     environments ─► workers, queues ─► per environment: unfinished runs, in the
  *             order of their last change; then others, newest first, until half the budget
- *             is used or 2 s are over: `cold` is where that stopped */
+ *             is used or 2 s are over: `cold` is where that stopped
+ *
+ * Of an archived branch only unfinished runs come, to be canceled; mostly it has none and
+ * stays out of memory. */
 #include "gateway_load.h"
 
 #include "api/api.h"
@@ -161,8 +164,9 @@ static void next_environment(struct load_runs *load)
         load->done(load, OK);
         return;
     }
-    struct environment *env = environment_now(load);
-    load->walk = (struct store_walk){ .kind = WALK_UNFINISHED, .up_to = env->applied };
+    struct store *store = engine_store(load->engine);
+    struct store_position position = store->ops->position(store, load->account->number);
+    load->walk = (struct store_walk){ .kind = WALK_UNFINISHED, .up_to = position.seq };
     walk_page(load);
 }
 
@@ -188,10 +192,22 @@ static bool go_on(struct load_runs *load, struct environment *env, uint64_t last
     return has_room(load, env);
 }
 
+/* An archived branch comes into memory only while it has unfinished runs, which must end.
+ * NULL: it has none. */
+static struct environment *environment_of_page(const struct load_runs *load)
+{
+    struct environment *env = environment_now(load);
+    if (!env && load->walk.count) {
+        api_add_environment(load->api, load->account);
+        env = environment_now(load);
+    }
+    return env;
+}
+
 static void on_page(struct store_walk *walk, enum store_status status)
 {
     struct load_runs *load = container_of(walk, struct load_runs, walk);
-    struct environment *env = environment_now(load);
+    struct environment *env = environment_of_page(load);
     uint64_t last = 0;
 
     for (size_t i = 0; i < walk->count; i++) {
@@ -206,7 +222,11 @@ static void on_page(struct store_walk *walk, enum store_status status)
         load->done(load, not_read(&load->why));
         return;
     }
-    if (go_on(load, env, last)) {
+    if (load->account->archived && !walk->more) {
+        if (env)
+            api_retire_environment(load->api, load->account);
+        next_environment(load);
+    } else if (go_on(load, env, last)) {
         walk_page(load);
     } else if (!walk->newest_first) {
         *walk = (struct store_walk){ .kind = WALK_ALL,
@@ -250,8 +270,11 @@ static void on_restored(struct store_scan *scan, enum store_status status)
 
 void load_runs_begin(struct load_runs *load)
 {
-    for (struct account *a = NULL; (a = accounts_next(load->accounts, a));)
-        api_add_environment(load->api, a);
+    for (struct account *a = NULL; (a = accounts_next(load->accounts, a));) {
+        engine_join_stored(load->engine, a->number, &a->project->stored);
+        if (!a->archived)
+            api_add_environment(load->api, a);
+    }
     load->kind = 0;
     load->account = NULL;
     scan_restored(load);

@@ -74,6 +74,8 @@ static void next_account(struct retain *retain)
 static void tell_floor(struct retain *retain)
 {
     struct environment *env = engine_environment(retain->engine, retain->purge.env);
+    if (!env)
+        return; /* an archived branch: nobody listens */
     sockets_tell_floor(api_sockets(retain->api), env);
     events_tell_floor(api_events(retain->api), env);
 }
@@ -96,7 +98,7 @@ static void drop_some(struct deferred *deferred)
 {
     struct retain *retain = container_of(deferred, struct retain, dropping);
     struct environment *env = engine_environment(retain->engine, retain->purge.env);
-    if (environment_purge(env, &retain->purge.position, &retain->dropped))
+    if (env && environment_purge(env, &retain->purge.position, &retain->dropped))
         loop_defer(engine_loop(retain->engine), deferred);
     else
         go_on(retain);

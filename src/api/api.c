@@ -12,6 +12,7 @@
 #include "api/ended.h"
 #include "api/envvar_write.h"
 #include "api/events.h"
+#include "api/leaving.h"
 #include "api/notifier.h"
 #include "api/open_batches.h"
 #include "api/operation.h"
@@ -42,6 +43,7 @@ struct api {
     struct open_batches *open_batches;
     struct bulks *bulks;
     struct ended *ended;
+    struct leaving *leaving;
     struct bytes *document; /* /openapi.json */
     struct list held;       // api_call::held
     const char *not_ready;  /* NULL: ready */
@@ -109,6 +111,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->document = openapi_write(tables, sizeof(tables) / sizeof(tables[0]));
     list_init(&api->held);
     api->ended = ended_create(api);
+    api->leaving = leaving_create(api);
     api->rate = rate_create(engine_loop(engine), options->rate_limit);
     rooms_init(&api->rooms);
     api->not_ready = "starting";
@@ -120,6 +123,7 @@ void api_destroy(struct api *api)
     if (!api)
         return;
     ended_destroy(api->ended);
+    leaving_destroy(api->leaving);
     rate_destroy(api->rate);
     open_batches_destroy(api->open_batches);
     bulks_stop(api->bulks);
@@ -141,7 +145,14 @@ void api_add_environment(struct api *api, struct account *account)
     struct environment *env = engine_add_environment(
         api->engine, account->number, account->id, account->type == ENVIRONMENT_DEV);
     rooms_put_inside(env, account->project, &api->options);
-    engine_join_stored(api->engine, env, &account->project->stored);
+    engine_join_stored(api->engine, account->number, &account->project->stored);
+}
+
+void api_retire_environment(struct api *api, const struct account *account)
+{
+    struct engine *engine = api_engine(api);
+    engine_retire_environment(engine, engine_environment(engine, account->number));
+    leaving_add(api->leaving, account->number);
 }
 
 void api_hold(struct api_call *call, void (*on_drain)(struct api_call *call))
@@ -316,6 +327,8 @@ void api_call_free(struct api_call *call)
 {
     list_remove(&call->held);
     room_give(call->room, call->room_taken);
+    if (call->env)
+        environment_release(call->env);
     identity_unref(call->identity);
     buf_finish(&call->headers);
     buf_finish(&call->text);
@@ -444,10 +457,17 @@ enum err api_enter(struct api_call *call)
     enum err refused = api_choose_branch(call->api, branch, &call->identity, &call->why);
     if (refused)
         return refused;
-    call->account = call->identity->account;
-    if (call->account)
-        call->env = engine_environment(call->api->engine, call->account->number);
+    if (call->identity->account)
+        api_enter_environment(call, call->identity->account);
     return OK;
+}
+
+void api_enter_environment(struct api_call *call, struct account *account)
+{
+    assert(!call->env);
+    call->account = account;
+    call->env = engine_environment(call->api->engine, account->number);
+    environment_hold(call->env);
 }
 
 static enum err check_credential(struct api_call *call, const struct route *route)

@@ -89,6 +89,7 @@ struct api_options {
     int64_t realtime_connections; /* seats of one environment, see seat.h */
     int64_t batch_memory;
     int64_t schedules_max;   /* of an environment */
+    int64_t branches_max;    /* of a project, those archived not counted */
     int64_t storage_quota;   /* bytes that a project may store; 0: no limit */
     int64_t stream_memory;   /* contents of streams, of one environment */
     int64_t dequeue_wait_ms; /* how long a dequeue is held */
@@ -117,6 +118,10 @@ void api_destroy(struct api *api);
 /* The environment of the account, which is linked, comes into memory. What its clients may
  * hold counts for its project too. */
 void api_add_environment(struct api *api, struct account *account);
+
+/* The branch of the account was archived: what is under way in its environment ends, and
+ * then it leaves memory. */
+void api_retire_environment(struct api *api, const struct account *account);
 
 /* ERR_FORBIDDEN unless what came by the admin listener was sent by nobody's web page. */
 enum err api_check_admin(struct api_call *call);
@@ -162,6 +167,9 @@ enum err api_restore(struct api *api, const struct document *document, struct fa
 
 /* Into the environment of an identity that was found late. */
 enum err api_enter(struct api_call *call);
+
+/* The call is about the account's environment, which stays in memory until it ends. */
+void api_enter_environment(struct api_call *call, struct account *account);
 
 /* A key of preview works through branches only: of header (x-trigger-branch) the identity
  * becomes one of its branch. Others stay as they are. ERR_UNAUTHORIZED. */

@@ -1,15 +1,14 @@
 /* branches.c - preview branches are made, listed and archived (management-api §3.5).
  *
  * One that is there already is found, not made: the official CLI asks on every deployment.
- * An archived one is gone for good; its name makes a new one, without the old one's runs.
+ * An archived one is gone for good: its unfinished runs are canceled and it leaves memory
+ * (leaving.c). Its name makes a new one, without the old one's runs.
  */
 #include "api/project.h"
 #include "api/projects.h"
 #include "auth/account_writer.h"
 #include "auth/branch.h"
 #include "base/mem.h"
-
-enum { BRANCHES_MAX = 200 };
 
 struct branching {
     struct api_call *call;
@@ -126,11 +125,18 @@ static enum err decide_create(struct account_write *write, struct accounts *acco
         return explain(&write->why, ERR_NOT_FOUND, "Environment not found");
     if (accounts_branch(accounts, preview, slice_of(op->name)))
         return OK;
-    uint32_t number = accounts_free_number(accounts);
-    if (preview->branch_count >= BRANCHES_MAX || !number)
+    int64_t most = api_options(op->call->api)->branches_max;
+    if (preview->branch_count >= most)
         return explain(&write->why, ERR_RULE,
-                       "The project has %u branches, which is the limit: archive some",
-                       preview->branch_count);
+                       "The project has %u of %lld preview branches: archive some (trigger "
+                       "preview archive), or have the gateway's setting branches raised",
+                       preview->branch_count, (long long)most);
+    uint32_t number = accounts_free_number(accounts);
+    if (!number)
+        return explain(
+            &write->why, ERR_RULE,
+            "This gateway has made as many environments as it can: no branch can "
+            "be added");
     draft_branch(draft, number, preview, slice_of(op->name), id);
     return OK;
 }
@@ -175,8 +181,7 @@ static void on_archived(struct account_write *write, enum err status)
     struct api *api = op->call->api;
     const struct account *branch = accounts_by_id(api_accounts(api), slice_of(op->id));
     if (!status && branch)
-        engine_retire_environment(api_engine(api),
-                                  engine_environment(api_engine(api), branch->number));
+        api_retire_environment(api, branch);
     json_t *body = status ? NULL
                           : json_pack("{s:b, s:{s:s, s:s}}", "success", 1, "branch", "id",
                                       op->id, "name", op->name);

@@ -97,6 +97,9 @@ enum err bulks_restore(struct bulks *bulks, struct environment *env,
 void bulks_start(struct bulks *bulks);
 
 struct bulk_queue *bulks_of(struct bulks *bulks, struct environment *env);
+/* Its actions leave memory. False: one of them is under way; those of an environment that
+ * is retired end as aborted. */
+bool bulks_forget(struct bulks *bulks, const struct environment *env);
 const struct ranking *bulk_queue_all(const struct bulk_queue *queue);
 
 /* A place among those pending; false when all are taken. Given up, or used by add. */

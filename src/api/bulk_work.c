@@ -290,7 +290,7 @@ static void on_turn(struct deferred *deferred)
 
     queue->now = action;
     queue->next = action->progress;
-    if (action->abort) {
+    if (action->abort || queue->env->retired) {
         write_end(queue, BULK_ABORTED);
         return;
     }
@@ -412,6 +412,18 @@ static void queue_free(struct bulk_queue *queue)
         bulk_action_destroy(container_of(ranked, struct bulk_action, place));
     }
     free(queue);
+}
+
+bool bulks_forget(struct bulks *bulks, const struct environment *env)
+{
+    struct bulk_queue *queue = slots_get(&bulks->queues, env->number);
+    if (queue && (queue->busy || queue->pending_count))
+        return false;
+    if (queue) {
+        queue_free(queue);
+        *slots_at(&bulks->queues, env->number) = NULL;
+    }
+    return true;
 }
 
 static void free_if_idle(struct bulks *bulks)

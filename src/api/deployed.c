@@ -55,8 +55,7 @@ struct finding {
 
 static enum err enter(struct api_call *call, struct account *account, route_fn *handle)
 {
-    call->account = account;
-    call->env = served_runs(call->api, account);
+    api_enter_environment(call, account);
     return handle(call);
 }
 

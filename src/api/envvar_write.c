@@ -28,6 +28,7 @@ struct plan {
 struct envvar_write {
     struct api_call *call;
     struct account *account;
+    struct environment *env; /* of the account, held */
     enum write_kind kind;
     struct wishes wishes;
     struct plan *plans;
@@ -224,6 +225,7 @@ static enum err decide(struct envvar_write *op)
 
 static void write_free(struct envvar_write *op)
 {
+    environment_release(op->env);
     wishes_finish(&op->wishes);
     buf_finish(&op->errors);
     free(op->plans);
@@ -448,6 +450,8 @@ void envvar_write_begin(struct api_call *call, struct account *account,
     struct envvar_write *op = mem_new(struct envvar_write);
     op->call = call;
     op->account = account;
+    op->env = engine_environment(api_engine(call->api), account->number);
+    environment_hold(op->env);
     op->kind = kind;
     op->wishes = *wishes;
     op->deferred.fn = seal_some;

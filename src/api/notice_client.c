@@ -4,13 +4,13 @@
 #include "api/served.h"
 
 /* The environment of the key, or the first one that the worker's token serves: there it is
- * counted. */
+ * counted. Not in a branch, which may be archived while the worker goes on. */
 static struct environment *home_of(const struct api_call *call,
                                    const struct identity *identity)
 {
     struct account *account = identity->account;
-    if (!account)
-        account = served_next(call->api, identity, NULL);
+    if (!account && (account = served_next(call->api, identity, NULL)))
+        account = account_of_keys(account);
     return account ? served_runs(call->api, account) : NULL;
 }
 

@@ -178,3 +178,15 @@ void open_batches_drop(struct open_batches *open, struct open_batch *batch)
     free(batch->items);
     free(batch);
 }
+
+void open_batches_forget(struct open_batches *open, const struct environment *env)
+{
+    struct use *use = slots_get(&open->uses, env->number);
+    if (!use)
+        return;
+    while (!list_empty(&use->oldest_first))
+        open_batches_drop(open,
+                          container_of(use->oldest_first.next, struct open_batch, of_env));
+    free(use);
+    *slots_at(&open->uses, env->number) = NULL;
+}

@@ -47,5 +47,8 @@ void open_batches_give(struct environment *env, size_t bytes);
 struct open_batch *open_batches_get(struct open_batches *open, struct environment *env,
                                     const char *id, uint32_t run_count);
 
+/* Those of the environment are forgotten; none of them is being committed. */
+void open_batches_forget(struct open_batches *open, const struct environment *env);
+
 /* Its items go with it; their memory is given back. */
 void open_batches_drop(struct open_batches *open, struct open_batch *batch);

@@ -130,6 +130,7 @@ static void go_on(struct schedule_sync *sync)
     if (sync->pending)
         return;
     free(sync->tasks);
+    environment_release(sync->env);
     sync->done(sync, sync->status);
 }
 
@@ -166,6 +167,7 @@ void schedule_sync_begin(struct api *api, struct account *account,
                                     .account = account,
                                     .env = engine_environment(engine, account->number),
                                     .done = done };
+    environment_hold(sync->env);
     collect(sync);
     list_init(&sync->deferred.link);
     sync->deferred.fn = on_begun;
@@ -181,11 +183,8 @@ static void on_alone(struct schedule_sync *sync, enum err status)
 
 void schedule_sync_all(struct api *api)
 {
-    struct engine *engine = api_engine(api);
     for (struct account *a = NULL; (a = accounts_next(api_accounts(api), a));) {
-        if (a->archived)
-            engine_retire_environment(engine, engine_environment(engine, a->number));
-        else
+        if (!a->archived)
             schedule_sync_begin(api, a, mem_new(struct schedule_sync), on_alone);
     }
 }

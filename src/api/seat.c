@@ -12,13 +12,16 @@ enum err seat_take(struct seat *seat, struct environment *env, struct failure *w
     if (!room_has(&env->seats, 1))
         return explain(why, ERR_BUSY, "Too many concurrent requests");
     room_take(&env->seats, 1);
+    environment_hold(env);
     seat->env = env;
     return OK;
 }
 
 void seat_leave(struct seat *seat)
 {
-    if (seat->env)
-        room_give(&seat->env->seats, 1);
+    if (!seat->env)
+        return;
+    room_give(&seat->env->seats, 1);
+    environment_release(seat->env);
     seat->env = NULL;
 }

@@ -82,7 +82,6 @@ enum err signed_enter(struct api_call *call)
     if (err)
         return err;
     http_trust(call->x);
-    call->account = account;
-    call->env = engine_environment(api_engine(call->api), account->number);
+    api_enter_environment(call, account);
     return OK;
 }

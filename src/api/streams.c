@@ -192,6 +192,18 @@ static void count_bytes(struct streams *streams, const struct stream_set *set, s
     streams->bytes += set->bytes - had;
 }
 
+void streams_forget(struct streams *streams, const struct environment *env)
+{
+    struct stream_set *set = slots_get(&streams->sets, env->number);
+    if (!set)
+        return;
+    room_give(set->room, set->bytes);
+    streams->bytes -= set->bytes;
+    stream_set_finish(set);
+    free(set);
+    *slots_at(&streams->sets, env->number) = NULL;
+}
+
 /* Of one project, or of all when it is NULL. */
 static void drop_of_largest(struct streams *streams, const struct room *project)
 {

@@ -28,6 +28,8 @@ struct streams *streams_create(struct loop *loop, size_t budget);
 void streams_destroy(struct streams *streams);
 
 struct stream_set *streams_of(struct streams *streams, struct environment *env);
+/* Its streams leave memory; nobody reads or writes one. */
+void streams_forget(struct streams *streams, const struct environment *env);
 
 /* Adds the chunk, encoded for its kind, and wakes who reads: data is text without a NUL
  * for an output, JSON for an input. */

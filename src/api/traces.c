@@ -88,6 +88,7 @@ static void trace_free(struct trace *trace)
     for (size_t i = 0; i < trace->count; i++)
         bytes_unref(trace->events[i].json);
     traces->bytes -= trace->bytes;
+    environment_release(trace->env);
     free(trace->events);
     free(trace);
 }
@@ -296,6 +297,7 @@ static struct trace *use(struct traces *traces, struct environment *env, struct 
     memcpy(trace->key, key, sizeof(key));
     trace->traces = traces;
     trace->env = env;
+    environment_hold(env);
     trace->loading = true;
     trace->write_at = loop_now_ms(loop_of(traces)) + WRITE_MS;
     list_init(&trace->looks);

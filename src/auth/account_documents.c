@@ -145,14 +145,13 @@ static bool add_environment(struct accounts *accounts, const struct document *do
     list_init(&account->secrets);
     *slots_at(&accounts->by_number, account->number) = account;
     table_insert(&accounts->by_id, account);
-    if (account->parent_id[0]) {
+    if (account->parent_id[0] && !account->archived) {
         struct buf key = { 0 };
         buf_print(&key, "%s:%.*s", account->parent_id, SLICE_ARG(branch));
         account->branch = mem_text(branch);
         account->branch_key = mem_text(buf_slice(&key));
         buf_finish(&key);
-        if (!account->archived)
-            table_insert(&accounts->branches, account);
+        table_insert(&accounts->branches, account);
     }
     return true;
 }

@@ -319,6 +319,15 @@ struct account *accounts_branch(struct accounts *accounts, const struct account 
     return table_find(&accounts->branches, (struct slice){ key, (size_t)len });
 }
 
+void accounts_shrink(struct account *account)
+{
+    variables_destroy(account->variables);
+    free(account->branch);
+    free(account->branch_key);
+    account->variables = NULL;
+    account->branch = account->branch_key = NULL;
+}
+
 bool secret_serves(const struct secret *secret, const struct account *account)
 {
     bool has_runs = account->type != ENVIRONMENT_PREVIEW || account->parent;

@@ -73,8 +73,8 @@ struct account {     /* one environment */
     /* Of a branch; NULL and "" for others. */
     char parent_id[ID_MAX];
     struct account *parent; /* since accounts_link */
-    char *branch;
-    char *branch_key; /* "<parent id>:<branch>" */
+    char *branch;           /* NULL too of one that is archived, see accounts_shrink */
+    char *branch_key;       /* "<parent id>:<branch>" */
     bool archived;
     int64_t created_at;
 
@@ -148,6 +148,9 @@ struct account *accounts_environment(struct accounts *accounts,
 /* NULL: unknown or archived. */
 struct account *accounts_branch(struct accounts *accounts, const struct account *preview,
                                 struct slice name);
+/* The environment of an archived branch has left memory: of its account only what tells its
+ * tokens, its data in the store and its number stays. */
+void accounts_shrink(struct account *account);
 /* Is it one of those that a worker's token serves? A branch counts as preview, preview
  * itself has no runs. */
 bool secret_serves(const struct secret *secret, const struct account *account);

@@ -11,13 +11,20 @@ struct alone {
 
 static void begin_again(struct again *again);
 
+static void alone_free(struct again *again)
+{
+    struct alone *alone = container_of(again, struct alone, again);
+    environment_release(alone->command.env);
+    free(alone);
+}
+
 static void on_alone(struct command *command, enum err status)
 {
     struct alone *alone = container_of(command, struct alone, command);
     if (status == ERR_STORE || status == ERR_STORE_FULL)
         again_later(command->engine, &alone->again, begin_again);
     else
-        free(alone);
+        alone_free(&alone->again);
 }
 
 static void begin_again(struct again *again)
@@ -34,5 +41,6 @@ void command_begin_alone(struct engine *engine, struct environment *env,
                          struct slice run_id, command_decide_fn *decide_fn)
 {
     struct alone *alone = mem_new(struct alone);
+    environment_hold(env);
     command_begin(engine, env, run_id, &alone->command, decide_fn, on_alone);
 }

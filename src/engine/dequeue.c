@@ -38,6 +38,8 @@ static void finish_dequeue(struct dequeue *dequeue, enum err status)
     leave_line(dequeue);
     loop_cancel_deferred(&dequeue->deferred);
     timers_clear(loop_timers(engine->loop), &dequeue->timer);
+    for (size_t i = 0; i < dequeue->seat_count; i++)
+        environment_release(dequeue->seats[i].env);
     free(dequeue->seats);
     dequeue->seats = NULL;
     dequeue->seat_count = 0;
@@ -209,6 +211,7 @@ enum err dequeue_begin(struct engine *engine, struct environment *const *environ
     for (size_t i = 0; i < count; i++) {
         dequeue->seats[i] =
             (struct dequeue_seat){ .dequeue = dequeue, .env = environments[i] };
+        environment_hold(environments[i]);
         list_init(&dequeue->seats[i].link);
     }
     loop_set_timer(engine->loop, &dequeue->timer, engine->wait_kind, wait_ms);

@@ -27,27 +27,37 @@ enum err err_of_store(enum store_status status)
 
 /* ---- what is stored ---- */
 
-static void count_stored(struct environment *env, int64_t bytes)
+/* Of a commit whose outcome nobody could tell the bytes were not counted, and yet its rows
+ * may be there and be removed later: less than nothing is nothing. */
+static void count_stored(struct room *project, int64_t bytes)
 {
-    if (bytes < 0)
-        room_give(env->stored, (size_t)-bytes);
-    else
-        room_take(env->stored, (size_t)bytes);
-    metric_add(M_STORED_BYTES, bytes);
+    size_t less = bytes < 0 ? (size_t)-bytes : 0;
+    if (less > project->used)
+        less = project->used;
+    size_t more = bytes > 0 ? (size_t)bytes : 0;
+    room_give(project, less);
+    room_take(project, more);
+    metric_add(M_STORED_BYTES, (int64_t)more - (int64_t)less);
 }
 
 static void on_stored(void *owner, uint32_t number, int64_t bytes)
 {
-    struct environment *env = engine_environment(owner, number);
-    if (env && env->stored)
-        count_stored(env, bytes);
+    struct engine *engine = owner;
+    struct room *project = slots_get(&engine->stored, number);
+    if (project)
+        count_stored(project, bytes);
 }
 
-void engine_join_stored(struct engine *engine, struct environment *env,
-                        struct room *project)
+void engine_join_stored(struct engine *engine, uint32_t number, struct room *project)
 {
-    env->stored = project;
-    count_stored(env, engine->store->ops->position(engine->store, env->number).stored);
+    struct environment *env = engine_environment(engine, number);
+    void **joined = slots_at(&engine->stored, number);
+    if (env)
+        env->stored = project;
+    if (*joined)
+        return;
+    *joined = project;
+    count_stored(project, engine->store->ops->position(engine->store, number).stored);
 }
 
 enum err engine_check_quota(const struct environment *env, size_t more, struct failure *why)
@@ -106,6 +116,13 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     return engine;
 }
 
+static void destroy_environment(struct environment *env)
+{
+    workers_destroy(env->workers);
+    loop_cancel_deferred(&env->matching);
+    environment_destroy(env);
+}
+
 void engine_destroy(struct engine *engine)
 {
     uint32_t at = 0;
@@ -117,12 +134,10 @@ void engine_destroy(struct engine *engine)
     while (!list_empty(&engine->sweeps))
         engine_end_sweep(engine->sweeps.next);
     waits_finish(engine);
-    for (struct environment *env; (env = slots_next(&engine->environments, &at));) {
-        workers_destroy(env->workers);
-        loop_cancel_deferred(&env->matching);
-        environment_destroy(env);
-    }
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
+        destroy_environment(env);
     slots_finish(&engine->environments);
+    slots_finish(&engine->stored);
     loop_remove_flusher(&engine->evictor);
     flights_finish(engine);
     again_finish(engine);
@@ -176,6 +191,22 @@ void engine_retire_environment(struct engine *engine, struct environment *env)
     engine_evict(engine, env);
 }
 
+bool engine_may_drop_environment(struct engine *engine, const struct environment *env)
+{
+    engine_evict(engine, env); /* the look before may have passed over what has ended */
+    return env->retired && !env->holders && !env->runs.count && !env->hub.feeds &&
+           !schedules_are_busy(engine, env);
+}
+
+void engine_drop_environment(struct engine *engine, struct environment *env)
+{
+    assert(engine_may_drop_environment(engine, env));
+    schedules_forget(engine, env);
+    leases_forget(engine->leases, env->number);
+    *slots_at(&engine->environments, env->number) = NULL;
+    destroy_environment(env);
+}
+
 struct environment *engine_environment(const struct engine *engine, uint32_t number)
 {
     return slots_get(&engine->environments, number);
@@ -206,6 +237,15 @@ bool engine_idle(const struct engine *engine)
 
 /* ---- reading ---- */
 
+/* done may free the operation. */
+static void finish_read(struct run_read *read, enum err status)
+{
+    struct environment *env = read->env;
+    bytes_clear(&read->load.name);
+    read->done(read, status);
+    environment_release(env);
+}
+
 static void on_read_deferred(struct deferred *deferred)
 {
     struct run_read *read = container_of(deferred, struct run_read, deferred);
@@ -216,17 +256,15 @@ static void on_read_deferred(struct deferred *deferred)
         return;
     }
     read->run = &run->run;
-    bytes_clear(&read->load.name);
-    read->done(read, OK);
+    finish_read(read, OK);
 }
 
 static void on_read_loaded(struct store_load *load, enum store_status status)
 {
     struct run_read *read = container_of(load, struct run_read, load);
     struct run run = load->run; /* done may free the operation */
-    bytes_clear(&load->name);
     read->run = status ? NULL : &run;
-    read->done(read, err_of_store(status));
+    finish_read(read, err_of_store(status));
     if (!status)
         run_finish(&run);
 }
@@ -235,6 +273,7 @@ void run_read_begin(struct environment *env, struct slice run_id, struct run_rea
                     void (*done)(struct run_read *read, enum err status))
 {
     *read = (struct run_read){ .env = env, .done = done };
+    environment_hold(env);
     read->load = (struct store_load){ .env = env->number,
                                       .name = bytes_create(run_id),
                                       .done = on_read_loaded };
@@ -245,9 +284,32 @@ void run_read_begin(struct environment *env, struct slice run_id, struct run_rea
 
 /* ---- documents ---- */
 
+/* The environments of the changes, which are as many as they were at the beginning: a write
+ * may be of the installation, or of a branch that has left memory. */
+static void hold_each(struct document_write *write)
+{
+    for (size_t i = 0; i < write->commit.change_count; i++) {
+        struct environment *env =
+            engine_environment(write->engine, write->commit.changes[i].env);
+        if (env)
+            environment_hold(env);
+    }
+}
+
+static void release_each(struct document_write *write)
+{
+    for (size_t i = 0; i < write->commit.change_count; i++) {
+        struct environment *env =
+            engine_environment(write->engine, write->commit.changes[i].env);
+        if (env)
+            environment_release(env);
+    }
+}
+
 static void on_written(struct store_commit *commit, enum store_status status)
 {
     struct document_write *write = container_of(commit, struct document_write, commit);
+    release_each(write); /* nothing leaves memory before the turn is over */
     if (status == STORE_OK)
         engine_apply(write->engine, commit->changes, commit->change_count);
     for (size_t i = 0; status != STORE_OK && i < commit->change_count; i++)
@@ -268,6 +330,7 @@ void documents_write_begin(struct engine *engine, struct change *changes, size_t
                                            .claim_count = write->claim ? 1 : 0,
                                            .now_ms = loop_wall_ms(engine->loop),
                                            .done = on_written };
+    hold_each(write);
     list_append(&engine->writes, &write->link);
     engine->store->ops->commit(engine->store, &write->commit);
 }

@@ -42,10 +42,10 @@ const struct engine_options *engine_options(const struct engine *engine);
 struct loop *engine_loop(const struct engine *engine);
 struct store *engine_store(const struct engine *engine);
 
-/* The environment joins the room of its project for what is stored: from now on it holds
- * what the store has of it. */
-void engine_join_stored(struct engine *engine, struct environment *env,
-                        struct room *project);
+/* The environment of that number joins the room of its project for what is stored: from now
+ * on it holds what the store has of it, also while the environment is not in memory. Once
+ * is enough; again when the environment has come into memory. */
+void engine_join_stored(struct engine *engine, uint32_t number, struct room *project);
 
 /* ERR_QUOTA: with so many more bytes the project of the environment would store more than
  * it may. What is under way meanwhile is not counted. */
@@ -57,6 +57,12 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
 /* Its branch was archived: nothing starts in it any more, its unfinished runs are canceled,
  * and what has ended leaves memory. Said again at start: what a crash cut off goes on. */
 void engine_retire_environment(struct engine *engine, struct environment *env);
+/* Nobody will look at a retired environment again: no run of it is in memory, nothing is
+ * under way, nobody listens or holds it. Asked now and then until it is so: what has ended
+ * meanwhile leaves memory before the next time. */
+bool engine_may_drop_environment(struct engine *engine, const struct environment *env);
+/* It leaves memory; its number leads to nothing any more. */
+void engine_drop_environment(struct engine *engine, struct environment *env);
 /* NULL: no such environment. */
 struct environment *engine_environment(const struct engine *engine, uint32_t number);
 

@@ -101,6 +101,7 @@ static struct flight *flight_of(struct engine *engine, struct environment *env,
     environment_key(env, run_id, flight->key);
     flight->engine = engine;
     flight->env = env;
+    environment_hold(env);
     flight->deferred.fn = on_deferred;
     struct list *lists[] = { &flight->deferred.link, &flight->parked,   &flight->decided,
                              &flight->lent,          &flight->borrowed, &flight->line,
@@ -148,6 +149,7 @@ static void flight_end(struct flight *flight)
         engine_place(flight->engine, run);
         engine_evict(flight->engine, flight->env); /* it could not go before */
     }
+    environment_release(flight->env);
     free(flight->commit.changes);
     free(flight);
 }

@@ -30,6 +30,15 @@ void leases_destroy(struct leases *leases)
     free(leases);
 }
 
+void leases_forget(struct leases *leases, uint32_t env)
+{
+    struct ring *ring = slots_get(&leases->rings, env);
+    if (!ring)
+        return;
+    free(ring);
+    *slots_at(&leases->rings, env) = NULL;
+}
+
 static struct ring *ring_of(struct leases *leases, uint32_t env)
 {
     void **ring = slots_at(&leases->rings, env);

@@ -12,6 +12,8 @@ struct leases;
 
 struct leases *leases_create(void);
 void leases_destroy(struct leases *leases);
+/* The environment of that number leaves memory. */
+void leases_forget(struct leases *leases, uint32_t env);
 
 /* Nothing is noted of a run that is not leased, or was asked for without an id. */
 void leases_note(struct leases *leases, const struct tracked *run);

@@ -13,6 +13,7 @@ static void go(struct schedule_command *command);
 static void finish(struct schedule_command *command, struct schedule *schedule,
                    enum err status)
 {
+    environment_release(command->env);
     command->engine->schedules->under_way--;
     command->schedule = schedule;
     schedule_facts_finish(&command->next);
@@ -148,5 +149,6 @@ void schedule_command_begin(struct engine *engine, struct environment *env,
     list_init(&command->deferred.link);
     command->deferred.fn = on_deferred;
     engine->schedules->under_way++;
+    environment_hold(env);
     loop_defer(engine->loop, &command->deferred);
 }

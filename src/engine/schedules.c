@@ -47,17 +47,21 @@ struct schedules *schedules_create(struct engine *engine)
     return all;
 }
 
+static void free_place(struct schedules *all, struct env_schedules *place)
+{
+    while (!list_empty(&place->all))
+        schedule_remove(all, container_of(place->all.next, struct schedule, link));
+    free(place);
+}
+
 void schedules_destroy(struct schedules *all)
 {
     size_t at = 0;
     uint32_t number = 0;
     if (!all)
         return;
-    for (struct env_schedules *place; (place = slots_next(&all->environments, &number));) {
-        while (!list_empty(&place->all))
-            schedule_remove(all, container_of(place->all.next, struct schedule, link));
-        free(place);
-    }
+    for (struct env_schedules *place; (place = slots_next(&all->environments, &number));)
+        free_place(all, place);
     for (struct zone *zone; (zone = table_next(&all->zones, &at));)
         zone_close(zone);
     table_finish(&all->zones);
@@ -301,6 +305,27 @@ void schedules_retire(struct engine *engine, const struct environment *env)
     list_each (link, &place->all)
         timers_clear(&engine->schedules->due,
                      &container_of(link, struct schedule, link)->due);
+}
+
+bool schedules_are_busy(struct engine *engine, const struct environment *env)
+{
+    const struct env_schedules *place =
+        slots_get(&engine->schedules->environments, env->number);
+    if (place)
+        list_each (link, &place->all)
+            if (container_of(link, struct schedule, link)->busy)
+                return true;
+    return false;
+}
+
+void schedules_forget(struct engine *engine, const struct environment *env)
+{
+    struct schedules *all = engine->schedules;
+    struct env_schedules *place = slots_get(&all->environments, env->number);
+    if (!place)
+        return;
+    free_place(all, place);
+    *slots_at(&all->environments, env->number) = NULL;
 }
 
 /* ---- at start ---- */

@@ -78,6 +78,10 @@ enum err schedules_restore(struct engine *engine, const struct document *documen
 
 /* Nothing of this environment fires any more: its branch was archived. */
 void schedules_retire(struct engine *engine, const struct environment *env);
+/* One of its schedules has a commit on its way. */
+bool schedules_are_busy(struct engine *engine, const struct environment *env);
+/* They leave memory, none of them being busy. */
+void schedules_forget(struct engine *engine, const struct environment *env);
 
 /* ---- changing ---- */
 

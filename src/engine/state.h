@@ -16,6 +16,7 @@ struct engine {
     struct store *store;
     struct engine_options options;
     struct slots environments;     /* of struct environment, by number */
+    struct slots stored;           /* of struct room, of its project, by the same */
     struct table flights;          /* of struct flight, by environment and run id */
     struct table waiters, awaited; /* waits.c: who waits, and for what */
     struct list triggers;          // trigger_op::link; not answered yet
@@ -75,7 +76,7 @@ void engine_end_sweep(struct list *link);
 /* Cancels the run if its parent was canceled before it came. */
 void engine_follow_parent(struct engine *engine, struct tracked *run);
 
-/* Cancels the run if its branch was archived before it came. */
+/* Cancels the run if its branch was archived before it came, or changed. */
 void engine_follow_branch(struct engine *engine, struct tracked *run);
 
 /* waits.c */

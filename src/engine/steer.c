@@ -284,16 +284,22 @@ static enum decision decide_forget_key(struct command *command, const struct run
     return DECISION_COMMIT;
 }
 
+static void finish_reset(struct reset_key *op, enum err status)
+{
+    environment_release(engine_environment(op->engine, op->claim.env));
+    list_remove(&op->link);
+    bytes_clear(&op->key);
+    op->done(op, status);
+}
+
 /* The claim decides: who asks next finds the key free. The run's own note of it follows. */
 static void on_released(struct store_commit *commit, enum store_status status)
 {
     struct reset_key *op = container_of(commit, struct reset_key, commit);
-    list_remove(&op->link);
     if (status == STORE_OK)
         command_begin_alone(op->engine, engine_environment(op->engine, op->claim.env),
                             slice_of(op->claim.owner), decide_forget_key);
-    bytes_clear(&op->key);
-    op->done(op, err_of_store(status));
+    finish_reset(op, err_of_store(status));
 }
 
 /* Asked for with an expiry that has passed, so a free key stays free and a taken one
@@ -308,9 +314,7 @@ static void on_probed(struct store_commit *commit, enum store_status status)
         op->engine->store->ops->commit(op->engine->store, &op->commit);
         return;
     }
-    list_remove(&op->link);
-    bytes_clear(&op->key);
-    op->done(op, status ? err_of_store(status) : ERR_NOT_FOUND);
+    finish_reset(op, status ? err_of_store(status) : ERR_NOT_FOUND);
 }
 
 void run_reset_key(struct engine *engine, struct environment *env, struct slice task,
@@ -328,6 +332,7 @@ void run_reset_key(struct engine *engine, struct environment *env, struct slice 
                                         .claim_count = 1,
                                         .now_ms = loop_wall_ms(engine->loop),
                                         .done = on_probed };
+    environment_hold(env);
     list_append(&engine->resets, &op->link);
     engine->store->ops->commit(engine->store, &op->commit);
 }

@@ -40,16 +40,23 @@ struct parent_read {
     struct again again; /* first */
     struct run_read read;
     struct engine *engine;
+    struct environment *env;
     char child[ID_MAX];
 };
+
+static void parent_read_free(struct parent_read *op)
+{
+    environment_release(op->env);
+    free(op);
+}
 
 static void follow_again(struct again *again)
 {
     struct parent_read *op = container_of(again, struct parent_read, again);
-    struct tracked *child = environment_find(op->read.env, slice_of(op->child));
+    struct tracked *child = environment_find(op->env, slice_of(op->child));
     if (child)
         engine_follow_parent(op->engine, child);
-    free(op);
+    parent_read_free(op);
 }
 
 static void on_parent_read(struct run_read *read, enum err status)
@@ -61,8 +68,8 @@ static void on_parent_read(struct run_read *read, enum err status)
         return;
     }
     if (!status && takes_children_along(read->run) && !op->engine->stopped)
-        run_cancel_alone(op->engine, read->env, slice_of(op->child));
-    free(op);
+        run_cancel_alone(op->engine, op->env, slice_of(op->child));
+    parent_read_free(op);
 }
 
 /* A parent that memory has not is final, but only the store knows how it ended. */
@@ -78,6 +85,8 @@ void engine_follow_parent(struct engine *engine, struct tracked *run)
         return;
     struct parent_read *op = mem_new(struct parent_read);
     op->engine = engine;
+    op->env = run->env;
+    environment_hold(op->env);
     engine->reads++;
     snprintf(op->child, sizeof(op->child), "%s", run->run.id);
     run_read_begin(run->env, id, &op->read, on_parent_read);
@@ -134,6 +143,7 @@ void engine_end_sweep(struct list *link)
     struct sweep *sweep = container_of(link, struct sweep, link);
     loop_remove_flusher(&sweep->flusher);
     list_remove(link);
+    environment_release(sweep->env);
     free(sweep);
 }
 
@@ -149,6 +159,7 @@ void engine_sweep_environment(struct engine *engine, struct environment *env)
     struct sweep *sweep = mem_new(struct sweep);
     sweep->engine = engine;
     sweep->env = env;
+    environment_hold(env);
     sweep->until = env->applied;
     sweep->flusher.fn = sweep_some;
     list_append(&engine->sweeps, &sweep->link);

@@ -229,9 +229,11 @@ static void commit_op(struct trigger_op *op)
 
 static void finish_op(struct trigger_op *op, enum err status)
 {
+    struct environment *env = op->env; /* done may free the operation */
     list_remove(&op->link);
-    op->env->arriving -= (uint32_t)op->count;
+    env->arriving -= (uint32_t)op->count;
     op->done(op, status);
+    environment_release(env);
 }
 
 /* ---- taken claims ---- */
@@ -396,6 +398,7 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
     make_claims(op);
     list_append(&engine->triggers, &op->link);
     env->arriving += (uint32_t)op->count;
+    environment_hold(env);
     commit_op(op);
     return OK;
 }

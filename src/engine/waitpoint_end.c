@@ -14,6 +14,7 @@ enum err waitpoint_end_check(const struct environment *env, struct slice output,
 
 static void finish(struct waitpoint_end *op, enum err status)
 {
+    environment_release(op->env);
     bytes_clear(&op->load.name);
     bytes_clear(&op->output);
     op->done(op, status);
@@ -66,6 +67,7 @@ void waitpoint_end_begin(struct engine *engine, struct environment *env, struct 
                          void (*done)(struct waitpoint_end *op, enum err status))
 {
     *op = (struct waitpoint_end){ .engine = engine, .env = env, .done = done };
+    environment_hold(env);
     if (output.ptr)
         op->output = bytes_create(output);
     op->load = (struct store_load){ .env = env->number,

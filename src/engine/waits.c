@@ -375,6 +375,7 @@ static void on_token(struct store_load *load, enum store_status status)
     }
     if (over && !engine->stopped)
         waits_end(engine, look->env, slice_of(look->id));
+    environment_release(look->env);
     free(look);
 }
 
@@ -401,6 +402,7 @@ static void look_at_token(struct engine *engine, struct environment *env, struct
     struct token_look *look = mem_new(struct token_look);
     look->engine = engine;
     look->env = env;
+    environment_hold(env);
     snprintf(look->id, sizeof(look->id), "%.*s", SLICE_ARG(id));
     begin_look(look);
 }

@@ -37,6 +37,7 @@ struct environment *environment_create(struct loop *loop, struct store *store,
                                        size_t budget, uint32_t concurrency)
 {
     struct environment *env = mem_new(struct environment);
+    metric_add(M_ENVIRONMENTS, 1);
     env->number = number;
     snprintf(env->id, sizeof(env->id), "%s", id);
     env->is_dev = is_dev;
@@ -72,6 +73,7 @@ static void tracked_destroy(struct tracked *run)
 void environment_destroy(struct environment *env)
 {
     size_t at = 0;
+    metric_add(M_ENVIRONMENTS, -1);
     metric_add(M_RUNS, -(int64_t)env->runs.count);
     metric_add(M_RUN_BYTES, -(int64_t)env->run_bytes);
     for (struct tracked *run; (run = table_next(&env->runs, &at));)

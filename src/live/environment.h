@@ -12,6 +12,7 @@
  * tenant meets another's runs. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -74,6 +75,7 @@ struct environment {
     uint32_t arriving; /* runs of triggers that have no answer yet; the engine's */
     struct room seats; /* of connections that stay; api's, as the next two are */
     struct room batches, streams;
+    uint32_t holders;    /* environment_hold */
     struct room *stored; /* of its project, in bytes; the engine's. NULL: of none */
 };
 
@@ -87,6 +89,19 @@ struct children {
 struct environment *environment_create(struct loop *loop, struct store *store,
                                        uint32_t number, const char *id, bool is_dev,
                                        size_t budget, uint32_t concurrency);
+/* Who will look at an environment again later holds it until then: the environment of a
+ * branch that was archived leaves memory when nobody does. */
+static inline void environment_hold(struct environment *env)
+{
+    env->holders++;
+}
+
+static inline void environment_release(struct environment *env)
+{
+    assert(env->holders > 0);
+    env->holders--;
+}
+
 /* Every feed has left. */
 void environment_destroy(struct environment *env);
 

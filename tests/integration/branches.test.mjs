@@ -157,16 +157,6 @@ describe("preview branches", () => {
     assert.equal((await gateway.get(branches, pat)).text, before);
   });
 
-  test("a project has at most 200 branches", async () => {
-    const { json } = await gateway.get(branches, pat);
-    const made = await Promise.all(Array.from({ length: 201 - json.branches.length }, (_, i) => make(`many-${i}`)));
-    assert.deepEqual(made.map(({ status }) => status).filter((status) => status !== 200), [422]);
-    assert.equal((await gateway.get(branches, pat)).json.branches.length, 200);
-    await archive("many-0");
-    assert.equal((await make("one-more")).status, 200);
-    await archive("one-more");
-  });
-
   test("the SDK works on a branch with key and previewBranch, and lists its runs with a token", async () => {
     await make("sdk");
     const handle = await auth.withAuth({ secretKey: keys.preview, accessToken: keys.preview, previewBranch: "sdk" }, async () => {
@@ -186,6 +176,24 @@ describe("preview branches", () => {
       assert.ok(!page.data.some((run) => run.id === handle.id));
     });
   });
+});
+
+test("a project has at most so many branches as the setting says, those archived not counted", async (t) => {
+  const own = await startGateway({ t, options: ["--branches", "5"] });
+  const ask = (what, branch) => own.post(branches + what, { env: "preview", branch }, pat);
+  const made = await Promise.all(Array.from({ length: 6 }, (_, i) => ask("", `many-${i}`)));
+  const refused = made.filter(({ status }) => status !== 200);
+  assert.deepEqual(refused.map(({ status }) => status), [422]);
+  assert.match(refused[0].json.error, /has 5 of 5 preview branches: archive some .*, or have the gateway's setting branches raised/);
+  assert.equal((await own.get(branches, pat)).json.branches.length, 5);
+  const { id } = (await ask("", "many-0")).json;
+  assert.ok(id, "one that is there is found");
+  for (let round = 0; round < 12; round++) {
+    assert.equal((await ask("/archive", "many-0")).status, 200);
+    assert.equal((await ask("", "many-0")).status, 200);
+  }
+  assert.equal((await ask("", "one-more")).status, 422);
+  await own.stop();
 });
 
 test("archiving a branch cancels its unfinished runs, also when the gateway is killed meanwhile", async (t) => {
@@ -226,22 +234,4 @@ test("after a write of which nobody knows whether it happened, the next branch i
   const { json } = await failing.get(branches, pat);
   assert.deepEqual(new Map(json.branches.map(({ name, id }) => [name, id])), made);
   await failing.stop();
-});
-
-test("a branch that was archived costs little memory, however many there were", async (t) => {
-  const own = await startGateway({ t, release: true });
-  const resident = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${own.pid}/status`, "utf8"))[1]);
-  const useAndArchive = async (branch) => {
-    const who = { key: keys.preview, headers: { "x-trigger-branch": branch } };
-    assert.equal((await own.post(branches, { env: "preview", branch }, pat)).status, 200);
-    const { json } = await own.post("/api/v1/tasks/t/trigger", { payload: "1" }, who);
-    assert.equal((await own.post(`/api/v2/runs/${json.id}/cancel`, {}, who)).status, 200);
-    assert.equal((await own.post(`${branches}/archive`, { env: "preview", branch }, pat)).status, 200);
-  };
-  for (let i = 0; i < 50; i++) await useAndArchive(`first-${i}`);
-  const before = resident();
-  for (let i = 0; i < 300; i++) await useAndArchive(`later-${i}`);
-  const each = (resident() - before) / 300;
-  assert.ok(each < 30, `${each} KiB`);
-  await own.stop();
 });

@@ -235,6 +235,22 @@ static void end(struct sim *sim)
 
 /* ---- one seed ---- */
 
+/* Its unfinished runs end, and nobody holds the environment any more: whoever came back to
+ * it later has let it go. The clients have left. */
+static void archive(struct sim *sim)
+{
+    struct engine *engine = sim->world->engine;
+    struct environment *env = sim->world->env;
+    engine_retire_environment(engine, env);
+    for (int turn = 0; !engine_may_drop_environment(engine, env); turn++) {
+        loop_turn(sim->world->loop, 100);
+        if (turn == REST_TURNS)
+            violated("the environment of an archived branch does not leave memory");
+    }
+    engine_drop_environment(engine, env);
+    sim->world->env = NULL;
+}
+
 static int64_t gaps_of(const struct sim *sim)
 {
     uint64_t gaps = 0;
@@ -287,6 +303,7 @@ static void run_seed(uint64_t seed)
     print_result(&sim);
     for (int i = 0; i < CLIENTS; i++)
         client_destroy(sim.clients[i]);
+    archive(&sim);
     workload_finish(&sim.workload);
     world_destroy(sim.world);
     ledger_destroy(sim.ledger);

@@ -142,6 +142,7 @@ static void create_parts(struct api_world *world)
                                .realtime_connections = 100,
                                .batch_memory = 64 << 20,
                                .schedules_max = 1000,
+                               .branches_max = 200,
                                .stream_memory = 64 << 20,
                                .dequeue_wait_ms = 1,
                                .drain_timeout_ms = 1000,

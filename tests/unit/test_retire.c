@@ -78,6 +78,17 @@ static void a_run_that_comes_too_late_is_canceled_too(void **state)
     triggering_finish(&late);
 }
 
+/* The sweep comes to it when it has changed already, behind what the sweep looks at. */
+static void a_run_that_goes_on_meanwhile_is_canceled_too(void **state)
+{
+    struct world *world = *state;
+    struct triggered run = trigger(world, (struct wish){ 0 });
+    engine_retire_environment(world->engine, world->env);
+    change(world, run.id, 2); /* was on its way */
+    world_settle(world);
+    assert_int_equal(world->env->unfinished, 0);
+}
+
 static void a_worker_gets_nothing_of_it(void **state)
 {
     struct world *world = *state;
@@ -102,6 +113,60 @@ static void what_a_restart_cut_off_goes_on(void **state)
     assert_int_equal(world->env->runs.count, 0);
 }
 
+/* ---- out of memory ---- */
+
+static void it_leaves_memory_when_nobody_holds_it(void **state)
+{
+    struct world *world = *state;
+    struct environment *gone =
+        engine_add_environment(world->engine, 2, "env_gone", !world->is_prod);
+    struct environment *kept = world->env;
+    world->env = gone;
+    assert_false(engine_may_drop_environment(world->engine, gone)); /* not archived */
+    archive(world);
+    assert_true(engine_may_drop_environment(world->engine, gone));
+    environment_hold(gone);
+    assert_false(engine_may_drop_environment(world->engine, gone));
+    environment_release(gone);
+    engine_drop_environment(world->engine, gone);
+    assert_null(engine_environment(world->engine, 2));
+    world->env = kept;
+    assert_status(world, trigger(world, (struct wish){ 0 }).id, RUN_QUEUED);
+}
+
+static void it_stays_while_something_of_it_is_under_way(void **state)
+{
+    struct world *world = *state;
+    struct triggering late = { 0 };
+    struct wish wish = { 0 };
+    assert_int_equal(trigger_all(world, &late, &wish, 1), OK);
+    engine_retire_environment(world->engine, world->env);
+    assert_false(engine_may_drop_environment(world->engine, world->env));
+    triggering_wait(world, &late);
+    triggering_finish(&late);
+    world_settle(world);
+    assert_true(engine_may_drop_environment(world->engine, world->env));
+}
+
+/* A look for what may leave goes on where the one before has ended, behind runs that had
+ * not ended then. */
+static void runs_that_end_one_after_the_other_leave_too(void **state)
+{
+    struct world *world = *state;
+    for (int i = 0; i < 40; i++) {
+        execute(world, trigger(world, (struct wish){ 0 }).id);
+        world_pass(world, 50);
+    }
+    archive(world);
+    for (int ms = 0; ms < 2 * CANCEL_MS; ms += 20)
+        world_pass(world, 20);
+    engine_may_drop_environment(world->engine, world->env);
+    world_settle(world);
+    engine_may_drop_environment(world->engine, world->env);
+    world_settle(world);
+    assert_true(engine_may_drop_environment(world->engine, world->env));
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, create_world, destroy_world)
 
 int main(void)
@@ -110,8 +175,12 @@ int main(void)
         IN_WORLD(every_unfinished_run_is_canceled_and_says_why),
         IN_WORLD(a_worker_that_does_not_answer_holds_nothing),
         IN_WORLD(a_run_that_comes_too_late_is_canceled_too),
+        IN_WORLD(a_run_that_goes_on_meanwhile_is_canceled_too),
         IN_WORLD(a_worker_gets_nothing_of_it),
         IN_WORLD(what_a_restart_cut_off_goes_on),
+        IN_WORLD(it_leaves_memory_when_nobody_holds_it),
+        IN_WORLD(it_stays_while_something_of_it_is_under_way),
+        IN_WORLD(runs_that_end_one_after_the_other_leave_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

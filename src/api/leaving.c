@@ -1,0 +1,93 @@
+/* leaving.c - looks after the environments of archived branches until they are gone.
+ *
+ *   archived ─► retired: runs are canceled, what is open is ended (ended.c)
+ *                 │
+ *                 └─ every second: does anybody still hold it? ─► no: bulk actions, streams,
+ *                    open batches and the engine's part are freed
+ *
+ * Whoever comes back to an environment later holds it (live/environment.h), so that nobody
+ * who frees something here has to know who they are. Only its account stays, which is
+ * small: tokens of the branch are still known to be of an archived one. */
+#include "api/leaving.h"
+
+#include "api/bulk.h"
+#include "api/open_batches.h"
+#include "api/streams.h"
+#include "base/mem.h"
+
+enum { EVERY_MS = 1000 };
+
+struct leaving {
+    struct api *api;
+    uint32_t *numbers; /* of environments */
+    size_t count, capacity;
+    size_t next; /* to be looked at */
+    struct timer timer;
+    uint32_t kind;
+};
+
+static struct loop *loop_of(const struct leaving *leaving)
+{
+    return engine_loop(api_engine(leaving->api));
+}
+
+/* False: not yet. */
+static bool leave(struct api *api, uint32_t number)
+{
+    struct engine *engine = api_engine(api);
+    struct environment *env = engine_environment(engine, number);
+    if (!engine_may_drop_environment(engine, env) || !bulks_forget(api_bulks(api), env))
+        return false;
+    streams_forget(api_streams(api), env);
+    open_batches_forget(api_open_batches(api), env);
+    engine_drop_environment(engine, env);
+    accounts_shrink(accounts_by_number(api_accounts(api), number));
+    return true;
+}
+
+/* All of them once, in shares of a turn. */
+static void on_time(struct timer *timer)
+{
+    struct leaving *leaving = container_of(timer, struct leaving, timer);
+    struct stint stint = loop_stint(loop_of(leaving));
+    while (leaving->next < leaving->count && stint_goes_on(&stint)) {
+        if (leave(leaving->api, leaving->numbers[leaving->next]))
+            leaving->numbers[leaving->next] = leaving->numbers[--leaving->count];
+        else
+            leaving->next++;
+    }
+    bool all = leaving->next == leaving->count;
+    if (all)
+        leaving->next = 0;
+    if (leaving->count)
+        loop_set_timer(loop_of(leaving), timer, leaving->kind, all ? EVERY_MS : 1);
+}
+
+void leaving_add(struct leaving *leaving, uint32_t number)
+{
+    if (leaving->count == leaving->capacity) {
+        leaving->capacity = leaving->capacity ? 2 * leaving->capacity : 16;
+        leaving->numbers =
+            mem_resize(leaving->numbers, leaving->capacity * sizeof(uint32_t));
+    }
+    leaving->numbers[leaving->count++] = number;
+    if (!leaving->timer.place)
+        loop_set_timer(loop_of(leaving), &leaving->timer, leaving->kind, EVERY_MS);
+}
+
+struct leaving *leaving_create(struct api *api)
+{
+    struct leaving *leaving = mem_new(struct leaving);
+    leaving->api = api;
+    leaving->kind = timers_kind(loop_timers(loop_of(leaving)), on_time);
+    return leaving;
+}
+
+void leaving_destroy(struct leaving *leaving)
+{
+    if (!leaving)
+        return;
+    timers_clear(loop_timers(loop_of(leaving)), &leaving->timer);
+    free(leaving->numbers);
+    free(leaving);
+}
