@@ -97,7 +97,7 @@ test("an archived branch leaves memory with all that was open on it, and its num
     await archive(own, "gone");
     await until(async () => (await environments(own)) === before + 1, { what: "the new one too" });
   }
-  assert.equal((await own.get(`/api/v3/runs/${kept}`, on("other"))).json.status, "QUEUED");
+  assert.equal((await own.get(`/api/v3/runs/${kept}`, on("other"))).json.status, "WAITING_FOR_DEPLOY");
   await own.stop();
 });
 
