@@ -29,12 +29,17 @@ function today(call, text) {
     all.replace(/\d+$/, running - (waiting[name] ?? 0)));
 }
 
+/** Without what a signed URL has of the second in which it was asked for. */
+const timeless = (text) => text.replace(/expires=\d+&signature=[\w-]+/g, "expires&signature");
+
 describe("a data directory of version 6", () => {
   test("every run, batch, token, schedule, variable and branch reads as before, also after the next start", async (t) => {
     const { gateway, seen } = await open(t, "data_6");
     for (const start of ["first", "second"]) {
-      for (const { key, call, branch, status, text } of seen.answers)
-        assert.deepEqual(await asOfFixture(gateway, { key, call, branch }), { status, text: today(call, text) }, `${start}: ${call}`);
+      for (const { key, call, branch, status, text } of seen.answers) {
+        const now = await asOfFixture(gateway, { key, call, branch });
+        assert.deepEqual({ ...now, text: timeless(now.text) }, { status, text: timeless(today(call, text)) }, `${start}: ${call}`);
+      }
       await gateway.stop();
       if (start === "first") await gateway.restart();
     }
