@@ -27,8 +27,8 @@ enum err err_of_store(enum store_status status)
 
 /* ---- what is stored ---- */
 
-/* Of a commit whose outcome nobody could tell the bytes were not counted, and yet its rows
- * may be there and be removed later: less than nothing is nothing. */
+/* What is removed may be more than the sum says, if the sum in the database was too small
+ * from the beginning: less than nothing is nothing. */
 static void count_stored(struct room *project, int64_t bytes)
 {
     size_t less = bytes < 0 ? (size_t)-bytes : 0;

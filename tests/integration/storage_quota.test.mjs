@@ -187,3 +187,17 @@ test("the sum is that of the rows after a kill in the middle of everything, and 
   await until(async () => await gateway.metric("runcast_stored_bytes") === sum(), { everyMs: 100, what: "the gateway counts what the tables hold" });
   await gateway.stop();
 });
+
+test("a sum that was kept too small does not stop the gateway when more is removed than it says", async (t) => {
+  const gateway = await startGateway({ t });
+  const { id } = (await trigger(gateway, 100_000)).json;
+  assert.equal((await gateway.post(`/api/v2/runs/${id}/cancel`, {})).status, 200);
+  await gateway.stop();
+  execFileSync("python3", ["-c", "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute('UPDATE environment SET stored = 0'); d.commit()",
+    path.join(gateway.data, "runcast.db")]);
+  await gateway.restart({ options: ["--retain", "1s"] });
+  await until(async () => (await gateway.metric("runcast_purged_runs_total")) === 1, { what: "retention removes the run" });
+  assert.ok((await gateway.metric("runcast_stored_bytes")) >= 0);
+  assert.equal((await trigger(gateway, 10)).status, 200);
+  await gateway.stop();
+});
