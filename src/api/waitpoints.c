@@ -8,6 +8,7 @@
  * A token whose timeout has passed is over: nothing is written for that. */
 #include "api/waitpoints.h"
 
+#include "api/intake.h"
 #include "api/routes.h"
 #include "api/streams.h"
 #include "base/mem.h"
@@ -17,6 +18,7 @@
 enum {
     SMALL_BODY = 64 * 1024,
     OUTPUT_BODY = 1024 * 1024,
+    MEMBERS_MAX = 1000, /* of the body that completes one */
 };
 
 static int64_t now_ms_of(const struct api_call *call)
@@ -201,17 +203,43 @@ static enum err begin_completing(struct api_call *call, struct slice output)
     return OK;
 }
 
+static enum err may_complete(struct api_call *call)
+{
+    return api_check_scope(call, "write", "waitpoints", call->params[0]);
+}
+
+static enum err take_completion(struct api_call *call, struct slice piece)
+{
+    return may_complete(call) ? ERR_FORBIDDEN : intake_take(call, piece);
+}
+
+/* It was validated while it came: a long output is walked over as rarely as can be. */
+static enum err read_completion(struct api_call *call, struct slice body,
+                                struct slice *output)
+{
+    static const char *const names[] = { "data" };
+    if (!members_find_few(body, MEMBERS_MAX, names, 1, output))
+        return explain(&call->why, ERR_INVALID,
+                       "Validation error: the body has more than %d members", MEMBERS_MAX);
+    if (scan_has_duplicate(body))
+        return explain(&call->why, ERR_INVALID,
+                       "Validation error: the body names a member twice");
+    return OK;
+}
+
 static enum err complete(struct api_call *call)
 {
-    struct slice body = SLICE("{}");
-    if (api_check_scope(call, "write", "waitpoints", call->params[0]))
+    struct intake *intake = NULL;
+    struct slice body = SLICE("{}"), output;
+    if (may_complete(call))
         return ERR_FORBIDDEN;
-    if (call->x->body.len) {
-        enum err err = api_read_object(call, &body);
-        if (err)
-            return err;
-    }
-    return begin_completing(call, scan_member(body, "data"));
+    if (call->state && intake_end(call, &intake, &body))
+        return ERR_INVALID;
+    enum err refused = read_completion(call, body, &output);
+    if (!refused)
+        refused = begin_completing(call, output);
+    intake_free(intake);
+    return refused;
 }
 
 /* The body is the output. */
@@ -422,7 +450,8 @@ const struct route waitpoints_routes[] = {
     { HTTP_POST_, TOKENS, AUTH_KEY, SMALL_BODY, create_token, NULL },
     { HTTP_GET_, TOKENS, AUTH_KEY, 0, waitpoint_list, NULL },
     { HTTP_GET_, TOKENS "/:", KEY_OR_TOKEN, 0, retrieve, NULL },
-    { HTTP_POST_, TOKENS "/:/complete", KEY_OR_TOKEN, OUTPUT_BODY, complete, NULL },
+    { HTTP_POST_, TOKENS "/:/complete", KEY_OR_TOKEN, OUTPUT_BODY, complete,
+      take_completion },
     { HTTP_POST_, TOKENS "/:/callback/:/:", AUTH_SIGNED, OUTPUT_BODY, complete_by_url,
       NULL },
     { HTTP_POST_, "/api/v1/runs/:/input-streams/wait", AUTH_KEY, SMALL_BODY,
