@@ -79,7 +79,7 @@ static void go_on(struct deferred *deferred)
     struct slice record;
     bool more = true;
     while (more && stint_goes_on(&stint))
-        if ((more = !op->call->x->gone && otlp_next(&op->otlp, &record)))
+        if ((more = !op->call->x->gone && otlp_next(&op->otlp, &record)) && record.ptr)
             add(op, record);
     if (more) {
         loop_defer(loop, &op->deferred);

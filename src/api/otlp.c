@@ -8,7 +8,7 @@
 
 #include "base/members.h"
 
-enum { MESSAGE_MAX = 8192, MS_NS = 1000000 };
+enum { MESSAGE_MAX = 8192, MS_NS = 1000000, ATTRIBUTES_AT_ONCE = 256 };
 
 /* ---- values ---- */
 
@@ -108,21 +108,25 @@ static bool take_fact(struct otlp_facts *facts, struct slice name, struct slice 
 }
 
 /* NULL out: only the facts are taken. */
+static void read_attribute(struct slice one, struct otlp_facts *facts, struct buf *out)
+{
+    struct slice key = scan_member(one, "key"), value = scan_member(one, "value");
+    if (scan_type(key) != SCAN_STRING || take_fact(facts, unquoted(key), value) || !out)
+        return;
+    if (out->ptr[out->len - 1] != '{')
+        buf_add_char(out, ',');
+    buf_add(out, key);
+    buf_add_char(out, ':');
+    add_value(out, value, 0);
+}
+
 static void read_attributes(struct slice attributes, struct otlp_facts *facts,
                             struct buf *out)
 {
     struct scan_members all = scan_members(attributes);
     struct slice one;
-    while (scan_next_element(&all, &one)) {
-        struct slice key = scan_member(one, "key"), value = scan_member(one, "value");
-        if (scan_type(key) != SCAN_STRING || take_fact(facts, unquoted(key), value) || !out)
-            continue;
-        if (out->ptr[out->len - 1] != '{')
-            buf_add_char(out, ',');
-        buf_add(out, key);
-        buf_add_char(out, ':');
-        add_value(out, value, 0);
-    }
+    while (scan_next_element(&all, &one))
+        read_attribute(one, facts, out);
 }
 
 /* ---- the records of a body ---- */
@@ -132,19 +136,37 @@ static bool step(struct otlp *otlp)
     return otlp->steps++ < OTLP_STEPS_MAX;
 }
 
+static bool next_resource(struct otlp *otlp)
+{
+    const char *const names[] = { "resource", otlp->logs ? "scopeLogs" : "scopeSpans" };
+    struct slice resource, parts[2];
+    if (!scan_next_element(&otlp->resources, &resource))
+        return false;
+    members_find(resource, names, 2, parts);
+    otlp->shared = (struct otlp_facts){ 0 };
+    otlp->attributes = scan_members(scan_member(parts[0], "attributes"));
+    otlp->scopes = scan_members(parts[1]);
+    return true;
+}
+
 static bool next_scope(struct otlp *otlp)
 {
-    struct slice resource, scope;
-    while (!scan_next_element(&otlp->scopes, &scope)) {
-        if (!step(otlp) || !scan_next_element(&otlp->resources, &resource))
-            return false;
-        otlp->shared = (struct otlp_facts){ 0 };
-        read_attributes(scan_member(scan_member(resource, "resource"), "attributes"),
-                        &otlp->shared, NULL);
-        otlp->scopes =
-            scan_members(scan_member(resource, otlp->logs ? "scopeLogs" : "scopeSpans"));
-    }
+    struct slice scope;
+    if (!scan_next_element(&otlp->scopes, &scope))
+        return false;
     otlp->records = scan_members(scan_member(scope, otlp->logs ? "logRecords" : "spans"));
+    return true;
+}
+
+/* False when more are left. */
+static bool read_shared(struct otlp *otlp)
+{
+    struct slice one;
+    for (int i = 0; scan_next_element(&otlp->attributes, &one); i++) {
+        read_attribute(one, &otlp->shared, NULL);
+        if (i == ATTRIBUTES_AT_ONCE)
+            return false;
+    }
     return true;
 }
 
@@ -156,10 +178,14 @@ void otlp_begin(struct otlp *otlp, struct slice body, bool logs)
 
 bool otlp_next(struct otlp *otlp, struct slice *record)
 {
-    while (!scan_next_element(&otlp->records, record))
-        if (!step(otlp) || !next_scope(otlp))
+    *record = (struct slice){ 0 };
+    while (read_shared(otlp)) {
+        if (scan_next_element(&otlp->records, record))
+            return step(otlp);
+        if (!step(otlp) || (!next_scope(otlp) && !next_resource(otlp)))
             return false;
-    return step(otlp);
+    }
+    return true;
 }
 
 /* ---- what is kept ---- */

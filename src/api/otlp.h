@@ -34,12 +34,14 @@ struct otlp {
     unsigned steps;           /* of OTLP_STEPS_MAX */
     struct otlp_facts shared; /* what the resource says of all its records */
     struct scan_members resources, scopes, records;
+    struct scan_members attributes; /* of the resource, not read yet */
 };
 
 /* Of text that is valid JSON. */
 void otlp_begin(struct otlp *otlp, struct slice body, bool logs);
 
-/* False at the end, and behind OTLP_STEPS_MAX: what is left is dropped. */
+/* False at the end, and behind OTLP_STEPS_MAX: what is left is dropped. True without a record,
+ * which is absent then: a resource has so many attributes that they take more than one call. */
 bool otlp_next(struct otlp *otlp, struct slice *record);
 
 struct trace_event {

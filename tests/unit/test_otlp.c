@@ -180,13 +180,41 @@ static void what_a_resource_says_is_read_once(void **state)
     add_times(&body, "{}", 9000);
     buf_add_text(&body, "]}]}]}");
     int count = 0;
-    for (otlp_begin(&otlp, buf_slice(&body), false); otlp_next(&otlp, &record); count++) {
+    for (otlp_begin(&otlp, buf_slice(&body), false); otlp_next(&otlp, &record);) {
+        if (!record.ptr)
+            continue;
+        count++;
         assert_int_equal(otlp_read(&otlp, record, run_id, &event), OK);
         assert_string_equal(run_id, "run_1");
         bytes_unref(event.json);
     }
     assert_int_equal(count, 9000);
     assert_true(cpu_ms() - start < 2000);
+    buf_finish(&body);
+}
+
+/* A turn of the loop may end between two calls. */
+static void many_attributes_of_a_resource_are_read_in_several_calls(void **state)
+{
+    (void)state;
+    struct buf body = { 0 };
+    struct slice record = { 0 };
+    struct otlp otlp;
+    int calls = 0;
+    buf_add_text(&body, "{\"resourceLogs\":[{\"resource\":{\"attributes\":[");
+    add_times(&body, "{}", 13000);
+    buf_add_text(&body, ",{\"key\":\"ctx.run.id\",\"value\":{\"stringValue\":\"run_1\"}}]},"
+                        "\"scopeLogs\":[{\"logRecords\":[{}]}]}]}");
+    for (otlp_begin(&otlp, buf_slice(&body), true); !record.ptr; calls++) {
+        size_t left = otlp.attributes.rest.len;
+        assert_true(otlp_next(&otlp, &record));
+        if (left)
+            assert_true(left - otlp.attributes.rest.len <= 300 * strlen("{},"));
+    }
+    assert_in_range(calls, 13000 / 300, 13000 / 200);
+    assert_true(slice_is(otlp.shared.run, "run_1"));
+    assert_true(slice_is(record, "{}"));
+    assert_false(otlp_next(&otlp, &record));
     buf_finish(&body);
 }
 
@@ -223,6 +251,7 @@ int main(void)
         cmocka_unit_test(a_record_without_a_run_is_nobodys),
         cmocka_unit_test(a_body_of_another_shape_has_no_records),
         cmocka_unit_test(what_a_resource_says_is_read_once),
+        cmocka_unit_test(many_attributes_of_a_resource_are_read_in_several_calls),
         cmocka_unit_test(a_body_has_only_so_many_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
