@@ -137,6 +137,7 @@ struct claim {
 };
 
 typedef void store_done_fn(struct store_commit *req, enum store_status status);
+typedef bool store_apply_fn(struct store_commit *req);
 typedef void store_feed_fn(void *owner, const struct change *changes, size_t count);
 
 struct store_commit {
@@ -146,11 +147,15 @@ struct store_commit {
     size_t claim_count;
     int64_t now_ms; /* Unix: what expires_at is compared with */
     store_done_fn *done;
+    /* Of what succeeded, before done: does a part of what the changes mean, and says whether
+     * more is left. Called once a turn until nothing is; what was committed later is not
+     * reported meanwhile. NULL: done does all. */
+    store_apply_fn *apply;
 
     enum store_status status; /* the driver's */
     int64_t begun_us;         /* the driver's */
     size_t weight;            /* the driver's: what writing it costs, in changes */
-    struct list link;         // sqlite_line::small, large; sqlite_writer::done
+    struct list link;         // sqlite_line::small, large; sqlite_writer::done, reporting
 };
 
 /* ---- reads; what they deliver is the caller's ---- */

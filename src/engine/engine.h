@@ -198,6 +198,7 @@ struct trigger_op {
     struct change *changes;
     struct claim *claims;
     size_t *claim_items; /* index of the item of each claim; SIZE_MAX: of all */
+    size_t applied;      /* of the changes */
     struct run_read read;
     size_t resolving; /* claim whose owner is being looked at */
     struct list link; // engine::triggers

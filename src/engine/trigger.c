@@ -194,6 +194,16 @@ static unsigned marks_of(const struct trigger_op *op, const struct run *run)
 
 static void on_committed(struct store_commit *commit, enum store_status status);
 
+/* Many runs take more than a turn. */
+static bool apply_some(struct store_commit *commit)
+{
+    struct trigger_op *op = container_of(commit, struct trigger_op, commit);
+    struct stint stint = loop_stint(op->engine->loop);
+    while (op->applied < commit->change_count && stint_goes_on(&stint))
+        engine_apply(op->engine, &commit->changes[op->applied++], 1);
+    return op->applied < commit->change_count;
+}
+
 static void commit_op(struct trigger_op *op)
 {
     size_t count = 0;
@@ -223,6 +233,7 @@ static void commit_op(struct trigger_op *op)
     op->commit.changes = op->changes;
     op->commit.change_count = count;
     op->commit.now_ms = loop_wall_ms(op->engine->loop);
+    op->commit.apply = apply_some;
     op->commit.done = on_committed;
     op->engine->store->ops->commit(op->engine->store, &op->commit);
 }
@@ -341,7 +352,6 @@ static void on_committed(struct store_commit *commit, enum store_status status)
         size_t count = commit->change_count;
         op->seq = count ? commit->changes[count - 1].seq : op->env->applied;
         metric_add(M_TRIGGERS, op->batch ? count - 1 : count);
-        engine_apply(op->engine, commit->changes, count);
         finish_op(op, OK);
         return;
     }

@@ -12,8 +12,8 @@
  * A failed COMMIT or fsync leaves open what is on the disk: nobody is told "yes", and
  * nothing more is written until the database has been opened again, checked, written to
  * and synced, with a back-off in between. A full disk needs no such check: one request a
- * second tries again, the others are refused at once. Checkpoints run between groups, by
- * size, after the group has been reported. */
+ * second tries again, the others are refused at once. Checkpoints run beside the
+ * groups, by size (sqlite_checkpoint.h). */
 #include "store/sqlite_writer.h"
 
 #include <assert.h>
@@ -23,9 +23,10 @@
 #include "base/metrics.h"
 
 enum {
-    REPORTED_PER_TURN = 64,      /* commits and changes; one commit in any case */
-    CHECKPOINT_BYTES = 32 << 20, /* of log, between two checkpoints */
-    RESTART_BYTES = 64 << 20,    /* from here on readers have to let the log start again */
+    REPORTED_PER_TURN = 64, /* commits and changes; one commit in any case */
+    CHECKPOINT_PAGES = (32 << 20) / SQLITE_PAGE_BYTES, /* of log, between two of them */
+    WAITED_FOR_PAGES = (48 << 20) / SQLITE_PAGE_BYTES,
+    RESTART_PAGES = (64 << 20) / SQLITE_PAGE_BYTES, /* readers have to let it start again */
     RESTART_WAIT_MS = 250,
     BACK_OFF_FIRST_S = 1,
     BACK_OFF_MAX_S = 30,
@@ -102,28 +103,45 @@ static enum store_status write_purge(struct sqlite_writer *writer, struct store_
     return status;
 }
 
-/* Copies the log into the database. A reader may keep it from starting again; beyond
- * RESTART_BYTES new readers use the database alone, so the wait for old ones ends. */
-static enum store_status checkpoint(struct sqlite_writer *writer)
+static enum store_status judge(struct sqlite_writer *writer, int code)
 {
-    unsigned pages = writer->db.wal_pages;
-    if (pages < writer->checkpointed_pages)
-        writer->checkpointed_pages = 0; /* it has started again */
-    if (pages - writer->checkpointed_pages < CHECKPOINT_BYTES / SQLITE_PAGE_BYTES)
-        return STORE_OK;
-
-    bool large = pages > RESTART_BYTES / SQLITE_PAGE_BYTES;
-    sqlite3 *handle = writer->db.handle;
-    sqlite3_busy_timeout(handle, RESTART_WAIT_MS);
-    int mode = large ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
-    int code = sqlite3_wal_checkpoint_v2(handle, NULL, mode, NULL, NULL);
-    sqlite3_busy_timeout(handle, SQLITE_BUSY_MS);
-    writer->checkpointed_pages = pages;
     if (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED ||
         sqlite_status(code) == STORE_NO_SPACE)
         return STORE_OK;
     note_trouble(writer, code);
     return STORE_FAILED;
+}
+
+/* A reader may keep the log from starting again; beyond RESTART_PAGES new readers use the
+ * database alone, so the wait for old ones ends. */
+static int copy_rest(struct sqlite_writer *writer)
+{
+    bool large = writer->db.wal_pages > RESTART_PAGES;
+    sqlite3 *handle = writer->db.handle;
+    sqlite3_busy_timeout(handle, RESTART_WAIT_MS);
+    int mode = large ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
+    int code = sqlite3_wal_checkpoint_v2(handle, NULL, mode, NULL, NULL);
+    sqlite3_busy_timeout(handle, SQLITE_BUSY_MS);
+    writer->checkpointed_pages = writer->db.wal_pages;
+    return code;
+}
+
+/* Lets the log be copied into the database while commits go on, and copies itself what they
+ * have added. A log that grows faster than it is copied is waited for. */
+static enum store_status checkpoint(struct sqlite_writer *writer)
+{
+    int code;
+    if (writer->db.wal_pages < writer->checkpointed_pages)
+        writer->checkpointed_pages = 0; /* it has started again */
+    unsigned more = writer->db.wal_pages - writer->checkpointed_pages;
+    if (more < CHECKPOINT_PAGES)
+        return STORE_OK;
+    if (!sqlite_checkpoint_take(&writer->checkpoint, more >= WAITED_FOR_PAGES, &code)) {
+        sqlite_checkpoint_begin(&writer->checkpoint);
+        return STORE_OK;
+    }
+    enum store_status status = judge(writer, code);
+    return status ? status : judge(writer, copy_rest(writer));
 }
 
 /* ---- writer thread: after a failure ---- */
@@ -132,6 +150,8 @@ static enum store_status checkpoint(struct sqlite_writer *writer)
 static bool reopen(struct sqlite_writer *writer)
 {
     struct failure why;
+    int code;
+    sqlite_checkpoint_take(&writer->checkpoint, true, &code);
     sqlite_apply_forget(&writer->apply);
     sqlite_db_close(&writer->db);
     writer->checkpointed_pages = 0;
@@ -266,6 +286,7 @@ static void writer_main(void *arg)
     }
     uv_mutex_unlock(&writer->lock);
     sqlite_apply_finish(&writer->apply);
+    sqlite_checkpoint_stop(&writer->checkpoint);
     sqlite_db_close(&writer->db);
 
     uv_mutex_lock(&writer->lock);
@@ -318,10 +339,13 @@ static void take_commits(struct list *to, struct list *from)
     }
 }
 
-static void report_commits(struct sqlite_writer *writer, struct list *done)
+/* Stops at one that needs more turns. */
+static void report_commits(struct sqlite_writer *writer)
 {
-    list_each (link, done) {
+    list_each (link, &writer->reporting) {
         struct store_commit *req = container_of(link, struct store_commit, link);
+        if (req->status == STORE_OK && req->apply && req->apply(req))
+            return;
         list_remove(link);
         if (req->status == STORE_OK)
             sqlite_positions_note(writer->positions, req);
@@ -376,13 +400,13 @@ static void on_stopped(struct sqlite_writer *writer)
 static void on_finished(uv_async_t *async)
 {
     struct sqlite_writer *writer = container_of(async, struct sqlite_writer, finished);
-    struct list done, purges_done;
+    struct list purges_done;
     char trouble[sizeof(writer->trouble)];
-    list_init(&done);
     list_init(&purges_done);
 
     uv_mutex_lock(&writer->lock);
-    take_commits(&done, &writer->done);
+    if (list_empty(&writer->reporting))
+        take_commits(&writer->reporting, &writer->done);
     if (!list_empty(&writer->purges_done))
         list_append(&purges_done, list_take(&writer->purges_done));
     bool more = !list_empty(&writer->done) || !list_empty(&writer->purges_done);
@@ -398,9 +422,10 @@ static void on_finished(uv_async_t *async)
     metric_add(M_COMMIT_GROUPS, groups);
     follow(writer, failing, full, trouble);
     report_growth(writer, &grown);
-    report_commits(writer, &done);
+    report_commits(writer);
     report_purges(writer, &purges_done);
-    if (stopped)
+    more = more || !list_empty(&writer->reporting);
+    if (stopped && !more)
         on_stopped(writer);
     else if (more)
         uv_async_send(&writer->finished);
@@ -411,12 +436,15 @@ enum err sqlite_writer_start(struct sqlite_writer *writer, uv_loop_t *loop,
 {
     sqlite_line_init(&writer->line);
     list_init(&writer->done);
+    list_init(&writer->reporting);
     list_init(&writer->purges);
     list_init(&writer->purges_done);
     sqlite_apply_init(&writer->apply, &writer->db);
 
-    if (uv_mutex_init(&writer->lock))
+    if (!sqlite_checkpoint_start(&writer->checkpoint, writer->options))
         goto fail;
+    if (uv_mutex_init(&writer->lock))
+        goto fail_checkpoint;
     if (uv_cond_init(&writer->wake))
         goto fail_lock;
     uv_mutex_lock(&writer->lock); /* the thread waits until all is there */
@@ -436,6 +464,8 @@ fail_wake:
     uv_cond_destroy(&writer->wake);
 fail_lock:
     uv_mutex_destroy(&writer->lock);
+fail_checkpoint:
+    sqlite_checkpoint_stop(&writer->checkpoint);
 fail:
     sqlite_apply_finish(&writer->apply);
     return explain(why, ERR_STORE, "cannot start the thread that writes the database");

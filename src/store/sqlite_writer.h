@@ -4,6 +4,7 @@
 #include <uv.h>
 
 #include "store/sqlite_apply.h"
+#include "store/sqlite_checkpoint.h"
 #include "store/sqlite_db.h"
 #include "store/sqlite_line.h"
 #include "store/sqlite_positions.h"
@@ -12,6 +13,7 @@ struct sqlite_writer {
     /* The loop thread's. */
     struct store *store;                /* whose failing and full follow ours */
     struct sqlite_positions *positions; /* follow what is reported */
+    struct list reporting; /* store_commit::link; the first may be half applied */
     uv_thread_t thread;
     uv_async_t finished;
     void (*stopped_fn)(struct sqlite_writer *writer);
@@ -34,6 +36,7 @@ struct sqlite_writer {
     const struct sqlite_options *options;
     struct sqlite_db db; /* opened by whoever starts the writer */
     struct sqlite_apply apply;
+    struct sqlite_checkpoint checkpoint;
     unsigned checkpointed_pages; /* where the log stood after the last attempt */
 };
 

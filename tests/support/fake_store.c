@@ -115,6 +115,8 @@ static void arm(struct fake_store *fake)
 {
     int64_t now = loop_now_ms(fake->loop);
     int64_t at = next_deadline(&fake->reads, next_deadline(&fake->writes, INT64_MAX));
+    if (!list_empty(&fake->answering))
+        at = now;
     if (at < INT64_MAX)
         loop_set_timer(fake->loop, &fake->timer, fake->timer_kind, at > now ? at - now : 0);
 }
@@ -139,6 +141,25 @@ static void take_due(struct fake_store *fake, struct list *queue, int64_t now)
     }
 }
 
+/* Some of it is left for the next turn. */
+static bool is_applied_on(const struct pending *pending)
+{
+    struct store_commit *commit = pending->req.commit;
+    return pending->kind == COMMIT && commit->status == STORE_OK && commit->apply &&
+           commit->apply(commit);
+}
+
+static void answer_some(struct fake_store *fake)
+{
+    while (!list_empty(&fake->answering)) {
+        struct pending *pending = container_of(fake->answering.next, struct pending, link);
+        if (is_applied_on(pending))
+            return;
+        list_remove(&pending->link);
+        answer(pending);
+    }
+}
+
 static void on_timer(struct timer *timer)
 {
     struct fake_store *fake = container_of(timer, struct fake_store, timer);
@@ -149,13 +170,10 @@ static void on_timer(struct timer *timer)
     act_due(fake, &fake->reads, now);
     take_due(fake, &fake->writes, now);
     take_due(fake, &fake->reads, now);
-    while (!list_empty(&fake->answering)) {
-        struct list *link = fake->answering.next;
-        list_remove(link);
-        answer(container_of(link, struct pending, link));
-    }
+    answer_some(fake);
     arm(fake);
-    if (fake->closed && list_empty(&fake->writes) && list_empty(&fake->reads)) {
+    if (fake->closed && list_empty(&fake->writes) && list_empty(&fake->reads) &&
+        list_empty(&fake->answering)) {
         void (*closed)(struct store * store) = fake->closed;
         fake->closed = NULL;
         closed(&fake->store);

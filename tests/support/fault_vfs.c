@@ -51,11 +51,21 @@ static int truncate_file(sqlite3_file *file, sqlite3_int64 size)
     return methods_of(file)->xTruncate(real_of(file), size);
 }
 
+static void wait_for_copy(void)
+{
+    fault_vfs.copies++;
+    for (int ms = 0; fault_vfs.copies_wait && ms < COPY_WAIT_MS; ms++)
+        uv_sleep(1);
+    fault_vfs.copied++;
+}
+
 static int sync_file(sqlite3_file *file, int flags)
 {
     if (fault_vfs.sync_fails)
         return SQLITE_IOERR_FSYNC;
     fault_vfs.syncs++;
+    if (!((struct file *)file)->is_log)
+        wait_for_copy();
     return methods_of(file)->xSync(real_of(file), flags);
 }
 

@@ -8,12 +8,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { COPY_WAIT_MS = 20000 };
+
 struct fault_vfs {
     atomic_bool sync_fails;   /* EIO */
     atomic_bool disk_is_full; /* ENOSPC for every write */
     atomic_int read_delay_ms;
-    atomic_uint syncs;      /* counts those that succeeded */
-    atomic_llong log_bytes; /* the end of the last write to a -wal file */
+    atomic_bool copies_wait;    /* syncs of what is no log, for at most COPY_WAIT_MS */
+    atomic_uint copies, copied; /* such syncs that began, and that ended */
+    atomic_uint syncs;          /* counts those that succeeded */
+    atomic_llong log_bytes;     /* the end of the last write to a -wal file */
 };
 
 extern struct fault_vfs fault_vfs;

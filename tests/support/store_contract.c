@@ -509,47 +509,6 @@ static void documents_have_versions_and_can_be_deleted(void **state)
     document_finish(&document);
 }
 
-/* ---- many at once ---- */
-
-struct crowd {
-    struct waiting_commit waiting[300];
-    struct change changes[300];
-    int answered;
-    uint64_t last_seq;
-};
-
-static struct crowd *crowd;
-
-static void on_one_of_many(struct store_commit *req, enum store_status status)
-{
-    assert_int_equal(status, STORE_OK);
-    assert_true(req->changes[0].seq > crowd->last_seq);
-    crowd->last_seq = req->changes[0].seq;
-    crowd->answered++;
-}
-
-static void commits_are_answered_once_in_the_order_of_their_positions(void **state)
-{
-    struct store_world *world = *state;
-    crowd = mem_new(struct crowd);
-    for (int i = 0; i < 300; i++) {
-        crowd->changes[i] = new_run(ENV_A, i, "hello");
-        crowd->waiting[i].req = (struct store_commit){ .changes = &crowd->changes[i],
-                                                       .change_count = 1,
-                                                       .now_ms = FIRST_RUN_MS,
-                                                       .done = on_one_of_many };
-        world->store->ops->commit(world->store, &crowd->waiting[i].req);
-    }
-    assert_int_equal(crowd->answered, 0);
-    while (crowd->answered < 300)
-        world->turn(world);
-    assert_int_equal(crowd->last_seq, 300);
-    assert_int_equal(count_runs(world, ENV_A), 300);
-    for (int i = 0; i < 300; i++)
-        change_finish(&crowd->changes[i]);
-    free(crowd);
-}
-
 /* ---- running them ---- */
 
 static const struct CMUnitTest commit_cases[] = {
@@ -567,7 +526,6 @@ static const struct CMUnitTest commit_cases[] = {
     cmocka_unit_test(a_claim_can_be_taken_over_from_the_named_owner_only),
     cmocka_unit_test(a_claim_is_released_by_its_owner_only),
     cmocka_unit_test(documents_have_versions_and_can_be_deleted),
-    cmocka_unit_test(commits_are_answered_once_in_the_order_of_their_positions),
 };
 
 enum { COMMIT_CASES = sizeof(commit_cases) / sizeof(commit_cases[0]), CASES_MAX = 64 };
@@ -587,6 +545,8 @@ int store_contract_run(const char *driver, CMFixtureFunction setup,
         cases[count++] = store_piece_cases[i];
     for (size_t i = 0; i < store_stored_case_count; i++)
         cases[count++] = store_stored_cases[i];
+    for (size_t i = 0; i < store_report_case_count; i++)
+        cases[count++] = store_report_cases[i];
     for (size_t i = 0; i < count; i++) {
         cases[i].setup_func = setup;
         cases[i].teardown_func = teardown;

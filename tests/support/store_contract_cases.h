@@ -1,4 +1,4 @@
-/* store_contract_cases.h - the parts of the contract that are about reads, and their verbs.
+/* store_contract_cases.h - the parts of the contract in files of their own, and their verbs.
  */
 #pragma once
 
@@ -12,6 +12,8 @@ extern const struct CMUnitTest store_piece_cases[];
 extern const size_t store_piece_case_count;
 extern const struct CMUnitTest store_stored_cases[];
 extern const size_t store_stored_case_count;
+extern const struct CMUnitTest store_report_cases[];
+extern const size_t store_report_case_count;
 
 struct waiting_list {
     struct store_list req;

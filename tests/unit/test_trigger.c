@@ -284,6 +284,32 @@ static void a_batch_is_one_commit(void **state)
     triggering_finish(&call);
 }
 
+/* What other clients ask for is done between two turns. */
+static void many_runs_are_applied_in_as_many_turns_as_they_need(void **state)
+{
+    struct world *world = *state;
+    struct wish wishes[8] = { { 0 } };
+    struct triggering call = { 0 };
+    call.op.batch = NULL;
+    assert_int_equal(trigger_all(world, &call, wishes, 8), OK);
+    while (world->env->applied == 0)
+        loop_turn(world->loop, 1);
+    assert_true(call.done); /* they fit a turn that has time */
+    triggering_finish(&call);
+
+    call = (struct triggering){ 0 };
+    loop_set_budget(world->loop, 0);
+    assert_int_equal(trigger_all(world, &call, wishes, 8), OK);
+    for (uint64_t before = world->env->applied, most = before + 8; !call.done;) {
+        loop_turn(world->loop, 1);
+        assert_in_range(world->env->applied, before, before + 1);
+        assert_true(!call.done || world->env->applied == most);
+        before = world->env->applied;
+    }
+    assert_int_equal(call.op.seq, world->env->applied);
+    triggering_finish(&call);
+}
+
 /* Keys known and unknown, and one that stands in the batch twice. */
 static void keys_of_a_batch_lead_to_older_runs_and_to_twins(void **state)
 {
@@ -397,6 +423,7 @@ int main(void)
         TEST(a_repeated_request_gets_the_first_answer),
         TEST(a_one_time_token_triggers_once),
         TEST(a_batch_is_one_commit),
+        TEST(many_runs_are_applied_in_as_many_turns_as_they_need),
         TEST(keys_of_a_batch_lead_to_older_runs_and_to_twins),
         TEST(a_batch_of_known_keys_is_still_a_batch),
         TEST(a_known_batch_key_leads_to_the_older_batch),
