@@ -4,6 +4,9 @@
  *                ─► each environment: purge 200 final runs last changed before now - retain
  *                     └─ found 200: again at once; fewer: next environment
  *
+ * Of a branch that was archived that long ago, and has no run left, everything is removed
+ * (gateway_remains.c).
+ *
  * The store removes them, with the batches and packets that no run needs any more, then
  * memory, and the environment's floor moves, which tells clients what is gone (runs-v1
  * §4.12). */
@@ -13,6 +16,7 @@
 #include "api/sockets.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "gateway_remains.h"
 
 enum {
     EVERY_LEAST_MS = 1000,
@@ -30,6 +34,7 @@ struct retain {
     uint32_t kind;
     struct account *account; /* being purged; NULL: none */
     struct store_purge purge;
+    struct remains remains;   /* of an archived branch */
     struct deferred dropping; /* from memory what the store has removed */
     uint64_t dropped;         /* rev up to which memory was looked at for it */
     bool under_way;           /* in the store */
@@ -63,7 +68,9 @@ static int64_t every_ms(const struct retain *retain)
 
 static void next_account(struct retain *retain)
 {
-    retain->account = accounts_next(retain->accounts, retain->account);
+    do {
+        retain->account = accounts_next(retain->accounts, retain->account);
+    } while (retain->account && retain->account->forgotten);
     if (retain->account)
         purge_some(retain);
     else
@@ -80,6 +87,36 @@ static void tell_floor(struct retain *retain)
     events_tell_floor(api_events(retain->api), env);
 }
 
+static void on_removed(struct remains *remains)
+{
+    struct retain *retain = container_of(remains, struct retain, remains);
+    retain->under_way = false;
+    if (retain->destroyed)
+        free(retain);
+    else
+        next_account(retain);
+}
+
+/* What was written last is as old as its runs were when they went. */
+static bool may_forget(const struct retain *retain)
+{
+    const struct account *account = retain->account;
+    int64_t before = loop_wall_ms(engine_loop(retain->engine)) - retain->retain_ms;
+    return retain->purge.status == STORE_OK && account->archived &&
+           account->archived_at < before &&
+           !engine_environment(retain->engine, account->number);
+}
+
+static void remove_remains(struct retain *retain)
+{
+    retain->remains = (struct remains){ .engine = retain->engine,
+                                        .accounts = retain->accounts,
+                                        .account = retain->account,
+                                        .done = on_removed };
+    retain->under_way = true;
+    remains_remove(&retain->remains);
+}
+
 static void go_on(struct retain *retain)
 {
     const struct store_purge *purge = &retain->purge;
@@ -90,7 +127,10 @@ static void go_on(struct retain *retain)
     if (retain->moved)
         tell_floor(retain);
     retain->moved = false;
-    next_account(retain);
+    if (may_forget(retain))
+        remove_remains(retain);
+    else
+        next_account(retain);
 }
 
 /* Its clients hear of the floor when memory has nothing below it any more. */
@@ -149,6 +189,7 @@ void retain_destroy(struct retain *retain)
         return;
     timers_clear(loop_timers(engine_loop(retain->engine)), &retain->timer);
     loop_cancel_deferred(&retain->dropping);
+    retain->remains.stopping = true;
     if (retain->under_way)
         retain->destroyed = true;
     else

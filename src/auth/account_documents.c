@@ -141,6 +141,7 @@ static bool add_environment(struct accounts *accounts, const struct document *do
     *account = read;
     account->number = (uint32_t)number;
     account->created_at = take_time(body, "createdAt");
+    account->archived_at = take_time(body, "archivedAt");
     account->version = document->version;
     list_init(&account->secrets);
     *slots_at(&accounts->by_number, account->number) = account;
@@ -167,6 +168,7 @@ static bool change_environment(struct accounts *accounts, const struct document 
         return true;
     table_remove(&accounts->branches, slice_of(account->branch_key));
     account->archived = true;
+    account->archived_at = take_time(body, "archivedAt");
     accounts->endings++;
     return true;
 }

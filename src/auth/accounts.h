@@ -76,7 +76,9 @@ struct account {     /* one environment */
     char *branch;           /* NULL too of one that is archived, see accounts_shrink */
     char *branch_key;       /* "<parent id>:<branch>" */
     bool archived;
+    bool forgotten; /* nothing of it is in the store any more */
     int64_t created_at;
+    int64_t archived_at; /* Unix ms; 0: not archived */
 
     uint32_t version;      /* of its document */
     uint32_t branch_count; /* of preview: branches not archived; since accounts_link */

@@ -1,8 +1,10 @@
 // What becomes of an archived branch: what is open on it ends, its runs are canceled, and it
 // leaves memory.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
 
 import { EventStream } from "../support/event_stream.mjs";
@@ -138,5 +140,40 @@ test("a branch that was archived costs next to no memory, however many there wer
   await gone();
   const each = (resident() - start) / 400;
   assert.ok(each < 4, `${each} KiB, most of it what SQLite remembers of the file`);
+  await own.stop();
+});
+
+/** How many rows the store has of each environment, by number, in a data directory. */
+const rowsOf = (own) => JSON.parse(execFileSync("python3", ["-c", `
+import json, sqlite3, sys
+d = sqlite3.connect(sys.argv[1])
+tables = ["run", "run_tag", "run_payload", "run_metadata", "run_output", "document"]
+of = lambda number: sum(d.execute("SELECT count(*) FROM %s WHERE env = ?" % t, (number,)).fetchone()[0] for t in tables)
+branches = [json.loads(body) for (body,) in d.execute("SELECT body FROM document WHERE kind = 3")]
+print(json.dumps([[b["branch"], of(b["number"])] for b in branches if "branch" in b]))`, path.join(own.data, "runcast.db")], { encoding: "utf8" }));
+
+test("retention removes an archived branch from the store too, but for the newest, whose number must not come again", async (t) => {
+  const own = await startGateway({ t, options: ["--retain", "2s", "--cancel-timeout", "1s"] });
+  for (const branch of ["first", "second", "kept"]) {
+    await make(own, branch);
+    await register(own, on(branch));
+    await trigger(own, on(branch), { delay: "1h", tags: ["a"] });
+    await own.post("/api/v1/waitpoints/tokens", { timeout: "1h" }, on(branch));
+    assert.equal((await own.post(`/api/v1/projects/${keys.ref}/envvars/preview`, { name: "SECRET", value: "x" }, on(branch, { key: keys.pat }))).status, 200);
+  }
+  const { id } = (await make(own, "newest")).json;
+  await register(own, on("newest"));
+  assert.ok(rowsOf(own).every(([, rows]) => rows > 0));
+  for (const branch of ["first", "second", "newest"]) await archive(own, branch);
+  const left = () => rowsOf(own).sort();
+  await until(() => { const rows = left(); return rows.length === 2 && rows[1][1] === 0; }, { what: "only the newest is left, without rows", everyMs: 200 });
+  assert.deepEqual(left().map(([branch]) => branch), ["kept", "newest"]);
+  assert.ok(left()[0][1] >= 4);
+  await own.kill();
+  await own.restart();
+  assert.notEqual((await make(own, "newest")).json.id, id);
+  assert.deepEqual((await own.get("/api/v1/runs", on("newest"))).json.data, []);
+  assert.equal((await own.get("/api/v1/runs", on("kept"))).json.data.length, 1);
+  assert.equal((await own.get(`/api/v1/projects/${keys.ref}/envvars/preview/SECRET`, on("kept", { key: keys.pat }))).status, 200);
   await own.stop();
 });
