@@ -223,6 +223,7 @@ if wanted conformance; then
     done
     begin cli-4.8.3 400 "${beside_a_gateway[@]}" node $conformance/worker/e2e.mjs
     begin cli-ends 400 node --test-reporter=tap $conformance/worker/cli.test.mjs
+    begin cli-sessions 400 node --test-reporter=tap $conformance/worker/sessions.test.mjs
     begin cli-pace 400 node --test-reporter=tap $conformance/worker/pace.test.mjs
     begin cli-readme 300 node --test-reporter=tap $conformance/worker/readme.test.mjs
     begin worker 300 env NO_CLI=1 "${beside_a_gateway[@]}" --worker \

@@ -11,6 +11,8 @@
 #include "api/seat.h"
 #include "api/workers.h"
 #include "base/mem.h"
+#include "base/scan.h"
+#include "engine/sessions.h"
 
 enum { DISCONNECT_MAX = 500 };
 
@@ -81,18 +83,35 @@ static void stop_taking(struct api_call *call)
     dequeue_cancel(&op->dequeue);
 }
 
+/* The worker that asks, by the id that its registration was answered with. Nothing when the
+ * body has none. */
+static void read_named(const struct api_call *call, struct buf *out)
+{
+    if (scan_is_json(call->x->body))
+        scan_string(scan_member(call->x->body, "currentWorker"), out);
+}
+
 enum err worker_take(struct api_call *call, struct environment *const *environments,
                      size_t count)
 {
+    struct engine *engine = api_engine(call->api);
+    int64_t wait_ms = api_options(call->api)->dequeue_wait_ms;
     struct taking *op = mem_new(struct taking);
+    struct buf named = { 0 };
     op->call = call;
     op->deployed = call->identity->kind == CREDENTIAL_WORKER_TOKEN;
     enum err refused = OK;
     if (count)
         refused = seat_take(&op->seat, environments[0], &call->why);
-    if (!refused)
-        refused = dequeue_begin(api_engine(call->api), environments, count, &op->dequeue,
-                                api_options(call->api)->dequeue_wait_ms, on_dequeued);
+    if (!op->deployed)
+        read_named(call, &named);
+    if (!refused && !op->deployed)
+        refused = dequeue_begin_for(engine, call->env, buf_slice(&named), &op->dequeue,
+                                    wait_ms, on_dequeued);
+    else if (!refused)
+        refused =
+            dequeue_begin(engine, environments, count, &op->dequeue, wait_ms, on_dequeued);
+    buf_finish(&named);
     if (refused) {
         taking_destroy(op);
         return refused;
@@ -174,6 +193,7 @@ static enum err look(struct api_call *call, bool since)
 
 enum err worker_latest(struct api_call *call)
 {
+    worker_hear(call);
     return look(call, false);
 }
 
@@ -185,6 +205,7 @@ enum err worker_since(struct api_call *call)
 /* An old snapshot changes nothing and is no mistake: the worker has not looked yet. */
 enum err worker_heartbeat(struct api_call *call)
 {
+    worker_hear(call);
     attempt_heartbeat(api_engine(call->api), call->env, call->params[0], call->params[1]);
     api_reply_json(call, 200, SLICE("{\"ok\":true}"));
     return OK;

@@ -287,6 +287,7 @@ enum err worker_complete(struct api_call *call)
     if (intake_end(call, &intake, &body))
         return ERR_INVALID;
 
+    worker_hear(call);
     struct completing *op = mem_new(struct completing);
     op->call = call;
     op->intake = intake;

@@ -17,6 +17,7 @@
 #include "api/served.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "engine/sessions.h"
 #include "net/ws.h"
 #include "runcast/protocol.h"
 
@@ -389,6 +390,8 @@ static void enter(struct notice_socket *socket, struct slice space)
     }
     socket->space = known;
     socket->connect_by = 0;
+    if (socket->env && known == spaces[0])
+        sessions_connect(socket->env, SESSION_SOCKET);
     make_sid(sid);
     buf_print(&out, "40%s,{\"sid\":\"%s\"}", known, sid);
     send(socket, &out);
@@ -444,6 +447,8 @@ static void on_drained(struct ws *ws)
 static void socket_destroy(struct notice_socket *socket)
 {
     timers_clear(loop_timers(loop_of(socket->notifier)), &socket->timer);
+    if (socket->env && socket->space == spaces[0])
+        sessions_disconnect(socket->env, SESSION_SOCKET);
     unsubscribe_all(socket);
     notice_wishes_finish(&socket->wishes);
     list_remove(&socket->wishing);

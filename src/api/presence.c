@@ -3,12 +3,15 @@
  *
  *   start at once, time every 4 s, the end after 30 s; the client comes again by itself
  *
+ * It does not say whose session it is; that there is one counts (engine/sessions.h).
+ *
  * Above the limit of connections of its environment it is refused: the client asks once a
  * second then, and the session works without it. */
 #include "api/seat.h"
 #include "api/workers.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "engine/sessions.h"
 
 enum { EVENT_MS = 4000, STREAM_MS = 30 * 1000 };
 
@@ -29,6 +32,7 @@ static void end(struct presence *presence)
     struct api_call *call = presence->call;
     struct exchange *x = call->x;
     timers_clear(loop_timers(loop_of(presence)), &presence->timer);
+    sessions_disconnect(call->env, SESSION_STREAM);
     seat_leave(&presence->seat);
     free(presence);
     api_call_end(call);
@@ -72,6 +76,7 @@ enum err worker_presence(struct api_call *call)
     struct presence *presence = mem_new(struct presence);
     presence->call = call;
     presence->seat = seat;
+    sessions_connect(call->env, SESSION_STREAM);
     struct loop *loop = loop_of(presence);
     presence->ends_at = loop_now_ms(loop) + STREAM_MS;
 

@@ -10,6 +10,7 @@
 #include "auth/bootstrap.h"
 #include "base/mem.h"
 #include "base/scan.h"
+#include "engine/sessions.h"
 
 enum {
     TASKS_MAX = 1000,
@@ -450,14 +451,25 @@ void registration_finish(struct registration *registration)
     *registration = (struct registration){ 0 };
 }
 
-void registration_apply(struct registration *registration, struct environment *env)
+static struct worker *apply_limits(struct registration *registration,
+                                   struct environment *env)
 {
     struct worker *worker = registration->worker;
     for (size_t i = 0; i < worker->queue_count; i++)
         queues_set_limit(&env->queues, bytes_slice(worker->queues[i].name),
                          worker->queues[i].limit);
-    workers_add(env->workers, worker);
     registration->worker = NULL;
+    return worker;
+}
+
+void registration_apply(struct registration *registration, struct environment *env)
+{
+    sessions_add(env, apply_limits(registration, env));
+}
+
+void registration_apply_stored(struct registration *registration, struct environment *env)
+{
+    workers_add(env->workers, apply_limits(registration, env));
 }
 
 /* ---- forgetting ---- */
@@ -477,6 +489,7 @@ void registration_forget_oldest(struct engine *engine, struct environment *env)
         bytes_unref(name);
         for (size_t i = 0; i < worker->queue_count; i++)
             queues_forget_limit(&env->queues, bytes_slice(worker->queues[i].name));
+        sessions_forget(env, worker);
         worker_destroy(worker);
     }
 }

@@ -63,9 +63,12 @@ enum err registration_restore(struct slice body, struct registration *registrati
  * caller's reference. */
 struct bytes *registration_document_name(const struct worker *worker);
 
-/* The worker is the current one of the environment, its queues have their limits. Takes
- * over the worker. */
+/* The worker is the current one of the environment, its queues have their limits, and it is
+ * there. Takes over the worker. */
 void registration_apply(struct registration *registration, struct environment *env);
+
+/* The same at start, when nobody is there yet. */
+void registration_apply_stored(struct registration *registration, struct environment *env);
 
 /* Forgets versions of which there are too many, with the queues that no other one has. */
 void registration_forget_oldest(struct engine *engine, struct environment *env);

@@ -177,7 +177,7 @@ static enum err restore_worker(struct environment *env, const struct document *d
     enum err err = registration_restore(bytes_slice(document->body), &registration, why);
     if (err)
         return err;
-    registration_apply(&registration, env);
+    registration_apply_stored(&registration, env);
     registration_finish(&registration);
     return OK;
 }

@@ -4,6 +4,7 @@
 #include "api/schedule_body.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/sessions.h"
 
 enum { AT_ONCE = 16 }; /* commands: a turn has 5 ms */
 
@@ -13,11 +14,20 @@ enum { AT_ONCE = 16 }; /* commands: a turn has 5 ms */
 static const struct worker_task *wanted_task(const struct schedule_sync *sync,
                                              struct slice name)
 {
-    const struct worker *worker = workers_current(sync->env->workers);
-    const struct worker_task *task = worker ? worker_task(worker, name) : NULL;
+    const struct environment *env = sync->env;
+    const struct worker_task *task = env->is_dev
+                                         ? sessions_task(env, name)
+                                         : worker_task(workers_current(env->workers), name);
     bool wanted =
         task && task->cron && task->schedule_in & 1u << (unsigned)sync->account->type;
     return wanted ? task : NULL;
+}
+
+/* Where developers are away their schedules go on. */
+static bool keeps_unwanted(const struct schedule_sync *sync)
+{
+    const struct environment *env = sync->env;
+    return env->is_dev && (sessions_may_return(env) || !sessions_next(env, NULL));
 }
 
 static bool same_text(const struct bytes *a, const struct bytes *b)
@@ -80,6 +90,8 @@ static enum decision decide(struct schedule_command *command, const struct sched
     const struct worker_task *task = wanted_task(one->sync, bytes_slice(one->task));
     struct failure why;
 
+    if (!task && keeps_unwanted(one->sync))
+        return DECISION_NOTHING;
     if (!task) {
         command->removes = now != NULL;
         return now ? DECISION_COMMIT : DECISION_NOTHING;
@@ -139,23 +151,41 @@ static void on_begun(struct deferred *deferred)
     go_on(container_of(deferred, struct schedule_sync, deferred));
 }
 
-/* Those that have a schedule, and those that want one. */
-static void collect(struct schedule_sync *sync)
+static void collect_of(struct schedule_sync *sync, const struct worker *worker)
 {
     struct engine *engine = api_engine(sync->api);
-    const struct worker *worker = workers_current(sync->env->workers);
-    size_t most = schedules_count(engine, sync->env) + (worker ? worker->task_count : 0);
-
-    sync->tasks = mem_new_array(struct bytes *, most);
-    for (struct schedule *s = NULL; (s = schedules_next(engine, sync->env, s));)
-        if (s->facts.is_declarative)
-            sync->tasks[sync->count++] = bytes_ref(s->facts.task);
     for (size_t i = 0; worker && i < worker->task_count; i++) {
         struct bytes *task = worker->tasks[i].id;
         if (worker->tasks[i].cron &&
             !schedules_of_task(engine, sync->env, bytes_slice(task)))
             sync->tasks[sync->count++] = bytes_ref(task);
     }
+}
+
+static size_t count_tasks(const struct environment *env)
+{
+    const struct worker *worker = workers_current(env->workers);
+    size_t count = worker && !env->is_dev ? worker->task_count : 0;
+    for (struct session *s = NULL; (s = sessions_next(env, s));)
+        count += s->current->task_count;
+    return count;
+}
+
+/* Those that have a schedule, and those that want one. */
+static void collect(struct schedule_sync *sync)
+{
+    struct engine *engine = api_engine(sync->api);
+    const struct environment *env = sync->env;
+    size_t most = schedules_count(engine, sync->env) + count_tasks(env);
+
+    sync->tasks = mem_new_array(struct bytes *, most);
+    for (struct schedule *s = NULL; (s = schedules_next(engine, sync->env, s));)
+        if (s->facts.is_declarative)
+            sync->tasks[sync->count++] = bytes_ref(s->facts.task);
+    if (!env->is_dev)
+        collect_of(sync, workers_current(env->workers));
+    for (struct session *session = NULL; (session = sessions_next(env, session));)
+        collect_of(sync, session->current);
 }
 
 void schedule_sync_begin(struct api *api, struct account *account,
@@ -181,8 +211,17 @@ static void on_alone(struct schedule_sync *sync, enum err status)
     free(sync);
 }
 
+static void on_sessions(void *owner, struct environment *env)
+{
+    struct api *api = owner;
+    struct account *account = accounts_by_number(api_accounts(api), env->number);
+    if (account && !account->archived)
+        schedule_sync_begin(api, account, mem_new(struct schedule_sync), on_alone);
+}
+
 void schedule_sync_all(struct api *api)
 {
+    engine_on_sessions(api_engine(api), on_sessions, api);
     for (struct account *a = NULL; (a = accounts_next(api_accounts(api), a));) {
         if (!a->archived)
             schedule_sync_begin(api, a, mem_new(struct schedule_sync), on_alone);

@@ -1,6 +1,7 @@
 /* schedule_sync.h - schedules that are declared in the code of tasks.
  *
- *   tasks of the current worker version ─┐
+ *   tasks of the current worker version,
+ *   in dev of all sessions ──────────────┐
  *                                        ├─► made, changed, removed: one command each
  *   declarative schedules there are ─────┘
  *

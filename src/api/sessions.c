@@ -7,6 +7,7 @@
  *
  * Two registrations at once get the same version number; the store lets one of them in and
  * the other takes the next. */
+#include "engine/sessions.h"
 #include "api/messages.h"
 #include "api/project.h"
 #include "api/registration.h"
@@ -239,8 +240,6 @@ static void on_written(struct document_write *write, enum err status)
         write_answer(op, op->registration.worker);
         registration_apply(&op->registration, env);
         registration_forget_oldest(engine, env);
-        engine_sweep_environment(engine, env);
-        engine_match(engine, env); /* a limit may have been raised */
         sync_schedules(op);
     }
 }
@@ -253,6 +252,7 @@ static void begin(struct registering *op)
     registration_reader_finish(&op->reader);
     if (is_current(op)) {
         write_answer(op, workers_current(op->call->env->workers));
+        sessions_renew(op->call->env);
         sync_schedules(op);
     } else {
         write_worker(op);

@@ -107,6 +107,7 @@ static void on_started(struct command *command, enum err status)
 enum err worker_start(struct api_call *call)
 {
     struct starting *op = mem_new(struct starting);
+    worker_hear(call);
     op->call = call;
     op->start.snapshot = call->params[1];
     op->start.request_id = worker_request_id(call);

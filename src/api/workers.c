@@ -7,6 +7,7 @@
 
 #include "api/intake.h"
 #include "api/routes.h"
+#include "engine/sessions.h"
 
 enum {
     NO_BODY = 4096,
@@ -21,6 +22,13 @@ struct slice worker_request_id(const struct api_call *call)
 {
     struct slice id = http_header(call->x, "x-trigger-request-idempotency-key");
     return id.len && id.len <= REQUEST_ID_MAX ? id : (struct slice){ 0 };
+}
+
+void worker_hear(const struct api_call *call)
+{
+    const struct tracked *run = environment_find(call->env, call->params[0]);
+    if (run)
+        sessions_hear(call->env, &run->run);
 }
 
 void worker_refuse(struct api_call *call, const struct command *command, enum err status)

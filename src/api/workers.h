@@ -31,6 +31,9 @@ route_fn worker_complete;
 enum err worker_take(struct api_call *call, struct environment *const *environments,
                      size_t count);
 
+/* The worker of the run that is called about is there. */
+void worker_hear(const struct api_call *call);
+
 /* The id that a worker gives to all tries of one call; absent when there is none. */
 struct slice worker_request_id(const struct api_call *call);
 

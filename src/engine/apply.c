@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "base/buf.h"
+#include "engine/sessions.h"
 #include "engine/state.h"
 #include "engine/steer.h"
 #include "engine/versions.h"
@@ -88,6 +89,14 @@ static int64_t not_at_once(const struct engine *engine, int64_t deadline)
     return trouble && deadline <= now ? now + STORE_AGAIN_MS : deadline;
 }
 
+/* Those whose session has it: in dev. */
+static uint32_t audience_of(const struct tracked *run)
+{
+    const struct session *session =
+        run->env->is_dev ? sessions_of_run(run->env, &run->run) : NULL;
+    return session ? session->audience : AUDIENCE_NOBODY;
+}
+
 void engine_place(struct engine *engine, struct tracked *run)
 {
     struct environment *env = run->env;
@@ -98,12 +107,12 @@ void engine_place(struct engine *engine, struct tracked *run)
     if (run_holds_slot(&run->run)) {
         queues_run(&env->queues, &run->item, queue, key);
     } else if (waits_in_queue(engine, &run->run) && !run->in_flight) {
+        run->item.audience = audience_of(run);
         queues_wait(&env->queues, &run->item, queue, key, run->run.queue_position);
     } else {
         queues_leave(&env->queues, &run->item);
     }
-    if (!list_empty(&env->dequeues))
-        engine_match(engine, env);
+    engine_match(engine, env);
 
     int64_t deadline = not_at_once(engine, next_deadline(engine, run));
     if (deadline == INT64_MAX || (run->item.place && run->run.started_at))

@@ -9,12 +9,14 @@
 #include "engine/workers.h"
 
 struct dequeue;
+struct session;
 
 /* Its place in the line of one environment. */
 struct dequeue_seat {
     struct dequeue *dequeue;
     struct environment *env;
-    struct list link; // environment::dequeues
+    struct session *session; /* in dev, while it stands in its line; else NULL */
+    struct list link;        // environment::dequeues or session::dequeues
 };
 
 /* One worker that asks for a run, at once or as soon as there is one. */
@@ -23,7 +25,9 @@ struct dequeue {
     struct timer timer;
     bool holding; /* a run was chosen and is being committed */
     bool canceled;
+    bool pinned; /* the run was not bound to a version before */
     struct slice request_id;
+    char worker[ID_MAX]; /* that it names; "": none */
     /* OK: command.run is leased to the worker and shows its snapshot. ERR_NOT_FOUND:
      * nothing came within wait_ms. */
     void (*done)(struct dequeue *dequeue, enum err status);
@@ -37,6 +41,16 @@ struct dequeue {
 enum err dequeue_begin(struct engine *engine, struct environment *const *environments,
                        size_t count, struct dequeue *dequeue, int64_t wait_ms,
                        void (*done)(struct dequeue *dequeue, enum err status));
+
+/* The same for a worker that names its version by its id, in one environment; absent: it
+ * names none, which means the current one. In dev it gets the runs of its session only
+ * (sessions.h). */
+enum err dequeue_begin_for(struct engine *engine, struct environment *env,
+                           struct slice worker, struct dequeue *dequeue, int64_t wait_ms,
+                           void (*done)(struct dequeue *dequeue, enum err status));
+
+/* It stands in line no more, and is answered by then: monotonic ms. */
+void dequeue_hurry(struct dequeue_seat *seat, int64_t until);
 
 /* Names the request, right after it began: its repetition, under the same id, gets the run
  * that it got, as long as that was not started. The caller's until done; may be absent. */

@@ -8,28 +8,67 @@
  * A request that is repeated goes for the run that it had, and holds it at once.
  *
  * A chosen run takes its slot at once, so it is not offered twice. A worker that has gone
- * meanwhile gives the lease back. A task that no worker has waits for a version instead. */
+ * meanwhile gives the lease back. In dev everybody stands in the line of the session that
+ * the version named belongs to (sessions.h), elsewhere all in one. */
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "engine/attempts.h"
 #include "engine/leases.h"
+#include "engine/sessions.h"
 #include "engine/state.h"
 
 /* ---- the line ---- */
 
+/* Nobody has a run for a version that has gone: who names it waits for its time. */
+static void take_seat(struct dequeue_seat *seat)
+{
+    struct environment *env = seat->env;
+    struct list *line = &env->dequeues;
+    if (env->is_dev) {
+        seat->session = sessions_asking(env, slice_of(seat->dequeue->worker));
+        if (!seat->session)
+            return;
+        seat->session->held++;
+        line = &seat->session->dequeues;
+    }
+    list_append(line, &seat->link);
+    env->seated++;
+    engine_match(seat->dequeue->command.engine, env);
+}
+
+static void leave_seat(struct dequeue_seat *seat)
+{
+    if (list_empty(&seat->link))
+        return;
+    list_remove(&seat->link);
+    seat->env->seated--;
+    if (!seat->session)
+        return;
+    int64_t now = loop_now_ms(seat->env->loop);
+    seat->session->held--;
+    seat->session->asked_at = seat->session->heard_at = now;
+    seat->session = NULL;
+}
+
 static void stand_in_line(struct dequeue *dequeue)
 {
-    for (size_t i = 0; i < dequeue->seat_count; i++) {
-        struct dequeue_seat *seat = &dequeue->seats[i];
-        list_append(&seat->env->dequeues, &seat->link);
-        engine_match(dequeue->command.engine, seat->env);
-    }
+    for (size_t i = 0; i < dequeue->seat_count; i++)
+        take_seat(&dequeue->seats[i]);
 }
 
 static void leave_line(struct dequeue *dequeue)
 {
     for (size_t i = 0; i < dequeue->seat_count; i++)
-        list_remove(&dequeue->seats[i].link);
+        leave_seat(&dequeue->seats[i]);
+}
+
+void dequeue_hurry(struct dequeue_seat *seat, int64_t until)
+{
+    struct dequeue *dequeue = seat->dequeue;
+    struct timers *timers = loop_timers(dequeue->command.engine->loop);
+    leave_seat(seat);
+    if (dequeue->timer.place && dequeue->timer.at_ms > until)
+        timers_set(timers, &dequeue->timer, dequeue->timer.kind, until);
 }
 
 static void finish_dequeue(struct dequeue *dequeue, enum err status)
@@ -49,10 +88,11 @@ static void finish_dequeue(struct dequeue *dequeue, enum err status)
 /* ---- the lease ---- */
 
 /* From here on the run stays on this version (worker-protocol §3.2). */
-static void pin(struct run *run, const struct worker *worker,
+static void pin(struct dequeue *dequeue, struct run *run, const struct worker *worker,
                 const struct worker_task *task)
 {
-    if (!run->worker_version)
+    dequeue->pinned = !run->worker_version;
+    if (dequeue->pinned)
         run->worker_version = bytes_create_shared(slice_of(worker->version));
     if (!run->max_attempts && task->has_retry)
         run->max_attempts = task->max_attempts;
@@ -60,15 +100,34 @@ static void pin(struct run *run, const struct worker *worker,
         run->max_duration_s = task->max_duration_s;
 }
 
+/* False: in dev another session has the run by now, or this one has gone. */
+static bool find_version(const struct dequeue *dequeue, const struct run *run,
+                         const struct worker **worker)
+{
+    const struct environment *env = dequeue->command.env;
+    *worker = workers_for(env->workers, run);
+    if (!env->is_dev)
+        return true;
+    const struct session *session = sessions_asking(env, slice_of(dequeue->worker));
+    if (!session || sessions_of_run(env, run) != session)
+        return false;
+    if (!run->worker_version)
+        *worker = session->current;
+    return true;
+}
+
 static enum decision decide_dequeue(struct command *command, const struct run *now,
                                     struct run *next, unsigned *marks)
 {
     struct engine *engine = command->engine;
-    const struct worker *worker = workers_for(command->env->workers, now);
-    const struct worker_task *task = worker_task(worker, bytes_slice(now->task));
+    struct dequeue *dequeue = container_of(command, struct dequeue, command);
+    const struct worker *worker;
     int64_t time = loop_wall_ms(engine->loop);
     (void)marks;
 
+    if (!find_version(dequeue, now, &worker))
+        return DECISION_NOTHING;
+    const struct worker_task *task = worker_task(worker, bytes_slice(now->task));
     if (!task) {
         if (run_advance(next, EVENT_NO_VERSION, time))
             return DECISION_NOTHING;
@@ -76,8 +135,8 @@ static enum decision decide_dequeue(struct command *command, const struct run *n
     }
     if (run_advance(next, EVENT_DEQUEUED, time))
         return DECISION_NOTHING;
-    pin(next, worker, task);
-    run_remember_request(next, container_of(command, struct dequeue, command)->request_id);
+    pin(dequeue, next, worker, task);
+    run_remember_request(next, dequeue->request_id);
     if (!next->started_at)
         next->started_at = time;
     next->due_at = time + engine->options.lease_ms;
@@ -93,6 +152,16 @@ static enum decision decide_give_back(struct command *command, const struct run 
         return DECISION_NOTHING;
     next->due_at = 0;
     return DECISION_COMMIT;
+}
+
+/* No worker has seen it: any version will do, as before. */
+static enum decision decide_give_back_free(struct command *command, const struct run *now,
+                                           struct run *next, unsigned *marks)
+{
+    enum decision decision = decide_give_back(command, now, next, marks);
+    if (decision == DECISION_COMMIT && !next->attempt)
+        bytes_clear(&next->worker_version);
+    return decision;
 }
 
 /* By its own commit, or by that of the request that it repeats. */
@@ -113,7 +182,7 @@ static void on_leased(struct command *command, enum err status)
     if (dequeue->canceled) {
         if (leased)
             command_begin_alone(engine, command->env, slice_of(command->run_id),
-                                decide_give_back);
+                                dequeue->pinned ? decide_give_back_free : decide_give_back);
         finish_dequeue(dequeue, ERR_CANCELED);
         return;
     }
@@ -139,9 +208,9 @@ static void on_leased(struct command *command, enum err status)
 
 /* ---- who gets what ---- */
 
-static bool has_work(struct environment *env)
+static bool has_work(const struct environment *env, uint32_t audience)
 {
-    return !env->retired && queues_next(&env->queues);
+    return !env->retired && queues_next(&env->queues, audience);
 }
 
 /* Of the environments that it serves and that have something: a worker of several takes
@@ -151,17 +220,27 @@ static struct environment *best_environment(const struct dequeue *dequeue)
     struct environment *best = NULL;
     for (size_t i = 0; i < dequeue->seat_count; i++) {
         struct environment *env = dequeue->seats[i].env;
-        if (has_work(env) && (!best || env->served < best->served))
+        if (has_work(env, AUDIENCE_NOBODY) && (!best || env->served < best->served))
             best = env;
     }
     return best;
 }
 
-static void lease(struct dequeue *dequeue, struct environment *env)
+/* In dev the sessions may have changed since the run was queued: it goes where it belongs
+ * now. */
+static void lease(struct dequeue_seat *seat, struct environment *env)
 {
+    struct dequeue *dequeue = seat->dequeue;
     struct engine *engine = dequeue->command.engine;
-    struct queue_item *item = queues_next(&env->queues);
+    uint32_t audience = seat->session ? seat->session->audience : AUDIENCE_NOBODY;
+    struct queue_item *item = queues_next(&env->queues, audience);
     struct tracked *run = container_of(item, struct tracked, item);
+    if (env->is_dev && sessions_of_run(env, &run->run) != seat->session) {
+        engine_place(engine, run);
+        return;
+    }
+    if (seat->session)
+        seat->session->served = engine->served + 1;
     leave_line(dequeue);
     dequeue->holding = true;
     env->served = ++engine->served;
@@ -172,19 +251,37 @@ static void lease(struct dequeue *dequeue, struct environment *env)
                   on_leased);
 }
 
+/* Of those that have a run and somebody who asks for it, the one that was served longest
+ * ago. */
+static struct session *best_session(const struct environment *env)
+{
+    struct session *best = NULL, *session = NULL;
+    while ((session = sessions_next(env, session)))
+        if (!list_empty(&session->dequeues) && has_work(env, session->audience) &&
+            (!best || session->served < best->served))
+            best = session;
+    return best;
+}
+
+static struct dequeue_seat *first_of(const struct list *line)
+{
+    return container_of(line->next, struct dequeue_seat, link);
+}
+
 void engine_match_now(struct deferred *matching)
 {
     struct environment *env = container_of(matching, struct environment, matching);
-    while (!list_empty(&env->dequeues) && has_work(env)) {
-        struct dequeue_seat *seat =
-            container_of(env->dequeues.next, struct dequeue_seat, link);
-        lease(seat->dequeue, best_environment(seat->dequeue));
+    for (struct session *session; (session = best_session(env));)
+        lease(first_of(&session->dequeues), env);
+    while (!list_empty(&env->dequeues) && has_work(env, AUDIENCE_NOBODY)) {
+        struct dequeue_seat *seat = first_of(&env->dequeues);
+        lease(seat, best_environment(seat->dequeue));
     }
 }
 
 void engine_match(struct engine *engine, struct environment *env)
 {
-    if (!list_empty(&env->dequeues))
+    if (env->seated)
         loop_defer(engine->loop, &env->matching);
 }
 
@@ -198,9 +295,9 @@ void dequeue_timed_out(struct timer *timer)
     finish_dequeue(dequeue, ERR_NOT_FOUND);
 }
 
-enum err dequeue_begin(struct engine *engine, struct environment *const *environments,
-                       size_t count, struct dequeue *dequeue, int64_t wait_ms,
-                       void (*done)(struct dequeue *dequeue, enum err status))
+static enum err begin(struct engine *engine, struct environment *const *environments,
+                      size_t count, struct dequeue *dequeue,
+                      void (*done)(struct dequeue *dequeue, enum err status))
 {
     if (engine->draining)
         return ERR_DRAINING;
@@ -214,6 +311,36 @@ enum err dequeue_begin(struct engine *engine, struct environment *const *environ
         environment_hold(environments[i]);
         list_init(&dequeue->seats[i].link);
     }
+    return OK;
+}
+
+enum err dequeue_begin_for(struct engine *engine, struct environment *env,
+                           struct slice worker, struct dequeue *dequeue, int64_t wait_ms,
+                           void (*done)(struct dequeue *dequeue, enum err status))
+{
+    if (env->is_dev && !engine->draining)
+        wait_ms = sessions_hold_ms(env, sessions_ask(env, worker), wait_ms);
+    if (worker.len >= sizeof(dequeue->worker))
+        worker = SLICE("-"); /* nobody's */
+    enum err refused = begin(engine, &env, 1, dequeue, done);
+    if (refused)
+        return refused;
+    snprintf(dequeue->worker, sizeof(dequeue->worker), "%.*s", SLICE_ARG(worker));
+    loop_set_timer(engine->loop, &dequeue->timer, engine->wait_kind, wait_ms);
+    stand_in_line(dequeue);
+    return OK;
+}
+
+enum err dequeue_begin(struct engine *engine, struct environment *const *environments,
+                       size_t count, struct dequeue *dequeue, int64_t wait_ms,
+                       void (*done)(struct dequeue *dequeue, enum err status))
+{
+    if (count == 1)
+        return dequeue_begin_for(engine, environments[0], (struct slice){ 0 }, dequeue,
+                                 wait_ms, done);
+    enum err refused = begin(engine, environments, count, dequeue, done);
+    if (refused)
+        return refused;
     loop_set_timer(engine->loop, &dequeue->timer, engine->wait_kind, wait_ms);
     stand_in_line(dequeue);
     return OK;

@@ -113,11 +113,13 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->schedules = schedules_create(engine);
     engine->leases = leases_create();
     engine->wait_kind = timers_kind(loop_timers(loop), dequeue_timed_out);
+    engine->session_kind = timers_kind(loop_timers(loop), sessions_on_time);
     return engine;
 }
 
 static void destroy_environment(struct environment *env)
 {
+    sessions_destroy(env->sessions);
     workers_destroy(env->workers);
     loop_cancel_deferred(&env->matching);
     environment_destroy(env);
@@ -175,6 +177,7 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
                                                  concurrency_of(&engine->options, is_dev));
     env->engine = engine;
     env->workers = workers_create();
+    env->sessions = sessions_create(engine, env);
     env->matching.fn = engine_match_now;
     list_init(&env->matching.link);
     *slots_at(&engine->environments, number) = env;

@@ -5,6 +5,7 @@
 #include "base/slots.h"
 #include "base/table.h"
 #include "engine/engine.h"
+#include "engine/sessions.h"
 
 struct leases;
 struct schedules;
@@ -15,25 +16,28 @@ struct engine {
     struct loop *loop;
     struct store *store;
     struct engine_options options;
-    struct slots environments;     /* of struct environment, by number */
-    struct slots stored;           /* of struct room, of its project, by the same */
-    struct table flights;          /* of struct flight, by environment and run id */
-    struct table waiters, awaited; /* waits.c: who waits, and for what */
-    struct list triggers;          // trigger_op::link; not answered yet
-    struct list writes;            // document_write::link; not answered yet
-    struct list resets;            // reset_key::link; not answered yet
-    unsigned reads;                /* under way, of what nobody asked for */
-    struct list sweeps;            // sweep::link; not through yet
-    struct list again;             // again::link; what the store has not done
-    struct timer again_timer;      /* begins those again */
-    struct leases *leases;         /* what dequeues were answered */
-    struct schedules *schedules;   /* schedule_state.h */
-    struct flusher evictor;        /* keeps finished runs inside the budget */
-    char last_run_id[ID_MAX];      /* ids rise, also within a millisecond */
-    uint64_t served;               /* leases given out; dequeue.c */
-    uint32_t due_kind, wait_kind;  /* of timers: runs, dequeues */
-    uint32_t again_kind;           /* of again_timer */
-    engine_notice_fn *on_notice;   /* NULL: nobody listens */
+    struct slots environments;       /* of struct environment, by number */
+    struct slots stored;             /* of struct room, of its project, by the same */
+    struct table flights;            /* of struct flight, by environment and run id */
+    struct table waiters, awaited;   /* waits.c: who waits, and for what */
+    struct list triggers;            // trigger_op::link; not answered yet
+    struct list writes;              // document_write::link; not answered yet
+    struct list resets;              // reset_key::link; not answered yet
+    unsigned reads;                  /* under way, of what nobody asked for */
+    struct list sweeps;              // sweep::link; not through yet
+    struct list again;               // again::link; what the store has not done
+    struct timer again_timer;        /* begins those again */
+    struct leases *leases;           /* what dequeues were answered */
+    struct schedules *schedules;     /* schedule_state.h */
+    struct flusher evictor;          /* keeps finished runs inside the budget */
+    char last_run_id[ID_MAX];        /* ids rise, also within a millisecond */
+    uint64_t served;                 /* leases given out; dequeue.c */
+    uint32_t due_kind, wait_kind;    /* of timers: runs, dequeues */
+    uint32_t again_kind;             /* of again_timer */
+    uint32_t session_kind;           /* of the timers of sessions */
+    sessions_change_fn *on_sessions; /* NULL: nobody listens */
+    void *sessions_owner;
+    engine_notice_fn *on_notice; /* NULL: nobody listens */
     void *notice_owner;
     bool draining, stopped;
 };
@@ -68,6 +72,10 @@ bool run_is_newest(const struct run *run, struct slice snapshot);
 
 /* What the state of this run waited for has come. */
 void run_due(struct timer *timer);
+
+/* sessions.c */
+
+void sessions_on_time(struct timer *timer);
 
 /* sweep.c */
 

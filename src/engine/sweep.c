@@ -170,7 +170,9 @@ void engine_sweep_environment(struct engine *engine, struct environment *env)
 void engine_sweep(struct engine *engine)
 {
     uint32_t at = 0;
-    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));) {
+        sessions_start(env);
         engine_sweep_environment(engine, env);
+    }
     schedules_start(engine->schedules);
 }

@@ -1,15 +1,26 @@
 /* versions.c - a run that no version has waits; a run that waits is queued when one comes. */
 #include "engine/versions.h"
 
+#include "engine/sessions.h"
 #include "engine/state.h"
+
+static enum version_verdict judge_sessions(const struct environment *env,
+                                           const struct run *run)
+{
+    if (sessions_of_run(env, run))
+        return VERSION_IS_THERE;
+    if (sessions_may_return(env) || !sessions_next(env, NULL))
+        return VERSION_UNDECIDED;
+    return run->worker_version ? VERSION_NONE : VERSION_LACKS_TASK;
+}
 
 enum version_verdict versions_judge(const struct environment *env, const struct run *run)
 {
+    if (env->is_dev)
+        return judge_sessions(env, run);
     const struct worker *worker = workers_for(env->workers, run);
     if (worker_task(worker, bytes_slice(run->task)))
         return VERSION_IS_THERE;
-    if (env->is_dev)
-        return VERSION_UNDECIDED;
     return worker ? VERSION_LACKS_TASK : VERSION_NONE;
 }
 
@@ -33,8 +44,11 @@ static enum decision decide(struct command *command, const struct run *now,
     (void)marks;
     if (now->status == RUN_PENDING_VERSION && verdict == VERSION_IS_THERE)
         return advance(command, next, EVENT_VERSION_CAME);
-    if (now->status == RUN_QUEUED && verdict > VERSION_UNDECIDED)
+    if (now->status == RUN_QUEUED && verdict > VERSION_UNDECIDED) {
+        if (now->started_at)
+            next->due_at = 0; /* it was a pause after a lease, and no ttl */
         return advance(command, next, EVENT_NO_VERSION);
+    }
     return DECISION_NOTHING;
 }
 

@@ -106,6 +106,15 @@ struct worker *workers_take_excess(struct workers *workers)
     return oldest;
 }
 
+bool workers_is_newer(const struct workers *workers, const struct worker *worker,
+                      const struct worker *than)
+{
+    size_t i = workers->count - 1;
+    while (workers->all[i] != worker && workers->all[i] != than)
+        i--;
+    return workers->all[i] == worker && worker != than;
+}
+
 const struct worker *workers_current(const struct workers *workers)
 {
     return workers->count ? workers->all[workers->count - 1] : NULL;

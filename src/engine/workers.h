@@ -42,6 +42,8 @@ struct queue_limit {
     uint32_t limit; /* UINT32_MAX: none of its own */
 };
 
+struct session;
+
 struct worker {
     char id[ID_MAX];  /* "worker_…" */
     char version[24]; /* "20261120.1" */
@@ -51,6 +53,7 @@ struct worker {
     size_t task_count;
     struct queue_limit *queues; /* in the order in which they are to be set */
     size_t queue_count;
+    struct session *session; /* that has it (sessions.h); NULL: none */
 };
 
 struct workers {
@@ -73,6 +76,10 @@ void worker_destroy(struct worker *worker);
 /* The oldest version when there are more than are kept; the caller's. Never the current
  * one. NULL: none has to go. */
 struct worker *workers_take_excess(struct workers *workers);
+
+/* Both are among them. */
+bool workers_is_newer(const struct workers *workers, const struct worker *worker,
+                      const struct worker *than);
 
 /* NULL: none registered. */
 const struct worker *workers_current(const struct workers *workers);

@@ -27,6 +27,7 @@
 #include "runcast/store.h"
 
 struct engine;
+struct sessions;
 struct workers;
 
 /* A run in memory. */
@@ -61,11 +62,13 @@ struct environment {
     uint64_t purged;  /* highest rev that retention removed */
     int64_t floor;    /* every final run last changed before is gone; Unix ms */
 
-    struct engine *engine;    /* who decides; borrowed */
-    struct workers *workers;  /* the engine's: who can execute what */
-    struct list dequeues;     // dequeue_seat::link; workers that wait for a run
-    struct deferred matching; /* the engine's: runs and workers are brought together */
-    uint64_t served;          /* when a worker got a run of it last, counted by engine */
+    struct engine *engine;     /* who decides; borrowed */
+    struct workers *workers;   /* the engine's: who can execute what */
+    struct sessions *sessions; /* the engine's: which of them are there */
+    struct list dequeues;      // dequeue_seat::link; workers that wait; not in dev
+    uint32_t seated;           /* those, or those of all sessions */
+    struct deferred matching;  /* the engine's: runs and workers are brought together */
+    uint64_t served;           /* when a worker got a run of it last, counted by engine */
 
     size_t run_bytes;    /* of all runs in memory */
     size_t final_bytes;  /* of the final ones */

@@ -1,10 +1,10 @@
 /* queue.c - lanes of waiting items, and which of their heads is next.
  *
- * Three kinds of heap with the same order: each lane has one of its items, each queue one
- * of the heads of its lanes, the environment one of the heads of its queues. A lane stands
- * in the second while it has an item and a free slot, a queue in the third while it is not
- * paused and its limit is not 0; refresh puts them in, moves them or takes them out after
- * anything of that has changed. So choosing is looking at the top, and no change costs
+ * Three kinds of heap with the same order, each once per audience: a lane's share has its
+ * items, a queue's offer the heads of its shares, the environment the heads of its offers.
+ * A share stands in the second while it has an item and its lane a free slot, an offer in
+ * the third while its queue is not paused and its limit is not 0; refresh puts them in,
+ * moves them or takes them out after anything of that has changed. So choosing is looking at the top, and no change costs
  * more than the logarithm of what waits - but another limit, which visits the lanes of its
  * queue that have something running.
  *
@@ -29,22 +29,36 @@ struct queue_node {
     uint32_t *place; /* where it is noted that it stands here, from 1; 0: in no heap */
 };
 
+/* What waits in a lane for one audience. */
+struct share {
+    struct offer *offer;
+    struct queue_heap items;
+    uint32_t ready_place; /* in offer::ready */
+    struct list link;     // lane::shares
+};
+
+/* What a queue has for one audience. */
+struct offer {
+    uint32_t audience;
+    struct queue_heap ready; /* heads of the shares whose lanes have a free slot */
+    uint32_t ready_place;    /* in queues::ready */
+    struct list link;        // queue::offers
+};
+
 struct lane {
     struct queue *queue;
-    struct queue_heap items;
+    struct list shares; // share::link; each has an item
     uint32_t running;
-    uint32_t ready_place; /* in queue::ready */
-    struct list busy;     // queue::busy
+    struct list busy; // queue::busy
     size_t key_len;
     char key[];
 };
 
 struct queue {
     struct table lanes;
-    struct queue_heap ready; /* heads of the lanes that have a free slot */
-    uint32_t ready_place;    /* in queues::ready */
-    struct list busy;        // lane::busy; lanes with something running
-    struct ranked place;     /* in queues::names */
+    struct list offers;  // offer::link
+    struct list busy;    // lane::busy; lanes with something running
+    struct ranked place; /* in queues::names */
     uint32_t running, waiting;
     uint32_t base; /* limit as registered */
     struct queue_settings settings;
@@ -178,6 +192,7 @@ static struct queue *queue_named(struct queues *queues, struct slice name)
     queue->name_len = name.len;
     memcpy(queue->name, name.ptr, name.len);
     table_init(&queue->lanes, lane_key);
+    list_init(&queue->offers);
     list_init(&queue->busy);
     table_insert(&queues->by_name, queue);
     ranking_insert(&queues->names, &queue->place);
@@ -196,16 +211,63 @@ static struct lane *lane_named(struct queues *queues, struct slice queue_name,
     lane->queue = queue;
     lane->key_len = key.len;
     memcpy(lane->key, key.ptr, key.len);
+    list_init(&lane->shares);
     list_init(&lane->busy);
     table_insert(&queue->lanes, lane);
     return lane;
+}
+
+static struct offer *offer_for(struct queues *queues, struct queue *queue,
+                               uint32_t audience)
+{
+    list_each (link, &queue->offers) {
+        struct offer *offer = container_of(link, struct offer, link);
+        if (offer->audience == audience)
+            return offer;
+    }
+    for (; queues->audiences <= audience; queues->audiences++) {
+        size_t size = (queues->audiences + 1) * sizeof(queues->ready[0]);
+        queues->ready = mem_resize(queues->ready, size);
+        queues->ready[queues->audiences] = (struct queue_heap){ 0 };
+    }
+    struct offer *offer = mem_new(struct offer);
+    offer->audience = audience;
+    list_append(&queue->offers, &offer->link);
+    return offer;
+}
+
+static struct share *share_for(struct queues *queues, struct lane *lane, uint32_t audience)
+{
+    list_each (link, &lane->shares) {
+        struct share *share = container_of(link, struct share, link);
+        if (share->offer->audience == audience)
+            return share;
+    }
+    struct share *share = mem_new(struct share);
+    share->offer = offer_for(queues, lane->queue, audience);
+    list_append(&lane->shares, &share->link);
+    return share;
+}
+
+/* Out of every heap. */
+static void free_share_if_empty(struct share *share)
+{
+    if (share->items.count)
+        return;
+    list_remove(&share->link);
+    free(share->items.nodes);
+    free(share);
 }
 
 static void free_queue(struct queue *queue)
 {
     assert(queue->lanes.count == 0);
     table_finish(&queue->lanes);
-    free(queue->ready.nodes);
+    while (!list_empty(&queue->offers)) {
+        struct offer *offer = container_of(list_take(&queue->offers), struct offer, link);
+        free(offer->ready.nodes);
+        free(offer);
+    }
     free(queue);
 }
 
@@ -226,10 +288,9 @@ static void free_queue_if_unused(struct queues *queues, struct queue *queue)
 static void free_lane_if_empty(struct queues *queues, struct lane *lane)
 {
     struct queue *queue = lane->queue;
-    if (lane->items.count > 0 || lane->running > 0)
+    if (!list_empty(&lane->shares) || lane->running > 0)
         return;
     table_remove(&queue->lanes, lane_key(lane));
-    free(lane->items.nodes);
     free(lane);
     free_queue_if_unused(queues, queue);
 }
@@ -241,26 +302,29 @@ static uint32_t limit_of(const struct queue *queue)
 
 static void refresh_queue(struct queues *queues, struct queue *queue)
 {
-    bool offers = queue->ready.count > 0 && !queue->settings.paused && limit_of(queue) > 0;
-    if (!offers) {
-        if (queue->ready_place)
-            heap_remove(queues, &queues->ready, queue->ready_place);
-        return;
+    bool open = !queue->settings.paused && limit_of(queue) > 0;
+    list_each (link, &queue->offers) {
+        struct offer *offer = container_of(link, struct offer, link);
+        struct queue_heap *ready = &queues->ready[offer->audience];
+        if (open && offer->ready.count)
+            heap_offer(queues, ready, offer->ready.nodes[0].item, &offer->ready_place);
+        else if (offer->ready_place)
+            heap_remove(queues, ready, offer->ready_place);
     }
-    heap_offer(queues, &queues->ready, queue->ready.nodes[0].item, &queue->ready_place);
 }
 
 /* A limit of 0 is the queue's matter: it is every lane's, without a visit to each. */
 static void refresh_lane(struct queues *queues, struct lane *lane)
 {
-    struct queue *queue = lane->queue;
-    bool is_free = !lane->running || lane->running < limit_of(queue);
-    if (!lane->items.count || !is_free) {
-        if (lane->ready_place)
-            heap_remove(queues, &queue->ready, lane->ready_place);
-        return;
+    bool is_free = !lane->running || lane->running < limit_of(lane->queue);
+    list_each (link, &lane->shares) {
+        struct share *share = container_of(link, struct share, link);
+        struct queue_heap *ready = &share->offer->ready;
+        if (is_free && share->items.count)
+            heap_offer(queues, ready, share->items.nodes[0].item, &share->ready_place);
+        else if (share->ready_place)
+            heap_remove(queues, ready, share->ready_place);
     }
-    heap_offer(queues, &queue->ready, lane->items.nodes[0].item, &lane->ready_place);
 }
 
 static void refresh(struct queues *queues, struct lane *lane)
@@ -300,19 +364,23 @@ static void drop_running(struct queues *queues, struct lane *lane)
 static struct lane *detach(struct queues *queues, struct queue_item *item)
 {
     struct lane *lane = item->lane;
+    struct share *share = item->share;
     if (!lane)
         return NULL;
     if (item->running) {
         drop_running(queues, lane);
     } else {
-        heap_remove(queues, &lane->items, item->place);
+        heap_remove(queues, &share->items, item->place);
         lane->queue->waiting--;
         queues->waiting--;
         metric_add(M_RUNS_QUEUED, -1);
     }
     item->lane = NULL;
+    item->share = NULL;
     item->running = false;
     refresh(queues, lane);
+    if (share)
+        free_share_if_empty(share);
     return lane;
 }
 
@@ -332,7 +400,9 @@ void queues_finish(struct queues *queues)
     for (struct queue *queue; (queue = table_next(&queues->by_name, &at));)
         free_queue(queue);
     table_finish(&queues->by_name);
-    free(queues->ready.nodes);
+    for (uint32_t i = 0; i < queues->audiences; i++)
+        free(queues->ready[i].nodes);
+    free(queues->ready);
     *queues = (struct queues){ 0 };
 }
 
@@ -342,8 +412,9 @@ void queues_wait(struct queues *queues, struct queue_item *item, struct slice qu
     struct lane *old = detach(queues, item);
     struct lane *lane = lane_named(queues, queue, key);
     item->lane = lane;
+    item->share = share_for(queues, lane, item->audience);
     item->position = position;
-    heap_insert(queues, &lane->items,
+    heap_insert(queues, &item->share->items,
                 (struct queue_node){ .item = item, .place = &item->place });
     lane->queue->waiting++;
     queues->waiting++;
@@ -357,8 +428,9 @@ void queues_run(struct queues *queues, struct queue_item *item, struct slice que
                 struct slice key)
 {
     if (item->lane && !item->running) {
-        heap_serve(&item->lane->queue->ready, item->lane->ready_place);
-        heap_serve(&queues->ready, item->lane->queue->ready_place);
+        struct offer *offer = item->share->offer;
+        heap_serve(&offer->ready, item->share->ready_place);
+        heap_serve(&queues->ready[offer->audience], offer->ready_place);
     }
     struct lane *old = detach(queues, item);
     struct lane *lane = lane_named(queues, queue, key);
@@ -377,17 +449,27 @@ void queues_leave(struct queues *queues, struct queue_item *item)
         free_lane_if_empty(queues, lane);
 }
 
-struct queue_item *queues_next(struct queues *queues)
+struct queue_item *queues_next(const struct queues *queues, uint32_t audience)
 {
-    if (queues->running >= queues->limit || queues->ready.count == 0)
+    if (queues->running >= queues->limit || audience >= queues->audiences ||
+        !queues->ready[audience].count)
         return NULL;
-    return queues->ready.nodes[0].item;
+    return queues->ready[audience].nodes[0].item;
 }
 
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit)
 {
     struct queue *q = queue_named(queues, queue);
     q->registered++;
+    q->base = limit;
+    refresh_busy(queues, q);
+}
+
+void queues_change_limit(struct queues *queues, struct slice queue, uint32_t limit)
+{
+    struct queue *q = table_find(&queues->by_name, present(queue));
+    if (!q || !q->registered || q->base == limit)
+        return;
     q->base = limit;
     refresh_busy(queues, q);
 }

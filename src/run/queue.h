@@ -11,6 +11,9 @@
  *   queues ──► queue "task/a" (limit 3, paused?) ──► lane key "x": heap, running
  *                                                └─► lane key "":  heap, running
  *
+ * Not every worker may have every item: an item waits for an audience, and who asks names
+ * the one that it belongs to. A lane has a heap for each; slots are common to all.
+ *
  * Pure: it knows no run; items are embedded in what they belong to. */
 #pragma once
 
@@ -23,18 +26,21 @@
 
 struct lane;
 struct queue;
+struct share;
 
 /* Embedded. Waiting (place > 0) or holding a slot (running) or neither. */
 struct queue_item {
-    struct lane *lane; /* NULL: neither */
-    int64_t position;  /* Unix ms */
-    uint32_t place;    /* in the lane's heap, from 1 */
+    struct lane *lane;   /* NULL: neither */
+    struct share *share; /* of the lane, while it waits */
+    int64_t position;    /* Unix ms */
+    uint32_t place;      /* in the share's heap, from 1 */
+    uint32_t audience;   /* the caller's, before queues_wait: small, from 0 */
     bool running;
 };
 
 typedef struct slice queue_item_id_fn(const struct queue_item *item);
 
-/* A heap of items: those that wait in one lane, or heads of such. */
+/* A heap of items: those that wait in one lane for one audience, or heads of such. */
 struct queue_heap {
     struct queue_node *nodes;
     uint32_t count, capacity;
@@ -43,10 +49,11 @@ struct queue_heap {
 
 struct queues {
     struct table by_name;
-    struct ranking names;    /* the same, in the order of their names */
-    uint32_t configured;     /* queues with settings of users */
-    struct queue_heap ready; /* heads of the queues that may offer one */
-    uint32_t limit;          /* of the environment */
+    struct ranking names;     /* the same, in the order of their names */
+    uint32_t configured;      /* queues with settings of users */
+    struct queue_heap *ready; /* by audience: heads of the queues that may offer one */
+    uint32_t audiences;
+    uint32_t limit; /* of the environment */
     uint32_t running, waiting;
     queue_item_id_fn *id; /* breaks ties of position */
 };
@@ -86,12 +93,15 @@ void queues_run(struct queues *queues, struct queue_item *item, struct slice que
 /* Leaves: no longer waiting, slot given back. Harmless when it was neither. */
 void queues_leave(struct queues *queues, struct queue_item *item);
 
-/* The next item that may run, still waiting; NULL when there is none. */
-struct queue_item *queues_next(struct queues *queues);
+/* The next item that may run and waits for this audience; NULL when there is none. */
+struct queue_item *queues_next(const struct queues *queues, uint32_t audience);
 
 /* Of each lane, as registered. UINT32_MAX: none of its own, the environment's counts. 0
  * blocks. What runs above a lowered limit goes on. */
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit);
+
+/* The limit that counts of those that are registered: another one than the last. */
+void queues_change_limit(struct queues *queues, struct slice queue, uint32_t limit);
 
 /* One of those who registered it has gone: with the last one its limit goes, and it stays
  * only as long as something needs it. */

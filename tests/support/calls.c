@@ -119,6 +119,7 @@ void register_worker(struct world *world, const char *version, const char *tasks
     struct worker *worker = mem_new(struct worker);
     struct slice rest = slice_of(tasks), name;
     snprintf(worker->version, sizeof(worker->version), "%s", version);
+    snprintf(worker->id, sizeof(worker->id), "%s", version);
     worker->created_at = loop_wall_ms(world->loop);
     worker->tasks = mem_new_array(struct worker_task, strlen(tasks));
     while (slice_split(&rest, ',', &name))
@@ -132,8 +133,7 @@ void register_worker(struct world *world, const char *version, const char *tasks
             .max_timeout_ms = 10000,
         };
     worker_sort(worker);
-    workers_add(world->env->workers, worker);
-    engine_sweep_environment(world->engine, world->env);
+    sessions_add(world->env, worker);
 }
 
 /* ---- commands ---- */

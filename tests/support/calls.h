@@ -6,6 +6,7 @@
 #pragma once
 
 #include "engine/attempts.h"
+#include "engine/sessions.h"
 #include "engine/steer.h"
 #include "engine/waitpoint.h"
 #include "engine/waits.h"

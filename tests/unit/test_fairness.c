@@ -63,7 +63,7 @@ static void arrive(struct scene *scene, const struct arrival *arrival)
 /* The next run begins; NULL when nothing may. */
 static struct waiting *serve(struct scene *scene)
 {
-    struct queue_item *item = queues_next(&scene->queues);
+    struct queue_item *item = queues_next(&scene->queues, 0);
     struct waiting *run = item ? waiting_of(item) : NULL;
     if (run)
         queues_run(&scene->queues, item, slice_of(run->queue), slice_of(run->key));

@@ -182,7 +182,7 @@ static void queues_have_the_limits_of_the_newest_version(void **state)
     queues_init(&env.queues, 100, no_id);
     queues_set_limit(&env.queues, SLICE("task/plain"), 3); /* of an older version */
 
-    registration_apply(&all, &env);
+    registration_apply_stored(&all, &env);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_int_equal(queues_figures(&env.queues, slice_of(cases[i].queue)).limit,
                          cases[i].limit);

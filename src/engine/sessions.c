@@ -1,0 +1,510 @@
+/* sessions.c - sessions come, go on to another version, and end.
+ *
+ * How it is known whose a new version is, by the CLIs that are connected (a connection that
+ * was lost counts for as long as its session may live on):
+ *
+ *   none       workers that only ask: a version that nobody ever asked with by its name is
+ *              replaced, any other is somebody else's
+ *   one        that CLI's: it replaces what was there
+ *   several    when there are more sessions than CLIs, one of them is replaced, 3 s after
+ *              the new version was first asked with: of those that nobody asked with since,
+ *              the one that was asked with last. The dequeues that were held are answered
+ *              at the registration, so that each CLI says what it has now */
+#include "engine/sessions.h"
+
+#include "base/mem.h"
+#include "engine/attempts.h"
+#include "engine/state.h"
+
+enum {
+    SETTLED_MS = 3000,
+    SHORT_HOLD_MS = 250,
+    EXPECTED_MS = 10 * 1000, /* a version that was registered is asked with by then */
+    LOST_MAX = SESSIONS_MAX,
+};
+
+struct sessions {
+    struct engine *engine;
+    struct environment *env;
+    struct list all; // session::link
+    uint32_t count;
+    uint64_t audiences; /* in use, as bits */
+    uint32_t connected[SESSION_LINES];
+    int64_t lost[LOST_MAX]; /* when sockets were; the last ones */
+    uint32_t lost_count;
+    int64_t return_until; /* monotonic ms */
+    struct timer timer;   /* something is to be looked at */
+};
+
+static struct loop *loop_of(const struct sessions *sessions)
+{
+    return sessions->engine->loop;
+}
+
+static int64_t now_of(const struct sessions *sessions)
+{
+    return loop_now_ms(loop_of(sessions));
+}
+
+static struct session *session_at(const struct list *link)
+{
+    return container_of(link, struct session, link);
+}
+
+struct session *sessions_next(const struct environment *env, const struct session *session)
+{
+    const struct sessions *sessions = env->sessions;
+    const struct list *next = session ? session->link.next : sessions->all.next;
+    return next == &sessions->all ? NULL : session_at(next);
+}
+
+static struct session *newest(const struct sessions *sessions)
+{
+    return list_empty(&sessions->all) ? NULL : session_at(sessions->all.prev);
+}
+
+/* A worker that only registers, while no CLI is seen, knows of no other. */
+bool sessions_may_return(const struct environment *env)
+{
+    const struct sessions *sessions = env->sessions;
+    if (now_of(sessions) >= sessions->return_until)
+        return false;
+    for (struct session *session = NULL; (session = sessions_next(env, session));)
+        if (session->has_asked)
+            return true;
+    return list_empty(&sessions->all) || sessions->connected[SESSION_SOCKET] ||
+           sessions->connected[SESSION_STREAM];
+}
+
+/* ---- connected CLIs ---- */
+
+static uint32_t count_clis(struct sessions *sessions)
+{
+    uint32_t kept = 0, sockets = sessions->connected[SESSION_SOCKET];
+    for (uint32_t i = 0; i < sessions->lost_count; i++)
+        if (now_of(sessions) - sessions->lost[i] < SESSION_LOST_MS)
+            sessions->lost[kept++] = sessions->lost[i];
+    sessions->lost_count = kept;
+    sockets += kept;
+    return sockets > sessions->connected[SESSION_STREAM]
+               ? sockets
+               : sessions->connected[SESSION_STREAM];
+}
+
+void sessions_connect(struct environment *env, enum session_line line)
+{
+    env->sessions->connected[line]++;
+}
+
+static void look_again(struct sessions *sessions, int64_t in_ms)
+{
+    struct timer *timer = &sessions->timer;
+    if (!timer->place || timer->at_ms > now_of(sessions) + in_ms)
+        loop_set_timer(loop_of(sessions), timer, sessions->engine->session_kind, in_ms);
+}
+
+/* A stream ends by itself twice a minute; a socket only with its CLI, or the network. */
+void sessions_disconnect(struct environment *env, enum session_line line)
+{
+    struct sessions *sessions = env->sessions;
+    sessions->connected[line]--;
+    if (line != SESSION_SOCKET || !env->is_dev)
+        return;
+    if (sessions->lost_count == LOST_MAX)
+        memmove(sessions->lost, sessions->lost + 1,
+                --sessions->lost_count * sizeof(sessions->lost[0]));
+    sessions->lost[sessions->lost_count++] = now_of(sessions);
+    look_again(sessions, SESSION_LOST_MS);
+}
+
+/* ---- which tasks are there has changed ---- */
+
+/* Of queues that several declare the limit of the newest version counts. */
+static void apply_limits(const struct sessions *sessions)
+{
+    list_each (link, &sessions->all) {
+        const struct worker *worker = session_at(link)->current;
+        for (size_t i = 0; i < worker->queue_count; i++)
+            queues_change_limit(&sessions->env->queues, bytes_slice(worker->queues[i].name),
+                                worker->queues[i].limit);
+    }
+}
+
+static void changed(struct sessions *sessions)
+{
+    struct engine *engine = sessions->engine;
+    apply_limits(sessions);
+    engine_sweep_environment(engine, sessions->env);
+    engine_match(engine, sessions->env);
+    if (engine->on_sessions)
+        engine->on_sessions(engine->sessions_owner, sessions->env);
+}
+
+/* ---- a session ---- */
+
+static uint32_t free_audience(struct sessions *sessions)
+{
+    uint32_t audience = AUDIENCE_NOBODY + 1;
+    while (sessions->audiences & (uint64_t)1 << audience)
+        audience++;
+    sessions->audiences |= (uint64_t)1 << audience;
+    return audience;
+}
+
+/* Those who ask with a version that it has not any more come again and name another. */
+static void answer_held(struct sessions *sessions, struct session *session)
+{
+    while (!list_empty(&session->dequeues))
+        dequeue_hurry(container_of(session->dequeues.next, struct dequeue_seat, link),
+                      now_of(sessions) + SHORT_HOLD_MS);
+}
+
+/* heir: who has its versions from now on; NULL: nobody. */
+static void end_session(struct sessions *sessions, struct session *session,
+                        struct session *heir)
+{
+    struct workers *workers = sessions->env->workers;
+    answer_held(sessions, session);
+    for (size_t i = 0; i < workers->count; i++)
+        if (workers->all[i]->session == session)
+            workers->all[i]->session = heir;
+    sessions->audiences &= ~((uint64_t)1 << session->audience);
+    sessions->count--;
+    list_remove(&session->link);
+    free(session);
+}
+
+static struct session *longest_unheard(const struct sessions *sessions)
+{
+    struct session *found = session_at(sessions->all.next);
+    list_each (link, &sessions->all)
+        if (session_at(link)->heard_at < found->heard_at)
+            found = session_at(link);
+    return found;
+}
+
+/* In the order of the versions: the newest registration is the last. */
+static void insert(struct sessions *sessions, struct session *session)
+{
+    const struct workers *workers = sessions->env->workers;
+    struct list *before = &sessions->all;
+    while (before->prev != &sessions->all &&
+           workers_is_newer(workers, session_at(before->prev)->current, session->current))
+        before = before->prev;
+    list_append(before, &session->link);
+}
+
+static struct session *begin_session(struct sessions *sessions, struct worker *worker)
+{
+    if (sessions->count == SESSIONS_MAX)
+        end_session(sessions, longest_unheard(sessions), NULL);
+    struct session *session = mem_new(struct session);
+    session->current = worker;
+    session->audience = free_audience(sessions);
+    session->heard_at = session->registered_at = now_of(sessions);
+    list_init(&session->dequeues);
+    worker->session = session;
+    insert(sessions, session);
+    sessions->count++;
+    look_again(sessions, SESSION_LOST_MS);
+    return session;
+}
+
+/* ---- registrations ---- */
+
+static bool is_replaced(const struct session *session, uint32_t clis)
+{
+    return clis == 1 || (!clis && !session->has_asked);
+}
+
+void sessions_add(struct environment *env, struct worker *worker)
+{
+    struct sessions *sessions = env->sessions;
+    uint32_t clis = count_clis(sessions);
+    struct session *session, *next;
+
+    workers_add(env->workers, worker);
+    if (!env->is_dev) {
+        engine_sweep_environment(sessions->engine, env);
+        engine_match(sessions->engine, env);
+        return;
+    }
+    struct session *added = begin_session(sessions, worker);
+    added->has_replaced = clis == 1;
+    for (session = sessions_next(env, NULL); session; session = next) {
+        next = sessions_next(env, session);
+        if (session != added && is_replaced(session, clis))
+            end_session(sessions, session, added);
+        else
+            answer_held(sessions, session);
+    }
+    changed(sessions);
+}
+
+static struct worker *current_of(const struct environment *env)
+{
+    struct workers *workers = env->workers;
+    return workers->count ? workers->all[workers->count - 1] : NULL;
+}
+
+void sessions_renew(struct environment *env)
+{
+    struct worker *worker = current_of(env);
+    if (env->is_dev && worker && (!worker->session || worker->session->current != worker)) {
+        begin_session(env->sessions, worker);
+        changed(env->sessions);
+    } else if (env->is_dev && worker) {
+        worker->session->heard_at = now_of(env->sessions);
+    }
+}
+
+void sessions_forget(struct environment *env, struct worker *worker)
+{
+    if (!worker->session || worker->session->current != worker)
+        return;
+    end_session(env->sessions, worker->session, NULL);
+    changed(env->sessions);
+}
+
+/* ---- who asks ---- */
+
+static struct worker *worker_named(const struct environment *env, struct slice id)
+{
+    struct workers *workers = env->workers;
+    if (!id.len)
+        return current_of(env);
+    for (size_t i = workers->count; i > 0; i--)
+        if (slice_is(id, workers->all[i - 1]->id))
+            return workers->all[i - 1];
+    return NULL;
+}
+
+static struct session *asking(const struct worker *worker)
+{
+    struct session *session = worker ? worker->session : NULL;
+    return session && session->current == worker ? session : NULL;
+}
+
+struct session *sessions_asking(const struct environment *env, struct slice worker)
+{
+    return asking(worker_named(env, worker));
+}
+
+/* What it asked with before its registration was answered may still be on its way. */
+static bool may_be_late(const struct sessions *sessions, const struct worker *worker)
+{
+    return worker->session &&
+           now_of(sessions) - worker->session->registered_at < SETTLED_MS;
+}
+
+struct session *sessions_ask(struct environment *env, struct slice id)
+{
+    struct sessions *sessions = env->sessions;
+    struct worker *worker = worker_named(env, id);
+    struct session *session = asking(worker);
+    int64_t now = now_of(sessions);
+
+    if (!worker || (!session && may_be_late(sessions, worker)))
+        return NULL;
+    if (!session) {
+        session = begin_session(sessions, worker);
+        session->has_replaced = true;
+        changed(sessions);
+    }
+    if (id.len && !session->has_asked) {
+        session->has_asked = true;
+        session->asked_since = now;
+        look_again(sessions, SETTLED_MS);
+    }
+    session->asked_at = session->heard_at = now;
+    return session;
+}
+
+int64_t sessions_hold_ms(const struct environment *env, const struct session *session,
+                         int64_t wait_ms)
+{
+    const struct sessions *sessions = env->sessions;
+    const struct session *last = newest(sessions);
+    bool expects = last && last != session && !last->has_asked &&
+                   now_of(sessions) - last->registered_at < EXPECTED_MS;
+    return (expects || !session) && wait_ms > SHORT_HOLD_MS ? SHORT_HOLD_MS : wait_ms;
+}
+
+void sessions_hear(struct environment *env, const struct run *run)
+{
+    struct sessions *sessions = env->sessions;
+    struct worker *worker = NULL;
+    if (!env->is_dev || !run->worker_version)
+        return;
+    for (size_t i = env->workers->count; i > 0 && !worker; i--)
+        if (slice_is(bytes_slice(run->worker_version), env->workers->all[i - 1]->version))
+            worker = env->workers->all[i - 1];
+    if (!worker)
+        return;
+    if (worker->session) {
+        worker->session->heard_at = now_of(sessions);
+    } else if (sessions->count == 1 && count_clis(sessions) <= 1) {
+        worker->session = newest(sessions); /* it came back after a restart */
+        changed(sessions);
+    }
+}
+
+/* ---- time ---- */
+
+static bool is_lost(const struct sessions *sessions, const struct session *session)
+{
+    return !session->held && now_of(sessions) - session->heard_at >= SESSION_LOST_MS;
+}
+
+/* Nobody asks with it since this one does. NULL: no session. */
+static struct session *predecessor(const struct sessions *sessions,
+                                   const struct session *heir)
+{
+    struct session *found = NULL;
+    list_each (link, &sessions->all) {
+        struct session *session = session_at(link);
+        if (session == heir)
+            break; /* the others are newer */
+        if (!session->held && session->asked_at < heir->asked_since &&
+            (!found || session->asked_at > found->asked_at))
+            found = session;
+    }
+    return found;
+}
+
+static bool settle(struct sessions *sessions, uint32_t clis)
+{
+    bool any = false;
+    list_each (link, &sessions->all) {
+        struct session *heir = session_at(link);
+        if (heir->has_replaced || !heir->has_asked || sessions->count <= clis ||
+            now_of(sessions) - heir->asked_since < SETTLED_MS)
+            continue;
+        struct session *old = predecessor(sessions, heir);
+        if (!old)
+            continue;
+        heir->has_replaced = true;
+        end_session(sessions, old, heir);
+        any = true;
+        break;
+    }
+    return any;
+}
+
+static bool end_lost(struct sessions *sessions)
+{
+    bool any = false;
+    struct session *session, *next;
+    for (session = sessions_next(sessions->env, NULL); session; session = next) {
+        next = sessions_next(sessions->env, session);
+        if (!is_lost(sessions, session))
+            continue;
+        end_session(sessions, session, NULL);
+        any = true;
+    }
+    return any;
+}
+
+static void set_timer(struct sessions *sessions)
+{
+    int64_t now = now_of(sessions), left = sessions->return_until - now;
+    if (left > 0)
+        look_again(sessions, left);
+    if (sessions->lost_count)
+        look_again(sessions, sessions->lost[0] + SESSION_LOST_MS - now);
+    list_each (link, &sessions->all) {
+        const struct session *session = session_at(link);
+        int64_t silence = session->held ? 0 : now - session->heard_at;
+        look_again(sessions, SESSION_LOST_MS - silence);
+        if (session->has_asked && now - session->asked_since < SETTLED_MS)
+            look_again(sessions, session->asked_since + SETTLED_MS - now);
+    }
+}
+
+void sessions_on_time(struct timer *timer)
+{
+    struct sessions *sessions = container_of(timer, struct sessions, timer);
+    if (sessions->engine->draining)
+        return; /* they leave because we do */
+    uint32_t clis = count_clis(sessions);
+    bool any = end_lost(sessions);
+    while (clis && settle(sessions, clis))
+        any = true;
+    if (sessions->return_until && now_of(sessions) >= sessions->return_until) {
+        sessions->return_until = 0;
+        any = true;
+    }
+    if (any)
+        changed(sessions);
+    set_timer(sessions);
+}
+
+/* ---- whose is it? ---- */
+
+const struct worker_task *sessions_task(const struct environment *env, struct slice task)
+{
+    const struct sessions *sessions = env->sessions;
+    for (struct list *link = sessions->all.prev; link != &sessions->all;
+         link = link->prev) {
+        const struct worker_task *found = worker_task(session_at(link)->current, task);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+static struct session *of_version(const struct environment *env, struct slice version,
+                                  struct slice task)
+{
+    const struct worker *worker = workers_by_version(env->workers, version);
+    return worker && worker_task(worker, task) ? worker->session : NULL;
+}
+
+struct session *sessions_of_run(const struct environment *env, const struct run *run)
+{
+    const struct sessions *sessions = env->sessions;
+    struct slice task = bytes_slice(run->task);
+    if (!sessions->count)
+        return NULL;
+    if (run->worker_version)
+        return of_version(env, bytes_slice(run->worker_version), task);
+    for (struct list *link = sessions->all.prev; link != &sessions->all; link = link->prev)
+        if (worker_task(session_at(link)->current, task))
+            return session_at(link);
+    return NULL;
+}
+
+/* ---- all of an environment ---- */
+
+void sessions_start(struct environment *env)
+{
+    struct sessions *sessions = env->sessions;
+    if (!env->is_dev || !env->workers->count)
+        return;
+    sessions->return_until = now_of(sessions) + SESSION_LOST_MS;
+    look_again(sessions, SESSION_LOST_MS);
+}
+
+struct sessions *sessions_create(struct engine *engine, struct environment *env)
+{
+    struct sessions *sessions = mem_new(struct sessions);
+    sessions->engine = engine;
+    sessions->env = env;
+    list_init(&sessions->all);
+    return sessions;
+}
+
+/* Nobody waits any more. */
+void sessions_destroy(struct sessions *sessions)
+{
+    while (!list_empty(&sessions->all))
+        free(session_at(list_take(&sessions->all)));
+    timers_clear(loop_timers(loop_of(sessions)), &sessions->timer);
+    free(sessions);
+}
+
+void engine_on_sessions(struct engine *engine, sessions_change_fn *fn, void *owner)
+{
+    engine->on_sessions = fn;
+    engine->sessions_owner = owner;
+}

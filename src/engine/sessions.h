@@ -1,0 +1,96 @@
+/* sessions.h - which worker versions are there, in an environment of developers.
+ *
+ *   registration ──► session of that version ◄── dequeue that names it
+ *                       │      ▲
+ *                       │      └── heartbeats and steps of its runs
+ *                       └─ nobody heard of it for 60 s: it ends
+ *
+ * A session is a CLI, known by the version that it asks for runs with. A run is that of the
+ * newest session whose version has its task; one that is locked to a version, of the session
+ * that has this version. Two CLIs of one version are one session.
+ *
+ * A CLI registers anew when its code was edited, and then asks with the new version. That
+ * replaces its old one, which the CLI still has for the runs that are locked to it; nothing
+ * in the protocol says whose a registration is, so it follows from how many CLIs are
+ * connected and from which version nobody asks with any more.
+ *
+ * After a restart CLIs need seconds to come back: for 60 s nothing follows from their not
+ * being there. Elsewhere than in dev there are no sessions: whoever asks executes the
+ * current version. */
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/workers.h"
+
+enum {
+    SESSION_LOST_MS = 60 * 1000,
+    SESSIONS_MAX = 16,   /* in one environment; the one longest unheard of makes room */
+    AUDIENCE_NOBODY = 0, /* of runs that no session has, and of all elsewhere than in dev */
+};
+
+struct session {
+    struct worker *current; /* what it asks with; changes when it registers anew */
+    uint32_t audience;      /* of its runs (queue.h) */
+    uint32_t held;          /* dequeues that wait in its line */
+    bool has_asked;         /* a dequeue has named its version */
+    bool has_replaced;      /* another one, or it is known that it does not */
+    int64_t asked_since;    /* monotonic ms, as below: the first that did */
+    int64_t asked_at;       /* when the last one came or went */
+    int64_t heard_at;       /* of it, or of one of its runs */
+    int64_t registered_at;
+    uint64_t served;      /* when it got a run last, counted by engine */
+    struct list dequeues; // dequeue_seat::link
+    struct list link;     // sessions::all; in the order of their versions
+};
+
+struct sessions;
+
+struct sessions *sessions_create(struct engine *engine, struct environment *env);
+void sessions_destroy(struct sessions *sessions);
+
+/* All is loaded: sessions that were there may come back. */
+void sessions_start(struct environment *env);
+
+/* Takes over a version that was registered, which is the current one now. */
+void sessions_add(struct environment *env, struct worker *worker);
+
+/* The current version was registered again. */
+void sessions_renew(struct environment *env);
+
+/* The version will be forgotten. */
+void sessions_forget(struct environment *env, struct worker *worker);
+
+/* A dequeue begins that names this worker; absent: the current version. NULL: the session
+ * that it names has gone on to another version, or there is no such version. */
+struct session *sessions_ask(struct environment *env, struct slice worker);
+
+/* The same, when nothing new has come. */
+struct session *sessions_asking(const struct environment *env, struct slice worker);
+
+/* How long a dequeue that may have to name another version soon is held at most. */
+int64_t sessions_hold_ms(const struct environment *env, const struct session *session,
+                         int64_t wait_ms);
+
+/* A worker has called about its run. */
+void sessions_hear(struct environment *env, const struct run *run);
+
+/* Connections of a CLI that stay: it has one of each kind. */
+enum session_line { SESSION_SOCKET, SESSION_STREAM, SESSION_LINES };
+void sessions_connect(struct environment *env, enum session_line line);
+void sessions_disconnect(struct environment *env, enum session_line line);
+
+/* NULL: none that is there has the run's task in the version that it wants. */
+struct session *sessions_of_run(const struct environment *env, const struct run *run);
+
+/* As the newest session that has it declares it. NULL: none has. */
+const struct worker_task *sessions_task(const struct environment *env, struct slice task);
+
+/* One after the other, in the order of their versions; NULL: the first, and the end. */
+struct session *sessions_next(const struct environment *env, const struct session *session);
+
+/* Whoever is not there may only not have come back yet. */
+bool sessions_may_return(const struct environment *env);
+
+/* Told when other tasks than before are there, or may be missed now. */
+typedef void sessions_change_fn(void *owner, struct environment *env);
+void engine_on_sessions(struct engine *engine, sessions_change_fn *fn, void *owner);

@@ -1,0 +1,103 @@
+// Two official CLIs with different code in one environment: each executes what it has, also
+// after an edit, when the gateway was killed, and when the other one has gone.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+
+import { startCli, workerFolder } from "../../support/cli.mjs";
+import { startGateway, temporaryFolder, until } from "../../support/gateway.mjs";
+
+const head = `import { schedules, task, wait } from "@trigger.dev/sdk";\n`;
+const simple = (id, by) => `export const ${id} = task({ id: "${id}", run: async () => "${by}" });\n`;
+const first = `${head}${simple("alpha", "first")}${simple("both", "first")}${simple("child", "first")}
+export const ticks = schedules.task({ id: "ticks", cron: "0 3 * * *", run: async () => {} });
+export const parent = task({ id: "parent", run: async () => {
+  await wait.for({ seconds: 6 });
+  return (await child.triggerAndWait({}).unwrap()) + " for its parent";
+} });\n`;
+const edited = `${head}${simple("alpha", "edited")}${simple("both", "edited")}`;
+const second = `${head}${simple("beta", "second")}${simple("both", "second")}
+export const tocks = schedules.task({ id: "tocks", cron: "0 4 * * *", run: async () => {} });\n`;
+
+/** A project with this code: { folder, write }. */
+function project(code) {
+  const folder = fs.realpathSync(temporaryFolder()), tasks = path.join(folder, "src/trigger");
+  fs.mkdirSync(tasks, { recursive: true });
+  for (const name of ["package.json", "trigger.config.ts", "tsconfig.json"])
+    fs.copyFileSync(path.join(workerFolder, "cases", name), path.join(folder, name));
+  fs.copyFileSync(path.join(workerFolder, "package-lock.json"), path.join(folder, "package-lock.json"));
+  fs.symlinkSync(path.join(workerFolder, "node_modules"), path.join(folder, "node_modules"));
+  const write = (text) => fs.writeFileSync(path.join(tasks, "tasks.ts"), text);
+  write(code);
+  return { folder, write };
+}
+
+test("each of two CLIs executes what it has", async (t) => {
+  const gateway = await startGateway({ t });
+  const trigger = async (task) => {
+    const reply = await gateway.post(`/api/v1/tasks/${task}/trigger`, { payload: {} });
+    assert.equal(reply.status, 200, reply.text);
+    return reply.json.id;
+  };
+  const show = async (id) => (await gateway.get(`/api/v3/runs/${id}`)).json;
+  const ended = async (id) => {
+    let run;
+    await until(async () => { run = await show(id); return run.isCompleted; }, { timeoutMs: 30_000, everyMs: 50, what: `${id} has ended` })
+      .catch(() => assert.fail(JSON.stringify(run)));
+    return run;
+  };
+  const execute = async (task) => ended(await trigger(task));
+  const scheduled = async () => (await gateway.get("/api/v1/schedules")).json.data.map(({ task }) => task).sort();
+
+  const one = project(first), early = await trigger("alpha");
+  assert.equal((await show(early)).status, "QUEUED");
+  const [a, b] = await Promise.all([one, project(second)].map(({ folder }) => startCli({ t, gateway, folder })));
+  assert.equal((await ended(early)).output, "first");
+
+  await t.test("and its declared schedules are those of both", async () => {
+    const [alpha, beta, both] = await Promise.all(["alpha", "beta", "both"].map(execute));
+    assert.deepEqual([alpha.output, beta.output], ["first", "second"]);
+    assert.notEqual(alpha.version, beta.version);
+    const newest = [alpha, beta].sort((x, y) => x.version.localeCompare(y.version)).at(-1);
+    assert.deepEqual([both.version, both.output], [newest.version, newest.output]);
+    assert.deepEqual(await scheduled(), ["ticks", "tocks"]);
+  });
+
+  await t.test("a child goes to the CLI that has its parent's version, which was edited meanwhile", async () => {
+    const id = await trigger("parent");
+    await until(async () => (await show(id)).status === "FROZEN", { timeoutMs: 20_000 });
+    const { version } = await show(id);
+    one.write(edited);
+    const alpha = await until(async () => {
+      const run = await execute("alpha");
+      return run.version !== version && run;
+    }, { timeoutMs: 30_000 });
+    assert.equal(alpha.output, "edited");
+    const parent = await ended(id);
+    assert.deepEqual([parent.status, parent.output], ["COMPLETED", "first for its parent"]);
+    assert.equal(parent.relatedRuns.children[0].version, parent.version);
+    assert.equal((await execute("both")).output, "edited"); // it is the newest now
+    assert.equal((await execute("beta")).output, "second");
+    await until(async () => (await scheduled()).join() === "tocks");
+    assert.equal((await show(await trigger("child"))).status, "WAITING_FOR_DEPLOY");
+  });
+
+  await t.test("both go on when the gateway was killed", async () => {
+    await gateway.kill();
+    await gateway.restart();
+    const ids = [await trigger("alpha"), await trigger("beta")];
+    assert.deepEqual((await Promise.all(ids.map(ended))).map(({ output }) => output), ["edited", "second"]);
+    assert.deepEqual(await scheduled(), ["tocks"]);
+  });
+
+  await t.test("one goes on when the other has gone", async () => {
+    await b.stop();
+    assert.equal((await execute("alpha")).output, "edited");
+    assert.deepEqual(await scheduled(), ["tocks"]); // it may only be away for a moment
+    assert.equal((await show(await trigger("beta"))).status, "QUEUED");
+  });
+  assert.doesNotMatch(a.said + b.said, /validation error|poll failed|Failed to submit|Failed to get/i);
+  await a.stop();
+  await gateway.stop();
+});
