@@ -87,3 +87,46 @@ for (const environment of ["prod", "staging"])
     assert.equal((await worker.show(locked)).run.version, third.version);
     await gateway.stop();
   });
+
+test("two workers with different code in dev: each gets what it has, also across a kill", async (t) => {
+  const gateway = await startGateway({ t });
+  const nightly = (id) => ({ id, triggerSource: "schedule", schedule: { cron: "0 3 * * *" } });
+  const limited = (limit) => [{ name: "narrow", concurrencyLimit: limit }];
+  const declared = async () => (await gateway.get("/api/v1/schedules")).json.data.map(({ task, id }) => `${task} ${id}`).sort();
+  const limit = async () => (await gateway.get("/api/v1/queues/narrow?type=custom")).json.concurrencyLimit;
+
+  const one = await Worker.register(gateway, { tasks: ["a", "both", nightly("ticks")], queues: limited(1) });
+  await (await one.take(await one.trigger("a"))).succeed(1);
+  const held = one.dequeue();
+  const early = await one.trigger("b");
+  assert.equal(await one.status(early), "WAITING_FOR_DEPLOY");
+  const two = await Worker.register(gateway, { tasks: ["b", "both", nightly("tocks")], queues: limited(2) });
+  assert.equal(await held, undefined); // each is asked what it has now
+  const [first, second] = [one.dequeue(), two.dequeue()];
+  assert.deepEqual([(await second).id, (await second).message.backgroundWorker.friendlyId], [early, two.id]);
+  const a = await one.trigger("a");
+  assert.deepEqual([(await first).id, (await first).message.backgroundWorker.friendlyId], [a, one.id]);
+  const both = await one.trigger("both");
+  const common = await two.take(both);
+  assert.equal(common.message.backgroundWorker.version, two.version);
+  await common.succeed(1);
+  const schedules = await declared();
+  assert.deepEqual(schedules.map((text) => text.split(" ")[0]), ["ticks", "tocks"]);
+  assert.equal(await limit(), 2);
+
+  const locked = await one.trigger("a", { lockToVersion: one.version });
+  const none = await one.trigger("none");
+  await gateway.kill();
+  await gateway.restart();
+  const later = await one.trigger("a");
+  await (await two.take(await two.trigger("b"))).succeed(1);
+  for (const id of [locked, later]) assert.equal(await one.status(id), "QUEUED"); // the other one may be on its way
+  assert.equal(await one.status(none), "WAITING_FOR_DEPLOY");
+  for (const id of [locked, later]) {
+    const attempt = await one.take(id);
+    assert.equal(attempt.message.backgroundWorker.version, one.version);
+    await attempt.succeed(1);
+  }
+  assert.deepEqual(await declared(), schedules);
+  await gateway.stop();
+});
