@@ -23,7 +23,7 @@
 #include "base/metrics.h"
 
 enum {
-    REPORTED_PER_TURN = 64, /* commits and changes; one commit in any case */
+    REPORTED_PER_TURN = 256, /* commits and changes; one commit in any case */
     CHECKPOINT_PAGES = (32 << 20) / SQLITE_PAGE_BYTES, /* of log, between two of them */
     WAITED_FOR_PAGES = (48 << 20) / SQLITE_PAGE_BYTES,
     RESTART_PAGES = (64 << 20) / SQLITE_PAGE_BYTES, /* readers have to let it start again */
