@@ -225,6 +225,8 @@ static void end(struct sim *sim)
     loop_turn(world->loop, STORE_AGAIN_MS); /* what the store did not take */
     come_to_rest(sim);
     workload_check_waits(&sim->workload);
+    staff_check_rest(&sim->workload.staff);
+    come_to_rest(sim);
     let_time_pass(sim);
     come_to_rest(sim);
     crash(sim); /* of which nobody notices anything */

@@ -113,8 +113,8 @@ enum err trigger_status(struct world *world, struct wish wish)
 
 /* ---- workers ---- */
 
-void register_worker(struct world *world, const char *version, const char *tasks,
-                     uint16_t max_attempts)
+static struct worker *make_worker(struct world *world, const char *version,
+                                  const char *tasks, uint16_t max_attempts)
 {
     struct worker *worker = mem_new(struct worker);
     struct slice rest = slice_of(tasks), name;
@@ -133,7 +133,19 @@ void register_worker(struct world *world, const char *version, const char *tasks
             .max_timeout_ms = 10000,
         };
     worker_sort(worker);
-    sessions_add(world->env, worker);
+    return worker;
+}
+
+void register_worker(struct world *world, const char *version, const char *tasks,
+                     uint16_t max_attempts)
+{
+    sessions_add(world->env, make_worker(world, version, tasks, max_attempts));
+}
+
+void load_worker(struct world *world, const char *version, const char *tasks,
+                 uint16_t max_attempts)
+{
+    workers_add(world->env->workers, make_worker(world, version, tasks, max_attempts));
 }
 
 /* ---- commands ---- */

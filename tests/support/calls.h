@@ -50,6 +50,10 @@ enum err trigger_status(struct world *world, struct wish wish);
 void register_worker(struct world *world, const char *version, const char *tasks,
                      uint16_t max_attempts);
 
+/* The same, as a start finds it in the store. */
+void load_worker(struct world *world, const char *version, const char *tasks,
+                 uint16_t max_attempts);
+
 enum err cancel(struct world *world, const char *id);
 enum err reschedule(struct world *world, const char *id, int64_t delay_ms);
 enum err tag(struct world *world, const char *id, const char *tags);

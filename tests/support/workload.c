@@ -9,7 +9,6 @@
 enum { TEXT_MAX = 30000, BATCH_MAX = 4, FOR_EVER_MS = 1000000000 };
 
 const char *const work_tags[WORK_TAGS] = { "a", "b", "c", "d", "e" };
-
 static const char *const tasks[] = { "hello", "mail", "sms", "nobody-has-it" };
 static const char *const ttls[] = { "1s", "3s", "1h" };
 
@@ -118,7 +117,6 @@ static void draw_item(struct trigger_work *work, size_t i, bool with_key)
     const struct story *parent = chance(draws, 100) ? any_story(work->workload) : NULL;
     struct slice tags[2];
     size_t count = draw(draws, 3);
-
     /* Ids that repeat with the seed, in an order of their own. */
     snprintf(item->id, sizeof(item->id), "run_%03u%06u", draw(draws, 1000),
              ++work->workload->last_id);
@@ -136,6 +134,8 @@ static void draw_item(struct trigger_work *work, size_t i, bool with_key)
         run_rare_edit(run)->delayed_until = now + draw(draws, 5000);
     if (parent)
         run_rare_edit(run)->parent = text_of(parent->id);
+    if (chance(draws, 60))
+        run->worker_version = text_of(staff_any(&work->workload->staff));
     work->keys[i] = with_key ? (int)draw(draws, WORK_KEYS) : -1;
     if (!with_key)
         return;
@@ -186,7 +186,6 @@ static void trigger_batch(struct workload *workload)
     struct draws *draws = workload->draws;
     bool with_keys = chance(draws, 500);
     struct trigger_work *work = new_trigger(workload, 1 + draw(draws, BATCH_MAX));
-
     snprintf(work->op.batch_id, sizeof(work->op.batch_id), "batch_%u", ++workload->last_id);
     struct bytes *id = text_of(work->op.batch_id);
     for (size_t i = 0; i < work->op.count; i++) {
@@ -339,13 +338,16 @@ static void reset(struct workload *workload)
 struct dequeue_work {
     struct dequeue op;
     struct workload *workload;
-    struct list link; // workload::dequeues
+    const char *version; /* that it asks with */
+    struct list link;    // workload::dequeues
 };
 
 static void on_dequeued(struct dequeue *dequeue, enum err status)
 {
     struct dequeue_work *work = container_of(dequeue, struct dequeue_work, op);
     struct workload *workload = work->workload;
+    if (!status && !workload->dead)
+        staff_check_taken(&workload->staff, work->version, dequeue->command.run);
     for (int i = 0; i < WORK_HELD && !status; i++) {
         if (workload->held[i][0])
             continue;
@@ -362,8 +364,9 @@ static void ask_for_work(struct workload *workload)
     struct world *world = workload->world;
     struct dequeue_work *work = mem_new(struct dequeue_work);
     work->workload = workload;
-    if (dequeue_begin(world->engine, &world->env, 1, &work->op, draw(workload->draws, 100),
-                      on_dequeued))
+    work->version = staff_any(&workload->staff);
+    if (dequeue_begin_for(world->engine, world->env, slice_of(work->version), &work->op,
+                          draw(workload->draws, 100), on_dequeued))
         violated("a dequeue is refused");
     list_append(&workload->dequeues, &work->link);
     workload->under_way++;
@@ -478,7 +481,7 @@ void workload_init(struct workload *workload, struct world *world, struct draws 
     relays_init(&workload->relays, world, draws);
     workload->relays.under_way = &workload->under_way;
     workload->relays.dead = &workload->dead;
-    register_worker(world, "20260101.1", "hello,mail,sms", 3);
+    staff_init(&workload->staff, world, draws);
 }
 
 void workload_finish(struct workload *workload)
@@ -507,6 +510,8 @@ void workload_step(struct workload *workload)
         ask_for_work(workload);
     else if (choice < 72)
         leave(workload);
+    else if (choice == 72 && chance(workload->draws, 300))
+        staff_step(&workload->staff);
     else
         work(workload);
 }
@@ -521,7 +526,7 @@ void workload_lose(struct workload *workload)
 void workload_return(struct workload *workload)
 {
     workload->dead = false;
-    register_worker(workload->world, "20260101.1", "hello,mail,sms", 3);
+    staff_return(&workload->staff);
 }
 
 void workload_rest(struct workload *workload)

@@ -10,6 +10,7 @@
 #include "tests/support/ledger.h"
 #include "tests/support/relays.h"
 #include "tests/support/sim.h"
+#include "tests/support/staff.h"
 
 enum { WORK_KEYS = 5, WORK_REQUESTS = 5, WORK_HELD = 8, WORK_TAGS = 5 };
 
@@ -20,6 +21,7 @@ struct workload {
     struct ledger *ledger;
     struct draws *draws;
     struct relays relays;
+    struct staff staff;
     struct list triggers; // trigger_work::link
     struct list batches;  // batch_note::link; whole or absent at the end
     struct list dequeues; // dequeue_work::link

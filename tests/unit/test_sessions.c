@@ -297,29 +297,14 @@ static void when_the_last_has_gone_runs_are_queued(void **state)
     assert_status(world, b.id, RUN_PENDING_VERSION);
 }
 
-static void load_version(struct world *world, const char *version, const char *tasks)
-{
-    struct worker *worker = mem_new(struct worker);
-    struct slice rest = slice_of(tasks), name;
-    snprintf(worker->version, sizeof(worker->version), "%s", version);
-    snprintf(worker->id, sizeof(worker->id), "%s", version);
-    worker->created_at = loop_wall_ms(world->loop);
-    worker->tasks = mem_new_array(struct worker_task, strlen(tasks));
-    while (slice_split(&rest, ',', &name))
-        worker->tasks[worker->task_count++] =
-            (struct worker_task){ .id = bytes_create(name), .machine = -1 };
-    worker_sort(worker);
-    workers_add(world->env->workers, worker);
-}
-
 static void after_a_restart_nobody_is_missed_for_a_minute(void **state)
 {
     struct world *world = *state;
     register_version(world, "20260101.1", "a");
     struct triggered a = make(world, "a");
     world_restart(world);
-    load_version(world, "20260101.1", "a");
-    load_version(world, "20260101.2", "b");
+    load_worker(world, "20260101.1", "a", 3);
+    load_worker(world, "20260101.2", "b", 3);
     sessions_start(world->env);
     assert_string_equal(ask(world, "20260101.2"), "");
     struct triggered later = make(world, "a");
@@ -342,7 +327,7 @@ static void of_a_queue_that_both_declare_the_newer_limit_counts(void **state)
     struct world *world = *state;
     const char *const versions[] = { "20260101.1", "20260101.2" };
     for (unsigned i = 0; i < 2; i++) {
-        load_version(world, versions[i], "a");
+        load_worker(world, versions[i], "a", 3);
         struct worker *worker = world->env->workers->all[i];
         worker->queues = mem_new_array(struct queue_limit, 1);
         worker->queues[worker->queue_count++] =
