@@ -8,6 +8,7 @@
  * nothing about which paths exist. */
 #include "api/api.h"
 
+#include "api/absent.h"
 #include "api/bulk.h"
 #include "api/ended.h"
 #include "api/envvar_write.h"
@@ -26,6 +27,7 @@
 #include "api/traces.h"
 #include "api/unread.h"
 #include "auth/branch.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 struct api {
@@ -49,6 +51,7 @@ struct api {
     const char *not_ready;  /* NULL: ready */
     struct rate *rate;      /* NULL: no limit */
     struct rooms rooms;
+    unsigned skipped; /* bits of api_skip */
 };
 
 /* The tables of routes, in the order of the look-up. What came by the admin listener is looked
@@ -233,6 +236,13 @@ struct open_batches *api_open_batches(const struct api *api)
 struct bulks *api_bulks(const struct api *api)
 {
     return api->bulks;
+}
+
+void api_skip(struct api *api, unsigned bit, const char *what)
+{
+    if (!(api->skipped & 1u << bit))
+        log_info("a worker sends what runcast does not do", "what", what, NULL);
+    api->skipped |= 1u << bit;
 }
 
 void api_set_ready(struct api *api, const char *reason)
@@ -497,6 +507,12 @@ static void reply_options(struct api_call *call)
 
 static void refuse_unknown(struct api_call *call, struct buf *allow)
 {
+    const char *absent = absent_at(call->x->method, call->x->path);
+    if (absent) {
+        explain(&call->why, ERR_NOT_FOUND, "Not found: runcast does not have %s", absent);
+        api_reply_error(call, ERR_NOT_FOUND);
+        return;
+    }
     if (allow->len) {
         api_add_header(call, "allow", buf_slice(allow));
         api_reply_error(call, ERR_METHOD);

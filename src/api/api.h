@@ -159,6 +159,11 @@ struct auth *api_auth(const struct api *api);
 struct accounts *api_accounts(const struct api *api);
 const struct api_options *api_options(const struct api *api);
 
+/* Says in the log what a worker sends and runcast does not do, once in the life of the
+ * process: by bit, those of declaration.h and this one. */
+enum { SKIP_METRICS = 31 };
+void api_skip(struct api *api, unsigned bit, const char *what);
+
 /* Restores what a document of DOC_WORKER, DOC_QUEUE, DOC_VARIABLE, DOC_SCHEDULE or DOC_BULK
  * says; at start. */
 enum err api_restore(struct api *api, const struct document *document, struct failure *why);

@@ -21,6 +21,24 @@ static const char *const parts[DECLARED_PARTS] = {
     [DECLARED_QUEUES] = "queues",
 };
 
+/* What is left out although somebody may have counted on it, and where it is declared: a
+ * member of the metadata, or of a task. */
+static const struct {
+    const char *name;
+    unsigned depth;
+} undone[] = {
+    { "prompts", 2 },     { "webhookEndpoints", 2 }, { "webhookSubscribers", 2 },
+    { "gates", 4 },       { "concurrency", 4 },      { "concurrencyLimits", 2 },
+    { "agentConfig", 4 },
+};
+
+enum { UNDONE_COUNT = sizeof(undone) / sizeof(undone[0]) };
+
+const char *declaration_undone(unsigned bit)
+{
+    return bit < UNDONE_COUNT ? undone[bit].name : NULL;
+}
+
 void declaration_init(struct declaration *declaration, size_t most)
 {
     *declaration = (struct declaration){ .most = most };
@@ -114,20 +132,30 @@ static bool choose_used(struct declaration *d)
     return false;
 }
 
+static unsigned undone_bit(const struct declaration *d)
+{
+    for (unsigned i = 0; i < UNDONE_COUNT; i++)
+        if (d->depth == undone[i].depth && key_is(d, undone[i].name))
+            return 1u << i;
+    return 0;
+}
+
 static void end_key(struct declaration *d)
 {
     bool keeps = d->depth == 1   ? choose_metadata(d)
                  : d->depth == 2 ? choose_part(d)
                                  : choose_used(d);
     d->in_key = d->wants_key = false;
-    if (!keeps)
-        d->skipping = d->depth;
+    if (keeps)
+        return;
+    d->skipping = d->depth;
+    d->perhaps = undone_bit(d);
 }
 
 static void end_member(struct declaration *d)
 {
     if (d->skipping == d->depth)
-        d->skipping = 0;
+        d->skipping = d->perhaps = 0;
     if (d->depth == 2)
         d->out = NULL;
 }
@@ -137,6 +165,7 @@ static void end_member(struct declaration *d)
 static void begin_string(struct declaration *d)
 {
     d->in_string = true;
+    d->undone |= d->perhaps; /* what has a string in it is not empty */
     d->in_key = d->wants_key && is_sieved(d);
     d->key_len = 0;
     if (!d->in_key)

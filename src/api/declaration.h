@@ -31,7 +31,13 @@ struct declaration {
     struct buf *out; /* the part that is being read; NULL: none */
     size_t index;    /* of its element */
     size_t begin;    /* of that in out */
+
+    unsigned undone;  /* a bit for each name of declaration_undone that was there, not empty */
+    unsigned perhaps; /* the bit of the member that is being left out; 0: it has none */
 };
+
+/* What the CLI declares and runcast does not do, by bit: "prompts"; NULL behind the last. */
+const char *declaration_undone(unsigned bit);
 
 /* A task or queue of more than `most` bytes without what is left out is refused. */
 void declaration_init(struct declaration *declaration, size_t most);

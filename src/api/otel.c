@@ -31,6 +31,12 @@ enum err otel_discard(struct api_call *call)
     return OK;
 }
 
+static enum err discard_metrics(struct api_call *call)
+{
+    api_skip(call->api, SKIP_METRICS, "metrics of telemetry");
+    return otel_discard(call);
+}
+
 static enum err check_type(struct api_call *call)
 {
     struct slice encoding = http_header(call->x, "content-encoding");
@@ -125,10 +131,10 @@ static enum err receive_logs(struct api_call *call)
 const struct route otel_routes[] = {
     { HTTP_POST_, SIGNED "/traces", AUTH_SIGNED, TELEMETRY_BODY, receive_spans, take },
     { HTTP_POST_, SIGNED "/logs", AUTH_SIGNED, TELEMETRY_BODY, receive_logs, take },
-    { HTTP_POST_, SIGNED "/metrics", AUTH_NONE, DISCARDED_BODY, otel_discard, intake_drop },
+    { HTTP_POST_, SIGNED "/metrics", AUTH_NONE, DISCARDED_BODY, discard_metrics, intake_drop },
     { HTTP_POST_, "/otel/v1/traces", AUTH_NONE, DISCARDED_BODY, otel_discard, intake_drop },
     { HTTP_POST_, "/otel/v1/logs", AUTH_NONE, DISCARDED_BODY, otel_discard, intake_drop },
-    { HTTP_POST_, "/otel/v1/metrics", AUTH_NONE, DISCARDED_BODY, otel_discard,
+    { HTTP_POST_, "/otel/v1/metrics", AUTH_NONE, DISCARDED_BODY, discard_metrics,
       intake_drop },
     { 0 },
 };

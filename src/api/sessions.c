@@ -249,6 +249,10 @@ static void on_written(struct document_write *write, enum err status)
 /* All is read: it is this version again, or a new one. */
 static void begin(struct registering *op)
 {
+    unsigned undone = op->reader.declaration.undone;
+    for (unsigned i = 0; declaration_undone(i); i++)
+        if (undone & 1u << i)
+            api_skip(op->call->api, i, declaration_undone(i));
     registration_reader_finish(&op->reader);
     if (is_current(op)) {
         write_answer(op, workers_current(op->call->env->workers));
