@@ -225,6 +225,7 @@ if wanted conformance; then
     begin cli-ends 400 node --test-reporter=tap $conformance/worker/cli.test.mjs
     begin cli-sessions 400 node --test-reporter=tap $conformance/worker/sessions.test.mjs
     begin cli-pace 400 node --test-reporter=tap $conformance/worker/pace.test.mjs
+    begin cli-platform 400 node --test-reporter=tap $conformance/worker/platform.test.mjs
     begin cli-readme 300 node --test-reporter=tap $conformance/worker/readme.test.mjs
     begin worker 300 env NO_CLI=1 "${beside_a_gateway[@]}" --worker \
         node $conformance/worker/e2e.mjs success failsAfterThreeAttempts \

@@ -131,7 +131,8 @@ static enum err receive_logs(struct api_call *call)
 const struct route otel_routes[] = {
     { HTTP_POST_, SIGNED "/traces", AUTH_SIGNED, TELEMETRY_BODY, receive_spans, take },
     { HTTP_POST_, SIGNED "/logs", AUTH_SIGNED, TELEMETRY_BODY, receive_logs, take },
-    { HTTP_POST_, SIGNED "/metrics", AUTH_NONE, DISCARDED_BODY, discard_metrics, intake_drop },
+    { HTTP_POST_, SIGNED "/metrics", AUTH_NONE, DISCARDED_BODY, discard_metrics,
+      intake_drop },
     { HTTP_POST_, "/otel/v1/traces", AUTH_NONE, DISCARDED_BODY, otel_discard, intake_drop },
     { HTTP_POST_, "/otel/v1/logs", AUTH_NONE, DISCARDED_BODY, otel_discard, intake_drop },
     { HTTP_POST_, "/otel/v1/metrics", AUTH_NONE, DISCARDED_BODY, discard_metrics,

@@ -34,6 +34,9 @@ test("version, names and paths are those of the specification", () => {
   assert.deepEqual([operationId, tags], ["get_timezones_v1", ["schedules"]]);
   assert.deepEqual(responses[200].content["application/json"].schema, { $ref: "#/components/schemas/GetTimezonesResult" });
   assert.ok(components.schemas.GetTimezonesResult);
+  assert.ok(components.headers["x-ignored-members"]);
+  for (const [path, method, status] of [["/api/v1/tasks/{taskId}/trigger", "post", 200], ["/api/v1/runs", "get", 200], ["/api/v3/batches/{batchId}/items", "post", 200]])
+    assert.ok(paths[path][method].responses[status].headers["x-ignored-members"], path);
   const variables = "/api/v1/projects/{projectRef}/envvars/{env}", schedule = "/api/v1/schedules/{id}", queue = "/api/v1/queues/{param}";
   const specified = {
     "/api/v1/tasks/{taskId}/trigger": "post", "/api/v1/tasks/batch": "post", "/api/v2/tasks/batch": "post", "/api/v3/batches": "post",

@@ -1,0 +1,73 @@
+// Projects of the platform at a runcast that lacks parts of it: what the official CLI declares,
+// and what both SDKs send by themselves, inside and outside of tasks, meets no refusal; what the
+// CLI cannot do here it says, and the README lists it.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+
+import { startCli, workerFolder } from "../../support/cli.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../../support/gateway.mjs";
+import { absentCommands, routesOf, unknownRoutes } from "../../support/published.mjs";
+
+const require = createRequire(new URL("../sdk-v4/x.js", import.meta.url));
+const sdk = require("@trigger.dev/sdk");
+const cliFolder = path.join(workerFolder, "node_modules/trigger.dev/dist/esm");
+const FINAL = ["COMPLETED", "CANCELED", "FAILED", "CRASHED", "SYSTEM_FAILURE", "EXPIRED", "TIMED_OUT"];
+
+test("a project with prompts, an agent and concurrency limits meets no refusal", async (t) => {
+  const gateway = await startGateway({ t, options: ["--log-level", "debug"] });
+  await startCli({ t, gateway, folder: path.join(workerFolder, "platform") });
+  sdk.configure({ baseURL: gateway.url, accessToken: keys.dev });
+  const options = { tags: ["outside"], metadata: { a: 1 }, concurrencyKey: "k", maxAttempts: 2, ttl: "1h", priority: 1, idempotencyKey: "once", maxDuration: 60, machine: "micro", queue: "line" };
+  const handle = await sdk.tasks.trigger("parent", {}, { tags: ["outside"] });
+  const alone = await sdk.tasks.trigger("greet", { name: "out" }, options);
+  const batch = await sdk.batch.trigger([{ id: "greet", payload: { name: "a" }, options: { tags: ["b"] } }, { id: "greet", payload: { name: "b" } }]);
+  const end = (id) => until(async () => { const run = await sdk.runs.retrieve(id); return FINAL.includes(run.status) && run; }, { timeoutMs: 90_000, everyMs: 100, what: id });
+  const { status, output, error } = await end(handle.id);
+  assert.deepEqual([status, output?.texts, error], ["COMPLETED", ["Hello, Ada!", "Hello, Bob!", "Hello, Eve!"], undefined]);
+  const { text, refused } = (await end(alone.id)).output;
+  assert.equal(text, "Hello, out!");
+  assert.match(refused, /runcast does not have prompts/); // which is what the task asked for
+  for (const id of (await sdk.batch.retrieve(batch.batchId)).runs) assert.equal((await end(id)).status, "COMPLETED");
+  assert.doesNotMatch(gateway.stderr, /members of a request are ignored/);
+  const named = [...gateway.stderr.matchAll(/a worker sends what runcast does not do.*?what\W+([\w ]+)/g)].map(([, what]) => what);
+  for (const what of ["prompts", "agentConfig", "concurrency", "concurrencyLimits"]) assert.ok(named.includes(what), `${what}: ${named}`);
+});
+
+test("what the CLI calls is there, or in the README as what is not", async (t) => {
+  const gateway = await startGateway({ t });
+  const routes = routesOf(path.join(cliFolder, "apiClient.js"), "apiURL");
+  assert.ok(routes.length > 40, `${routes.length} routes`);
+  // A project's environment has a route for each slug.
+  const isPlace = (route) => route === "GET /api/v1/projects/{}/{}";
+  assert.deepEqual(unknownRoutes(routes, (await gateway.get("/openapi.json", { key: null })).json).filter((route) => !isPlace(route)), []);
+});
+
+test("the commands of the README's list end with an error, and no other command is missing", async (t) => {
+  const gateway = await startGateway({ t });
+  const folder = fs.mkdtempSync(path.join(workerFolder, "node_modules/.platform-"));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  for (const file of ["package.json", "package-lock.json", "trigger.config.ts", "tsconfig.json"]) fs.copyFileSync(path.join(workerFolder, file), path.join(folder, file));
+  const scratch = temporaryFolder(), stub = pathToFileURL(path.join(workerFolder, "stub-net.mjs")).href;
+  const cli = (...words) => new Promise((resolve) => {
+    execFile(process.execPath, ["--import", stub, path.join(cliFolder, "index.js"), ...words], {
+      cwd: folder, timeout: 60_000,
+      env: { ...process.env, HOME: scratch, TMPDIR: scratch, STUB_ANSWER: "1", NO_COLOR: "1", CI: "1", TRIGGER_API_URL: gateway.url, TRIGGER_ACCESS_TOKEN: keys.pat, TRIGGER_PROJECT_REF: keys.ref, TRIGGER_TELEMETRY_DISABLED: "1" },
+    }, (error, stdout, stderr) => resolve({ code: error ? error.code : 0, said: stdout + stderr })).stdin.end();
+  });
+  for (const words of [["promote", "20260101.1"], ["projects", "list"], ["projects", "create", "--name", "abc"], ["projects", "rename", keys.ref, "abc"], ["report", "health"], ["webhooks", "generate-secret", "x", "--print"]]) {
+    const { code, said } = await cli(...words);
+    assert.ok(code, `${words.join(" ")}: ${said}`);
+    assert.match(said, words[1] === "list" ? /Project not found/ : /runcast does not have/, words.join(" "));
+  }
+  // What is left needs a terminal or a build to come as far.
+  const known = [..."init dev env deploy promote whoami mint-token login logout list-profiles switch update preview projects orgs runs tasks webhooks mcp report install-mcp skills help analyze".split(" ")];
+  const { said } = await cli("--help");
+  const commands = [...said.slice(said.indexOf("Commands:")).matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => name);
+  assert.deepEqual(commands.filter((name) => !known.includes(name)), [], "commands that are new");
+  for (const name of absentCommands()) assert.ok(known.includes(name.split(" ")[0]), name);
+});
