@@ -181,6 +181,9 @@ void api_enter_environment(struct api_call *call, struct account *account);
 enum err api_choose_branch(struct api *api, struct slice header, struct identity **identity,
                            struct failure *why);
 
+/* Decodes the parameters of path and query, for api.c. ERR_INVALID. */
+enum err api_read_target(struct api_call *call);
+
 /* Absent when there is none; the first if it repeats. */
 struct slice api_query(const struct api_call *call, const char *name);
 

@@ -1,9 +1,59 @@
 /* request.c - what a call asks for: query, body, scopes, the address it came to. */
 #include "api/api.h"
 #include "api/unread.h"
+#include "base/mem.h"
 #include "base/scan.h"
 
 enum { ENVELOPE_DEPTH_MAX = 64, MEMBERS_MAX = 1000 };
+
+/* The decoded texts stay in call->text, which must not move: room for all comes first. */
+static enum err decode(struct api_call *call, struct slice raw, bool plus,
+                       struct slice *out)
+{
+    char *at = call->text.ptr + call->text.len;
+    size_t len;
+    if (text_percent_decode(raw, plus, at, &len))
+        return ERR_INVALID;
+    call->text.len += len;
+    *out = (struct slice){ at, len };
+    return OK;
+}
+
+static size_t count_parameters(struct slice query)
+{
+    size_t count = query.len ? 1 : 0;
+    for (size_t i = 0; i < query.len && count < API_QUERY_MAX; i++)
+        count += query.ptr[i] == '&';
+    return count;
+}
+
+enum err api_read_target(struct api_call *call)
+{
+    struct slice query = call->x->query, pair;
+    buf_reserve(&call->text, call->x->path.len + query.len + 1);
+    for (size_t i = 0; i < call->param_count; i++)
+        if (decode(call, call->params[i], false, &call->params[i]))
+            return explain(&call->why, ERR_INVALID,
+                           "The path has a segment that is not percent-encoded UTF-8");
+    call->query = mem_new_array(struct query_pair, count_parameters(query));
+    while (slice_split(&query, '&', &pair)) {
+        struct slice name, value = pair;
+        if (!pair.len)
+            continue;
+        slice_split(&value, '=', &name);
+        if (!value.ptr)
+            value = SLICE("");
+        if (call->query_count == API_QUERY_MAX)
+            return explain(&call->why, ERR_INVALID, "More than %d query parameters",
+                           API_QUERY_MAX);
+        struct query_pair *one = &call->query[call->query_count];
+        if (decode(call, name, true, &one->name) || decode(call, value, true, &one->value))
+            return explain(&call->why, ERR_INVALID,
+                           "The query has a part that is not percent-encoded UTF-8");
+        call->query_count++;
+    }
+    return OK;
+}
 
 struct slice api_query(const struct api_call *call, const char *name)
 {
