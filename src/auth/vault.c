@@ -37,6 +37,8 @@ struct vault {
     struct key key, next;
     bool has_next; /* of a rotation that is on, or was not ended */
     bool rotating, shut;
+    bool unsaved; /* the key is not in its file: drawn, or found among those kept */
+    bool settled; /* what there was to open has been opened */
     unsigned holders;
     struct list waiters;        // vault_waiter::link
     char *key_file, *next_file; /* NULL: the key was given as text */
@@ -70,13 +72,14 @@ static enum err draw(struct key *key, struct failure *why)
     return OK;
 }
 
+/* A key that is drawn because there is none is written by vault_settle: beside a database
+ * that another key has sealed it would only be in that key's place. */
 static enum err open_files(struct vault *vault, struct failure *why)
 {
     enum err err = key_file_read(vault->key_file, vault->key.bytes, why);
-    if (err == ERR_NOT_FOUND) {
+    vault->unsaved = err == ERR_NOT_FOUND;
+    if (vault->unsaved)
         err = draw(&vault->key, why);
-        return err ? err : key_file_write(vault->key_file, vault->key.bytes, why);
-    }
     if (err)
         return err;
     err = key_file_read(vault->next_file, vault->next.bytes, why);
@@ -154,15 +157,79 @@ void vault_key_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX])
 static void take_next(struct vault *vault)
 {
     vault->key = vault->next;
+    vault->unsaved = false;
     forget_next(vault);
 }
 
-enum err vault_settle(struct vault *vault, struct failure *why)
+/* ---- keys that were in use before ---- */
+
+/* Where a rotation keeps the key of that id: beside the one in use. */
+static char *kept_file(const struct vault *vault, const unsigned char id[KEY_ID_LEN])
+{
+    char text[KEY_ID_TEXT_MAX];
+    struct buf path = { 0 };
+    text_to_hex(id, KEY_ID_LEN, text);
+    buf_print(&path, "%s.%s", vault->key_file, text);
+    char *copy = mem_text(buf_slice(&path));
+    buf_finish(&path);
+    return copy;
+}
+
+static enum err keep_key(const struct vault *vault, const struct key *key,
+                         struct failure *why)
+{
+    char *path = kept_file(vault, key->id);
+    enum err err = key_file_write(path, key->bytes, why);
+    free(path);
+    return err;
+}
+
+/* The database may be an older one that was put back: while the key has opened nothing, one
+ * that a rotation has kept takes its place. */
+static bool find_kept(struct vault *vault, const unsigned char id[KEY_ID_LEN])
+{
+    struct key found = { 0 };
+    struct failure why;
+    if (!vault->key_file || vault->settled || vault->key.opened)
+        return false;
+    char *path = kept_file(vault, id);
+    bool fits = key_file_read(path, found.bytes, &why) == OK;
+    free(path);
+    name_key(&found);
+    fits = fits && !memcmp(found.id, id, KEY_ID_LEN);
+    if (fits) {
+        vault->key = found;
+        vault->unsaved = true;
+    }
+    OPENSSL_cleanse(&found, sizeof(found));
+    return fits;
+}
+
+/* Puts the key that is in use into its file. What is there now is kept, too. */
+static enum err save_key(struct vault *vault, struct failure *why)
+{
+    struct key before = { 0 };
+    char id[KEY_ID_TEXT_MAX];
+    enum err err = key_file_read(vault->key_file, before.bytes, why);
+    name_key(&before);
+    if (!err)
+        err = keep_key(vault, &before, why);
+    OPENSSL_cleanse(&before, sizeof(before));
+    if (err && err != ERR_NOT_FOUND)
+        return err;
+    err = key_file_write(vault->key_file, vault->key.bytes, why);
+    vault->unsaved = err != OK;
+    vault_key_id(vault, id);
+    if (!err && vault->key.opened)
+        log_warn("the database was sealed with a key that was kept: it is in use again",
+                 "key", id, NULL);
+    return err;
+}
+
+static enum err settle_next(struct vault *vault, struct failure *why)
 {
     char old[KEY_ID_TEXT_MAX], new[KEY_ID_TEXT_MAX];
     bool done = vault->next.opened;
-    if (!vault->has_next)
-        return OK;
     text_to_hex(vault->key.id, KEY_ID_LEN, old);
     text_to_hex(vault->next.id, KEY_ID_LEN, new);
     if (done && vault->key.opened)
@@ -184,6 +251,13 @@ enum err vault_settle(struct vault *vault, struct failure *why)
                  "key", old, "next_key", new, NULL);
     }
     return OK;
+}
+
+enum err vault_settle(struct vault *vault, struct failure *why)
+{
+    enum err err = vault->has_next ? settle_next(vault, why) : OK;
+    vault->settled = true;
+    return !err && vault->unsaved ? save_key(vault, why) : err;
 }
 
 /* ---- sealing ---- */
@@ -253,7 +327,9 @@ static struct key *key_of(struct vault *vault, const unsigned char *sealed)
 {
     if (sealed[0] == VERSION_WITHOUT_ID || has_id(sealed, &vault->key))
         return &vault->key;
-    return vault->has_next && has_id(sealed, &vault->next) ? &vault->next : NULL;
+    if (vault->has_next && has_id(sealed, &vault->next))
+        return &vault->next;
+    return sealed[0] == VERSION && find_kept(vault, sealed + 1) ? &vault->key : NULL;
 }
 
 /* The plain text is written to out before the tag is known to fit: the caller forgets it
@@ -341,6 +417,12 @@ enum err vault_explain(const struct vault *vault, struct slice sealed, const cha
                            "database was changed or damaged; restore a backup",
                            what);
     }
+    if (vault->unsaved)
+        return explain(
+            why, ERR_INVALID,
+            "there is a database, but not the encryption key that sealed it%s%s: "
+            "put it back as %s, or set it as %s",
+            wanted[0] ? ", which is " : "", wanted, file, setting);
     return explain(
         why, ERR_INVALID,
         "%s does not open: this is not the encryption key that sealed it%s%s, but "
@@ -386,8 +468,10 @@ enum err vault_rotation_place(const struct vault *vault, bool done, struct failu
 {
     if (!vault->key_file)
         return OK;
-    return done ? key_file_move(vault->next_file, vault->key_file, why)
-                : key_file_remove(vault->next_file, why);
+    if (!done)
+        return key_file_remove(vault->next_file, why);
+    enum err err = vault->unsaved ? OK : keep_key(vault, &vault->key, why);
+    return err ? err : key_file_move(vault->next_file, vault->key_file, why);
 }
 
 static void call_waiters(struct vault *vault)

@@ -9,7 +9,8 @@
  *              commit ─► end: the next key takes the place of the old one
  *
  * Killed anywhere in between, the next start has both keys, and what is in the database
- * says which of them it is (vault_settle). */
+ * says which of them it is (vault_settle). The old key stays beside it, in a file named after
+ * its id, for older databases that are put back. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,8 +27,8 @@ enum {
 
 struct vault;
 
-/* key_text absent or empty: the file is read, or made; beside it the one of a rotation that
- * was not ended. ERR_INVALID with the reason: malformed key, file that others may read. */
+/* key_text absent or empty: the file is read, or a key drawn that vault_settle writes; beside
+ * it the one of a rotation that was not ended. ERR_INVALID with the reason: malformed key, file that others may read. */
 enum err vault_open(struct slice key_text, const char *key_file, struct vault **vault,
                     struct failure *why);
 
@@ -57,7 +58,8 @@ enum err vault_explain(const struct vault *vault, struct slice sealed, const cha
                        struct failure *why);
 
 /* After the accounts were read: of two keys the one that opened them is kept, and takes its
- * place in the file. Says in the log which it was. */
+ * place in the file. Says in the log which it was. A key that was drawn, or found among
+ * those that rotations have kept, is written to the file. */
 enum err vault_settle(struct vault *vault, struct failure *why);
 
 /* ---- rotation ---- */
