@@ -1,7 +1,7 @@
 /* workers.h - who can execute what in one environment: worker versions and their tasks.
  *
- * A registration makes a version (worker-protocol §1.4, call 8); in dev the newest one is
- * current. Kept as documents; api reads and writes their JSON, the engine looks up. A
+ * A registration makes a version (worker-protocol §1.4, call 8), and the newest one is
+ * current; in dev those are that somebody asks with (sessions.h). Kept as documents; api reads and writes their JSON, the engine looks up. A
  * developer makes a version whenever a file is saved, so the oldest ones go. */
 #pragma once
 
@@ -81,7 +81,9 @@ struct worker *workers_take_excess(struct workers *workers);
 bool workers_is_newer(const struct workers *workers, const struct worker *worker,
                       const struct worker *than);
 
-/* NULL: none registered. */
+/* The current version of the environment: what a run is judged by that names none, and its
+ * declared schedules come from, elsewhere than in dev. When another one is, the sweep
+ * (engine_sweep_environment) judges what waits and what is queued. NULL: none registered. */
 const struct worker *workers_current(const struct workers *workers);
 const struct worker *workers_by_version(const struct workers *workers,
                                         struct slice version);
