@@ -217,10 +217,19 @@ static enum err take_completion(struct api_call *call, struct slice piece)
 static enum err read_completion(struct api_call *call, struct slice body,
                                 struct slice *output)
 {
-    static const char *const names[] = { "data" };
-    if (!members_find_few(body, MEMBERS_MAX, names, 1, output))
-        return explain(&call->why, ERR_INVALID,
-                       "Validation error: the body has more than %d members", MEMBERS_MAX);
+    struct scan_members members = scan_members(body);
+    struct slice key, value;
+    *output = (struct slice){ 0 };
+    for (size_t met = 0; scan_next_member(&members, &key, &value);) {
+        if (++met > MEMBERS_MAX)
+            return explain(&call->why, ERR_INVALID,
+                           "Validation error: the body has more than %d members",
+                           MEMBERS_MAX);
+        if (scan_key_is(key, SLICE("data")))
+            *output = value;
+        else
+            ignored_add_member(&call->ignored, "", key);
+    }
     if (scan_has_duplicate(body))
         return explain(&call->why, ERR_INVALID,
                        "Validation error: the body names a member twice");
