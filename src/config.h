@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "run/price.h"
 
 enum config_command {
     COMMAND_SERVE,
@@ -86,6 +87,9 @@ void config_print_help(struct buf *out);
 
 /* name = value lines with where each came from; secrets as ***. */
 void config_print(const struct config *config, struct buf *out);
+
+/* Machines that are not named cost what they do by default. */
+struct prices config_prices(const struct config *config);
 
 enum log_level config_log_level(const struct config *config);
 enum log_format config_log_format(const struct config *config);

@@ -308,6 +308,15 @@ enum err config_check_texts(const struct config *config, struct failure *why)
     if (!origins_are_right(config->allow_origin))
         return refuse_text(config, SETTING_allow_origin,
                            "a list of origins like https://app.example.com, or *", why);
+    struct prices prices = { 0 };
+    if (!price_read(slice_of(config->run_price), &prices.run))
+        return refuse_text(config, SETTING_run_price,
+                           "a number of cents like 0.0025, up to 1000000", why);
+    if (!prices_read_machines(slice_of(config->machine_prices), &prices))
+        return refuse_text(config, SETTING_machine_prices,
+                           "a list of machines and cents per second like "
+                           "small-1x=0.0034,large-2x=0.068, or 0",
+                           why);
     if (choice(config->log_format, log_formats) < 0)
         return refuse_text(config, SETTING_log_format, "auto, logfmt or json", why);
     if (choice(config->log_level, log_levels) < 0)
@@ -317,6 +326,15 @@ enum err config_check_texts(const struct config *config, struct failure *why)
     if (!is_key_or_empty(config->next_encryption_key))
         return refuse_key(config, SETTING_next_encryption_key, why);
     return OK;
+}
+
+struct prices config_prices(const struct config *config)
+{
+    struct prices prices = { 0 };
+    price_read(slice_of(config->run_price), &prices.run);
+    prices_read_machines(slice_of(settings[SETTING_machine_prices].def), &prices);
+    prices_read_machines(slice_of(config->machine_prices), &prices);
+    return prices;
 }
 
 enum log_level config_log_level(const struct config *config)

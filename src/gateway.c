@@ -223,7 +223,8 @@ static void create_parts(struct gateway *gateway)
                                      .queue_size = (uint32_t)config->queue_size,
                                      .concurrency = (uint32_t)config->env_concurrency,
                                      .dev_concurrency = dev_concurrency(config),
-                                     .memory = (size_t)config->memory };
+                                     .memory = (size_t)config->memory,
+                                     .prices = config_prices(config) };
     struct api_options api = { .public_url = config->public_url,
                                .allow_origin = config->allow_origin,
                                .metrics_token = config->metrics_token,

@@ -88,7 +88,6 @@ struct run_rare {
     int32_t priority_ms;
     int64_t delayed_until; /* kept after the delay */
     int64_t expired_at;
-    double cost_cents, base_cost_cents;
     struct bytes *concurrency_key;
     struct bytes *ttl; /* as shown: "1h30m" */
     struct bytes *region;
@@ -141,6 +140,8 @@ struct run {
     int64_t queue_position; /* order in its queue: queued_at less priority */
     int64_t due_at;         /* what its status waits for at most: delay, ttl, lease,
                                heartbeat, retry, wait; 0: nothing. */
+    double cost_cents;      /* of the ms in usage_ms, at the prices of their time */
+    double base_cost_cents; /* of having started; price.h */
 
     struct bytes *task;
     struct bytes *queue;          /* "task/<task>" or a custom name */

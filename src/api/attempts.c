@@ -46,11 +46,15 @@ static void add_taken(struct buf *out, const struct taking *op)
 {
     const struct command *command = &op->dequeue.command;
     const struct run *run = command->run;
-    const struct worker *worker =
-        workers_by_version(command->env->workers, bytes_slice(run->worker_version));
-    const struct account *account =
-        accounts_by_number(api_accounts(op->call->api), command->env->number);
-    message_add_dequeued(out, run, account, worker, loop_wall_ms(loop_of(op->call)));
+    struct dequeued dequeued = {
+        .run = run,
+        .account = accounts_by_number(api_accounts(op->call->api), command->env->number),
+        .worker =
+            workers_by_version(command->env->workers, bytes_slice(run->worker_version)),
+        .at = loop_wall_ms(loop_of(op->call)),
+        .cents_per_ms = attempt_cents_per_ms(command->env, run),
+    };
+    message_add_dequeued(out, &dequeued);
 }
 
 static void on_dequeued(struct dequeue *dequeue, enum err status)

@@ -50,10 +50,6 @@ static void clear_rare(uint32_t hidden, struct run *run)
         bytes_clear(&rare->idempotency_shown);
     if (is_hidden(hidden, FIELD_TTL))
         bytes_clear(&rare->ttl);
-    if (is_hidden(hidden, FIELD_COST))
-        rare->cost_cents = 0;
-    if (is_hidden(hidden, FIELD_BASE_COST))
-        rare->base_cost_cents = 0;
     if (is_hidden(hidden, FIELD_EXPIRED_AT))
         rare->expired_at = 0;
     if (is_hidden(hidden, FIELD_DELAYED_UNTIL))
@@ -81,6 +77,10 @@ void hidden_clear(uint32_t hidden, struct run *run)
         run->finished_at = 0;
     if (is_hidden(hidden, FIELD_DURATION_MS))
         run->usage_ms = 0;
+    if (is_hidden(hidden, FIELD_COST))
+        run->cost_cents = 0;
+    if (is_hidden(hidden, FIELD_BASE_COST))
+        run->base_cost_cents = 0;
     if (is_hidden(hidden, FIELD_ATTEMPT_COUNT))
         run->attempt = 0;
     if (is_hidden(hidden, FIELD_IS_TEST))

@@ -62,7 +62,7 @@ void message_add_run(struct buf *out, const struct run *run)
     close_object(out);
 }
 
-static void add_machine(struct buf *out, const struct run *run)
+static void add_machine(struct buf *out, const struct run *run, double cents_per_ms)
 {
     open_object(out, "machine");
     members_add_text(out, "name", slice_of(machine_name(run->machine)));
@@ -70,7 +70,8 @@ static void add_machine(struct buf *out, const struct run *run)
     buf_add_json_double(out, machine_cpu(run->machine));
     members_add_name(out, "memory");
     buf_add_json_double(out, machine_memory_gb(run->machine));
-    members_add_number(out, "centsPerMs", 0);
+    members_add_name(out, "centsPerMs");
+    buf_add_json_double(out, cents_per_ms);
     close_object(out);
 }
 
@@ -85,16 +86,16 @@ static void add_batch(struct buf *out, const struct run *run)
 
 /* ---- dequeue ---- */
 
-static void add_dequeued_run(struct buf *out, const struct run *run,
-                             const struct account *account)
+static void add_dequeued_run(struct buf *out, const struct dequeued *dequeued)
 {
+    const struct run *run = dequeued->run;
     open_object(out, "run");
     add_ids(out, slice_of(run->id));
     members_add_bool(out, "isTest", run->is_test);
     members_add_bool(out, "isReplay", run->is_replay);
-    add_machine(out, run);
+    add_machine(out, run, dequeued->cents_per_ms);
     members_add_number(out, "attemptNumber", run->attempt + 1);
-    members_add_text(out, "masterQueue", slice_of(account->id));
+    members_add_text(out, "masterQueue", slice_of(dequeued->account->id));
     members_add_json(out, "traceContext", SLICE("{}"));
     close_object(out);
 }
@@ -107,18 +108,18 @@ static void add_worker(struct buf *out, const struct run *run, const struct work
     close_object(out);
 }
 
-void message_add_dequeued(struct buf *out, const struct run *run,
-                          const struct account *account, const struct worker *worker,
-                          int64_t now_ms)
+void message_add_dequeued(struct buf *out, const struct dequeued *dequeued)
 {
+    const struct account *account = dequeued->account;
+    const struct run *run = dequeued->run;
     buf_add_text(out, "{\"version\":\"1\"");
-    members_add_time(out, "dequeuedAt", now_ms);
+    members_add_time(out, "dequeuedAt", dequeued->at);
     members_add_name(out, "snapshot");
     message_add_snapshot(out, run);
     members_add_json(out, "completedWaitpoints", SLICE("[]"));
-    add_worker(out, run, worker);
+    add_worker(out, run, dequeued->worker);
     members_add_json(out, "deployment", SLICE("{}"));
-    add_dequeued_run(out, run, account);
+    add_dequeued_run(out, dequeued);
     open_object(out, "environment");
     members_add_text(out, "id", slice_of(account->id));
     members_add_text(out, "type", slice_of(environment_type_name(account->type)));
@@ -240,8 +241,10 @@ static void add_optional_facts(struct buf *out, const struct run *run)
     members_add_text(out, "parentTaskRunId", bytes_slice(rare->parent));
     members_add_text(out, "rootTaskRunId", bytes_slice(rare->root));
     members_add_number(out, "durationMs", run->usage_ms);
-    members_add_number(out, "costInCents", 0);
-    members_add_number(out, "baseCostInCents", 0);
+    members_add_name(out, "costInCents");
+    buf_add_json_double(out, run->cost_cents);
+    members_add_name(out, "baseCostInCents");
+    buf_add_json_double(out, run->base_cost_cents);
     members_add_json(out, "traceContext", SLICE("{}"));
     /* Lets a task of 4.x listen to streams.input; what it writes goes as PUT says: v1. */
     members_add_text(out, "realtimeStreamsVersion", SLICE("v2"));
@@ -305,7 +308,7 @@ static void add_task(struct buf *out, const struct run *run, const struct worker
 }
 
 static size_t add_execution(struct buf *out, const struct run *run,
-                            const struct account *account, const struct worker_task *task)
+                            const struct task_home *home, const struct worker_task *task)
 {
     open_object(out, "execution");
     open_object(out, "attempt");
@@ -314,8 +317,8 @@ static size_t add_execution(struct buf *out, const struct run *run,
     close_object(out);
     size_t place = add_execution_run(out, run);
     add_task(out, run, task);
-    add_tenant(out, account);
-    add_machine(out, run);
+    add_tenant(out, home->account);
+    add_machine(out, run, home->cents_per_ms);
     if (run->batch) {
         open_object(out, "batch");
         members_add_text(out, "id", bytes_slice(run->batch));
@@ -335,7 +338,7 @@ size_t message_add_start(struct buf *out, const struct run *run,
     message_add_snapshot(out, run);
     members_add_name(out, "envVars");
     message_add_variables(out, run, home);
-    size_t place = add_execution(out, run, home->account, task);
+    size_t place = add_execution(out, run, home, task);
     close_object(out);
     return place;
 }

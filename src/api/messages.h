@@ -11,11 +11,18 @@
 #include "engine/workers.h"
 #include "runcast/run.h"
 
-/* One element of dequeuedMessages: the run with its lease. worker is the version that the
- * run is bound to. */
-void message_add_dequeued(struct buf *out, const struct run *run,
-                          const struct account *account, const struct worker *worker,
-                          int64_t now_ms);
+/* A run with its lease. */
+struct dequeued {
+    const struct run *run;
+    const struct account *account;
+    const struct worker
+        *worker; /* the version that the run is bound to; NULL: it has gone */
+    int64_t at;  /* Unix ms */
+    double cents_per_ms;
+};
+
+/* One element of dequeuedMessages. */
+void message_add_dequeued(struct buf *out, const struct dequeued *dequeued);
 
 /* {id, friendlyId, executionStatus, description, createdAt} */
 void message_add_snapshot(struct buf *out, const struct run *run);
@@ -34,7 +41,8 @@ void message_add_latest(struct buf *out, const struct run *run, struct slice wai
 struct task_home {
     const struct account *account;
     struct slice base_url;
-    bool needs_key; /* its worker has not the secret key of the environment */
+    bool needs_key;      /* its worker has not the secret key of the environment */
+    double cents_per_ms; /* of the run; unused where there is none */
 };
 
 /* What attempts/start answers, with an empty payload. Gives the offset, inside its quotes,

@@ -131,8 +131,8 @@ static void add_common(struct buf *out, const struct run *run, enum vocabulary v
     add_times(out, run);
     add_flags(out, run, vocabulary);
     add_tags(out, run->tags);
-    add_cents(out, "costInCents", rare->cost_cents);
-    add_cents(out, "baseCostInCents", rare->base_cost_cents);
+    add_cents(out, "costInCents", run->cost_cents);
+    add_cents(out, "baseCostInCents", run->base_cost_cents);
     members_add_number(out, "durationMs", run->usage_ms);
     members_add_number(out, "depth", run->depth);
     if (has_metadata(run))

@@ -77,6 +77,7 @@ static void write_answer(struct starting *op, const struct run *run)
         .account = call->account,
         .base_url = buf_slice(&url),
         .needs_key = call->identity->kind == CREDENTIAL_WORKER_TOKEN,
+        .cents_per_ms = attempt_cents_per_ms(call->env, run),
     };
     size_t place = message_add_start(&op->answer, run, &home,
                                      worker_task(worker, bytes_slice(run->task)));

@@ -143,6 +143,10 @@ static void add_root_facts(struct buf *out, const struct run *run)
     members_add_number(out, "duration", ms * NS_PER_MS);
     add_state(out, run, is_failed(run), true);
     members_add_text(out, "level", SLICE("TRACE"));
+    members_add_name(out, "costInCents");
+    buf_add_json_double(out, run->cost_cents);
+    members_add_name(out, "baseCostInCents");
+    buf_add_json_double(out, run->base_cost_cents);
 }
 
 static void add_run_facts(struct buf *out, const struct run *run)

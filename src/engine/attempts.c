@@ -60,6 +60,8 @@ static enum decision decide_start(struct command *command, const struct run *now
                    ? refuse(command, ERR_INVALID, "Too many attempts")
                    : DECISION_COMMIT;
     }
+    if (!next->attempt && !command->env->is_dev)
+        next->base_cost_cents = command->engine->options.prices.run;
     next->attempt++;
     next->attempt_at = time;
     next->dequeue_failures = 0;
@@ -216,12 +218,22 @@ static enum attempt_result result_of(const struct run *run)
                                               : ATTEMPT_RETRY_IMMEDIATELY;
 }
 
-static void add_usage(const struct complete_attempt *op, struct run *next)
+double attempt_cents_per_ms(const struct environment *env, const struct run *run)
 {
-    if (op->usage_ms <= 0)
+    const struct prices *prices = &engine_options(env->engine)->prices;
+    return env->is_dev ? 0 : prices_per_ms(prices, (enum machine)run->machine);
+}
+
+/* At the price of the machine that executed the attempt: the next one may be another. */
+static void add_usage(const struct complete_attempt *op, const struct run *now,
+                      struct run *next)
+{
+    int64_t room = USAGE_MAX - (int64_t)now->usage_ms;
+    int64_t ms = op->usage_ms < room ? op->usage_ms : room;
+    if (ms <= 0)
         return;
-    int64_t sum = (int64_t)next->usage_ms + op->usage_ms;
-    next->usage_ms = (uint32_t)(sum > USAGE_MAX ? USAGE_MAX : sum);
+    next->usage_ms += (uint32_t)ms;
+    next->cost_cents += (double)ms * attempt_cents_per_ms(op->command.env, now);
 }
 
 /* The changes of the last second that the worker had not sent yet. Too much of them is
@@ -269,7 +281,7 @@ static enum decision decide_complete(struct command *command, const struct run *
         decision = complete_failed(op, next, time, marks);
     }
     if (decision == DECISION_COMMIT) {
-        add_usage(op, next);
+        add_usage(op, now, next);
         apply_metadata(op, next, marks);
         run_remember_request(next, op->request_id);
     }

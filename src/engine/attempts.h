@@ -67,6 +67,9 @@ struct start_attempt {
 void attempt_start(struct engine *engine, struct environment *env, struct slice run_id,
                    struct start_attempt *op, command_done_fn *done);
 
+/* What a millisecond of an attempt of this run adds to its cost. */
+double attempt_cents_per_ms(const struct environment *env, const struct run *run);
+
 /* True when the snapshot was the newest; the run's silence starts again. */
 bool attempt_heartbeat(struct engine *engine, struct environment *env, struct slice run_id,
                        struct slice snapshot);
@@ -88,7 +91,7 @@ struct complete_attempt {
     bool force_requeue; /* another process shall take the retry */
     int64_t retry_at;   /* Unix ms */
     int64_t retry_delay_ms;
-    int64_t usage_ms;                 /* -1: not told */
+    int64_t usage_ms;                 /* -1: not told, costs nothing */
     struct slice metadata_operations; /* JSON array for the run itself; absent: none */
     enum attempt_result result;       /* out */
 };

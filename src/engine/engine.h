@@ -15,6 +15,7 @@
 
 #include "base/loop.h"
 #include "live/environment.h"
+#include "run/price.h"
 #include "runcast/run.h"
 #include "runcast/store.h"
 
@@ -30,6 +31,7 @@ struct engine_options {
     uint32_t concurrency;     /* of an environment */
     uint32_t dev_concurrency; /* of one in dev, where that is less; 0: as any other */
     size_t memory;            /* budget for finished runs, per environment */
+    struct prices prices;     /* of what is not in dev */
 };
 
 struct engine *engine_create(struct loop *loop, struct store *store,

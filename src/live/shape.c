@@ -302,8 +302,8 @@ static void add_columns(struct writer *w)
     add_text(w, 1 << FIELD_IS_TEST, "isTest", run->is_test ? SLICE("t") : SLICE("f"));
     add_text(w, 1 << FIELD_STATUS, "status", slice_of(status_of(w)));
     add_number(w, 1 << FIELD_DURATION_MS, "usageDurationMs", run->usage_ms);
-    add_real(w, 1 << FIELD_COST, "costInCents", rare->cost_cents);
-    add_real(w, 1 << FIELD_BASE_COST, "baseCostInCents", rare->base_cost_cents);
+    add_real(w, 1 << FIELD_COST, "costInCents", run->cost_cents);
+    add_real(w, 1 << FIELD_BASE_COST, "baseCostInCents", run->base_cost_cents);
     add_text(w, 1 << FIELD_TTL, "ttl", bytes_slice(rare->ttl));
     add_packet(w, 1 << FIELD_PAYLOAD, "payload", run->payload, COLUMN_PAYLOAD_TYPE,
                "payloadType", rare->payload_type);

@@ -140,7 +140,7 @@ static void every_field_of_a_run_comes_back(void **state)
     struct run_rare *rare = run_rare_edit(run);
     rare->priority_ms = -2147483647;
     rare->delayed_until = 15, rare->expired_at = 16;
-    rare->cost_cents = 0.1, rare->base_cost_cents = 1e-300;
+    run->cost_cents = 0.1, run->base_cost_cents = 1e-300;
     assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
 
     struct run loaded;

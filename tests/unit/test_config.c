@@ -120,6 +120,30 @@ static void without_anything_the_defaults_hold(void **state)
     config_finish(&config);
 }
 
+static void a_list_of_prices_replaces_those_of_the_machines_that_it_names(void **state)
+{
+    (void)state;
+    static const struct {
+        struct input input;
+        struct prices prices;
+    } cases[] = {
+        { { .file = NULL },
+          { 0.0025, { 0.00169, 0.00338, 0.00675, 0.0085, 0.017, 0.034, 0.068 } } },
+        { { .arguments = { "--run-price", "0", "--machine-prices",
+                           " micro = 5 ,large-2x=1e-3,micro=0" } },
+          { 0, { 0, 0.00338, 0.00675, 0.0085, 0.017, 0.034, 0.001 } } },
+        { { .environment = { "RUNCAST_MACHINE_PRICES=0" } }, { 0.0025, { 0 } } },
+        { { .arguments = { "--machine-prices=" }, .file = "run-price = 1\n" },
+          { 1, { 0.00169, 0.00338, 0.00675, 0.0085, 0.017, 0.034, 0.068 } } },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config config = read_right(&cases[i].input);
+        struct prices prices = config_prices(&config);
+        assert_memory_equal(&prices, &cases[i].prices, sizeof(prices));
+        config_finish(&config);
+    }
+}
+
 static void flags_win_over_variables_over_the_file_over_defaults(void **state)
 {
     (void)state;
@@ -229,6 +253,38 @@ static void commands_and_actions_are_told_apart(void **state)
         struct config config = read_right(&cases[i].input);
         assert_int_equal(config.command, cases[i].command);
         config_finish(&config);
+    }
+}
+
+static void a_wrong_price_is_answered_by_where_what_and_how(void **state)
+{
+    (void)state;
+    static const struct {
+        struct input input;
+        const char *where, *what;
+    } cases[] = {
+        { { .arguments = { "--run-price", "-1" } }, "--run-price:", "cents like 0.0025" },
+        { { .arguments = { "--run-price", "1000001" } }, "--run-price:", "up to 1000000" },
+        { { .arguments = { "--run-price", "free" } }, "--run-price:", "cents like 0.0025" },
+        { { .arguments = { "--machine-prices", "micro" } },
+          "--machine-prices:",
+          "small-1x=0.0034" },
+        { { .arguments = { "--machine-prices", "micro=1,huge=2" } },
+          "--machine-prices:",
+          "'micro=1,huge=2'" },
+        { { .arguments = { "--machine-prices", "micro=1," } },
+          "--machine-prices:",
+          "small-1x=0.0034" },
+        { { .environment = { "RUNCAST_MACHINE_PRICES=micro=0x1" } },
+          "RUNCAST_MACHINE_PRICES:",
+          "small-1x=0.0034" },
+        { { .file = "machine-prices = micro=1e999\n" }, ":1:", "small-1x=0.0034" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct failure why = read_wrong(&cases[i].input);
+        if (!strstr(why.text, cases[i].where) || !strstr(why.text, cases[i].what))
+            fail_msg("'%s' does not say '%s' and '%s'", why.text, cases[i].where,
+                     cases[i].what);
     }
 }
 
@@ -523,10 +579,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_anything_the_defaults_hold),
+        cmocka_unit_test(a_list_of_prices_replaces_those_of_the_machines_that_it_names),
         cmocka_unit_test(flags_win_over_variables_over_the_file_over_defaults),
         cmocka_unit_test(values_of_every_type_are_read),
         cmocka_unit_test(a_flag_may_be_set_to_false_again),
         cmocka_unit_test(commands_and_actions_are_told_apart),
+        cmocka_unit_test(a_wrong_price_is_answered_by_where_what_and_how),
         cmocka_unit_test(a_wrong_setting_is_answered_by_where_what_and_how),
         cmocka_unit_test(a_line_that_is_too_long_is_an_error),
         cmocka_unit_test(the_last_line_needs_no_end),

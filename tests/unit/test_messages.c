@@ -22,7 +22,8 @@ static const struct account account = {
     .secret_key = "tr_dev_x",
 };
 static const struct task_home home = { .account = &account,
-                                       .base_url = { "http://h:1", 10 } };
+                                       .base_url = { "http://h:1", 10 },
+                                       .cents_per_ms = 3.38e-06 };
 static const struct worker worker = { .id = "worker_1", .version = "20231114.1" };
 
 static struct bytes *text(const char *content)
@@ -53,8 +54,10 @@ static struct run new_run(enum run_status status, enum run_execution execution)
 #define RUN(status, attempt)                                                               \
     "{\"id\":\"run_1\",\"friendlyId\":\"run_1\",\"status\":\"" status                      \
     "\",\"attemptNumber\":" attempt "}"
+#define CENTS "0.00000338"
 #define MACHINE                                                                            \
-    "\"machine\":{\"name\":\"small-1x\",\"cpu\":0.5,\"memory\":0.5,\"centsPerMs\":0}"
+    "\"machine\":{\"name\":\"small-1x\",\"cpu\":0.5,\"memory\":0.5,\"centsPerMs\":" CENTS  \
+    "}"
 
 static void assert_json(struct buf *out, const char *expected)
 {
@@ -71,7 +74,12 @@ static void a_dequeued_run_comes_with_its_lease(void **state)
     struct buf out = { 0 };
     run.attempt = 1;
     run.is_test = true;
-    message_add_dequeued(&out, &run, &account, &worker, 1700000002000);
+    struct dequeued dequeued = { .run = &run,
+                                 .account = &account,
+                                 .worker = &worker,
+                                 .at = 1700000002000,
+                                 .cents_per_ms = 3.38e-06 };
+    message_add_dequeued(&out, &dequeued);
     assert_json(
         &out, "{\"version\":\"1\",\"dequeuedAt\":\"2023-11-14T22:13:22.000Z\","
               "\"snapshot\":" SNAPSHOT(
@@ -166,7 +174,8 @@ static void a_result_names_what_the_worker_does_next(void **state)
     "\"project\":{\"id\":\"project_1\",\"ref\":\"proj_x\",\"slug\":\"project\","           \
     "\"name\":\"Project\"}"
 #define COSTS                                                                              \
-    "\"durationMs\":0,\"costInCents\":0,\"baseCostInCents\":0,\"traceContext\":{},"        \
+    "\"durationMs\":0,\"costInCents\":0.25,\"baseCostInCents\":0.0025,\"traceContext\":{}" \
+    ","                                                                                    \
     "\"realtimeStreamsVersion\":\"v2\""
 #define START                                                                              \
     "{\"run\":" RUN("EXECUTING", "1") ",\"snapshot\":" SNAPSHOT(                           \
@@ -181,6 +190,8 @@ static struct run started_run(void)
     struct run run = new_run(RUN_EXECUTING, EXECUTION_EXECUTING);
     run.attempt = 1;
     run.attempt_at = 1700000001000;
+    run.cost_cents = 0.25;
+    run.base_cost_cents = 0.0025;
     return run;
 }
 

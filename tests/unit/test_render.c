@@ -133,8 +133,8 @@ static void fill(struct run *run)
     run->status = RUN_RETRYING;
     run->is_test = true;
     run->usage_ms = 1234;
-    run_rare_edit(run)->cost_cents = 0.25;
-    run_rare_edit(run)->base_cost_cents = 1e-7;
+    run->cost_cents = 0.25;
+    run->base_cost_cents = 1e-7;
     run->attempt = 2;
     run_rare_edit(run)->expired_at = run->finished_at = run->started_at = 1700000002000;
     run_rare_edit(run)->delayed_until = run->queued_at = 1700000003000;

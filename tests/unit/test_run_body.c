@@ -43,6 +43,8 @@ static struct run full_run(void)
         .queued_at = 1700000000750,
         .started_at = 1700000001000,
         .finished_at = 1700000004000,
+        .cost_cents = 0.25,
+        .base_cost_cents = 0.0025,
         .task = text("say \"hi\""),
         .worker_version = text("20240523.1"),
         .batch = text("batch_1"),
@@ -54,8 +56,6 @@ static struct run full_run(void)
     struct run_rare *rare = run_rare_edit(&run);
     rare->delayed_until = 1700000000500;
     rare->expired_at = 1700000003000;
-    rare->cost_cents = 0.25;
-    rare->base_cost_cents = 0.0025;
     rare->ttl = text("1h30m");
     rare->region = text("eu");
     rare->idempotency_key = text("hash");
