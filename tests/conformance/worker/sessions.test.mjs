@@ -13,7 +13,7 @@ const simple = (id, by) => `export const ${id} = task({ id: "${id}", run: async 
 const first = `${head}${simple("alpha", "first")}${simple("both", "first")}${simple("child", "first")}
 export const ticks = schedules.task({ id: "ticks", cron: "0 3 * * *", run: async () => {} });
 export const parent = task({ id: "parent", run: async () => {
-  await wait.for({ seconds: 6 });
+  await wait.for({ seconds: 8 });
   return (await child.triggerAndWait({}).unwrap()) + " for its parent";
 } });\n`;
 const edited = `${head}${simple("alpha", "edited")}${simple("both", "edited")}`;
@@ -52,8 +52,9 @@ test("each of two CLIs executes what it has", async (t) => {
 
   const one = project(first), early = await trigger("alpha");
   assert.equal((await show(early)).status, "QUEUED");
-  const [a, b] = await Promise.all([one, project(second)].map(({ folder }) => startCli({ t, gateway, folder })));
+  const a = await startCli({ t, gateway, folder: one.folder });
   assert.equal((await ended(early)).output, "first");
+  const b = await startCli({ t, gateway, folder: project(second).folder });
 
   await t.test("and its declared schedules are those of both", async () => {
     const [alpha, beta, both] = await Promise.all(["alpha", "beta", "both"].map(execute));
