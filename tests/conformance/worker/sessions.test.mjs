@@ -8,14 +8,10 @@ import { test } from "node:test";
 import { startCli, workerFolder } from "../../support/cli.mjs";
 import { startGateway, temporaryFolder, until } from "../../support/gateway.mjs";
 
-const head = `import { schedules, task, wait } from "@trigger.dev/sdk";\n`;
+const head = `import { schedules, task } from "@trigger.dev/sdk";\n`;
 const simple = (id, by) => `export const ${id} = task({ id: "${id}", run: async () => "${by}" });\n`;
 const first = `${head}${simple("alpha", "first")}${simple("both", "first")}${simple("child", "first")}
-export const ticks = schedules.task({ id: "ticks", cron: "0 3 * * *", run: async () => {} });
-export const parent = task({ id: "parent", run: async () => {
-  await wait.for({ seconds: 8 });
-  return (await child.triggerAndWait({}).unwrap()) + " for its parent";
-} });\n`;
+export const ticks = schedules.task({ id: "ticks", cron: "0 3 * * *", run: async () => {} });\n`;
 const edited = `${head}${simple("alpha", "edited")}${simple("both", "edited")}`;
 const second = `${head}${simple("beta", "second")}${simple("both", "second")}
 export const tocks = schedules.task({ id: "tocks", cron: "0 4 * * *", run: async () => {} });\n`;
@@ -65,19 +61,14 @@ test("each of two CLIs executes what it has", async (t) => {
     assert.deepEqual(await scheduled(), ["ticks", "tocks"]);
   });
 
-  await t.test("a child goes to the CLI that has its parent's version, which was edited meanwhile", async () => {
-    const id = await trigger("parent");
-    await until(async () => (await show(id)).status === "FROZEN", { timeoutMs: 20_000 });
-    const { version } = await show(id);
+  await t.test("an edit replaces the version of the CLI whose code it is, and no other", async () => {
+    const { version } = await execute("alpha");
     one.write(edited);
     const alpha = await until(async () => {
       const run = await execute("alpha");
       return run.version !== version && run;
     }, { timeoutMs: 30_000 });
     assert.equal(alpha.output, "edited");
-    const parent = await ended(id);
-    assert.deepEqual([parent.status, parent.output], ["COMPLETED", "first for its parent"]);
-    assert.equal(parent.relatedRuns.children[0].version, parent.version);
     assert.equal((await execute("both")).output, "edited"); // it is the newest now
     assert.equal((await execute("beta")).output, "second");
     await until(async () => (await scheduled()).join() === "tocks");
