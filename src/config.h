@@ -91,5 +91,8 @@ void config_print(const struct config *config, struct buf *out);
 /* Machines that are not named cost what they do by default. */
 struct prices config_prices(const struct config *config);
 
+/* Of enum request_log_mode. */
+int config_log_requests(const struct config *config);
+
 enum log_level config_log_level(const struct config *config);
 enum log_format config_log_format(const struct config *config);

@@ -261,6 +261,7 @@ static bool origins_are_right(const char *list)
 }
 
 static const char *const log_formats[] = { "auto", "logfmt", "json", NULL };
+static const char *const request_logs[] = { "off", "errors", "all", NULL };
 static const char *const log_levels[] = { "debug", "info", "warn", "error", NULL };
 
 /* -1: none of them. */
@@ -317,6 +318,8 @@ enum err config_check_texts(const struct config *config, struct failure *why)
                            "a list of machines and cents per second like "
                            "small-1x=0.0034,large-2x=0.068, or 0",
                            why);
+    if (choice(config->log_requests, request_logs) < 0)
+        return refuse_text(config, SETTING_log_requests, "off, errors or all", why);
     if (choice(config->log_format, log_formats) < 0)
         return refuse_text(config, SETTING_log_format, "auto, logfmt or json", why);
     if (choice(config->log_level, log_levels) < 0)
@@ -335,6 +338,11 @@ struct prices config_prices(const struct config *config)
     prices_read_machines(slice_of(settings[SETTING_machine_prices].def), &prices);
     prices_read_machines(slice_of(config->machine_prices), &prices);
     return prices;
+}
+
+int config_log_requests(const struct config *config)
+{
+    return choice(config->log_requests, request_logs);
 }
 
 enum log_level config_log_level(const struct config *config)

@@ -14,6 +14,7 @@
 
 #include "api/api.h"
 #include "api/notifier.h"
+#include "api/request_log.h"
 #include "api/schedule_sync.h"
 #include "api/sockets.h"
 #include "auth/account_writer.h"
@@ -41,6 +42,7 @@ struct gateway {
     struct engine *engine;
     struct auth *auth;
     struct api *api;
+    struct request_log *request_log;
     struct server *server;
     struct admin *admin;
     struct retain *retain;
@@ -123,6 +125,8 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     admin_serve_rotation(gateway->admin, gateway->rotate);
     gateway->phase = PHASE_READY;
     api_set_ready(gateway->api, NULL);
+    log_audit("start", "version", RUNCAST_VERSION, "data", gateway->config->data, "user",
+              log_number(getuid()), NULL);
     log_info("ready", "url", gateway->url, NULL);
     if (gateway->events.on_ready)
         gateway->events.on_ready(gateway->events.owner, gateway->port);
@@ -225,6 +229,8 @@ static void create_parts(struct gateway *gateway)
                                      .dev_concurrency = dev_concurrency(config),
                                      .memory = (size_t)config->memory,
                                      .prices = config_prices(config) };
+    gateway->request_log = request_log_create(
+        gateway->loop, (enum request_log_mode)config_log_requests(config));
     struct api_options api = { .public_url = config->public_url,
                                .allow_origin = config->allow_origin,
                                .metrics_token = config->metrics_token,
@@ -239,6 +245,7 @@ static void create_parts(struct gateway *gateway)
                                .drain_timeout_ms = config->drain_timeout_ms,
                                .rate_limit = config->rate_limit,
                                .writer = gateway->writer,
+                               .request_log = gateway->request_log,
                                .owner = gateway };
     account_writer_on_environment(gateway->writer, on_environment, gateway);
     gateway->engine = engine_create(gateway->loop, gateway->store, &engine);
@@ -331,10 +338,14 @@ static void on_store_closed(struct store *store)
     account_writer_destroy(gateway->writer);
     accounts_destroy(gateway->accounts);
     vault_close(gateway->vault);
+    request_log_destroy(gateway->request_log);
     loop_destroy(gateway->loop);
     tag_list_forget_shared();
     bytes_forget_shared();
     free(gateway);
+    if (!reason.code)
+        log_info("stopped", NULL);
+    log_audit("stop", "reason", reason.code ? reason.text : "asked to", NULL);
     events.on_stopped(events.owner, &reason);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "gateway_rotate.h"
 
@@ -32,6 +33,7 @@ struct admin_conn {
     struct admin *admin;
     struct list link; // admin::conns
     uv_write_t write;
+    char actor[48];
     char request[REQUEST_MAX];
     size_t len;
     struct account_command command;
@@ -92,6 +94,7 @@ static void on_rotated(void *owner, enum err status, const char *text)
 {
     struct admin_conn *conn = owner;
     fprintf(conn->out, "%s\n", text);
+    log_audit("vault rotate", "by", conn->actor, "result", text, NULL);
     give_answer(conn, status, text);
 }
 
@@ -101,8 +104,10 @@ static void rotate(struct admin_conn *conn, struct slice key)
     enum err refused = conn->admin->rotate
                            ? rotate_begin(conn->admin->rotate, key, on_rotated, conn, &why)
                            : explain(&why, ERR_DRAINING, "the gateway is not ready");
-    if (refused)
-        give_answer(conn, refused, why.text);
+    if (!refused)
+        return;
+    log_audit("vault rotate", "by", conn->actor, "result", why.text, NULL);
+    give_answer(conn, refused, why.text);
 }
 
 static void on_command(struct account_command *command, enum err status)
@@ -117,6 +122,7 @@ static void run_command(struct admin_conn *conn)
     command->accounts = conn->admin->accounts;
     command->writer = conn->admin->writer;
     command->out = conn->out;
+    command->actor = conn->actor;
     command->done = on_command;
     enum err refused = account_command_read(command, slice_of(conn->request));
     if (refused)
@@ -168,6 +174,20 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
     ask(conn);
 }
 
+/* Who is at the other end, as the kernel has it. */
+static void note_actor(struct admin_conn *conn)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    int fd;
+    if (uv_fileno((uv_handle_t *)&conn->pipe, &fd) ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+        snprintf(conn->actor, sizeof(conn->actor), "unknown");
+    else
+        snprintf(conn->actor, sizeof(conn->actor), "uid %u, pid %d", (unsigned)peer.uid,
+                 (int)peer.pid);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct admin *admin = container_of(listener, struct admin, pipe);
@@ -179,8 +199,11 @@ static void on_connection(uv_stream_t *listener, int status)
     admin->handles++;
     uv_pipe_init(listener->loop, &conn->pipe, 0);
     if (uv_accept(listener, (uv_stream_t *)&conn->pipe) ||
-        uv_read_start((uv_stream_t *)&conn->pipe, on_room, on_read))
+        uv_read_start((uv_stream_t *)&conn->pipe, on_room, on_read)) {
         close_conn(conn);
+        return;
+    }
+    note_actor(conn);
 }
 
 static void on_listener_closed(uv_handle_t *handle)

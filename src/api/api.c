@@ -19,6 +19,7 @@
 #include "api/operation.h"
 #include "api/polls.h"
 #include "api/rate.h"
+#include "api/request_log.h"
 #include "api/rooms.h"
 #include "api/routes.h"
 #include "api/signed.h"
@@ -559,5 +560,6 @@ struct http_handler api_handler(void)
                                   .on_body = on_body,
                                   .on_request = on_request,
                                   .on_gone = on_gone,
-                                  .on_drained = on_drained };
+                                  .on_drained = on_drained,
+                                  .on_refused = request_log_refusal };
 }

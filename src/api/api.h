@@ -33,6 +33,7 @@ enum route_auth {
     AUTH_WORKER = 1 << 4,   /* the handler finds the environment of the run */
     BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
     RATE_FREE = 1 << 9,     /* no rate limit: it only follows a call that has one */
+    MAY_MISS = 1 << 10,     /* asked again and again: its 404 is no fault for the log */
 };
 
 typedef enum err route_fn(struct api_call *call);
@@ -96,7 +97,8 @@ struct api_options {
     int64_t drain_timeout_ms;
     int64_t rate_limit; /* requests a minute of a key's environment, or a token; 0: none */
     struct account_writer *writer;
-    void *owner; /* who created it: api_options(api)->owner */
+    struct request_log *request_log; /* NULL: there is none */
+    void *owner;                     /* who created it: api_options(api)->owner */
 };
 
 struct account_writer;
@@ -106,6 +108,7 @@ struct notifier;
 struct bulks;
 struct open_batches;
 struct polls;
+struct request_log;
 struct rooms;
 struct sockets;
 struct streams;

@@ -6,8 +6,10 @@
  */
 #include "api/project.h"
 #include "api/projects.h"
+#include "api/request_log.h"
 #include "auth/account_writer.h"
 #include "auth/branch.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 struct branching {
@@ -104,7 +106,11 @@ static enum err begin(struct api_call *call,
 static void finish(struct branching *op, enum err status, json_t *body)
 {
     struct api_call *call = op->call;
+    char actor[ACTOR_TEXT];
     call->why = op->write.why;
+    request_log_actor(call, actor);
+    log_audit(call->route->pattern, "by", actor, "project", op->project->ref, "branch",
+              op->name, "result", status ? call->why.text : "ok", NULL);
     free(op);
     if (status)
         api_reply_error(call, status);

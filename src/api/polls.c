@@ -471,9 +471,9 @@ static enum err poll_batch(struct api_call *call)
 
 /* clang-format off */
 const struct route polls_routes[] = {
-    { HTTP_GET_, "/realtime/v1/runs/:",    AUTH_KEY | AUTH_PUBLIC, 0, poll_run, NULL },
+    { HTTP_GET_, "/realtime/v1/runs/:",    AUTH_KEY | AUTH_PUBLIC | MAY_MISS, 0, poll_run, NULL },
     { HTTP_GET_, "/realtime/v1/runs",      AUTH_KEY | AUTH_PUBLIC, 0, poll_tags, NULL },
-    { HTTP_GET_, "/realtime/v1/batches/:", AUTH_KEY | AUTH_PUBLIC, 0, poll_batch, NULL },
+    { HTTP_GET_, "/realtime/v1/batches/:", AUTH_KEY | AUTH_PUBLIC | MAY_MISS, 0, poll_batch, NULL },
     { 0 },
 };
 /* clang-format on */

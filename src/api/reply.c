@@ -1,6 +1,7 @@
 /* reply.c - how calls are answered: headers that every answer has, bodies, refusals. */
 #include "api/api.h"
 
+#include "api/request_log.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -15,8 +16,10 @@ static void add_ignored(struct api_call *call)
               call->ignored.names.ptr, NULL);
 }
 
-static void add_common_headers(struct api_call *call)
+/* Where every answer comes along, so that it is logged here too. */
+static void add_common_headers(struct api_call *call, int status)
 {
+    request_log_answer(call, status);
     buf_add_text(&call->headers, "cache-control: no-store\r\n");
     if (call->x->admin)
         return; /* no web page reads it */
@@ -34,7 +37,7 @@ static void add_common_headers(struct api_call *call)
 static void send(struct api_call *call, int status, struct slice body)
 {
     struct exchange *x = call->x;
-    add_common_headers(call);
+    add_common_headers(call, status);
     x->call = NULL;
     http_reply(x, status, buf_slice(&call->headers), body);
     api_call_free(call);
@@ -44,20 +47,20 @@ void api_stream_begin(struct api_call *call, const char *type)
 {
     api_add_header(call, "content-type", slice_of(type));
     api_add_header(call, "x-accel-buffering", SLICE("no"));
-    add_common_headers(call);
+    add_common_headers(call, 200);
     http_stream_begin(call->x, 200, buf_slice(&call->headers));
 }
 
 void api_stream_begin_sized(struct api_call *call, size_t len)
 {
-    add_common_headers(call);
+    add_common_headers(call, 200);
     http_stream_begin_sized(call->x, 200, buf_slice(&call->headers), len);
 }
 
 void api_reply_shared(struct api_call *call, int status, struct bytes *body)
 {
     struct exchange *x = call->x;
-    add_common_headers(call);
+    add_common_headers(call, status);
     x->call = NULL;
     http_reply_shared(x, status, buf_slice(&call->headers), body);
     api_call_free(call);
@@ -68,7 +71,7 @@ void api_reply_json_parts(struct api_call *call, int status, struct bytes *const
 {
     struct exchange *x = call->x;
     api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
-    add_common_headers(call);
+    add_common_headers(call, status);
     x->call = NULL;
     http_reply_parts(x, status, buf_slice(&call->headers), parts, count);
     api_call_free(call);

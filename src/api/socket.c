@@ -8,6 +8,7 @@
  * than it reads is closed. */
 #include "api/socket.h"
 
+#include "api/request_log.h"
 #include "api/routes.h"
 #include "api/sockets.h"
 #include "api/subscribing.h"
@@ -283,6 +284,8 @@ static enum err upgrade(struct api_call *call)
         return refused;
     struct socket *socket = socket_create(call, encoding);
     socket->seat = seat;
+    if (x->wants_upgrade)
+        request_log_answer(call, 101);
     api_call_end(call);
     socket->ws = ws_accept(x, protocol, &ops, socket);
     if (!socket->ws) {

@@ -5,6 +5,7 @@
  *
  * What needs the store becomes an opening, which ends with the socket. Every refusal is an
  * error message with a code and a sentence. */
+#include "api/request_log.h"
 #include "api/socket.h"
 #include "api/sockets.h"
 #include "api/subscribing.h"
@@ -61,6 +62,12 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
     }
 }
 
+static void refuse_token(struct socket *socket, const char *reason)
+{
+    request_log_socket(api_options(socket->api)->request_log, CLOSE_BAD_TOKEN);
+    ws_close(socket->ws, CLOSE_BAD_TOKEN, reason);
+}
+
 static enum err identify(struct socket *socket, const char *token,
                          struct identity **identity, struct failure *why)
 {
@@ -90,7 +97,7 @@ static void on_hello(struct socket *socket, const struct wire_message *hello)
     }
     if (hello->token) {
         if (identify(socket, hello->token, &identity, &why)) {
-            ws_close(socket->ws, CLOSE_BAD_TOKEN, why.text);
+            refuse_token(socket, why.text);
             return;
         }
         identity_unref(socket->identity);
@@ -98,7 +105,7 @@ static void on_hello(struct socket *socket, const struct wire_message *hello)
         ws_trust(socket->ws);
     }
     if (!socket->identity) {
-        ws_close(socket->ws, CLOSE_BAD_TOKEN, "hello must bring a token");
+        refuse_token(socket, "hello must bring a token");
         return;
     }
     if (seat_take(&socket->seat, environment_of(socket), &why)) {
@@ -377,8 +384,7 @@ static void dispatch(struct socket *socket, struct wire_message *message)
         return;
     }
     if (!socket->welcomed && !socket->identity) {
-        ws_close(socket->ws, CLOSE_BAD_TOKEN,
-                 "the first message must be hello with a token");
+        refuse_token(socket, "the first message must be hello with a token");
         return;
     }
     if (!socket->welcomed)

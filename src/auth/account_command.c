@@ -6,6 +6,8 @@
 #include <jansson.h>
 #include <openssl/crypto.h>
 
+#include "base/log.h"
+
 enum {
     NAME_MAX_BYTES = COMMAND_NAME_MAX,
     EMAIL_MAX = 254,
@@ -317,9 +319,30 @@ static enum err decide(struct account_write *write, struct accounts *accounts,
     return refuse_verb(command, noun);
 }
 
+/* The words as they were said; of a token that was named by itself only that it was. */
+static void audit(const struct account_command *command, enum err status)
+{
+    struct buf words = { 0 };
+    for (size_t i = 0; i < command->word_count; i++) {
+        bool secret = strncmp(command->words[i], "tr_", 3) == 0;
+        buf_print(&words, "%s%s", i ? " " : "", secret ? "tr_…" : command->words[i]);
+    }
+    buf_add_char(&words, '\0');
+    log_audit(words.ptr, "by", command->actor, "result",
+              status ? command->write.why.text : "ok", NULL);
+    buf_finish(&words);
+}
+
+static bool only_looks(const struct account_command *command)
+{
+    return command->word_count > 1 && strcmp(command->words[1], "list") == 0;
+}
+
 static void on_written(struct account_write *write, enum err status)
 {
     struct account_command *command = container_of(write, struct account_command, write);
+    if (command->actor && !only_looks(command))
+        audit(command, status);
     OPENSSL_cleanse(command->keys, sizeof(command->keys));
     OPENSSL_cleanse(command->token, sizeof(command->token));
     json_decref(command->request);

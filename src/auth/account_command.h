@@ -25,7 +25,9 @@ struct account_command {
     struct account_writer *writer;
     const char *words[COMMAND_WORDS_MAX]; /* borrowed until done */
     size_t word_count;
-    FILE *out; /* borrowed until done: what the operator reads */
+    const char
+        *actor; /* borrowed until done: who asks, for the audit; NULL: none is kept */
+    FILE *out;  /* borrowed until done: what the operator reads */
     /* Once, later. command->write.why says why not. */
     void (*done)(struct account_command *command, enum err status);
 

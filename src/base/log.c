@@ -16,10 +16,8 @@ static enum log_level lowest_level = LOG_INFO;
 static enum log_format chosen_format = LOG_AUTO;
 
 static const char *const level_names[] = {
-    [LOG_DEBUG] = "debug",
-    [LOG_INFO] = "info",
-    [LOG_WARN] = "warn",
-    [LOG_ERROR] = "error",
+    [LOG_DEBUG] = "debug", [LOG_INFO] = "info",  [LOG_WARN] = "warn",
+    [LOG_ERROR] = "error", [LOG_AUDIT] = "info",
 };
 
 void log_configure(enum log_level level, enum log_format format)
@@ -85,6 +83,7 @@ static void write_line(const struct buf *line)
     }
 }
 
+/* Of an audit the event is its action. */
 static void log_fields(enum log_level level, const char *event, va_list fields)
 {
     if (level < lowest_level)
@@ -99,7 +98,9 @@ static void log_fields(enum log_level level, const char *event, va_list fields)
     struct buf line = { 0 };
     add_field(&line, json, "time", time_text);
     add_field(&line, json, "level", level_names[level]);
-    add_field(&line, json, "event", event);
+    add_field(&line, json, "event", level == LOG_AUDIT ? "audit" : event);
+    if (level == LOG_AUDIT)
+        add_field(&line, json, "action", event);
     for (const char *name; (name = va_arg(fields, const char *));)
         add_field(&line, json, name, va_arg(fields, const char *));
     buf_add_text(&line, json ? "}\n" : "\n");
@@ -136,6 +137,14 @@ void log_error(const char *event, ...)
     va_list fields;
     va_start(fields, event);
     log_fields(LOG_ERROR, event, fields);
+    va_end(fields);
+}
+
+void log_audit(const char *action, ...)
+{
+    va_list fields;
+    va_start(fields, action);
+    log_fields(LOG_AUDIT, action, fields);
     va_end(fields);
 }
 

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_AUDIT };
 enum log_format {
     LOG_AUTO,
     LOG_LOGFMT,
@@ -25,6 +25,9 @@ __attribute__((sentinel)) void log_debug(const char *event, ...);
 __attribute__((sentinel)) void log_info(const char *event, ...);
 __attribute__((sentinel)) void log_warn(const char *event, ...);
 __attribute__((sentinel)) void log_error(const char *event, ...);
+
+/* Who has done what that is asked about later: written whatever the level. */
+__attribute__((sentinel)) void log_audit(const char *action, ...);
 
 /* A number as a field's text; one of eight buffers in turn. */
 const char *log_number(int64_t number);

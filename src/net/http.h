@@ -64,6 +64,9 @@ struct exchange {
     void *call; /* the handler's own */
 };
 
+/* Microseconds since the request was complete; 0 before that. */
+int64_t http_elapsed_us(const struct exchange *x);
+
 /* How the server calls its owner; the owner pointer is the server's option. After a reply
  * nothing more is called for that exchange, not even on_request. */
 struct http_handler {
@@ -78,6 +81,10 @@ struct http_handler {
     /* Of a stream: nothing is unsent any more; may come unasked. Of one with a length also:
      * nobody takes anything any more. May be NULL. */
     void (*on_drained)(void *owner, struct exchange *x);
+
+    /* This layer answers itself, with an error; before or behind on_head, and what the
+     * request refers to is there as far as it was read. May be NULL. */
+    void (*on_refused)(void *owner, const struct exchange *x, int status);
 };
 
 /* The value of a header, name without regard to case; absent when there is none. The first

@@ -157,6 +157,12 @@ static void write_parts(struct request *request, int status, struct slice header
     }
 }
 
+int64_t http_elapsed_us(const struct exchange *x)
+{
+    const struct request *request = container_of(x, struct request, x);
+    return request->complete_ns ? ((int64_t)uv_hrtime() - request->complete_ns) / 1000 : 0;
+}
+
 static void note_time(const struct request *request)
 {
     if (request->complete_ns)
@@ -214,9 +220,19 @@ static struct buf error_body(struct http_fault fault)
     return body;
 }
 
+static void tell_refused(struct request *request, struct http_fault fault)
+{
+    const struct server_options *options = &connection_of(request)->server->options;
+    if (!request->x.peer[0]) /* its head was not whole */
+        memcpy(request->x.peer, request->conn->peer, sizeof(request->x.peer));
+    if (options->handler.on_refused)
+        options->handler.on_refused(options->owner, &request->x, fault.status);
+}
+
 void http_reply_refusal(struct exchange *x, struct http_fault fault, struct slice headers)
 {
     struct buf body = error_body(fault), all = { 0 };
+    tell_refused(of(x), fault);
     buf_add_text(&all, JSON_TYPE);
     buf_add(&all, headers);
     http_reply(x, fault.status, buf_slice(&all), buf_slice(&body));
@@ -228,6 +244,7 @@ void http_reply_refusal(struct exchange *x, struct http_fault fault, struct slic
 void http_reply_write_refusal(struct request *request, struct http_fault fault)
 {
     struct buf body = error_body(fault);
+    tell_refused(request, fault);
     write_reply(request, fault.status, SLICE(JSON_TYPE),
                 (struct piece){ buf_slice(&body), NULL }, false);
     buf_finish(&body);

@@ -58,7 +58,8 @@ static void on_gone(void *owner, struct exchange *x)
 
 void ws_scene_open(struct ws_scene *scene, struct server_options options)
 {
-    options.handler = (struct http_handler){ on_head, NULL, on_request, on_gone, NULL };
+    options.handler =
+        (struct http_handler){ on_head, NULL, on_request, on_gone, NULL, NULL };
     options.owner = scene;
     *scene = (struct ws_scene){ 0 };
     net_world_open(&scene->world, options);

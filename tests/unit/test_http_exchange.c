@@ -65,7 +65,8 @@ static void on_gone(void *owner, struct exchange *x)
 static void open_scene(struct scene *scene, struct server_options options)
 {
     *scene = (struct scene){ .later.fn = on_later };
-    options.handler = (struct http_handler){ on_head, NULL, on_request, on_gone, NULL };
+    options.handler =
+        (struct http_handler){ on_head, NULL, on_request, on_gone, NULL, NULL };
     options.owner = scene;
     net_world_open(&scene->world, options);
 }

@@ -46,7 +46,8 @@ static void on_gone(void *owner, struct exchange *x)
 
 static struct server_options with(struct scene *scene, struct server_options options)
 {
-    options.handler = (struct http_handler){ on_head, NULL, on_request, on_gone, NULL };
+    options.handler =
+        (struct http_handler){ on_head, NULL, on_request, on_gone, NULL, NULL };
     options.owner = scene;
     return options;
 }
