@@ -16,9 +16,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/slice.h"
+#include "config_help.h"
 #include "config_value.h"
-
-enum { NAME_LEN_MAX = 40 };
 
 struct reading {
     struct config config;
@@ -58,12 +57,12 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Levenshtein's, for names up to NAME_LEN_MAX. */
+/* Levenshtein's, for names up to CONFIG_NAME_MAX. */
 static unsigned edit_distance(struct slice a, struct slice b)
 {
-    unsigned row[NAME_LEN_MAX + 1];
-    if (a.len > NAME_LEN_MAX || b.len > NAME_LEN_MAX)
-        return NAME_LEN_MAX;
+    unsigned row[CONFIG_NAME_MAX + 1];
+    if (a.len > CONFIG_NAME_MAX || b.len > CONFIG_NAME_MAX)
+        return CONFIG_NAME_MAX;
     for (size_t j = 0; j <= b.len; j++)
         row[j] = (unsigned)j;
     for (size_t i = 0; i < a.len; i++) {
@@ -130,12 +129,27 @@ static enum err add_word(struct reading *reading, const char *word)
     return OK;
 }
 
+static enum err choose_topic(struct reading *reading, const char *word)
+{
+    if (!config_help_knows(word))
+        return explain(reading->why, ERR_INVALID,
+                       "%.60s: not a command; runcast help shows them all", word);
+    reading->config.topic = word;
+    return OK;
+}
+
 static enum err read_command(struct reading *reading, const char *word)
 {
     enum config_command *command = &reading->config.command;
     if (reading->config.word_count)
         return add_word(reading, word);
-    if (strcmp(word, "serve") == 0)
+    if (*command == COMMAND_HELP)
+        return choose_topic(reading, word);
+    if (config_help_knows(word))
+        reading->config.topic = word;
+    if (strcmp(word, "help") == 0)
+        *command = COMMAND_HELP;
+    else if (strcmp(word, "serve") == 0)
         *command = COMMAND_SERVE;
     else if (strcmp(word, "keys") == 0)
         *command = COMMAND_KEYS;
@@ -190,19 +204,10 @@ static void take_flag(struct reading *reading, int which, const char *value)
     reading->flags[which] = list->ptr;
 }
 
-static void variable_of(enum config_setting which, char out[NAME_LEN_MAX])
-{
-    const char *name = settings[which].name;
-    size_t len = (size_t)snprintf(out, NAME_LEN_MAX, "RUNCAST_");
-    for (; *name && len < NAME_LEN_MAX - 1; name++)
-        out[len++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
-    out[len] = '\0';
-}
-
 static enum err refuse_secret(enum config_setting which, struct failure *why)
 {
-    char variable[NAME_LEN_MAX];
-    variable_of(which, variable);
+    char variable[CONFIG_NAME_MAX];
+    config_variable_of(which, variable);
     return explain(why, ERR_INVALID,
                    "--%s: every user of this machine can read the arguments of a process: "
                    "set %s, or %s_FILE to the path of a file that holds it, or write it "
@@ -287,7 +292,7 @@ static enum err apply_flags(struct reading *reading)
 {
     enum err err = OK;
     for (int i = 0; !err && i < SETTING_COUNT; i++) {
-        char origin[NAME_LEN_MAX];
+        char origin[CONFIG_NAME_MAX];
         snprintf(origin, sizeof(origin), "--%s", settings[i].name);
         if (reading->flags[i])
             err = config_set(&reading->config, (enum config_setting)i, reading->flags[i],
@@ -385,7 +390,7 @@ static const char variable_prefix[] = "RUNCAST_";
 static const char file_suffix[] = "-file";
 
 /* RUNCAST_LOG_LEVEL -> log-level; false when it is not one of ours, or empty. */
-static bool read_variable_name(const char *entry, char name[NAME_LEN_MAX],
+static bool read_variable_name(const char *entry, char name[CONFIG_NAME_MAX],
                                const char **value)
 {
     const char *equals = strchr(entry, '=');
@@ -393,7 +398,7 @@ static bool read_variable_name(const char *entry, char name[NAME_LEN_MAX],
     if (!equals || !equals[1] || strncmp(entry, variable_prefix, prefix) != 0)
         return false;
     size_t len = (size_t)(equals - entry) - prefix;
-    len = len < NAME_LEN_MAX ? len : NAME_LEN_MAX - 1;
+    len = len < CONFIG_NAME_MAX ? len : CONFIG_NAME_MAX - 1;
     for (size_t i = 0; i < len; i++) {
         char c = entry[prefix + i];
         name[i] = c == '_' ? '-' : (char)tolower((unsigned char)c);
@@ -445,7 +450,7 @@ static enum err set_from_secret_file(struct reading *reading, int which, const c
 
 static enum err read_variable(struct reading *reading, const char *entry)
 {
-    char name[NAME_LEN_MAX], variable[64];
+    char name[CONFIG_NAME_MAX], variable[64];
     const char *value;
     if (!read_variable_name(entry, name, &value))
         return OK;
@@ -473,7 +478,7 @@ static enum err read_environment(struct reading *reading, char **environment)
 /* RUNCAST_CONFIG, unless --config was given. */
 static void find_file(struct reading *reading, char **environment)
 {
-    char name[NAME_LEN_MAX];
+    char name[CONFIG_NAME_MAX];
     const char *value;
     for (char **entry = environment; !reading->config.file && *entry; entry++) {
         if (read_variable_name(*entry, name, &value) && strcmp(name, "config") == 0)
@@ -542,59 +547,4 @@ void config_print(const struct config *config, struct buf *out)
                   SLICE_ARG(buf_slice(&value)), config->origins[i]);
         buf_finish(&value);
     }
-}
-
-static void print_option(const struct setting *setting, struct buf *out)
-{
-    static const char *const values[] = {
-        [SETTING_IS_TEXT] = " TEXT",     [SETTING_IS_LIST] = " TEXT",
-        [SETTING_IS_NUMBER] = " NUMBER", [SETTING_IS_BYTES] = " SIZE",
-        [SETTING_IS_DURATION] = " TIME", [SETTING_IS_FLAG] = "",
-    };
-    char option[NAME_LEN_MAX];
-    if (setting->type == SETTING_IS_SECRET)
-        variable_of((enum config_setting)(setting - settings), option);
-    else
-        snprintf(option, sizeof(option), "--%s%s", setting->name, values[setting->type]);
-    buf_print(out, "  %-34s %s", option, setting->help);
-    if (*setting->def && setting->type != SETTING_IS_FLAG)
-        buf_print(out, " [%s]", setting->def);
-    buf_add_char(out, '\n');
-}
-
-void config_print_help(struct buf *out)
-{
-    buf_add_text(
-        out,
-        "runcast - manages runs of background tasks and tells every change\n\n"
-        "  runcast [serve] [options]    starts the gateway\n"
-        "  runcast keys [options]       prints the secret keys\n"
-        "  runcast keys --new-personal-token [--user EMAIL]\n"
-        "                               and makes and prints a personal access token\n"
-        "  runcast keys rotate ENV [--project REF] [--grace 24h]\n"
-        "  runcast vault rotate         has the running gateway seal all secrets anew\n"
-        "  runcast org create NAME | list\n"
-        "  runcast project create NAME [--org SLUG] [--ref REF] | list\n"
-        "  runcast user create NAME --email EMAIL [--org SLUG] | list\n"
-        "  runcast token create --user EMAIL [--name NAME] | list | revoke ID\n"
-        "  runcast worker-token create [--project REF] [--env ENV] [--name NAME]\n"
-        "                       | list | revoke ID\n"
-        "  These speak to the gateway that runs on --data; all but vault rotate\n"
-        "  work without one too.\n\n"
-        "options [default]\n");
-    for (int i = 0; i < SETTING_COUNT; i++)
-        print_option(&settings[i], out);
-    buf_add_text(
-        out,
-        "  --config FILE                      settings from a file: name = value lines\n"
-        "  --check-config                     judges the settings, and ends\n"
-        "  --print-config                     shows the settings and where each came from\n"
-        "  --version, --help\n\n"
-        "Every option is also a variable (RUNCAST_LOG_LEVEL=debug) and a line of the\n"
-        "file (log-level = debug). Flags win over variables, variables over the file.\n"
-        "A secret is no flag; it may lie in a file: RUNCAST_METRICS_TOKEN_FILE=/path.\n\n"
-        "The first start on an empty data directory draws keys, or takes them from\n"
-        "RUNCAST_PROJECT_REF, RUNCAST_DEV_SECRET_KEY, RUNCAST_STAGING_SECRET_KEY,\n"
-        "RUNCAST_PROD_SECRET_KEY, RUNCAST_PREVIEW_SECRET_KEY and\n"
-        "RUNCAST_PERSONAL_ACCESS_TOKEN (each may lie in a file, too: …_FILE).\n");
 }

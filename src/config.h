@@ -55,7 +55,8 @@ struct config {
      * "--name" and its value as words of their own. */
     const char *words[CONFIG_WORDS_MAX];
     size_t word_count;
-    char *file; /* --config; NULL: none */
+    const char *topic; /* the command that help is asked for; NULL: all */
+    char *file;        /* --config; NULL: none */
     char *origins[SETTING_COUNT];
 #define CONFIG_TEXT(name, field, def, help) char *field;
 #define CONFIG_LIST(name, field, def, help) char *field; /* words with a space between */
@@ -82,8 +83,6 @@ enum err config_read(struct config *config, int argc, char **argv, char **enviro
 
 /* Wipes the secrets. */
 void config_finish(struct config *config);
-
-void config_print_help(struct buf *out);
 
 /* name = value lines with where each came from; secrets as ***. */
 void config_print(const struct config *config, struct buf *out);

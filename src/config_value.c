@@ -1,6 +1,7 @@
 /* config_value.c - settings from text and to text. */
 #include "config_value.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <strings.h>
 
@@ -208,6 +209,15 @@ void config_print_value(const struct config *config, enum config_setting which,
     case SETTING_IS_DURATION: print_duration(*(const int64_t *)field, out); break;
     case SETTING_IS_FLAG: buf_add_text(out, *(const bool *)field ? "true" : "false"); break;
     }
+}
+
+void config_variable_of(enum config_setting which, char out[CONFIG_NAME_MAX])
+{
+    const char *name = settings[which].name;
+    size_t len = (size_t)snprintf(out, CONFIG_NAME_MAX, "RUNCAST_");
+    for (; *name && len < CONFIG_NAME_MAX - 1; name++)
+        out[len++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
+    out[len] = '\0';
 }
 
 /* ---- texts with a form ---- */

@@ -13,6 +13,8 @@ enum setting_type {
     SETTING_IS_FLAG
 };
 
+enum { CONFIG_NAME_MAX = 40 };
+
 struct setting {
     const char *name;
     enum setting_type type;
@@ -24,6 +26,9 @@ struct setting {
 
 /* The rows of config.def. */
 extern const struct setting settings[SETTING_COUNT];
+
+/* The variable that sets it: RUNCAST_LOG_LEVEL. */
+void config_variable_of(enum config_setting which, char out[CONFIG_NAME_MAX]);
 
 /* Reads the value into the field and notes its origin. ERR_INVALID begins with the origin
  * and never shows a secret. */

@@ -99,7 +99,6 @@ static bool prints_keys(const struct config *config, FILE *out)
 static void stop_with(struct gateway *gateway, const struct failure *why)
 {
     gateway->reason = *why;
-    log_error("stopping", "reason", why->text, NULL);
     gateway_stop(gateway);
 }
 
@@ -345,7 +344,7 @@ static void on_store_closed(struct store *store)
     free(gateway);
     if (!reason.code)
         log_info("stopped", NULL);
-    log_audit("stop", "reason", reason.code ? reason.text : "asked to", NULL);
+    log_audit("stop", "result", reason.code ? "failed" : "ok", NULL);
     events.on_stopped(events.owner, &reason);
 }
 

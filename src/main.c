@@ -3,22 +3,27 @@
  *   0: served and drained, or the command did what it says   1: could not
  *   2: the settings are wrong
  *
- * The first SIGTERM or SIGINT drains, a second one ends at once. */
+ * The first SIGTERM or SIGINT drains, a second one ends at once. SIGHUP does as they do when
+ * the gateway was started on a terminal, which is closed then; else nothing: there is
+ * nothing to be read again. */
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/log.h"
 #include "config.h"
+#include "config_help.h"
 #include "runcast/gateway.h"
 
 extern char **environ;
 
 struct process {
     uv_loop_t loop;
-    uv_signal_t term, interrupt;
+    uv_signal_t term, interrupt, hangup;
+    bool watches_hangup;
     struct gateway *gateway;
     bool draining;
     int status;
@@ -41,15 +46,38 @@ static void watch(struct process *process, uv_signal_t *handle, int number)
     uv_signal_start(handle, on_signal, number);
 }
 
+/* Why there is no gateway: once, to whoever reads it. */
+static void tell_end(const char *reason)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "runcast: %s\n", reason);
+    else
+        log_error("stopped", "reason", reason, NULL);
+}
+
+static void watch_hangup(struct process *process)
+{
+    struct sigaction before;
+    process->watches_hangup = (isatty(STDIN_FILENO) || isatty(STDERR_FILENO)) &&
+                              !sigaction(SIGHUP, NULL, &before) &&
+                              before.sa_handler != SIG_IGN; /* nohup */
+    if (process->watches_hangup)
+        watch(process, &process->hangup, SIGHUP);
+    else
+        signal(SIGHUP, SIG_IGN);
+}
+
 static void on_stopped(void *owner, const struct failure *reason)
 {
     struct process *process = owner;
     if (reason->code) {
-        fprintf(stderr, "runcast: %s\n", reason->text);
+        tell_end(reason->text);
         process->status = 1;
     }
     uv_close((uv_handle_t *)&process->term, NULL);
     uv_close((uv_handle_t *)&process->interrupt, NULL);
+    if (process->watches_hangup)
+        uv_close((uv_handle_t *)&process->hangup, NULL);
 }
 
 /* What is larger is mapped by itself and grows without being copied: the arrays of a million
@@ -76,13 +104,14 @@ static int serve(const struct config *config)
         return 1;
     }
     if (gateway_start(&process.loop, config, &events, stdout, &process.gateway, &why)) {
-        fprintf(stderr, "runcast: %s\n", why.text);
+        tell_end(why.text);
         uv_run(&process.loop, UV_RUN_DEFAULT);
         uv_loop_close(&process.loop);
         return 1;
     }
     watch(&process, &process.term, SIGTERM);
     watch(&process, &process.interrupt, SIGINT);
+    watch_hangup(&process);
     uv_run(&process.loop, UV_RUN_DEFAULT);
     uv_loop_close(&process.loop);
     uv_library_shutdown();
@@ -100,8 +129,7 @@ static void print(void (*fill)(const struct config *config, struct buf *out),
 
 static void fill_help(const struct config *config, struct buf *out)
 {
-    (void)config;
-    config_print_help(out);
+    config_print_help(config->topic, out);
 }
 
 static int run(const struct config *config)

@@ -199,13 +199,34 @@ static enum err list_users(struct account_command *command, struct draft *draft)
 
 /* ---- keys ---- */
 
+/* project NULL: of all. */
+static void print_keys(struct account_command *command, const struct project *project)
+{
+    for (struct account *a = NULL; (a = accounts_next(command->accounts, a));)
+        if (!a->parent && (!project || a->project == project))
+            fprintf(command->out, "%-8s %s  %s\n", environment_path_slug(a->type),
+                    a->project->ref, a->secret_key);
+}
+
 static enum err list_keys(struct account_command *command, struct draft *draft)
 {
     (void)draft;
-    for (struct account *a = NULL; (a = accounts_next(command->accounts, a));)
-        if (!a->parent)
-            fprintf(command->out, "%-8s %s  %s\n", environment_path_slug(a->type),
-                    a->project->ref, a->secret_key);
+    print_keys(command, NULL);
+    return OK;
+}
+
+static enum err list_keys_of_project(struct account_command *command, struct draft *draft)
+{
+    (void)draft;
+    if (command->word_count != 3)
+        return command_refuse(command, "say runcast keys --project REF");
+    const struct project *project =
+        accounts_project(command->accounts, slice_of(command->words[2]));
+    if (!project)
+        return command_refuse(command,
+                              "there is no such project; runcast project list shows "
+                              "them");
+    print_keys(command, project);
     return OK;
 }
 
@@ -285,6 +306,7 @@ static const struct {
     { "worker-token", "revoke", command_revoke_worker_token },
     { "keys", "rotate", rotate_key },
     { "keys", "--new-personal-token", list_keys_and_token },
+    { "keys", "--project", list_keys_of_project },
     { "keys", NULL, list_keys },
 };
 
@@ -299,8 +321,8 @@ static enum err refuse_verb(struct account_command *command, const char *noun)
                      commands[i].verb);
     }
     return explain(&command->write.why, ERR_INVALID,
-                   "not a command: behind %.20s comes %s; runcast --help shows them all",
-                   noun, verbs[0] ? verbs : "nothing");
+                   "not a command: behind %.20s comes %s; runcast help %.20s says more",
+                   noun, verbs[0] ? verbs : "nothing", noun);
 }
 
 static enum err decide(struct account_write *write, struct accounts *accounts,

@@ -5,7 +5,7 @@
  *   user create NAME --email EMAIL [--org SLUG] | list
  *   token create --user EMAIL [--name NAME] | list | revoke ID
  *   worker-token create [--project REF] [--env ENV] [--name NAME] | list | revoke ID
- *   keys | keys rotate ENV [--project REF] [--grace 24h]
+ *   keys [--project REF] | keys rotate ENV [--project REF] [--grace 24h]
  *
  * Whoever may say them may everything: over a socket that only its owner opens, or with the
  * data directory and its key at hand. A secret is shown once, when it is made; keys also

@@ -53,7 +53,7 @@ test(`${failures} times an allocation fails: said and ended, or refused and gone
     else await gateway.stop();
     seen[trouble ? "ended" : "wentOn"]++;
     assert.match(`${gateway.end.code ?? gateway.end.signal}`, trouble ? /^(1|SIGABRT)$/ : /^0$/, what("how it ends"));
-    if (trouble) assert.match(gateway.stderr.trim().split("\n").at(-1), /^runcast: \S.{10,}/, what("the last word"));
+    if (trouble) assert.match(gateway.stderr.trim().split("\n").at(-1), /^runcast: \S.{10,}|"reason":"[^"]{10,}/, what("the last word"));
     if (!trouble || !ids.length) continue;
     await gateway.restart({ env: {} });
     for (const id of ids) assert.equal((await gateway.get(`/api/v3/runs/${id}`)).status, 200, what(id));

@@ -242,7 +242,7 @@ describe("the data directory", () => {
     const gateway = await startGateway({ t });
     const second = await runProgram(["--data", gateway.data, "--listen", `127.0.0.1:${await freePort()}`]);
     assert.equal(second.code, 1, second.all);
-    assert.match(second.stderr, /runcast: .*(in use|another)/);
+    assert.match(second.stderr, /"reason":".*(in use|another)/);
     assert.equal((await gateway.post("/api/v1/tasks/a/trigger", {})).status, 200);
     assert.match((await runProgram(["keys", "--data", gateway.data])).stdout, new RegExp(keys.dev));
     await gateway.stop();
@@ -282,7 +282,7 @@ describe("the data directory", () => {
     const listen = ["--listen", `127.0.0.1:${gateway.port}`];
     const wrong = await runProgram(["--data", gateway.data, ...listen], { env: { RUNCAST_ENCRYPTION_KEY: hex("2") } });
     assert.equal(wrong.code, 1, wrong.all);
-    assert.match(wrong.stderr, /^runcast: .*encryption key/m);
+    assert.match(wrong.stderr, /"event":"stopped","reason":".*encryption key/);
     const none = await runProgram(["keys", "--data", gateway.data]);
     assert.equal(none.code, 1, none.all);
     assert.doesNotMatch(none.all, /tr_/);
@@ -406,7 +406,7 @@ describe("listening", () => {
     const data = inFolder();
     const end = await runProgram(["--data", data, "--listen", `127.0.0.1:${server.address().port}`]);
     assert.deepEqual([end.code, end.stdout], [1, ""]);
-    assert.match(end.stderr, /runcast: .*listen.*in use/);
+    assert.match(end.stderr, /"reason":".*listen.*in use/);
     const again = await startGateway({ t, data, withKeys: false });
     assert.match(again.stdout, /TRIGGER_ACCESS_TOKEN=tr_pat_/, "the first start that works shows them");
     await again.stop();

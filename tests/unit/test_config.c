@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "config.h"
+#include "config_help.h"
 #include "config_value.h"
 
 enum { WORDS_MAX = 16 };
@@ -508,7 +509,7 @@ static void every_setting_is_in_the_help_and_in_the_print(void **state)
     (void)state;
     struct config config = read_right(&(struct input){ 0 });
     struct buf help = { 0 }, out = print(&config);
-    config_print_help(&help);
+    config_print_help(NULL, &help);
     buf_add_char(&help, '\0');
     for (int i = 0; i < SETTING_COUNT; i++) {
         char flag[64], line[64];
@@ -529,7 +530,7 @@ static void the_help_shows_only_options_that_are_accepted(void **state)
 {
     (void)state;
     struct buf help = { 0 };
-    config_print_help(&help);
+    config_print_help(NULL, &help);
     buf_add_char(&help, '\0');
     for (char *at = help.ptr; (at = strstr(at, "  --")); at++) {
         char option[64] = { 0 };

@@ -1,0 +1,73 @@
+// What the program says at its command line and at its end: help, errors once, the end of a terminal.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import path from "node:path";
+import { test } from "node:test";
+
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
+import { runProgram } from "../support/program.mjs";
+
+const program = process.env.GATEWAY_BIN ?? path.resolve(import.meta.dirname, "../../build-asan/runcast");
+
+test("help is there for everything and for each command, asked for in any way", async () => {
+  const all = await runProgram(["help"]);
+  assert.deepEqual([all.code, all.stdout], [0, (await runProgram(["--help"])).stdout]);
+  for (const command of ["keys", "vault", "org", "project", "user", "token", "worker-token"]) {
+    const one = await runProgram(["help", command]);
+    assert.equal(one.code, 0, one.all);
+    assert.match(one.stdout, new RegExp(`^  runcast ${command} `));
+    assert.ok(one.stdout.split("\n").length < 15, one.stdout);
+    assert.equal((await runProgram([command, "--help"])).stdout, one.stdout);
+    assert.equal((await runProgram([command, command === "vault" ? "rotate" : "create", "--help"])).stdout, one.stdout);
+  }
+  assert.equal((await runProgram(["serve", "--help"])).stdout, all.stdout);
+  const unknown = await runProgram(["help", "orgs"]);
+  assert.deepEqual([unknown.code, unknown.stdout, unknown.stderr], [2, "", "runcast: orgs: not a command; runcast help shows them all\n"]);
+});
+
+test("keys of one project", async (t) => {
+  const gateway = await startGateway({ t });
+  const run = (...words) => runProgram([...words, "--data", gateway.data]);
+  await run("project", "create", "Second", "--ref", "proj_zzzzzzzzzzzzzzzzzzzz");
+  const first = await run("keys", "--project", keys.ref);
+  assert.match(first.stdout, new RegExp(keys.dev));
+  assert.equal(first.stdout.trim().split("\n").length, 4);
+  assert.equal((await run("keys")).stdout.trim().split("\n").length, 8);
+  assert.match((await run("keys", "--project", "proj_x")).stderr, /there is no such project/);
+  assert.match((await run("keys", "--project", keys.ref, "more")).stderr, /say runcast keys --project REF/);
+  await gateway.stop();
+});
+
+test("why it did not start is said once: as a line of the log, or to a person", async (t) => {
+  const gateway = await startGateway({ t });
+  const args = ["--data", temporaryFolder(), "--listen", `127.0.0.1:${gateway.port}`];
+  const failed = await runProgram(args);
+  assert.equal(failed.code, 1);
+  const lines = failed.stderr.trim().split("\n").map((line) => JSON.parse(line));
+  assert.equal(lines.filter((line) => /address already in use/.test(JSON.stringify(line))).length, 1, failed.stderr);
+  const { stdout: seen } = spawnSync("script", ["-qec", [program, ...args].join(" "), "/dev/null"], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  assert.equal(seen.match(/address already in use/g).length, 1, seen);
+  assert.match(seen, /^runcast: .*address already in use/m);
+  await gateway.stop();
+});
+
+test("SIGHUP drains what was started on a terminal, and is nothing to what was not", async (t) => {
+  const service = await startGateway({ t });
+  service.child.kill("SIGHUP");
+  assert.equal((await service.get("/api/v1/runs")).status, 200);
+  service.child.kill("SIGHUP");
+  assert.equal((await service.get("/api/v1/runs")).status, 200);
+  await service.stop();
+
+  const port = await freePort(), folder = temporaryFolder();
+  const child = spawn("script", ["-qec", `echo pid=$$; exec ${program} --data ${folder}/data --listen 127.0.0.1:${port}`, "/dev/null"],
+    { stdio: ["ignore", "pipe", "pipe"] });
+  t.after(() => child.kill("SIGKILL"));
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (text) => { said += text; });
+  const closed = new Promise((resolve) => child.on("close", resolve));
+  await until(() => /event=ready/.test(said), { what: "ready", timeoutMs: 60_000 });
+  process.kill(Number(said.match(/pid=(\d+)/)[1]), "SIGHUP");
+  assert.equal(await closed, 0, said);
+  assert.match(said, /event=draining[^]*event=stopped/);
+});
