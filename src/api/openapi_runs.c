@@ -138,10 +138,16 @@ const struct schema runs_schemas[] = {
              " boolean, isCancelled: boolean, isTest: boolean, tags: string[],"
              " costInCents: number, baseCostInCents: number, durationMs: number, depth:"
              " integer, metadata?: {...}, triggerFunction: string, batchId?: string,"
-             " schedule?: RunSchedule, payload?: any, payloadPresignedUrl?: string,"
+             " schedule?: RunSchedule, waitingFor?: RunWaiting, payload?: any, "
+             "payloadPresignedUrl?: string,"
              " output?: any, outputPresignedUrl?: string, error?: {message?: string,"
              " ...}, attemptCount: integer, attempts: any[], relatedRuns: {root?:"
              " RelatedRun, parent?: RelatedRun, children: RelatedRun[]}}" },
+    { "RunWaiting",
+      "{reason: 'no_worker'|'version'|'queue_paused'|'queue_limit'|'concurrency_key'"
+      "|'environment_limit'|'delay'|'retry'|'waitpoint', since: datetime, until?:"
+      " datetime, limit?: integer, running?: integer, ahead?: integer, task?: string,"
+      " message: string}" },
     { "RunSchedule", "{id: string, ...}" },
     { "RunResult",
       "{ok: boolean, id: string, taskIdentifier: string, output?: string,"

@@ -202,6 +202,8 @@ void run_body_whole(const struct run *run, enum vocabulary vocabulary,
     add_origin(out, run);
     if (details->schedule.len)
         members_add_json(out, "schedule", details->schedule);
+    if (details->waiting.len)
+        members_add_json(out, "waitingFor", details->waiting);
     add_packet(out, "payload", run->payload, run_rare(run)->payload_type);
     members_add_text(out, "payloadPresignedUrl", details->payload_url);
     if (run->status == RUN_COMPLETED) {

@@ -27,6 +27,7 @@ struct run_details {
     size_t child_count;
     struct slice payload_url, output_url; /* of application/store; absent: none */
     struct slice schedule;                /* JSON; empty: none */
+    struct slice waiting;                 /* JSON; empty: it waits for nothing */
 };
 
 void run_body_whole(const struct run *run, enum vocabulary vocabulary,

@@ -12,6 +12,8 @@
 #include "api/run_body.h"
 #include "api/schedule_body.h"
 #include "base/mem.h"
+#include "base/members.h"
+#include "engine/waiting.h"
 
 enum { CHILDREN_MAX = 100, ROOM_FOR_FACTS = 4096 };
 
@@ -20,6 +22,7 @@ struct run_reply {
     struct run run;
     struct run root, parent; /* id "": none */
     uint64_t seq;
+    struct buf waiting; /* what the run waits for; "": nothing */
     struct run_read read;
     struct store_list children;
 };
@@ -29,6 +32,7 @@ static void finish(struct run_reply *reply)
     run_finish(&reply->run);
     run_finish(&reply->root);
     run_finish(&reply->parent);
+    buf_finish(&reply->waiting);
     for (size_t i = 0; i < reply->children.count; i++)
         run_finish(&reply->children.runs[i]);
     free(reply->children.runs);
@@ -73,6 +77,7 @@ static void send(struct run_reply *reply)
             url_of(call, run->payload, run_rare(run)->payload_type, &payload_url),
         .output_url = url_of(call, run->output, run_rare(run)->output_type, &output_url),
         .schedule = buf_slice(&schedule),
+        .waiting = buf_slice(&reply->waiting),
     };
 
     buf_reserve(&body, run_packet_bytes(run) + ROOM_FOR_FACTS);
@@ -158,6 +163,44 @@ static void on_root(struct run_read *read, enum err status)
     find_parent(reply);
 }
 
+/* ---- what it waits for ---- */
+
+static void add_waiting(struct buf *out, const struct tracked *run,
+                        const struct waiting *waiting)
+{
+    struct buf message = { 0 };
+    waiting_explain(run, waiting, &message);
+    buf_add_char(out, '{');
+    members_add_text(out, "reason", slice_of(waiting_name(waiting->reason)));
+    members_add_time(out, "since", waiting->since);
+    members_add_time(out, "until", waiting->until);
+    if (waiting->has_limit) {
+        members_add_number(out, "limit", waiting->limit);
+        members_add_number(out, "running", waiting->running);
+    }
+    if (waiting->is_in_line)
+        members_add_number(out, "ahead", waiting->ahead);
+    if (waiting->reason == WAITING_NO_WORKER || waiting->reason == WAITING_VERSION)
+        members_add_text(out, "task", bytes_slice(run->run.task));
+    members_add_text(out, "message", buf_slice(&message));
+    buf_add_char(out, '}');
+    buf_finish(&message);
+}
+
+/* As it is in this turn, like the run. A token that does not see all of a run does not see
+ * this either: it says the same things in other words. */
+static void note_waiting(struct run_reply *reply)
+{
+    struct api_call *call = reply->call;
+    const struct tracked *run = environment_find(call->env, slice_of(reply->run.id));
+    struct waiting waiting;
+    if (!run || hidden_fields(call->identity))
+        return;
+    waiting_look(run, &waiting);
+    if (waiting.reason != WAITING_FOR_NOTHING)
+        add_waiting(&reply->waiting, run, &waiting);
+}
+
 void run_reply_begin(struct api_call *call, const struct run *run, uint64_t seq)
 {
     struct run_reply *reply = mem_new(struct run_reply);
@@ -165,6 +208,7 @@ void run_reply_begin(struct api_call *call, const struct run *run, uint64_t seq)
     reply->call = call;
     reply->seq = seq;
     run_copy(&reply->run, run);
+    note_waiting(reply);
     struct slice root = bytes_slice(run_rare(run)->root);
     if (root.len && !slice_is(root, run->id))
         run_read_begin(call->env, root, &reply->read, on_root);

@@ -12,6 +12,7 @@
 #include "engine/state.h"
 #include "engine/steer.h"
 #include "engine/versions.h"
+#include "engine/waiting.h"
 #include "engine/waits.h"
 
 enum { CHILDREN_AT_ONCE = 500 };
@@ -113,6 +114,7 @@ void engine_place(struct engine *engine, struct tracked *run)
         queues_leave(&env->queues, &run->item);
     }
     engine_match(engine, env);
+    waiting_note(run);
 
     int64_t deadline = not_at_once(engine, next_deadline(engine, run));
     if (deadline == INT64_MAX || (run->item.place && run->run.started_at))

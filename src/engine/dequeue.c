@@ -33,6 +33,7 @@ static void take_seat(struct dequeue_seat *seat)
     }
     list_append(line, &seat->link);
     env->seated++;
+    env->served_until = loop_now_ms(env->loop) + SESSION_LOST_MS;
     engine_match(seat->dequeue->command.engine, env);
 }
 
@@ -40,11 +41,12 @@ static void leave_seat(struct dequeue_seat *seat)
 {
     if (list_empty(&seat->link))
         return;
+    int64_t now = loop_now_ms(seat->env->loop);
     list_remove(&seat->link);
     seat->env->seated--;
+    seat->env->served_until = now + SESSION_LOST_MS;
     if (!seat->session)
         return;
-    int64_t now = loop_now_ms(seat->env->loop);
     seat->session->held--;
     seat->session->asked_at = seat->session->heard_at = now;
     seat->session = NULL;

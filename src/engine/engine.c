@@ -11,6 +11,7 @@
 #include "engine/leases.h"
 #include "engine/schedule_state.h"
 #include "engine/state.h"
+#include "engine/waiting.h"
 #include "engine/workers.h"
 
 enum err err_of_store(enum store_status status)
@@ -114,11 +115,13 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->leases = leases_create();
     engine->wait_kind = timers_kind(loop_timers(loop), dequeue_timed_out);
     engine->session_kind = timers_kind(loop_timers(loop), sessions_on_time);
+    engine->lookout_kind = timers_kind(loop_timers(loop), waiting_on_time);
     return engine;
 }
 
 static void destroy_environment(struct environment *env)
 {
+    timers_clear(loop_timers(env->loop), &env->lookout.timer);
     sessions_destroy(env->sessions);
     workers_destroy(env->workers);
     loop_cancel_deferred(&env->matching);

@@ -35,6 +35,7 @@ struct engine {
     uint32_t due_kind, wait_kind;    /* of timers: runs, dequeues */
     uint32_t again_kind;             /* of again_timer */
     uint32_t session_kind;           /* of the timers of sessions */
+    uint32_t lookout_kind;           /* of environment::lookout */
     sessions_change_fn *on_sessions; /* NULL: nobody listens */
     void *sessions_owner;
     engine_notice_fn *on_notice; /* NULL: nobody listens */

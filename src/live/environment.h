@@ -41,6 +41,14 @@ struct tracked {
     bool in_flight;      /* a commit of it is on its way */
 };
 
+/* Whether the log has to say that nobody executes a run; the engine's (waiting.h). */
+struct lookout {
+    struct timer timer;
+    char first[ID_MAX - 8];  /* the run that is looked at; "": none */
+    char newest[ID_MAX - 8]; /* the last one that was placed behind it */
+    bool is_told;            /* of the first */
+};
+
 struct environment {
     uint32_t number;
     char id[ID_MAX]; /* what clients see */
@@ -68,7 +76,9 @@ struct environment {
     struct list dequeues;      // dequeue_seat::link; workers that wait; not in dev
     uint32_t seated;           /* those, or those of all sessions */
     struct deferred matching;  /* the engine's: runs and workers are brought together */
-    uint64_t served;           /* when a worker got a run of it last, counted by engine */
+    int64_t served_until;      /* monotonic ms: a worker asked, and is taken to be there */
+    struct lookout lookout;
+    uint64_t served; /* when a worker got a run of it last, counted by engine */
 
     size_t run_bytes;    /* of all runs in memory */
     size_t final_bytes;  /* of the final ones */

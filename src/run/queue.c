@@ -457,6 +457,30 @@ struct queue_item *queues_next(const struct queues *queues, uint32_t audience)
     return queues->ready[audience].nodes[0].item;
 }
 
+/* Below an item that is not before it no other one is: so it looks at about twice as many
+ * as it counts. */
+static uint32_t count_before(const struct queues *queues, const struct queue_heap *heap,
+                             uint32_t place, const struct queue_item *item, uint32_t most)
+{
+    if (place > heap->count || !most || !before(queues, heap->nodes[place - 1].item, item))
+        return 0;
+    uint32_t count = 1;
+    count += count_before(queues, heap, place * 2, item, most - count);
+    return count + count_before(queues, heap, place * 2 + 1, item, most - count);
+}
+
+struct queue_standing queues_standing(const struct queues *queues,
+                                      const struct queue_item *item, uint32_t most)
+{
+    const struct queue *queue = item->lane->queue;
+    return (struct queue_standing){
+        .paused = queue->settings.paused,
+        .limit = limit_of(queue),
+        .running = item->lane->running,
+        .ahead = count_before(queues, &item->share->items, 1, item, most),
+    };
+}
+
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit)
 {
     struct queue *q = queue_named(queues, queue);

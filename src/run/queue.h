@@ -96,6 +96,15 @@ void queues_leave(struct queues *queues, struct queue_item *item);
 /* The next item that may run and waits for this audience; NULL when there is none. */
 struct queue_item *queues_next(const struct queues *queues, uint32_t audience);
 
+/* What stands between a waiting item and a slot, but the limit of the environment. */
+struct queue_standing {
+    bool paused;
+    uint32_t limit, running; /* of its lane; UINT32_MAX: no limit of its own */
+    uint32_t ahead; /* items before it in its lane, for the same audience; at most `most` */
+};
+struct queue_standing queues_standing(const struct queues *queues,
+                                      const struct queue_item *item, uint32_t most);
+
 /* Of each lane, as registered. UINT32_MAX: none of its own, the environment's counts. 0
  * blocks. What runs above a lowered limit goes on. */
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit);

@@ -1,0 +1,209 @@
+/* waiting.c - looks at one run and at what stands before it; nothing is kept for that.
+ *
+ * For the log each environment remembers two runs, the first one that was placed and the
+ * newest: while the first waits, nobody else has to be looked at, and when it has gone the
+ * newest is likely to wait, if any does. */
+#include "engine/waiting.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "engine/sessions.h"
+#include "engine/state.h"
+#include "engine/waits.h"
+
+enum { TOLD_AFTER_MS = 10 * 1000, WAITS_LOOKED_AT = 1000 };
+
+static int64_t wall_of(const struct tracked *run)
+{
+    return loop_wall_ms(run->env->loop);
+}
+
+/* ---- in the queue ---- */
+
+/* A worker is there that could execute it, though it may be busy. */
+static bool is_served(const struct tracked *run)
+{
+    const struct environment *env = run->env;
+    if (env->is_dev)
+        return sessions_of_run(env, &run->run) != NULL;
+    return env->seated || env->queues.running || loop_now_ms(env->loop) < env->served_until;
+}
+
+/* A failed attempt, or a lease that went back, has a pause behind it. */
+static bool may_pause(const struct run *run)
+{
+    return run->status == RUN_RETRYING || run->started_at;
+}
+
+static int64_t in_queue_since(const struct run *run)
+{
+    if (!may_pause(run))
+        return run->queued_at;
+    return run->due_at ? run->due_at : run->updated_at;
+}
+
+static void set_limit(struct waiting *waiting, enum waiting_reason reason, uint32_t limit,
+                      uint32_t running)
+{
+    waiting->reason = reason;
+    waiting->has_limit = true;
+    waiting->limit = limit;
+    waiting->running = running;
+}
+
+static void look_in_line(const struct tracked *run, struct waiting *waiting)
+{
+    const struct queues *queues = &run->env->queues;
+    struct queue_standing standing = queues_standing(queues, &run->item, WAITING_AHEAD_MAX);
+    bool has_key = run_rare(&run->run)->concurrency_key != NULL;
+
+    waiting->is_in_line = true;
+    waiting->ahead = standing.ahead;
+    if (!waiting->is_served)
+        waiting->reason = WAITING_NO_WORKER;
+    else if (standing.paused)
+        waiting->reason = WAITING_QUEUE_PAUSED;
+    else if (standing.running >= standing.limit)
+        set_limit(waiting,
+                  has_key && standing.limit ? WAITING_CONCURRENCY_KEY : WAITING_QUEUE_LIMIT,
+                  standing.limit, standing.running);
+    else if (queues->running >= queues->limit)
+        set_limit(waiting, WAITING_ENVIRONMENT_LIMIT, queues->limit, queues->running);
+    else
+        waiting->reason = WAITING_NO_WORKER;
+}
+
+static void look_in_queue(const struct tracked *run, struct waiting *waiting)
+{
+    if (may_pause(&run->run) && run->run.due_at > wall_of(run)) {
+        waiting->reason = WAITING_RETRY;
+        waiting->since = run->run.updated_at;
+        waiting->until = run->run.due_at;
+        return;
+    }
+    waiting->since = in_queue_since(&run->run);
+    waiting->verdict = versions_judge(run->env, &run->run);
+    waiting->is_served = is_served(run);
+    if (waiting->verdict > VERSION_UNDECIDED)
+        waiting->reason = WAITING_VERSION;
+    else if (run->item.place)
+        look_in_line(run, waiting);
+}
+
+/* ---- the others ---- */
+
+/* When the last of them is over by itself; 0: one of them is not. */
+static int64_t last_end(const struct run *run)
+{
+    struct scan_members all = waits_of(run);
+    struct wait wait;
+    int64_t last = 0;
+    for (int i = 0; i < WAITS_LOOKED_AT && waits_next(&all, &wait); i++) {
+        if (wait.completed_at)
+            continue;
+        if (!wait.until)
+            return 0;
+        last = wait.until > last ? wait.until : last;
+    }
+    return last;
+}
+
+void waiting_look(const struct tracked *tracked, struct waiting *waiting)
+{
+    const struct run *run = &tracked->run;
+    *waiting = (struct waiting){ .since = run->updated_at, .until = run->due_at };
+    switch (run->execution) {
+    case EXECUTION_DELAYED:
+        waiting->reason = WAITING_DELAY;
+        waiting->since = run->created_at;
+        break;
+    case EXECUTION_CREATED:
+        *waiting = (struct waiting){ .reason = WAITING_VERSION,
+                                     .since = run->queued_at,
+                                     .verdict = versions_judge(tracked->env, run) };
+        break;
+    case EXECUTION_QUEUED:
+        waiting->until = 0;
+        look_in_queue(tracked, waiting);
+        break;
+    case EXECUTION_EXECUTING:
+        if (run->status == RUN_RETRYING)
+            waiting->reason = WAITING_RETRY;
+        break;
+    case EXECUTION_WITH_WAITPOINTS:
+        waiting->reason = WAITING_WAITPOINT;
+        waiting->until = last_end(run);
+        break;
+    default: break;
+    }
+}
+
+/* ---- the log ---- */
+
+static void tell(const struct tracked *run, const struct waiting *waiting)
+{
+    struct buf text = { 0 };
+    waiting_explain(run, waiting, &text);
+    buf_add_char(&text, '\0');
+    log_warn("a run waits", "reason", waiting_name(waiting->reason), "run", run->run.id,
+             "task", log_slice(bytes_slice(run->run.task)), "environment", run->env->id,
+             "message", text.ptr, NULL);
+    buf_finish(&text);
+}
+
+static void set_timer(struct environment *env, int64_t in_ms)
+{
+    loop_set_timer(env->loop, &env->lookout.timer, env->engine->lookout_kind, in_ms);
+}
+
+void waiting_note(struct tracked *run)
+{
+    struct lookout *lookout = &run->env->lookout;
+    if ((!run->item.place && run->run.execution != EXECUTION_CREATED) ||
+        !strcmp(lookout->first, run->run.id))
+        return;
+    memcpy(lookout->newest, run->run.id, sizeof(lookout->newest));
+    if (lookout->first[0])
+        return;
+    memcpy(lookout->first, run->run.id, sizeof(lookout->first));
+    lookout->is_told = false;
+    set_timer(run->env, TOLD_AFTER_MS);
+}
+
+enum look { LOOK_GONE, LOOK_WAITS_ELSE, LOOK_WAITS };
+
+/* LOOK_WAITS_ELSE: in its queue, but there is a worker for it. */
+static enum look look_at_first(struct environment *env)
+{
+    struct lookout *lookout = &env->lookout;
+    const struct tracked *run = environment_find(env, slice_of(lookout->first));
+    struct waiting waiting;
+    if (!run)
+        return LOOK_GONE;
+    waiting_look(run, &waiting);
+    if (waiting.reason != WAITING_NO_WORKER && waiting.reason != WAITING_VERSION)
+        return waiting.is_in_line ? LOOK_WAITS_ELSE : LOOK_GONE;
+    int64_t left = waiting.since + TOLD_AFTER_MS - wall_of(run);
+    if (left <= 0 && !lookout->is_told) {
+        tell(run, &waiting);
+        lookout->is_told = true;
+    }
+    set_timer(env, left > 0 && left < TOLD_AFTER_MS ? left : TOLD_AFTER_MS);
+    return LOOK_WAITS;
+}
+
+void waiting_on_time(struct timer *timer)
+{
+    struct environment *env = container_of(timer, struct environment, lookout.timer);
+    struct lookout *lookout = &env->lookout;
+    if (env->engine->draining || env->engine->stopped || look_at_first(env) == LOOK_WAITS)
+        return;
+    lookout->is_told = false;
+    memcpy(lookout->first, lookout->newest, sizeof(lookout->first));
+    switch (look_at_first(env)) {
+    case LOOK_WAITS: break;
+    case LOOK_WAITS_ELSE: set_timer(env, TOLD_AFTER_MS); break;
+    case LOOK_GONE: lookout->first[0] = '\0';
+    }
+}

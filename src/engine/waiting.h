@@ -1,0 +1,62 @@
+/* waiting.h - why a run does not execute yet: the first thing that holds it.
+ *
+ *   delayed, paused before another attempt, blocked by waitpoints ─► that
+ *   no version has its task                                       ─► version
+ *   in its queue: nobody is there to execute it                   ─► no_worker
+ *                 its queue is paused                             ─► queue_paused
+ *                 all slots of the queue, of its key are taken    ─► queue_limit, …_key
+ *                 all slots of the environment are                ─► environment_limit
+ *                 none of that: nobody asks for it                ─► no_worker
+ *
+ * Found from what is in memory when somebody asks. Once a run has waited for a worker or a
+ * version for 10 s, the log says so: a line for one run of each environment at a time. */
+#pragma once
+
+#include "base/buf.h"
+#include "engine/engine.h"
+#include "engine/versions.h"
+
+enum waiting_reason {
+    WAITING_FOR_NOTHING, /* it executes, is about to, or has ended */
+    WAITING_NO_WORKER,
+    WAITING_VERSION,
+    WAITING_QUEUE_PAUSED,
+    WAITING_QUEUE_LIMIT,
+    WAITING_CONCURRENCY_KEY,
+    WAITING_ENVIRONMENT_LIMIT,
+    WAITING_DELAY,
+    WAITING_RETRY,
+    WAITING_WAITPOINT,
+    WAITING_REASONS
+};
+
+enum { WAITING_AHEAD_MAX = 1000 };
+
+struct waiting {
+    enum waiting_reason reason;
+    int64_t since;  /* Unix ms */
+    int64_t until;  /* Unix ms; 0: nobody knows */
+    bool has_limit; /* limit and running say something */
+    uint32_t limit, running;
+    bool is_in_line; /* ahead does, too */
+    uint32_t ahead;  /* runs of its queue and key that are first; at most AHEAD_MAX */
+    bool is_served;  /* no_worker: somebody is there, who asks for nothing now */
+    enum version_verdict verdict;
+};
+
+const char *waiting_name(enum waiting_reason reason);
+
+/* The run is one in memory, as it is now. */
+void waiting_look(const struct tracked *run, struct waiting *waiting);
+
+/* Appends a sentence: what holds the run, and what to do about it. */
+void waiting_explain(const struct tracked *run, const struct waiting *waiting,
+                     struct buf *out);
+
+/* ---- the engine's ---- */
+
+/* The run has got its place: in 10 s the log may have to speak of it. */
+void waiting_note(struct tracked *run);
+
+/* Of environment::lookout. */
+void waiting_on_time(struct timer *timer);

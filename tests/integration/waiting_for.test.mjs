@@ -1,0 +1,114 @@
+// waitingFor: what holds a run that does not execute, as GET /api/v3/runs/:id says it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { keys, startGateway, until } from "../support/gateway.mjs";
+import { publicToken } from "../support/tokens.mjs";
+import { inMs, thrown, Worker } from "../support/worker_calls.mjs";
+
+const key = keys.prod;
+const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+test("each thing that holds a run is said, the first of them", async (t) => {
+  const gateway = await startGateway({ t, options: ["--env-concurrency", "3", "--dequeue-wait", "0"] });
+  const worker = new Worker(gateway, key);
+  const look = async (id) => (await worker.show(id)).run.waitingFor;
+  const settle = (name, what, body) => gateway.post(`/api/v1/queues/${name}/${what}`, { type: "task", ...body }, { key });
+
+  const id = await worker.trigger("a");
+  const { since, message, ...version } = await look(id);
+  assert.deepEqual(version, { reason: "version", task: "a" });
+  assert.match(since, iso);
+  assert.match(message, /deploy one that has the task a$/);
+
+  const narrow = { id: "b", queue: { concurrencyLimit: 1 } };
+  Object.assign(worker, await Worker.register(gateway, { key, tasks: ["a", narrow, { id: "c", retry: { maxAttempts: 3 } }] }));
+  const { since: same, message: how, ...nobody } = await until(async () => {
+    const waiting = await look(id);
+    return waiting.reason === "no_worker" && waiting;
+  });
+  assert.deepEqual(nobody, { reason: "no_worker", ahead: 0, task: "a" });
+  assert.equal(same, since);
+  assert.match(how, /start one/);
+
+  assert.equal((await settle("a", "pause", { action: "pause" })).status, 200);
+  assert.equal((await look(id)).reason, "no_worker", "nobody asked yet");
+  assert.equal(await worker.dequeue(), undefined);
+  const paused = await look(id);
+  assert.deepEqual([paused.reason, paused.ahead], ["queue_paused", 0]);
+  await settle("a", "pause", { action: "resume" });
+
+  const first = await worker.take(id);
+  assert.equal(await look(id), undefined);
+  const held = await worker.trigger("b");
+  const limited = [await worker.trigger("b"), await worker.trigger("b")];
+  const holding = await worker.take(held);
+  const standing = async (run) => {
+    const { reason, limit, running, ahead } = await look(run);
+    return [reason, limit, running, ahead];
+  };
+  assert.deepEqual(await Promise.all(limited.map(standing)), [["queue_limit", 1, 1, 0], ["queue_limit", 1, 1, 1]]);
+
+  const keyed = await worker.trigger("b", { concurrencyKey: "k" });
+  const keyedToo = await worker.trigger("b", { concurrencyKey: "k" });
+  const third = await worker.take(keyed);
+  assert.deepEqual(await standing(keyedToo), ["concurrency_key", 1, 1, 0]);
+  const last = await worker.trigger("c");
+  assert.deepEqual(await standing(last), ["environment_limit", 3, 3, 0]);
+  await holding.succeed(1);
+  assert.deepEqual(await standing(last), ["no_worker", undefined, undefined, 0]);
+  await third.succeed(1);
+
+  const { id: token } = (await gateway.post("/api/v1/waitpoints/tokens", { timeout: "1h" }, { key })).json;
+  await worker.post(`/engine/v1/runs/${id}/waitpoints/tokens/${token}/wait`, {});
+  const blocked = await look(id);
+  assert.deepEqual([blocked.reason, blocked.message.includes(token)], ["waitpoint", true]);
+  assert.ok(Date.parse(blocked.until) > Date.now());
+  await worker.cancel(id);
+  assert.equal(await look(id), undefined);
+
+  let failing;
+  while (!failing) {
+    const attempt = await (await worker.dequeue()).start();
+    if (attempt.id === last) failing = attempt;
+    else await attempt.succeed(1);
+  }
+  await failing.fail(thrown, { retry: inMs(3600_000) });
+  const retry = await look(last);
+  assert.deepEqual([retry.reason, Date.parse(retry.until) > Date.now()], ["retry", true]);
+
+  const delayed = await worker.trigger("a", { delay: "1h" });
+  const delay = await look(delayed);
+  assert.deepEqual([delay.reason, delay.until], ["delay", (await worker.show(delayed)).run.delayedUntil]);
+  await gateway.kill();
+  await gateway.restart();
+  assert.deepEqual([await look(delayed), await look(last)], [delay, retry]);
+  assert.equal(first.id, id);
+  await gateway.stop();
+});
+
+test("a token that does not see all of a run is not told what it waits for", async (t) => {
+  const gateway = await startGateway({ t });
+  const { id } = (await gateway.post("/api/v1/tasks/a/trigger", { payload: 1 }, { key })).json;
+  const shown = async (claims) => {
+    const token = await publicToken(gateway, { key, scopes: [`read:runs:${id}`], ...claims });
+    const { status, json } = await gateway.get(`/api/v3/runs/${id}`, { key: token });
+    assert.equal(status, 200);
+    return json.waitingFor?.reason;
+  };
+  assert.equal(await shown({}), "version");
+  assert.equal(await shown({ skipColumns: ["queuedAt"] }), undefined);
+  await gateway.stop();
+});
+
+test("after ten seconds without a worker the log says so, once", async (t) => {
+  const gateway = await startGateway({ t });
+  const { id } = (await gateway.post("/api/v1/tasks/a/trigger", { payload: 1 }, { key: keys.dev })).json;
+  const lines = () => gateway.stderr.split("\n").filter((line) => line.includes("a run waits"));
+  const [line] = await until(() => lines().length && lines(), { timeoutMs: 60_000 });
+  const { level, reason, run, task, message } = JSON.parse(line);
+  assert.deepEqual({ level, reason, run, task }, { level: "warn", reason: "no_worker", run: id, task: "a" });
+  assert.match(message, /trigger dev/);
+  await gateway.stop();
+  assert.equal(lines().length, 1);
+});
