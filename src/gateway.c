@@ -232,6 +232,7 @@ static void create_parts(struct gateway *gateway)
         gateway->loop, (enum request_log_mode)config_log_requests(config));
     struct api_options api = { .public_url = config->public_url,
                                .allow_origin = config->allow_origin,
+                               .data = config->data,
                                .metrics_token = config->metrics_token,
                                .subscriptions_max = config->subscriptions,
                                .realtime_connections = config->realtime_connections,

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include "api/api.h"
+#include "api/process_metrics.h"
 #include "api/routes.h"
 #include "base/metrics.h"
 
@@ -88,6 +89,7 @@ static enum err show_metrics(struct api_call *call)
                        "Metrics are read at --admin-listen, which is metrics.sock in the "
                        "data directory; here with RUNCAST_METRICS_TOKEN as bearer token");
     metrics_print(&text);
+    process_metrics_print(call->api, &text);
     api_reply_text(call, 200, "text/plain; version=0.0.4; charset=utf-8", buf_slice(&text));
     buf_finish(&text);
     return OK;

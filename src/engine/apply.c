@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "engine/sessions.h"
+#include "base/metrics.h"
 #include "engine/state.h"
 #include "engine/steer.h"
 #include "engine/versions.h"
@@ -166,7 +167,10 @@ void engine_notice(const struct engine *engine, const struct tracked *run)
 
 static void apply_run(struct engine *engine, struct environment *env, struct change *change)
 {
-    bool news = is_news(environment_find(env, slice_of(change->run.id)), &change->run);
+    const struct tracked *known = environment_find(env, slice_of(change->run.id));
+    bool news = is_news(known, &change->run);
+    if (run_is_final(&change->run) && !(known && run_is_final(&known->run)))
+        metric_add(M_ENDED_CANCELED + (change->run.status - RUN_CANCELED), 1);
     struct tracked *run = environment_put(env, &change->run, change->seq);
     if (news)
         engine_notice(engine, run);

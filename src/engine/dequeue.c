@@ -174,6 +174,16 @@ static bool is_leased(const struct dequeue *dequeue, enum err status)
            (dequeue->command.seq || run_was_asked_by(run, dequeue->request_id));
 }
 
+static void note_dequeued(struct engine *engine, struct tracked *run)
+{
+    int64_t since = run->run.started_at ? run->run.queue_position : run->run.queued_at;
+    int64_t waited_ms = loop_wall_ms(engine->loop) - since;
+    metric_add(M_DEQUEUED, 1);
+    if (since && waited_ms >= 0)
+        metric_observe_us(H_QUEUED, waited_ms * 1000);
+    leases_note(engine->leases, run);
+}
+
 static void on_leased(struct command *command, enum err status)
 {
     struct dequeue *dequeue = container_of(command, struct dequeue, command);
@@ -190,9 +200,8 @@ static void on_leased(struct command *command, enum err status)
     }
     if (leased) {
         if (command->seq) {
-            metric_add(M_DEQUEUED, 1);
-            leases_note(engine->leases,
-                        environment_find(command->env, slice_of(command->run_id)));
+            note_dequeued(engine,
+                          environment_find(command->env, slice_of(command->run_id)));
         }
         finish_dequeue(dequeue, OK);
         return;

@@ -119,6 +119,11 @@ static bool is_deaf(const struct request *request)
     return c->closed || c->lost || c->lingering;
 }
 
+static void count_answer(int status)
+{
+    metric_add(M_HTTP_1XX + (status / 100 - 1), 1);
+}
+
 static struct piece make_head(struct request *request, int status, struct slice headers,
                               size_t body_len, bool keep)
 {
@@ -174,7 +179,7 @@ static void reply(struct exchange *x, int status, struct slice headers, struct p
     struct request *request = of(x);
     assert(!x->replied && !request->streaming);
     bool keep = http_conn_keeps(request);
-    metric_add(M_HTTP_REQUESTS, 1);
+    count_answer(status);
     if (!is_deaf(request)) {
         connection_count_in(connection_of(request), x->answer_room);
         write_reply(request, status, headers, body, keep);
@@ -189,7 +194,7 @@ void http_reply_parts(struct exchange *x, int status, struct slice headers,
     struct request *request = of(x);
     assert(!x->replied && !request->streaming && count);
     bool keep = http_conn_keeps(request);
-    metric_add(M_HTTP_REQUESTS, 1);
+    count_answer(status);
     if (!is_deaf(request)) {
         connection_count_in(connection_of(request), x->answer_room);
         write_parts(request, status, headers, parts, count, keep);
@@ -263,7 +268,7 @@ void http_stream_begin(struct exchange *x, int status, struct slice headers)
     request->streaming = true;
     request->reply_keeps = !request->http10 && http_conn_keeps(request);
     request->reply_chunked = !request->http10 && x->method != HTTP_HEAD_;
-    metric_add(M_HTTP_REQUESTS, 1);
+    count_answer(status);
     if (is_deaf(request))
         return;
     struct buf *out = begin_head(request, status, headers, request->reply_keeps);
@@ -283,7 +288,7 @@ void http_stream_begin_sized(struct exchange *x, int status, struct slice header
     assert(!x->replied && !request->streaming);
     request->streaming = request->sized = true;
     request->reply_keeps = http_conn_keeps(request);
-    metric_add(M_HTTP_REQUESTS, 1);
+    count_answer(status);
     if (is_deaf(request))
         return;
     connection_count_in(connection_of(request), x->answer_room);

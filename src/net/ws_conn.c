@@ -537,7 +537,7 @@ struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_o
     ws->credit_ms = now_ms(ws);
     ws->credit = (int64_t)server->options.ws_messages_burst * 1000;
     metric_add(M_WS_CONNECTIONS, 1);
-    metric_add(M_HTTP_REQUESTS, 1);
+    metric_add(M_HTTP_1XX, 1);
 
     struct piece piece = { buf_slice(&server->scratch), NULL };
     connection_send(c, &piece, 1);
