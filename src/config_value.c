@@ -352,7 +352,10 @@ struct prices config_prices(const struct config *config)
 
 int config_log_requests(const struct config *config)
 {
-    return choice(config->log_requests, request_logs);
+    enum { OFF, ERRORS, ALL };
+    int which = choice(config->log_requests, request_logs);
+    bool debugs = config_log_level(config) == LOG_DEBUG;
+    return debugs && which == ERRORS ? ALL : which; /* who debugs wants to see what comes */
 }
 
 enum log_level config_log_level(const struct config *config)

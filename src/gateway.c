@@ -126,7 +126,7 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     api_set_ready(gateway->api, NULL);
     log_audit("start", "version", RUNCAST_VERSION, "data", gateway->config->data, "user",
               log_number(getuid()), NULL);
-    log_info("ready", "url", gateway->url, NULL);
+    log_info("ready", "url", gateway->url, "listen", gateway->config->listen, NULL);
     if (gateway->events.on_ready)
         gateway->events.on_ready(gateway->events.owner, gateway->port);
 }

@@ -81,6 +81,7 @@ static const struct route *const tables[] = {
     bulk_routes,
     streams_routes,
     waitpoints_routes,
+    page_routes,
 };
 /* clang-format on */
 

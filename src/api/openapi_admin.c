@@ -24,6 +24,18 @@ const struct operation admin_operations[] = {
       .id = "openapi",
       .summary = "This document",
       .reply = "{openapi: string, ...}" },
+    { .method = HTTP_GET_,
+      .path = "/",
+      .id = "page",
+      .summary = "For browsers: that there is no dashboard, and how to look at a run",
+      .reply = "string",
+      .gives = "text/html" },
+    { .method = HTTP_GET_,
+      .path = "/projects/v3/{path}",
+      .id = "page_of_project",
+      .summary = "The same page, where links of the CLI lead",
+      .reply = "string",
+      .gives = "text/html" },
     { 0 },
 };
 

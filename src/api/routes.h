@@ -25,6 +25,7 @@ extern const struct route queues_routes[];     /* list, pause, limits of queues 
 extern const struct route projects_routes[];   /* organizations, projects, branches */
 extern const struct route bulk_routes[];       /* one action on many runs */
 extern const struct route waitpoints_routes[]; /* tokens, and runs that wait */
+extern const struct route page_routes[];       /* for browsers, and links of the CLI */
 
 /* All of them, in the order of the look-up. */
 const struct route *const *api_routes(size_t *count);

@@ -207,4 +207,6 @@ export const calls = {
   readiness: (w) => w.get("/readyz", { key: null }),
   metrics: (w) => w.get("/metrics", { key: metricsToken }),
   openapi: (w) => w.get("/openapi.json", { key: null }),
+  page: (w) => w.get("/", { key: null }),
+  page_of_project: (w) => w.get("/projects/v3/proj_x", { key: null }),
 };

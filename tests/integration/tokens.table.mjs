@@ -151,6 +151,8 @@ export const rows = [
   { route: "GET /readyz", takes: "anyone", at: () => ({}) },
   { route: "GET /metrics", takes: "nobody", at: () => ({}) },
   { route: "GET /openapi.json", takes: "anyone", at: () => ({}) },
+  { route: "GET /", takes: "anyone", at: () => ({}) },
+  { route: "GET /projects/v3/*", takes: "anyone", at: () => ({ path: "/projects/v3/proj_a/runs/run_1" }) },
 ];
 
 /** The subscriptions of a WebSocket (runs-v1 §3): the same rules as those of the polls. */

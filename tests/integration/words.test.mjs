@@ -25,6 +25,28 @@ test("help is there for everything and for each command, asked for in any way", 
   assert.deepEqual([unknown.code, unknown.stdout, unknown.stderr], [2, "", "runcast: orgs: not a command; runcast help shows them all\n"]);
 });
 
+test("a browser, and a link of the CLI, get a page that says where to look and shows nothing of the request", async (t) => {
+  const gateway = await startGateway({ t });
+  const root = await gateway.get("/", { key: null });
+  assert.equal(root.status, 200);
+  assert.match(root.headers["content-type"], /^text\/html/);
+  assert.match(root.headers["content-security-policy"], /^default-src 'none';/);
+  assert.doesNotMatch(root.text, /<script|<style|<img|<form|style=/);
+  for (const target of [`/projects/v3/${keys.ref}/runs/run_abc`, `/projects/v3/${keys.ref}/test?environment=dev`, "/projects/v3/%3Cscript%3E?x=%22%3E"]) {
+    const page = await gateway.get(target, { key: null });
+    assert.deepEqual([page.status, page.text], [200, root.text], target);
+  }
+  assert.equal((await gateway.getAsAdmin("/")).status, 404);
+  const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1" })).json;
+  for (const call of root.text.matchAll(/TRIGGER_API_URL(\/[^\s"<?]+)/g)) {
+    const method = root.text.split("\n").find((line) => line.includes(call[0])).includes("-X POST") ? "POST" : "GET";
+    if (call[1].startsWith("/realtime")) continue; // it goes on for ever
+    const answer = await gateway.http.request(method, call[1].replace("run_…", id));
+    assert.equal(answer.status, 200, `${call[1]}: ${answer.text}`);
+  }
+  await gateway.stop();
+});
+
 test("keys of one project", async (t) => {
   const gateway = await startGateway({ t });
   const run = (...words) => runProgram([...words, "--data", gateway.data]);
