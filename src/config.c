@@ -175,9 +175,9 @@ static const char new_token_option[] = "--new-personal-token";
 /* "--name" of the name; NULL: no command has such an option. */
 static const char *find_command_option(struct slice name)
 {
-    static const char *const options[] = { "--org",     "--name",  "--email",
-                                           "--slug",    "--ref",   "--user",
-                                           "--project", "--grace", "--env" };
+    static const char *const options[] = { "--org", "--name",   "--email",   "--slug",
+                                           "--ref", "--user",   "--project", "--grace",
+                                           "--env", "--confirm" };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
         if (slice_is(name, options[i] + 2))
             return options[i];

@@ -26,18 +26,24 @@ static const struct {
       "encryption.key.<id> for older backups. A key from RUNCAST_ENCRYPTION_KEY is "
       "replaced by\n"
       "RUNCAST_NEXT_ENCRYPTION_KEY, which the next start needs.\n" },
-    { "org", "  runcast org create NAME [--slug SLUG] | list\n",
+    { "org", "  runcast org create NAME [--slug SLUG] | list | rename SLUG --name NAME\n",
       "An organization has projects and users. SLUG is its name for commands; without it, "
       "it\n"
       "is made of NAME.\n" },
-    { "project", "  runcast project create NAME [--org SLUG] [--ref REF] | list\n",
+    { "project",
+      "  runcast project create NAME [--org SLUG] [--ref REF] | list\n"
+      "                       | rename REF --name NAME\n",
       "A new project prints the keys of its four environments. --org is needed where "
       "there\n"
       "are several. REF is proj_ and 8 to 40 lower-case letters and digits.\n" },
-    { "user", "  runcast user create NAME --email EMAIL [--org SLUG] | list\n",
+    { "user",
+      "  runcast user create NAME --email EMAIL [--org SLUG] | list\n"
+      "                       | rename EMAIL --name NAME [--org SLUG]\n"
+      "                       | delete EMAIL [--org SLUG] [--confirm EMAIL]\n",
       "Who is in several organizations is made in each, with the same address. A user gets "
       "in\n"
-      "with a token: runcast help token.\n" },
+      "with a token: runcast help token. delete takes a user out of its organization and\n"
+      "revokes the tokens that were made for it, which --confirm agrees to.\n" },
     { "token", "  runcast token create --user EMAIL [--name NAME] | list | revoke ID\n",
       "Personal access tokens, shown once. A token sees the projects of its user's\n"
       "organizations. ID is what list shows first.\n" },

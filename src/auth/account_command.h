@@ -1,8 +1,9 @@
 /* account_command.h - the subcommands of operators on accounts: words in, text out.
  *
- *   org create NAME [--slug SLUG] | list
- *   project create NAME [--org SLUG] [--ref REF] | list
+ *   org create NAME [--slug SLUG] | list | rename SLUG --name NAME
+ *   project create NAME [--org SLUG] [--ref REF] | list | rename REF --name NAME
  *   user create NAME --email EMAIL [--org SLUG] | list
+ *   user rename EMAIL --name NAME [--org SLUG] | delete EMAIL [--org SLUG] [--confirm EMAIL]
  *   token create --user EMAIL [--name NAME] | list | revoke ID
  *   worker-token create [--project REF] [--env ENV] [--name NAME] | list | revoke ID
  *   keys [--project REF] | keys rotate ENV [--project REF] [--grace 24h]

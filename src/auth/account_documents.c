@@ -11,7 +11,7 @@
  *   DOC_WORKER_TOKEN  <hash>      {hash, project, serves, name}
  *
  * Each but the first ones has createdAt too. Of a document that is written again only what
- * can change is read: archivedAt and endsAt. */
+ * can change is read: name, archivedAt and endsAt. */
 #include <jansson.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
@@ -48,7 +48,8 @@ static enum err damaged(const struct document *document, struct failure *why)
                    SLICE_ARG(bytes_slice(document->name)));
 }
 
-static bool add_organization(struct accounts *accounts, const json_t *body)
+static bool add_organization(struct accounts *accounts, const struct document *document,
+                             const json_t *body)
 {
     struct organization read = { 0 };
     if (!take_text(body, "id", read.id, sizeof(read.id)) ||
@@ -56,6 +57,7 @@ static bool add_organization(struct accounts *accounts, const json_t *body)
         return false;
     struct organization *organization = mem_new(struct organization);
     *organization = read;
+    organization->version = document->version;
     organization->name = copy_text(body, "name");
     organization->slug = copy_text(body, "slug");
     organization->created_at = take_time(body, "createdAt");
@@ -63,7 +65,8 @@ static bool add_organization(struct accounts *accounts, const json_t *body)
     return true;
 }
 
-static bool add_project(struct accounts *accounts, const json_t *body)
+static bool add_project(struct accounts *accounts, const struct document *document,
+                        const json_t *body)
 {
     struct project read = { 0 };
     if (!take_text(body, "id", read.id, sizeof(read.id)) ||
@@ -74,6 +77,7 @@ static bool add_project(struct accounts *accounts, const json_t *body)
         return false;
     struct project *project = mem_new(struct project);
     *project = read;
+    project->version = document->version;
     project->name = copy_text(body, "name");
     project->slug = copy_text(body, "slug");
     project->created_at = take_time(body, "createdAt");
@@ -84,7 +88,8 @@ static bool add_project(struct accounts *accounts, const json_t *body)
     return true;
 }
 
-static bool add_user(struct accounts *accounts, const json_t *body)
+static bool add_user(struct accounts *accounts, const struct document *document,
+                     const json_t *body)
 {
     struct user read = { 0 };
     if (!take_text(body, "id", read.id, sizeof(read.id)) ||
@@ -93,8 +98,10 @@ static bool add_user(struct accounts *accounts, const json_t *body)
         return false;
     struct user *user = mem_new(struct user);
     *user = read;
+    user->version = document->version;
     user->name = copy_text(body, "name");
     user->email = copy_text(body, "email");
+    user->created_at = take_time(body, "createdAt");
     user->bodies.limit = BODY_ROOM;
     user->answers.limit = ANSWER_ROOM;
     list_init(&user->secrets);
@@ -293,6 +300,65 @@ static bool change_secret(struct accounts *accounts, const struct document *docu
     return true;
 }
 
+/* ---- what was written again, or is gone ---- */
+
+static void take_name(char **name, uint32_t *version, const struct document *document,
+                      const json_t *body)
+{
+    free(*name);
+    *name = copy_text(body, "name");
+    *version = document->version;
+}
+
+static bool change_organization(struct accounts *accounts, const struct document *document,
+                                const json_t *body)
+{
+    const char *id = json_string_value(json_object_get(body, "id"));
+    struct organization *found = id ? accounts_find_organization(accounts, id) : NULL;
+    if (found)
+        take_name(&found->name, &found->version, document, body);
+    return found;
+}
+
+static bool change_project(struct accounts *accounts, const struct document *document,
+                           const json_t *body)
+{
+    const char *id = json_string_value(json_object_get(body, "id"));
+    struct project *found = id ? accounts_find_project(accounts, id) : NULL;
+    if (found)
+        take_name(&found->name, &found->version, document, body);
+    return found;
+}
+
+static bool change_user(struct accounts *accounts, const struct document *document,
+                        const json_t *body)
+{
+    struct user *found = accounts_user(accounts, bytes_slice(document->name));
+    if (!found)
+        return false;
+    if (body) {
+        take_name(&found->name, &found->version, document, body);
+        return true;
+    }
+    list_remove(&found->others);
+    list_remove(&found->link);
+    list_append(&accounts->gone, &found->link);
+    accounts->endings++;
+    return true;
+}
+
+static bool change_body(struct accounts *accounts, const struct document *document,
+                        const json_t *body)
+{
+    switch (document->kind) {
+    case DOC_ENVIRONMENT: return change_environment(accounts, document, body);
+    case DOC_ORGANIZATION: return change_organization(accounts, document, body);
+    case DOC_PROJECT: return change_project(accounts, document, body);
+    case DOC_USER: return change_user(accounts, document, body);
+    default: return change_secret(accounts, document, body);
+    }
+}
+
 /* ---- any document ---- */
 
 static enum err add_body(struct accounts *accounts, const struct document *document,
@@ -300,9 +366,9 @@ static enum err add_body(struct accounts *accounts, const struct document *docum
 {
     bool added = false;
     switch (document->kind) {
-    case DOC_ORGANIZATION: added = add_organization(accounts, body); break;
-    case DOC_PROJECT: added = add_project(accounts, body); break;
-    case DOC_USER: added = add_user(accounts, body); break;
+    case DOC_ORGANIZATION: added = add_organization(accounts, document, body); break;
+    case DOC_PROJECT: added = add_project(accounts, document, body); break;
+    case DOC_USER: added = add_user(accounts, document, body); break;
     case DOC_ENVIRONMENT: added = add_environment(accounts, document, body); break;
     case DOC_TOKEN: added = add_token(accounts, body, document, "user"); break;
     case DOC_WORKER_TOKEN: added = add_worker_token(accounts, body, document); break;
@@ -334,9 +400,7 @@ enum err accounts_apply(struct accounts *accounts, const struct change *change,
     if (!change->expected)
         return accounts_add(accounts, document, why);
     json_t *body = document->body ? read_body(document) : NULL;
-    bool known = document->kind == DOC_ENVIRONMENT
-                     ? change_environment(accounts, document, body)
-                     : change_secret(accounts, document, body);
+    bool known = change_body(accounts, document, body);
     json_decref(body);
     return known ? OK : damaged(document, why);
 }

@@ -208,3 +208,49 @@ void draft_worker_token(struct draft *draft, const char *project_id, unsigned se
     buf_print(&body, ",\"serves\":%u", serves);
     add_token(draft, DOC_WORKER_TOKEN, &body, name, hash_text);
 }
+
+/* ---- other names ---- */
+
+static void begin_again(struct buf *body, const char *id, int64_t created_at,
+                        struct slice name)
+{
+    buf_print(body, "{\"id\":\"%s\",\"createdAt\":%lld", id, (long long)created_at);
+    add_member(body, "name", name);
+}
+
+void draft_rename_organization(struct draft *draft, const struct organization *organization,
+                               struct slice name)
+{
+    struct buf body = { 0 };
+    begin_again(&body, organization->id, organization->created_at, name);
+    add_member(&body, "slug", slice_of(organization->slug));
+    buf_add_char(&body, '}');
+    add(draft, DOC_ORGANIZATION, organization->id, organization->version, &body);
+}
+
+void draft_rename_project(struct draft *draft, const struct project *project,
+                          struct slice name)
+{
+    struct buf body = { 0 };
+    begin_again(&body, project->id, project->created_at, name);
+    add_member(&body, "ref", slice_of(project->ref));
+    add_member(&body, "slug", slice_of(project->slug));
+    add_member(&body, "organization", slice_of(project->organization_id));
+    buf_add_char(&body, '}');
+    add(draft, DOC_PROJECT, project->id, project->version, &body);
+}
+
+void draft_rename_user(struct draft *draft, const struct user *user, struct slice name)
+{
+    struct buf body = { 0 };
+    begin_again(&body, user->id, user->created_at, name);
+    add_member(&body, "email", slice_of(user->email));
+    add_member(&body, "organization", slice_of(user->organization_id));
+    buf_add_char(&body, '}');
+    add(draft, DOC_USER, user->id, user->version, &body);
+}
+
+void draft_delete_user(struct draft *draft, const struct user *user)
+{
+    add(draft, DOC_USER, user->id, user->version, NULL);
+}

@@ -20,6 +20,14 @@ void draft_organization(struct draft *draft, struct slice name, struct slice slu
                         char id[ID_MAX]);
 void draft_project(struct draft *draft, const char *organization_id, const char *ref,
                    struct slice name, struct slice slug, char id[ID_MAX]);
+/* The same with another name, and a user that is gone. */
+void draft_rename_organization(struct draft *draft, const struct organization *organization,
+                               struct slice name);
+void draft_rename_project(struct draft *draft, const struct project *project,
+                          struct slice name);
+void draft_rename_user(struct draft *draft, const struct user *user, struct slice name);
+void draft_delete_user(struct draft *draft, const struct user *user);
+
 /* One of the four with its key. */
 void draft_environment(struct draft *draft, uint32_t number, const char *project_id,
                        enum environment_type type, const char *key);

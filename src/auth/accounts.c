@@ -34,6 +34,7 @@ struct accounts *accounts_create(struct vault *vault)
     list_init(&accounts->projects);
     list_init(&accounts->users);
     list_init(&accounts->ended);
+    list_init(&accounts->gone);
     table_init(&accounts->by_id, account_key);
     table_init(&accounts->branches, branch_key);
     table_init(&accounts->secrets, secret_key);
@@ -80,6 +81,7 @@ void accounts_destroy(struct accounts *accounts)
     if (!accounts)
         return;
     destroy_secrets(accounts);
+    list_move_all(&accounts->users, &accounts->gone);
     list_each (link, &accounts->users) {
         struct user *user = container_of(link, struct user, link);
         free(user->name);

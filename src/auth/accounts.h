@@ -30,6 +30,7 @@ struct organization {
     char id[ID_MAX];
     char *name, *slug;
     int64_t created_at; /* Unix ms; 0: not known */
+    uint32_t version;   /* of its document */
     struct list link;   // accounts::organizations
 };
 
@@ -38,6 +39,7 @@ struct project {
     char ref[PROJECT_REF_MAX];
     char *name, *slug;
     int64_t created_at; /* Unix ms; 0: not known */
+    uint32_t version;   /* of its document */
     char organization_id[ID_MAX];
     struct organization *organization;   /* since accounts_link */
     struct list secrets;                 // secret::of_owner; tokens of workers
@@ -51,13 +53,15 @@ struct project {
 struct user { /* a person in an organization: in several, one for each, of one address */
     char id[ID_MAX];
     char *name, *email;
+    int64_t created_at; /* Unix ms; 0: not known */
+    uint32_t version;   /* of its document */
     char organization_id[ID_MAX];
     struct organization *organization; /* since accounts_link */
     struct list secrets;               // secret::of_owner
     struct list others;                // user::others, of the same address
     struct room bodies;                // of requests with these tokens; counted by net
     struct room answers;               // unsent ones; the same
-    struct list link;                  // accounts::users
+    struct list link;                  // accounts::users, or accounts::gone
 };
 
 struct account {     /* one environment */
@@ -116,7 +120,7 @@ enum err accounts_add(struct accounts *accounts, const struct document *document
                       struct failure *why);
 
 /* Takes a committed change of such a document: new ones, branches archived, keys that were
- * replaced, keys and tokens that are gone. accounts_link must follow. */
+ * replaced, keys and tokens that are gone, other names, users that have left. accounts_link must follow. */
 enum err accounts_apply(struct accounts *accounts, const struct change *change,
                         struct failure *why);
 

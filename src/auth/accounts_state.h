@@ -15,6 +15,7 @@ struct accounts {
     struct table branches;  /* struct account; not archived, by branch_key */
     struct table secrets;   /* struct secret; not ended */
     struct list ended;      // secret::of_owner
+    struct list gone;       // user::link; identities may point to them
     uint64_t endings;
 };
 

@@ -29,6 +29,12 @@ enum err command_find_project(struct account_command *command);
 /* The day; "-" when it is not known. */
 void command_print_time(FILE *out, int64_t unix_ms);
 
+/* command_changes.c */
+command_fn command_rename_organization;
+command_fn command_rename_project;
+command_fn command_rename_user;
+command_fn command_delete_user;
+
 /* command_tokens.c */
 /* A new one of command->user, in a line of its own. */
 void command_draw_token(struct account_command *command, struct draft *draft,
