@@ -56,7 +56,7 @@ describe("credentials", () => {
   });
 
   test("with a right key an unknown path is 404 and says so", async () => {
-    for (const target of ["/api/v9/x", "/api", "/nowhere", "/", "/api/v1/runs/", "/engine/v1/other"]) {
+    for (const target of ["/api/v9/x", "/api", "/nowhere", "/projects", "/api/v1/runs/", "/engine/v1/other"]) {
       const { status, json } = await gateway.get(target);
       assert.equal(status, 404, target);
       assert.match(json.error, /not found/i);
