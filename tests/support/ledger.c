@@ -34,7 +34,9 @@ struct pending {
         void (*load)(struct store_load *req, enum store_status status);
         void (*walk)(struct store_walk *req, enum store_status status);
     } done;
-    struct list link; // ledger::pending
+    store_apply_fn *apply; /* of a commit; may be NULL */
+    bool written;          /* of a commit: it is written down already */
+    struct list link;      // ledger::pending
 };
 
 /* One simulation at a time. */
@@ -111,25 +113,46 @@ const struct run *story_version(const struct story *story, uint32_t version)
 
 /* ---- requests ---- */
 
-static struct pending *take(const void *req)
+static struct pending *find(const void *req)
 {
     list_each (link, &current->pending) {
         struct pending *pending = container_of(link, struct pending, link);
-        if ((const void *)pending->req.commit != req)
-            continue;
-        list_remove(link);
-        return pending;
+        if ((const void *)pending->req.commit == req)
+            return pending;
     }
     violated("an outcome that nobody waits for");
+}
+
+static struct pending *take(const void *req)
+{
+    struct pending *pending = find(req);
+    list_remove(&pending->link);
+    return pending;
+}
+
+/* Once: what is applied has no runs any more. */
+static void write_down_once(struct pending *pending)
+{
+    if (!pending->written)
+        write_down(current, pending->req.commit);
+    pending->written = true;
+}
+
+static bool on_applied(struct store_commit *req)
+{
+    struct pending *pending = find(req);
+    write_down_once(pending);
+    return pending->apply && pending->apply(req);
 }
 
 static void on_committed(struct store_commit *req, enum store_status status)
 {
     struct pending *pending = take(req);
     req->done = pending->done.commit;
-    free(pending);
+    req->apply = pending->apply;
     if (status == STORE_OK)
-        write_down(current, req);
+        write_down_once(pending);
+    free(pending);
     req->done(req, status);
 }
 
@@ -162,9 +185,11 @@ static bool note(struct pending pending)
 
 static void commit(struct store *store, struct store_commit *req)
 {
-    bool alive = note((struct pending){ COMMIT, { .commit = req }, { req->done }, { 0 } });
+    bool alive = note((struct pending){
+        .kind = COMMIT, .req.commit = req, .done.commit = req->done, .apply = req->apply });
     (void)store;
     req->done = on_committed;
+    req->apply = on_applied;
     if (alive)
         current->below->ops->commit(current->below, req);
 }
@@ -222,10 +247,10 @@ void ledger_crash(struct ledger *ledger, uint64_t seed)
     fake_store_crash(ledger->fake, seed);
     ledger->dead = true;
     list_each (link, &ledger->pending) {
-        const struct pending *pending = container_of(link, struct pending, link);
+        struct pending *pending = container_of(link, struct pending, link);
         const struct store_commit *req = pending->req.commit;
         if (pending->kind == COMMIT && req->change_count && req->changes[0].seq)
-            write_down(ledger, req);
+            write_down_once(pending);
     }
     loop_defer(ledger->loop, &ledger->deferred);
 }
