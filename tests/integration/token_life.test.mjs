@@ -118,7 +118,7 @@ describe("a token for one use", () => {
     const key = await once();
     assert.equal((await use(key, { task: "another" })).status, 403);
     assert.equal((await use(key, { body: "{" })).status, 400);
-    assert.equal((await use(key, { body: { options: { delay: 5 } } })).status, 400);
+    assert.equal((await use(key, { body: { options: { delay: "soon" } } })).status, 400);
     assert.equal((await use(key, { body: { options: { parentRunId: "run_nobody" } } })).status, 422);
     assert.equal((await gateway.get("/api/v1/runs", { key })).status, 403);
     assert.equal((await use(key)).status, 200);

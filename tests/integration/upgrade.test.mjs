@@ -32,13 +32,21 @@ function today(call, text) {
 /** Without what a signed URL has of the second in which it was asked for. */
 const timeless = (text) => text.replace(/expires=\d+&signature=[\w-]+/g, "expires&signature");
 
+/** Without what was not shown of a run then. In prod and preview, which have no version there,
+ *  what was queued waits for one since the start. */
+function asThen(key, text) {
+  const shown = text.replace(/"number":\d+,|"queuedAt":"[^"]*",/g, "");
+  if (![keys.prod, keys.preview].includes(key)) return shown;
+  return shown.replace(/("status":)"(?:WAITING_FOR_DEPLOY|QUEUED)"/g, '$1"QUEUED"').replace(/"updatedAt":"[^"]*"/g, '"updatedAt"');
+}
+
 describe("a data directory of version 6", () => {
   test("every run, batch, token, schedule, variable and branch reads as before, also after the next start", async (t) => {
     const { gateway, seen } = await open(t, "data_6");
     for (const start of ["first", "second"]) {
       for (const { key, call, branch, status, text } of seen.answers) {
         const now = await asOfFixture(gateway, { key, call, branch });
-        assert.deepEqual({ ...now, text: timeless(now.text) }, { status, text: timeless(today(call, text)) }, `${start}: ${call}`);
+        assert.deepEqual({ ...now, text: asThen(key, timeless(now.text)) }, { status, text: asThen(key, timeless(today(call, text))) }, `${start}: ${call}`);
       }
       await gateway.stop();
       if (start === "first") await gateway.restart();

@@ -14,7 +14,8 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const args = process.argv.slice(2);
 const withWorker = args[0] === "--worker" && args.shift();
 
-const gateway = await startGateway();
+/** Some scripts hold more runs at once than a machine of two cores executes in dev. */
+const gateway = await startGateway({ options: ["--dev-concurrency", "100"] });
 const env = {
   ...process.env,
   API_URL: gateway.url, SECRET_KEY: keys.dev, PAT: keys.pat,
