@@ -9,6 +9,7 @@
  * reverse order of their creation. */
 #include "runcast/gateway.h"
 
+#include <inttypes.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -213,6 +214,27 @@ static uint32_t dev_concurrency(const struct config *config)
     return limit ? (uint32_t)limit : 2 * uv_available_parallelism();
 }
 
+enum { NUMBER_TEXT = 24 };
+
+/* A setting that is given is of one environment, and a project has twice that. If none is,
+ * one environment may have most of the connections, and a project leaves some for others
+ * and for requests that come and go. */
+static void share_connections(const struct config *config, struct api_options *api)
+{
+    int64_t all = config->connections, given = config->realtime_connections;
+    char connections[NUMBER_TEXT], environment[NUMBER_TEXT], project[NUMBER_TEXT];
+    api->realtime_connections = given ? given : all - all / 4;
+    api->project_connections = given ? 2 * given : all - all / 8;
+    snprintf(connections, sizeof(connections), "%" PRId64, all);
+    snprintf(environment, sizeof(environment), "%" PRId64, api->realtime_connections);
+    snprintf(project, sizeof(project), "%" PRId64, api->project_connections);
+    log_info(api->project_connections < all
+                 ? "connections that stay are limited"
+                 : "connections that stay: one project may take all connections",
+             "connections", connections, "environment", environment, "project", project,
+             NULL);
+}
+
 static void create_parts(struct gateway *gateway)
 {
     const struct config *config = gateway->config;
@@ -235,7 +257,6 @@ static void create_parts(struct gateway *gateway)
                                .data = config->data,
                                .metrics_token = config->metrics_token,
                                .subscriptions_max = config->subscriptions,
-                               .realtime_connections = config->realtime_connections,
                                .batch_memory = config->batch_memory,
                                .schedules_max = config->schedules,
                                .branches_max = config->branches,
@@ -247,6 +268,7 @@ static void create_parts(struct gateway *gateway)
                                .writer = gateway->writer,
                                .request_log = gateway->request_log,
                                .owner = gateway };
+    share_connections(config, &api);
     account_writer_on_environment(gateway->writer, on_environment, gateway);
     gateway->engine = engine_create(gateway->loop, gateway->store, &engine);
     gateway->auth = auth_create(gateway->accounts);

@@ -48,7 +48,14 @@ static void print_first(const struct load_accounts *load, const struct bootstrap
         fprintf(out, "  %-12s %s\n", environment_path_slug((enum environment_type)type),
                 made->secret_keys[type]);
     fprintf(out, "  token        %s\n\n", made->personal_token);
-    fprintf(out, "Paste into a shell:\n\n  export TRIGGER_API_URL=%s ", load->url);
+    if (slice_starts(slice_of(load->url), "unix:"))
+        fprintf(out,
+                "It listens at %s alone, which SDKs and CLI cannot be told: have a\n"
+                "proxy pass on to it, and give the proxy's address as --public-url and as\n"
+                "TRIGGER_API_URL. Paste into a shell:\n\n  export ",
+                load->url);
+    else
+        fprintf(out, "Paste into a shell:\n\n  export TRIGGER_API_URL=%s ", load->url);
     fprintf(out, "TRIGGER_SECRET_KEY=%s\n", made->secret_keys[ENVIRONMENT_DEV]);
     fprintf(out, "  export TRIGGER_PROJECT_REF=%s TRIGGER_ACCESS_TOKEN=%s\n\n",
             made->project_ref, made->personal_token);

@@ -89,6 +89,7 @@ struct api_options {
     const char *metrics_token; /* "": there is none, the admin listener shows metrics */
     int64_t subscriptions_max;
     int64_t realtime_connections; /* seats of one environment, see seat.h */
+    int64_t project_connections;  /* of all environments of a project */
     int64_t batch_memory;
     int64_t schedules_max;   /* of an environment */
     int64_t branches_max;    /* of a project, those archived not counted */

@@ -27,10 +27,17 @@ static void put_inside(struct room *room, struct room *project, int64_t limit)
     project->limit = 2 * room->limit;
 }
 
+static void put_seats_inside(struct room *room, struct room *project,
+                             const struct api_options *options)
+{
+    put_inside(room, project, options->realtime_connections);
+    project->limit = (size_t)options->project_connections;
+}
+
 void rooms_put_inside(struct environment *env, struct project *project,
                       const struct api_options *options)
 {
-    put_inside(&env->seats, &project->seats, options->realtime_connections);
+    put_seats_inside(&env->seats, &project->seats, options);
     put_inside(&env->batches, &project->batches, options->batch_memory);
     put_inside(&env->streams, &project->streams, options->stream_memory);
     project->stored.limit = (size_t)options->storage_quota;

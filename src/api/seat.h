@@ -1,8 +1,8 @@
 /* seat.h - room for a connection that stays: a WebSocket, an event stream, the reader or
  * the piping writer of a stream, a held poll, a dequeue, the notice socket or the presence
  * of a worker. The token of a worker serves several environments, and its seat is one of the
- * first of them. An environment has --realtime-connections seats and a project twice as
- * many, so that nobody takes all connections of the gateway. */
+ * first of them. An environment has --realtime-connections seats and a project more
+ * (gateway.c shares them out), so that nobody takes all connections of the gateway. */
 #pragma once
 
 #include "api/api.h"

@@ -171,8 +171,13 @@ static enum err create_user(struct account_command *command, struct draft *draft
     if (!command_is_name(command->name))
         return command_refuse(command,
                               "a name has 1 to 100 bytes and no control characters");
-    if (!email || !is_email(email))
+    if (!email)
         return command_refuse(command, "say --email ADDRESS, as in ada@example.com");
+    if (!is_email(email))
+        return explain(&command->write.why, ERR_INVALID,
+                       "%.60s: say --email ADDRESS, with one @ and a domain that ends in a "
+                       "dot and two or more letters, as in ada@example.com",
+                       email);
     const struct user *user = accounts_user(command->accounts, slice_of(email));
     if (user && user_is_in(user, command->organization))
         return command_refuse(command, "there is a user of that address already");

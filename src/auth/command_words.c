@@ -29,8 +29,11 @@ enum err command_check_words(struct account_command *command, const char *argume
     size_t i = 2;
     if (argument && !command_argument(command))
         return explain(&command->write.why, ERR_INVALID,
-                       "%s is missing: say runcast %s %s %s; runcast --help shows the rest",
-                       argument, command->words[0], command->words[1], argument);
+                       "%s is missing: say runcast %s %s %s%s%.*s; runcast --help shows "
+                       "the rest",
+                       argument, command->words[0], command->words[1], argument,
+                       options[0] ? ", and behind it its options:" : "",
+                       options[0] ? (int)strlen(options) - 1 : 0, options);
     for (i += argument != NULL; i < command->word_count; i += 2) {
         char wanted[32];
         snprintf(wanted, sizeof(wanted), " %s ", command->words[i]);

@@ -37,6 +37,22 @@ test("connections that stay: an environment's limit, and twice that for all of a
   await gateway.stop();
 });
 
+test("connections that stay: without a setting one environment has most of them, and a project leaves some for others", async (t) => {
+  const gateway = await start(t, ["--connections", "40"]);
+  const open = async ({ key, headers }) => {
+    const socket = await RunsSocket.open({ port: gateway.port, token: key, headers });
+    t.after(() => socket.cut());
+  };
+  assert.match(gateway.stderr, /"connections":"40","environment":"30","project":"35"/);
+  for (let i = 0; i < 30; i++) await open({ key: keys.dev });
+  await assert.rejects(open({ key: keys.dev }), { status: 429 });
+  for (let i = 0; i < 5; i++) await open({ key: keys.prod });
+  await assert.rejects(open({ key: keys.prod }), { status: 429 });
+  await open(other);
+  assert.equal((await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 })).status, 200);
+  await gateway.stop();
+});
+
 test("batches that are not whole", async (t) => {
   const gateway = await start(t, ["--batch-memory", "1m"]);
   const ndjson = (text) => ({ headers: { "content-type": "application/x-ndjson", ...text } });

@@ -140,6 +140,7 @@ static void create_parts(struct api_world *world)
                                .metrics_token = "",
                                .subscriptions_max = 100,
                                .realtime_connections = 100,
+                               .project_connections = 200,
                                .batch_memory = 64 << 20,
                                .schedules_max = 1000,
                                .branches_max = 200,

@@ -1,4 +1,5 @@
 /* Settings: where they come from, which one wins, and what a wrong one is answered. */
+#include "tests/support/config_input.h"
 #include "tests/support/unit.h"
 
 #include <stdio.h>
@@ -6,85 +7,11 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "config.h"
 #include "config_help.h"
 #include "config_value.h"
 
-enum { WORDS_MAX = 16 };
-
 #define HEX_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define CANARY "CANARY_of_a_secret"
-
-/* The words of one case; NULL at the end of each list. */
-struct input {
-    const char *arguments[WORDS_MAX];
-    const char *environment[WORDS_MAX];
-    const char *file; /* content of the file that CONF stands for; NULL: none */
-};
-
-static char conf_path[] = "/tmp/runcast-config-XXXXXX";
-
-static int make_file(void **state)
-{
-    (void)state;
-    int file = mkstemp(conf_path);
-    assert_true(file >= 0);
-    close(file);
-    return 0;
-}
-
-static int remove_file(void **state)
-{
-    (void)state;
-    return unlink(conf_path);
-}
-
-static void write_conf(const char *content)
-{
-    FILE *file = fopen(conf_path, "w");
-    assert_non_null(file);
-    fputs(content, file);
-    fclose(file);
-}
-
-static enum err read_input(struct config *config, const struct input *input,
-                           struct failure *why)
-{
-    char *arguments[WORDS_MAX + 3] = { (char *)"runcast" };
-    char *environment[WORDS_MAX + 1] = { NULL };
-    int count = 1;
-    for (int i = 0; input->arguments[i]; i++)
-        arguments[count++] = (char *)input->arguments[i];
-    for (int i = 0; input->environment[i]; i++)
-        environment[i] = (char *)input->environment[i];
-    if (input->file) {
-        write_conf(input->file);
-        arguments[count++] = (char *)"--config";
-        arguments[count++] = conf_path;
-    }
-    return config_read(config, count, arguments, environment, why);
-}
-
-static struct config read_right(const struct input *input)
-{
-    struct config config = { 0 };
-    struct failure why = { 0 };
-    if (read_input(&config, input, &why))
-        fail_msg("%s", why.text);
-    return config;
-}
-
-/* The text of the refusal. */
-static struct failure read_wrong(const struct input *input)
-{
-    struct config config = { 0 };
-    struct failure why = { 0 };
-    if (read_input(&config, input, &why) != ERR_INVALID)
-        fail_msg("%s was accepted",
-                 input->arguments[0] ? input->arguments[0] : input->file);
-    assert_null(config.listen); /* untouched */
-    return why;
-}
 
 /* What print shows, terminated. */
 static struct buf print(const struct config *config)
@@ -98,7 +25,7 @@ static struct buf print(const struct config *config)
 static void without_anything_the_defaults_hold(void **state)
 {
     (void)state;
-    struct config config = read_right(&(struct input){ 0 });
+    struct config config = config_input_right(&(struct config_input){ 0 });
     assert_int_equal(config.command, COMMAND_SERVE);
     assert_string_equal(config.listen, "127.0.0.1:3030");
     assert_string_equal(config.data, "./data");
@@ -125,7 +52,7 @@ static void a_list_of_prices_replaces_those_of_the_machines_that_it_names(void *
 {
     (void)state;
     static const struct {
-        struct input input;
+        struct config_input input;
         struct prices prices;
     } cases[] = {
         { { .file = NULL },
@@ -138,7 +65,7 @@ static void a_list_of_prices_replaces_those_of_the_machines_that_it_names(void *
           { 1, { 0.00169, 0.00338, 0.00675, 0.0085, 0.017, 0.034, 0.068 } } },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct config config = read_right(&cases[i].input);
+        struct config config = config_input_right(&cases[i].input);
         struct prices prices = config_prices(&config);
         assert_memory_equal(&prices, &cases[i].prices, sizeof(prices));
         config_finish(&config);
@@ -149,7 +76,7 @@ static void flags_win_over_variables_over_the_file_over_defaults(void **state)
 {
     (void)state;
     static const struct {
-        struct input input;
+        struct config_input input;
         int64_t value;
         const char *origin;
     } cases[] = {
@@ -172,7 +99,7 @@ static void flags_win_over_variables_over_the_file_over_defaults(void **state)
         { { .environment = { "RUNCAST_ENV_CONCURRENCY=" } }, 100, "default" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct config config = read_right(&cases[i].input);
+        struct config config = config_input_right(&cases[i].input);
         assert_int_equal(config.env_concurrency, cases[i].value);
         if (cases[i].origin)
             assert_string_equal(config.origins[SETTING_env_concurrency], cases[i].origin);
@@ -183,7 +110,7 @@ static void flags_win_over_variables_over_the_file_over_defaults(void **state)
 static void values_of_every_type_are_read(void **state)
 {
     (void)state;
-    struct config config = read_right(&(struct input){
+    struct config config = config_input_right(&(struct config_input){
         .arguments = { "serve", "--retain", "0", "--lease=1m30s", "--memory", "256m",
                        "--batch-memory", "2G", "--insecure", "--log-level", "debug",
                        "--public-url", "https://runs.example.com/a" },
@@ -223,11 +150,11 @@ static void a_flag_may_be_set_to_false_again(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config config =
-            read_right(&(struct input){ .environment = { cases[i].value } });
+            config_input_right(&(struct config_input){ .environment = { cases[i].value } });
         assert_int_equal(config.insecure, cases[i].insecure);
         config_finish(&config);
     }
-    struct config config = read_right(&(struct input){
+    struct config config = config_input_right(&(struct config_input){
         .arguments = { "--insecure=false" }, .environment = { "RUNCAST_INSECURE=1" } });
     assert_false(config.insecure);
     config_finish(&config);
@@ -237,7 +164,7 @@ static void commands_and_actions_are_told_apart(void **state)
 {
     (void)state;
     static const struct {
-        struct input input;
+        struct config_input input;
         enum config_command command;
     } cases[] = {
         { { .arguments = { "serve" } }, COMMAND_SERVE },
@@ -251,7 +178,7 @@ static void commands_and_actions_are_told_apart(void **state)
         { { .arguments = { "--print-config", "serve" } }, COMMAND_PRINT_CONFIG },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct config config = read_right(&cases[i].input);
+        struct config config = config_input_right(&cases[i].input);
         assert_int_equal(config.command, cases[i].command);
         config_finish(&config);
     }
@@ -261,7 +188,7 @@ static void a_wrong_price_is_answered_by_where_what_and_how(void **state)
 {
     (void)state;
     static const struct {
-        struct input input;
+        struct config_input input;
         const char *where, *what;
     } cases[] = {
         { { .arguments = { "--run-price", "-1" } }, "--run-price:", "cents like 0.0025" },
@@ -279,7 +206,7 @@ static void a_wrong_price_is_answered_by_where_what_and_how(void **state)
         { { .file = "machine-prices = micro=1e999\n" }, ":1:", "small-1x=0.0034" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct failure why = read_wrong(&cases[i].input);
+        struct failure why = config_input_wrong(&cases[i].input);
         if (!strstr(why.text, cases[i].where) || !strstr(why.text, cases[i].what))
             fail_msg("'%s' does not say '%s' and '%s'", why.text, cases[i].where,
                      cases[i].what);
@@ -290,7 +217,7 @@ static void a_wrong_setting_is_answered_by_where_what_and_how(void **state)
 {
     (void)state;
     static const struct {
-        struct input input;
+        struct config_input input;
         const char *where, *what;
     } cases[] = {
         { { .arguments = { "--lisen", "x" } }, "--lisen:", "did you mean --listen?" },
@@ -357,7 +284,7 @@ static void a_wrong_setting_is_answered_by_where_what_and_how(void **state)
         { { .file = "= 1\n" }, ":1:", "unknown" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct failure why = read_wrong(&cases[i].input);
+        struct failure why = config_input_wrong(&cases[i].input);
         if (!strstr(why.text, cases[i].where) || !strstr(why.text, cases[i].what))
             fail_msg("'%s' does not say '%s' and '%s'", why.text, cases[i].where,
                      cases[i].what);
@@ -369,7 +296,7 @@ static void a_line_that_is_too_long_is_an_error(void **state)
     (void)state;
     char line[400] = "data = ";
     memset(line + 7, 'x', 300);
-    struct failure why = read_wrong(&(struct input){ .file = line });
+    struct failure why = config_input_wrong(&(struct config_input){ .file = line });
     assert_non_null(strstr(why.text, ":1: the line is longer than"));
 }
 
@@ -377,7 +304,7 @@ static void the_last_line_needs_no_end(void **state)
 {
     (void)state;
     struct config config =
-        read_right(&(struct input){ .file = "data = /x\nqueue-size = 7" });
+        config_input_right(&(struct config_input){ .file = "data = /x\nqueue-size = 7" });
     assert_int_equal(config.queue_size, 7);
     config_finish(&config);
 }
@@ -385,8 +312,8 @@ static void the_last_line_needs_no_end(void **state)
 static void an_indented_line_is_a_line_of_its_own(void **state)
 {
     (void)state;
-    struct config config = read_right(
-        &(struct input){ .file = "data = /x\n  queue-size = 7\n\tlease = 5s\n" });
+    struct config config = config_input_right(
+        &(struct config_input){ .file = "data = /x\n  queue-size = 7\n\tlease = 5s\n" });
     assert_string_equal(config.data, "/x");
     assert_int_equal(config.queue_size, 7);
     assert_int_equal(config.lease_ms, 5000);
@@ -396,14 +323,14 @@ static void an_indented_line_is_a_line_of_its_own(void **state)
 /* ---- unknown variables ---- */
 
 /* What was written to standard error while reading. */
-static struct buf read_with_log(const struct input *input)
+static struct buf read_with_log(const struct config_input *input)
 {
     struct buf text = { 0 };
     FILE *log = tmpfile();
     int kept = dup(STDERR_FILENO);
     fflush(stderr);
     dup2(fileno(log), STDERR_FILENO);
-    struct config config = read_right(input);
+    struct config config = config_input_right(input);
     dup2(kept, STDERR_FILENO);
     close(kept);
     config_finish(&config);
@@ -419,8 +346,8 @@ static struct buf read_with_log(const struct input *input)
 static void an_unknown_variable_is_only_warned_about(void **state)
 {
     (void)state;
-    struct buf log = read_with_log(
-        &(struct input){ .environment = { "RUNCAST_LGO_LEVEL=" CANARY, "OTHER=1" } });
+    struct buf log = read_with_log(&(struct config_input){
+        .environment = { "RUNCAST_LGO_LEVEL=" CANARY, "OTHER=1" } });
     assert_non_null(strstr(log.ptr, "RUNCAST_LGO_LEVEL"));
     assert_non_null(strstr(log.ptr, "log-level"));
     assert_null(strstr(log.ptr, CANARY));
@@ -431,7 +358,7 @@ static void an_unknown_variable_is_only_warned_about(void **state)
 static void variables_that_something_else_reads_are_known(void **state)
 {
     (void)state;
-    struct buf log = read_with_log(&(struct input){
+    struct buf log = read_with_log(&(struct config_input){
         .environment = { "RUNCAST_PROJECT_REF=a", "RUNCAST_DEV_SECRET_KEY=a",
                          "RUNCAST_STAGING_SECRET_KEY=a", "RUNCAST_PROD_SECRET_KEY=a",
                          "RUNCAST_PREVIEW_SECRET_KEY=a", "RUNCAST_PERSONAL_ACCESS_TOKEN=a",
@@ -445,13 +372,13 @@ static void variables_that_something_else_reads_are_known(void **state)
 static void a_secret_is_never_printed(void **state)
 {
     (void)state;
-    static const struct input inputs[] = {
+    static const struct config_input inputs[] = {
         { .environment = { "RUNCAST_METRICS_TOKEN=" CANARY,
                            "RUNCAST_ENCRYPTION_KEY=" HEX_KEY } },
         { .file = "metrics-token = " CANARY "\nencryption-key = " HEX_KEY "\n" },
     };
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
-        struct config config = read_right(&inputs[i]);
+        struct config config = config_input_right(&inputs[i]);
         assert_string_equal(config.metrics_token, CANARY);
         assert_string_equal(config.encryption_key, HEX_KEY);
         struct buf out = print(&config);
@@ -466,13 +393,13 @@ static void a_secret_is_never_printed(void **state)
 static void a_wrong_secret_is_refused_without_being_shown(void **state)
 {
     (void)state;
-    static const struct input inputs[] = {
+    static const struct config_input inputs[] = {
         { .environment = { "RUNCAST_ENCRYPTION_KEY=" CANARY } },
         { .file = "encryption-key = " CANARY "\n" },
     };
     static const char *const origins[] = { "RUNCAST_ENCRYPTION_KEY", ":1:" };
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
-        struct failure why = read_wrong(&inputs[i]);
+        struct failure why = config_input_wrong(&inputs[i]);
         assert_null(strstr(why.text, CANARY));
         assert_non_null(strstr(why.text, origins[i]));
         assert_non_null(strstr(why.text, "64 hex digits"));
@@ -485,7 +412,8 @@ static void a_secret_may_lie_in_a_file(void **state)
     char variable[128];
     snprintf(variable, sizeof(variable), "RUNCAST_METRICS_TOKEN_FILE=%s", conf_path);
     write_conf(CANARY "\n");
-    struct config config = read_right(&(struct input){ .environment = { variable } });
+    struct config config =
+        config_input_right(&(struct config_input){ .environment = { variable } });
     assert_string_equal(config.metrics_token, CANARY);
     assert_string_equal(config.origins[SETTING_metrics_token],
                         "RUNCAST_METRICS_TOKEN_FILE");
@@ -494,11 +422,11 @@ static void a_secret_may_lie_in_a_file(void **state)
     buf_finish(&out);
     config_finish(&config);
 
-    struct failure why = read_wrong(
-        &(struct input){ .environment = { variable, "RUNCAST_METRICS_TOKEN=x" } });
+    struct failure why = config_input_wrong(
+        &(struct config_input){ .environment = { variable, "RUNCAST_METRICS_TOKEN=x" } });
     assert_non_null(strstr(why.text, "both set"));
-    why = read_wrong(
-        &(struct input){ .environment = { "RUNCAST_ENCRYPTION_KEY_FILE=/no/such/file" } });
+    why = config_input_wrong(&(struct config_input){
+        .environment = { "RUNCAST_ENCRYPTION_KEY_FILE=/no/such/file" } });
     assert_non_null(strstr(why.text, "/no/such/file"));
 }
 
@@ -507,7 +435,7 @@ static void a_secret_may_lie_in_a_file(void **state)
 static void every_setting_is_in_the_help_and_in_the_print(void **state)
 {
     (void)state;
-    struct config config = read_right(&(struct input){ 0 });
+    struct config config = config_input_right(&(struct config_input){ 0 });
     struct buf help = { 0 }, out = print(&config);
     config_print_help(NULL, &help);
     buf_add_char(&help, '\0');
@@ -537,8 +465,8 @@ static void the_help_shows_only_options_that_are_accepted(void **state)
         strncpy(option, at + 2, strcspn(at + 2, " \n,"));
         struct config config = { 0 };
         struct failure why = { 0 };
-        struct input input = { .arguments = { option } };
-        enum err err = read_input(&config, &input, &why);
+        struct config_input input = { .arguments = { option } };
+        enum err err = config_input_read(&config, &input, &why);
         if (err)
             assert_non_null(strstr(why.text, "needs a value"));
         config_finish(&config);
@@ -550,11 +478,12 @@ static void the_help_shows_only_options_that_are_accepted(void **state)
 static void what_is_printed_can_be_read_back(void **state)
 {
     (void)state;
-    struct config first = read_right(&(struct input){
+    struct config first = config_input_right(&(struct config_input){
         .arguments = { "--retain", "1h1m1s", "--memory", "1025k", "--data", "/a b/c",
                        "--insecure", "--listen", "[::1]:4000" } });
     struct buf printed = print(&first);
-    struct config second = read_right(&(struct input){ .file = printed.ptr });
+    struct config second =
+        config_input_right(&(struct config_input){ .file = printed.ptr });
     assert_int_equal(second.retain_ms, first.retain_ms);
     assert_int_equal(second.memory, first.memory);
     assert_string_equal(second.data, "/a b/c");
@@ -596,5 +525,6 @@ int main(void)
         cmocka_unit_test(the_help_shows_only_options_that_are_accepted),
         cmocka_unit_test(what_is_printed_can_be_read_back),
     };
-    return cmocka_run_group_tests_name("config", tests, make_file, remove_file);
+    return cmocka_run_group_tests_name("config", tests, config_input_setup,
+                                       config_input_teardown);
 }

@@ -1,4 +1,5 @@
 /* Addresses to listen on, as they stand in flags, variables and files. */
+#include "tests/support/config_input.h"
 #include "tests/support/unit.h"
 
 #include <stdio.h>
@@ -6,78 +7,6 @@
 #include <unistd.h>
 
 #include "config_listen.h"
-
-enum { WORDS_MAX = 12 };
-
-struct input {
-    const char *arguments[WORDS_MAX];
-    const char *environment[WORDS_MAX];
-    const char *file; /* content of the file that CONF stands for; NULL: none */
-};
-
-static char conf_path[] = "/tmp/runcast-config-XXXXXX";
-
-static int make_file(void **state)
-{
-    (void)state;
-    int file = mkstemp(conf_path);
-    assert_true(file >= 0);
-    close(file);
-    return 0;
-}
-
-static int remove_file(void **state)
-{
-    (void)state;
-    return unlink(conf_path);
-}
-
-static void write_conf(const char *content)
-{
-    FILE *file = fopen(conf_path, "w");
-    assert_non_null(file);
-    fputs(content, file);
-    fclose(file);
-}
-
-static enum err read_input(struct config *config, const struct input *input,
-                           struct failure *why)
-{
-    char *arguments[WORDS_MAX + 3] = { (char *)"runcast" };
-    char *environment[WORDS_MAX + 1] = { NULL };
-    int count = 1;
-    for (int i = 0; input->arguments[i]; i++)
-        arguments[count++] = (char *)input->arguments[i];
-    for (int i = 0; input->environment[i]; i++)
-        environment[i] = (char *)input->environment[i];
-    if (input->file) {
-        write_conf(input->file);
-        arguments[count++] = (char *)"--config";
-        arguments[count++] = conf_path;
-    }
-    return config_read(config, count, arguments, environment, why);
-}
-
-static struct config read_right(const struct input *input)
-{
-    struct config config = { 0 };
-    struct failure why = { 0 };
-    if (read_input(&config, input, &why))
-        fail_msg("%s", why.text);
-    return config;
-}
-
-/* The text of the refusal. */
-static struct failure read_wrong(const struct input *input)
-{
-    struct config config = { 0 };
-    struct failure why = { 0 };
-    if (read_input(&config, input, &why) != ERR_INVALID)
-        fail_msg("%s was accepted",
-                 input->arguments[0] ? input->arguments[0] : input->file);
-    assert_null(config.listen); /* untouched */
-    return why;
-}
 
 static void an_address_is_split_into_host_and_port(void **state)
 {
@@ -105,8 +34,8 @@ static void an_address_is_split_into_host_and_port(void **state)
         struct config_listener listeners[CONFIG_LISTENERS_MAX];
         size_t count;
         struct failure why;
-        struct config config =
-            read_right(&(struct input){ .arguments = { "--listen", cases[i].listen } });
+        struct config config = config_input_right(
+            &(struct config_input){ .arguments = { "--listen", cases[i].listen } });
         assert_int_equal(config_listeners(&config, listeners, &count, &why), OK);
         assert_int_equal(count, 1);
         assert_string_equal(listeners[0].host, cases[i].host);
@@ -119,7 +48,7 @@ static void an_address_is_split_into_host_and_port(void **state)
 static void addresses_are_a_list_wherever_they_stand(void **state)
 {
     static const char wanted[] = "127.0.0.1:1 unix:/run/a.sock [::1]:3";
-    static const struct input inputs[] = {
+    static const struct config_input inputs[] = {
         { .arguments = { "--listen", "127.0.0.1:1", "--listen=unix:/run/a.sock", "--listen",
                          "[::1]:3" },
           .file = "listen = 9\n" },
@@ -133,7 +62,7 @@ static void addresses_are_a_list_wherever_they_stand(void **state)
         struct config_listener listeners[CONFIG_LISTENERS_MAX];
         size_t count;
         struct failure why;
-        struct config config = read_right(&inputs[i]);
+        struct config config = config_input_right(&inputs[i]);
         assert_string_equal(config.listen, wanted);
         assert_int_equal(config_listeners(&config, listeners, &count, &why), OK);
         assert_int_equal(count, 3);
@@ -151,7 +80,7 @@ static void an_address_may_be_behind_a_proxy(void **state)
     struct failure why;
     size_t count;
     (void)state;
-    struct config config = read_right(&(struct input){
+    struct config config = config_input_right(&(struct config_input){
         .arguments = { "--listen", "127.0.0.1:1,proxy", "--listen=unix:/a,proxy [::1]:2",
                        "--trusted-proxies", "10.0.0.0/8, unix" } });
     assert_int_equal(config_listeners(&config, listeners, &count, &why), OK);
@@ -161,13 +90,14 @@ static void an_address_may_be_behind_a_proxy(void **state)
     assert_string_equal(listeners[1].path, "/a");
     config_finish(&config);
 
-    why = read_wrong(
-        &(struct input){ .arguments = { "--admin-listen", "127.0.0.1:1,proxy" } });
+    why = config_input_wrong(
+        &(struct config_input){ .arguments = { "--admin-listen", "127.0.0.1:1,proxy" } });
     assert_non_null(strstr(why.text, "admin-listen cannot be"));
-    why = read_wrong(&(struct input){ .arguments = { "--listen", "127.0.0.1:1,tls" } });
+    why = config_input_wrong(
+        &(struct config_input){ .arguments = { "--listen", "127.0.0.1:1,tls" } });
     assert_non_null(strstr(why.text, "listen cannot be"));
-    why =
-        read_wrong(&(struct input){ .arguments = { "--trusted-proxies", "10.0.0.0/33" } });
+    why = config_input_wrong(
+        &(struct config_input){ .arguments = { "--trusted-proxies", "10.0.0.0/33" } });
     assert_non_null(strstr(why.text, "trusted-proxies cannot be '10.0.0.0/33'"));
 }
 
@@ -176,11 +106,13 @@ static void metrics_are_in_the_data_directory_unless_an_address_is_given(void **
     struct config_listener admin;
     struct failure why;
     (void)state;
-    struct config config = read_right(&(struct input){ .arguments = { "--data", "/d" } });
+    struct config config =
+        config_input_right(&(struct config_input){ .arguments = { "--data", "/d" } });
     assert_int_equal(config_admin_listener(&config, &admin, &why), OK);
     assert_string_equal(admin.path, "/d/metrics.sock");
     config_finish(&config);
-    config = read_right(&(struct input){ .arguments = { "--admin-listen", "[::1]:9" } });
+    config = config_input_right(
+        &(struct config_input){ .arguments = { "--admin-listen", "[::1]:9" } });
     assert_int_equal(config_admin_listener(&config, &admin, &why), OK);
     assert_string_equal(admin.host, "::1");
     assert_int_equal(admin.port, 9);
@@ -198,8 +130,8 @@ static void what_is_no_address_is_refused(void **state)
         "80 unix:",    "",
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        struct failure why =
-            read_wrong(&(struct input){ .arguments = { "--listen", wrong[i] } });
+        struct failure why = config_input_wrong(
+            &(struct config_input){ .arguments = { "--listen", wrong[i] } });
         assert_non_null(strstr(why.text, "--listen: listen cannot be"));
     }
 }
@@ -213,5 +145,5 @@ int main(void)
         cmocka_unit_test(metrics_are_in_the_data_directory_unless_an_address_is_given),
         cmocka_unit_test(what_is_no_address_is_refused),
     };
-    return cmocka_run_group_tests(tests, make_file, remove_file);
+    return cmocka_run_group_tests(tests, config_input_setup, config_input_teardown);
 }
