@@ -62,15 +62,15 @@ static struct room *body_room(struct api_call *call)
 static struct room *answer_room(struct api_call *call)
 {
     const struct identity *who = call->identity;
-    struct room *all = &api_rooms(call->api)->answers, *room = all;
+    struct room *room = NULL;
     if (call->account)
         room = &call->account->project->answers;
     else if (who && who->user)
         room = &who->user->answers;
     else if (served(who))
         room = &served(who)->answers;
-    if (room != all)
-        room->outer = all;
+    if (room)
+        room->outer = &api_rooms(call->api)->answers;
     return room;
 }
 

@@ -3,16 +3,18 @@
  *   secret key, token, signed URL ─► both of the project
  *   worker's token                ─► the same
  *   personal token                ─► both of the person
- *   nobody                        ─► one small room for all strangers' bodies
+ *   nobody                        ─► one small room for all strangers' bodies; answers
+ *                                    count nowhere: what is long of them is one document
+ *                                    that all connections share (/openapi.json)
  *
- * Answers of everybody together have a room, too: it is outside of all those. */
+ * Answers of everybody who is known together have a room, too: it is outside of all those. */
 #pragma once
 
 #include "api/api.h"
 
 struct rooms {
     struct room strangers; /* bodies of which nobody knows whose they are */
-    struct room answers;   /* unsent ones of everybody */
+    struct room answers;   /* unsent ones of everybody who is known */
 };
 
 void rooms_init(struct rooms *rooms);

@@ -223,10 +223,19 @@ void connection_feed(struct connection *conn, struct slice bytes)
         conn->ops->on_bytes(conn, bytes);
 }
 
+/* Who has shown no credential does not make us hold more than STRANGER_INPUT bytes. */
+static size_t most_to_read(const struct connection *conn)
+{
+    size_t kept = conn->pending.len;
+    if (conn->known)
+        return SERVER_INPUT;
+    return kept < STRANGER_INPUT ? STRANGER_INPUT - kept : 1;
+}
+
 static void on_readable(struct connection *conn)
 {
     char *input = conn->server->input;
-    ssize_t len = recv(conn->fd, input, SERVER_INPUT, MSG_DONTWAIT);
+    ssize_t len = recv(conn->fd, input, most_to_read(conn), MSG_DONTWAIT);
     if (len > 0)
         connection_feed(conn, (struct slice){ input, (size_t)len });
     else if (len == 0)

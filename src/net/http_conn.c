@@ -97,6 +97,14 @@ static void forget(struct http_conn *conn)
     server_forget(&conn->c);
 }
 
+/* What is pipelined behind a request is read only so far. */
+static bool is_enough(const struct http_conn *conn)
+{
+    const struct connection *c = &conn->c;
+    return c->pending.len >= options_of(conn)->pipeline_bytes_max ||
+           (!c->known && c->pending.len >= STRANGER_INPUT);
+}
+
 /* Called wherever a request may have ended. */
 static void settle(struct http_conn *conn)
 {
@@ -112,7 +120,7 @@ static void settle(struct http_conn *conn)
     }
     if (c->closed || c->lingering)
         return;
-    connection_pause(c, c->pending.len >= options_of(conn)->pipeline_bytes_max);
+    connection_pause(c, is_enough(conn));
     if (!conn->request)
         wait_for_request(conn);
 }

@@ -33,7 +33,8 @@ struct server_options {
     size_t head_bytes_max;      /* 431; default 16 KiB */
     unsigned headers_max;       /* 431; default 100 */
     size_t target_max;          /* 414; default 8 KiB */
-    size_t pipeline_bytes_max;  /* kept unparsed behind a request; default 64 KiB */
+    size_t pipeline_bytes_max;  /* kept unparsed behind a request; default 64 KiB.
+                                   Of who has shown no valid credential 4 KiB */
     int64_t head_timeout_ms;    /* the first byte, then the head; default 10 s each */
     int64_t body_timeout_ms;    /* without 1 KiB/s of progress; default 30 s */
     int64_t idle_timeout_ms;    /* keep-alive; default 75 s */

@@ -16,7 +16,8 @@
 
 enum {
     SERVER_INPUT = 64 * 1024,
-    SERVER_POOL_MAX = 64, /* parsers of a kind that wait for work */
+    STRANGER_INPUT = 4 * 1024, /* of who has shown no credential; all that waits, too */
+    SERVER_POOL_MAX = 64,      /* parsers of a kind that wait for work */
     SERVER_DATE = sizeof("Thu, 01 Jan 1970 00:00:00 GMT"),
 };
 

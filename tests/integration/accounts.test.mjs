@@ -269,7 +269,7 @@ describe("the commands", () => {
       [["user", "create", "a", "--org", "acme-sons"], /--email/], [["user", "create", "a", ...ada, "--email", "ada"], /--email ADDRESS/],
       [["user", "create", "a", ...ada, "--email", "a@b@c.de"], /--email ADDRESS/], [["user", "create", "a", ...ada, "--email", "bob@x.y"], /^runcast: bob@x\.y: .*two or more letters/], [["user", "create", ...ada], /^runcast: NAME is missing: say runcast user create NAME, and behind it its options: --org --email;/], [["user", "create", "a", ...ada, "--email", "ada@example.com"], /already/],
       [["user", "create", "a", ...ada, "--email", "\"x\"@example.com"], /--email ADDRESS/], [["token", "create", "--user", "nobody@example.com"], /user list/],
-      [["token", "revoke", "0123456789ab"], /no such token/], [["token", "revoke", keys.dev], /no such token/], [["token", "revoke"], /say runcast token revoke ID;/], [["keys", "rotate"], /say runcast keys rotate ENV;/],
+      [["token", "revoke", "0123456789ab"], /no such token/], [["token", "revoke", keys.dev], /no such token/], [["token", "revoke"], /say runcast token revoke ID;/], [["keys", "rotate"], /say runcast keys rotate ENV, and behind it its options: --project --grace;/],
       [["keys", "rotate", "dev"], /several projects/], [["keys", "rotate", "test", "--project", keys.ref], /dev, staging, prod or preview/],
       [["keys", "rotate", "dev", "--project", "proj_none"], /no such project/], [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "soon"], /365d at most/],
       [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "366d"], /365d at most/], [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "-1h"], /365d at most/],

@@ -1,10 +1,11 @@
 // Memory that clients can make the gateway hold: bodies that do not end, and whose they are.
 import assert from "node:assert/strict";
 import fs from "node:fs";
+import net from "node:net";
 import path from "node:path";
 import { test } from "node:test";
 
-import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
 import { runProgram } from "../support/program.mjs";
 
 const MIB = 1 << 20;
@@ -186,4 +187,28 @@ test("who reads 2 KiB a second gets all of an answer", async (t) => {
     assert.ok(came > seen, `cut after ${came} bytes`);
   }
   await gateway.stop();
+});
+
+test("connections that never show a credential hold little, whatever they leave unread and send behind it", async (t) => {
+  const folder = temporaryFolder(), socket = path.join(folder, "s"), count = 400, port = await freePort();
+  const gateway = await startGateway({ t, port, release: true, options: ["--listen", `127.0.0.1:${port} unix:${socket}`] });
+  const resident = () => 1024 * Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${gateway.pid}/status`, "utf8"))[1]);
+  const size = (await gateway.get("/openapi.json", { key: null })).text.length, request = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n";
+  const before = resident(), accepted = await gateway.metric('runcast_connections{kind="http"}'), sent = [];
+  for (let i = 0; i < count; i++) {
+    const connection = net.connect(socket);
+    t.after(() => connection.destroy());
+    connection.on("error", () => {});
+    connection.pause();
+    sent.push(new Promise((resolve) => connection.once("connect", () => { connection.write(request.repeat(Math.ceil(4 * MIB / size) + 64 * 1024 / request.length)); resolve(); })));
+  }
+  await Promise.all(sent);
+  await until(async () => await gateway.metric('runcast_connections{kind="http"}') >= accepted + count, { what: "all are there" });
+  await until(async () => await gateway.metric("runcast_http_requests_total") >= count, { what: "all were answered" });
+  let last = 0;
+  await until(async () => { const now = await gateway.metric("runcast_http_requests_total"); return now - last < 10 || !(last = now); }, { everyMs: 100, what: "nobody is answered any more" });
+  const each = (resident() - before) / count;
+  assert.ok(each < 20_000, `${Math.round(each)} bytes for each`);
+  assert.equal((await gateway.get("/api/v1/runs")).status, 200);
+  await gateway.kill();
 });

@@ -7,12 +7,12 @@
 
 #include "tests/support/unit.h"
 
-static char conf_path[] = "/tmp/runcast-config-XXXXXX";
+char config_input_path[] = "/tmp/runcast-config-XXXXXX";
 
 int config_input_setup(void **state)
 {
     (void)state;
-    int file = mkstemp(conf_path);
+    int file = mkstemp(config_input_path);
     assert_true(file >= 0);
     close(file);
     return 0;
@@ -21,12 +21,12 @@ int config_input_setup(void **state)
 int config_input_teardown(void **state)
 {
     (void)state;
-    return unlink(conf_path);
+    return unlink(config_input_path);
 }
 
-static void write_conf(const char *content)
+void config_input_write(const char *content)
 {
-    FILE *file = fopen(conf_path, "w");
+    FILE *file = fopen(config_input_path, "w");
     assert_non_null(file);
     fputs(content, file);
     fclose(file);
@@ -43,9 +43,9 @@ enum err config_input_read(struct config *config, const struct config_input *inp
     for (int i = 0; input->environment[i]; i++)
         environment[i] = (char *)input->environment[i];
     if (input->file) {
-        write_conf(input->file);
+        config_input_write(input->file);
         arguments[count++] = (char *)"--config";
-        arguments[count++] = conf_path;
+        arguments[count++] = config_input_path;
     }
     return config_read(config, count, arguments, environment, why);
 }

@@ -12,6 +12,9 @@ struct config_input {
     const char *file; /* content of the file that --config names; NULL: none */
 };
 
+extern char config_input_path[]; /* of the file */
+void config_input_write(const char *content);
+
 /* The file is there between these two, for a group of tests. */
 int config_input_setup(void **state);
 int config_input_teardown(void **state);

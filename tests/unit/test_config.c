@@ -132,7 +132,7 @@ static void values_of_every_type_are_read(void **state)
     assert_int_equal(config.drain_timeout_ms, 7200000);
     assert_int_equal(config.queue_size, 5);
     assert_string_equal(config.listen, "[::1]:0");
-    assert_string_equal(config.file, conf_path);
+    assert_string_equal(config.file, config_input_path);
     config_finish(&config);
 }
 
@@ -410,8 +410,9 @@ static void a_secret_may_lie_in_a_file(void **state)
 {
     (void)state;
     char variable[128];
-    snprintf(variable, sizeof(variable), "RUNCAST_METRICS_TOKEN_FILE=%s", conf_path);
-    write_conf(CANARY "\n");
+    snprintf(variable, sizeof(variable), "RUNCAST_METRICS_TOKEN_FILE=%s",
+             config_input_path);
+    config_input_write(CANARY "\n");
     struct config config =
         config_input_right(&(struct config_input){ .environment = { variable } });
     assert_string_equal(config.metrics_token, CANARY);
