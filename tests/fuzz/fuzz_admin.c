@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -26,7 +27,7 @@ enum {
     INPUT_MAX = 64 * 1024,
     LINES_MAX = 8,
     LINE_LEN = 4095,
-    TURNS_MAX = 1000,
+    ROTATION_MS = 30000, /* the longest that one takes, however slow the machine is */
     TURNS_WITHOUT = 20
 };
 
@@ -55,7 +56,8 @@ static void office_open(struct office *office)
 static void office_close(struct office *office)
 {
     for (int i = 0; rotate_busy(office->rotate); i++) {
-        assert(i < TURNS_MAX);
+        assert(i < ROTATION_MS);
+        poll(NULL, 0, 1); /* threads work on it */
         api_world_settle(&office->world);
     }
     admin_destroy(office->admin);
@@ -80,14 +82,17 @@ static void send_all(struct office *office, int fd, struct slice bytes, size_t p
 /* True: the connection has ended. */
 static bool read_answer(struct office *office, int fd, struct buf *answer)
 {
-    for (int i = 0; i < TURNS_MAX; i++) {
+    struct pollfd readable = { .fd = fd, .events = POLLIN };
+    for (int i = 0; i < ROTATION_MS; i++) {
         char *place = buf_reserve(answer, 4096);
         ssize_t len = recv(fd, place, 4096, 0);
         if (len == 0 || (len < 0 && errno == ECONNRESET))
             return true;
         if (len > 0)
             answer->len += (size_t)len;
-        else if (!rotate_busy(office->rotate) && i > TURNS_WITHOUT)
+        else if (rotate_busy(office->rotate))
+            poll(&readable, 1, 1);
+        else if (i > TURNS_WITHOUT)
             return false;
         api_world_settle(&office->world);
     }
