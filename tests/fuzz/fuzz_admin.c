@@ -83,17 +83,19 @@ static void send_all(struct office *office, int fd, struct slice bytes, size_t p
 static bool read_answer(struct office *office, int fd, struct buf *answer)
 {
     struct pollfd readable = { .fd = fd, .events = POLLIN };
-    for (int i = 0; i < ROTATION_MS; i++) {
+    int idle = 0; /* turns in which nothing came, and no rotation was under way */
+    for (int i = 0; idle < TURNS_WITHOUT && i < ROTATION_MS; i++) {
         char *place = buf_reserve(answer, 4096);
         ssize_t len = recv(fd, place, 4096, 0);
         if (len == 0 || (len < 0 && errno == ECONNRESET))
             return true;
+        idle++;
+        if (len > 0 || rotate_busy(office->rotate))
+            idle = 0;
         if (len > 0)
             answer->len += (size_t)len;
-        else if (rotate_busy(office->rotate))
+        else if (!idle)
             poll(&readable, 1, 1);
-        else if (i > TURNS_WITHOUT)
-            return false;
         api_world_settle(&office->world);
     }
     return false;
