@@ -85,7 +85,7 @@ struct api_call {
 struct api_options {
     const char *public_url; /* "" : the request's Host */
     const char *allow_origin;
-    const char *data; /* the data directory */
+    const char *data;          /* the data directory */
     const char *metrics_token; /* "": there is none, the admin listener shows metrics */
     int64_t subscriptions_max;
     int64_t realtime_connections; /* seats of one environment, see seat.h */
