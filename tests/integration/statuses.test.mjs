@@ -213,7 +213,7 @@ test("every status of the specification was seen", () => {
 });
 
 test("every deadline comes back after a kill", async (t) => {
-  const own = await startGateway({ t, options: ["--lease", "1s", "--heartbeat-timeout", "4s", "--cancel-timeout", "1s"] });
+  const own = await startGateway({ t, options: ["--lease", "1s", "--heartbeat-timeout", "4s", "--cancel-timeout", "1s", "--dev-concurrency", "5"] });
   const retry = { maxAttempts: 3, minTimeoutInMs: 1500, maxTimeoutInMs: 1500, randomize: false };
   const me = await Worker.register(own, { tasks: ["hello", { id: "exits", retry }] });
   const began = async (task = "hello") => me.take(await me.trigger(task));
