@@ -8,8 +8,8 @@
 #include <assert.h>
 
 #include "base/buf.h"
-#include "engine/sessions.h"
 #include "base/metrics.h"
+#include "engine/sessions.h"
 #include "engine/state.h"
 #include "engine/steer.h"
 #include "engine/versions.h"

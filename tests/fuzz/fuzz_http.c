@@ -91,7 +91,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf whole = { 0 };
     if (!fuzz.world.server)
         net_fuzz_open(&fuzz, (struct server_options){
-                                 .handler = { on_head, on_body, on_request, on_gone, NULL },
+                                 .handler = { .on_head = on_head,
+                                              .on_body = on_body,
+                                              .on_request = on_request,
+                                              .on_gone = on_gone },
                                  .target_max = 100,
                                  .head_bytes_max = 300,
                                  .headers_max = 10,

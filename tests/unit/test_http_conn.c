@@ -267,11 +267,13 @@ static void check_row(struct net_world *world, const struct row *row, struct sli
 
 static void open_scene(struct scene *scene)
 {
-    net_world_open(&scene->world,
-                   (struct server_options){
-                       .handler = { on_head, on_body, on_request, on_gone, NULL },
-                       .owner = scene,
-                   });
+    net_world_open(&scene->world, (struct server_options){
+                                      .handler = { .on_head = on_head,
+                                                   .on_body = on_body,
+                                                   .on_request = on_request,
+                                                   .on_gone = on_gone },
+                                      .owner = scene,
+                                  });
 }
 
 static void every_request_is_answered_alike_however_it_is_cut(void **state)
