@@ -4,7 +4,8 @@
 
 enum { ANY = -1 };
 
-/* A path matches when it begins with the segments; ":" is any one. */
+/* A path matches when it begins with the segments; ":" is any one. With a method it matches
+ * as a whole: what is behind it may be there. */
 static const struct absent {
     int method;
     const char *path;
@@ -42,21 +43,21 @@ static const struct absent {
     { ANY, "/api/v1/tasks/:/batch", "the batch call of SDKs before 3.3" },
 };
 
-static bool begins_with(struct slice path, const char *pattern)
+static bool matches(struct slice path, const struct absent *absent)
 {
-    struct slice rest = slice_of(pattern), wanted, segment;
+    struct slice rest = slice_of(absent->path), wanted, segment;
     while (slice_split(&rest, '/', &wanted))
         if (!slice_split(&path, '/', &segment) ||
             !(slice_is(wanted, ":") ? segment.len : slice_equal(wanted, segment)))
             return false;
-    return true;
+    return absent->method == ANY || !path.ptr;
 }
 
 const char *absent_at(enum http_method method, struct slice path)
 {
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if ((all[i].method == ANY || all[i].method == (int)method) &&
-            begins_with(path, all[i].path))
+            matches(path, &all[i]))
             return all[i].what;
     return NULL;
 }

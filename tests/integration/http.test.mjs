@@ -264,7 +264,7 @@ describe("connections", () => {
   });
 
   test("beyond --connections are 503, and room that is given back is used", async (t) => {
-    const small = await startGateway({ t, options: ["--connections", "16", "--dequeue-wait", "1m"] });
+    const small = await startGateway({ t, options: ["--connections", "16", "--realtime-connections", "16", "--dequeue-wait", "1m"] });
     small.http.close();
     const open = [], refused = [];
     const known = `GET /api/v1/runs HTTP/1.1\r\n${withKey}\r\n`, busy = `POST /engine/v1/dev/dequeue HTTP/1.1\r\n${withKey}content-length: 2\r\n\r\n{}`;

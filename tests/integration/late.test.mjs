@@ -39,7 +39,7 @@ test("several versions of many tasks are registered at once, one task a turn, ea
   assert.ok(taken > 1800, `${taken} turns: 900 tasks to be read and to be written`);
   assert.deepEqual(versions.map(({ contentHash }) => contentHash), ["one", "two", "three"]);
   assert.equal(new Set(versions.map(({ version }) => version)).size, 3);
-  await expect(200, worker.registration({ hash: "again", tasks: ["hello"] }));
+  Object.assign(worker, await expect(200, worker.registration({ hash: "again", tasks: ["hello"] })));
 });
 
 test("environment variables are written, of several requests at once", async () => {
