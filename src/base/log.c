@@ -36,18 +36,54 @@ static bool is_plain(struct slice text)
     return text.len > 0;
 }
 
+/* A character that a terminal obeys instead of showing it, at the front of UTF-8: delete and
+ * the second set of controls (U+007F to U+009F), separators of lines, and those that turn the
+ * direction of writing (U+2028 to U+202E, U+2066 to U+2069). 0: another one. */
+static unsigned obeyed_at(struct slice text, size_t *len)
+{
+    const unsigned char *at = (const unsigned char *)text.ptr;
+    *len = at[0] == 0xC2 ? 2 : at[0] == 0xE2 ? 3 : 1;
+    if (at[0] == 0x7F)
+        return 0x7F;
+    if (text.len < *len)
+        return 0;
+    if (at[0] == 0xC2 && at[1] <= 0x9F)
+        return at[1];
+    if (at[0] == 0xE2 && at[1] == 0x80 && at[2] >= 0xA8 && at[2] <= 0xAE)
+        return 0x2000u + (at[2] & 0x3F);
+    if (at[0] == 0xE2 && at[1] == 0x81 && at[2] >= 0xA6 && at[2] <= 0xA9)
+        return 0x2040u + (at[2] & 0x3F);
+    return 0;
+}
+
+/* The same JSON text with escapes for what a terminal would obey. */
+static void add_visible(struct buf *line, struct slice json)
+{
+    size_t len;
+    for (; json.len; json = slice_from(json, len)) {
+        unsigned character = obeyed_at(json, &len);
+        if (character) {
+            char escape[8];
+            snprintf(escape, sizeof(escape), "\\u%04x", character);
+            buf_add_text(line, escape);
+        } else {
+            len = 1;
+            buf_add_char(line, *json.ptr);
+        }
+    }
+}
+
 /* What a peer sent may be any bytes; a line is always one line of UTF-8. */
 static void add_quoted(struct buf *line, struct slice text)
 {
-    if (text_is_utf8(text)) {
-        buf_add_json(line, text);
-        return;
-    }
-    struct buf ascii = { 0 };
+    struct buf plain = { 0 }, json = { 0 };
+    bool is_utf8 = text_is_utf8(text);
     for (size_t i = 0; i < text.len; i++)
-        buf_add_char(&ascii, text.ptr[i] & 0x80 ? '?' : text.ptr[i]);
-    buf_add_json(line, buf_slice(&ascii));
-    buf_finish(&ascii);
+        buf_add_char(&plain, !is_utf8 && text.ptr[i] & 0x80 ? '?' : text.ptr[i]);
+    buf_add_json(&json, buf_slice(&plain));
+    add_visible(line, buf_slice(&json));
+    buf_finish(&json);
+    buf_finish(&plain);
 }
 
 static void add_field(struct buf *line, bool json, const char *name, const char *text)

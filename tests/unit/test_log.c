@@ -118,6 +118,21 @@ static void no_field_can_forge_a_line(void **state)
     assert_int_equal(found, count);
 }
 
+static void what_a_terminal_would_obey_is_escaped(void **state)
+{
+    (void)state;
+    log_configure(LOG_INFO, LOG_LOGFMT);
+    log_info("x", "a",
+             "\xc2\x9b"
+             "31m\x7f",
+             "b", "\xe2\x80\xae\xe2\x80\xa8\xe2\x81\xa6", "c",
+             "\xc3\xbc\xe2\x82\xac\xe2\x80\xa7 \xf0\x9f\x98\x80", NULL);
+    assert_non_null(strstr(logged(), "a=\"\\u009b31m\\u007f\" "
+                                     "b=\"\\u202e\\u2028\\u2066\" "
+                                     "c=\"\xc3\xbc\xe2\x82\xac\xe2\x80\xa7 "
+                                     "\xf0\x9f\x98\x80\""));
+}
+
 static void an_absent_field_is_empty(void **state)
 {
     (void)state;
@@ -166,6 +181,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_below_the_level_is_not_written, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(no_field_can_forge_a_line, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_terminal_would_obey_is_escaped, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(an_absent_field_is_empty, set_up, tear_down),
         cmocka_unit_test(eight_numbers_can_be_fields_of_one_line),
         cmocka_unit_test(a_slice_is_cut_between_characters),
