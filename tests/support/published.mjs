@@ -22,8 +22,8 @@ export function absentRoutes() {
   return found;
 }
 
-/** Names of commands behind "Of the CLI". */
-export const absentCommands = () => [...chapter.slice(chapter.indexOf("Of the CLI")).matchAll(/`([a-z -]+)`/g)].map(([, name]) => name);
+/** Names of commands in the paragraph that begins with "Of the CLI". */
+export const absentCommands = () => [...chapter.slice(chapter.indexOf("Of the CLI")).split("\n\n")[0].matchAll(/`([a-z -]+)`/g)].map(([, name]) => name);
 
 /** [{ method, path }] that a client's program calls; base is its member with the address. */
 export function routesOf(program, base) {

@@ -445,7 +445,7 @@ describe("a token that is not good enough gives an error in the hook and reveals
     await tab.reload();
     await tab.show("Tag", { tag, ...token });
     const { json } = await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1, options: { tags: [tag] } }, { key: keys.prod });
-    await tab.shows(json.id, { status: "QUEUED" });
+    await tab.shows(json.id, { status: "PENDING_VERSION" });
     assert.deepEqual(JSON.parse(await tab.text("value")).map((run) => run.id), [json.id]);
   });
 
