@@ -72,10 +72,13 @@ static bool waits_in_queue(const struct engine *engine, const struct run *run)
     return !may_pause || run->due_at <= loop_wall_ms(engine->loop);
 }
 
+/* Of a run that waits for a version only its ttl, which what was dequeued once has not: due_at
+ * is the end of a pause then, for when the version comes. */
 static int64_t next_deadline(struct engine *engine, struct tracked *run)
 {
     int64_t due = run->run.due_at ? engine_deadline(engine, run->run.due_at) : INT64_MAX;
     switch (run->run.execution) {
+    case EXECUTION_CREATED: return run->run.started_at ? INT64_MAX : due;
     case EXECUTION_EXECUTING: return run->alive_until;
     case EXECUTION_WITH_WAITPOINTS: return due < run->alive_until ? due : run->alive_until;
     case EXECUTION_FINISHED: return INT64_MAX;

@@ -36,7 +36,8 @@ static enum decision advance(const struct command *command, struct run *next,
                                                                          : DECISION_COMMIT;
 }
 
-/* Its ttl goes on, and so does its place in the queue. */
+/* Its ttl or pause goes on, and so does its place in the queue. A retry is judged when it is
+ * dequeued. */
 static enum decision decide(struct command *command, const struct run *now,
                             struct run *next, unsigned *marks)
 {
@@ -44,11 +45,8 @@ static enum decision decide(struct command *command, const struct run *now,
     (void)marks;
     if (now->status == RUN_PENDING_VERSION && verdict == VERSION_IS_THERE)
         return advance(command, next, EVENT_VERSION_CAME);
-    if (now->status == RUN_QUEUED && verdict > VERSION_UNDECIDED) {
-        if (now->started_at)
-            next->due_at = 0; /* it was a pause after a lease, and no ttl */
+    if (now->status == RUN_QUEUED && verdict > VERSION_UNDECIDED)
         return advance(command, next, EVENT_NO_VERSION);
-    }
     return DECISION_NOTHING;
 }
 

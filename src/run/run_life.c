@@ -14,6 +14,7 @@
  *      │         retry soon or queued ▼   │ started
  *      └────────────────────────► RETRYING: paused    (the worker keeps the run)
  *                                           requeued  ─dequeued─► retaken
+ *                                           requeued  ─no version─► PENDING_VERSION
  *                                           retaken   ─lease over─► requeued
  *
  *   cancel:      nobody works on it ──► CANCELED, finished
@@ -134,6 +135,7 @@ static const struct {
     { STATE_PAUSED,      EVENT_INTERRUPTED,      STATE_INTERRUPTED },
     { STATE_PAUSED,      EVENT_CANCEL,           STATE_CANCELED },
 
+    { STATE_REQUEUED,    EVENT_NO_VERSION,       STATE_VERSIONLESS },
     { STATE_REQUEUED,    EVENT_DEQUEUED,         STATE_RETAKEN },
     { STATE_REQUEUED,    EVENT_SYSTEM_FAILURE,   STATE_SYSTEM_FAILURE },
     { STATE_REQUEUED,    EVENT_INTERRUPTED,      STATE_INTERRUPTED },

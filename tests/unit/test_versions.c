@@ -148,6 +148,68 @@ static void in_dev_a_run_is_queued_until_a_worker_asks(void **state)
     world_destroy(world);
 }
 
+/* The oldest versions are forgotten when there are too many. */
+static void forget_version(struct world *world, const char *version)
+{
+    struct workers *workers = world->env->workers;
+    size_t at = 0;
+    while (strcmp(workers->all[at]->version, version))
+        at++;
+    workers->all[at]->version[0] = 'x';
+}
+
+/* Nobody looks at the run again by itself: its timer does not fire turn after turn. */
+static void assert_rests(struct world *world, const char *id)
+{
+    int64_t changes = revision(world, id);
+    world_settle(world);
+    assert_int_equal(revision(world, id), changes);
+    assert_false(environment_find(world->env, slice_of(id))->timer.place);
+    assert_false(loop_turn(world->loop, 0));
+}
+
+static void a_retry_whose_version_is_gone_waits_for_it(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    register_worker(world, "20260101.1", "hello", 3);
+    register_worker(world, "20260101.2", "hello", 3);
+    struct triggered got = trigger(world, (struct wish){ .version = "20260101.1" });
+    execute(world, got.id);
+    assert_int_equal(break_down(world, got.id, "{\"type\":\"STRING_ERROR\"}", 60000), OK);
+    assert_status(world, got.id, RUN_RETRYING);
+    world_settle(world);
+    forget_version(world, "20260101.1");
+    world_pass(world, 60000);
+    assert_string_equal(dequeue(world), "");
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    assert_rests(world, got.id);
+    register_worker(world, "20260101.1", "hello", 3);
+    world_settle(world);
+    assert_string_equal(dequeue(world), got.id);
+    assert_int_equal(start(world, got.id), OK);
+    assert_int_equal(run_now(world, got.id)->attempt, 2);
+    world_destroy(world);
+}
+
+static void a_run_that_went_back_rests_while_its_version_is_gone(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    register_worker(world, "20260101.1", "hello", 3);
+    register_worker(world, "20260101.2", "hello", 3);
+    struct triggered got = trigger(world, (struct wish){ .version = "20260101.1" });
+    assert_string_equal(dequeue(world), got.id);
+    world_pass(world, 60000); /* its lease is over, a pause begins */
+    world_pass(world, 3000);
+    assert_status(world, got.id, RUN_QUEUED);
+    forget_version(world, "20260101.1");
+    assert_string_equal(dequeue(world), "");
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    assert_rests(world, got.id);
+    world_destroy(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +220,8 @@ int main(void)
         cmocka_unit_test(a_version_that_comes_during_the_trigger_is_noticed),
         cmocka_unit_test(a_restart_judges_what_it_finds),
         cmocka_unit_test(in_dev_a_run_is_queued_until_a_worker_asks),
+        cmocka_unit_test(a_retry_whose_version_is_gone_waits_for_it),
+        cmocka_unit_test(a_run_that_went_back_rests_while_its_version_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
