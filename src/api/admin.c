@@ -54,12 +54,13 @@ static bool has_metrics_token(const struct api_call *call)
 }
 
 /* A web page may give its own name any address (DNS rebinding): a browser then sends that
- * name as Host, never an address. */
+ * name as Host, never an address. HTTP/1.0 may have none, which names nothing. */
 static bool names_an_address(struct slice host)
 {
     struct slice name;
     bool six = slice_starts(host, "[");
-    slice_split(&host, six ? ']' : ':', &name);
+    if (!slice_split(&host, six ? ']' : ':', &name))
+        return false;
     name = slice_from(name, six);
     char text[INET6_ADDRSTRLEN];
     unsigned char binary[sizeof(struct in6_addr)];

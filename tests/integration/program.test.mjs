@@ -478,6 +478,9 @@ describe("health", () => {
       for (const host of ["evil.example", `evil.example:${port}`, "127.0.0.1.evil.example", "localhost.", "1", "[evil]", "[127.0.0.1]", ""]) assert.ok([400, 403].includes(await ask(target, host)), host);
       assert.equal(await ask(target, "metrics.internal", token), 200, "a name, with the token");
     }
+    const nameless = await RawConnection.open(port);
+    await nameless.send("GET /metrics HTTP/1.0\r\n\r\n");
+    assert.match(await nameless.readToEnd(), /^HTTP\/1\.1 403 /, "no name is no address");
     assert.equal(await ask("/metrics", address, "", "OPTIONS"), 405);
     for (const target of ["/api/v1/runs", "/realtime/v1/ws", "/socket.io/?EIO=4&transport=websocket"])
       assert.equal(await ask(target, address, `authorization: Bearer ${keys.dev}\r\n`), 404, target);
