@@ -144,10 +144,10 @@ const struct schema runs_schemas[] = {
              " ...}, attemptCount: integer, attempts: any[], relatedRuns: {root?:"
              " RelatedRun, parent?: RelatedRun, children: RelatedRun[]}}" },
     { "RunWaiting",
-      "{reason: 'no_worker'|'version'|'queue_paused'|'queue_limit'|'concurrency_key'"
-      "|'environment_limit'|'delay'|'retry'|'waitpoint', since: datetime, until?:"
-      " datetime, limit?: integer, running?: integer, ahead?: integer, task?: string,"
-      " message: string}" },
+      "{reason: 'no_worker'|'version'|'storage_quota'|'queue_paused'|'queue_limit'"
+      "|'concurrency_key'|'environment_limit'|'delay'|'retry'|'waitpoint', since: "
+      "datetime, until?: datetime, limit?: integer, running?: integer, ahead?: integer,"
+      " task?: string, message: string}" },
     { "RunSchedule", "{id: string, ...}" },
     { "RunResult",
       "{ok: boolean, id: string, taskIdentifier: string, output?: string,"

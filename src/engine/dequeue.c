@@ -221,7 +221,7 @@ static void on_leased(struct command *command, enum err status)
 
 static bool has_work(const struct environment *env, uint32_t audience)
 {
-    return !env->retired && queues_next(&env->queues, audience);
+    return !env->retired && !engine_is_at_quota(env) && queues_next(&env->queues, audience);
 }
 
 /* Of the environments that it serves and that have something: a worker of several takes

@@ -41,12 +41,35 @@ static void count_stored(struct room *project, int64_t bytes)
     metric_add(M_STORED_BYTES, (int64_t)more - (int64_t)less);
 }
 
+static bool is_full(const struct room *project)
+{
+    return project && project->limit && !room_has(project, 1);
+}
+
+bool engine_is_at_quota(const struct environment *env)
+{
+    return is_full(env->stored);
+}
+
+/* The runs that wait for room to be stored go on, in every environment of the project. */
+static void match_project(struct engine *engine, const struct room *project)
+{
+    uint32_t at = 0;
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
+        if (env->stored == project)
+            engine_match(engine, env);
+}
+
 static void on_stored(void *owner, uint32_t number, int64_t bytes)
 {
     struct engine *engine = owner;
     struct room *project = slots_get(&engine->stored, number);
-    if (project)
-        count_stored(project, bytes);
+    if (!project)
+        return;
+    bool was_full = is_full(project);
+    count_stored(project, bytes);
+    if (was_full && !is_full(project))
+        match_project(engine, project);
 }
 
 void engine_join_stored(struct engine *engine, uint32_t number, struct room *project)

@@ -54,6 +54,11 @@ void engine_join_stored(struct engine *engine, uint32_t number, struct room *pro
 enum err engine_check_quota(const struct environment *env, size_t more,
                             struct failure *why);
 
+/* The project of the environment stores as much as it may, or more: no worker gets a run of
+ * it, since what executes may complete with an output of any allowed length. Workers that
+ * wait get runs as soon as there is room again. */
+bool engine_is_at_quota(const struct environment *env);
+
 struct environment *engine_add_environment(struct engine *engine, uint32_t number,
                                            const char *id, bool is_dev);
 /* Its branch was archived: nothing starts in it any more, its unfinished runs are canceled,

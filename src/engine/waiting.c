@@ -60,7 +60,9 @@ static void look_in_line(const struct tracked *run, struct waiting *waiting)
 
     waiting->is_in_line = true;
     waiting->ahead = standing.ahead;
-    if (!waiting->is_served)
+    if (engine_is_at_quota(run->env))
+        waiting->reason = WAITING_STORAGE_QUOTA;
+    else if (!waiting->is_served)
         waiting->reason = WAITING_NO_WORKER;
     else if (standing.paused)
         waiting->reason = WAITING_QUEUE_PAUSED;
@@ -171,9 +173,16 @@ void waiting_note(struct tracked *run)
     set_timer(run->env, TOLD_AFTER_MS);
 }
 
+/* It waits for something that somebody has to do. */
+static bool is_worth_a_line(enum waiting_reason reason)
+{
+    return reason == WAITING_NO_WORKER || reason == WAITING_VERSION ||
+           reason == WAITING_STORAGE_QUOTA;
+}
+
 enum look { LOOK_GONE, LOOK_WAITS_ELSE, LOOK_WAITS };
 
-/* LOOK_WAITS_ELSE: in its queue, but there is a worker for it. */
+/* LOOK_WAITS_ELSE: in its queue, but for nothing that is worth a line. */
 static enum look look_at_first(struct environment *env)
 {
     struct lookout *lookout = &env->lookout;
@@ -182,7 +191,7 @@ static enum look look_at_first(struct environment *env)
     if (!run)
         return LOOK_GONE;
     waiting_look(run, &waiting);
-    if (waiting.reason != WAITING_NO_WORKER && waiting.reason != WAITING_VERSION)
+    if (!is_worth_a_line(waiting.reason))
         return waiting.is_in_line ? LOOK_WAITS_ELSE : LOOK_GONE;
     int64_t left = waiting.since + TOLD_AFTER_MS - wall_of(run);
     if (left <= 0 && !lookout->is_told) {

@@ -2,14 +2,16 @@
  *
  *   delayed, paused before another attempt, blocked by waitpoints ─► that
  *   no version has its task                                       ─► version
- *   in its queue: nobody is there to execute it                   ─► no_worker
+ *   in its queue: its project stores as much as it may            ─► storage_quota
+ *                 nobody is there to execute it                   ─► no_worker
  *                 its queue is paused                             ─► queue_paused
  *                 all slots of the queue, of its key are taken    ─► queue_limit, …_key
  *                 all slots of the environment are                ─► environment_limit
  *                 none of that: nobody asks for it                ─► no_worker
  *
- * Found from what is in memory when somebody asks. Once a run has waited for a worker or a
- * version for 10 s, the log says so: a line for one run of each environment at a time. */
+ * Found from what is in memory when somebody asks. Once a run has waited for a worker, a
+ * version or room to be stored for 10 s, the log says so: a line for one run of each
+ * environment at a time. */
 #pragma once
 
 #include "base/buf.h"
@@ -20,6 +22,7 @@ enum waiting_reason {
     WAITING_FOR_NOTHING, /* it executes, is about to, or has ended */
     WAITING_NO_WORKER,
     WAITING_VERSION,
+    WAITING_STORAGE_QUOTA,
     WAITING_QUEUE_PAUSED,
     WAITING_QUEUE_LIMIT,
     WAITING_CONCURRENCY_KEY,

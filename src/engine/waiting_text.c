@@ -16,6 +16,7 @@ const char *waiting_name(enum waiting_reason reason)
         [WAITING_FOR_NOTHING] = "",
         [WAITING_NO_WORKER] = "no_worker",
         [WAITING_VERSION] = "version",
+        [WAITING_STORAGE_QUOTA] = "storage_quota",
         [WAITING_QUEUE_PAUSED] = "queue_paused",
         [WAITING_QUEUE_LIMIT] = "queue_limit",
         [WAITING_CONCURRENCY_KEY] = "concurrency_key",
@@ -73,6 +74,15 @@ static void explain_version(const struct tracked *run, const struct waiting *wai
         buf_print(out,
                   "The current version has no task %.*s: deploy or promote one that has it",
                   SLICE_ARG(task));
+}
+
+static void explain_quota(const struct tracked *run, struct buf *out)
+{
+    const struct room *project = run->env->stored;
+    buf_print(out,
+              "The project stores %zu of %zu bytes: raise storage-quota, or remove "
+              "something; it begins when retention has removed finished runs",
+              project->used, project->limit);
 }
 
 static void explain_limit(const struct tracked *run, const struct waiting *waiting,
@@ -151,6 +161,7 @@ void waiting_explain(const struct tracked *run, const struct waiting *waiting,
     switch (waiting->reason) {
     case WAITING_NO_WORKER: explain_worker(run, waiting, out); break;
     case WAITING_VERSION: explain_version(run, waiting, out); break;
+    case WAITING_STORAGE_QUOTA: explain_quota(run, out); break;
     case WAITING_QUEUE_PAUSED:
         buf_print(out, "The queue %.*s is paused: resume it",
                   SLICE_ARG(bytes_slice(run->run.queue)));

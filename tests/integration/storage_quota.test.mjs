@@ -89,8 +89,44 @@ test("the count is the same after a stop and after a kill", async (t) => {
   assert.deepEqual(miscounted(gateway.data), []);
 });
 
-test("retention makes room, of runs and of packets that nobody needs", async (t) => {
-  const gateway = await start(t, ["--retain", "1s"]);
+test("above it no queued run begins, so that no more outputs come than of what executes; a run goes on when something is removed", async (t) => {
+  const gateway = await start(t, ["--env-concurrency", "3", "--dequeue-wait", "30s"]), who = { key: keys.prod };
+  const worker = await Worker.register(gateway, { key: keys.prod, tasks: ["hello", "waits"] });
+  const variables = `/api/v1/projects/${keys.ref}/envvars/dev`;
+  for (const name of ["A", "B", "C"]) assert.equal((await gateway.post(variables, { name, value: "v".repeat(5000) })).status, 200);
+  const waiting = await worker.take(await worker.trigger("waits"));
+  const { id: token } = (await gateway.post("/api/v1/waitpoints/tokens", {}, who)).json;
+  await worker.post(`/engine/v1/runs/${waiting.id}/waitpoints/tokens/${token}/wait`, {});
+  for (let i = 0; i < 60; i++) assert.equal((await trigger(gateway, 10, who)).status, 200);
+  const executing = [await worker.take(), await worker.take(), await worker.take()];
+  const before = await gateway.metric("runcast_stored_bytes"), leaves = (bytes) => "o".repeat(MIB - before + bytes);
+  await executing[0].succeed(leaves(5000));
+  await executing[1].succeed("o".repeat(100));
+
+  const idle = worker.dequeue(), [first] = (await gateway.get("/api/v1/runs?filter[status]=QUEUED&page[size]=100", who)).json.data.slice(-1);
+  const { run: { waitingFor: { reason, message, ahead } } } = await worker.show(first.id);
+  assert.deepEqual([reason, ahead], ["storage_quota", 0]);
+  assert.match(message, /^The project stores \d+ of 1048576 bytes: raise storage-quota, or remove/);
+  isOver(await gateway.put(`/api/v1/runs/${executing[2].id}/metadata`, { metadata: { a: 1 } }));
+  await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, {}, who);
+  await until(async () => (await worker.status(waiting.id)) === "EXECUTING", { what: "what waits in its middle goes on" });
+  assert.equal(await gateway.metric("runcast_dequeued_total"), 4);
+
+  for (const name of ["A", "B", "C"]) assert.equal((await gateway.delete(`${variables}/${name}`)).status, 200);
+  assert.equal((await idle).id, first.id);
+  await executing[2].succeed("o".repeat(700_000));
+  await gateway.stop();
+  assert.deepEqual(miscounted(gateway.data), []);
+});
+
+test("retention makes room, of runs and of packets that nobody needs, and what is queued goes on", async (t) => {
+  const gateway = await start(t, ["--retain", "1s", "--dequeue-wait", "60s"]);
+  const worker = await Worker.register(gateway), attempt = await worker.take(await worker.trigger("hello"));
+  const queued = await worker.trigger("hello");
+  await attempt.succeed("o".repeat(MIB));
+  const next = await worker.take(queued); // who asks is held until the first one is removed
+  assert.equal((await gateway.get(`/api/v3/runs/${attempt.id}`)).status, 404);
+  await next.succeed(1);
   const { json } = await trigger(gateway, 900_000);
   isOver(await trigger(gateway, 300_000));
   await gateway.post(`/api/v2/runs/${json.id}/cancel`, {});

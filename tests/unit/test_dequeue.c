@@ -161,6 +161,46 @@ static void on_canceled(struct command *command, enum err status)
     assert_int_equal(status, OK);
 }
 
+/* What another environment of the project stores, which is not in memory. */
+static void store_elsewhere(struct world *world, int64_t bytes)
+{
+    world->store->on_stored(world->store->stored_owner, WORLD_ENV + 1, bytes);
+    world_settle(world);
+}
+
+static void a_full_project_starts_nothing_until_there_is_room(void **state)
+{
+    static const char thrown[] = "{\"type\":\"STRING_ERROR\",\"raw\":\"no\"}";
+    struct world *world = *state;
+    struct room project = { .limit = 1 << 20 };
+    struct waiter waiter;
+    engine_join_stored(world->engine, WORLD_ENV, &project);
+    engine_join_stored(world->engine, WORLD_ENV + 1, &project);
+    struct triggered executing = trigger(world, (struct wish){ 0 });
+    struct triggered leased = trigger(world, (struct wish){ 0 });
+    struct triggered queued = trigger(world, (struct wish){ 0 });
+    execute(world, executing.id);
+    assert_string_equal(dequeue(world), leased.id);
+    store_elsewhere(world, 1 << 20);
+    assert_string_equal(dequeue(world), "");
+
+    wait_for_work(world, &waiter, 60000);
+    assert_int_equal(start(world, leased.id), OK);
+    assert_int_equal(succeed(world, leased.id, "1"), OK);
+    assert_int_equal(break_down(world, executing.id, thrown, 1000), OK);
+    assert_int_equal(start(world, executing.id), OK);
+    assert_int_equal(break_down(world, executing.id, thrown, 40000), OK);
+    world_pass(world, 45000); /* the retry is due */
+    assert_status(world, executing.id, RUN_RETRYING);
+    store_elsewhere(world, -(1 << 10)); /* still above it */
+    assert_false(waiter.done);
+    store_elsewhere(world, -(1 << 20) + (1 << 10));
+    assert_true(waiter.done);
+    assert_int_equal(waiter.status, OK);
+    assert_string_equal(waiter.dequeue.command.run_id, executing.id); /* the older one */
+    assert_string_equal(dequeue(world), queued.id);
+}
+
 /* The time is over while the run is being canceled that it was given. */
 static void a_worker_that_lost_its_run_does_not_wait_for_ever(void **state)
 {
@@ -339,6 +379,7 @@ int main(void)
         TEST(a_waiting_worker_gets_what_comes),
         TEST(a_worker_that_waited_long_enough_is_told_that_nothing_came),
         TEST(a_worker_gets_what_comes_in_its_last_moment),
+        TEST(a_full_project_starts_nothing_until_there_is_room),
         TEST(a_worker_that_lost_its_run_does_not_wait_for_ever),
         TEST(a_worker_that_came_second_does_not_wait_for_ever),
         TEST(a_worker_that_left_gives_its_run_back),

@@ -289,6 +289,37 @@ static void the_log_speaks_of_a_run_that_nobody_has_taken_for_ten_seconds(void *
     world_destroy(world);
 }
 
+static void of_a_full_project_the_log_speaks_though_a_worker_is_there(void **state)
+{
+    struct world *world = make(true, 1);
+    const struct lookout *lookout = &world->env->lookout;
+    struct room project = { .limit = 1 << 20 };
+    (void)state;
+    engine_join_stored(world->engine, WORLD_ENV, &project);
+    register_worker(world, "20260101.1", "hello", 3);
+    struct triggered first = trigger(world, (struct wish){ 0 });
+    struct triggered second = trigger(world, (struct wish){ 0 });
+    execute(world, first.id);
+    assert_waits(world, second.id, "environment_limit", "");
+    world_pass(world, 10000);
+    assert_false(lookout->is_told);
+
+    size_t before = project.limit;
+    project.limit = project.used;
+    configure(world, true, -1);
+    struct waiting waiting =
+        assert_waits(world, second.id, "storage_quota",
+                     "bytes: raise storage-quota, or remove something");
+    assert_false(waiting.has_limit);
+    assert_true(waiting.is_in_line);
+    assert_waits(world, first.id, "", "");
+    world_pass(world, 10000);
+    assert_true(lookout->is_told);
+    project.limit = before;
+    assert_waits(world, second.id, "queue_paused", "");
+    world_destroy(world);
+}
+
 static void what_a_worker_takes_in_time_is_nothing_to_speak_of(void **state)
 {
     struct world *world = make(true, 1);
@@ -320,6 +351,7 @@ int main(void)
         cmocka_unit_test(a_run_knows_how_many_are_before_it_up_to_a_thousand),
         cmocka_unit_test(a_restart_changes_nothing_but_who_is_there),
         cmocka_unit_test(the_log_speaks_of_a_run_that_nobody_has_taken_for_ten_seconds),
+        cmocka_unit_test(of_a_full_project_the_log_speaks_though_a_worker_is_there),
         cmocka_unit_test(what_a_worker_takes_in_time_is_nothing_to_speak_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
