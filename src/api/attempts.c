@@ -198,6 +198,7 @@ static enum err look(struct api_call *call, bool since)
 enum err worker_latest(struct api_call *call)
 {
     worker_hear(call);
+    attempt_look(api_engine(call->api), call->env, call->params[0]);
     return look(call, false);
 }
 

@@ -21,9 +21,9 @@ enum {
      * the CLI also rests, without asking, while it has all the runs that it takes. */
     DEQUEUE_INTERVAL_WITH_RUN_MS = 0,
     DEQUEUE_INTERVAL_WITHOUT_RUN_MS = 50,
-    /* The CLI counts runs that wait, the gateway does not: fewer than this, and those that
-     * wait would keep away what they wait for. */
-    CLI_RUNS = 100,
+    /* The CLI counts runs that wait, too: with as many of them as it is told it takes no
+     * other, and what they wait for never begins. How many execute the gateway says. */
+    CLI_RUNS = 1000000,
     VERSION_TRIES_MAX = 16,
 };
 
@@ -90,7 +90,6 @@ enum err worker_environment(struct api_call *call)
 
 enum err worker_config(struct api_call *call)
 {
-    const struct engine_options *options = engine_options(api_engine(call->api));
     struct buf out = { 0 }, url = { 0 };
 
     api_base_url(call, &url);
@@ -98,9 +97,8 @@ enum err worker_config(struct api_call *call)
     members_add_text(&out, "environmentId", slice_of(call->account->id));
     buf_print(&out,
               ",\"dequeueIntervalWithRun\":%d,\"dequeueIntervalWithoutRun\":%d,"
-              "\"maxConcurrentRuns\":%u",
-              DEQUEUE_INTERVAL_WITH_RUN_MS, DEQUEUE_INTERVAL_WITHOUT_RUN_MS,
-              options->concurrency > CLI_RUNS ? options->concurrency : CLI_RUNS);
+              "\"maxConcurrentRuns\":%d",
+              DEQUEUE_INTERVAL_WITH_RUN_MS, DEQUEUE_INTERVAL_WITHOUT_RUN_MS, CLI_RUNS);
     members_add_text(&out, "engineUrl", buf_slice(&url));
     buf_add_char(&out, '}');
     buf_finish(&url);

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/metrics.h"
+#include "engine/attempts.h"
 #include "engine/sessions.h"
 #include "engine/state.h"
 #include "engine/steer.h"
@@ -77,10 +78,11 @@ static bool waits_in_queue(const struct engine *engine, const struct run *run)
 static int64_t next_deadline(struct engine *engine, struct tracked *run)
 {
     int64_t due = run->run.due_at ? engine_deadline(engine, run->run.due_at) : INT64_MAX;
+    int64_t lost = attempt_lost_at(run);
     switch (run->run.execution) {
     case EXECUTION_CREATED: return run->run.started_at ? INT64_MAX : due;
-    case EXECUTION_EXECUTING: return run->alive_until;
-    case EXECUTION_WITH_WAITPOINTS: return due < run->alive_until ? due : run->alive_until;
+    case EXECUTION_EXECUTING: return lost;
+    case EXECUTION_WITH_WAITPOINTS: return due < lost ? due : lost;
     case EXECUTION_FINISHED: return INT64_MAX;
     default: return due;
     }
@@ -168,6 +170,18 @@ void engine_notice(const struct engine *engine, const struct tracked *run)
         engine->on_notice(engine->notice_owner, run);
 }
 
+/* Its worker has as long as ever to be heard of again; a pause does not count, but who
+ * polls does so meanwhile, too. */
+static void begin_silence(const struct engine *engine, struct tracked *run)
+{
+    int64_t now = loop_now_ms(engine->loop), from = now;
+    if (run->run.status == RUN_RETRYING && run->run.execution == EXECUTION_EXECUTING)
+        from = engine_deadline(engine, run->run.due_at);
+    run->alive_until = from + engine->options.heartbeat_ms;
+    if (run->heard_until)
+        run->heard_until = run_is_with_worker(&run->run) ? now + SESSION_LOST_MS : 0;
+}
+
 static void apply_run(struct engine *engine, struct environment *env, struct change *change)
 {
     const struct tracked *known = environment_find(env, slice_of(change->run.id));
@@ -177,10 +191,7 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
     struct tracked *run = environment_put(env, &change->run, change->seq);
     if (news)
         engine_notice(engine, run);
-    run->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
-    if (run->run.status == RUN_RETRYING && run->run.execution == EXECUTION_EXECUTING)
-        run->alive_until =
-            engine_deadline(engine, run->run.due_at) + engine->options.heartbeat_ms;
+    begin_silence(engine, run);
     engine_place(engine, run);
     versions_follow(engine, run); /* another one may be current since it was decided */
     waits_note(engine, run);

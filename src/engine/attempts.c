@@ -18,6 +18,7 @@
 #include "base/random.h"
 #include "base/scan.h"
 #include "engine/leases.h"
+#include "engine/sessions.h"
 #include "engine/state.h"
 #include "run/metadata.h"
 
@@ -84,8 +85,30 @@ bool attempt_heartbeat(struct engine *engine, struct environment *env, struct sl
     struct tracked *run = environment_find(env, run_id);
     if (!run || !run_is_newest(&run->run, snapshot))
         return false;
-    run->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
+    int64_t now = loop_now_ms(engine->loop);
+    run->alive_until = now + engine->options.heartbeat_ms;
+    if (run->heard_until)
+        run->heard_until = now + SESSION_LOST_MS;
     return true; /* the timer finds out when it fires: no heap work per heartbeat */
+}
+
+/* ---- a CLI that looks ---- */
+
+void attempt_look(struct engine *engine, struct environment *env, struct slice run_id)
+{
+    struct tracked *run = environment_find(env, run_id);
+    if (!env->is_dev || !run || !run_is_with_worker(&run->run))
+        return;
+    bool is_first = !run->heard_until;
+    run->heard_until = loop_now_ms(engine->loop) + SESSION_LOST_MS;
+    if (is_first && !run->in_flight)
+        engine_place(engine, run);
+}
+
+int64_t attempt_lost_at(const struct tracked *run)
+{
+    bool is_polled = run->heard_until && run->heard_until < run->alive_until;
+    return is_polled ? run->heard_until : run->alive_until;
 }
 
 /* ---- complete ---- */

@@ -74,6 +74,14 @@ double attempt_cents_per_ms(const struct environment *env, const struct run *run
 bool attempt_heartbeat(struct engine *engine, struct environment *env, struct slice run_id,
                        struct slice snapshot);
 
+/* A CLI polls its run, every 5 s: from now on it is also given up when nothing was heard
+ * of it for SESSION_LOST_MS. Only in dev; elsewhere, and of who never looks, the heartbeat
+ * counts alone. */
+void attempt_look(struct engine *engine, struct environment *env, struct slice run_id);
+
+/* Monotonic ms: when the worker of this run is given up, if nothing is heard of it. */
+int64_t attempt_lost_at(const struct tracked *run);
+
 enum attempt_result {
     ATTEMPT_RUN_FINISHED,
     ATTEMPT_RETRY_IMMEDIATELY,

@@ -1,7 +1,7 @@
 /* due.c - deadlines: what the state of a run waited for has come, or did not come in time.
  *
  *   delayed: its time    queued: its ttl          leased: no start     canceling: no answer
- *   waiting: its date    executing: no heartbeat  retry, pause: may be offered again
+ *   waiting: its date    executing: no sign of life  retry, pause: may be offered again
  *
  * The deadlines are in the runs (due_at), so they come back after a restart; heartbeats
  * are not written, a restart gives every executing run its full time again. */
@@ -111,7 +111,7 @@ static bool is_silent(const struct command *command, const struct run *now)
 {
     const struct tracked *run = environment_find(command->env, slice_of(now->id));
     return run && run->run.snapshot == now->snapshot &&
-           run->alive_until <= loop_now_ms(command->engine->loop);
+           attempt_lost_at(run) <= loop_now_ms(command->engine->loop);
 }
 
 static enum decision confirm_cancel(struct run *next, int64_t time)
@@ -152,12 +152,12 @@ static enum decision decide_due(struct command *command, const struct run *now,
 static bool only_place(struct engine *engine, const struct tracked *run)
 {
     int64_t time = loop_wall_ms(engine->loop);
+    bool is_alive = attempt_lost_at(run) > loop_now_ms(engine->loop);
     switch (run->run.execution) {
     case EXECUTION_QUEUED: return run->run.started_at || run->run.due_at > time;
-    case EXECUTION_EXECUTING: return run->alive_until > loop_now_ms(engine->loop);
+    case EXECUTION_EXECUTING: return is_alive;
     case EXECUTION_WITH_WAITPOINTS:
-        return (!run->run.due_at || run->run.due_at > time) &&
-               run->alive_until > loop_now_ms(engine->loop);
+        return (!run->run.due_at || run->run.due_at > time) && is_alive;
     default: return run->run.due_at > time;
     }
 }

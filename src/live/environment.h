@@ -34,10 +34,11 @@ struct workers;
 struct tracked {
     struct run run;
     struct environment *env;
-    struct timer timer; /* until due_at or alive_until */
+    struct timer timer; /* until due_at, or it is given up */
     struct queue_item item;
     struct topic *topic; /* of its own listeners; NULL: none */
     int64_t alive_until; /* monotonic ms; moved by heartbeats */
+    int64_t heard_until; /* the same by any call of the CLI that polls it; 0: none does */
     bool in_flight;      /* a commit of it is on its way */
 };
 

@@ -49,7 +49,7 @@ test("the configuration and the variables name this gateway", async () => {
   const config = (await gateway.get("/engine/v1/dev/config")).json;
   assert.ok(config.environmentId);
   assert.equal(config.engineUrl, gateway.url);
-  assert.deepEqual([config.dequeueIntervalWithRun, config.dequeueIntervalWithoutRun, config.maxConcurrentRuns], [0, 50, 100]);
+  assert.deepEqual([config.dequeueIntervalWithRun, config.dequeueIntervalWithoutRun, config.maxConcurrentRuns], [0, 50, 1_000_000]);
   const { variables } = (await gateway.get(`${project}/envvars`)).json;
   assert.equal(variables.TRIGGER_API_URL, gateway.url);
   const telemetry = variables.TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT;

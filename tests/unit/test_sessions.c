@@ -279,6 +279,116 @@ static void a_busy_one_is_there_as_long_as_its_runs_are_heard_of(void **state)
     assert_false(is_there(world, "20260101.1"));
 }
 
+/* ---- what a CLI that has gone executed ---- */
+
+static void look(struct world *world, const char *id)
+{
+    attempt_look(world->engine, world->env, slice_of(id));
+}
+
+/* Dequeued and started, and then it waits or does not. */
+static struct triggered begin_run(struct world *world, bool waiting)
+{
+    struct triggered got = make(world, "a");
+    assert_string_equal(ask(world, "20260101.1"), got.id);
+    assert_int_equal(start(world, got.id), OK);
+    if (waiting)
+        assert_int_equal(wait_for(world, got.id, 3600 * 1000), OK);
+    return got;
+}
+
+static void a_run_that_a_cli_polls_is_lost_with_the_cli(void **state)
+{
+    struct world *world = *state;
+    register_version(world, "20260101.1", "a");
+    for (int waiting = 0; waiting < 2; waiting++) {
+        struct triggered got = begin_run(world, waiting);
+        world_pass(world, 100000);
+        look(world, got.id);
+        for (int i = 0; i < 5; i++) {
+            world_pass(world, 59000);
+            look(world, got.id);
+            assert_true(beat(world, got.id));
+        }
+        world_pass(world, 59000);
+        assert_status(world, got.id, waiting ? RUN_WAITING : RUN_EXECUTING);
+        world_pass(world, 1000);
+        assert_status(world, got.id, RUN_INTERRUPTED);
+        assert_non_null(strstr(run_now(world, got.id)->error->data, "STALLED_EXECUTING"));
+    }
+    assert_int_equal(world->env->queues.running, 0);
+}
+
+/* It was started again at once, with the same code: its session goes on. */
+static void the_next_cli_of_a_version_does_not_keep_what_the_last_one_had(void **state)
+{
+    struct world *world = *state;
+    register_version(world, "20260101.1", "a");
+    struct triggered old = begin_run(world, false), young;
+    look(world, old.id);
+    world_pass(world, 30000);
+    sessions_renew(world->env);
+    young = begin_run(world, false);
+    look(world, young.id);
+    world_pass(world, 29000);
+    look(world, young.id);
+    world_pass(world, 1000);
+    assert_status(world, old.id, RUN_INTERRUPTED);
+    assert_status(world, young.id, RUN_EXECUTING);
+}
+
+/* Its heartbeat is enough, also when its call comes late, and a worker that never looks
+ * has only that. */
+static void who_is_heard_of_by_other_ways_is_not_lost(void **state)
+{
+    struct world *world = *state;
+    register_version(world, "20260101.1", "a");
+    struct triggered beats = begin_run(world, false), silent = begin_run(world, false);
+    look(world, beats.id);
+    for (int i = 0; i < 5; i++) {
+        world_pass(world, 59000);
+        assert_true(beat(world, beats.id));
+    }
+    assert_status(world, beats.id, RUN_EXECUTING);
+    assert_status(world, silent.id, RUN_EXECUTING);
+    world_pass(world, 6000);
+    assert_status(world, silent.id, RUN_INTERRUPTED);
+}
+
+static int create_prod_world(void **state)
+{
+    *state = world_create(&(struct world_options){ .is_prod = true });
+    return 0;
+}
+
+/* There another worker may try a run again: only its own heartbeat says that it has gone. */
+static void outside_dev_looking_shortens_nothing(void **state)
+{
+    struct world *world = *state;
+    register_version(world, "20260101.1", "a");
+    struct triggered got = begin_run(world, false);
+    look(world, got.id);
+    world_pass(world, 290000);
+    assert_status(world, got.id, RUN_EXECUTING);
+}
+
+/* The pause of a retry that the next worker, who polls nothing, takes. */
+static void who_took_a_run_over_need_not_poll_it(void **state)
+{
+    struct world *world = *state;
+    register_version(world, "20260101.1", "a");
+    struct triggered got = begin_run(world, false);
+    look(world, got.id);
+    assert_int_equal(
+        break_down(world, got.id, "{\"type\":\"STRING_ERROR\",\"raw\":\"no\"}", 40000), OK);
+    assert_status(world, got.id, RUN_RETRYING);
+    world_pass(world, 41000);
+    assert_string_equal(ask(world, "20260101.1"), got.id);
+    assert_int_equal(start(world, got.id), OK);
+    world_pass(world, 290000);
+    assert_status(world, got.id, RUN_EXECUTING);
+}
+
 static void when_the_last_has_gone_runs_are_queued(void **state)
 {
     struct world *world = *state;
@@ -392,6 +502,12 @@ int main(void)
         session_test(a_version_that_is_asked_with_again_is_there),
         session_test(a_session_ends_when_it_is_not_heard_of_for_a_minute),
         session_test(a_busy_one_is_there_as_long_as_its_runs_are_heard_of),
+        session_test(a_run_that_a_cli_polls_is_lost_with_the_cli),
+        session_test(the_next_cli_of_a_version_does_not_keep_what_the_last_one_had),
+        session_test(who_is_heard_of_by_other_ways_is_not_lost),
+        session_test(who_took_a_run_over_need_not_poll_it),
+        cmocka_unit_test_setup_teardown(outside_dev_looking_shortens_nothing,
+                                        create_prod_world, destroy_world),
         session_test(when_the_last_has_gone_runs_are_queued),
         session_test(after_a_restart_nobody_is_missed_for_a_minute),
         session_test(of_a_queue_that_both_declare_the_newer_limit_counts),
