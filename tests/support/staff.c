@@ -114,30 +114,27 @@ static struct session *session_for(const struct environment *env, const struct r
     return found;
 }
 
-static bool is_ready(const struct staff *staff, const struct tracked *run, int64_t in_ms)
+static bool is_ready(const struct staff *staff, const struct tracked *run)
 {
-    int64_t then = loop_wall_ms(staff->world->loop) + in_ms;
-    bool pauses = run->run.started_at && run->run.due_at > then;
+    bool pauses = run->run.started_at && run->run.due_at > loop_wall_ms(staff->world->loop);
     return run->run.execution == EXECUTION_QUEUED && !run_is_final(&run->run) && !pauses;
 }
 
-/* In so many ms pauses end, and slots may become free. */
-static bool has_run_for(const struct staff *staff, const struct session *session,
-                        int64_t in_ms)
+static bool has_run_for(const struct staff *staff, const struct session *session)
 {
     const struct environment *env = staff->world->env;
-    if (!in_ms && env->queues.running >= env->queues.limit)
+    if (env->queues.running >= env->queues.limit)
         return false;
     list_each (link, &staff->ledger->stories) {
         const struct run *last = story_last(container_of(link, struct story, link));
         const struct tracked *run = environment_find(env, slice_of(last->id));
-        if (run && is_ready(staff, run, in_ms) && session_for(env, &run->run) == session)
+        if (run && is_ready(staff, run) && session_for(env, &run->run) == session)
             return true;
     }
     return false;
 }
 
-enum { ASK_MS = 20 };
+enum { ASK_MS = 1000 };
 
 struct asking {
     struct dequeue dequeue; /* first */
@@ -151,6 +148,8 @@ static void on_asked(struct dequeue *dequeue, enum err status)
     asking->got = status == OK;
 }
 
+/* A run is chosen before any time passes, or the version asks no longer: later a pause may
+ * end, or a slot become free. */
 static bool ask(struct staff *staff, const char *version)
 {
     struct world *world = staff->world;
@@ -158,8 +157,15 @@ static bool ask(struct staff *staff, const char *version)
     if (dequeue_begin_for(world->engine, world->env, slice_of(version), &asking.dequeue,
                           ASK_MS, on_asked))
         violated("a dequeue is refused");
+    while (loop_turn(world->loop, 0) && !asking.done && !asking.dequeue.holding)
+        ;
+    bool chosen = asking.done || asking.dequeue.holding;
+    if (!chosen)
+        dequeue_cancel(&asking.dequeue);
     while (!asking.done)
         loop_turn(world->loop, 1);
+    if (asking.got != chosen)
+        violated("%s was to have a run that was chosen for it", version);
     if (asking.got)
         staff_check_taken(
             staff, version,
@@ -196,11 +202,9 @@ void staff_check_rest(struct staff *staff)
         const struct session *session = sessions_asking(env, slice_of(version));
         if (!session)
             continue;
-        bool must = has_run_for(staff, session, 0);
-        bool may = has_run_for(staff, session, ASK_MS + 1);
-        bool got = ask(staff, version);
-        if (got ? !may : must)
+        bool expected = has_run_for(staff, session);
+        if (ask(staff, version) != expected)
             violated("%s asked and %s", version,
-                     got ? "got one" : "did not get the run that waits for it");
+                     expected ? "did not get the run that waits for it" : "got one");
     }
 }
