@@ -9,9 +9,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -27,8 +29,7 @@ enum {
     INPUT_MAX = 64 * 1024,
     LINES_MAX = 8,
     LINE_LEN = 4095,
-    ROTATION_MS = 30000, /* the longest that one takes, however slow the machine is */
-    TURNS_WITHOUT = 20
+    ANSWER_MS = 30000 /* of a rotation: the longest, however slow the machine is */
 };
 
 struct office {
@@ -56,7 +57,7 @@ static void office_open(struct office *office)
 static void office_close(struct office *office)
 {
     for (int i = 0; rotate_busy(office->rotate); i++) {
-        assert(i < ROTATION_MS);
+        assert(i < ANSWER_MS);
         poll(NULL, 0, 1); /* threads work on it */
         api_world_settle(&office->world);
     }
@@ -79,24 +80,33 @@ static void send_all(struct office *office, int fd, struct slice bytes, size_t p
     }
 }
 
-/* True: the connection has ended. */
-static bool read_answer(struct office *office, int fd, struct buf *answer)
+/* The other end has read all that was sent, so what follows from it has begun. */
+static bool is_read(int fd)
+{
+    int unread = 0;
+    int code = ioctl(fd, SIOCOUTQ, &unread);
+    assert(!code);
+    return !unread;
+}
+
+/* True: the connection has ended, which it must do when it is to be answered; else it may
+ * not do so once all of the line was read. */
+static bool read_answer(struct office *office, int fd, bool answered, struct buf *answer)
 {
     struct pollfd readable = { .fd = fd, .events = POLLIN };
-    int idle = 0; /* turns in which nothing came, and no rotation was under way */
-    for (int i = 0; idle < TURNS_WITHOUT && i < ROTATION_MS; i++) {
+    for (int i = 0; i < ANSWER_MS; i++) {
+        bool all = is_read(fd) && !rotate_busy(office->rotate);
+        api_world_settle(&office->world);
         char *place = buf_reserve(answer, 4096);
         ssize_t len = recv(fd, place, 4096, 0);
         if (len == 0 || (len < 0 && errno == ECONNRESET))
             return true;
-        idle++;
-        if (len > 0 || rotate_busy(office->rotate))
-            idle = 0;
         if (len > 0)
             answer->len += (size_t)len;
-        else if (!idle)
+        else if (all && !answered)
+            return false;
+        else
             poll(&readable, 1, 1);
-        api_world_settle(&office->world);
     }
     return false;
 }
@@ -113,8 +123,9 @@ static void say(struct office *office, struct slice line, bool ends, size_t piec
     if (ends)
         buf_add_char(&text, '\n');
     send_all(office, fd, buf_slice(&text), piece);
-    bool ended = read_answer(office, fd, &answer);
-    assert(ended == (ends || line.len >= LINE_LEN));
+    bool answered = ends || line.len >= LINE_LEN;
+    bool ended = read_answer(office, fd, answered, &answer);
+    assert(ended == answered);
     assert(ended == (answer.len > 0) || line.len >= LINE_LEN);
     close(fd);
     api_world_settle(&office->world);
