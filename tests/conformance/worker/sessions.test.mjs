@@ -1,5 +1,6 @@
 // Two official CLIs with different code in one environment: each executes what it has, also
-// after an edit, when the gateway was killed, and when the other one has gone.
+// after an edit, which changes nothing for what had begun before it, when the gateway was killed,
+// and when the other one has gone.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -8,11 +9,21 @@ import { test } from "node:test";
 import { startCli, workerFolder } from "../../support/cli.mjs";
 import { startGateway, temporaryFolder, until } from "../../support/gateway.mjs";
 
-const head = `import { schedules, task } from "@trigger.dev/sdk";\n`;
+const head = `import { schedules, task, wait } from "@trigger.dev/sdk";\n`;
 const simple = (id, by) => `export const ${id} = task({ id: "${id}", run: async () => "${by}" });\n`;
+/** A parent that waits for one child after the other; each says by whose code it was executed. */
+const family = (by) => `${simple("quick", by)}
+export const patient = task({ id: "patient", run: async ({ token }: { token: string }) => {
+  await wait.forToken(token).unwrap();
+  return "${by}";
+} });
+export const parent = task({ id: "parent", run: async ({ token }: { token?: string }) => {
+  const one = token ? await patient.triggerAndWait({ token }).unwrap() : await quick.triggerAndWait({}).unwrap();
+  return [one, await quick.triggerAndWait({}).unwrap(), "${by}"];
+} });\n`;
 const first = `${head}${simple("alpha", "first")}${simple("both", "first")}${simple("child", "first")}
 export const ticks = schedules.task({ id: "ticks", cron: "0 3 * * *", run: async () => {} });\n`;
-const edited = `${head}${simple("alpha", "edited")}${simple("both", "edited")}`;
+const [edited, again] = ["edited", "again"].map((by) => `${head}${family(by)}${simple("alpha", by)}${simple("both", by)}`);
 const second = `${head}${simple("beta", "second")}${simple("both", "second")}
 export const tocks = schedules.task({ id: "tocks", cron: "0 4 * * *", run: async () => {} });\n`;
 
@@ -31,8 +42,8 @@ function project(code) {
 
 test("each of two CLIs executes what it has", async (t) => {
   const gateway = await startGateway({ t });
-  const trigger = async (task) => {
-    const reply = await gateway.post(`/api/v1/tasks/${task}/trigger`, { payload: {} });
+  const trigger = async (task, payload = {}) => {
+    const reply = await gateway.post(`/api/v1/tasks/${task}/trigger`, { payload });
     assert.equal(reply.status, 200, reply.text);
     return reply.json.id;
   };
@@ -75,17 +86,42 @@ test("each of two CLIs executes what it has", async (t) => {
     assert.equal((await show(await trigger("child"))).status, "WAITING_FOR_DEPLOY");
   });
 
+  // Not from its first build on, which the CLI keeps where it writes every later one.
+  await t.test("a parent that waits when its code is edited goes on in its version, and so do its children", async () => {
+    const pauseQuick = async (action) => assert.equal((await gateway.post("/api/v1/queues/quick/pause", { type: "task", action })).status, 200);
+    const { version } = await execute("alpha"), token = (await gateway.post("/api/v1/waitpoints/tokens", {})).json.id;
+    const begin = async (payload, childStatus) => {
+      const id = await trigger("parent", payload);
+      return until(async () => {
+        const { status, relatedRuns: { children: [child] } } = await show(id);
+        return status === "FROZEN" && child?.status === childStatus && { id, child: child.id };
+      }, { timeoutMs: 30_000, what: `a parent waits for a child that is ${childStatus}` });
+    };
+    await pauseQuick("pause");
+    const parents = [await begin({}, "QUEUED"), await begin({ token }, "FROZEN")];
+    one.write(again);
+    await until(async () => (await execute("alpha")).output === "again", { timeoutMs: 30_000 });
+    await pauseQuick("resume");
+    assert.equal((await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, {})).status, 200);
+    for (const { id, child } of parents) {
+      const runs = [await ended(id), await ended(child)];
+      assert.deepEqual(runs.map(({ status, output }) => [status, output]), [["COMPLETED", ["edited", "edited", "edited"]], ["COMPLETED", "edited"]]);
+      assert.deepEqual(runs.map((run) => run.version), [version, version]);
+    }
+    assert.deepEqual((await execute("parent")).output, ["again", "again", "again"]);
+  });
+
   await t.test("both go on when the gateway was killed", async () => {
     await gateway.kill();
     await gateway.restart();
     const ids = [await trigger("alpha"), await trigger("beta")];
-    assert.deepEqual((await Promise.all(ids.map(ended))).map(({ output }) => output), ["edited", "second"]);
+    assert.deepEqual((await Promise.all(ids.map(ended))).map(({ output }) => output), ["again", "second"]);
     assert.deepEqual(await scheduled(), ["tocks"]);
   });
 
   await t.test("one goes on when the other has gone", async () => {
     await b.stop();
-    assert.equal((await execute("alpha")).output, "edited");
+    assert.equal((await execute("alpha")).output, "again");
     assert.deepEqual(await scheduled(), ["tocks"]); // it may only be away for a moment
     assert.equal((await show(await trigger("beta"))).status, "QUEUED");
   });
