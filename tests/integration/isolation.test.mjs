@@ -213,12 +213,13 @@ class Actor {
 
   /** Names that others use: a tag, a key, a batch as a filter. */
   async foreignName() {
-    const { side, random } = this, other = this.other(), word = this.pick(other.canaries), batch = this.pick(other.batches), worker = this.pick(other.workers);
-    if (!word || !batch) return;
+    const { side, random } = this, other = this.other(), word = this.pick(other.canaries), batch = this.pick(other.batches), worker = this.pick(other.workers), run = this.pick(other.runs);
+    if (!word || !batch || !run) return;
     const task = random.pick(tasks);
     const asks = [
       [word, (one) => ({ path: `/api/v1/runs?filter[tag]=${one}` })], [word, (one) => ({ path: `/api/v1/runs?filter[taskIdentifier]=${one}` })],
       [batch, (one) => ({ path: `/api/v1/runs?filter[batch]=${one}` })], [word, (one) => ({ path: `/realtime/v1/runs?offset=-1&tags=${one}` })],
+      [run, (one) => ({ path: `/projects/v3/${other.ref}/runs/${one}` })],
       [word, (one) => ({ path: `/api/v1/queues/${one}?type=custom` })], [word, (one) => ({ path: `/api/v1/queues/task%2F${one}?type=task` })],
       [word, (one) => ({ method: "POST", path: `/api/v1/idempotencyKeys/${one}/reset`, body: { taskIdentifier: task } })],
       [other.sub, (one) => ({ path: `/packets/v1/${one}/trigger/packet_1/payload.json?expires=9999999999&signature=${"A".repeat(43)}` })],

@@ -25,10 +25,12 @@ export function openFixture(name) {
 /** The headers of the official clients that poll. */
 export const polls = { "x-trigger-electric-version": "1.0.0-beta.1", "x-trigger-api-version": "2025-07-16" };
 
-/** What a gateway answers, without what differs from one start to the next: its address,
- *  and what a run waits for, which tells of the workers that are there. */
+/** What a run waits for tells of the workers that are there, when somebody asks. */
+export const withoutReasons = (text) => text.replace(/"waitingFor":\{[^{}]*\},/g, "");
+
+/** What a gateway answers, without its address. */
 export async function asOfFixture(gateway, { key, call, branch }) {
   const headers = { ...(call.startsWith("/realtime/") && polls), ...(branch && { "x-trigger-branch": branch }) };
   const { status, text } = await (call.endsWith("/connect") ? gateway.post(call, { metadata: {} }, { key, headers }) : gateway.get(call, { key, headers }));
-  return { status, text: text.replaceAll(gateway.url, "").replace(/"waitingFor":\{[^{}]*\},/g, "") };
+  return { status, text: text.replaceAll(gateway.url, "") };
 }

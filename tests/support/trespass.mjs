@@ -60,11 +60,10 @@ export function plain(text, asked) {
 
 // ---- the routes that take an id ----
 
-/** Those of the document whose path names something: { name, method, pattern, guesses }. The page
- *  for browsers is one for every path. */
-export const routesWithIds = ({ paths }) => Object.entries(paths).flatMap(([path, methods]) => path.includes("{") && !path.startsWith("/projects/") ? Object.keys(methods).map((method) => ({
+/** Those of the document whose path names something: { name, method, pattern, guesses }. */
+export const routesWithIds = ({ paths }) => Object.entries(paths).flatMap(([path, methods]) => path.includes("{") ? Object.keys(methods).map((method) => ({
   name: `${method.toUpperCase()} ${path}`, guesses: 0, method: method.toUpperCase(),
-  pattern: new RegExp(`^${path.replace(/^\/(api\/v[12]\/packets|packets\/v1\/\{\w+\})\/\{\w+\}$/, "/$1/.+").replace(/\{\w+\}/g, "[^/]+")}$`),
+  pattern: new RegExp(`^${path.replace(/^\/(api\/v[12]\/packets|packets\/v1\/\{\w+\})\/\{\w+\}$/, "/$1/.+").replace("{path}", ".+").replace(/\{\w+\}/g, "[^/]+")}$`),
 })) : []);
 
 export function noteGuess(routes, { method, path }) {
