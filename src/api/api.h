@@ -192,7 +192,8 @@ enum err api_read_target(struct api_call *call);
 /* Absent when there is none; the first if it repeats. */
 struct slice api_query(const struct api_call *call, const char *name);
 
-/* The body as an envelope by jansson: an object, depth <= 64, no member twice.
+/* The body as an envelope by jansson: an object, depth <= 64, no member twice, and all its
+ * objects together have at most 1000 members, since all of it is read in one turn.
  * ERR_INVALID with the text that management-api §4.1 wants. For small bodies without user
  * values only; the caller's to json_decref. */
 enum err api_read_json(struct api_call *call, json_t **body);

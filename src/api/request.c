@@ -64,6 +64,7 @@ struct slice api_query(const struct api_call *call, const char *name)
 }
 
 static const char no_object[] = "Validation error: the body must be a JSON object";
+static const char many_members[] = "Validation error: the body has more than %d members";
 
 enum err api_read_json(struct api_call *call, json_t **body)
 {
@@ -78,6 +79,8 @@ enum err api_read_json(struct api_call *call, json_t **body)
                        ENVELOPE_DEPTH_MAX);
     if (scan_type(text) != SCAN_OBJECT)
         return explain(&call->why, ERR_INVALID, no_object);
+    if (scan_has_more_members(text, MEMBERS_MAX))
+        return explain(&call->why, ERR_INVALID, many_members, MEMBERS_MAX);
     *body = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
     if (!*body)
         return explain(&call->why, ERR_INVALID, "Invalid JSON: %s", error.text);
@@ -95,8 +98,7 @@ enum err api_read_object(struct api_call *call, struct slice *body)
     if (scan_type(text) != SCAN_OBJECT)
         return explain(&call->why, ERR_INVALID, no_object);
     if (!scan_has_at_most(text, MEMBERS_MAX))
-        return explain(&call->why, ERR_INVALID,
-                       "Validation error: the body has more than %d members", MEMBERS_MAX);
+        return explain(&call->why, ERR_INVALID, many_members, MEMBERS_MAX);
     if (scan_has_duplicate(text))
         return explain(&call->why, ERR_INVALID,
                        "Validation error: the body names a member twice");

@@ -109,6 +109,9 @@ bool scan_equal_within(struct slice a, struct slice b, uint64_t *left);
 /* A value nested deeper than max. For envelopes: 64. */
 bool scan_deeper_than(struct slice value, unsigned max);
 
+/* All objects in the value, at whatever depth, have together more members than max. */
+bool scan_has_more_members(struct slice value, size_t max);
+
 /* False as soon as an object has more members than that. What is not an object has none. */
 bool scan_has_at_most(struct slice object, size_t most);
 

@@ -538,3 +538,15 @@ bool scan_deeper_than(struct slice value, unsigned max)
     }
     return false;
 }
+
+bool scan_has_more_members(struct slice value, size_t max)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < value.len; at++) {
+        if (value.ptr[at] == '"')
+            at += string_length(slice_from(value, at)) - 1;
+        else if (value.ptr[at] == ':' && ++count > max)
+            return true;
+    }
+    return false;
+}

@@ -30,6 +30,7 @@ async function everything() {
 const notUtf8 = Buffer.from('{"a":"\xff\xfe"}', "latin1");
 const nobody = `run_${"1".repeat(21)}`;
 const item = { task: "hello", payload: "{}" };
+const manyMembers = Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`m${i}`, 1]));
 
 /** What every operation with a JSON body refuses alike. */
 const bodies = [["no body", ""], ["malformed JSON", "{"], ["invalid UTF-8", notUtf8], ["an array", "[]"], ["a string", '"x"'], ["cut short", '{"a":']];
@@ -50,6 +51,7 @@ const operations = () => [
   ["batch of 4.3", "POST", "/api/v3/batches", { body: true }, [
     ["no count", {}, 400], ["a count of 0", { runCount: 0 }, 400], ["a fraction", { runCount: 1.5 }, 400], ["a text", { runCount: "1" }, 400],
     ["too many", { runCount: 100_001 }, 400], ["a foreign parent", { runCount: 1, parentRunId: foreign }, 422],
+    ["too many members", { ...manyMembers, runCount: 1 }, 400], ["too many members inside of one", { runCount: 1, other: [manyMembers] }, 400],
   ]],
   ["reschedule", "POST", `/api/v1/runs/${run}/reschedule`, { body: true }, [
     ["no delay", {}, 400], ["a wrong type", { delay: {} }, 400], ["no duration", { delay: "soon" }, 400], ["not delayed", { delay: "1h" }, 400],

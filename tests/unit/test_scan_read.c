@@ -317,6 +317,27 @@ static void depth_counts_containers_and_not_strings(void **state)
     }
 }
 
+static void members_of_all_objects_are_counted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t members;
+    } cases[] = {
+        { "1", 0 },
+        { "{}", 0 },
+        { "[[1,2],\"a:b\",\"\\\":\"]", 0 },
+        { "{\"a:\":1}", 1 },
+        { "{\"a\" : [{\"b\":1},{\"b\":{\"c\":\":\"}}]}", 4 },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct slice text = slice_of(cases[i].text);
+        assert_false(scan_has_more_members(text, cases[i].members));
+        if (cases[i].members)
+            assert_true(scan_has_more_members(text, cases[i].members - 1));
+    }
+}
+
 static void a_name_that_repeats_is_found(void **state)
 {
     (void)state;
@@ -345,6 +366,7 @@ int main(void)
         cmocka_unit_test(many_members_are_compared_in_reasonable_time),
         cmocka_unit_test(comparing_stops_when_its_time_is_over),
         cmocka_unit_test(depth_counts_containers_and_not_strings),
+        cmocka_unit_test(members_of_all_objects_are_counted),
         cmocka_unit_test(a_name_that_repeats_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
