@@ -20,8 +20,9 @@ struct rooms {
 void rooms_init(struct rooms *rooms);
 
 /* Gives an environment its rooms for what its clients may hold, each inside of one of its
- * project that has a larger limit (twice, if the options name no other): one environment cannot take all that its project has,
- * and a project that makes more of them (preview branches) gets no more for it. */
+ * project that has a larger limit (twice, if the options name no other): one environment
+ * cannot take all that its project has, and a project that makes more of them (preview
+ * branches) gets no more for it. */
 void rooms_put_inside(struct environment *env, struct project *project,
                       const struct api_options *options);
 

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 
-/* Private: refused when the group or others may touch it, or it is a link. Mounted: how it is protected is
- * up to whoever mounted it (Docker and Kubernetes show secrets as 0444). */
+/* Private: refused when the group or others may touch it, or it is a link. Mounted: how it is
+ * protected is up to whoever mounted it (Docker and Kubernetes show secrets as 0444). */
 enum secret_file { SECRET_FILE_PRIVATE, SECRET_FILE_MOUNTED };
 
 /* The one line of the file without the white space around it, terminated, the caller's to

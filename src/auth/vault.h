@@ -28,7 +28,8 @@ enum {
 struct vault;
 
 /* key_text absent or empty: the file is read, or a key drawn that vault_settle writes; beside
- * it the one of a rotation that was not ended. ERR_INVALID with the reason: malformed key, file that others may read. */
+ * it the one of a rotation that was not ended. ERR_INVALID with the reason: malformed key,
+ * file that others may read. */
 enum err vault_open(struct slice key_text, const char *key_file, struct vault **vault,
                     struct failure *why);
 

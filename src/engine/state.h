@@ -17,7 +17,7 @@ struct engine {
     struct store *store;
     struct engine_options options;
     struct slots environments;       /* of struct environment, by number */
-    struct slots stored;             /* of struct room, of its project, by the same */
+    struct slots stored;             /* of struct room, its project's, by number */
     struct table flights;            /* of struct flight, by environment and run id */
     struct table waiters, awaited;   /* waits.c: who waits, and for what */
     struct list triggers;            // trigger_op::link; not answered yet

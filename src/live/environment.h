@@ -75,7 +75,7 @@ struct environment {
     struct workers *workers;   /* the engine's: who can execute what */
     struct sessions *sessions; /* the engine's: which of them are there */
     struct list dequeues;      // dequeue_seat::link; workers that wait; not in dev
-    uint32_t seated;           /* those, or those of all sessions */
+    uint32_t seated;           /* how many; in dev how many wait in lines of sessions */
     struct deferred matching;  /* the engine's: runs and workers are brought together */
     int64_t served_until;      /* monotonic ms: a worker asked, and is taken to be there */
     struct lookout lookout;

@@ -4,9 +4,9 @@
  * items, a queue's offer the heads of its shares, the environment the heads of its offers.
  * A share stands in the second while it has an item and its lane a free slot, an offer in
  * the third while its queue is not paused and its limit is not 0; refresh puts them in,
- * moves them or takes them out after anything of that has changed. So choosing is looking at the top, and no change costs
- * more than the logarithm of what waits - but another limit, which visits the lanes of its
- * queue that have something running.
+ * moves them or takes them out after anything of that has changed. So choosing is looking
+ * at the top, and no change costs more than the logarithm of what waits - but another
+ * limit, which visits the lanes of its queue that have something running.
  *
  * Heads are ordered by their round before anything else. What is served, and what comes
  * in, belongs to the round behind that of the last one served: everything that stands in
