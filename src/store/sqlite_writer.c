@@ -127,21 +127,24 @@ static int copy_rest(struct sqlite_writer *writer)
 }
 
 /* Lets the log be copied into the database while commits go on, and copies itself what they
- * have added. A log that grows faster than it is copied is waited for. */
+ * have added. A log that grows faster than it is copied is waited for; one to which nothing
+ * was added has started again when the next commit comes, and needs no more. */
 static enum store_status checkpoint(struct sqlite_writer *writer)
 {
     int code;
     if (writer->db.wal_pages < writer->checkpointed_pages)
         writer->checkpointed_pages = 0; /* it has started again */
     unsigned more = writer->db.wal_pages - writer->checkpointed_pages;
+    bool copied =
+        sqlite_checkpoint_take(&writer->checkpoint, more >= WAITED_FOR_PAGES, &code);
+    if (copied && judge(writer, code))
+        return STORE_FAILED;
     if (more < CHECKPOINT_PAGES)
         return STORE_OK;
-    if (!sqlite_checkpoint_take(&writer->checkpoint, more >= WAITED_FOR_PAGES, &code)) {
-        sqlite_checkpoint_begin(&writer->checkpoint);
-        return STORE_OK;
-    }
-    enum store_status status = judge(writer, code);
-    return status ? status : judge(writer, copy_rest(writer));
+    if (copied)
+        return judge(writer, copy_rest(writer));
+    sqlite_checkpoint_begin(&writer->checkpoint);
+    return STORE_OK;
 }
 
 /* ---- writer thread: after a failure ---- */

@@ -27,7 +27,9 @@ static const sqlite3_io_methods *methods_of(sqlite3_file *file)
 
 static int close_file(sqlite3_file *file)
 {
-    return methods_of(file) ? methods_of(file)->xClose(real_of(file)) : SQLITE_OK;
+    int code = methods_of(file) ? methods_of(file)->xClose(real_of(file)) : SQLITE_OK;
+    fault_vfs.closed += !((struct file *)file)->is_log;
+    return code;
 }
 
 static int read_file(sqlite3_file *file, void *to, int count, sqlite3_int64 offset)

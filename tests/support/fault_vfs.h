@@ -16,6 +16,7 @@ struct fault_vfs {
     atomic_int read_delay_ms;
     atomic_bool copies_wait;    /* syncs of what is no log, for at most COPY_WAIT_MS */
     atomic_uint copies, copied; /* such syncs that began, and that ended */
+    atomic_uint closed;         /* files that are no log, by their connections */
     atomic_uint syncs;          /* counts those that succeeded */
     atomic_llong log_bytes;     /* the end of the last write to a -wal file */
 };

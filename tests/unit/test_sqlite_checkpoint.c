@@ -106,6 +106,18 @@ static void a_log_that_was_copied_begins_again(void **state)
     assert_true(scene.runs * (long long)LARGE < GROWS_NO_MORE);
 }
 
+/* Nothing was committed while it was copied, so nobody copied a rest. */
+static void commits_go_on_while_a_log_that_has_begun_again_is_copied(void **state)
+{
+    unsigned closed = fault_vfs.closed;
+    fill_the_log();
+    while (fault_vfs.closed == closed)
+        uv_sleep(1); /* by the connection that copies */
+    while (fault_vfs.log_bytes > COPIED_FROM / 2)
+        commit_large();
+    commits_go_on_while_the_log_is_copied(state);
+}
+
 static void a_log_that_grows_faster_than_it_is_copied_is_waited_for(void **state)
 {
     (void)state;
@@ -129,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(commits_go_on_while_the_log_is_copied),
         TEST(a_log_that_was_copied_begins_again),
+        TEST(commits_go_on_while_a_log_that_has_begun_again_is_copied),
         TEST(a_log_that_grows_faster_than_it_is_copied_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
