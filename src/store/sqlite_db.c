@@ -166,8 +166,7 @@ bool sqlite_db_is_sound(struct sqlite_db *db)
 
 /* ---- opening ---- */
 
-/* Makes an empty file that only we can read, and its entry in the directory durable. */
-/* SQLite would follow it. */
+/* SQLite would follow a link. */
 static enum err refuse_link(const char *path, struct failure *why)
 {
     struct stat found;
@@ -177,6 +176,7 @@ static enum err refuse_link(const char *path, struct failure *why)
     return OK;
 }
 
+/* Makes an empty file that only we can read, and its entry in the directory durable. */
 static enum err create_file(const char *path, struct failure *why)
 {
     int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
