@@ -155,7 +155,7 @@ struct store_commit {
     enum store_status status; /* the driver's */
     int64_t begun_us;         /* the driver's */
     size_t weight;            /* the driver's: what writing it costs, in changes */
-    struct list link;         // sqlite_line::small, large; sqlite_writer::done, reporting
+    struct list link;         // of sqlite_line.c's queues; sqlite_writer::done, reporting
 };
 
 /* ---- reads; what they deliver is the caller's ---- */

@@ -1,40 +1,123 @@
 /* sqlite_line.c - who is written together, and who has to wait.
  *
- *   small  c c c c c     as many as a group holds, and of one environment at most its share
- *   large  C C           one by itself; then it is the small ones' turn again
+ *   small  A: c c c c c    as many as a group holds, and of each environment its share
+ *          B: c
+ *   large  A: C C          one by itself; then it is the small ones' turn again
+ *          B: C
  *
  * Whoever is in a group waits for all of it, and nothing else is written meanwhile. So a
  * small commit waits at most for the group that is being written, for one large commit and
- * for its own group, however much another environment has in line. Of the large ones those
- * of another environment than the last come first.
+ * for its own group, however much other environments have in line, and however many they
+ * are, as long as one commit of each fits in a group. Of the large ones environments take
+ * turns, too.
  *
- * Commits change their order here, even those of one environment: nobody begins a commit
- * that needs another before that one is done. */
+ * Commits change their order here, those of one environment too where one is large: nobody
+ * begins a commit that needs another before that one is done. */
 #include "store/sqlite_line.h"
+
+#include <assert.h>
 
 enum {
     LARGE = 64,          /* from this weight on a commit is written by itself */
     GROUP_WEIGHT = 1024, /* a group closes behind the commit that reaches it */
-    SHARE_WEIGHT = 256,  /* the same, of one environment */
-    SHARES = 16,         /* environments in a group */
+    SHARE_WEIGHT = 256,  /* of one environment at most; less when many wait */
     CHANGE_BYTES = 8192, /* that cost as much as one more change */
 };
 
-struct share {
-    uint32_t env;
-    size_t weight;
+/* The commits of one environment; stays when it is empty. */
+struct queue {
+    struct list commits; // store_commit::link; in the order in which they came
+    struct list link;    // sqlite_turns::waiting, served; none when it is empty
 };
+
+/* ---- turns ---- */
+
+static struct queue *queue_of(struct sqlite_turns *turns, uint32_t env)
+{
+    void **place = slots_at(&turns->queues, env);
+    if (!*place) {
+        struct queue *queue = mem_new(struct queue);
+        list_init(&queue->commits);
+        list_init(&queue->link);
+        *place = queue;
+    }
+    return *place;
+}
+
+static void add(struct sqlite_turns *turns, uint32_t env, struct store_commit *req)
+{
+    struct queue *queue = queue_of(turns, env);
+    if (list_empty(&queue->commits)) {
+        list_append(&turns->waiting, &queue->link);
+        turns->count++;
+    }
+    list_append(&queue->commits, &req->link);
+}
+
+/* Moves commits of the environment whose turn it is until their weight reaches the share;
+ * their weight. */
+static size_t take_turn(struct sqlite_turns *turns, size_t share, struct list *group)
+{
+    struct queue *queue = container_of(list_take(&turns->waiting), struct queue, link);
+    size_t weight = 0;
+    while (weight < share && !list_empty(&queue->commits)) {
+        struct list *link = list_take(&queue->commits);
+        weight += container_of(link, struct store_commit, link)->weight;
+        list_append(group, link);
+    }
+    if (list_empty(&queue->commits))
+        turns->count--;
+    else
+        list_append(&turns->served, &queue->link);
+    return weight;
+}
+
+/* Who had a turn in the last group is behind those that have come since. */
+static void begin_group(struct sqlite_turns *turns)
+{
+    list_move_all(&turns->waiting, &turns->served);
+}
+
+static void finish(struct sqlite_turns *turns)
+{
+    uint32_t at = 0;
+    assert(!turns->count);
+    for (struct queue *queue; (queue = slots_next(&turns->queues, &at));)
+        free(queue);
+    slots_finish(&turns->queues);
+}
+
+static void empty_into(struct sqlite_turns *turns, struct list *to)
+{
+    begin_group(turns);
+    while (turns->count)
+        take_turn(turns, SIZE_MAX, to);
+}
+
+static void init(struct sqlite_turns *turns)
+{
+    list_init(&turns->waiting);
+    list_init(&turns->served);
+}
+
+/* ---- the line ---- */
 
 void sqlite_line_init(struct sqlite_line *line)
 {
     *line = (struct sqlite_line){ 0 };
-    list_init(&line->small);
-    list_init(&line->large);
+    init(&line->small);
+    init(&line->large);
+}
+
+void sqlite_line_finish(struct sqlite_line *line)
+{
+    finish(&line->small);
+    finish(&line->large);
 }
 
 bool sqlite_line_empty(const struct sqlite_line *line)
 {
-    return list_empty(&line->small) && list_empty(&line->large);
+    return !line->small.count && !line->large.count;
 }
 
 static size_t written_bytes(const struct change *change)
@@ -71,70 +154,42 @@ static uint32_t env_of(const struct store_commit *req)
 void sqlite_line_add(struct sqlite_line *line, struct store_commit *req)
 {
     req->weight = weigh(req);
-    list_append(req->weight >= LARGE ? &line->large : &line->small, &req->link);
+    add(req->weight >= LARGE ? &line->large : &line->small, env_of(req), req);
 }
 
-static struct store_commit *commit_of(struct list *link)
+static size_t share_of_each(size_t environments)
 {
-    return container_of(link, struct store_commit, link);
+    size_t share = GROUP_WEIGHT / environments;
+    return share > SHARE_WEIGHT ? SHARE_WEIGHT : share + !share;
 }
 
-/* NULL: the group has as many environments as it may. */
-static struct share *share_of(struct share shares[SHARES], uint32_t env)
+/* Each environment has one turn. */
+static void take_small(struct sqlite_turns *small, struct list *group)
 {
-    for (size_t i = 0; i < SHARES; i++) {
-        if (!shares[i].weight)
-            shares[i].env = env;
-        if (shares[i].env == env)
-            return &shares[i];
-    }
-    return NULL;
+    size_t share = share_of_each(small->count), weight = 0;
+    begin_group(small);
+    while (!list_empty(&small->waiting) && weight < GROUP_WEIGHT)
+        weight += take_turn(small, share, group);
 }
 
-static void take_small(struct sqlite_line *line, struct list *group)
+static void take_large(struct sqlite_turns *large, struct list *group)
 {
-    struct share shares[SHARES] = { 0 };
-    size_t weight = 0;
-    list_each (link, &line->small) {
-        struct store_commit *req = commit_of(link);
-        if (weight >= GROUP_WEIGHT)
-            return;
-        struct share *share = share_of(shares, env_of(req));
-        if (!share || share->weight >= SHARE_WEIGHT)
-            continue;
-        share->weight += req->weight;
-        weight += req->weight;
-        list_remove(link);
-        list_append(group, link);
-    }
-}
-
-static void take_large(struct sqlite_line *line, struct list *group)
-{
-    struct list *next = line->large.next;
-    list_each (link, &line->large) {
-        if (env_of(commit_of(link)) != line->large_env) {
-            next = link;
-            break;
-        }
-    }
-    line->large_env = env_of(commit_of(next));
-    list_remove(next);
-    list_append(group, next);
+    begin_group(large);
+    take_turn(large, 1, group); /* whatever the first one weighs */
 }
 
 void sqlite_line_take(struct sqlite_line *line, struct list *group)
 {
-    bool small = !list_empty(&line->small), large = !list_empty(&line->large);
+    bool small = line->small.count, large = line->large.count;
     line->large_was_last = large && (!small || !line->large_was_last);
     if (line->large_was_last)
-        take_large(line, group);
-    else
-        take_small(line, group);
+        take_large(&line->large, group);
+    else if (small)
+        take_small(&line->small, group);
 }
 
 void sqlite_line_empty_into(struct sqlite_line *line, struct list *to)
 {
-    list_move_all(to, &line->small);
-    list_move_all(to, &line->large);
+    empty_into(&line->small, to);
+    empty_into(&line->large, to);
 }

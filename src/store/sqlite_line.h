@@ -1,15 +1,27 @@
 /* sqlite_line.h - the commits that wait to be written, and which of them are next. */
 #pragma once
 
+#include "base/slots.h"
 #include "runcast/store.h"
 
+/* Environments take turns. */
+struct sqlite_turns {
+    struct slots queues; /* of struct queue, by the number of their environment */
+    struct list waiting; // queue::link; of those with commits, the next one first
+    struct list served;  // queue::link; had a turn in the last group, and have more
+    size_t count;        /* of both */
+};
+
 struct sqlite_line {
-    struct list small, large; // store_commit::link; in the order in which they came
-    uint32_t large_env;       /* whose was written last */
-    bool large_was_last;      /* of the groups */
+    struct sqlite_turns small, large;
+    bool large_was_last; /* of the groups */
 };
 
 void sqlite_line_init(struct sqlite_line *line);
+
+/* Nobody waits any more. */
+void sqlite_line_finish(struct sqlite_line *line);
+
 bool sqlite_line_empty(const struct sqlite_line *line);
 void sqlite_line_add(struct sqlite_line *line, struct store_commit *req);
 

@@ -388,6 +388,7 @@ static void on_closed(uv_handle_t *handle)
     struct sqlite_writer *writer =
         container_of((uv_async_t *)handle, struct sqlite_writer, finished);
     sqlite_growths_finish(&writer->grown);
+    sqlite_line_finish(&writer->line);
     writer->stopped_fn(writer);
 }
 

@@ -3,7 +3,7 @@
 
 #include "store/sqlite_line.h"
 
-enum { COMMITS = 3000, ITEMS = 500, BYTES = 3 << 20, ATTACKER = 1, VICTIM = 2 };
+enum { COMMITS = 3000, ITEMS = 500, BYTES = 3 << 20, ATTACKER = 1, VICTIM = 2, OTHER = 3 };
 
 struct commit {
     struct store_commit req;
@@ -14,7 +14,7 @@ static struct {
     struct sqlite_line line;
     struct commit commits[COMMITS];
     size_t count;
-    struct change items[VICTIM + 1][ITEMS]; /* of a batch, by environment */
+    struct change items[OTHER + 1][ITEMS]; /* of a batch, by environment */
     struct list group;
 } scene;
 
@@ -24,6 +24,16 @@ static int set_up(void **state)
     memset(&scene, 0, sizeof(scene));
     sqlite_line_init(&scene.line);
     list_init(&scene.group);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct list all;
+    (void)state;
+    list_init(&all);
+    sqlite_line_empty_into(&scene.line, &all);
+    sqlite_line_finish(&scene.line);
     return 0;
 }
 
@@ -142,6 +152,18 @@ static void nobody_waits_behind_all_that_another_environment_has_in_line(void **
         assert_in_range(take(), 1, 300);
 }
 
+/* As many as a project has, and its branches. */
+static void nobody_waits_behind_all_that_other_environments_have_in_line(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 350; i++)
+        for (uint32_t env = 11; env <= 18; env++)
+            add(env);
+    struct store_commit *victim = add(VICTIM);
+    assert_in_range(take(), 9, 1100);
+    assert_true(has(victim));
+}
+
 static void more_environments_than_a_group_holds_take_turns(void **state)
 {
     (void)state;
@@ -168,6 +190,18 @@ static void large_ones_of_environments_take_turns(void **state)
     assert_true(has(victim));
 }
 
+static void large_ones_of_several_environments_take_turns(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        add_batch(i % 2 ? ATTACKER : OTHER);
+    struct store_commit *victim = add_batch(VICTIM);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(take(), 1);
+    assert_int_equal(take(), 1);
+    assert_true(has(victim));
+}
+
 static void what_waits_can_be_taken_as_a_whole(void **state)
 {
     struct list all;
@@ -180,7 +214,7 @@ static void what_waits_can_be_taken_as_a_whole(void **state)
     assert_false(list_empty(&all));
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
@@ -190,8 +224,10 @@ int main(void)
         TEST(large_ones_wait_for_one_group_of_small_ones),
         TEST(a_commit_of_many_bytes_is_large),
         TEST(nobody_waits_behind_all_that_another_environment_has_in_line),
+        TEST(nobody_waits_behind_all_that_other_environments_have_in_line),
         TEST(more_environments_than_a_group_holds_take_turns),
         TEST(large_ones_of_environments_take_turns),
+        TEST(large_ones_of_several_environments_take_turns),
         TEST(what_waits_can_be_taken_as_a_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
