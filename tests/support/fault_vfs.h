@@ -15,6 +15,7 @@ struct fault_vfs {
     atomic_bool disk_is_full; /* ENOSPC for every write */
     atomic_int read_delay_ms;
     atomic_bool copies_wait;    /* syncs of what is no log, for at most COPY_WAIT_MS */
+    atomic_bool syncs_nothing;  /* a sync succeeds at once: of tests that write much */
     atomic_uint copies, copied; /* such syncs that began, and that ended */
     atomic_uint closed;         /* files that are no log, by their connections */
     atomic_uint syncs;          /* counts those that succeeded */

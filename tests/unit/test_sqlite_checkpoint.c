@@ -37,6 +37,7 @@ static int open_scene(void **state)
     memset(&scene, 0, sizeof(scene));
     fault_vfs_install();
     fault_vfs.log_bytes = 0;
+    fault_vfs.syncs_nothing = true;
     uv_loop_init(&scene.loop);
     snprintf(scene.dir, sizeof(scene.dir), "/tmp/runcast-test-XXXXXX");
     assert_non_null(mkdtemp(scene.dir));
