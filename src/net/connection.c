@@ -244,6 +244,19 @@ static void on_readable(struct connection *conn)
         connection_close(conn);
 }
 
+/* The kernel keeps what is not done while the turn's time is over, and says so again. */
+static void serve(struct connection *conn, uint32_t events)
+{
+    bool writes = events & EPOLLOUT && conn->outbox.backlog;
+    bool reads = events & EPOLLIN && !conn->paused && !conn->eof;
+    if ((!writes && !reads) || !readiness_may_serve(&conn->server->readiness, &conn->watch))
+        return;
+    if (writes)
+        on_writable(conn);
+    if (reads && !conn->closed && !conn->paused && !conn->eof)
+        on_readable(conn);
+}
+
 /* The kernel tells of errors and of the end also who did not ask. */
 static void on_ready(struct watch *watch, uint32_t events)
 {
@@ -256,13 +269,7 @@ static void on_ready(struct watch *watch, uint32_t events)
     }
     if (events & EPOLLHUP)
         events |= watch->events;
-    if (events & EPOLLOUT && conn->outbox.backlog)
-        on_writable(conn);
-    /* The kernel keeps what is not read while the turn's time is over, and says so again.
-     */
-    if (events & EPOLLIN && !conn->closed && !conn->paused && !conn->eof &&
-        readiness_may_read(&conn->server->readiness, &conn->watch))
-        on_readable(conn);
+    serve(conn, events);
     if (events & EPOLLRDHUP && !conn->closed && conn->paused && !conn->left)
         on_disconnect(conn);
 }

@@ -20,7 +20,7 @@ static void put_in_line(struct epoll_event *events, int count)
     for (int i = 1; i < count; i++) {
         struct epoll_event event = events[i];
         int at = i;
-        for (; at > 0 && watch_of(&events[at - 1])->read > watch_of(&event)->read; at--)
+        for (; at > 0 && watch_of(&events[at - 1])->served > watch_of(&event)->served; at--)
             events[at] = events[at - 1];
         events[at] = event;
     }
@@ -35,7 +35,7 @@ static void on_ready(uv_poll_t *handle, int status, int what)
     (void)status, (void)what;
     bool left_some = readiness->left_some;
     readiness->left_some = false;
-    readiness->reading = loop_stint(readiness->loop);
+    readiness->serving = loop_stint(readiness->loop);
     while (count == BATCH && stint_goes_on(&stint)) {
         count = epoll_wait(readiness->fd, events, BATCH, 0);
         if (left_some)
@@ -72,13 +72,13 @@ bool readiness_watch(struct readiness *readiness, struct watch *watch, uint32_t 
     return !epoll_ctl(readiness->fd, operation, watch->fd, &event);
 }
 
-bool readiness_may_read(struct readiness *readiness, struct watch *watch)
+bool readiness_may_serve(struct readiness *readiness, struct watch *watch)
 {
-    if (!stint_goes_on(&readiness->reading)) {
+    if (!stint_goes_on(&readiness->serving)) {
         readiness->left_some = true;
         return false;
     }
-    watch->read = ++readiness->reads;
+    watch->served = ++readiness->served;
     return true;
 }
 

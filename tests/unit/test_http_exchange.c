@@ -16,11 +16,12 @@ struct scene {
     struct net_world world;
     struct exchange *waiting[WAITING_MAX];
     unsigned waiting_count;
-    unsigned requests, gone;
+    unsigned requests, gone, drained;
     struct bytes *shared;
     struct deferred later;
     struct exchange *deferred; /* replied to at the end of the turn */
     bool close_in_handler, reply_when_gone;
+    bool hurry; /* each call of on_drained uses up the turn's time */
 };
 
 static void on_head(void *owner, struct exchange *x)
@@ -64,11 +65,20 @@ static void on_gone(void *owner, struct exchange *x)
         http_reply(x, 500, (struct slice){ 0 }, SLICE("too late"));
 }
 
+static void on_drained(void *owner, struct exchange *x)
+{
+    struct scene *scene = owner;
+    (void)x;
+    scene->drained++;
+    while (scene->hurry && loop_time_left(scene->world.loop))
+        ;
+}
+
 static void open_scene(struct scene *scene, struct server_options options)
 {
     *scene = (struct scene){ .later.fn = on_later };
     options.handler =
-        (struct http_handler){ on_head, NULL, on_request, on_gone, NULL, NULL };
+        (struct http_handler){ on_head, NULL, on_request, on_gone, on_drained, NULL };
     options.owner = scene;
     net_world_open(&scene->world, options);
 }
@@ -340,6 +350,35 @@ static void a_stream_says_when_its_reader_is_too_slow(void **state)
     net_world_close(&scene.world);
 }
 
+static void those_that_can_be_written_to_take_turns(void **state)
+{
+    static const char piece[10000];
+    struct scene scene;
+    struct peer peers[WAITING_MAX];
+    (void)state;
+    open_scene(&scene, (struct server_options){ 0 });
+    for (int i = 0; i < WAITING_MAX; i++) {
+        peer_open(&scene.world, &peers[i]);
+        send_text(&scene, &peers[i], GET("/wait"));
+        http_stream_begin(scene.waiting[i], 200, (struct slice){ 0 });
+        while (!http_stream_unsent(scene.waiting[i]))
+            http_stream_write(scene.waiting[i], (struct slice){ piece, sizeof(piece) });
+    }
+    scene.hurry = true;
+    for (unsigned before = 0; before < WAITING_MAX; before = scene.drained) {
+        for (int i = 0; i < WAITING_MAX; i++)
+            peer_read(&peers[i]);
+        uv_run(&scene.world.uv, UV_RUN_NOWAIT);
+        assert_in_range(scene.drained, before, before + 1);
+    }
+    for (int i = 0; i < WAITING_MAX; i++) {
+        http_stream_end(scene.waiting[i]);
+        peer_close(&peers[i]);
+    }
+    net_world_until(&scene.world, is_empty, &scene);
+    net_world_close(&scene.world);
+}
+
 static void a_stream_says_when_its_reader_has_left(void **state)
 {
     struct scene scene;
@@ -461,6 +500,7 @@ int main(void)
         cmocka_unit_test(the_next_request_waits_until_the_reply_has_left),
         cmocka_unit_test(a_stream_says_when_its_reader_is_too_slow),
         cmocka_unit_test(a_stream_says_when_its_reader_has_left),
+        cmocka_unit_test(those_that_can_be_written_to_take_turns),
         cmocka_unit_test(an_idle_connection_holds_no_parser),
         cmocka_unit_test(a_drain_lets_open_exchanges_finish),
         cmocka_unit_test(closing_waits_for_the_replies),

@@ -23,16 +23,16 @@ static struct {
     struct loop *loop;
     struct readiness readiness;
     struct end ends[SOCKETS];
-    int calls;  /* in this turn */
-    bool hurry; /* every call uses up the turn's time */
-    bool reads; /* who may be read from counts the call and leaves the bytes */
+    int calls;   /* in this turn */
+    bool hurry;  /* every call uses up the turn's time */
+    bool serves; /* who may be served counts the call and leaves the bytes */
 } scene;
 
 static void on_ready(struct watch *watch, uint32_t events)
 {
     struct end *end = container_of(watch, struct end, watch);
     (void)events;
-    if (scene.reads && !readiness_may_read(&scene.readiness, watch))
+    if (scene.serves && !readiness_may_serve(&scene.readiness, watch))
         return;
     end->calls++;
     scene.calls++;
@@ -121,7 +121,7 @@ static void those_that_stay_ready_take_turns_although_each_uses_up_a_turn(void *
 {
     (void)state;
     make_readable(0, 100); /* more than the kernel names at once */
-    scene.hurry = scene.reads = true;
+    scene.hurry = scene.serves = true;
     for (int read = 0; read < 300;)
         read += turn();
     for (int i = 0; i < 100; i++)
