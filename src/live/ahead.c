@@ -13,7 +13,6 @@ enum {
     EVERY = 8,         /* of so many frames one goes ahead */
     EVERY_CROWDED = 2, /* the same while not all that never rest fit in one */
     ROWS = 64,
-    PLACES = 4096, /* looked at for one frame */
     SENT_MAX = 4096,
     SENT_RESTING_MAX = SENT_MAX - 1024, /* above, only what never rests goes ahead */
     STEPS_MAX = 1024,
@@ -243,8 +242,9 @@ static void find_candidates(struct walk *walk, struct candidates *best)
     uint64_t rested =
         ahead->step_count ? ahead->steps[first_step(ahead)].applied : UINT64_MAX;
     struct place place = { .rev = UINT64_MAX };
+    uint32_t most = walk_places(walk->count);
 
-    for (uint32_t i = 0; i < PLACES && step_back(walk, place.rev, &place); i++) {
+    for (uint32_t i = 0; i < most && step_back(walk, place.rev, &place); i++) {
         if (best->count == ROWS && place.rev <= rested)
             return; /* older ones weigh nothing */
         if (place.run && !ahead_has(ahead, place.rev))

@@ -206,9 +206,9 @@ static bool take_recent(struct feed *feed)
     const struct recent *recent = &feed->env->recent;
     struct bytes *frames[TAKE_FRAMES];
     size_t count = 0, bytes = 0;
-    uint32_t i = recent_after(recent, feed->seen);
+    uint32_t i = recent_after(recent, feed->seen), left = walk_places(feed->subscriptions);
 
-    for (; i < recent->count && count < TAKE_FRAMES && bytes < TAKE_BYTES; i++) {
+    for (; i < recent->count && count < TAKE_FRAMES && bytes < TAKE_BYTES && left; i++) {
         struct update *update = recent_at(recent, i);
         struct bytes *frame = update->frames[feed->view->index];
         if (frame && wanted(feed, update)) {
@@ -216,6 +216,7 @@ static bool take_recent(struct feed *feed)
             bytes += frame->len;
         }
         feed->seen = update->seq;
+        left--;
     }
     bool all = i == recent->count;
     if (all)

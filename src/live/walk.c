@@ -19,8 +19,6 @@
 #include "live/catching.h"
 #include "live/frame.h"
 
-enum { PLACES = 4096 }; /* looked at in one visit */
-
 void walk_count_conflated(const struct feed *feed, const struct run *run)
 {
     uint64_t next = run->rev;
@@ -112,14 +110,14 @@ bool walk_live(struct feed *feed)
     if (ahead_visit_live(feed))
         return false;
     struct lane_place *lanes = mem_new_array(struct lane_place, feed->subscriptions);
-    uint32_t count = open_lanes(feed, lanes), looked = 0;
+    uint32_t count = open_lanes(feed, lanes), looked = 0, most = walk_places(count);
     uint64_t at = feed->seen, rev = 0;
     bool more = false;
 
     frame_start();
     while (lowest(lanes, count, at, &rev)) {
         struct tracked *run = NULL;
-        if (++looked > PLACES) {
+        if (++looked > most) {
             more = true;
             break;
         }

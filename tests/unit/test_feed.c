@@ -382,6 +382,37 @@ static void the_runs_to_come_are_counted_where_memory_has_them(void **state)
     }
 }
 
+/* Each change is held against every subscription. */
+static void many_subscriptions_look_at_few_changes_in_a_visit(void **state)
+{
+    enum { SUBSCRIPTIONS = 256, RUNS = 600, MOST = 128 };
+    struct world *world = *state;
+    char text[32];
+    create_many(world, RUNS, "a");
+    for (int walks = 0; walks < 2; walks++) {
+        struct reader *reader = reader_create(world);
+        for (int i = 0; i < SUBSCRIPTIONS; i++) {
+            snprintf(text, sizeof(text), "tag:a task:none%d", i);
+            follow(reader, i, text, 0, 0);
+        }
+        reader->feed.every_ms = walks; /* not 0: walks, and does not take from the ring */
+        world_settle(world);
+        stall(reader);
+        for (int i = 1; i <= RUNS; i++) {
+            snprintf(text, sizeof(text), "run_%03d", i);
+            change(world, text, (uint32_t)(walks + 2));
+        }
+        reader->stalled = false;
+        uint64_t before = reader->feed.seen;
+        feed_visit(&reader->feed);
+        assert_in_range(reader->feed.seen, before, before + MOST);
+        drain(reader);
+        world_pass(world, 1);
+        assert_int_equal(reader->feed.seen, world->env->applied);
+        reader_destroy(reader);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
 
 int main(void)
@@ -406,6 +437,7 @@ int main(void)
         TEST(a_reader_without_subscriptions_gets_nothing),
         TEST(two_worlds_in_one_process_have_timers_of_their_own),
         TEST(the_runs_to_come_are_counted_where_memory_has_them),
+        TEST(many_subscriptions_look_at_few_changes_in_a_visit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
