@@ -38,7 +38,7 @@ static void on_forgotten(struct document_write *write, enum err status)
 {
     struct remains *remains = container_of(write, struct remains, write);
     if (!status)
-        remains->account->forgotten = true;
+        accounts_forget(remains->account);
     finish(remains);
 }
 

@@ -92,7 +92,7 @@ struct api_options {
     int64_t project_connections;  /* of all environments of a project */
     int64_t batch_memory;
     int64_t schedules_max;   /* of an environment */
-    int64_t branches_max;    /* of a project, those archived not counted */
+    int64_t branches_max;    /* of a project; those archived have a limit of their own */
     int64_t storage_quota;   /* bytes that a project may store; 0: no limit */
     int64_t stream_memory;   /* contents of streams, of one environment */
     int64_t dequeue_wait_ms; /* how long a dequeue is held */

@@ -2,8 +2,9 @@
  *
  * One that is there already is found, not made: the official CLI asks on every deployment.
  * An archived one is gone for good: its unfinished runs are canceled and it leaves memory
- * (leaving.c). Its name makes a new one, without the old one's runs.
- */
+ * (leaving.c). Its name makes a new one, without the old one's runs. Retention removes what
+ * is in the store of it; until then it is one of a limited number, too, because each takes a
+ * number of an environment, a document and an account in memory. */
 #include "api/project.h"
 #include "api/projects.h"
 #include "api/request_log.h"
@@ -11,6 +12,8 @@
 #include "auth/branch.h"
 #include "base/log.h"
 #include "base/mem.h"
+
+enum { ARCHIVED_FOR_EACH = 50 }; /* archived ones kept, for each one that may be there */
 
 struct branching {
     struct api_call *call;
@@ -120,6 +123,24 @@ static void finish(struct branching *op, enum err status, json_t *body)
 
 /* ---- make ---- */
 
+static enum err check_count(struct branching *op, const struct account *preview)
+{
+    long long most = api_options(op->call->api)->branches_max;
+    if (preview->branch_count >= most)
+        return explain(&op->write.why, ERR_RULE,
+                       "The project has %u of %lld preview branches: archive some (trigger "
+                       "preview archive), or have the gateway's setting branches raised",
+                       preview->branch_count, most);
+    if (preview->archived_count >= ARCHIVED_FOR_EACH * most)
+        return explain(
+            &op->write.why, ERR_RULE,
+            "The project has %u archived preview branches that are still kept, of "
+            "at most %lld: wait until retention has removed some, or have the "
+            "gateway's setting branches raised",
+            preview->archived_count, ARCHIVED_FOR_EACH * most);
+    return OK;
+}
+
 static enum err decide_create(struct account_write *write, struct accounts *accounts,
                               struct draft *draft)
 {
@@ -131,12 +152,9 @@ static enum err decide_create(struct account_write *write, struct accounts *acco
         return explain(&write->why, ERR_NOT_FOUND, "Environment not found");
     if (accounts_branch(accounts, preview, slice_of(op->name)))
         return OK;
-    int64_t most = api_options(op->call->api)->branches_max;
-    if (preview->branch_count >= most)
-        return explain(&write->why, ERR_RULE,
-                       "The project has %u of %lld preview branches: archive some (trigger "
-                       "preview archive), or have the gateway's setting branches raised",
-                       preview->branch_count, (long long)most);
+    enum err refused = check_count(op, preview);
+    if (refused)
+        return refused;
     uint32_t number = accounts_free_number(accounts);
     if (!number)
         return explain(

@@ -207,6 +207,7 @@ static enum err link_branch(struct accounts *accounts, struct account *account,
     account->parent = parent;
     account->secret_key = parent->secret_key;
     parent->branch_count += !account->archived;
+    parent->archived_count += account->archived && !account->forgotten;
     return OK;
 }
 
@@ -215,7 +216,7 @@ static enum err link_environments(struct accounts *accounts, struct failure *why
     struct account *account = NULL;
     enum err err = OK;
     while ((account = accounts_next(accounts, account)))
-        account->branch_count = 0;
+        account->branch_count = account->archived_count = 0;
     while (!err && (account = accounts_next(accounts, account))) {
         account->project = accounts_find_project(accounts, account->project_id);
         if (!account->project)
@@ -328,6 +329,12 @@ void accounts_shrink(struct account *account)
     free(account->branch_key);
     account->variables = NULL;
     account->branch = account->branch_key = NULL;
+}
+
+void accounts_forget(struct account *account)
+{
+    account->forgotten = true;
+    account->parent->archived_count--;
 }
 
 bool secret_serves(const struct secret *secret, const struct account *account)

@@ -84,8 +84,10 @@ struct account {     /* one environment */
     int64_t created_at;
     int64_t archived_at; /* Unix ms; 0: not archived */
 
-    uint32_t version;      /* of its document */
-    uint32_t branch_count; /* of preview: branches not archived; since accounts_link */
+    uint32_t version; /* of its document */
+    /* Of preview, since accounts_link: branches that are there, and those archived of which
+     * something is in the store. */
+    uint32_t branch_count, archived_count;
 };
 
 /* A secret key, a personal access token or one of workers. It stays in memory when it has
@@ -157,6 +159,9 @@ struct account *accounts_branch(struct accounts *accounts, const struct account 
 /* The environment of an archived branch has left memory: of its account only what tells its
  * tokens, its data in the store and its number stays. */
 void accounts_shrink(struct account *account);
+
+/* Nothing of an archived branch is in the store any more. */
+void accounts_forget(struct account *account);
 /* Is it one of those that a worker's token serves? A branch counts as preview, preview
  * itself has no runs. */
 bool secret_serves(const struct secret *secret, const struct account *account);

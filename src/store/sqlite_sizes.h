@@ -12,12 +12,12 @@
  *   claim        STORED_ROW + twice the key: idempotency keys,       it was swept after its
  *                request ids, one-time tokens                        end, or released
  *   task_number  STORED_ROW + the task's name, once it has counted   never: numbers go on
- *   environment  nothing: one row for an environment; branches are   -
- *                limited (auth/accounts.h)
+ *   environment  nothing: one row for an environment                 -
  *   meta         nothing: two rows                                   -
  *
  * Documents of ENV_INSTALLATION (organizations, projects, users, environments, keys, tokens)
- * count there, and no quota asks: operators make them, and branches are limited. Batches,
+ * count there, and no quota asks: operators make them, and of branches a project has a
+ * limited number, archived ones counted while retention keeps them (api/branches.c). Batches,
  * packets and waitpoints go by retention; of workers, bulk actions, schedules, variables and
  * configured queues an environment has a limited number, too. Chunks of streams are only in
  * memory (--stream-memory); a run's list of their keys is one of its texts.

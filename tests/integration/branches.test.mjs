@@ -196,6 +196,28 @@ test("a project has at most so many branches as the setting says, those archived
   await own.stop();
 });
 
+test("of archived branches a project has a limited number, until retention removes them", async (t) => {
+  const own = await startGateway({ t, options: ["--branches", "1"] });
+  const ask = (what, branch) => own.post(branches + what, { env: "preview", branch }, pat);
+  const isFull = ({ status, json }) => {
+    assert.equal(status, 422);
+    assert.match(json.error, /has 50 archived preview branches that are still kept, of at most 50: wait until retention/);
+  };
+  for (let i = 0; i < 50; i++) {
+    const made = await ask("", "again");
+    assert.equal(made.status, 200, made.text);
+    assert.equal((await ask("/archive", "again")).status, 200);
+  }
+  isFull(await ask("", "again"));
+  await own.stop();
+  await own.restart();
+  isFull(await ask("", "again"));
+  await own.stop();
+  await own.restart({ options: ["--branches", "1", "--retain", "1s"] });
+  await until(async () => (await ask("", "again")).status === 200, { everyMs: 100, what: "retention has removed some" });
+  await own.stop();
+});
+
 test("archiving a branch cancels its unfinished runs, also when the gateway is killed meanwhile", async (t) => {
   const own = await startGateway({ t });
   const body = { env: "preview", branch: "gone" }, there = onBranch("gone");
