@@ -10,11 +10,12 @@ const struct operation tokens_operations[] = {
       .id = "create_public_token_v1", .summary = "Sign a public access token",
       .body =
           "{scopes: string[], expirationTime?: string|number, oneTimeUse?: boolean, "
-          "realtime?: {...}, ...}",
+          "realtime?: {skipColumns?: string[], ...}, ...}",
       .reply = "{token: string}" },
     { HTTP_POST_, "/api/v1/auth/jwt",
       .id = "create_jwt_v1", .summary = "Sign a token with claims",
-      .body = "{claims?: {scopes?: string[], ...}, expirationTime?: string|number, ...}",
+      .body = "{claims?: {scopes?: string[], otu?: boolean, realtime?: {skipColumns?: "
+              "string[], ...}, ...}, expirationTime?: string|number, ...}",
       .reply = "{token: string}" },
     { 0 },
 };

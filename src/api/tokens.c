@@ -133,17 +133,30 @@ static enum err sign_token(struct api_call *call, json_t *claims, int64_t now_ms
     return err;
 }
 
-static enum err check_public(struct api_call *call, const json_t *body)
+/* What a token shall have; borrowed from the body, NULL: not said. */
+struct wishes {
+    json_t *scopes, *once, *realtime, *expiry;
+    const char *once_name;
+};
+
+/* What makes a token narrower is understood or refused: left out, the token would be wider
+ * than it was meant. */
+static enum err check_limits(struct api_call *call, const struct wishes *wishes)
 {
-    const json_t *once = json_object_get(body, "oneTimeUse");
-    const json_t *realtime = json_object_get(body, "realtime");
-    if (once && !json_is_boolean(once))
+    const json_t *columns = json_object_get(wishes->realtime, "skipColumns"), *column;
+    size_t i;
+    if (wishes->once && !json_is_boolean(wishes->once))
         return explain(&call->why, ERR_INVALID,
-                       "Invalid request body: oneTimeUse must be true or false");
-    if (realtime && !json_is_object(realtime))
+                       "Invalid request body: %s must be true or false", wishes->once_name);
+    if (wishes->realtime && !json_is_object(wishes->realtime))
         return explain(&call->why, ERR_INVALID,
                        "Invalid request body: realtime must be an object");
-    return check_scopes(call, json_object_get(body, "scopes"));
+    bool right = !columns || json_is_array(columns);
+    json_array_foreach(columns, i, column) right &= json_is_string(column);
+    return right ? OK
+                 : explain(&call->why, ERR_INVALID,
+                           "Invalid request body: realtime.skipColumns must be an array of "
+                           "strings");
 }
 
 static int64_t now_of(const struct api_call *call)
@@ -160,31 +173,45 @@ static void limit_to_one_use(json_t *claims, int64_t now_ms)
     json_object_set_new(claims, "jti", json_string(id));
 }
 
-static enum err make_public(struct api_call *call)
+static enum err sign_wished(struct api_call *call, const struct wishes *wishes)
 {
     int64_t now_ms = now_of(call), lives_ms;
+    enum err err = check_limits(call, wishes);
+    if (!err)
+        err = read_expiry(call, wishes->expiry, now_ms, &lives_ms);
+    if (err)
+        return err;
+    json_t *claims = json_object();
+    if (wishes->scopes)
+        json_object_set(claims, "scopes", wishes->scopes);
+    if (json_is_true(wishes->once))
+        limit_to_one_use(claims, now_ms);
+    if (wishes->realtime)
+        json_object_set(claims, "realtime", wishes->realtime);
+    return sign_token(call, claims, now_ms, lives_ms);
+}
+
+static enum err make_public(struct api_call *call)
+{
     json_t *body;
     enum err err = api_read_json(call, &body);
     if (err)
         return err;
-    err = check_public(call, body);
+    const struct wishes wishes = { .scopes = json_object_get(body, "scopes"),
+                                   .once = json_object_get(body, "oneTimeUse"),
+                                   .once_name = "oneTimeUse",
+                                   .realtime = json_object_get(body, "realtime"),
+                                   .expiry = json_object_get(body, "expirationTime") };
+    err = check_scopes(call, wishes.scopes);
     if (!err)
-        err = read_expiry(call, json_object_get(body, "expirationTime"), now_ms, &lives_ms);
-    if (!err) {
-        json_t *claims = json_pack("{s:O}", "scopes", json_object_get(body, "scopes"));
-        if (json_is_true(json_object_get(body, "oneTimeUse")))
-            limit_to_one_use(claims, now_ms);
-        if (json_object_get(body, "realtime"))
-            json_object_set(claims, "realtime", json_object_get(body, "realtime"));
-        err = sign_token(call, claims, now_ms, lives_ms);
-    }
+        err = sign_wished(call, &wishes);
     json_decref(body);
     return err;
 }
 
+/* Its claims are what the SDKs put into the tokens that they sign themselves. */
 static enum err make_token(struct api_call *call)
 {
-    int64_t now_ms = now_of(call), lives_ms;
     json_t *body = NULL;
     enum err err = OK;
     if (slice_trim(call->x->body).len)
@@ -192,15 +219,16 @@ static enum err make_token(struct api_call *call)
     if (err)
         return err;
     const json_t *claims = json_object_get(body, "claims");
-    json_t *scopes = json_object_get(claims, "scopes");
-    if (scopes && !(json_is_array(scopes) && json_array_size(scopes) == 0))
-        err = check_scopes(call, scopes);
+    const struct wishes wishes = { .scopes = json_object_get(claims, "scopes"),
+                                   .once = json_object_get(claims, "otu"),
+                                   .once_name = "claims.otu",
+                                   .realtime = json_object_get(claims, "realtime"),
+                                   .expiry = json_object_get(body, "expirationTime") };
+    bool none = json_is_array(wishes.scopes) && !json_array_size(wishes.scopes);
+    if (wishes.scopes && !none)
+        err = check_scopes(call, wishes.scopes);
     if (!err)
-        err = read_expiry(call, json_object_get(body, "expirationTime"), now_ms, &lives_ms);
-    if (!err)
-        err =
-            sign_token(call, scopes ? json_pack("{s:O}", "scopes", scopes) : json_object(),
-                       now_ms, lives_ms);
+        err = sign_wished(call, &wishes);
     json_decref(body);
     return err;
 }

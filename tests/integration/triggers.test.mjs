@@ -116,6 +116,23 @@ test("public tokens that the gateway signs", async () => {
   assert.equal((await gateway.post("/api/v1/auth/jwt", {}, { key })).status, 401);
 });
 
+test("what makes a token narrower is in it, whichever route signs it, or it is refused", async () => {
+  const { id } = (await trigger({ payload: "secret", options: hold })).json;
+  const own = (claims) => gateway.post("/api/v1/auth/jwt", { claims });
+  const open = await own({ scopes: ["read:runs"] });
+  const narrow = await own({ scopes: ["read:runs"], realtime: { skipColumns: ["payload"] } });
+  const shown = async (key) => (await gateway.get(`/api/v3/runs/${id}`, { key })).json.payload;
+  assert.deepEqual([await shown(open.json.token), await shown(narrow.json.token)], ["secret", undefined]);
+  assert.equal(narrow.headers["x-ignored-members"], undefined);
+  const once = { key: (await own({ scopes: ["trigger:tasks:triggers"], otu: true })).json.token };
+  assert.deepEqual([(await trigger({ options: hold }, once)).status, (await trigger({ options: hold }, once)).status], [200, 422]);
+
+  for (const realtime of [1, ["payload"], { skipColumns: "payload" }, { skipColumns: ["payload", 1] }, { skipColumns: null }])
+    for (const { status, text } of [await own({ realtime }), await gateway.post("/api/v1/auth/public-tokens", { scopes: ["read:runs"], realtime })])
+      assert.equal(status, 400, `${JSON.stringify(realtime)} ${text}`);
+  assert.equal((await own({ otu: "true" })).status, 400);
+});
+
 // ---- packets ----
 
 const at = (url) => new URL(url).pathname + new URL(url).search;
