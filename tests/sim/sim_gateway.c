@@ -311,20 +311,7 @@ static void run_seed(uint64_t seed)
     ledger_destroy(sim.ledger);
 }
 
-static unsigned number_from(const char *name, unsigned otherwise)
-{
-    const char *text = getenv(name);
-    uint64_t number;
-    return text && !text_to_u64(slice_of(text), &number) ? (unsigned)number : otherwise;
-}
-
 int main(void)
 {
-    unsigned first = number_from("SEED", 1), count = number_from("SEEDS", SEEDS);
-    printf("1..%u\n", count);
-    for (unsigned i = 0; i < count; i++) {
-        snprintf(sim_title, sizeof(sim_title), "%u - seed %u", i + 1, first + i);
-        run_seed(first + i);
-    }
-    return 0;
+    return sim_run_seeds(run_seed, SEEDS);
 }

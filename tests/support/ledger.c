@@ -7,20 +7,6 @@
 #include "base/mem.h"
 #include "tests/support/sim.h"
 
-char sim_title[64];
-
-void violated(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    printf("not ok %s: ", sim_title);
-    vprintf(format, args);
-    printf("\n");
-    va_end(args);
-    fflush(stdout);
-    _Exit(1);
-}
-
 /* A request under way, and whom the outcome is for. */
 struct pending {
     enum { COMMIT, LOAD, WALK } kind;

@@ -23,8 +23,11 @@ static inline bool chance(struct draws *draws, uint32_t per_mille)
     return draw(draws, 1000) < per_mille;
 }
 
-/* What the line about a violation begins with: the test's number and seed. */
+/* What the line about a seed begins with: the test's number and the seed. */
 extern char sim_title[64];
+
+/* The whole of a simulation's main: each seed from SEED on (1), SEEDS of them (count). */
+int sim_run_seeds(void (*run_seed)(uint64_t seed), unsigned count);
 
 /* An invariant does not hold: says so as a failed test and ends the process. */
 _Noreturn void violated(const char *format, ...) __attribute__((format(printf, 1, 2)));

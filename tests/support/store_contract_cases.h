@@ -31,6 +31,9 @@ void name_runs(const struct run *runs, size_t count, char out[256]);
 void drop_runs(struct run *runs, size_t count);
 struct tag_list *tags_of(const char *first, const char *second);
 
+/* What was purged of the first environment, and where it stands then. */
+struct store_purge purge_of(struct store_world *world, struct store_purge wish);
+
 /* Nine runs: tasks a b c a b c …, tags by n, two in a batch, the odd ones finished; and one
  * in the other environment. */
 void fill_runs(struct store_world *world);

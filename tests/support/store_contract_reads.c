@@ -361,28 +361,12 @@ static void a_scan_goes_page_by_page_in_both_directions(void **state)
 
 /* ---- retention ---- */
 
-struct waiting_purge {
-    struct store_purge req;
-    bool answered;
-};
-
-static void on_purged(struct store_purge *req, enum store_status status)
-{
-    assert_int_equal(status, STORE_OK);
-    container_of(req, struct waiting_purge, req)->answered = true;
-}
-
 static struct store_purge purge(struct store_world *world, int64_t before, unsigned limit)
 {
-    struct waiting_purge waiting = { .req = { .env = ENV_A,
-                                              .before = before,
-                                              .documents_before = before,
-                                              .limit = limit,
-                                              .done = on_purged } };
-    world->store->ops->purge(world->store, &waiting.req);
-    while (!waiting.answered)
-        world->turn(world);
-    return waiting.req;
+    struct store_purge wish = { .before = before,
+                                .documents_before = before,
+                                .limit = limit };
+    return purge_of(world, wish);
 }
 
 static void retention_removes_final_runs_oldest_change_first(void **state)

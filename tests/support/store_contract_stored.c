@@ -183,16 +183,22 @@ static void on_purged(struct store_purge *req, enum store_status status)
     container_of(req, struct waiting_purge, req)->answered = true;
 }
 
-static void remove_all(struct store_world *world, struct things *things)
+struct store_purge purge_of(struct store_world *world, struct store_purge wish)
 {
-    struct waiting_purge waiting = { .req = { .env = ENV_A,
-                                              .before = FIRST_RUN_MS + 1000,
-                                              .limit = 100,
-                                              .done = on_purged } };
+    struct waiting_purge waiting = { .req = wish };
+    waiting.req.env = ENV_A;
+    waiting.req.done = on_purged;
     world->store->ops->purge(world->store, &waiting.req);
     while (!waiting.answered)
         world->turn(world);
-    assert_int_equal(waiting.req.position.stored, stored(world, ENV_A));
+    return waiting.req;
+}
+
+static void remove_all(struct store_world *world, struct things *things)
+{
+    struct store_purge wish = { .before = FIRST_RUN_MS + 1000, .limit = 100 };
+    struct store_purge purged = purge_of(world, wish);
+    assert_int_equal(purged.position.stored, stored(world, ENV_A));
     for (uint32_t i = 0; i < KEYS; i++) {
         char text[16];
         snprintf(text, sizeof(text), "key %u", i);
