@@ -327,13 +327,14 @@ static void take_along(struct flight *flight, struct flight *guest)
     hold(guest, flight_run(guest));
 }
 
+/* Who was lent meanwhile comes with its borrower, if that comes along. */
 static unsigned empty_line(struct flight *flight, struct flight *lender, unsigned room)
 {
     list_each (link, &lender->line) {
         struct flight *guest = container_of(link, struct flight, in_line);
         if (!room)
             break;
-        if (!fits(flight, guest))
+        if (guest->busy || !fits(flight, guest))
             continue;
         take_along(flight, guest);
         room--;

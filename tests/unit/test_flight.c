@@ -180,6 +180,33 @@ static void relatives_that_count_at_once_wait_for_each_other(void **state)
     assert_counts(&family, 4, 6, 16);
 }
 
+/* The root is busy; then its other child stands in its line, the middle behind it, and the
+ * leaf, which has borrowed the middle by then: the other child goes with the leaf, and with
+ * the middle only as what the leaf brings along. */
+static void who_is_lent_while_it_stands_in_line_goes_with_its_borrower(void **state)
+{
+    struct world *world = *state;
+    struct family family = found(world);
+    struct triggered other = trigger(world, (struct wish){ .parent = family.root });
+    struct counts counts[4];
+    const char *chains[][GENERATIONS] = { { family.root },
+                                          { other.id, family.root },
+                                          { family.middle, family.root },
+                                          { family.leaf, family.middle, family.root } };
+    fake_store_set_delay(world->fake, 10, 10);
+    for (unsigned i = 0; i < 4; i++) {
+        count_in(world, &counts[i], NULL, chains[i]);
+        loop_turn(world->loop, 0);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        wait_until_counted(world, &counts[i]);
+        assert_int_equal(counts[i].status, OK);
+    }
+    fake_store_set_delay(world->fake, 0, 0);
+    assert_counts(&family, 1, 2, 4);
+    assert_int_equal(count_of(world, other.id), 1);
+}
+
 /* ---- many at once ---- */
 
 enum { CHILDREN = 50, COMMIT_MS = 10 };
@@ -330,6 +357,7 @@ int main(void)
         TEST(a_store_that_fails_changes_none_of_them),
         TEST(a_request_that_is_repeated_counts_once_in_all_of_them),
         TEST(relatives_that_count_at_once_wait_for_each_other),
+        TEST(who_is_lent_while_it_stands_in_line_goes_with_its_borrower),
         TEST(children_of_one_root_that_count_at_once_go_as_a_few_commits),
         TEST(children_of_a_commit_that_fails_all_hear_of_it),
         TEST(children_without_time_count_one_after_the_other),
