@@ -48,7 +48,8 @@ static int compare_slices(const void *a, const void *b)
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-/* Sorted; the array is the caller's. Absent: none. */
+/* Sorted, and no more than a batch has items: each is looked for among the scopes of a token.
+ * The array is the caller's. Absent: none. */
 static enum err read_tasks(struct api_call *call, const json_t *body, struct slice **tasks,
                            size_t *count)
 {
@@ -56,6 +57,11 @@ static enum err read_tasks(struct api_call *call, const json_t *body, struct sli
     size_t given = json_array_size(list);
     if (!list)
         return OK;
+    if (given > BATCH_RUNS_MAX)
+        return explain(&call->why, ERR_INVALID,
+                       "Validation error: Expected at most %d task ids at "
+                       "\"taskIdentifiers\"",
+                       BATCH_RUNS_MAX);
     struct slice *sorted = mem_new_array(struct slice, given);
     bool fine = json_is_array(list) && given;
     for (size_t i = 0; i < given; i++) {
@@ -81,12 +87,13 @@ static enum err read_tasks(struct api_call *call, const json_t *body, struct sli
 static enum err check_scopes(struct api_call *call, const struct slice *tasks, size_t count)
 {
     struct slice any = { 0 };
-    bool all = count > 0;
-    for (size_t i = 0; i < count && all; i++)
-        all = !api_check_scope(call, "batchTrigger", "tasks", tasks[i]);
-    if (all || !api_check_scope(call, "batchTrigger", "batch", any))
+    if (!api_check_scope(call, "batchTrigger", "batch", any) ||
+        !api_check_scope(call, "batchTrigger", "tasks", any))
         return OK;
-    return api_check_scope(call, "batchTrigger", "tasks", any);
+    for (size_t i = 0; i < count; i++)
+        if (api_check_scope(call, "batchTrigger", "tasks", tasks[i]))
+            return ERR_FORBIDDEN;
+    return count ? OK : ERR_FORBIDDEN;
 }
 
 static bool are_key_options(const json_t *options)

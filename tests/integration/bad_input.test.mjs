@@ -51,6 +51,7 @@ const operations = () => [
   ["batch of 4.3", "POST", "/api/v3/batches", { body: true }, [
     ["no count", {}, 400], ["a count of 0", { runCount: 0 }, 400], ["a fraction", { runCount: 1.5 }, 400], ["a text", { runCount: "1" }, 400],
     ["too many", { runCount: 100_001 }, 400], ["a foreign parent", { runCount: 1, parentRunId: foreign }, 422],
+    ["too many task ids", { runCount: 1, taskIdentifiers: Object.keys(manyMembers) }, 400],
     ["too many members", { ...manyMembers, runCount: 1 }, 400], ["too many members inside of one", { runCount: 1, other: [manyMembers] }, 400],
   ]],
   ["reschedule", "POST", `/api/v1/runs/${run}/reschedule`, { body: true }, [
