@@ -32,8 +32,7 @@ struct declaration {
     size_t index;    /* of its element */
     size_t begin;    /* of that in out */
 
-    unsigned
-        undone; /* a bit for each name of declaration_undone that was there, not empty */
+    unsigned undone;  /* bits of declaration_undone: those that were there, not empty */
     unsigned perhaps; /* the bit of the member that is being left out; 0: it has none */
 };
 

@@ -15,9 +15,8 @@
 struct dequeued {
     const struct run *run;
     const struct account *account;
-    const struct worker
-        *worker; /* the version that the run is bound to; NULL: it has gone */
-    int64_t at;  /* Unix ms */
+    const struct worker *worker; /* that the run is bound to; NULL: it has gone */
+    int64_t at;                  /* Unix ms */
     double cents_per_ms;
 };
 
