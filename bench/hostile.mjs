@@ -5,11 +5,12 @@
 //
 //   alone ── beside ── alone ── beside …        ROUNDS times each; the medians are divided
 //
-// SECONDS  how long each is measured (4)
-// ROUNDS   how often they take turns (3)
+// SECONDS  how long each is measured (1)
+// ROUNDS   how often they take turns (9: a disk that is slow for two seconds moves no median)
 // SENDERS  connections of the attacker (2)
 //
-// A line a kind: its name, both figures in us, the ratio, and in words whether it is too much.
+// A line a kind: its name, both figures in us, the ratio, the longest turn of the gateway beside
+// the attacker (thread CPU, the bound of its bucket), and in words whether it is too much.
 // Ends with status 1 if one was. The kinds "with a large commit" write what no other commit can
 // be written beside: there the victim may wait, on top of its own time, for one turn of 5 ms and
 // for one such request, as long as the fastest of five takes alone. The attacker waits for each answer before it sends again. It is
@@ -30,7 +31,7 @@ import { RunsSocket } from "../tests/support/runs.mjs";
 import { Worker } from "../tests/support/worker_calls.mjs";
 
 const [build = "build", ...wanted] = process.argv.slice(2);
-const seconds = Number(process.env.SECONDS ?? 4), rounds = Number(process.env.ROUNDS ?? 3), senders = Number(process.env.SENDERS ?? 2);
+const seconds = Number(process.env.SECONDS ?? 1), rounds = Number(process.env.ROUNDS ?? 9), senders = Number(process.env.SENDERS ?? 2);
 const most = 2, turnUs = 5000;
 const isLarge = (name) => name.startsWith("with a large commit");
 process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
@@ -196,34 +197,49 @@ function victim() {
 
 const median = (values) => values.slice().sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
+/** How many turns of the gateway were at most so long, by bound in seconds, shortest first. */
+async function turns() {
+  const found = [...await gateway.metrics()].map(([key, count]) => [/^runcast_loop_turn_cpu_seconds_bucket\{le="([^"]+)"\}$/.exec(key)?.[1], count]);
+  return found.filter(([bound]) => bound).map(([bound, count]) => [bound === "+Inf" ? Infinity : Number(bound), count]).sort(([a], [b]) => a - b);
+}
+
+/** The bound in ms of the longest turn between two looks at turns(). */
+function longestTurn(before, after) {
+  const added = after.map(([bound, count], i) => [bound, count - before[i][1]]);
+  return 1000 * added.find(([, count]) => count === added.at(-1)[1])[0];
+}
+
 async function measure(name, tell) {
   const alone = [], near = [], answers = {};
+  let turnMs = 0;
   const { url, port, data } = gateway;
   const onceUs = await tell({ do: "prepare", name, where: { url, port, data } });
   for (let i = 0; i < rounds; i++) {
     alone.push(await victim());
     await tell({ do: "begin" });
     await sleep(200);
+    const before = await turns();
     near.push(await victim());
+    turnMs = Math.max(turnMs, longestTurn(before, await turns()));
     for (const [status, count] of Object.entries(await tell({ do: "end" }))) answers[status] = (answers[status] ?? 0) + count;
   }
-  return { alone: median(alone), near: median(near), onceUs, answers };
+  return { alone: median(alone), near: median(near), onceUs, turnMs, answers };
 }
 
 async function judge() {
   let missed = 0;
   gateway = await startGateway({ release: true });
   const tell = startAttacker();
-  console.log(`${"victim's trigger p99, beside".padEnd(50)} ${"alone us".padStart(9)} ${"beside us".padStart(9)} ${"ratio".padStart(6)}  answers`);
+  console.log(`${"victim's trigger p99, beside".padEnd(50)} ${"alone us".padStart(9)} ${"beside us".padStart(9)} ${"ratio".padStart(6)} ${"turn ms".padStart(8)}  answers`);
   for (const name of Object.keys(kinds)) {
     if (wanted.length && !wanted.some((word) => name.includes(word))) continue;
-    const { alone, near, onceUs, answers } = await measure(name, tell);
+    const { alone, near, onceUs, turnMs, answers } = await measure(name, tell);
     const ratio = near / alone, allowed = isLarge(name) ? Math.max(most * alone, alone + turnUs + onceUs) : most * alone;
     if (near > allowed) missed++;
     const verdict = near > allowed ? `  MISSED: the victim waits ${ratio.toFixed(1)} times as long, ${Math.round(allowed)} us are allowed`
       : near > most * alone ? `  above ${most}; ${Math.round(allowed)} us are allowed` : "";
     const said = Object.entries(answers).map(([status, count]) => `${count} x ${status}`).join(", ");
-    console.log(`${name.padEnd(50)} ${String(Math.round(alone)).padStart(9)} ${String(Math.round(near)).padStart(9)} ${ratio.toFixed(2).padStart(6)}  ${said}${verdict}`);
+    console.log(`${name.padEnd(50)} ${String(Math.round(alone)).padStart(9)} ${String(Math.round(near)).padStart(9)} ${ratio.toFixed(2).padStart(6)} ${turnMs.toFixed(1).padStart(8)}  ${said}${verdict}`);
   }
   await gateway.kill();
   console.log(missed ? `\n${missed} targets missed` : "\nall targets met");
