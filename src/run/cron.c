@@ -332,6 +332,10 @@ static int64_t floor_div(int64_t a, int64_t b)
 
 int64_t cron_next(const struct cron *cron, const struct zone *zone, int64_t after_ms)
 {
+    /* What was stored may say any time: behind this one none can be told any more. */
+    static const int64_t last_ms = INT64_MAX - 1000 * (int64_t)DAY_S * (DAYS_MAX + 2);
+    if (after_ms > last_ms)
+        return 0;
     int64_t after = floor_div(after_ms, 1000), best = 0;
     /* The day before, for what a jump at midnight moved into today. */
     struct date date = date_of(floor_div(zone_wall(zone, after), DAY_S) - 1);
