@@ -26,16 +26,25 @@ static const struct {
       "encryption.key.<id> for older backups. A key from RUNCAST_ENCRYPTION_KEY is "
       "replaced by\n"
       "RUNCAST_NEXT_ENCRYPTION_KEY, which the next start needs.\n" },
-    { "org", "  runcast org create NAME [--slug SLUG] | list | rename SLUG --name NAME\n",
+    { "org",
+      "  runcast org create NAME [--slug SLUG] | list | rename SLUG --name NAME\n"
+      "                       | delete SLUG --confirm SLUG\n",
       "An organization has projects and users. SLUG is its name for commands; without it, "
       "it\n"
-      "is made of NAME.\n" },
+      "is made of NAME. delete takes its users along and revokes their tokens; it refuses "
+      "while\n"
+      "the organization has projects, and leaves the last one.\n" },
     { "project",
       "  runcast project create NAME [--org SLUG] [--ref REF] | list\n"
-      "                       | rename REF --name NAME\n",
+      "                       | rename REF --name NAME | delete REF --confirm REF\n",
       "A new project prints the keys of its four environments. --org is needed where "
       "there\n"
-      "are several. REF is proj_ and 8 to 40 lower-case letters and digits.\n" },
+      "are several. REF is proj_ and 8 to 40 lower-case letters and digits. delete ends "
+      "its "
+      "keys,\n"
+      "tokens and connections at once and cancels its runs; the running gateway then "
+      "removes\n"
+      "all that it has stored. Nothing brings it back but a backup.\n" },
     { "user",
       "  runcast user create NAME --email EMAIL [--org SLUG] | list\n"
       "                       | rename EMAIL --name NAME [--org SLUG]\n"

@@ -117,6 +117,9 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     }
     schedule_sync_all(gateway->api);
     engine_sweep(gateway->engine);
+    for (struct account *a = NULL; (a = accounts_next(gateway->accounts, a));)
+        if (a->archived)
+            api_retire_environment(gateway->api, a);
     gateway->retain =
         retain_create(gateway->api, gateway->accounts, gateway->config->retain_ms);
     if (gateway->phase != PHASE_STARTING)
@@ -201,10 +204,16 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
     return OK;
 }
 
+/* One that ends while runs are loaded is looked after when they are. */
 static void on_environment(void *owner, struct account *account)
 {
     struct gateway *gateway = owner;
-    api_add_environment(gateway->api, account);
+    if (!account->archived) {
+        api_add_environment(gateway->api, account);
+    } else if (gateway->retain) {
+        api_retire_environment(gateway->api, account);
+        retain_soon(gateway->retain);
+    }
 }
 
 /* Two for each core: while one run reads or writes, another one computes. */

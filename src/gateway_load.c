@@ -5,7 +5,7 @@
  *             order of their last change; then others, newest first, until half the budget
  *             is used or 2 s are over: `cold` is where that stopped
  *
- * Of an archived branch only unfinished runs come, to be canceled; mostly it has none and
+ * Of an archived branch, and of a deleted project, only unfinished runs come, to be canceled; mostly it has none and
  * stays out of memory. */
 #include "gateway_load.h"
 
@@ -104,8 +104,18 @@ static enum err make_first(struct load_accounts *load)
     return OK;
 }
 
+/* Each environment that is forgotten was purged before, so its number has a floor. */
+static void note_number(struct load_accounts *load)
+{
+    uint32_t number = accounts_free_number(load->accounts);
+    while (load->store->ops->position(load->store, number).floor)
+        number++;
+    accounts_note_number(load->accounts, number);
+}
+
 static enum err accounts_read(struct load_accounts *load)
 {
+    note_number(load);
     enum err settled = vault_settle(accounts_vault(load->accounts), &load->why);
     if (settled)
         return settled;
@@ -199,7 +209,7 @@ static bool go_on(struct load_runs *load, struct environment *env, uint64_t last
     return has_room(load, env);
 }
 
-/* An archived branch comes into memory only while it has unfinished runs, which must end.
+/* What is archived comes into memory only while it has unfinished runs, which must end.
  * NULL: it has none. */
 static struct environment *environment_of_page(const struct load_runs *load)
 {

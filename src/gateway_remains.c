@@ -6,11 +6,10 @@
  *   each kind of document: a page of them ─► removed in one commit ─► the next page
  *        │ none of any kind
  *        ▼
- *   the document of the branch itself ─► forgotten
+ *   of a deleted project: emptied; of a branch: its own document ─► forgotten
  *
- * The environment with the highest number keeps its document: new environments are numbered
- * from there on, and a number must not come again while somebody may have a token, a cursor
- * or a URL of the branch that had it. */
+ * The number of an environment does not come again while somebody may have a token, a cursor
+ * or a URL of it: the store remembers up to which number retention has been. */
 #include "gateway_remains.h"
 
 #include "base/mem.h"
@@ -32,7 +31,7 @@ static struct change removal(uint32_t env, enum document_kind kind, struct bytes
                             .document = { .kind = kind, .env = env, .name = name } };
 }
 
-/* ---- the branch itself ---- */
+/* ---- the environment itself ---- */
 
 static void on_forgotten(struct document_write *write, enum err status)
 {
@@ -45,7 +44,8 @@ static void on_forgotten(struct document_write *write, enum err status)
 static void forget_account(struct remains *remains)
 {
     struct account *account = remains->account;
-    if (account->number + 1 == accounts_free_number(remains->accounts)) {
+    if (account->project->deleted_at) {
+        account->emptied = true;
         finish(remains);
         return;
     }

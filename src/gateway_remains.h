@@ -1,5 +1,6 @@
-/* gateway_remains.h - what an archived branch leaves in the store when retention has removed
- * its runs: documents of every kind, and at last the branch itself. */
+/* gateway_remains.h - what an archived branch, or an environment of a deleted project, leaves
+ * in the store when retention has removed its runs: documents of every kind, and at last the
+ * branch itself (of a deleted project gateway_retain.c removes all environments at once). */
 #pragma once
 
 #include "auth/accounts.h"
@@ -10,7 +11,6 @@ enum { REMAINS_AT_ONCE = 100 };
 /* The zero value of the rest is right at the beginning. */
 struct remains {
     struct engine *engine;
-    struct accounts *accounts;
     struct account *account;
     void (*done)(struct remains *remains);
     bool stopping; /* done comes as soon as the store has answered */
@@ -22,6 +22,6 @@ struct remains {
     struct document_write write;
 };
 
-/* The branch was archived before, and its environment is not in memory. While it has runs
+/* The environment is over, and not in memory. While it has runs
  * nothing is removed; whatever fails is begun again by the next call. done comes later. */
 void remains_remove(struct remains *remains);

@@ -314,15 +314,17 @@ struct store_position {
 /* Removes final runs last changed before `before`, lowest rev first, at most limit; then
  * batches and packets last written before `documents_before` that no run refers to, and
  * waitpoints stale since before then that no unfinished run has among its waits, at most
- * limit of each. */
+ * limit of each. Of an environment that is over (whole) claims and counters of runs too, at
+ * most limit of each: nothing is written there any more. */
 struct store_purge {
     uint32_t env;
     int64_t before, documents_before; /* Unix ms */
     unsigned limit;
+    bool whole;
     void (*done)(struct store_purge *req, enum store_status status);
 
-    size_t count; /* of runs */
-    bool more_documents;
+    size_t count;        /* of runs */
+    bool more_documents; /* or claims, or counters */
     struct store_position position;
     enum store_status status;
     struct list link; // the driver's

@@ -156,7 +156,10 @@ void api_add_environment(struct api *api, struct account *account)
 void api_retire_environment(struct api *api, const struct account *account)
 {
     struct engine *engine = api_engine(api);
-    engine_retire_environment(engine, engine_environment(engine, account->number));
+    struct environment *env = engine_environment(engine, account->number);
+    if (!env || env->retired)
+        return;
+    engine_retire_environment(engine, env);
     leaving_add(api->leaving, account->number);
 }
 

@@ -124,8 +124,8 @@ void api_destroy(struct api *api);
  * hold counts for its project too. */
 void api_add_environment(struct api *api, struct account *account);
 
-/* The branch of the account was archived: what is under way in its environment ends, and
- * then it leaves memory. */
+/* The branch of the account was archived, or its project deleted: what is under way in its
+ * environment ends, and then it leaves memory. Nothing if that was said before. */
 void api_retire_environment(struct api *api, const struct account *account);
 
 /* ERR_FORBIDDEN unless what came by the admin listener was sent by nobody's web page. */

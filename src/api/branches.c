@@ -202,10 +202,6 @@ static enum err decide_archive(struct account_write *write, struct accounts *acc
 static void on_archived(struct account_write *write, enum err status)
 {
     struct branching *op = container_of(write, struct branching, write);
-    struct api *api = op->call->api;
-    const struct account *branch = accounts_by_id(api_accounts(api), slice_of(op->id));
-    if (!status && branch)
-        api_retire_environment(api, branch);
     json_t *body = status ? NULL
                           : json_pack("{s:b, s:{s:s, s:s}}", "success", 1, "branch", "id",
                                       op->id, "name", op->name);

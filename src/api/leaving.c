@@ -1,4 +1,5 @@
-/* leaving.c - looks after the environments of archived branches until they are gone.
+/* leaving.c - looks after the environments of archived branches, and of deleted projects,
+ * until they are gone.
  *
  *   archived ─► retired: runs are canceled, what is open is ended (ended.c)
  *                 │
@@ -7,7 +8,7 @@
  *
  * Whoever comes back to an environment later holds it (live/environment.h), so that nobody
  * who frees something here has to know who they are. Only its account stays, which is
- * small: tokens of the branch are still known to be of an archived one. */
+ * small: tokens of the environment are still known to be of one that has ended. */
 #include "api/leaving.h"
 
 #include "api/bulk.h"

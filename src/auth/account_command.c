@@ -208,7 +208,7 @@ static enum err list_users(struct account_command *command, struct draft *draft)
 static void print_keys(struct account_command *command, const struct project *project)
 {
     for (struct account *a = NULL; (a = accounts_next(command->accounts, a));)
-        if (!a->parent && (!project || a->project == project))
+        if (!a->parent && !a->archived && (!project || a->project == project))
             fprintf(command->out, "%-8s %s  %s\n", environment_path_slug(a->type),
                     a->project->ref, a->secret_key);
 }
@@ -300,9 +300,11 @@ static const struct {
     { "org", "create", create_organization },
     { "org", "list", list_organizations },
     { "org", "rename", command_rename_organization },
+    { "org", "delete", command_delete_organization },
     { "project", "create", create_project },
     { "project", "list", list_projects },
     { "project", "rename", command_rename_project },
+    { "project", "delete", command_delete_project },
     { "user", "create", create_user },
     { "user", "list", list_users },
     { "user", "rename", command_rename_user },

@@ -1,7 +1,9 @@
 /* account_command.h - the subcommands of operators on accounts: words in, text out.
  *
  *   org create NAME [--slug SLUG] | list | rename SLUG --name NAME
+ *   org delete SLUG --confirm SLUG
  *   project create NAME [--org SLUG] [--ref REF] | list | rename REF --name NAME
+ *   project delete REF --confirm REF
  *   user create NAME --email EMAIL [--org SLUG] | list
  *   user rename EMAIL --name NAME [--org SLUG] | delete EMAIL [--org SLUG] [--confirm EMAIL]
  *   token create --user EMAIL [--name NAME] | list | revoke ID

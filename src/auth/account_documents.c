@@ -2,6 +2,7 @@
  *
  *   DOC_ORGANIZATION  <id>        {id, name, slug}
  *   DOC_PROJECT       <id>        {id, ref, name, slug, organization}
+ *                     when deleted {id, ref, organization, deletedAt}
  *   DOC_USER          <id>        {id, name, email, organization}
  *   DOC_ENVIRONMENT   <id>        {number, id, type, project}
  *                     of a branch {…, parent, branch, archivedAt?}
@@ -11,7 +12,7 @@
  *   DOC_WORKER_TOKEN  <hash>      {hash, project, serves, name}
  *
  * Each but the first ones has createdAt too. Of a document that is written again only what
- * can change is read: name, archivedAt and endsAt. */
+ * can change is read: name, archivedAt, deletedAt and endsAt. */
 #include <jansson.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
@@ -72,8 +73,10 @@ static bool add_project(struct accounts *accounts, const struct document *docume
     if (!take_text(body, "id", read.id, sizeof(read.id)) ||
         !take_text(body, "ref", read.ref, sizeof(read.ref)) ||
         !take_text(body, "organization", read.organization_id, ID_MAX) ||
-        accounts_find_project(accounts, read.id) ||
-        accounts_project(accounts, slice_of(read.ref)))
+        accounts_find_project(accounts, read.id))
+        return false;
+    read.deleted_at = take_time(body, "deletedAt");
+    if (!read.deleted_at && accounts_project(accounts, slice_of(read.ref)))
         return false;
     struct project *project = mem_new(struct project);
     *project = read;
@@ -84,7 +87,8 @@ static bool add_project(struct accounts *accounts, const struct document *docume
     project->bodies.limit = BODY_ROOM;
     project->answers.limit = ANSWER_ROOM;
     list_init(&project->secrets);
-    list_append(&accounts->projects, &project->link);
+    list_append(project->deleted_at ? &accounts->deleted : &accounts->projects,
+                &project->link);
     return true;
 }
 
@@ -171,6 +175,7 @@ static bool change_environment(struct accounts *accounts, const struct document 
     if (!account)
         return false;
     account->version = document->version;
+    account->forgotten = !body;
     if (!account->branch || account->archived || !json_object_get(body, "archivedAt"))
         return true;
     table_remove(&accounts->branches, slice_of(account->branch_key));
@@ -313,19 +318,40 @@ static void take_name(char **name, uint32_t *version, const struct document *doc
 static bool change_organization(struct accounts *accounts, const struct document *document,
                                 const json_t *body)
 {
-    const char *id = json_string_value(json_object_get(body, "id"));
-    struct organization *found = id ? accounts_find_organization(accounts, id) : NULL;
-    if (found)
+    struct organization *found =
+        accounts_organization(accounts, bytes_slice(document->name));
+    if (found && body) {
         take_name(&found->name, &found->version, document, body);
+    } else if (found) {
+        list_remove(&found->link);
+        list_append(&accounts->closed, &found->link);
+    }
     return found;
+}
+
+/* Its environments and credentials follow when everything is linked. */
+static void delete_project(struct accounts *accounts, struct project *project,
+                           const struct document *document, const json_t *body)
+{
+    project->version = document->version;
+    project->forgotten = !body;
+    if (project->deleted_at)
+        return;
+    project->deleted_at = take_time(body, "deletedAt");
+    list_remove(&project->link);
+    list_append(&accounts->deleted, &project->link);
+    accounts->endings++;
 }
 
 static bool change_project(struct accounts *accounts, const struct document *document,
                            const json_t *body)
 {
-    const char *id = json_string_value(json_object_get(body, "id"));
-    struct project *found = id ? accounts_find_project(accounts, id) : NULL;
-    if (found)
+    char id[ID_MAX];
+    snprintf(id, sizeof(id), "%.*s", SLICE_ARG(bytes_slice(document->name)));
+    struct project *found = accounts_find_project(accounts, id);
+    if (found && (!body || json_object_get(body, "deletedAt")))
+        delete_project(accounts, found, document, body);
+    else if (found)
         take_name(&found->name, &found->version, document, body);
     return found;
 }

@@ -254,3 +254,56 @@ void draft_delete_user(struct draft *draft, const struct user *user)
 {
     add(draft, DOC_USER, user->id, user->version, NULL);
 }
+
+/* ---- the end of organizations and projects ---- */
+
+void draft_delete_organization(struct draft *draft, const struct organization *organization)
+{
+    add(draft, DOC_ORGANIZATION, organization->id, organization->version, NULL);
+}
+
+/* Without its names, which nobody needs to see again. */
+void draft_delete_project(struct draft *draft, const struct project *project)
+{
+    struct buf body = { 0 };
+    buf_print(&body, "{\"id\":\"%s\",\"createdAt\":%lld", project->id,
+              (long long)project->created_at);
+    add_member(&body, "ref", slice_of(project->ref));
+    add_member(&body, "organization", slice_of(project->organization_id));
+    buf_print(&body, ",\"deletedAt\":%lld}", (long long)draft->now_ms);
+    add(draft, DOC_PROJECT, project->id, project->version, &body);
+}
+
+static bool has_room(const struct draft *draft)
+{
+    return draft->count < DRAFT_MAX;
+}
+
+static void end_secrets(struct draft *draft, const struct list *secrets)
+{
+    list_each (link, secrets)
+        if (has_room(draft))
+            draft_end(draft, container_of(link, struct secret, of_owner));
+}
+
+static void forget_environments(struct draft *draft, struct accounts *accounts,
+                                const struct project *project, bool branches)
+{
+    for (struct account *a = NULL; (a = accounts_next(accounts, a));)
+        if (a->project == project && !a->forgotten && branches == (a->parent != NULL) &&
+            has_room(draft))
+            add(draft, DOC_ENVIRONMENT, a->id, a->version, NULL);
+}
+
+void draft_forget_project(struct draft *draft, struct accounts *accounts,
+                          const struct project *project)
+{
+    end_secrets(draft, &project->secrets);
+    for (struct account *a = NULL; (a = accounts_next(accounts, a));)
+        if (a->project == project)
+            end_secrets(draft, &a->secrets);
+    forget_environments(draft, accounts, project, true);
+    forget_environments(draft, accounts, project, false);
+    if (has_room(draft) && !project->forgotten)
+        add(draft, DOC_PROJECT, project->id, project->version, NULL);
+}

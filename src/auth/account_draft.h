@@ -6,7 +6,7 @@
 
 #include "auth/accounts.h"
 
-enum { DRAFT_MAX = 16, ORGANIZATION_NAME_MAX = 100 };
+enum { DRAFT_MAX = 64, ORGANIZATION_NAME_MAX = 100 };
 
 struct draft {
     const struct vault *vault;
@@ -20,13 +20,23 @@ void draft_organization(struct draft *draft, struct slice name, struct slice slu
                         char id[ID_MAX]);
 void draft_project(struct draft *draft, const char *organization_id, const char *ref,
                    struct slice name, struct slice slug, char id[ID_MAX]);
-/* The same with another name, and a user that is gone. */
+/* The same with another name, and a user that is gone, or an organization without projects
+ * and users. */
 void draft_rename_organization(struct draft *draft, const struct organization *organization,
                                struct slice name);
 void draft_rename_project(struct draft *draft, const struct project *project,
                           struct slice name);
 void draft_rename_user(struct draft *draft, const struct user *user, struct slice name);
 void draft_delete_user(struct draft *draft, const struct user *user);
+void draft_delete_organization(struct draft *draft,
+                               const struct organization *organization);
+
+/* Marks it: its credentials end, and what it has stored is removed in pieces. */
+void draft_delete_project(struct draft *draft, const struct project *project);
+/* Of a project that is deleted, and whose environments are emptied: as many of its documents
+ * as there is room for, those that name others first, itself at last. */
+void draft_forget_project(struct draft *draft, struct accounts *accounts,
+                          const struct project *project);
 
 /* One of the four with its key. */
 void draft_environment(struct draft *draft, uint32_t number, const char *project_id,

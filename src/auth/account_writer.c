@@ -83,6 +83,28 @@ static enum err not_written(struct failure *why, enum store_status status)
     return explain(why, ERR_STORE, "%s", errors[ERR_STORE].text);
 }
 
+static void tell_of_project(struct account_writer *writer, struct slice id)
+{
+    for (struct account *a = NULL; (a = accounts_next(writer->accounts, a));)
+        if (a->archived && !a->forgotten && slice_is(id, a->project->id))
+            writer->on_environment(writer->owner, a);
+}
+
+static void tell_environments(struct account_writer *writer)
+{
+    for (size_t i = 0; i < writer->commit.change_count; i++) {
+        const struct change *change = &writer->changes[i];
+        struct slice name = bytes_slice(change->document.name);
+        if (change->document.kind == DOC_PROJECT)
+            tell_of_project(writer, name);
+        struct account *account = change->document.kind == DOC_ENVIRONMENT
+                                      ? accounts_by_id(writer->accounts, name)
+                                      : NULL;
+        if (account && !account->forgotten)
+            writer->on_environment(writer->owner, account);
+    }
+}
+
 static enum err apply(struct account_writer *writer, struct failure *why)
 {
     enum err err = OK;
@@ -90,14 +112,8 @@ static enum err apply(struct account_writer *writer, struct failure *why)
         err = accounts_apply(writer->accounts, &writer->changes[i], why);
     if (!err)
         err = accounts_link(writer->accounts, why);
-    for (size_t i = 0; !err && i < writer->commit.change_count; i++) {
-        const struct change *change = &writer->changes[i];
-        bool is_new = change->document.kind == DOC_ENVIRONMENT && !change->expected;
-        if (is_new && writer->on_environment)
-            writer->on_environment(
-                writer->owner,
-                accounts_by_id(writer->accounts, bytes_slice(change->document.name)));
-    }
+    if (!err && writer->on_environment)
+        tell_environments(writer);
     if (err)
         log_error("accounts", "reason", why->text, NULL);
     return err;

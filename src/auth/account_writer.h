@@ -30,7 +30,9 @@ struct account_writer *account_writer_create(struct loop *loop, struct store *st
 /* Nothing was begun that is not done. NULL is fine. */
 void account_writer_destroy(struct account_writer *writer);
 
-/* Told of every new environment before the write is done. */
+/* Told before the write is done of every new environment, and of every one that has ended:
+ * its branch is archived, its project deleted. Of those that had ended before it may hear
+ * again. */
 void account_writer_on_environment(struct account_writer *writer,
                                    void (*fn)(void *owner, struct account *account),
                                    void *owner);

@@ -35,6 +35,9 @@ struct accounts *accounts_create(struct vault *vault)
     list_init(&accounts->users);
     list_init(&accounts->ended);
     list_init(&accounts->gone);
+    list_init(&accounts->deleted);
+    list_init(&accounts->closed);
+    accounts->none.name = accounts->none.slug = "";
     table_init(&accounts->by_id, account_key);
     table_init(&accounts->branches, branch_key);
     table_init(&accounts->secrets, secret_key);
@@ -89,12 +92,14 @@ void accounts_destroy(struct accounts *accounts)
         free(user);
     }
     destroy_environments(accounts);
+    list_move_all(&accounts->projects, &accounts->deleted);
     list_each (link, &accounts->projects) {
         struct project *project = container_of(link, struct project, link);
         free(project->name);
         free(project->slug);
         free(project);
     }
+    list_move_all(&accounts->organizations, &accounts->closed);
     list_each (link, &accounts->organizations) {
         struct organization *organization = container_of(link, struct organization, link);
         free(organization->name);
@@ -127,14 +132,20 @@ struct organization *accounts_find_organization(struct accounts *accounts, const
     return NULL;
 }
 
-struct project *accounts_find_project(struct accounts *accounts, const char *id)
+static struct project *find_among(const struct list *projects, const char *id)
 {
-    list_each (link, &accounts->projects) {
+    list_each (link, projects) {
         struct project *one = container_of(link, struct project, link);
         if (strcmp(one->id, id) == 0)
             return one;
     }
     return NULL;
+}
+
+struct project *accounts_find_project(struct accounts *accounts, const char *id)
+{
+    struct project *found = find_among(&accounts->projects, id);
+    return found ? found : find_among(&accounts->deleted, id);
 }
 
 struct user *accounts_find_user(struct accounts *accounts, const char *id)
@@ -177,6 +188,13 @@ static enum err link_secret(struct accounts *accounts, struct secret *secret,
 
 static enum err link_organizations(struct accounts *accounts, struct failure *why)
 {
+    list_each (link, &accounts->deleted) {
+        struct project *project = container_of(link, struct project, link);
+        project->organization =
+            accounts_find_organization(accounts, project->organization_id);
+        if (!project->organization)
+            project->organization = &accounts->none;
+    }
     list_each (link, &accounts->projects) {
         struct project *project = container_of(link, struct project, link);
         project->organization =
@@ -223,11 +241,33 @@ static enum err link_environments(struct accounts *accounts, struct failure *why
             err = unresolved(account->id, account->project_id, why);
         else if (account->parent_id[0])
             err = link_branch(accounts, account, why);
-        else if (!account->secret_key)
+        else if (!account->secret_key && !account->project->deleted_at)
             err =
                 explain(why, ERR_INVALID, "environment %s has no secret key", account->id);
     }
     return err;
+}
+
+static void end_secrets(struct list *secrets)
+{
+    list_each (link, secrets)
+        container_of(link, struct secret, of_owner)->ended = true;
+}
+
+/* What a deleted project has is over, and stays known until it is out of the store. */
+static void end_deleted(struct accounts *accounts)
+{
+    list_each (link, &accounts->deleted)
+        end_secrets(&container_of(link, struct project, link)->secrets);
+    for (struct account *a = NULL; (a = accounts_next(accounts, a));) {
+        if (!a->project->deleted_at)
+            continue;
+        end_secrets(&a->secrets);
+        if (a->branch && !a->archived)
+            table_remove(&accounts->branches, slice_of(a->branch_key));
+        a->archived_at = a->archived ? a->archived_at : a->project->deleted_at;
+        a->archived = true;
+    }
 }
 
 enum err accounts_link(struct accounts *accounts, struct failure *why)
@@ -239,7 +279,11 @@ enum err accounts_link(struct accounts *accounts, struct failure *why)
         a->secret_key = NULL;
     while (!err && (secret = table_next(&accounts->secrets, &at)))
         err = link_secret(accounts, secret, why);
-    return err ? err : link_environments(accounts, why);
+    if (!err)
+        err = link_environments(accounts, why);
+    if (!err)
+        end_deleted(accounts);
+    return err;
 }
 
 /* ---- looking up ---- */
@@ -307,7 +351,7 @@ struct account *accounts_environment(struct accounts *accounts,
     struct account *account = NULL;
     while ((account = accounts_next(accounts, account))) {
         if (account->project == project && account->type == type && !account->parent)
-            return account;
+            return account->archived ? NULL : account;
     }
     return NULL;
 }
@@ -368,9 +412,16 @@ struct account *accounts_next(struct accounts *accounts, const struct account *p
 uint32_t accounts_free_number(const struct accounts *accounts)
 {
     uint32_t count = accounts->by_number.count;
+    if (count < accounts->noted_number)
+        count = accounts->noted_number;
     if (count > ENVIRONMENT_NUMBER_MAX)
         return 0;
     return count ? count : 1;
+}
+
+void accounts_note_number(struct accounts *accounts, uint32_t free_number)
+{
+    accounts->noted_number = free_number;
 }
 
 struct user *accounts_first_user(struct accounts *accounts,
@@ -413,6 +464,11 @@ const struct list *accounts_organizations(const struct accounts *accounts)
 const struct list *accounts_projects(const struct accounts *accounts)
 {
     return &accounts->projects;
+}
+
+const struct list *accounts_deleted_projects(const struct accounts *accounts)
+{
+    return &accounts->deleted;
 }
 
 const struct list *accounts_users(const struct accounts *accounts)

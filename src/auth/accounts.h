@@ -31,7 +31,7 @@ struct organization {
     char *name, *slug;
     int64_t created_at; /* Unix ms; 0: not known */
     uint32_t version;   /* of its document */
-    struct list link;   // accounts::organizations
+    struct list link;   // accounts::organizations, or ::closed
 };
 
 struct project {
@@ -39,6 +39,8 @@ struct project {
     char ref[PROJECT_REF_MAX];
     char *name, *slug;
     int64_t created_at; /* Unix ms; 0: not known */
+    int64_t deleted_at; /* Unix ms; 0: not deleted */
+    bool forgotten;     /* nothing of it is in the store any more */
     uint32_t version;   /* of its document */
     char organization_id[ID_MAX];
     struct organization *organization;   /* since accounts_link */
@@ -47,7 +49,7 @@ struct project {
     struct room answers;                 // unsent ones; the same
     struct room seats, batches, streams; // outside of those of its environments
     struct room stored;                  // bytes in the store; counted by the engine
-    struct list link;                    // accounts::projects
+    struct list link;                    // accounts::projects, or ::deleted
 };
 
 struct user { /* a person in an organization: in several, one for each, of one address */
@@ -79,8 +81,9 @@ struct account {     /* one environment */
     struct account *parent; /* since accounts_link */
     char *branch;           /* NULL too of one that is archived, see accounts_shrink */
     char *branch_key;       /* "<parent id>:<branch>" */
-    bool archived;
-    bool forgotten; /* nothing of it is in the store any more */
+    bool archived;          /* or its project is deleted, which ends any environment */
+    bool emptied;           /* nothing of it is in the store any more but its document */
+    bool forgotten;         /* nothing at all */
     int64_t created_at;
     int64_t archived_at; /* Unix ms; 0: not archived */
 
@@ -122,7 +125,8 @@ enum err accounts_add(struct accounts *accounts, const struct document *document
                       struct failure *why);
 
 /* Takes a committed change of such a document: new ones, branches archived, keys that were
- * replaced, keys and tokens that are gone, other names, users that have left. accounts_link must follow. */
+ * replaced, keys and tokens that are gone, other names, users that have left, projects and
+ * organizations deleted. accounts_link must follow. */
 enum err accounts_apply(struct accounts *accounts, const struct change *change,
                         struct failure *why);
 
@@ -156,8 +160,8 @@ struct account *accounts_environment(struct accounts *accounts,
 /* NULL: unknown or archived. */
 struct account *accounts_branch(struct accounts *accounts, const struct account *preview,
                                 struct slice name);
-/* The environment of an archived branch has left memory: of its account only what tells its
- * tokens, its data in the store and its number stays. */
+/* The environment of an archived branch, or of a deleted project, has left memory: of its
+ * account only what tells its tokens, its data in the store and its number stays. */
 void accounts_shrink(struct account *account);
 
 /* Nothing of an archived branch is in the store any more. */
@@ -182,6 +186,8 @@ struct account *account_of_keys(struct account *account);
 struct account *accounts_next(struct accounts *accounts, const struct account *previous);
 /* The number for the next environment; 0: there are too many. */
 uint32_t accounts_free_number(const struct accounts *accounts);
+/* Numbers below this one were given away, also to environments that are forgotten. */
+void accounts_note_number(struct accounts *accounts, uint32_t free_number);
 /* NULL: the organization has none. */
 struct user *accounts_first_user(struct accounts *accounts,
                                  const struct organization *organization);
@@ -192,6 +198,8 @@ struct organization *accounts_organization(struct accounts *accounts,
 /* The links are of the structs' member link, in the order they were made. */
 const struct list *accounts_organizations(const struct accounts *accounts);
 const struct list *accounts_projects(const struct accounts *accounts);
+/* Those deleted, some of which may have left something in the store. */
+const struct list *accounts_deleted_projects(const struct accounts *accounts);
 const struct list *accounts_users(const struct accounts *accounts);
 
 /* Counts what ends credentials and branches, now or later: when it has moved, or the time

@@ -1,5 +1,6 @@
-/* command_changes.c - other names for organizations, projects and users; and users that leave
- * their organization. */
+/* command_changes.c - other names for organizations, projects and users, and their end.
+ *
+ * What takes more than itself along wants to be confirmed: --confirm repeats its name. */
 #include "auth/command_words.h"
 
 static enum err read_name(struct account_command *command, const char *argument,
@@ -15,16 +16,34 @@ static enum err read_name(struct account_command *command, const char *argument,
     return OK;
 }
 
+static enum err find_organization(struct account_command *command,
+                                  const struct organization **found)
+{
+    struct slice slug = slice_of(command_argument(command));
+    *found = accounts_organization(command->accounts, slug);
+    return *found ? OK
+                  : command_refuse(command, "there is no such organization; runcast org "
+                                            "list shows them");
+}
+
+static enum err find_project(struct account_command *command, const struct project **found)
+{
+    struct slice ref = slice_of(command_argument(command));
+    *found = accounts_project(command->accounts, ref);
+    return *found ? OK
+                  : command_refuse(command, "there is no such project; runcast project "
+                                            "list shows them");
+}
+
 enum err command_rename_organization(struct account_command *command, struct draft *draft)
 {
     enum err refused = read_name(command, "SLUG", " --name ");
     if (refused)
         return refused;
-    struct slice slug = slice_of(command_argument(command));
-    const struct organization *found = accounts_organization(command->accounts, slug);
-    if (!found)
-        return command_refuse(command, "there is no such organization; runcast org list "
-                                       "shows them");
+    const struct organization *found;
+    refused = find_organization(command, &found);
+    if (refused)
+        return refused;
     draft_rename_organization(draft, found, slice_of(command->name));
     fprintf(command->out, "organization %s is %s now\n", found->slug, command->name);
     return OK;
@@ -35,11 +54,10 @@ enum err command_rename_project(struct account_command *command, struct draft *d
     enum err refused = read_name(command, "REF", " --name ");
     if (refused)
         return refused;
-    struct slice ref = slice_of(command_argument(command));
-    const struct project *found = accounts_project(command->accounts, ref);
-    if (!found)
-        return command_refuse(command, "there is no such project; runcast project list "
-                                       "shows them");
+    const struct project *found;
+    refused = find_project(command, &found);
+    if (refused)
+        return refused;
     draft_rename_project(draft, found, slice_of(command->name));
     fprintf(command->out, "project %s is %s now\n", found->ref, command->name);
     return OK;
@@ -106,5 +124,126 @@ enum err command_delete_user(struct account_command *command, struct draft *draf
     draft_delete_user(draft, user);
     fprintf(command->out, "removed %s from %s; tokens revoked: %u\n", user->email,
             user->organization->slug, tokens);
+    return OK;
+}
+
+/* ---- projects and organizations ---- */
+
+static bool is_confirmed(const struct account_command *command, const char *name)
+{
+    const char *confirmed = command_option(command, "--confirm");
+    return confirmed && strcmp(confirmed, name) == 0;
+}
+
+enum err command_delete_project(struct account_command *command, struct draft *draft)
+{
+    const struct project *found = NULL;
+    enum err refused = command_check_words(command, "REF", " --confirm ");
+    if (!refused)
+        refused = find_project(command, &found);
+    if (refused)
+        return refused;
+    if (!is_confirmed(command, found->ref))
+        return explain(
+            &command->write.why, ERR_INVALID,
+            "the project %s (%s), its runs, schedules, variables, branches, keys "
+            "and worker tokens would be gone for good: say --confirm %s",
+            found->ref, found->name, found->ref);
+    draft_delete_project(draft, found);
+    fprintf(command->out,
+            "deleted project %s: its keys and tokens open nothing any more; what it has "
+            "stored is removed while the gateway runs\n",
+            found->ref);
+    return OK;
+}
+
+/* At most three of them, so that the text stays one line. */
+static enum err refuse_with_projects(struct account_command *command,
+                                     const struct organization *organization)
+{
+    char refs[3 * (PROJECT_REF_MAX + 2) + 8] = "";
+    unsigned count = 0;
+    const struct list *all = accounts_projects(command->accounts);
+    list_each (link, all) {
+        const struct project *one = container_of(link, struct project, link);
+        size_t len = strlen(refs);
+        if (one->organization != organization)
+            continue;
+        if (count++ < 3)
+            snprintf(refs + len, sizeof(refs) - len, "%s%s", len ? ", " : "", one->ref);
+    }
+    if (!count)
+        return OK;
+    return explain(&command->write.why, ERR_INVALID,
+                   "%s has %u project%s (%s%s): runcast project delete REF --confirm REF "
+                   "deletes one",
+                   organization->slug, count, count == 1 ? "" : "s", refs,
+                   count > 3 ? ", …" : "");
+}
+
+static unsigned count_members(const struct account_command *command,
+                              const struct organization *organization, unsigned *tokens)
+{
+    unsigned users = 0;
+    const struct list *all = accounts_users(command->accounts);
+    list_each (link, all) {
+        const struct user *user = container_of(link, struct user, link);
+        if (user->organization != organization)
+            continue;
+        users++;
+        list_each (at, &user->secrets)
+            *tokens += 1;
+    }
+    return users;
+}
+
+static void draft_delete_members(struct account_command *command, struct draft *draft,
+                                 const struct organization *organization)
+{
+    const struct list *all = accounts_users(command->accounts);
+    list_each (link, all) {
+        const struct user *user = container_of(link, struct user, link);
+        if (user->organization != organization)
+            continue;
+        list_each (at, &user->secrets)
+            draft_end(draft, container_of(at, const struct secret, of_owner));
+        draft_delete_user(draft, user);
+    }
+}
+
+/* The last one stays: a start that finds none makes a first one, with new keys. */
+enum err command_delete_organization(struct account_command *command, struct draft *draft)
+{
+    const struct organization *found = NULL;
+    const struct list *all = accounts_organizations(command->accounts);
+    unsigned tokens = 0;
+    enum err refused = command_check_words(command, "SLUG", " --confirm ");
+    if (!refused)
+        refused = find_organization(command, &found);
+    if (!refused)
+        refused = refuse_with_projects(command, found);
+    if (refused)
+        return refused;
+    if (all->next == all->prev)
+        return command_refuse(command, "the last organization stays: runcast org create "
+                                       "makes another one");
+    unsigned users = count_members(command, found, &tokens);
+    if (users + tokens >= DRAFT_MAX)
+        return explain(&command->write.why, ERR_INVALID,
+                       "%s has %u users with %u tokens: runcast user delete EMAIL --org %s "
+                       "takes some out first, so that less than %d users and tokens are "
+                       "left",
+                       found->slug, users, tokens, found->slug, DRAFT_MAX);
+    if (!is_confirmed(command, found->slug))
+        return explain(
+            &command->write.why, ERR_INVALID,
+            "%s (%s) would be gone, with %u user%s and %u token%s: say --confirm "
+            "%s",
+            found->slug, found->name, users, users == 1 ? "" : "s", tokens,
+            tokens == 1 ? "" : "s", found->slug);
+    draft_delete_members(command, draft, found);
+    draft_delete_organization(draft, found);
+    fprintf(command->out, "deleted organization %s; users: %u, tokens revoked: %u\n",
+            found->slug, users, tokens);
     return OK;
 }

@@ -68,10 +68,11 @@ enum err command_find_project(struct account_command *command)
         command->project = container_of(all->next, struct project, link);
     if (command->project)
         return OK;
-    return command_refuse(command,
-                          given ? "there is no such project; runcast project list shows "
-                                  "them"
-                                : "there are several projects: say --project REF");
+    return command_refuse(
+        command, given             ? "there is no such project; runcast project list shows "
+                                     "them"
+                 : list_empty(all) ? "there is no project: runcast project create makes one"
+                                   : "there are several projects: say --project REF");
 }
 
 void command_print_time(FILE *out, int64_t unix_ms)

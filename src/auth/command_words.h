@@ -34,6 +34,8 @@ command_fn command_rename_organization;
 command_fn command_rename_project;
 command_fn command_rename_user;
 command_fn command_delete_user;
+command_fn command_delete_organization;
+command_fn command_delete_project;
 
 /* command_tokens.c */
 /* A new one of command->user, in a line of its own. */

@@ -1,4 +1,5 @@
-/* sqlite_purge.c - retention: final runs with all that is theirs, and old documents. */
+/* sqlite_purge.c - retention: final runs with all that is theirs, old documents, and what
+ * else an environment has that is over. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -105,6 +106,20 @@ static enum store_status remove_documents(struct sqlite_apply *apply,
     return status;
 }
 
+/* Claims, or counters of runs. */
+static enum store_status remove_others(struct sqlite_apply *apply, struct store_purge *req,
+                                       enum sqlite_statement which)
+{
+    sqlite3_stmt *stmt = sqlite_db_stmt(apply->db, which);
+    sqlite3_bind_int64(stmt, 1, req->env);
+    sqlite3_bind_int64(stmt, 2, (int64_t)req->limit);
+    unsigned removed;
+    enum store_status status = remove_rows(apply, req, stmt, STORED_ROW, &removed);
+    if (!status && removed == req->limit)
+        req->more_documents = true;
+    return status;
+}
+
 void sqlite_apply_purge(struct sqlite_apply *apply, struct store_purge *req)
 {
     struct picked *picked = mem_new_array(struct picked, req->limit);
@@ -125,6 +140,10 @@ void sqlite_apply_purge(struct sqlite_apply *apply, struct store_purge *req)
         req->status = remove_documents(apply, req, DOC_PACKET, SQL_PURGE_PACKETS);
     if (!req->status)
         req->status = remove_documents(apply, req, DOC_WAITPOINT, SQL_PURGE_WAITPOINTS);
+    if (!req->status && req->whole)
+        req->status = remove_others(apply, req, SQL_PURGE_CLAIMS);
+    if (!req->status && req->whole)
+        req->status = remove_others(apply, req, SQL_PURGE_NUMBERS);
     if (!req->status)
         req->status = put_purged(apply, req, purged, floor);
 }

@@ -11,7 +11,8 @@
  *                packets, bulk actions, traces                       the others see below
  *   claim        STORED_ROW + twice the key: idempotency keys,       it was swept after its
  *                request ids, one-time tokens                        end, or released
- *   task_number  STORED_ROW + the task's name, once it has counted   never: numbers go on
+ *   task_number  STORED_ROW + the task's name, once it has counted   with its environment:
+ *                                                                    else numbers go on
  *   environment  nothing: one row for an environment                 -
  *   meta         nothing: two rows                                   -
  *

@@ -131,6 +131,13 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
         " (SELECT ifnull(json_extract(w.value, '$.id'), '') FROM run INDEXED BY run_token,"
         " json_each(CASE WHEN json_valid(waits) THEN waits ELSE '[]' END) AS w"
         " WHERE env = ?2 AND status < 7 AND instr(waits, '\"MANUAL\"') > 0)"),
+    [SQL_PURGE_CLAIMS] =
+        "DELETE FROM claim WHERE env = ?1 AND (kind, key) IN"
+        " (SELECT kind, key FROM claim WHERE env = ?1 LIMIT ?2) RETURNING 2 * " BYTES(
+            "key"),
+    [SQL_PURGE_NUMBERS] =
+        "DELETE FROM task_number WHERE env = ?1 AND task IN"
+        " (SELECT task FROM task_number WHERE env = ?1 LIMIT ?2) RETURNING " BYTES("task"),
 
     [SQL_SEQ] = "SELECT seq FROM environment WHERE env = ?1",
     [SQL_EPOCH] = "SELECT value FROM meta WHERE name = 'epoch'",

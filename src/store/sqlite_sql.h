@@ -63,6 +63,8 @@ enum sqlite_statement {
     SQL_PURGE_BATCHES,
     SQL_PURGE_PACKETS,
     SQL_PURGE_WAITPOINTS,
+    SQL_PURGE_CLAIMS,
+    SQL_PURGE_NUMBERS,
 
     SQL_SEQ,
     SQL_EPOCH,

@@ -260,7 +260,7 @@ describe("the commands", () => {
     const all = async () => [await tell("org", "list"), await tell("project", "list"), await tell("user", "list"), await tell("token", "list"), await tell("keys")];
     const before = await all(), ada = ["--email", "x@example.com", "--org", "acme-sons"];
     const wrong = [
-      [["org"], /behind org comes create, list, rename;/], [["org", "remove", "x"], /not a command/], [["keys", "show"], /behind keys comes rotate, --new-personal-token, --project;/], [["token", "create"], /--user EMAIL/],
+      [["org"], /behind org comes create, list, rename, delete;/], [["org", "remove", "x"], /not a command/], [["keys", "show"], /behind keys comes rotate, --new-personal-token, --project;/], [["token", "create"], /--user EMAIL/],
       [["org", "create"], /^runcast: NAME is missing: say runcast org create NAME, and behind it its options: --slug;/], [["org", "create", "a", "b"], /b: not an option/], [["org", "create", "a", "--email", "b"], /--email: not an option/],
       [["org", "create", ""], /1 to 100 bytes/], [["org", "create", "x".repeat(101)], /1 to 100 bytes/], [["org", "create", "a\u0007b"], /control/],
       [["org", "create", "ACME sons"], /acme-sons already/], [["project", "create", "a"], /several organizations/],

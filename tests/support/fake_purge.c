@@ -1,5 +1,6 @@
 /* fake_purge.c - retention of the store in memory. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tests/support/fake_tables.h"
 
@@ -90,6 +91,25 @@ static void drop_trace(struct fake_data *data, uint32_t env, struct slice run_id
     }
 }
 
+/* Those of the environment, whose keys are "<number> <kind> <name>". Names count so often. */
+static void drop_entries(struct table *table, struct env *env, int64_t times)
+{
+    size_t at = 0;
+    for (struct key *key; (key = table_next(table, &at));) {
+        struct slice name = { key->ptr, key->len }, number;
+        uint64_t of = 0;
+        slice_split(&name, ' ', &number);
+        if (text_to_u64(number, &of) || of != env->position.env)
+            continue;
+        slice_split(&name, ' ', &number); /* the kind */
+        env->position.stored -= STORED_ROW + times * (int64_t)name.len;
+        table_remove(table, (struct slice){ key->ptr, key->len });
+        free(key->ptr);
+        free(key);
+        at = 0;
+    }
+}
+
 void fake_data_purge(struct fake_data *data, struct store_purge *req)
 {
     struct env *env = fake_data_env(data, req->env);
@@ -115,6 +135,10 @@ void fake_data_purge(struct fake_data *data, struct store_purge *req)
     req->more_documents = purge_documents(data, env, req, is_unused_batch);
     req->more_documents |= purge_documents(data, env, req, is_unused_packet);
     req->more_documents |= purge_documents(data, env, req, is_stale);
+    if (req->whole) {
+        drop_entries(&data->claims, env, 2);
+        drop_entries(&data->numbers, env, 1);
+    }
     req->position = env->position;
     req->status = STORE_OK;
 }

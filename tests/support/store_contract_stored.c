@@ -194,6 +194,14 @@ struct store_purge purge_of(struct store_world *world, struct store_purge wish)
     return waiting.req;
 }
 
+static struct store_purge purge(struct store_world *world, bool whole, unsigned limit)
+{
+    struct store_purge wish = { .before = FIRST_RUN_MS + 1000,
+                                .limit = limit,
+                                .whole = whole };
+    return purge_of(world, wish);
+}
+
 static void remove_all(struct store_world *world, struct things *things)
 {
     struct store_purge wish = { .before = FIRST_RUN_MS + 1000, .limit = 100 };
@@ -235,11 +243,43 @@ static void what_goes_takes_with_it_what_it_counted(void **state)
     assert_int_equal(things.told, 2 * stored_task_bytes(1));
 }
 
+/* Claims and counters too, and only then; of another environment nothing. */
+static void of_an_environment_that_is_over_nothing_is_left(void **state)
+{
+    struct store_world *world = *state;
+    struct things things = { .random = 2 };
+    struct bytes *key = text_bytes("theirs");
+    struct claim claim = claim_on(key, "run_1", false);
+    claim.env = ENV_B;
+    assert_int_equal(commit(world, NULL, 0, &claim, 1), STORE_OK);
+    bytes_unref(key);
+    int64_t theirs = stored(world, ENV_B);
+    for (int i = 0; i < STEPS; i++)
+        step(world, &things);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        struct change change = any_document(&things, i);
+        bytes_clear(&change.document.body);
+        assert_int_equal(commit(world, &change, things.documents[i] ? 1 : 0, NULL, 0),
+                         STORE_OK);
+        change_finish(&change);
+    }
+    while (purge(world, false, 100).count)
+        continue;
+    assert_true(stored(world, ENV_A) > 2 * stored_task_bytes(1));
+    while (purge(world, true, 2).more_documents)
+        continue;
+    world->reopen(world);
+    assert_int_equal(stored(world, ENV_A), 0);
+    assert_int_equal(stored(world, ENV_B), theirs);
+    assert_true(theirs > 0);
+}
+
 const struct CMUnitTest store_stored_cases[] = {
     cmocka_unit_test(a_document_counts_with_its_name_until_it_is_removed),
     cmocka_unit_test(a_claim_counts_once_whoever_has_it),
     cmocka_unit_test(a_run_counts_with_its_tags_and_texts),
     cmocka_unit_test(what_goes_takes_with_it_what_it_counted),
+    cmocka_unit_test(of_an_environment_that_is_over_nothing_is_left),
 };
 const size_t store_stored_case_count =
     sizeof(store_stored_cases) / sizeof(store_stored_cases[0]);

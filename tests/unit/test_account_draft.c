@@ -12,7 +12,7 @@
 #define NEW_KEY "tr_prod_zzzzzzzzzzzzzzzzzzzzzzzz"
 #define NEWER_KEY "tr_prod_yyyyyyyyyyyyyyyyyyyyyyyy"
 
-enum { NOW = 1700000000, DOCUMENTS_MAX = 64 };
+enum { NOW = 1700000000, DOCUMENTS_MAX = 128 };
 
 static const int64_t now_ms = INT64_C(1000) * NOW;
 
@@ -370,6 +370,74 @@ static void a_second_organization_has_its_own_projects_and_users(void **state)
     }
 }
 
+/* ---- the end of a project ---- */
+
+static void assert_deleted(struct world *world, uint32_t preview, uint32_t number)
+{
+    const char *key = world->bootstrap.secret_keys[ENVIRONMENT_DEV];
+    assert_null(accounts_project(world->accounts, slice_of(world->bootstrap.project_ref)));
+    assert_null(accounts_secret(world->accounts, slice_of(key), now_ms));
+    assert_true(accounts_by_number(world->accounts, preview)->archived);
+    assert_true(accounts_by_number(world->accounts, number)->archived);
+    assert_null(accounts_branch(world->accounts,
+                                accounts_by_number(world->accounts, preview), SLICE("a")));
+    assert_true(list_empty(accounts_projects(world->accounts)));
+}
+
+static void a_deleted_project_is_over_at_once_and_after_a_restart(void **state)
+{
+    struct world *world = *state;
+    make_branch(world, "a");
+    struct account *preview = environment(world, ENVIRONMENT_PREVIEW);
+    uint64_t endings = accounts_endings(world->accounts);
+    uint32_t numbers[] = { preview->number, branch(world, "a")->number };
+    struct draft draft = begin(world, now_ms);
+    draft_delete_project(&draft, preview->project);
+    commit(world, &draft);
+    assert_true(accounts_endings(world->accounts) > endings);
+    for (int i = 0; i < 2; i++) {
+        assert_deleted(world, numbers[0], numbers[1]);
+        restart(world);
+    }
+}
+
+static size_t forget(struct world *world)
+{
+    const struct list *all = accounts_deleted_projects(world->accounts);
+    struct project *project = container_of(all->next, struct project, link);
+    struct draft draft = begin(world, now_ms);
+    draft_forget_project(&draft, world->accounts, project);
+    size_t count = draft.count;
+    commit(world, &draft);
+    return count;
+}
+
+/* Whatever was committed before a crash, what is left can be read: nothing names a document
+ * that is gone. */
+static void what_it_leaves_is_forgotten_in_pieces_in_an_order_that_survives(void **state)
+{
+    struct world *world = *state;
+    char name[16];
+    for (int i = 0; i < 70; i++) {
+        snprintf(name, sizeof(name), "b%d", i);
+        make_branch(world, name);
+    }
+    struct draft draft = begin(world, now_ms);
+    draft_delete_project(&draft, environment(world, ENVIRONMENT_PREVIEW)->project);
+    commit(world, &draft);
+    size_t count, left = 4 + 70 + 4 + 1; /* keys, branches, environments, itself */
+    while ((count = forget(world))) {
+        left -= count;
+        if (left)
+            restart(world);
+    }
+    assert_int_equal(left, 0);
+    restart(world);
+    assert_true(list_empty(accounts_deleted_projects(world->accounts)));
+    accounts_note_number(world->accounts, 75);
+    assert_int_equal(accounts_free_number(world->accounts), 75);
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, make_world, end_world)
 
 int main(void)
@@ -384,6 +452,8 @@ int main(void)
         IN_WORLD(a_new_key_of_preview_opens_its_branches),
         IN_WORLD(no_document_contains_a_new_key),
         IN_WORLD(a_revoked_token_is_nobody),
+        IN_WORLD(a_deleted_project_is_over_at_once_and_after_a_restart),
+        IN_WORLD(what_it_leaves_is_forgotten_in_pieces_in_an_order_that_survives),
         IN_WORLD(a_second_organization_has_its_own_projects_and_users),
     };
     return cmocka_run_group_tests_name("account_draft", tests, NULL, NULL);
