@@ -157,13 +157,15 @@ static enum err read_command(struct reading *reading, const char *word)
         *command = COMMAND_VAULT;
     else if (strcmp(word, "rotate") == 0 && *command == COMMAND_VAULT)
         *command = COMMAND_VAULT_ROTATE;
+    else if (strcmp(word, "restored") == 0)
+        *command = COMMAND_RESTORED;
     else if (is_noun(word))
         *command = COMMAND_ACCOUNTS;
     else
         return explain(reading->why, ERR_INVALID,
                        "%.60s: not a command; there are serve, keys, org, project, user, "
-                       "token, worker-token and vault rotate, and options begin with two "
-                       "dashes",
+                       "token, worker-token, vault rotate and restored, and options begin "
+                       "with two dashes",
                        word);
     bool has_words = *command == COMMAND_KEYS || *command == COMMAND_ACCOUNTS;
     return has_words ? add_word(reading, word) : OK;

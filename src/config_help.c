@@ -26,6 +26,12 @@ static const struct {
       "encryption.key.<id> for older backups. A key from RUNCAST_ENCRYPTION_KEY is "
       "replaced by\n"
       "RUNCAST_NEXT_ENCRYPTION_KEY, which the next start needs.\n" },
+    { "restored",
+      "  runcast restored             says that the data were put back from a backup\n",
+      "The database gets a new epoch: clients with a position of its other life (from,\n"
+      "Last-Event-ID, an offset) begin anew with a snapshot, instead of going on in a "
+      "history\n"
+      "that is no longer theirs. Before the gateway is started on them.\n" },
     { "org",
       "  runcast org create NAME [--slug SLUG] | list | rename SLUG --name NAME\n"
       "                       | delete SLUG --confirm SLUG\n",
@@ -103,11 +109,11 @@ static void print_all(struct buf *out)
                  "runcast - manages runs of background tasks and tells every change\n\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
         buf_add_text(out, commands[i].usage);
-    buf_add_text(out,
-                 "  runcast help COMMAND         says more of one of these\n"
-                 "  All but serve speak to the gateway that runs on --data; all but vault\n"
-                 "  rotate work without one too.\n\n"
-                 "options [default]\n");
+    buf_add_text(
+        out, "  runcast help COMMAND         says more of one of these\n"
+             "  All but serve and restored speak to the gateway that runs on --data; all\n"
+             "  but vault rotate work without one too.\n\n"
+             "options [default]\n");
     for (int i = 0; i < SETTING_COUNT; i++)
         print_option(&settings[i], out);
     buf_add_text(
@@ -133,7 +139,8 @@ void config_print_help(const char *command, struct buf *out)
         return;
     }
     buf_print(out, "%s\n%s\n", commands[which].usage, commands[which].about);
-    buf_add_text(
-        out, "  --data DIR, or RUNCAST_DATA: the data directory. It speaks to the gateway "
-             "that runs\n  on it, if there is one.\n");
+    bool restored = strcmp(command, "restored") == 0;
+    buf_print(out, "  --data DIR, or RUNCAST_DATA: the data directory. %s\n",
+              restored ? "No gateway runs on it."
+                       : "It speaks to the gateway that runs\n  on it, if there is one.");
 }

@@ -148,23 +148,27 @@ static enum err ask_gateway(const struct config *config, FILE *out, struct failu
     return refused;
 }
 
+/* There is a database, where nobody else can replace it. */
+static enum err check_data(const struct config *config, struct failure *why)
+{
+    struct stat found;
+    char *path = gateway_path(config, "runcast.db");
+    int missing = stat(path, &found);
+    free(path);
+    if (missing)
+        return explain(why, ERR_NOT_FOUND, "there is no runcast data in %s", config->data);
+    return gateway_directory_open(config->data, false, why);
+}
+
 enum err gateway_command(const struct config *config, FILE *out, struct failure *why)
 {
     struct vault *vault;
-    struct stat found;
-    char *path;
     enum err refused = ask_gateway(config, out, why);
     if (refused != ERR_NOT_FOUND)
         return refused;
 
-    path = gateway_path(config, "runcast.db");
-    int missing = stat(path, &found);
-    free(path);
-    if (!missing && (refused = gateway_directory_open(config->data, false, why)))
-        return refused;
-    if (missing)
-        return explain(why, ERR_NOT_FOUND, "there is no runcast data in %s", config->data);
-    if ((refused = gateway_open_vault(config, &vault, why)))
+    if ((refused = check_data(config, why)) ||
+        (refused = gateway_open_vault(config, &vault, why)))
         return refused;
     refused = run_alone(config, vault, out, why);
     vault_close(vault);
@@ -186,5 +190,21 @@ enum err gateway_rotate_vault(const struct config *config, FILE *out, struct fai
                        "no gateway serves the data in %s: start it, the key is rotated "
                        "while it runs",
                        config->data);
+    return refused;
+}
+
+/* ---- a copy that was put back ---- */
+
+enum err gateway_restored(const struct config *config, FILE *out, struct failure *why)
+{
+    char epoch[17];
+    enum err refused = check_data(config, why);
+    if (refused)
+        return refused;
+    char *path = gateway_path(config, "runcast.db");
+    refused = sqlite_store_renew_epoch(path, epoch, why);
+    free(path);
+    if (!refused)
+        fprintf(out, "the data in %s begin a new epoch, %s\n", config->data, epoch);
     return refused;
 }

@@ -132,6 +132,14 @@ static void fill_help(const struct config *config, struct buf *out)
     config_print_help(config->topic, out);
 }
 
+/* The status of a command. */
+static int tell(enum err refused, const struct failure *why)
+{
+    if (refused)
+        fprintf(stderr, "runcast: %s\n", why->text);
+    return refused ? 1 : 0;
+}
+
 static int run(const struct config *config)
 {
     struct failure why = { 0 };
@@ -141,16 +149,10 @@ static int run(const struct config *config)
     case COMMAND_CHECK_CONFIG: printf("runcast: the settings are fine\n"); return 0;
     case COMMAND_PRINT_CONFIG: print(config_print, config); return 0;
     case COMMAND_KEYS:
-    case COMMAND_ACCOUNTS:
-        if (!gateway_command(config, stdout, &why))
-            return 0;
-        fprintf(stderr, "runcast: %s\n", why.text);
-        return 1;
+    case COMMAND_ACCOUNTS: return tell(gateway_command(config, stdout, &why), &why);
     case COMMAND_VAULT_ROTATE:
-        if (!gateway_rotate_vault(config, stdout, &why))
-            return 0;
-        fprintf(stderr, "runcast: %s\n", why.text);
-        return 1;
+        return tell(gateway_rotate_vault(config, stdout, &why), &why);
+    case COMMAND_RESTORED: return tell(gateway_restored(config, stdout, &why), &why);
     case COMMAND_VAULT: return 2;
     case COMMAND_SERVE: return serve(config);
     }

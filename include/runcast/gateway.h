@@ -39,6 +39,10 @@ void gateway_stop(struct gateway *gateway);
  * admin socket, else by opening the data directory. out gets what there is to read. */
 enum err gateway_command(const struct config *config, FILE *out, struct failure *why);
 
+/* The data directory is a copy that was put back: its database gets a new epoch, so that
+ * clients with a position of its other life begin anew. What `restored` prints. */
+enum err gateway_restored(const struct config *config, FILE *out, struct failure *why);
+
 /* Has the running gateway seal everything with another key: with next-encryption-key, or
  * one that it draws. What the subcommand `vault rotate` prints. */
 enum err gateway_rotate_vault(const struct config *config, FILE *out, struct failure *why);

@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/sessions.h"
+#include "engine/waiting.h"
+
 static void print_gauge(struct buf *out, const char *name, const char *help, int64_t value)
 {
     buf_print(out, "# HELP %s %s\n# TYPE %s gauge\n%s %lld\n", name, help, name, name,
@@ -35,20 +38,59 @@ static int64_t resident_bytes(void)
     return read ? (int64_t)resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* Calls for a run that are held because there is none. */
-static int64_t waiting_workers(const struct api *api)
+/* Of all environments together: one of each would be a series for each preview branch. */
+struct figures {
+    int64_t seated;                    /* dequeues that are held */
+    int64_t sessions;                  /* CLIs */
+    int64_t unserved;                  /* environments */
+    int64_t oldest[ENVIRONMENT_TYPES]; /* Unix ms; 0: no run is queued */
+};
+
+static void look_at(const struct environment *env, int64_t *oldest, struct figures *figures)
 {
-    int64_t seated = 0;
+    int64_t since = waiting_oldest(env);
+    struct session *session = NULL;
+    figures->seated += env->seated;
+    figures->unserved += waiting_is_unserved(env);
+    while (env->is_dev && (session = sessions_next(env, session)))
+        figures->sessions++;
+    if (since && (!*oldest || since < *oldest))
+        *oldest = since;
+}
+
+static struct figures look(const struct api *api)
+{
+    struct figures figures = { 0 };
     struct accounts *accounts = api_accounts(api);
     for (struct account *a = NULL; (a = accounts_next(accounts, a));) {
         const struct environment *env = engine_environment(api_engine(api), a->number);
-        seated += env ? env->seated : 0;
+        if (env)
+            look_at(env, &figures.oldest[a->type], &figures);
     }
-    return seated;
+    return figures;
+}
+
+static void print_oldest(const struct api *api, const struct figures *figures,
+                         struct buf *out)
+{
+    static const char name[] = "runcast_oldest_queued_seconds";
+    int64_t now = loop_wall_ms(engine_loop(api_engine(api)));
+    buf_print(out,
+              "# HELP %s How long the run has been queued that has been for longest, by "
+              "type of environment\n# TYPE %s gauge\n",
+              name, name);
+    for (int type = 0; type < ENVIRONMENT_TYPES; type++) {
+        int64_t since = figures->oldest[type];
+        int64_t ms = since && since < now ? now - since : 0;
+        buf_print(out, "%s{type=\"%s\"} %lld.%03d\n", name,
+                  environment_path_slug((enum environment_type)type),
+                  (long long)(ms / 1000), (int)(ms % 1000));
+    }
 }
 
 void process_metrics_print(const struct api *api, struct buf *out)
 {
+    struct figures figures = look(api);
     const char *data = api_options(api)->data;
     buf_print(out,
               "# HELP runcast_build_info The version that runs\n"
@@ -62,5 +104,11 @@ void process_metrics_print(const struct api *api, struct buf *out)
                 file_size(data, "runcast.db-wal"));
     print_gauge(out, "runcast_waiting_workers",
                 "Calls of workers for a run that are held because there is none",
-                waiting_workers(api));
+                figures.seated);
+    print_gauge(out, "runcast_sessions",
+                "CLIs that are there, executing or not, heard of in the last minute",
+                figures.sessions);
+    print_gauge(out, "runcast_unserved_environments",
+                "Environments that have queued runs, and no worker", figures.unserved);
+    print_oldest(api, &figures, out);
 }

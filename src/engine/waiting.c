@@ -21,13 +21,17 @@ static int64_t wall_of(const struct tracked *run)
 
 /* ---- in the queue ---- */
 
+/* Outside dev: a worker asks or has asked lately, or executes a run. */
+static bool has_worker(const struct environment *env)
+{
+    return env->seated || env->queues.running || loop_now_ms(env->loop) < env->served_until;
+}
+
 /* A worker is there that could execute it, though it may be busy. */
 static bool is_served(const struct tracked *run)
 {
     const struct environment *env = run->env;
-    if (env->is_dev)
-        return sessions_of_run(env, &run->run) != NULL;
-    return env->seated || env->queues.running || loop_now_ms(env->loop) < env->served_until;
+    return env->is_dev ? sessions_of_run(env, &run->run) != NULL : has_worker(env);
 }
 
 /* A failed attempt, or a lease that went back, has a pause behind it. */
@@ -139,6 +143,20 @@ void waiting_look(const struct tracked *tracked, struct waiting *waiting)
         break;
     default: break;
     }
+}
+
+/* ---- of an environment ---- */
+
+int64_t waiting_oldest(const struct environment *env)
+{
+    const struct queue_item *item = queues_oldest(&env->queues);
+    return item ? in_queue_since(&container_of(item, const struct tracked, item)->run) : 0;
+}
+
+bool waiting_is_unserved(const struct environment *env)
+{
+    bool is_there = env->is_dev ? sessions_next(env, NULL) != NULL : has_worker(env);
+    return env->queues.waiting && !is_there;
 }
 
 /* ---- the log ---- */

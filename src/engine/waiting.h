@@ -56,6 +56,13 @@ void waiting_look(const struct tracked *run, struct waiting *waiting);
 void waiting_explain(const struct tracked *run, const struct waiting *waiting,
                      struct buf *out);
 
+/* Since when the run has been queued that has been for longest, whatever holds it; Unix ms,
+ * 0: none is. */
+int64_t waiting_oldest(const struct environment *env);
+
+/* Runs are queued, and nobody is there to execute any. */
+bool waiting_is_unserved(const struct environment *env);
+
 /* ---- the engine's ---- */
 
 /* The run has got its place: in 10 s the log may have to speak of it. */

@@ -384,6 +384,20 @@ static struct lane *detach(struct queues *queues, struct queue_item *item)
     return lane;
 }
 
+/* ---- the line ---- */
+
+/* The zero value is in none. */
+static bool is_in_line(const struct queue_item *item)
+{
+    return item->in_line.next && !list_empty(&item->in_line);
+}
+
+static void leave_line(struct queue_item *item)
+{
+    if (is_in_line(item))
+        list_remove(&item->in_line);
+}
+
 /* ---- the public part ---- */
 
 void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
@@ -391,6 +405,7 @@ void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
     *queues = (struct queues){ .limit = limit, .id = id };
     table_init(&queues->by_name, queue_key);
     ranking_init(&queues->names, queue_place_key);
+    list_init(&queues->line);
 }
 
 void queues_finish(struct queues *queues)
@@ -419,6 +434,8 @@ void queues_wait(struct queues *queues, struct queue_item *item, struct slice qu
     lane->queue->waiting++;
     queues->waiting++;
     metric_add(M_RUNS_QUEUED, 1);
+    if (!is_in_line(item))
+        list_append(&queues->line, &item->in_line);
     refresh(queues, lane);
     if (old)
         free_lane_if_empty(queues, old);
@@ -434,6 +451,7 @@ void queues_run(struct queues *queues, struct queue_item *item, struct slice que
     }
     struct lane *old = detach(queues, item);
     struct lane *lane = lane_named(queues, queue, key);
+    leave_line(item);
     item->lane = lane;
     item->running = true;
     add_running(queues, lane);
@@ -445,6 +463,7 @@ void queues_run(struct queues *queues, struct queue_item *item, struct slice que
 void queues_leave(struct queues *queues, struct queue_item *item)
 {
     struct lane *lane = detach(queues, item);
+    leave_line(item);
     if (lane)
         free_lane_if_empty(queues, lane);
 }
@@ -455,6 +474,13 @@ struct queue_item *queues_next(const struct queues *queues, uint32_t audience)
         !queues->ready[audience].count)
         return NULL;
     return queues->ready[audience].nodes[0].item;
+}
+
+const struct queue_item *queues_oldest(const struct queues *queues)
+{
+    return list_empty(&queues->line)
+               ? NULL
+               : container_of(queues->line.next, const struct queue_item, in_line);
 }
 
 /* Below an item that is not before it no other one is: so it looks at about twice as many

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "base/ranking.h"
 #include "base/slice.h"
 #include "base/table.h"
@@ -36,6 +37,7 @@ struct queue_item {
     uint32_t place;      /* in the share's heap, from 1 */
     uint32_t audience;   /* the caller's, before queues_wait: small, from 0 */
     bool running;
+    struct list in_line; // queues::line, while it waits
 };
 
 typedef struct slice queue_item_id_fn(const struct queue_item *item);
@@ -55,6 +57,7 @@ struct queues {
     uint32_t audiences;
     uint32_t limit; /* of the environment */
     uint32_t running, waiting;
+    struct list line;     // queue_item::in_line; all that wait, who waits longest first
     queue_item_id_fn *id; /* breaks ties of position */
 };
 
@@ -95,6 +98,9 @@ void queues_leave(struct queues *queues, struct queue_item *item);
 
 /* The next item that may run and waits for this audience; NULL when there is none. */
 struct queue_item *queues_next(const struct queues *queues, uint32_t audience);
+
+/* The item that has waited for longest, whatever holds it; NULL when none waits. */
+const struct queue_item *queues_oldest(const struct queues *queues);
 
 /* What stands between a waiting item and a slot, but the limit of the environment. */
 struct queue_standing {

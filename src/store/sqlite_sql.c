@@ -141,6 +141,9 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
 
     [SQL_SEQ] = "SELECT seq FROM environment WHERE env = ?1",
     [SQL_EPOCH] = "SELECT value FROM meta WHERE name = 'epoch'",
+    [SQL_RENEW_EPOCH] =
+        "UPDATE meta SET value = lower(hex(randomblob(8))) WHERE name = 'epoch'"
+        " RETURNING value",
     [SQL_PROBE] = "UPDATE meta SET value = value + 1 WHERE name = 'reopened'",
 };
 

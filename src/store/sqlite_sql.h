@@ -68,6 +68,7 @@ enum sqlite_statement {
 
     SQL_SEQ,
     SQL_EPOCH,
+    SQL_RENEW_EPOCH,
     SQL_PROBE,
     SQL_STATEMENT_COUNT
 };

@@ -122,18 +122,18 @@ static const struct store_ops sqlite_ops = {
 
 /* ---- opening ---- */
 
-static bool read_epoch(struct sqlite_store *sqlite)
+/* Of the statement's only row. */
+static bool take_epoch(struct sqlite_db *db, enum sqlite_statement which, char epoch[17])
 {
-    struct sqlite_db *db = &sqlite->writer.db;
-    sqlite3_stmt *stmt = sqlite_db_stmt(db, SQL_EPOCH);
+    sqlite3_stmt *stmt = sqlite_db_stmt(db, which);
     if (!stmt || sqlite3_step(stmt) != SQLITE_ROW)
         return false;
-    struct slice epoch = sqlite_column(stmt, 0);
-    bool fits = epoch.len > 0 && epoch.len < sizeof(sqlite->store.epoch);
+    struct slice text = sqlite_column(stmt, 0);
+    bool fits = text.len > 0 && text.len < 17;
     if (fits)
-        memcpy(sqlite->store.epoch, epoch.ptr, epoch.len);
-    sqlite3_reset(stmt);
-    return fits;
+        snprintf(epoch, 17, "%.*s", SLICE_ARG(text));
+    bool whole = sqlite3_step(stmt) == SQLITE_DONE; /* what it writes is written now */
+    return sqlite3_reset(stmt) == SQLITE_OK && whole && fits;
 }
 
 static bool read_positions(struct sqlite_store *sqlite)
@@ -163,7 +163,7 @@ static enum err open_database(struct sqlite_store *sqlite, struct failure *why)
         return why->code;
     if (sqlite_db_migrate(db, sqlite->path, why))
         return why->code;
-    if (!read_epoch(sqlite) || !read_positions(sqlite))
+    if (!take_epoch(db, SQL_EPOCH, sqlite->store.epoch) || !read_positions(sqlite))
         return explain(why, ERR_STORE, "cannot read %s: %s", sqlite->path,
                        sqlite3_errmsg(db->handle));
     return OK;
@@ -197,4 +197,21 @@ fail:
     sqlite_db_close(&sqlite->writer.db);
     free_store(sqlite);
     return why->code;
+}
+
+enum err sqlite_store_renew_epoch(const char *path, char epoch[17], struct failure *why)
+{
+    struct sqlite_store sqlite = { .path = mem_text(slice_of(path)), .lock_fd = -1 };
+    struct sqlite_db *db = &sqlite.writer.db;
+    sqlite.options.path = sqlite.path;
+    enum err refused = open_database(&sqlite, why);
+    if (!refused && !take_epoch(db, SQL_RENEW_EPOCH, epoch))
+        refused = explain(why, ERR_STORE, "cannot write %s: %s", path,
+                          sqlite3_errmsg(db->handle));
+    sqlite_db_close(db);
+    sqlite_positions_finish(&sqlite.positions);
+    if (sqlite.lock_fd >= 0)
+        close(sqlite.lock_fd);
+    free(sqlite.path);
+    return refused;
 }

@@ -15,3 +15,7 @@ struct sqlite_options {
  * not a database, made by a newer runcast, in use by another process. */
 enum err sqlite_store_open(struct uv_loop_s *loop, const struct sqlite_options *options,
                            struct store **store, struct failure *why);
+
+/* Gives the database another epoch, drawn like the first: it goes on as another one than the
+ * one that it is a copy of. Nobody has it open. ERR_STORE with the reason. */
+enum err sqlite_store_renew_epoch(const char *path, char epoch[17], struct failure *why);

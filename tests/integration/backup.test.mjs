@@ -8,14 +8,17 @@ import { test } from "node:test";
 
 import { keys, startGateway, temporaryFolder } from "../support/gateway.mjs";
 import { runProgram } from "../support/program.mjs";
+import { RunsSocket } from "../support/runs.mjs";
 
 const readme = fs.readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+const binaries = path.resolve(process.env.GATEWAY_BIN ? path.dirname(process.env.GATEWAY_BIN) : new URL("../../build-asan", import.meta.url).pathname);
 const variables = `/api/v1/projects/${keys.ref}/envvars/dev`;
 
 /** Runs the indented block behind these words of the README in a folder that has data/. */
 function runBlock(words, cwd) {
   assert.ok(readme.includes(words), `the README says: ${words}`);
   const script = readme.slice(readme.indexOf(words)).split("\n\n").find((text) => text.startsWith("    "));
+  if (!fs.existsSync(path.join(cwd, "build"))) fs.symlinkSync(binaries, path.join(cwd, "build"));
   const end = spawnSync("bash", ["-ec", script], { cwd, encoding: "utf8" });
   assert.equal(end.status, 0, end.stderr);
 }
@@ -103,4 +106,44 @@ test("the files of a stopped gateway are a backup, with what a kill has left in 
   gateway = await startGatewayIn(t, elsewhere);
   await checkVariable(gateway, "logged");
   await gateway.stop();
+});
+
+test("who kept a position of the other life of a database that was put back begins anew", async (t) => {
+  const folder = temporaryFolder(), headers = { "x-trigger-electric-version": "1.0.14" };
+  const trigger = async (gateway) => (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1", options: { tags: ["x"] } })).json.id;
+  const subscribe = async (gateway, from) => {
+    const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
+    t.after(() => socket.cut());
+    const { epoch } = await socket.next("welcome");
+    socket.send({ op: "sub", id: 1, all: true, from });
+    const { mode } = await socket.next("ok");
+    const { seq, rows = [] } = mode === "snapshot" ? await socket.next("rows") : {};
+    return { epoch, mode, seen: rows.map(([id]) => id), position: [epoch, seq, seq] };
+  };
+  const poll = (gateway, handle, offset) => gateway.get(`/realtime/v1/runs?tags=x&offset=${offset}${handle ? `&handle=${handle}` : ""}`, { headers });
+
+  let gateway = await startGatewayIn(t, folder);
+  const kept = await trigger(gateway);
+  runBlock("While the gateway runs:", folder);
+  const lost = await trigger(gateway);
+  const before = await subscribe(gateway), shape = (await poll(gateway, "", "-1")).headers;
+  assert.deepEqual([...before.seen].sort(), [kept, lost].sort());
+  assert.equal((await runProgram(["restored", "--data", gateway.data])).code, 1, "not while it serves");
+  await gateway.stop();
+
+  const elsewhere = temporaryFolder();
+  fs.cpSync(path.join(folder, "backup"), path.join(elsewhere, "backup"), { recursive: true });
+  runBlock("To put it back", elsewhere);
+  gateway = await startGatewayIn(t, elsewhere);
+  const other = [await trigger(gateway), await trigger(gateway)]; // it is further than the position
+  const after = await subscribe(gateway, before.position);
+  assert.equal(after.mode, "snapshot");
+  assert.notEqual(after.epoch, before.epoch);
+  assert.deepEqual([...after.seen].sort(), [kept, ...other].sort());
+  const answer = await poll(gateway, shape["electric-handle"], shape["electric-offset"]);
+  assert.notEqual(answer.headers["electric-handle"], shape["electric-handle"]);
+  for (const id of [kept, ...other]) assert.ok(answer.text.includes(id), "the poll begins anew, too");
+  assert.equal((await subscribe(gateway, after.position)).mode, "resume", "the new epoch lasts");
+  await gateway.stop();
+  assert.match((await runProgram(["restored", "--data", path.join(elsewhere, "nothing")])).stderr, /there is no runcast data/);
 });

@@ -4,7 +4,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { startGateway, until } from "../support/gateway.mjs";
+import { keys, startGateway, until } from "../support/gateway.mjs";
 import { runProgram } from "../support/program.mjs";
 import { thrown, Worker } from "../support/worker_calls.mjs";
 
@@ -33,6 +33,36 @@ test("runs that end are counted by status, once, and so is their time in the que
   await worker.trigger("hello");
   await held;
   assert.equal(await gateway.metric("runcast_waiting_workers"), 0);
+  await gateway.stop();
+});
+
+test("who is there is counted while it executes, and the queued run that waits for longest", async (t) => {
+  const gateway = await startGateway({ t });
+  const all = async (...names) => Promise.all(names.map((name) => gateway.metric(`runcast_${name}`)));
+  const oldest = (type) => gateway.metric(`runcast_oldest_queued_seconds{type="${type}"}`);
+  assert.deepEqual(await all("sessions", "unserved_environments", "waiting_workers"), [0, 0, 0]);
+  const worker = await Worker.register(gateway, { tasks: ["hello"] });
+  await worker.trigger("hello");
+  const attempt = await worker.dequeue();
+  await attempt.start();
+  assert.deepEqual(await all("sessions", "unserved_environments", "waiting_workers"), [1, 0, 0], "it executes");
+  assert.deepEqual([await oldest("dev"), await oldest("prod")], [0, 0]);
+
+  // Elsewhere than in dev nobody asks: the older one counts, also when its queue is paused.
+  const prod = await Worker.register(gateway, { tasks: ["hello"], key: keys.prod });
+  const first = await prod.trigger("hello");
+  assert.equal((await gateway.post("/api/v1/queues/hello/pause", { type: "task", action: "pause" }, { key: keys.prod })).status, 200);
+  await until(async () => await oldest("prod") >= 1, { what: "it gets older" });
+  await prod.trigger("hello", { priority: 3600 });
+  assert.ok(await oldest("prod") >= 1 && await oldest("prod") < 600, "a priority makes nobody older");
+  assert.equal(await gateway.metric("runcast_unserved_environments"), 1);
+  await gateway.kill();
+  await gateway.restart();
+  assert.ok(await oldest("prod") >= 1, "also after a restart");
+  assert.equal((await gateway.post(`/api/v2/runs/${first}/cancel`, {}, { key: keys.prod })).status, 200);
+  const { data } = (await gateway.get("/api/v1/runs", { key: keys.prod })).json;
+  for (const { id } of data) await gateway.post(`/api/v2/runs/${id}/cancel`, {}, { key: keys.prod });
+  assert.deepEqual([await oldest("prod"), await gateway.metric("runcast_unserved_environments")], [0, 0]);
   await gateway.stop();
 });
 

@@ -519,6 +519,33 @@ static void random_steps_agree_with_the_model(void **state)
     queues_finish(&model.queues); /* asserts that no lane is left */
 }
 
+/* Whatever its position says, and though it is paused or waits for somebody else. */
+static void who_waits_for_longest_is_known(void **state)
+{
+    (void)state;
+    struct job jobs[] = { { .id = "a" }, { .id = "b" }, { .id = "c" } };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    assert_null(queues_oldest(&queues));
+    set_paused(&queues, "x", true);
+    wait_in(&queues, &jobs[0], "x", 30);
+    wait_in(&queues, &jobs[1], "y", 20);
+    wait_in(&queues, &jobs[2], "y", 10);
+    jobs[0].item.audience = 1;
+    wait_in(&queues, &jobs[0], "x", 40); /* is moved, and came first all the same */
+    assert_ptr_equal(queues_oldest(&queues), &jobs[0].item);
+    start(&queues, &jobs[0], "x");
+    assert_ptr_equal(queues_oldest(&queues), &jobs[1].item);
+    wait_in(&queues, &jobs[0], "x", 0); /* once more, behind the others */
+    queues_leave(&queues, &jobs[1].item);
+    assert_ptr_equal(queues_oldest(&queues), &jobs[2].item);
+    queues_leave(&queues, &jobs[2].item);
+    assert_ptr_equal(queues_oldest(&queues), &jobs[0].item);
+    queues_leave(&queues, &jobs[0].item);
+    assert_null(queues_oldest(&queues));
+    queues_finish(&queues);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +557,7 @@ int main(void)
         cmocka_unit_test(a_queue_is_known_while_it_is_set_up_or_in_use),
         cmocka_unit_test(a_queue_with_settings_stays_until_they_are_taken_back),
         cmocka_unit_test(queues_are_counted_by_name),
+        cmocka_unit_test(who_waits_for_longest_is_known),
         cmocka_unit_test(leaving_twice_is_harmless),
         cmocka_unit_test(random_steps_agree_with_the_model),
     };
