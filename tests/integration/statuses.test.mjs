@@ -1,6 +1,7 @@
 // The life of a run over HTTP: every status in both vocabularies, what changes with each
 // transition, and that every deadline comes back after a kill.
 import assert from "node:assert/strict";
+import fs from "node:fs";
 import { after, before, test } from "node:test";
 
 import { keys, startGateway, until } from "../support/gateway.mjs";
@@ -8,6 +9,7 @@ import { inMs, internal, thrown, Worker } from "../support/worker_calls.mjs";
 
 const short = ["--lease", "1s", "--heartbeat-timeout", "2s", "--cancel-timeout", "1s"];
 const seen = new Set(); // words of the specification
+const pairs = new Set(); // of both vocabularies
 
 let gateway, worker;
 before(async () => {
@@ -21,6 +23,7 @@ async function shows(id, a, b, fields = {}, who = worker) {
   const now = await who.show(id);
   assert.deepEqual([now.a, now.b], [a, b]);
   seen.add(a);
+  pairs.add(`${a} ${b}`);
   for (const [name, wanted] of Object.entries(fields)) {
     const value = now.run[name];
     if (wanted === "set") assert.ok(value, `${name} is set in ${JSON.stringify(now.run)}`);
@@ -203,6 +206,15 @@ test("children are canceled with their parent, and outlive one that completes", 
   await child.fail(internal("TASK_RUN_CANCELLED"));
   await becomes(orphan.id, "EXECUTING");
   await orphan.succeed(1);
+});
+
+test("the README's table has the words that were seen, both of each status, and no others", () => {
+  const readme = fs.readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+  const table = readme.split("| older (default) | `2025-07-16` | |")[1].split("\n\n")[0];
+  const rows = table.split("\n").slice(2).map((line) => line.split("|").slice(1, 3));
+  const words = (cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, word]) => word);
+  const told = rows.flatMap(([older, newer]) => words(older).map((a) => `${a} ${words(newer)[0] ?? (assert.match(newer, /the same/), a)}`));
+  assert.deepEqual(told.sort(), [...pairs].sort());
 });
 
 test("every status of the specification was seen", () => {

@@ -12,13 +12,14 @@ const program = process.env.GATEWAY_BIN ?? path.resolve(import.meta.dirname, "..
 test("help is there for everything and for each command, asked for in any way", async () => {
   const all = await runProgram(["help"]);
   assert.deepEqual([all.code, all.stdout], [0, (await runProgram(["--help"])).stdout]);
-  for (const command of ["keys", "vault", "org", "project", "user", "token", "worker-token"]) {
+  for (const command of ["keys", "vault", "org", "project", "user", "token", "worker-token", "restored"]) {
     const one = await runProgram(["help", command]);
     assert.equal(one.code, 0, one.all);
     assert.match(one.stdout, new RegExp(`^  runcast ${command} `));
     assert.ok(one.stdout.split("\n").length < 15, one.stdout);
     assert.equal((await runProgram([command, "--help"])).stdout, one.stdout);
-    assert.equal((await runProgram([command, command === "vault" ? "rotate" : "create", "--help"])).stdout, one.stdout);
+    const second = { vault: ["rotate"], restored: [] }[command] ?? ["create"];
+    assert.equal((await runProgram([command, ...second, "--help"])).stdout, one.stdout);
   }
   assert.equal((await runProgram(["serve", "--help"])).stdout, all.stdout);
   const unknown = await runProgram(["help", "orgs"]);
