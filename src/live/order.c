@@ -4,7 +4,10 @@
  *       [ B ][ - ][ C ][ - ][ A ][ D ]      A changed: its place at 7 is cleared, 12 is new
  *
  * Cleared places keep their rev, so that binary search goes on working: twice the rev, and
- * odd, which the address of a run is not. */
+ * odd, which the address of a run is not.
+ *
+ * An insert leaves cleared places behind its run, of the same rev. The inserts of a start go
+ * downwards: each finds such a place near by, and the runs behind stay where they are. */
 #include "live/order.h"
 
 #include <assert.h>
@@ -14,7 +17,11 @@
 #include "base/mem.h"
 #include "live/environment.h"
 
-enum { SQUEEZE_FROM = 16 };
+enum {
+    SQUEEZE_FROM = 16,
+    SPARE_MAX = 255, /* places that an insert leaves cleared */
+    NEAR = 512,      /* places among which the next one looks for them */
+};
 
 void order_finish(struct order *order)
 {
@@ -64,21 +71,48 @@ static void squeeze(struct order *order)
 
 /* Doubling would leave a million runs with half their places unused: grow by a quarter
  * once it is large. */
-static void make_room(struct order *order)
+static void make_room(struct order *order, uint32_t places)
 {
-    if (order->count < order->capacity)
+    uint32_t count = order->count + places;
+    if (count <= order->capacity)
         return;
     uint32_t more = order->capacity < 1024 ? order->capacity : order->capacity / 4;
     order->capacity += more ? more : 2;
+    if (order->capacity < count)
+        order->capacity = count;
     order->places = mem_resize(order->places, order->capacity * sizeof(uint64_t));
 }
 
 void order_append(struct order *order, struct tracked *run)
 {
     assert(order->count == 0 || rev_at(order, order->count - 1) < run->run.rev);
-    make_room(order);
+    make_room(order, 1);
     order->places[order->count++] = (uintptr_t)run;
     order->runs++;
+}
+
+static uint32_t spare_places(const struct order *order, uint32_t at)
+{
+    if (at == order->count)
+        return 0; /* at the end there is room anyway */
+    return order->count / 8 < SPARE_MAX ? order->count / 8 : SPARE_MAX;
+}
+
+/* The index of a cleared place at or behind the given one, which is made if none is near. */
+static uint32_t cleared_place(struct order *order, uint32_t at, uint64_t rev)
+{
+    uint32_t end = order->count - at < NEAR ? order->count : at + NEAR;
+    for (uint32_t i = at; i < end; i++)
+        if (is_cleared(order->places[i]))
+            return i;
+    uint32_t more = 1 + spare_places(order, at);
+    make_room(order, more);
+    memmove(order->places + at + more, order->places + at,
+            (order->count - at) * sizeof(uint64_t));
+    for (uint32_t i = at; i < at + more; i++)
+        order->places[i] = cleared(rev);
+    order->count += more;
+    return at;
 }
 
 void order_insert(struct order *order, struct tracked *run)
@@ -88,11 +122,10 @@ void order_insert(struct order *order, struct tracked *run)
         assert(is_cleared(order->places[at - 1]));
         order->places[at - 1] = (uintptr_t)run;
     } else {
-        make_room(order);
+        uint32_t place = cleared_place(order, at, run->run.rev);
         memmove(order->places + at + 1, order->places + at,
-                (order->count - at) * sizeof(uint64_t));
+                (place - at) * sizeof(uint64_t));
         order->places[at] = (uintptr_t)run;
-        order->count++;
     }
     order->runs++;
 }
@@ -100,6 +133,8 @@ void order_insert(struct order *order, struct tracked *run)
 void order_clear(struct order *order, uint64_t rev)
 {
     uint32_t at = order_after(order, rev);
+    while (at > 0 && order->places[at - 1] == cleared(rev))
+        at--; /* left by its insert */
     if (at == 0 || is_cleared(order->places[at - 1]) || rev_at(order, at - 1) != rev)
         return;
     order->places[at - 1] = cleared(rev);

@@ -128,6 +128,61 @@ static void runs_are_inserted_where_they_belong(void **state)
     order_finish(&order);
 }
 
+static void assert_ascends(const struct order *order)
+{
+    uint64_t before = 0;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < order->count; i++) {
+        struct place place = order_place(order, i);
+        assert_true(place.run ? place.rev > before : place.rev >= before);
+        before = place.rev;
+        found += place.run != NULL;
+    }
+    assert_int_equal(found, order->runs);
+}
+
+/* Of every `each` runs one is unfinished, and there before the others come, newest first. */
+static void insert_downwards(uint32_t each)
+{
+    enum { COUNT = sizeof(runs) / sizeof(runs[0]) - 1 };
+    struct order order = { 0 };
+    uint32_t moved = 0;
+    for (uint32_t rev = 1; rev <= COUNT; rev++) {
+        runs[rev].run.rev = rev;
+        if (rev % each == 0)
+            order_insert(&order, &runs[rev]);
+    }
+    assert_int_equal(order.count, order.runs);
+    for (uint32_t rev = COUNT; rev > 0; rev--) {
+        uint32_t count = order.count;
+        if (rev % each == 0)
+            continue;
+        order_insert(&order, &runs[rev]);
+        moved += order.count != count;
+    }
+    assert_int_equal(order.runs, COUNT);
+    assert_ascends(&order);
+    assert_true(moved < 100); /* of 9999 */
+    assert_true(order.count < COUNT + COUNT / 2);
+    for (uint32_t rev = 1; rev <= COUNT; rev += 7) {
+        order_clear(&order, rev);
+        order_insert(&order, &runs[rev]);
+        order_clear(&order, rev);
+    }
+    assert_int_equal(order.runs, COUNT - (COUNT + 6) / 7);
+    assert_ascends(&order);
+    order_finish(&order);
+}
+
+/* With a million runs behind it an insert would move eight megabytes. */
+static void what_is_inserted_downwards_seldom_moves_what_is_behind_it(void **state)
+{
+    (void)state;
+    insert_downwards(10000);
+    insert_downwards(100);
+    insert_downwards(2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +192,7 @@ int main(void)
         cmocka_unit_test(an_order_is_squeezed_when_half_of_it_is_empty),
         cmocka_unit_test(memory_shrinks_with_the_runs),
         cmocka_unit_test(runs_are_inserted_where_they_belong),
+        cmocka_unit_test(what_is_inserted_downwards_seldom_moves_what_is_behind_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
