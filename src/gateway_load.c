@@ -5,15 +5,22 @@
  *             order of their last change; then others, newest first, until half the budget
  *             is used or 2 s are over: `cold` is where that stopped
  *
- * Of an archived branch, and of a deleted project, only unfinished runs come, to be canceled; mostly it has none and
- * stays out of memory. */
+ * What the store has read is taken in stints: health is asked meanwhile.
+ *
+ * Of an archived branch, and of a deleted project, only unfinished runs come, to be
+ * canceled; mostly it has none and stays out of memory. */
 #include "gateway_load.h"
 
 #include "api/api.h"
 #include "auth/bootstrap.h"
 #include "base/mem.h"
 
-enum { PAGE_RUNS = 1000, PAGE_BYTES = 8 << 20, NEWEST_MS = 2000 };
+enum {
+    PAGE_RUNS = 1000,
+    PAGE_BYTES = 8 << 20,
+    NEWEST_MS = 2000,
+    TAKEN_AT_ONCE = 16, /* runs, documents: about as many microseconds each */
+};
 
 static enum err not_read(struct failure *why)
 {
@@ -127,25 +134,42 @@ static enum err accounts_read(struct load_accounts *load)
     return make_first(load);
 }
 
-static void on_accounts_scanned(struct store_scan *scan, enum store_status status)
+static void take_accounts(struct deferred *deferred)
 {
-    struct load_accounts *load = container_of(scan, struct load_accounts, scan);
-    enum err refused = status ? not_read(&load->why) : OK;
-    for (size_t i = 0; i < scan->count; i++) {
-        if (!refused)
-            refused = accounts_add(load->accounts, &scan->documents[i], &load->why);
-        document_finish(&scan->documents[i]);
+    struct load_accounts *load = container_of(deferred, struct load_accounts, taking);
+    struct store_scan *scan = &load->scan;
+    struct stint stint = loop_stint(load->loop);
+    while (load->taken < scan->count && stint_goes_on_by(&stint, TAKEN_AT_ONCE)) {
+        struct document *document = &scan->documents[load->taken++];
+        if (!load->refused)
+            load->refused = accounts_add(load->accounts, document, &load->why);
+        document_finish(document);
+    }
+    if (load->taken < scan->count) {
+        loop_defer(load->loop, deferred);
+        return;
     }
     free(scan->documents);
+    enum err refused = load->refused;
     if (!refused && ++load->kind < sizeof(account_kinds) / sizeof(account_kinds[0]))
         scan_accounts(load);
     else if (refused || (refused = accounts_read(load)))
         load->done(load, refused);
 }
 
+static void on_accounts_scanned(struct store_scan *scan, enum store_status status)
+{
+    struct load_accounts *load = container_of(scan, struct load_accounts, scan);
+    load->taken = 0;
+    load->refused = status ? not_read(&load->why) : OK;
+    take_accounts(&load->taking);
+}
+
 void load_accounts_begin(struct load_accounts *load)
 {
     load->kind = 0;
+    load->taking.fn = take_accounts;
+    list_init(&load->taking.link);
     scan_accounts(load);
 }
 
@@ -165,7 +189,7 @@ static void walk_page(struct load_runs *load)
 {
     struct store *store = engine_store(load->engine);
     load->walk.env = load->account->number;
-    load->walk.takes_its_time = true; /* on a slow disk, on a busy machine */
+    load->walk.takes_its_time = !load->walk.newest_first; /* on a slow disk */
     load->walk.limit = PAGE_RUNS;
     load->walk.byte_limit = PAGE_BYTES;
     load->walk.done = on_page;
@@ -193,19 +217,19 @@ static bool has_room(const struct load_runs *load, const struct environment *env
 }
 
 /* Where the next page begins; false when this kind of walk is through. */
-static bool go_on(struct load_runs *load, struct environment *env, uint64_t last)
+static bool go_on(struct load_runs *load, struct environment *env)
 {
     struct store_walk *walk = &load->walk;
     if (!walk->newest_first) {
-        walk->after = last;
+        walk->after = load->last;
         return walk->more;
     }
     if (!walk->more) {
         env->cold = 0;
         return false;
     }
-    env->cold = last - 1;
-    walk->up_to = last - 1;
+    env->cold = load->last - 1;
+    walk->up_to = load->last - 1;
     return has_room(load, env);
 }
 
@@ -221,38 +245,57 @@ static struct environment *environment_of_page(const struct load_runs *load)
     return env;
 }
 
-static void on_page(struct store_walk *walk, enum store_status status)
+static void end_page(struct load_runs *load, struct environment *env)
 {
-    struct load_runs *load = container_of(walk, struct load_runs, walk);
-    struct environment *env = environment_of_page(load);
-    uint64_t last = 0;
-
-    for (size_t i = 0; i < walk->count; i++) {
-        last = walk->runs[i].rev;
-        if (environment_find(env, slice_of(walk->runs[i].id)))
-            run_finish(&walk->runs[i]); /* unfinished: loaded already */
-        else
-            engine_load_run(load->engine, env, &walk->runs[i]);
-    }
-    free(walk->runs);
-    if (status) {
-        load->done(load, not_read(&load->why));
-        return;
-    }
+    struct store_walk *walk = &load->walk;
     if (load->account->archived && !walk->more) {
         if (env)
             api_retire_environment(load->api, load->account);
         next_environment(load);
-    } else if (go_on(load, env, last)) {
+    } else if (go_on(load, env)) {
         walk_page(load);
     } else if (!walk->newest_first) {
-        *walk = (struct store_walk){ .kind = WALK_ALL,
+        *walk = (struct store_walk){ .kind = WALK_SETTLED,
                                      .up_to = env->applied,
                                      .newest_first = true };
         load->until_ms = loop_now_ms(env->loop) + NEWEST_MS;
         walk_page(load);
     } else {
         next_environment(load);
+    }
+}
+
+static void take_page(struct deferred *deferred)
+{
+    struct load_runs *load = container_of(deferred, struct load_runs, taking);
+    struct store_walk *walk = &load->walk;
+    struct environment *env = environment_of_page(load);
+    struct stint stint = loop_stint(engine_loop(load->engine));
+    while (load->taken < walk->count && stint_goes_on_by(&stint, TAKEN_AT_ONCE)) {
+        struct run *run = &walk->runs[load->taken++];
+        load->last = run->rev;
+        engine_load_run(load->engine, env, run);
+    }
+    if (load->taken < walk->count) {
+        loop_defer(engine_loop(load->engine), deferred);
+        return;
+    }
+    free(walk->runs);
+    end_page(load, env);
+}
+
+/* The newest, which the store has as well, are not waited for. */
+static void on_page(struct store_walk *walk, enum store_status status)
+{
+    struct load_runs *load = container_of(walk, struct load_runs, walk);
+    if (status == STORE_SLOW && walk->newest_first) {
+        next_environment(load);
+    } else if (status) {
+        load->done(load, not_read(&load->why));
+    } else {
+        load->taken = 0;
+        load->taking.fn = take_page;
+        take_page(&load->taking);
     }
 }
 
@@ -267,26 +310,42 @@ static void scan_restored(struct load_runs *load)
     store->ops->scan(store, &load->scan);
 }
 
-static void on_restored(struct store_scan *scan, enum store_status status)
+static void take_restored(struct deferred *deferred)
 {
-    struct load_runs *load = container_of(scan, struct load_runs, scan);
-    enum err refused = status ? not_read(&load->why) : OK;
-    for (size_t i = 0; i < scan->count; i++) {
-        if (!refused)
-            refused = api_restore(load->api, &scan->documents[i], &load->why);
-        document_finish(&scan->documents[i]);
+    struct load_runs *load = container_of(deferred, struct load_runs, taking);
+    struct store_scan *scan = &load->scan;
+    struct stint stint = loop_stint(engine_loop(load->engine));
+    while (load->taken < scan->count && stint_goes_on_by(&stint, TAKEN_AT_ONCE)) {
+        struct document *document = &scan->documents[load->taken++];
+        if (!load->refused)
+            load->refused = api_restore(load->api, document, &load->why);
+        document_finish(document);
+    }
+    if (load->taken < scan->count) {
+        loop_defer(engine_loop(load->engine), deferred);
+        return;
     }
     free(scan->documents);
-    if (refused)
-        load->done(load, refused);
+    if (load->refused)
+        load->done(load, load->refused);
     else if (++load->kind < sizeof(restored_kinds) / sizeof(restored_kinds[0]))
         scan_restored(load);
     else
         next_environment(load);
 }
 
+static void on_restored(struct store_scan *scan, enum store_status status)
+{
+    struct load_runs *load = container_of(scan, struct load_runs, scan);
+    load->taken = 0;
+    load->refused = status ? not_read(&load->why) : OK;
+    load->taking.fn = take_restored;
+    take_restored(&load->taking);
+}
+
 void load_runs_begin(struct load_runs *load)
 {
+    list_init(&load->taking.link);
     for (struct account *a = NULL; (a = accounts_next(load->accounts, a));) {
         engine_join_stored(load->engine, a->number, &a->project->stored);
         if (!a->archived)

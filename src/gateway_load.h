@@ -23,6 +23,9 @@ struct load_accounts {
 
     struct store_scan scan;
     size_t kind;
+    struct deferred taking; /* of what was scanned */
+    size_t taken;
+    enum err refused;
     struct store_commit commit;
     struct change changes[16];
 };
@@ -41,6 +44,10 @@ struct load_runs {
     size_t kind;
     struct account *account; /* whose runs are being loaded */
     struct store_walk walk;
+    struct deferred taking; /* of what was scanned, of a page of the walk */
+    size_t taken;
+    enum err refused;
+    uint64_t last;    /* rev of the last run that was taken */
     int64_t until_ms; /* monotonic: the newest are loaded until then */
 };
 void load_runs_begin(struct load_runs *load);

@@ -224,8 +224,8 @@ struct store_list {
     enum store_status status;
 };
 
-/* Unfinished: not settled (run_is_settled): a cancel that waits for its worker counts. */
-enum walk_kind { WALK_ALL, WALK_TAG, WALK_BATCH, WALK_UNFINISHED };
+/* Settled: run_is_settled. Unfinished: the others, a cancel that waits for its worker too. */
+enum walk_kind { WALK_ALL, WALK_TAG, WALK_BATCH, WALK_UNFINISHED, WALK_SETTLED };
 
 /* Runs in the order of their last change: after < rev <= up_to. */
 struct store_walk {

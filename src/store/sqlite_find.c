@@ -299,9 +299,11 @@ static void add_walk_source(struct sqlite_query *query, const struct store_walk 
 {
     struct slice name = bytes_slice(req->name);
     sqlite_query_add(query, "SELECT r.id ");
-    if (req->kind == WALK_ALL) {
+    if (req->kind == WALK_ALL || req->kind == WALK_SETTLED) {
         sqlite_query_number(query, "FROM run r INDEXED BY run_rev WHERE r.env = ?",
                             req->env);
+        if (req->kind == WALK_SETTLED)
+            sqlite_query_add(query, " AND r.status >= 7 AND r.execution = 7");
     } else if (req->kind == WALK_UNFINISHED) {
         sqlite_query_number(query, leads[LEAD_UNFINISHED].from, req->env);
     } else if (req->kind == WALK_BATCH) {

@@ -94,7 +94,7 @@ describe("a data directory of version 6", () => {
     const old = openFixture("data_6").data, copy = path.join(data, "runcast.db.schema-6");
     await gateway.stop();
     assert.equal(fs.statSync(copy).mode & 0o777, 0o600);
-    assert.match(sql(data, "PRAGMA user_version"), /\(8,\)/);
+    assert.match(sql(data, "PRAGMA user_version"), /\(12,\)/);
     fs.copyFileSync(copy, path.join(data, "runcast.db"));
     for (const text of ["PRAGMA user_version", "SELECT value FROM meta WHERE name = 'epoch'", "SELECT group_concat(id) FROM run", "SELECT sum(length(body)) FROM document"])
       assert.equal(sql(data, text), sql(old, text), text);

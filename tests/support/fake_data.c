@@ -528,7 +528,8 @@ static bool walks_past(const struct run *run, const struct store_walk *req)
     struct slice name = bytes_slice(req->name);
     bool wanted = req->kind == WALK_ALL || (req->kind == WALK_TAG && has_tag(run, name)) ||
                   (req->kind == WALK_BATCH && is_value(run->batch, name)) ||
-                  (req->kind == WALK_UNFINISHED && !run_is_settled(run));
+                  (req->kind == WALK_UNFINISHED && !run_is_settled(run)) ||
+                  (req->kind == WALK_SETTLED && run_is_settled(run));
     return wanted && run->rev > req->after && run->rev <= req->up_to &&
            (!req->created_from || run->created_at >= req->created_from);
 }

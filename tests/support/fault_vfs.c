@@ -36,6 +36,7 @@ static int read_file(sqlite3_file *file, void *to, int count, sqlite3_int64 offs
 {
     if (fault_vfs.read_delay_ms)
         uv_sleep((unsigned)fault_vfs.read_delay_ms);
+    fault_vfs.read_bytes += count;
     return methods_of(file)->xRead(real_of(file), to, count, offset);
 }
 

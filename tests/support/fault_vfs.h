@@ -19,6 +19,7 @@ struct fault_vfs {
     atomic_uint copies, copied; /* such syncs that began, and that ended */
     atomic_uint closed;         /* files that are no log, by their connections */
     atomic_uint syncs;          /* counts those that succeeded */
+    atomic_llong read_bytes;    /* of all files */
     atomic_llong log_bytes;     /* the end of the last write to a -wal file */
 };
 

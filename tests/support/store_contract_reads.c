@@ -232,6 +232,8 @@ static void a_walk_follows_the_order_of_changes(void **state)
         { { .kind = WALK_BATCH, .name = batch, .limit = 1 }, "8", true },
         { { .kind = WALK_UNFINISHED }, "4 6 8 2", false },
         { { .kind = WALK_UNFINISHED, .up_to = 8, .newest_first = true }, "8 6 4", false },
+        { { .kind = WALK_SETTLED }, "1 3 5 7 9", false },
+        { { .kind = WALK_SETTLED, .newest_first = true, .limit = 2 }, "9 7", true },
         { { .kind = WALK_ALL, .byte_limit = two_runs }, "1 3 4", true }, /* one too many */
         { { .kind = WALK_ALL, .byte_limit = 1 }, "1", true },
         { { .kind = WALK_BATCH, .name = batch, .byte_limit = 1000 }, "8 9", false },
@@ -256,6 +258,7 @@ static void a_cancel_that_waits_for_its_worker_is_unfinished(void **state)
         assert_int_equal(commit_one(world, change), STORE_OK);
     }
     assert_walk(world, (struct store_walk){ .kind = WALK_UNFINISHED }, "1", false);
+    assert_walk(world, (struct store_walk){ .kind = WALK_SETTLED }, "2", false);
 }
 
 /* ---- scans ---- */

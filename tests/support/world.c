@@ -119,10 +119,7 @@ static uint64_t load_page(struct world *world, struct page *page)
     for (size_t i = 0; i < page->walk.count; i++) {
         struct run *run = &page->walk.runs[i];
         lowest = run->rev;
-        if (environment_find(world->env, slice_of(run->id)))
-            run_finish(run);
-        else
-            engine_load_run(world->engine, world->env, run);
+        engine_load_run(world->engine, world->env, run);
     }
     free(page->walk.runs);
     return lowest;
@@ -135,7 +132,7 @@ static void load(struct world *world)
     do {
         page.walk.after = load_page(world, &page);
     } while (page.walk.more);
-    page.walk = (struct store_walk){ .kind = WALK_ALL,
+    page.walk = (struct store_walk){ .kind = WALK_SETTLED,
                                      .up_to = env->applied,
                                      .newest_first = true };
     do {
