@@ -31,6 +31,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+enum { HELD_AT_ONCE = 8 };
+
 struct api {
     struct engine *engine;
     struct auth *auth;
@@ -49,8 +51,10 @@ struct api {
     struct leaving *leaving;
     struct bytes *document; /* /openapi.json */
     struct list held;       // api_call::held
-    const char *not_ready;  /* NULL: ready */
-    struct rate *rate;      /* NULL: no limit */
+    struct deferred draining;
+    size_t traces_written; /* of the drain: place among them */
+    const char *not_ready; /* NULL: ready */
+    struct rate *rate;     /* NULL: no limit */
     struct rooms rooms;
     unsigned skipped; /* bits of api_skip */
 };
@@ -96,6 +100,8 @@ struct bytes *api_document(const struct api *api)
     return api->document;
 }
 
+static void drain_some(struct deferred *draining);
+
 struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
                        const struct api_options *options)
 {
@@ -115,6 +121,8 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     api->bulks = bulks_create(engine);
     api->document = openapi_write(tables, sizeof(tables) / sizeof(tables[0]));
     list_init(&api->held);
+    list_init(&api->draining.link);
+    api->draining.fn = drain_some;
     api->ended = ended_create(api);
     api->leaving = leaving_create(api);
     api->rate = rate_create(engine_loop(engine), options->rate_limit);
@@ -127,6 +135,7 @@ void api_destroy(struct api *api)
 {
     if (!api)
         return;
+    loop_cancel_deferred(&api->draining);
     ended_destroy(api->ended);
     leaving_destroy(api->leaving);
     rate_destroy(api->rate);
@@ -170,22 +179,42 @@ void api_hold(struct api_call *call, void (*on_drain)(struct api_call *call))
 }
 
 /* Each leaves the list when it is answered, or before. */
+static void answer_held(struct api *api)
+{
+    struct api_call *call = container_of(list_take(&api->held), struct api_call, held);
+    call->on_drain(call);
+}
+
 void api_stop(struct api *api)
 {
-    while (!list_empty(&api->held)) {
-        struct api_call *call = container_of(list_take(&api->held), struct api_call, held);
-        call->on_drain(call);
-    }
+    loop_cancel_deferred(&api->draining);
+    while (!list_empty(&api->held))
+        answer_held(api);
     bulks_stop(api->bulks);
     polls_stop(api->polls);
     traces_write_all(api->traces);
+}
+
+/* Thousands may be held, and 64 MiB of traces not be written. */
+static void drain_some(struct deferred *draining)
+{
+    struct api *api = container_of(draining, struct api, draining);
+    struct stint stint = loop_stint(engine_loop(api->engine));
+    while (!list_empty(&api->held) && stint_goes_on_by(&stint, HELD_AT_ONCE))
+        answer_held(api);
+    if (!list_empty(&api->held) ||
+        traces_write_some(api->traces, &api->traces_written, &stint))
+        loop_defer(engine_loop(api->engine), draining);
+    else
+        polls_stop(api->polls);
 }
 
 void api_drain(struct api *api)
 {
     sockets_drain(api->sockets, api->options.drain_timeout_ms);
     notifier_drain(api->notifier, api->options.drain_timeout_ms);
-    api_stop(api);
+    bulks_stop(api->bulks);
+    drain_some(&api->draining);
 }
 
 struct rooms *api_rooms(struct api *api)

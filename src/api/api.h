@@ -140,7 +140,7 @@ void api_set_ready(struct api *api, const char *reason);
 /* NULL: ready. */
 const char *api_not_ready(const struct api *api);
 
-/* Sockets get `drain`, held polls and dequeues are answered. */
+/* Sockets get `drain`, held polls and dequeues are answered, in stints. */
 void api_drain(struct api *api);
 
 /* What is held (polls, dequeues) is answered now: the server is about to close. */

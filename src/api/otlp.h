@@ -48,6 +48,7 @@ struct trace_event {
     char span[OTLP_SPAN_LEN + 1];
     bool partial;       /* a span that has begun; a second one says how it ended */
     int64_t started_ms; /* Unix */
+    size_t number;      /* of those of its run, as they came; the keeper's (spans.h) */
     struct bytes *json; /* {spanId, parentId?, message, at, ns, level, …} */
 };
 

@@ -8,6 +8,7 @@
  * trace is forgotten with it. */
 #include "api/traces.h"
 
+#include "api/spans.h"
 #include "base/mem.h"
 #include "base/members.h"
 #include "base/metrics.h"
@@ -35,8 +36,8 @@ struct trace {
     char key[ENVIRONMENT_KEY];
     struct traces *traces;
     struct environment *env;
-    struct trace_event *events; /* in the order of their start */
-    size_t count, capacity, bytes;
+    struct spans spans;
+    size_t bytes;
     uint32_t version; /* of the document; 0: there is none */
     bool loading, dirty, writing, failed;
     int64_t write_at; /* monotonic ms: not sooner */
@@ -85,11 +86,9 @@ static void trace_free(struct trace *trace)
 {
     struct traces *traces = trace->traces;
     timers_clear(loop_timers(loop_of(traces)), &trace->timer);
-    for (size_t i = 0; i < trace->count; i++)
-        bytes_unref(trace->events[i].json);
+    spans_finish(&trace->spans);
     traces->bytes -= trace->bytes;
     environment_release(trace->env);
-    free(trace->events);
     free(trace);
 }
 
@@ -124,53 +123,25 @@ static void resize(struct trace *trace, size_t gone, size_t come)
     trace->traces->bytes += come - gone;
 }
 
-static struct trace_event *find_event(struct trace *trace, const char *span)
-{
-    for (size_t i = 0; i < trace->count; i++)
-        if (!strcmp(trace->events[i].span, span))
-            return &trace->events[i];
-    return NULL;
-}
-
-/* Behind those that started with it or before it. */
-static void insert(struct trace *trace, const struct trace_event *event)
-{
-    size_t at = trace->count;
-    if (trace->count == trace->capacity) {
-        trace->capacity = trace->capacity ? trace->capacity * 2 : 16;
-        trace->events =
-            mem_resize(trace->events, trace->capacity * sizeof(struct trace_event));
-    }
-    while (at && trace->events[at - 1].started_ms > event->started_ms)
-        at--;
-    memmove(&trace->events[at + 1], &trace->events[at],
-            (trace->count - at) * sizeof(struct trace_event));
-    trace->events[at] = *event;
-    trace->count++;
-    resize(trace, 0, event->json->len);
-}
-
 /* A span that has ended takes the place of its beginning; a beginning that comes late, and
  * whatever comes twice, is no news. */
 static bool keep(struct trace *trace, struct trace_event *event, bool is_new)
 {
-    struct trace_event *known = find_event(trace, event->span);
+    struct trace_event *known = spans_find(&trace->spans, event->span);
     size_t gone = known ? known->json->len : 0;
     if (known && !known->partial)
         return false;
     if (trace->bytes - gone + event->json->len > TRACE_BYTES_MAX ||
         (is_new && trace->traces->bytes - gone + event->json->len > TRACES_BYTES_MAX) ||
-        (!known && trace->count == TRACE_EVENTS_MAX)) {
+        (!known && trace->spans.count == TRACE_EVENTS_MAX)) {
         traces_drop(1);
         return false;
     }
-    if (!known) {
-        insert(trace, event);
-        return true;
-    }
     resize(trace, gone, event->json->len);
-    bytes_unref(known->json);
-    *known = *event;
+    if (known)
+        spans_replace(&trace->spans, known, event);
+    else
+        spans_add(&trace->spans, event);
     return true;
 }
 
@@ -204,11 +175,12 @@ static void write_now(struct trace *trace)
     struct bytes *name = bytes_create(id_of(trace));
     struct buf body = { 0 };
 
+    spans_sort(&trace->spans);
     buf_add_text(&body, "{\"events\":[");
-    for (size_t i = 0; i < trace->count; i++) {
+    for (size_t i = 0; i < trace->spans.count; i++) {
         if (i)
             buf_add_char(&body, ',');
-        buf_add(&body, bytes_slice(trace->events[i].json));
+        buf_add(&body, bytes_slice(trace->spans.events[i].json));
     }
     buf_add_text(&body, "]}");
     struct bytes *text = buf_to_bytes(&body);
@@ -262,19 +234,17 @@ static void on_loaded(struct store_load *done, enum store_status status)
     list_remove(&load->link);
     bytes_unref(done->name);
     if (trace) {
-        struct trace_event *came = trace->events;
-        size_t count = trace->count;
-        trace->events = NULL;
+        struct spans came = trace->spans;
+        trace->spans = (struct spans){ 0 };
         resize(trace, trace->bytes, 0); /* until they are kept again, behind the others */
-        trace->count = trace->capacity = 0;
         trace->loading = false;
         trace->failed = status != STORE_OK && status != STORE_MISSING;
         if (status == STORE_OK)
             load_events(trace, &done->document);
-        for (size_t i = 0; i < count; i++)
-            if (!keep(trace, &came[i], true))
-                bytes_unref(came[i].json);
-        free(came);
+        for (size_t i = 0; i < came.count; i++)
+            if (keep(trace, &came.events[i], true))
+                came.events[i].json = NULL;
+        spans_finish(&came);
         if (!list_empty(&trace->looks)) {
             list_append(&trace->traces->ready, &trace->ready);
             loop_wake(loop_of(trace->traces), &trace->traces->flusher);
@@ -335,11 +305,12 @@ bool traces_add(struct traces *traces, struct environment *env, struct slice run
 
 static void answer(struct trace *trace)
 {
+    spans_sort(&trace->spans);
     while (!list_empty(&trace->looks)) {
         struct trace_look *look =
             container_of(list_take(&trace->looks), struct trace_look, link);
-        look->events = trace->events;
-        look->count = trace->count;
+        look->events = trace->spans.events;
+        look->count = trace->spans.count;
         look->done(look, trace->failed && !trace->version ? ERR_STORE : OK);
     }
     set_timer(trace);
@@ -383,12 +354,28 @@ struct traces *traces_create(struct engine *engine)
     return traces;
 }
 
+static void write_if_dirty(struct trace *trace)
+{
+    if (trace->dirty && !trace->writing && !trace->loading)
+        write_now(trace);
+}
+
 void traces_write_all(struct traces *traces)
 {
     size_t at = 0;
     for (struct trace *trace; (trace = table_next(&traces->table, &at));)
-        if (trace->dirty && !trace->writing && !trace->loading)
-            write_now(trace);
+        write_if_dirty(trace);
+}
+
+bool traces_write_some(struct traces *traces, size_t *at, struct stint *stint)
+{
+    while (stint_goes_on(stint)) {
+        struct trace *trace = table_next(&traces->table, at);
+        if (!trace)
+            return false;
+        write_if_dirty(trace);
+    }
+    return true;
 }
 
 void traces_destroy(struct traces *traces)

@@ -31,6 +31,10 @@ void traces_destroy(struct traces *traces);
 /* What is not written yet is written now. */
 void traces_write_all(struct traces *traces);
 
+/* The same in stints, beginning with *at = 0: true when more is to do. One that changes
+ * places meanwhile is left to its timer, or to traces_write_all. */
+bool traces_write_some(struct traces *traces, size_t *at, struct stint *stint);
+
 /* Takes over the event's text. False: dropped, and counted. The run is one of env's. */
 bool traces_add(struct traces *traces, struct environment *env, struct slice run_id,
                 struct trace_event *event);
