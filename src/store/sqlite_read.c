@@ -321,7 +321,7 @@ static void after_read(uv_work_t *work, int status)
 {
     struct read *read = container_of(work, struct read, work);
     struct sqlite_readers *readers = read->readers;
-    assert(status == 0); /* nobody cancels */
+    assert(status == 0);                                  /* nobody cancels */
     list_append(readers->idle.next, &read->reader->link); /* first: its cache is warm */
     start_waiting(readers);
     answer(read);
