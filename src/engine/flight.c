@@ -210,8 +210,19 @@ static void end_missing(struct flight *flight, enum err status)
         go_without(borrower, environment_key_id(key), status);
 }
 
-/* A run that only the store had comes back into memory: whatever has a commit on its way
- * is there, and is not evicted before the commit is through. */
+/* A run that only the store had comes back into memory, and stays there until its commit is
+ * through. A trigger may have brought it: what is committed is read before it is applied. */
+static struct tracked *take_loaded(struct flight *flight)
+{
+    struct tracked *run = flight_run(flight);
+    if (run) {
+        run_finish(&flight->load.run);
+        return run;
+    }
+    run_share_names(&flight->load.run);
+    return environment_load(flight->env, &flight->load.run);
+}
+
 static void on_loaded(struct store_load *load, enum store_status status)
 {
     struct flight *flight = container_of(load, struct flight, load);
@@ -225,8 +236,7 @@ static void on_loaded(struct store_load *load, enum store_status status)
         end_missing(flight, err_of_store(status));
         return;
     }
-    run_share_names(&load->run);
-    struct tracked *run = environment_load(flight->env, &load->run);
+    struct tracked *run = take_loaded(flight);
     engine_evict(flight->engine, flight->env);
     if (flight->borrower)
         hold(flight, run);
@@ -259,6 +269,7 @@ static bool borrow(struct flight *flight, const struct command *other)
         return false;
     }
     struct tracked *run = flight_run(lender);
+    list_remove(&flight->in_line); /* it may have come before it was called */
     lender->borrower = flight;
     list_append(&flight->borrowed, &lender->lent);
     if (run)

@@ -349,6 +349,24 @@ static void relatives_that_only_the_store_has_are_fetched(void **state)
     world_destroy(world);
 }
 
+/* The store has the run before its trigger is through, and whoever found it in a list cancels
+ * it: it comes into memory by the trigger while the store reads it for the cancel. */
+static void a_run_that_its_trigger_brings_meanwhile_is_not_loaded_again(void **state)
+{
+    struct world *world = *state;
+    struct triggering triggering = { 0 };
+    struct wish wish = { 0 };
+    fake_store_set_delay(world->fake, 20, 14); /* stored after 10 ms, read as it is then */
+    assert_int_equal(trigger_all(world, &triggering, &wish, 1), OK);
+    loop_turn(world->loop, 8);
+    const char *id = triggering.items[0].id;
+    assert_null(environment_find(world->env, slice_of(id)));
+    assert_int_equal(cancel(world, id), OK);
+    assert_true(triggering.done);
+    assert_status(world, id, RUN_CANCELED);
+    triggering_finish(&triggering);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
@@ -363,6 +381,7 @@ int main(void)
         TEST(children_without_time_count_one_after_the_other),
         TEST(a_relative_that_nobody_has_is_passed_over),
         TEST(what_is_refused_changes_nobody_else),
+        TEST(a_run_that_its_trigger_brings_meanwhile_is_not_loaded_again),
         cmocka_unit_test(relatives_that_only_the_store_has_are_fetched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
