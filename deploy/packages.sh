@@ -7,7 +7,7 @@ build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson
     libsqlite3-dev libssl-dev zlib1g-dev libwslay-dev libinih-dev ca-certificates tzdata)
 
 test_packages=(clang codespell libcmocka-dev curl python3 python3-websockets chromium openssl
-    nginx haproxy sqlite3)
+    nginx haproxy sqlite3 locales)
 command -v node >/dev/null || test_packages+=(nodejs)
 command -v npm >/dev/null || test_packages+=(npm)
 

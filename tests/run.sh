@@ -150,7 +150,7 @@ if wanted lint; then
         if [[ $rule =~ ^(format|tidy)$ ]] && ! command -v "clang-$rule-14" >/dev/null; then
             not_run+=("lint-$rule (clang-$rule-14 is not packaged here)")
         else
-            begin "lint-$rule" 120 python3 -B "tests/lint/$rule.py" "$top"
+            begin "lint-$rule" 300 python3 -B "tests/lint/$rule.py" "$top"
         fi
     done
 fi
@@ -168,7 +168,7 @@ if wanted sim; then
 fi
 if wanted unit sim; then
     for name in $(threaded_tests); do
-        begin "tsan-$name" 300 "build-tsan/$name"
+        begin "tsan-$name" 600 "build-tsan/$name"
     done
 fi
 if wanted fuzz; then

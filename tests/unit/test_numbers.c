@@ -45,12 +45,11 @@ static int use_the_usual(void **state)
     return unsetenv("LOCPATH");
 }
 
-static void skip_without_locale(void)
+static void assert_comma(void)
 {
     char text[8];
     snprintf(text, sizeof(text), "%.1f", 1.5);
-    if (strcmp(text, "1,5"))
-        skip(); /* localedef, or its character set, is not installed */
+    assert_string_equal(text, "1,5"); /* else localedef or its data is not installed */
 }
 
 static void a_number_is_read_with_its_point(void **state)
@@ -66,7 +65,7 @@ static void a_number_is_read_with_its_point(void **state)
         { "1e400", HUGE_VAL },
         { "0.0000000000000000000000000000000000000000000000000000000000000001", 1e-64 },
     };
-    skip_without_locale();
+    assert_comma();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         double number = 0;
         assert_true(scan_number(slice_of(cases[i].text), &number));
@@ -83,7 +82,7 @@ static void a_number_is_written_with_a_point(void **state)
         double number;
         const char *text;
     } cases[] = { { 1.5, "1.5" }, { 1234567.25, "1234567.25" }, { 2.5e-9, "2.5e-9" } };
-    skip_without_locale();
+    assert_comma();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct buf out = { 0 };
         buf_add_json_double(&out, cases[i].number);
@@ -97,7 +96,7 @@ static void a_sum_of_metadata_has_its_fraction(void **state)
     (void)state;
     struct buf out = { 0 };
     struct failure why;
-    skip_without_locale();
+    assert_comma();
     struct slice half = SLICE("[{\"type\":\"increment\",\"key\":\"n\",\"value\":0.5}]");
     assert_int_equal(metadata_apply(SLICE("{\"n\":1.25}"), half, &out, &why), OK);
     assert_true(slice_is(buf_slice(&out), "{\"n\":1.75}"));
