@@ -322,8 +322,9 @@ static void count_outcome(const struct store_commit *req)
         [STORE_OK] = M_COMMITS,
         [STORE_LOST] = M_COMMITS_LOST,
         [STORE_TAKEN] = M_COMMITS_TAKEN,
+        [STORE_MISSING] = M_COMMITS_MISSING,
     };
-    bool decided = req->status <= STORE_TAKEN;
+    bool decided = req->status <= STORE_MISSING;
     metric_add(decided ? outcomes[req->status] : M_COMMITS_FAILED, 1);
     if (req->status == STORE_OK)
         metric_observe_us(H_COMMIT, (int64_t)(uv_hrtime() / 1000) - req->begun_us);

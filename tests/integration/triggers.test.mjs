@@ -172,6 +172,8 @@ test("a payload names a packet that is stored, or no run is made", async () => {
   const item = { task: "hello", ...wish };
   const line = JSON.stringify({ index: 0, ...item });
   const open = async () => (await gateway.post("/api/v3/batches", { runCount: 1 })).json.id;
+  const commits = (result) => gateway.metric(`runcast_store_commits_total{result="${result}"}`);
+  const [missing, failed] = [await commits("missing"), await commits("failed")];
   const answers = [
     await trigger(wish),
     await gateway.post("/api/v1/tasks/batch", { items: [item] }),
@@ -183,6 +185,8 @@ test("a payload names a packet that is stored, or no run is made", async () => {
     assert.match(answer.json.error, /packet .* not stored: upload it first/);
   }
   assert.deepEqual((await gateway.get("/api/v1/runs?filter[tag]=of%20nobody")).json.data, []);
+  assert.ok(await commits("missing") > missing, "what the caller forgot to store is counted");
+  assert.equal(await commits("failed"), failed, "and is no failure of the storage");
 });
 
 test("a URL is for one name, one method and one hour", async () => {
