@@ -434,7 +434,8 @@ static bool is_quiet(const struct gateway *gateway)
 {
     return server_open_exchanges(gateway->server) == 0 && engine_idle(gateway->engine) &&
            sockets_count(api_sockets(gateway->api)) == 0 &&
-           notifier_count(api_notifier(gateway->api)) == 0;
+           notifier_count(api_notifier(gateway->api)) == 0 &&
+           !server_has_unsent(gateway->server);
 }
 
 static void on_drain_tick(struct timer *timer)

@@ -275,6 +275,14 @@ size_t server_open_exchanges(const struct server *server)
     return server->open_exchanges;
 }
 
+bool server_has_unsent(const struct server *server)
+{
+    list_each (link, &server->connections)
+        if (container_of(link, struct connection, link)->outbox.backlog)
+            return true;
+    return false;
+}
+
 static void on_handle_closed(struct server *server)
 {
     server->handles--;

@@ -74,6 +74,9 @@ void server_drain(struct server *server);
 /* Exchanges that were not replied to yet. */
 size_t server_open_exchanges(const struct server *server);
 
+/* True while the kernel has not taken all bytes of an answer: closing would cut it. */
+bool server_has_unsent(const struct server *server);
+
 /* Closes everything now. The memory is gone once closed was called; it may come only when
  * every open exchange has been replied to. */
 void server_close(struct server *server, server_closed_fn *closed);
