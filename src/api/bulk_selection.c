@@ -35,7 +35,7 @@ static const struct filter_member {
 };
 /* clang-format on */
 
-/* NULL: nobody reads it, which the caller has been told. */
+/* NULL: there is no such filter. */
 static const struct filter_member *member_of(const char *name)
 {
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
@@ -112,8 +112,11 @@ static enum err read_words(json_t *filter, json_t *words, struct failure *why)
          at = json_object_iter_next(filter, at)) {
         const struct filter_member *member = member_of(json_object_iter_key(at));
         buf_clear(&text);
-        if (member)
-            refused = read_member(member, json_object_iter_value(at), &text, why);
+        refused = member ? read_member(member, json_object_iter_value(at), &text, why)
+                         : explain(why, ERR_INVALID,
+                                   "filter.%.60s: there is no such filter, and without it "
+                                   "the action would reach more runs",
+                                   json_object_iter_key(at));
         if (!refused && text.len)
             json_object_set_new(words, member->word, json_stringn(text.ptr, text.len));
     }

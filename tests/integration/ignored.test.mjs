@@ -133,11 +133,16 @@ test("parameters that a list does not have are named", async () => {
     assert.equal((await gateway.get(path)).status, 400, path);
 });
 
-test("a bulk action is told of filters that are none, and one of none but those is refused", async () => {
-  const some = await gateway.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "nobody", tags: "a", queue: [{ type: "task", name: "a", of: 1 }] } });
-  assert.equal(named(some), "filter.tags, filter.queue[].of");
-  const none = await gateway.post("/api/v1/bulk-actions", { action: "cancel", filter: { tags: "a" } });
-  assert.deepEqual([none.status, none.json.error, named(none)], [400, "At least one filter must be provided", "filter.tags"]);
+test("a bulk action with a filter that is none is refused: it would reach more runs than was meant", async () => {
+  const { json: { id } } = await trigger({ payload: 1, options: { delay: "1h", tags: "kept" } });
+  for (const filter of [{ tag: "kept", taks: "other" }, { tags: "kept" }]) {
+    const reply = await gateway.post("/api/v1/bulk-actions", { action: "cancel", filter });
+    assert.equal(reply.status, 400, reply.text);
+    assert.match(reply.json.error, /^filter\.ta(ks|gs): there is no such filter/);
+  }
+  assert.equal((await gateway.get(`/api/v3/runs/${id}`)).json.status, "DELAYED");
+  const told = await gateway.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "nobody", queue: [{ type: "task", name: "a", of: 1 }] } });
+  assert.equal(named(told), "filter.queue[].of");
 });
 
 test("the log names them at debug, without values", async () => {
