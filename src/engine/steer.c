@@ -57,7 +57,8 @@ void run_cancel_alone(struct engine *engine, struct environment *env, struct sli
 static enum decision decide_archived_cancel(struct command *command, const struct run *now,
                                             struct run *next, unsigned *marks)
 {
-    return cancel_run(command, now, next, "Canceled because its branch was archived",
+    return cancel_run(command, now, next,
+                      "Canceled because its branch was archived or its project deleted",
                       marks);
 }
 

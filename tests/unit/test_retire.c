@@ -47,7 +47,7 @@ static void every_unfinished_run_is_canceled_and_says_why(void **state)
         assert_status(world, ids[i], RUN_CANCELED);
         assert_string_equal(run_now(world, ids[i])->error->data,
                             "{\"type\":\"STRING_ERROR\","
-                            "\"raw\":\"Canceled because its branch was archived\"}");
+                            "\"raw\":\"Canceled because its branch was archived or its project deleted\"}");
     }
     assert_int_equal(world->env->unfinished, 0);
 }
