@@ -199,13 +199,19 @@ bool sqlite_db_is_sound(struct sqlite_db *db)
 
 /* ---- opening ---- */
 
-/* SQLite would follow a link. */
-static enum err refuse_link(const char *path, struct failure *why)
+/* SQLite would follow a link. A copy that was put back may be one that everybody can read;
+ * SQLite gives its log the rights of the database. */
+static enum err check_file(const char *path, struct failure *why)
 {
     struct stat found;
-    if (lstat(path, &found) == 0 && S_ISLNK(found.st_mode))
+    if (lstat(path, &found))
+        return OK;
+    if (S_ISLNK(found.st_mode))
         return explain(why, ERR_STORE, "%s is a symbolic link: put the database there",
                        path);
+    if (found.st_mode & S_IRWXO && chmod(path, found.st_mode & (mode_t)~S_IRWXO))
+        return explain(why, ERR_STORE,
+                       "everybody may read %s: chmod o-rwx it, as its owner", path);
     return OK;
 }
 
@@ -214,7 +220,7 @@ static enum err create_file(const char *path, struct failure *why)
 {
     int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST)
-        return refuse_link(path, why);
+        return check_file(path, why);
     if (fd < 0)
         return explain(why, ERR_STORE, "cannot create the database %s: %s", path,
                        strerror(errno));

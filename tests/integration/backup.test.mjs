@@ -85,7 +85,10 @@ test("a backup made while the gateway runs is put back, also one from before the
   const today = fs.readFileSync(path.join(data, "encryption.key"), "utf8");
   for (const name of ["runcast.db", "runcast.db-wal", "runcast.db-shm"]) fs.rmSync(path.join(data, name), { force: true });
   fs.copyFileSync(path.join(folder, "backup/runcast.db"), path.join(data, "runcast.db"));
+  fs.chmodSync(path.join(data, "runcast.db"), 0o644); // as a copy is that somebody makes with the usual umask
   gateway = await startGatewayIn(t, folder);
+  for (const name of ["runcast.db", "runcast.db-wal", "runcast.db-shm"])
+    assert.equal(fs.statSync(path.join(data, name)).mode & 0o007, 0, `${name} is nobody else's to read`);
   await checkVariable(gateway, "before");
   assert.match(gateway.stderr, /sealed with a key that was kept/);
   await gateway.stop();
