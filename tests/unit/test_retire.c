@@ -45,9 +45,10 @@ static void every_unfinished_run_is_canceled_and_says_why(void **state)
     const char *ids[] = { queued.id, waiting.id, delayed.id, versionless.id, last.id };
     for (size_t i = 0; i < 5; i++) {
         assert_status(world, ids[i], RUN_CANCELED);
-        assert_string_equal(run_now(world, ids[i])->error->data,
-                            "{\"type\":\"STRING_ERROR\","
-                            "\"raw\":\"Canceled because its branch was archived or its project deleted\"}");
+        assert_string_equal(
+            run_now(world, ids[i])->error->data,
+            "{\"type\":\"STRING_ERROR\","
+            "\"raw\":\"Canceled because its branch was archived or its project deleted\"}");
     }
     assert_int_equal(world->env->unfinished, 0);
 }
