@@ -34,7 +34,8 @@ static const char page[] =
     "curl -X POST -H \"$auth\" $TRIGGER_API_URL/api/v2/runs/run_…/cancel\n"
     "curl -X POST -H \"$auth\" $TRIGGER_API_URL/api/v1/runs/run_…/replay</pre>\n"
     "<p>From the SDK: <code>await runs.retrieve(\"run_…\")</code>. In a terminal:\n"
-    "<code>npx trigger.dev runs list</code>. Every call: <a href=\"/openapi.json\">\n"
+    "<code>npx trigger.dev runs list --env dev</code>. Every call: <a "
+    "href=\"/openapi.json\">\n"
     "/openapi.json</a>.</p>\n"
     "</html>\n";
 

@@ -248,9 +248,10 @@ static enum err list_keys_and_token(struct account_command *command, struct draf
     else if (!list_empty(all) && all->next == all->prev)
         command->user = container_of(all->next, struct user, link);
     if (!command->user)
-        return command_refuse(command, email ? "there is no such user; runcast user list "
-                                               "shows them"
-                                             : "there are several users: say --user EMAIL");
+        return command_refuse(
+            command, email ? "there is no such user; runcast user list shows them"
+                     : list_empty(all) ? "there are no users: runcast user create makes one"
+                                       : "there are several users: say --user EMAIL");
     list_keys(command, draft);
     command_draw_token(command, draft, "keys");
     return OK;

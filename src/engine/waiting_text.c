@@ -67,13 +67,14 @@ static void explain_version(const struct tracked *run, const struct waiting *wai
                   SLICE_ARG(task));
     else if (waiting->verdict == VERSION_NONE)
         buf_print(out,
-                  "No version is deployed in this environment: deploy one that has the "
+                  "No version is registered in this environment: register one that has the "
                   "task %.*s",
                   SLICE_ARG(task));
     else
-        buf_print(out,
-                  "The current version has no task %.*s: deploy or promote one that has it",
-                  SLICE_ARG(task));
+        buf_print(
+            out,
+            "The current version has no task %.*s: register or promote one that has it",
+            SLICE_ARG(task));
 }
 
 static void explain_quota(const struct tracked *run, struct buf *out)

@@ -58,7 +58,7 @@ static void of_all_that_holds_a_run_the_first_is_named(void **state)
     (void)state;
     configure(world, true, 0);
     struct triggered got = trigger(world, (struct wish){ 0 });
-    assert_waits(world, got.id, "version", "No version is deployed");
+    assert_waits(world, got.id, "version", "No version is registered");
     register_worker(world, "20260101.1", "other", 3);
     world_settle(world);
     assert_waits(world, got.id, "version", "has no task hello");
