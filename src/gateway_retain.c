@@ -45,8 +45,10 @@ struct retain {
     struct deferred dropping;      /* from memory what the store has removed */
     uint64_t dropped;              /* rev up to which memory was looked at for it */
     bool under_way;                /* in the store */
-    bool moved; /* the account's floor, and its clients do not know yet */
-    bool soon;  /* something of a deleted project has to wait */
+    int64_t all_at; /* monotonic ms: until then only deleted projects are looked at */
+    bool all;       /* environments are looked at in this pass */
+    bool moved;     /* the account's floor, and its clients do not know yet */
+    bool soon;      /* something of a deleted project has to wait */
     bool destroyed;
 };
 
@@ -86,8 +88,6 @@ static void purge_some(struct retain *retain)
 static int64_t every_ms(const struct retain *retain)
 {
     int64_t every = retain->retain_ms / 4;
-    if (retain->soon)
-        return SOON_MS;
     if (!retain->retain_ms)
         return EVERY_MOST_MS;
     if (every < EVERY_LEAST_MS)
@@ -146,8 +146,10 @@ static void forget_projects(struct retain *retain)
 
 static void rest(struct retain *retain)
 {
-    loop_set_timer(engine_loop(retain->engine), &retain->timer, retain->kind,
-                   every_ms(retain));
+    struct loop *loop = engine_loop(retain->engine);
+    int64_t left = retain->all_at - loop_now_ms(loop);
+    loop_set_timer(loop, &retain->timer, retain->kind,
+                   retain->soon && left > SOON_MS ? SOON_MS : left);
     retain->soon = false;
 }
 
@@ -156,7 +158,7 @@ static bool is_looked_at(struct retain *retain, const struct account *account)
     if (account->forgotten || account->emptied)
         return false;
     if (!account->project->deleted_at)
-        return retain->retain_ms;
+        return retain->retain_ms && retain->all;
     if (in_memory(retain, account))
         retain->soon = true;
     return !in_memory(retain, account);
@@ -246,9 +248,16 @@ static void on_purged(struct store_purge *purge, enum store_status status)
     drop_some(&retain->dropping);
 }
 
+/* Each purge is a transaction that is synced: while something of a deleted project has to
+ * wait, nobody else's environments are purged more often for it. */
 static void on_time(struct timer *timer)
 {
-    next_account(container_of(timer, struct retain, timer));
+    struct retain *retain = container_of(timer, struct retain, timer);
+    int64_t now = loop_now_ms(engine_loop(retain->engine));
+    retain->all = now >= retain->all_at;
+    if (retain->all)
+        retain->all_at = now + every_ms(retain);
+    next_account(retain);
 }
 
 struct retain *retain_create(struct api *api, struct accounts *accounts, int64_t retain_ms)

@@ -35,6 +35,12 @@ d = sqlite3.connect(sys.argv[1])
 print(d.execute("SELECT count(*) FROM document WHERE env = 0 AND (instr(name, ?) OR instr(CAST(body AS TEXT), ?))", (sys.argv[2],) * 2).fetchone()[0])`,
 path.join(gateway.data, "runcast.db"), text], { encoding: "utf8" }));
 
+/** Unix ms up to which retention has been in the first environment; 0: nowhere. */
+const floorOf = (gateway) => Number(execFileSync("python3", ["-c", `
+import sqlite3, sys
+print((sqlite3.connect(sys.argv[1]).execute("SELECT floor FROM environment WHERE env = 1").fetchone() or [0])[0])`,
+path.join(gateway.data, "runcast.db")], { encoding: "utf8" }));
+
 async function makeProject(gateway, name = "Theirs") {
   const text = await saying(gateway)("project", "create", name, "--ref", ref);
   return Object.fromEntries([...text.matchAll(/^ +(\w+) +(tr_\w+)$/gm)].map(([, env, key]) => [env, key]));
@@ -135,6 +141,23 @@ test("a project is over when its deletion is acknowledged, and out of the databa
   assert.equal((await gateway.get(`/api/v3/runs/${theirs.finished}`, { key: again.dev })).status, 404);
   await gateway.stop();
   assert.match(gateway.stderr, new RegExp(`"action":"project delete ${ref} --confirm ${ref}","by":"uid \\d+, pid \\d+","result":"ok"`));
+});
+
+test("nobody else's environments are purged more often while a deleted project waits for its runs", async (t) => {
+  const gateway = await startGateway({ t, options: ["--cancel-timeout", "4s", "--retain", "1h"] });
+  const own = await makeProject(gateway);
+  const bystander = await Worker.register(gateway, { key: keys.dev });
+  await (await bystander.take(await bystander.trigger("hello"))).succeed({});
+  const worker = await Worker.register(gateway, { tasks: ["hello"], key: own.dev, ref });
+  await worker.trigger("hello");
+  await (await worker.dequeue()).start();
+  await until(() => floorOf(gateway) > 0, { what: "the first pass of retention" });
+  const before = floorOf(gateway);
+  await saying(gateway)("project", "delete", ref, "--confirm", ref);
+  await until(() => documentsWith(gateway, ref) === 0, { what: "it is forgotten", everyMs: 100 });
+  const later = floorOf(gateway) - before; // passes are a minute apart
+  assert.ok(later === 0 || later > 50_000, `another pass ${later} ms after the first`);
+  await gateway.stop();
 });
 
 test("a deletion without a gateway is done by the next one, and the first project may go too", async (t) => {
