@@ -432,10 +432,9 @@ void gateway_stop(struct gateway *gateway)
 
 static bool is_quiet(const struct gateway *gateway)
 {
-    return server_open_exchanges(gateway->server) == 0 && engine_idle(gateway->engine) &&
+    return server_is_idle(gateway->server) && engine_idle(gateway->engine) &&
            sockets_count(api_sockets(gateway->api)) == 0 &&
-           notifier_count(api_notifier(gateway->api)) == 0 &&
-           !server_has_unsent(gateway->server);
+           notifier_count(api_notifier(gateway->api)) == 0;
 }
 
 static void on_drain_tick(struct timer *timer)

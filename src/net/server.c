@@ -270,17 +270,14 @@ void *server_owner(struct server *server)
     return server->options.owner;
 }
 
-size_t server_open_exchanges(const struct server *server)
+bool server_is_idle(const struct server *server)
 {
-    return server->open_exchanges;
-}
-
-bool server_has_unsent(const struct server *server)
-{
+    if (server->open_exchanges)
+        return false;
     list_each (link, &server->connections)
         if (container_of(link, struct connection, link)->outbox.backlog)
-            return true;
-    return false;
+            return false;
+    return true;
 }
 
 static void on_handle_closed(struct server *server)

@@ -71,11 +71,9 @@ int server_port(const struct server *server, size_t listener);
  * accepted, so that whoever asks is told by the handler that it should go elsewhere. */
 void server_drain(struct server *server);
 
-/* Exchanges that were not replied to yet. */
-size_t server_open_exchanges(const struct server *server);
-
-/* True while the kernel has not taken all bytes of an answer: closing would cut it. */
-bool server_has_unsent(const struct server *server);
+/* Every exchange was replied to, and the kernel has taken all bytes of the answers: closing
+ * cuts nothing. */
+bool server_is_idle(const struct server *server);
 
 /* Closes everything now. The memory is gone once closed was called; it may come only when
  * every open exchange has been replied to. */

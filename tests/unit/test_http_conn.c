@@ -403,7 +403,7 @@ static void an_unfinished_request_waits_and_vanishes(void **state)
         peer_close(&peer);
         net_world_turn(&scene.world);
     }
-    assert_int_equal(server_open_exchanges(scene.world.server), 0);
+    assert_true(server_is_idle(scene.world.server));
     net_world_close(&scene.world);
 }
 

@@ -117,13 +117,13 @@ static void a_reply_may_come_any_time_later(void **state)
     open_scene(&scene, (struct server_options){ 0 });
     peer_open(&scene.world, &peer);
     send_text(&scene, &peer, GET("/wait?q=1"));
-    assert_int_equal(server_open_exchanges(scene.world.server), 1);
+    assert_int_equal(scene.world.server->open_exchanges, 1);
     struct exchange *x = scene.waiting[0];
     assert_true(slice_is(x->query, "q=1")); /* borrowed until the reply */
     assert_false(x->admin);
     assert_string_equal(x->peer, "127.0.0.1");
     http_reply(x, 200, (struct slice){ 0 }, SLICE("at last"));
-    assert_int_equal(server_open_exchanges(scene.world.server), 0);
+    assert_int_equal(scene.world.server->open_exchanges, 0);
     peer_await(&scene.world, &peer, "at last");
     send_text(&scene, &peer, GET("/"));
     peer_await(&scene.world, &peer, "now");
@@ -144,9 +144,9 @@ static void a_peer_that_leaves_is_noticed_once(void **state)
     net_world_until(&scene.world, is_gone, &scene);
     net_world_turn(&scene.world);
     assert_int_equal(scene.gone, 1);
-    assert_int_equal(server_open_exchanges(scene.world.server), 1);
+    assert_int_equal(scene.world.server->open_exchanges, 1);
     http_reply(scene.waiting[0], 200, (struct slice){ 0 }, SLICE("nowhere"));
-    assert_int_equal(server_open_exchanges(scene.world.server), 0);
+    assert_int_equal(scene.world.server->open_exchanges, 0);
     net_world_until(&scene.world, is_empty, &scene);
     net_world_close(&scene.world);
 }
@@ -202,7 +202,7 @@ static void a_body_that_is_cut_off_ends_its_exchange(void **state)
     scene.reply_when_gone = true;
     peer_open(&scene.world, &peer);
     send_text(&scene, &peer, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf");
-    assert_int_equal(server_open_exchanges(scene.world.server), 1);
+    assert_int_equal(scene.world.server->open_exchanges, 1);
     peer_close(&peer);
     net_world_until(&scene.world, is_empty, &scene);
     assert_int_equal(scene.gone, 1);
@@ -393,7 +393,7 @@ static void a_stream_says_when_its_reader_has_left(void **state)
     peer_close(&peer);
     net_world_until(&scene.world, is_gone, &scene);
     assert_false(http_stream_write(scene.waiting[0], SLICE("hello?")));
-    assert_int_equal(server_open_exchanges(scene.world.server), 1);
+    assert_int_equal(scene.world.server->open_exchanges, 1);
     http_stream_end(scene.waiting[0]);
     net_world_until(&scene.world, is_empty, &scene);
     net_world_close(&scene.world);
@@ -437,6 +437,30 @@ static void a_drain_lets_open_exchanges_finish(void **state)
     peer_close(&idle);
     peer_close(&busy);
     net_world_until(&scene.world, is_empty, &scene);
+    net_world_close(&scene.world);
+}
+
+/* The exchange is over when its answer is given to the connection: the bytes may wait there
+ * for a long time, and who closes the server then cuts them. */
+static void a_drain_knows_of_an_answer_that_has_not_left(void **state)
+{
+    struct scene scene;
+    struct peer slow;
+    (void)state;
+    open_scene(&scene, (struct server_options){ 0 });
+    scene.shared = bytes_create_empty(8 << 20);
+    memset(scene.shared->data, '-', scene.shared->len);
+    peer_open(&scene.world, &slow);
+    assert_true(server_is_idle(scene.world.server));
+    server_drain(scene.world.server);
+    send_text(&scene, &slow, GET("/"));
+    assert_int_equal(scene.world.server->open_exchanges, 0);
+    assert_false(server_is_idle(scene.world.server));
+    peer_await_end(&scene.world, &slow);
+    assert_true(slow.got.len > scene.shared->len);
+    assert_true(server_is_idle(scene.world.server));
+    bytes_unref(scene.shared);
+    peer_close(&slow);
     net_world_close(&scene.world);
 }
 
@@ -503,6 +527,7 @@ int main(void)
         cmocka_unit_test(those_that_can_be_written_to_take_turns),
         cmocka_unit_test(an_idle_connection_holds_no_parser),
         cmocka_unit_test(a_drain_lets_open_exchanges_finish),
+        cmocka_unit_test(a_drain_knows_of_an_answer_that_has_not_left),
         cmocka_unit_test(closing_waits_for_the_replies),
         cmocka_unit_test(a_handler_may_close_the_server),
     };

@@ -378,7 +378,7 @@ static void a_slow_body_is_refused(void **state)
     peer_await_end(&scene.world, &peer);
     assert_true(peer_has(&peer, "HTTP/1.1 408 "));
     assert_int_equal(scene.gone, 1);
-    assert_int_equal(server_open_exchanges(scene.world.server), 0);
+    assert_int_equal(scene.world.server->open_exchanges, 0);
     peer_close(&peer);
     net_world_close(&scene.world);
 }

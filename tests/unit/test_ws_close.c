@@ -222,7 +222,7 @@ static void the_handshake_may_be_answered_later(void **state)
     peer_await(&scene.world, &peer, "sec-websocket-protocol: runs.v1.json\r\n");
     net_world_turn(&scene.world);
     assert_int_equal(scene.messages, 1);
-    assert_int_equal(server_open_exchanges(scene.world.server), 0);
+    assert_true(server_is_idle(scene.world.server));
     peer_close(&peer);
     net_world_close(&scene.world);
 }
@@ -243,7 +243,7 @@ static void a_peer_that_left_meanwhile_is_not_accepted(void **state)
     while (!scene.waiting->gone)
         net_world_turn(&scene.world);
     assert_null(ws_accept(scene.waiting, NULL, &ws_scene_ops, &scene));
-    assert_int_equal(server_open_exchanges(scene.world.server), 0);
+    assert_true(server_is_idle(scene.world.server));
     net_world_close(&scene.world);
     assert_int_equal(scene.closed, 0);
 }
