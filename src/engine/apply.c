@@ -114,7 +114,7 @@ void engine_place(struct engine *engine, struct tracked *run)
     if (run_holds_slot(&run->run)) {
         queues_run(&env->queues, &run->item, queue, key);
     } else if (waits_in_queue(engine, &run->run) && !run->in_flight) {
-        run->item.audience = audience_of(run);
+        run->item.audience = (uint16_t)audience_of(run); /* below 64, sessions.c */
         queues_wait(&env->queues, &run->item, queue, key, run->run.queue_position);
     } else {
         queues_leave(&env->queues, &run->item);

@@ -35,7 +35,7 @@ struct queue_item {
     struct share *share; /* of the lane, while it waits */
     int64_t position;    /* Unix ms */
     uint32_t place;      /* in the share's heap, from 1 */
-    uint32_t audience;   /* the caller's, before queues_wait: small, from 0 */
+    uint16_t audience;   /* the caller's, before queues_wait: small, from 0 */
     bool running;
     struct list in_line; // queues::line, while it waits
 };

@@ -38,7 +38,7 @@ static void put_to_wait(struct scene *scene, struct job *job)
     job->key = draw(draws, KEYS);
     job->waiting = true;
     job->running = false;
-    job->item.audience = draw(draws, AUDIENCES);
+    job->item.audience = (uint16_t)draw(draws, AUDIENCES);
     queues_wait(&scene->queues, &job->item, slice_of(queue_names[job->queue]),
                 slice_of(key_names[job->key]), (int64_t)draw(draws, 20));
 }

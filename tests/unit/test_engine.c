@@ -554,6 +554,13 @@ static void an_engine_that_ends_during_a_sweep_leaves_nothing_behind(void **stat
     world_restart(world); /* and the test's end sees a second one */
 }
 
+/* A million are 500 bytes each with tags, tables and order (bench/README.md). */
+static void a_run_in_memory_stays_small(void **state)
+{
+    (void)state;
+    assert_true(sizeof(struct tracked) <= 376);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
 
 int main(void)
@@ -582,6 +589,7 @@ int main(void)
         cmocka_unit_test(a_failing_store_never_loses_a_reply),
         TEST(a_store_that_fails_for_ever_answers_everybody),
         TEST(an_engine_that_ends_during_a_sweep_leaves_nothing_behind),
+        cmocka_unit_test(a_run_in_memory_stays_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
