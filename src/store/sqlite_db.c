@@ -27,8 +27,6 @@ enum {
 /* Embedded from schema/sqlite.sql by the build. */
 extern const char sqlite_schema_sql[];
 
-#define MOVED_INTO(table) "DROP TABLE " table ";ALTER TABLE moved RENAME TO " table
-
 /* The step at index n makes version n + 1 out of version n. */
 static const char *const migrations[] = {
     sqlite_schema_sql,
@@ -83,30 +81,35 @@ static const char *const migrations[] = {
     "CREATE TABLE moved (env INTEGER NOT NULL, id TEXT NOT NULL, type TEXT, body BLOB,"
     " PRIMARY KEY (env, id)) STRICT;"
     "INSERT INTO moved (env, id, type, body) SELECT env, id, type, body FROM run_payload"
-    " ORDER BY env, id;" MOVED_INTO("run_payload") ";"
-                                                   "CREATE INDEX payload_packet ON "
-                                                   "run_payload (env, body) WHERE type = "
-                                                   "'application/store'",
+    " ORDER BY env, id;"
+    "DROP TABLE run_payload;"
+    "ALTER TABLE moved RENAME TO run_payload;"
+    "CREATE INDEX payload_packet ON run_payload (env, body)"
+    " WHERE type = 'application/store'",
     "CREATE TABLE moved (env INTEGER NOT NULL, id TEXT NOT NULL, seed BLOB, body BLOB,"
     " PRIMARY KEY (env, id)) STRICT;"
     "INSERT INTO moved (env, id, seed, body) SELECT env, id, seed, body FROM run_metadata"
-    " ORDER BY env, id;" MOVED_INTO("run_metadata"),
+    " ORDER BY env, id;"
+    "DROP TABLE run_metadata;"
+    "ALTER TABLE moved RENAME TO run_metadata",
     "CREATE TABLE moved (env INTEGER NOT NULL, id TEXT NOT NULL, type TEXT, error BLOB,"
     " body BLOB, PRIMARY KEY (env, id)) STRICT;"
     "INSERT INTO moved (env, id, type, error, body) SELECT env, id, type, error, body"
-    " FROM run_output ORDER BY env, id;" MOVED_INTO(
-        "run_output") ";"
-                      "CREATE INDEX output_packet ON run_output (env, body) WHERE type = "
-                      "'application/store'",
+    " FROM run_output ORDER BY env, id;"
+    "DROP TABLE run_output;"
+    "ALTER TABLE moved RENAME TO run_output;"
+    "CREATE INDEX output_packet ON run_output (env, body)"
+    " WHERE type = 'application/store'",
     "CREATE TABLE moved (kind INTEGER NOT NULL, env INTEGER NOT NULL, name TEXT NOT NULL,"
     " version INTEGER NOT NULL, seq INTEGER NOT NULL, written_at INTEGER NOT NULL"
     " DEFAULT 0, stale_at INTEGER NOT NULL DEFAULT 0, body BLOB NOT NULL,"
     " PRIMARY KEY (kind, env, name)) STRICT;"
     "INSERT INTO moved (kind, env, name, version, seq, written_at, stale_at, body)"
     " SELECT kind, env, name, version, seq, written_at, stale_at, body FROM document"
-    " ORDER BY kind, env, name;" MOVED_INTO(
-        "document") ";"
-                    "CREATE INDEX document_age ON document (kind, env, written_at)",
+    " ORDER BY kind, env, name;"
+    "DROP TABLE document;"
+    "ALTER TABLE moved RENAME TO document;"
+    "CREATE INDEX document_age ON document (kind, env, written_at)",
 };
 
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
