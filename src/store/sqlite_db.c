@@ -331,23 +331,37 @@ void sqlite_db_close(struct sqlite_db *db)
 
 /* ---- versions ---- */
 
+/* While steps are left the database says so: the next start goes on with them. */
+#define STEPS_LEFT "INSERT OR REPLACE INTO meta VALUES ('steps_left', '1')"
+#define NO_STEPS_LEFT "DELETE FROM meta WHERE name = 'steps_left'"
+
 /* A step may write all there is: its log goes before the next one's comes. */
 static bool migrate_from(struct sqlite_db *db, int64_t version)
 {
     struct buf sql = { 0 };
-    buf_print(&sql, "BEGIN IMMEDIATE;%s;PRAGMA user_version = %" PRId64 ";COMMIT",
-              migrations[version], version + 1);
+    buf_print(&sql, "BEGIN IMMEDIATE;%s;%s;PRAGMA user_version = %" PRId64 ";COMMIT",
+              migrations[version],
+              version + 1 < SCHEMA_VERSION ? STEPS_LEFT : NO_STEPS_LEFT, version + 1);
     buf_add_char(&sql, '\0');
     bool migrated = execute(db, sql.ptr);
     buf_finish(&sql);
-    sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if (migrated)
+        sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     return migrated;
+}
+
+/* What was there before the first step is worth a copy, not what a start that was killed has
+ * made of it. A new database is brought forward from nothing. */
+static bool wants_copy(struct sqlite_db *db, int64_t version)
+{
+    return version > 0 && version < SCHEMA_VERSION &&
+           !ask_number(db, "SELECT count(*) FROM meta WHERE name = 'steps_left'", 0);
 }
 
 enum err sqlite_db_migrate(struct sqlite_db *db, const char *path, struct failure *why)
 {
     int64_t version = ask_number(db, "PRAGMA user_version", SCHEMA_VERSION);
-    if (version > 0 && version < SCHEMA_VERSION && sqlite_keep_copy(db, path, version, why))
+    if (wants_copy(db, version) && sqlite_keep_copy(db, path, version, why))
         return why->code;
     for (; version < SCHEMA_VERSION; version++) {
         if (!migrate_from(db, version))

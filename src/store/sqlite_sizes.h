@@ -14,7 +14,7 @@
  *   task_number  STORED_ROW + the task's name, once it has counted   with its environment:
  *                                                                    else numbers go on
  *   environment  nothing: one row for an environment                 -
- *   meta         nothing: two rows                                   -
+ *   meta         nothing: a few rows                                 -
  *
  * Documents of ENV_INSTALLATION (organizations, projects, users, environments, keys, tokens)
  * count there, and no quota asks: operators make them, and of branches a project has a

@@ -112,6 +112,28 @@ describe("a data directory of version 6", () => {
   });
 });
 
+test("of an upgrade that stopped between two steps one copy is kept, of what was there before the first", async (t) => {
+  const { data } = openFixture("data_6"), old = openFixture("data_6").data;
+  const copies = () => fs.readdirSync(data).filter((name) => name.includes(".schema-"));
+  sql(data, "CREATE TABLE moved (in_the_way)");
+  const stopped = await startGateway({ t, data, options: fixtureOptions, ready: false });
+  assert.equal((await stopped.ended()).code, 1);
+  assert.match(stopped.stderr, /table moved already exists/);
+  assert.match(sql(data, "PRAGMA user_version"), /\(8,\)/);
+  sql(data, "DROP TABLE moved");
+  const gateway = await startGateway({ t, data, options: fixtureOptions });
+  await gateway.stop();
+  assert.match(sql(data, "PRAGMA user_version"), /\(12,\)/);
+  assert.deepEqual(copies(), ["runcast.db.schema-6"]);
+  fs.copyFileSync(path.join(data, "runcast.db.schema-6"), path.join(data, "runcast.db"));
+  assert.equal(sql(data, "SELECT group_concat(id) FROM run"), sql(old, "SELECT group_concat(id) FROM run"));
+  sql(data, "DROP TABLE moved");
+  fs.rmSync(path.join(data, "runcast.db.schema-6"));
+  await gateway.restart();
+  await gateway.stop();
+  assert.deepEqual(copies(), ["runcast.db.schema-6"], "who went back to it has one again");
+});
+
 test("a data directory of a version to come is refused in words", async (t) => {
   const { data } = openFixture("data_6");
   sql(data, "PRAGMA user_version = 99");
