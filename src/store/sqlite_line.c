@@ -24,34 +24,38 @@ enum {
     CHANGE_BYTES = 8192, /* that cost as much as one more change */
 };
 
-/* The commits of one environment; stays when it is empty. */
+/* The commits of one environment; there while it has any. */
 struct queue {
+    uint32_t env;
     struct list commits; // store_commit::link; in the order in which they came
-    struct list link;    // sqlite_turns::waiting, served; none when it is empty
+    struct list link;    // sqlite_turns::waiting, served
 };
 
 /* ---- turns ---- */
 
-static struct queue *queue_of(struct sqlite_turns *turns, uint32_t env)
+static struct queue *begin_queue(struct sqlite_turns *turns, uint32_t env)
 {
-    void **place = slots_at(&turns->queues, env);
-    if (!*place) {
-        struct queue *queue = mem_new(struct queue);
-        list_init(&queue->commits);
-        list_init(&queue->link);
-        *place = queue;
-    }
-    return *place;
+    struct queue *queue = mem_new(struct queue);
+    queue->env = env;
+    list_init(&queue->commits);
+    list_append(&turns->waiting, &queue->link);
+    turns->count++;
+    return queue;
+}
+
+static void end_queue(struct sqlite_turns *turns, struct queue *queue)
+{
+    *slots_at(&turns->queues, queue->env) = NULL;
+    turns->count--;
+    free(queue);
 }
 
 static void add(struct sqlite_turns *turns, uint32_t env, struct store_commit *req)
 {
-    struct queue *queue = queue_of(turns, env);
-    if (list_empty(&queue->commits)) {
-        list_append(&turns->waiting, &queue->link);
-        turns->count++;
-    }
-    list_append(&queue->commits, &req->link);
+    void **place = slots_at(&turns->queues, env);
+    if (!*place)
+        *place = begin_queue(turns, env);
+    list_append(&((struct queue *)*place)->commits, &req->link);
 }
 
 /* Moves commits of the environment whose turn it is until their weight reaches the share;
@@ -66,7 +70,7 @@ static size_t take_turn(struct sqlite_turns *turns, size_t share, struct list *g
         list_append(group, link);
     }
     if (list_empty(&queue->commits))
-        turns->count--;
+        end_queue(turns, queue);
     else
         list_append(&turns->served, &queue->link);
     return weight;
@@ -80,10 +84,7 @@ static void begin_group(struct sqlite_turns *turns)
 
 static void finish(struct sqlite_turns *turns)
 {
-    uint32_t at = 0;
     assert(!turns->count);
-    for (struct queue *queue; (queue = slots_next(&turns->queues, &at));)
-        free(queue);
     slots_finish(&turns->queues);
 }
 

@@ -6,7 +6,8 @@
 
 /* Environments take turns. */
 struct sqlite_turns {
-    struct slots queues; /* of struct queue, by the number of their environment */
+    struct slots queues; /* of struct queue, by the number of their environment: of those
+                            with commits */
     struct list waiting; // queue::link; of those with commits, the next one first
     struct list served;  // queue::link; had a turn in the last group, and have more
     size_t count;        /* of both */

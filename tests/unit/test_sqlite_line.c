@@ -202,6 +202,28 @@ static void large_ones_of_several_environments_take_turns(void **state)
     assert_true(has(victim));
 }
 
+static bool has_queues(const struct sqlite_turns *turns)
+{
+    uint32_t at = 0;
+    return slots_next(&turns->queues, &at);
+}
+
+/* Branches come and go, and their numbers are not used again. */
+static void an_environment_without_commits_has_no_queue(void **state)
+{
+    (void)state;
+    for (uint32_t env = 1; env <= 40; env++)
+        add(env);
+    add_batch(OTHER);
+    assert_true(has_queues(&scene.line.small) && has_queues(&scene.line.large));
+    while (!sqlite_line_empty(&scene.line))
+        take();
+    assert_false(has_queues(&scene.line.small) || has_queues(&scene.line.large));
+    struct store_commit *again = add(VICTIM);
+    assert_int_equal(take(), 1);
+    assert_true(has(again));
+}
+
 static void what_waits_can_be_taken_as_a_whole(void **state)
 {
     struct list all;
@@ -228,6 +250,7 @@ int main(void)
         TEST(more_environments_than_a_group_holds_take_turns),
         TEST(large_ones_of_environments_take_turns),
         TEST(large_ones_of_several_environments_take_turns),
+        TEST(an_environment_without_commits_has_no_queue),
         TEST(what_waits_can_be_taken_as_a_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
