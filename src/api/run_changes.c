@@ -12,7 +12,6 @@
 
 enum { TAGS_SENT_MAX = 1000 };
 
-static const double last_date_ms = 8640000000000000.0; /* of JavaScript */
 static const char no_run[] = "Run not found";
 static const char invalid_body[] = "Invalid request body";
 
@@ -33,16 +32,15 @@ static void on_put_off(struct command *command, enum err status)
     free(op);
 }
 
-/* A date, a duration from now, or, as JavaScript takes it for a date, a number: milliseconds
- * since 1970. */
+/* A date, a duration from now, or a number that JavaScript takes for a date. */
 static enum err read_delay(struct slice text, bool is_number, int64_t now_ms,
                            int64_t *until, struct failure *why)
 {
     int64_t time = 0;
     double number = 0;
-    if (is_number && scan_number(text, &number) && number < last_date_ms)
-        time = number > 0 ? (int64_t)number : 0;
-    else if (text_to_moment(text, now_ms, &time))
+    bool is_date =
+        is_number && scan_number(text, &number) && !text_number_to_time(number, &time);
+    if (!is_date && text_to_moment(text, now_ms, &time))
         return explain(why, ERR_INVALID,
                        "Invalid delay: '%.*s' is neither a date like "
                        "2030-01-31T09:00:00Z nor a duration like 1h30m",

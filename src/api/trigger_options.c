@@ -22,8 +22,6 @@ static double clamp(double number, double low, double high)
 
 /* ---- when ---- */
 
-static const double last_date_ms = 8640000000000000.0; /* of JavaScript */
-
 /* A date, a duration, or milliseconds since 1970: what JavaScript makes a Date of. */
 static enum err read_delay(struct reading *r, struct slice value)
 {
@@ -37,10 +35,10 @@ static enum err read_delay(struct reading *r, struct slice value)
     if (scan_type(value) == SCAN_NUMBER) {
         if ((err = reading_number(r, value, &number)))
             return err;
-        if (fabs(number) > last_date_ms)
+        if (text_number_to_time(number, &at))
             return reading_mistake(r, "Invalid date");
-        if (number > (double)r->place->now_ms)
-            run_rare_edit(&r->item->run)->delayed_until = (int64_t)number;
+        if (at > r->place->now_ms)
+            run_rare_edit(&r->item->run)->delayed_until = at;
         return OK;
     }
     if ((err = reading_text(r, value, TEXT_MAX, &text)) || !text.len)

@@ -116,11 +116,13 @@ static enum err read_key(struct waitpoint_make *make, const json_t *body)
     return OK;
 }
 
-/* The token is over at once when its time has passed. */
-static int64_t until_of(double unix_ms)
+/* The token is over at once when its time has passed, and never behind the last date. */
+static int64_t until_of(double number)
 {
-    static const double last_date_ms = 8640000000000000.0; /* of JavaScript */
-    return unix_ms < 1 ? 1 : (int64_t)(unix_ms < last_date_ms ? unix_ms : last_date_ms);
+    int64_t unix_ms;
+    if (text_number_to_time(number, &unix_ms))
+        return number < 0 ? 1 : text_time_max_ms;
+    return unix_ms < 1 ? 1 : unix_ms;
 }
 
 /* A duration from now, a date, or, as JavaScript takes it for a date, a number: milliseconds

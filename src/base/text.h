@@ -30,6 +30,13 @@ void text_from_seconds(uint64_t seconds, char out[48]);
  * counts on into the next. Unix milliseconds. */
 enum err text_to_time(struct slice text, int64_t *unix_ms);
 
+static const int64_t text_time_max_ms =
+    INT64_C(8640000000000000); /* JavaScript's last Date */
+
+/* A number as JavaScript takes it for a date: Unix ms, without what is behind the point.
+ * ERR_INVALID: a Date cannot be so far from 1970. */
+enum err text_number_to_time(double number, int64_t *unix_ms);
+
 /* A date, or a duration from now; ERR_INVALID also behind the year 9999, which no answer
  * could show. */
 enum err text_to_moment(struct slice text, int64_t now_ms, int64_t *unix_ms);

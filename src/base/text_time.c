@@ -1,6 +1,7 @@
 /* text_time.c - durations and points in time as text. */
 #include "base/text.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -13,7 +14,6 @@ enum {
     DURATION_TEXT_MAX = 100,
 };
 
-static const int64_t time_max_ms = INT64_C(8640000000000000); /* JavaScript's last Date */
 static const int64_t year_9999_end_ms = INT64_C(253402300799999);
 
 /* "h" and "hr" are one unit. In the order in which text_from_seconds writes them. */
@@ -75,11 +75,11 @@ enum err text_to_duration_ms(struct slice text, int64_t *ms)
             continue;
         seen[unit] = true;
         if (text_to_i64(digits, &count) ||
-            __builtin_mul_overflow(count, units[unit].ms, &part) || part > time_max_ms)
+            __builtin_mul_overflow(count, units[unit].ms, &part) || part > text_time_max_ms)
             return ERR_INVALID;
         total += part;
     }
-    if (total > time_max_ms)
+    if (total > text_time_max_ms)
         return ERR_INVALID;
     *ms = total;
     return OK;
@@ -212,7 +212,7 @@ enum err text_to_time(struct slice text, int64_t *unix_ms)
     if (take_char(&text, 'T') || take_char(&text, 't') || take_char(&text, ' '))
         if (!take_clock(&text, &ms) || !take_zone(&text, &ms))
             return ERR_INVALID;
-    if (text.len || ms < -time_max_ms || ms > time_max_ms)
+    if (text.len || ms < -text_time_max_ms || ms > text_time_max_ms)
         return ERR_INVALID;
     *unix_ms = ms;
     return OK;
@@ -229,6 +229,14 @@ enum err text_to_moment(struct slice text, int64_t now_ms, int64_t *unix_ms)
     if (moment > year_9999_end_ms)
         return ERR_INVALID;
     *unix_ms = moment;
+    return OK;
+}
+
+enum err text_number_to_time(double number, int64_t *unix_ms)
+{
+    if (!(fabs(number) <= (double)text_time_max_ms))
+        return ERR_INVALID;
+    *unix_ms = (int64_t)number;
     return OK;
 }
 

@@ -179,6 +179,19 @@ static void times_are_read_as_javascript_reads_them(void **state)
     }
 }
 
+static void a_number_is_a_time_where_javascript_has_dates(void **state)
+{
+    int64_t time = 7;
+    (void)state;
+    assert_int_equal(text_number_to_time(1500.9, &time), OK);
+    assert_int_equal(time, 1500);
+    assert_int_equal(text_number_to_time(-8.64e15, &time), OK);
+    assert_int_equal(time, -INT64_C(8640000000000000));
+    assert_int_equal(text_number_to_time(8.64e15 + 1, &time), ERR_INVALID);
+    assert_int_equal(text_number_to_time(-1e300, &time), ERR_INVALID);
+    assert_int_equal(time, -INT64_C(8640000000000000));
+}
+
 static void a_moment_is_a_date_or_a_duration_from_now(void **state)
 {
     static const struct {
@@ -513,6 +526,7 @@ int main(void)
         cmocka_unit_test(a_duration_has_at_most_a_hundred_characters),
         cmocka_unit_test(seconds_are_written_in_the_compact_form),
         cmocka_unit_test(times_are_read_as_javascript_reads_them),
+        cmocka_unit_test(a_number_is_a_time_where_javascript_has_dates),
         cmocka_unit_test(a_moment_is_a_date_or_a_duration_from_now),
         cmocka_unit_test(what_is_no_time_is_refused),
         cmocka_unit_test(the_first_and_the_last_date_are_read),
