@@ -1,4 +1,5 @@
-/* served.c - picks out of all environments, whose number is small. */
+/* served.c - picks out of all environments, those of archived branches and deleted projects
+ * among them, which are there until retention has removed what they have stored. */
 #include "api/served.h"
 
 struct account *served_next(const struct api *api, const struct identity *identity,

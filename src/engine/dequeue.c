@@ -156,7 +156,8 @@ static enum decision decide_give_back(struct command *command, const struct run 
     return DECISION_COMMIT;
 }
 
-/* No worker has seen it: any version will do, as before. */
+/* No worker has seen it: any version will do, as before. What it was given of the task's
+ * settings stays, for whether its trigger had named them is not known any more. */
 static enum decision decide_give_back_free(struct command *command, const struct run *now,
                                            struct run *next, unsigned *marks)
 {
