@@ -276,6 +276,7 @@ static void block_run(struct waiting *op, command_done_fn *done)
 {
     op->block.waits = &op->wait;
     op->block.count = 1;
+    op->block.asks_quota = true;
     run_block(api_engine(op->call->api), op->call->env, op->call->params[0], &op->block,
               done);
 }

@@ -15,6 +15,7 @@
 #include "engine/attempts.h"
 
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "base/random.h"
 #include "base/scan.h"
 #include "engine/leases.h"
@@ -22,7 +23,11 @@
 #include "engine/state.h"
 #include "run/metadata.h"
 
-enum { RETRY_SOON_MS = 30 * 1000, USAGE_MAX = INT32_MAX };
+enum {
+    RETRY_SOON_MS = 30 * 1000,
+    USAGE_MAX = INT32_MAX,
+    ENDING_SMALL = 4096, /* bytes of an output or error that a full project takes, too */
+};
 
 bool run_is_newest(const struct run *run, struct slice snapshot)
 {
@@ -180,12 +185,39 @@ static bool find_retry(const struct complete_attempt *op, struct run *next, int6
     return true;
 }
 
+/* Of what a run ends with in a project that stores as much as it may: how many runs have
+ * begun, and complete while it does, has no limit. */
+static bool may_keep(const struct complete_attempt *op, struct slice ending)
+{
+    return ending.len <= ENDING_SMALL || !engine_is_at_quota(op->command.env);
+}
+
+/* In the place of what is not kept. */
+static struct bytes *error_of_quota(const struct complete_attempt *op, const char *what,
+                                    struct slice ending)
+{
+    const struct room *project = op->command.env->stored;
+    struct buf text = { 0 };
+    metric_add(M_OVER_QUOTA, 1);
+    buf_print(&text,
+              "storage_quota: the %s of %zu bytes was not kept, for the project stores %zu "
+              "of %zu bytes: have runs removed or the quota raised, then replay the run",
+              what, ending.len, project->used, project->limit);
+    buf_add_char(&text, 0);
+    struct bytes *error = error_text(text.ptr);
+    buf_finish(&text);
+    return error;
+}
+
 static enum decision finish_failed(struct complete_attempt *op, struct run *next,
                                    int64_t time, unsigned *marks)
 {
     if (run_advance(next, run_event_of_error(op->error, op->command.env->is_dev), time))
         return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
-    run_end_with(next, bytes_create(op->error), marks);
+    run_end_with(next,
+                 may_keep(op, op->error) ? bytes_create(op->error)
+                                         : error_of_quota(op, "error", op->error),
+                 marks);
     op->result = ATTEMPT_RUN_FINISHED;
     return DECISION_COMMIT;
 }
@@ -217,9 +249,23 @@ static void set_output_type(struct run *next, struct slice type)
     rare->output_type = is_json ? NULL : bytes_create_shared(type);
 }
 
+/* Who waits for the output must not take its absence for an output, and another attempt
+ * would have no more room: the run has failed. */
+static enum decision fail_for_quota(struct complete_attempt *op, struct run *next,
+                                    int64_t time, unsigned *marks)
+{
+    if (run_advance(next, EVENT_FAILED, time))
+        return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
+    run_end_with(next, error_of_quota(op, "output", op->output), marks);
+    op->result = ATTEMPT_RUN_FINISHED;
+    return DECISION_COMMIT;
+}
+
 static enum decision complete_ok(struct complete_attempt *op, struct run *next,
                                  int64_t time, unsigned *marks)
 {
+    if (!may_keep(op, op->output))
+        return fail_for_quota(op, next, time, marks);
     if (run_advance(next, EVENT_SUCCEEDED, time))
         return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
     bytes_unref(next->output);
@@ -259,8 +305,8 @@ static void add_usage(const struct complete_attempt *op, const struct run *now,
     next->cost_cents += (double)ms * attempt_cents_per_ms(op->command.env, now);
 }
 
-/* The changes of the last second that the worker had not sent yet. Too much of them is
- * dropped rather than the result of the attempt. */
+/* The changes of the last second that the worker had not sent yet. Too much of them, or
+ * more than there was in a full project, is dropped rather than the result of the attempt. */
 static void apply_metadata(const struct complete_attempt *op, struct run *next,
                            unsigned *marks)
 {
@@ -269,7 +315,9 @@ static void apply_metadata(const struct complete_attempt *op, struct run *next,
     if (op->metadata_operations.ptr &&
         !metadata_apply(bytes_slice(next->metadata), op->metadata_operations, &changed,
                         &why) &&
-        changed.len <= RUN_METADATA_MAX) {
+        changed.len <= RUN_METADATA_MAX &&
+        !engine_check_growth(op->command.env, bytes_slice(next->metadata).len, changed.len,
+                             &why)) {
         bytes_unref(next->metadata);
         next->metadata = buf_to_bytes(&changed);
         *marks |= MARK_METADATA;

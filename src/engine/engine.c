@@ -97,6 +97,13 @@ enum err engine_check_quota(const struct environment *env, size_t more, struct f
                    project->used, project->limit, more);
 }
 
+enum err engine_check_growth(const struct environment *env, size_t before, size_t after,
+                             struct failure *why)
+{
+    bool grows = after > before && engine_is_at_quota(env);
+    return grows ? engine_check_quota(env, after - before, why) : OK;
+}
+
 /* ---- the engine itself ---- */
 
 static bool evict(struct flusher *flusher)

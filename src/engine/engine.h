@@ -55,9 +55,13 @@ enum err engine_check_quota(const struct environment *env, size_t more,
                             struct failure *why);
 
 /* The project of the environment stores as much as it may, or more: no worker gets a run of
- * it, since what executes may complete with an output of any allowed length. Workers that
- * wait get runs as soon as there is room again. */
+ * it, and of what executes only small outputs are kept. Workers that wait get runs as soon as
+ * there is room again. */
 bool engine_is_at_quota(const struct environment *env);
+
+/* ERR_QUOTA: something of so many bytes becomes longer, and there is no room at all. */
+enum err engine_check_growth(const struct environment *env, size_t before, size_t after,
+                             struct failure *why);
 
 struct environment *engine_add_environment(struct engine *engine, uint32_t number,
                                            const char *id, bool is_dev);

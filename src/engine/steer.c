@@ -216,6 +216,11 @@ static enum decision write_metadata(const struct change_metadata *op,
                 RUN_METADATA_MAX);
         return DECISION_REFUSE;
     }
+    if (engine_check_growth(command->env, bytes_slice(now->metadata).len, changed.len,
+                            &command->why)) {
+        buf_finish(&changed);
+        return DECISION_REFUSE;
+    }
     bytes_unref(next->metadata);
     next->metadata = buf_to_bytes(&changed);
     buf_finish(&changed);

@@ -175,6 +175,17 @@ static struct slice *keep_blocking(const struct run *now, struct run *next,
     return ids;
 }
 
+/* A short list goes with the run, so that what executes goes on in a full project. */
+static enum err check_block(const struct block *op, struct command *command, size_t total,
+                            size_t before, size_t after)
+{
+    if (total > WAITS_MAX)
+        return explain(&command->why, ERR_RULE, "A run waits for at most %d things at once",
+                       WAITS_MAX);
+    bool asks = op->asks_quota && after > WAITS_SMALL;
+    return asks ? engine_check_growth(command->env, before, after, &command->why) : OK;
+}
+
 static enum decision decide_block(struct command *command, const struct run *now,
                                   struct run *next, unsigned *marks)
 {
@@ -186,6 +197,7 @@ static enum decision decide_block(struct command *command, const struct run *now
     buf_add_char(&list, '[');
     next->due_at = 0;
     struct slice *blocking = keep_blocking(now, next, &list, &count);
+    size_t before = list.len;
     for (size_t i = 0; i < op->count; i++) {
         if (bsearch(&op->waits[i].id, blocking, count, sizeof(*blocking), compare_ids))
             continue;
@@ -194,21 +206,17 @@ static enum decision decide_block(struct command *command, const struct run *now
         added++;
     }
     free(blocking);
-    bool fits = count + added <= WAITS_MAX;
-    if (added && fits &&
-        !run_advance(next, EVENT_WAIT, loop_wall_ms(command->engine->loop))) {
+    enum err refused =
+        added ? check_block(op, command, count + added, before, list.len) : OK;
+    if (added && !refused &&
+        run_advance(next, EVENT_WAIT, loop_wall_ms(command->engine->loop)))
+        refused = explain(&command->why, ERR_INVALID, "Only an executing run can wait");
+    if (added && !refused) {
         set_waits(next, &list);
         return DECISION_COMMIT;
     }
     buf_finish(&list);
-    if (!added)
-        return DECISION_NOTHING;
-    if (fits)
-        explain(&command->why, ERR_INVALID, "Only an executing run can wait");
-    else
-        explain(&command->why, ERR_RULE, "A run waits for at most %d things at once",
-                WAITS_MAX);
-    return DECISION_REFUSE;
+    return added ? DECISION_REFUSE : DECISION_NOTHING;
 }
 
 void run_block(struct engine *engine, struct environment *env, struct slice run_id,

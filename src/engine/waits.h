@@ -14,7 +14,10 @@
 #include "engine/engine.h"
 
 /* Of one run at once: its list is read whole whenever something in it is decided. */
-enum { WAITS_MAX = 2000 };
+enum {
+    WAITS_MAX = 2000,
+    WAITS_SMALL = 1024, /* bytes of the list that a full project takes, too */
+};
 
 enum wait_type { WAIT_TIME, WAIT_RUN, WAIT_TOKEN, WAIT_TYPES };
 
@@ -32,11 +35,12 @@ struct wait {
 
 /* Blocks an executing run until all of these are over; those that block it already are not
  * added again. ERR_INVALID: the run does not execute. ERR_RULE: it would wait for more than
- * WAITS_MAX. */
+ * WAITS_MAX. ERR_QUOTA: the list would be longer than WAITS_SMALL, in a full project. */
 struct block {
     struct command command;   /* first */
     const struct wait *waits; /* the caller's until done */
     size_t count;
+    bool asks_quota; /* nothing was stored for these waits that asked */
 };
 void run_block(struct engine *engine, struct environment *env, struct slice run_id,
                struct block *op, command_done_fn *done);

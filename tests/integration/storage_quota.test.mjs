@@ -7,7 +7,7 @@ import { test } from "node:test";
 
 import { keys, startGateway, until } from "../support/gateway.mjs";
 import { addSecondProject, otherKeys } from "../support/second_project.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { thrown, Worker } from "../support/worker_calls.mjs";
 
 const MIB = 1 << 20;
 const onBranch = { key: keys.preview, headers: { "x-trigger-branch": "b" } };
@@ -119,6 +119,68 @@ test("above it no queued run begins, so that no more outputs come than of what e
   assert.deepEqual(miscounted(gateway.data), []);
 });
 
+test("of what completes in a full project only small outputs and errors are kept, and the run says so", async (t) => {
+  const gateway = await start(t), worker = await Worker.register(gateway), attempts = [];
+  for (let i = 0; i < 12; i++) {
+    const attempt = await worker.take(await worker.trigger("hello"));
+    assert.equal((await worker.post(`/engine/v1/runs/${attempt.id}/wait/duration`, { date: inAnHour() })).status, 200);
+    attempts.push(attempt);
+  }
+  const [crossing, small, failing, stackless, telling, ...large] = attempts;
+  for (const attempt of attempts) attempt.snapshot = (await worker.latest(attempt.id)).json.execution.snapshot.friendlyId;
+  assert.equal((await trigger(gateway, 900_000)).status, 200);
+  await crossing.succeed("o".repeat(400_000)); // the last one that is kept
+  assert.equal((await gateway.get(`/api/v3/runs/${crossing.id}`)).json.output.length, 400_000);
+  const stored = await gateway.metric("runcast_stored_bytes");
+  assert.ok(stored > MIB);
+
+  for (const attempt of large) assert.equal((await attempt.succeed("o".repeat(400_000))).attemptStatus, "RUN_FINISHED");
+  const { status, error, output } = (await gateway.get(`/api/v3/runs/${large[0].id}`)).json;
+  assert.deepEqual([status, output], ["FAILED", undefined]);
+  assert.match(error.message, /^storage_quota: the output of 400002 bytes was not kept, for the project stores \d+ of 1048576 bytes: have runs removed/);
+  assert.equal((await small.succeed("o".repeat(4000))).attemptStatus, "RUN_FINISHED");
+  assert.equal((await gateway.get(`/api/v3/runs/${small.id}`)).json.output.length, 4000);
+  await failing.fail({ ...thrown, stackTrace: "s".repeat(500_000) });
+  assert.match((await gateway.get(`/api/v3/runs/${failing.id}`)).json.error.message, /^storage_quota: the error of 500\d\d\d bytes was not kept/);
+  await stackless.fail(thrown);
+  assert.equal((await gateway.get(`/api/v3/runs/${stackless.id}`)).json.error.message, thrown.message);
+  const metadata = { operations: [{ type: "set", key: "text", value: "m".repeat(100_000) }] };
+  await telling.succeed(1, { flushedMetadata: { data: JSON.stringify(metadata), dataType: "application/json" } });
+  const told = (await gateway.get(`/api/v3/runs/${telling.id}`)).json;
+  assert.deepEqual([told.status, told.metadata?.text], ["COMPLETED", undefined]);
+  assert.ok(await gateway.metric("runcast_stored_bytes") < stored + attempts.length * 5000);
+  await gateway.stop();
+  assert.deepEqual(miscounted(gateway.data), []);
+});
+
+test("metadata of a child does not make its parent longer in a full project", async (t) => {
+  const gateway = await start(t), worker = await Worker.register(gateway);
+  const parent = await worker.take(await worker.trigger("hello"));
+  const child = await worker.take(await worker.trigger("hello", { parentRunId: parent.id }));
+  assert.equal((await trigger(gateway, MIB - await gateway.metric("runcast_stored_bytes") - 2000)).status, 200);
+  await (await worker.take()).succeed("o".repeat(3000));
+  const parentOperations = [{ type: "set", key: "text", value: "m".repeat(100_000) }];
+  await child.succeed(1, { flushedMetadata: { data: JSON.stringify({ parentOperations }), dataType: "application/json" } });
+  assert.equal(await worker.status(child.id), "COMPLETED");
+  assert.equal((await gateway.get(`/api/v3/runs/${parent.id}`)).json.metadata?.text, undefined);
+});
+
+test("in a full project a run waits for one time after the other, but does not gather them", async (t) => {
+  const gateway = await start(t), worker = await Worker.register(gateway), attempt = await worker.take(await worker.trigger("hello"));
+  const { id } = (await gateway.post("/api/v1/waitpoints/tokens", {})).json;
+  assert.equal((await trigger(gateway, MIB - await gateway.metric("runcast_stored_bytes") - 2000)).status, 200);
+  await (await worker.take()).succeed("o".repeat(3000));
+  const stored = await gateway.metric("runcast_stored_bytes"), run = `/engine/v1/runs/${attempt.id}`;
+  const wait = () => worker.post(`${run}/wait/duration`, { date: inAnHour() });
+  assert.equal((await wait()).status, 200);
+  let refused;
+  for (let i = 0; i < 30 && !refused; i++) refused = [await wait()].find(({ status }) => status !== 200);
+  isOver(refused);
+  isOver(await worker.post(`${run}/waitpoints/tokens/${id}/wait`, {}));
+  assert.equal(await worker.status(attempt.id), "FROZEN");
+  assert.ok(await gateway.metric("runcast_stored_bytes") <= stored + 1024);
+});
+
 test("retention makes room, of runs and of packets that nobody needs, and what is queued goes on", async (t) => {
   const gateway = await start(t, ["--retain", "1s", "--dequeue-wait", "60s"]);
   const worker = await Worker.register(gateway), attempt = await worker.take(await worker.trigger("hello"));
@@ -197,7 +259,8 @@ test("in a full project nothing that grows is made, and what makes room or ends 
   assert.equal((await gateway.post("/api/v1/queues/hello/pause", { type: "task", action: "pause" })).status, 200);
   assert.equal((await gateway.delete(`${variable}/OLD`)).status, 200);
   assert.equal((await gateway.delete(`/api/v1/schedules/${schedule}`)).status, 200);
-  await attempt.succeed("o".repeat(400_000));
+  await attempt.succeed("o".repeat(4000));
+  assert.equal(await attempt.worker.status(attempt.id), "COMPLETED");
   await gateway.stop();
   assert.deepEqual(miscounted(gateway.data), []);
 });
