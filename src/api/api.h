@@ -34,6 +34,7 @@ enum route_auth {
     BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
     RATE_FREE = 1 << 9,     /* no rate limit: it only follows a call that has one */
     MAY_MISS = 1 << 10,     /* asked again and again: its 404 is no fault for the log */
+    NEVER_STOPS = 1 << 11,  /* the official CLI asks on after any refusal: slow it down */
 };
 
 typedef enum err route_fn(struct api_call *call);

@@ -14,6 +14,7 @@ static void add_ignored(struct api_call *call)
     buf_add_char(&call->ignored.names, '\0'); /* as a text for the log: nothing follows */
     log_debug("members of a request are ignored", "route", call->route->pattern, "members",
               call->ignored.names.ptr, NULL);
+    call->ignored.names.len--; /* a stream tells them once more */
 }
 
 /* Where every answer comes along, so that it is logged here too. */
@@ -186,6 +187,14 @@ static void reply_forbidden(struct api_call *call)
                          "\"param\":\"access_token\",\"type\":\"authorization\"}"));
 }
 
+/* The CLI asks again for ever, whatever it is told: after this header it rests for half a
+ * second, then twice as long each time, else for 50 ms. */
+static void slow_down(struct api_call *call)
+{
+    if (call->route && call->route->auth & NEVER_STOPS)
+        api_add_header(call, "x-should-retry", SLICE("true"));
+}
+
 void api_reply_error(struct api_call *call, enum err error)
 {
     char text[sizeof(call->why.text)];
@@ -195,6 +204,8 @@ void api_reply_error(struct api_call *call, enum err error)
     snprintf(text, sizeof(text), "%s", explained ? call->why.text : errors[error].text);
     if (status == 503)
         api_add_header(call, "retry-after", SLICE("1"));
+    if (status == 401)
+        slow_down(call);
     if (error == ERR_UNAUTHORIZED && !http_header(call->x, "authorization").ptr)
         reply_unauthorized(call, text);
     else if (error == ERR_FORBIDDEN && !explained)

@@ -1,14 +1,29 @@
-/* request_log.c - see request_log.h. */
+/* request_log.c - lines, and what is only counted.
+ *
+ *   answer ─► its kind ─► lines left in this minute, and not the same caller again? ─► line
+ *                                                                       else ─► counted
+ *   the minute is over ─► one line with the count, of each kind that has one
+ *
+ * Who is refused with a credential is remembered for as long as it comes back each minute, so
+ * that a program which asks for ever is one line, and then one count a minute. */
 #include "api/request_log.h"
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/table.h"
 
 enum {
     KINDS_MAX = 64, /* the last one stands for all that do not fit */
-    LINES_PER_S = 10,
+    LINES_MAX = 10, /* of a kind in a minute */
+    MINUTE_MS = 60 * 1000,
     NEVER = 1000, /* above every status */
     TOKEN_ID_LEN = 12,
+};
+
+/* Whose refused credential is a line already. */
+struct caller {
+    uint64_t hash; /* of address and credential */
+    bool again;    /* came back in this minute */
 };
 
 struct kind {
@@ -16,6 +31,8 @@ struct kind {
     int status;
     unsigned lines;
     int64_t more; /* not written */
+    struct caller callers[LINES_MAX];
+    unsigned caller_count;
 };
 
 struct request_log {
@@ -23,24 +40,53 @@ struct request_log {
     int from; /* the lowest status that is logged */
     struct timer timer;
     uint32_t timer_kind;
-    struct kind kinds[KINDS_MAX]; /* of this second */
+    struct kind kinds[KINDS_MAX]; /* of this minute */
     size_t kind_count;
 };
 
 static const char other_routes[] = "others", no_route[] = "none";
 
-/* ---- a second ---- */
+/* ---- a minute ---- */
 
-static void on_second_over(struct timer *timer)
+static void start_minute(struct request_log *log)
 {
-    struct request_log *log = container_of(timer, struct request_log, timer);
+    loop_set_timer(log->loop, &log->timer, log->timer_kind, MINUTE_MS);
+}
+
+static void tell_counts(const struct request_log *log)
+{
     for (size_t i = 0; i < log->kind_count; i++) {
         const struct kind *kind = &log->kinds[i];
         if (kind->more)
             log_info("requests like those before", "route", kind->route, "status",
                      log_number(kind->status), "count", log_number(kind->more), NULL);
     }
-    log->kind_count = 0;
+}
+
+/* What is left of a kind is who goes on. */
+static void renew(struct kind *kind)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < kind->caller_count; i++)
+        if (kind->callers[i].again)
+            kind->callers[kept++] = (struct caller){ .hash = kind->callers[i].hash };
+    kind->caller_count = kind->lines = kept;
+    kind->more = 0;
+}
+
+static void on_minute_over(struct timer *timer)
+{
+    struct request_log *log = container_of(timer, struct request_log, timer);
+    size_t kept = 0;
+    tell_counts(log);
+    for (size_t i = 0; i < log->kind_count; i++) {
+        renew(&log->kinds[i]);
+        if (log->kinds[i].caller_count)
+            log->kinds[kept++] = log->kinds[i];
+    }
+    log->kind_count = kept;
+    if (kept)
+        start_minute(log);
 }
 
 static struct kind *find_kind(struct request_log *log, const char *route, int status)
@@ -51,7 +97,7 @@ static struct kind *find_kind(struct request_log *log, const char *route, int st
     if (log->kind_count == KINDS_MAX)
         return &log->kinds[KINDS_MAX - 1];
     if (!log->kind_count)
-        loop_set_timer(log->loop, &log->timer, log->timer_kind, 1000);
+        start_minute(log);
     bool last = log->kind_count == KINDS_MAX - 1;
     struct kind *kind = &log->kinds[log->kind_count++];
     *kind =
@@ -59,14 +105,29 @@ static struct kind *find_kind(struct request_log *log, const char *route, int st
     return kind;
 }
 
-/* False: there were enough of these in this second. What is no fault is asked for by all, and
- * is all written. */
-static bool may_write(struct request_log *log, const char *route, int status)
+/* Adds one that is not known, if there is room; true: it was. */
+static bool is_known(struct kind *kind, uint64_t hash)
+{
+    for (unsigned i = 0; i < kind->caller_count; i++) {
+        if (kind->callers[i].hash == hash) {
+            kind->callers[i].again = true;
+            return true;
+        }
+    }
+    if (kind->caller_count < LINES_MAX)
+        kind->callers[kind->caller_count++] = (struct caller){ .hash = hash };
+    return false;
+}
+
+/* False: this one is only counted. What is no fault is asked for by all, and is all written.
+ * caller 0: nobody in particular. */
+static bool may_write(struct request_log *log, const char *route, int status,
+                      uint64_t caller)
 {
     if (status < 400)
         return true;
     struct kind *kind = find_kind(log, route, status);
-    if (kind->lines == LINES_PER_S) {
+    if ((caller && is_known(kind, caller)) || kind->lines == LINES_MAX) {
         kind->more++;
         return false;
     }
@@ -111,6 +172,16 @@ static bool is_awaited(const struct route *route, int status)
     return status == 503 && route && strcmp(route->pattern, "/readyz") == 0;
 }
 
+/* 0 unless it is refused for its credential, which is not kept but for this. */
+static uint64_t caller_of(const struct exchange *x, int status)
+{
+    if (status != 401)
+        return 0;
+    uint64_t hash =
+        table_hash(slice_of(x->peer)) ^ table_hash(http_header(x, "authorization"));
+    return hash ? hash : 1;
+}
+
 void request_log_answer(const struct api_call *call, int status)
 {
     struct request_log *log = api_options(call->api)->request_log;
@@ -118,21 +189,22 @@ void request_log_answer(const struct api_call *call, int status)
         return;
     const struct route *route = call->route;
     const char *pattern = route ? route->pattern : no_route;
-    if ((log->from < 400 || !is_awaited(route, status)) && may_write(log, pattern, status))
+    if ((log->from < 400 || !is_awaited(route, status)) &&
+        may_write(log, pattern, status, caller_of(call->x, status)))
         write_line(call->x, pattern, status, call->account);
 }
 
 void request_log_refusal(void *owner, const struct exchange *x, int status)
 {
     struct request_log *log = api_options(owner)->request_log;
-    if (is_wanted(log, status) && may_write(log, no_route, status))
+    if (is_wanted(log, status) && may_write(log, no_route, status, 0))
         write_line(x, no_route, status, NULL);
 }
 
 void request_log_socket(struct request_log *log, unsigned code)
 {
     static const char route[] = "/realtime/v1/ws";
-    if (is_wanted(log, 401) && may_write(log, route, (int)code))
+    if (is_wanted(log, 401) && may_write(log, route, (int)code, 0))
         log_info("WebSocket closed", "route", route, "code", log_number(code), NULL);
 }
 
@@ -163,7 +235,7 @@ struct request_log *request_log_create(struct loop *loop, enum request_log_mode 
     struct request_log *log = mem_new(struct request_log);
     log->loop = loop;
     log->from = lowest[mode];
-    log->timer_kind = timers_kind(loop_timers(loop), on_second_over);
+    log->timer_kind = timers_kind(loop_timers(loop), on_minute_over);
     return log;
 }
 
@@ -171,7 +243,7 @@ void request_log_destroy(struct request_log *log)
 {
     if (!log)
         return;
-    on_second_over(&log->timer);
+    tell_counts(log);
     timers_clear(loop_timers(log->loop), &log->timer);
     free(log);
 }

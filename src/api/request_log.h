@@ -5,8 +5,9 @@
  *     project=proj_… env=prod request_id=… client=203.0.113.9
  *
  * The route is the pattern of the table, never what the client wrote there; no query, no body,
- * no credential. Of one kind, a route with a status, so many lines are written in a second;
- * what comes above it is counted, and told in one line when the second is over. */
+ * no credential. Of one kind, a route with a status, ten lines are written in a minute, and
+ * of one refused credential one; what comes above it is counted, and told in one line when the
+ * minute is over. */
 #pragma once
 
 #include "api/api.h"

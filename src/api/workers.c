@@ -71,7 +71,8 @@ const struct route workers_routes[] = {
 
     { HTTP_GET_, DEV "/config", AUTH_KEY, NO_BODY, worker_config, NULL },
     { HTTP_GET_, DEV "/presence", AUTH_KEY, NO_BODY, worker_presence, NULL },
-    { HTTP_POST_, DEV "/dequeue", AUTH_KEY, SMALL_BODY, worker_dequeue, NULL },
+    { HTTP_POST_, DEV "/dequeue", AUTH_KEY | NEVER_STOPS, SMALL_BODY, worker_dequeue,
+      NULL },
     { HTTP_POST_, DEV "/disconnect", AUTH_KEY, SMALL_BODY, worker_disconnect, NULL },
     { HTTP_POST_, SNAPSHOT "/attempts/start", AUTH_KEY, SMALL_BODY, worker_start, NULL },
     { HTTP_POST_, SNAPSHOT "/attempts/complete", AUTH_KEY, COMPLETION_BODY, worker_complete,

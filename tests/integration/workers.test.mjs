@@ -365,6 +365,15 @@ test("a run locked to a version that has gone is the worker's to refuse", async 
   assert.equal(await worker.status(attempt.id), "SYSTEM_FAILURE");
 });
 
+test("a dequeue that is refused for its key tells the CLI to rest longer each time, and nobody else", async () => {
+  for (const key of [null, "tr_dev_nobody", keys.pat]) {
+    const { status, headers } = await gateway.post("/engine/v1/dev/dequeue", {}, { key });
+    assert.deepEqual([status, headers["x-should-retry"]], [401, "true"]);
+  }
+  for (const path of ["/engine/v1/dev/config", "/api/v1/runs"])
+    assert.equal((await gateway.get(path, { key: "tr_dev_nobody" })).headers["x-should-retry"], undefined, path);
+});
+
 test("a stop answers held dequeues and presence at once", async (t) => {
   const own = await startGateway({ t });
   const worker = await Worker.register(own);

@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { startCli } from "../../support/cli.mjs";
 import { keys, sleep, startGateway, until } from "../../support/gateway.mjs";
 import { LossyProxy } from "../../support/lossy_proxy.mjs";
+import { runProgram } from "../../support/program.mjs";
 import { RunsMirror } from "../../support/runs.mjs";
 import { Worker } from "../../support/worker_calls.mjs";
 
@@ -255,4 +256,20 @@ test("an answer that is lost with the gateway is given again", async (t) => {
   });
   await cli.stop();
   await gateway.stop();
+});
+
+test("whose key has ended: it never stops asking, but rests longer each time, and is one line of the log", async (t) => {
+  const gateway = await startGateway({ t }), proxy = await LossyProxy.start(gateway.port, t);
+  const cli = await startCli({ t, url: proxy.url });
+  assert.equal((await runProgram(["keys", "rotate", "dev", "--grace", "0", "--data", gateway.data])).code, 0);
+  const refused = () => proxy.answers.filter(({ path, status }) => path === "/engine/v1/dev/dequeue" && status === 401);
+  await until(() => refused().length >= 6, { timeoutMs: 40_000, everyMs: 50, what: "six dequeues are refused" });
+  // One request, repeated by the CLI's own rule with 0.5, 1, 2 and 4 s between, and then the next one.
+  const asked = refused().map(({ key }) => key);
+  assert.deepEqual(asked.slice(0, 6), [...Array(5).fill(asked[0]), asked[5]]);
+  assert.notEqual(asked[5], asked[0]);
+  await cli.stop();
+  await gateway.stop();
+  const lines = gateway.stderr.split("\n").filter((line) => line.includes("/engine/v1/dev/dequeue") && line.includes('"event":"request"'));
+  assert.equal(lines.length, 1, lines.join("\n"));
 });
