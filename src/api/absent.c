@@ -4,6 +4,8 @@
 
 enum { ANY = -1 };
 
+static const char runtimes[] = "/api/v1/projects/runtimes";
+
 /* A path matches when it begins with the segments; ":" is any one. With a method it matches
  * as a whole: what is behind it may be there. */
 static const struct absent {
@@ -29,6 +31,7 @@ static const struct absent {
     { ANY, "/api/v1/workers", "groups of workers" },
     { ANY, "/api/v1/projects/:/monitoring-alerts", "alerts" },
     { ANY, "/api/v1/projects/:/dev-status", "a status of dev" },
+    { ANY, runtimes, "a list of runtimes" },
     { ANY, "/api/v1/projects/:/init", "an initialization of projects" },
     { ANY, "/api/v1/projects/:/:/jwt", "tokens of an environment for a personal token" },
     { ANY, "/api/v1/authorization-code", "login; TRIGGER_ACCESS_TOKEN takes its place" },
@@ -51,6 +54,11 @@ static bool matches(struct slice path, const struct absent *absent)
             !(slice_is(wanted, ":") ? segment.len : slice_equal(wanted, segment)))
             return false;
     return absent->method == ANY || !path.ptr;
+}
+
+bool absent_hides_route(struct slice path)
+{
+    return slice_is(path, runtimes);
 }
 
 const char *absent_at(enum http_method method, struct slice path)

@@ -512,7 +512,9 @@ static void on_head(void *owner, struct exchange *x)
     struct api *api = owner;
     struct api_call *call = call_create(api, x);
     struct buf allow = { 0 };
-    const struct route *route = find_route(x, call->params, &call->param_count, &allow);
+    const struct route *route = NULL;
+    if (!absent_hides_route(x->path))
+        route = find_route(x, call->params, &call->param_count, &allow);
     bool open = route && (route->auth == AUTH_NONE || route->auth & AUTH_SIGNED);
     enum err refused = OK;
 
