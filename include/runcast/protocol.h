@@ -7,7 +7,10 @@
  * A message is one object (map). The client's are JSON text in both subprotocols. In
  * msgpack a time is the timestamp extension (type -1), and payload, output, metadata and
  * error are a str that holds their JSON text; all else is the plain counterpart of JSON.
- * Members that a peer does not know are ignored; null stands for absent in the client's.
+ * Members that a peer does not know are ignored, and the gateway says which of the client's:
+ * welcome, ok and end, the answers to hello, sub and unsub, name them as ignored (at most 16,
+ * in 1 KiB); welcome those of the upgrade's query, too. null stands for absent in the
+ * client's.
  *
  * Client:
  *   {"op":"hello","token":"…","fields":["-payload"],"every":0,"api":"2025-07-16"}
@@ -26,11 +29,13 @@
  * Server:
  *   {"op":"welcome","epoch":"9f3c","seq":S,"env":"…","fields":[…],"expires":time?,
  *        "limits":{"subscriptions":…,"tags":…,"messageBytes":…,"messagesPerSecond":…,
- *                  "burst":…}}
- *   {"op":"ok","id":1,"mode":"snapshot" | "resume","count":42?,"since":time?}
+ *                  "burst":…},"ignored":["…"]?}
+ *   {"op":"ok","id":1,"mode":"snapshot" | "resume","count":42?,"since":time?,
+ *        "ignored":["…"]?}
  *   {"op":"rows","id":1,"seq":S,"more":true?,"rows":[R,…]}   catching up one subscription
  *   {"op":"patch","seq":S,"more":true?,"rows":[R,…]}         all live ones, each run once
- *   {"op":"end","id":1,"code":"…"?}       answer to unsub, or ended by the server
+ *   {"op":"end","id":1,"code":"…"?,"ignored":["…"]?}      answer to unsub, or ended by the
+ *                                         server
  *   {"op":"floor","updatedAt":time}       final runs last changed before are gone
  *   {"op":"error","id":1?,"code":"…","message":"…"}
  *   {"op":"ping","seq":S}                 you are in sync up to here
@@ -63,7 +68,8 @@
  *   limit         one of welcome.limits is reached, or the text names it
  *   duplicate_id  a subscription with this id exists
  *   unknown_id    no subscription has this id
- *   bad_token     the token of auth cannot take the place of the one in use */
+ *   bad_token     the token of auth cannot take the place of the one in use
+ *   ignored       auth, which has no answer when it is taken, has members that nobody reads */
 #pragma once
 
 static const char protocol_json[] = "runs.v1.json";

@@ -532,7 +532,7 @@ static void on_head(void *owner, struct exchange *x)
         ; /* answered */
     } else if (!route) {
         refuse_unknown(call, &allow);
-    } else if ((refused = api_read_target(call))) {
+    } else if ((refused = api_read_target(call)) || (refused = unread_check_query(call))) {
         api_reply_error(call, refused);
     } else if (route->auth & AUTH_SIGNED && (refused = signed_enter(call))) {
         api_reply_error(call, refused);
@@ -563,7 +563,6 @@ static void on_request(void *owner, struct exchange *x)
     (void)owner;
     if (!call)
         return;
-    unread_tell_query(call);
     enum err refused = call->route->handle(call);
     if (refused)
         api_reply_error(call, refused);

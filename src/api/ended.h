@@ -2,6 +2,9 @@
  * held polls and dequeues, within two seconds. */
 #pragma once
 
+/* What a socket and an event stream are told. */
+static const char ended_reason[] = "the credential was revoked";
+
 struct api;
 struct ended;
 

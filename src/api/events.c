@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 
+#include "api/ended.h"
 #include "api/routes.h"
 #include "api/seat.h"
 #include "api/subscribing.h"
@@ -87,14 +88,19 @@ static void end_soon(struct stream *stream)
 }
 
 /* A message of its own kind, without a position. */
-static void tell(struct stream *stream, const char *event, struct buf *message)
+static bool write_event(struct stream *stream, const char *event, struct buf *message)
 {
     struct buf text = { 0 };
     buf_print(&text, "event: %s\ndata: ", event);
     buf_add(&text, buf_slice(message));
     buf_add_text(&text, "\n\n");
     buf_finish(message);
-    if (!write_text(stream, &text))
+    return write_text(stream, &text);
+}
+
+static void tell(struct stream *stream, const char *event, struct buf *message)
+{
+    if (!write_event(stream, event, message))
         end_soon(stream);
 }
 
@@ -179,13 +185,19 @@ static void add_drain(struct buf *out)
               RETRY_MS);
 }
 
-/* EventSource comes back by itself, with its position. */
+/* What is over is the stream, and EventSource comes back by itself, with its position; or it
+ * is the credential, and coming back helps nobody. */
 static void on_drain(struct api_call *call)
 {
     struct stream *stream = call->state;
     struct buf text = { 0 };
-    add_drain(&text);
-    write_text(stream, &text);
+    if (identity_has_ended(call->identity, loop_wall_ms(loop_of(stream)))) {
+        wire_error(ENCODING_JSON, -1, "bad_token", ended_reason, &text);
+        write_event(stream, "error", &text);
+    } else {
+        add_drain(&text);
+        write_text(stream, &text);
+    }
     stream_destroy(stream);
 }
 
@@ -260,6 +272,15 @@ static void add_names(struct buf *out, const char *member, struct slice list)
     buf_add_char(out, ']');
 }
 
+/* Anything but a yes is a text here, which is refused as such. */
+static void add_all(struct buf *out, struct slice all)
+{
+    if (slice_is(all, "1") || slice_is(all, "true"))
+        members_add_bool(out, "all", true);
+    else
+        members_add_text(out, "all", all);
+}
+
 /* "epoch.seq.base" as the array of a subscription's `from`. What is none of ours is left
  * out: a snapshot follows. */
 static void add_from(struct buf *out, struct slice id)
@@ -303,8 +324,7 @@ static enum err read_query(struct stream *stream)
     add_names(&sub, "tags", api_query(call, "tags"));
     add_names(&sub, "task", api_query(call, "task"));
     members_add_text(&sub, "since", api_query(call, "since"));
-    if (api_query(call, "all").ptr)
-        members_add_bool(&sub, "all", true);
+    add_all(&sub, api_query(call, "all"));
     add_from(&sub, last.len ? last : api_query(call, "from"));
     enum err refused = read_message(stream, &hello, &stream->hello);
     if (refused) {
@@ -355,8 +375,11 @@ static void start(struct stream *stream)
     call->on_drained = on_drained;
     api_hold(call, on_drain);
     api_stream_begin(call, "text/event-stream");
+    struct tag_list *ignored =
+        subscribing_ignored(call); /* an EventSource sees no headers */
     wire_ok(ENCODING_JSON, 0, resumed, feed_count(env, &stream->sub.filter, seen), 0,
-            &message);
+            ignored, &message);
+    tag_list_unref(ignored);
     tell(stream, "ok", &message);
     feed_subscribe(&stream->feed, 0, &stream->sub.filter, seen,
                    resumed ? stream->sub.from_base : 0);

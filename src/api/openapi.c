@@ -154,9 +154,8 @@ static void add_operation(struct buf *out, const struct route *route,
         buf_add_char(out, '}');
     }
     buf_print(out, ",\"responses\":{\"%u\":{\"description\":\"%s\"", status, op->summary);
-    if (area->is_for_users && (op->body || op->query))
-        buf_add_text(out, ",\"headers\":{\"x-ignored-members\":{\"$ref\":"
-                          "\"#/components/headers/x-ignored-members\"}}");
+    buf_add_text(out, ",\"headers\":{\"x-ignored-members\":{\"$ref\":"
+                      "\"#/components/headers/x-ignored-members\"}}");
     if (op->reply) {
         buf_add_char(out, ',');
         add_content(out, op->gives, op->reply);

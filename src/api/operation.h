@@ -36,7 +36,7 @@ struct schema {
 /* The tag of its operations. */
 struct area {
     const char *tag, *summary;
-    bool is_for_users; /* of SDKs: what nobody reads is told to the caller */
+    bool is_for_users; /* of SDKs: members of a body that nobody reads are told */
     const struct operation *operations; /* id NULL ends it */
     const struct schema *schemas;
 };

@@ -8,6 +8,7 @@
 #include "api/run_body.h"
 #include "api/run_changes.h"
 #include "api/run_reply.h"
+#include "api/unread.h"
 #include "api/workers.h"
 #include "base/mem.h"
 #include "base/members.h"
@@ -167,6 +168,7 @@ enum err run_metadata_put(struct api_call *call)
     struct metadata_op *op = mem_new(struct metadata_op);
     op->call = call;
     op->intake = intake;
+    unread_tell_body(call, body);
     refused = read_request(op, body);
     if (!refused)
         refused = engine_check_quota(call->env, body.len, &call->why);

@@ -171,6 +171,7 @@ static void socket_destroy(struct socket *socket)
         feed_finish(&socket->feed);
     seat_leave(&socket->seat);
     identity_unref(socket->identity);
+    tag_list_unref(socket->ignored);
     free(socket->branch);
     list_remove(&socket->link);
     socket->sockets->count--;
@@ -196,6 +197,7 @@ static struct socket *socket_create(struct api_call *call, enum encoding encodin
     socket->encoding = encoding;
     struct slice branch = http_header(call->x, "x-trigger-branch");
     socket->branch = branch.len ? mem_text(branch) : NULL;
+    socket->ignored = subscribing_ignored(call);
     socket->ping_at = loop_now_ms(loop) + PROTOCOL_PING_MS;
     if (!socket->identity)
         socket->hello_by = loop_now_ms(loop) + PROTOCOL_HELLO_MS;

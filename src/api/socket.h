@@ -34,6 +34,8 @@ struct socket {
     uint64_t told;       /* seq of the last ping message */
     enum encoding encoding;
     bool welcomed;
+    struct tag_list
+        *ignored;        /* parameters of the upgrade, until they are told; NULL: none */
     struct list opening; // opening::link; subscriptions that wait for the store
     struct list link;    // sockets::all
 };

@@ -29,6 +29,26 @@ static struct environment *environment_of(const struct socket *socket)
     return engine_environment(api_engine(socket->api), socket->identity->account->number);
 }
 
+static size_t add_names(struct slice *names, size_t count, const struct tag_list *list)
+{
+    for (uint32_t i = 0; list && i < list->count; i++)
+        names[count++] = bytes_slice(list->names[i]);
+    return count;
+}
+
+/* What nobody reads of the upgrade and of hello; the caller's reference. */
+static struct tag_list *take_ignored(struct socket *socket,
+                                     const struct wire_message *hello)
+{
+    struct slice names[IGNORED_NAMES_MAX + WIRE_IGNORED_MAX];
+    size_t count = add_names(names, 0, socket->ignored);
+    count = add_names(names, count, hello ? hello->ignored : NULL);
+    struct tag_list *all = count ? tag_list_create(names, count) : NULL;
+    tag_list_unref(socket->ignored);
+    socket->ignored = NULL;
+    return all;
+}
+
 static void welcome(struct socket *socket, const struct wire_message *hello)
 {
     const struct api_options *options = api_options(socket->api);
@@ -53,8 +73,10 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
     socket->welcomed = true;
     socket->hello_by = 0;
     socket_set_expiry(socket);
+    struct tag_list *ignored = take_ignored(socket, hello);
     wire_welcome(view, env->store->epoch, env->applied, slice_of(env->id),
-                 socket->identity->expires_at, &limits, &message);
+                 socket->identity->expires_at, &limits, ignored, &message);
+    tag_list_unref(ignored);
     socket_send(socket, &message);
     if (env->floor) {
         wire_floor(socket->encoding, env->floor, &message);
@@ -164,7 +186,7 @@ static void subscribe(struct socket *socket, struct wire_message *sub, int64_t f
     if (!resumed)
         metric_add(M_SNAPSHOTS, 1);
     wire_ok(socket->encoding, sub->id, resumed, feed_count(env, &sub->filter, seq), floor,
-            &message);
+            sub->ignored, &message);
     socket_send(socket, &message);
     feed_subscribe(&socket->feed, sub->id, &sub->filter, seq, base);
 }
@@ -309,10 +331,11 @@ static void on_sub(struct socket *socket, struct wire_message *sub)
 
 /* ---- unsub, auth ---- */
 
-static void end(struct socket *socket, int64_t id, const char *code)
+static void end(struct socket *socket, int64_t id, const char *code,
+                const struct tag_list *ignored)
 {
     struct buf message = { 0 };
-    wire_end(socket->encoding, id, code, &message);
+    wire_end(socket->encoding, id, code, ignored, &message);
     socket_send(socket, &message);
 }
 
@@ -324,7 +347,7 @@ static void on_unsub(struct socket *socket, const struct wire_message *unsub)
         return;
     }
     feed_unsubscribe(&socket->feed, sub);
-    end(socket, unsub->id, NULL);
+    end(socket, unsub->id, NULL, unsub->ignored);
 }
 
 static void end_forbidden(struct socket *socket, struct list *subs)
@@ -341,13 +364,25 @@ static void end_forbidden(struct socket *socket, struct list *subs)
         if (run && api_identity_may_run(socket->identity, "read", &run->run))
             continue;
         feed_unsubscribe(&socket->feed, sub);
-        end(socket, id, "forbidden");
+        end(socket, id, "forbidden", NULL);
     }
 }
 
 static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && !strcmp(a, b));
+}
+
+/* An auth that was taken has no answer of its own. */
+static void tell_ignored(struct socket *socket, const struct tag_list *names)
+{
+    struct buf text = { 0 };
+    buf_add_text(&text, "auth: the token is in use; nobody reads its");
+    for (uint32_t i = 0; i < names->count; i++)
+        buf_print(&text, "%s %.*s", i ? "," : "", SLICE_ARG(bytes_slice(names->names[i])));
+    buf_add_char(&text, '\0');
+    refuse(socket, -1, "ignored", text.ptr);
+    buf_finish(&text);
 }
 
 static void on_auth(struct socket *socket, const struct wire_message *auth)
@@ -373,6 +408,8 @@ static void on_auth(struct socket *socket, const struct wire_message *auth)
     socket_set_expiry(socket);
     end_forbidden(socket, &socket->feed.live);
     end_forbidden(socket, &socket->feed.catching);
+    if (auth->ignored)
+        tell_ignored(socket, auth->ignored);
 }
 
 /* ---- any message ---- */

@@ -30,6 +30,16 @@ bool subscribing_may_resume(const struct environment *env, const struct wire_mes
     return true;
 }
 
+struct tag_list *subscribing_ignored(const struct api_call *call)
+{
+    struct slice names[IGNORED_NAMES_MAX], one;
+    struct slice rest = buf_slice(&call->ignored.names);
+    size_t count = 0;
+    while (call->ignored.count && slice_split(&rest, ',', &one))
+        names[count++] = slice_trim(one);
+    return count ? tag_list_create(names, count) : NULL;
+}
+
 enum err subscribing_identify(struct api_call *call)
 {
     struct slice token = http_header(call->x, "authorization");

@@ -6,17 +6,6 @@
 #include "api/operation.h"
 #include "base/scan.h"
 
-/* NULL: no SDK calls the route, or nobody has said what it is for. */
-static const struct operation *operation_for_users(const struct api_call *call)
-{
-    const struct area *area;
-    const struct operation *op;
-    if (!call->route || !slice_starts(call->x->path, "/api/"))
-        return NULL;
-    op = operation_find(call->route, &area);
-    return op && area->is_for_users ? op : NULL;
-}
-
 /* ---- bodies ---- */
 
 static void tell(struct ignored *ignored, struct buf *path, struct slice type,
@@ -108,9 +97,10 @@ static void tell(struct ignored *ignored, struct buf *path, struct slice type,
 
 void unread_tell_body(struct api_call *call, struct slice body)
 {
-    const struct operation *op = operation_for_users(call);
+    const struct area *area;
+    const struct operation *op = operation_find(call->route, &area);
     struct buf path = { 0 };
-    if (op && op->body)
+    if (op && op->body && area->is_for_users)
         tell(&call->ignored, &path, slice_of(op->body), body);
     buf_finish(&path);
 }
@@ -122,16 +112,34 @@ static bool has_parameter(const struct operation *op, struct slice name)
     const char *at = op->query;
     struct openapi_field field;
     struct slice type;
-    while (openapi_skim_field(&at, &field, &type))
+    while (at && openapi_skim_field(&at, &field, &type))
         if (slice_equal(field.name, name))
             return true;
     return false;
 }
 
-void unread_tell_query(struct api_call *call)
+static bool came_before(const struct api_call *call, size_t index)
 {
-    const struct operation *op = call->query_count ? operation_for_users(call) : NULL;
-    for (size_t i = 0; op && op->query && i < call->query_count; i++)
-        if (!has_parameter(op, call->query[i].name))
-            ignored_add_parameter(&call->ignored, call->query[i].name);
+    for (size_t i = 0; i < index; i++)
+        if (slice_equal(call->query[i].name, call->query[index].name))
+            return true;
+    return false;
+}
+
+enum err unread_check_query(struct api_call *call)
+{
+    const struct area *area;
+    const struct operation *op =
+        call->query_count ? operation_find(call->route, &area) : NULL;
+    for (size_t i = 0; op && i < call->query_count; i++) {
+        struct slice name = call->query[i].name;
+        if (!has_parameter(op, name))
+            ignored_add_parameter(&call->ignored, name);
+        else if (came_before(call, i))
+            return explain(&call->why, ERR_INVALID,
+                           "Invalid query: '%.*s' is there more than once; send it once, a "
+                           "list with commas between its values",
+                           SLICE_ARG(name));
+    }
+    return OK;
 }

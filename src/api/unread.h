@@ -1,8 +1,8 @@
 /* unread.h - what of a request nobody reads, found by its operation (operation.h).
  *
  * The types of /openapi.json say which members a body may have and which parameters a query:
- * the others are told to the caller (ignored.h), when SDKs call the route. Triggers and the
- * items of batches name theirs themselves while they are read. */
+ * the others are told to the caller (ignored.h); those of a body when SDKs call the route.
+ * Triggers and the items of batches name theirs themselves while they are read. */
 #pragma once
 
 #include "api/api.h"
@@ -10,4 +10,5 @@
 /* A valid JSON object. */
 void unread_tell_body(struct api_call *call, struct slice body);
 
-void unread_tell_query(struct api_call *call);
+/* ERR_INVALID when one that is read comes twice: all but the first would be ignored. */
+enum err unread_check_query(struct api_call *call);

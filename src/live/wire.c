@@ -31,6 +31,12 @@ static void add_time(struct message *message, const char *name, int64_t unix_ms)
     add(message, name, (struct value){ VALUE_TIME, .number = unix_ms });
 }
 
+static void add_ignored(struct message *message, const struct tag_list *ignored)
+{
+    if (ignored)
+        add(message, "ignored", (struct value){ VALUE_TAGS, .tags = ignored });
+}
+
 static struct message message_of(const char *op)
 {
     struct message message;
@@ -46,7 +52,8 @@ static void finish(enum encoding encoding, const struct message *message, struct
 
 void wire_welcome(const struct view *view, const char *epoch, uint64_t seq,
                   struct slice environment, int64_t expires_at,
-                  const struct wire_limits *limits, struct buf *out)
+                  const struct wire_limits *limits, const struct tag_list *ignored,
+                  struct buf *out)
 {
     struct message inner = { .count = 0 };
     add_number(&inner, "subscriptions", limits->subscriptions);
@@ -64,11 +71,12 @@ void wire_welcome(const struct view *view, const char *epoch, uint64_t seq,
         add_time(&message, "expires", expires_at);
     add(&message, "limits",
         (struct value){ VALUE_MAP, .map = { inner.members, inner.count } });
+    add_ignored(&message, ignored);
     finish(view->encoding, &message, out);
 }
 
 void wire_ok(enum encoding encoding, int64_t id, bool resumed, int64_t count, int64_t since,
-             struct buf *out)
+             const struct tag_list *ignored, struct buf *out)
 {
     struct message message = message_of("ok");
     add_number(&message, "id", id);
@@ -77,6 +85,7 @@ void wire_ok(enum encoding encoding, int64_t id, bool resumed, int64_t count, in
         add_number(&message, "count", count);
     if (since)
         add_time(&message, "since", since);
+    add_ignored(&message, ignored);
     finish(encoding, &message, out);
 }
 
@@ -96,12 +105,14 @@ struct slice wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool mo
     return buf_slice(out);
 }
 
-void wire_end(enum encoding encoding, int64_t id, const char *code, struct buf *out)
+void wire_end(enum encoding encoding, int64_t id, const char *code,
+              const struct tag_list *ignored, struct buf *out)
 {
     struct message message = message_of("end");
     add_number(&message, "id", id);
     if (code)
         add_text(&message, "code", slice_of(code));
+    add_ignored(&message, ignored);
     finish(encoding, &message, out);
 }
 

@@ -15,7 +15,7 @@
 
 enum wire_op { WIRE_HELLO, WIRE_SUB, WIRE_UNSUB, WIRE_AUTH };
 
-enum { WIRE_FIELDS_MAX = 64 };
+enum { WIRE_FIELDS_MAX = 64, WIRE_IGNORED_MAX = 16, WIRE_IGNORED_BYTES = 1024 };
 
 /* A message of the client. Owns what it refers to: wire_message_finish. */
 struct wire_message {
@@ -32,6 +32,7 @@ struct wire_message {
     bool has_from;        /* sub */
     char from_epoch[24];
     uint64_t from_seq, from_base;
+    struct tag_list *ignored; /* names of members that the op does not have; NULL: none */
 };
 
 /* now_ms turns since: "24h" into a time. ERR_INVALID with a sentence that says what to do;
@@ -47,14 +48,16 @@ struct wire_limits {
     int64_t subscriptions, tags, message_bytes, messages_per_s, burst;
 };
 
-/* expires_at 0: the token does not end. */
+/* ignored, here and below: what of the client's message nobody reads; NULL: nothing.
+ * expires_at 0: the token does not end. */
 void wire_welcome(const struct view *view, const char *epoch, uint64_t seq,
                   struct slice environment, int64_t expires_at,
-                  const struct wire_limits *limits, struct buf *out);
+                  const struct wire_limits *limits, const struct tag_list *ignored,
+                  struct buf *out);
 
 /* count < 0: not known; since 0: none. */
 void wire_ok(enum encoding encoding, int64_t id, bool resumed, int64_t count, int64_t since,
-             struct buf *out);
+             const struct tag_list *ignored, struct buf *out);
 
 /* rows is what render_* appended, rows_count times: between JSON rows the caller has put
  * commas, msgpack rows stand one behind the other. id < 0: a patch, else rows of a
@@ -63,7 +66,8 @@ struct slice wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool mo
                        struct slice rows, size_t rows_count, struct buf *out);
 
 /* code NULL: the answer to unsub. */
-void wire_end(enum encoding encoding, int64_t id, const char *code, struct buf *out);
+void wire_end(enum encoding encoding, int64_t id, const char *code,
+              const struct tag_list *ignored, struct buf *out);
 void wire_floor(enum encoding encoding, int64_t updated_at, struct buf *out);
 /* id < 0: about no subscription. */
 void wire_error(enum encoding encoding, int64_t id, const char *code, const char *text,

@@ -1,7 +1,7 @@
 /* wire_read.c - the client's messages: JSON text to a struct wire_message, or a sentence.
  *
  * Members that are not known are ignored, so that newer clients can speak to older
- * gateways; null stands for absent. A member of a wrong type or value is refused by name.
+ * gateways, and noted, so that they are told; null stands for absent. A member of a wrong type or value is refused by name.
  * What a sentence quotes of the client's text is cut at the end of a character. */
 #include "live/wire.h"
 
@@ -296,12 +296,42 @@ static enum err read_sub(struct reader *reader)
 static const struct {
     const char *name;
     enum err (*read)(struct reader *reader);
+    const char *members; /* beside op, each between spaces */
 } ops[] = {
-    [WIRE_HELLO] = { "hello", read_hello },
-    [WIRE_SUB] = { "sub", read_sub },
-    [WIRE_UNSUB] = { "unsub", read_id },
-    [WIRE_AUTH] = { "auth", read_auth },
+    [WIRE_HELLO] = { "hello", read_hello, " token fields every api " },
+    [WIRE_SUB] = { "sub", read_sub, " id run batch tags all task since limit from " },
+    [WIRE_UNSUB] = { "unsub", read_id, " id " },
+    [WIRE_AUTH] = { "auth", read_auth, " token " },
 };
+
+static bool is_known(enum wire_op op, const char *name)
+{
+    struct slice rest = slice_of(ops[op].members), one;
+    while (slice_split(&rest, ' ', &one))
+        if (one.len && slice_is(one, name))
+            return true;
+    return strcmp(name, "op") == 0;
+}
+
+/* As many as there is room for in an answer. */
+static void note_others(struct reader *reader)
+{
+    struct slice names[WIRE_IGNORED_MAX];
+    size_t count = 0, bytes = 0;
+    const char *name;
+    json_t *value;
+    json_object_foreach(reader->object, name, value)
+    {
+        size_t len = strlen(name);
+        if (is_known(reader->message->op, name) || count == WIRE_IGNORED_MAX ||
+            bytes + len > WIRE_IGNORED_BYTES)
+            continue;
+        names[count++] = slice_of(name);
+        bytes += len;
+    }
+    if (count)
+        reader->message->ignored = tag_list_create(names, count);
+}
 
 static enum err read_message(struct reader *reader)
 {
@@ -314,6 +344,7 @@ static enum err read_message(struct reader *reader)
         if (!slice_is(op, ops[i].name))
             continue;
         reader->message->op = (enum wire_op)i;
+        note_others(reader);
         return ops[i].read(reader);
     }
     if (!op.ptr)
@@ -363,6 +394,7 @@ enum err wire_read(struct slice text, int64_t now_ms, struct wire_message *messa
 void wire_message_finish(struct wire_message *message)
 {
     free(message->token);
+    tag_list_unref(message->ignored);
     filter_finish(&message->filter);
     *message = (struct wire_message){ 0 };
 }

@@ -181,7 +181,10 @@ async function openEverything(t, token) {
     isOpen: () => !socket.ws.isClosed && !stream.ended && !held.over,
     async ends() {
       await until(() => socket.ws.isClosed && stream.ended && held.over, { timeoutMs: 5000, what: "everything open ends" });
-      assert.equal((await socket.closed).code, 4001);
+      const { code, reason } = await socket.closed;
+      assert.deepEqual([code, reason], [4001, "the credential was revoked"]);
+      const said = stream.events.at(-1);
+      assert.deepEqual([said.type, said.data], ["error", { op: "error", code: "bad_token", message: reason }]);
       assert.ok(held.answer, "the poll is answered, not cut");
     },
   };

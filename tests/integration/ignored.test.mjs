@@ -4,7 +4,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
+import { EventStream } from "../support/event_stream.mjs";
 import { keys, startGateway, until } from "../support/gateway.mjs";
+import { RunsSocket } from "../support/runs.mjs";
 
 let gateway;
 before(async () => { gateway = await startGateway({ options: ["--log-level", "debug"] }); });
@@ -131,6 +133,70 @@ test("parameters that a list does not have are named", async () => {
   }
   for (const path of ["/api/v1/runs?filter[isTest]=maybe", "/api/v1/runs?page[size]=x", "/api/v1/schedules?page=0", "/api/v1/queues?perPage=x", "/api/v1/waitpoints/tokens?page[size]=0"])
     assert.equal((await gateway.get(path)).status, 400, path);
+});
+
+test("parameters that other calls do not have are named, too", async () => {
+  const { id } = (await trigger({ options: { delay: "1h" } })).json;
+  for (const [path, names, call] of [
+    [`/api/v3/runs/${id}?foo=1`, "foo"],
+    ["/api/v2/whoami?projectRef=x&project=y", "project", { key: keys.pat }],
+    [`/realtime/v1/runs/${id}?offset=-1&column=id`, "column"],
+    ["/realtime/v1/runs?offset=-1&tag=a&columns=id", "tag, columns"],
+    // What the SDKs' client of Electric sends by itself.
+    ["/realtime/v1/runs?cursor=&expired_handle=x&handle=x&live=false&log=full&offset=-1&skipColumns=payload&tags=a&createdAt=1h", undefined],
+  ]) {
+    const reply = await gateway.get(path, call);
+    assert.equal(reply.status, 200, reply.text);
+    assert.equal(named(reply), names, path);
+  }
+});
+
+test("a parameter that comes twice is refused: one of the two would be ignored", async () => {
+  for (const [path, name] of [
+    ["/api/v1/runs?filter[tag]=a&filter%5Btag%5D=b", "filter[tag]"],
+    ["/api/v1/schedules?page=1&page=1", "page"],
+    ["/realtime/v1/runs?offset=-1&tags=a&tags=b", "tags"],
+    ["/realtime/v1/events?tags=a&tags=b", "tags"],
+  ]) {
+    const { status, json } = await gateway.get(path);
+    assert.equal(status, 400, path);
+    assert.match(json.error, new RegExp(`'${name.replace(/[[\]]/g, "\\$&")}' is there more than once; send it once, a list with commas`));
+  }
+  assert.equal(named(await gateway.get("/api/v1/runs?nobody=1&nobody=2")), "nobody");
+});
+
+test("metadata names the members that it does not have", async () => {
+  const { id } = (await trigger({ options: { delay: "1h" } })).json;
+  const reply = await gateway.put(`/api/v1/runs/${id}/metadata`, { metadata: { free: 1 }, operation: [], parent: 1 });
+  assert.equal(reply.status, 200, reply.text);
+  assert.equal(named(reply), "operation, parent");
+});
+
+test("an event stream names its unknown parameters in its first event, too, and takes all=0 for no yes", async (t) => {
+  const headers = { authorization: `Bearer ${keys.dev}` };
+  const stream = await EventStream.open(`${gateway.url}/realtime/v1/events?all=1&tag=a&field=id`, { headers });
+  t.after(() => stream.cut());
+  assert.equal(stream.headers.get("x-ignored-members"), "tag, field");
+  assert.deepEqual((await stream.next("ok")).data.ignored, ["tag", "field"]);
+  const { status, json } = await gateway.get("/realtime/v1/events?all=0");
+  assert.match(`${status} ${json.error}`, /^400 all: send true/);
+});
+
+test("a WebSocket tells in its answers what nobody reads", async (t) => {
+  for (const protocol of ["runs.v1.json", "runs.v1.msgpack"]) {
+    const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, protocol, query: "?tags=a", hello: { field: ["id"], every: 0 } });
+    t.after(() => socket.cut());
+    assert.deepEqual((await socket.next("welcome")).ignored, ["tags", "field"]);
+    socket.send({ op: "sub", id: 1, tags: ["a"], tag: ["b"], "o\u017c": 1 });
+    assert.deepEqual((await socket.next("ok")).ignored, ["tag", "o\u017c"]);
+    socket.send({ op: "sub", id: 2, all: true, task: ["a"], since: "1h", limit: 5, from: null });
+    assert.equal("ignored" in await socket.next("ok"), false);
+    socket.send({ op: "unsub", id: 1, why: 1 });
+    assert.deepEqual((await socket.next("end")).ignored, ["why"]);
+    socket.send({ op: "auth", token: keys.dev, until: 1, as: 2 });
+    const { code, message } = await socket.next("error");
+    assert.deepEqual([code, message], ["ignored", "auth: the token is in use; nobody reads its until, as"]);
+  }
 });
 
 test("a bulk action with a filter that is none is refused: it would reach more runs than was meant", async () => {

@@ -166,7 +166,7 @@ static void ask(struct client *client, const struct mirror_sub *sub)
         violated("a position %llu, %llu does not outlive the gateway, which is at %llu",
                  (unsigned long long)seq, (unsigned long long)base,
                  (unsigned long long)env->applied);
-    wire_ok(mirror->view.encoding, sub->id, resumed, -1, 0, &message);
+    wire_ok(mirror->view.encoding, sub->id, resumed, -1, 0, NULL, &message);
     put_message(client, &message);
     feed_subscribe(&client->feed, sub->id, &filter, seq, base);
 }
@@ -217,7 +217,7 @@ void client_unsubscribe(struct client *client, unsigned choice)
     if (!client->connected)
         return;
     feed_unsubscribe(&client->feed, feed_find(&client->feed, id));
-    wire_end(client->mirror.view.encoding, id, NULL, &message);
+    wire_end(client->mirror.view.encoding, id, NULL, NULL, &message);
     put_message(client, &message);
 }
 

@@ -66,6 +66,37 @@ static void a_hello_says_who_is_there_and_what_it_wants(void **state)
     wire_message_finish(&message);
 }
 
+static void what_a_message_does_not_have_is_noted(void **state)
+{
+    (void)state;
+    struct wire_message message =
+        read_ok("{\"op\":\"sub\",\"id\":1,\"all\":true,\"tag\":[],\"token\":null,\"\":1}");
+    assert_int_equal(message.ignored->count, 3);
+    assert_true(slice_is(bytes_slice(message.ignored->names[0]), "tag"));
+    assert_true(slice_is(bytes_slice(message.ignored->names[1]), "token"));
+    assert_true(slice_is(bytes_slice(message.ignored->names[2]), ""));
+    wire_message_finish(&message);
+
+    message = read_ok("{\"op\":\"unsub\",\"id\":1}");
+    assert_null(message.ignored);
+}
+
+static void notes_are_few_and_short(void **state)
+{
+    (void)state;
+    struct buf text = { 0 };
+    buf_add_text(&text, "{\"op\":\"hello\"");
+    buf_print(&text, ",\"%01025d\":1", 0);
+    for (int i = 0; i < 40; i++)
+        buf_print(&text, ",\"%0100d\":1", i);
+    buf_add_text(&text, "}");
+    buf_add_char(&text, '\0');
+    struct wire_message message = read_ok(text.ptr);
+    assert_int_equal(message.ignored->count, WIRE_IGNORED_BYTES / 100);
+    wire_message_finish(&message);
+    buf_finish(&text);
+}
+
 static void fields_are_a_choice_or_an_omission(void **state)
 {
     (void)state;
@@ -356,7 +387,7 @@ static void a_welcome_says_where_the_client_is_and_what_holds(void **state)
     const struct wire_limits limits = { 256, 16, 65536, 50, 200 };
     struct view view = { .encoding = ENCODING_JSON, .fields = FIELDS_ALWAYS };
     struct buf out = { 0 };
-    wire_welcome(&view, "9f3c", 123400, SLICE("dev"), 0, &limits, &out);
+    wire_welcome(&view, "9f3c", 123400, SLICE("dev"), 0, &limits, NULL, &out);
     assert_message(view.encoding, &out,
                    "{\"op\":\"welcome\",\"epoch\":\"9f3c\",\"seq\":123400,\"env\":\"dev\","
                    "\"fields\":[\"id\",\"taskIdentifier\",\"status\",\"createdAt\","
@@ -364,7 +395,7 @@ static void a_welcome_says_where_the_client_is_and_what_holds(void **state)
                    "\"tags\":16,\"messageBytes\":65536,\"messagesPerSecond\":50,"
                    "\"burst\":200}}");
     view = (struct view){ .encoding = ENCODING_MSGPACK, .fields = 1 << FIELD_ID };
-    wire_welcome(&view, "9f3c", 1, SLICE("dev"), 1700000000000, &limits, &out);
+    wire_welcome(&view, "9f3c", 1, SLICE("dev"), 1700000000000, &limits, NULL, &out);
     assert_message(view.encoding, &out,
                    "{\"op\":\"welcome\",\"epoch\":\"9f3c\",\"seq\":1,\"env\":\"dev\","
                    "\"fields\":[\"id\"],\"expires\":@1700000000.000000000,"
@@ -377,13 +408,13 @@ static void ok_tells_how_a_subscription_begins(void **state)
 {
     (void)state;
     struct buf out = { 0 };
-    wire_ok(ENCODING_JSON, 1, false, 42, 1700000000000, &out);
+    wire_ok(ENCODING_JSON, 1, false, 42, 1700000000000, NULL, &out);
     assert_message(ENCODING_JSON, &out,
                    "{\"op\":\"ok\",\"id\":1,\"mode\":\"snapshot\",\"count\":42,"
                    "\"since\":\"2023-11-14T22:13:20.000Z\"}");
-    wire_ok(ENCODING_JSON, 1, true, -1, 0, &out);
+    wire_ok(ENCODING_JSON, 1, true, -1, 0, NULL, &out);
     assert_message(ENCODING_JSON, &out, "{\"op\":\"ok\",\"id\":1,\"mode\":\"resume\"}");
-    wire_ok(ENCODING_MSGPACK, 1, true, 0, 0, &out);
+    wire_ok(ENCODING_MSGPACK, 1, true, 0, 0, NULL, &out);
     assert_message(ENCODING_MSGPACK, &out,
                    "{\"op\":\"ok\",\"id\":1,\"mode\":\"resume\",\"count\":0}");
     buf_finish(&out);
@@ -414,9 +445,9 @@ static void short_messages_look_as_documented(void **state)
 {
     (void)state;
     struct buf out = { 0 };
-    wire_end(ENCODING_JSON, 1, NULL, &out);
+    wire_end(ENCODING_JSON, 1, NULL, NULL, &out);
     assert_message(ENCODING_JSON, &out, "{\"op\":\"end\",\"id\":1}");
-    wire_end(ENCODING_JSON, 1, "forbidden", &out);
+    wire_end(ENCODING_JSON, 1, "forbidden", NULL, &out);
     assert_message(ENCODING_JSON, &out, "{\"op\":\"end\",\"id\":1,\"code\":\"forbidden\"}");
     wire_floor(ENCODING_JSON, 1700000000000, &out);
     assert_message(ENCODING_JSON, &out,
@@ -483,6 +514,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hello_may_be_empty),
         cmocka_unit_test(a_hello_says_who_is_there_and_what_it_wants),
+        cmocka_unit_test(what_a_message_does_not_have_is_noted),
+        cmocka_unit_test(notes_are_few_and_short),
         cmocka_unit_test(fields_are_a_choice_or_an_omission),
         cmocka_unit_test(a_sub_is_about_a_run_a_batch_tags_or_all),
         cmocka_unit_test(a_sub_can_be_narrowed_and_resumed),
