@@ -112,6 +112,16 @@ static void tell_drain(struct socket *socket, int64_t now)
     socket_send(socket, &message);
 }
 
+/* Who has not said hello may be anybody, and is not waited for. */
+static void leave(struct socket *socket)
+{
+    static const char reason[] = "the gateway is shutting down";
+    if (socket->identity)
+        ws_close(socket->ws, CLOSE_DRAIN, reason);
+    else
+        ws_cut(socket->ws, CLOSE_DRAIN, reason);
+}
+
 static void on_time(struct timer *timer)
 {
     struct socket *socket = container_of(timer, struct socket, timer);
@@ -125,7 +135,7 @@ static void on_time(struct timer *timer)
     if (socket->drain_at && now >= socket->drain_at)
         tell_drain(socket, now);
     if (socket->leave_at && now >= socket->leave_at) {
-        ws_close(socket->ws, CLOSE_DRAIN, "the gateway is shutting down");
+        leave(socket);
         return;
     }
     if (socket->expires_at && now >= socket->expires_at) {
@@ -316,8 +326,8 @@ struct sockets *sockets_create(struct loop *loop)
     return sockets;
 }
 
-/* Each is asked to leave at a moment of its own, so that they do not all return at once.
- * It is told by its timer: those run as many at a time as a turn has time for. */
+/* Each is asked to leave at a moment of its own, so that they do not all return at once; who
+ * has not said hello goes now. It is told by its timer: those run as many at a time as a turn has time for. */
 void sockets_drain(struct sockets *sockets, int64_t timeout_ms)
 {
     int64_t spread = timeout_ms / 3 < DRAIN_SPREAD_MS ? timeout_ms / 3 : DRAIN_SPREAD_MS;
@@ -327,8 +337,8 @@ void sockets_drain(struct sockets *sockets, int64_t timeout_ms)
         struct socket *socket = container_of(link, struct socket, link);
         int64_t now = loop_now_ms(engine_loop(api_engine(socket->api)));
         int64_t in = spread * (int64_t)(++i) / (int64_t)(count + 1);
-        socket->drain_at = now;
-        socket->leave_at = now + 2 * in + LEAVE_LATER_MS;
+        socket->drain_at = socket->identity ? now : 0;
+        socket->leave_at = socket->identity ? now + 2 * in + LEAVE_LATER_MS : now;
         socket_set_timer(socket);
     }
 }

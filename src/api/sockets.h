@@ -13,7 +13,7 @@ struct sockets;
 struct sockets *sockets_create(struct loop *loop);
 
 /* `drain` to each; those that do not leave by themselves are closed, spread over at most
- * a third of the timeout twice. */
+ * a third of the timeout twice, and those that have not said hello at once. */
 void sockets_drain(struct sockets *sockets, int64_t timeout_ms);
 
 /* Retention has moved the environment's floor: `floor` to each of its clients. */

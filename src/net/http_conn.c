@@ -69,11 +69,19 @@ static void be_idle(struct http_conn *conn)
     list_append(&c->server->idle, &c->spare);
 }
 
+/* A drain does not wait long for who has shown no credential. */
+static bool is_hurried(const struct connection *c)
+{
+    return c->server->draining && !c->known;
+}
+
 /* Whatever the peer sends meanwhile, it has no longer for the answer. */
 static void await_reader(struct http_conn *conn)
 {
     int64_t again_ms;
     connection_is_slow(&conn->c, options_of(conn)->write_timeout_ms, &again_ms);
+    if (is_hurried(&conn->c))
+        again_ms = options_of(conn)->drain_grace_ms;
     connection_set_deadline(&conn->c, again_ms > 0 ? again_ms : 0);
 }
 
@@ -245,6 +253,22 @@ static void complete(struct http_conn *conn)
     server->options.handler.on_request(server->options.owner, &request->x);
 }
 
+/* How long the next bytes of the body may take to come. */
+static int64_t body_window_ms(const struct http_conn *conn)
+{
+    const struct request *request = conn->request;
+    if (conn->c.server->draining)
+        return options_of(conn)->drain_grace_ms;
+    return request->x.slow_body && !request->x.replied ? SLOW_BODY_MS
+                                                       : options_of(conn)->body_timeout_ms;
+}
+
+static void await_body(struct http_conn *conn)
+{
+    conn->request->window_len = conn->request->body_len;
+    connection_set_deadline(&conn->c, body_window_ms(conn));
+}
+
 static void offer(struct http_conn *conn)
 {
     struct server *server = conn->c.server;
@@ -263,12 +287,12 @@ static void offer(struct http_conn *conn)
     request->offered = true;
     server->open_exchanges++;
     if (!request->complete)
-        connection_set_deadline(&conn->c, server->options.body_timeout_ms);
+        await_body(conn);
     server->options.handler.on_head(server->options.owner, x);
     if (!is_ours(&conn->c))
         return;
     if (x->slow_body && !x->replied && !request->complete)
-        connection_set_deadline(&conn->c, SLOW_BODY_MS);
+        await_body(conn);
     if (request->complete)
         complete(conn);
     else if (!x->replied && request->length > x->body_limit)
@@ -464,7 +488,9 @@ static void on_unsent_deadline(struct http_conn *conn)
     struct connection *c = &conn->c;
     int64_t again_ms = options_of(conn)->write_timeout_ms;
     bool too_slow;
-    if (conn->request && conn->request->streaming && !conn->request->sized) {
+    if (is_hurried(c)) {
+        too_slow = true;
+    } else if (conn->request && conn->request->streaming && !conn->request->sized) {
         connection_look(c);
         too_slow = connection_is_silent(c, again_ms, &again_ms);
     } else {
@@ -479,8 +505,8 @@ static void on_unsent_deadline(struct http_conn *conn)
 static void on_body_deadline(struct http_conn *conn)
 {
     struct request *request = conn->request;
-    bool slow = request->x.slow_body && !request->x.replied;
-    int64_t window_ms = slow ? SLOW_BODY_MS : options_of(conn)->body_timeout_ms;
+    int64_t window_ms = body_window_ms(conn);
+    bool slow = window_ms == SLOW_BODY_MS;
     int64_t least = slow ? 1 : window_ms * options_of(conn)->least_bytes_per_s / 1000;
     size_t came = request->body_len - request->window_len;
     if ((int64_t)came < least) {
@@ -488,8 +514,7 @@ static void on_body_deadline(struct http_conn *conn)
         settle(conn);
         return;
     }
-    request->window_len = request->body_len;
-    connection_set_deadline(&conn->c, window_ms);
+    await_body(conn);
 }
 
 static void on_deadline(struct connection *c)
@@ -540,6 +565,18 @@ struct http_conn *http_conn_create(struct server *server, int fd, size_t size)
     metric_add(M_HTTP_CONNECTIONS, 1);
     connection_set_deadline(&conn->c, server->options.head_timeout_ms);
     return conn;
+}
+
+void http_conn_hurry(struct connection *c)
+{
+    struct http_conn *conn = of(c);
+    if (c->ops != &http_ops || c->closed)
+        return;
+    if (c->outbox.backlog && is_hurried(c))
+        await_reader(conn);
+    else if (is_ours(c) && conn->request && conn->request->offered &&
+             !conn->request->complete)
+        await_body(conn);
 }
 
 void http_conn_begin(struct http_conn *conn, struct address peer)

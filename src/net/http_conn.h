@@ -32,6 +32,10 @@ struct http_conn *http_conn_create(struct server *server, int fd, size_t size);
 /* Who is at the other end; too many of that address are told to come back. */
 void http_conn_begin(struct http_conn *conn, struct address peer);
 
+/* A drain has begun: the least rate of a body that is on its way is asked for in seconds,
+ * and a stranger has as long to take its answer. Nothing for a WebSocket. */
+void http_conn_hurry(struct connection *conn);
+
 /* The reply is written, or dropped: ends the exchange. keep: the connection goes on. */
 void http_conn_replied(struct request *request, bool keep);
 

@@ -26,6 +26,7 @@
 enum {
     COMPLAINT_MS = 1000,
     ADMIN_CONNECTIONS = 64,
+    HURRIED_AT_ONCE = 64,
 };
 
 static void set_defaults(struct server_options *options)
@@ -37,6 +38,7 @@ static void set_defaults(struct server_options *options)
         .pipeline_bytes_max = 64 * 1024,
         .head_timeout_ms = 10000,
         .body_timeout_ms = 30000,
+        .drain_grace_ms = 2000,
         .idle_timeout_ms = 75000,
         .write_timeout_ms = 60000,
         .least_bytes_per_s = 1024,
@@ -59,6 +61,7 @@ static void set_defaults(struct server_options *options)
     DEFAULT(pipeline_bytes_max);
     DEFAULT(head_timeout_ms);
     DEFAULT(body_timeout_ms);
+    DEFAULT(drain_grace_ms);
     DEFAULT(idle_timeout_ms);
     DEFAULT(write_timeout_ms);
     DEFAULT(least_bytes_per_s);
@@ -225,6 +228,22 @@ static enum err read_trusted(struct server *server, struct failure *why)
     return explain(why, ERR_INVALID, "'%.*s' is no range of addresses", SLICE_ARG(wrong));
 }
 
+/* Those that come meanwhile are behind them, and know that there is a drain. */
+static void hurry_some(struct deferred *hurrying)
+{
+    struct server *server = container_of(hurrying, struct server, hurrying);
+    struct stint stint = loop_stint(server->loop);
+    while (server->unhurried && !list_empty(&server->connections) &&
+           stint_goes_on_by(&stint, HURRIED_AT_ONCE)) {
+        struct list *link = list_take(&server->connections);
+        list_append(&server->connections, link);
+        server->unhurried--;
+        http_conn_hurry(container_of(link, struct connection, link));
+    }
+    if (server->unhurried && !list_empty(&server->connections))
+        loop_defer(server->loop, hurrying);
+}
+
 enum err server_create(struct loop *loop, const struct server_options *options,
                        struct server **result, struct failure *why)
 {
@@ -240,6 +259,8 @@ enum err server_create(struct loop *loop, const struct server_options *options,
     list_init(&server->holding);
     list_init(&server->finish.link);
     server->finish.fn = on_finish;
+    list_init(&server->hurrying.link);
+    server->hurrying.fn = hurry_some;
     server->date_s = -1;
     server->spare_fd = server_open_spare();
     crowd_init(&server->crowd);
@@ -299,12 +320,15 @@ static void on_readiness_closed(uv_handle_t *handle)
 void server_drain(struct server *server)
 {
     server->draining = true;
+    server->unhurried = server->connection_count;
+    hurry_some(&server->hurrying);
 }
 
 void server_close(struct server *server, server_closed_fn *closed)
 {
     assert(!server->closed);
     server->closed = closed;
+    loop_cancel_deferred(&server->hurrying);
     for (size_t i = 0; i < server->listener_count; i++)
         listener_close(&server->listeners[i], on_listener_closed);
     list_each (link, &server->connections)

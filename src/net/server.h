@@ -30,19 +30,20 @@ struct server_options {
     struct http_handler handler;
     void *owner; /* the handler's */
 
-    size_t head_bytes_max;      /* 431; default 16 KiB */
-    unsigned headers_max;       /* 431; default 100 */
-    size_t target_max;          /* 414; default 8 KiB */
-    size_t pipeline_bytes_max;  /* kept unparsed behind a request; default 64 KiB.
+    size_t head_bytes_max;     /* 431; default 16 KiB */
+    unsigned headers_max;      /* 431; default 100 */
+    size_t target_max;         /* 414; default 8 KiB */
+    size_t pipeline_bytes_max; /* kept unparsed behind a request; default 64 KiB.
                                    Of who has shown no valid credential 4 KiB */
-    int64_t head_timeout_ms;    /* the first byte, then the head; default 10 s each */
-    int64_t body_timeout_ms;    /* without 1 KiB/s of progress; default 30 s */
-    int64_t idle_timeout_ms;    /* keep-alive; default 75 s */
-    int64_t write_timeout_ms;   /* the peer takes 1 KiB/s of a reply in it, or anything of a
+    int64_t head_timeout_ms;   /* the first byte, then the head; default 10 s each */
+    int64_t body_timeout_ms;   /* without 1 KiB/s of progress; default 30 s */
+    int64_t drain_grace_ms;    /* the same in a drain; for answers to strangers, too; 2 s */
+    int64_t idle_timeout_ms;   /* keep-alive; default 75 s */
+    int64_t write_timeout_ms;  /* the peer takes 1 KiB/s of a reply in it, or anything of a
                                   stream; default 60 s */
-    int64_t least_bytes_per_s;  /* of bodies, and of answers; default 1 KiB */
-    int64_t closing_timeout_ms; /* until the peer has closed too; default 5 s */
-    unsigned connections_max;   /* above it: 503 and close; above 7/8 of it the least
+    int64_t least_bytes_per_s; /* of bodies, and of answers; default 1 KiB */
+    int64_t closing_timeout_ms;       /* until the peer has closed too; default 5 s */
+    unsigned connections_max;         /* above it: 503 and close; above 7/8 of it the least
                                    useful are closed; default 19,000 */
     unsigned connections_per_address; /* default 1/16 of connections_max; those of
                                          loopback are not counted */
@@ -68,7 +69,9 @@ enum err server_create(struct loop *loop, const struct server_options *options,
 int server_port(const struct server *server, size_t listener);
 
 /* Each reply closes its connection from now on; WebSockets stay. New connections are still
- * accepted, so that whoever asks is told by the handler that it should go elsewhere. */
+ * accepted, so that whoever asks is told by the handler that it should go elsewhere. In each
+ * drain_grace_ms bodies must come at the least rate, or are 408; who has shown no credential
+ * takes its answer within as much, or is closed. */
 void server_drain(struct server *server);
 
 /* Every exchange was replied to, and the kernel has taken all bytes of the answers: closing

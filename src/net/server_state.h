@@ -32,6 +32,8 @@ struct server {
     size_t listener_count;
     unsigned handles; /* open: of the listeners and of readiness */
     bool draining;
+    struct deferred hurrying; /* tells connections that a drain has begun */
+    size_t unhurried;         /* how many of them, from the head on, it has not told */
     int spare_fd; /* given up for a moment to refuse a connection when none is left */
     uint32_t rest_kind;
     int64_t complained_ms;

@@ -57,5 +57,8 @@ size_t ws_unsent(const struct ws *ws);
  * of reason. on_closed follows, at the latest 5 s later. */
 void ws_close(struct ws *ws, int code, const char *reason);
 
+/* Says why, as far as the kernel takes it at once, and waits for no answer. */
+void ws_cut(struct ws *ws, int code, const char *reason);
+
 /* True after ws_close or a close by the peer. */
 bool ws_closing(const struct ws *ws);

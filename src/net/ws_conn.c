@@ -201,6 +201,12 @@ void ws_close(struct ws *ws, int code, const char *reason)
         send_close(ws, code, slice_of(reason));
 }
 
+void ws_cut(struct ws *ws, int code, const char *reason)
+{
+    ws_close(ws, code, reason);
+    connection_close(&ws->c);
+}
+
 /* Says why, and listens no more. */
 static void end(struct ws *ws, int code, const char *reason)
 {
@@ -428,8 +434,7 @@ static void end_silent(struct ws *ws)
         ws_close(ws, CLOSE_TOO_FAR_BEHIND, "too far behind");
         return;
     }
-    ws_close(ws, 1008, "no pong in time");
-    connection_close(&ws->c);
+    ws_cut(ws, 1008, "no pong in time");
 }
 
 /* Acts on what is due; the time of what comes next, or 0 when the connection ends. */

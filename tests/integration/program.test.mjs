@@ -532,6 +532,7 @@ describe("SIGTERM", () => {
     assert.equal(typeof drain.in, "number");
     const { status, json } = await poll;
     assert.deepEqual([status, json], [200, { dequeuedMessages: [] }]);
+    await pending.send('{"payload":1}'); // it does not wait long for a body
     gateway.http.close(); // idle connections are closed: whoever comes now opens one
     const ready = await gateway.get("/readyz");
     assert.equal(ready.status, 503);
@@ -541,7 +542,6 @@ describe("SIGTERM", () => {
     assert.equal(late.status, 503);
     assert.equal(late.headers["retry-after"], "1");
 
-    await pending.send('{"payload":1}');
     const answer = await pending.readToEnd();
     assert.match(answer, /^HTTP\/1\.1 200 /);
     const id = answer.match(/run_\w+/)[0];

@@ -145,6 +145,77 @@ static void a_slow_body_outlasts_the_time_of_others(void **state)
     net_world_close(&scene.world);
 }
 
+/* Whoever may be slow otherwise, and whether it began before the drain or in it. */
+static void a_drain_does_not_wait_for_a_body_that_does_not_grow(void **state)
+{
+    static const char *const heads[] = {
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab",
+        "POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab",
+        "POST /kept HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab",
+    };
+    struct scene scene;
+    struct peer peers[3];
+    (void)state;
+    open_scene(&scene, (struct server_options){ .drain_grace_ms = 30 });
+    for (size_t i = 0; i < 3; i++) {
+        if (i == 2)
+            server_drain(scene.world.server);
+        peer_open(&scene.world, &peers[i]);
+        peer_send(&scene.world, &peers[i], slice_of(heads[i]));
+        net_world_turn(&scene.world);
+    }
+    assert_false(server_is_idle(scene.world.server));
+    for (size_t i = 0; i < 3; i++) {
+        peer_await(&scene.world, &peers[i], " 408 ");
+        peer_close(&peers[i]);
+    }
+    net_world_close(&scene.world);
+    assert_false(scene.whole);
+}
+
+static void a_drain_takes_a_body_that_comes(void **state)
+{
+    struct scene scene;
+    struct peer peer;
+    (void)state;
+    open_scene(&scene, (struct server_options){ .drain_grace_ms = 60 * 1000 });
+    peer_open(&scene.world, &peer);
+    peer_send(&scene.world, &peer,
+              SLICE("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab"));
+    net_world_turn(&scene.world);
+    server_drain(scene.world.server);
+    peer_send(&scene.world, &peer, SLICE("cd"));
+    peer_await(&scene.world, &peer, "thanks");
+    peer_close(&peer);
+    net_world_close(&scene.world);
+}
+
+static bool is_idle(void *owner)
+{
+    return server_is_idle(((struct scene *)owner)->world.server);
+}
+
+/* One whose answer began before the drain, and one whose answer began in it. */
+static void a_drain_does_not_wait_for_strangers_that_do_not_read(void **state)
+{
+    struct scene scene;
+    struct peer early, late;
+    (void)state;
+    open_scene(&scene, (struct server_options){ .drain_grace_ms = 30 });
+    peer_open(&scene.world, &early);
+    peer_open(&scene.world, &late);
+    peer_send(&scene.world, &early, SLICE("GET /long HTTP/1.1\r\nHost: a\r\n\r\n"));
+    net_world_turn(&scene.world);
+    assert_false(is_idle(&scene));
+    server_drain(scene.world.server);
+    peer_send(&scene.world, &late, SLICE("GET /long HTTP/1.1\r\nHost: a\r\n\r\n"));
+    net_world_turn(&scene.world);
+    net_world_until(&scene.world, is_idle, &scene);
+    peer_close(&early);
+    peer_close(&late);
+    net_world_close(&scene.world);
+}
+
 /* Refused, given up or complete: what a body took is there for others again. */
 static void bodies_under_way_share_the_room_they_have(void **state)
 {
@@ -231,6 +302,9 @@ int main(void)
         cmocka_unit_test(a_paused_body_waits_and_then_comes_whole),
         cmocka_unit_test(a_peer_that_leaves_in_a_pause_is_noticed),
         cmocka_unit_test(a_slow_body_outlasts_the_time_of_others),
+        cmocka_unit_test(a_drain_does_not_wait_for_a_body_that_does_not_grow),
+        cmocka_unit_test(a_drain_takes_a_body_that_comes),
+        cmocka_unit_test(a_drain_does_not_wait_for_strangers_that_do_not_read),
         cmocka_unit_test(bodies_under_way_share_the_room_they_have),
         cmocka_unit_test(an_answer_takes_room_until_it_is_read),
         cmocka_unit_test(a_stream_that_is_cut_has_no_end),
