@@ -140,11 +140,11 @@ void api_destroy(struct api *api)
     leaving_destroy(api->leaving);
     rate_destroy(api->rate);
     open_batches_destroy(api->open_batches);
-    bulks_stop(api->bulks);
+    bulks_stop(api->bulks, NULL);
     bulks_destroy(api->bulks);
     streams_destroy(api->streams);
     bytes_unref(api->document);
-    polls_stop(api->polls);
+    polls_stop(api->polls, NULL);
     free(api->polls);
     free(api->events);
     notifier_destroy(api->notifier);
@@ -190,30 +190,29 @@ void api_stop(struct api *api)
     loop_cancel_deferred(&api->draining);
     while (!list_empty(&api->held))
         answer_held(api);
-    bulks_stop(api->bulks);
-    polls_stop(api->polls);
+    bulks_stop(api->bulks, NULL);
+    polls_stop(api->polls, NULL);
     traces_write_all(api->traces);
 }
 
-/* Thousands may be held, and 64 MiB of traces not be written. */
+/* Thousands of calls may be held or have left an echo, and 64 MiB of traces not be written. */
 static void drain_some(struct deferred *draining)
 {
     struct api *api = container_of(draining, struct api, draining);
     struct stint stint = loop_stint(engine_loop(api->engine));
-    while (!list_empty(&api->held) && stint_goes_on_by(&stint, HELD_AT_ONCE))
+    bool all = bulks_stop(api->bulks, &stint);
+    while (all && !list_empty(&api->held) && stint_goes_on_by(&stint, HELD_AT_ONCE))
         answer_held(api);
-    if (!list_empty(&api->held) ||
-        traces_write_some(api->traces, &api->traces_written, &stint))
+    if (!all || !list_empty(&api->held) ||
+        traces_write_some(api->traces, &api->traces_written, &stint) ||
+        !polls_stop(api->polls, &stint))
         loop_defer(engine_loop(api->engine), draining);
-    else
-        polls_stop(api->polls);
 }
 
 void api_drain(struct api *api)
 {
     sockets_drain(api->sockets, api->options.drain_timeout_ms);
     notifier_drain(api->notifier, api->options.drain_timeout_ms);
-    bulks_stop(api->bulks);
     drain_some(&api->draining);
 }
 

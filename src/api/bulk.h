@@ -85,8 +85,9 @@ struct bulks;
 
 struct bulks *bulks_create(struct engine *engine);
 
-/* Nothing is begun any more. */
-void bulks_stop(struct bulks *bulks);
+/* Nothing is begun any more, and who waits for the end of an action is told. False: the stint
+ * is over with some left to be told; NULL: it never is. */
+bool bulks_stop(struct bulks *bulks, struct stint *stint);
 
 /* Stopped. What is on its way ends first, and frees the rest. */
 void bulks_destroy(struct bulks *bulks);

@@ -18,6 +18,7 @@ enum {
     RETRY_MS = 1000,
     WINDOW_FIRST_MS = 7 * 24 * 3600 * 1000,
     WINDOW_LEAST_MS = 60 * 1000,
+    TOLD_AT_ONCE = 16, /* calls that wait for the end of an action */
 };
 
 /* ---- turns ---- */
@@ -102,13 +103,17 @@ static void forget_oldest(struct bulk_queue *queue)
     bulk_action_destroy(oldest);
 }
 
+static void answer_abort(struct bulk_action *action, const struct bulk_action *ended)
+{
+    struct list *link = list_take(&action->aborts);
+    struct bulk_abort *abort = container_of(link, struct bulk_abort, link);
+    abort->done(abort, ended);
+}
+
 static void answer_aborts(struct bulk_action *action, const struct bulk_action *ended)
 {
-    while (!list_empty(&action->aborts)) {
-        struct list *link = list_take(&action->aborts);
-        struct bulk_abort *abort = container_of(link, struct bulk_abort, link);
-        abort->done(abort, ended);
-    }
+    while (!list_empty(&action->aborts))
+        answer_abort(action, ended);
 }
 
 static void end_action(struct bulk_queue *queue)
@@ -440,8 +445,6 @@ static void free_if_idle(struct bulks *bulks)
 /* What waits for its turn rests at once; what is on its way, when it comes back. */
 static void stop_queue(struct bulk_queue *queue)
 {
-    list_each (link, &queue->pending)
-        answer_aborts(container_of(link, struct bulk_action, pending), NULL);
     bool waits = !list_empty(&queue->turn.link) || queue->retry.place;
     if (!queue->busy || !waits)
         return;
@@ -450,12 +453,30 @@ static void stop_queue(struct bulk_queue *queue)
     rest(queue);
 }
 
-void bulks_stop(struct bulks *bulks)
+static bool tell_of_stop(struct bulk_queue *queue, struct stint *stint)
+{
+    list_each (link, &queue->pending) {
+        struct bulk_action *action = container_of(link, struct bulk_action, pending);
+        while (!list_empty(&action->aborts)) {
+            if (stint && !stint_goes_on_by(stint, TOLD_AT_ONCE))
+                return false;
+            answer_abort(action, NULL);
+        }
+    }
+    return true;
+}
+
+bool bulks_stop(struct bulks *bulks, struct stint *stint)
 {
     uint32_t at = 0;
     bulks->stopped = true;
     for (struct bulk_queue *queue; (queue = slots_next(&bulks->queues, &at));)
         stop_queue(queue);
+    at = 0;
+    bool all = true;
+    for (struct bulk_queue *queue; all && (queue = slots_next(&bulks->queues, &at));)
+        all = tell_of_stop(queue, stint);
+    return all;
 }
 
 void bulks_destroy(struct bulks *bulks)

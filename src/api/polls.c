@@ -19,6 +19,7 @@
 enum {
     HOLD_MS = 20 * 1000, /* give or take 15 % */
     ECHO_MS = 2000,
+    ECHOES_AT_ONCE = 16,    /* end, each in about a microsecond */
     PAGE_BYTES = 64 * 1024, /* and a frame: gzip takes it */
 };
 
@@ -292,13 +293,17 @@ struct polls *polls_create(struct loop *loop)
     return polls;
 }
 
-void polls_stop(struct polls *polls)
+bool polls_stop(struct polls *polls, struct stint *stint)
 {
-    while (!list_empty(&polls->echoes))
+    while (!list_empty(&polls->echoes)) {
+        if (stint && !stint_goes_on_by(stint, ECHOES_AT_ONCE))
+            return false;
         echo_end(container_of(polls->echoes.next, struct echo, link));
+    }
     for (size_t i = 0; i < VIEWS_MAX; i++)
         burst_forget(&polls->bursts[i]);
     gzip_forget();
+    return true;
 }
 
 /* ---- its beginning ---- */

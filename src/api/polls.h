@@ -9,5 +9,6 @@ struct polls;
 
 struct polls *polls_create(struct loop *loop);
 
-/* What polls left behind ends now; those that are held are answered by api_stop. */
-void polls_stop(struct polls *polls);
+/* What polls left behind ends; those that are held are answered by api_stop. False: the stint
+ * is over with some left; NULL: it never is. */
+bool polls_stop(struct polls *polls, struct stint *stint);

@@ -18,7 +18,7 @@
 #include "engine/versions.h"
 #include "engine/waits.h"
 
-enum { LOOKED_AT_ONCE = 256 };
+enum { LOOKED_AT_ONCE = 256, CANCELED_AT_ONCE = 16 };
 
 struct sweep {
     struct engine *engine;
@@ -118,11 +118,15 @@ static bool sweep_some(struct flusher *flusher)
     const struct order *all = &sweep->env->hub.all.order;
     struct stint stint = loop_stint(sweep->engine->loop);
 
+    /* Of many only one goes on however late it is. */
+    if (sweep->engine->sweeps.next != &sweep->link && !loop_time_left(stint.loop))
+        return true;
     for (uint32_t i = order_after(all, sweep->at); i < all->count; i++) {
         struct place place = order_place(all, i);
         if (place.rev > sweep->until)
             break;
-        if (!stint_goes_on_by(&stint, LOOKED_AT_ONCE))
+        if (!stint_goes_on_by(&stint,
+                              sweep->env->retired ? CANCELED_AT_ONCE : LOOKED_AT_ONCE))
             return true;
         sweep->at = place.rev;
         if (place.run)

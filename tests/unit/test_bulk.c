@@ -229,7 +229,7 @@ static void a_slow_search_goes_back_in_windows(void **state)
     assert_int_equal(action->progress.success, 120);
     assert_in_range(slow.refused, 2, 60); /* windows grow, are refused, and shrink */
     assert_in_range(slow.lists, 30, 300);
-    bulks_stop(bulks);
+    bulks_stop(bulks, NULL);
     bulks_destroy(bulks);
     world_destroy(world);
 }
@@ -249,7 +249,7 @@ static void a_full_disk_is_waited_for(void **state)
     assert_int_equal(action->progress.status, BULK_COMPLETED);
     assert_int_equal(action->progress.success, 60);
     assert_int_equal(action->progress.failure, 0);
-    bulks_stop(bulks);
+    bulks_stop(bulks, NULL);
     bulks_destroy(bulks);
     world_destroy(world);
 }
@@ -265,11 +265,45 @@ static void what_is_stopped_ends_where_it_is(void **state)
         action->type = turns % 2 ? BULK_REPLAY : BULK_CANCEL;
         for (unsigned i = 0; i < turns; i++)
             loop_turn(world->loop, 1);
-        bulks_stop(bulks);
+        bulks_stop(bulks, NULL);
         bulks_destroy(bulks);
         world_settle(world);
         world_destroy(world); /* asserts that nothing is left */
     }
+}
+
+static unsigned told;
+
+static void on_told(struct bulk_abort *abort, const struct bulk_action *action)
+{
+    assert_null(action);
+    assert_true(list_empty(&abort->link));
+    told++;
+}
+
+static void a_stop_tells_those_who_wait_for_an_end_a_share_in_each_turn(void **state)
+{
+    static struct bulk_abort aborts[100];
+    (void)state;
+    struct world *world = world_create(NULL);
+    struct bulks *bulks = bulks_create(world->engine);
+    struct bulk_action *action = begin(world, bulks, "{\"filter\":{\"tag\":\"x\"}}");
+    for (size_t i = 0; i < 100; i++) {
+        aborts[i] = (struct bulk_abort){ .done = on_told };
+        bulk_queue_abort(bulks_of(bulks, world->env), action, &aborts[i]);
+    }
+    loop_set_budget(world->loop, 0);
+    for (bool all = false; !all;) {
+        unsigned before = told;
+        struct stint stint = loop_stint(world->loop);
+        all = bulks_stop(bulks, &stint);
+        assert_in_range(told - before, 1, 20);
+    }
+    assert_int_equal(told, 100);
+    loop_set_budget(world->loop, 1000);
+    bulks_destroy(bulks);
+    world_settle(world);
+    world_destroy(world);
 }
 
 int main(void)
@@ -280,6 +314,7 @@ int main(void)
         cmocka_unit_test(a_document_is_read_as_it_was_written),
         cmocka_unit_test(a_slow_search_goes_back_in_windows),
         cmocka_unit_test(a_full_disk_is_waited_for),
+        cmocka_unit_test(a_stop_tells_those_who_wait_for_an_end_a_share_in_each_turn),
         cmocka_unit_test(what_is_stopped_ends_where_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

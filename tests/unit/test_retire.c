@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "engine/state.h"
 #include "tests/support/calls.h"
 
 enum { CANCEL_MS = 2000 };
@@ -51,6 +52,32 @@ static void every_unfinished_run_is_canceled_and_says_why(void **state)
             "\"raw\":\"Canceled because its branch was archived or its project deleted\"}");
     }
     assert_int_equal(world->env->unfinished, 0);
+}
+
+enum { BRANCHES = 8, RUNS_OF_EACH = 40 };
+
+/* As when a project with many branches is deleted. */
+static void runs_of_many_are_canceled_a_share_in_each_turn(void **state)
+{
+    struct world *world = *state;
+    struct environment *own = world->env, *branches[BRANCHES];
+    for (uint32_t i = 0; i < BRANCHES; i++) {
+        branches[i] = engine_add_environment(world->engine, 10 + i, "branch", false);
+        world->env = branches[i];
+        for (size_t j = 0; j < RUNS_OF_EACH; j++)
+            trigger(world, (struct wish){ 0 });
+    }
+    world->env = own;
+    world_settle(world);
+    loop_set_budget(world->loop, 0); /* no time at all: one unit a turn */
+    for (size_t i = 0; i < BRANCHES; i++)
+        engine_retire_environment(world->engine, branches[i]);
+    loop_turn(world->loop, 0);
+    assert_in_range(world->engine->flights.count, 1, RUNS_OF_EACH);
+    loop_set_budget(world->loop, 1000);
+    world_settle(world);
+    for (size_t i = 0; i < BRANCHES; i++)
+        assert_int_equal(branches[i]->unfinished, 0);
 }
 
 static void a_worker_that_does_not_answer_holds_nothing(void **state)
@@ -174,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(every_unfinished_run_is_canceled_and_says_why),
+        IN_WORLD(runs_of_many_are_canceled_a_share_in_each_turn),
         IN_WORLD(a_worker_that_does_not_answer_holds_nothing),
         IN_WORLD(a_run_that_comes_too_late_is_canceled_too),
         IN_WORLD(a_run_that_goes_on_meanwhile_is_canceled_too),
