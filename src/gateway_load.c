@@ -27,22 +27,61 @@ static enum err not_read(struct failure *why)
     return explain(why, ERR_STORE, "cannot read the database");
 }
 
+/* ---- documents ---- */
+
+static void on_scanned(struct store_scan *scan, enum store_status status);
+
+static void scan_kind(struct load_documents *load)
+{
+    load->taken = 0;
+    load->scan = (struct store_scan){ .kind = load->kinds[load->kind],
+                                      .env = load->env,
+                                      .done = on_scanned };
+    load->store->ops->scan(load->store, &load->scan);
+}
+
+static void take_documents(struct deferred *deferred)
+{
+    struct load_documents *load = container_of(deferred, struct load_documents, taking);
+    struct store_scan *scan = &load->scan;
+    struct stint stint = loop_stint(load->loop);
+    while (load->taken < scan->count && stint_goes_on_by(&stint, TAKEN_AT_ONCE)) {
+        struct document *document = &scan->documents[load->taken++];
+        if (!load->refused)
+            load->refused = load->take(load, document, &load->why);
+        document_finish(document);
+    }
+    if (load->taken < scan->count) {
+        loop_defer(load->loop, deferred);
+        return;
+    }
+    free(scan->documents);
+    if (!load->refused && ++load->kind < load->kind_count)
+        scan_kind(load);
+    else
+        load->done(load, load->refused);
+}
+
+static void on_scanned(struct store_scan *scan, enum store_status status)
+{
+    struct load_documents *load = container_of(scan, struct load_documents, scan);
+    load->refused = status ? not_read(&load->why) : OK;
+    take_documents(&load->taking);
+}
+
+static void load_documents_begin(struct load_documents *load)
+{
+    load->taking.fn = take_documents;
+    list_init(&load->taking.link);
+    scan_kind(load);
+}
+
 /* ---- accounts ---- */
 
 static const enum document_kind account_kinds[] = { DOC_ORGANIZATION, DOC_PROJECT,
                                                     DOC_USER,         DOC_ENVIRONMENT,
                                                     DOC_KEY,          DOC_TOKEN,
                                                     DOC_WORKER_TOKEN };
-
-static void on_accounts_scanned(struct store_scan *scan, enum store_status status);
-
-static void scan_accounts(struct load_accounts *load)
-{
-    load->scan = (struct store_scan){ .kind = account_kinds[load->kind],
-                                      .env = ENV_INSTALLATION,
-                                      .done = on_accounts_scanned };
-    load->store->ops->scan(load->store, &load->scan);
-}
 
 static void print_first(const struct load_accounts *load, const struct bootstrap *made)
 {
@@ -120,7 +159,7 @@ static void note_number(struct load_accounts *load)
     accounts_note_number(load->accounts, number);
 }
 
-static enum err accounts_read(struct load_accounts *load)
+static enum err settle_accounts(struct load_accounts *load)
 {
     note_number(load);
     enum err settled = vault_settle(accounts_vault(load->accounts), &load->why);
@@ -134,43 +173,33 @@ static enum err accounts_read(struct load_accounts *load)
     return make_first(load);
 }
 
-static void take_accounts(struct deferred *deferred)
+static enum err take_account(struct load_documents *documents,
+                             const struct document *document, struct failure *why)
 {
-    struct load_accounts *load = container_of(deferred, struct load_accounts, taking);
-    struct store_scan *scan = &load->scan;
-    struct stint stint = loop_stint(load->loop);
-    while (load->taken < scan->count && stint_goes_on_by(&stint, TAKEN_AT_ONCE)) {
-        struct document *document = &scan->documents[load->taken++];
-        if (!load->refused)
-            load->refused = accounts_add(load->accounts, document, &load->why);
-        document_finish(document);
-    }
-    if (load->taken < scan->count) {
-        loop_defer(load->loop, deferred);
-        return;
-    }
-    free(scan->documents);
-    enum err refused = load->refused;
-    if (!refused && ++load->kind < sizeof(account_kinds) / sizeof(account_kinds[0]))
-        scan_accounts(load);
-    else if (refused || (refused = accounts_read(load)))
-        load->done(load, refused);
+    struct load_accounts *load = container_of(documents, struct load_accounts, documents);
+    return accounts_add(load->accounts, document, why);
 }
 
-static void on_accounts_scanned(struct store_scan *scan, enum store_status status)
+static void on_accounts_read(struct load_documents *documents, enum err status)
 {
-    struct load_accounts *load = container_of(scan, struct load_accounts, scan);
-    load->taken = 0;
-    load->refused = status ? not_read(&load->why) : OK;
-    take_accounts(&load->taking);
+    struct load_accounts *load = container_of(documents, struct load_accounts, documents);
+    load->why = documents->why;
+    if (status || (status = settle_accounts(load)))
+        load->done(load, status);
 }
 
 void load_accounts_begin(struct load_accounts *load)
 {
-    load->kind = 0;
-    load->taking.fn = take_accounts;
-    list_init(&load->taking.link);
-    scan_accounts(load);
+    load->documents = (struct load_documents){
+        .store = load->store,
+        .loop = load->loop,
+        .kinds = account_kinds,
+        .kind_count = sizeof(account_kinds) / sizeof(account_kinds[0]),
+        .env = ENV_INSTALLATION,
+        .take = take_account,
+        .done = on_accounts_read,
+    };
+    load_documents_begin(&load->documents);
 }
 
 /* ---- runs ---- */
@@ -294,64 +323,45 @@ static void on_page(struct store_walk *walk, enum store_status status)
         load->done(load, not_read(&load->why));
     } else {
         load->taken = 0;
-        load->taking.fn = take_page;
         take_page(&load->taking);
     }
 }
 
-static void on_restored(struct store_scan *scan, enum store_status status);
-
-static void scan_restored(struct load_runs *load)
+static enum err take_restored(struct load_documents *documents,
+                              const struct document *document, struct failure *why)
 {
-    struct store *store = engine_store(load->engine);
-    load->scan = (struct store_scan){ .kind = restored_kinds[load->kind],
-                                      .env = ENV_EVERY,
-                                      .done = on_restored };
-    store->ops->scan(store, &load->scan);
+    struct load_runs *load = container_of(documents, struct load_runs, documents);
+    return api_restore(load->api, document, why);
 }
 
-static void take_restored(struct deferred *deferred)
+static void on_restored(struct load_documents *documents, enum err status)
 {
-    struct load_runs *load = container_of(deferred, struct load_runs, taking);
-    struct store_scan *scan = &load->scan;
-    struct stint stint = loop_stint(engine_loop(load->engine));
-    while (load->taken < scan->count && stint_goes_on_by(&stint, TAKEN_AT_ONCE)) {
-        struct document *document = &scan->documents[load->taken++];
-        if (!load->refused)
-            load->refused = api_restore(load->api, document, &load->why);
-        document_finish(document);
-    }
-    if (load->taken < scan->count) {
-        loop_defer(engine_loop(load->engine), deferred);
-        return;
-    }
-    free(scan->documents);
-    if (load->refused)
-        load->done(load, load->refused);
-    else if (++load->kind < sizeof(restored_kinds) / sizeof(restored_kinds[0]))
-        scan_restored(load);
+    struct load_runs *load = container_of(documents, struct load_runs, documents);
+    load->why = documents->why;
+    if (status)
+        load->done(load, status);
     else
         next_environment(load);
 }
 
-static void on_restored(struct store_scan *scan, enum store_status status)
-{
-    struct load_runs *load = container_of(scan, struct load_runs, scan);
-    load->taken = 0;
-    load->refused = status ? not_read(&load->why) : OK;
-    load->taking.fn = take_restored;
-    take_restored(&load->taking);
-}
-
 void load_runs_begin(struct load_runs *load)
 {
+    load->taking.fn = take_page;
     list_init(&load->taking.link);
     for (struct account *a = NULL; (a = accounts_next(load->accounts, a));) {
         engine_join_stored(load->engine, a->number, &a->project->stored);
         if (!a->archived)
             api_add_environment(load->api, a);
     }
-    load->kind = 0;
     load->account = NULL;
-    scan_restored(load);
+    load->documents = (struct load_documents){
+        .store = engine_store(load->engine),
+        .loop = engine_loop(load->engine),
+        .kinds = restored_kinds,
+        .kind_count = sizeof(restored_kinds) / sizeof(restored_kinds[0]),
+        .env = ENV_EVERY,
+        .take = take_restored,
+        .done = on_restored,
+    };
+    load_documents_begin(&load->documents);
 }

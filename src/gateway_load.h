@@ -9,6 +9,26 @@
 
 struct api;
 
+/* Documents of several kinds, one kind after the other, each taken in stints. */
+struct load_documents {
+    struct store *store;
+    struct loop *loop;
+    const enum document_kind *kinds; /* the caller's until done */
+    size_t kind_count;
+    uint32_t env; /* or ENV_EVERY */
+    /* The document is borrowed. What is refused ends the load, with this reason in why. */
+    enum err (*take)(struct load_documents *load, const struct document *document,
+                     struct failure *why);
+    void (*done)(struct load_documents *load, enum err status);
+    struct failure why;
+
+    struct store_scan scan;
+    size_t kind;
+    struct deferred taking; /* of what was scanned */
+    size_t taken;
+    enum err refused;
+};
+
 /* Who exists; makes the first accounts when the store is empty and prints their keys. */
 struct load_accounts {
     struct store *store;
@@ -21,11 +41,7 @@ struct load_accounts {
     void (*done)(struct load_accounts *load, enum err status);
     struct failure why;
 
-    struct store_scan scan;
-    size_t kind;
-    struct deferred taking; /* of what was scanned */
-    size_t taken;
-    enum err refused;
+    struct load_documents documents;
     struct store_commit commit;
     struct change changes[16];
 };
@@ -40,13 +56,11 @@ struct load_runs {
     void (*done)(struct load_runs *load, enum err status);
     struct failure why;
 
-    struct store_scan scan;
-    size_t kind;
+    struct load_documents documents;
     struct account *account; /* whose runs are being loaded */
     struct store_walk walk;
-    struct deferred taking; /* of what was scanned, of a page of the walk */
+    struct deferred taking; /* of a page of the walk */
     size_t taken;
-    enum err refused;
     uint64_t last;    /* rev of the last run that was taken */
     int64_t until_ms; /* monotonic: the newest are loaded until then */
 };
