@@ -10,6 +10,7 @@
 #include <ini.h>
 #include <stdio.h>
 
+#include "auth/account_command.h"
 #include "auth/bootstrap.h"
 #include "auth/secret_file.h"
 #include "auth/vault.h"
@@ -129,8 +130,22 @@ static enum err add_word(struct reading *reading, const char *word)
     return OK;
 }
 
+/* The second word of a command has no help of its own: that of the first is about it, too. */
+static enum err choose_second(const struct reading *reading, const char *word)
+{
+    const char *topic = reading->config.topic;
+    bool rotates = strcmp(topic, "vault") == 0 && strcmp(word, "rotate") == 0;
+    if (rotates || account_command_knows(topic, word))
+        return OK;
+    return explain(reading->why, ERR_INVALID,
+                   "%.60s: not a command behind %s; runcast help %s shows what is", word,
+                   topic, topic);
+}
+
 static enum err choose_topic(struct reading *reading, const char *word)
 {
+    if (reading->config.topic)
+        return choose_second(reading, word);
     if (!config_help_knows(word))
         return explain(reading->why, ERR_INVALID,
                        "%.60s: not a command; runcast help shows them all", word);

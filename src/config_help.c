@@ -139,8 +139,9 @@ void config_print_help(const char *command, struct buf *out)
         return;
     }
     buf_print(out, "%s\n%s\n", commands[which].usage, commands[which].about);
-    bool restored = strcmp(command, "restored") == 0;
     buf_print(out, "  --data DIR, or RUNCAST_DATA: the data directory. %s\n",
-              restored ? "No gateway runs on it."
-                       : "It speaks to the gateway that runs\n  on it, if there is one.");
+              strcmp(command, "restored") == 0 ? "No gateway runs on it."
+              : strcmp(command, "vault") == 0  ? "A gateway runs on it."
+                                               : "It speaks to the gateway that runs\n"
+                                                 "  on it, if there is one.");
 }

@@ -80,6 +80,36 @@ static enum err refuse(const struct config *config, enum config_setting which,
                    which == SETTING_listen ? ", each maybe with ,proxy behind it" : "");
 }
 
+/* One of the two could not be bound. Port 0 is a free one each time. */
+static bool collide(const struct config_listener *a, const struct config_listener *b)
+{
+    static const char every[] = "0.0.0.0";
+    if (a->path[0] || b->path[0])
+        return strcmp(a->path, b->path) == 0;
+    bool is_ipv4 = !strchr(a->host, ':') && !strchr(b->host, ':');
+    bool same = strcmp(a->host, b->host) == 0 ||
+                (is_ipv4 && (!strcmp(a->host, every) || !strcmp(b->host, every)));
+    return a->port && a->port == b->port && same;
+}
+
+static enum err refuse_twice(const struct config *config, enum config_setting which,
+                             struct slice word, struct failure *why)
+{
+    return explain(why, ERR_INVALID,
+                   "%s: %s names %.*s, where listen has an address already: give each once",
+                   config->origins[which], settings[which].name,
+                   (int)(word.len < 60 ? word.len : 60), word.ptr);
+}
+
+static bool is_among(const struct config_listener *listeners, size_t count,
+                     const struct config_listener *one)
+{
+    for (size_t i = 0; i < count; i++)
+        if (collide(&listeners[i], one))
+            return true;
+    return false;
+}
+
 enum err config_listeners(const struct config *config,
                           struct config_listener listeners[CONFIG_LISTENERS_MAX],
                           size_t *count, struct failure *why)
@@ -90,10 +120,26 @@ enum err config_listeners(const struct config *config,
         if (*count == CONFIG_LISTENERS_MAX)
             return explain(why, ERR_INVALID, "%s: listen has more than %d addresses",
                            config->origins[SETTING_listen], CONFIG_LISTENERS_MAX);
-        if (!read_listener(word, &listeners[(*count)++]))
+        if (!read_listener(word, &listeners[*count]))
             return refuse(config, SETTING_listen, word, why);
+        if (is_among(listeners, *count, &listeners[*count]))
+            return refuse_twice(config, SETTING_listen, word, why);
+        ++*count;
     }
     return OK;
+}
+
+enum err config_check_listeners(const struct config *config, struct failure *why)
+{
+    struct config_listener listeners[CONFIG_LISTENERS_MAX], admin;
+    size_t count;
+    enum err err = config_listeners(config, listeners, &count, why);
+    if (!err)
+        err = config_admin_listener(config, &admin, why);
+    if (!err && is_among(listeners, count, &admin))
+        err =
+            refuse_twice(config, SETTING_admin_listen, slice_of(config->admin_listen), why);
+    return err;
 }
 
 enum err config_admin_listener(const struct config *config,

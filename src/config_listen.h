@@ -23,5 +23,8 @@ enum err config_listeners(const struct config *config,
 enum err config_admin_listener(const struct config *config,
                                struct config_listener *listener, struct failure *why);
 
+/* Both of the above are right, and no address is there twice. */
+enum err config_check_listeners(const struct config *config, struct failure *why);
+
 /* Nobody reaches it from another machine. */
 bool config_listener_is_local(const struct config_listener *listener);

@@ -299,11 +299,7 @@ static enum err refuse_key(const struct config *config, enum config_setting whic
 
 enum err config_check_texts(const struct config *config, struct failure *why)
 {
-    struct config_listener listeners[CONFIG_LISTENERS_MAX];
-    size_t count;
-    enum err err = config_listeners(config, listeners, &count, why);
-    if (!err)
-        err = config_admin_listener(config, listeners, why);
+    enum err err = config_check_listeners(config, why);
     if (err)
         return err;
     if (!*config->data)

@@ -91,6 +91,15 @@ static enum err check_listen(const struct config *config, struct failure *why)
     return OK;
 }
 
+enum err gateway_check(const struct config *config, struct failure *why)
+{
+    struct bootstrap given;
+    enum err refused = bootstrap_prepare(&given, why);
+    if (!refused)
+        bootstrap_finish(&given);
+    return refused ? refused : check_listen(config, why);
+}
+
 /* Elsewhere than on a terminal somebody keeps what is printed: a log, a journal. */
 static bool prints_keys(const struct config *config, FILE *out)
 {

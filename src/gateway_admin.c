@@ -15,7 +15,9 @@
 
 enum { REQUEST_MAX = 4096 };
 
-static const char error_mark[] = "error: ";
+/* What an answer begins with that tells of no success: the words were wrong, or what there is
+ * did not allow it. */
+static const char usage_mark[] = "usage: ", error_mark[] = "error: ";
 
 struct admin {
     uv_pipe_t pipe;
@@ -79,7 +81,7 @@ static void give_answer(struct admin_conn *conn, enum err status, const char *re
 {
     if (status) {
         rewind(conn->out);
-        fprintf(conn->out, "%s%s\n", error_mark, reason);
+        fprintf(conn->out, "%s%s\n", status == ERR_USAGE ? usage_mark : error_mark, reason);
     }
     fclose(conn->out);
     conn->out = NULL;
@@ -263,6 +265,19 @@ void admin_destroy(struct admin *admin)
     uv_close((uv_handle_t *)&admin->pipe, on_listener_closed);
 }
 
+static enum err read_answer(struct slice answer, FILE *out, struct failure *why)
+{
+    bool misused = slice_starts(answer, usage_mark);
+    if (misused || slice_starts(answer, error_mark))
+        return explain(why, misused ? ERR_USAGE : ERR_INVALID, "%.*s",
+                       SLICE_ARG(slice_trim(slice_from(answer, sizeof(error_mark) - 1))));
+    if (!answer.len)
+        return explain(why, ERR_INVALID, "the gateway has ended without an answer");
+    if (*answer.ptr)
+        fwrite(answer.ptr, 1, answer.len, out);
+    return OK;
+}
+
 enum err admin_ask(const char *path, const char *request, FILE *out, struct failure *why)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -292,15 +307,7 @@ enum err admin_ask(const char *path, const char *request, FILE *out, struct fail
     while ((count = read(fd, text, sizeof(text))) > 0)
         buf_add(&answered, (struct slice){ text, (size_t)count });
     close(fd);
-    struct slice answer = buf_slice(&answered);
-    enum err err = OK;
-    if (slice_starts(answer, error_mark))
-        err = explain(why, ERR_INVALID, "%.*s",
-                      SLICE_ARG(slice_trim(slice_from(answer, sizeof(error_mark) - 1))));
-    else if (!answer.len)
-        err = explain(why, ERR_INVALID, "the gateway has ended without an answer");
-    else if (*answer.ptr)
-        fwrite(answer.ptr, 1, answer.len, out);
+    enum err err = read_answer(buf_slice(&answered), out, why);
     vault_forget_buf(&answered);
     return err;
 }

@@ -28,5 +28,5 @@ void admin_serve_rotation(struct admin *admin, struct rotate *rotate);
 void admin_destroy(struct admin *admin);
 
 /* As a client: sends the request and copies the answer. ERR_NOT_FOUND: nobody listens;
- * ERR_INVALID: it could not be done, and why. */
+ * ERR_USAGE: its words are wrong; ERR_INVALID: it could not be done, and why. */
 enum err admin_ask(const char *path, const char *request, FILE *out, struct failure *why);

@@ -163,8 +163,8 @@ static enum err check_data(const struct config *config, struct failure *why)
 enum err gateway_command(const struct config *config, FILE *out, struct failure *why)
 {
     struct vault *vault;
-    enum err refused = ask_gateway(config, out, why);
-    if (refused != ERR_NOT_FOUND)
+    enum err refused = account_command_check(config->words, config->word_count, why);
+    if (refused || (refused = ask_gateway(config, out, why)) != ERR_NOT_FOUND)
         return refused;
 
     if ((refused = check_data(config, why)) ||

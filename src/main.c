@@ -1,7 +1,7 @@
 /* main.c - arguments, signals, exit status.
  *
  *   0: served and drained, or the command did what it says   1: could not
- *   2: the settings are wrong
+ *   2: the settings or the words of the command are wrong
  *
  * The first SIGTERM or SIGINT drains, a second one ends at once. SIGHUP does as they do when
  * the gateway was started on a terminal, which is closed then; else nothing: there is
@@ -137,7 +137,19 @@ static int tell(enum err refused, const struct failure *why)
 {
     if (refused)
         fprintf(stderr, "runcast: %s\n", why->text);
-    return refused ? 1 : 0;
+    return refused == ERR_USAGE ? 2 : refused ? 1 : 0;
+}
+
+/* Each by itself is right, or there would be no config. */
+static int check(const struct config *config)
+{
+    struct failure why = { 0 };
+    if (gateway_check(config, &why)) {
+        fprintf(stderr, "runcast: %s\n", why.text);
+        return 2;
+    }
+    printf("runcast: the settings are fine\n");
+    return 0;
 }
 
 static int run(const struct config *config)
@@ -146,7 +158,7 @@ static int run(const struct config *config)
     switch (config->command) {
     case COMMAND_HELP: print(fill_help, config); return 0;
     case COMMAND_VERSION: printf("runcast %s\n", RUNCAST_VERSION); return 0;
-    case COMMAND_CHECK_CONFIG: printf("runcast: the settings are fine\n"); return 0;
+    case COMMAND_CHECK_CONFIG: return check(config);
     case COMMAND_PRINT_CONFIG: print(config_print, config); return 0;
     case COMMAND_KEYS:
     case COMMAND_ACCOUNTS: return tell(gateway_command(config, stdout, &why), &why);

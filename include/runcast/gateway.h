@@ -23,6 +23,10 @@ struct gateway_events {
     void *owner;
 };
 
+/* What a start would refuse before it looks at the data directory: the keys of the environment,
+ * and listening for others without them. ERR_INVALID. */
+enum err gateway_check(const struct config *config, struct failure *why);
+
 /* ERR_INVALID, ERR_STORE with the reason: nothing was started, no event comes. first_keys
  * is where the first start on an empty data directory prints the keys it made. */
 enum err gateway_start(struct uv_loop_s *loop, const struct config *config,
@@ -36,7 +40,8 @@ void gateway_drain(struct gateway *gateway);
 void gateway_stop(struct gateway *gateway);
 
 /* A subcommand on accounts, config's words: done by the running gateway, asked over its
- * admin socket, else by opening the data directory. out gets what there is to read. */
+ * admin socket, else by opening the data directory. out gets what there is to read. ERR_USAGE: its words
+ * are wrong. */
 enum err gateway_command(const struct config *config, FILE *out, struct failure *why);
 
 /* The data directory is a copy that was put back: its database gets a new epoch, so that

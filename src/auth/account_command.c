@@ -70,29 +70,26 @@ static enum err find_organization(struct account_command *command)
 static enum err create_organization(struct account_command *command, struct draft *draft)
 {
     char slug[NAME_MAX_BYTES + 1], id[ID_MAX];
-    enum err refused = command_check_words(command, "NAME", " --slug ");
-    if (refused)
-        return refused;
     const char *given = command_option(command, "--slug");
     command->name = command_argument(command);
     if (!command_is_name(command->name) || (given && !command_is_name(given)))
-        return command_refuse(command,
+        return command_misuse(command,
                               "a name has 1 to 100 bytes and no control characters");
     make_slug(given ? given : command->name, slug);
     if (accounts_organization(command->accounts, slice_of(slug)))
         return explain(&command->write.why, ERR_INVALID,
                        "there is an organization %s already: say another --slug", slug);
     draft_organization(draft, slice_of(command->name), slice_of(slug), id);
-    fprintf(command->out, "made organization %s\n", slug);
+    fprintf(command->out, "made organization %s%s\n", slug,
+            given && strcmp(given, slug) != 0
+                ? ": a slug has lower-case letters, digits and dashes between them"
+                : "");
     return OK;
 }
 
 static enum err list_organizations(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, NULL, "");
     (void)draft;
-    if (refused)
-        return refused;
     const struct list *all = accounts_organizations(command->accounts);
     list_each (link, all) {
         const struct organization *one = container_of(link, struct organization, link);
@@ -107,18 +104,16 @@ static enum err create_project(struct account_command *command, struct draft *dr
 {
     char slug[NAME_MAX_BYTES + 1], id[ID_MAX];
     uint32_t number = accounts_free_number(command->accounts);
-    enum err refused = command_check_words(command, "NAME", " --org --ref ");
-    if (!refused)
-        refused = find_organization(command);
+    enum err refused = find_organization(command);
     if (refused)
         return refused;
     const char *ref = command_option(command, "--ref");
     command->name = command_argument(command);
     if (!command_is_name(command->name))
-        return command_refuse(command,
+        return command_misuse(command,
                               "a name has 1 to 100 bytes and no control characters");
     if (ref && !bootstrap_ref_is_right(slice_of(ref)))
-        return command_refuse(command,
+        return command_misuse(command,
                               "a ref is proj_ and 8 to 40 lower-case letters and digits");
     if (ref && accounts_project(command->accounts, slice_of(ref)))
         return command_refuse(command, "there is a project of that ref already");
@@ -143,10 +138,7 @@ static enum err create_project(struct account_command *command, struct draft *dr
 
 static enum err list_projects(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, NULL, "");
     (void)draft;
-    if (refused)
-        return refused;
     const struct list *all = accounts_projects(command->accounts);
     list_each (link, all) {
         const struct project *one = container_of(link, struct project, link);
@@ -161,20 +153,16 @@ static enum err list_projects(struct account_command *command, struct draft *dra
 static enum err create_user(struct account_command *command, struct draft *draft)
 {
     char id[ID_MAX];
-    enum err refused = command_check_words(command, "NAME", " --org --email ");
-    if (!refused)
-        refused = find_organization(command);
+    enum err refused = find_organization(command);
     if (refused)
         return refused;
     const char *email = command_option(command, "--email");
     command->name = command_argument(command);
     if (!command_is_name(command->name))
-        return command_refuse(command,
+        return command_misuse(command,
                               "a name has 1 to 100 bytes and no control characters");
-    if (!email)
-        return command_refuse(command, "say --email ADDRESS, as in ada@example.com");
     if (!is_email(email))
-        return explain(&command->write.why, ERR_INVALID,
+        return explain(&command->write.why, ERR_USAGE,
                        "%.60s: say --email ADDRESS, with one @ and a domain that ends in a "
                        "dot and two or more letters, as in ada@example.com",
                        email);
@@ -189,10 +177,7 @@ static enum err create_user(struct account_command *command, struct draft *draft
 
 static enum err list_users(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, NULL, "");
     (void)draft;
-    if (refused)
-        return refused;
     const struct list *all = accounts_users(command->accounts);
     list_each (link, all) {
         const struct user *one = container_of(link, struct user, link);
@@ -223,8 +208,6 @@ static enum err list_keys(struct account_command *command, struct draft *draft)
 static enum err list_keys_of_project(struct account_command *command, struct draft *draft)
 {
     (void)draft;
-    if (command->word_count != 3)
-        return command_refuse(command, "say runcast keys --project REF");
     const struct project *project =
         accounts_project(command->accounts, slice_of(command->words[2]));
     if (!project)
@@ -239,10 +222,7 @@ static enum err list_keys_of_project(struct account_command *command, struct dra
 static enum err list_keys_and_token(struct account_command *command, struct draft *draft)
 {
     const struct list *all = accounts_users(command->accounts);
-    enum err refused = command_check_words(command, NULL, " --user ");
     const char *email = command_option(command, "--user");
-    if (refused)
-        return refused;
     if (email)
         command->user = accounts_user(command->accounts, slice_of(email));
     else if (!list_empty(all) && all->next == all->prev)
@@ -265,20 +245,17 @@ static enum err read_grace(struct account_command *command)
         command->grace_ms = 0;
     else if (text && (text_to_duration_ms(slice_of(text), &command->grace_ms) ||
                       command->grace_ms > (int64_t)GRACE_DAYS_MAX * DAY_MS))
-        return command_refuse(command,
+        return command_misuse(command,
                               "--grace is a time like 30m, 24h or 7d, 365d at most, or 0");
     return OK;
 }
 
 static enum err rotate_key(struct account_command *command, struct draft *draft)
 {
-    enum environment_type type = ENVIRONMENT_DEV;
-    enum err refused = command_check_words(command, "ENV", " --project --grace ");
-    if (!refused && environment_type_from_slug(slice_of(command_argument(command)), &type))
-        refused =
-            command_refuse(command, "an environment is dev, staging, prod or preview");
-    if (!refused)
-        refused = command_find_project(command);
+    enum environment_type type;
+    if (environment_type_from_slug(slice_of(command_argument(command)), &type))
+        return command_misuse(command, "an environment is dev, staging, prod or preview");
+    enum err refused = command_find_project(command);
     if (!refused)
         refused = read_grace(command);
     if (refused)
@@ -294,63 +271,143 @@ static enum err rotate_key(struct account_command *command, struct draft *draft)
 
 /* ---- which ---- */
 
-static const struct {
+/* clang-format off */
+static const struct form {
     const char *noun, *verb; /* verb NULL: no other word */
+    const char *argument;    /* by the name that help has for it; NULL: none */
+    const char *options;     /* each between spaces */
+    const char *needed;      /* one of them, with its value; NULL: none has to be there */
     command_fn *fn;
-} commands[] = {
-    { "org", "create", create_organization },
-    { "org", "list", list_organizations },
-    { "org", "rename", command_rename_organization },
-    { "org", "delete", command_delete_organization },
-    { "project", "create", create_project },
-    { "project", "list", list_projects },
-    { "project", "rename", command_rename_project },
-    { "project", "delete", command_delete_project },
-    { "user", "create", create_user },
-    { "user", "list", list_users },
-    { "user", "rename", command_rename_user },
-    { "user", "delete", command_delete_user },
-    { "token", "create", command_create_token },
-    { "token", "list", command_list_tokens },
-    { "token", "revoke", command_revoke_token },
-    { "worker-token", "create", command_create_worker_token },
-    { "worker-token", "list", command_list_worker_tokens },
-    { "worker-token", "revoke", command_revoke_worker_token },
-    { "keys", "rotate", rotate_key },
-    { "keys", "--new-personal-token", list_keys_and_token },
-    { "keys", "--project", list_keys_of_project },
-    { "keys", NULL, list_keys },
+} forms[] = {
+    { "org", "create", "NAME", " --slug ", NULL, create_organization },
+    { "org", "list", NULL, "", NULL, list_organizations },
+    { "org", "rename", "SLUG", " --name ", "--name NAME", command_rename_organization },
+    { "org", "delete", "SLUG", " --confirm ", NULL, command_delete_organization },
+    { "project", "create", "NAME", " --org --ref ", NULL, create_project },
+    { "project", "list", NULL, "", NULL, list_projects },
+    { "project", "rename", "REF", " --name ", "--name NAME", command_rename_project },
+    { "project", "delete", "REF", " --confirm ", NULL, command_delete_project },
+    { "user", "create", "NAME", " --email --org ", "--email EMAIL", create_user },
+    { "user", "list", NULL, "", NULL, list_users },
+    { "user", "rename", "EMAIL", " --name --org ", "--name NAME", command_rename_user },
+    { "user", "delete", "EMAIL", " --org --confirm ", NULL, command_delete_user },
+    { "token", "create", NULL, " --user --name ", "--user EMAIL", command_create_token },
+    { "token", "list", NULL, "", NULL, command_list_tokens },
+    { "token", "revoke", "ID", "", NULL, command_revoke_token },
+    { "worker-token", "create", NULL, " --project --env --name ", NULL, command_create_worker_token },
+    { "worker-token", "list", NULL, "", NULL, command_list_worker_tokens },
+    { "worker-token", "revoke", "ID", "", NULL, command_revoke_worker_token },
+    { "keys", "rotate", "ENV", " --project --grace ", NULL, rotate_key },
+    { "keys", "--new-personal-token", NULL, " --user ", NULL, list_keys_and_token },
+    { "keys", "--project", "REF", "", NULL, list_keys_of_project },
+    { "keys", NULL, NULL, "", NULL, list_keys },
 };
+/* clang-format on */
+
+enum { FORM_COUNT = sizeof(forms) / sizeof(forms[0]) };
+
+static const struct form *find_form(const char *noun, const char *verb)
+{
+    for (size_t i = 0; i < FORM_COUNT; i++) {
+        bool same_verb = verb && forms[i].verb ? strcmp(verb, forms[i].verb) == 0
+                                               : verb == forms[i].verb;
+        if (strcmp(noun, forms[i].noun) == 0 && same_verb)
+            return &forms[i];
+    }
+    return NULL;
+}
+
+bool account_command_knows(const char *noun, const char *verb)
+{
+    return find_form(noun, verb) != NULL;
+}
 
 /* Says what may stand behind the noun. */
-static enum err refuse_verb(struct account_command *command, const char *noun)
+static enum err refuse_verb(const char *noun, struct failure *why)
 {
     char verbs[64] = "";
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+    for (size_t i = 0; i < FORM_COUNT; i++) {
         size_t len = strlen(verbs);
-        if (commands[i].verb && strcmp(noun, commands[i].noun) == 0)
+        if (forms[i].verb && strcmp(noun, forms[i].noun) == 0)
             snprintf(verbs + len, sizeof(verbs) - len, "%s%s", len ? ", " : "",
-                     commands[i].verb);
+                     forms[i].verb);
     }
-    return explain(&command->write.why, ERR_INVALID,
+    return explain(why, ERR_USAGE,
                    "not a command: behind %.20s comes %s; runcast help %.20s says more",
                    noun, verbs[0] ? verbs : "nothing", noun);
+}
+
+static enum err refuse_missing(const struct form *form, const char *missing,
+                               struct failure *why)
+{
+    const char *options = form->options;
+    int len = (int)strlen(options);
+    return explain(why, ERR_USAGE,
+                   "%s is missing: say runcast %s %s%s%s%s%s%s%.*s; runcast help %s says "
+                   "more",
+                   missing, form->noun, form->verb, form->argument ? " " : "",
+                   form->argument ? form->argument : "", form->needed ? " " : "",
+                   form->needed ? form->needed : "",
+                   len ? ", and behind it its options:" : "", len ? len - 1 : 0, options,
+                   form->noun);
+}
+
+static enum err check_options(const struct form *form, const char *const *words,
+                              size_t count, struct failure *why)
+{
+    for (size_t i = 0; i < count; i += 2) {
+        char wanted[32];
+        snprintf(wanted, sizeof(wanted), " %s ", words[i]);
+        if (!strstr(form->options, wanted))
+            return explain(why, ERR_USAGE,
+                           "%.60s: not an option of runcast %s%s%s; runcast help %s shows "
+                           "them",
+                           words[i], form->noun, form->verb ? " " : "",
+                           form->verb ? form->verb : "", form->noun);
+        if (i + 1 == count)
+            return explain(why, ERR_USAGE, "%.60s: needs a value", words[i]);
+    }
+    return OK;
+}
+
+static bool has_needed(const struct form *form, const char *const *words, size_t count)
+{
+    size_t len = form->needed ? strcspn(form->needed, " ") : 0;
+    for (size_t i = 0; i < count; i += 2)
+        if (len && strlen(words[i]) == len && strncmp(words[i], form->needed, len) == 0)
+            return true;
+    return !form->needed;
+}
+
+enum err account_command_check(const char *const *words, size_t count, struct failure *why)
+{
+    const char *noun = count ? words[0] : "";
+    const struct form *form = find_form(noun, count > 1 ? words[1] : NULL);
+    size_t at = 2;
+    if (!form)
+        return refuse_verb(noun, why);
+    if (form->argument && (count < 3 || strncmp(words[2], "--", 2) == 0))
+        return refuse_missing(form, form->argument, why);
+    at += form->argument != NULL;
+    if (count < at)
+        return OK;
+    enum err refused = check_options(form, words + at, count - at, why);
+    if (!refused && !has_needed(form, words + at, count - at))
+        refused = refuse_missing(form, form->needed, why);
+    return refused;
 }
 
 static enum err decide(struct account_write *write, struct accounts *accounts,
                        struct draft *draft)
 {
     struct account_command *command = container_of(write, struct account_command, write);
-    const char *noun = command->word_count ? command->words[0] : "";
-    const char *verb = command->word_count > 1 ? command->words[1] : NULL;
-    (void)accounts;
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-        bool same_verb = verb && commands[i].verb ? strcmp(verb, commands[i].verb) == 0
-                                                  : verb == commands[i].verb;
-        if (strcmp(noun, commands[i].noun) == 0 && same_verb)
-            return commands[i].fn(command, draft);
-    }
-    return refuse_verb(command, noun);
+    const char *const *words = command->words;
+    enum err refused = account_command_check(words, command->word_count, &write->why);
+    command->accounts = accounts;
+    if (refused)
+        return refused;
+    return find_form(words[0], command->word_count > 1 ? words[1] : NULL)
+        ->fn(command, draft);
 }
 
 /* The words as they were said; of a token that was named by itself only that it was. */

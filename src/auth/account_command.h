@@ -31,7 +31,8 @@ struct account_command {
     const char
         *actor; /* borrowed until done: who asks, for the audit; NULL: none is kept */
     FILE *out;  /* borrowed until done: what the operator reads */
-    /* Once, later. command->write.why says why not. */
+    /* Once, later. command->write.why says why not; ERR_USAGE: the words are wrong
+     * whatever there is. */
     void (*done)(struct account_command *command, enum err status);
 
     /* account_command.c's */
@@ -47,6 +48,12 @@ struct account_command {
     char ref[PROJECT_REF_MAX];
     char token[PERSONAL_TOKEN_MAX];
 };
+
+/* Whether there is such a command, with such an argument and such options: ERR_USAGE if not,
+ * and why. What they mean only the accounts know. */
+enum err account_command_check(const char *const *words, size_t count, struct failure *why);
+
+bool account_command_knows(const char *noun, const char *verb);
 
 /* Words from a JSON array of texts. ERR_INVALID with command->write.why: done will not
  * come.

@@ -3,15 +3,11 @@
  * What takes more than itself along wants to be confirmed: --confirm repeats its name. */
 #include "auth/command_words.h"
 
-static enum err read_name(struct account_command *command, const char *argument,
-                          const char *options)
+static enum err read_name(struct account_command *command)
 {
-    enum err refused = command_check_words(command, argument, options);
-    if (refused)
-        return refused;
     command->name = command_option(command, "--name");
-    if (!command->name || !command_is_name(command->name))
-        return command_refuse(command, "say --name NAME: 1 to 100 bytes and no control "
+    if (!command_is_name(command->name))
+        return command_misuse(command, "say --name NAME: 1 to 100 bytes and no control "
                                        "characters");
     return OK;
 }
@@ -37,7 +33,7 @@ static enum err find_project(struct account_command *command, const struct proje
 
 enum err command_rename_organization(struct account_command *command, struct draft *draft)
 {
-    enum err refused = read_name(command, "SLUG", " --name ");
+    enum err refused = read_name(command);
     if (refused)
         return refused;
     const struct organization *found;
@@ -51,7 +47,7 @@ enum err command_rename_organization(struct account_command *command, struct dra
 
 enum err command_rename_project(struct account_command *command, struct draft *draft)
 {
-    enum err refused = read_name(command, "REF", " --name ");
+    enum err refused = read_name(command);
     if (refused)
         return refused;
     const struct project *found;
@@ -87,7 +83,7 @@ static enum err find_user(struct account_command *command, const struct user **f
 enum err command_rename_user(struct account_command *command, struct draft *draft)
 {
     const struct user *user = NULL;
-    enum err refused = read_name(command, "EMAIL", " --name --org ");
+    enum err refused = read_name(command);
     if (!refused)
         refused = find_user(command, &user);
     if (refused)
@@ -98,24 +94,35 @@ enum err command_rename_user(struct account_command *command, struct draft *draf
     return OK;
 }
 
+/* What is given must be the name; whether it must be given is the command's. */
+static enum err check_confirmation(struct account_command *command, const char *name)
+{
+    const char *confirmed = command_option(command, "--confirm");
+    if (!confirmed || strcmp(confirmed, name) == 0)
+        return OK;
+    return explain(&command->write.why, ERR_INVALID,
+                   "--confirm says %.100s, but what would be deleted is called %s: nothing "
+                   "was deleted",
+                   confirmed, name);
+}
+
 /* Tokens hang on one user, also of somebody who is in several organizations: they end with it. */
 enum err command_delete_user(struct account_command *command, struct draft *draft)
 {
     const struct user *user = NULL;
     unsigned tokens = 0;
-    enum err refused = command_check_words(command, "EMAIL", " --org --confirm ");
-    if (!refused)
-        refused = find_user(command, &user);
+    enum err refused = find_user(command, &user);
     if (refused)
         return refused;
-    const char *confirmed = command_option(command, "--confirm");
     list_each (link, &user->secrets)
         tokens++;
     if (tokens >= DRAFT_MAX)
         return explain(&command->write.why, ERR_INVALID,
                        "%s has %u tokens: revoke some first, so that less than %d are left",
                        user->email, tokens, DRAFT_MAX);
-    if (tokens && (!confirmed || strcmp(confirmed, user->email)))
+    if ((refused = check_confirmation(command, user->email)))
+        return refused;
+    if (tokens && !command_option(command, "--confirm"))
         return explain(&command->write.why, ERR_INVALID,
                        "%u token%s of %s would end: say --confirm %s", tokens,
                        tokens == 1 ? "" : "s", user->email, user->email);
@@ -129,21 +136,15 @@ enum err command_delete_user(struct account_command *command, struct draft *draf
 
 /* ---- projects and organizations ---- */
 
-static bool is_confirmed(const struct account_command *command, const char *name)
-{
-    const char *confirmed = command_option(command, "--confirm");
-    return confirmed && strcmp(confirmed, name) == 0;
-}
-
 enum err command_delete_project(struct account_command *command, struct draft *draft)
 {
     const struct project *found = NULL;
-    enum err refused = command_check_words(command, "REF", " --confirm ");
+    enum err refused = find_project(command, &found);
     if (!refused)
-        refused = find_project(command, &found);
+        refused = check_confirmation(command, found->ref);
     if (refused)
         return refused;
-    if (!is_confirmed(command, found->ref))
+    if (!command_option(command, "--confirm"))
         return explain(
             &command->write.why, ERR_INVALID,
             "the project %s (%s), its runs, schedules, variables, branches, keys "
@@ -217,9 +218,7 @@ enum err command_delete_organization(struct account_command *command, struct dra
     const struct organization *found = NULL;
     const struct list *all = accounts_organizations(command->accounts);
     unsigned tokens = 0;
-    enum err refused = command_check_words(command, "SLUG", " --confirm ");
-    if (!refused)
-        refused = find_organization(command, &found);
+    enum err refused = find_organization(command, &found);
     if (!refused)
         refused = refuse_with_projects(command, found);
     if (refused)
@@ -234,7 +233,9 @@ enum err command_delete_organization(struct account_command *command, struct dra
                        "takes some out first, so that less than %d users and tokens are "
                        "left",
                        found->slug, users, tokens, found->slug, DRAFT_MAX);
-    if (!is_confirmed(command, found->slug))
+    if ((refused = check_confirmation(command, found->slug)))
+        return refused;
+    if (!command_option(command, "--confirm"))
         return explain(
             &command->write.why, ERR_INVALID,
             "%s (%s) would be gone, with %u user%s and %u token%s: say --confirm "

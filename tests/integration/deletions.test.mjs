@@ -93,9 +93,9 @@ test("a project is over when its deletion is acknowledged, and out of the databa
   const held = gateway.post("/engine/v1/worker-actions/dequeue", {}, { key: theirs.workers, timeoutMs: 30_000 });
   const environments = await gateway.metric("runcast_environments");
 
-  for (const words of [[], ["--confirm", keys.ref], ["--confirm", "Theirs"]]) {
+  for (const [said, ...words] of [[/gone for good: say --confirm proj_z{20}\n$/], [/is called proj_z{20}: nothing was deleted\n$/, "--confirm", keys.ref], [/is called proj_z{20}: nothing was deleted\n$/, "--confirm", "Theirs"]]) {
     const { code, stderr } = await run("project", "delete", ref, ...words);
-    assert.deepEqual([code, /gone for good: say --confirm proj_z{20}\n$/.test(stderr)], [1, true], stderr);
+    assert.deepEqual([code, said.test(stderr)], [1, true], stderr);
   }
   assert.match((await run("project", "delete", "proj_none", "--confirm", "proj_none")).stderr, /no such project/);
   ok(await gateway.get("/api/v1/runs", { key: own.dev }));

@@ -203,9 +203,9 @@ describe("first keys", () => {
     assert.equal((await gateway.get("/api/v1/projects", { key: token })).status, 200);
     const dev = plain.stdout.match(/tr_dev_\w+/)[0];
     assert.equal((await gateway.get("/api/v1/runs", { key: dev })).status, 200);
-    for (const [words, said] of [[["--user", "nobody@example.com"], /no such user/], [["--name", "x"], /not an option of this command/]]) {
+    for (const [words, said, code] of [[["--user", "nobody@example.com"], /no such user/, 1], [["--name", "x"], /--name: not an option of runcast keys --new-personal-token/, 2]]) {
       const refused = await alone("--new-personal-token", ...words);
-      assert.deepEqual([refused.code, refused.stdout], [1, ""], words.join(" "));
+      assert.deepEqual([refused.code, refused.stdout], [code, ""], words.join(" "));
       assert.match(refused.stderr, said);
     }
     assert.doesNotMatch(gateway.stdout + gateway.stderr, /tr_/);

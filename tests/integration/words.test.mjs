@@ -18,10 +18,14 @@ test("help is there for everything and for each command, asked for in any way", 
     assert.match(one.stdout, new RegExp(`^  runcast ${command} `));
     assert.ok(one.stdout.split("\n").length < 15, one.stdout);
     assert.equal((await runProgram([command, "--help"])).stdout, one.stdout);
-    const second = { vault: ["rotate"], restored: [] }[command] ?? ["create"];
+    const second = { keys: ["rotate"], vault: ["rotate"], restored: [] }[command] ?? ["create"];
     assert.equal((await runProgram([command, ...second, "--help"])).stdout, one.stdout);
+    if (second.length) assert.equal((await runProgram(["help", command, ...second])).stdout, one.stdout);
   }
   assert.equal((await runProgram(["serve", "--help"])).stdout, all.stdout);
+  assert.match((await runProgram(["help", "vault"])).stdout, /A gateway runs on it\.\n$/);
+  const second = await runProgram(["help", "keys", "rotatee"]);
+  assert.deepEqual([second.code, second.stderr], [2, "runcast: rotatee: not a command behind keys; runcast help keys shows what is\n"]);
   const unknown = await runProgram(["help", "orgs"]);
   assert.deepEqual([unknown.code, unknown.stdout, unknown.stderr], [2, "", "runcast: orgs: not a command; runcast help shows them all\n"]);
 });
@@ -57,8 +61,57 @@ test("keys of one project", async (t) => {
   assert.equal(first.stdout.trim().split("\n").length, 4);
   assert.equal((await run("keys")).stdout.trim().split("\n").length, 8);
   assert.match((await run("keys", "--project", "proj_x")).stderr, /there is no such project/);
-  assert.match((await run("keys", "--project", keys.ref, "more")).stderr, /say runcast keys --project REF/);
+  assert.match((await run("keys", "--project", keys.ref, "more")).stderr, /more: not an option of runcast keys --project/);
   await gateway.stop();
+});
+
+test("a command whose words are wrong ends with 2, one that cannot be done with 1, whether or not a gateway is there", async (t) => {
+  const gateway = await startGateway({ t });
+  const nowhere = path.join(temporaryFolder(), "nothing");
+  for (const data of [gateway.data, nowhere]) {
+    const run = async (...words) => (await runProgram([...words, "--data", data])).code;
+    for (const words of [["org"], ["org", "remove"], ["org", "create"], ["org", "list", "--slug", "x"], ["org", "list", "--flag"], ["user", "create", "Ada"], ["token", "create"],
+      ["project", "rename", keys.ref], ["keys", "show"], ["keys", "rotate"], ["vault"], ["vault", "turn"], ["nothing"], ["org", "create", "a", "b"]])
+      assert.equal(await run(...words), 2, words.join(" "));
+    for (const words of [["org", "rename", "nobody", "--name", "x"], ["keys", "--project", "proj_nobody"], ["token", "revoke", "0123456789ab"], ["project", "delete", keys.ref], ["restored"]])
+      assert.equal(await run(...words), 1, words.join(" "));
+  }
+  for (const words of [["keys", "rotate", "test"], ["keys", "rotate", "dev", "--grace", "soon"], ["user", "create", "Ada", "--email", "ada"], ["worker-token", "create", "--env", "dev"], ["org", "create", ""], ["project", "create", "a", "--ref", "x"]])
+    assert.equal((await runProgram([...words, "--data", gateway.data])).code, 2, words.join(" "));
+  await gateway.stop();
+});
+
+test("a wrong --confirm is told what it should be, and a slug that is made otherwise is said", async (t) => {
+  const gateway = await startGateway({ t });
+  const run = (...words) => runProgram([...words, "--data", gateway.data]);
+  assert.equal((await run("org", "create", "Second", "--slug", "My Slug")).stdout, "made organization my-slug: a slug has lower-case letters, digits and dashes between them\n");
+  assert.equal((await run("org", "create", "Third", "--slug", "third")).stdout, "made organization third\n");
+  await run("user", "create", "Ada", "--email", "ada@example.com", "--org", "third");
+  for (const [noun, name] of [["project", keys.ref], ["org", "my-slug"], ["user", "ada@example.com"]]) {
+    const { code, stderr } = await run(noun, "delete", name, "--confirm", "other");
+    assert.deepEqual([code, stderr], [1, `runcast: --confirm says other, but what would be deleted is called ${name}: nothing was deleted\n`]);
+  }
+  await gateway.stop();
+});
+
+test("--check-config refuses what a start would", async () => {
+  const check = (args, env = {}) => runProgram(["--check-config", ...args], { env });
+  for (const [args, env, said] of [
+    [[], { RUNCAST_DEV_SECRET_KEY: "secret" }, /RUNCAST_DEV_SECRET_KEY: must be tr_dev_/],
+    [[], { RUNCAST_PROJECT_REF: "shop" }, /RUNCAST_PROJECT_REF: must be proj_/],
+    [["--listen", ":3030"], {}, /0\.0\.0\.0 is not a loopback address/],
+    [["--listen", "127.0.0.1:3030", "--listen", "localhost:3030"], {}, /--listen: listen names localhost:3030, where listen has an address already: give each once/],
+    [["--listen", "127.0.0.1:3030 :3030", "--insecure"], {}, /listen names :3030/],
+    [["--listen", "unix:/run/a unix:/run/a"], {}, /listen names unix:\/run\/a/],
+    [["--listen", "3030", "--admin-listen", "127.0.0.1:3030"], {}, /--admin-listen: admin-listen names 127\.0\.0\.1:3030/],
+  ]) {
+    const { code, stdout, stderr } = await check(args, env);
+    assert.deepEqual([code, stdout], [2, ""], `${args} ${Object.keys(env)}`);
+    assert.match(stderr, said);
+    assert.doesNotMatch(stderr, /secret\b|shop/);
+  }
+  for (const args of [[], ["--listen", "127.0.0.1:0 127.0.0.1:0"], ["--listen", "127.0.0.1:3030 [::1]:3030 127.0.0.2:3030"], ["--listen", ":3030", "--insecure"]])
+    assert.equal((await check(args)).code, 0, args.join(" "));
 });
 
 test("why it did not start is said once: as a line of the log, or to a person", async (t) => {
