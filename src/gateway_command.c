@@ -195,10 +195,33 @@ enum err gateway_rotate_vault(const struct config *config, FILE *out, struct fai
 
 /* ---- a copy that was put back ---- */
 
+/* Its key opens it, or a start would not begin. A command that only looks is told nothing that
+ * way but has to open everything. */
+static enum err check_key(const struct config *config, struct failure *why)
+{
+    struct config looking = *config;
+    struct vault *vault;
+    FILE *nowhere = fopen("/dev/null", "we");
+    looking.words[0] = "org";
+    looking.words[1] = "list";
+    looking.word_count = 2;
+    enum err refused = nowhere ? gateway_open_vault(config, &vault, why)
+                               : explain(why, ERR_STORE, "cannot open /dev/null");
+    if (!refused) {
+        refused = run_alone(&looking, vault, nowhere, why);
+        vault_close(vault);
+    }
+    if (nowhere)
+        fclose(nowhere);
+    return refused;
+}
+
 enum err gateway_restored(const struct config *config, FILE *out, struct failure *why)
 {
     char epoch[17];
     enum err refused = check_data(config, why);
+    if (!refused)
+        refused = check_key(config, why);
     if (refused)
         return refused;
     char *path = gateway_path(config, "runcast.db");

@@ -149,4 +149,19 @@ test("who kept a position of the other life of a database that was put back begi
   assert.equal((await subscribe(gateway, after.position)).mode, "resume", "the new epoch lasts");
   await gateway.stop();
   assert.match((await runProgram(["restored", "--data", path.join(elsewhere, "nothing")])).stderr, /there is no runcast data/);
+
+  // Without its key, or with another, the data would not start: that is said here, and nothing is changed.
+  const key = path.join(gateway.data, "encryption.key"), right = fs.readFileSync(key);
+  const restored = (env) => runProgram(["restored", "--data", gateway.data], { env });
+  fs.rmSync(key);
+  const none = await restored(), wrong = await restored({ RUNCAST_ENCRYPTION_KEY: "ab".repeat(32) });
+  assert.deepEqual([none.code, none.stdout, wrong.code, wrong.stdout], [1, "", 1, ""]);
+  assert.match(none.stderr, /there is a database, but not the encryption key that sealed it, which is [0-9a-f]{8}: put it back/);
+  assert.match(wrong.stderr, /this is not the encryption key that sealed it/);
+  assert.equal(fs.existsSync(key), false);
+  fs.writeFileSync(key, right, { mode: 0o600 });
+  gateway = await startGatewayIn(t, elsewhere);
+  assert.equal((await subscribe(gateway, after.position)).mode, "resume", "no new epoch");
+  await gateway.stop();
+  assert.match((await restored()).stdout, /begin a new epoch/);
 });
