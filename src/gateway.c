@@ -13,10 +13,11 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "api/api.h"
+#include "api/dispatch.h"
 #include "api/notifier.h"
 #include "api/request_log.h"
 #include "api/schedule_sync.h"
+#include "api/services.h"
 #include "api/sockets.h"
 #include "auth/account_writer.h"
 #include "auth/bootstrap.h"

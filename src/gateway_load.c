@@ -11,7 +11,7 @@
  * canceled; mostly it has none and stays out of memory. */
 #include "gateway_load.h"
 
-#include "api/api.h"
+#include "api/services.h"
 #include "auth/bootstrap.h"
 #include "base/mem.h"
 

@@ -5,7 +5,7 @@
  *
  * Credentials are checked before routing: an unknown key gets 401 on every path under
  * /api. A handler gets a struct api_call and either replies, now or later, or returns an
- * error that api.c turns into a reply. What it names is found in the call's environment:
+ * error that dispatch.c turns into a reply. What it names is found in the call's environment:
  * anybody else's run is 404. */
 #pragma once
 
@@ -117,35 +117,11 @@ struct sockets;
 struct streams;
 struct traces;
 
-struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
-                       const struct api_options *options);
-void api_destroy(struct api *api);
-
-/* The environment of the account, which is linked, comes into memory. What its clients may
- * hold counts for its project too. */
-void api_add_environment(struct api *api, struct account *account);
-
-/* The branch of the account was archived, or its project deleted: what is under way in its
- * environment ends, and then it leaves memory. Nothing if that was said before. */
-void api_retire_environment(struct api *api, const struct account *account);
-
 /* ERR_FORBIDDEN unless what came by the admin listener was sent by nobody's web page. */
 enum err api_check_admin(struct api_call *call);
 
-/* What server_create is given. */
-struct http_handler api_handler(void);
-
-/* Not ready: /readyz 503 with the reason, everything but health 503. NULL: ready. */
-void api_set_ready(struct api *api, const char *reason);
-
 /* NULL: ready. */
 const char *api_not_ready(const struct api *api);
-
-/* Sockets get `drain`, held polls and dequeues are answered, in stints. */
-void api_drain(struct api *api);
-
-/* What is held (polls, dequeues) is answered now: the server is about to close. */
-void api_stop(struct api *api);
 
 struct sockets *api_sockets(const struct api *api);
 /* The calls that api_hold holds: api_call::held. */
@@ -187,7 +163,7 @@ void api_enter_environment(struct api_call *call, struct account *account);
 enum err api_choose_branch(struct api *api, struct slice header, struct identity **identity,
                            struct failure *why);
 
-/* Decodes the parameters of path and query, for api.c. ERR_INVALID. */
+/* Decodes the parameters of path and query, for dispatch.c. ERR_INVALID. */
 enum err api_read_target(struct api_call *call);
 
 /* Absent when there is none; the first if it repeats. */
@@ -265,6 +241,9 @@ void api_hold(struct api_call *call, void (*on_drain)(struct api_call *call));
 
 /* The exchange is answered by other means (a socket took it over, a stream has ended). */
 void api_call_end(struct api_call *call);
+
+/* A call for the exchange, which dispatch.c sends on its way. */
+struct api_call *api_call_create(struct api *api, struct exchange *x);
 
 /* The memory; for reply.c. */
 void api_call_free(struct api_call *call);

@@ -1,4 +1,4 @@
-/* routes.h - the tables of the front door, one per file; api.c looks them up in order. */
+/* routes.h - the tables of the front door, one per file; dispatch.c looks them up in order. */
 #pragma once
 
 #include "api/api.h"
@@ -26,6 +26,3 @@ extern const struct route projects_routes[];   /* organizations, projects, branc
 extern const struct route bulk_routes[];       /* one action on many runs */
 extern const struct route waitpoints_routes[]; /* tokens, and runs that wait */
 extern const struct route page_routes[];       /* for browsers, and links of the CLI */
-
-/* All of them, in the order of the look-up. */
-const struct route *const *api_routes(size_t *count);

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "api/dispatch.h"
+#include "api/services.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/scan.h"

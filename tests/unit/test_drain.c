@@ -4,6 +4,7 @@
 
 #include "api/poll.h"
 #include "api/polls.h"
+#include "api/services.h"
 #include "base/mem.h"
 #include "tests/support/api_world.h"
 #include "tests/support/unit.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/api.h"
+#include "api/services.h"
 #include "auth/account_draft.h"
 #include "base/mem.h"
 #include "gateway_load.h"

@@ -3,8 +3,8 @@
 
 #include <jansson.h>
 
+#include "api/dispatch.h"
 #include "api/operation.h"
-#include "api/routes.h"
 
 static void types_become_json_schema(void **state)
 {

@@ -1,8 +1,8 @@
 /* The table of routes: what strangers send is verified, or thrown away. */
 #include "tests/support/unit.h"
 
+#include "api/dispatch.h"
 #include "api/rooms.h"
-#include "api/routes.h"
 #include "api/signed.h"
 
 typedef bool rule_fn(const struct route *route);

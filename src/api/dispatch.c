@@ -1,0 +1,266 @@
+/* dispatch.c - match, authenticate, hand over.
+ *
+ *   on_head:    target ─► route ─► credential ─► body limit      refusals are sent here
+ *   on_body:    pieces for the routes that take them
+ *   on_request: the handler; it replies now, later, or returns an error
+ *
+ * Credentials come before everything else under /api and /engine, so an unknown key learns
+ * nothing about which paths exist. */
+#include "api/dispatch.h"
+
+#include "api/absent.h"
+#include "api/parts.h"
+#include "api/rate.h"
+#include "api/request_log.h"
+#include "api/rooms.h"
+#include "api/routes.h"
+#include "api/signed.h"
+#include "api/unread.h"
+
+/* The tables of routes, in the order of the look-up. What came by the admin listener is looked
+ * up in the first one alone. */
+/* clang-format off */
+static const struct route *const tables[] = {
+    admin_routes,
+    tasks_routes,
+    batches_routes,
+    runs_routes,
+    tokens_routes,
+    packets_routes,
+    workers_routes,
+    deployed_routes,
+    socket_routes,
+    notifier_routes,
+    otel_routes,
+    traces_routes,
+    polls_routes,
+    events_routes,
+    timezones_routes,
+    schedules_routes,
+    queues_routes,
+    envvars_routes,
+    projects_routes,
+    bulk_routes,
+    streams_routes,
+    waitpoints_routes,
+    page_routes,
+};
+/* clang-format on */
+
+const struct route *const *api_routes(size_t *count)
+{
+    *count = sizeof(tables) / sizeof(tables[0]);
+    return tables;
+}
+
+/* ---- routing ---- */
+
+/* Split first, decode after: a segment may hold an encoded slash. */
+static bool matches(const char *pattern, struct slice path, struct slice *params,
+                    size_t *count)
+{
+    struct slice want = slice_of(pattern), wanted, segment;
+    *count = 0;
+    while (slice_split(&want, '/', &wanted)) {
+        if (slice_is(wanted, "*") && path.len && *count < API_PARAMS_MAX) {
+            params[(*count)++] = path;
+            return true;
+        }
+        if (!slice_split(&path, '/', &segment))
+            return false;
+        if (slice_is(wanted, ":")) {
+            if (!segment.len || *count == API_PARAMS_MAX)
+                return false;
+            params[(*count)++] = segment;
+        } else if (!slice_equal(wanted, segment)) {
+            return false;
+        }
+    }
+    return !path.ptr;
+}
+
+/* A path that only other methods know: allow names them. */
+static const struct route *find_route(const struct exchange *x, struct slice *params,
+                                      size_t *count, struct buf *allow)
+{
+    static const char *const names[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
+    enum http_method method = x->method == HTTP_HEAD_ ? HTTP_GET_ : x->method;
+
+    size_t known = x->admin ? 1 : sizeof(tables) / sizeof(tables[0]);
+    for (size_t t = 0; t < known; t++) {
+        for (const struct route *route = tables[t]; route->pattern; route++) {
+            if (!matches(route->pattern, x->path, params, count))
+                continue;
+            if (route->method == method)
+                return route;
+            if (allow->len)
+                buf_add_text(allow, ", ");
+            buf_add_text(allow, names[route->method]);
+        }
+    }
+    return NULL;
+}
+
+static bool is_guarded(struct slice path)
+{
+    return slice_starts(path, "/api") || slice_starts(path, "/engine") ||
+           slice_starts(path, "/realtime");
+}
+
+/* ---- credentials ---- */
+
+static unsigned auth_of(const struct identity *identity)
+{
+    switch (identity->kind) {
+    case CREDENTIAL_SECRET_KEY: return AUTH_KEY;
+    case CREDENTIAL_PUBLIC_TOKEN: return AUTH_PUBLIC;
+    case CREDENTIAL_PERSONAL_TOKEN: return AUTH_PERSONAL;
+    case CREDENTIAL_WORKER_TOKEN: return AUTH_WORKER;
+    default: return 0;
+    }
+}
+
+static enum err identify(struct api_call *call)
+{
+    struct slice header = http_header(call->x, "authorization");
+    int64_t now = loop_wall_ms(engine_loop(call->api->engine));
+    enum err refused =
+        auth_identify(call->api->auth, header, now, &call->identity, &call->why);
+    if (refused)
+        return refused;
+    http_trust(call->x);
+    return api_enter(call);
+}
+
+static enum err check_credential(struct api_call *call, const struct route *route)
+{
+    enum err refused = identify(call);
+    if (refused || !route)
+        return refused;
+    if (!(route->auth & auth_of(call->identity)))
+        return explain(&call->why, ERR_UNAUTHORIZED,
+                       route->auth == AUTH_PERSONAL ? "Invalid or Missing PAT"
+                                                    : "Invalid API key");
+    return OK;
+}
+
+/* ---- from the server ---- */
+
+static void reply_options(struct api_call *call)
+{
+    struct slice asked = http_header(call->x, "access-control-request-headers");
+    api_add_header(call, "access-control-allow-methods",
+                   SLICE("GET, HEAD, PUT, PATCH, POST, DELETE"));
+    if (asked.len)
+        api_add_header(call, "access-control-allow-headers", asked);
+    api_add_header(call, "access-control-max-age", SLICE("300"));
+    api_reply_empty(call, 204);
+}
+
+static void refuse_unknown(struct api_call *call, struct buf *allow)
+{
+    const char *absent = absent_at(call->x->method, call->x->path);
+    if (absent) {
+        explain(&call->why, ERR_NOT_FOUND, "Not found: runcast does not have %s", absent);
+        api_reply_error(call, ERR_NOT_FOUND);
+        return;
+    }
+    if (allow->len) {
+        api_add_header(call, "allow", buf_slice(allow));
+        api_reply_error(call, ERR_METHOD);
+        return;
+    }
+    explain(&call->why, ERR_NOT_FOUND, "Not found: there is nothing at this path");
+    api_reply_error(call, ERR_NOT_FOUND);
+}
+
+static void on_head(void *owner, struct exchange *x)
+{
+    struct api *api = owner;
+    struct api_call *call = api_call_create(api, x);
+    struct buf allow = { 0 };
+    const struct route *route = NULL;
+    if (!absent_hides_route(x->path))
+        route = find_route(x, call->params, &call->param_count, &allow);
+    bool open = route && (route->auth == AUTH_NONE || route->auth & AUTH_SIGNED);
+    enum err refused = OK;
+
+    call->route = route;
+    if (x->admin && (refused = api_check_admin(call))) {
+        api_reply_error(call, refused);
+    } else if (x->method == HTTP_OPTIONS_ && !x->admin) {
+        reply_options(call);
+    } else if (api->not_ready && !(route && route->auth == AUTH_NONE)) {
+        explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", api->not_ready);
+        api_reply_error(call, ERR_DRAINING);
+    } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {
+        api_reply_error(call, refused);
+    } else if (!rate_let_in(api->rate, call)) {
+        ; /* answered */
+    } else if (!route) {
+        refuse_unknown(call, &allow);
+    } else if ((refused = api_read_target(call)) || (refused = unread_check_query(call))) {
+        api_reply_error(call, refused);
+    } else if (route->auth & AUTH_SIGNED && (refused = signed_enter(call))) {
+        api_reply_error(call, refused);
+    } else if ((refused = rooms_enter(call))) {
+        api_reply_error(call, refused);
+    } else {
+        x->body_limit = route->body_limit;
+        x->stream_body = route->on_body != NULL;
+        x->slow_body = route->auth & BODY_SLOW;
+    }
+    buf_finish(&allow);
+}
+
+static void on_body(void *owner, struct exchange *x, struct slice piece)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (!call)
+        return; /* refused already; the rest of the body is drained */
+    enum err refused = call->route->on_body(call, piece);
+    if (refused)
+        api_reply_error(call, refused);
+}
+
+static void on_request(void *owner, struct exchange *x)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (!call)
+        return;
+    enum err refused = call->route->handle(call);
+    if (refused)
+        api_reply_error(call, refused);
+}
+
+static void on_gone(void *owner, struct exchange *x)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (!call)
+        return;
+    if (call->on_gone)
+        call->on_gone(call);
+    else if (!call->busy)
+        api_reply_empty(call, 499); /* its body never came whole */
+}
+
+static void on_drained(void *owner, struct exchange *x)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (call && call->on_drained)
+        call->on_drained(call);
+}
+
+struct http_handler api_handler(void)
+{
+    return (struct http_handler){ .on_head = on_head,
+                                  .on_body = on_body,
+                                  .on_request = on_request,
+                                  .on_gone = on_gone,
+                                  .on_drained = on_drained,
+                                  .on_refused = request_log_refusal };
+}

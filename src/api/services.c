@@ -1,0 +1,159 @@
+/* services.c - makes, starts, drains and stops what the calls of all clients share.
+ *
+ *   created ─► not ready: calls are refused ─► ready ─► draining: what is held is answered
+ *                                                          └► stopped ─► destroyed */
+#include "api/services.h"
+
+#include "api/bulk.h"
+#include "api/dispatch.h"
+#include "api/ended.h"
+#include "api/envvar_write.h"
+#include "api/events.h"
+#include "api/leaving.h"
+#include "api/notifier.h"
+#include "api/open_batches.h"
+#include "api/operation.h"
+#include "api/parts.h"
+#include "api/polls.h"
+#include "api/rate.h"
+#include "api/sockets.h"
+#include "api/streams.h"
+#include "api/traces.h"
+#include "base/mem.h"
+
+enum { HELD_AT_ONCE = 8 };
+
+struct services {
+    struct api api; /* first: what the calls reach */
+    struct ended *ended;
+    struct leaving *leaving;
+    struct deferred draining;
+    size_t traces_written; /* of the drain: place among them */
+};
+
+static struct services *services_of(struct api *api)
+{
+    return container_of(api, struct services, api);
+}
+
+static void drain_some(struct deferred *draining);
+
+struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
+                       const struct api_options *options)
+{
+    struct services *services = mem_new(struct services);
+    struct api *api = &services->api;
+    size_t count;
+    const struct route *const *tables = api_routes(&count);
+    api->engine = engine;
+    api->auth = auth;
+    api->accounts = accounts;
+    api->options = *options;
+    api->sockets = sockets_create(engine_loop(engine));
+    api->polls = polls_create(engine_loop(engine));
+    api->events = events_create(engine_loop(engine));
+    api->notifier = notifier_create(api);
+    api->traces = traces_create(engine);
+    api->envvars = envvars_create(engine_loop(engine), accounts_vault(accounts));
+    api->streams = streams_create(engine_loop(engine), (size_t)options->stream_memory);
+    api->open_batches = open_batches_create(engine_loop(engine));
+    api->bulks = bulks_create(engine);
+    api->document = openapi_write(tables, count);
+    list_init(&api->held);
+    list_init(&services->draining.link);
+    services->draining.fn = drain_some;
+    services->ended = ended_create(api);
+    services->leaving = leaving_create(api);
+    api->rate = rate_create(engine_loop(engine), options->rate_limit);
+    rooms_init(&api->rooms);
+    api->not_ready = "starting";
+    return api;
+}
+
+void api_destroy(struct api *api)
+{
+    if (!api)
+        return;
+    struct services *services = services_of(api);
+    loop_cancel_deferred(&services->draining);
+    ended_destroy(services->ended);
+    leaving_destroy(services->leaving);
+    rate_destroy(api->rate);
+    open_batches_destroy(api->open_batches);
+    bulks_stop(api->bulks, NULL);
+    bulks_destroy(api->bulks);
+    streams_destroy(api->streams);
+    bytes_unref(api->document);
+    polls_stop(api->polls, NULL);
+    free(api->polls);
+    free(api->events);
+    notifier_destroy(api->notifier);
+    traces_destroy(api->traces);
+    envvars_destroy(api->envvars);
+    free(api->sockets);
+    free(services);
+}
+
+void api_add_environment(struct api *api, struct account *account)
+{
+    struct environment *env = engine_add_environment(
+        api->engine, account->number, account->id, account->type == ENVIRONMENT_DEV);
+    rooms_put_inside(env, account->project, &api->options);
+    engine_join_stored(api->engine, account->number, &account->project->stored);
+}
+
+void api_retire_environment(struct api *api, const struct account *account)
+{
+    struct engine *engine = api_engine(api);
+    struct environment *env = engine_environment(engine, account->number);
+    if (!env || env->retired)
+        return;
+    engine_retire_environment(engine, env);
+    leaving_add(services_of(api)->leaving, account->number);
+}
+
+/* Each leaves the list when it is answered, or before. */
+static void answer_held(struct api *api)
+{
+    struct api_call *call = container_of(list_take(&api->held), struct api_call, held);
+    call->on_drain(call);
+}
+
+void api_stop(struct api *api)
+{
+    loop_cancel_deferred(&services_of(api)->draining);
+    while (!list_empty(&api->held))
+        answer_held(api);
+    bulks_stop(api->bulks, NULL);
+    polls_stop(api->polls, NULL);
+    traces_write_all(api->traces);
+}
+
+/* Thousands of calls may be held or have left an echo, and 64 MiB of traces not be written. */
+static void drain_some(struct deferred *draining)
+{
+    struct services *services = container_of(draining, struct services, draining);
+    struct api *api = &services->api;
+    struct stint stint = loop_stint(engine_loop(api->engine));
+    bool all = bulks_stop(api->bulks, &stint);
+    while (all && !list_empty(&api->held) && stint_goes_on_by(&stint, HELD_AT_ONCE))
+        answer_held(api);
+    if (!all || !list_empty(&api->held) ||
+        traces_write_some(api->traces, &services->traces_written, &stint) ||
+        !polls_stop(api->polls, &stint))
+        loop_defer(engine_loop(api->engine), draining);
+}
+
+void api_drain(struct api *api)
+{
+    sockets_drain(api->sockets, api->options.drain_timeout_ms);
+    notifier_drain(api->notifier, api->options.drain_timeout_ms);
+    drain_some(&services_of(api)->draining);
+}
+
+void api_set_ready(struct api *api, const char *reason)
+{
+    api->not_ready = reason;
+    if (!reason)
+        bulks_start(api->bulks);
+}

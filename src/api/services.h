@@ -1,0 +1,27 @@
+/* services.h - the life of what the calls of all clients share. */
+#pragma once
+
+#include "api/api.h"
+
+/* Not ready at first: api_set_ready. */
+struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
+                       const struct api_options *options);
+/* NULL is fine. */
+void api_destroy(struct api *api);
+
+/* The environment of the account, which is linked, comes into memory. What its clients may
+ * hold counts for its project too. */
+void api_add_environment(struct api *api, struct account *account);
+
+/* The branch of the account was archived, or its project deleted: what is under way in its
+ * environment ends, and then it leaves memory. Nothing if that was said before. */
+void api_retire_environment(struct api *api, const struct account *account);
+
+/* Not ready: /readyz 503 with the reason, everything but health 503. NULL: ready. */
+void api_set_ready(struct api *api, const char *reason);
+
+/* Sockets get `drain`, held polls and dequeues are answered, in stints. */
+void api_drain(struct api *api);
+
+/* What is held (polls, dequeues) is answered now: the server is about to close. */
+void api_stop(struct api *api);
