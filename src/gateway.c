@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config_listen.h"
+#include "engine/schedules.h"
 #include "gateway_admin.h"
 #include "gateway_command.h"
 #include "gateway_directory.h"
@@ -42,6 +43,7 @@ struct gateway {
     struct accounts *accounts;
     struct account_writer *writer;
     struct engine *engine;
+    struct schedules *schedules;
     struct auth *auth;
     struct api *api;
     struct request_log *request_log;
@@ -127,6 +129,7 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     }
     schedule_sync_all(gateway->api);
     engine_sweep(gateway->engine);
+    schedules_start(gateway->schedules);
     for (struct account *a = NULL; (a = accounts_next(gateway->accounts, a));)
         if (a->archived)
             api_retire_environment(gateway->api, a);
@@ -290,8 +293,10 @@ static void create_parts(struct gateway *gateway)
     share_connections(config, &api);
     account_writer_on_environment(gateway->writer, on_environment, gateway);
     gateway->engine = engine_create(gateway->loop, gateway->store, &engine);
+    gateway->schedules = schedules_create(gateway->engine);
     gateway->auth = auth_create(gateway->accounts);
-    gateway->api = api_create(gateway->engine, gateway->auth, gateway->accounts, &api);
+    gateway->api = api_create(gateway->engine, gateway->schedules, gateway->auth,
+                              gateway->accounts, &api);
 }
 
 static void on_accounts_loaded(struct load_accounts *load, enum err status)
@@ -375,6 +380,7 @@ static void on_store_closed(struct store *store)
     struct failure reason = gateway->reason;
 
     rotate_destroy(gateway->rotate);
+    schedules_destroy(gateway->schedules);
     engine_destroy(gateway->engine);
     account_writer_destroy(gateway->writer);
     accounts_destroy(gateway->accounts);
@@ -390,10 +396,15 @@ static void on_store_closed(struct store *store)
     events.on_stopped(events.owner, &reason);
 }
 
+static bool commands_are_idle(const struct gateway *gateway)
+{
+    return engine_idle(gateway->engine) && schedules_are_idle(gateway->schedules);
+}
+
 /* The store goes when nobody has a commit on its way or wants another. */
 static void close_store(struct gateway *gateway)
 {
-    bool idle = (!gateway->engine || engine_idle(gateway->engine)) &&
+    bool idle = (!gateway->engine || commands_are_idle(gateway)) &&
                 (!gateway->writer || account_writer_idle(gateway->writer));
     if (!idle || rotate_busy(gateway->rotate)) {
         loop_set_timer(gateway->loop, &gateway->timer, gateway->close_kind, 1);
@@ -427,8 +438,10 @@ void gateway_stop(struct gateway *gateway)
     retain_destroy(gateway->retain);
     gateway->retain = NULL;
     rotate_stop(gateway->rotate);
-    if (gateway->engine)
+    if (gateway->engine) {
         engine_stop(gateway->engine);
+        schedules_stop(gateway->schedules);
+    }
     if (!gateway->server) {
         api_destroy(gateway->api);
         auth_destroy(gateway->auth);
@@ -442,7 +455,7 @@ void gateway_stop(struct gateway *gateway)
 
 static bool is_quiet(const struct gateway *gateway)
 {
-    return server_is_idle(gateway->server) && engine_idle(gateway->engine) &&
+    return server_is_idle(gateway->server) && commands_are_idle(gateway) &&
            sockets_count(api_sockets(gateway->api)) == 0 &&
            notifier_count(api_notifier(gateway->api)) == 0;
 }

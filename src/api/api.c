@@ -87,6 +87,11 @@ struct engine *api_engine(const struct api *api)
     return api->engine;
 }
 
+struct schedules *api_schedules(const struct api *api)
+{
+    return api->schedules;
+}
+
 struct auth *api_auth(const struct api *api)
 {
     return api->auth;

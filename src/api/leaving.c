@@ -15,6 +15,7 @@
 #include "api/open_batches.h"
 #include "api/streams.h"
 #include "base/mem.h"
+#include "engine/schedules.h"
 
 enum { EVERY_MS = 1000 };
 
@@ -37,10 +38,12 @@ static bool leave(struct api *api, uint32_t number)
 {
     struct engine *engine = api_engine(api);
     struct environment *env = engine_environment(engine, number);
-    if (!engine_may_drop_environment(engine, env) || !bulks_forget(api_bulks(api), env))
+    if (!engine_may_drop_environment(engine, env) ||
+        schedules_are_busy(api_schedules(api), env) || !bulks_forget(api_bulks(api), env))
         return false;
     streams_forget(api_streams(api), env);
     open_batches_forget(api_open_batches(api), env);
+    schedules_forget(api_schedules(api), env);
     engine_drop_environment(engine, env);
     accounts_shrink(accounts_by_number(api_accounts(api), number));
     return true;

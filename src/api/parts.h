@@ -9,6 +9,7 @@ struct rate;
 
 struct api {
     struct engine *engine;
+    struct schedules *schedules;
     struct auth *auth;
     struct accounts *accounts;
     struct api_options options;

@@ -191,7 +191,7 @@ enum err api_restore(struct api *api, const struct document *document, struct fa
     case DOC_WORKER: return restore_worker(env, document, why);
     case DOC_QUEUE: return restore_queue(env, document, why);
     case DOC_VARIABLE: return variables_restore(api_accounts(api), document, why);
-    case DOC_SCHEDULE: return schedules_restore(api_engine(api), document, why);
+    case DOC_SCHEDULE: return schedules_restore(api_schedules(api), document, why);
     case DOC_BULK: return bulks_restore(api_bulks(api), env, document, why);
     default: return OK;
     }

@@ -102,7 +102,7 @@ static enum err check_timezone(struct api_call *call, struct slice name,
                                struct failure *why)
 {
     struct buf url = { 0 };
-    if (schedules_zone(api_engine(call->api), name))
+    if (schedules_zone(api_schedules(call->api), name))
         return OK;
     api_base_url(call, &url);
     explain(why, ERR_RULE,
@@ -214,7 +214,7 @@ void schedule_body_write(const struct api_call *call, struct schedule *schedule,
 void schedule_body_brief(const struct api_call *call, struct slice id, struct buf *out)
 {
     const struct schedule *schedule =
-        id.ptr ? schedules_by_id(api_engine(call->api), call->env, id) : NULL;
+        id.ptr ? schedules_by_id(api_schedules(call->api), call->env, id) : NULL;
     if (!schedule || !schedule->version)
         return;
     buf_print(out, "{\"id\":\"%s\"", schedule->id);

@@ -52,7 +52,7 @@ enum err schedule_sync_check(struct api *api, const struct worker_task *task,
     if (cron_read(bytes_slice(task->cron), &cron, &reason))
         return explain(why, ERR_INVALID, "metadata.tasks: the schedule of '%.80s': %s",
                        task->id->data, reason.text);
-    if (!schedules_zone(api_engine(api), bytes_slice(task->timezone)))
+    if (!schedules_zone(api_schedules(api), bytes_slice(task->timezone)))
         return explain(why, ERR_INVALID,
                        "metadata.tasks: the schedule of '%.80s': Invalid IANA timezone: "
                        "'%.80s'",
@@ -79,7 +79,7 @@ static struct sync_task *task_of(struct schedule_command *command)
 
 static struct schedule *find(struct schedule_command *command)
 {
-    return schedules_of_task(command->engine, command->env,
+    return schedules_of_task(command->all, command->env,
                              bytes_slice(task_of(command)->task));
 }
 
@@ -103,7 +103,7 @@ static enum decision decide(struct schedule_command *command, const struct sched
         return DECISION_NOTHING;
     }
     schedule_facts_set_times(next, task->cron, task->timezone,
-                             loop_wall_ms(engine_loop(command->engine)));
+                             loop_wall_ms(engine_loop(api_engine(one->sync->api))));
     if (!now) {
         next->created_at = next->since;
         next->is_active = next->is_declarative = true;
@@ -136,7 +136,7 @@ static void go_on(struct schedule_sync *sync)
         one->sync = sync;
         one->task = sync->tasks[sync->next++];
         sync->pending++;
-        schedule_command_begin(api_engine(sync->api), sync->env, &one->command, find,
+        schedule_command_begin(api_schedules(sync->api), sync->env, &one->command, find,
                                decide, on_done);
     }
     if (sync->pending)
@@ -153,11 +153,10 @@ static void on_begun(struct deferred *deferred)
 
 static void collect_of(struct schedule_sync *sync, const struct worker *worker)
 {
-    struct engine *engine = api_engine(sync->api);
+    struct schedules *all = api_schedules(sync->api);
     for (size_t i = 0; worker && i < worker->task_count; i++) {
         struct bytes *task = worker->tasks[i].id;
-        if (worker->tasks[i].cron &&
-            !schedules_of_task(engine, sync->env, bytes_slice(task)))
+        if (worker->tasks[i].cron && !schedules_of_task(all, sync->env, bytes_slice(task)))
             sync->tasks[sync->count++] = bytes_ref(task);
     }
 }
@@ -174,12 +173,12 @@ static size_t count_tasks(const struct environment *env)
 /* Those that have a schedule, and those that want one. */
 static void collect(struct schedule_sync *sync)
 {
-    struct engine *engine = api_engine(sync->api);
+    struct schedules *all = api_schedules(sync->api);
     const struct environment *env = sync->env;
-    size_t most = schedules_count(engine, sync->env) + count_tasks(env);
+    size_t most = schedules_count(all, sync->env) + count_tasks(env);
 
     sync->tasks = mem_new_array(struct bytes *, most);
-    for (struct schedule *s = NULL; (s = schedules_next(engine, sync->env, s));)
+    for (struct schedule *s = NULL; (s = schedules_next(all, sync->env, s));)
         if (s->facts.is_declarative)
             sync->tasks[sync->count++] = bytes_ref(s->facts.task);
     if (!env->is_dev)

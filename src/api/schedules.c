@@ -34,17 +34,19 @@ static struct schedule_call *call_of(struct schedule_command *command)
 
 static int64_t now_of(const struct schedule_command *command)
 {
-    return loop_wall_ms(engine_loop(command->engine));
+    const struct schedule_call *op =
+        container_of(command, const struct schedule_call, command);
+    return loop_wall_ms(engine_loop(api_engine(op->call->api)));
 }
 
 /* ---- finding ---- */
 
 static struct schedule *find_in(const struct api_call *call, struct slice name)
 {
-    struct engine *engine = api_engine(call->api);
+    struct schedules *all = api_schedules(call->api);
     if (slice_starts(name, "sched_"))
-        return schedules_by_id(engine, call->env, name);
-    return schedules_by_key(engine, call->env, name);
+        return schedules_by_id(all, call->env, name);
+    return schedules_by_key(all, call->env, name);
 }
 
 static struct schedule *find_named(struct schedule_command *command)
@@ -59,13 +61,14 @@ static struct schedule *find_by_key(struct schedule_command *command)
     const struct schedule_call *op = call_of(command);
     struct slice key = bytes_slice(op->wish.key);
     struct accounts *accounts = api_accounts(op->call->api);
+    struct engine *engine = api_engine(op->call->api);
     if (!key.ptr)
         return NULL;
-    struct schedule *found = schedules_by_key(command->engine, command->env, key);
+    struct schedule *found = schedules_by_key(command->all, command->env, key);
     for (struct account *a = NULL; !found && (a = accounts_next(accounts, a));) {
-        struct environment *env = engine_environment(command->engine, a->number);
+        struct environment *env = engine_environment(engine, a->number);
         if (env && a->project == op->call->account->project)
-            found = schedules_by_key(command->engine, env, key);
+            found = schedules_by_key(command->all, env, key);
     }
     return found;
 }
@@ -91,7 +94,7 @@ static void apply_wish(struct schedule_command *command, struct schedule_facts *
 static bool has_room(struct schedule_command *command, const struct schedule *now)
 {
     int64_t max = api_options(call_of(command)->call->api)->schedules_max;
-    size_t count = schedules_count(command->engine, command->env);
+    size_t count = schedules_count(command->all, command->env);
     if ((now && now->env == command->env) || (int64_t)count < max)
         return true;
     explain(&command->why, ERR_RULE,
@@ -185,7 +188,7 @@ static void begin(struct schedule_call *op, schedule_find_fn *find,
 {
     struct api_call *call = op->call;
     call->busy = true;
-    schedule_command_begin(api_engine(call->api), call->env, &op->command, find, decide,
+    schedule_command_begin(api_schedules(call->api), call->env, &op->command, find, decide,
                            on_done);
 }
 
@@ -294,9 +297,9 @@ struct page {
 static void choose(struct page *page)
 {
     const struct api_call *call = page->call;
-    struct engine *engine = api_engine(call->api);
+    struct schedules *all = api_schedules(call->api);
     uint64_t from = (page->number - 1) * page->size;
-    for (struct schedule *s = NULL; (s = schedules_next(engine, call->env, s));) {
+    for (struct schedule *s = NULL; (s = schedules_next(all, call->env, s));) {
         if (!s->version)
             continue;
         if (page->total >= from && page->count < page->size)
@@ -309,8 +312,8 @@ static void choose(struct page *page)
 static void write_one(struct page *page)
 {
     struct api_call *call = page->call;
-    struct schedule *schedule =
-        schedules_by_id(api_engine(call->api), call->env, slice_of(page->ids[page->at++]));
+    struct schedule *schedule = schedules_by_id(api_schedules(call->api), call->env,
+                                                slice_of(page->ids[page->at++]));
     if (!schedule)
         return;
     if (page->body.ptr[page->body.len - 1] != '[')

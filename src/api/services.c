@@ -20,6 +20,7 @@
 #include "api/streams.h"
 #include "api/traces.h"
 #include "base/mem.h"
+#include "engine/schedules.h"
 
 enum { HELD_AT_ONCE = 8 };
 
@@ -38,7 +39,8 @@ static struct services *services_of(struct api *api)
 
 static void drain_some(struct deferred *draining);
 
-struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
+struct api *api_create(struct engine *engine, struct schedules *schedules,
+                       struct auth *auth, struct accounts *accounts,
                        const struct api_options *options)
 {
     struct services *services = mem_new(struct services);
@@ -46,6 +48,7 @@ struct api *api_create(struct engine *engine, struct auth *auth, struct accounts
     size_t count;
     const struct route *const *tables = api_routes(&count);
     api->engine = engine;
+    api->schedules = schedules;
     api->auth = auth;
     api->accounts = accounts;
     api->options = *options;
@@ -108,6 +111,7 @@ void api_retire_environment(struct api *api, const struct account *account)
     struct environment *env = engine_environment(engine, account->number);
     if (!env || env->retired)
         return;
+    schedules_retire(api->schedules, env);
     engine_retire_environment(engine, env);
     leaving_add(services_of(api)->leaving, account->number);
 }

@@ -4,7 +4,8 @@
 #include "api/api.h"
 
 /* Not ready at first: api_set_ready. */
-struct api *api_create(struct engine *engine, struct auth *auth, struct accounts *accounts,
+struct api *api_create(struct engine *engine, struct schedules *schedules,
+                       struct auth *auth, struct accounts *accounts,
                        const struct api_options *options);
 /* NULL is fine. */
 void api_destroy(struct api *api);

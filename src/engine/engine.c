@@ -9,7 +9,6 @@
 #include "base/metrics.h"
 #include "engine/again.h"
 #include "engine/leases.h"
-#include "engine/schedule_state.h"
 #include "engine/state.h"
 #include "engine/waiting.h"
 #include "engine/workers.h"
@@ -141,7 +140,6 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->evictor = (struct flusher){ .fn = evict };
     loop_add_flusher(loop, &engine->evictor);
     engine->due_kind = timers_kind(loop_timers(loop), run_due);
-    engine->schedules = schedules_create(engine);
     engine->leases = leases_create();
     engine->wait_kind = timers_kind(loop_timers(loop), dequeue_timed_out);
     engine->session_kind = timers_kind(loop_timers(loop), sessions_on_time);
@@ -164,7 +162,6 @@ void engine_destroy(struct engine *engine)
     if (!engine)
         return;
     assert(engine_idle(engine));
-    schedules_destroy(engine->schedules);
     leases_destroy(engine->leases);
     while (!list_empty(&engine->sweeps))
         engine_end_sweep(engine->sweeps.next);
@@ -219,7 +216,6 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
 
 void engine_retire_environment(struct engine *engine, struct environment *env)
 {
-    schedules_retire(engine, env);
     env->retired = true;
     env->budget = 0;
     history_finish(&env->history); /* nobody may listen any more */
@@ -230,14 +226,12 @@ void engine_retire_environment(struct engine *engine, struct environment *env)
 bool engine_may_drop_environment(struct engine *engine, const struct environment *env)
 {
     engine_evict(engine, env); /* the look before may have passed over what has ended */
-    return env->retired && !env->holders && !env->runs.count && !env->hub.feeds &&
-           !schedules_are_busy(engine, env);
+    return env->retired && !env->holders && !env->runs.count && !env->hub.feeds;
 }
 
 void engine_drop_environment(struct engine *engine, struct environment *env)
 {
     assert(engine_may_drop_environment(engine, env));
-    schedules_forget(engine, env);
     leases_forget(engine->leases, env->number);
     *slots_at(&engine->environments, env->number) = NULL;
     destroy_environment(env);
@@ -256,7 +250,6 @@ void engine_drain(struct engine *engine)
 void engine_stop(struct engine *engine)
 {
     engine->draining = engine->stopped = true;
-    schedules_stop(engine->schedules);
 }
 
 bool engine_draining(const struct engine *engine)
@@ -267,8 +260,7 @@ bool engine_draining(const struct engine *engine)
 bool engine_idle(const struct engine *engine)
 {
     return engine->flights.count == 0 && !engine->reads && list_empty(&engine->triggers) &&
-           list_empty(&engine->writes) && list_empty(&engine->resets) &&
-           engine->schedules->under_way == 0;
+           list_empty(&engine->writes) && list_empty(&engine->resets);
 }
 
 /* ---- reading ---- */

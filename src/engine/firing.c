@@ -128,18 +128,19 @@ static void fill_in(struct firing *firing)
 void schedule_fire(struct timer *due)
 {
     struct schedule *schedule = container_of(due, struct schedule, due);
-    struct engine *engine = schedule->env->engine;
-    int64_t now = loop_wall_ms(engine->loop), first = schedule_next(schedule, 0);
+    struct schedules *all = schedule->all;
+    int64_t now = loop_wall_ms(engine_loop(all->engine)),
+            first = schedule_next(schedule, 0);
 
     if (schedule->busy)
         return; /* it is due again when its commit is through */
     if (!first || first > now) {
         schedule->failing = false; /* the clock was set back since it failed */
-        schedule_release(engine->schedules, schedule);
+        schedule_release(all, schedule);
         return;
     }
     struct firing *firing = mem_new(struct firing);
-    firing->all = engine->schedules;
+    firing->all = all;
     firing->schedule = schedule;
     firing->nominal = latest_until(schedule, first, now);
     fill_in(firing);
@@ -147,8 +148,8 @@ void schedule_fire(struct timer *due)
         .items = &firing->item, .count = 1, .batch = &firing->document, .done = on_fired
     };
     schedule->busy = true;
-    firing->all->firing++;
-    enum err refused = trigger_begin(engine, schedule->env, &firing->op);
+    all->firing++;
+    enum err refused = trigger_begin(all->engine, schedule->env, &firing->op);
     if (refused)
         on_fired(&firing->op, refused);
 }

@@ -14,7 +14,7 @@ static void finish(struct schedule_command *command, struct schedule *schedule,
                    enum err status)
 {
     environment_release(command->env);
-    command->engine->schedules->under_way--;
+    command->all->under_way--;
     command->schedule = schedule;
     schedule_facts_finish(&command->next);
     command->done(command, status);
@@ -31,7 +31,7 @@ void schedule_commands_go(struct list *parked)
 static void add_change(struct schedule_command *command, const struct environment *env,
                        uint32_t expected, struct bytes *body)
 {
-    command->changes[command->commit.change_count++] = (struct change){
+    command->changes[command->change_count++] = (struct change){
         .kind = CHANGE_DOCUMENT,
         .env = env->number,
         .expected = expected,
@@ -45,7 +45,7 @@ static void add_change(struct schedule_command *command, const struct environmen
 /* Out of everything; what waited for it meets nothing. */
 static void vanish(struct schedule_command *command, enum err status)
 {
-    struct schedules *all = command->engine->schedules;
+    struct schedules *all = command->all;
     struct schedule *schedule = command->schedule;
     struct list parked;
 
@@ -57,60 +57,53 @@ static void vanish(struct schedule_command *command, enum err status)
     schedule_commands_go(&parked);
 }
 
-static void on_committed(struct store_commit *commit, enum store_status status)
+static void on_written(struct document_write *write, enum err status)
 {
-    struct schedule_command *command =
-        container_of(commit, struct schedule_command, commit);
-    struct schedules *all = command->engine->schedules;
+    struct schedule_command *command = container_of(write, struct schedule_command, write);
+    struct schedules *all = command->all;
     struct schedule *schedule = command->schedule;
-    uint32_t version = commit->changes[commit->change_count - 1].document.version;
-
-    if (status) {
-        for (size_t i = 0; i < commit->change_count; i++)
-            change_finish(&commit->changes[i]);
-        if (!schedule->version) {
-            vanish(command, err_of_store(status));
-            return;
-        }
-    } else {
-        engine_apply(command->engine, commit->changes, commit->change_count);
-        if (command->removes) {
-            vanish(command, OK);
-            return;
-        }
-        schedule->version = version;
+    bool was_there = schedule->version > 0;
+    if (status ? !was_there : command->removes) {
+        vanish(command, status);
+        return;
+    }
+    if (!status) {
+        schedule->version = command->changes[command->change_count - 1].document.version;
         schedule->failing = false;
         schedule_adopt(all, schedule, command->env, &command->next);
     }
-    finish(command, schedule, err_of_store(status));
+    finish(command, schedule, status); /* who asked may free the command */
     schedule_release(all, schedule);
+}
+
+static struct schedule *make(struct schedule_command *command)
+{
+    struct schedules *all = command->all;
+    struct schedule_facts facts;
+    text_make_next_id("sched", loop_wall_ms(engine_loop(all->engine)), all->last_id);
+    struct schedule *schedule = schedule_add(all, command->env, all->last_id);
+    schedule_facts_copy(&facts, &command->next);
+    schedule_adopt(all, schedule, command->env, &facts);
+    return schedule;
 }
 
 static void commit(struct schedule_command *command, struct schedule *schedule)
 {
-    struct engine *engine = command->engine;
-    bool is_new = !schedule;
-    if (is_new) {
-        struct schedules *all = engine->schedules;
-        struct schedule_facts facts;
-        text_make_next_id("sched", loop_wall_ms(engine->loop), all->last_id);
-        schedule = schedule_add(all, command->env, all->last_id);
-        schedule_facts_copy(&facts, &command->next);
-        schedule_adopt(all, schedule, command->env, &facts);
-    }
+    struct schedules *all = command->all;
+    if (!schedule)
+        schedule = make(command);
     bool moves = schedule->env != command->env;
     command->schedule = schedule;
     schedule->busy = true;
-    timers_clear(&engine->schedules->due, &schedule->due);
-    command->commit = (struct store_commit){ .changes = command->changes,
-                                             .now_ms = loop_wall_ms(engine->loop),
-                                             .done = on_committed };
+    timers_clear(&all->due, &schedule->due);
+    command->change_count = 0;
     if (command->removes || moves)
         add_change(command, schedule->env, schedule->version, NULL);
     if (!command->removes)
         add_change(command, command->env, moves ? 0 : schedule->version,
                    schedule_facts_write(&command->next));
-    engine->store->ops->commit(engine->store, &command->commit);
+    documents_write_begin(all->engine, command->changes, command->change_count,
+                          &command->write, on_written);
 }
 
 /* ---- deciding ---- */
@@ -138,17 +131,17 @@ static void on_deferred(struct deferred *deferred)
     go(container_of(deferred, struct schedule_command, deferred));
 }
 
-void schedule_command_begin(struct engine *engine, struct environment *env,
+void schedule_command_begin(struct schedules *all, struct environment *env,
                             struct schedule_command *command, schedule_find_fn *find,
                             schedule_decide_fn *decide, schedule_done_fn *done)
 {
     *command = (struct schedule_command){
-        .engine = engine, .env = env, .find = find, .decide = decide, .done = done
+        .all = all, .env = env, .find = find, .decide = decide, .done = done
     };
     list_init(&command->link);
     list_init(&command->deferred.link);
     command->deferred.fn = on_deferred;
-    engine->schedules->under_way++;
+    all->under_way++;
     environment_hold(env);
-    loop_defer(engine->loop, &command->deferred);
+    loop_defer(engine_loop(all->engine), &command->deferred);
 }

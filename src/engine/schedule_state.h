@@ -4,7 +4,6 @@
 #include "base/slots.h"
 #include "base/table.h"
 #include "engine/schedules.h"
-#include "engine/state.h"
 
 /* Of one environment. */
 struct env_schedules {
@@ -27,14 +26,6 @@ struct schedules {
     size_t firing;    /* runs on their way */
     size_t under_way; /* commands without an answer yet */
 };
-
-struct schedules *schedules_create(struct engine *engine);
-/* NULL is fine. */
-void schedules_destroy(struct schedules *all);
-
-/* What is due fires from now on; never again. */
-void schedules_start(struct schedules *all);
-void schedules_stop(struct schedules *all);
 
 /* A new one without a document; and out of everything. */
 struct schedule *schedule_add(struct schedules *all, struct environment *env,

@@ -43,7 +43,7 @@ struct schedules *schedules_create(struct engine *engine)
     table_init(&all->zones, key_of_zone);
     timers_init(&all->due);
     all->fire_kind = timers_kind(&all->due, schedule_fire);
-    all->tick_kind = timers_kind(loop_timers(engine->loop), on_tick);
+    all->tick_kind = timers_kind(loop_timers(engine_loop(engine)), on_tick);
     return all;
 }
 
@@ -98,6 +98,7 @@ struct schedule *schedule_add(struct schedules *all, struct environment *env,
                               const char *id)
 {
     struct schedule *schedule = mem_new(struct schedule);
+    schedule->all = all;
     snprintf(schedule->id, sizeof(schedule->id), "%s", id);
     schedule->env = env;
     list_init(&schedule->parked);
@@ -133,12 +134,12 @@ static void make_index(const struct environment *env, bool of_task, struct slice
     buf_add(out, name);
 }
 
-static struct schedule *find_index(struct engine *engine, const struct environment *env,
+static struct schedule *find_index(struct schedules *all, const struct environment *env,
                                    bool of_task, struct slice name)
 {
     struct buf index = { 0 };
     make_index(env, of_task, name, &index);
-    struct schedule *found = table_find(&engine->schedules->by_index, buf_slice(&index));
+    struct schedule *found = table_find(&all->by_index, buf_slice(&index));
     buf_finish(&index);
     return found;
 }
@@ -173,7 +174,7 @@ void schedule_adopt(struct schedules *all, struct schedule *schedule,
     schedule->facts = *facts;
     *facts = (struct schedule_facts){ 0 };
     enter_index(all, schedule);
-    schedule->zone = schedules_zone(all->engine, bytes_slice(schedule->facts.timezone));
+    schedule->zone = schedules_zone(all, bytes_slice(schedule->facts.timezone));
     if (cron_read(bytes_slice(schedule->facts.cron), &schedule->cron, &why))
         schedule->zone = NULL;
     schedule->next_after = schedule->next = 0;
@@ -181,36 +182,36 @@ void schedule_adopt(struct schedules *all, struct schedule *schedule,
 
 /* ---- looking ---- */
 
-struct schedule *schedules_by_id(struct engine *engine, const struct environment *env,
+struct schedule *schedules_by_id(struct schedules *all, const struct environment *env,
                                  struct slice id)
 {
-    struct schedule *schedule = table_find(&engine->schedules->by_id, id);
+    struct schedule *schedule = table_find(&all->by_id, id);
     return schedule && schedule->env == env ? schedule : NULL;
 }
 
-struct schedule *schedules_by_key(struct engine *engine, const struct environment *env,
+struct schedule *schedules_by_key(struct schedules *all, const struct environment *env,
                                   struct slice key)
 {
-    return find_index(engine, env, false, key);
+    return find_index(all, env, false, key);
 }
 
-struct schedule *schedules_of_task(struct engine *engine, const struct environment *env,
+struct schedule *schedules_of_task(struct schedules *all, const struct environment *env,
                                    struct slice task)
 {
-    return find_index(engine, env, true, task);
+    return find_index(all, env, true, task);
 }
 
-struct schedule *schedules_next(struct engine *engine, const struct environment *env,
+struct schedule *schedules_next(struct schedules *all, const struct environment *env,
                                 const struct schedule *previous)
 {
-    struct list *head = &schedules_in(engine->schedules, env)->all;
+    struct list *head = &schedules_in(all, env)->all;
     struct list *link = previous ? previous->link.prev : head->prev;
     return link == head ? NULL : container_of(link, struct schedule, link);
 }
 
-size_t schedules_count(struct engine *engine, const struct environment *env)
+size_t schedules_count(struct schedules *all, const struct environment *env)
 {
-    return schedules_in(engine->schedules, env)->count;
+    return schedules_in(all, env)->count;
 }
 
 /* Remembered: rare times are far away and take long to find. */
@@ -229,9 +230,9 @@ int64_t schedule_next(struct schedule *schedule, int64_t after_ms)
     return schedule->next;
 }
 
-const struct zone *schedules_zone(struct engine *engine, struct slice name)
+const struct zone *schedules_zone(struct schedules *all, struct slice name)
 {
-    struct table *zones = &engine->schedules->zones;
+    struct table *zones = &all->zones;
     struct zone *zone = table_find(zones, name);
     if (!zone && !zone_open(name, &zone))
         table_insert(zones, zone);
@@ -242,10 +243,10 @@ const struct zone *schedules_zone(struct engine *engine, struct slice name)
 
 void schedules_arm(struct schedules *all)
 {
-    struct loop *loop = all->engine->loop;
+    struct loop *loop = engine_loop(all->engine);
     int64_t next = timers_next(&all->due), wait = next - loop_wall_ms(loop);
 
-    if (!all->started || all->engine->draining || next == INT64_MAX ||
+    if (!all->started || engine_draining(all->engine) || next == INT64_MAX ||
         all->firing >= FIRING_MAX) {
         timers_clear(loop_timers(loop), &all->tick);
         return;
@@ -257,9 +258,9 @@ void schedules_arm(struct schedules *all)
 static void on_tick(struct timer *timer)
 {
     struct schedules *all = container_of(timer, struct schedules, tick);
-    struct loop *loop = all->engine->loop;
+    struct loop *loop = engine_loop(all->engine);
     struct stint stint = loop_stint(loop);
-    bool more = !all->engine->draining;
+    bool more = !engine_draining(all->engine);
     while (more && stint.units < FIRE_A_TURN && stint_goes_on(&stint))
         more = timers_run(&all->due, loop_wall_ms(loop), 1);
     schedules_arm(all);
@@ -277,6 +278,11 @@ void schedules_stop(struct schedules *all)
     schedules_arm(all);
 }
 
+bool schedules_are_idle(const struct schedules *all)
+{
+    return !all->under_way;
+}
+
 void schedule_release(struct schedules *all, struct schedule *schedule)
 {
     int64_t next = schedule_next(schedule, 0);
@@ -287,7 +293,7 @@ void schedule_release(struct schedules *all, struct schedule *schedule)
         next = 0;
     /* What failed is tried again in a second; by then a later time may be due. */
     if (schedule->failing && next)
-        next = loop_wall_ms(all->engine->loop) + LOOK_MS;
+        next = loop_wall_ms(engine_loop(all->engine)) + LOOK_MS;
     if (next)
         timers_set(&all->due, &schedule->due, all->fire_kind, next);
     else
@@ -298,19 +304,17 @@ void schedule_release(struct schedules *all, struct schedule *schedule)
     schedule_commands_go(&parked);
 }
 
-void schedules_retire(struct engine *engine, const struct environment *env)
+void schedules_retire(struct schedules *all, const struct environment *env)
 {
-    struct env_schedules *place = schedules_in(engine->schedules, env);
+    struct env_schedules *place = schedules_in(all, env);
     place->retired = true;
     list_each (link, &place->all)
-        timers_clear(&engine->schedules->due,
-                     &container_of(link, struct schedule, link)->due);
+        timers_clear(&all->due, &container_of(link, struct schedule, link)->due);
 }
 
-bool schedules_are_busy(struct engine *engine, const struct environment *env)
+bool schedules_are_busy(struct schedules *all, const struct environment *env)
 {
-    const struct env_schedules *place =
-        slots_get(&engine->schedules->environments, env->number);
+    const struct env_schedules *place = slots_get(&all->environments, env->number);
     if (place)
         list_each (link, &place->all)
             if (container_of(link, struct schedule, link)->busy)
@@ -318,9 +322,8 @@ bool schedules_are_busy(struct engine *engine, const struct environment *env)
     return false;
 }
 
-void schedules_forget(struct engine *engine, const struct environment *env)
+void schedules_forget(struct schedules *all, const struct environment *env)
 {
-    struct schedules *all = engine->schedules;
     struct env_schedules *place = slots_get(&all->environments, env->number);
     if (!place)
         return;
@@ -330,22 +333,22 @@ void schedules_forget(struct engine *engine, const struct environment *env)
 
 /* ---- at start ---- */
 
-enum err schedules_restore(struct engine *engine, const struct document *document,
+enum err schedules_restore(struct schedules *all, const struct document *document,
                            struct failure *why)
 {
-    struct environment *env = engine_environment(engine, document->env);
+    struct environment *env = engine_environment(all->engine, document->env);
     struct schedule_facts facts = { 0 };
     if (!env || !document->body)
         return OK;
     if (schedule_facts_read(bytes_slice(document->body), &facts))
         return explain(why, ERR_INVALID, "The document of schedule %s is damaged",
                        document->name->data);
-    struct schedule *schedule = schedule_add(engine->schedules, env, document->name->data);
+    struct schedule *schedule = schedule_add(all, env, document->name->data);
     schedule->version = document->version;
-    schedule_adopt(engine->schedules, schedule, env, &facts);
+    schedule_adopt(all, schedule, env, &facts);
     if (!schedule->zone)
         log_warn("schedule not understood", "schedule", schedule->id, "timezone",
                  schedule->facts.timezone->data, NULL);
-    schedule_release(engine->schedules, schedule);
+    schedule_release(all, schedule);
     return OK;
 }

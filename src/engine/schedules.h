@@ -16,6 +16,21 @@
 #include "engine/engine.h"
 #include "run/cron.h"
 
+struct schedules;
+
+/* The engine, whose runs they make, lives longer. */
+struct schedules *schedules_create(struct engine *engine);
+/* NULL is fine. None has a commit on its way: schedules_are_idle. */
+void schedules_destroy(struct schedules *all);
+
+/* What is due fires from now on; never again. What the engine does not take while it drains
+ * fires at the next start. */
+void schedules_start(struct schedules *all);
+void schedules_stop(struct schedules *all);
+
+/* No command waits for its answer. */
+bool schedules_are_idle(const struct schedules *all);
+
 /* What its document says. */
 struct schedule_facts {
     struct bytes *task, *cron, *timezone;
@@ -34,6 +49,7 @@ void schedule_facts_set_times(struct schedule_facts *facts, struct bytes *cron,
                               struct bytes *timezone, int64_t now_ms);
 
 struct schedule {
+    struct schedules *all;
     char id[ID_MAX]; /* "sched_…" */
     struct environment *env;
     uint32_t version; /* of its document; 0: not there yet */
@@ -52,36 +68,36 @@ struct schedule {
 
 /* ---- reading; what is not there yet (version 0) is found too ---- */
 
-struct schedule *schedules_by_id(struct engine *engine, const struct environment *env,
+struct schedule *schedules_by_id(struct schedules *all, const struct environment *env,
                                  struct slice id);
 /* By deduplication key. */
-struct schedule *schedules_by_key(struct engine *engine, const struct environment *env,
+struct schedule *schedules_by_key(struct schedules *all, const struct environment *env,
                                   struct slice key);
 /* The declarative one. */
-struct schedule *schedules_of_task(struct engine *engine, const struct environment *env,
+struct schedule *schedules_of_task(struct schedules *all, const struct environment *env,
                                    struct slice task);
 
 /* Newest first; start with NULL; NULL at the end. */
-struct schedule *schedules_next(struct engine *engine, const struct environment *env,
+struct schedule *schedules_next(struct schedules *all, const struct environment *env,
                                 const struct schedule *previous);
-size_t schedules_count(struct engine *engine, const struct environment *env);
+size_t schedules_count(struct schedules *all, const struct environment *env);
 
 /* The next nominal time that can fire behind both after_ms and those that did; 0: none. */
 int64_t schedule_next(struct schedule *schedule, int64_t after_ms);
 
-/* Kept until the engine ends; NULL: the system knows no such zone. */
-const struct zone *schedules_zone(struct engine *engine, struct slice name);
+/* Kept until schedules_destroy; NULL: the system knows no such zone. */
+const struct zone *schedules_zone(struct schedules *all, struct slice name);
 
-/* The document of one, at start. Afterwards engine_sweep lets what is due fire. */
-enum err schedules_restore(struct engine *engine, const struct document *document,
+/* The document of one, at start. Afterwards schedules_start lets what is due fire. */
+enum err schedules_restore(struct schedules *all, const struct document *document,
                            struct failure *why);
 
 /* Nothing of this environment fires any more: its branch was archived. */
-void schedules_retire(struct engine *engine, const struct environment *env);
+void schedules_retire(struct schedules *all, const struct environment *env);
 /* One of its schedules has a commit on its way. */
-bool schedules_are_busy(struct engine *engine, const struct environment *env);
+bool schedules_are_busy(struct schedules *all, const struct environment *env);
 /* They leave memory, none of them being busy. */
-void schedules_forget(struct engine *engine, const struct environment *env);
+void schedules_forget(struct schedules *all, const struct environment *env);
 
 /* ---- changing ---- */
 
@@ -102,7 +118,7 @@ typedef void schedule_done_fn(struct schedule_command *command, enum err status)
 
 /* Embedded by the operation. */
 struct schedule_command {
-    struct engine *engine;
+    struct schedules *all;
     struct environment *env; /* where the schedule is afterwards */
     schedule_find_fn *find;
     schedule_decide_fn *decide;
@@ -113,14 +129,15 @@ struct schedule_command {
     struct schedule *schedule;
 
     struct schedule_facts next;
-    struct store_commit commit;
+    struct document_write write;
     struct change changes[2];
+    size_t change_count;
     struct deferred deferred;
     struct list link; // schedule::parked
 };
 
 /* find, then decide, at the end of this turn or when its commit in flight is through. A
  * schedule of another environment moves into env. */
-void schedule_command_begin(struct engine *engine, struct environment *env,
+void schedule_command_begin(struct schedules *all, struct environment *env,
                             struct schedule_command *command, schedule_find_fn *find,
                             schedule_decide_fn *decide, schedule_done_fn *done);

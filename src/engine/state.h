@@ -8,7 +8,6 @@
 #include "engine/sessions.h"
 
 struct leases;
-struct schedules;
 
 enum { STORE_AGAIN_MS = 1000 };
 
@@ -28,7 +27,6 @@ struct engine {
     struct list again;               // again::link; what the store has not done
     struct timer again_timer;        /* begins those again */
     struct leases *leases;           /* what dequeues were answered */
-    struct schedules *schedules;     /* schedule_state.h */
     struct flusher evictor;          /* keeps finished runs inside the budget */
     char last_run_id[ID_MAX];        /* ids rise, also within a millisecond */
     uint64_t served;                 /* leases given out; dequeue.c */

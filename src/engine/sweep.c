@@ -12,7 +12,6 @@
 #include "base/mem.h"
 #include "engine/again.h"
 #include "engine/leases.h"
-#include "engine/schedule_state.h"
 #include "engine/state.h"
 #include "engine/steer.h"
 #include "engine/versions.h"
@@ -178,5 +177,4 @@ void engine_sweep(struct engine *engine)
         sessions_start(env);
         engine_sweep_environment(engine, env);
     }
-    schedules_start(engine->schedules);
 }

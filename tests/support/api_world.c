@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/scan.h"
 #include "base/text.h"
+#include "engine/schedules.h"
 #include "net/server_state.h"
 
 enum { CHANGES_MAX = 16, SOON_MS = 2, TURNS_MAX = 100000 };
@@ -156,8 +157,10 @@ static void create_parts(struct api_world *world)
     world->writer = api.writer = account_writer_create(loop, store, world->accounts);
     account_writer_on_environment(world->writer, on_environment, world);
     world->engine = engine_create(loop, store, &engine);
+    world->schedules = schedules_create(world->engine);
     world->auth = auth_create(world->accounts);
-    world->api = api_create(world->engine, world->auth, world->accounts, &api);
+    world->api =
+        api_create(world->engine, world->schedules, world->auth, world->accounts, &api);
 }
 
 void api_world_register(struct api_world *world, enum api_key key)
@@ -205,15 +208,18 @@ void api_world_close(struct api_world *world)
 {
     uv_loop_t *uv = &world->net.world.uv;
     engine_stop(world->engine);
+    schedules_stop(world->schedules);
     api_set_ready(world->api, "stopping");
     api_stop(world->api);
     server_close(world->net.world.server, on_server_closed);
-    for (int i = 0; !world->server_closed || !engine_idle(world->engine) ||
-                    !account_writer_idle(world->writer);
+    for (int i = 0;
+         !world->server_closed || !engine_idle(world->engine) ||
+         !schedules_are_idle(world->schedules) || !account_writer_idle(world->writer);
          i++) {
         demand(i < TURNS_MAX, "it does not stop");
         turn(world);
     }
+    schedules_destroy(world->schedules);
     engine_destroy(world->engine);
     account_writer_destroy(world->writer);
     accounts_destroy(world->accounts);

@@ -19,6 +19,7 @@ struct api_world {
     struct accounts *accounts;
     struct account_writer *writer;
     struct engine *engine;
+    struct schedules *schedules;
     struct auth *auth;
     struct api *api;
     bool server_closed;

@@ -16,6 +16,7 @@ struct world *create_world_at(int64_t wall, struct engine_options engine)
     register_worker(world, "20260101.1", "hello", 3);
     engine_add_environment(world->engine, WORLD_ENV + 1, "env_other", true);
     engine_sweep(world->engine);
+    schedules_start(world->schedules);
     return world;
 }
 
@@ -48,7 +49,8 @@ static void load_schedules(struct world *world)
     while (!s.done)
         loop_turn(world->loop, 1);
     for (size_t i = 0; i < s.scan.count; i++) {
-        assert_int_equal(schedules_restore(world->engine, &s.scan.documents[i], &why), OK);
+        assert_int_equal(schedules_restore(world->schedules, &s.scan.documents[i], &why),
+                         OK);
         document_finish(&s.scan.documents[i]);
     }
     free(s.scan.documents);
@@ -76,14 +78,14 @@ static struct schedule *find(struct schedule_command *command)
 {
     const struct asking *asking = asking_of(command);
     if (asking->id[0])
-        return schedules_by_id(command->engine, command->env, slice_of(asking->id));
+        return schedules_by_id(command->all, command->env, slice_of(asking->id));
     if (!asking->key)
         return NULL;
     struct schedule *found =
-        schedules_by_key(command->engine, command->env, slice_of(asking->key));
+        schedules_by_key(command->all, command->env, slice_of(asking->key));
     return found ? found
-                 : schedules_by_key(command->engine,
-                                    engine_environment(command->engine, WORLD_ENV),
+                 : schedules_by_key(command->all,
+                                    engine_environment(asking->world->engine, WORLD_ENV),
                                     slice_of(asking->key));
 }
 
@@ -98,7 +100,7 @@ static enum decision decide(struct schedule_command *command, const struct sched
                             struct schedule_facts *next)
 {
     const struct asking *asking = asking_of(command);
-    int64_t wall = loop_wall_ms(engine_loop(command->engine));
+    int64_t wall = loop_wall_ms(asking->world->loop);
     if (asking->id[0] && !now) {
         explain(&command->why, ERR_NOT_FOUND, "none");
         return DECISION_REFUSE;
@@ -132,7 +134,8 @@ static void on_asked(struct schedule_command *command, enum err status)
 
 void ask_in(struct world *world, uint32_t env, struct asking *asking)
 {
-    schedule_command_begin(world->engine, engine_environment(world->engine, env),
+    asking->world = world;
+    schedule_command_begin(world->schedules, engine_environment(world->engine, env),
                            &asking->command, find, decide, on_asked);
 }
 

@@ -18,6 +18,7 @@ void restart(struct world *world, int64_t down_ms);
 
 struct asking {
     struct schedule_command command;
+    struct world *world;
     const char *cron, *zone, *key; /* of a new one */
     char id[ID_MAX];               /* of an old one */
     bool remove, activate, deactivate, touch;

@@ -28,6 +28,7 @@ static struct engine_options filled_in(struct engine_options options)
 static void build(struct world *world)
 {
     world->engine = engine_create(world->loop, world->store, &world->options);
+    world->schedules = schedules_create(world->engine);
     world->env =
         engine_add_environment(world->engine, WORLD_ENV, "env_test", !world->is_prod);
 }
@@ -54,10 +55,13 @@ void world_stop(struct world *world)
 {
     assert(list_empty(&world->readers));
     engine_stop(world->engine);
-    for (int turn = 0; !engine_idle(world->engine); turn++) {
+    schedules_stop(world->schedules);
+    for (int turn = 0; !engine_idle(world->engine) || !schedules_are_idle(world->schedules);
+         turn++) {
         assert(turn < TURNS_MAX);
         loop_turn(world->loop, 1);
     }
+    schedules_destroy(world->schedules);
     engine_destroy(world->engine);
 }
 
@@ -146,6 +150,7 @@ void world_start(struct world *world)
     build(world);
     load(world);
     engine_sweep(world->engine);
+    schedules_start(world->schedules);
 }
 
 void world_restart(struct world *world)

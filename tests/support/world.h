@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/engine.h"
+#include "engine/schedules.h"
 #include "tests/support/fake_store.h"
 
 enum { WORLD_ENV = 1 };
@@ -12,6 +13,7 @@ struct world {
     struct fake_store *fake;
     struct store *store;
     struct engine *engine;
+    struct schedules *schedules;
     struct environment *env;
     struct engine_options options;
     bool is_prod;

@@ -7,6 +7,7 @@
 #include "api/services.h"
 #include "auth/account_draft.h"
 #include "base/mem.h"
+#include "engine/schedules.h"
 #include "gateway_load.h"
 #include "tests/support/fake_store.h"
 
@@ -108,6 +109,7 @@ struct life {
     struct vault *vault;
     struct accounts *accounts;
     struct engine *engine;
+    struct schedules *schedules;
     struct auth *auth;
     struct api *api;
     FILE *keys;
@@ -164,7 +166,8 @@ static void create_parts(struct life *life, size_t memory)
     life->accounts = accounts_create(life->vault);
     life->engine = engine_create(life->loop, &odd.store, &engine);
     life->auth = auth_create(life->accounts);
-    life->api = api_create(life->engine, life->auth, life->accounts, &api);
+    life->schedules = schedules_create(life->engine);
+    life->api = api_create(life->engine, life->schedules, life->auth, life->accounts, &api);
 }
 
 static void live_with(struct life *life, struct loop *loop, size_t memory)
@@ -198,14 +201,17 @@ static void settle(struct life *life)
 static void die(struct life *life)
 {
     engine_stop(life->engine);
+    schedules_stop(life->schedules);
     api_stop(life->api);
     api_destroy(life->api);
     auth_destroy(life->auth);
-    for (int i = 0; !engine_idle(life->engine); i++) {
+    for (int i = 0; !engine_idle(life->engine) || !schedules_are_idle(life->schedules);
+         i++) {
         assert_true(i < TURNS_MAX);
         loop_turn(life->loop, 1);
     }
     settle(life);
+    schedules_destroy(life->schedules);
     engine_destroy(life->engine);
     accounts_destroy(life->accounts);
     vault_close(life->vault);

@@ -99,7 +99,7 @@ static void what_is_switched_off_does_not_fire_and_is_not_made_up_for(void **sta
     struct asking asking = make(world, "* * * * *", "UTC");
     pass(world, MINUTE);
     asking = (struct asking){ .deactivate = true, .command = { 0 } };
-    struct schedule *schedule = schedules_next(world->engine, world->env, NULL);
+    struct schedule *schedule = schedules_next(world->schedules, world->env, NULL);
     snprintf(asking.id, sizeof(asking.id), "%s", schedule->id);
     assert_int_equal(ask(world, &asking), OK);
     pass(world, 5 * MINUTE);
@@ -144,7 +144,7 @@ static void nothing_of_a_retired_environment_fires(void **state)
 {
     struct world *world = *state;
     struct asking early = make(world, "* * * * *", "UTC");
-    schedules_retire(world->engine, world->env);
+    schedules_retire(world->schedules, world->env);
     struct asking late = make(world, "* * * * *", "UTC");
     pass(world, 3 * MINUTE);
     assert_fired(world, early.id, "");
@@ -286,7 +286,7 @@ static void two_at_once_with_one_key_are_one_schedule(void **state)
     ask_in(world, WORLD_ENV, &second);
     wait_for_answer(world, &second);
     assert_string_equal(first.id, second.id);
-    assert_int_equal(schedules_count(world->engine, world->env), 1);
+    assert_int_equal(schedules_count(world->schedules, world->env), 1);
     pass(world, 2 * MINUTE);
     assert_fired(world, first.id, "2026-03-01T00:02");
 }
@@ -303,7 +303,7 @@ static void the_second_of_a_key_is_made_when_the_first_could_not_be(void **state
     wait_for_answer(world, &second);
     assert_int_equal(first.status, ERR_STORE);
     assert_int_equal(second.status, OK);
-    assert_int_equal(schedules_count(world->engine, world->env), 1);
+    assert_int_equal(schedules_count(world->schedules, world->env), 1);
 }
 
 static void a_key_used_in_another_environment_moves_the_schedule_there(void **state)
@@ -317,10 +317,10 @@ static void a_key_used_in_another_environment_moves_the_schedule_there(void **st
     wait_for_answer(world, &second);
     assert_string_equal(first.id, second.id);
     for (int round = 0; round < 2; round++) {
-        assert_null(schedules_by_id(world->engine, world->env, slice_of(first.id)));
-        assert_null(schedules_by_key(world->engine, world->env, SLICE("k")));
-        assert_non_null(schedules_by_id(world->engine, other, slice_of(first.id)));
-        assert_int_equal(schedules_count(world->engine, other), 1);
+        assert_null(schedules_by_id(world->schedules, world->env, slice_of(first.id)));
+        assert_null(schedules_by_key(world->schedules, world->env, SLICE("k")));
+        assert_non_null(schedules_by_id(world->schedules, other, slice_of(first.id)));
+        assert_int_equal(schedules_count(world->schedules, other), 1);
         restart(world, 0);
         other = engine_environment(world->engine, WORLD_ENV + 1);
     }
