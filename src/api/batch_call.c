@@ -6,7 +6,7 @@
 #include "api/batch_commit.h"
 #include "api/batches.h"
 #include "api/item_array.h"
-#include "api/packets.h"
+#include "api/packet_name.h"
 #include "api/trigger_options.h"
 #include "base/mem.h"
 #include "base/scan.h"

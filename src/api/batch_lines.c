@@ -1,7 +1,7 @@
 /* batch_lines.c - pieces to lines, lines to items. */
 #include "api/batch_lines.h"
 
-#include "api/packets.h"
+#include "api/packet_name.h"
 #include "api/trigger_call.h"
 #include "base/mem.h"
 

@@ -2,7 +2,7 @@
 #include "api/outcomes.h"
 
 #include "api/batch.h"
-#include "api/packets.h"
+#include "api/packet_name.h"
 #include "base/members.h"
 #include "engine/waitpoint.h"
 

@@ -11,7 +11,8 @@
  * cut, so that nobody takes two halves for one packet. */
 #include <assert.h>
 
-#include "api/packets.h"
+#include "api/packet_body.h"
+#include "api/packet_name.h"
 #include "api/rooms.h"
 #include "base/mem.h"
 #include "base/members.h"

@@ -1,88 +1,21 @@
-/* packets.c - names of packets, and the URLs that are given out for them. */
-#include "api/packets.h"
-
+/* packets.c - gives out the URLs of packets: payloads and outputs that travel beside their run
+ * (management-api §15.2).
+ *
+ *   client: PUT /api/v2/packets/name ─► a signed URL, for an hour ─► PUT there, no key
+ *   reader: run with application/store ─► a signed URL ─► GET there, the type as it came
+ *
+ * The URLs lead back to this gateway (packet_body.c). */
 #include "api/hidden.h"
+#include "api/packet_body.h"
+#include "api/packet_name.h"
 #include "api/routes.h"
-#include "auth/signed_url.h"
 #include "base/mem.h"
 #include "live/view.h"
 
 enum {
-    URL_LIVES_S = 3600,
     NO_BODY = 65536,
     RUNS_OF_ONE_MAX = 100, /* that are looked at: replays share a packet */
 };
-
-/* ---- names ---- */
-
-enum err packet_check_name(struct slice name, struct failure *why)
-{
-    struct slice rest = name, segment;
-    if (!name.len || name.len > PACKET_NAME_MAX)
-        return explain(why, ERR_INVALID, "The name of a packet has 1 to %d bytes",
-                       PACKET_NAME_MAX);
-    while (slice_split(&rest, '/', &segment))
-        if (!segment.len || slice_is(segment, ".") || slice_is(segment, ".."))
-            return explain(why, ERR_INVALID,
-                           "The name of a packet has no empty segments, no \".\" and no "
-                           "\"..\"");
-    for (size_t i = 0; i < name.len; i++)
-        if ((unsigned char)name.ptr[i] < ' ' || name.ptr[i] == 0x7f)
-            return explain(why, ERR_INVALID,
-                           "The name of a packet has no control characters");
-    return OK;
-}
-
-static const char outputs[] = "~output/";
-
-void packet_name_output(struct slice id, struct buf *out)
-{
-    buf_print(out, "%s%.*s", outputs, SLICE_ARG(id));
-}
-
-bool packet_is_output(struct slice name, struct slice *id)
-{
-    if (!slice_starts(name, outputs))
-        return false;
-    *id = slice_from(name, sizeof(outputs) - 1);
-    return true;
-}
-
-/* ---- URLs ---- */
-
-/* Slashes stay: clients see the name as a path. */
-static void add_path(struct buf *out, struct slice name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        unsigned char c = (unsigned char)name.ptr[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                     (c >= '0' && c <= '9') || (c && strchr("-._~/", c));
-        if (plain)
-            buf_add_char(out, (char)c);
-        else
-            buf_print(out, "%%%02X", c);
-    }
-}
-
-static void add_url(struct api_call *call, const struct account *account,
-                    const char *method, struct slice name, struct buf *out)
-{
-    int64_t now_ms = loop_wall_ms(engine_loop(api_engine(call->api)));
-    int64_t expires_s = now_ms / 1000 + URL_LIVES_S;
-    char signature[URL_SIGNATURE_LEN + 1];
-
-    url_sign(account, method, name, expires_s, signature);
-    api_base_url(call, out);
-    buf_print(out, "/packets/v1/%s/", account->id);
-    add_path(out, name);
-    buf_print(out, "?expires=%lld&signature=%s", (long long)expires_s, signature);
-}
-
-void packet_url(struct api_call *call, const struct account *account, struct slice name,
-                struct buf *out)
-{
-    add_url(call, account, "GET", name, out);
-}
 
 /* ---- giving them out ---- */
 
@@ -93,7 +26,7 @@ static enum err reply_url(struct api_call *call, const char *method, struct slic
     enum err err = packet_check_name(name, &call->why);
     if (err)
         return err;
-    add_url(call, call->account, method, name, &url);
+    packet_url(call, call->account, method, name, &url);
     buf_add_text(&body, "{\"presignedUrl\":");
     buf_add_json(&body, buf_slice(&url));
     if (with_path) {
@@ -112,7 +45,7 @@ static enum err reply_upload(struct api_call *call, bool with_path)
     struct slice id;
     if (packet_is_output(call->params[0], &id))
         return explain(&call->why, ERR_INVALID,
-                       "The name of a packet does not begin with %s", outputs);
+                       "The name of a packet does not begin with ~output/");
     return reply_url(call, "PUT", call->params[0], with_path);
 }
 
@@ -127,22 +60,6 @@ static enum err offer_upload_v1(struct api_call *call)
 }
 
 /* ---- who may read which ---- */
-
-bool packet_any_is_open_to(const struct identity *who)
-{
-    return identity_may(who, "read", "runs", (struct slice){ 0 }) &&
-           !hidden_contents(hidden_fields(who));
-}
-
-enum err packet_check_named(struct api_call *call, const struct run *run)
-{
-    if (!slice_is(bytes_slice(run_rare(run)->payload_type), "application/store") ||
-        packet_any_is_open_to(call->identity))
-        return OK;
-    return explain(&call->why, ERR_FORBIDDEN,
-                   "This token cannot name a stored packet as a payload: it may not read "
-                   "every run");
-}
 
 /* A token reads the packet of a run that it reads. */
 struct packet_search {

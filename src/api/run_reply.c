@@ -8,7 +8,7 @@
 #include "api/run_reply.h"
 
 #include "api/hidden.h"
-#include "api/packets.h"
+#include "api/packet_name.h"
 #include "api/run_body.h"
 #include "api/schedule_body.h"
 #include "base/mem.h"
@@ -46,7 +46,7 @@ static struct slice url_of(struct api_call *call, const struct bytes *name,
 {
     if (!name || !slice_is(bytes_slice(type), "application/store"))
         return (struct slice){ 0 };
-    packet_url(call, call->account, bytes_slice(name), url);
+    packet_url(call, call->account, "GET", bytes_slice(name), url);
     return buf_slice(url);
 }
 

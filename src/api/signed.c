@@ -1,7 +1,7 @@
 /* signed.c - the forms of signed URLs: where each says whose it is, and what was signed. */
 #include "api/signed.h"
 
-#include "api/packets.h"
+#include "api/packet_name.h"
 #include "auth/signed_url.h"
 
 /* What a URL says of itself; the texts are the call's. */

@@ -5,7 +5,7 @@
  * The task need not exist: its run waits for a version that has it. */
 #include "api/blocking.h"
 #include "api/envelope.h"
-#include "api/packets.h"
+#include "api/packet_name.h"
 #include "api/routes.h"
 #include "api/trigger_call.h"
 #include "api/trigger_options.h"

@@ -1,26 +1,20 @@
-/* packets.h - payloads and outputs that travel beside their run (management-api §15.2).
+/* packet_name.h - what packets are called, and the signed URLs that lead to them.
  *
- *   client: PUT /api/v2/packets/name ─► a signed URL, for an hour ─► PUT there, no key
- *   reader: run with application/store ─► a signed URL ─► GET there, the type as it came
- *
- * The URLs lead back to this gateway; a packet is a document under its name. */
+ * A packet is a document under its name, with the environment that it is of. */
 #pragma once
 
 #include "api/api.h"
 
-enum {
-    PACKET_NAME_MAX = 512,
-    PACKET_BYTES_MAX = (10 << 20) + (64 << 10),
-};
-
-/* Appends the absolute URL that reads the packet without a credential, for an hour. The
- * name need not exist. */
-void packet_url(struct api_call *call, const struct account *account, struct slice name,
-                struct buf *out);
+enum { PACKET_NAME_MAX = 512 };
 
 /* One or more segments with slashes between them, none empty, "." or "..". ERR_INVALID with
  * the text. */
 enum err packet_check_name(struct slice name, struct failure *why);
+
+/* Appends the absolute URL that reads ("GET") or writes ("PUT") the packet without a
+ * credential, for an hour. The name need not exist. */
+void packet_url(struct api_call *call, const struct account *account, const char *method,
+                struct slice name, struct buf *out);
 
 /* May this identity read every packet by its name? A token that may not still reads those
  * of the runs that it may read. */
@@ -34,7 +28,3 @@ enum err packet_check_named(struct api_call *call, const struct run *run);
  * "~output/<id>". They are for secret keys. False: the name is another. */
 void packet_name_output(struct slice id, struct buf *out);
 bool packet_is_output(struct slice name, struct slice *id);
-
-/* Behind the signed URLs; params are the environment's id and the name. */
-enum err packet_take_piece(struct api_call *call, struct slice piece);
-route_fn packet_write, packet_read;
