@@ -136,6 +136,9 @@ struct claim {
     bool taken;              /* the driver's: somebody else has it */
 };
 
+/* The key of CLAIM_IDEMPOTENCY: of a task, or of what else has keys of its own. */
+struct bytes *idempotency_claim_key(struct slice task, struct slice key);
+
 typedef void store_done_fn(struct store_commit *req, enum store_status status);
 typedef bool store_apply_fn(struct store_commit *req);
 typedef void store_feed_fn(void *owner, const struct change *changes, size_t count);

@@ -168,6 +168,9 @@ enum err api_choose_branch(struct api *api, struct slice header, struct identity
 /* Decodes the parameters of path and query, for dispatch.c. ERR_INVALID. */
 enum err api_read_target(struct api_call *call);
 
+/* The id that a client gives to all tries of one call; absent when there is none. */
+struct slice api_request_id(const struct api_call *call);
+
 /* Absent when there is none; the first if it repeats. */
 struct slice api_query(const struct api_call *call, const char *name);
 
@@ -252,6 +255,11 @@ void api_call_free(struct api_call *call);
 
 /* call->why if it is set and of that code, else the error's own text. */
 void api_reply_error(struct api_call *call, enum err error);
+
+/* An operation did not come about: why has the reason if it was refused (NULL: none), missing
+ * is what to say when there is no such thing. */
+void api_reply_refused(struct api_call *call, enum err status, const struct failure *why,
+                       const char *missing);
 
 /* {"error":…} with a status of its own, retriable: x-should-retry true or false. */
 void api_reply_refusal(struct api_call *call, int status, const char *text);

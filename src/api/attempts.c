@@ -64,7 +64,7 @@ static void on_dequeued(struct dequeue *dequeue, enum err status)
     struct buf out = { 0 };
 
     if (status && status != ERR_NOT_FOUND && status != ERR_CANCELED) {
-        worker_refuse(call, &dequeue->command, status);
+        api_reply_refused(call, status, &dequeue->command.why, "Run not found");
         taking_destroy(op);
         return;
     }
@@ -120,7 +120,7 @@ enum err worker_take(struct api_call *call, struct environment *const *environme
         taking_destroy(op);
         return refused;
     }
-    dequeue_name_request(&op->dequeue, worker_request_id(call));
+    dequeue_name_request(&op->dequeue, api_request_id(call));
     call->busy = true;
     call->state = op;
     call->on_gone = stop_taking;

@@ -79,7 +79,7 @@ static void on_completed(struct command *command, enum err status)
     struct completing *op = container_of(command, struct completing, complete.command);
     struct buf answer = { 0 };
     if (status) {
-        worker_refuse(op->call, command, status);
+        api_reply_refused(op->call, status, &command->why, "Run not found");
         free_op(op);
         return;
     }
@@ -292,7 +292,7 @@ enum err worker_complete(struct api_call *call)
     op->call = call;
     op->intake = intake;
     op->complete.snapshot = call->params[1];
-    op->complete.request_id = worker_request_id(call);
+    op->complete.request_id = api_request_id(call);
     enum err refused = read_body(op, body);
     if (refused) {
         free_op(op);

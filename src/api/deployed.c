@@ -173,7 +173,7 @@ static void on_released(struct command *command, enum err status)
     struct releasing *op = container_of(command, struct releasing, release.command);
     struct api_call *call = op->call;
     if (status) {
-        worker_refuse(call, command, status);
+        api_reply_refused(call, status, &command->why, "Run not found");
     } else {
         api_add_seq(call, command->seq);
         api_reply_json(call, 200,

@@ -6,6 +6,7 @@
  *
  * Which record is the next one says the caller: lastSeqNum is the last that it has seen. */
 #include "api/streams.h"
+#include "api/waitpoint_make.h"
 #include "api/waitpoints.h"
 #include "base/mem.h"
 

@@ -214,6 +214,16 @@ void api_reply_error(struct api_call *call, enum err error)
         api_reply_refusal(call, status, text);
 }
 
+void api_reply_refused(struct api_call *call, enum err status, const struct failure *why,
+                       const char *missing)
+{
+    if (status == ERR_NOT_FOUND)
+        explain(&call->why, ERR_NOT_FOUND, "%s", missing);
+    else if (why && why->code == status)
+        call->why = *why;
+    api_reply_error(call, status);
+}
+
 void api_reply_refusal(struct api_call *call, int status, const char *text)
 {
     if (status == 404 || status == 409 || status == 507)

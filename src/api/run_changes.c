@@ -26,7 +26,7 @@ static void on_put_off(struct command *command, enum err status)
 {
     struct put_off *op = container_of(command, struct put_off, reschedule.command);
     if (status)
-        run_reply_refused(op->call, status, &command->why, no_run);
+        api_reply_refused(op->call, status, &command->why, no_run);
     else
         run_reply_begin(op->call, command->run, command->seq);
     free(op);
@@ -105,7 +105,7 @@ static void on_tagged(struct command *command, enum err status)
     struct api_call *call = op->call;
     struct buf body = { 0 };
     if (status) {
-        run_reply_refused(call, status, &command->why, no_run);
+        api_reply_refused(call, status, &command->why, no_run);
     } else {
         if (op->add.added)
             buf_print(&body, "{\"message\":\"Successfully set %zu new tags.\"}",

@@ -7,9 +7,7 @@
 #include "api/intake.h"
 #include "api/run_body.h"
 #include "api/run_changes.h"
-#include "api/run_reply.h"
 #include "api/unread.h"
-#include "api/workers.h"
 #include "base/mem.h"
 #include "base/members.h"
 #include "base/scan.h"
@@ -62,7 +60,7 @@ static void reply(struct metadata_op *op, const struct run *run)
 
 static void refuse(struct metadata_op *op, enum err status, const struct failure *why)
 {
-    run_reply_refused(op->call, status, why, no_run);
+    api_reply_refused(op->call, status, why, no_run);
     finish(op);
 }
 
@@ -90,7 +88,7 @@ static void change_all(struct metadata_op *op, const struct run *run)
 
     self->replacement = op->replacement;
     self->operations = op->operations[TARGET_SELF];
-    self->request_id = worker_request_id(call);
+    self->request_id = api_request_id(call);
     run_change_metadata(api_engine(call->api), call->env, id, self, on_changed);
     for (unsigned i = TARGET_PARENT; i < TARGET_COUNT; i++) {
         op->changes[i].operations = op->operations[i];

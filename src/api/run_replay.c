@@ -6,7 +6,6 @@
  * isTest, region. Not copied: delay, ttl, keys, limits, version, parent, batch. */
 #include "api/envelope.h"
 #include "api/run_changes.h"
-#include "api/run_reply.h"
 #include "api/trigger_call.h"
 #include "base/mem.h"
 #include "base/scan.h"
@@ -250,7 +249,7 @@ static void on_triggered(struct trigger_op *trigger, enum err status)
     struct api_call *call = replay->call;
     struct buf body = { 0 };
     if (status) {
-        run_reply_refused(call, status, &trigger->why, "Run not found");
+        api_reply_refused(call, status, &trigger->why, "Run not found");
     } else {
         buf_print(&body, "{\"id\":\"%s\"}", replay->item.id);
         api_add_seq(call, trigger->seq);
@@ -275,7 +274,7 @@ static void on_read(struct run_read *read, enum err status)
             return;
         why = replay->trigger.why;
     }
-    run_reply_refused(call, status, &why, "Run not found");
+    api_reply_refused(call, status, &why, "Run not found");
     finish(replay);
 }
 

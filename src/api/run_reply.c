@@ -215,15 +215,3 @@ void run_reply_begin(struct api_call *call, const struct run *run, uint64_t seq)
     else
         find_parent(reply);
 }
-
-/* ---- refusals ---- */
-
-void run_reply_refused(struct api_call *call, enum err status, const struct failure *why,
-                       const char *missing)
-{
-    if (status == ERR_NOT_FOUND)
-        explain(&call->why, ERR_NOT_FOUND, "%s", missing);
-    else if (why && why->code == status)
-        call->why = *why;
-    api_reply_error(call, status);
-}

@@ -56,7 +56,7 @@ static void on_result(struct run_read *read, enum err status)
     if (!status && !run_is_final(read->run))
         status = ERR_NOT_FOUND;
     if (status) {
-        run_reply_refused(op->call, status, NULL,
+        api_reply_refused(op->call, status, NULL,
                           "Run either doesn't exist or is not finished");
     } else {
         run_body_result(read->run, &body);
@@ -83,7 +83,7 @@ static void on_canceled(struct command *command, enum err status)
     struct api_call *call = op->call;
     struct buf body = { 0 };
     if (status) {
-        run_reply_refused(call, status, &command->why, no_resource);
+        api_reply_refused(call, status, &command->why, no_resource);
     } else {
         buf_print(&body, "{\"id\":\"%s\"}", command->run->id);
         api_add_seq(call, command->seq);
@@ -105,7 +105,7 @@ static void on_run_to_cancel(struct run_read *read, enum err status)
     if (!status)
         status = api_check_run_scope(op->call, "write", read->run);
     if (status) {
-        run_reply_refused(op->call, status, NULL, no_resource);
+        api_reply_refused(op->call, status, NULL, no_resource);
         free(op);
         return;
     }

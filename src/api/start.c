@@ -95,7 +95,7 @@ static void on_started(struct command *command, enum err status)
     if (!status && run_is_final(run)) /* it was one attempt too many */
         status = explain(&command->why, ERR_INVALID, "The run has had too many attempts");
     if (status) {
-        worker_refuse(op->call, command, status);
+        api_reply_refused(op->call, status, &command->why, "Run not found");
         finish(op);
         return;
     }
@@ -111,7 +111,7 @@ enum err worker_start(struct api_call *call)
     worker_hear(call);
     op->call = call;
     op->start.snapshot = call->params[1];
-    op->start.request_id = worker_request_id(call);
+    op->start.request_id = api_request_id(call);
     op->deferred.fn = go_on;
     list_init(&op->deferred.link);
     call->busy = true;

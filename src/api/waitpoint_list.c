@@ -6,6 +6,7 @@
  *
  * They are read by id, which begins with the time, from a cursor on: the id of the token at
  * the edge of a page. A filter that matches too little ends by the clock. */
+#include "api/waitpoint_load.h"
 #include "api/waitpoints.h"
 #include "base/mem.h"
 #include "base/members.h"

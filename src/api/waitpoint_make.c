@@ -5,8 +5,9 @@
  *
  * Without a key the id of the request is claimed: when its answer was lost, the same token
  * is given again. */
+#include "api/waitpoint_make.h"
+
 #include "api/trigger_options.h"
-#include "api/waitpoints.h"
 
 enum { KEY_LEN_MAX = 2048, REQUEST_KEY_MS = 24 * 3600 * 1000 };
 
@@ -76,7 +77,7 @@ static void on_written(struct document_write *write, enum err status)
 void waitpoint_make_begin(struct waitpoint_make *make, struct slice space)
 {
     const struct waitpoint *waitpoint = &make->waitpoint;
-    struct slice request = worker_request_id(make->call);
+    struct slice request = api_request_id(make->call);
     if (waitpoint->key)
         claim(make, CLAIM_WAITPOINT, space, bytes_slice(waitpoint->key),
               waitpoint->key_expires_at);

@@ -8,11 +8,14 @@
  * A token whose timeout has passed is over: nothing is written for that. */
 #include "api/waitpoints.h"
 
+#include "api/blocking.h"
 #include "api/intake.h"
 #include "api/routes.h"
 #include "api/streams.h"
+#include "api/waitpoint_make.h"
 #include "base/mem.h"
 #include "base/members.h"
+#include "engine/steer.h"
 #include "engine/waitpoint_end.h"
 
 enum {
@@ -26,93 +29,7 @@ static int64_t now_ms_of(const struct api_call *call)
     return loop_wall_ms(engine_loop(api_engine(call->api)));
 }
 
-/* ---- reading one ---- */
-
-static void on_loaded(struct store_load *load, enum store_status status)
-{
-    struct waitpoint_load *op = container_of(load, struct waitpoint_load, load);
-    enum err err = err_of_store(status);
-    bytes_clear(&load->name);
-    if (!err) {
-        err = waitpoint_read(&load->document, &op->waitpoint);
-        document_finish(&load->document);
-    }
-    if (err == ERR_NOT_FOUND)
-        explain(&op->call->why, ERR_NOT_FOUND, "Waitpoint not found");
-    op->done(op, err);
-}
-
-void waitpoint_load_begin(struct waitpoint_load *op, struct api_call *call, struct slice id,
-                          void (*done)(struct waitpoint_load *op, enum err status))
-{
-    struct store *store = engine_store(api_engine(call->api));
-    *op = (struct waitpoint_load){ .call = call, .done = done };
-    op->load = (struct store_load){ .env = call->env->number,
-                                    .is_document = true,
-                                    .kind = DOC_WAITPOINT,
-                                    .name = bytes_create(id),
-                                    .done = on_loaded };
-    store->ops->load(store, &op->load);
-}
-
 /* ---- showing one ---- */
-
-static void add_url(struct api_call *call, const char *id, struct buf *out)
-{
-    char signature[URL_SIGNATURE_LEN + 1];
-    url_sign(call->account, "POST", slice_of(id), url_never_s, signature);
-    api_base_url(call, out);
-    buf_print(out, "/api/v1/waitpoints/tokens/%s/callback/%s/%s", id, call->account->id,
-              signature);
-}
-
-/* Who has the URL of a token can complete it, so a caller that may not sees "". (The official
- * SDKs want the member.) */
-static void add_json_url(struct api_call *call, const char *id, struct buf *out)
-{
-    struct buf url = { 0 };
-    if (identity_may(call->identity, "write", "waitpoints", slice_of(id)))
-        add_url(call, id, &url);
-    buf_add_json(out, buf_slice(&url));
-    buf_finish(&url);
-}
-
-const char *waitpoint_status(const struct waitpoint *waitpoint, int64_t now_ms)
-{
-    if (waitpoint->completed_at)
-        return "COMPLETED";
-    return waitpoint_is_over(waitpoint, now_ms) ? "TIMED_OUT" : "WAITING";
-}
-
-/* An open object. */
-static void open_item(struct api_call *call, const struct waitpoint *waitpoint,
-                      struct buf *out)
-{
-    const struct tag_list *tags = waitpoint->tags;
-    int64_t now_ms = now_ms_of(call);
-    bool over = waitpoint_is_over(waitpoint, now_ms);
-    buf_print(out, "{\"id\":\"%s\",\"url\":", waitpoint->id);
-    add_json_url(call, waitpoint->id, out);
-    buf_print(out, ",\"status\":\"%s\"", waitpoint_status(waitpoint, now_ms));
-    members_add_time(out, "completedAt",
-                     !over                     ? 0
-                     : waitpoint->completed_at ? waitpoint->completed_at
-                                               : waitpoint->until);
-    members_add_time(out, "timeoutAt", waitpoint->until);
-    if (waitpoint->key) {
-        members_add_text(out, "idempotencyKey", bytes_slice(waitpoint->key));
-        members_add_time(out, "idempotencyKeyExpiresAt", waitpoint->key_expires_at);
-    }
-    members_add_texts(out, "tags", tags ? tags->names : NULL, tags ? tags->count : 0);
-    members_add_time(out, "createdAt", waitpoint->created_at);
-}
-
-void waitpoint_add_item(struct api_call *call, const struct waitpoint *waitpoint,
-                        struct buf *out)
-{
-    open_item(call, waitpoint, out);
-    buf_add_char(out, '}');
-}
 
 static void add_timeout_error(const struct waitpoint *waitpoint, struct buf *out)
 {
@@ -147,7 +64,7 @@ static void on_shown(struct waitpoint_load *op, enum err status)
     struct api_call *call = op->call;
     struct buf out = { 0 };
     if (!status) {
-        open_item(call, &op->waitpoint, &out);
+        waitpoint_open_item(call, &op->waitpoint, &out);
         add_output(&op->waitpoint, now_ms_of(call), &out);
         buf_add_char(&out, '}');
         waitpoint_finish(&op->waitpoint);
@@ -310,7 +227,7 @@ static void on_token_waiting(struct command *command, enum err status)
     struct api_call *call = op->call;
     struct buf data = { 0 };
     if (status) {
-        worker_refuse(call, command, status);
+        api_reply_refused(call, status, &command->why, "Run not found");
         destroy_waiting(op);
         return;
     }
@@ -360,7 +277,7 @@ static void on_time_waiting(struct command *command, enum err status)
     struct api_call *call = op->call;
     struct buf out = { 0 };
     if (status) {
-        worker_refuse(call, command, status);
+        api_reply_refused(call, status, &command->why, "Run not found");
     } else {
         buf_add_text(&out, "{\"waitUntil\":");
         buf_add_json_time(&out, op->wait.until);
@@ -391,7 +308,7 @@ static void reply_token(struct api_call *call, const struct waitpoint *token, bo
     snprintf(write, sizeof(write), "write:waitpoints:%s", token->id);
     buf_print(&out, "{\"id\":\"%s\",\"isCached\":%s,\"url\":", token->id,
               cached ? "true" : "false");
-    add_json_url(call, token->id, &out);
+    waitpoint_add_url(call, token->id, &out);
     buf_add_char(&out, '}');
     api_add_token(call, scopes, 1);
     api_reply_json(call, 200, buf_slice(&out));

@@ -15,28 +15,13 @@ enum {
     DEBUG_BODY = 1024 * 1024,
     REGISTRATION_BODY = 8 * 1024 * 1024,
     COMPLETION_BODY = 16 * 1024 * 1024,
-    REQUEST_ID_MAX = 255,
 };
-
-struct slice worker_request_id(const struct api_call *call)
-{
-    struct slice id = http_header(call->x, "x-trigger-request-idempotency-key");
-    return id.len && id.len <= REQUEST_ID_MAX ? id : (struct slice){ 0 };
-}
 
 void worker_hear(const struct api_call *call)
 {
     const struct tracked *run = environment_find(call->env, call->params[0]);
     if (run)
         sessions_hear(call->env, &run->run);
-}
-
-void worker_refuse(struct api_call *call, const struct command *command, enum err status)
-{
-    call->why = command->why;
-    if (status == ERR_NOT_FOUND)
-        explain(&call->why, ERR_NOT_FOUND, "Run not found");
-    api_reply_error(call, status);
 }
 
 /* Read, and thrown away. */

@@ -33,9 +33,3 @@ enum err worker_take(struct api_call *call, struct environment *const *environme
 
 /* The worker of the run that is called about is there. */
 void worker_hear(const struct api_call *call);
-
-/* The id that a worker gives to all tries of one call; absent when there is none. */
-struct slice worker_request_id(const struct api_call *call);
-
-/* Refuses with the command's reason. */
-void worker_refuse(struct api_call *call, const struct command *command, enum err status);

@@ -25,45 +25,6 @@ int64_t engine_deadline(const struct engine *engine, int64_t unix_ms)
     return loop_now_ms(engine->loop) + (left > 0 ? left : 0);
 }
 
-int64_t run_ttl_ms(const struct run *run)
-{
-    int64_t ms = 0;
-    const struct bytes *ttl = run_rare(run)->ttl;
-    if (!ttl || text_to_duration_ms(bytes_slice(ttl), &ms))
-        return 0; /* a text that is no duration never expires */
-    return ms;
-}
-
-struct bytes *error_text(const char *text)
-{
-    struct buf json = { 0 };
-    buf_add_text(&json, "{\"type\":\"STRING_ERROR\",\"raw\":");
-    buf_add_json(&json, slice_of(text));
-    buf_add_char(&json, '}');
-    struct bytes *error = buf_to_bytes(&json);
-    buf_finish(&json);
-    return error;
-}
-
-struct bytes *error_internal(const char *code, const char *message)
-{
-    struct buf json = { 0 };
-    buf_print(&json, "{\"type\":\"INTERNAL_ERROR\",\"code\":\"%s\",\"message\":", code);
-    buf_add_json(&json, slice_of(message));
-    buf_add_char(&json, '}');
-    struct bytes *error = buf_to_bytes(&json);
-    buf_finish(&json);
-    return error;
-}
-
-void run_end_with(struct run *next, struct bytes *error, unsigned *marks)
-{
-    bytes_unref(next->error);
-    next->error = error;
-    next->due_at = 0;
-    *marks |= MARK_OUTPUT;
-}
-
 /* Its turn may not have come: a retry is due later, or a failed dequeue made it pause. */
 static bool waits_in_queue(const struct engine *engine, const struct run *run)
 {

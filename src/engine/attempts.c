@@ -29,13 +29,6 @@ enum {
     ENDING_SMALL = 4096, /* bytes of an output or error that a full project takes, too */
 };
 
-bool run_is_newest(const struct run *run, struct slice snapshot)
-{
-    char newest[64];
-    run_snapshot_id(run, newest);
-    return slice_is(snapshot, newest);
-}
-
 static enum decision refuse(struct command *command, enum err code, const char *text)
 {
     explain(&command->why, code, "%s", text);

@@ -3,6 +3,7 @@
 #include "engine/leases.h"
 
 #include "base/slots.h"
+#include "run/run_end.h"
 
 enum { LEASES_MAX = 512 };
 
@@ -45,18 +46,6 @@ static struct ring *ring_of(struct leases *leases, uint32_t env)
     if (!*ring)
         *ring = mem_new(struct ring);
     return *ring;
-}
-
-bool run_was_asked_by(const struct run *run, struct slice request_id)
-{
-    return request_id.ptr && run->worker_request &&
-           slice_equal(bytes_slice(run->worker_request), request_id);
-}
-
-void run_remember_request(struct run *run, struct slice request_id)
-{
-    bytes_unref(run->worker_request);
-    run->worker_request = request_id.ptr ? bytes_create(request_id) : NULL;
 }
 
 void leases_note(struct leases *leases, const struct tracked *tracked)

@@ -21,7 +21,3 @@ void leases_note(struct leases *leases, const struct tracked *run);
 /* The run that was leased to this request and was not started yet; else NULL. */
 const struct tracked *leases_find(const struct leases *leases,
                                   const struct environment *env, struct slice request_id);
-
-/* Is this the request that took the run to its state? */
-bool run_was_asked_by(const struct run *run, struct slice request_id);
-void run_remember_request(struct run *run, struct slice request_id);

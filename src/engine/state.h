@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "engine/engine.h"
 #include "engine/sessions.h"
+#include "run/run_end.h"
 
 struct leases;
 
@@ -62,11 +63,6 @@ void engine_place(struct engine *engine, struct tracked *run);
 void flights_init(struct engine *engine);
 void flights_finish(struct engine *engine);
 
-/* attempts.c */
-
-/* Is it the id of the run's newest snapshot? */
-bool run_is_newest(const struct run *run, struct slice snapshot);
-
 /* due.c */
 
 /* What the state of this run waited for has come. */
@@ -103,16 +99,5 @@ void engine_match_now(struct deferred *matching);
 void command_begin_alone(struct engine *engine, struct environment *env,
                          struct slice run_id, command_decide_fn *decide);
 
-/* Reason as {"type":"STRING_ERROR","raw":…} or
- * {"type":"INTERNAL_ERROR","code":…,"message":…}. */
-struct bytes *error_text(const char *text);
-struct bytes *error_internal(const char *code, const char *message);
-
-/* Nothing is due any more. Takes over the error. */
-void run_end_with(struct run *next, struct bytes *error, unsigned *marks);
-
 /* Monotonic deadline of a wall-clock time. */
 int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
-
-/* ttl of a queued run in ms; 0: none. */
-int64_t run_ttl_ms(const struct run *run);

@@ -268,15 +268,6 @@ void run_join_metadata(struct command *command, struct slice id, struct change_m
 
 /* ---- idempotency keys ---- */
 
-struct bytes *idempotency_claim_key(struct slice task, struct slice key)
-{
-    struct bytes *both = bytes_create_empty(task.len + 1 + key.len);
-    memcpy(both->data, task.ptr, task.len);
-    both->data[task.len] = 0;
-    memcpy(both->data + task.len + 1, key.ptr, key.len);
-    return both;
-}
-
 static enum decision decide_forget_key(struct command *command, const struct run *now,
                                        struct run *next, unsigned *marks)
 {

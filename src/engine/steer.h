@@ -73,6 +73,3 @@ struct reset_key {
 void run_reset_key(struct engine *engine, struct environment *env, struct slice task,
                    struct slice key, struct reset_key *op,
                    void (*done)(struct reset_key *op, enum err status));
-
-/* What the claim of an idempotency key is made of. */
-struct bytes *idempotency_claim_key(struct slice task, struct slice key);

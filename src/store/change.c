@@ -13,6 +13,15 @@ void change_finish(struct change *change)
     document_finish(&change->document);
 }
 
+struct bytes *idempotency_claim_key(struct slice task, struct slice key)
+{
+    struct bytes *both = bytes_create_empty(task.len + 1 + key.len);
+    memcpy(both->data, task.ptr, task.len);
+    both->data[task.len] = 0;
+    memcpy(both->data + task.len + 1, key.ptr, key.len);
+    return both;
+}
+
 void change_number(struct change *change, uint64_t seq)
 {
     struct run *run = &change->run;

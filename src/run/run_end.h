@@ -1,0 +1,22 @@
+/* run_end.h - what a step of a run asks of the run before it, and what its end leaves behind. */
+#pragma once
+
+#include "runcast/run.h"
+
+/* Reason as {"type":"STRING_ERROR","raw":…} or
+ * {"type":"INTERNAL_ERROR","code":…,"message":…}. */
+struct bytes *error_text(const char *text);
+struct bytes *error_internal(const char *code, const char *message);
+
+/* Nothing is due any more. Takes over the error. */
+void run_end_with(struct run *next, struct bytes *error, unsigned *marks);
+
+/* ttl of a queued run in ms; 0: none. */
+int64_t run_ttl_ms(const struct run *run);
+
+/* Is it the id of the run's newest snapshot? */
+bool run_is_newest(const struct run *run, struct slice snapshot);
+
+/* Is this the request that took the run to its state? */
+bool run_was_asked_by(const struct run *run, struct slice request_id);
+void run_remember_request(struct run *run, struct slice request_id);
