@@ -178,11 +178,22 @@ static bool find_retry(const struct complete_attempt *op, struct run *next, int6
     return true;
 }
 
-/* Of what a run ends with in a project that stores as much as it may: how many runs have
- * begun, and complete while it does, has no limit. */
-static bool may_keep(const struct complete_attempt *op, struct slice ending)
+static void give_back_room(struct complete_attempt *op)
 {
-    return ending.len <= ENDING_SMALL || !engine_is_at_quota(op->command.env);
+    engine_release_stored(op->command.engine, op->command.env, op->held);
+    op->held = 0;
+}
+
+/* Of what a run ends with in a project that stores as much as it may: how many runs have
+ * begun, and complete while it does, has no limit. What is on its way to the store counts, as
+ * they may all complete at once. */
+static bool may_keep(struct complete_attempt *op, struct slice ending)
+{
+    if (ending.len > ENDING_SMALL && engine_is_at_quota(op->command.env))
+        return false;
+    op->held = ending.len;
+    engine_hold_stored(op->command.env, op->held);
+    return true;
 }
 
 /* In the place of what is not kept. */
@@ -325,6 +336,7 @@ static enum decision decide_complete(struct command *command, const struct run *
     int64_t time = loop_wall_ms(command->engine->loop);
     enum decision decision;
 
+    give_back_room(op); /* it may be decided again */
     if (run_was_asked_by(now, op->request_id)) {
         op->result = result_of(now);
         command->also = NULL; /* what came with it has come */
@@ -352,10 +364,19 @@ static enum decision decide_complete(struct command *command, const struct run *
     return decision;
 }
 
+static void on_completed(struct command *command, enum err status)
+{
+    struct complete_attempt *op = container_of(command, struct complete_attempt, command);
+    give_back_room(op);
+    op->done(command, status);
+}
+
 void attempt_complete(struct engine *engine, struct environment *env, struct slice run_id,
                       struct complete_attempt *op, command_done_fn *done)
 {
-    command_begin(engine, env, run_id, &op->command, decide_complete, done);
+    op->held = 0;
+    op->done = done;
+    command_begin(engine, env, run_id, &op->command, decide_complete, on_completed);
 }
 
 /* ---- the session ended ---- */

@@ -102,6 +102,10 @@ struct complete_attempt {
     int64_t usage_ms;                 /* -1: not told, costs nothing */
     struct slice metadata_operations; /* JSON array for the run itself; absent: none */
     enum attempt_result result;       /* out */
+
+    /* The engine's. */
+    size_t held; /* bytes of the project's, until they are stored */
+    command_done_fn *done;
 };
 /* ERR_INVALID: the snapshot is not the newest, or the run is final. */
 void attempt_complete(struct engine *engine, struct environment *env, struct slice run_id,

@@ -59,6 +59,25 @@ static void match_project(struct engine *engine, const struct room *project)
             engine_match(engine, env);
 }
 
+void engine_hold_stored(const struct environment *env, size_t bytes)
+{
+    if (env->stored)
+        room_take(env->stored, bytes);
+}
+
+/* If the sum in the database was too small, more may have been removed than there was. */
+void engine_release_stored(struct engine *engine, const struct environment *env,
+                           size_t bytes)
+{
+    struct room *project = env->stored;
+    if (!project || !bytes)
+        return;
+    bool was_full = is_full(project);
+    room_give(project, bytes < project->used ? bytes : project->used);
+    if (was_full && !is_full(project))
+        match_project(engine, project);
+}
+
 static void on_stored(void *owner, uint32_t number, int64_t bytes)
 {
     struct engine *engine = owner;

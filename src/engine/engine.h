@@ -59,6 +59,12 @@ enum err engine_check_quota(const struct environment *env, size_t more,
  * there is room again. */
 bool engine_is_at_quota(const struct environment *env);
 
+/* So many bytes are on their way to the store: they count as stored until they are released,
+ * when it has them or will not. */
+void engine_hold_stored(const struct environment *env, size_t bytes);
+void engine_release_stored(struct engine *engine, const struct environment *env,
+                           size_t bytes);
+
 /* ERR_QUOTA: something of so many bytes becomes longer, and there is no room at all. */
 enum err engine_check_growth(const struct environment *env, size_t before, size_t after,
                              struct failure *why);
