@@ -21,6 +21,7 @@ enum {
     SHORT_HOLD_MS = 250,
     EXPECTED_MS = 10 * 1000, /* a version that was registered is asked with by then */
     LOST_MAX = SESSIONS_MAX,
+    TOGETHER_MS = 1000, /* the connections of a CLI close one after the other */
 };
 
 struct sessions {
@@ -32,6 +33,7 @@ struct sessions {
     uint32_t connected[SESSION_LINES];
     int64_t lost[LOST_MAX]; /* when sockets were; the last ones */
     uint32_t lost_count;
+    int64_t alone_since;  /* the last connection closed; 0: one is there, or none was */
     int64_t return_until; /* monotonic ms */
     struct timer timer;   /* something is to be looked at */
 };
@@ -94,6 +96,15 @@ static uint32_t count_clis(struct sessions *sessions)
 void sessions_connect(struct environment *env, enum session_line line)
 {
     env->sessions->connected[line]++;
+    env->sessions->alone_since = 0;
+}
+
+int64_t sessions_gone_ms(const struct environment *env, const struct session *session)
+{
+    const struct sessions *sessions = env->sessions;
+    int64_t since = sessions->alone_since;
+    bool gone = since && !session->held && session->heard_at < since + TOGETHER_MS;
+    return gone ? now_of(sessions) - since : 0;
 }
 
 static void look_again(struct sessions *sessions, int64_t in_ms)
@@ -108,6 +119,8 @@ void sessions_disconnect(struct environment *env, enum session_line line)
 {
     struct sessions *sessions = env->sessions;
     sessions->connected[line]--;
+    if (!sessions->connected[SESSION_SOCKET] && !sessions->connected[SESSION_STREAM])
+        sessions->alone_since = now_of(sessions);
     if (line != SESSION_SOCKET || !env->is_dev)
         return;
     if (sessions->lost_count == LOST_MAX)

@@ -79,6 +79,10 @@ enum session_line { SESSION_SOCKET, SESSION_STREAM, SESSION_LINES };
 void sessions_connect(struct environment *env, enum session_line line);
 void sessions_disconnect(struct environment *env, enum session_line line);
 
+/* For how many ms no CLI has been connected, when one was and the session was not heard of
+ * since; it may come back. 0: it is there, or nobody can tell. */
+int64_t sessions_gone_ms(const struct environment *env, const struct session *session);
+
 /* NULL: none that is there has the run's task in the version that it wants. */
 struct session *sessions_of_run(const struct environment *env, const struct run *run);
 

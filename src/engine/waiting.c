@@ -27,11 +27,17 @@ static bool has_worker(const struct environment *env)
     return env->seated || env->queues.running || loop_now_ms(env->loop) < env->served_until;
 }
 
-/* A worker is there that could execute it, though it may be busy. */
-static bool is_served(const struct tracked *run)
+/* A worker is there that could execute it, though it may be busy. A session outlives the
+ * connection of its CLI for a minute. */
+static bool is_served(const struct tracked *run, int64_t *gone_ms)
 {
     const struct environment *env = run->env;
-    return env->is_dev ? sessions_of_run(env, &run->run) != NULL : has_worker(env);
+    const struct session *session;
+    if (!env->is_dev)
+        return has_worker(env);
+    session = sessions_of_run(env, &run->run);
+    *gone_ms = session ? sessions_gone_ms(env, session) : 0;
+    return session && !*gone_ms;
 }
 
 /* A failed attempt, or a lease that went back, has a pause behind it. */
@@ -90,7 +96,7 @@ static void look_in_queue(const struct tracked *run, struct waiting *waiting)
     }
     waiting->since = in_queue_since(&run->run);
     waiting->verdict = versions_judge(run->env, &run->run);
-    waiting->is_served = is_served(run);
+    waiting->is_served = is_served(run, &waiting->gone_ms);
     if (waiting->verdict > VERSION_UNDECIDED)
         waiting->reason = WAITING_VERSION;
     else if (run->item.place)

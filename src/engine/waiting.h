@@ -44,6 +44,7 @@ struct waiting {
     bool is_in_line; /* ahead does, too */
     uint32_t ahead;  /* runs of its queue and key that are first; at most AHEAD_MAX */
     bool is_served;  /* no_worker: somebody is there, who asks for nothing now */
+    int64_t gone_ms; /* no_worker: since the CLI's connection closed; 0: not known */
     enum version_verdict verdict;
 };
 

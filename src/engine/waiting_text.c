@@ -34,6 +34,11 @@ static void explain_worker(const struct tracked *run, const struct waiting *wait
     if (waiting->is_served)
         buf_add_text(out, "The workers that are there ask for no run now: it begins when "
                           "one of them is free, or when another one is started");
+    else if (waiting->gone_ms)
+        buf_print(out,
+                  "The connection of the worker that has the task closed %lld s ago: start "
+                  "trigger dev again, unless it comes back by itself",
+                  (long long)(waiting->gone_ms / 1000));
     else if (run->env->is_dev)
         buf_add_text(out, "No worker that has the task is connected: start one with "
                           "trigger dev");

@@ -1,6 +1,7 @@
 /* Why a run waits: the first thing that holds it, since when, and behind how many. */
 #include "engine/waiting.h"
 
+#include "engine/sessions.h"
 #include "tests/support/calls.h"
 #include "tests/support/unit.h"
 
@@ -221,6 +222,33 @@ static void in_dev_a_session_has_to_have_the_task(void **state)
     world_destroy(world);
 }
 
+static void in_dev_a_closed_connection_is_told_before_the_session_is_over(void **state)
+{
+    struct world *world = make(false, 10);
+    (void)state;
+    sessions_connect(world->env, SESSION_SOCKET);
+    sessions_connect(world->env, SESSION_STREAM);
+    register_worker(world, "20260101.1", "hello", 3);
+    world_settle(world);
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    sessions_disconnect(world->env, SESSION_STREAM); /* as it does twice a minute */
+    world_pass(world, 2000);
+    assert_waits(world, got.id, "no_worker", "ask for no run now");
+    sessions_disconnect(world->env, SESSION_SOCKET);
+    world_pass(world, 7000);
+    assert_waits(world, got.id, "no_worker", "closed 7 s ago: start trigger dev again");
+    configure(world, true, -1);
+    assert_waits(world, got.id, "no_worker", "closed 7 s ago");
+    configure(world, false, -1);
+    sessions_connect(world->env, SESSION_SOCKET);
+    assert_waits(world, got.id, "no_worker", "ask for no run now");
+    sessions_disconnect(world->env, SESSION_SOCKET);
+    world_pass(world, 2000);
+    sessions_renew(world->env); /* one that needs no connection */
+    assert_waits(world, got.id, "no_worker", "ask for no run now");
+    world_destroy(world);
+}
+
 static void a_run_knows_how_many_are_before_it_up_to_a_thousand(void **state)
 {
     struct world *world = make(true, 10);
@@ -348,6 +376,7 @@ int main(void)
         cmocka_unit_test(a_pause_says_when_it_is_over),
         cmocka_unit_test(a_blocked_run_names_what_it_waits_for),
         cmocka_unit_test(in_dev_a_session_has_to_have_the_task),
+        cmocka_unit_test(in_dev_a_closed_connection_is_told_before_the_session_is_over),
         cmocka_unit_test(a_run_knows_how_many_are_before_it_up_to_a_thousand),
         cmocka_unit_test(a_restart_changes_nothing_but_who_is_there),
         cmocka_unit_test(the_log_speaks_of_a_run_that_nobody_has_taken_for_ten_seconds),
