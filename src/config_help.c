@@ -35,11 +35,12 @@ static const struct {
     { "org",
       "  runcast org create NAME [--slug SLUG] | list | rename SLUG --name NAME\n"
       "                       | delete SLUG --confirm SLUG\n",
-      "An organization has projects and users. SLUG is its name for commands; without it, "
-      "it\n"
-      "is made of NAME. delete takes its users along and revokes their tokens; it refuses "
-      "while\n"
-      "the organization has projects, and leaves the last one.\n" },
+      "An organization has projects and users. SLUG is its name for commands, lower-case\n"
+      "letters, digits and dashes; it is made of NAME where it is not given. delete takes "
+      "its\n"
+      "users along and revokes their tokens; it refuses while the organization has "
+      "projects,\n"
+      "and leaves the last one.\n" },
     { "project",
       "  runcast project create NAME [--org SLUG] [--ref REF] | list\n"
       "                       | rename REF --name NAME | delete REF --confirm REF\n",
