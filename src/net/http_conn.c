@@ -131,6 +131,8 @@ static void settle(struct http_conn *conn)
     connection_pause(c, is_enough(conn));
     if (!conn->request)
         wait_for_request(conn);
+    else if (c->pending.len && ready(conn))
+        connection_defer(c);
 }
 
 /* The handler hears once that nobody waits any more; its reply still ends the exchange. */
@@ -315,9 +317,11 @@ static size_t take_head(struct http_conn *conn, struct slice bytes)
     return used;
 }
 
+/* A little at once, like what is read: more may have waited. */
 static size_t take_body(struct http_conn *conn, struct slice bytes)
 {
     struct request *request = conn->request;
+    bytes.len = bytes.len < SERVER_INPUT ? bytes.len : SERVER_INPUT;
     size_t used = request_feed_body(request, bytes);
     if (!is_ours(&conn->c))
         return used;
@@ -347,14 +351,19 @@ static size_t step(struct http_conn *conn, struct slice bytes)
     return conn->request->head_done ? take_body(conn, bytes) : take_head(conn, bytes);
 }
 
-/* Requests one after the other until one has to wait for its reply; the rest is kept. A
- * handler may turn the connection into a WebSocket in here. */
+static bool in_head(const struct http_conn *conn)
+{
+    return conn->request && !conn->request->head_done;
+}
+
+/* Requests one after the other until one has to wait for its reply, or the turn's time is
+ * over; the rest is kept. A handler may turn the connection into a WebSocket in here. */
 static void consume(struct http_conn *conn, struct slice bytes)
 {
     struct connection *c = &conn->c;
     struct stint stint = loop_stint(c->server->loop);
     c->busy = true;
-    while (bytes.len && ready(conn) && (conn->request || stint_goes_on(&stint))) {
+    while (bytes.len && ready(conn) && (in_head(conn) || stint_goes_on(&stint))) {
         bytes = slice_from(bytes, step(conn, bytes));
         if (c->ops == &http_ops && conn->request && over(conn))
             end_request(conn);

@@ -15,7 +15,7 @@
 #include "net/server.h"
 
 enum {
-    SERVER_INPUT = 64 * 1024,
+    SERVER_INPUT = 16 * 1024,  /* of one peer in a turn: a byte may cost a route 10 ns */
     STRANGER_INPUT = 4 * 1024, /* of who has shown no credential; all that waits, too */
     SERVER_POOL_MAX = 64,      /* parsers of a kind that wait for work */
     SERVER_DATE = sizeof("Thu, 01 Jan 1970 00:00:00 GMT"),

@@ -1,7 +1,9 @@
 #include "tests/support/net_fuzz.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,12 +36,25 @@ void net_fuzz_take(struct net_fuzz *fuzz)
     }
 }
 
+/* What was sent and not read yet, as the kernel counts it. */
+static int unread(const struct net_fuzz *fuzz)
+{
+    int size = 0;
+    ioctl(fuzz->other, SIOCOUTQ, &size);
+    return size;
+}
+
+/* A turn reads a part of what was sent. */
 static void settle(struct net_fuzz *fuzz)
 {
-    for (int i = 0; i < 3; i++) {
-        uv_run(&fuzz->world.uv, UV_RUN_NOWAIT);
-        net_fuzz_take(fuzz);
-    }
+    int before;
+    do {
+        before = unread(fuzz);
+        for (int i = 0; i < 3; i++) {
+            uv_run(&fuzz->world.uv, UV_RUN_NOWAIT);
+            net_fuzz_take(fuzz);
+        }
+    } while (!fuzz->ended && unread(fuzz) < before);
 }
 
 void net_fuzz_begin(struct net_fuzz *fuzz)
