@@ -20,7 +20,6 @@
 enum {
     TYPE_MAX = 255,
     MEMBERS_MAX = 1000,                 /* of each object; the usual has a dozen */
-    BESIDE_MAX = 1024 * 1024,           /* bytes of a body without its output */
     FLUSHED_MAX = 2 * RUN_METADATA_MAX, /* bytes of the metadata that comes along */
 };
 
@@ -265,14 +264,10 @@ static enum err read_completion(struct completing *op, struct slice completion)
     return OK;
 }
 
-/* The output is beside the body: what is left is walked over several times, in one turn. */
 static enum err read_body(struct completing *op, struct slice body)
 {
     static const char *const parts[] = { "completion", "forceRequeue" };
     struct slice values[2];
-    if (body.len > BESIDE_MAX)
-        return explain(&op->call->why, ERR_TOO_LARGE,
-                       "completion: at most 1 MiB beside its output");
     if (!members_find_few(body, MEMBERS_MAX, parts, 2, values))
         return explain(&op->call->why, ERR_INVALID, "The body has more than %d members",
                        MEMBERS_MAX);

@@ -176,8 +176,13 @@ enum err intake_take_long(struct api_call *call, struct slice piece)
 {
     if (check(call, piece))
         return ERR_INVALID;
-    follow(call->state, piece);
-    return OK;
+    struct intake *intake = call->state;
+    follow(intake, piece);
+    if (intake->text.len <= INTAKE_BESIDE_MAX)
+        return OK;
+    intake_free(take_out(call));
+    return explain(&call->why, ERR_TOO_LARGE,
+                   "The body is too large: at most 1 MiB beside its output");
 }
 
 enum err intake_end(struct api_call *call, struct intake **intake, struct slice *object)

@@ -16,7 +16,10 @@ struct intake;
 /* For route.on_body. */
 enum err intake_take(struct api_call *call, struct slice piece);
 
-/* The same, and strings of more than 32 KiB inside of at most two objects are set aside. */
+/* The same, and strings of more than 32 KiB inside of at most two objects are set aside. What
+ * is beside them is walked over several times in one turn: ERR_TOO_LARGE as soon as it is
+ * more than INTAKE_BESIDE_MAX bytes. */
+enum { INTAKE_BESIDE_MAX = 1024 * 1024 };
 enum err intake_take_long(struct api_call *call, struct slice piece);
 
 /* Appends the text of a string, set aside or not; once for each. False for another type. */

@@ -116,6 +116,31 @@ static void several_long_strings_are_told_apart(void **state)
     buf_finish(&body);
 }
 
+/* Not only at the end, when all of it is in memory. */
+static void what_is_too_much_beside_long_strings_is_refused_when_it_comes(void **state)
+{
+    (void)state;
+    struct buf body = { 0 }, some = { 0 };
+    struct api_call call = { 0 };
+    enum err refused;
+    buf_add_text(&body, "{\"output\":\"");
+    add_times(&body, "x", 2 * INTAKE_BESIDE_MAX);
+    buf_add_text(&body, "\",\"more\":[1");
+    assert_int_equal(intake_take_long(&call, buf_slice(&body)), OK);
+    add_times(&some, ",1", 1000);
+    size_t came = 0;
+    while (!(refused = intake_take_long(&call, buf_slice(&some))) && came < body.len)
+        came += some.len;
+    assert_int_equal(refused, ERR_TOO_LARGE);
+    assert_in_range(came, INTAKE_BESIDE_MAX - 1100, INTAKE_BESIDE_MAX);
+    assert_string_equal(call.why.text,
+                        "The body is too large: at most 1 MiB beside its output");
+    assert_null(call.state);
+    assert_null(call.on_gone);
+    buf_finish(&body);
+    buf_finish(&some);
+}
+
 static void a_plain_intake_sets_nothing_aside(void **state)
 {
     (void)state;
@@ -163,6 +188,7 @@ int main(void)
         cmocka_unit_test(a_long_string_is_what_it_would_be_in_one_piece),
         cmocka_unit_test(short_and_deep_strings_stay_in_the_object),
         cmocka_unit_test(several_long_strings_are_told_apart),
+        cmocka_unit_test(what_is_too_much_beside_long_strings_is_refused_when_it_comes),
         cmocka_unit_test(a_plain_intake_sets_nothing_aside),
         cmocka_unit_test(what_is_no_object_is_refused),
     };
