@@ -14,6 +14,16 @@ static inline uint64_t eight_bytes(const void *at)
     return bytes;
 }
 
+/* The first byte is the lowest one, on every machine. */
+static inline uint64_t eight_in_order(const void *at)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return __builtin_bswap64(eight_bytes(at));
+#else
+    return eight_bytes(at);
+#endif
+}
+
 /* Nonzero when one of them is c. */
 static inline uint64_t eight_have(uint64_t bytes, unsigned char c)
 {

@@ -6,9 +6,15 @@
 
 #include <locale.h>
 
+#include "base/brackets.h"
 #include "base/eight.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+
+enum {
+    SHORT = 32, /* bytes of a container */
+    FEW = 8,    /* members of an object */
+};
 
 /* ---- spans ---- */
 
@@ -56,10 +62,11 @@ static size_t string_length(struct slice text)
     return text.len;
 }
 
+/* Most are short: only what is longer is worth looking at in blocks. */
 static size_t container_length(struct slice text)
 {
-    size_t depth = 0;
-    for (size_t at = 0; at < text.len; at++) {
+    size_t depth = 0, at = 0;
+    for (; at < text.len && at < SHORT; at++) {
         char c = text.ptr[at];
         if (c == '"')
             at += string_length(slice_from(text, at)) - 1;
@@ -68,7 +75,9 @@ static size_t container_length(struct slice text)
         else if ((c == '}' || c == ']') && --depth == 0)
             return at + 1;
     }
-    return text.len;
+    if (at >= text.len)
+        return text.len;
+    return at + brackets_until_closed(slice_from(text, at), depth);
 }
 
 /* Of the value at the beginning of text. */
@@ -404,33 +413,72 @@ static uint64_t cost_of_sorting(const struct member *members, size_t count)
     return once * times;
 }
 
-/* By name; the array is the caller's. None when there is no time for that. */
-static struct member *sorted_members(struct slice object, size_t *count, uint64_t *left)
+/* The members of an object by name. Most objects have few. */
+struct sorted {
+    struct member few[FEW], *all; /* all: few, or memory of its own */
+    size_t count;
+};
+
+static void sorted_finish(struct sorted *sorted)
 {
-    struct buf found = { 0 };
-    struct scan_members members = scan_members(object);
-    struct member member;
-    *count = 0;
-    if (!spend(left, object.len))
-        return NULL;
-    while (scan_next_member(&members, &member.key, &member.value))
-        buf_add(&found, (struct slice){ (const char *)&member, sizeof(member) });
-    struct member *sorted = (struct member *)(void *)found.ptr;
-    if (found.len && spend(left, cost_of_sorting(sorted, found.len / sizeof(member)))) {
-        *count = found.len / sizeof(member);
-        qsort(sorted, *count, sizeof(member), compare_members);
-    }
-    return sorted;
+    if (sorted->all != sorted->few)
+        free(sorted->all);
 }
 
-/* Keeps the last one of each name, as JSON.parse does. Returns how many. */
-static size_t drop_repeated(struct member *sorted, size_t count)
+static void add_member(struct sorted *sorted, struct buf *many, struct member member)
 {
-    size_t kept = 0;
+    struct slice few = { (const char *)sorted->few, sizeof(sorted->few) };
+    if (sorted->count++ < FEW) {
+        sorted->few[sorted->count - 1] = member;
+        return;
+    }
+    if (!many->len)
+        buf_add(many, few);
+    buf_add(many, (struct slice){ (const char *)&member, sizeof(member) });
+    sorted->all = (struct member *)(void *)many->ptr;
+}
+
+static void sort_few(struct member *members, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct member member = members[i];
+        size_t at = i;
+        for (; at && compare_members(&members[at - 1], &member) > 0; at--)
+            members[at] = members[at - 1];
+        members[at] = member;
+    }
+}
+
+/* None when there is no time for that. */
+static void sort_members(struct slice object, struct sorted *sorted, uint64_t *left)
+{
+    struct buf many = { 0 };
+    struct scan_members members = scan_members(object);
+    struct member member;
+    sorted->all = sorted->few;
+    sorted->count = 0;
+    if (!spend(left, object.len))
+        return;
+    while (scan_next_member(&members, &member.key, &member.value))
+        add_member(sorted, &many, member);
+    if (!spend(left, cost_of_sorting(sorted->all, sorted->count)))
+        sorted->count = 0;
+    else if (sorted->count <= FEW)
+        sort_few(sorted->all, sorted->count);
+    else
+        qsort(sorted->all, sorted->count, sizeof(member), compare_members);
+}
+
+/* Keeps the last one of each name, as JSON.parse does. True: a name was there again. */
+static bool drop_repeated(struct sorted *sorted)
+{
+    struct member *all = sorted->all;
+    size_t kept = 0, count = sorted->count;
     for (size_t i = 0; i < count; i++)
-        if (!kept || compare_raw(sorted[kept - 1].key, sorted[i].key) != 0)
-            sorted[kept++] = sorted[i];
-    return kept;
+        if (!kept || compare_raw(all[kept - 1].key, all[i].key) != 0)
+            all[kept++] = all[i];
+    sorted->count = kept;
+    return kept < count;
 }
 
 bool scan_has_at_most(struct slice object, size_t most)
@@ -450,10 +498,10 @@ bool scan_has_duplicate(struct slice object)
     uint64_t left = UINT64_MAX;
     if (scan_type(object) != SCAN_OBJECT)
         return false;
-    size_t count;
-    struct member *sorted = sorted_members(object, &count, &left);
-    bool repeated = drop_repeated(sorted, count) < count;
-    free(sorted);
+    struct sorted sorted;
+    sort_members(object, &sorted, &left);
+    bool repeated = drop_repeated(&sorted);
+    sorted_finish(&sorted);
     return repeated;
 }
 
@@ -461,17 +509,17 @@ static bool objects_equal(struct slice a, struct slice b, uint64_t *left)
 {
     if (!scan_members(a).rest.len != !scan_members(b).rest.len)
         return false; /* one of them has members, the other has none */
-    size_t count_a, count_b;
-    struct member *in_a = sorted_members(a, &count_a, left);
-    struct member *in_b = sorted_members(b, &count_b, left);
-    count_a = drop_repeated(in_a, count_a);
-    count_b = drop_repeated(in_b, count_b);
-    bool equal = *left && count_a == count_b;
-    for (size_t i = 0; i < count_a && equal; i++)
-        equal = compare_raw(in_a[i].key, in_b[i].key) == 0 &&
-                scan_equal_within(in_a[i].value, in_b[i].value, left);
-    free(in_a);
-    free(in_b);
+    struct sorted in_a, in_b;
+    sort_members(a, &in_a, left);
+    sort_members(b, &in_b, left);
+    drop_repeated(&in_a);
+    drop_repeated(&in_b);
+    bool equal = *left && in_a.count == in_b.count;
+    for (size_t i = 0; i < in_a.count && equal; i++)
+        equal = compare_raw(in_a.all[i].key, in_b.all[i].key) == 0 &&
+                scan_equal_within(in_a.all[i].value, in_b.all[i].value, left);
+    sorted_finish(&in_a);
+    sorted_finish(&in_b);
     return equal;
 }
 
@@ -526,17 +574,7 @@ bool scan_equal(struct slice a, struct slice b)
 
 bool scan_deeper_than(struct slice value, unsigned max)
 {
-    unsigned depth = 0;
-    for (size_t at = 0; at < value.len; at++) {
-        char c = value.ptr[at];
-        if (c == '"')
-            at += string_length(slice_from(value, at)) - 1;
-        else if ((c == '{' || c == '[') && ++depth > max)
-            return true;
-        else if (c == '}' || c == ']')
-            depth--;
-    }
-    return false;
+    return brackets_deeper_than(value, max);
 }
 
 bool scan_has_more_members(struct slice value, size_t max)

@@ -49,6 +49,7 @@ struct editor {
     struct node root;
     struct kept *kept;
     uint64_t left; /* of WORK_MAX; 0: the operations are refused */
+    bool deepens;  /* an operation may have made the object deeper */
 };
 
 static void spend(struct editor *editor, uint64_t work)
@@ -297,6 +298,7 @@ static void drop(struct editor *editor, const struct operation *operation)
 static void apply(struct editor *editor, const struct operation *operation)
 {
     if (operation->type == OPERATION_UPDATE) {
+        editor->deepens = true;
         set_span(&editor->root, operation->value);
         return;
     }
@@ -305,6 +307,7 @@ static void apply(struct editor *editor, const struct operation *operation)
         return;
     }
     bool make = operation->type != OPERATION_REMOVE;
+    editor->deepens |= make;
     struct node *node = follow(editor, operation, operation->part_count, make);
     if (!node)
         return;
@@ -356,7 +359,8 @@ enum err metadata_apply(struct slice object, struct slice operations, struct buf
     if (!err) {
         size_t start = out->len;
         write_node(&editor.root, out);
-        if (scan_deeper_than(slice_from(buf_slice(out), start), SCAN_DEPTH_MAX)) {
+        if (editor.deepens &&
+            scan_deeper_than(slice_from(buf_slice(out), start), SCAN_DEPTH_MAX)) {
             out->len = start;
             err = explain(why, ERR_INVALID, "metadata must not be nested deeper than %d",
                           SCAN_DEPTH_MAX);
