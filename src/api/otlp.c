@@ -1,5 +1,8 @@
 /* otlp.c - one pass over the attributes of a record, values written as plain JSON.
  *
+ * To find where a part of the body ends is to walk over it, and the parts lie inside of one
+ * another: so what was found is opened by the next call.
+ *
  * What the SDK adds to each record to say where it comes from (ctx.…, $metadata.…) is read
  * and left out: the run is known by then. */
 #include "api/otlp.h"
@@ -136,25 +139,51 @@ static bool step(struct otlp *otlp)
     return otlp->steps++ < OTLP_STEPS_MAX;
 }
 
-static bool next_resource(struct otlp *otlp)
+/* Walks over the resource once. */
+static void open_resource(struct otlp *otlp)
 {
     const char *const names[] = { "resource", otlp->logs ? "scopeLogs" : "scopeSpans" };
-    struct slice resource, parts[2];
-    if (!scan_next_element(&otlp->resources, &resource))
-        return false;
-    members_find(resource, names, 2, parts);
+    struct slice parts[2];
+    members_find(otlp->resource, names, 2, parts);
     otlp->shared = (struct otlp_facts){ 0 };
-    otlp->attributes = scan_members(scan_member(parts[0], "attributes"));
+    otlp->resource = (struct slice){ 0 };
+    otlp->about = parts[0];
     otlp->scopes = scan_members(parts[1]);
-    return true;
 }
 
-static bool next_scope(struct otlp *otlp)
+static void open_about(struct otlp *otlp)
 {
-    struct slice scope;
-    if (!scan_next_element(&otlp->scopes, &scope))
+    otlp->attributes = scan_members(scan_member(otlp->about, "attributes"));
+    otlp->about = (struct slice){ 0 };
+}
+
+static void open_scope(struct otlp *otlp)
+{
+    const char *records = otlp->logs ? "logRecords" : "spans";
+    otlp->records = scan_members(scan_member(otlp->scope, records));
+    otlp->scope = (struct slice){ 0 };
+}
+
+static void open_body(struct otlp *otlp)
+{
+    const char *resources = otlp->logs ? "resourceLogs" : "resourceSpans";
+    otlp->resources = scan_members(scan_member(otlp->body, resources));
+    otlp->body = (struct slice){ 0 };
+}
+
+/* True when something was found and not opened yet: it is now. */
+static bool open_found(struct otlp *otlp)
+{
+    if (otlp->body.ptr)
+        open_body(otlp);
+    else if (otlp->resource.ptr)
+        open_resource(otlp);
+    else if (otlp->about.ptr)
+        open_about(otlp);
+    else if (otlp->scope.ptr)
+        open_scope(otlp);
+    else
         return false;
-    otlp->records = scan_members(scan_member(scope, otlp->logs ? "logRecords" : "spans"));
     return true;
 }
 
@@ -172,20 +201,18 @@ static bool read_shared(struct otlp *otlp)
 
 void otlp_begin(struct otlp *otlp, struct slice body, bool logs)
 {
-    struct slice resources = scan_member(body, logs ? "resourceLogs" : "resourceSpans");
-    *otlp = (struct otlp){ .logs = logs, .resources = scan_members(resources) };
+    *otlp = (struct otlp){ .logs = logs, .body = body };
 }
 
 bool otlp_next(struct otlp *otlp, struct slice *record)
 {
     *record = (struct slice){ 0 };
-    while (read_shared(otlp)) {
-        if (scan_next_element(&otlp->records, record))
-            return step(otlp);
-        if (!step(otlp) || (!next_scope(otlp) && !next_resource(otlp)))
-            return false;
-    }
-    return true;
+    if (open_found(otlp) || !read_shared(otlp))
+        return true;
+    if (scan_next_element(&otlp->records, record))
+        return step(otlp);
+    return step(otlp) && (scan_next_element(&otlp->scopes, &otlp->scope) ||
+                          scan_next_element(&otlp->resources, &otlp->resource));
 }
 
 /* ---- what is kept ---- */

@@ -33,6 +33,7 @@ struct otlp {
     bool logs;
     unsigned steps;           /* of OTLP_STEPS_MAX */
     struct otlp_facts shared; /* what the resource says of all its records */
+    struct slice body, resource, about, scope; /* not opened yet; absent: opened */
     struct scan_members resources, scopes, records;
     struct scan_members attributes; /* of the resource, not read yet */
 };
@@ -41,7 +42,8 @@ struct otlp {
 void otlp_begin(struct otlp *otlp, struct slice body, bool logs);
 
 /* False at the end, and behind OTLP_STEPS_MAX: what is left is dropped. True without a record,
- * which is absent then: a resource has so many attributes that they take more than one call. */
+ * which is absent then: finding it takes more than one call, each of which walks over the body
+ * at most once, or reads a few of a resource's attributes. */
 bool otlp_next(struct otlp *otlp, struct slice *record);
 
 struct trace_event {

@@ -63,6 +63,15 @@ static const struct {
       "\"0123456789abcdef\"" },
 };
 
+/* False: there is none any more. */
+static bool next_record(struct otlp *otlp, struct slice *record)
+{
+    while (otlp_next(otlp, record))
+        if (record->ptr)
+            return true;
+    return false;
+}
+
 static void what_a_record_says_is_kept_as_plain_json(void **state)
 {
     (void)state;
@@ -72,13 +81,13 @@ static void what_a_record_says_is_kept_as_plain_json(void **state)
         struct trace_event event;
         char run_id[ID_MAX];
         otlp_begin(&otlp, slice_of(cases[i].body), cases[i].logs);
-        assert_true(otlp_next(&otlp, &record));
+        assert_true(next_record(&otlp, &record));
         assert_int_equal(otlp_read(&otlp, record, run_id, &event), OK);
         assert_string_equal(run_id, "run_a");
         struct slice json = bytes_slice(event.json);
         assert_true(scan_is_json(json));
         assert_true(slice_is(scan_member(json, cases[i].member), cases[i].value));
-        assert_false(otlp_next(&otlp, &record));
+        assert_false(next_record(&otlp, &record));
         bytes_unref(event.json);
     }
 }
@@ -96,7 +105,7 @@ static void the_beginning_of_a_span_has_the_id_of_the_span(void **state)
     char run_id[ID_MAX];
     (void)state;
     otlp_begin(&otlp, slice_of(body), false);
-    assert_true(otlp_next(&otlp, &record));
+    assert_true(next_record(&otlp, &record));
     assert_int_equal(otlp_read(&otlp, record, run_id, &event), OK);
     assert_string_equal(event.span, "bbbbbbbbbbbbbbbb");
     assert_true(event.partial);
@@ -121,7 +130,7 @@ static void a_record_without_a_run_is_nobodys(void **state)
         struct trace_event event;
         char run_id[ID_MAX];
         otlp_begin(&otlp, slice_of(bodies[i]), false);
-        assert_true(otlp_next(&otlp, &record));
+        assert_true(next_record(&otlp, &record));
         assert_int_not_equal(otlp_read(&otlp, record, run_id, &event), OK);
     }
 }
@@ -142,7 +151,7 @@ static void a_body_of_another_shape_has_no_records(void **state)
         struct slice record;
         size_t count = 0;
         otlp_begin(&otlp, slice_of(bodies[i]), false);
-        while (otlp_next(&otlp, &record))
+        while (next_record(&otlp, &record))
             count += scan_type(record) == SCAN_OBJECT && scan_member(record, "name").len;
         assert_int_equal(count, 0);
     }
@@ -180,9 +189,7 @@ static void what_a_resource_says_is_read_once(void **state)
     add_times(&body, "{}", 9000);
     buf_add_text(&body, "]}]}]}");
     int count = 0;
-    for (otlp_begin(&otlp, buf_slice(&body), false); otlp_next(&otlp, &record);) {
-        if (!record.ptr)
-            continue;
+    for (otlp_begin(&otlp, buf_slice(&body), false); next_record(&otlp, &record);) {
         count++;
         assert_int_equal(otlp_read(&otlp, record, run_id, &event), OK);
         assert_string_equal(run_id, "run_1");
@@ -218,6 +225,29 @@ static void many_attributes_of_a_resource_are_read_in_several_calls(void **state
     buf_finish(&body);
 }
 
+/* Otherwise the first call walks over all that is around the first record, five times. */
+static void no_call_opens_more_than_one_part_of_a_body(void **state)
+{
+    (void)state;
+    struct slice body = SLICE("{\"resourceSpans\":[{\"resource\":{\"attributes\":[{}]},"
+                              "\"scopeSpans\":[{\"spans\":[{},{}]}]}]}");
+    struct slice record;
+    struct otlp otlp;
+    otlp_begin(&otlp, body, false);
+    assert_false(otlp.resources.rest.len); /* not even beginning walks over it */
+    unsigned opened = 0, records = 0, calls = 0;
+    for (; otlp_next(&otlp, &record); calls++) {
+        unsigned now = (otlp.resources.rest.ptr != NULL) + (otlp.scopes.rest.ptr != NULL) +
+                       (otlp.attributes.rest.ptr != NULL) + (otlp.records.rest.ptr != NULL);
+        assert_in_range(now, opened, opened + 1);
+        opened = now;
+        records += record.ptr != NULL;
+    }
+    assert_int_equal(records, 2);
+    assert_int_equal(opened, 4);
+    assert_in_range(calls, 4 + 2, 4 + 2 + 2); /* and finding the resource, the scope */
+}
+
 static void a_body_has_only_so_many_records(void **state)
 {
     (void)state;
@@ -235,7 +265,7 @@ static void a_body_has_only_so_many_records(void **state)
         add_times(&body, "{}", 2 * OTLP_STEPS_MAX);
         buf_add_text(&body, around[i][1]);
         otlp_begin(&otlp, buf_slice(&body), false);
-        while (otlp_next(&otlp, &record))
+        while (next_record(&otlp, &record))
             count++;
         assert_in_range(otlp.steps, OTLP_STEPS_MAX, OTLP_STEPS_MAX + 3);
         assert_in_range(count, i == 2 ? OTLP_STEPS_MAX - 3 : 0, OTLP_STEPS_MAX);
@@ -252,6 +282,7 @@ int main(void)
         cmocka_unit_test(a_body_of_another_shape_has_no_records),
         cmocka_unit_test(what_a_resource_says_is_read_once),
         cmocka_unit_test(many_attributes_of_a_resource_are_read_in_several_calls),
+        cmocka_unit_test(no_call_opens_more_than_one_part_of_a_body),
         cmocka_unit_test(a_body_has_only_so_many_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
