@@ -7,13 +7,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/eight.h"
+#include "base/escape.h"
 #include "base/mem.h"
 #include "base/text.h"
 
 enum {
     FIRST_CAPACITY = 256,
-    ESCAPE_LEN = 6, /* of the longest: \u001f */
     ESCAPE_PIECE = 512,
 };
 
@@ -91,61 +90,21 @@ void buf_print(struct buf *buf, const char *format, ...)
     buf->len += (size_t)len;
 }
 
-static char *put_hex(char *out, unsigned char c)
+void buf_add_escaped(struct buf *buf, struct slice content)
 {
-    memcpy(out, "\\u00", 4);
-    text_to_hex(&c, 1, out + 4);
-    return out + ESCAPE_LEN;
-}
-
-static char *put_character(char *out, unsigned char c)
-{
-    static const char letters[256] = {
-        ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
-        ['\t'] = 't', ['"'] = '"',  ['\\'] = '\\'
-    };
-    char letter = letters[c];
-    if (c < 0x20 && !letter)
-        return put_hex(out, c);
-    *out = '\\';
-    out += letter != 0;
-    *out = letter ? letter : (char)c;
-    return out + 1;
-}
-
-static bool are_plain(const void *eight)
-{
-    uint64_t bytes = eight_bytes(eight);
-    return !(eight_have_control(bytes) | eight_have(bytes, '"') | eight_have(bytes, '\\'));
-}
-
-/* Returns where it ends; there is room for it. */
-static char *put_escaped(char *out, const char *at, const char *end)
-{
-    while (at < end) {
-        if (end - at >= 8 && are_plain(at)) {
-            memcpy(out, at, 8);
-            out += 8;
-            at += 8;
-            continue;
-        }
-        for (int i = 0; i < 8 && at < end; i++)
-            out = put_character(out, (unsigned char)*at++);
+    while (content.len) {
+        size_t taken, most = content.len < ESCAPE_PIECE ? content.len : ESCAPE_PIECE;
+        char *place = buf_reserve(buf, most + ESCAPE_ROOM_LEAST);
+        buf->len += escape_step(content, place, buf->capacity - buf->len, &taken);
+        content = slice_from(content, taken);
     }
-    return out;
 }
 
 void buf_add_json(struct buf *buf, struct slice content)
 {
     buf_reserve(buf, content.len + 2);
     buf_add_char(buf, '"');
-    while (content.len) {
-        size_t piece = content.len < ESCAPE_PIECE ? content.len : ESCAPE_PIECE;
-        char *place = buf_reserve(buf, piece * ESCAPE_LEN + 1); /* put_hex ends with a 0 */
-        char *end = put_escaped(place, content.ptr, content.ptr + piece);
-        buf->len += (size_t)(end - place);
-        content = slice_from(content, piece);
-    }
+    buf_add_escaped(buf, content);
     buf_add_char(buf, '"');
 }
 

@@ -33,6 +33,9 @@ __attribute__((format(printf, 2, 3))) void buf_print(struct buf *buf, const char
 /* A JSON string with its quotes (RFC 8259 §7); the content is UTF-8 and stays so. */
 void buf_add_json(struct buf *buf, struct slice content);
 
+/* The same without the quotes. */
+void buf_add_escaped(struct buf *buf, struct slice content);
+
 /* "2024-01-31T09:00:00.000Z", with quotes. */
 void buf_add_json_time(struct buf *buf, int64_t unix_ms);
 

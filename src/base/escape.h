@@ -1,0 +1,22 @@
+/* escape.h - what a text is between the quotes of a JSON string (RFC 8259 §7).
+ *
+ * All at once, or in steps of any size: a step says how much of the text it has taken, and
+ * the next one goes on there. The text is UTF-8 and stays so. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/slice.h"
+
+enum { ESCAPE_ROOM_LEAST = 64 }; /* with so much room a step always goes on */
+
+/* Bytes of the escaped text. */
+size_t escape_len(struct slice text);
+
+/* Escapes from the beginning of the text as much as surely fits, and returns the bytes that
+ * were written; *taken: those of the text. */
+size_t escape_step(struct slice text, char *out, size_t room, size_t *taken);
+
+/* How many bytes of the text are escaped within the first len bytes; *within: how many of
+ * those belong to the character behind, whose escape is not whole. */
+size_t escape_find(struct slice text, size_t len, size_t *within);
