@@ -15,7 +15,7 @@
 
 #include "api/ignored.h"
 #include "auth/auth.h"
-#include "base/buf.h"
+#include "base/rope.h"
 #include "engine/engine.h"
 #include "net/http.h"
 #include "net/server.h"
@@ -227,6 +227,9 @@ void api_reply_shared(struct api_call *call, int status, struct bytes *body);
 /* A long body in parts, at least one; references are taken while they are sent. */
 void api_reply_json_parts(struct api_call *call, int status, struct bytes *const *parts,
                           size_t count);
+
+/* Of a body whose long values are only referred to. */
+void api_reply_json_rope(struct api_call *call, int status, const struct rope *body);
 
 /* Takes over the reference. */
 void api_reply_value(struct api_call *call, int status, json_t *value);

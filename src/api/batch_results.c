@@ -15,13 +15,13 @@ struct results {
     struct batch_load load;
     struct run_read read;
     size_t next;
-    struct buf out;
+    struct rope out;
 };
 
 static void results_destroy(struct results *results)
 {
     batch_finish(&results->load.batch);
-    buf_finish(&results->out);
+    rope_finish(&results->out);
     free(results);
 }
 
@@ -37,7 +37,7 @@ static void read_next(struct results *results);
 static void on_run(struct run_read *read, enum err status)
 {
     struct results *results = container_of(read, struct results, read);
-    struct buf *out = &results->out;
+    struct buf *out = &results->out.text;
     if (status && status != ERR_NOT_FOUND) {
         refuse(results, status);
         return;
@@ -47,7 +47,7 @@ static void on_run(struct run_read *read, enum err status)
             buf_add_char(out, ',');
         run_body_result(read->run, out);
     }
-    if (out->len > RESULTS_BYTES_MAX) {
+    if (rope_len(&results->out) > RESULTS_BYTES_MAX) {
         explain(&results->call->why, ERR_RULE,
                 "The results are larger than %d bytes together: read them run by run",
                 RESULTS_BYTES_MAX);
@@ -66,8 +66,8 @@ static void read_next(struct results *results)
                        on_run);
         return;
     }
-    buf_add_text(&results->out, "]}");
-    api_reply_json(call, 200, buf_slice(&results->out));
+    buf_add_text(&results->out.text, "]}");
+    api_reply_json_rope(call, 200, &results->out);
     results_destroy(results);
 }
 
@@ -79,7 +79,7 @@ static void on_loaded(struct batch_load *load, enum err status)
         refuse(results, status);
         return;
     }
-    buf_print(&results->out, "{\"id\":\"%s\",\"items\":[", load->batch.id);
+    buf_print(&results->out.text, "{\"id\":\"%s\",\"items\":[", load->batch.id);
     read_next(results);
 }
 
@@ -87,6 +87,7 @@ enum err batch_results(struct api_call *call)
 {
     struct results *results = mem_new(struct results);
     results->call = call;
+    rope_clear(&results->out);
     call->busy = true;
     batch_load_begin(call, call->params[0], &results->load, on_loaded);
     return OK;

@@ -52,11 +52,10 @@ static struct loop *loop_of(const struct stream *stream)
 
 /* ---- out ---- */
 
-static struct bytes *wrap(struct slice message, bool binary)
+static struct bytes *wrap(const struct rope *message, bool binary)
 {
-    struct slice parts[] = { SLICE("event: rows\ndata: "), message, SLICE("\n") };
     (void)binary;
-    return bytes_join(parts, 3);
+    return rope_join(SLICE("event: rows\ndata: "), message, SLICE("\n"));
 }
 
 /* "id: epoch.seq.base" and the end of the event. */

@@ -47,7 +47,7 @@ struct poll {
     uint64_t seen, base;   /* the client's position; 0, 0: from scratch */
     uint32_t skipped;      /* columns */
     uint32_t unwanted;     /* of them: by the query, not by the token */
-    struct buf rows;       /* of a walk, separated by commas */
+    struct rope rows;      /* of a walk, separated by commas */
     const char *bad_parameter, *bad_reason; /* of a query that cannot be read */
     struct run_read run;
     struct batch_load batch;

@@ -25,34 +25,34 @@ enum {
 
 #define UP_TO_DATE "{\"headers\":{\"control\":\"up-to-date\"}}"
 
+/* Its input is one text. */
+_Static_assert((int)GZIP_MOST <= (int)ROPE_LONG, "what is compressed has no inserts");
+
 static const char up_to_date[] = "[" UP_TO_DATE "]";
 static const char must_refetch[] = "[{\"headers\":{\"control\":\"must-refetch\"}}]";
 
 /* ---- bodies ---- */
 
 /* The rows of one frame as a whole body, which is what nearly every answer is. */
-static struct bytes *wrap(struct slice rows, bool binary)
+static struct bytes *wrap(const struct rope *rows, bool binary)
 {
-    struct slice end = rows.len ? SLICE("," UP_TO_DATE "]") : SLICE(UP_TO_DATE "]");
-    struct slice parts[] = { SLICE("["), rows, end };
+    struct slice end = SLICE("," UP_TO_DATE "]");
     (void)binary;
-    return bytes_join(parts, 3);
+    return rope_join(SLICE("["), rows, rope_len(rows) ? end : slice_from(end, 1));
 }
 
-static struct slice rows_of(const struct bytes *body)
+static bool has_rows(const struct bytes *body)
 {
-    size_t around = sizeof("[," UP_TO_DATE "]") - 1;
-    if (body->len < around)
-        return (struct slice){ 0 };
-    return (struct slice){ body->data + 1, body->len - around };
+    return body->len > sizeof("[," UP_TO_DATE "]") - 1;
 }
 
-static void add_rows(struct buf *out, const struct bytes *body)
+static void add_rows(struct rope *rows, const struct bytes *body)
 {
-    struct slice rows = rows_of(body);
-    if (rows.len && out->len)
-        buf_add_char(out, ',');
-    buf_add(out, rows);
+    if (!has_rows(body))
+        return;
+    if (rope_len(rows))
+        buf_add_char(&rows->text, ',');
+    rope_add_inner(&rows->text, body, 1, sizeof("," UP_TO_DATE "]") - 1);
 }
 
 static void burst_forget(struct poll_burst *burst)
@@ -66,15 +66,16 @@ static void burst_forget(struct poll_burst *burst)
 static struct bytes *join(struct poll *poll, struct bytes *const *frames, size_t count)
 {
     struct poll_burst *burst = &poll->polls->bursts[poll->feed.view->index];
-    struct buf rows = { 0 };
+    struct rope rows = { 0 };
     if (count == 1)
         return bytes_ref(frames[0]);
     if (burst->count == count && !memcmp(burst->frames, frames, count * sizeof(*frames)))
         return bytes_ref(burst->body);
+    rope_clear(&rows);
     for (size_t i = 0; i < count; i++)
         add_rows(&rows, frames[i]);
-    struct bytes *body = wrap(buf_slice(&rows), false);
-    buf_finish(&rows);
+    struct bytes *body = wrap(&rows, false);
+    rope_finish(&rows);
     if (count > POLL_BURST_MAX)
         return body;
     burst_forget(burst);
@@ -148,20 +149,14 @@ static void answer(struct poll *poll, struct bytes *body, uint64_t seen, uint64_
     bytes_unref(body);
 }
 
-/* The walk goes on with the next poll. */
-static void answer_part(struct poll *poll, struct slice rows, uint64_t seen)
-{
-    struct slice parts[] = { SLICE("["), rows, SLICE("]") };
-    answer(poll, bytes_join(parts, 3), seen, poll->base, false);
-}
-
+/* Of what is not complete the walk goes on with the next poll. */
 static void answer_page(struct poll *poll, uint64_t seen, bool complete)
 {
-    struct slice rows = buf_slice(&poll->rows);
+    const struct rope *rows = &poll->rows;
     if (complete)
         answer(poll, wrap(rows, false), poll->feed.seen, poll->feed.base, true);
     else
-        answer_part(poll, rows, seen);
+        answer(poll, rope_join(SLICE("["), rows, SLICE("]")), seen, poll->base, false);
 }
 
 /* Where the walk is; only while it lasts. */
@@ -191,10 +186,10 @@ static void refuse(struct poll *poll, enum err error)
 
 /* ---- the feed's way out ---- */
 
-static bool has_rows(struct bytes *const *frames, size_t count)
+static bool have_rows(struct bytes *const *frames, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (rows_of(frames[i]).len)
+        if (has_rows(frames[i]))
             return true;
     return false;
 }
@@ -207,15 +202,11 @@ static bool poll_send(struct feed *feed, struct bytes *const *frames, size_t cou
 
     if (!poll->call)
         return false;
-    if (!walking && complete && !poll->rows.len) {
-        bool rows = has_rows(frames, count);
+    if (!walking && complete && !rope_len(&poll->rows)) {
+        bool rows = have_rows(frames, count);
         if (rows || !poll->live)
             answer(poll, join(poll, frames, count), feed->seen, feed->base, true);
         return !rows && poll->live; /* held */
-    }
-    if (walking && !poll->rows.len && frames[0]->len >= PAGE_BYTES) {
-        answer_part(poll, rows_of(frames[0]), walked_to(poll)); /* a walk sends one */
-        return false;
     }
     for (size_t i = 0; i < count; i++)
         add_rows(&poll->rows, frames[i]);
@@ -223,7 +214,7 @@ static bool poll_send(struct feed *feed, struct bytes *const *frames, size_t cou
         answer_page(poll, feed->seen, complete);
         return false;
     }
-    if (poll->rows.len < PAGE_BYTES)
+    if (rope_len(&poll->rows) < PAGE_BYTES)
         return true;
     answer_page(poll, walked_to(poll), false);
     return false;
@@ -252,7 +243,7 @@ static const struct feed_ops feed_ops = {
 static void poll_destroy(struct poll *poll)
 {
     filter_finish(&poll->filter);
-    buf_finish(&poll->rows);
+    rope_finish(&poll->rows);
     free(poll);
 }
 
@@ -437,6 +428,7 @@ static enum err begin(struct api_call *call, char kind)
     poll->kind = kind;
     poll->polls = api_polls(call->api);
     poll->deferred.fn = on_end;
+    rope_clear(&poll->rows);
     call->state = poll;
     enum err refused = poll_read(poll);
     if (refused) {

@@ -78,6 +78,17 @@ void api_reply_json_parts(struct api_call *call, int status, struct bytes *const
     api_call_free(call);
 }
 
+void api_reply_json_rope(struct api_call *call, int status, const struct rope *body)
+{
+    if (!body->count) {
+        api_reply_json(call, status, buf_slice(&body->text));
+        return;
+    }
+    struct bytes *bytes = rope_join((struct slice){ 0 }, body, (struct slice){ 0 });
+    api_reply_json_parts(call, status, &bytes, 1);
+    bytes_unref(bytes);
+}
+
 void api_add_header(struct api_call *call, const char *name, struct slice value)
 {
     for (size_t i = 0; i < value.len; i++)

@@ -136,7 +136,7 @@ static void add_common(struct buf *out, const struct run *run, enum vocabulary v
     members_add_number(out, "durationMs", run->usage_ms);
     members_add_number(out, "depth", run->depth);
     if (has_metadata(run))
-        members_add_json(out, "metadata", bytes_slice(run->metadata));
+        members_add_json_bytes(out, "metadata", run->metadata);
 }
 
 static void add_origin(struct buf *out, const struct run *run)
@@ -212,7 +212,7 @@ void run_body_whole(const struct run *run, enum vocabulary vocabulary,
     }
     if (run->error) {
         members_add_name(out, "error");
-        render_error(bytes_slice(run->error), out);
+        render_error(run->error, out);
     }
     members_add_number(out, "attemptCount", run->attempt);
     buf_add_text(out, ",\"attempts\":[]");
@@ -239,7 +239,7 @@ static void add_error(struct buf *out, const struct run *run)
     struct slice error = bytes_slice(run->error);
     members_add_name(out, "error");
     if (run->status != RUN_CANCELED && scan_type(error) == SCAN_OBJECT)
-        buf_add(out, error);
+        rope_add(out, run->error, error);
     else
         buf_print(out, "{\"type\":\"INTERNAL_ERROR\",\"code\":\"%s\"}", code_of(run));
 }
@@ -250,7 +250,7 @@ void run_body_result(const struct run *run, struct buf *out)
     buf_print(out, "{\"ok\":%s,\"id\":\"%s\"", ok ? "true" : "false", run->id);
     members_add_text(out, "taskIdentifier", bytes_slice(run->task));
     if (ok) {
-        members_add_text(out, "output", bytes_slice(run->output));
+        members_add_bytes(out, "output", run->output);
         const struct bytes *type = run_rare(run)->output_type;
         members_add_text(out, "outputType",
                          type ? bytes_slice(type) : SLICE("application/json"));

@@ -5,7 +5,8 @@
  *   result    what it ended with, packets as texts          §10.4
  *
  * Written straight into a buffer: payload, output and metadata keep the bytes that the user
- * sent. A field that is unset is left out, never null. */
+ * sent. A field that is unset is left out, never null. Into the buffer of a rope they come by
+ * reference when they are long. */
 #pragma once
 
 #include "base/buf.h"

@@ -15,7 +15,7 @@
 #include "base/members.h"
 #include "engine/waiting.h"
 
-enum { CHILDREN_MAX = 100, ROOM_FOR_FACTS = 4096 };
+enum { CHILDREN_MAX = 100 };
 
 struct run_reply {
     struct api_call *call;
@@ -65,7 +65,9 @@ static void send(struct run_reply *reply)
 {
     struct api_call *call = reply->call;
     const struct run *run = &reply->run;
-    struct buf body = { 0 }, payload_url = { 0 }, output_url = { 0 }, schedule = { 0 };
+    struct buf payload_url = { 0 }, output_url = { 0 }, schedule = { 0 };
+    struct rope body = { 0 };
+    rope_clear(&body);
     hide(reply);
     schedule_body_brief(call, bytes_slice(run_rare(run)->schedule), &schedule);
     struct run_details details = {
@@ -80,12 +82,11 @@ static void send(struct run_reply *reply)
         .waiting = buf_slice(&reply->waiting),
     };
 
-    buf_reserve(&body, run_packet_bytes(run) + ROOM_FOR_FACTS);
-    run_body_whole(run, call->vocabulary, &details, &body);
+    run_body_whole(run, call->vocabulary, &details, &body.text);
     if (reply->seq)
         api_add_seq(call, reply->seq);
-    api_reply_json(call, 200, buf_slice(&body));
-    buf_finish(&body);
+    api_reply_json_rope(call, 200, &body);
+    rope_finish(&body);
     buf_finish(&payload_url);
     buf_finish(&output_url);
     buf_finish(&schedule);

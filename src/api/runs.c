@@ -52,17 +52,18 @@ static enum err retrieve(struct api_call *call)
 static void on_result(struct run_read *read, enum err status)
 {
     struct run_op *op = container_of(read, struct run_op, read);
-    struct buf body = { 0 };
+    struct rope body = { 0 };
+    rope_clear(&body);
     if (!status && !run_is_final(read->run))
         status = ERR_NOT_FOUND;
     if (status) {
         api_reply_refused(op->call, status, NULL,
                           "Run either doesn't exist or is not finished");
     } else {
-        run_body_result(read->run, &body);
-        api_reply_json(op->call, 200, buf_slice(&body));
+        run_body_result(read->run, &body.text);
+        api_reply_json_rope(op->call, 200, &body);
     }
-    buf_finish(&body);
+    rope_finish(&body);
     free(op);
 }
 

@@ -62,7 +62,7 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
     struct view wish = subscribing_view(socket->identity, hello);
 
     wish.encoding = socket->encoding;
-    wish.wrap = ws_frame;
+    wish.wrap = ws_frame_rope;
     struct view *view = environment_view(env, &wish);
     if (!view) {
         ws_close(socket->ws, CLOSE_LIMIT, "too many different views: ask for other fields");

@@ -9,10 +9,13 @@
 #include "base/bytes.h"
 #include "base/slice.h"
 
+struct rope;
+
 struct buf {
     char *ptr;
     size_t len;
     size_t capacity;
+    struct rope *rope; /* whose text this is (rope.h); NULL: no rope's */
 };
 
 void buf_finish(struct buf *buf);

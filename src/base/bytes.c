@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rope.h"
 #include "base/table.h"
 
 enum {
@@ -61,8 +62,11 @@ struct bytes *bytes_create_shared(struct slice name)
 
 void bytes_unref(struct bytes *bytes)
 {
-    if (bytes && --bytes->refs == 0)
-        free(bytes);
+    if (!bytes || --bytes->refs)
+        return;
+    if (bytes_are_parts(bytes))
+        rope_forget(bytes);
+    free(bytes);
 }
 
 void bytes_set(struct bytes **place, struct bytes *value)

@@ -8,11 +8,17 @@
  * NULL is the absent value everywhere. */
 #pragma once
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "base/slice.h"
 
-enum bytes_json { BYTES_UNKNOWN, BYTES_NO_JSON, BYTES_JSON };
+enum bytes_json {
+    BYTES_UNKNOWN,
+    BYTES_NO_JSON,
+    BYTES_JSON,
+    BYTES_PARTS, /* no text at all: parts of others, which rope.h reads */
+};
 
 struct bytes {
     uint32_t refs : 30;
@@ -55,5 +61,6 @@ void bytes_forget_shared(void);
 /* Absent for NULL. */
 static inline struct slice bytes_slice(const struct bytes *bytes)
 {
+    assert(!bytes || bytes->json != BYTES_PARTS);
     return bytes ? (struct slice){ bytes->data, bytes->len } : (struct slice){ 0 };
 }

@@ -1,6 +1,7 @@
 /* members.c - a comma where one is due, a name, a value; and back. */
 #include "base/members.h"
 
+#include "base/rope.h"
 #include "base/scan.h"
 #include "base/text.h"
 
@@ -20,6 +21,14 @@ void members_add_text(struct buf *out, const char *name, struct slice text)
         return;
     members_add_name(out, name);
     buf_add_json(out, text);
+}
+
+void members_add_bytes(struct buf *out, const char *name, struct bytes *text)
+{
+    if (!text)
+        return;
+    members_add_name(out, name);
+    rope_add_json(out, text, bytes_slice(text));
 }
 
 void members_add_number(struct buf *out, const char *name, int64_t number)
@@ -48,6 +57,14 @@ void members_add_json(struct buf *out, const char *name, struct slice json)
         return;
     members_add_name(out, name);
     buf_add(out, json);
+}
+
+void members_add_json_bytes(struct buf *out, const char *name, struct bytes *json)
+{
+    if (!json)
+        return;
+    members_add_name(out, name);
+    rope_add(out, json, bytes_slice(json));
 }
 
 void members_add_texts(struct buf *out, const char *name, struct bytes *const *texts,

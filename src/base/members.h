@@ -21,6 +21,9 @@ void members_add_name(struct buf *out, const char *name);
 /* An absent text is left out; an empty one is there. */
 void members_add_text(struct buf *out, const char *name, struct slice text);
 
+/* The same of shared bytes, which a rope refers to when they are long; NULL is left out. */
+void members_add_bytes(struct buf *out, const char *name, struct bytes *text);
+
 void members_add_number(struct buf *out, const char *name, int64_t number);
 void members_add_bool(struct buf *out, const char *name, bool value);
 
@@ -29,6 +32,7 @@ void members_add_time(struct buf *out, const char *name, int64_t unix_ms);
 
 /* A value that is JSON already; an absent one is left out. */
 void members_add_json(struct buf *out, const char *name, struct slice json);
+void members_add_json_bytes(struct buf *out, const char *name, struct bytes *json);
 
 /* "name":["a","b"]. */
 void members_add_texts(struct buf *out, const char *name, struct bytes *const *texts,

@@ -3,10 +3,11 @@
  * Rows and messages are built as small arrays of members on the stack, because msgpack
  * says how many there are before the first one; then one of two encoders appends them to
  * a buffer. What a value refers to is borrowed, and must be valid where JSON is: the
- * encoders check nothing. */
+ * encoders check nothing. A long value whose owner is named is not copied into the buffer of a
+ * rope (base/rope.h). */
 #pragma once
 
-#include "base/buf.h"
+#include "base/rope.h"
 #include "live/view.h"
 
 struct member;
@@ -20,7 +21,7 @@ enum value_kind {
     VALUE_TIME,   /* Unix ms; JSON a string, msgpack a timestamp (type -1) */
     VALUE_JSON,   /* JSON as it is; msgpack a str that holds it */
     VALUE_QUOTED, /* the JSON string of a text; msgpack a str that holds it, with quotes */
-    VALUE_ERROR,  /* render_error of a stored error; msgpack a str that holds it */
+    VALUE_ERROR,  /* render_error of the owner; msgpack a str that holds it */
     VALUE_TAGS,
     VALUE_FIELDS, /* the names of a bit set of enum field */
     VALUE_MAP,
@@ -29,11 +30,12 @@ enum value_kind {
 
 struct value {
     enum value_kind kind;
+    struct bytes *owner; /* of the text, where it may be long; NULL: it is copied */
     union {
         bool truth;
         int64_t number; /* of a time too */
         double real;
-        struct slice text;           /* of JSON, quoted and error too */
+        struct slice text;           /* of JSON and quoted too */
         const struct tag_list *tags; /* NULL: none */
         uint32_t fields;
         struct {
@@ -41,7 +43,7 @@ struct value {
             size_t count;
         } map;
         struct {
-            struct slice encoded; /* JSON: separated by commas */
+            const struct rope *encoded; /* JSON: separated by commas */
             size_t count;
         } rows;
     };

@@ -56,16 +56,16 @@ static void add_value(const struct value *value, struct buf *out)
         buf_add_json_double(out, isfinite(value->real) ? value->real : 0);
         break;
     case VALUE_TEXT:
-    case VALUE_QUOTED: buf_add_json(out, value->text); break;
+    case VALUE_QUOTED: rope_add_json(out, value->owner, value->text); break;
     case VALUE_TIME: buf_add_json_time(out, value->number); break;
-    case VALUE_JSON: buf_add(out, value->text); break;
-    case VALUE_ERROR: render_error(value->text, out); break;
+    case VALUE_JSON: rope_add(out, value->owner, value->text); break;
+    case VALUE_ERROR: render_error(value->owner, out); break;
     case VALUE_TAGS: add_tags(value->tags, out); break;
     case VALUE_FIELDS: add_fields(value->fields, out); break;
     case VALUE_MAP: encode_json_map(value->map.members, value->map.count, out); break;
     case VALUE_ROWS:
         buf_add_char(out, '[');
-        buf_add(out, value->rows.encoded);
+        rope_add_rope(out, value->rows.encoded);
         buf_add_char(out, ']');
         break;
     }

@@ -51,11 +51,12 @@ static void add_made_json(const struct value *value, struct buf *out)
     size_t start = out->len;
     buf_reserve(out, HEAD);
     out->len += HEAD;
+    size_t before = rope_len_of(out);
     if (value->kind == VALUE_ERROR)
-        render_error(value->text, out);
+        render_error(value->owner, out);
     else
-        buf_add_json(out, value->text);
-    size_t len = out->len - start - HEAD;
+        rope_add_json(out, value->owner, value->text);
+    size_t len = rope_len_of(out) - before;
     assert(len <= UINT32_MAX);
     unsigned char *head = (unsigned char *)out->ptr + start;
     head[0] = 0xdb;
@@ -77,8 +78,11 @@ static void pack_value(msgpack_packer *packer, const struct value *value, struct
     case VALUE_REAL:
         msgpack_pack_double(packer, isfinite(value->real) ? value->real : 0);
         break;
-    case VALUE_TEXT:
-    case VALUE_JSON: pack_text(packer, value->text); break;
+    case VALUE_TEXT: pack_text(packer, value->text); break;
+    case VALUE_JSON:
+        msgpack_pack_str(packer, value->text.len);
+        rope_add(out, value->owner, value->text);
+        break;
     case VALUE_QUOTED:
     case VALUE_ERROR: add_made_json(value, out); break;
     case VALUE_TIME: pack_time(packer, value->number); break;
@@ -87,7 +91,7 @@ static void pack_value(msgpack_packer *packer, const struct value *value, struct
     case VALUE_MAP: encode_msgpack_map(value->map.members, value->map.count, out); break;
     case VALUE_ROWS:
         msgpack_pack_array(packer, value->rows.count);
-        buf_add(out, value->rows.encoded);
+        rope_add_rope(out, value->rows.encoded);
         break;
     }
 }

@@ -15,7 +15,10 @@
 #include "live/render.h"
 #include "live/wire.h"
 
-enum { LOOKED_AT_ONCE = 16 };
+enum {
+    LOOKED_AT_ONCE = 16,
+    ENCODED_KEPT = 256 * 1024, /* bytes of memory, from one change to the next */
+};
 
 static struct slice run_key(const void *value)
 {
@@ -205,22 +208,24 @@ static struct tracked *track(struct environment *env, struct run *run)
 static void encode(struct environment *env, struct update *update, const struct run *before,
                    const struct run *after)
 {
-    static struct buf row, message; /* kept: no allocation per change but the frames */
+    static struct rope row, message; /* kept: no allocation per change but the frames */
     for (int i = 0; i < VIEWS_MAX; i++) {
         const struct view *view = &env->views[i];
         if (!view->users)
             continue;
-        buf_clear(&row);
-        buf_clear(&message);
+        rope_clear(&row);
+        rope_clear(&message);
         if (!before || after->whole_rev == after->rev)
-            render_whole(view, after, &row);
+            render_whole(view, after, &row.text);
         else
-            render_delta(view, before, after, &row);
-        struct slice text =
-            wire_rows(view->encoding, -1, update->seq, false, buf_slice(&row), 1, &message);
+            render_delta(view, before, after, &row.text);
+        const struct rope *text =
+            wire_rows(view->encoding, -1, update->seq, false, &row, 1, &message);
         update->frames[i] = view->wrap(text, view->encoding == ENCODING_MSGPACK);
         update->bytes += update->frames[i]->len;
     }
+    rope_give_back(&row, ENCODED_KEPT);
+    rope_give_back(&message, ENCODED_KEPT);
 }
 
 static void publish(struct environment *env, struct tracked *run, const struct run *before)

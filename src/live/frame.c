@@ -11,13 +11,13 @@
 enum { FRAME_BYTES = PROTOCOL_FRAME_BYTES - 4096 };
 
 static struct {
-    struct buf rows;
+    struct rope rows;
     size_t count;
 } frame;
 
 void frame_start(void)
 {
-    buf_clear(&frame.rows);
+    rope_clear(&frame.rows);
     frame.count = 0;
 }
 
@@ -28,12 +28,12 @@ size_t frame_count(void)
 
 bool frame_add(const struct view *view, const struct run *run, uint64_t base)
 {
-    size_t before = frame.rows.len;
+    struct rope_end before = rope_end(&frame.rows);
     if (frame.count && view->encoding != ENCODING_MSGPACK)
-        buf_add_char(&frame.rows, ',');
-    render_since(view, run, base, &frame.rows);
-    if (frame.count && frame.rows.len > FRAME_BYTES) {
-        frame.rows.len = before;
+        buf_add_char(&frame.rows.text, ',');
+    render_since(view, run, base, &frame.rows.text);
+    if (frame.count && rope_len(&frame.rows) > FRAME_BYTES) {
+        rope_cut(&frame.rows, before);
         return false;
     }
     frame.count++;
@@ -42,20 +42,18 @@ bool frame_add(const struct view *view, const struct run *run, uint64_t base)
 
 bool frame_send(struct feed *feed, int64_t id, uint64_t seq, bool more)
 {
-    static struct buf message;
+    static struct rope message;
     const struct view *view = feed->view;
 
-    buf_clear(&message);
-    struct slice text = wire_rows(view->encoding, id, seq, more, buf_slice(&frame.rows),
-                                  frame.count, &message);
+    rope_clear(&message);
+    const struct rope *text =
+        wire_rows(view->encoding, id, seq, more, &frame.rows, frame.count, &message);
     struct bytes *wrapped = view->wrap(text, view->encoding == ENCODING_MSGPACK);
     metric_add(M_FRAMES_WALKED, 1);
     metric_add(M_ROWS_SENT, frame.count);
     bool sent = feed->ops->send(feed, &wrapped, 1);
     bytes_unref(wrapped);
-    if (frame.rows.capacity > 4 * FRAME_BYTES)
-        buf_finish(&frame.rows);
-    if (message.capacity > 4 * FRAME_BYTES)
-        buf_finish(&message);
+    rope_give_back(&frame.rows, 4 * FRAME_BYTES);
+    rope_give_back(&message, 4 * FRAME_BYTES);
     return sent;
 }

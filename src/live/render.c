@@ -99,11 +99,11 @@ static bool packet_value(struct bytes *bytes, struct slice type, struct value *v
     bool is_super = slice_is(type, "application/super+json");
     bool is_json = is_super || !type.len || slice_is(type, "application/json");
     if (!is_json || !scan_bytes_are_json(bytes)) {
-        *value = (struct value){ VALUE_QUOTED, .text = content };
+        *value = (struct value){ VALUE_QUOTED, bytes, .text = content };
         return true;
     }
     struct slice json = is_super ? scan_member(content, "json") : slice_trim(content);
-    *value = (struct value){ VALUE_JSON, .text = json };
+    *value = (struct value){ VALUE_JSON, bytes, .text = json };
     return json.len > 0;
 }
 
@@ -113,9 +113,9 @@ bool render_packet(struct bytes *content, struct slice type, struct buf *out)
     if (!packet_value(content, type, &value))
         return false;
     if (value.kind == VALUE_JSON)
-        buf_add(out, value.text);
+        rope_add(out, content, value.text);
     else
-        buf_add_json(out, value.text);
+        rope_add_json(out, content, value.text);
     return true;
 }
 
@@ -149,17 +149,18 @@ static struct error_texts read_error(struct slice error_json)
     return texts;
 }
 
-static void add_raw(const char *head, struct slice raw, struct buf *out)
+static void add_raw(const char *head, struct bytes *error, struct slice raw,
+                    struct buf *out)
 {
     if (!raw.len)
         return;
     buf_add_text(out, head);
-    buf_add(out, raw);
+    rope_add(out, error, raw);
 }
 
-void render_error(struct slice error_json, struct buf *out)
+void render_error(struct bytes *error, struct buf *out)
 {
-    struct error_texts texts = read_error(error_json);
+    struct error_texts texts = read_error(bytes_slice(error));
     if (slice_is(texts.type, "\"INTERNAL_ERROR\"") && texts.code.len >= 2) {
         /* A part of a raw string is raw too, so the code needs no decoding. */
         buf_add(out, SLICE("{\"message\":\"trigger.dev internal error ("));
@@ -169,19 +170,19 @@ void render_error(struct slice error_json, struct buf *out)
     }
     bool is_built_in = slice_is(texts.type, "\"BUILT_IN_ERROR\"");
     struct slice message = texts.raw.len && !is_built_in ? texts.raw : texts.message;
-    add_raw("{\"message\":", message.len ? message : SLICE("\"\""), out);
+    add_raw("{\"message\":", error, message.len ? message : SLICE("\"\""), out);
     if (is_built_in) {
-        add_raw(",\"name\":", texts.name, out);
-        add_raw(",\"stackTrace\":", texts.stack, out);
+        add_raw(",\"name\":", error, texts.name, out);
+        add_raw(",\"stackTrace\":", error, texts.stack, out);
     }
     buf_add_char(out, '}');
 }
 
 /* ---- values ---- */
 
-static bool text_value(const struct bytes *bytes, enum value_kind kind, struct value *value)
+static bool text_value(struct bytes *bytes, enum value_kind kind, struct value *value)
 {
-    *value = (struct value){ kind, .text = bytes_slice(bytes) };
+    *value = (struct value){ kind, bytes, .text = bytes_slice(bytes) };
     return bytes;
 }
 

@@ -8,11 +8,11 @@
  * a str holding their JSON text; times are timestamps (type -1). runs-v1 §2, §3. */
 #pragma once
 
-#include "base/buf.h"
+#include "base/rope.h"
 #include "live/view.h"
 #include "runcast/run.h"
 
-/* All of these append one row. */
+/* All of these append one row. Into the buffer of a rope long values come by reference. */
 void render_whole(const struct view *view, const struct run *run, struct buf *out);
 
 /* Exactly the fields that differ, for a client that has `before`; status and updatedAt come
@@ -36,4 +36,4 @@ bool render_packet(struct bytes *content, struct slice type, struct buf *out);
 
 /* {message, name?, stackTrace?} of a stored error, which is valid JSON (worker-protocol
  * §3.7). */
-void render_error(struct slice error_json, struct buf *out);
+void render_error(struct bytes *error, struct buf *out);

@@ -1,6 +1,7 @@
 /* shape.c - columns: their names, their types, their texts. */
 #include "live/shape.h"
 
+#include "base/members.h"
 #include "base/scan.h"
 
 /* ---- the columns ---- */
@@ -81,8 +82,10 @@ struct writer {
     struct buf *out;
 };
 
+enum { SCRATCH_MOST = 1 << 20 };
+
 /* The text of a column that holds JSON is made here first. */
-static struct buf scratch;
+static struct rope scratch;
 
 /* True when the column belongs into the row; its name is written then. */
 static bool begin(struct writer *w, uint32_t bit, const char *name)
@@ -100,6 +103,16 @@ static void add_text(struct writer *w, uint32_t bit, const char *name, struct sl
         return;
     if (text.ptr)
         buf_add_json(w->out, text);
+    else
+        buf_add_text(w->out, "null");
+}
+
+static void add_bytes(struct writer *w, uint32_t bit, const char *name, struct bytes *text)
+{
+    if (!begin(w, bit, name))
+        return;
+    if (text)
+        rope_add_json(w->out, text, bytes_slice(text));
     else
         buf_add_text(w->out, "null");
 }
@@ -153,15 +166,16 @@ static void add_tags(struct writer *w)
     const struct tag_list *tags = w->run->tags;
     if (!begin(w, 1 << FIELD_TAGS, "runTags"))
         return;
-    buf_clear(&scratch);
-    buf_add_char(&scratch, '[');
+    struct buf *json = &scratch.text;
+    rope_clear(&scratch);
+    buf_add_char(json, '[');
     for (uint32_t i = 0; tags && i < tags->count; i++) {
         if (i)
-            buf_add_char(&scratch, ',');
-        buf_add_json(&scratch, bytes_slice(tags->names[i]));
+            buf_add_char(json, ',');
+        buf_add_json(json, bytes_slice(tags->names[i]));
     }
-    buf_add_char(&scratch, ']');
-    buf_add_json(w->out, buf_slice(&scratch));
+    buf_add_char(json, ']');
+    rope_add_json_rope(w->out, &scratch);
 }
 
 /* ---- errors ---- */
@@ -220,44 +234,53 @@ static struct slice known_code(struct slice quoted, bool old)
     return SLICE("\"TASK_EXECUTION_FAILED\"");
 }
 
-static struct slice string_member(struct slice object, const char *name)
-{
-    struct slice value = scan_member(object, name);
-    return scan_type(value) == SCAN_STRING ? value : (struct slice){ 0 };
-}
-
-static void add_member(const char *head, struct slice raw, const char *unset)
+static void add_member(struct bytes *error, const char *head, struct slice raw,
+                       const char *unset)
 {
     if (!raw.len && !unset)
         return;
-    buf_add_text(&scratch, head);
-    buf_add(&scratch, raw.len ? raw : slice_of(unset));
+    buf_add_text(&scratch.text, head);
+    rope_add(&scratch.text, raw.len ? error : NULL, raw.len ? raw : slice_of(unset));
+}
+
+/* The members that some kind of error has; strings with their quotes, absent otherwise. */
+enum { TYPE, NAME, MESSAGE, STACK, CODE, RAW, ERROR_MEMBERS };
+
+static void read_error(struct slice error, struct slice texts[ERROR_MEMBERS])
+{
+    static const char *const names[ERROR_MEMBERS] = { "type",       "name", "message",
+                                                      "stackTrace", "code", "raw" };
+    members_find(error, names, ERROR_MEMBERS, texts);
+    for (size_t i = 0; i < ERROR_MEMBERS; i++)
+        if (scan_type(texts[i]) != SCAN_STRING)
+            texts[i] = (struct slice){ 0 };
 }
 
 /* One of the four kinds, with all that its kind requires. */
-static void render_stored_error(struct slice error, bool old)
+static void render_stored_error(struct bytes *error, bool old)
 {
-    bool object = scan_type(error) == SCAN_OBJECT;
-    struct slice type = object ? string_member(error, "type") : (struct slice){ 0 };
-    buf_clear(&scratch);
+    struct slice texts[ERROR_MEMBERS];
+    read_error(bytes_slice(error), texts);
+    struct slice type = texts[TYPE];
+    rope_clear(&scratch);
     if (slice_is(type, "\"BUILT_IN_ERROR\"")) {
-        add_member("{\"type\":", type, NULL);
-        add_member(",\"name\":", string_member(error, "name"), "\"Error\"");
-        add_member(",\"message\":", string_member(error, "message"), "\"\"");
-        add_member(",\"stackTrace\":", string_member(error, "stackTrace"), "\"\"");
+        add_member(error, "{\"type\":", type, NULL);
+        add_member(error, ",\"name\":", texts[NAME], "\"Error\"");
+        add_member(error, ",\"message\":", texts[MESSAGE], "\"\"");
+        add_member(error, ",\"stackTrace\":", texts[STACK], "\"\"");
     } else if (slice_is(type, "\"INTERNAL_ERROR\"")) {
-        add_member("{\"type\":", type, NULL);
-        add_member(",\"code\":", known_code(string_member(error, "code"), old), NULL);
-        add_member(",\"message\":", string_member(error, "message"), NULL);
-        add_member(",\"stackTrace\":", string_member(error, "stackTrace"), NULL);
+        add_member(error, "{\"type\":", type, NULL);
+        add_member(NULL, ",\"code\":", known_code(texts[CODE], old), NULL);
+        add_member(error, ",\"message\":", texts[MESSAGE], NULL);
+        add_member(error, ",\"stackTrace\":", texts[STACK], NULL);
     } else if (slice_is(type, "\"CUSTOM_ERROR\"") || slice_is(type, "\"STRING_ERROR\"")) {
-        add_member("{\"type\":", type, NULL);
-        add_member(",\"raw\":", string_member(error, "raw"), "\"\"");
+        add_member(error, "{\"type\":", type, NULL);
+        add_member(error, ",\"raw\":", texts[RAW], "\"\"");
     } else {
-        buf_add_text(&scratch, "{\"type\":\"STRING_ERROR\",\"raw\":");
-        buf_add_json(&scratch, error);
+        buf_add_text(&scratch.text, "{\"type\":\"STRING_ERROR\",\"raw\":");
+        buf_add_json(&scratch.text, bytes_slice(error));
     }
-    buf_add_char(&scratch, '}');
+    buf_add_char(&scratch.text, '}');
 }
 
 static void add_error(struct writer *w)
@@ -268,8 +291,8 @@ static void add_error(struct writer *w)
         buf_add_text(w->out, "null");
         return;
     }
-    render_stored_error(bytes_slice(w->run->error), w->view->vocabulary == VOCABULARY_A);
-    buf_add_json(w->out, buf_slice(&scratch));
+    render_stored_error(w->run->error, w->view->vocabulary == VOCABULARY_A);
+    rope_add_json_rope(w->out, &scratch);
 }
 
 /* ---- the row ---- */
@@ -279,7 +302,7 @@ static void add_packet(struct writer *w, uint32_t bit, const char *name,
                        struct bytes *content, uint32_t type_bit, const char *type_name,
                        const struct bytes *type)
 {
-    add_text(w, bit, name, bytes_slice(content));
+    add_bytes(w, bit, name, content);
     if (w->wanted & type_bit)
         add_text(w, type_bit, type_name, type_of(content, bytes_slice(type)));
 }
@@ -307,7 +330,7 @@ static void add_columns(struct writer *w)
     add_text(w, 1 << FIELD_TTL, "ttl", bytes_slice(rare->ttl));
     add_packet(w, 1 << FIELD_PAYLOAD, "payload", run->payload, COLUMN_PAYLOAD_TYPE,
                "payloadType", rare->payload_type);
-    add_text(w, 1 << FIELD_METADATA, "metadata", bytes_slice(run->metadata));
+    add_bytes(w, 1 << FIELD_METADATA, "metadata", run->metadata);
     add_text(w, COLUMN_METADATA_TYPE, "metadataType", SLICE("application/json"));
     add_packet(w, 1 << FIELD_OUTPUT, "output", run->output, COLUMN_OUTPUT_TYPE,
                "outputType", rare->output_type);
@@ -333,6 +356,5 @@ void shape_add_row(const struct view *view, const struct run *run, uint32_t fiel
     buf_print(out, "{\"key\":\"%s\",\"value\":", run->id);
     add_columns(&w);
     buf_print(out, "},\"headers\":{\"operation\":\"%s\"}}", whole ? "insert" : "update");
-    if (scratch.capacity > 1 << 20)
-        buf_finish(&scratch);
+    rope_give_back(&scratch, SCRATCH_MOST);
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/bytes.h"
+#include "base/rope.h"
 #include "base/slice.h"
 #include "runcast/run.h"
 
@@ -67,7 +67,7 @@ struct view {
     uint64_t since;    /* changes after this one were encoded for it */
     uint8_t index;     /* in the environment's views and in an update's frames */
     /* Makes of an encoded message what the transport sends; the same for all of a view. */
-    struct bytes *(*wrap)(struct slice message, bool binary);
+    struct bytes *(*wrap)(const struct rope *message, bool binary);
 };
 
 const char *field_name(enum field field);

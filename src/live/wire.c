@@ -89,8 +89,8 @@ void wire_ok(enum encoding encoding, int64_t id, bool resumed, int64_t count, in
     finish(encoding, &message, out);
 }
 
-struct slice wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
-                       struct slice rows, size_t rows_count, struct buf *out)
+const struct rope *wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
+                             const struct rope *rows, size_t rows_count, struct rope *out)
 {
     if (encoding == ENCODING_SHAPE)
         return rows;
@@ -101,8 +101,8 @@ struct slice wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool mo
     if (more)
         add(&message, "more", (struct value){ VALUE_BOOL, .truth = true });
     add(&message, "rows", (struct value){ VALUE_ROWS, .rows = { rows, rows_count } });
-    finish(encoding, &message, out);
-    return buf_slice(out);
+    finish(encoding, &message, &out->text);
+    return out;
 }
 
 void wire_end(enum encoding encoding, int64_t id, const char *code,

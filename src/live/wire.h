@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "base/error.h"
+#include "base/rope.h"
 #include "live/filter.h"
 #include "live/view.h"
 
@@ -62,8 +62,8 @@ void wire_ok(enum encoding encoding, int64_t id, bool resumed, int64_t count, in
 /* rows is what render_* appended, rows_count times: between JSON rows the caller has put
  * commas, msgpack rows stand one behind the other. id < 0: a patch, else rows of a
  * subscription. Returns the message, which is in out; of a shape just the rows. */
-struct slice wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
-                       struct slice rows, size_t rows_count, struct buf *out);
+const struct rope *wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
+                             const struct rope *rows, size_t rows_count, struct rope *out);
 
 /* code NULL: the answer to unsub. */
 void wire_end(enum encoding encoding, int64_t id, const char *code,

@@ -211,7 +211,7 @@ void http_reply(struct exchange *x, int status, struct slice headers, struct sli
 void http_reply_shared(struct exchange *x, int status, struct slice headers,
                        struct bytes *body)
 {
-    reply(x, status, headers, (struct piece){ bytes_slice(body), body });
+    reply(x, status, headers, piece_of(body));
 }
 
 #define JSON_TYPE "content-type: application/json; charset=utf-8\r\n"
@@ -335,7 +335,7 @@ bool http_stream_write(struct exchange *x, struct slice content)
 bool http_stream_write_shared(struct exchange *x, struct bytes *content,
                               struct slice behind)
 {
-    return write_chunk(x, (struct piece){ bytes_slice(content), content }, behind);
+    return write_chunk(x, piece_of(content), behind);
 }
 
 size_t http_stream_unsent(struct exchange *x)

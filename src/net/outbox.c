@@ -10,19 +10,21 @@
 
 enum {
     SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT,
-    SEND_BYTES = 256 * 1024, /* at once: who reads fast would take all of a turn */
+    SEND_BYTES = 256 * 1024,   /* at once: who reads fast would take all of a turn */
+    ESCAPED_BYTES = 64 * 1024, /* of them what has to be escaped */
     FIRST_CAPACITY = 4,
 };
 
 struct left {
     struct bytes *bytes; /* a reference */
-    size_t offset;       /* of the first unsent byte */
+    size_t offset;       /* of the first unsent byte, as they are read */
 };
 
 struct backlog {
     size_t unsent;
     size_t first, count,
-        capacity; /* pieces[first] to pieces[first + count - 1] are in use */
+        capacity;            /* pieces[first] to pieces[first + count - 1] are in use */
+    struct rope_place place; /* of the first piece: its offset, when it is of BYTES_PARTS */
     struct left pieces[];
 };
 
@@ -101,6 +103,11 @@ static void keep_piece(struct outbox *outbox, const struct piece *piece, size_t 
         keep(outbox, bytes_create(slice_from(piece->text, sent)), 0);
         return;
     }
+    if (bytes_are_parts(piece->owner)) {
+        assert(!sent && piece->text.len == piece->owner->len);
+        keep(outbox, bytes_ref(piece->owner), 0);
+        return;
+    }
     size_t start = (size_t)(piece->text.ptr - piece->owner->data);
     assert(start + piece->text.len == piece->owner->len); /* up to its end */
     keep(outbox, bytes_ref(piece->owner), start + sent);
@@ -118,12 +125,31 @@ static enum outbox_status keep_rest(struct outbox *outbox, const struct piece *p
     return outbox->backlog ? OUTBOX_UNSENT : OUTBOX_EMPTY;
 }
 
+/* What was just kept is sent as what waits for the socket is. */
+static enum outbox_status flush_kept(struct outbox *outbox, int fd)
+{
+    bool progress;
+    return outbox_flush(outbox, fd, &progress);
+}
+
+static bool have_parts(const struct piece *pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pieces[i].owner && bytes_are_parts(pieces[i].owner))
+            return true;
+    return false;
+}
+
 enum outbox_status outbox_send(struct outbox *outbox, int fd, const struct piece *pieces,
                                size_t count)
 {
     assert(count <= OUTBOX_PIECES_MAX);
     if (outbox->backlog)
         return keep_rest(outbox, pieces, count, 0);
+    if (have_parts(pieces, count)) {
+        keep_rest(outbox, pieces, count, 0);
+        return flush_kept(outbox, fd);
+    }
     struct iovec vector[OUTBOX_PIECES_MAX];
     size_t used = 0;
     for (size_t i = 0; i < count; i++)
@@ -157,8 +183,14 @@ enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
     struct iovec vector[OUTBOX_PIECES_MAX];
     size_t total = 0, used = 0;
     for (; used < count && total < SEND_BYTES; used++) {
+        if (bytes_are_parts(frames[used]))
+            break;
         vector[used] = (struct iovec){ frames[used]->data, frames[used]->len };
         total += frames[used]->len;
+    }
+    if (!used) {
+        keep_frames(outbox, frames, count, 0);
+        return flush_kept(outbox, fd);
     }
     ssize_t sent = send_vector(outbox, fd, vector, used);
     if ((size_t)sent == total && used == count)
@@ -174,30 +206,67 @@ static void drop_sent(struct backlog *backlog, size_t sent)
         size_t len = left->bytes->len - left->offset;
         if (sent < len) {
             left->offset += sent;
+            if (bytes_are_parts(left->bytes))
+                rope_skip(left->bytes, &backlog->place, sent);
             return;
         }
         sent -= len;
         bytes_unref(left->bytes);
+        backlog->place = (struct rope_place){ 0 };
         backlog->first++;
         backlog->count--;
     }
 }
 
-/* Of the first pieces, up to SEND_BYTES. */
-static size_t fill_vector(const struct backlog *backlog, struct iovec *vector,
-                          size_t *count)
+/* What one call of sendmsg gets. */
+struct parcel {
+    struct iovec vector[OUTBOX_PIECES_MAX];
+    size_t count, bytes;
+    size_t escaped; /* bytes of the room for it that are used */
+};
+
+static bool is_full(const struct parcel *parcel)
 {
-    size_t total = 0, i = 0;
-    for (; i < backlog->count && i < OUTBOX_PIECES_MAX && total < SEND_BYTES; i++) {
-        const struct left *left = &backlog->pieces[backlog->first + i];
-        size_t len = left->bytes->len - left->offset;
-        if (len > SEND_BYTES - total)
-            len = SEND_BYTES - total;
-        vector[i] = (struct iovec){ left->bytes->data + left->offset, len };
-        total += len;
+    return parcel->count == OUTBOX_PIECES_MAX || parcel->bytes >= SEND_BYTES;
+}
+
+static void add_text(struct parcel *parcel, struct slice text)
+{
+    if (text.len > SEND_BYTES - parcel->bytes)
+        text.len = SEND_BYTES - parcel->bytes;
+    parcel->vector[parcel->count++] = (struct iovec){ (void *)text.ptr, text.len };
+    parcel->bytes += text.len;
+}
+
+/* False when not all of them are in it. */
+static bool add_parts(struct parcel *parcel, const struct bytes *bytes,
+                      struct rope_place place)
+{
+    static char escaped[ESCAPED_BYTES];
+    while (!is_full(parcel)) {
+        char *room = escaped + parcel->escaped;
+        struct slice text = rope_read(bytes, &place, room, ESCAPED_BYTES - parcel->escaped);
+        if (!text.len)
+            return rope_is_read(bytes, &place);
+        if (text.ptr >= escaped && text.ptr < escaped + ESCAPED_BYTES)
+            parcel->escaped = (size_t)(text.ptr + text.len - escaped);
+        add_text(parcel, text);
     }
-    *count = i;
-    return total;
+    return false;
+}
+
+/* Of the first pieces, up to SEND_BYTES. */
+static void fill(struct parcel *parcel, const struct backlog *backlog)
+{
+    parcel->count = parcel->bytes = parcel->escaped = 0;
+    for (size_t i = 0; i < backlog->count && !is_full(parcel); i++) {
+        const struct left *left = &backlog->pieces[backlog->first + i];
+        struct rope_place place = i ? (struct rope_place){ 0 } : backlog->place;
+        if (!bytes_are_parts(left->bytes))
+            add_text(parcel, slice_from(bytes_slice(left->bytes), left->offset));
+        else if (!add_parts(parcel, left->bytes, place))
+            return;
+    }
 }
 
 enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress)
@@ -206,9 +275,9 @@ enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress)
     size_t done = 0;
     *progress = false;
     while (backlog && backlog->count) {
-        struct iovec vector[OUTBOX_PIECES_MAX];
-        size_t count, total = fill_vector(backlog, vector, &count);
-        ssize_t sent = send_vector(outbox, fd, vector, count);
+        struct parcel parcel;
+        fill(&parcel, backlog);
+        ssize_t sent = send_vector(outbox, fd, parcel.vector, parcel.count);
         if (sent < 0) {
             outbox_finish(outbox);
             return OUTBOX_LOST;
@@ -216,7 +285,7 @@ enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress)
         *progress = *progress || sent > 0;
         drop_sent(backlog, (size_t)sent);
         done += (size_t)sent;
-        if ((size_t)sent < total || (backlog->count && done >= SEND_BYTES))
+        if ((size_t)sent < parcel.bytes || (backlog->count && done >= SEND_BYTES))
             return OUTBOX_UNSENT;
     }
     outbox_finish(outbox);

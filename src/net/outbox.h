@@ -4,6 +4,8 @@
  *                └─► not all: the rest waits in the backlog, shared bytes by reference and
  *                    borrowed ones copied, until outbox_flush has brought them away
  *
+ * Bytes of BYTES_PARTS (base/rope.h) are read a stretch at a time as the kernel takes them.
+ *
  * It knows no connection and no loop: who owns it polls the socket. The zero value is an
  * empty outbox. */
 #pragma once
@@ -13,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/rope.h"
 #include "base/slice.h"
 
 enum { OUTBOX_PIECES_MAX = 64 }; /* in one call */
@@ -32,6 +35,13 @@ struct piece {
     struct slice text;
     struct bytes *owner; /* of the text; NULL: borrowed for the call */
 };
+
+/* All of what is shared; of BYTES_PARTS the text has a length only. */
+static inline struct piece piece_of(struct bytes *bytes)
+{
+    struct slice text = { bytes_are_parts(bytes) ? NULL : bytes->data, bytes->len };
+    return (struct piece){ text, bytes };
+}
 
 void outbox_finish(struct outbox *outbox);
 

@@ -10,6 +10,7 @@
  * and close codes are this layer's business. */
 #pragma once
 
+#include "base/rope.h"
 #include "net/http.h"
 
 struct ws;
@@ -39,6 +40,7 @@ void ws_trust(struct ws *ws);
 
 /* An unmasked, unfragmented data frame around the payload, with one reference. */
 struct bytes *ws_frame(struct slice payload, bool binary);
+struct bytes *ws_frame_rope(const struct rope *payload, bool binary);
 
 /* Writes frames in order, taking references for what is left over. False when bytes are
  * unsent now: send no more before on_drained. At most 64 frames a call. */

@@ -67,16 +67,24 @@ static size_t put_frame_head(unsigned char *out, unsigned opcode, size_t len)
     return 2 + width;
 }
 
+static struct slice make_head(unsigned char head[WS_HEAD_MAX], bool binary, size_t len)
+{
+    unsigned opcode = binary ? WSLAY_BINARY_FRAME : WSLAY_TEXT_FRAME;
+    return (struct slice){ (const char *)head, put_frame_head(head, opcode, len) };
+}
+
 struct bytes *ws_frame(struct slice payload, bool binary)
 {
     unsigned char head[WS_HEAD_MAX];
-    size_t head_len =
-        put_frame_head(head, binary ? WSLAY_BINARY_FRAME : WSLAY_TEXT_FRAME, payload.len);
-    struct bytes *frame = bytes_create_empty(head_len + payload.len);
-    memcpy(frame->data, head, head_len);
-    if (payload.len)
-        memcpy(frame->data + head_len, payload.ptr, payload.len);
-    return frame;
+    struct slice all[] = { make_head(head, binary, payload.len), payload };
+    return bytes_join(all, 2);
+}
+
+struct bytes *ws_frame_rope(const struct rope *payload, bool binary)
+{
+    unsigned char head[WS_HEAD_MAX];
+    return rope_join(make_head(head, binary, rope_len(payload)), payload,
+                     (struct slice){ 0 });
 }
 
 /* ---- signs of life ---- */

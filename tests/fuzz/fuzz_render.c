@@ -28,9 +28,11 @@ static void check_packet(struct slice content, struct slice type)
 static void check_error(struct slice stored)
 {
     struct buf out = { 0 };
-    render_error(stored, &out);
+    struct bytes *bytes = bytes_create(stored);
+    render_error(bytes, &out);
     assert(scan_is_json(buf_slice(&out)));
     assert(scan_type(scan_member(buf_slice(&out), "message")) == SCAN_STRING);
+    bytes_unref(bytes);
     buf_finish(&out);
 }
 

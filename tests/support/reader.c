@@ -47,10 +47,10 @@ static const struct feed_ops ops = { .send = send_frames,
                                      .busy = is_busy,
                                      .lost = on_lost };
 
-static struct bytes *as_it_is(struct slice message, bool binary)
+static struct bytes *as_it_is(const struct rope *message, bool binary)
 {
     (void)binary;
-    return bytes_create(message);
+    return rope_join((struct slice){ 0 }, message, (struct slice){ 0 });
 }
 
 struct view view_of(enum encoding encoding, uint32_t fields)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/rope.h"
 #include "net/outbox.h"
 
 struct pipe {
@@ -213,6 +214,84 @@ static void what_is_never_sent_is_released(void **state)
     bytes_unref(big);
 }
 
+/* A frame of megabytes around the text of somebody else. */
+static struct bytes *frame_around(struct bytes *value, bool quoted)
+{
+    struct rope rope = { 0 };
+    rope_clear(&rope);
+    if (quoted)
+        rope_add_json(&rope.text, value, bytes_slice(value));
+    else
+        rope_add(&rope.text, value, bytes_slice(value));
+    struct bytes *frame = rope_join(SLICE("<"), &rope, SLICE(">"));
+    rope_finish(&rope);
+    return frame;
+}
+
+static void parts_are_read_as_the_kernel_takes_them(void **state)
+{
+    static const size_t steps[] = { 777, 4096, 1000000 };
+    (void)state;
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        struct pipe pipe;
+        struct bytes *value = filled(200000, '"'), *small = filled(10, '-');
+        struct bytes *quoted = frame_around(value, true),
+                     *plain = frame_around(value, false);
+        struct bytes *frames[] = { small, quoted, plain };
+        struct piece pieces[] = { piece_of(quoted), { SLICE("\n"), NULL } };
+        size_t before;
+        open_pipe(&pipe);
+        assert_int_equal(outbox_send_frames(&pipe.outbox, pipe.in, frames, 3),
+                         OUTBOX_UNSENT);
+        outbox_send(&pipe.outbox, pipe.in, pieces, 2);
+        before = outbox_unsent(&pipe.outbox);
+        assert_true(before > 0);
+        drain(&pipe, steps[i]);
+        assert_int_equal(outbox_unsent(&pipe.outbox), 0);
+        assert_int_equal(outbox_send(&pipe.outbox, pipe.in, pieces, 2), OUTBOX_UNSENT);
+        drain(&pipe, steps[i]);
+        assert_int_equal(pipe.got.len, 10 + 3 * 400004 + 200002 + 2);
+        struct slice got = slice_from(buf_slice(&pipe.got), 10);
+        assert_memory_equal(got.ptr, "<\"\\\"\\\"", 6);
+        assert_memory_equal(got.ptr + 400000, "\\\"\">", 4);
+        assert_memory_equal(got.ptr + 400004, "<\"\"\"", 4);
+        assert_memory_equal(got.ptr + 600004, "\">", 2);
+        assert_memory_equal(got.ptr + 600006, got.ptr, 400004);
+        assert_memory_equal(got.ptr + 1000010, "\n<", 2);
+        assert_memory_equal(got.ptr + 1000011, got.ptr, 400004);
+        bytes_unref(small);
+        bytes_unref(quoted);
+        bytes_unref(plain);
+        assert_int_equal(value->refs, 1);
+        bytes_unref(value);
+        close_pipe(&pipe);
+    }
+}
+
+/* Whatever room the kernel has. */
+static void one_call_brings_away_a_part_of_what_is_large(void **state)
+{
+    struct pipe pipe;
+    int size = 16 << 20;
+    bool progress;
+    (void)state;
+    open_pipe(&pipe);
+    setsockopt(pipe.in, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
+    setsockopt(pipe.in, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    struct bytes *value = filled(3 << 20, '"'), *frame = frame_around(value, true);
+    assert_int_equal(outbox_send_frames(&pipe.outbox, pipe.in, &frame, 1), OUTBOX_UNSENT);
+    assert_in_range(frame->len - outbox_unsent(&pipe.outbox), 1, 512 * 1024);
+    for (size_t before; (before = outbox_unsent(&pipe.outbox));) {
+        outbox_flush(&pipe.outbox, pipe.in, &progress);
+        assert_in_range(before - outbox_unsent(&pipe.outbox), progress, 512 * 1024);
+        read_some(&pipe, 4096);
+    }
+    bytes_unref(frame);
+    assert_int_equal(value->refs, 1);
+    bytes_unref(value);
+    close_pipe(&pipe);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +302,8 @@ int main(void)
         cmocka_unit_test(as_many_frames_as_are_allowed_go_in_one_call),
         cmocka_unit_test(a_lost_connection_takes_what_was_unsent_with_it),
         cmocka_unit_test(what_is_never_sent_is_released),
+        cmocka_unit_test(parts_are_read_as_the_kernel_takes_them),
+        cmocka_unit_test(one_call_brings_away_a_part_of_what_is_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -544,8 +544,10 @@ static void an_error_is_shown_as_message_name_and_stack(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct buf out = { 0 };
-        render_error(slice_of(cases[i].stored), &out);
+        struct bytes *stored = bytes_create(slice_of(cases[i].stored));
+        render_error(stored, &out);
         assert_text(&out, cases[i].shown);
+        bytes_unref(stored);
         buf_finish(&out);
     }
 }

@@ -423,22 +423,26 @@ static void ok_tells_how_a_subscription_begins(void **state)
 static void rows_stand_in_patches_and_rows(void **state)
 {
     (void)state;
-    struct buf out = { 0 };
-    wire_rows(ENCODING_JSON, -1, 7, false, SLICE("[\"a\",1,{}],[\"b\",2,{}]"), 2, &out);
-    assert_message(ENCODING_JSON, &out,
+    struct rope out = { 0 }, rows = { 0 };
+    rope_clear(&out);
+    rope_clear(&rows);
+    buf_add_text(&rows.text, "[\"a\",1,{}],[\"b\",2,{}]");
+    wire_rows(ENCODING_JSON, -1, 7, false, &rows, 2, &out);
+    assert_message(ENCODING_JSON, &out.text,
                    "{\"op\":\"patch\",\"seq\":7,\"rows\":[[\"a\",1,{}],[\"b\",2,{}]]}");
-    wire_rows(ENCODING_JSON, 3, 8, true, SLICE(""), 0, &out);
-    assert_message(ENCODING_JSON, &out,
+    rope_clear(&rows);
+    wire_rows(ENCODING_JSON, 3, 8, true, &rows, 0, &out);
+    assert_message(ENCODING_JSON, &out.text,
                    "{\"op\":\"rows\",\"id\":3,\"seq\":8,\"more\":true,\"rows\":[]}");
-    wire_rows(ENCODING_MSGPACK, 0, 9, true,
-              SLICE("\x93\xa1"
-                    "a\x01\x80\x93\xa1"
-                    "b\x02\x80"),
-              2, &out);
-    assert_message(ENCODING_MSGPACK, &out,
+    buf_add(&rows.text, SLICE("\x93\xa1"
+                              "a\x01\x80\x93\xa1"
+                              "b\x02\x80"));
+    wire_rows(ENCODING_MSGPACK, 0, 9, true, &rows, 2, &out);
+    assert_message(ENCODING_MSGPACK, &out.text,
                    "{\"op\":\"rows\",\"id\":0,\"seq\":9,\"more\":true,"
                    "\"rows\":[[\"a\",1,{}],[\"b\",2,{}]]}");
-    buf_finish(&out);
+    rope_finish(&out);
+    rope_finish(&rows);
 }
 
 static void short_messages_look_as_documented(void **state)

@@ -1,0 +1,325 @@
+/* rope.c - inserts with their places in the text; joined, an array of parts.
+ *
+ *   struct bytes │ parts: text, insert, text, … │ the text itself │
+ *
+ * All texts between the inserts stand one behind the other in the bytes themselves. */
+#include "base/rope.h"
+
+#include <assert.h>
+
+#include "base/escape.h"
+#include "base/list.h"
+#include "base/mem.h"
+
+struct part {
+    struct bytes *owner; /* a reference; NULL: text of the rope */
+    const char *ptr;
+    uint32_t len;
+    uint32_t shown; /* bytes as they are read */
+    bool escaped;
+};
+
+struct insert {
+    size_t at; /* in the text */
+    struct part part;
+};
+
+/* The data of bytes of BYTES_PARTS. */
+struct parts {
+    uint32_t count;
+    struct part all[];
+};
+
+/* ---- making ---- */
+
+void rope_cut(struct rope *rope, struct rope_end end)
+{
+    rope->text.len = end.text;
+    while (rope->count > end.inserts) {
+        struct part *part = &rope->inserts[--rope->count].part;
+        rope->inserted -= part->shown;
+        bytes_unref(part->owner);
+    }
+}
+
+void rope_clear(struct rope *rope)
+{
+    rope_cut(rope, (struct rope_end){ 0 });
+    rope->text.rope = rope;
+}
+
+void rope_finish(struct rope *rope)
+{
+    rope_clear(rope);
+    buf_finish(&rope->text);
+    free(rope->inserts);
+    *rope = (struct rope){ 0 };
+}
+
+void rope_give_back(struct rope *rope, size_t most)
+{
+    rope_clear(rope);
+    if (rope->text.capacity > most)
+        rope_finish(rope);
+}
+
+struct rope_end rope_end(const struct rope *rope)
+{
+    return (struct rope_end){ rope->text.len, rope->count };
+}
+
+size_t rope_len(const struct rope *rope)
+{
+    return rope->text.len + rope->inserted;
+}
+
+size_t rope_len_of(const struct buf *out)
+{
+    return out->rope ? rope_len(out->rope) : out->len;
+}
+
+static void insert(struct rope *rope, struct part part)
+{
+    bytes_ref(part.owner);
+    if (rope->count == rope->capacity) {
+        rope->capacity = rope->capacity ? rope->capacity * 2 : 4;
+        rope->inserts = mem_resize(rope->inserts, rope->capacity * sizeof(struct insert));
+    }
+    rope->inserts[rope->count++] = (struct insert){ rope->text.len, part };
+    rope->inserted += part.shown;
+}
+
+static struct part part_of(struct bytes *owner, struct slice text, bool escaped)
+{
+    size_t shown = escaped ? escape_len(text) : text.len;
+    assert(shown < UINT32_MAX);
+    return (struct part){ owner, text.ptr, (uint32_t)text.len, (uint32_t)shown, escaped };
+}
+
+/* What belongs to another rope comes into any buffer. */
+static void add_part(struct buf *out, const struct part *part)
+{
+    struct slice text = { part->ptr, part->len };
+    if (out->rope)
+        insert(out->rope, *part);
+    else if (part->escaped)
+        buf_add_escaped(out, text);
+    else
+        buf_add(out, text);
+}
+
+static bool is_referred_to(const struct buf *out, const struct bytes *owner,
+                           struct slice text)
+{
+    return out->rope && owner && text.len >= ROPE_LONG;
+}
+
+void rope_add(struct buf *out, struct bytes *owner, struct slice text)
+{
+    if (is_referred_to(out, owner, text))
+        insert(out->rope, part_of(owner, text, false));
+    else
+        buf_add(out, text);
+}
+
+void rope_add_json(struct buf *out, struct bytes *owner, struct slice text)
+{
+    if (!is_referred_to(out, owner, text)) {
+        buf_add_json(out, text);
+        return;
+    }
+    buf_add_char(out, '"');
+    insert(out->rope, part_of(owner, text, true));
+    buf_add_char(out, '"');
+}
+
+static struct slice text_between(const struct rope *rope, size_t from, size_t to)
+{
+    struct slice text = slice_from(buf_slice(&rope->text), from);
+    text.len = to - from;
+    return text;
+}
+
+void rope_add_rope(struct buf *out, const struct rope *rope)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < rope->count; i++) {
+        const struct insert *one = &rope->inserts[i];
+        buf_add(out, text_between(rope, at, one->at));
+        add_part(out, &one->part);
+        at = one->at;
+    }
+    buf_add(out, text_between(rope, at, rope->text.len));
+}
+
+void rope_add_json_rope(struct buf *out, const struct rope *rope)
+{
+    size_t at = 0;
+    if (!rope->count) {
+        buf_add_json(out, buf_slice(&rope->text));
+        return;
+    }
+    buf_add_char(out, '"');
+    for (uint32_t i = 0; i < rope->count; i++) {
+        const struct insert *one = &rope->inserts[i];
+        struct slice text = { one->part.ptr, one->part.len };
+        struct part quoted = part_of(one->part.owner, text, true);
+        assert(!one->part.escaped);
+        buf_add_escaped(out, text_between(rope, at, one->at));
+        add_part(out, &quoted);
+        at = one->at;
+    }
+    buf_add_escaped(out, text_between(rope, at, rope->text.len));
+    buf_add_char(out, '"');
+}
+
+/* ---- joining ---- */
+
+static struct bytes *join_text(struct slice before, const struct rope *rope,
+                               struct slice behind)
+{
+    struct slice all[] = { before, buf_slice(&rope->text), behind };
+    return bytes_join(all, 3);
+}
+
+struct joining {
+    struct parts *parts;
+    char *text; /* where the next text goes */
+};
+
+static void join_piece(struct joining *joining, struct slice text)
+{
+    struct part *last = &joining->parts->all[joining->parts->count];
+    if (!text.len)
+        return;
+    memcpy(joining->text, text.ptr, text.len);
+    if (joining->parts->count && !last[-1].owner) {
+        last[-1].len += (uint32_t)text.len;
+        last[-1].shown += (uint32_t)text.len;
+    } else {
+        uint32_t len = (uint32_t)text.len;
+        *last = (struct part){ NULL, joining->text, len, len, false };
+        joining->parts->count++;
+    }
+    joining->text += text.len;
+}
+
+struct bytes *rope_join(struct slice before, const struct rope *rope, struct slice behind)
+{
+    if (!rope->count)
+        return join_text(before, rope, behind);
+    size_t most = 2 * (size_t)rope->count + 1, at = 0;
+    size_t head = sizeof(struct parts) + most * sizeof(struct part);
+    size_t text_len = before.len + rope->text.len + behind.len;
+    assert(text_len + rope->inserted < UINT32_MAX);
+    struct bytes *bytes = bytes_create_empty(head + text_len);
+    struct joining joining = { (struct parts *)(void *)bytes->data, bytes->data + head };
+    joining.parts->count = 0;
+    join_piece(&joining, before);
+    for (uint32_t i = 0; i < rope->count; i++) {
+        const struct insert *one = &rope->inserts[i];
+        join_piece(&joining, text_between(rope, at, one->at));
+        joining.parts->all[joining.parts->count] = one->part;
+        bytes_ref(joining.parts->all[joining.parts->count++].owner);
+        at = one->at;
+    }
+    join_piece(&joining, text_between(rope, at, rope->text.len));
+    join_piece(&joining, behind);
+    bytes->json = BYTES_PARTS;
+    bytes->len = (uint32_t)(text_len + rope->inserted);
+    return bytes;
+}
+
+/* ---- reading ---- */
+
+static const struct parts *parts_of(const struct bytes *bytes)
+{
+    assert(bytes_are_parts(bytes));
+    return (const struct parts *)(const void *)bytes->data;
+}
+
+static void move(struct rope_place *place, const struct part *part, size_t len)
+{
+    place->at += (uint32_t)len;
+    if (place->at == part->len)
+        *place = (struct rope_place){ .part = place->part + 1 };
+}
+
+struct slice rope_read(const struct bytes *bytes, struct rope_place *place, char *room,
+                       size_t size)
+{
+    const struct parts *parts = parts_of(bytes);
+    if (place->part == parts->count)
+        return (struct slice){ 0 };
+    const struct part *part = &parts->all[place->part];
+    struct slice text = { part->ptr + place->at, part->len - place->at };
+    if (!part->escaped) {
+        move(place, part, text.len);
+        return text;
+    }
+    if (size < ROPE_ROOM_LEAST)
+        return (struct slice){ 0 };
+    size_t taken, within = place->within;
+    size_t len = escape_step(text, room, size, &taken);
+    place->within = 0;
+    move(place, part, taken);
+    return (struct slice){ room + within, len - within };
+}
+
+bool rope_is_read(const struct bytes *bytes, const struct rope_place *place)
+{
+    return place->part == parts_of(bytes)->count;
+}
+
+static void skip_escaped(struct rope_place *place, const struct part *part, size_t *len)
+{
+    struct slice text = { part->ptr + place->at, part->len - place->at };
+    size_t within, passed = escape_find(text, *len + place->within, &within);
+    *len = passed == text.len ? within : 0;
+    place->within = (uint32_t)within;
+    move(place, part, passed);
+}
+
+void rope_skip(const struct bytes *bytes, struct rope_place *place, size_t len)
+{
+    const struct parts *parts = parts_of(bytes);
+    while (len) {
+        assert(place->part < parts->count);
+        const struct part *part = &parts->all[place->part];
+        if (part->escaped) {
+            skip_escaped(place, part, &len);
+            continue;
+        }
+        size_t most = part->len - place->at, step = len < most ? len : most;
+        move(place, part, step);
+        len -= step;
+    }
+}
+
+void rope_add_inner(struct buf *out, const struct bytes *bytes, size_t before,
+                    size_t behind)
+{
+    assert(before + behind <= bytes->len);
+    if (!bytes_are_parts(bytes)) {
+        buf_add(out, (struct slice){ bytes->data + before, bytes->len - before - behind });
+        return;
+    }
+    const struct parts *parts = parts_of(bytes);
+    for (uint32_t i = 0; i < parts->count; i++) {
+        const struct part *part = &parts->all[i];
+        if (part->owner) {
+            add_part(out, part);
+            continue;
+        }
+        size_t first = i ? 0 : before, last = i + 1 < parts->count ? 0 : behind;
+        assert(first + last <= part->len);
+        buf_add(out, (struct slice){ part->ptr + first, part->len - first - last });
+    }
+}
+
+void rope_forget(struct bytes *bytes)
+{
+    const struct parts *parts = parts_of(bytes);
+    for (uint32_t i = 0; i < parts->count; i++)
+        bytes_unref(parts->all[i].owner);
+}
