@@ -7,7 +7,7 @@
  * items for the beginning of one. */
 #pragma once
 
-#include "api/blocking.h"
+#include "api/batch_blocking.h"
 #include "api/trigger_call.h"
 
 struct batch_commit {

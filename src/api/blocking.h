@@ -1,7 +1,7 @@
 /* blocking.h - a run that waits for what it has triggered (worker-protocol §1.6). */
 #pragma once
 
-#include "api/batch.h"
+#include "api/api.h"
 #include "engine/waits.h"
 
 struct blocking {
@@ -17,15 +17,7 @@ void blocking_begin_run(struct blocking *blocking, struct api_call *call,
                         struct slice parent, struct slice child,
                         void (*done)(struct blocking *blocking, enum err status));
 
-/* A batch whose items are there and whose parent waits for them. */
-static inline bool batch_blocks(const struct batch *batch)
-{
-    return batch->sealed_at && batch->resume && batch->parent &&
-           batch->count + batch->error_count;
-}
-
-/* Its parent waits for all of them; those that became errors are over. The batch is the
- * caller's until done. */
-void blocking_begin_batch(struct blocking *blocking, struct api_call *call,
-                          const struct batch *batch,
-                          void (*done)(struct blocking *blocking, enum err status));
+/* It waits for all of these, an array that becomes the operation's; done and the names are set
+ * before. */
+void blocking_begin(struct blocking *blocking, struct api_call *call, struct slice parent,
+                    struct wait *waits, size_t count);

@@ -46,7 +46,7 @@ static bool end_sockets(struct ended *ended, int64_t now_ms)
         list_append(all, &socket->link);
         if (!has_ended(socket->identity, now_ms) || ws_closing(socket->ws))
             continue;
-        ws_close(socket->ws, CLOSE_BAD_TOKEN, ended_reason);
+        ws_close(socket->ws, CLOSE_BAD_TOKEN, identity_ended_reason);
         count++;
     }
     list_move_all(all, &rest);

@@ -2,9 +2,6 @@
  * held polls and dequeues, within two seconds. */
 #pragma once
 
-/* What a socket and an event stream are told. */
-static const char ended_reason[] = "the credential was revoked";
-
 struct api;
 struct ended;
 

@@ -11,7 +11,6 @@
 
 #include <inttypes.h>
 
-#include "api/ended.h"
 #include "api/routes.h"
 #include "api/seat.h"
 #include "api/subscribing.h"
@@ -191,7 +190,7 @@ static void on_drain(struct api_call *call)
     struct stream *stream = call->state;
     struct buf text = { 0 };
     if (identity_has_ended(call->identity, loop_wall_ms(loop_of(stream)))) {
-        wire_error(ENCODING_JSON, -1, "bad_token", ended_reason, &text);
+        wire_error(ENCODING_JSON, -1, "bad_token", identity_ended_reason, &text);
         write_event(stream, "error", &text);
     } else {
         add_drain(&text);

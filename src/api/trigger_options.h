@@ -62,9 +62,3 @@ enum err trigger_key_options_read(struct slice value, struct bytes **shown,
 
 /* null, "", [] or {}: for what runcast does not do, the same as nothing. */
 bool trigger_asks_nothing(struct slice value);
-
-/* UTF-16 units, as JavaScript counts. */
-size_t text_utf16_length(struct slice text);
-
-/* At most 100 bytes of it, whole characters: for texts of errors. */
-struct slice text_clip(struct slice text);

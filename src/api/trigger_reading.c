@@ -36,25 +36,6 @@ void reading_tell_others(struct reading *r, const char *where, struct slice obje
 
 /* ---- texts ---- */
 
-size_t text_utf16_length(struct slice text)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        count += (c & 0xC0) != 0x80;
-        count += c >= 0xF0;
-    }
-    return count;
-}
-
-struct slice text_clip(struct slice text)
-{
-    size_t len = text.len < 100 ? text.len : 100;
-    while (len < text.len && len && ((unsigned char)text.ptr[len] & 0xC0) == 0x80)
-        len--;
-    return (struct slice){ text.ptr, len };
-}
-
 /* The decoded string; valid until the next one is read. */
 enum err reading_text(struct reading *r, struct slice value, size_t max, struct slice *text)
 {

@@ -107,6 +107,8 @@ struct identity *identity_on_branch(const struct identity *identity, struct acco
     return copy;
 }
 
+const char identity_ended_reason[] = "the credential was revoked";
+
 bool identity_has_ended(const struct identity *identity, int64_t now_ms)
 {
     return !secret_is_valid(identity->secret, now_ms) ||

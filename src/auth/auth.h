@@ -62,6 +62,9 @@ bool identity_is_valid(const struct identity *identity, int64_t now_ms);
 /* The key or token was revoked or replaced, or the branch archived. */
 bool identity_has_ended(const struct identity *identity, int64_t now_ms);
 
+/* What a socket and an event stream of it are told then. */
+extern const char identity_ended_reason[];
+
 /* NULL is fine. */
 void identity_unref(struct identity *identity);
 struct identity *identity_ref(struct identity *identity);

@@ -228,3 +228,22 @@ enum err text_percent_decode(struct slice text, bool plus_is_space, char *out, s
     *len = made;
     return OK;
 }
+
+size_t text_utf16_length(struct slice text)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        count += (c & 0xC0) != 0x80;
+        count += c >= 0xF0;
+    }
+    return count;
+}
+
+struct slice text_clip(struct slice text)
+{
+    size_t len = text.len < 100 ? text.len : 100;
+    while (len < text.len && len && ((unsigned char)text.ptr[len] & 0xC0) == 0x80)
+        len--;
+    return (struct slice){ text.ptr, len };
+}

@@ -73,3 +73,9 @@ bool text_is_utf8(struct slice text);
 /* Decodes %xx in place-copy (plus_is_space: query strings); ERR_INVALID for a bad escape,
  * for %00 and for bytes that are not UTF-8. out has room for text.len bytes. */
 enum err text_percent_decode(struct slice text, bool plus_is_space, char *out, size_t *len);
+
+/* UTF-16 units, as JavaScript counts. */
+size_t text_utf16_length(struct slice text);
+
+/* At most 100 bytes of it, whole characters: for texts of errors. */
+struct slice text_clip(struct slice text);
