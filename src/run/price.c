@@ -7,7 +7,7 @@ bool price_read(struct slice text, double *cents)
 {
     double read;
     if (!scan_is_json(text) || scan_type(text) != SCAN_NUMBER ||
-        !scan_number(text, &read) || !(read >= 0 && read <= PRICE_MAX))
+        !scan_number(text, &read) || !(read >= 0 && read <= (double)PRICE_MAX))
         return false;
     *cents = read;
     return true;
