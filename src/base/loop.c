@@ -21,7 +21,8 @@ enum {
 
 /* With libuv a turn ends in the prepare handle, just before the poll. Whatever runs from
  * there to the next prepare belongs to the next turn: what the poll reports, then the uv
- * timer. Waiting in the poll costs no CPU time. */
+ * timer. Waiting in the poll costs no CPU time. uv_run may return between the timer and the
+ * prepare handle: from libuv 1.45 on it looks there whether anything is left to wait for. */
 struct loop {
     uv_loop_t *uv;    /* NULL: stepped */
     uv_prepare_t end; /* of the turn; does not keep the libuv loop alive */
@@ -130,11 +131,25 @@ static bool has_more(const struct loop *loop)
     return !list_empty(&loop->deferred) || !list_empty(&loop->awake);
 }
 
+static void on_again(uv_idle_t *again)
+{
+    (void)again;
+}
+
+static void run_again(struct loop *loop)
+{
+    if (loop->uv)
+        uv_idle_start(&loop->again, on_again);
+}
+
+/* The end of the turn sets the alarm for the timers that are left. Until then it is off and
+ * would neither keep the libuv loop alive nor say how long the poll may wait. */
 static void on_alarm(uv_timer_t *alarm)
 {
     struct loop *loop = container_of(alarm, struct loop, alarm);
     loop->alarm_at = INT64_MAX;
     run_timers(loop);
+    run_again(loop);
 }
 
 static void set_alarm(struct loop *loop)
@@ -149,11 +164,6 @@ static void set_alarm(struct loop *loop)
     }
     int64_t ms = next - loop_now_ms(loop);
     uv_timer_start(&loop->alarm, on_alarm, ms > 0 ? (uint64_t)ms : 0, 0);
-}
-
-static void on_again(uv_idle_t *again)
-{
-    (void)again;
 }
 
 static void on_end(uv_prepare_t *end)
@@ -208,12 +218,6 @@ void loop_set_timer(struct loop *loop, struct timer *timer, uint32_t kind, int64
 static bool is_linked(const struct list *link)
 {
     return link->next && link->next != link;
-}
-
-static void run_again(struct loop *loop)
-{
-    if (loop->uv)
-        uv_idle_start(&loop->again, on_again);
 }
 
 void loop_defer(struct loop *loop, struct deferred *deferred)
