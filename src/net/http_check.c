@@ -48,20 +48,18 @@ struct http_fault http_check_request_line(struct slice line, bool *http10)
     return FINE;
 }
 
-const char http_folded_line[] = "Send each header in one line: folded lines are obsolete";
+struct http_fault http_check_line_begin(char first)
+{
+    if (first == ' ' || first == '\t')
+        return FAULT(400, "Send each header in one line: folded lines are obsolete");
+    if (first == ':')
+        return FAULT(400, "A header has no name");
+    return FINE;
+}
 
 struct http_fault http_check_header_line(struct slice line)
 {
-    line = line_content(line);
-    if (!line.ptr)
-        return FAULT(400, "End each header line with CR LF");
-    if (!line.len)
-        return FINE;
-    if (line.ptr[0] == ' ' || line.ptr[0] == '\t')
-        return FAULT(400, http_folded_line);
-    if (line.ptr[0] == ':')
-        return FAULT(400, "A header has no name");
-    return FINE;
+    return line_content(line).ptr ? FINE : FAULT(400, "End each header line with CR LF");
 }
 
 static bool is_host_char(char c)

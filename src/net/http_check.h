@@ -1,4 +1,5 @@
-/* http_check.h - what HTTP/1.1 forbids and llhttp 8 lets through (RFC 9112); pure.
+/* http_check.h - what HTTP/1.1 forbids and llhttp, in one of the versions 8 and 9, lets through
+ * (RFC 9112); pure.
  *
  * Whoever stands in front of us may understand an ambiguous request in another way than
  * we do (request smuggling): so every doubt about where a request ends, what it is for or
@@ -12,10 +13,11 @@ struct http_fault {
     const char *text; /* for the client: what to do */
 };
 
-extern const char http_folded_line[];
-
 /* "METHOD target HTTP/1.x" with its CR LF. */
 struct http_fault http_check_request_line(struct slice line, bool *http10);
+
+/* The first byte of a header line, or of a line of the trailers. */
+struct http_fault http_check_line_begin(char first);
 
 /* A header line with its CR LF, or the empty line at the end. */
 struct http_fault http_check_header_line(struct slice line);

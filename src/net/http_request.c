@@ -290,20 +290,23 @@ static bool went_well(int error)
     return error == HPE_OK || error == HPE_PAUSED || error == HPE_PAUSED_UPGRADE;
 }
 
-/* One more header begins, though there are as many as may be. */
-static bool begins_too_many(const struct request *request, struct slice bytes)
+/* The first byte of a header line is judged before llhttp has it: whether that refuses it,
+ * or takes it for the rest of the line before, depends on its version. */
+static struct http_fault check_begin(const struct request *request, char first)
 {
-    return !request->first_line && request->head.len == request->line &&
-           request->field_count == options_of(request)->headers_max && bytes.ptr[0] != '\r';
+    if (request->first_line || request->head.len != request->line)
+        return (struct http_fault){ 0 };
+    if (request->field_count == options_of(request)->headers_max && first != '\r')
+        return (struct http_fault){ 431, too_many_headers };
+    return http_check_line_begin(first);
 }
 
 size_t request_feed_head(struct request *request, struct slice bytes)
 {
     size_t len = head_piece(request, bytes);
-    if (begins_too_many(request, bytes)) {
-        stop(request, 431, too_many_headers);
+    request->fault = check_begin(request, bytes.ptr[0]);
+    if (request->fault.status)
         return bytes.len;
-    }
     if (len == 0) {
         stop(request, 431, "The request line and the headers are too large: send less");
         return bytes.len;
@@ -322,12 +325,12 @@ size_t request_feed_head(struct request *request, struct slice bytes)
     return len;
 }
 
-/* Up to the end of the line. llhttp would take a folded one for the rest of that before. */
+/* Up to the end of the line, whose first byte is judged as in the head. */
 static size_t trailer_piece(struct request *request, struct slice bytes)
 {
     const char *end = memchr(bytes.ptr, '\n', bytes.len);
-    if (request->line_begins && (bytes.ptr[0] == ' ' || bytes.ptr[0] == '\t'))
-        stop(request, 400, http_folded_line);
+    if (request->line_begins)
+        request->fault = http_check_line_begin(bytes.ptr[0]);
     request->line_begins = end != NULL;
     return end ? (size_t)(end - bytes.ptr) + 1 : bytes.len;
 }
