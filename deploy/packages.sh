@@ -11,10 +11,11 @@ test_packages=(clang codespell libcmocka-dev curl python3 python3-websockets chr
 command -v node >/dev/null || test_packages+=(nodejs)
 command -v npm >/dev/null || test_packages+=(npm)
 
-# Debian 13 has llhttp as a library and names the C part of msgpack. Debian 12 has neither,
-# but the version of clang's tools that our sources are formatted and judged by.
+# Debian 13 has llhttp as a library, names the C part of msgpack, and has the older names of
+# time zones in a package of their own. Debian 12 has none of these, but the version of clang's
+# tools that our sources are formatted and judged by.
 if [ "$(. /etc/os-release && echo "${VERSION_ID:-0}" | cut -d. -f1)" -ge 13 ]; then
-    build_packages+=(libllhttp-dev libmsgpack-c-dev)
+    build_packages+=(libllhttp-dev libmsgpack-c-dev tzdata-legacy)
     test_packages+=(libclang-rt-dev)
 else
     build_packages+=(node-llhttp libmsgpack-dev)
