@@ -15,6 +15,11 @@ struct bytes *api_document(const struct api *api)
     return api->document;
 }
 
+struct bytes *api_timezones(const struct api *api)
+{
+    return api->timezones;
+}
+
 struct rooms *api_rooms(struct api *api)
 {
     return &api->rooms;

@@ -133,7 +133,8 @@ struct events *api_events(const struct api *api);
 struct notifier *api_notifier(const struct api *api);
 struct traces *api_traces(const struct api *api);
 struct envvars *api_envvars(const struct api *api);
-struct bytes *api_document(const struct api *api); /* of openapi.c; borrowed */
+struct bytes *api_document(const struct api *api);  /* of openapi.c; borrowed */
+struct bytes *api_timezones(const struct api *api); /* of timezones.h; borrowed */
 struct bulks *api_bulks(const struct api *api);
 struct streams *api_streams(const struct api *api);
 struct open_batches *api_open_batches(const struct api *api);

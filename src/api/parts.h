@@ -22,10 +22,11 @@ struct api {
     struct streams *streams;
     struct open_batches *open_batches;
     struct bulks *bulks;
-    struct bytes *document; /* /openapi.json */
-    struct list held;       // api_call::held
-    const char *not_ready;  /* NULL: ready */
-    struct rate *rate;      /* NULL: no limit */
+    struct bytes *document;  /* /openapi.json */
+    struct bytes *timezones; /* that clients are offered beside UTC */
+    struct list held;        // api_call::held
+    const char *not_ready;   /* NULL: ready */
+    struct rate *rate;       /* NULL: no limit */
     struct rooms rooms;
     unsigned skipped; /* bits of api_skip */
 };

@@ -18,6 +18,7 @@
 #include "api/rate.h"
 #include "api/sockets.h"
 #include "api/streams.h"
+#include "api/timezones.h"
 #include "api/traces.h"
 #include "base/mem.h"
 #include "engine/schedules.h"
@@ -62,6 +63,7 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     api->open_batches = open_batches_create(engine_loop(engine));
     api->bulks = bulks_create(engine);
     api->document = openapi_write(tables, count);
+    api->timezones = timezones_list_installed();
     list_init(&api->held);
     list_init(&services->draining.link);
     services->draining.fn = drain_some;
@@ -87,6 +89,7 @@ void api_destroy(struct api *api)
     bulks_destroy(api->bulks);
     streams_destroy(api->streams);
     bytes_unref(api->document);
+    bytes_unref(api->timezones);
     polls_stop(api->polls, NULL);
     free(api->polls);
     free(api->events);

@@ -12,6 +12,7 @@
 #include "base/zone.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -253,10 +254,26 @@ enum err zone_read(struct slice name, struct slice file, struct zone **zone)
     return OK;
 }
 
+enum { PATH_MAX_LEN = ZONE_NAME_MAX + 24 };
+
+static void print_path(struct slice name, char path[PATH_MAX_LEN])
+{
+    snprintf(path, PATH_MAX_LEN, "/usr/share/zoneinfo/%.*s", SLICE_ARG(name));
+}
+
+bool zone_is_installed(struct slice name)
+{
+    char path[PATH_MAX_LEN];
+    if (!name_is_safe(name))
+        return false;
+    print_path(name, path);
+    return access(path, R_OK) == 0;
+}
+
 static struct slice load(struct slice name, char content[FILE_MAX])
 {
-    char path[ZONE_NAME_MAX + 24];
-    snprintf(path, sizeof(path), "/usr/share/zoneinfo/%.*s", SLICE_ARG(name));
+    char path[PATH_MAX_LEN];
+    print_path(name, path);
     FILE *file = fopen(path, "rbe");
     size_t len = file ? fread(content, 1, FILE_MAX, file) : 0;
     if (file)

@@ -24,6 +24,8 @@ struct zone;
 enum err zone_open(struct slice name, struct zone **zone);
 /* The same from the bytes of a file. */
 enum err zone_read(struct slice name, struct slice file, struct zone **zone);
+/* True: the system has a file of that name. Its content is not looked at. */
+bool zone_is_installed(struct slice name);
 /* NULL is fine. */
 void zone_close(struct zone *zone);
 

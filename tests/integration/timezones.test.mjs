@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { startGateway } from "../support/gateway.mjs";
+import { Worker } from "../support/worker_calls.mjs";
 
 const path = "/api/v1/timezones";
 let gateway;
@@ -21,6 +22,16 @@ test("UTC comes first, the others are sorted, and none comes twice", async () =>
   assert.deepEqual(others, [...new Set(others)].sort());
   for (const name of ["Africa/Cairo", "America/New_York", "Asia/Calcutta", "Europe/Berlin"])
     assert.ok(others.includes(name), name);
+});
+
+test("every name that is offered can be used", async () => {
+  await Worker.register(gateway, { tasks: [{ id: "tick", triggerSource: "schedule" }] });
+  for (const timezone of (await ask("")).json.timezones) {
+    const body = { task: "tick", cron: "0 9 * * *", deduplicationKey: "one", timezone };
+    const { status, json } = await gateway.post("/api/v1/schedules", body);
+    assert.equal(status, 200, `${timezone}: ${JSON.stringify(json)}`);
+    assert.equal(json.timezone, timezone);
+  }
 });
 
 test("only excludeUtc=true leaves UTC out", async () => {
