@@ -99,23 +99,30 @@ static void on_loaded(struct store_load *load, enum store_status status)
         api_reply_error(call, refused);
 }
 
+/* The environments of which memory has not every run. */
+static void list_cold(struct finding *op)
+{
+    const struct api_call *call = op->call;
+    struct account *account = NULL;
+    size_t count = 0;
+    while ((account = served_next(call->api, call->identity, account)))
+        count++;
+    op->others = mem_new_array(uint32_t, count);
+    while ((account = served_next(call->api, call->identity, account)))
+        if (environment_is_cold(served_runs(call->api, account)))
+            op->others[op->load.other_count++] = account->number;
+}
+
 /* One read of the store, however many environments there are. */
 static void look_into_store(struct finding *op)
 {
     struct api_call *call = op->call;
     struct store *store = engine_store(api_engine(call->api));
-    struct account *account = NULL;
-    size_t count = 0;
-
-    while ((account = served_next(call->api, call->identity, account)))
-        count++;
-    op->others = mem_new_array(uint32_t, count);
-    for (size_t i = 0; (account = served_next(call->api, call->identity, account));)
-        op->others[i++] = account->number;
-    op->load = (struct store_load){ .others = op->others,
-                                    .other_count = count,
-                                    .name = bytes_create(call->params[0]),
-                                    .done = on_loaded };
+    call->on_gone = NULL;
+    call->busy = true;
+    op->load.others = op->others;
+    op->load.name = bytes_create(call->params[0]);
+    op->load.done = on_loaded;
     store->ops->load(store, &op->load);
 }
 
@@ -130,9 +137,14 @@ static enum err in_environment(struct api_call *call, route_fn *handle)
     op->call = call;
     op->handle = handle;
     op->on_gone = call->on_gone;
-    call->on_gone = NULL;
-    call->busy = true;
-    look_into_store(op);
+    list_cold(op);
+    if (op->load.other_count) {
+        look_into_store(op);
+        return OK;
+    }
+    free(op->others);
+    free(op);
+    give_up(call, ERR_NOT_FOUND);
     return OK;
 }
 

@@ -128,6 +128,12 @@ struct slice environment_key_id(const char *key);
 /* NULL: not in memory; the store may have it if it is final. */
 struct tracked *environment_find(const struct environment *env, struct slice id);
 
+/* False: memory has every run, and the store need not be asked for one. */
+static inline bool environment_is_cold(const struct environment *env)
+{
+    return env->cold > 0;
+}
+
 /* The one way in for a change that the store has numbered: takes over the run's texts.
  * Moves it in its orders, publishes the update to who listens. seq is applied + 1. */
 struct tracked *environment_put(struct environment *env, struct run *run, uint64_t seq);
