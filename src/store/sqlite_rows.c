@@ -120,16 +120,27 @@ static bool is_asked(const struct column *column, enum sqlite_texts which)
 }
 
 /* Of a text length() counts characters, and of one with a NUL those before it. */
-void sqlite_rows_add_size(struct buf *sql, enum sqlite_texts which)
+void sqlite_rows_add_size(struct buf *sql)
 {
     const char *before = "length(CAST(";
     for (int i = 0; i < COLUMN_COUNT; i++) {
-        if (!is_asked(&columns[i], which))
+        if (!is_asked(&columns[i], SQLITE_TEXTS_ALL))
             continue;
         buf_print(sql, "%sifnull(%s, '')", before, columns[i].name);
         before = " || ";
     }
     buf_add_text(sql, " AS BLOB))");
+}
+
+void sqlite_rows_add_changing(struct buf *sql)
+{
+    const char *before = "";
+    for (int i = 0; i < COLUMN_COUNT; i++) {
+        if (!is_asked(&columns[i], SQLITE_TEXTS_CHANGING))
+            continue;
+        buf_print(sql, "%s%s", before, columns[i].name);
+        before = ", ";
+    }
 }
 
 int64_t sqlite_rows_size(const struct run *run, enum sqlite_texts which)

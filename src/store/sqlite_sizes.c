@@ -61,10 +61,19 @@ int sqlite_grow_packet(struct sqlite_db *db, const struct change *change,
     return compare(db, ask_run(db, size, change), *more, more);
 }
 
+/* Asked at each write of a run: SQLite would make one text of all to measure it. */
 int sqlite_grow_run(struct sqlite_db *db, const struct change *change, int64_t *more)
 {
-    int64_t now = sqlite_rows_size(&change->run, SQLITE_TEXTS_CHANGING);
-    return compare(db, ask_run(db, SQL_SIZE_RUN, change), now, more);
+    sqlite3_stmt *stmt = ask_run(db, SQL_SIZE_RUN, change);
+    if (!stmt)
+        return sqlite3_extended_errcode(db->handle);
+    int code = sqlite3_step(stmt);
+    int64_t before = 0;
+    for (int i = 0; code == SQLITE_ROW && i < sqlite3_column_count(stmt); i++)
+        before += sqlite3_column_bytes(stmt, i);
+    sqlite3_reset(stmt);
+    *more = sqlite_rows_size(&change->run, SQLITE_TEXTS_CHANGING) - before;
+    return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
 int sqlite_grow_document(struct sqlite_db *db, const struct change *change, int64_t *more)

@@ -147,23 +147,23 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_PROBE] = "UPDATE meta SET value = value + 1 WHERE name = 'reopened'",
 };
 
-static void add_size_of_run(struct buf *sql)
+static void add_texts_of_run(struct buf *sql)
 {
     buf_add_text(sql, "SELECT ");
-    sqlite_rows_add_size(sql, SQLITE_TEXTS_CHANGING);
+    sqlite_rows_add_changing(sql);
     buf_add_text(sql, OF_RUN("run"));
 }
 
 static void add_purge_run(struct buf *sql)
 {
     buf_add_text(sql, REMOVE("run", "2 * " BYTES("ifnull(tags, '')") " + "));
-    sqlite_rows_add_size(sql, SQLITE_TEXTS_ALL);
+    sqlite_rows_add_size(sql);
 }
 
 void sqlite_sql_add(struct buf *sql, enum sqlite_statement which)
 {
     switch (which) {
-    case SQL_SIZE_RUN: add_size_of_run(sql); return;
+    case SQL_SIZE_RUN: add_texts_of_run(sql); return;
     case SQL_PURGE_RUN: add_purge_run(sql); return;
     case SQL_INSERT_RUN: sqlite_rows_add_insert(sql); return;
     case SQL_UPDATE_RUN: sqlite_rows_add_update(sql); return;

@@ -23,7 +23,7 @@ enum sqlite_statement {
     SQL_PUT_PAYLOAD,
     SQL_PUT_METADATA,
     SQL_PUT_OUTPUT,
-    SQL_SIZE_RUN, /* its texts that an update writes */
+    SQL_SIZE_RUN, /* its texts that an update writes, a column each */
     SQL_SIZE_PAYLOAD,
     SQL_SIZE_METADATA,
     SQL_SIZE_OUTPUT,
