@@ -45,7 +45,7 @@ struct completing {
     struct api_call *call;
     struct complete_attempt complete;
     struct intake *intake; /* holds the error */
-    struct buf output, output_type;
+    struct buf output_type;
     struct buf own, parents, roots; /* metadata operations; empty: none */
     struct bytes *parent, *root;    /* ids of others whose metadata changes too */
     struct change_metadata to_parent, to_root;
@@ -53,10 +53,10 @@ struct completing {
 
 static void free_op(struct completing *op)
 {
-    struct buf *bufs[] = { &op->output, &op->output_type, &op->own, &op->parents,
-                           &op->roots };
+    struct buf *bufs[] = { &op->output_type, &op->own, &op->parents, &op->roots };
     for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
         buf_finish(bufs[i]);
+    bytes_unref(op->complete.output);
     bytes_unref(op->parent);
     bytes_unref(op->root);
     intake_free(op->intake);
@@ -188,17 +188,18 @@ static bool is_known_error(struct slice error)
 static enum err read_success(struct completing *op, const struct slice *values)
 {
     struct slice output = values[OUTPUT], type = values[OUTPUT_TYPE];
+    struct buf text = { 0 };
     op->complete.ok = true;
     if (!output.ptr || scan_type(output) == SCAN_NULL)
         return OK;
-    if (!intake_string(op->intake, output, &op->output))
+    if (!intake_string(op->intake, output, &text))
         return refuse(op->call, "output: must be a string, its type is in outputType");
+    op->complete.output = buf_take(&text);
     if (!type.ptr)
         buf_add_text(&op->output_type, "application/json");
     else if (!intake_string(op->intake, type, &op->output_type) ||
              op->output_type.len > TYPE_MAX)
         return refuse(op->call, "outputType: must be a string of at most 255 bytes");
-    op->complete.output = buf_slice(&op->output);
     op->complete.output_type = buf_slice(&op->output_type);
     return OK;
 }

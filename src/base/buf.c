@@ -193,3 +193,11 @@ struct bytes *buf_to_bytes(const struct buf *buf)
 {
     return bytes_create(buf_slice(buf));
 }
+
+struct bytes *buf_take(struct buf *buf)
+{
+    struct bytes *bytes = bytes_take(buf->ptr, buf->len);
+    assert(!buf->rope);
+    *buf = (struct buf){ 0 };
+    return bytes;
+}

@@ -55,3 +55,6 @@ static inline struct slice buf_slice(const struct buf *buf)
 
 /* A copy of the content, shared. */
 struct bytes *buf_to_bytes(const struct buf *buf);
+
+/* The content itself, shared; the buffer is empty then and has no memory. */
+struct bytes *buf_take(struct buf *buf);

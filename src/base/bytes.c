@@ -16,15 +16,31 @@ enum {
 /* Two names of one slot push each other out; whoever holds the old one keeps it. */
 static struct bytes *shared[SHARED_SLOTS];
 
-struct bytes *bytes_create_empty(size_t len)
+static struct bytes *begin(struct bytes *bytes, size_t len)
 {
-    assert(len < UINT32_MAX);
-    struct bytes *bytes = mem_resize(NULL, sizeof(*bytes) + len + 1);
     bytes->refs = 1;
     bytes->json = BYTES_UNKNOWN;
     bytes->len = (uint32_t)len;
     bytes->data[len] = '\0';
     return bytes;
+}
+
+static struct bytes *resize(char *memory, size_t len)
+{
+    assert(len < UINT32_MAX);
+    return mem_resize(memory, sizeof(struct bytes) + len + 1);
+}
+
+struct bytes *bytes_create_empty(size_t len)
+{
+    return begin(resize(NULL, len), len);
+}
+
+struct bytes *bytes_take(char *memory, size_t len)
+{
+    struct bytes *bytes = resize(memory, len);
+    memmove(bytes->data, bytes, len);
+    return begin(bytes, len);
 }
 
 struct bytes *bytes_create(struct slice content)

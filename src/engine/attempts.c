@@ -260,7 +260,7 @@ static enum decision fail_for_quota(struct complete_attempt *op, struct run *nex
 {
     if (run_advance(next, EVENT_FAILED, time))
         return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
-    run_end_with(next, error_of_quota(op, "output", op->output), marks);
+    run_end_with(next, error_of_quota(op, "output", bytes_slice(op->output)), marks);
     op->result = ATTEMPT_RUN_FINISHED;
     return DECISION_COMMIT;
 }
@@ -268,12 +268,11 @@ static enum decision fail_for_quota(struct complete_attempt *op, struct run *nex
 static enum decision complete_ok(struct complete_attempt *op, struct run *next,
                                  int64_t time, unsigned *marks)
 {
-    if (!may_keep(op, op->output))
+    if (!may_keep(op, bytes_slice(op->output)))
         return fail_for_quota(op, next, time, marks);
     if (run_advance(next, EVENT_SUCCEEDED, time))
         return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
-    bytes_unref(next->output);
-    next->output = bytes_create(op->output);
+    bytes_set(&next->output, op->output);
     set_output_type(next, op->output_type);
     bytes_clear(&next->error);
     next->due_at = 0;

@@ -93,8 +93,9 @@ struct complete_attempt {
     struct command command;
     struct slice snapshot, request_id;
     bool ok;
-    struct slice output, output_type; /* absent: none */
-    struct slice error;               /* JSON object, when not ok */
+    struct bytes *output;     /* the caller's until done; NULL: none */
+    struct slice output_type; /* absent: JSON */
+    struct slice error;       /* JSON object, when not ok */
     bool has_retry, skipped_retrying;
     bool force_requeue; /* another process shall take the retry */
     int64_t retry_at;   /* Unix ms */

@@ -266,8 +266,10 @@ static enum err complete(struct world *world, const char *id, struct complete_at
 
 enum err succeed(struct world *world, const char *id, const char *output)
 {
-    struct complete_attempt op = { .ok = true, .output = slice_of(output) };
-    return complete(world, id, &op);
+    struct complete_attempt op = { .ok = true, .output = bytes_create(slice_of(output)) };
+    enum err status = complete(world, id, &op);
+    bytes_unref(op.output);
+    return status;
 }
 
 enum err break_down(struct world *world, const char *id, const char *error,

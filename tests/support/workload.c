@@ -398,7 +398,7 @@ static void begin_complete(struct command_work *work, struct slice id)
     op->ok = chance(draws, 700);
     if (op->ok) {
         work->text = filler(draws, chance(draws, 50) ? TEXT_MAX : 3000, "\"", "\"");
-        op->output = bytes_slice(work->text);
+        op->output = work->text;
     } else {
         op->error = SLICE("{\"type\":\"STRING_ERROR\",\"raw\":\"no\"}");
         op->has_retry = chance(draws, 700);

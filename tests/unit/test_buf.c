@@ -196,6 +196,23 @@ static void the_content_can_be_shared(void **state)
     bytes_unref(bytes);
 }
 
+static void the_content_can_be_handed_over(void **state)
+{
+    (void)state;
+    for (size_t len = 0; len < 600; len += 37) {
+        struct buf buf = { 0 };
+        for (size_t i = 0; i < len; i++)
+            buf_add_char(&buf, (char)('a' + i % 26));
+        struct bytes *copy = buf_to_bytes(&buf), *bytes = buf_take(&buf);
+        assert_null(buf.ptr);
+        assert_int_equal(bytes->refs, 1);
+        assert_string_equal(bytes->data, copy->data);
+        assert_int_equal(bytes->len, len);
+        bytes_unref(bytes);
+        bytes_unref(copy);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +227,7 @@ int main(void)
         cmocka_unit_test(a_double_is_written_as_javascript_writes_it),
         cmocka_unit_test(every_double_reads_back),
         cmocka_unit_test(the_content_can_be_shared),
+        cmocka_unit_test(the_content_can_be_handed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

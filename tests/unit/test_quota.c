@@ -49,10 +49,10 @@ static struct bytes *text_of(size_t len)
 }
 
 static void begin_completing(struct world *world, struct completion *completion,
-                             const struct bytes *output)
+                             struct bytes *output)
 {
     struct complete_attempt *op = &completion->op;
-    *op = (struct complete_attempt){ .ok = true, .output = bytes_slice(output) };
+    *op = (struct complete_attempt){ .ok = true, .output = output };
     completion->done = false;
     run_snapshot_id(run_now(world, completion->id), completion->snapshot);
     op->snapshot = slice_of(completion->snapshot);
