@@ -22,8 +22,8 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 
-import { startCli, workerFolder } from "../tests/support/cli.mjs";
-import { startGateway, until } from "../tests/support/gateway.mjs";
+import { startCli, workerFolder } from "../tests/support/js/cli.mjs";
+import { startGateway, until } from "../tests/support/js/gateway.mjs";
 
 const [build = "build"] = process.argv.slice(2);
 const count = Number(process.env.CHILDREN ?? 200), ms = Number(process.env.MS ?? 100), rounds = Number(process.env.ROUNDS ?? 3);

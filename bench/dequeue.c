@@ -16,11 +16,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/scan.h"
 #include "base/table.h"
 #include "histogram.h"
 #include "http_client.h"
 #include "server.h"
+#include "json/scan.h"
 
 enum { ID_SIZE = 64, TRIGGER_CONNECTIONS = 16 };
 enum step { STEP_DEQUEUE, STEP_START, STEP_COMPLETE };

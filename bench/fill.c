@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/scan.h"
 #include "base/text.h"
+#include "json/scan.h"
 
 enum { CONNECTIONS = 4 };
 

@@ -23,12 +23,12 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
-import { keys, startGateway } from "../tests/support/gateway.mjs";
-import { HttpClient } from "../tests/support/http.mjs";
-import { NoticeSocket } from "../tests/support/notices.mjs";
-import { runProgram } from "../tests/support/program.mjs";
-import { RunsSocket } from "../tests/support/runs.mjs";
-import { Worker } from "../tests/support/worker_calls.mjs";
+import { keys, startGateway } from "../tests/support/js/gateway.mjs";
+import { HttpClient } from "../tests/support/js/http.mjs";
+import { NoticeSocket } from "../tests/support/js/notices.mjs";
+import { runProgram } from "../tests/support/js/program.mjs";
+import { RunsSocket } from "../tests/support/js/runs.mjs";
+import { Worker } from "../tests/support/js/worker_calls.mjs";
 
 const [build = "build", ...wanted] = process.argv.slice(2);
 const seconds = Number(process.env.SECONDS ?? 1), rounds = Number(process.env.ROUNDS ?? 9), senders = Number(process.env.SENDERS ?? 2);

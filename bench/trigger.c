@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/scan.h"
 #include "fill.h"
 #include "histogram.h"
 #include "http_client.h"
 #include "server.h"
+#include "json/scan.h"
 
 enum step { STEP_TRIGGER, STEP_BATCH, STEP_ITEMS };
 

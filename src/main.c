@@ -14,8 +14,8 @@
 #include <uv.h>
 
 #include "base/log.h"
-#include "config.h"
-#include "config_help.h"
+#include "gateway/config.h"
+#include "gateway/config_help.h"
 #include "runcast/gateway.h"
 
 extern char **environ;

@@ -118,7 +118,7 @@ home_of() { # USER
 
 # --- the commands ------------------------------------------------------------------------
 
-declare -A command_of=([deploy]=tests/support/try_deploy.sh [tests]=tests/run.sh)
+declare -A command_of=([deploy]=tests/support/shell/try_deploy.sh [tests]=tests/run.sh)
 passed=0 failed=0
 
 # Counts one command, and says how it ended.

@@ -47,7 +47,7 @@ run_counted() { # NAME SECONDS COMMAND…
     timeout --kill-after=10 "$seconds" "$@" >"$log/$name.out" 2>"$log/$name.err" </dev/null ||
         status=$?
     [ "$status" -ne 124 ] || echo "ended after $seconds s" >>"$log/$name.err"
-    counts=$(python3 -B tests/support/count.py "$log/$name.out" "$status") || counts="0 1"
+    counts=$(python3 -B tests/support/python/count.py "$log/$name.out" "$status") || counts="0 1"
     echo "$counts" >"$log/$name.count"
     printf '%-44s %4d passed %4d failed %4d s\n' "$name" $counts $((SECONDS - start))
     [ "${counts#* }" -eq 0 ] || show_failure "$name" "$status"
@@ -101,7 +101,7 @@ build() { # FOLDER COMPILER TARGETS CMAKE-OPTION…
 # Simulations, and the tests of what has a thread of its own.
 threaded_tests() {
     local source
-    for source in tests/sim/*.c tests/unit/test_sqlite*.c tests/unit/test_store*.c; do
+    for source in tests/sim/*.c tests/unit/store/test_*.c; do
         basename "$source" .c
     done | sort -u
 }
@@ -129,7 +129,7 @@ if [ ${#services[@]} -gt 0 ] && [ -d /run/systemd/system ]; then
 fi
 
 not_run=()
-run_counted counting 60 python3 -B tests/support/test_count.py
+run_counted counting 60 python3 -B tests/support/python/test_count.py
 
 if wanted build unit sim fuzz integration conformance; then
     build build-asan gcc all -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
@@ -155,7 +155,7 @@ if wanted lint; then
     done
 fi
 if wanted unit; then
-    for source in tests/unit/test_*.c; do
+    for source in tests/unit/*/test_*.c; do
         name=$(basename "$source" .c)
         begin "$name" 120 "build-asan/$name"
     done
@@ -200,7 +200,7 @@ if wanted conformance; then
         "$conformance/realtime/ws-model.mjs"
     finish
 
-    beside_a_gateway=(node tests/support/with_gateway.mjs)
+    beside_a_gateway=(node tests/support/js/with_gateway.mjs)
     settings=(env CONF_STRICT=1
         "SDK_DIR=$top/$conformance/sdk-v4" "SDK3_DIR=$top/$conformance/sdk-v3")
     begin sdk-4.8.3 600 "${settings[@]}" "${beside_a_gateway[@]}" \

@@ -2,10 +2,10 @@
  * count. */
 #include <arpa/inet.h>
 
-#include "api/api.h"
 #include "api/process_metrics.h"
-#include "api/routes.h"
 #include "base/metrics.h"
+#include "call/call.h"
+#include "call/routes.h"
 
 static enum err healthz(struct api_call *call)
 {

@@ -5,13 +5,13 @@
  * (leaving.c). Its name makes a new one, without the old one's runs. Retention removes what
  * is in the store of it; until then it is one of a limited number, too, because each takes a
  * number of an environment, a document and an account in memory. */
-#include "api/project.h"
+#include "accounts/account_writer.h"
+#include "accounts/branch.h"
 #include "api/projects.h"
-#include "api/request_log.h"
-#include "auth/account_writer.h"
-#include "auth/branch.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "call/project.h"
+#include "call/request_log.h"
 
 enum { ARCHIVED_FOR_EACH = 50 }; /* archived ones kept, for each one that may be there */
 

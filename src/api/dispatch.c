@@ -9,13 +9,13 @@
 #include "api/dispatch.h"
 
 #include "api/absent.h"
-#include "api/parts.h"
-#include "api/rate.h"
-#include "api/request_log.h"
-#include "api/rooms.h"
-#include "api/routes.h"
+#include "api/rate_limit.h"
 #include "api/signed.h"
-#include "api/unread.h"
+#include "call/parts.h"
+#include "call/request_log.h"
+#include "call/rooms.h"
+#include "call/routes.h"
+#include "call/unread.h"
 
 /* The tables of routes, in the order of the look-up. What came by the admin listener is looked
  * up in the first one alone. */

@@ -1,7 +1,7 @@
 /* dispatch.h - from a request to the handler of its route. */
 #pragma once
 
-#include "api/api.h"
+#include "call/call.h"
 
 /* What server_create is given; its owner is the struct api. */
 struct http_handler api_handler(void);

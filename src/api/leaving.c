@@ -1,7 +1,7 @@
 /* leaving.c - looks after the environments of archived branches, and of deleted projects,
  * until they are gone.
  *
- *   archived ─► retired: runs are canceled, what is open is ended (ended.c)
+ *   archived ─► retired: runs are canceled, what is open is ended (revocation.c)
  *                 │
  *                 └─ every second: does anybody still hold it? ─► no: bulk actions, streams,
  *                    open batches and the engine's part are freed
@@ -11,11 +11,11 @@
  * small: tokens of the environment are still known to be of one that has ended. */
 #include "api/leaving.h"
 
-#include "api/bulk.h"
-#include "api/open_batches.h"
-#include "api/streams.h"
 #include "base/mem.h"
-#include "engine/schedules.h"
+#include "batches/open_batches.h"
+#include "bulk/bulk.h"
+#include "schedules/schedules.h"
+#include "streams/streams.h"
 
 enum { EVERY_MS = 1000 };
 

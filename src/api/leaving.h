@@ -2,7 +2,7 @@
  * the api keep for them, when nobody will look at them again. */
 #pragma once
 
-#include "api/api.h"
+#include "call/call.h"
 
 struct leaving;
 

@@ -3,11 +3,11 @@
  * Walks the tables of routes, so what is not routed is not in it, and a route without an
  * operation is missed by a test. Who may call, how large a body may be and which refusals
  * follow from both comes from the route. */
-#include "api/operation.h"
+#include "call/operation.h"
 
 static const struct area areas[] = {
 #define AREA(tag, users, text) { #tag, text, users, tag##_operations, tag##_schemas },
-#include "api/areas.def"
+#include "call/areas.def"
 #undef AREA
 };
 

@@ -1,5 +1,5 @@
 /* openapi_admin.c - the operations of the gateway itself. */
-#include "api/operation.h"
+#include "call/operation.h"
 
 const struct operation admin_operations[] = {
     { .method = HTTP_GET_,

@@ -1,5 +1,5 @@
 /* openapi_projects.c - the operations of organizations, projects and branches. */
-#include "api/operation.h"
+#include "call/operation.h"
 
 /* clang-format off */
 const struct operation projects_operations[] = {

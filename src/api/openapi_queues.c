@@ -1,5 +1,5 @@
 /* openapi_queues.c - the operations of queues and bulk actions. */
-#include "api/operation.h"
+#include "call/operation.h"
 
 #define QUEUE "/api/v1/queues/{param}"
 #define ACTIONS "/api/v1/bulk-actions"

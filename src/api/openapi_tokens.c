@@ -1,5 +1,5 @@
 /* openapi_tokens.c - the operations of tokens. */
-#include "api/operation.h"
+#include "call/operation.h"
 
 /* clang-format off */
 const struct operation tokens_operations[] = {

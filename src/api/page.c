@@ -3,8 +3,8 @@
  *
  * The page is one text. Nothing of the request is in it, and it asks the browser for nothing:
  * no script, no style, no picture, no form. */
-#include "api/api.h"
-#include "api/routes.h"
+#include "call/call.h"
+#include "call/routes.h"
 
 static const char page[] =
     "<!doctype html>\n"

@@ -1,7 +1,7 @@
 /* process_metrics.h - what is asked for when metrics are read, and counted nowhere. */
 #pragma once
 
-#include "api/api.h"
+#include "call/call.h"
 
 /* Prometheus text behind that of metrics_print: version, memory, size of the database, workers
  * that wait. */

@@ -1,8 +1,8 @@
 /* projects.c - what a personal token sees: its user's organizations and projects. */
 #include "api/projects.h"
 
-#include "api/project.h"
-#include "api/routes.h"
+#include "call/project.h"
+#include "call/routes.h"
 
 enum { NO_BODY = 4096, BRANCH_BODY = 64 * 1024 };
 

@@ -7,10 +7,10 @@
  *
  * A queue is there while it is registered, has settings or something in it. Its id is made
  * of its name, so that one is found without a table of its own. */
-#include "api/queue_settings.h"
-#include "api/routes.h"
 #include "base/mem.h"
-#include "base/scan.h"
+#include "call/queue_settings.h"
+#include "call/routes.h"
+#include "json/scan.h"
 
 enum {
     NO_BODY = 4096,

@@ -1,7 +1,7 @@
 /* services.h - the life of what the calls of all clients share. */
 #pragma once
 
-#include "api/api.h"
+#include "call/call.h"
 
 /* Not ready at first: api_set_ready. */
 struct api *api_create(struct engine *engine, struct schedules *schedules,

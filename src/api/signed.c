@@ -1,8 +1,8 @@
 /* signed.c - the forms of signed URLs: where each says whose it is, and what was signed. */
 #include "api/signed.h"
 
-#include "api/packet_name.h"
 #include "auth/signed_url.h"
+#include "packets/packet_name.h"
 
 /* What a URL says of itself; the texts are the call's. */
 struct claimed {

@@ -6,7 +6,7 @@
  * behind it is read. */
 #pragma once
 
-#include "api/api.h"
+#include "call/call.h"
 
 /* Verifies the URL by the form that the route's pattern has, and enters its environment:
  * call->account and call->env. ERR_FORBIDDEN: it was not signed like this, has expired, its

@@ -3,9 +3,9 @@
 #include <ctype.h>
 #include <math.h>
 
-#include "api/routes.h"
 #include "auth/jwt.h"
-#include "base/scan.h"
+#include "call/routes.h"
+#include "json/scan.h"
 
 enum {
     CLAIMS_BODY = 65536, /* nothing is expected; what some client sends is not minded */

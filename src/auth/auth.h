@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "auth/accounts.h"
+#include "accounts/accounts.h"
 #include "base/slice.h"
 
 enum credential {

@@ -21,9 +21,9 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "base/members.h"
-#include "base/scan.h"
 #include "base/text.h"
+#include "json/members.h"
+#include "json/scan.h"
 
 enum { MAC_LEN = 32, MAC_TEXT_LEN = 43, LEEWAY_S = 5 };
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "auth/accounts.h"
+#include "accounts/accounts.h"
 
 enum { URL_SIGNATURE_LEN = 43 };
 

@@ -17,11 +17,11 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
-#include "base/scan.h"
 #include "engine/leases.h"
 #include "engine/sessions.h"
 #include "engine/state.h"
-#include "run/metadata.h"
+#include "model/metadata.h"
+#include "json/scan.h"
 
 enum {
     RETRY_SOON_MS = 30 * 1000,

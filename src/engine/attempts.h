@@ -6,7 +6,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "engine/workers.h"
+#include "engine/worker_versions.h"
 
 struct dequeue;
 struct session;

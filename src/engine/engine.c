@@ -11,7 +11,7 @@
 #include "engine/leases.h"
 #include "engine/state.h"
 #include "engine/waiting.h"
-#include "engine/workers.h"
+#include "engine/worker_versions.h"
 
 enum err err_of_store(enum store_status status)
 {

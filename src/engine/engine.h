@@ -15,7 +15,7 @@
 
 #include "base/loop.h"
 #include "live/environment.h"
-#include "run/price.h"
+#include "model/price.h"
 #include "runcast/run.h"
 #include "runcast/store.h"
 

@@ -3,7 +3,7 @@
 #include "engine/leases.h"
 
 #include "base/slots.h"
-#include "run/run_end.h"
+#include "model/run_end.h"
 
 enum { LEASES_MAX = 512 };
 

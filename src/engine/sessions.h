@@ -20,7 +20,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "engine/workers.h"
+#include "engine/worker_versions.h"
 
 enum {
     SESSION_LOST_MS = 60 * 1000,

@@ -6,7 +6,7 @@
 #include "base/table.h"
 #include "engine/engine.h"
 #include "engine/sessions.h"
-#include "run/run_end.h"
+#include "model/run_end.h"
 
 struct leases;
 
@@ -63,7 +63,7 @@ void engine_place(struct engine *engine, struct tracked *run);
 void flights_init(struct engine *engine);
 void flights_finish(struct engine *engine);
 
-/* due.c */
+/* deadlines.c */
 
 /* What the state of this run waited for has come. */
 void run_due(struct timer *timer);

@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "engine/again.h"
 #include "engine/leases.h"
+#include "engine/run_commands.h"
 #include "engine/state.h"
-#include "engine/steer.h"
 #include "engine/versions.h"
 #include "engine/waits.h"
 

@@ -16,8 +16,8 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "engine/run_commands.h"
 #include "engine/state.h"
-#include "engine/steer.h"
 #include "engine/versions.h"
 
 enum { REQUEST_KEY_MS = 24 * 3600 * 1000 };

@@ -3,12 +3,12 @@
  *   made, delay over, registered, promoted ─► versions_judge ─► QUEUED or PENDING_VERSION
  *
  * A run that is locked to a version wants that one, any other the current one of its
- * environment (workers.h); in dev both are wanted of a session (sessions.h). Who waits is
+ * environment (worker_versions.h); in dev both are wanted of a session (sessions.h). Who waits is
  * found by the sweep when another version is current, or other sessions are there. */
 #pragma once
 
 #include "engine/engine.h"
-#include "engine/workers.h"
+#include "engine/worker_versions.h"
 
 enum version_verdict {
     VERSION_IS_THERE,   /* and it has the run's task */

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "engine/waitpoint.h"
+#include "model/waitpoint.h"
 
 struct waitpoint_end {
     struct engine *engine;

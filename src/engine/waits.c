@@ -8,11 +8,11 @@
 #include "engine/waits.h"
 
 #include "base/mem.h"
-#include "base/members.h"
 #include "base/metrics.h"
 #include "engine/again.h"
 #include "engine/state.h"
-#include "engine/waitpoint.h"
+#include "model/waitpoint.h"
+#include "json/members.h"
 
 struct awaited {
     char key[ENVIRONMENT_KEY];

@@ -10,8 +10,8 @@
  * the state of what it waits for; only the whole is written, once. */
 #pragma once
 
-#include "base/scan.h"
 #include "engine/engine.h"
+#include "json/scan.h"
 
 /* Of one run at once: its list is read whole whenever something in it is decided. */
 enum {

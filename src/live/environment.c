@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "live/feed.h"
-#include "live/render.h"
-#include "live/wire.h"
+#include "wire/render.h"
+#include "wire/wire.h"
 
 enum {
     LOOKED_AT_ONCE = 16,

@@ -22,9 +22,9 @@
 #include "live/history.h"
 #include "live/hub.h"
 #include "live/recent.h"
-#include "live/view.h"
-#include "run/queue.h"
+#include "model/queue.h"
 #include "runcast/store.h"
+#include "wire/view.h"
 
 struct engine;
 struct sessions;

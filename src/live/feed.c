@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "live/catching.h"
+#include "live/catch_up.h"
 #include "live/walk.h"
 
 enum {

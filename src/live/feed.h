@@ -16,7 +16,7 @@
 #include "base/timers.h"
 #include "live/ahead.h"
 #include "live/environment.h"
-#include "live/filter.h"
+#include "wire/filter.h"
 
 struct feed;
 

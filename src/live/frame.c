@@ -3,9 +3,9 @@
 
 #include "base/metrics.h"
 #include "live/feed.h"
-#include "live/render.h"
-#include "live/wire.h"
 #include "runcast/protocol.h"
+#include "wire/render.h"
+#include "wire/wire.h"
 
 /* Of rows: the envelope fits beside them. */
 enum { FRAME_BYTES = PROTOCOL_FRAME_BYTES - 4096 };

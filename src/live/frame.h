@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "live/view.h"
 #include "runcast/run.h"
+#include "wire/view.h"
 
 struct feed;
 

@@ -15,8 +15,8 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "base/table.h"
-#include "live/filter.h"
 #include "live/order.h"
+#include "wire/filter.h"
 
 struct environment;
 struct feed;

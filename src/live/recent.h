@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "live/filter.h"
-#include "live/view.h"
+#include "wire/filter.h"
+#include "wire/view.h"
 
 enum { RECENT_BYTES = 4 << 20 };
 

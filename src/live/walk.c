@@ -9,14 +9,14 @@
  * Some frames leave seen where it is and take from the end what never rests (ahead.c).
  *
  * Below cold only the store has every run: who fell so far behind reads its pages first
- * (catching.c). */
+ * (catch_up.c). */
 #include "live/walk.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "live/catching.h"
+#include "live/catch_up.h"
 #include "live/frame.h"
 
 void walk_count_conflated(const struct feed *feed, const struct run *run)

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { keys, startGateway } from "../support/gateway.mjs";
-import { absentRoutes, routesOf, unknownRoutes } from "../support/published.mjs";
+import { keys, startGateway } from "../support/js/gateway.mjs";
+import { absentRoutes, routesOf, unknownRoutes } from "../support/js/published.mjs";
 
 const gateway = await startGateway();
 const document = (await gateway.get("/openapi.json", { key: null })).json;

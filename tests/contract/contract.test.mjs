@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import { after, before, test } from "node:test";
 
-import { keys, startGateway } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 import { calls, metricsToken } from "./calls.mjs";
 import { Document, lint } from "./document.mjs";
 

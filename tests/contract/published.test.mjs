@@ -7,8 +7,8 @@ import fs from "node:fs";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { keys, startGateway } from "../support/gateway.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway } from "../support/js/gateway.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const packageOf = "../conformance/sdk-v4/node_modules/@trigger.dev/core/dist/esm/v3/schemas/";
 const api = await import(packageOf + "api.js");

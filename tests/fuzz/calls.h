@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/support/api_world.h"
+#include "tests/support/world/api_world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

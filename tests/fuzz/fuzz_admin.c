@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 #include "base/list.h"
-#include "gateway_admin.h"
-#include "gateway_rotate.h"
-#include "net/server_state.h"
+#include "gateway/admin_socket.h"
+#include "gateway/key_rotation.h"
+#include "http/server_state.h"
 #include "tests/fuzz/judge.h"
-#include "tests/support/api_world.h"
+#include "tests/support/world/api_world.h"
 
 enum {
     INPUT_MAX = 64 * 1024,

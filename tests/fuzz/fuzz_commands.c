@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "auth/account_command.h"
-#include "auth/key_file.h"
+#include "accounts/account_command.h"
 #include "base/list.h"
 #include "base/text.h"
 #include "tests/fuzz/judge.h"
-#include "tests/support/api_world.h"
+#include "tests/support/world/api_world.h"
+#include "vault/key_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

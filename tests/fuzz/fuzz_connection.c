@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "tests/fuzz/judge.h"
-#include "tests/support/api_population.h"
-#include "tests/support/api_world.h"
-#include "tests/support/ws_peer.h"
+#include "tests/support/world/api_population.h"
+#include "tests/support/world/api_world.h"
+#include "tests/support/world/ws_peer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

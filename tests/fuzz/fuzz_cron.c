@@ -5,7 +5,7 @@
 #include <assert.h>
 
 #include "base/text.h"
-#include "run/cron.h"
+#include "schedules/cron.h"
 #include "tests/fuzz/judge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,16 +5,16 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "api/batch.h"
-#include "api/bulk.h"
-#include "api/queue_settings.h"
-#include "api/registration.h"
-#include "auth/accounts.h"
-#include "base/scan.h"
-#include "engine/schedule_state.h"
-#include "engine/waitpoint.h"
+#include "accounts/accounts.h"
+#include "batches/batch.h"
+#include "bulk/bulk.h"
+#include "call/queue_settings.h"
+#include "model/waitpoint.h"
+#include "schedules/schedule_state.h"
 #include "tests/fuzz/judge.h"
-#include "tests/support/api_world.h"
+#include "tests/support/world/api_world.h"
+#include "workers/registration.h"
+#include "json/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "net/http_reply.h"
-#include "tests/support/net_fuzz.h"
+#include "http/http_reply.h"
+#include "tests/support/world/net_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

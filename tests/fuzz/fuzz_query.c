@@ -1,13 +1,13 @@
 /* fuzz_query - any bytes as the query of a list call: names, values and cursors.
  *
- * As api.c does: split at '&' and '=', percent-decode, then read. What is accepted stays
+ * As call.c does: split at '&' and '=', percent-decode, then read. What is accepted stays
  * within its bounds, and its cursors lead back to the same place. */
 #include <assert.h>
 #include <stdint.h>
 
-#include "api/run_query.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "runs/run_query.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

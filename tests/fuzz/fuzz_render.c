@@ -4,9 +4,9 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "base/scan.h"
 #include "base/text.h"
-#include "live/render.h"
+#include "wire/render.h"
+#include "json/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

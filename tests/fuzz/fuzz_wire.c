@@ -2,8 +2,8 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "base/scan.h"
-#include "live/wire.h"
+#include "wire/wire.h"
+#include "json/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

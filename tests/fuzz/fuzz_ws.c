@@ -6,9 +6,9 @@
  * behind the first check. */
 #include <stdlib.h>
 
-#include "net/ws.h"
-#include "tests/support/net_fuzz.h"
-#include "tests/support/ws_peer.h"
+#include "http/ws.h"
+#include "tests/support/world/net_fuzz.h"
+#include "tests/support/world/ws_peer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

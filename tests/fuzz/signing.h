@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "auth/accounts.h"
+#include "accounts/accounts.h"
 #include "base/buf.h"
 
 /* Appends what has this name; false: nothing has. */

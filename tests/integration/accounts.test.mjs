@@ -7,12 +7,12 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-import { EventStream } from "../support/event_stream.mjs";
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
-import { RunsSocket } from "../support/runs.mjs";
-import { publicToken } from "../support/tokens.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { EventStream } from "../support/js/event_stream.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const fromSdk = (file) => import(pathToFileURL(path.join(here, "../conformance/sdk-v4/node_modules/@trigger.dev", file)).href);

@@ -7,10 +7,10 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { EventStream } from "../support/event_stream.mjs";
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { NoticeSocket } from "../support/notices.mjs";
-import { RunsSocket } from "../support/runs.mjs";
+import { EventStream } from "../support/js/event_stream.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { NoticeSocket } from "../support/js/notices.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
 
 const branches = `/api/v1/projects/${keys.ref}/branches`;
 const pat = { key: keys.pat };

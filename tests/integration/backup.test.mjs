@@ -6,9 +6,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { keys, startGateway, temporaryFolder } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
-import { RunsSocket } from "../support/runs.mjs";
+import { keys, startGateway, temporaryFolder } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
 
 const readme = fs.readFileSync(new URL("../../README.md", import.meta.url), "utf8");
 const binaries = path.resolve(process.env.GATEWAY_BIN ? path.dirname(process.env.GATEWAY_BIN) : new URL("../../build-asan", import.meta.url).pathname);

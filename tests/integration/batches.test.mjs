@@ -5,9 +5,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { RawConnection } from "../support/http.mjs";
-import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { publicToken } from "../support/tokens.mjs";
+import { RawConnection } from "../support/js/http.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
 
 let gateway;
 before(async () => { gateway = await startGateway({ options: ["--batch-memory", "8m"] }); });

@@ -5,8 +5,8 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { RunsSocket } from "../support/runs.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const sdkPackage = path.join(here, "../conformance/sdk-v4/node_modules/@trigger.dev/sdk/dist/esm/v3/index.js");

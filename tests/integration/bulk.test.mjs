@@ -5,7 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 
 let gateway;
 before(async () => { gateway = await startGateway(); });

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { keys, startGateway } from "../support/gateway.mjs";
-import { inMs, thrown, Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway } from "../support/js/gateway.mjs";
+import { inMs, thrown, Worker } from "../support/js/worker_calls.mjs";
 
 const cheap = 0.00338 / 1000, dear = 0.5 / 1000; // cents a millisecond
 const near = (actual, expected) => assert.ok(Math.abs(actual - expected) < 1e-9, `${actual} is not ${expected}`);

@@ -7,11 +7,11 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { EventStream } from "../support/event_stream.mjs";
-import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { chooseSeed, Random } from "../support/random.mjs";
-import { RunsSocket } from "../support/runs.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { EventStream } from "../support/js/event_stream.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { chooseSeed, Random } from "../support/js/random.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const flips = Number(process.env.FLIPS ?? 24);
 

@@ -5,11 +5,11 @@ import { execFileSync } from "node:child_process";
 import path from "node:path";
 import { test } from "node:test";
 
-import { EventStream } from "../support/event_stream.mjs";
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
-import { RunsSocket } from "../support/runs.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { EventStream } from "../support/js/event_stream.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const asked = (gateway) => async (...words) => runProgram([...words, "--data", gateway.data]);
 const saying = (gateway) => async (...words) => {

@@ -7,11 +7,11 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { NoticeSocket } from "../support/notices.mjs";
-import { runProgram } from "../support/program.mjs";
-import { RunsMirror } from "../support/runs.mjs";
-import { thrown, Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { NoticeSocket } from "../support/js/notices.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { RunsMirror } from "../support/js/runs.mjs";
+import { thrown, Worker } from "../support/js/worker_calls.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const core = path.join(here, "../conformance/sdk-v4/node_modules/@trigger.dev/core/dist/esm/v3/runEngineWorker/supervisor/http.js");
@@ -41,7 +41,7 @@ after(() => gateway.stop());
 
 /** A worker process that ends with the test: its events, and until one of a kind has come. */
 function startWorker(t, { to = gateway, key = token } = {}) {
-  const child = spawn(process.execPath, [path.join(here, "../support/plain_worker.mjs")],
+  const child = spawn(process.execPath, [path.join(here, "../support/js/plain_worker.mjs")],
     { env: { ...process.env, URL: to.url, WORKER_TOKEN: key, HEARTBEAT_MS: "200" }, stdio: ["ignore", "pipe", "inherit"] });
   const events = [];
   let rest = "";

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { keys, startGateway } from "../support/gateway.mjs";
-import { RunsSocket } from "../support/runs.mjs";
-import { upgradeRequest } from "../support/websocket.mjs";
+import { keys, startGateway } from "../support/js/gateway.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
+import { upgradeRequest } from "../support/js/websocket.mjs";
 
 const options = ["--drain-timeout", "10m"];
 

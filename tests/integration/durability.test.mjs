@@ -10,11 +10,11 @@ import { execFile, execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { promisify } from "node:util";
 
-import { keys, sleep, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { everyRun, Load, trigger } from "../support/load.mjs";
-import { chooseSeed, Random } from "../support/random.mjs";
-import { RunsSocket } from "../support/runs.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { keys, sleep, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { everyRun, Load, trigger } from "../support/js/load.mjs";
+import { chooseSeed, Random } from "../support/js/random.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const rounds = Number(process.env.ROUNDS ?? 20), powers = Number(process.env.POWERS ?? 4);
 

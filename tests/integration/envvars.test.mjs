@@ -5,9 +5,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { keys, startGateway } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 let gateway;
 before(async () => { gateway = await startGateway(); });

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { EventStream } from "../support/event_stream.mjs";
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { EventSubscriber } from "../support/http_subscribers.mjs";
-import { addTag, begin, end, fresh, gateway, putMetadata, trigger } from "../support/realtime.mjs";
-import { publicToken } from "../support/tokens.mjs";
+import { EventStream } from "../support/js/event_stream.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { EventSubscriber } from "../support/js/http_subscribers.mjs";
+import { addTag, begin, end, fresh, gateway, putMetadata, trigger } from "../support/js/realtime.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
 
 before(begin);
 after(end);

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import path from "node:path";
 import { test } from "node:test";
 
-import { freePort, temporaryFolder, until } from "../support/gateway.mjs";
+import { freePort, temporaryFolder, until } from "../support/js/gateway.mjs";
 
 /** All that it prints with generated keys, up to the last lines to paste. */
 async function printed(t, data, ...options) {

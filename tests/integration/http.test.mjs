@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { freePort, keys, startGateway, until } from "../support/gateway.mjs";
+import { freePort, keys, startGateway, until } from "../support/js/gateway.mjs";
 
 let gateway;
 before(async () => { gateway = await startGateway(); });

@@ -7,7 +7,7 @@ import os from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 
-import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
+import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
 
 const held = 400, whileMs = 1000;
 

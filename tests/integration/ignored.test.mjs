@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { EventStream } from "../support/event_stream.mjs";
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { RunsSocket } from "../support/runs.mjs";
+import { EventStream } from "../support/js/event_stream.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
 
 let gateway;
 before(async () => { gateway = await startGateway({ options: ["--log-level", "debug"] }); });

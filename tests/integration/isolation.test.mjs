@@ -12,14 +12,14 @@ import assert from "node:assert/strict";
 import net from "node:net";
 import { after, before, describe, test } from "node:test";
 
-import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
-import { Pipe } from "../support/pipe.mjs";
-import { chooseSeed, Random } from "../support/random.mjs";
-import { addSecondProject, otherKeys } from "../support/second_project.mjs";
-import { runProgram } from "../support/program.mjs";
-import { publicToken, signJwt } from "../support/tokens.mjs";
-import { leaks, noteGuess, owners, plain, remember, routesWithIds, Side, sides } from "../support/trespass.mjs";
-import { opcodes, WebSocket } from "../support/websocket.mjs";
+import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { Pipe } from "../support/js/pipe.mjs";
+import { chooseSeed, Random } from "../support/js/random.mjs";
+import { addSecondProject, otherKeys } from "../support/js/second_project.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { publicToken, signJwt } from "../support/js/tokens.mjs";
+import { leaks, noteGuess, owners, plain, remember, routesWithIds, Side, sides } from "../support/js/trespass.mjs";
+import { opcodes, WebSocket } from "../support/js/websocket.mjs";
 
 const operations = Number(process.env.OPS ?? 100_000);
 const electric = { "x-trigger-electric-version": "1.0.0-beta.1", "x-trigger-api-version": "2025-07-16" };

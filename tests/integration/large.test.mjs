@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { startGateway } from "../support/gateway.mjs";
+import { startGateway } from "../support/js/gateway.mjs";
 
 let gateway;
 before(async () => { gateway = await startGateway(); });

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { EventStream } from "../support/event_stream.mjs";
-import { keys, startGateway } from "../support/gateway.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { EventStream } from "../support/js/event_stream.mjs";
+import { keys, startGateway } from "../support/js/gateway.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 let gateway, worker;
 before(async () => {

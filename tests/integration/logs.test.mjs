@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
-import { RawConnection } from "../support/http.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { RawConnection } from "../support/js/http.mjs";
 
 const lines = (gateway) => gateway.stderr.trim().split("\n").filter(Boolean).map((line) => JSON.parse(line));
 const requests = (gateway) => lines(gateway).filter(({ event }) => event === "request");

@@ -6,10 +6,10 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { freePort, keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { addTag, begin, end, fresh, gateway, putMetadata, trigger } from "../support/realtime.mjs";
-import { HttpClient } from "../support/http.mjs";
-import { publicToken } from "../support/tokens.mjs";
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { addTag, begin, end, fresh, gateway, putMetadata, trigger } from "../support/js/realtime.mjs";
+import { HttpClient } from "../support/js/http.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
 
 const sdk = createRequire(new URL("../conformance/sdk-v4/x.js", import.meta.url))("@trigger.dev/sdk");
 

@@ -7,9 +7,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { chooseSeed, Random } from "../support/random.mjs";
-import { RunsSocket } from "../support/runs.mjs";
+import { startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { chooseSeed, Random } from "../support/js/random.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
 
 const failures = Number(process.env.FAILURES ?? 40);
 const first = 200; // those before are libcrypto's, which does not survive a failure in its own beginning

@@ -4,9 +4,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
-import { thrown, Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { thrown, Worker } from "../support/js/worker_calls.mjs";
 
 test("runs that end are counted by status, once, and so is their time in the queue", async (t) => {
   const gateway = await startGateway({ t, options: ["--dequeue-wait", "20s"] });

@@ -7,13 +7,13 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { test } from "node:test";
 
-import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
-import { Generator } from "../support/generator.mjs";
-import { Recorder, Subscriber } from "../support/history.mjs";
-import { EventSubscriber, PollSubscriber } from "../support/http_subscribers.mjs";
-import { chooseSeed, Random } from "../support/random.mjs";
-import { matches, RunsSocket } from "../support/runs.mjs";
-import { publicToken } from "../support/tokens.mjs";
+import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { Generator } from "../support/js/generator.mjs";
+import { Recorder, Subscriber } from "../support/js/history.mjs";
+import { EventSubscriber, PollSubscriber } from "../support/js/http_subscribers.mjs";
+import { chooseSeed, Random } from "../support/js/random.mjs";
+import { matches, RunsSocket } from "../support/js/runs.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
 
 const operations = Number(process.env.OPS ?? 2400);
 const words = "2025-07-16"; // of statuses, for SDKs 4.x

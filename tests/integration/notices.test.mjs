@@ -6,11 +6,11 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { NoticeSocket, target } from "../support/notices.mjs";
-import { runProgram } from "../support/program.mjs";
-import { addSecondProject, otherKeys } from "../support/second_project.mjs";
-import { inMs, thrown, Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { NoticeSocket, target } from "../support/js/notices.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { addSecondProject, otherKeys } from "../support/js/second_project.mjs";
+import { inMs, thrown, Worker } from "../support/js/worker_calls.mjs";
 
 let gateway, worker;
 before(async () => {

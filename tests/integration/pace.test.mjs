@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import os from "node:os";
 import { test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const start = (t, ...options) => startGateway({ t, options: ["--dequeue-wait", "0", ...options] });
 const states = async (gateway) => {

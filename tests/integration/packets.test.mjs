@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import crypto from "node:crypto";
 import { test } from "node:test";
 
-import { startGateway, until } from "../support/gateway.mjs";
+import { startGateway, until } from "../support/js/gateway.mjs";
 
 const MIB = 1 << 20;
 const target = ({ json: { presignedUrl } }) => presignedUrl.slice(new URL(presignedUrl).origin.length);

@@ -9,11 +9,11 @@ import os from "node:os";
 import path from "node:path";
 import { describe, test } from "node:test";
 
-import { freePort, keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { RawConnection } from "../support/http.mjs";
-import { runProgram } from "../support/program.mjs";
-import { RunsSocket } from "../support/runs.mjs";
-import { publicToken } from "../support/tokens.mjs";
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { RawConnection } from "../support/js/http.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
 
 const modeOf = (file) => (fs.statSync(file).mode & 0o777).toString(8);
 const inFolder = () => path.join(temporaryFolder(), "data");

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { keys, startGateway } from "../support/gateway.mjs";
-import { RawConnection } from "../support/http.mjs";
-import { RunsSocket } from "../support/runs.mjs";
-import { addSecondProject, otherKeys } from "../support/second_project.mjs";
+import { keys, startGateway } from "../support/js/gateway.mjs";
+import { RawConnection } from "../support/js/http.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
+import { addSecondProject, otherKeys } from "../support/js/second_project.mjs";
 
 const branch = (name) => ({ key: keys.preview, headers: { "x-trigger-branch": name } });
 const other = { key: otherKeys.dev };

@@ -8,12 +8,12 @@ import http2 from "node:http2";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { EventStream } from "../support/event_stream.mjs";
-import { freePort, keys, startGateway, until } from "../support/gateway.mjs";
-import { HttpClient, RawConnection } from "../support/http.mjs";
-import { startProxy } from "../support/proxies.mjs";
-import { RunsSocket } from "../support/runs.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { EventStream } from "../support/js/event_stream.mjs";
+import { freePort, keys, startGateway, until } from "../support/js/gateway.mjs";
+import { HttpClient, RawConnection } from "../support/js/http.mjs";
+import { startProxy } from "../support/js/proxies.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const top = path.resolve(path.dirname(new URL(import.meta.url).pathname), "../..");
 const sdk = path.join(top, "tests/conformance/sdk-v4/node_modules/@trigger.dev/sdk/dist/esm/v3/index.js");

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 let gateway, worker;
 before(async () => {

@@ -5,8 +5,8 @@ import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-import { keys, startGateway } from "../support/gateway.mjs";
-import { publicToken } from "../support/tokens.mjs";
+import { keys, startGateway } from "../support/js/gateway.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const sdk = path.join(here, "../conformance/sdk-v4/node_modules/@trigger.dev/sdk/dist/esm/v3/index.js");

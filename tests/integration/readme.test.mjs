@@ -5,8 +5,8 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
 

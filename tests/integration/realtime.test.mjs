@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
-import { addTag, alwaysSent, begin, closing, connect, end, everyField, fresh, gateway, number, patch, putMetadata, subscribe, trigger, write } from "../support/realtime.mjs";
-import { RunsSocket } from "../support/runs.mjs";
-import { publicToken, signJwt } from "../support/tokens.mjs";
-import { opcodes, UpgradeRefused } from "../support/websocket.mjs";
-import { inMs, thrown, Worker } from "../support/worker_calls.mjs";
+import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { addTag, alwaysSent, begin, closing, connect, end, everyField, fresh, gateway, number, patch, putMetadata, subscribe, trigger, write } from "../support/js/realtime.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
+import { publicToken, signJwt } from "../support/js/tokens.mjs";
+import { opcodes, UpgradeRefused } from "../support/js/websocket.mjs";
+import { inMs, thrown, Worker } from "../support/js/worker_calls.mjs";
 
 before(begin);
 after(end);

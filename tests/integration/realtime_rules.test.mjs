@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { EventStream } from "../support/event_stream.mjs";
-import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
-import { alwaysSent, begin, closing, connect, end, everyField, fresh, gateway, number, patch, putMetadata, subscribe, trigger, write } from "../support/realtime.mjs";
-import { RunsSocket } from "../support/runs.mjs";
-import { publicToken } from "../support/tokens.mjs";
-import { opcodes } from "../support/websocket.mjs";
+import { EventStream } from "../support/js/event_stream.mjs";
+import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { alwaysSent, begin, closing, connect, end, everyField, fresh, gateway, number, patch, putMetadata, subscribe, trigger, write } from "../support/js/realtime.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
+import { opcodes } from "../support/js/websocket.mjs";
 
 before(begin);
 after(end);

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { keys, startGateway } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
+import { keys, startGateway } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
 
 const asked = (gateway) => async (...words) => runProgram([...words, "--data", gateway.data]);
 

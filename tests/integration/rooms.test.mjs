@@ -5,8 +5,8 @@ import net from "node:net";
 import path from "node:path";
 import { test } from "node:test";
 
-import { freePort, keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
 
 const MIB = 1 << 20;
 

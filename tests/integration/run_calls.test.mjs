@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { publicToken } from "../support/tokens.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
 
 let gateway;
 before(async () => { gateway = await startGateway(); });

@@ -5,9 +5,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { keys, sleep, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { publicToken } from "../support/tokens.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { keys, sleep, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const all = "/api/v1/schedules";
 const nightly = { id: "nightly", triggerSource: "schedule" };

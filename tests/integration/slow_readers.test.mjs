@@ -5,9 +5,9 @@ import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "node:test";
 
-import { keys, until } from "../support/gateway.mjs";
-import { begin, end, fresh, gateway, putMetadata, trigger } from "../support/realtime.mjs";
-import { frame, opcodes, parseFrames, upgradeRequest } from "../support/websocket.mjs";
+import { keys, until } from "../support/js/gateway.mjs";
+import { begin, end, fresh, gateway, putMetadata, trigger } from "../support/js/realtime.mjs";
+import { frame, opcodes, parseFrames, upgradeRequest } from "../support/js/websocket.mjs";
 
 const minutes = 3, steps = 4; // reads a second
 const dead = (25 + 60 + 15) * 1000; // a ping, a stall, and the time between two looks

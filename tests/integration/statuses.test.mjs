@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { after, before, test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { inMs, internal, thrown, Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { inMs, internal, thrown, Worker } from "../support/js/worker_calls.mjs";
 
 const short = ["--lease", "1s", "--heartbeat-timeout", "2s", "--cancel-timeout", "1s"];
 const seen = new Set(); // words of the specification

@@ -5,9 +5,9 @@ import { randomBytes } from "node:crypto";
 import path from "node:path";
 import { test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { addSecondProject, otherKeys } from "../support/second_project.mjs";
-import { thrown, Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { addSecondProject, otherKeys } from "../support/js/second_project.mjs";
+import { thrown, Worker } from "../support/js/worker_calls.mjs";
 
 const MIB = 1 << 20;
 const onBranch = { key: keys.preview, headers: { "x-trigger-branch": "b" } };

@@ -1,8 +1,8 @@
 // A run that names no queue and no ttl has those of its task (worker-protocol §1.4, §3.5).
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { startGateway } from "../support/gateway.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { startGateway } from "../support/js/gateway.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 test("a run that names no queue and no ttl has those of its task", async (t) => {
   const g = await startGateway({ t });
   const worker = await Worker.register(g, { tasks: [{ id: "narrow", ttl: "1h", queue: { name: "lane" } }, "free"], queues: [{ name: "lane", concurrencyLimit: 1 }] });

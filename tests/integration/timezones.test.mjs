@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { startGateway } from "../support/gateway.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { startGateway } from "../support/js/gateway.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const path = "/api/v1/timezones";
 let gateway;

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 
-import { EventStream } from "../support/event_stream.mjs";
-import { startGateway, until } from "../support/gateway.mjs";
-import { begin, connect, end, fresh, gateway, patch, subscribe, trigger } from "../support/realtime.mjs";
-import { publicToken } from "../support/tokens.mjs";
+import { EventStream } from "../support/js/event_stream.mjs";
+import { startGateway, until } from "../support/js/gateway.mjs";
+import { begin, connect, end, fresh, gateway, patch, subscribe, trigger } from "../support/js/realtime.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
 
 before(begin);
 after(end);

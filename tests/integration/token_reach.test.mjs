@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { keys, startGateway } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
-import { publicToken } from "../support/tokens.mjs";
-import { Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 let gateway, worker;
 before(async () => {

@@ -7,10 +7,10 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { keys } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
-import { begin, closing, connect, end, gateway, trigger } from "../support/realtime.mjs";
-import { signJwt } from "../support/tokens.mjs";
+import { keys } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { begin, closing, connect, end, gateway, trigger } from "../support/js/realtime.mjs";
+import { signJwt } from "../support/js/tokens.mjs";
 import { grants, rows, scopes, subscriptions } from "./tokens.table.mjs";
 
 const top = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
@@ -127,10 +127,10 @@ after(async () => {
 
 // ---- which routes there are ----
 
-/** "GET /api/v1/runs/:" of every table of routes in src/api. */
+/** "GET /api/v1/runs/:" of every table of routes in src. */
 function routesOfTheProgram() {
-  const folder = path.join(top, "src/api"), found = [], tables = new Set();
-  for (const file of fs.readdirSync(folder).filter((name) => name.endsWith(".c"))) {
+  const folder = path.join(top, "src"), found = [], tables = new Set();
+  for (const file of fs.readdirSync(folder, { recursive: true }).filter((name) => name.endsWith(".c"))) {
     const text = fs.readFileSync(path.join(folder, file), "utf8");
     const macros = Object.fromEntries([...text.matchAll(/^#define (\w+) (.*)$/gm)].map(([, name, value]) => [name, value]));
     const written = (pieces) => (pieces.match(/"[^"]*"|\w+/g) ?? []).map((piece) => piece.startsWith('"') ? piece.slice(1, -1) : written(macros[piece])).join("");
@@ -141,9 +141,9 @@ function routesOfTheProgram() {
       found.push(...parsed.map(([, method, pattern]) => `${method} ${written(pattern)}`));
     }
   }
-  const api = fs.readFileSync(path.join(folder, "api.c"), "utf8");
+  const api = fs.readFileSync(path.join(folder, "api/dispatch.c"), "utf8");
   const used = /struct route \*const tables\[\] = \{(.*?)\}/s.exec(api)[1].match(/\w+/g);
-  assert.deepEqual([...tables].sort(), used.sort(), "the tables of src/api and those that api.c looks into");
+  assert.deepEqual([...tables].sort(), used.sort(), "the tables of src and those that dispatch.c looks into");
   return found;
 }
 

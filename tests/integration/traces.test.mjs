@@ -6,8 +6,8 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { after, before, describe, test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { thrown, Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { thrown, Worker } from "../support/js/worker_calls.mjs";
 
 let gateway, worker;
 before(async () => {

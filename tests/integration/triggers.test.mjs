@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
 
-import { RawConnection } from "../support/http.mjs";
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { publicToken } from "../support/tokens.mjs";
+import { RawConnection } from "../support/js/http.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
 
 let gateway;
 before(async () => { gateway = await startGateway(); });

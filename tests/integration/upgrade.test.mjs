@@ -5,9 +5,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
 
-import { asOfFixture, fixtureOptions, openFixture, polls, withoutReasons } from "../support/fixture.mjs";
-import { keys, startGateway, temporaryFolder } from "../support/gateway.mjs";
-import { RunsSocket } from "../support/runs.mjs";
+import { asOfFixture, fixtureOptions, openFixture, polls, withoutReasons } from "../support/js/fixture.mjs";
+import { keys, startGateway, temporaryFolder } from "../support/js/gateway.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
 
 const sql = (data, text) => execFileSync("python3", ["-c",
   "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); print(d.execute(sys.argv[2]).fetchone()); d.commit()", path.join(data, "runcast.db"), text], { encoding: "utf8" });

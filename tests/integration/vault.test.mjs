@@ -5,8 +5,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { keys, sleep, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
+import { keys, sleep, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
 
 const at = (more = "", env = "dev") => `/api/v1/projects/${keys.ref}/envvars/${env}${more}`;
 const hex = (digit) => digit.repeat(64);

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { keys, startGateway, until } from "../support/gateway.mjs";
-import { publicToken } from "../support/tokens.mjs";
-import { inMs, thrown, Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
+import { inMs, thrown, Worker } from "../support/js/worker_calls.mjs";
 
 const key = keys.prod;
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;

@@ -4,9 +4,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { publicToken } from "../support/tokens.mjs";
-import { thrown, Worker } from "../support/worker_calls.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
+import { thrown, Worker } from "../support/js/worker_calls.mjs";
 
 let gateway, worker;
 before(async () => {

@@ -4,8 +4,8 @@ import { spawn, spawnSync } from "node:child_process";
 import path from "node:path";
 import { test } from "node:test";
 
-import { freePort, keys, startGateway, temporaryFolder, until } from "../support/gateway.mjs";
-import { runProgram } from "../support/program.mjs";
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
 
 const program = process.env.GATEWAY_BIN ?? path.resolve(import.meta.dirname, "../../build-asan/runcast");
 

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 
-import { keys, sleep, startGateway, until } from "../support/gateway.mjs";
-import { internal, thrown, Worker } from "../support/worker_calls.mjs";
+import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { internal, thrown, Worker } from "../support/js/worker_calls.mjs";
 
 let gateway;
 before(async () => { gateway = await startGateway(); });

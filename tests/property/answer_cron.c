@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "run/cron.h"
+#include "schedules/cron.h"
 
 static struct zone *zone;
 

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { Random } from '../support/random.mjs'
+import { Random } from '../support/js/random.mjs'
 
 const program = join(dirname(process.env.GATEWAY_RELEASE_BIN), 'answer_json')
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31)

@@ -17,10 +17,10 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "engine/state.h"
-#include "tests/support/client.h"
-#include "tests/support/reader.h"
-#include "tests/support/unit.h"
-#include "tests/support/workload.h"
+#include "tests/support/world/client.h"
+#include "tests/support/world/reader.h"
+#include "tests/support/world/unit.h"
+#include "tests/support/world/workload.h"
 
 enum { CLIENTS = 8, STEPS = 2000, SEEDS = 40, REST_TURNS = 20000, ROOMY = 1 << 30 };
 

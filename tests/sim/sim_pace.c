@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/support/calls.h"
-#include "tests/support/sim.h"
+#include "tests/support/world/calls.h"
+#include "tests/support/world/sim.h"
 
 enum {
     SEEDS = 60,

@@ -5,9 +5,9 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 
-import { keys, startGateway, until } from "../../support/gateway.mjs";
-import { publicToken, signJwt } from "../../support/tokens.mjs";
-import { Worker } from "../../support/worker_calls.mjs";
+import { keys, startGateway, until } from "../../support/js/gateway.mjs";
+import { publicToken, signJwt } from "../../support/js/tokens.mjs";
+import { Worker } from "../../support/js/worker_calls.mjs";
 import { startBrowser, startRelay } from "./tab.mjs";
 
 const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");

@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { chromium } from "playwright-core";
 
-import { until } from "../../support/gateway.mjs";
+import { until } from "../../support/js/gateway.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const html = `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">

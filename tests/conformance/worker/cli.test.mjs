@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 
-import { startCli } from "../../support/cli.mjs";
-import { keys, sleep, startGateway, until } from "../../support/gateway.mjs";
-import { LossyProxy } from "../../support/lossy_proxy.mjs";
-import { runProgram } from "../../support/program.mjs";
-import { RunsMirror } from "../../support/runs.mjs";
-import { Worker } from "../../support/worker_calls.mjs";
+import { startCli } from "../../support/js/cli.mjs";
+import { keys, sleep, startGateway, until } from "../../support/js/gateway.mjs";
+import { LossyProxy } from "../../support/js/lossy_proxy.mjs";
+import { runProgram } from "../../support/js/program.mjs";
+import { RunsMirror } from "../../support/js/runs.mjs";
+import { Worker } from "../../support/js/worker_calls.mjs";
 
 const require = createRequire(new URL("../sdk-v4/x.js", import.meta.url));
 const sdk = require("@trigger.dev/sdk");

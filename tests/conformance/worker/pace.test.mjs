@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
 
-import { startCli, workerFolder } from "../../support/cli.mjs";
-import { startGateway, until } from "../../support/gateway.mjs";
+import { startCli, workerFolder } from "../../support/js/cli.mjs";
+import { startGateway, until } from "../../support/js/gateway.mjs";
 
 async function trigger(gateway, task, payload) {
   const reply = await gateway.post(`/api/v1/tasks/${task}/trigger`, { payload });

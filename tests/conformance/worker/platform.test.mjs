@@ -9,9 +9,9 @@ import path from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-import { startCli, workerFolder } from "../../support/cli.mjs";
-import { keys, startGateway, temporaryFolder, until } from "../../support/gateway.mjs";
-import { absentCommands, routesOf, unknownRoutes } from "../../support/published.mjs";
+import { startCli, workerFolder } from "../../support/js/cli.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
+import { absentCommands, routesOf, unknownRoutes } from "../../support/js/published.mjs";
 
 const require = createRequire(new URL("../sdk-v4/x.js", import.meta.url));
 const sdk = require("@trigger.dev/sdk");

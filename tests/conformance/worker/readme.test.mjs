@@ -7,8 +7,8 @@ import path from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-import { workerFolder } from "../../support/cli.mjs";
-import { keys, startGateway, temporaryFolder, until } from "../../support/gateway.mjs";
+import { workerFolder } from "../../support/js/cli.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
 
 const readme = fs.readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
 const section = readme.slice(readme.indexOf("## Run your tasks in five minutes")).split("\n## ")[0].slice(1);

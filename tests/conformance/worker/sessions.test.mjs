@@ -6,8 +6,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { startCli, workerFolder } from "../../support/cli.mjs";
-import { startGateway, temporaryFolder, until } from "../../support/gateway.mjs";
+import { startCli, workerFolder } from "../../support/js/cli.mjs";
+import { startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
 
 const head = `import { schedules, task, wait } from "@trigger.dev/sdk";\n`;
 const simple = (id, by) => `export const ${id} = task({ id: "${id}", run: async () => "${by}" });\n`;

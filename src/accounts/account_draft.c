@@ -1,0 +1,309 @@
+/* account_draft.c - the documents that account_documents.c reads. */
+#include "accounts/account_draft.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+
+/* Takes over body; NULL: the document goes. */
+static void add(struct draft *draft, enum document_kind kind, const char *name,
+                uint32_t expected, struct buf *body)
+{
+    assert(draft->count < DRAFT_MAX);
+    draft->changes[draft->count++] = (struct change){
+        .kind = CHANGE_DOCUMENT,
+        .env = ENV_INSTALLATION,
+        .expected = expected,
+        .document = { .kind = kind,
+                      .env = ENV_INSTALLATION,
+                      .name = bytes_create(slice_of(name)),
+                      .body = body ? buf_to_bytes(body) : NULL },
+    };
+    if (body)
+        buf_finish(body);
+}
+
+static void begin(struct draft *draft, struct buf *body, const char *prefix,
+                  char id[ID_MAX])
+{
+    text_make_id(prefix, draft->now_ms, id);
+    buf_print(body, "{\"id\":\"%s\",\"createdAt\":%lld", id, (long long)draft->now_ms);
+}
+
+static void add_member(struct buf *body, const char *name, struct slice text)
+{
+    buf_print(body, ",\"%s\":", name);
+    buf_add_json(body, text);
+}
+
+void draft_organization(struct draft *draft, struct slice name, struct slice slug,
+                        char id[ID_MAX])
+{
+    struct buf body = { 0 };
+    begin(draft, &body, "org", id);
+    add_member(&body, "name", name);
+    add_member(&body, "slug", slug);
+    buf_add_char(&body, '}');
+    add(draft, DOC_ORGANIZATION, id, 0, &body);
+}
+
+void draft_project(struct draft *draft, const char *organization_id, const char *ref,
+                   struct slice name, struct slice slug, char id[ID_MAX])
+{
+    struct buf body = { 0 };
+    begin(draft, &body, "project", id);
+    add_member(&body, "ref", slice_of(ref));
+    add_member(&body, "name", name);
+    add_member(&body, "slug", slug);
+    add_member(&body, "organization", slice_of(organization_id));
+    buf_add_char(&body, '}');
+    add(draft, DOC_PROJECT, id, 0, &body);
+}
+
+/* ---- keys ---- */
+
+enum { DOCUMENT_NAME_MAX = 2 * ID_MAX };
+
+static void add_key(struct draft *draft, const char *environment_id, const char *name,
+                    const char *key, int64_t ends_at, uint32_t expected)
+{
+    struct buf body = { 0 };
+    buf_print(&body, "{\"environment\":\"%s\",\"createdAt\":%lld", environment_id,
+              (long long)draft->now_ms);
+    if (ends_at)
+        buf_print(&body, ",\"endsAt\":%lld", (long long)ends_at);
+    buf_add_text(&body, ",\"sealed\":\"");
+    vault_seal(draft->vault, slice_of(name), slice_of(key), &body);
+    buf_add_text(&body, "\"}");
+    add(draft, DOC_KEY, name, expected, &body);
+}
+
+void draft_end(struct draft *draft, const struct secret *secret)
+{
+    enum document_kind kind = secret->account   ? DOC_KEY
+                              : secret->project ? DOC_WORKER_TOKEN
+                                                : DOC_TOKEN;
+    add(draft, kind, secret->document, secret->version, NULL);
+}
+
+static void retire(struct draft *draft, const struct secret *secret, int64_t grace_ms)
+{
+    if (secret->ends_at && secret_is_valid(secret, draft->now_ms))
+        return; /* replaced before; its time goes on */
+    if (secret->ends_at || !grace_ms)
+        draft_end(draft, secret);
+    else
+        add_key(draft, secret->account->id, secret->document, secret->key,
+                draft->now_ms + grace_ms, secret->version);
+}
+
+void draft_rotate(struct draft *draft, struct account *account, const char *key,
+                  int64_t grace_ms)
+{
+    char name[DOCUMENT_NAME_MAX], id[ID_MAX];
+    text_make_id("key", draft->now_ms, id);
+    snprintf(name, sizeof(name), "%s:%s", account->id, id);
+    add_key(draft, account->id, name, key, 0, 0);
+    list_each (link, &account->secrets) {
+        if (draft->count < DRAFT_MAX) /* what is left over ends with the next rotation */
+            retire(draft, container_of(link, struct secret, of_owner), grace_ms);
+    }
+}
+
+/* ---- environments ---- */
+
+void draft_environment(struct draft *draft, uint32_t number, const char *project_id,
+                       enum environment_type type, const char *key)
+{
+    char id[ID_MAX], key_name[DOCUMENT_NAME_MAX];
+    struct buf body = { 0 };
+    begin(draft, &body, "env", id);
+    buf_print(&body, ",\"number\":%u,\"type\":\"%s\",\"project\":\"%s\"}", number,
+              environment_slug(type), project_id);
+    add(draft, DOC_ENVIRONMENT, id, 0, &body);
+    snprintf(key_name, sizeof(key_name), "%s:root", id);
+    add_key(draft, id, key_name, key, 0, 0);
+}
+
+static void add_branch(struct buf *body, uint32_t number, const char *project_id,
+                       const char *parent_id, struct slice name)
+{
+    buf_print(body,
+              ",\"number\":%u,\"type\":\"preview\",\"project\":\"%s\",\"parent\":\"%s\"",
+              number, project_id, parent_id);
+    add_member(body, "branch", name);
+}
+
+void draft_branch(struct draft *draft, uint32_t number, const struct account *preview,
+                  struct slice name, char id[ID_MAX])
+{
+    struct buf body = { 0 };
+    begin(draft, &body, "env", id);
+    add_branch(&body, number, preview->project_id, preview->id, name);
+    buf_add_char(&body, '}');
+    add(draft, DOC_ENVIRONMENT, id, 0, &body);
+}
+
+void draft_archive(struct draft *draft, const struct account *branch)
+{
+    struct buf body = { 0 };
+    buf_print(&body, "{\"id\":\"%s\",\"createdAt\":%lld", branch->id,
+              (long long)branch->created_at);
+    add_branch(&body, branch->number, branch->project_id, branch->parent_id,
+               slice_of(branch->branch));
+    buf_print(&body, ",\"archivedAt\":%lld}", (long long)draft->now_ms);
+    add(draft, DOC_ENVIRONMENT, branch->id, branch->version, &body);
+}
+
+/* ---- users ---- */
+
+void draft_user(struct draft *draft, const char *organization_id, struct slice name,
+                struct slice email, char id[ID_MAX])
+{
+    struct buf body = { 0 };
+    begin(draft, &body, "user", id);
+    add_member(&body, "name", name);
+    add_member(&body, "email", email);
+    add_member(&body, "organization", slice_of(organization_id));
+    buf_add_char(&body, '}');
+    add(draft, DOC_USER, id, 0, &body);
+}
+
+static void begin_token(struct buf *body, const char *token,
+                        char hash_text[2 * HASH_LEN + 1])
+{
+    unsigned char hash[HASH_LEN];
+    vault_hash(slice_of(token), hash);
+    text_to_hex(hash, HASH_LEN, hash_text);
+    buf_print(body, "{\"hash\":\"%s\"", hash_text);
+}
+
+static void add_token(struct draft *draft, enum document_kind kind, struct buf *body,
+                      struct slice name, const char *hash_text)
+{
+    buf_print(body, ",\"createdAt\":%lld", (long long)draft->now_ms);
+    add_member(body, "name", name);
+    buf_add_char(body, '}');
+    add(draft, kind, hash_text, 0, body);
+}
+
+void draft_token(struct draft *draft, const char *user_id, struct slice name,
+                 const char *token)
+{
+    char hash_text[2 * HASH_LEN + 1];
+    struct buf body = { 0 };
+    begin_token(&body, token, hash_text);
+    add_member(&body, "user", slice_of(user_id));
+    add_token(draft, DOC_TOKEN, &body, name, hash_text);
+}
+
+void draft_worker_token(struct draft *draft, const char *project_id, unsigned serves,
+                        struct slice name, const char *token)
+{
+    char hash_text[2 * HASH_LEN + 1];
+    struct buf body = { 0 };
+    begin_token(&body, token, hash_text);
+    add_member(&body, "project", slice_of(project_id));
+    buf_print(&body, ",\"serves\":%u", serves);
+    add_token(draft, DOC_WORKER_TOKEN, &body, name, hash_text);
+}
+
+/* ---- other names ---- */
+
+static void begin_again(struct buf *body, const char *id, int64_t created_at,
+                        struct slice name)
+{
+    buf_print(body, "{\"id\":\"%s\",\"createdAt\":%lld", id, (long long)created_at);
+    add_member(body, "name", name);
+}
+
+void draft_rename_organization(struct draft *draft, const struct organization *organization,
+                               struct slice name)
+{
+    struct buf body = { 0 };
+    begin_again(&body, organization->id, organization->created_at, name);
+    add_member(&body, "slug", slice_of(organization->slug));
+    buf_add_char(&body, '}');
+    add(draft, DOC_ORGANIZATION, organization->id, organization->version, &body);
+}
+
+void draft_rename_project(struct draft *draft, const struct project *project,
+                          struct slice name)
+{
+    struct buf body = { 0 };
+    begin_again(&body, project->id, project->created_at, name);
+    add_member(&body, "ref", slice_of(project->ref));
+    add_member(&body, "slug", slice_of(project->slug));
+    add_member(&body, "organization", slice_of(project->organization_id));
+    buf_add_char(&body, '}');
+    add(draft, DOC_PROJECT, project->id, project->version, &body);
+}
+
+void draft_rename_user(struct draft *draft, const struct user *user, struct slice name)
+{
+    struct buf body = { 0 };
+    begin_again(&body, user->id, user->created_at, name);
+    add_member(&body, "email", slice_of(user->email));
+    add_member(&body, "organization", slice_of(user->organization_id));
+    buf_add_char(&body, '}');
+    add(draft, DOC_USER, user->id, user->version, &body);
+}
+
+void draft_delete_user(struct draft *draft, const struct user *user)
+{
+    add(draft, DOC_USER, user->id, user->version, NULL);
+}
+
+/* ---- the end of organizations and projects ---- */
+
+void draft_delete_organization(struct draft *draft, const struct organization *organization)
+{
+    add(draft, DOC_ORGANIZATION, organization->id, organization->version, NULL);
+}
+
+/* Without its names, which nobody needs to see again. */
+void draft_delete_project(struct draft *draft, const struct project *project)
+{
+    struct buf body = { 0 };
+    buf_print(&body, "{\"id\":\"%s\",\"createdAt\":%lld", project->id,
+              (long long)project->created_at);
+    add_member(&body, "ref", slice_of(project->ref));
+    add_member(&body, "organization", slice_of(project->organization_id));
+    buf_print(&body, ",\"deletedAt\":%lld}", (long long)draft->now_ms);
+    add(draft, DOC_PROJECT, project->id, project->version, &body);
+}
+
+static bool has_room(const struct draft *draft)
+{
+    return draft->count < DRAFT_MAX;
+}
+
+static void end_secrets(struct draft *draft, const struct list *secrets)
+{
+    list_each (link, secrets)
+        if (has_room(draft))
+            draft_end(draft, container_of(link, struct secret, of_owner));
+}
+
+static void forget_environments(struct draft *draft, struct accounts *accounts,
+                                const struct project *project, bool branches)
+{
+    for (struct account *a = NULL; (a = accounts_next(accounts, a));)
+        if (a->project == project && !a->forgotten && branches == (a->parent != NULL) &&
+            has_room(draft))
+            add(draft, DOC_ENVIRONMENT, a->id, a->version, NULL);
+}
+
+void draft_forget_project(struct draft *draft, struct accounts *accounts,
+                          const struct project *project)
+{
+    end_secrets(draft, &project->secrets);
+    for (struct account *a = NULL; (a = accounts_next(accounts, a));)
+        if (a->project == project)
+            end_secrets(draft, &a->secrets);
+    forget_environments(draft, accounts, project, true);
+    forget_environments(draft, accounts, project, false);
+    if (has_room(draft) && !project->forgotten)
+        add(draft, DOC_PROJECT, project->id, project->version, NULL);
+}

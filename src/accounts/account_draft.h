@@ -1,0 +1,61 @@
+/* account_draft.h - the changes of documents that make, alter or end accounts.
+ *
+ * A draft is filled by one function per kind of thing and committed as a whole by
+ * account_writer.h, or at the first start by gateway_load. */
+#pragma once
+
+#include "accounts/accounts.h"
+
+enum { DRAFT_MAX = 64, ORGANIZATION_NAME_MAX = 100 };
+
+struct draft {
+    const struct vault *vault;
+    int64_t now_ms;
+    struct change *changes; /* room for DRAFT_MAX */
+    size_t count;
+};
+
+/* Names are taken as they are; ids are drawn and written to id. */
+void draft_organization(struct draft *draft, struct slice name, struct slice slug,
+                        char id[ID_MAX]);
+void draft_project(struct draft *draft, const char *organization_id, const char *ref,
+                   struct slice name, struct slice slug, char id[ID_MAX]);
+/* The same with another name, and a user that is gone, or an organization without projects
+ * and users. */
+void draft_rename_organization(struct draft *draft, const struct organization *organization,
+                               struct slice name);
+void draft_rename_project(struct draft *draft, const struct project *project,
+                          struct slice name);
+void draft_rename_user(struct draft *draft, const struct user *user, struct slice name);
+void draft_delete_user(struct draft *draft, const struct user *user);
+void draft_delete_organization(struct draft *draft,
+                               const struct organization *organization);
+
+/* Marks it: its credentials end, and what it has stored is removed in pieces. */
+void draft_delete_project(struct draft *draft, const struct project *project);
+/* Of a project that is deleted, and whose environments are emptied: as many of its documents
+ * as there is room for, those that name others first, itself at last. */
+void draft_forget_project(struct draft *draft, struct accounts *accounts,
+                          const struct project *project);
+
+/* One of the four with its key. */
+void draft_environment(struct draft *draft, uint32_t number, const char *project_id,
+                       enum environment_type type, const char *key);
+void draft_branch(struct draft *draft, uint32_t number, const struct account *preview,
+                  struct slice name, char id[ID_MAX]);
+void draft_archive(struct draft *draft, const struct account *branch);
+void draft_user(struct draft *draft, const char *organization_id, struct slice name,
+                struct slice email, char id[ID_MAX]);
+void draft_token(struct draft *draft, const char *user_id, struct slice name,
+                 const char *token);
+/* serves: bits of the environment types that its workers take runs of. */
+void draft_worker_token(struct draft *draft, const char *project_id, unsigned serves,
+                        struct slice name, const char *token);
+
+/* Gone: revoked, or its grace period is over. */
+void draft_end(struct draft *draft, const struct secret *secret);
+
+/* A new key; the one before stays valid for grace_ms, and is gone at once when that is 0.
+ */
+void draft_rotate(struct draft *draft, struct account *account, const char *key,
+                  int64_t grace_ms);

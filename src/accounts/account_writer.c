@@ -1,0 +1,244 @@
+/* account_writer.c - decide, commit, apply; the next.
+ *
+ * A commit that failed may have been written all the same: a disk that could not be synced
+ * does not say. Before the next write is decided the store is asked whether the first
+ * document of that commit is there; a commit is whole or absent, so that settles it. */
+#include "accounts/account_writer.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+struct account_writer {
+    struct loop *loop;
+    struct store *store;
+    struct accounts *accounts;
+    void (*on_environment)(void *owner, struct account *account);
+    void *owner;
+    struct list waiting; // account_write::link
+    struct account_write *current;
+    struct deferred turn;
+    struct vault_waiter waiter; /* until a rotation of the vault's key has ended */
+    struct store_commit commit;
+    struct change changes[DRAFT_MAX]; /* of the commit, or of the one in doubt */
+    size_t in_doubt;                  /* how many; 0: nothing is */
+    struct store_load load;           /* of the first of them */
+};
+
+static void take_turn(struct deferred *turn);
+static void on_rotated(struct vault_waiter *waiter);
+
+static void give_back(struct account_writer *writer, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        change_finish(&writer->changes[i]);
+}
+
+struct account_writer *account_writer_create(struct loop *loop, struct store *store,
+                                             struct accounts *accounts)
+{
+    struct account_writer *writer = mem_new(struct account_writer);
+    writer->loop = loop;
+    writer->store = store;
+    writer->accounts = accounts;
+    writer->turn.fn = take_turn;
+    writer->waiter.fn = on_rotated;
+    list_init(&writer->waiter.link);
+    list_init(&writer->turn.link);
+    list_init(&writer->waiting);
+    return writer;
+}
+
+void account_writer_destroy(struct account_writer *writer)
+{
+    if (!writer)
+        return;
+    loop_cancel_deferred(&writer->turn);
+    give_back(writer, writer->in_doubt);
+    vault_wait_no_more(&writer->waiter);
+    free(writer);
+}
+
+void account_writer_on_environment(struct account_writer *writer,
+                                   void (*fn)(void *owner, struct account *account),
+                                   void *owner)
+{
+    writer->on_environment = fn;
+    writer->owner = owner;
+}
+
+static void finish(struct account_writer *writer, enum err status)
+{
+    struct account_write *write = writer->current;
+    writer->current = NULL;
+    vault_release(accounts_vault(writer->accounts));
+    if (!list_empty(&writer->waiting))
+        loop_defer(writer->loop, &writer->turn);
+    write->done(write, status);
+}
+
+static enum err not_written(struct failure *why, enum store_status status)
+{
+    if (status == STORE_NO_SPACE)
+        return explain(why, ERR_STORE_FULL, "%s", errors[ERR_STORE_FULL].text);
+    return explain(why, ERR_STORE, "%s", errors[ERR_STORE].text);
+}
+
+static void tell_of_project(struct account_writer *writer, struct slice id)
+{
+    for (struct account *a = NULL; (a = accounts_next(writer->accounts, a));)
+        if (a->archived && !a->forgotten && slice_is(id, a->project->id))
+            writer->on_environment(writer->owner, a);
+}
+
+static void tell_environments(struct account_writer *writer)
+{
+    for (size_t i = 0; i < writer->commit.change_count; i++) {
+        const struct change *change = &writer->changes[i];
+        struct slice name = bytes_slice(change->document.name);
+        if (change->document.kind == DOC_PROJECT)
+            tell_of_project(writer, name);
+        struct account *account = change->document.kind == DOC_ENVIRONMENT
+                                      ? accounts_by_id(writer->accounts, name)
+                                      : NULL;
+        if (account && !account->forgotten)
+            writer->on_environment(writer->owner, account);
+    }
+}
+
+static enum err apply(struct account_writer *writer, struct failure *why)
+{
+    enum err err = OK;
+    for (size_t i = 0; !err && i < writer->commit.change_count; i++)
+        err = accounts_apply(writer->accounts, &writer->changes[i], why);
+    if (!err)
+        err = accounts_link(writer->accounts, why);
+    if (!err && writer->on_environment)
+        tell_environments(writer);
+    if (err)
+        log_error("accounts", "reason", why->text, NULL);
+    return err;
+}
+
+static void on_committed(struct store_commit *commit, enum store_status status)
+{
+    struct account_writer *writer = container_of(commit, struct account_writer, commit);
+    struct failure *why = &writer->current->why;
+    enum err err = status ? not_written(why, status) : apply(writer, why);
+    if (status == STORE_FAILED)
+        writer->in_doubt = commit->change_count;
+    else
+        give_back(writer, commit->change_count);
+    finish(writer, err);
+}
+
+static void decide(struct account_writer *writer)
+{
+    struct account_write *write = writer->current;
+    struct draft draft = { .vault = accounts_vault(writer->accounts),
+                           .now_ms = loop_wall_ms(writer->loop),
+                           .changes = writer->changes };
+    enum err err = write->decide(write, writer->accounts, &draft);
+    if (err || !draft.count) {
+        give_back(writer, draft.count);
+        finish(writer, err);
+        return;
+    }
+    writer->commit = (struct store_commit){ .changes = writer->changes,
+                                            .change_count = draft.count,
+                                            .now_ms = draft.now_ms,
+                                            .done = on_committed };
+    writer->store->ops->commit(writer->store, &writer->commit);
+}
+
+/* ---- doubt ---- */
+
+static bool is_written(const struct change *change, const struct store_load *load)
+{
+    if (load->status == STORE_MISSING)
+        return !change->document.body;
+    return change->document.body && load->document.version == change->expected + 1;
+}
+
+static void on_looked(struct store_load *load, enum store_status status)
+{
+    struct account_writer *writer = container_of(load, struct account_writer, load);
+    struct failure *why = &writer->current->why;
+    enum err err = OK;
+
+    load->status = status;
+    if (status != STORE_OK && status != STORE_MISSING) {
+        finish(writer, not_written(why, status));
+        return;
+    }
+    if (is_written(&writer->changes[0], load)) {
+        for (size_t i = 0; i < writer->in_doubt; i++)
+            writer->changes[i].document.version = writer->changes[i].expected + 1;
+        err = apply(writer, why);
+    }
+    if (status == STORE_OK)
+        document_finish(&load->document);
+    give_back(writer, writer->in_doubt);
+    writer->in_doubt = 0;
+    if (err)
+        finish(writer, err);
+    else
+        decide(writer);
+}
+
+static void look(struct account_writer *writer)
+{
+    const struct document *document = &writer->changes[0].document;
+    writer->load = (struct store_load){ .env = document->env,
+                                        .is_document = true,
+                                        .kind = document->kind,
+                                        .name = document->name,
+                                        .done = on_looked };
+    writer->store->ops->load(writer->store, &writer->load);
+}
+
+static void on_rotated(struct vault_waiter *waiter)
+{
+    struct account_writer *writer = container_of(waiter, struct account_writer, waiter);
+    loop_defer(writer->loop, &writer->turn);
+}
+
+/* False: its turn is not yet, or never. */
+static bool may_seal(struct account_writer *writer)
+{
+    struct vault *vault = accounts_vault(writer->accounts);
+    switch (vault_hold(vault)) {
+    case VAULT_HELD: return true;
+    case VAULT_WAIT: vault_wait(vault, &writer->waiter); return false;
+    case VAULT_SHUT: break;
+    }
+    while (!list_empty(&writer->waiting)) {
+        struct account_write *write =
+            container_of(list_take(&writer->waiting), struct account_write, link);
+        write->done(write, explain(&write->why, ERR_STORE, "%s", errors[ERR_STORE].text));
+    }
+    return false;
+}
+
+static void take_turn(struct deferred *turn)
+{
+    struct account_writer *writer = container_of(turn, struct account_writer, turn);
+    if (writer->current || list_empty(&writer->waiting) || !may_seal(writer))
+        return;
+    writer->current = container_of(list_take(&writer->waiting), struct account_write, link);
+    if (writer->in_doubt)
+        look(writer);
+    else
+        decide(writer);
+}
+
+bool account_writer_idle(const struct account_writer *writer)
+{
+    return !writer->current && list_empty(&writer->waiting);
+}
+
+void account_write_begin(struct account_writer *writer, struct account_write *write)
+{
+    list_append(&writer->waiting, &write->link);
+    if (!writer->current)
+        loop_defer(writer->loop, &writer->turn);
+}

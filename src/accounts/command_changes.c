@@ -1,0 +1,250 @@
+/* command_changes.c - other names for organizations, projects and users, and their end.
+ *
+ * What takes more than itself along wants to be confirmed: --confirm repeats its name. */
+#include "accounts/command_words.h"
+
+static enum err read_name(struct account_command *command)
+{
+    command->name = command_option(command, "--name");
+    if (!command_is_name(command->name))
+        return command_misuse(command, "say --name NAME: 1 to 100 bytes and no control "
+                                       "characters");
+    return OK;
+}
+
+static enum err find_organization(struct account_command *command,
+                                  const struct organization **found)
+{
+    struct slice slug = slice_of(command_argument(command));
+    *found = accounts_organization(command->accounts, slug);
+    return *found ? OK
+                  : command_refuse(command, "there is no such organization; runcast org "
+                                            "list shows them");
+}
+
+static enum err find_project(struct account_command *command, const struct project **found)
+{
+    struct slice ref = slice_of(command_argument(command));
+    *found = accounts_project(command->accounts, ref);
+    return *found ? OK
+                  : command_refuse(command, "there is no such project; runcast project "
+                                            "list shows them");
+}
+
+enum err command_rename_organization(struct account_command *command, struct draft *draft)
+{
+    enum err refused = read_name(command);
+    if (refused)
+        return refused;
+    const struct organization *found;
+    refused = find_organization(command, &found);
+    if (refused)
+        return refused;
+    draft_rename_organization(draft, found, slice_of(command->name));
+    fprintf(command->out, "organization %s is %s now\n", found->slug, command->name);
+    return OK;
+}
+
+enum err command_rename_project(struct account_command *command, struct draft *draft)
+{
+    enum err refused = read_name(command);
+    if (refused)
+        return refused;
+    const struct project *found;
+    refused = find_project(command, &found);
+    if (refused)
+        return refused;
+    draft_rename_project(draft, found, slice_of(command->name));
+    fprintf(command->out, "project %s is %s now\n", found->ref, command->name);
+    return OK;
+}
+
+/* The one user of that address, or that of --org. */
+static enum err find_user(struct account_command *command, const struct user **found)
+{
+    const char *email = command_argument(command), *org = command_option(command, "--org");
+    const struct list *all = accounts_users(command->accounts);
+    unsigned count = 0;
+    list_each (link, all) {
+        const struct user *user = container_of(link, const struct user, link);
+        if (strcmp(user->email, email) || (org && strcmp(user->organization->slug, org)))
+            continue;
+        *found = user;
+        count++;
+    }
+    if (count == 1)
+        return OK;
+    return command_refuse(command, count ? "who is in several organizations has a user in "
+                                           "each: say --org SLUG"
+                                         : "there is no such user; runcast user list shows "
+                                           "them");
+}
+
+enum err command_rename_user(struct account_command *command, struct draft *draft)
+{
+    const struct user *user = NULL;
+    enum err refused = read_name(command);
+    if (!refused)
+        refused = find_user(command, &user);
+    if (refused)
+        return refused;
+    draft_rename_user(draft, user, slice_of(command->name));
+    fprintf(command->out, "user %s in %s is %s now\n", user->email,
+            user->organization->slug, command->name);
+    return OK;
+}
+
+/* What is given must be the name; whether it must be given is the command's. */
+static enum err check_confirmation(struct account_command *command, const char *name)
+{
+    const char *confirmed = command_option(command, "--confirm");
+    if (!confirmed || strcmp(confirmed, name) == 0)
+        return OK;
+    return explain(&command->write.why, ERR_INVALID,
+                   "--confirm says %.100s, but what would be deleted is called %s: nothing "
+                   "was deleted",
+                   confirmed, name);
+}
+
+/* Tokens hang on one user, also of somebody who is in several organizations: they end with it. */
+enum err command_delete_user(struct account_command *command, struct draft *draft)
+{
+    const struct user *user = NULL;
+    unsigned tokens = 0;
+    enum err refused = find_user(command, &user);
+    if (refused)
+        return refused;
+    list_each (link, &user->secrets)
+        tokens++;
+    if (tokens >= DRAFT_MAX)
+        return explain(&command->write.why, ERR_INVALID,
+                       "%s has %u tokens: revoke some first, so that less than %d are left",
+                       user->email, tokens, DRAFT_MAX);
+    if ((refused = check_confirmation(command, user->email)))
+        return refused;
+    if (tokens && !command_option(command, "--confirm"))
+        return explain(&command->write.why, ERR_INVALID,
+                       "%u token%s of %s would end: say --confirm %s", tokens,
+                       tokens == 1 ? "" : "s", user->email, user->email);
+    list_each (link, &user->secrets)
+        draft_end(draft, container_of(link, const struct secret, of_owner));
+    draft_delete_user(draft, user);
+    fprintf(command->out, "removed %s from %s; tokens revoked: %u\n", user->email,
+            user->organization->slug, tokens);
+    return OK;
+}
+
+/* ---- projects and organizations ---- */
+
+enum err command_delete_project(struct account_command *command, struct draft *draft)
+{
+    const struct project *found = NULL;
+    enum err refused = find_project(command, &found);
+    if (!refused)
+        refused = check_confirmation(command, found->ref);
+    if (refused)
+        return refused;
+    if (!command_option(command, "--confirm"))
+        return explain(
+            &command->write.why, ERR_INVALID,
+            "the project %s (%s), its runs, schedules, variables, branches, keys "
+            "and worker tokens would be gone for good: say --confirm %s",
+            found->ref, found->name, found->ref);
+    draft_delete_project(draft, found);
+    fprintf(command->out,
+            "deleted project %s: its keys and tokens open nothing any more; what it has "
+            "stored is removed while the gateway runs\n",
+            found->ref);
+    return OK;
+}
+
+/* At most three of them, so that the text stays one line. */
+static enum err refuse_with_projects(struct account_command *command,
+                                     const struct organization *organization)
+{
+    char refs[3 * (PROJECT_REF_MAX + 2) + 8] = "";
+    unsigned count = 0;
+    const struct list *all = accounts_projects(command->accounts);
+    list_each (link, all) {
+        const struct project *one = container_of(link, struct project, link);
+        size_t len = strlen(refs);
+        if (one->organization != organization)
+            continue;
+        if (count++ < 3)
+            snprintf(refs + len, sizeof(refs) - len, "%s%s", len ? ", " : "", one->ref);
+    }
+    if (!count)
+        return OK;
+    return explain(&command->write.why, ERR_INVALID,
+                   "%s has %u project%s (%s%s): runcast project delete REF --confirm REF "
+                   "deletes one",
+                   organization->slug, count, count == 1 ? "" : "s", refs,
+                   count > 3 ? ", …" : "");
+}
+
+static unsigned count_members(const struct account_command *command,
+                              const struct organization *organization, unsigned *tokens)
+{
+    unsigned users = 0;
+    const struct list *all = accounts_users(command->accounts);
+    list_each (link, all) {
+        const struct user *user = container_of(link, struct user, link);
+        if (user->organization != organization)
+            continue;
+        users++;
+        list_each (at, &user->secrets)
+            *tokens += 1;
+    }
+    return users;
+}
+
+static void draft_delete_members(struct account_command *command, struct draft *draft,
+                                 const struct organization *organization)
+{
+    const struct list *all = accounts_users(command->accounts);
+    list_each (link, all) {
+        const struct user *user = container_of(link, struct user, link);
+        if (user->organization != organization)
+            continue;
+        list_each (at, &user->secrets)
+            draft_end(draft, container_of(at, const struct secret, of_owner));
+        draft_delete_user(draft, user);
+    }
+}
+
+/* The last one stays: a start that finds none makes a first one, with new keys. */
+enum err command_delete_organization(struct account_command *command, struct draft *draft)
+{
+    const struct organization *found = NULL;
+    const struct list *all = accounts_organizations(command->accounts);
+    unsigned tokens = 0;
+    enum err refused = find_organization(command, &found);
+    if (!refused)
+        refused = refuse_with_projects(command, found);
+    if (refused)
+        return refused;
+    if (all->next == all->prev)
+        return command_refuse(command, "the last organization stays: runcast org create "
+                                       "makes another one");
+    unsigned users = count_members(command, found, &tokens);
+    if (users + tokens >= DRAFT_MAX)
+        return explain(&command->write.why, ERR_INVALID,
+                       "%s has %u users with %u tokens: runcast user delete EMAIL --org %s "
+                       "takes some out first, so that less than %d users and tokens are "
+                       "left",
+                       found->slug, users, tokens, found->slug, DRAFT_MAX);
+    if ((refused = check_confirmation(command, found->slug)))
+        return refused;
+    if (!command_option(command, "--confirm"))
+        return explain(
+            &command->write.why, ERR_INVALID,
+            "%s (%s) would be gone, with %u user%s and %u token%s: say --confirm "
+            "%s",
+            found->slug, found->name, users, users == 1 ? "" : "s", tokens,
+            tokens == 1 ? "" : "s", found->slug);
+    draft_delete_members(command, draft, found);
+    draft_delete_organization(draft, found);
+    fprintf(command->out, "deleted organization %s; users: %u, tokens revoked: %u\n",
+            found->slug, users, tokens);
+    return OK;
+}

@@ -1,0 +1,182 @@
+/* command_tokens.c - personal access tokens of people, and tokens of workers. */
+#include "accounts/command_words.h"
+
+#include "base/text.h"
+
+enum { TOKEN_ID_LEN = 12 }; /* hex digits of the hash */
+
+/* ---- of people ---- */
+
+void command_draw_token(struct account_command *command, struct draft *draft,
+                        const char *name)
+{
+    bootstrap_draw_token(command->token);
+    draft_token(draft, command->user->id, slice_of(name), command->token);
+    fprintf(command->out, "%s\n", command->token);
+}
+
+enum err command_create_token(struct account_command *command, struct draft *draft)
+{
+    const char *email = command_option(command, "--user"),
+               *name = command_option(command, "--name");
+    command->user = accounts_user(command->accounts, slice_of(email));
+    if (!command->user)
+        return command_refuse(command,
+                              "there is no such user; runcast user list shows them");
+    if (name && !command_is_name(name))
+        return command_misuse(command,
+                              "a name has 1 to 100 bytes and no control characters");
+    command_draw_token(command, draft, name ? name : "token");
+    return OK;
+}
+
+static void token_id(const struct secret *secret, char out[2 * HASH_LEN + 1])
+{
+    text_to_hex(secret->hash, HASH_LEN, out);
+    out[TOKEN_ID_LEN] = '\0';
+}
+
+enum err command_list_tokens(struct account_command *command, struct draft *draft)
+{
+    (void)draft;
+    const struct list *all = accounts_users(command->accounts);
+    list_each (link, all) {
+        const struct user *user = container_of(link, struct user, link);
+        list_each (at, &user->secrets) {
+            const struct secret *secret = container_of(at, struct secret, of_owner);
+            char id[2 * HASH_LEN + 1];
+            token_id(secret, id);
+            fprintf(command->out, "%s  ", id);
+            command_print_time(command->out, secret->created_at);
+            fprintf(command->out, "  %-32s  %s\n", user->email, secret->name);
+        }
+    }
+    return OK;
+}
+
+/* Of one owner, by the digits that lists show; NULL: none. */
+static struct secret *find_among(const struct list *secrets, const char *id)
+{
+    list_each (at, secrets) {
+        struct secret *secret = container_of(at, struct secret, of_owner);
+        char shown[2 * HASH_LEN + 1];
+        token_id(secret, shown);
+        if (strcmp(shown, id) == 0)
+            return secret;
+    }
+    return NULL;
+}
+
+static struct secret *find_token(struct accounts *accounts, const char *id)
+{
+    struct secret *found = NULL;
+    const struct list *all = accounts_users(accounts);
+    list_each (link, all) {
+        const struct user *user = container_of(link, struct user, link);
+        found = found ? found : find_among(&user->secrets, id);
+    }
+    return found;
+}
+
+enum err command_revoke_token(struct account_command *command, struct draft *draft)
+{
+    const char *id = command_argument(command);
+    struct secret *secret = find_token(command->accounts, id);
+    if (!secret)
+        secret = accounts_secret(command->accounts, slice_of(id), draft->now_ms);
+    if (!secret || !secret->user)
+        return command_refuse(command,
+                              "there is no such token; runcast token list shows them");
+    fprintf(command->out, "revoked %s of %s\n", secret->name, secret->user->email);
+    draft_end(draft, secret);
+    return OK;
+}
+
+/* ---- of workers ---- */
+
+static enum err read_environments(struct account_command *command, unsigned *serves)
+{
+    enum environment_type type;
+    const char *given = command_option(command, "--env");
+    *serves = ENVIRONMENTS_DEPLOYED;
+    if (!given)
+        return OK;
+    if (environment_type_from_slug(slice_of(given), &type) || type == ENVIRONMENT_DEV)
+        return command_misuse(command, "--env is staging, prod or preview; without it a "
+                                       "worker serves all three");
+    *serves = 1u << type;
+    return OK;
+}
+
+enum err command_create_worker_token(struct account_command *command, struct draft *draft)
+{
+    unsigned serves;
+    const char *name = command_option(command, "--name");
+    enum err refused = command_find_project(command);
+    if (!refused)
+        refused = read_environments(command, &serves);
+    if (refused)
+        return refused;
+    if (name && !command_is_name(name))
+        return command_misuse(command,
+                              "a name has 1 to 100 bytes and no control characters");
+    bootstrap_draw_worker_token(command->token);
+    draft_worker_token(draft, command->project->id, serves,
+                       slice_of(name ? name : "worker"), command->token);
+    fprintf(command->out, "%s\n", command->token);
+    return OK;
+}
+
+static void print_worker_token(const struct secret *secret, FILE *out)
+{
+    char id[2 * HASH_LEN + 1];
+    const char *comma = "";
+    token_id(secret, id);
+    fprintf(out, "%s  ", id);
+    command_print_time(out, secret->created_at);
+    fprintf(out, "  %-26s  ", secret->project->ref);
+    for (int type = 0; type < ENVIRONMENT_TYPES; type++) {
+        if (!(secret->serves & 1u << type))
+            continue;
+        fprintf(out, "%s%s", comma, environment_path_slug((enum environment_type)type));
+        comma = ",";
+    }
+    fprintf(out, "  %s\n", secret->name);
+}
+
+enum err command_list_worker_tokens(struct account_command *command, struct draft *draft)
+{
+    (void)draft;
+    const struct list *all = accounts_projects(command->accounts);
+    list_each (link, all) {
+        const struct project *project = container_of(link, struct project, link);
+        list_each (at, &project->secrets)
+            print_worker_token(container_of(at, struct secret, of_owner), command->out);
+    }
+    return OK;
+}
+
+static struct secret *find_worker_token(struct accounts *accounts, const char *id)
+{
+    struct secret *found = NULL;
+    const struct list *all = accounts_projects(accounts);
+    list_each (link, all) {
+        const struct project *project = container_of(link, struct project, link);
+        found = found ? found : find_among(&project->secrets, id);
+    }
+    return found;
+}
+
+enum err command_revoke_worker_token(struct account_command *command, struct draft *draft)
+{
+    const char *id = command_argument(command);
+    struct secret *secret = find_worker_token(command->accounts, id);
+    if (!secret)
+        secret = accounts_secret(command->accounts, slice_of(id), draft->now_ms);
+    if (!secret || !secret->project)
+        return command_refuse(command, "there is no such token; runcast worker-token list "
+                                       "shows them");
+    fprintf(command->out, "revoked %s of %s\n", secret->name, secret->project->ref);
+    draft_end(draft, secret);
+    return OK;
+}

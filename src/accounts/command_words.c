@@ -1,0 +1,62 @@
+/* command_words.c - see command_words.h. */
+#include "accounts/command_words.h"
+
+#include "base/text.h"
+
+enum err command_misuse(struct account_command *command, const char *text)
+{
+    return explain(&command->write.why, ERR_USAGE, "%s", text);
+}
+
+enum err command_refuse(struct account_command *command, const char *text)
+{
+    return explain(&command->write.why, ERR_INVALID, "%s", text);
+}
+
+const char *command_option(const struct account_command *command, const char *name)
+{
+    const char *value = NULL;
+    for (size_t i = 2; i + 1 < command->word_count; i++)
+        if (strcmp(command->words[i], name) == 0)
+            value = command->words[i + 1];
+    return value;
+}
+
+const char *command_argument(const struct account_command *command)
+{
+    bool given = command->word_count > 2 && strncmp(command->words[2], "--", 2) != 0;
+    return given ? command->words[2] : NULL;
+}
+
+bool command_is_name(const char *text)
+{
+    size_t len = strlen(text);
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            return false;
+    return len && len <= COMMAND_NAME_MAX && text_is_utf8(slice_of(text));
+}
+
+enum err command_find_project(struct account_command *command)
+{
+    const struct list *all = accounts_projects(command->accounts);
+    const char *given = command_option(command, "--project");
+    if (given)
+        command->project = accounts_project(command->accounts, slice_of(given));
+    else if (!list_empty(all) && all->next == all->prev)
+        command->project = container_of(all->next, struct project, link);
+    if (command->project)
+        return OK;
+    return command_refuse(
+        command, given             ? "there is no such project; runcast project list shows "
+                                     "them"
+                 : list_empty(all) ? "there is no project: runcast project create makes one"
+                                   : "there are several projects: say --project REF");
+}
+
+void command_print_time(FILE *out, int64_t unix_ms)
+{
+    char text[TIME_TEXT_LEN + 1];
+    text_from_time(unix_ms, text);
+    fprintf(out, "%.10s", unix_ms ? text : "-");
+}

@@ -1,0 +1,46 @@
+/* command_words.h - how subcommands read their words, and the commands on tokens.
+ *
+ *   NOUN VERB [ARGUMENT] [--option VALUE]… */
+#pragma once
+
+#include "accounts/account_command.h"
+
+enum { COMMAND_NAME_MAX = 100 }; /* bytes of a name of people */
+
+typedef enum err command_fn(struct account_command *command, struct draft *draft);
+
+/* With the reason that the operator reads. ERR_USAGE: a word is wrong, whatever there is. */
+enum err command_misuse(struct account_command *command, const char *text);
+/* ERR_INVALID: what there is does not allow it. */
+enum err command_refuse(struct account_command *command, const char *text);
+
+/* The value behind "--name"; NULL: not given. The last one counts. */
+const char *command_option(const struct account_command *command, const char *name);
+const char *command_argument(const struct account_command *command);
+
+bool command_is_name(const char *text);
+
+/* The only project, or that of --project, into command->project. */
+enum err command_find_project(struct account_command *command);
+
+/* The day; "-" when it is not known. */
+void command_print_time(FILE *out, int64_t unix_ms);
+
+/* command_changes.c */
+command_fn command_rename_organization;
+command_fn command_rename_project;
+command_fn command_rename_user;
+command_fn command_delete_user;
+command_fn command_delete_organization;
+command_fn command_delete_project;
+
+/* command_tokens.c */
+/* A new one of command->user, in a line of its own. */
+void command_draw_token(struct account_command *command, struct draft *draft,
+                        const char *name);
+command_fn command_create_token;
+command_fn command_list_tokens;
+command_fn command_revoke_token;
+command_fn command_create_worker_token;
+command_fn command_list_worker_tokens;
+command_fn command_revoke_worker_token;

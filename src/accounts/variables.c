@@ -1,0 +1,284 @@
+/* variables.c - sorted arrays in memory, sealed documents in the store.
+ *
+ *   DOC_VARIABLE  <name>, in its environment  {secret, sealed}
+ *   sealed for    variable:<project id>:<environment id>:<version>:<secret|open>:<name>
+ *
+ * So a document that is copied to another place, brought back from an older version, or
+ * whose flag is turned round in the database does not open. */
+#include "accounts/variables.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <openssl/crypto.h>
+
+#include "base/mem.h"
+
+static void variable_destroy(struct variable *variable)
+{
+    OPENSSL_cleanse((char *)variable->value.ptr, variable->value.len);
+    free((char *)variable->value.ptr);
+    free(variable->name);
+    free(variable);
+}
+
+void variables_destroy(struct variables *variables)
+{
+    if (!variables)
+        return;
+    for (size_t i = 0; i < variables->count; i++)
+        variable_destroy(variables->sorted[i]);
+    free(variables->sorted);
+    free(variables);
+}
+
+bool variable_name_is_valid(struct slice name)
+{
+    if (!name.len || name.len > VARIABLE_NAME_MAX || name.ptr[0] == '.' ||
+        name.ptr[0] == '-')
+        return false;
+    for (size_t i = 0; i < name.len; i++) {
+        unsigned char c = (unsigned char)name.ptr[i];
+        if (c >= 0x80 || !(isalnum(c) || c == '_' || c == '.' || c == '-'))
+            return false;
+    }
+    return true;
+}
+
+bool variable_name_is_reserved(struct slice name)
+{
+    return slice_is(name, "TRIGGER_SECRET_KEY") || slice_is(name, "TRIGGER_API_URL");
+}
+
+/* ---- looking up ---- */
+
+/* Where the name is, or would be. */
+static size_t place_of(const struct variables *variables, struct slice name)
+{
+    size_t low = 0, high = variables ? variables->count : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (slice_compare(slice_of(variables->sorted[middle]->name), name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_at(const struct variables *variables, size_t place, struct slice name)
+{
+    return variables && place < variables->count &&
+           slice_is(name, variables->sorted[place]->name);
+}
+
+static const struct variable *find(const struct variables *variables, struct slice name)
+{
+    if (!name.len)
+        return NULL;
+    size_t place = place_of(variables, name);
+    return is_at(variables, place, name) ? variables->sorted[place] : NULL;
+}
+
+const struct variable *variables_own(const struct account *account, struct slice name)
+{
+    return find(account->variables, name);
+}
+
+static const struct variables *of_parent(const struct account *account)
+{
+    return account->parent ? account->parent->variables : NULL;
+}
+
+const struct variable *variables_find(const struct account *account, struct slice name)
+{
+    const struct variable *own = variables_own(account, name);
+    return own ? own : find(of_parent(account), name);
+}
+
+static const struct variable *at(const struct variables *variables, size_t place)
+{
+    return variables && place < variables->count ? variables->sorted[place] : NULL;
+}
+
+const struct variable *variables_next(const struct account *account,
+                                      struct variable_walk *walk)
+{
+    const struct variable *own = at(account->variables, walk->own);
+    const struct variable *parents = at(of_parent(account), walk->parents);
+    int order = own && parents ? strcmp(own->name, parents->name) : own ? -1 : 1;
+    walk->own += own && order <= 0;
+    walk->parents += parents && order >= 0;
+    return order <= 0 ? own : parents;
+}
+
+bool variables_known(struct accounts *accounts, const struct project *project,
+                     struct slice name)
+{
+    for (struct account *a = NULL; (a = accounts_next(accounts, a));)
+        if (a->project == project && variables_own(a, name))
+            return true;
+    return false;
+}
+
+/* ---- setting ---- */
+
+static struct variable *make(struct slice name, struct slice value, bool is_secret,
+                             uint32_t version)
+{
+    struct variable *variable = mem_new(struct variable);
+    variable->name = mem_text(name);
+    variable->value = (struct slice){ mem_text(value), value.len };
+    variable->is_secret = is_secret;
+    variable->version = version;
+    return variable;
+}
+
+static size_t bytes_of(const struct variable *variable)
+{
+    return strlen(variable->name) + variable->value.len;
+}
+
+void variables_put(struct account *account, struct slice name, struct slice value,
+                   bool is_secret, uint32_t version)
+{
+    if (!account->variables)
+        account->variables = mem_new(struct variables);
+    struct variables *variables = account->variables;
+    size_t place = place_of(variables, name);
+    struct variable **sorted = variables->sorted;
+
+    if (is_at(variables, place, name)) {
+        variables->bytes -= bytes_of(sorted[place]);
+        variable_destroy(sorted[place]);
+    } else {
+        size_t size = (variables->count + 1) * sizeof(*sorted);
+        variables->sorted = sorted = mem_resize(sorted, size);
+        memmove(sorted + place + 1, sorted + place,
+                (variables->count - place) * sizeof(*sorted));
+        variables->count++;
+    }
+    sorted[place] = make(name, value, is_secret, version);
+    variables->bytes += bytes_of(sorted[place]);
+}
+
+void variables_remove(struct account *account, struct slice name)
+{
+    struct variables *variables = account->variables;
+    size_t place = place_of(variables, name);
+    if (!is_at(variables, place, name))
+        return;
+    struct variable **sorted = variables->sorted;
+    variables->bytes -= bytes_of(sorted[place]);
+    variable_destroy(sorted[place]);
+    variables->count--;
+    memmove(sorted + place, sorted + place + 1,
+            (variables->count - place) * sizeof(*sorted));
+}
+
+void variables_clear(struct account *account)
+{
+    variables_destroy(account->variables);
+    account->variables = NULL;
+}
+
+void variables_renew(struct account *account, struct slice name, uint32_t version)
+{
+    struct variables *variables = account->variables;
+    size_t place = place_of(variables, name);
+    if (is_at(variables, place, name))
+        variables->sorted[place]->version = version;
+}
+
+/* ---- documents ---- */
+
+void variable_context(const struct account *account, struct slice name, uint32_t version,
+                      bool is_secret, struct buf *out)
+{
+    buf_print(out, "variable:%s:%s:%u:%s:", account->project_id, account->id, version,
+              is_secret ? "secret" : "open");
+    buf_add(out, name);
+}
+
+static struct bytes *make_body(const struct vault *vault, const struct account *account,
+                               struct slice name, struct slice value, uint32_t version,
+                               bool is_secret)
+{
+    struct buf context = { 0 }, text = { 0 };
+    variable_context(account, name, version, is_secret, &context);
+    buf_print(&text, "{\"secret\":%s,\"sealed\":\"", is_secret ? "true" : "false");
+    vault_seal(vault, buf_slice(&context), value, &text);
+    buf_add_text(&text, "\"}");
+    struct bytes *body = buf_to_bytes(&text);
+    buf_finish(&context);
+    buf_finish(&text);
+    return body;
+}
+
+struct change variable_change(const struct vault *vault, const struct account *account,
+                              struct slice name, struct slice value, bool is_secret)
+{
+    const struct variable *now = variables_own(account, name);
+    uint32_t version = now ? now->version : 0;
+    struct change change = { .kind = CHANGE_DOCUMENT,
+                             .env = account->number,
+                             .expected = version,
+                             .document = { .kind = DOC_VARIABLE,
+                                           .env = account->number,
+                                           .name = bytes_create(name) } };
+    if (value.ptr)
+        change.document.body =
+            make_body(vault, account, name, value, version + 1, is_secret);
+    return change;
+}
+
+static enum err damaged(const struct document *document, struct failure *why)
+{
+    return explain(why, ERR_INVALID, "the document of variable '%.*s' is damaged",
+                   SLICE_ARG(bytes_slice(document->name)));
+}
+
+static enum err refuse(struct accounts *accounts, const struct account *account,
+                       struct slice name, struct slice sealed, struct failure *why)
+{
+    char what[128];
+    snprintf(what, sizeof(what), "variable %.*s of environment %s",
+             name.len < 60 ? (int)name.len : 60, name.ptr, account->id);
+    return vault_explain(accounts_vault(accounts), sealed, what, why);
+}
+
+static enum err open_body(struct accounts *accounts, struct account *account,
+                          const struct document *document, const json_t *body,
+                          struct failure *why)
+{
+    struct slice name = bytes_slice(document->name);
+    const json_t *secret = json_object_get(body, "secret");
+    const char *sealed = json_string_value(json_object_get(body, "sealed"));
+    struct buf context = { 0 }, value = { 0 };
+
+    if (!json_is_boolean(secret) || !sealed || !variable_name_is_valid(name))
+        return damaged(document, why);
+    variable_context(account, name, document->version, json_is_true(secret), &context);
+    enum err err = vault_unseal(accounts_vault(accounts), buf_slice(&context),
+                                slice_of(sealed), &value);
+    if (err)
+        err = refuse(accounts, account, name, slice_of(sealed), why);
+    else
+        variables_put(account, name, buf_slice(&value), json_is_true(secret),
+                      document->version);
+    OPENSSL_cleanse(value.ptr, value.len);
+    buf_finish(&context);
+    buf_finish(&value);
+    return err;
+}
+
+enum err variables_restore(struct accounts *accounts, const struct document *document,
+                           struct failure *why)
+{
+    struct account *account = accounts_by_number(accounts, document->env);
+    struct slice text = bytes_slice(document->body);
+    json_t *body = json_loadb(text.ptr ? text.ptr : "", text.len, 0, NULL);
+    enum err err = account && body ? open_body(accounts, account, document, body, why)
+                                   : damaged(document, why);
+    json_decref(body);
+    return err;
+}

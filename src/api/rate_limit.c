@@ -1,0 +1,157 @@
+/* rate_limit.c - one moment for each who: when everything it has used will be there again (the
+ * generic cell rate algorithm).
+ *
+ * Whoever has everything again is forgotten, and so is the oldest when there are too many;
+ * a table of this size is full only for somebody who holds a key to sign tokens with. */
+#include "api/rate_limit.h"
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "base/table.h"
+
+enum { SHARES_MAX = 50000, FORGET_EACH = 4, MINUTE_US = 60 * 1000 * 1000 };
+
+struct share {
+    unsigned char who[HASH_LEN];
+    int64_t whole_at; /* monotonic us */
+    struct list link; // rate::oldest_first
+};
+
+struct rate {
+    struct loop *loop;
+    int64_t each_us; /* what one request takes */
+    int64_t burst;
+    struct table shares;
+    struct list oldest_first; // share::link
+};
+
+static struct slice share_key(const void *value)
+{
+    const struct share *share = value;
+    return (struct slice){ (const char *)share->who, HASH_LEN };
+}
+
+struct rate *rate_create(struct loop *loop, int64_t per_minute)
+{
+    if (per_minute <= 0)
+        return NULL;
+    struct rate *rate = mem_new(struct rate);
+    rate->loop = loop;
+    rate->each_us = MINUTE_US / per_minute;
+    rate->burst = per_minute > 1 ? per_minute / 2 : 1;
+    table_init(&rate->shares, share_key);
+    list_init(&rate->oldest_first);
+    return rate;
+}
+
+static void forget(struct rate *rate, struct share *share)
+{
+    table_remove(&rate->shares, share_key(share));
+    list_remove(&share->link);
+    free(share);
+}
+
+void rate_destroy(struct rate *rate)
+{
+    if (!rate)
+        return;
+    while (!list_empty(&rate->oldest_first))
+        forget(rate, container_of(rate->oldest_first.next, struct share, link));
+    table_finish(&rate->shares);
+    free(rate);
+}
+
+/* A key shares with every key of its environment, and with every branch that it opens; a
+ * token has its own. */
+static void name_share(const struct identity *who, unsigned char name[HASH_LEN])
+{
+    memset(name, 0, HASH_LEN);
+    if (who->kind == CREDENTIAL_SECRET_KEY)
+        memcpy(name, &account_of_keys(who->account)->number, sizeof(uint32_t));
+    else
+        memcpy(name, who->hash, HASH_LEN);
+}
+
+static struct share *find(struct rate *rate, const struct identity *who, int64_t now)
+{
+    unsigned char name[HASH_LEN];
+    name_share(who, name);
+    struct share *share =
+        table_find(&rate->shares, (struct slice){ (const char *)name, HASH_LEN });
+    if (share)
+        return share;
+    for (int i = 0; i < FORGET_EACH && !list_empty(&rate->oldest_first); i++) {
+        share = container_of(rate->oldest_first.next, struct share, link);
+        if (share->whole_at > now && rate->shares.count < SHARES_MAX)
+            break;
+        forget(rate, share);
+    }
+    share = mem_new(struct share);
+    memcpy(share->who, name, HASH_LEN);
+    table_insert(&rate->shares, share);
+    list_append(&rate->oldest_first, &share->link);
+    return share;
+}
+
+bool rate_take(struct rate *rate, const struct identity *who, struct rate_answer *answer)
+{
+    int64_t now = loop_now_ms(rate->loop) * 1000, wall = loop_wall_ms(rate->loop);
+    int64_t room = rate->burst * rate->each_us;
+    struct share *share = find(rate, who, now);
+    int64_t used = share->whole_at > now ? share->whole_at - now : 0;
+    bool taken = used + rate->each_us <= room;
+    int64_t until_us = taken ? used + rate->each_us : used + rate->each_us - room;
+
+    if (taken)
+        share->whole_at = now + used + rate->each_us;
+    answer->limit = rate->burst;
+    answer->remaining = taken ? (room - used) / rate->each_us - 1 : 0;
+    answer->reset_ms = wall + (until_us + 999) / 1000;
+    return taken;
+}
+
+static void add_number(struct api_call *call, const char *name, int64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%lld", (long long)number);
+    api_add_header(call, name, slice_of(text));
+}
+
+static void refuse(struct rate *rate, struct api_call *call,
+                   const struct rate_answer *answer)
+{
+    static const char text[] = "Rate limit exceeded";
+    int64_t ms = answer->reset_ms - loop_wall_ms(rate->loop);
+    int64_t seconds = (ms + 999) / 1000;
+    struct buf body = { 0 };
+    add_number(call, "retry-after", seconds);
+    buf_print(&body,
+              "{\"title\":\"Rate Limit Exceeded\",\"status\":429,\"type\":\"about:blank\","
+              "\"detail\":\"%s\",\"reset\":%lld,\"limit\":%lld,\"remaining\":0,"
+              "\"secondsUntilReset\":%lld,\"error\":\"%s\"}",
+              text, (long long)answer->reset_ms, (long long)answer->limit,
+              (long long)seconds, text);
+    metric_add(M_RATE_LIMITED, 1);
+    api_reply_text(call, 429, "application/problem+json; charset=utf-8", buf_slice(&body));
+    buf_finish(&body);
+}
+
+static bool counts(const struct api_call *call)
+{
+    const struct route *route = call->route;
+    return slice_starts(call->x->path, "/api/") && !(route && route->auth & RATE_FREE);
+}
+
+bool rate_let_in(struct rate *rate, struct api_call *call)
+{
+    struct rate_answer answer;
+    if (!rate || !call->identity || !counts(call))
+        return true;
+    bool taken = rate_take(rate, call->identity, &answer);
+    add_number(call, "x-ratelimit-limit", answer.limit);
+    add_number(call, "x-ratelimit-remaining", answer.remaining);
+    add_number(call, "x-ratelimit-reset", answer.reset_ms);
+    if (!taken)
+        refuse(rate, call, &answer);
+    return taken;
+}

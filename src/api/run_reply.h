@@ -1,7 +1,0 @@
-/* run_reply.h - answers a call with a whole run and its relatives. */
-#pragma once
-
-#include "api/api.h"
-
-/* Replies later, once. The run is borrowed for this call only. seq 0: no write. */
-void run_reply_begin(struct api_call *call, const struct run *run, uint64_t seq);

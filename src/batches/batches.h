@@ -1,0 +1,15 @@
+/* batches.h - the calls about batches, one file each (management-api §8). */
+#pragma once
+
+#include "call/call.h"
+
+route_fn batch_call_v1, batch_call_v2; /* batch_call.c */
+enum err batch_call_piece(struct api_call *call, struct slice piece);
+route_fn batch_create; /* batch_create.c */
+route_fn batch_items;  /* batch_stream.c */
+enum err batch_items_piece(struct api_call *call, struct slice piece);
+route_fn batch_results; /* batch_results.c */
+
+/* "read:batch:…", and for a browser, which streams the items with it, "write:batch:…". Of a
+ * batch that is not new only what the caller may do itself. */
+void batch_add_token(struct api_call *call, const char *id, bool is_new, bool writes);

@@ -1,0 +1,239 @@
+/* bulk.c - the routes of bulk actions: create, list, retrieve, abort. */
+#include "bulk/bulk.h"
+
+#include "base/mem.h"
+#include "call/routes.h"
+#include "triggers/trigger_options.h"
+
+enum { NO_BODY = 4096, CREATE_BODY = 64 * 1024, PAGE_DEFAULT = 25, PAGE_MAX = 100 };
+
+static struct bulk_queue *queue_of(const struct api_call *call)
+{
+    return bulks_of(api_bulks(call->api), call->env);
+}
+
+static void reply_id(struct api_call *call, int status, const char *id)
+{
+    struct buf body = { 0 };
+    buf_print(&body, "{\"id\":\"%s\"}", id);
+    api_reply_json(call, status, buf_slice(&body));
+    buf_finish(&body);
+}
+
+/* ---- create ---- */
+
+struct create {
+    struct api_call *call;
+    struct bulk_action *action;
+    struct document_write write;
+};
+
+static void on_written(struct document_write *write, enum err status)
+{
+    struct create *create = container_of(write, struct create, write);
+    struct api_call *call = create->call;
+    if (status) {
+        bulk_queue_give_up(queue_of(call));
+        bulk_action_destroy(create->action);
+        api_reply_error(call, status);
+    } else {
+        create->action->version = 1;
+        bulk_queue_add(queue_of(call), create->action);
+        reply_id(call, 202, create->action->id);
+    }
+    free(create);
+}
+
+static enum err read_text(struct api_call *call, const json_t *body, const char *member,
+                          struct bytes **text)
+{
+    const json_t *value = json_object_get(body, member);
+    struct slice given = { json_string_value(value), json_string_length(value) };
+    if (!value || json_is_null(value))
+        return OK;
+    if (!given.ptr || text_utf16_length(given) > BULK_NAME_MAX)
+        return explain(&call->why, ERR_INVALID,
+                       "%s: must be a string of at most %d characters", member,
+                       BULK_NAME_MAX);
+    *text = bytes_create(given);
+    return OK;
+}
+
+static enum err read_action(struct api_call *call, const json_t *body,
+                            struct bulk_action *action)
+{
+    const char *type = json_string_value(json_object_get(body, "action"));
+    int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
+
+    if (!type || (strcmp(type, "cancel") && strcmp(type, "replay")))
+        return explain(&call->why, ERR_INVALID, "action: must be cancel or replay");
+    action->type = strcmp(type, "cancel") ? BULK_REPLAY : BULK_CANCEL;
+    action->created_at = now;
+    text_make_id("bulk", now, action->id);
+    enum err refused = read_text(call, body, "name", &action->name);
+    refused = refused ? refused : read_text(call, body, "targetRegion", &action->region);
+    if (!refused && action->region && action->type == BULK_CANCEL)
+        refused = explain(&call->why, ERR_INVALID, "targetRegion: only a replay has one");
+    return refused ? refused
+                   : bulk_selection_read(body, call->vocabulary, now, action, &call->why);
+}
+
+static enum err create_action(struct api_call *call)
+{
+    struct bulk_action *action;
+    json_t *body;
+    if (api_read_json(call, &body))
+        return ERR_INVALID;
+    action = bulk_action_create();
+    enum err refused = read_action(call, body, action);
+    json_decref(body);
+    if (!refused && action->type == BULK_REPLAY) /* a cancel makes room in the end */
+        refused = engine_check_quota(call->env, call->x->body.len, &call->why);
+    if (!refused && !bulk_queue_reserve(queue_of(call)))
+        refused = explain(&call->why, ERR_BUSY,
+                          "%d bulk actions are pending: wait until one has ended",
+                          BULK_PENDING_MAX);
+    if (refused) {
+        bulk_action_destroy(action);
+        return refused;
+    }
+    struct create *create = mem_new(struct create);
+    create->call = call;
+    create->action = action;
+    call->busy = true;
+    struct bytes *name = bytes_create(slice_of(action->id));
+    struct bytes *text = bulk_write(action, &action->progress);
+    document_write_begin(api_engine(call->api), call->env->number, DOC_BULK, name, text, 0,
+                         &create->write, on_written);
+    bytes_unref(name);
+    bytes_unref(text);
+    return OK;
+}
+
+/* ---- list, retrieve ---- */
+
+static const struct bulk_action *at(const struct ranking *all, uint64_t place)
+{
+    struct ranked *found = ranking_at(all, place);
+    return found ? container_of(found, const struct bulk_action, place) : NULL;
+}
+
+static enum err read_page(struct api_call *call, uint64_t *limit, struct slice *after,
+                          struct slice *before)
+{
+    struct slice size = slice_trim(api_query(call, "page[size]"));
+    *after = slice_trim(api_query(call, "page[after]"));
+    *before = slice_trim(api_query(call, "page[before]"));
+    if (size.len && (text_to_u64(size, limit) || *limit < 1 || *limit > PAGE_MAX))
+        return explain(&call->why, ERR_INVALID, "page[size]: must be a number from 1 to %d",
+                       PAGE_MAX);
+    if ((after->len && !text_is_id(*after, "bulk")) ||
+        (before->len && !text_is_id(*before, "bulk")))
+        return explain(&call->why, ERR_INVALID,
+                       "page: must be a cursor of an earlier page");
+    return OK;
+}
+
+/* Places count from the oldest, pages from the newest: shown are first > … >= last. */
+static enum err list_actions(struct api_call *call)
+{
+    const struct ranking *all = bulk_queue_all(queue_of(call));
+    uint64_t limit = PAGE_DEFAULT, count = ranking_count(all), first = count, last;
+    struct slice after, before;
+    struct buf body = { 0 };
+
+    if (read_page(call, &limit, &after, &before))
+        return ERR_INVALID;
+    if (before.len) {
+        last = ranking_place(all, before);
+        last += last < count && slice_is(before, at(all, last)->id);
+        first = count - last > limit ? last + limit : count;
+    } else {
+        first = after.len ? ranking_place(all, after) : count;
+        last = first > limit ? first - limit : 0;
+    }
+    buf_add_text(&body, "{\"data\":[");
+    for (uint64_t place = first; place > last; place--) {
+        if (place < first)
+            buf_add_char(&body, ',');
+        bulk_show(at(all, place - 1), &body);
+    }
+    buf_add_text(&body, "],\"pagination\":{");
+    if (first > last && last > 0)
+        buf_print(&body, "\"next\":\"%s\"%s", at(all, last)->id, first < count ? "," : "");
+    if (first > last && first < count)
+        buf_print(&body, "\"previous\":\"%s\"", at(all, first - 1)->id);
+    buf_add_text(&body, "}}");
+    api_reply_json(call, 200, buf_slice(&body));
+    buf_finish(&body);
+    return OK;
+}
+
+static enum err find_action(struct api_call *call, struct bulk_action **action)
+{
+    *action = bulk_queue_find(queue_of(call), call->params[0]);
+    return *action ? OK : explain(&call->why, ERR_NOT_FOUND, "Bulk action not found");
+}
+
+static enum err retrieve(struct api_call *call)
+{
+    struct bulk_action *action;
+    struct buf body = { 0 };
+    if (find_action(call, &action))
+        return ERR_NOT_FOUND;
+    bulk_show(action, &body);
+    api_reply_json(call, 200, buf_slice(&body));
+    buf_finish(&body);
+    return OK;
+}
+
+/* ---- abort ---- */
+
+struct abort_call {
+    struct bulk_abort abort;
+    struct api_call *call;
+};
+
+static const char too_late[] = "The bulk action has completed already";
+
+static void on_ended(struct bulk_abort *abort, const struct bulk_action *action)
+{
+    struct abort_call *op = container_of(abort, struct abort_call, abort);
+    struct api_call *call = op->call;
+    free(op);
+    if (!action)
+        api_reply_error(call, ERR_DRAINING);
+    else if (action->progress.status == BULK_ABORTED)
+        reply_id(call, 200, action->id);
+    else
+        api_reply_refusal(call, 409, too_late);
+}
+
+static enum err abort_action(struct api_call *call)
+{
+    struct bulk_action *action;
+    if (find_action(call, &action))
+        return ERR_NOT_FOUND;
+    if (action->progress.status == BULK_COMPLETED)
+        return explain(&call->why, ERR_CONFLICT, too_late);
+    if (action->progress.status == BULK_ABORTED) {
+        reply_id(call, 200, action->id);
+        return OK;
+    }
+    struct abort_call *op = mem_new(struct abort_call);
+    op->call = call;
+    op->abort.done = on_ended;
+    call->busy = true;
+    bulk_queue_abort(queue_of(call), action, &op->abort);
+    return OK;
+}
+
+#define ACTIONS "/api/v1/bulk-actions"
+
+const struct route bulk_routes[] = {
+    { HTTP_POST_, ACTIONS, AUTH_KEY, CREATE_BODY, create_action, NULL },
+    { HTTP_GET_, ACTIONS, AUTH_KEY, NO_BODY, list_actions, NULL },
+    { HTTP_GET_, ACTIONS "/:", AUTH_KEY, NO_BODY, retrieve, NULL },
+    { HTTP_POST_, ACTIONS "/:/abort", AUTH_KEY, NO_BODY, abort_action, NULL },
+    { 0 },
+};

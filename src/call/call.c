@@ -1,0 +1,196 @@
+/* call.c - one API call: what it may reach, which environment it is about, and its end.
+ *
+ *   dispatch.c makes it ─► the handler asks it for the parts ─► reply.c answers and frees it */
+#include "call/call.h"
+
+#include "accounts/branch.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "call/parts.h"
+
+/* ---- the parts that it may reach ---- */
+
+struct bytes *api_document(const struct api *api)
+{
+    return api->document;
+}
+
+struct bytes *api_timezones(const struct api *api)
+{
+    return api->timezones;
+}
+
+struct rooms *api_rooms(struct api *api)
+{
+    return &api->rooms;
+}
+
+struct polls *api_polls(const struct api *api)
+{
+    return api->polls;
+}
+
+struct events *api_events(const struct api *api)
+{
+    return api->events;
+}
+
+struct notifier *api_notifier(const struct api *api)
+{
+    return api->notifier;
+}
+
+struct traces *api_traces(const struct api *api)
+{
+    return api->traces;
+}
+
+struct envvars *api_envvars(const struct api *api)
+{
+    return api->envvars;
+}
+
+struct streams *api_streams(const struct api *api)
+{
+    return api->streams;
+}
+
+struct list *api_held(struct api *api)
+{
+    return &api->held;
+}
+
+struct sockets *api_sockets(const struct api *api)
+{
+    return api->sockets;
+}
+
+struct open_batches *api_open_batches(const struct api *api)
+{
+    return api->open_batches;
+}
+
+struct bulks *api_bulks(const struct api *api)
+{
+    return api->bulks;
+}
+
+void api_skip(struct api *api, unsigned bit, const char *what)
+{
+    if (!(api->skipped & 1u << bit))
+        log_info("a worker sends what runcast does not do", "what", what, NULL);
+    api->skipped |= 1u << bit;
+}
+
+const char *api_not_ready(const struct api *api)
+{
+    return api->not_ready;
+}
+
+struct engine *api_engine(const struct api *api)
+{
+    return api->engine;
+}
+
+struct schedules *api_schedules(const struct api *api)
+{
+    return api->schedules;
+}
+
+struct auth *api_auth(const struct api *api)
+{
+    return api->auth;
+}
+
+struct accounts *api_accounts(const struct api *api)
+{
+    return api->accounts;
+}
+
+const struct api_options *api_options(const struct api *api)
+{
+    return &api->options;
+}
+
+/* ---- its life ---- */
+
+struct api_call *api_call_create(struct api *api, struct exchange *x)
+{
+    struct api_call *call = mem_new(struct api_call);
+    call->api = api;
+    call->x = x;
+    list_init(&call->held);
+    if (slice_is(http_header(x, "x-trigger-api-version"), "2025-07-16"))
+        call->vocabulary = VOCABULARY_B;
+    x->call = call;
+    return call;
+}
+
+void api_hold(struct api_call *call, void (*on_drain)(struct api_call *call))
+{
+    call->on_drain = on_drain;
+    list_append(&call->api->held, &call->held);
+}
+
+void api_call_free(struct api_call *call)
+{
+    list_remove(&call->held);
+    room_give(call->room, call->room_taken);
+    if (call->env)
+        environment_release(call->env);
+    identity_unref(call->identity);
+    buf_finish(&call->headers);
+    buf_finish(&call->text);
+    ignored_finish(&call->ignored);
+    free(call->query);
+    free(call);
+}
+
+void api_call_end(struct api_call *call)
+{
+    call->x->call = NULL;
+    api_call_free(call);
+}
+
+/* ---- which environment ---- */
+
+/* management-api §3.5 */
+enum err api_choose_branch(struct api *api, struct slice header, struct identity **identity,
+                           struct failure *why)
+{
+    struct account *preview = (*identity)->account;
+    if (!preview || preview->type != ENVIRONMENT_PREVIEW || preview->parent)
+        return OK;
+    if ((*identity)->kind != CREDENTIAL_SECRET_KEY)
+        return explain(why, ERR_UNAUTHORIZED, "Invalid Public Access Token");
+    struct slice name = branch_name_clean(slice_trim(header));
+    if (!name.len)
+        return explain(why, ERR_UNAUTHORIZED,
+                       "x-trigger-branch header required for preview env");
+    struct account *branch = accounts_branch(api->accounts, preview, name);
+    if (!branch)
+        return explain(why, ERR_UNAUTHORIZED, "No matching branch env");
+    struct identity *chosen = identity_on_branch(*identity, branch);
+    identity_unref(*identity);
+    *identity = chosen;
+    return OK;
+}
+
+enum err api_enter(struct api_call *call)
+{
+    struct slice branch = http_header(call->x, "x-trigger-branch");
+    enum err refused = api_choose_branch(call->api, branch, &call->identity, &call->why);
+    if (refused)
+        return refused;
+    if (call->identity->account)
+        api_enter_environment(call, call->identity->account);
+    return OK;
+}
+
+void api_enter_environment(struct api_call *call, struct account *account)
+{
+    assert(!call->env);
+    call->account = account;
+    call->env = engine_environment(call->api->engine, account->number);
+    environment_hold(call->env);
+}

@@ -1,0 +1,273 @@
+/* call.h - the front door: one table of routes, who may use each, and how it answers.
+ *
+ *   head: path, method ─► route ─► credential ─► environment ─► body ─► handler
+ *                                                                  └► api_reply_…, later
+ *
+ * Credentials are checked before routing: an unknown key gets 401 on every path under
+ * /api. A handler gets a struct api_call and either replies, now or later, or returns an
+ * error that dispatch.c turns into a reply. What it names is found in the call's environment:
+ * anybody else's run is 404. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "auth/auth.h"
+#include "base/rope.h"
+#include "engine/engine.h"
+#include "http/http.h"
+#include "http/server.h"
+#include "json/ignored.h"
+
+struct api;
+struct api_call;
+
+/* Which credentials a route takes, and what else is special about it. */
+enum route_auth {
+    AUTH_NONE = 0,
+    AUTH_KEY = 1 << 0,
+    AUTH_PUBLIC = 1 << 1,   /* the handler checks scopes */
+    AUTH_PERSONAL = 1 << 2, /* the handler finds project and environment */
+    AUTH_SIGNED = 1 << 3,   /* no credential: the URL is signed, see signed.h */
+    AUTH_WORKER = 1 << 4,   /* the handler finds the environment of the run */
+    BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
+    RATE_FREE = 1 << 9,     /* no rate limit: it only follows a call that has one */
+    MAY_MISS = 1 << 10,     /* asked again and again: its 404 is no fault for the log */
+    NEVER_STOPS = 1 << 11,  /* the official CLI asks on after any refusal: slow it down */
+};
+
+typedef enum err route_fn(struct api_call *call);
+
+/* A table per file; { 0 } ends it. In the pattern ":" stands for one segment, "*" at its
+ * end for all that follow. */
+struct route {
+    enum http_method method;
+    const char *pattern; /* "/api/v1/tasks/:/trigger" */
+    unsigned auth;       /* of enum route_auth */
+    size_t body_limit;   /* bytes */
+    route_fn *handle;    /* the body is complete */
+    /* For bodies that are taken piece by piece; handle is called behind the last. */
+    enum err (*on_body)(struct api_call *call, struct slice piece);
+};
+
+enum { API_PARAMS_MAX = 4, API_QUERY_MAX = 64 };
+
+struct query_pair {
+    struct slice name, value;
+};
+
+struct api_call {
+    struct api *api;
+    struct exchange *x;
+    const struct route *route;
+    struct identity *identity;  /* NULL for AUTH_NONE and AUTH_SIGNED */
+    struct account *account;    /* of a key, public token or signed URL; else NULL */
+    struct environment *env;    /* the same environment's runs; NULL like account */
+    enum vocabulary vocabulary; /* by x-trigger-api-version */
+    struct slice params[API_PARAMS_MAX]; /* decoded, for ":" and "*" */
+    size_t param_count;
+    struct query_pair *query; /* decoded */
+    size_t query_count;
+    struct buf headers;     /* lines to be sent with the reply */
+    struct buf text;        /* what params and query point into */
+    struct ignored ignored; /* what of the request nobody reads */
+    struct failure why;     /* set by explain when the handler returns an error */
+    struct room *room;      /* of rooms_hold */
+    size_t room_taken;      /* bytes */
+    bool busy;              /* an operation will reply; set it when one is begun */
+    void *state;            /* the handler's, for the pieces of a body */
+    void (*on_drain)(struct api_call *call);   /* api_hold */
+    struct list held;                          // api::held; linked while held
+    void (*on_gone)(struct api_call *call);    /* the peer left; still to be replied */
+    void (*on_drained)(struct api_call *call); /* of a stream: http.h */
+};
+
+struct api_options {
+    const char *public_url; /* "" : the request's Host */
+    const char *allow_origin;
+    const char *data;          /* the data directory */
+    const char *metrics_token; /* "": there is none, the admin listener shows metrics */
+    int64_t subscriptions_max;
+    int64_t realtime_connections; /* seats of one environment, see connection_limit.h */
+    int64_t project_connections;  /* of all environments of a project */
+    int64_t batch_memory;
+    int64_t schedules_max;   /* of an environment */
+    int64_t branches_max;    /* of a project; those archived have a limit of their own */
+    int64_t storage_quota;   /* bytes that a project may store; 0: no limit */
+    int64_t stream_memory;   /* contents of streams, of one environment */
+    int64_t dequeue_wait_ms; /* how long a dequeue is held */
+    int64_t drain_timeout_ms;
+    int64_t rate_limit; /* requests a minute of a key's environment, or a token; 0: none */
+    struct account_writer *writer;
+    struct request_log *request_log; /* NULL: there is none */
+    void *owner;                     /* who created it: api_options(api)->owner */
+};
+
+struct account_writer;
+struct envvars;
+struct events;
+struct notifier;
+struct bulks;
+struct open_batches;
+struct polls;
+struct request_log;
+struct rooms;
+struct schedules;
+struct sockets;
+struct streams;
+struct traces;
+
+/* ERR_FORBIDDEN unless what came by the admin listener was sent by nobody's web page. */
+enum err api_check_admin(struct api_call *call);
+
+/* NULL: ready. */
+const char *api_not_ready(const struct api *api);
+
+struct sockets *api_sockets(const struct api *api);
+/* The calls that api_hold holds: api_call::held. */
+struct list *api_held(struct api *api);
+struct polls *api_polls(const struct api *api);
+struct rooms *api_rooms(struct api *api);
+struct events *api_events(const struct api *api);
+struct notifier *api_notifier(const struct api *api);
+struct traces *api_traces(const struct api *api);
+struct envvars *api_envvars(const struct api *api);
+struct bytes *api_document(const struct api *api);  /* of openapi.c; borrowed */
+struct bytes *api_timezones(const struct api *api); /* of timezones.h; borrowed */
+struct bulks *api_bulks(const struct api *api);
+struct streams *api_streams(const struct api *api);
+struct open_batches *api_open_batches(const struct api *api);
+struct engine *api_engine(const struct api *api);
+struct schedules *api_schedules(const struct api *api);
+struct auth *api_auth(const struct api *api);
+struct accounts *api_accounts(const struct api *api);
+const struct api_options *api_options(const struct api *api);
+
+/* Says in the log what a worker sends and runcast does not do, once in the life of the
+ * process: by bit, those of declaration.h and this one. */
+enum { SKIP_METRICS = 31 };
+void api_skip(struct api *api, unsigned bit, const char *what);
+
+/* Restores what a document of DOC_WORKER, DOC_QUEUE, DOC_VARIABLE, DOC_SCHEDULE or DOC_BULK
+ * says; at start. */
+enum err api_restore(struct api *api, const struct document *document, struct failure *why);
+
+/* ---- the request ---- */
+
+/* Into the environment of an identity that was found late. */
+enum err api_enter(struct api_call *call);
+
+/* The call is about the account's environment, which stays in memory until it ends. */
+void api_enter_environment(struct api_call *call, struct account *account);
+
+/* A key of preview works through branches only: of header (x-trigger-branch) the identity
+ * becomes one of its branch. Others stay as they are. ERR_UNAUTHORIZED. */
+enum err api_choose_branch(struct api *api, struct slice header, struct identity **identity,
+                           struct failure *why);
+
+/* Decodes the parameters of path and query, for dispatch.c. ERR_INVALID. */
+enum err api_read_target(struct api_call *call);
+
+/* The id that a client gives to all tries of one call; absent when there is none. */
+struct slice api_request_id(const struct api_call *call);
+
+/* Absent when there is none; the first if it repeats. */
+struct slice api_query(const struct api_call *call, const char *name);
+
+/* The body as an envelope by jansson: an object, depth <= 64, no member twice, and all its
+ * objects together have at most 1000 members, since all of it is read in one turn.
+ * ERR_INVALID with the text that management-api §4.1 wants. For small bodies without user
+ * values only; the caller's to json_decref. */
+enum err api_read_json(struct api_call *call, json_t **body);
+
+/* The body as text that scan.h may read: valid JSON object. */
+enum err api_read_object(struct api_call *call, struct slice *body);
+
+/* ERR_FORBIDDEN unless the identity may; secret keys always may. */
+enum err api_check_scope(struct api_call *call, const char *action, const char *type,
+                         struct slice id);
+
+/* The run's scopes: runs:{id}, tasks:{task}, tags:{each}, batch:{batch} for reading;
+ * runs:{id}, tasks:{task} for writing (management-api §3.4). */
+enum err api_check_run_scope(struct api_call *call, const char *action,
+                             const struct run *run);
+
+/* "http://host" that clients reach us by, without a slash at the end. */
+void api_base_url(const struct api_call *call, struct buf *out);
+
+/* The rule of api_check_run_scope, for an identity without a call. */
+bool api_identity_may_run(const struct identity *identity, const char *action,
+                          const struct run *run);
+
+/* Subscriptions: read:runs, read:batch:{id}, read:runs:{id}, or read:tags of any one of the
+ * tags, since a filter is an AND (realtime-protocol §2). */
+bool api_identity_may_follow(const struct identity *identity, const struct filter *filter);
+
+/* ---- the reply; each ends the call ---- */
+
+void api_add_header(struct api_call *call, const char *name, struct slice value);
+
+/* x-runs-seq: epoch.seq (read your writes). 0, nothing had to be written: what the
+ * environment has is what the caller asked for. */
+void api_add_seq(struct api_call *call, uint64_t seq);
+
+/* x-trigger-jwt-claims, and x-trigger-jwt unless scopes is NULL. A token of no scopes grants
+ * nothing, but it is there: the official SDKs sign one themselves when it is missing, which
+ * a browser cannot. */
+void api_add_token(struct api_call *call, const char *const *scopes, size_t count);
+
+void api_reply_json(struct api_call *call, int status, struct slice body);
+
+void api_reply_text(struct api_call *call, int status, const char *type, struct slice body);
+
+/* Of a body that need not be copied; the content type is among the headers. A reference is
+ * taken while it is sent. */
+void api_reply_shared(struct api_call *call, int status, struct bytes *body);
+
+/* A long body in parts, at least one; references are taken while they are sent. */
+void api_reply_json_parts(struct api_call *call, int status, struct bytes *const *parts,
+                          size_t count);
+
+/* Of a body whose long values are only referred to. */
+void api_reply_json_rope(struct api_call *call, int status, const struct rope *body);
+
+/* Takes over the reference. */
+void api_reply_value(struct api_call *call, int status, json_t *value);
+
+/* A reply that goes on, by http_stream_write; api_call_end and http_stream_end end it. */
+void api_stream_begin(struct api_call *call, const char *type);
+
+/* 200 with a body of so many bytes, which comes in pieces: http_stream_begin_sized. */
+void api_stream_begin_sized(struct api_call *call, size_t len);
+
+/* No body: preflights, and calls whose peer has left. */
+void api_reply_empty(struct api_call *call, int status);
+
+/* The call is answered late on purpose (a poll, a stream): on_drain is called when the
+ * gateway drains, so that it is answered then. Ends with the reply. */
+void api_hold(struct api_call *call, void (*on_drain)(struct api_call *call));
+
+/* The exchange is answered by other means (a socket took it over, a stream has ended). */
+void api_call_end(struct api_call *call);
+
+/* A call for the exchange, which dispatch.c sends on its way. */
+struct api_call *api_call_create(struct api *api, struct exchange *x);
+
+/* The memory; for reply.c. */
+void api_call_free(struct api_call *call);
+
+/* call->why if it is set and of that code, else the error's own text. */
+void api_reply_error(struct api_call *call, enum err error);
+
+/* An operation did not come about: why has the reason if it was refused (NULL: none), missing
+ * is what to say when there is no such thing. */
+void api_reply_refused(struct api_call *call, enum err status, const struct failure *why,
+                       const char *missing);
+
+/* {"error":…} with a status of its own, retriable: x-should-retry true or false. */
+void api_reply_refusal(struct api_call *call, int status, const char *text);
+
+/* {"error": title, "details": [{code, path, message}]} or "issues": 400. */
+void api_reply_details(struct api_call *call, const char *title, const char *list,
+                       const char *path, const char *message);

@@ -1,0 +1,27 @@
+/* connection_limit.c - a number per environment and project: exact, and with nothing left over
+ * (realtime-protocol §4). */
+#include "call/connection_limit.h"
+
+#include "live/environment.h"
+
+enum err seat_take(struct seat *seat, struct environment *env, struct failure *why)
+{
+    if (seat->env == env)
+        return OK;
+    seat_leave(seat);
+    if (!room_has(&env->seats, 1))
+        return explain(why, ERR_BUSY, "Too many concurrent requests");
+    room_take(&env->seats, 1);
+    environment_hold(env);
+    seat->env = env;
+    return OK;
+}
+
+void seat_leave(struct seat *seat)
+{
+    if (!seat->env)
+        return;
+    room_give(&seat->env->seats, 1);
+    environment_release(seat->env);
+    seat->env = NULL;
+}

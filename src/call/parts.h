@@ -1,0 +1,32 @@
+/* parts.h - what a call may reach. services.c makes these parts, at the start, and ends them;
+ * everybody else asks for them by the functions of call.h. */
+#pragma once
+
+#include "call/call.h"
+#include "call/rooms.h"
+
+struct rate;
+
+struct api {
+    struct engine *engine;
+    struct schedules *schedules;
+    struct auth *auth;
+    struct accounts *accounts;
+    struct api_options options;
+    struct sockets *sockets;
+    struct polls *polls;
+    struct events *events;
+    struct notifier *notifier;
+    struct traces *traces;
+    struct envvars *envvars;
+    struct streams *streams;
+    struct open_batches *open_batches;
+    struct bulks *bulks;
+    struct bytes *document;  /* /openapi.json */
+    struct bytes *timezones; /* that clients are offered beside UTC */
+    struct list held;        // api_call::held
+    const char *not_ready;   /* NULL: ready */
+    struct rate *rate;       /* NULL: no limit */
+    struct rooms rooms;
+    unsigned skipped; /* bits of api_skip */
+};

@@ -1,0 +1,258 @@
+/* reply.c - how calls are answered: headers that every answer has, bodies, refusals. */
+#include "call/call.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "call/request_log.h"
+
+static void add_ignored(struct api_call *call)
+{
+    struct slice names = buf_slice(&call->ignored.names);
+    if (!call->ignored.count)
+        return;
+    api_add_header(call, "x-ignored-members", names);
+    buf_add_char(&call->ignored.names, '\0'); /* as a text for the log: nothing follows */
+    log_debug("members of a request are ignored", "route", call->route->pattern, "members",
+              call->ignored.names.ptr, NULL);
+    call->ignored.names.len--; /* a stream tells them once more */
+}
+
+/* Where every answer comes along, so that it is logged here too. */
+static void add_common_headers(struct api_call *call, int status)
+{
+    request_log_answer(call, status);
+    buf_add_text(&call->headers, "cache-control: no-store\r\n");
+    if (call->x->admin)
+        return; /* no web page reads it */
+    add_ignored(call);
+    buf_add_text(&call->headers,
+                 "access-control-allow-origin: *\r\n"
+                 "access-control-expose-headers: x-trigger-jwt, x-trigger-jwt-claims, "
+                 "x-should-retry, x-runs-seq, retry-after, x-ratelimit-limit, "
+                 "x-ratelimit-remaining, x-ratelimit-reset, electric-offset, "
+                 "electric-handle, electric-schema, electric-cursor, "
+                 "electric-up-to-date, electric-shape-id, electric-chunk-last-offset, "
+                 "x-stream-version, x-ignored-members\r\n");
+}
+
+static void send(struct api_call *call, int status, struct slice body)
+{
+    struct exchange *x = call->x;
+    add_common_headers(call, status);
+    x->call = NULL;
+    http_reply(x, status, buf_slice(&call->headers), body);
+    api_call_free(call);
+}
+
+void api_stream_begin(struct api_call *call, const char *type)
+{
+    api_add_header(call, "content-type", slice_of(type));
+    api_add_header(call, "x-accel-buffering", SLICE("no"));
+    add_common_headers(call, 200);
+    http_stream_begin(call->x, 200, buf_slice(&call->headers));
+}
+
+void api_stream_begin_sized(struct api_call *call, size_t len)
+{
+    add_common_headers(call, 200);
+    http_stream_begin_sized(call->x, 200, buf_slice(&call->headers), len);
+}
+
+void api_reply_shared(struct api_call *call, int status, struct bytes *body)
+{
+    struct exchange *x = call->x;
+    add_common_headers(call, status);
+    x->call = NULL;
+    http_reply_shared(x, status, buf_slice(&call->headers), body);
+    api_call_free(call);
+}
+
+void api_reply_json_parts(struct api_call *call, int status, struct bytes *const *parts,
+                          size_t count)
+{
+    struct exchange *x = call->x;
+    api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
+    add_common_headers(call, status);
+    x->call = NULL;
+    http_reply_parts(x, status, buf_slice(&call->headers), parts, count);
+    api_call_free(call);
+}
+
+void api_reply_json_rope(struct api_call *call, int status, const struct rope *body)
+{
+    if (!body->count) {
+        api_reply_json(call, status, buf_slice(&body->text));
+        return;
+    }
+    struct bytes *bytes = rope_join((struct slice){ 0 }, body, (struct slice){ 0 });
+    api_reply_json_parts(call, status, &bytes, 1);
+    bytes_unref(bytes);
+}
+
+void api_add_header(struct api_call *call, const char *name, struct slice value)
+{
+    for (size_t i = 0; i < value.len; i++)
+        if ((unsigned char)value.ptr[i] < ' ' || value.ptr[i] == 0x7f)
+            return; /* nothing that could end the line */
+    buf_print(&call->headers, "%s: %.*s\r\n", name, SLICE_ARG(value));
+}
+
+void api_add_seq(struct api_call *call, uint64_t seq)
+{
+    if (!seq && call->env)
+        seq = call->env->applied;
+    buf_print(&call->headers, "x-runs-seq: %s.%llu\r\n",
+              engine_store(api_engine(call->api))->epoch, (unsigned long long)seq);
+}
+
+static void add_json_list(struct buf *out, const char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            buf_add_char(out, ',');
+        buf_add_json(out, slice_of(texts[i]));
+    }
+}
+
+enum { TOKEN_LIVES_MS = 3600 * 1000 };
+
+void api_add_token(struct api_call *call, const char *const *scopes, size_t count)
+{
+    int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
+    struct buf text = { 0 };
+
+    buf_add_text(&text, "{\"sub\":");
+    buf_add_json(&text, slice_of(call->account->id));
+    buf_add_text(&text, ",\"pub\":true");
+    if (scopes) {
+        buf_add_text(&text, ",\"scopes\":[");
+        add_json_list(&text, scopes, count);
+        buf_add_char(&text, ']');
+    }
+    buf_add_char(&text, '}');
+    api_add_header(call, "x-trigger-jwt-claims", buf_slice(&text));
+    if (scopes) {
+        buf_clear(&text);
+        auth_sign_for(call->identity, scopes, count, now, TOKEN_LIVES_MS, &text);
+        api_add_header(call, "x-trigger-jwt", buf_slice(&text));
+    }
+    buf_finish(&text);
+}
+
+void api_reply_json(struct api_call *call, int status, struct slice body)
+{
+    api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
+    send(call, status, body);
+}
+
+void api_reply_text(struct api_call *call, int status, const char *type, struct slice body)
+{
+    api_add_header(call, "content-type", slice_of(type));
+    send(call, status, body);
+}
+
+void api_reply_empty(struct api_call *call, int status)
+{
+    send(call, status, (struct slice){ 0 });
+}
+
+void api_reply_value(struct api_call *call, int status, json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT);
+    json_decref(value);
+    api_reply_json(call, status, slice_of(text ? text : "{}"));
+    free(text);
+}
+
+static void reply_text(struct api_call *call, int status, const char *text)
+{
+    struct buf body = { 0 };
+    buf_add_text(&body, "{\"error\":");
+    buf_add_json(&body, slice_of(text));
+    buf_add_char(&body, '}');
+    api_reply_json(call, status, buf_slice(&body));
+    buf_finish(&body);
+}
+
+/* management-api §3.2.1: this one has the long form. */
+static void reply_unauthorized(struct api_call *call, const char *text)
+{
+    struct buf body = { 0 };
+    buf_add_text(&body,
+                 "{\"title\":\"Unauthorized\",\"status\":401,\"type\":\"about:blank\","
+                 "\"detail\":");
+    buf_add_json(&body, slice_of(text));
+    buf_add_text(&body, ",\"error\":");
+    buf_add_json(&body, slice_of(text));
+    buf_add_char(&body, '}');
+    api_add_header(call, "content-type", SLICE("application/problem+json; charset=utf-8"));
+    send(call, 401, buf_slice(&body));
+    buf_finish(&body);
+}
+
+/* management-api §3.4: what a token may not. */
+static void reply_forbidden(struct api_call *call)
+{
+    api_reply_json(call, 403,
+                   SLICE("{\"error\":\"Unauthorized\",\"code\":\"unauthorized\","
+                         "\"param\":\"access_token\",\"type\":\"authorization\"}"));
+}
+
+/* The CLI asks again for ever, whatever it is told: after this header it rests for half a
+ * second, then twice as long each time, else for 50 ms. */
+static void slow_down(struct api_call *call)
+{
+    if (call->route && call->route->auth & NEVER_STOPS)
+        api_add_header(call, "x-should-retry", SLICE("true"));
+}
+
+void api_reply_error(struct api_call *call, enum err error)
+{
+    char text[sizeof(call->why.text)];
+    int status = errors[error].http_status;
+    bool explained = call->why.code == error && call->why.text[0];
+
+    snprintf(text, sizeof(text), "%s", explained ? call->why.text : errors[error].text);
+    if (status == 503)
+        api_add_header(call, "retry-after", SLICE("1"));
+    if (status == 401)
+        slow_down(call);
+    if (error == ERR_UNAUTHORIZED && !http_header(call->x, "authorization").ptr)
+        reply_unauthorized(call, text);
+    else if (error == ERR_FORBIDDEN && !explained)
+        reply_forbidden(call);
+    else
+        api_reply_refusal(call, status, text);
+}
+
+void api_reply_refused(struct api_call *call, enum err status, const struct failure *why,
+                       const char *missing)
+{
+    if (status == ERR_NOT_FOUND)
+        explain(&call->why, ERR_NOT_FOUND, "%s", missing);
+    else if (why && why->code == status)
+        call->why = *why;
+    api_reply_error(call, status);
+}
+
+void api_reply_refusal(struct api_call *call, int status, const char *text)
+{
+    if (status == 404 || status == 409 || status == 507)
+        api_add_header(call, "x-should-retry", SLICE("false"));
+    reply_text(call, status, text);
+}
+
+void api_reply_details(struct api_call *call, const char *title, const char *list,
+                       const char *path, const char *message)
+{
+    struct buf body = { 0 };
+    buf_add_text(&body, "{\"error\":");
+    buf_add_json(&body, slice_of(title));
+    buf_print(&body, ",\"%s\":[{\"code\":\"custom\",\"path\":[", list);
+    buf_add_json(&body, slice_of(path));
+    buf_add_text(&body, "],\"message\":");
+    buf_add_json(&body, slice_of(message));
+    buf_add_text(&body, "}]}");
+    api_reply_json(call, 400, buf_slice(&body));
+    buf_finish(&body);
+}

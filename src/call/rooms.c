@@ -1,0 +1,120 @@
+/* rooms.c - finds the rooms of a call by who asks. */
+#include "call/rooms.h"
+
+#include "call/body_fields.h"
+
+enum {
+    KEPT_BODY_MAX = 16 << 20, /* longer ones are used up while they come */
+    STRANGERS_ROOM = 8 << 20,
+    ALL_ANSWERS_ROOM = 512 << 20,
+};
+
+void rooms_init(struct rooms *rooms)
+{
+    *rooms = (struct rooms){ .strangers.limit = STRANGERS_ROOM,
+                             .answers.limit = ALL_ANSWERS_ROOM };
+}
+
+bool rooms_keep_body(const struct route *route)
+{
+    return route->body_limit <= KEPT_BODY_MAX && route->on_body != intake_drop;
+}
+
+static void put_inside(struct room *room, struct room *project, int64_t limit)
+{
+    room->limit = (size_t)limit;
+    room->outer = project;
+    project->limit = 2 * room->limit;
+}
+
+static void put_seats_inside(struct room *room, struct room *project,
+                             const struct api_options *options)
+{
+    put_inside(room, project, options->realtime_connections);
+    project->limit = (size_t)options->project_connections;
+}
+
+void rooms_put_inside(struct environment *env, struct project *project,
+                      const struct api_options *options)
+{
+    put_seats_inside(&env->seats, &project->seats, options);
+    put_inside(&env->batches, &project->batches, options->batch_memory);
+    put_inside(&env->streams, &project->streams, options->stream_memory);
+    project->stored.limit = (size_t)options->storage_quota;
+}
+
+/* Of a worker's token; NULL for other credentials. */
+static struct project *served(const struct identity *who)
+{
+    return who && who->secret ? who->secret->project : NULL;
+}
+
+static struct room *body_room(struct api_call *call)
+{
+    const struct identity *who = call->identity;
+    if (call->account)
+        return &call->account->project->bodies;
+    if (who && who->user)
+        return &who->user->bodies;
+    return served(who) ? &served(who)->bodies : &api_rooms(call->api)->strangers;
+}
+
+static struct room *answer_room(struct api_call *call)
+{
+    const struct identity *who = call->identity;
+    struct room *room = NULL;
+    if (call->account)
+        room = &call->account->project->answers;
+    else if (who && who->user)
+        room = &who->user->answers;
+    else if (served(who))
+        room = &served(who)->answers;
+    if (room)
+        room->outer = &api_rooms(call->api)->answers;
+    return room;
+}
+
+enum err rooms_check_answer(struct api_call *call)
+{
+    if (room_has(call->x->answer_room, 1))
+        return OK;
+    return explain(&call->why, ERR_NO_ROOM,
+                   "Answers that were not read yet leave no room in memory for another: "
+                   "try again when they are read, and ask for fewer at once");
+}
+
+/* Only what shows something is long; what keeps workers going is never refused. */
+static bool may_be_long(const struct api_call *call)
+{
+    const struct route *route = call->route;
+    return route->method == HTTP_GET_ && route->auth != AUTH_NONE &&
+           !slice_starts(call->x->path, "/engine/");
+}
+
+enum err rooms_enter(struct api_call *call)
+{
+    call->x->body_room = rooms_keep_body(call->route) ? body_room(call) : NULL;
+    call->x->answer_room = answer_room(call);
+    return may_be_long(call) ? rooms_check_answer(call) : OK;
+}
+
+void rooms_hold(struct api_call *call, size_t bytes)
+{
+    call->room = call->x->answer_room;
+    call->room_taken += bytes;
+    room_take(call->room, bytes);
+}
+
+enum err rooms_hold_piece(struct api_call *call, size_t bytes)
+{
+    room_give(call->room, call->room_taken);
+    call->room = body_room(call);
+    call->room_taken = 0;
+    if (bytes && !room_has(call->room, bytes))
+        return explain(&call->why, ERR_NO_ROOM,
+                       "The bodies of your requests under way have no room in memory: try "
+                       "again, or send fewer at once");
+    call->room_taken = bytes;
+    room_take(call->room, bytes);
+    return OK;
+}

@@ -1,0 +1,46 @@
+/* rooms.h - whose memory the body of a call takes, and its answer (base/room.h).
+ *
+ *   secret key, token, signed URL ─► both of the project
+ *   worker's token                ─► the same
+ *   personal token                ─► both of the person
+ *   nobody                        ─► one small room for all strangers' bodies; answers
+ *                                    count nowhere: what is long of them is one document
+ *                                    that all connections share (/openapi.json)
+ *
+ * Answers of everybody who is known together have a room, too: it is outside of all those. */
+#pragma once
+
+#include "call/call.h"
+
+struct rooms {
+    struct room strangers; /* bodies of which nobody knows whose they are */
+    struct room answers;   /* unsent ones of everybody who is known */
+};
+
+void rooms_init(struct rooms *rooms);
+
+/* Gives an environment its rooms for what its clients may hold, each inside of one of its
+ * project that has a larger limit (twice, if the options name no other): one environment
+ * cannot take all that its project has, and a project that makes more of them (preview
+ * branches) gets no more for it. */
+void rooms_put_inside(struct environment *env, struct project *project,
+                      const struct api_options *options);
+
+/* The head of a call is complete and it is known who asks: sets the rooms of its exchange.
+ * ERR_NO_ROOM: it would show something, and unsent answers have filled the room for that. */
+enum err rooms_enter(struct api_call *call);
+
+/* ERR_NO_ROOM when the room for answers has become full since: asked again when something
+ * long was loaded, before it is written. */
+enum err rooms_check_answer(struct api_call *call);
+
+/* So many bytes more are in memory for the answer; given back when the call ends. */
+void rooms_hold(struct api_call *call, size_t bytes);
+
+/* Of a body that is used up piece by piece so many bytes are in memory now: what was said
+ * before of the call is over. ERR_NO_ROOM: the room for bodies is full. */
+enum err rooms_hold_piece(struct api_call *call, size_t bytes);
+
+/* Bodies are in memory while they come, so they count in a room. False: they are thrown
+ * away, or so long that they are used up piece by piece. */
+bool rooms_keep_body(const struct route *route);

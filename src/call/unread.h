@@ -1,0 +1,14 @@
+/* unread.h - what of a request nobody reads, found by its operation (operation.h).
+ *
+ * The types of /openapi.json say which members a body may have and which parameters a query:
+ * the others are told to the caller (ignored.h); those of a body when SDKs call the route.
+ * Triggers and the items of batches name theirs themselves while they are read. */
+#pragma once
+
+#include "call/call.h"
+
+/* A valid JSON object. */
+void unread_tell_body(struct api_call *call, struct slice body);
+
+/* ERR_INVALID when one that is read comes twice: all but the first would be ignored. */
+enum err unread_check_query(struct api_call *call);

@@ -1,0 +1,23 @@
+/* envvar_write.h - sets and deletes environment variables, a project's one after the other.
+ */
+#pragma once
+
+#include "call/call.h"
+#include "envvars/envvar_body.h"
+
+struct envvars;
+
+struct envvars *envvars_create(struct loop *loop, struct vault *vault);
+
+/* Every call was answered. */
+void envvars_destroy(struct envvars *envvars);
+
+enum write_kind {
+    WRITE_MANY,  /* all of the wishes, or none */
+    WRITE_ONE,   /* one that the project knows */
+    WRITE_DELETE /* the value of the one that is named */
+};
+
+/* Takes over the wishes, and answers the call later. */
+void envvar_write_begin(struct api_call *call, struct account *account,
+                        enum write_kind kind, const struct wishes *wishes);

@@ -1,0 +1,165 @@
+/* envvars.c - environment variables: the routes, whose they are, and reading them
+ * (management-api §11).
+ *
+ *   /api/v1/projects/{ref}/envvars/{env}             GET list     POST create
+ *                                       /import                   POST upload
+ *                                       /{name}      GET retrieve PUT, POST update  DELETE
+ */
+#include "accounts/variables.h"
+#include "base/mem.h"
+#include "call/project.h"
+#include "call/routes.h"
+#include "envvars/envvar_write.h"
+
+enum { NO_BODY = 4096, BODY_MAX = 512 * 1024 };
+
+static enum err find(struct api_call *call, struct account **account)
+{
+    return project_find_environment(call, call->params[0], call->params[1], account);
+}
+
+/* ---- reading ---- */
+
+static void add_variable(struct buf *out, const struct variable *variable)
+{
+    bool secret = variable->is_secret;
+    buf_add_text(out, "{\"name\":");
+    buf_add_json(out, slice_of(variable->name));
+    buf_add_text(out, ",\"value\":");
+    buf_add_json(out, secret ? SLICE("<redacted>") : variable->value);
+    buf_print(out, ",\"isSecret\":%s}", secret ? "true" : "false");
+}
+
+static enum err list(struct api_call *call)
+{
+    struct account *account;
+    struct variable_walk walk = { 0 };
+    struct buf out = { 0 };
+    enum err err = find(call, &account);
+    if (err)
+        return err;
+    buf_add_char(&out, '[');
+    for (const struct variable *v; (v = variables_next(account, &walk));) {
+        if (out.len > 1)
+            buf_add_char(&out, ',');
+        add_variable(&out, v);
+    }
+    buf_add_char(&out, ']');
+    api_reply_json(call, 200, buf_slice(&out));
+    buf_finish(&out);
+    return OK;
+}
+
+static enum err retrieve(struct api_call *call)
+{
+    struct account *account;
+    struct buf out = { 0 };
+    enum err err = find(call, &account);
+    if (err)
+        return err;
+    const struct variable *variable = variables_find(account, call->params[2]);
+    if (!variable)
+        return explain(&call->why, ERR_NOT_FOUND, "Environment variable not found");
+    add_variable(&out, variable);
+    api_reply_json(call, 200, buf_slice(&out));
+    buf_finish(&out);
+    return OK;
+}
+
+/* ---- writing ---- */
+
+static enum err begin_or_complain(struct api_call *call, struct account *account,
+                                  enum write_kind kind, struct wishes *wishes, bool read,
+                                  const struct complaint *wrong, const char *title)
+{
+    struct environment *env = engine_environment(api_engine(call->api), account->number);
+    enum err over = read ? engine_check_quota(env, call->x->body.len, &call->why) : OK;
+    if (read && !over) {
+        envvar_write_begin(call, account, kind, wishes);
+        return OK;
+    }
+    wishes_finish(wishes);
+    if (over)
+        return over;
+    api_reply_details(call, title, "issues", wrong->path, wrong->message);
+    return OK;
+}
+
+static enum err find_and_read(struct api_call *call, struct account **account,
+                              struct slice *body)
+{
+    enum err err = find(call, account);
+    return err ? err : api_read_object(call, body);
+}
+
+static enum err create(struct api_call *call)
+{
+    struct account *account;
+    struct slice body;
+    struct wishes wishes;
+    struct complaint wrong;
+    enum err err = find_and_read(call, &account, &body);
+    if (err)
+        return err;
+    bool read = wishes_read_one(body, &wishes, &wrong);
+    return begin_or_complain(call, account, WRITE_MANY, &wishes, read, &wrong,
+                             "Invalid request body");
+}
+
+static enum err upload(struct api_call *call)
+{
+    struct account *account;
+    struct slice body;
+    struct wishes wishes;
+    struct complaint wrong;
+    enum err err = find_and_read(call, &account, &body);
+    if (err)
+        return err;
+    bool read = wishes_read_many(body, &wishes, &wrong);
+    return begin_or_complain(call, account, WRITE_MANY, &wishes, read, &wrong,
+                             "Invalid body");
+}
+
+static enum err update(struct api_call *call)
+{
+    struct account *account;
+    struct slice body;
+    struct wishes wishes;
+    struct complaint wrong;
+    enum err err = find_and_read(call, &account, &body);
+    if (err)
+        return err;
+    bool read = wishes_read_value(body, call->params[2], &wishes, &wrong);
+    return begin_or_complain(call, account, WRITE_ONE, &wishes, read, &wrong,
+                             "Invalid request body");
+}
+
+static enum err remove_one(struct api_call *call)
+{
+    struct account *account;
+    enum err err = find(call, &account);
+    if (err)
+        return err;
+    struct wishes wishes = { .own = mem_new(struct wish), .own_count = 1 };
+    buf_add(&wishes.text, call->params[2]);
+    wishes.own->name = buf_slice(&wishes.text);
+    envvar_write_begin(call, account, WRITE_DELETE, &wishes);
+    return OK;
+}
+
+enum { BOTH = AUTH_KEY | AUTH_PERSONAL };
+
+#define VARIABLES "/api/v1/projects/:/envvars/:"
+
+/* clang-format off */
+const struct route envvars_routes[] = {
+    { HTTP_GET_,    VARIABLES,           BOTH, NO_BODY,  list, NULL },
+    { HTTP_POST_,   VARIABLES,           BOTH, BODY_MAX, create, NULL },
+    { HTTP_POST_,   VARIABLES "/import", BOTH, BODY_MAX, upload, NULL },
+    { HTTP_GET_,    VARIABLES "/:",      BOTH, NO_BODY,  retrieve, NULL },
+    { HTTP_PUT_,    VARIABLES "/:",      BOTH, BODY_MAX, update, NULL },
+    { HTTP_POST_,   VARIABLES "/:",      BOTH, BODY_MAX, update, NULL },
+    { HTTP_DELETE_, VARIABLES "/:",      BOTH, NO_BODY,  remove_one, NULL },
+    { 0 },
+};
+/* clang-format on */

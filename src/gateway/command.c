@@ -1,0 +1,233 @@
+/* command.c - a subcommand on accounts: said to the running gateway, or done here
+ * when there is none.
+ *
+ *   store ─► accounts ─► command ─► store closed
+ *
+ * The store is locked by whoever has it open, so the two cannot meet. */
+#include "gateway/command.h"
+
+#include <sys/stat.h>
+#include <uv.h>
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "gateway/admin_socket.h"
+#include "gateway/data_directory.h"
+#include "gateway/load.h"
+#include "runcast/gateway.h"
+#include "store/sqlite/sqlite_store.h"
+
+struct lone_command {
+    struct load_accounts load;
+    struct account_command command;
+    struct loop *loop;
+    struct store *store;
+    struct failure why;
+    char *text; /* of the command's out; shown when it has succeeded */
+    size_t text_len;
+};
+
+/* ---- the data directory ---- */
+
+char *gateway_path(const struct config *config, const char *name)
+{
+    struct buf path = { 0 };
+    buf_print(&path, "%s/%s", config->data, name);
+    char *text = mem_text(buf_slice(&path));
+    buf_finish(&path);
+    return text;
+}
+
+enum err gateway_open_vault(const struct config *config, struct vault **vault,
+                            struct failure *why)
+{
+    char *key_file = gateway_path(config, "encryption.key");
+    enum err refused = vault_open(slice_of(config->encryption_key), key_file, vault, why);
+    free(key_file);
+    if (refused || !*config->next_encryption_key)
+        return refused;
+    refused = vault_offer(*vault, slice_of(config->next_encryption_key), why);
+    if (refused)
+        vault_close(*vault);
+    return refused;
+}
+
+enum err gateway_open_store(const struct config *config, struct uv_loop_s *uv,
+                            struct store **store, struct failure *why)
+{
+    char *path = gateway_path(config, "runcast.db");
+    struct sqlite_options options = { .path = path };
+    enum err refused = sqlite_store_open(uv, &options, store, why);
+    free(path);
+    return refused;
+}
+
+/* ---- without a gateway ---- */
+
+static void on_closed(struct store *store)
+{
+    struct lone_command *lone = store->owner;
+    loop_destroy(lone->loop);
+}
+
+static void end(struct lone_command *lone, const struct failure *why)
+{
+    if (why)
+        lone->why = *why;
+    lone->store->owner = lone;
+    lone->store->ops->close(lone->store, on_closed);
+}
+
+static void on_done(struct account_command *command, enum err status)
+{
+    struct lone_command *lone = container_of(command, struct lone_command, command);
+    end(lone, status ? &command->write.why : NULL);
+}
+
+static void on_loaded(struct load_accounts *load, enum err status)
+{
+    struct lone_command *lone = container_of(load, struct lone_command, load);
+    if (status)
+        end(lone, &load->why);
+    else
+        account_command_begin(&lone->command);
+}
+
+/* Waits until everything is closed. */
+static enum err run_alone(const struct config *config, struct vault *vault, FILE *out,
+                          struct failure *why)
+{
+    struct lone_command lone = { .command = { .done = on_done } };
+    uv_loop_t uv;
+    if (uv_loop_init(&uv))
+        return explain(why, ERR_STORE, "cannot start an event loop");
+    enum err refused = gateway_open_store(config, &uv, &lone.store, why);
+    if (!refused) {
+        struct accounts *accounts = accounts_create(vault);
+        lone.loop = loop_create(&uv);
+        lone.command.out = open_memstream(&lone.text, &lone.text_len);
+        lone.command.accounts = accounts;
+        lone.command.writer = account_writer_create(lone.loop, lone.store, accounts);
+        lone.command.word_count = config->word_count;
+        memcpy(lone.command.words, config->words, sizeof(config->words));
+        lone.load = (struct load_accounts){ .store = lone.store,
+                                            .accounts = accounts,
+                                            .done = on_loaded };
+        load_accounts_begin(&lone.load);
+        uv_run(&uv, UV_RUN_DEFAULT);
+        account_writer_destroy(lone.command.writer);
+        accounts_destroy(accounts);
+        refused = lone.why.code;
+        fclose(lone.command.out);
+        if (refused)
+            *why = lone.why;
+        else
+            fwrite(lone.text, 1, lone.text_len, out);
+        vault_wipe(lone.text, lone.text_len);
+        free(lone.text);
+    }
+    uv_run(&uv, UV_RUN_DEFAULT);
+    uv_loop_close(&uv);
+    return refused;
+}
+
+static enum err ask_gateway(const struct config *config, FILE *out, struct failure *why)
+{
+    char *path = gateway_path(config, "admin.sock");
+    struct buf line = { 0 };
+    for (size_t i = 0; i < config->word_count; i++) {
+        buf_add_char(&line, i ? ',' : '[');
+        buf_add_json(&line, slice_of(config->words[i]));
+    }
+    buf_add_char(&line, ']');
+    char *request = mem_text(buf_slice(&line));
+    enum err refused = admin_ask(path, request, out, why);
+    buf_finish(&line);
+    free(request);
+    free(path);
+    return refused;
+}
+
+/* There is a database, where nobody else can replace it. */
+static enum err check_data(const struct config *config, struct failure *why)
+{
+    struct stat found;
+    char *path = gateway_path(config, "runcast.db");
+    int missing = stat(path, &found);
+    free(path);
+    if (missing)
+        return explain(why, ERR_NOT_FOUND, "there is no runcast data in %s", config->data);
+    return gateway_directory_open(config->data, false, why);
+}
+
+enum err gateway_command(const struct config *config, FILE *out, struct failure *why)
+{
+    struct vault *vault;
+    enum err refused = account_command_check(config->words, config->word_count, why);
+    if (refused || (refused = ask_gateway(config, out, why)) != ERR_NOT_FOUND)
+        return refused;
+
+    if ((refused = check_data(config, why)) ||
+        (refused = gateway_open_vault(config, &vault, why)))
+        return refused;
+    refused = run_alone(config, vault, out, why);
+    vault_close(vault);
+    return refused;
+}
+
+/* ---- another encryption key ---- */
+
+enum err gateway_rotate_vault(const struct config *config, FILE *out, struct failure *why)
+{
+    char request[128];
+    char *path = gateway_path(config, "admin.sock");
+    snprintf(request, sizeof(request), "vault rotate %s", config->next_encryption_key);
+    enum err refused = admin_ask(path, request, out, why);
+    vault_wipe(request, sizeof(request));
+    free(path);
+    if (refused == ERR_NOT_FOUND)
+        return explain(why, ERR_NOT_FOUND,
+                       "no gateway serves the data in %s: start it, the key is rotated "
+                       "while it runs",
+                       config->data);
+    return refused;
+}
+
+/* ---- a copy that was put back ---- */
+
+/* Its key opens it, or a start would not begin. A command that only looks is told nothing that
+ * way but has to open everything. */
+static enum err check_key(const struct config *config, struct failure *why)
+{
+    struct config looking = *config;
+    struct vault *vault;
+    FILE *nowhere = fopen("/dev/null", "we");
+    looking.words[0] = "org";
+    looking.words[1] = "list";
+    looking.word_count = 2;
+    enum err refused = nowhere ? gateway_open_vault(config, &vault, why)
+                               : explain(why, ERR_STORE, "cannot open /dev/null");
+    if (!refused) {
+        refused = run_alone(&looking, vault, nowhere, why);
+        vault_close(vault);
+    }
+    if (nowhere)
+        fclose(nowhere);
+    return refused;
+}
+
+enum err gateway_restored(const struct config *config, FILE *out, struct failure *why)
+{
+    char epoch[17];
+    enum err refused = check_data(config, why);
+    if (!refused)
+        refused = check_key(config, why);
+    if (refused)
+        return refused;
+    char *path = gateway_path(config, "runcast.db");
+    refused = sqlite_store_renew_epoch(path, epoch, why);
+    free(path);
+    if (!refused)
+        fprintf(out, "the data in %s begin a new epoch, %s\n", config->data, epoch);
+    return refused;
+}

@@ -1,0 +1,148 @@
+/* config_help.c - what runcast says of itself: everything, or of one command. */
+#include "gateway/config_help.h"
+
+#include <string.h>
+
+#include "gateway/config_value.h"
+
+static const struct {
+    const char *name, *usage, *about; /* lines; usage is in the overview too */
+} commands[] = {
+    { "serve", "  runcast [serve] [options]    starts the gateway\n", "" },
+    { "keys",
+      "  runcast keys [--project REF] [options]\n"
+      "                               prints the secret keys\n"
+      "  runcast keys --new-personal-token [--user EMAIL]\n"
+      "                               and makes and prints a personal access token\n"
+      "  runcast keys rotate ENV [--project REF] [--grace 24h]\n",
+      "ENV is dev, staging, prod or preview. The key that is replaced, and the public "
+      "tokens\n"
+      "that it signed, work for --grace more; with --grace 0 they end at once. --project "
+      "is\n"
+      "needed where there are several.\n" },
+    { "vault",
+      "  runcast vault rotate         has the running gateway seal all secrets anew\n",
+      "A drawn key is replaced by another one that is drawn, and kept as\n"
+      "encryption.key.<id> for older backups. A key from RUNCAST_ENCRYPTION_KEY is "
+      "replaced by\n"
+      "RUNCAST_NEXT_ENCRYPTION_KEY, which the next start needs.\n" },
+    { "restored",
+      "  runcast restored             says that the data were put back from a backup\n",
+      "The database gets a new epoch: clients with a position of its other life (from,\n"
+      "Last-Event-ID, an offset) begin anew with a snapshot, instead of going on in a "
+      "history\n"
+      "that is no longer theirs. Before the gateway is started on them.\n" },
+    { "org",
+      "  runcast org create NAME [--slug SLUG] | list | rename SLUG --name NAME\n"
+      "                       | delete SLUG --confirm SLUG\n",
+      "An organization has projects and users. SLUG is its name for commands, lower-case\n"
+      "letters, digits and dashes; it is made of NAME where it is not given. delete takes "
+      "its\n"
+      "users along and revokes their tokens; it refuses while the organization has "
+      "projects,\n"
+      "and leaves the last one.\n" },
+    { "project",
+      "  runcast project create NAME [--org SLUG] [--ref REF] | list\n"
+      "                       | rename REF --name NAME | delete REF --confirm REF\n",
+      "A new project prints the keys of its four environments. --org is needed where "
+      "there\n"
+      "are several. REF is proj_ and 8 to 40 lower-case letters and digits. delete ends "
+      "its "
+      "keys,\n"
+      "tokens and connections at once and cancels its runs; the running gateway then "
+      "removes\n"
+      "all that it has stored. Nothing brings it back but a backup.\n" },
+    { "user",
+      "  runcast user create NAME --email EMAIL [--org SLUG] | list\n"
+      "                       | rename EMAIL --name NAME [--org SLUG]\n"
+      "                       | delete EMAIL [--org SLUG] [--confirm EMAIL]\n",
+      "Who is in several organizations is made in each, with the same address. A user gets "
+      "in\n"
+      "with a token: runcast help token. delete takes a user out of its organization and\n"
+      "revokes the tokens that were made for it, which --confirm agrees to.\n" },
+    { "token", "  runcast token create --user EMAIL [--name NAME] | list | revoke ID\n",
+      "Personal access tokens, shown once. A token sees the projects of its user's\n"
+      "organizations. ID is what list shows first.\n" },
+    { "worker-token",
+      "  runcast worker-token create [--project REF] [--env ENV] [--name NAME]\n"
+      "                       | list | revoke ID\n",
+      "For workers outside a session of trigger dev, shown once. They serve staging, prod "
+      "and\n"
+      "the branches of preview, or with --env one of these kinds alone.\n" },
+};
+
+enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
+
+static int find(const char *command)
+{
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(command, commands[i].name) == 0)
+            return i;
+    return -1;
+}
+
+bool config_help_knows(const char *command)
+{
+    return find(command) >= 0;
+}
+
+static void print_option(const struct setting *setting, struct buf *out)
+{
+    static const char *const values[] = {
+        [SETTING_IS_TEXT] = " TEXT",     [SETTING_IS_LIST] = " TEXT",
+        [SETTING_IS_NUMBER] = " NUMBER", [SETTING_IS_BYTES] = " SIZE",
+        [SETTING_IS_DURATION] = " TIME", [SETTING_IS_FLAG] = "",
+    };
+    char option[CONFIG_NAME_MAX];
+    if (setting->type == SETTING_IS_SECRET)
+        config_variable_of((enum config_setting)(setting - settings), option);
+    else
+        snprintf(option, sizeof(option), "--%s%s", setting->name, values[setting->type]);
+    buf_print(out, "  %-34s %s", option, setting->help);
+    if (*setting->def && setting->type != SETTING_IS_FLAG)
+        buf_print(out, " [%s]", setting->def);
+    buf_add_char(out, '\n');
+}
+
+static void print_all(struct buf *out)
+{
+    buf_add_text(out,
+                 "runcast - manages runs of background tasks and tells every change\n\n");
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        buf_add_text(out, commands[i].usage);
+    buf_add_text(
+        out, "  runcast help COMMAND         says more of one of these\n"
+             "  All but serve and restored speak to the gateway that runs on --data; all\n"
+             "  but vault rotate work without one too.\n\n"
+             "options [default]\n");
+    for (int i = 0; i < SETTING_COUNT; i++)
+        print_option(&settings[i], out);
+    buf_add_text(
+        out,
+        "  --config FILE                      settings from a file: name = value lines\n"
+        "  --check-config                     judges the settings, and ends\n"
+        "  --print-config                     shows the settings and where each came from\n"
+        "  --version, --help\n\n"
+        "Every option is also a variable (RUNCAST_LOG_LEVEL=debug) and a line of the\n"
+        "file (log-level = debug). Flags win over variables, variables over the file.\n"
+        "A secret is no flag; it may lie in a file: RUNCAST_METRICS_TOKEN_FILE=/path.\n\n"
+        "The first start on an empty data directory draws keys, or takes them from\n"
+        "RUNCAST_PROJECT_REF, RUNCAST_DEV_SECRET_KEY, RUNCAST_STAGING_SECRET_KEY,\n"
+        "RUNCAST_PROD_SECRET_KEY, RUNCAST_PREVIEW_SECRET_KEY and\n"
+        "RUNCAST_PERSONAL_ACCESS_TOKEN (each may lie in a file, too: …_FILE).\n");
+}
+
+void config_print_help(const char *command, struct buf *out)
+{
+    int which = command ? find(command) : -1;
+    if (which <= 0) { /* the options are those of serve */
+        print_all(out);
+        return;
+    }
+    buf_print(out, "%s\n%s\n", commands[which].usage, commands[which].about);
+    buf_print(out, "  --data DIR, or RUNCAST_DATA: the data directory. %s\n",
+              strcmp(command, "restored") == 0 ? "No gateway runs on it."
+              : strcmp(command, "vault") == 0  ? "A gateway runs on it."
+                                               : "It speaks to the gateway that runs\n"
+                                                 "  on it, if there is one.");
+}

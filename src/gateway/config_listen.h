@@ -1,0 +1,30 @@
+/* config_listen.h - addresses to listen on, from the settings that hold them. */
+#pragma once
+
+#include "gateway/config.h"
+
+enum { CONFIG_LISTENERS_MAX = 16, CONFIG_PATH_MAX = 108 };
+
+struct config_listener {
+    char host[64]; /* numeric; "": a UNIX socket */
+    int port;
+    char path[CONFIG_PATH_MAX]; /* of a UNIX socket */
+    bool proxied;               /* by the PROXY protocol: ",proxy" behind the address */
+};
+
+/* The addresses of listen, in their order: "127.0.0.1:3030", "[::1]:3030",
+ * "localhost:3030", ":3030" (every IPv4 address), "3030" (this machine only), "unix:PATH"; each
+ * may end in ",proxy". */
+enum err config_listeners(const struct config *config,
+                          struct config_listener listeners[CONFIG_LISTENERS_MAX],
+                          size_t *count, struct failure *why);
+
+/* admin-listen, or metrics.sock in the data directory. */
+enum err config_admin_listener(const struct config *config,
+                               struct config_listener *listener, struct failure *why);
+
+/* Both of the above are right, and no address is there twice. */
+enum err config_check_listeners(const struct config *config, struct failure *why);
+
+/* Nobody reaches it from another machine. */
+bool config_listener_is_local(const struct config_listener *listener);

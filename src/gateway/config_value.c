@@ -1,0 +1,365 @@
+/* config_value.c - settings from text and to text. */
+#include "gateway/config_value.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "gateway/config_listen.h"
+#include "net/address.h"
+#include "vault/vault.h"
+
+/* clang-format off */
+const struct setting settings[SETTING_COUNT] = {
+#define ROW(name, type, field, ...) \
+    [SETTING_##field] = { name, type, offsetof(struct config, field), __VA_ARGS__ },
+#define CONFIG_TEXT(name, field, def, help) \
+    ROW(name, SETTING_IS_TEXT, field, def, 0, 0, help)
+#define CONFIG_LIST(name, field, def, help) \
+    ROW(name, SETTING_IS_LIST, field, def, 0, 0, help)
+#define CONFIG_SECRET(name, field, help) \
+    ROW(name, SETTING_IS_SECRET, field, "", 0, 0, help)
+#define CONFIG_NUMBER(name, field, def, min, max, help) \
+    ROW(name, SETTING_IS_NUMBER, field, #def, min, max, help)
+#define CONFIG_BYTES(name, field, def, min, max, help) \
+    ROW(name, SETTING_IS_BYTES, field, def, min, max, help)
+#define CONFIG_DURATION(name, field, def, min_ms, help) \
+    ROW(name, SETTING_IS_DURATION, field, def, min_ms, INT64_MAX, help)
+#define CONFIG_FLAG(name, field, help) \
+    ROW(name, SETTING_IS_FLAG, field, "false", 0, 0, help)
+#include "gateway/config.def"
+#undef ROW
+#undef CONFIG_TEXT
+#undef CONFIG_LIST
+#undef CONFIG_SECRET
+#undef CONFIG_NUMBER
+#undef CONFIG_BYTES
+#undef CONFIG_DURATION
+#undef CONFIG_FLAG
+};
+/* clang-format on */
+
+static void *field_of(const struct config *config, enum config_setting which)
+{
+    return (char *)config + settings[which].offset;
+}
+
+/* ---- reading ---- */
+
+static bool read_bytes(struct slice text, int64_t *bytes)
+{
+    static const char units[] = "kmg";
+    int64_t factor = 1;
+    const char *unit = text.len ? strchr(units, text.ptr[text.len - 1] | 0x20) : NULL;
+    if (unit && *unit) {
+        factor = INT64_C(1) << 10 * (unit - units + 1);
+        text.len--;
+    }
+    return text_to_i64(text, bytes) == OK && !__builtin_mul_overflow(*bytes, factor, bytes);
+}
+
+static bool read_flag(const char *value, bool *flag)
+{
+    static const char *const names[] = {
+        "false", "true", "no", "yes", "off", "on", "0", "1"
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcasecmp(value, names[i]) == 0) {
+            *flag = i % 2;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_number(const struct setting *setting, struct slice text, int64_t *number)
+{
+    int64_t read = 0;
+    bool well_formed = false;
+    switch (setting->type) {
+    case SETTING_IS_NUMBER: well_formed = text_to_i64(text, &read) == OK; break;
+    case SETTING_IS_BYTES: well_formed = read_bytes(text, &read); break;
+    case SETTING_IS_DURATION:
+        well_formed = slice_is(text, "0") || text_to_duration_ms(text, &read) == OK;
+        break;
+    default: break;
+    }
+    if (!well_formed || read < setting->min || read > setting->max)
+        return false;
+    *number = read;
+    return true;
+}
+
+/* Words with one space between them. */
+static void set_list(char **field, struct slice value)
+{
+    struct buf words = { 0 };
+    struct slice word;
+    for (size_t i = 0; i < value.len; i += word.len + 1) {
+        struct slice rest = slice_from(value, i);
+        word = (struct slice){ rest.ptr, 0 };
+        while (word.len < rest.len && !strchr(" \t", rest.ptr[word.len]))
+            word.len++;
+        if (words.len && word.len)
+            buf_add_char(&words, ' ');
+        buf_add(&words, word);
+    }
+    free(*field);
+    *field = mem_text(buf_slice(&words));
+    buf_finish(&words);
+}
+
+static void print_bytes(int64_t bytes, struct buf *out)
+{
+    static const char units[] = " kmg";
+    int unit = 0;
+    for (; unit < 3 && bytes && bytes % 1024 == 0; unit++)
+        bytes /= 1024;
+    buf_add_number(out, bytes);
+    if (unit)
+        buf_add_char(out, units[unit]);
+}
+
+/* As people write it: 30d, not 4w2d. */
+static void print_duration(int64_t ms, struct buf *out)
+{
+    static const struct {
+        int64_t seconds;
+        char letter;
+    } units[] = { { 24 * 3600, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
+    int64_t seconds = ms / 1000;
+    size_t unit = seconds ? 0 : 3;
+    while (seconds % units[unit].seconds)
+        unit++;
+    buf_add_number(out, seconds / units[unit].seconds);
+    buf_add_char(out, units[unit].letter);
+}
+
+/* What would be right, as the end of a sentence. */
+static void describe(const struct setting *setting, struct buf *out)
+{
+    switch (setting->type) {
+    case SETTING_IS_NUMBER:
+        buf_print(out, "a number from %lld to %lld", (long long)setting->min,
+                  (long long)setting->max);
+        break;
+    case SETTING_IS_BYTES:
+        buf_add_text(out, "a size like 64k, 256m or 2g, at least ");
+        print_bytes(setting->min, out);
+        break;
+    case SETTING_IS_DURATION:
+        buf_add_text(out, "a time like 30s, 1h30m or 30d");
+        if (setting->min) {
+            buf_add_text(out, ", at least ");
+            print_duration(setting->min, out);
+        }
+        break;
+    default: buf_add_text(out, "true or false");
+    }
+}
+
+static enum err refuse(const struct setting *setting, const char *value, const char *origin,
+                       struct failure *why)
+{
+    struct buf right = { 0 };
+    describe(setting, &right);
+    enum err err = explain(why, ERR_INVALID, "%s: %s cannot be '%.60s': it is %.*s", origin,
+                           setting->name, value, SLICE_ARG(buf_slice(&right)));
+    buf_finish(&right);
+    return err;
+}
+
+enum err config_set(struct config *config, enum config_setting which, const char *value,
+                    const char *origin, struct failure *why)
+{
+    const struct setting *setting = &settings[which];
+    void *field = field_of(config, which);
+    bool read = true;
+    switch (setting->type) {
+    case SETTING_IS_TEXT:
+    case SETTING_IS_SECRET:
+        vault_forget(*(char **)field);
+        *(char **)field = mem_text(slice_trim(slice_of(value)));
+        break;
+    case SETTING_IS_LIST: set_list(field, slice_of(value)); break;
+    case SETTING_IS_FLAG: read = read_flag(value, field); break;
+    default: read = read_number(setting, slice_trim(slice_of(value)), field);
+    }
+    if (!read)
+        return refuse(setting, value, origin, why);
+    free(config->origins[which]);
+    config->origins[which] = mem_text(slice_of(origin));
+    return OK;
+}
+
+/* ---- printing ---- */
+
+void config_print_value(const struct config *config, enum config_setting which,
+                        struct buf *out)
+{
+    const void *field = field_of(config, which);
+    switch (settings[which].type) {
+    case SETTING_IS_TEXT:
+    case SETTING_IS_LIST: buf_add_text(out, *(char *const *)field); break;
+    case SETTING_IS_SECRET: buf_add_text(out, **(char *const *)field ? "***" : ""); break;
+    case SETTING_IS_NUMBER: buf_add_number(out, *(const int64_t *)field); break;
+    case SETTING_IS_BYTES: print_bytes(*(const int64_t *)field, out); break;
+    case SETTING_IS_DURATION: print_duration(*(const int64_t *)field, out); break;
+    case SETTING_IS_FLAG: buf_add_text(out, *(const bool *)field ? "true" : "false"); break;
+    }
+}
+
+void config_variable_of(enum config_setting which, char out[CONFIG_NAME_MAX])
+{
+    const char *name = settings[which].name;
+    size_t len = (size_t)snprintf(out, CONFIG_NAME_MAX, "RUNCAST_");
+    for (; *name && len < CONFIG_NAME_MAX - 1; name++)
+        out[len++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
+    out[len] = '\0';
+}
+
+/* ---- texts with a form ---- */
+
+/* Never for a secret: it shows the text. */
+static enum err refuse_text(const struct config *config, enum config_setting which,
+                            const char *right, struct failure *why)
+{
+    return explain(why, ERR_INVALID, "%s: %s cannot be '%.60s': it is %s",
+                   config->origins[which], settings[which].name,
+                   *(char **)field_of(config, which), right);
+}
+
+/* An http or https address without user, query and fragment; with_path: it may go on. */
+static bool is_web_address(struct slice text, bool with_path)
+{
+    size_t scheme = slice_starts(text, "https://")  ? 8
+                    : slice_starts(text, "http://") ? 7
+                                                    : 0;
+    if (!scheme || text.len == scheme)
+        return false;
+    for (size_t i = scheme; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c <= ' ' || c >= 0x7F || strchr("@?#\"'<>\\", c) || (c == '/' && !with_path))
+            return false;
+    }
+    return text.ptr[scheme] != '/';
+}
+
+static bool ranges_are_right(const char *list)
+{
+    struct ranges ranges;
+    struct slice wrong;
+    bool right = ranges_read(slice_of(list), &ranges, &wrong);
+    if (right)
+        ranges_finish(&ranges);
+    return right;
+}
+
+static bool origins_are_right(const char *list)
+{
+    struct slice rest = slice_of(list), one;
+    if (!rest.len)
+        return true;
+    while (slice_split(&rest, ',', &one)) {
+        one = slice_trim(one);
+        if (!slice_is(one, "*") && !is_web_address(one, false))
+            return false;
+    }
+    return true;
+}
+
+static const char *const log_formats[] = { "auto", "logfmt", "json", NULL };
+static const char *const request_logs[] = { "off", "errors", "all", NULL };
+static const char *const log_levels[] = { "debug", "info", "warn", "error", NULL };
+
+/* -1: none of them. */
+static int choice(const char *text, const char *const *choices)
+{
+    for (int i = 0; choices[i]; i++) {
+        if (strcmp(text, choices[i]) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static bool is_key_or_empty(const char *text)
+{
+    return !*text || vault_key_is_right(slice_of(text));
+}
+
+static enum err refuse_key(const struct config *config, enum config_setting which,
+                           struct failure *why)
+{
+    return explain(why, ERR_INVALID,
+                   "%s: the key is not 64 hex digits or 44 characters of base64",
+                   config->origins[which]);
+}
+
+enum err config_check_texts(const struct config *config, struct failure *why)
+{
+    enum err err = config_check_listeners(config, why);
+    if (err)
+        return err;
+    if (!*config->data)
+        return refuse_text(config, SETTING_data, "the path of a directory", why);
+    if (*config->public_url && !is_web_address(slice_of(config->public_url), true))
+        return refuse_text(config, SETTING_public_url,
+                           "an address like https://runs.example.com", why);
+    if (!ranges_are_right(config->trusted_proxies))
+        return refuse_text(config, SETTING_trusted_proxies,
+                           "a list of addresses and ranges like 10.0.0.0/8 2001:db8::/32, "
+                           "and unix for UNIX sockets",
+                           why);
+    if (!origins_are_right(config->allow_origin))
+        return refuse_text(config, SETTING_allow_origin,
+                           "a list of origins like https://app.example.com, or *", why);
+    struct prices prices = { 0 };
+    if (!price_read(slice_of(config->run_price), &prices.run))
+        return refuse_text(config, SETTING_run_price,
+                           "a number of cents like 0.0025, up to 1000000", why);
+    if (!prices_read_machines(slice_of(config->machine_prices), &prices))
+        return refuse_text(config, SETTING_machine_prices,
+                           "a list of machines and cents per second like "
+                           "small-1x=0.0034,large-2x=0.068, or 0",
+                           why);
+    if (choice(config->log_requests, request_logs) < 0)
+        return refuse_text(config, SETTING_log_requests, "off, errors or all", why);
+    if (choice(config->log_format, log_formats) < 0)
+        return refuse_text(config, SETTING_log_format, "auto, logfmt or json", why);
+    if (choice(config->log_level, log_levels) < 0)
+        return refuse_text(config, SETTING_log_level, "debug, info, warn or error", why);
+    if (!is_key_or_empty(config->encryption_key))
+        return refuse_key(config, SETTING_encryption_key, why);
+    if (!is_key_or_empty(config->next_encryption_key))
+        return refuse_key(config, SETTING_next_encryption_key, why);
+    return OK;
+}
+
+struct prices config_prices(const struct config *config)
+{
+    struct prices prices = { 0 };
+    price_read(slice_of(config->run_price), &prices.run);
+    prices_read_machines(slice_of(settings[SETTING_machine_prices].def), &prices);
+    prices_read_machines(slice_of(config->machine_prices), &prices);
+    return prices;
+}
+
+int config_log_requests(const struct config *config)
+{
+    enum { OFF, ERRORS, ALL };
+    int which = choice(config->log_requests, request_logs);
+    bool debugs = config_log_level(config) == LOG_DEBUG;
+    return debugs && which == ERRORS ? ALL : which; /* who debugs wants to see what comes */
+}
+
+enum log_level config_log_level(const struct config *config)
+{
+    return (enum log_level)choice(config->log_level, log_levels);
+}
+
+enum log_format config_log_format(const struct config *config)
+{
+    return (enum log_format)choice(config->log_format, log_formats);
+}

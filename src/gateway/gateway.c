@@ -1,0 +1,486 @@
+/* gateway.c - the only file that knows all parts: builds them, wires them, drains them.
+ *
+ *   config ─► vault, store ─► engine ─► auth ─► api ─► server ─► accounts ─► runs ─► ready
+ *
+ * The server listens before anything is read or made: the keys of a first start are shown
+ * once, with an address that is ours. Until the runs are in memory every call but health is
+ * 503. Draining goes the other way: nothing new is let in, what is under
+ * way ends, sockets are asked to move, then server, engine and store are taken down in
+ * reverse order of their creation. */
+#include "runcast/gateway.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "accounts/account_writer.h"
+#include "accounts/bootstrap.h"
+#include "api/dispatch.h"
+#include "api/services.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "call/request_log.h"
+#include "gateway/admin_socket.h"
+#include "gateway/command.h"
+#include "gateway/config_listen.h"
+#include "gateway/data_directory.h"
+#include "gateway/key_rotation.h"
+#include "gateway/load.h"
+#include "gateway/retention.h"
+#include "notices/run_notifications.h"
+#include "realtime/sockets.h"
+#include "schedules/schedule_sync.h"
+#include "schedules/schedules.h"
+
+enum phase { PHASE_STARTING, PHASE_READY, PHASE_DRAINING, PHASE_CLOSING };
+
+struct gateway {
+    const struct config *config;
+    struct gateway_events events;
+    struct loop *loop;
+    struct vault *vault;
+    struct store *store;
+    struct accounts *accounts;
+    struct account_writer *writer;
+    struct engine *engine;
+    struct schedules *schedules;
+    struct auth *auth;
+    struct api *api;
+    struct request_log *request_log;
+    struct server *server;
+    struct admin *admin;
+    struct retain *retain;
+    struct rotate *rotate;
+    char url[128];
+    int port; /* of url; 0: all listeners are UNIX sockets */
+    enum phase phase;
+    bool loading; /* load_* is on its way */
+    struct load_accounts load_accounts;
+    struct load_runs load_runs;
+    struct timer timer; /* of the drain */
+    uint32_t drain_kind, close_kind;
+    int64_t drain_until; /* monotonic ms */
+    struct failure reason;
+};
+
+static void on_drain_tick(struct timer *timer);
+static void on_close_tick(struct timer *timer);
+
+/* ---- start ---- */
+
+/* Generated keys are fine on this machine; the world gets in with keys that somebody chose
+ * to set, or after saying --insecure. */
+static enum err check_listen(const struct config *config, struct failure *why)
+{
+    struct config_listener listeners[CONFIG_LISTENERS_MAX];
+    struct bootstrap given;
+    size_t count, open = 0;
+    enum err refused = config_listeners(config, listeners, &count, why);
+    while (!refused && open < count && config_listener_is_local(&listeners[open]))
+        open++;
+    if (refused || open == count || config->insecure)
+        return refused;
+    refused = bootstrap_prepare(&given, why);
+    bool chosen = !refused && given.from_environment;
+    bootstrap_finish(&given);
+    if (refused)
+        return refused;
+    if (!chosen)
+        return explain(why, ERR_INVALID,
+                       "%s is not a loopback address: set RUNCAST_DEV_SECRET_KEY, "
+                       "RUNCAST_STAGING_SECRET_KEY, RUNCAST_PROD_SECRET_KEY and "
+                       "RUNCAST_PREVIEW_SECRET_KEY, or say --insecure",
+                       listeners[open].host);
+    return OK;
+}
+
+enum err gateway_check(const struct config *config, struct failure *why)
+{
+    struct bootstrap given;
+    enum err refused = bootstrap_prepare(&given, why);
+    if (!refused)
+        bootstrap_finish(&given);
+    return refused ? refused : check_listen(config, why);
+}
+
+/* Elsewhere than on a terminal somebody keeps what is printed: a log, a journal. */
+static bool prints_keys(const struct config *config, FILE *out)
+{
+    return out && (config->print_keys || isatty(fileno(out)));
+}
+
+static void stop_with(struct gateway *gateway, const struct failure *why)
+{
+    gateway->reason = *why;
+    gateway_stop(gateway);
+}
+
+static void on_runs_loaded(struct load_runs *load, enum err status)
+{
+    struct gateway *gateway = container_of(load, struct gateway, load_runs);
+    gateway->loading = false;
+    if (gateway->phase == PHASE_CLOSING) {
+        gateway_stop(gateway);
+        return;
+    }
+    if (status) {
+        stop_with(gateway, &load->why);
+        return;
+    }
+    schedule_sync_all(gateway->api);
+    engine_sweep(gateway->engine);
+    schedules_start(gateway->schedules);
+    for (struct account *a = NULL; (a = accounts_next(gateway->accounts, a));)
+        if (a->archived)
+            api_retire_environment(gateway->api, a);
+    gateway->retain =
+        retain_create(gateway->api, gateway->accounts, gateway->config->retain_ms);
+    if (gateway->phase != PHASE_STARTING)
+        return;
+    gateway->rotate = rotate_create(gateway->engine, gateway->accounts);
+    admin_serve_rotation(gateway->admin, gateway->rotate);
+    gateway->phase = PHASE_READY;
+    api_set_ready(gateway->api, NULL);
+    log_audit("start", "version", RUNCAST_VERSION, "data", gateway->config->data, "user",
+              log_number(getuid()), NULL);
+    log_info("ready", "url", gateway->url, "listen", gateway->config->listen, NULL);
+    if (gateway->events.on_ready)
+        gateway->events.on_ready(gateway->events.owner, gateway->port);
+}
+
+/* Where clients on this machine find us: at the first address that asks for no header of a
+ * proxy. */
+static void note_url(struct gateway *gateway, const struct config_listener *listeners,
+                     size_t count)
+{
+    const char *given = gateway->config->public_url;
+    size_t first = 0;
+    while (first < count - 1 && (!listeners[first].host[0] || listeners[first].proxied))
+        first++;
+    const char *host = listeners[first].host;
+    gateway->port = server_port(gateway->server, first);
+    bool any4 = strcmp(host, "0.0.0.0") == 0, any6 = strcmp(host, "::") == 0;
+    bool six = strchr(host, ':') != NULL;
+    if (given[0])
+        snprintf(gateway->url, sizeof(gateway->url), "%s", given);
+    else if (!host[0])
+        snprintf(gateway->url, sizeof(gateway->url), "unix:%s", listeners[first].path);
+    else
+        snprintf(gateway->url, sizeof(gateway->url), "http://%s%s%s:%d", six ? "[" : "",
+                 any4   ? "127.0.0.1"
+                 : any6 ? "::1"
+                        : host,
+                 six ? "]" : "", gateway->port);
+}
+
+/* A proxy of the same group may speak to a UNIX socket; to the admin's only the owner. */
+static struct listen_options address_of(const struct config_listener *listener, bool admin)
+{
+    return (struct listen_options){ .host = listener->host,
+                                    .port = listener->port,
+                                    .path = listener->path[0] ? listener->path : NULL,
+                                    .mode = admin ? 0600 : 0660,
+                                    .proxied = listener->proxied,
+                                    .admin = admin };
+}
+
+static enum err listen_now(struct gateway *gateway, struct failure *why)
+{
+    const struct config *config = gateway->config;
+    struct config_listener listeners[CONFIG_LISTENERS_MAX + 1];
+    struct listen_options addresses[CONFIG_LISTENERS_MAX + 1];
+    size_t count;
+    struct server_options options = { .listeners = addresses,
+                                      .handler = api_handler(),
+                                      .owner = gateway->api,
+                                      .trusted_proxies = config->trusted_proxies,
+                                      .connections_max = (unsigned)config->connections,
+                                      .connections_per_address =
+                                          (unsigned)config->connections_per_address };
+    enum err refused = config_listeners(config, listeners, &count, why);
+    if (!refused)
+        refused = config_admin_listener(config, &listeners[count], why);
+    if (refused)
+        return refused;
+    for (size_t i = 0; i <= count; i++)
+        addresses[i] = address_of(&listeners[i], i == count);
+    options.listener_count = count + 1;
+    refused = server_create(gateway->loop, &options, &gateway->server, why);
+    if (refused)
+        return refused;
+    note_url(gateway, listeners, count);
+    if (!config_listener_is_local(&listeners[count]))
+        log_warn(
+            "admin-listen is no address of this machine alone: whoever reaches it reads "
+            "the metrics",
+            "address", config->admin_listen, NULL);
+    return OK;
+}
+
+/* One that ends while runs are loaded is looked after when they are. */
+static void on_environment(void *owner, struct account *account)
+{
+    struct gateway *gateway = owner;
+    if (!account->archived) {
+        api_add_environment(gateway->api, account);
+    } else if (gateway->retain) {
+        api_retire_environment(gateway->api, account);
+        retain_soon(gateway->retain);
+    }
+}
+
+/* Two for each core: while one run reads or writes, another one computes. */
+static uint32_t dev_concurrency(const struct config *config)
+{
+    int64_t limit = config->dev_concurrency;
+    return limit ? (uint32_t)limit : 2 * uv_available_parallelism();
+}
+
+enum { NUMBER_TEXT = 24 };
+
+/* A setting that is given is of one environment, and a project has twice that. If none is,
+ * one environment may have most of the connections, and a project leaves some for others
+ * and for requests that come and go. */
+static void share_connections(const struct config *config, struct api_options *api)
+{
+    int64_t all = config->connections, given = config->realtime_connections;
+    char connections[NUMBER_TEXT], environment[NUMBER_TEXT], project[NUMBER_TEXT];
+    api->realtime_connections = given ? given : all - all / 4;
+    api->project_connections = given ? 2 * given : all - all / 8;
+    snprintf(connections, sizeof(connections), "%" PRId64, all);
+    snprintf(environment, sizeof(environment), "%" PRId64, api->realtime_connections);
+    snprintf(project, sizeof(project), "%" PRId64, api->project_connections);
+    log_info(api->project_connections < all
+                 ? "connections that stay are limited"
+                 : "connections that stay: one project may take all connections",
+             "connections", connections, "environment", environment, "project", project,
+             NULL);
+}
+
+static void create_parts(struct gateway *gateway)
+{
+    const struct config *config = gateway->config;
+    gateway->accounts = accounts_create(gateway->vault);
+    gateway->writer =
+        account_writer_create(gateway->loop, gateway->store, gateway->accounts);
+    struct engine_options engine = { .lease_ms = config->lease_ms,
+                                     .heartbeat_ms = config->heartbeat_ms,
+                                     .cancel_ms = config->cancel_ms,
+                                     .dev_ttl_ms = config->dev_ttl_ms,
+                                     .queue_size = (uint32_t)config->queue_size,
+                                     .concurrency = (uint32_t)config->env_concurrency,
+                                     .dev_concurrency = dev_concurrency(config),
+                                     .memory = (size_t)config->memory,
+                                     .prices = config_prices(config) };
+    gateway->request_log = request_log_create(
+        gateway->loop, (enum request_log_mode)config_log_requests(config));
+    struct api_options api = { .public_url = config->public_url,
+                               .allow_origin = config->allow_origin,
+                               .data = config->data,
+                               .metrics_token = config->metrics_token,
+                               .subscriptions_max = config->subscriptions,
+                               .batch_memory = config->batch_memory,
+                               .schedules_max = config->schedules,
+                               .branches_max = config->branches,
+                               .stream_memory = config->stream_memory,
+                               .storage_quota = config->storage_quota,
+                               .dequeue_wait_ms = config->dequeue_wait_ms,
+                               .drain_timeout_ms = config->drain_timeout_ms,
+                               .rate_limit = config->rate_limit,
+                               .writer = gateway->writer,
+                               .request_log = gateway->request_log,
+                               .owner = gateway };
+    share_connections(config, &api);
+    account_writer_on_environment(gateway->writer, on_environment, gateway);
+    gateway->engine = engine_create(gateway->loop, gateway->store, &engine);
+    gateway->schedules = schedules_create(gateway->engine);
+    gateway->auth = auth_create(gateway->accounts);
+    gateway->api = api_create(gateway->engine, gateway->schedules, gateway->auth,
+                              gateway->accounts, &api);
+}
+
+static void on_accounts_loaded(struct load_accounts *load, enum err status)
+{
+    struct gateway *gateway = container_of(load, struct gateway, load_accounts);
+    struct failure why = load->why;
+    gateway->loading = false;
+    if (gateway->phase == PHASE_CLOSING) {
+        gateway_stop(gateway);
+        return;
+    }
+    if (!status) {
+        char *path = gateway_path(gateway->config, "admin.sock");
+        status = admin_create(loop_uv(gateway->loop), path, gateway->accounts,
+                              gateway->writer, &gateway->admin, &why);
+        free(path);
+    }
+    if (status) {
+        stop_with(gateway, &why);
+        return;
+    }
+    gateway->loading = true;
+    gateway->load_runs = (struct load_runs){ .engine = gateway->engine,
+                                             .accounts = gateway->accounts,
+                                             .api = gateway->api,
+                                             .done = on_runs_loaded };
+    load_runs_begin(&gateway->load_runs);
+}
+
+enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
+                       const struct gateway_events *events, FILE *first_keys,
+                       struct gateway **out, struct failure *why)
+{
+    struct gateway *gateway = mem_new(struct gateway);
+    enum err refused;
+
+    gateway->config = config;
+    gateway->events = *events;
+    if ((refused = check_listen(config, why)) ||
+        (refused = gateway_directory_open(config->data, true, why)) ||
+        (refused = gateway_open_vault(config, &gateway->vault, why)))
+        goto fail;
+    if ((refused = gateway_open_store(config, uv, &gateway->store, why)))
+        goto fail_vault;
+
+    gateway->loop = loop_create(uv);
+    gateway->drain_kind = timers_kind(loop_timers(gateway->loop), on_drain_tick);
+    gateway->close_kind = timers_kind(loop_timers(gateway->loop), on_close_tick);
+    create_parts(gateway);
+    *out = gateway;
+    if (listen_now(gateway, why)) {
+        stop_with(gateway, why);
+        return OK;
+    }
+    gateway->loading = true;
+    gateway->load_accounts =
+        (struct load_accounts){ .store = gateway->store,
+                                .accounts = gateway->accounts,
+                                .loop = gateway->loop,
+                                .first_keys = first_keys,
+                                .prints_keys = prints_keys(config, first_keys),
+                                .data = config->data,
+                                .url = gateway->url,
+                                .done = on_accounts_loaded };
+    load_accounts_begin(&gateway->load_accounts);
+    return OK;
+
+fail_vault:
+    vault_close(gateway->vault);
+fail:
+    free(gateway);
+    return refused;
+}
+
+/* ---- stop ---- */
+
+static void on_store_closed(struct store *store)
+{
+    struct gateway *gateway = store->owner;
+    struct gateway_events events = gateway->events;
+    struct failure reason = gateway->reason;
+
+    rotate_destroy(gateway->rotate);
+    schedules_destroy(gateway->schedules);
+    engine_destroy(gateway->engine);
+    account_writer_destroy(gateway->writer);
+    accounts_destroy(gateway->accounts);
+    vault_close(gateway->vault);
+    request_log_destroy(gateway->request_log);
+    loop_destroy(gateway->loop);
+    tag_list_forget_shared();
+    bytes_forget_shared();
+    free(gateway);
+    if (!reason.code)
+        log_info("stopped", NULL);
+    log_audit("stop", "result", reason.code ? "failed" : "ok", NULL);
+    events.on_stopped(events.owner, &reason);
+}
+
+static bool commands_are_idle(const struct gateway *gateway)
+{
+    return engine_idle(gateway->engine) && schedules_are_idle(gateway->schedules);
+}
+
+/* The store goes when nobody has a commit on its way or wants another. */
+static void close_store(struct gateway *gateway)
+{
+    bool idle = (!gateway->engine || commands_are_idle(gateway)) &&
+                (!gateway->writer || account_writer_idle(gateway->writer));
+    if (!idle || rotate_busy(gateway->rotate)) {
+        loop_set_timer(gateway->loop, &gateway->timer, gateway->close_kind, 1);
+        return;
+    }
+    admin_destroy(gateway->admin);
+    gateway->store->owner = gateway;
+    gateway->store->ops->close(gateway->store, on_store_closed);
+}
+
+static void on_close_tick(struct timer *timer)
+{
+    close_store(container_of(timer, struct gateway, timer));
+}
+
+static void on_server_closed(struct server *server)
+{
+    struct api *api = server_owner(server);
+    struct gateway *gateway = api_options(api)->owner;
+    api_destroy(api);
+    auth_destroy(gateway->auth);
+    close_store(gateway);
+}
+
+void gateway_stop(struct gateway *gateway)
+{
+    gateway->phase = PHASE_CLOSING;
+    if (gateway->loading)
+        return; /* its end comes back here */
+    timers_clear(loop_timers(gateway->loop), &gateway->timer);
+    retain_destroy(gateway->retain);
+    gateway->retain = NULL;
+    rotate_stop(gateway->rotate);
+    if (gateway->engine) {
+        engine_stop(gateway->engine);
+        schedules_stop(gateway->schedules);
+    }
+    if (!gateway->server) {
+        api_destroy(gateway->api);
+        auth_destroy(gateway->auth);
+        close_store(gateway);
+        return;
+    }
+    api_set_ready(gateway->api, "stopping");
+    api_stop(gateway->api);
+    server_close(gateway->server, on_server_closed);
+}
+
+static bool is_quiet(const struct gateway *gateway)
+{
+    return server_is_idle(gateway->server) && commands_are_idle(gateway) &&
+           sockets_count(api_sockets(gateway->api)) == 0 &&
+           notifier_count(api_notifier(gateway->api)) == 0;
+}
+
+static void on_drain_tick(struct timer *timer)
+{
+    struct gateway *gateway = container_of(timer, struct gateway, timer);
+    if (is_quiet(gateway) || loop_now_ms(gateway->loop) >= gateway->drain_until)
+        gateway_stop(gateway);
+    else
+        loop_set_timer(gateway->loop, timer, gateway->drain_kind, 20);
+}
+
+void gateway_drain(struct gateway *gateway)
+{
+    if (gateway->phase != PHASE_READY) {
+        gateway_stop(gateway);
+        return;
+    }
+    log_info("draining", NULL);
+    gateway->phase = PHASE_DRAINING;
+    gateway->drain_until = loop_now_ms(gateway->loop) + gateway->config->drain_timeout_ms;
+    api_set_ready(gateway->api, "draining");
+    engine_drain(gateway->engine);
+    server_drain(gateway->server);
+    api_drain(gateway->api);
+    loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind, 20);
+}

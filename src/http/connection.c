@@ -1,0 +1,360 @@
+/* connection.c - what HTTP and WebSocket connections have in common: epoll events become
+ * calls of their ops, bytes go out through the outbox, and the end is told once. */
+#include "http/connection.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/server_state.h"
+
+enum {
+    LOOKS = 6,                /* at the kernel, within the time that a peer may be silent */
+    READ_SLOWLY = 384 * 1024, /* bytes; a sixteenth of what a kernel holds for its reader */
+};
+
+static bool update_watch(struct connection *conn)
+{
+    if (conn->closed)
+        return true;
+    uint32_t events = conn->outbox.backlog ? EPOLLOUT : 0;
+    if (!conn->eof && !conn->paused)
+        events |= EPOLLIN;
+    else if (!conn->eof && !conn->left)
+        events |= EPOLLRDHUP;
+    return readiness_watch(&conn->server->readiness, &conn->watch, events);
+}
+
+static void on_later(struct deferred *later)
+{
+    struct connection *conn = container_of(later, struct connection, later);
+    if (conn->closed) {
+        conn->gone = true;
+        conn->ops->on_closed(conn);
+        return;
+    }
+    if (conn->lost)
+        connection_close(conn);
+    else
+        conn->ops->on_turn(conn);
+}
+
+static void on_ready(struct watch *watch, uint32_t events);
+
+bool connection_open(struct connection *conn, struct server *server, int fd,
+                     const struct connection_ops *ops)
+{
+    conn->server = server;
+    conn->ops = ops;
+    conn->fd = fd;
+    conn->watch = (struct watch){ .fd = fd, .fn = on_ready };
+    conn->deadline_ms = INT64_MAX;
+    conn->later.fn = on_later;
+    list_init(&conn->later.link);
+    list_init(&conn->link);
+    list_init(&conn->spare);
+    if (update_watch(conn))
+        return true;
+    close(fd);
+    return false;
+}
+
+static void after_linger(struct connection *conn)
+{
+    if (conn->outbox.backlog)
+        return;
+    shutdown(conn->fd, SHUT_WR);
+    if (conn->eof)
+        connection_close(conn);
+}
+
+void connection_note_life(struct connection *conn)
+{
+    conn->life_ms = loop_now_ms(conn->server->loop);
+}
+
+/* The kernel asks for more only when a large part of its buffer, megabytes maybe, is free
+ * again: a slow peer takes bytes for a long time before we notice. So it is asked how much
+ * the peer's kernel has not taken. Where that is nothing, all of it may lie in a buffer of
+ * the peer's kernel: then its having been taken says nothing of the peer. */
+bool connection_look(struct connection *conn)
+{
+    int queued = 0;
+    ioctl(conn->fd, SIOCOUTQ, &queued);
+    int64_t taken = conn->outbox.handed - queued;
+    bool waits = queued || conn->outbox.backlog;
+    if (waits && taken > conn->taken)
+        connection_note_life(conn);
+    conn->taken = taken;
+    return waits;
+}
+
+bool connection_is_silent(struct connection *conn, int64_t limit_ms, int64_t *again_ms)
+{
+    int64_t look_ms = limit_ms / LOOKS + 1;
+    int64_t left = conn->life_ms + limit_ms - loop_now_ms(conn->server->loop);
+    *again_ms = left < look_ms ? left : look_ms;
+    return left <= 0;
+}
+
+/* The kernel of a peer that reads slowly fills its buffer at once, and takes more only when a
+ * sixteenth of it has been read. So what was taken gives the peer the time that reading it
+ * may last, in all, and for one silence the time for READ_SLOWLY bytes. */
+bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *again_ms)
+{
+    int64_t look_ms = grace_ms / LOOKS + 1, now = loop_now_ms(conn->server->loop);
+    int64_t least = conn->server->options.least_bytes_per_s;
+    connection_look(conn);
+    int64_t taken =
+        conn->taken > conn->handed_before ? conn->taken - conn->handed_before : 0;
+    int64_t silence = taken < READ_SLOWLY ? taken : READ_SLOWLY;
+    int64_t left = conn->answer_ms + taken * 1000 / least;
+    if (left > conn->life_ms + silence * 1000 / least)
+        left = conn->life_ms + silence * 1000 / least;
+    left += grace_ms - now;
+    *again_ms = left < look_ms ? left : look_ms;
+    return left <= 0;
+}
+
+static void count_unsent(struct connection *conn)
+{
+    size_t unsent = outbox_unsent(&conn->outbox);
+    room_give(conn->room, conn->counted);
+    conn->counted = conn->room ? unsent : 0;
+    room_take(conn->room, conn->counted);
+}
+
+void connection_count_in(struct connection *conn, struct room *room)
+{
+    room_give(conn->room, conn->counted);
+    conn->counted = 0;
+    conn->room = room;
+    count_unsent(conn);
+    conn->answer_ms = loop_now_ms(conn->server->loop);
+    conn->handed_before = conn->outbox.handed;
+}
+
+/* The kernel cannot be asked again from inside a call that sends: the end of a connection
+ * is told at the end of the turn. */
+static bool sent(struct connection *conn, enum outbox_status status, bool was_empty)
+{
+    count_unsent(conn);
+    if (status == OUTBOX_EMPTY)
+        return true;
+    if (status == OUTBOX_LOST) {
+        conn->lost = true;
+        loop_defer(conn->server->loop, &conn->later);
+        return false;
+    }
+    if (was_empty) {
+        connection_note_life(conn);
+        update_watch(conn);
+    }
+    return false;
+}
+
+static bool may_send(const struct connection *conn)
+{
+    return !conn->closed && !conn->lost && !conn->lingering;
+}
+
+bool connection_send(struct connection *conn, const struct piece *pieces, size_t count)
+{
+    if (!may_send(conn))
+        return false;
+    bool was_empty = !conn->outbox.backlog;
+    return sent(conn, outbox_send(&conn->outbox, conn->fd, pieces, count), was_empty);
+}
+
+bool connection_send_frames(struct connection *conn, struct bytes *const *frames,
+                            size_t count)
+{
+    if (!may_send(conn))
+        return false;
+    bool was_empty = !conn->outbox.backlog;
+    return sent(conn, outbox_send_frames(&conn->outbox, conn->fd, frames, count),
+                was_empty);
+}
+
+static void on_writable(struct connection *conn)
+{
+    bool progress;
+    enum outbox_status status = outbox_flush(&conn->outbox, conn->fd, &progress);
+    count_unsent(conn);
+    if (status == OUTBOX_LOST) {
+        connection_close(conn);
+        return;
+    }
+    if (progress)
+        connection_note_life(conn);
+    if (status == OUTBOX_UNSENT)
+        return;
+    update_watch(conn);
+    if (conn->lingering)
+        after_linger(conn);
+    if (!conn->closed)
+        conn->ops->on_drained(conn);
+}
+
+static void on_end(struct connection *conn)
+{
+    conn->eof = true;
+    conn->left = true;
+    update_watch(conn);
+    if (!conn->lingering)
+        conn->ops->on_left(conn);
+    else if (!conn->outbox.backlog)
+        connection_close(conn);
+}
+
+static void on_disconnect(struct connection *conn)
+{
+    conn->left = true;
+    update_watch(conn);
+    conn->ops->on_left(conn);
+}
+
+void connection_feed(struct connection *conn, struct slice bytes)
+{
+    if (!conn->lingering && !conn->closed && !conn->lost)
+        conn->ops->on_bytes(conn, bytes);
+}
+
+/* Who has shown no credential does not make us hold more than STRANGER_INPUT bytes. */
+static size_t most_to_read(const struct connection *conn)
+{
+    size_t kept = conn->pending.len;
+    if (conn->known)
+        return SERVER_INPUT;
+    return kept < STRANGER_INPUT ? STRANGER_INPUT - kept : 1;
+}
+
+static void on_readable(struct connection *conn)
+{
+    char *input = conn->server->input;
+    ssize_t len = recv(conn->fd, input, most_to_read(conn), MSG_DONTWAIT);
+    if (len > 0)
+        connection_feed(conn, (struct slice){ input, (size_t)len });
+    else if (len == 0)
+        on_end(conn);
+    else if (errno != EAGAIN && errno != EINTR)
+        connection_close(conn);
+}
+
+/* The kernel keeps what is not done while the turn's time is over, and says so again. */
+static void serve(struct connection *conn, uint32_t events)
+{
+    bool writes = events & EPOLLOUT && conn->outbox.backlog;
+    bool reads = events & EPOLLIN && !conn->paused && !conn->eof;
+    if ((!writes && !reads) || !readiness_may_serve(&conn->server->readiness, &conn->watch))
+        return;
+    if (writes)
+        on_writable(conn);
+    if (reads && !conn->closed && !conn->paused && !conn->eof)
+        on_readable(conn);
+}
+
+/* The kernel tells of errors and of the end also who did not ask. */
+static void on_ready(struct watch *watch, uint32_t events)
+{
+    struct connection *conn = container_of(watch, struct connection, watch);
+    if (conn->closed)
+        return;
+    if (events & EPOLLERR) {
+        connection_close(conn);
+        return;
+    }
+    if (events & EPOLLHUP)
+        events |= watch->events;
+    serve(conn, events);
+    if (events & EPOLLRDHUP && !conn->closed && conn->paused && !conn->left)
+        on_disconnect(conn);
+}
+
+void connection_keep(struct connection *conn, struct slice bytes)
+{
+    buf_add(&conn->pending, bytes);
+}
+
+void connection_pause(struct connection *conn, bool paused)
+{
+    if (conn->paused == paused)
+        return;
+    conn->paused = paused;
+    update_watch(conn);
+}
+
+void connection_defer(struct connection *conn)
+{
+    if (!conn->closed)
+        loop_defer(conn->server->loop, &conn->later);
+}
+
+/* Most deadlines move further away before they come: the timer then stays where it is,
+ * and finds out when it fires. */
+void connection_set_deadline(struct connection *conn, int64_t ms)
+{
+    struct server *server = conn->server;
+    if (conn->closed)
+        return;
+    conn->deadline_ms = loop_now_ms(server->loop) + ms;
+    if (!conn->timer.place || conn->timer.at_ms > conn->deadline_ms)
+        loop_set_timer(server->loop, &conn->timer, server->deadline_kind, ms);
+}
+
+void connection_clear_deadline(struct connection *conn)
+{
+    conn->deadline_ms = INT64_MAX;
+}
+
+void connection_on_timer(struct timer *timer)
+{
+    struct connection *conn = container_of(timer, struct connection, timer);
+    struct server *server = conn->server;
+    int64_t left = conn->deadline_ms - loop_now_ms(server->loop);
+    if (conn->deadline_ms == INT64_MAX)
+        return;
+    if (left > 0)
+        loop_set_timer(server->loop, timer, server->deadline_kind, left);
+    else
+        conn->ops->on_deadline(conn);
+}
+
+void connection_trust(struct connection *conn)
+{
+    if (!conn->known)
+        list_remove(&conn->spare);
+    conn->known = true;
+}
+
+void connection_linger(struct connection *conn)
+{
+    if (conn->lingering || conn->closed)
+        return;
+    conn->lingering = true;
+    conn->paused = false;
+    buf_finish(&conn->pending);
+    update_watch(conn);
+    after_linger(conn);
+}
+
+void connection_close(struct connection *conn)
+{
+    if (conn->closed)
+        return;
+    conn->closed = true;
+    list_remove(&conn->spare);
+    crowd_leave(&conn->place);
+    timers_clear(loop_timers(conn->server->loop), &conn->timer);
+    loop_cancel_deferred(&conn->later);
+    outbox_finish(&conn->outbox);
+    count_unsent(conn);
+    buf_finish(&conn->pending);
+    close(conn->fd);
+    conn->fd = -1;
+    conn->server->open_count--;
+    loop_defer(conn->server->loop, &conn->later);
+}

@@ -1,0 +1,361 @@
+/* http_reply.c - status lines, heads and bodies; whole replies, and streams in chunks. */
+#include "http/http_reply.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/metrics.h"
+#include "http/http_conn.h"
+#include "http/server_state.h"
+
+enum {
+    STREAM_UNSENT_MAX = 1024 * 1024,
+    STREAM_PIECES_MAX = 4096,
+};
+
+static const struct {
+    int status;
+    const char *text;
+} reasons[] = {
+    { 200, "OK" },
+    { 201, "Created" },
+    { 202, "Accepted" },
+    { 204, "No Content" },
+    { 301, "Moved Permanently" },
+    { 302, "Found" },
+    { 303, "See Other" },
+    { 304, "Not Modified" },
+    { 307, "Temporary Redirect" },
+    { 308, "Permanent Redirect" },
+    { 400, "Bad Request" },
+    { 401, "Unauthorized" },
+    { 403, "Forbidden" },
+    { 404, "Not Found" },
+    { 405, "Method Not Allowed" },
+    { 408, "Request Timeout" },
+    { 409, "Conflict" },
+    { 410, "Gone" },
+    { 411, "Length Required" },
+    { 412, "Precondition Failed" },
+    { 413, "Content Too Large" },
+    { 414, "URI Too Long" },
+    { 415, "Unsupported Media Type" },
+    { 417, "Expectation Failed" },
+    { 422, "Unprocessable Content" },
+    { 426, "Upgrade Required" },
+    { 429, "Too Many Requests" },
+    { 431, "Request Header Fields Too Large" },
+    { 500, "Internal Server Error" },
+    { 501, "Not Implemented" },
+    { 503, "Service Unavailable" },
+    { 507, "Insufficient Storage" },
+};
+
+static const char *reason_of(int status)
+{
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (reasons[i].status == status)
+            return reasons[i].text;
+    return "";
+}
+
+struct slice http_header(const struct exchange *x, const char *name)
+{
+    for (size_t i = 0; i < x->header_count; i++)
+        if (http_name_is(x->headers[i].name, name))
+            return x->headers[i].value;
+    return (struct slice){ 0 };
+}
+
+bool http_next_header(const struct exchange *x, const char *name, size_t *at,
+                      struct slice *value)
+{
+    while (*at < x->header_count) {
+        const struct http_header *header = &x->headers[(*at)++];
+        if (http_name_is(header->name, name)) {
+            *value = header->value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct request *of(struct exchange *x)
+{
+    return container_of(x, struct request, x);
+}
+
+static struct connection *connection_of(struct request *request)
+{
+    return &request->conn->c;
+}
+
+static bool has_content(int status)
+{
+    return status >= 200 && status != 204 && status != 304;
+}
+
+/* The head without its last empty line, in the scratch buffer of the server. */
+static struct buf *begin_head(struct request *request, int status, struct slice headers,
+                              bool keep)
+{
+    struct server *server = connection_of(request)->server;
+    struct buf *out = &server->scratch;
+    buf_clear(out);
+    buf_print(out, "HTTP/1.1 %d %s\r\ndate: %s\r\n", status, reason_of(status),
+              server_date(server));
+    if (!keep)
+        buf_add(out, SLICE("connection: close\r\n"));
+    else if (request->http10)
+        buf_add(out, SLICE("connection: keep-alive\r\n"));
+    buf_add(out, headers);
+    return out;
+}
+
+/* The connection has nothing to hear from us any more. */
+static bool is_deaf(const struct request *request)
+{
+    const struct connection *c = &request->conn->c;
+    return c->closed || c->lost || c->lingering;
+}
+
+static void count_answer(int status)
+{
+    metric_add(M_HTTP_1XX + (status / 100 - 1), 1);
+}
+
+static struct piece make_head(struct request *request, int status, struct slice headers,
+                              size_t body_len, bool keep)
+{
+    struct buf *out = begin_head(request, status, headers, keep);
+    if (has_content(status))
+        buf_print(out, "content-length: %zu\r\n", body_len);
+    buf_add(out, SLICE("\r\n"));
+    return (struct piece){ buf_slice(out), NULL };
+}
+
+static void write_reply(struct request *request, int status, struct slice headers,
+                        struct piece body, bool keep)
+{
+    struct piece head = make_head(request, status, headers, body.text.len, keep);
+    if (!has_content(status) || request->x.method == HTTP_HEAD_)
+        body = (struct piece){ 0 };
+    struct piece pieces[] = { head, body };
+    connection_send(connection_of(request), pieces, 2);
+}
+
+static void write_parts(struct request *request, int status, struct slice headers,
+                        struct bytes *const *parts, size_t count, bool keep)
+{
+    struct connection *c = connection_of(request);
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++)
+        len += parts[i]->len;
+    struct piece head = make_head(request, status, headers, len, keep);
+    connection_send(c, &head, 1);
+    if (request->x.method == HTTP_HEAD_)
+        return;
+    for (size_t i = 0; i < count; i += OUTBOX_PIECES_MAX) {
+        size_t left = count - i;
+        connection_send_frames(c, parts + i,
+                               left < OUTBOX_PIECES_MAX ? left : OUTBOX_PIECES_MAX);
+    }
+}
+
+int64_t http_elapsed_us(const struct exchange *x)
+{
+    const struct request *request = container_of(x, struct request, x);
+    return request->complete_ns ? ((int64_t)uv_hrtime() - request->complete_ns) / 1000 : 0;
+}
+
+static void note_time(const struct request *request)
+{
+    if (request->complete_ns)
+        metric_observe_us(H_REQUEST, ((int64_t)uv_hrtime() - request->complete_ns) / 1000);
+}
+
+static void reply(struct exchange *x, int status, struct slice headers, struct piece body)
+{
+    struct request *request = of(x);
+    assert(!x->replied && !request->streaming);
+    bool keep = http_conn_keeps(request);
+    count_answer(status);
+    if (!is_deaf(request)) {
+        connection_count_in(connection_of(request), x->answer_room);
+        write_reply(request, status, headers, body, keep);
+        note_time(request);
+    }
+    http_conn_replied(request, keep);
+}
+
+void http_reply_parts(struct exchange *x, int status, struct slice headers,
+                      struct bytes *const *parts, size_t count)
+{
+    struct request *request = of(x);
+    assert(!x->replied && !request->streaming && count);
+    bool keep = http_conn_keeps(request);
+    count_answer(status);
+    if (!is_deaf(request)) {
+        connection_count_in(connection_of(request), x->answer_room);
+        write_parts(request, status, headers, parts, count, keep);
+        note_time(request);
+    }
+    http_conn_replied(request, keep);
+}
+
+void http_reply(struct exchange *x, int status, struct slice headers, struct slice body)
+{
+    reply(x, status, headers, (struct piece){ body, NULL });
+}
+
+void http_reply_shared(struct exchange *x, int status, struct slice headers,
+                       struct bytes *body)
+{
+    reply(x, status, headers, piece_of(body));
+}
+
+#define JSON_TYPE "content-type: application/json; charset=utf-8\r\n"
+
+static struct buf error_body(struct http_fault fault)
+{
+    struct buf body = { 0 };
+    buf_add_text(&body, "{\"error\":");
+    buf_add_json(&body, slice_of(fault.text));
+    buf_add_char(&body, '}');
+    return body;
+}
+
+static void tell_refused(struct request *request, struct http_fault fault)
+{
+    const struct server_options *options = &connection_of(request)->server->options;
+    if (!request->x.peer[0]) /* its head was not whole */
+        memcpy(request->x.peer, request->conn->peer, sizeof(request->x.peer));
+    if (options->handler.on_refused)
+        options->handler.on_refused(options->owner, &request->x, fault.status);
+}
+
+void http_reply_refusal(struct exchange *x, struct http_fault fault, struct slice headers)
+{
+    struct buf body = error_body(fault), all = { 0 };
+    tell_refused(of(x), fault);
+    buf_add_text(&all, JSON_TYPE);
+    buf_add(&all, headers);
+    http_reply(x, fault.status, buf_slice(&all), buf_slice(&body));
+    buf_finish(&body);
+    buf_finish(&all);
+}
+
+/* The method is what llhttp has read of it, so HEAD is known once the head is complete. */
+void http_reply_write_refusal(struct request *request, struct http_fault fault)
+{
+    struct buf body = error_body(fault);
+    tell_refused(request, fault);
+    write_reply(request, fault.status, SLICE(JSON_TYPE),
+                (struct piece){ buf_slice(&body), NULL }, false);
+    buf_finish(&body);
+}
+
+void http_reply_write_continue(struct request *request)
+{
+    struct piece piece = { SLICE("HTTP/1.1 100 Continue\r\n\r\n"), NULL };
+    connection_send(connection_of(request), &piece, 1);
+}
+
+void http_stream_begin(struct exchange *x, int status, struct slice headers)
+{
+    struct request *request = of(x);
+    assert(!x->replied && !request->streaming);
+    request->streaming = true;
+    request->reply_keeps = !request->http10 && http_conn_keeps(request);
+    request->reply_chunked = !request->http10 && x->method != HTTP_HEAD_;
+    count_answer(status);
+    if (is_deaf(request))
+        return;
+    struct buf *out = begin_head(request, status, headers, request->reply_keeps);
+    if (!request->http10)
+        buf_add(out, SLICE("transfer-encoding: chunked\r\n"));
+    buf_add(out, SLICE("\r\n"));
+    struct piece piece = { buf_slice(out), NULL };
+    connection_count_in(connection_of(request), NULL);
+    connection_send(connection_of(request), &piece, 1);
+    note_time(request);
+}
+
+void http_stream_begin_sized(struct exchange *x, int status, struct slice headers,
+                             size_t len)
+{
+    struct request *request = of(x);
+    assert(!x->replied && !request->streaming);
+    request->streaming = request->sized = true;
+    request->reply_keeps = http_conn_keeps(request);
+    count_answer(status);
+    if (is_deaf(request))
+        return;
+    connection_count_in(connection_of(request), x->answer_room);
+    struct piece head = make_head(request, status, headers, len, request->reply_keeps);
+    connection_send(connection_of(request), &head, 1);
+    note_time(request);
+}
+
+/* The content as one chunk: as it is, and what stands behind it. */
+static bool write_chunk(struct exchange *x, struct piece content, struct slice behind)
+{
+    struct request *request = of(x);
+    struct connection *c = connection_of(request);
+    size_t len = content.text.len + behind.len;
+    assert(request->streaming && !x->replied);
+    if ((x->gone && !request->sized) || is_deaf(request))
+        return false;
+    if (!len || x->method == HTTP_HEAD_)
+        return true;
+    char size[24];
+    int digits = snprintf(size, sizeof(size), "%zx\r\n", len);
+    struct piece pieces[] = {
+        { { size, request->reply_chunked ? (size_t)digits : 0 }, NULL },
+        content,
+        { behind, NULL },
+        { { "\r\n", request->reply_chunked ? 2 : 0 }, NULL },
+    };
+    bool was_empty = !c->outbox.backlog;
+    if (connection_send(c, pieces, 4))
+        return true;
+    if (was_empty)
+        connection_set_deadline(c, c->server->options.write_timeout_ms);
+    if (request->sized)
+        return !c->lost;
+    return !c->lost && outbox_unsent(&c->outbox) <= STREAM_UNSENT_MAX &&
+           outbox_pieces(&c->outbox) <= STREAM_PIECES_MAX;
+}
+
+bool http_stream_write(struct exchange *x, struct slice content)
+{
+    return write_chunk(x, (struct piece){ content, NULL }, (struct slice){ 0 });
+}
+
+bool http_stream_write_shared(struct exchange *x, struct bytes *content,
+                              struct slice behind)
+{
+    return write_chunk(x, piece_of(content), behind);
+}
+
+size_t http_stream_unsent(struct exchange *x)
+{
+    return outbox_unsent(&connection_of(of(x))->outbox);
+}
+
+void http_stream_cut(struct exchange *x)
+{
+    assert(of(x)->streaming && !x->replied);
+    http_conn_replied(of(x), false);
+}
+
+void http_stream_end(struct exchange *x)
+{
+    struct request *request = of(x);
+    assert(request->streaming && !x->replied);
+    if (request->reply_chunked && !is_deaf(request)) {
+        struct piece piece = { SLICE("0\r\n\r\n"), NULL };
+        connection_send(connection_of(request), &piece, 1);
+    }
+    http_conn_replied(request, request->reply_keeps);
+}

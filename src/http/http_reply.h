@@ -1,0 +1,14 @@
+/* http_reply.h - replies of this layer itself; private to net. */
+#pragma once
+
+#include "http/http_request.h"
+
+/* {"error": "<text>"} with the status, and headers as http_reply takes them. */
+void http_reply_refusal(struct exchange *x, struct http_fault fault, struct slice headers);
+
+/* The same where the exchange cannot go on: the connection says that it closes. Ends
+ * nothing. */
+void http_reply_write_refusal(struct request *request, struct http_fault fault);
+
+/* "100 Continue": the client may send the body. */
+void http_reply_write_continue(struct request *request);

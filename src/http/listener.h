@@ -1,0 +1,45 @@
+/* listener.h - one address that a server listens on; private to net.
+ *
+ *   listener_bind ─► listener_start ─► accept ─► server_let_in, or 503 and close
+ *
+ * A UNIX socket is a file. One that was left behind by a process that is gone is replaced;
+ * one that somebody listens on, or that is no socket of ours, is not touched. */
+#pragma once
+
+#include <sys/types.h>
+#include <uv.h>
+
+#include "base/error.h"
+#include "base/timers.h"
+#include "http/server.h"
+
+struct listener {
+    struct server *server;
+    struct listen_options options; /* the host is borrowed until listener_start */
+    uv_poll_t handle;
+    int fd; /* -1: none */
+    int port;
+    char *path;   /* of a UNIX socket, else NULL */
+    dev_t device; /* of its file */
+    ino_t inode;
+    struct timer rest; /* accepts nothing until then */
+};
+
+/* A socket that listens; nobody is accepted yet. ERR_INVALID with the reason. */
+enum err listener_bind(struct listener *listener, struct server *server,
+                       const struct listen_options *options, struct failure *why);
+void listener_start(struct listener *listener);
+
+/* closed is called for the handle, later; not for a listener that was never started. */
+void listener_close(struct listener *listener, uv_close_cb closed);
+
+/* Frees what a listener has that is closed, or was never started. */
+void listener_finish(struct listener *listener);
+
+enum { LISTENER_ANSWER = 256 };
+
+/* The answer for whom there is no room: 503, and when to come back. Its length. */
+size_t listener_refuse(struct server *server, char answer[LISTENER_ANSWER]);
+
+/* The kind of timer for server::rest_kind. */
+void listener_on_rested(struct timer *timer);

@@ -1,0 +1,361 @@
+/* catch_up.c - a subscription that catches up, one frame at a time.
+ *
+ *   its position ──► below cold: pages of the store ──► memory: its topic's order ──► live
+ *
+ * Live subscriptions that fell below cold read the same pages, as if they were one. Below
+ * cold only the store has every run. It may be ahead of memory by commits that have
+ * not been applied yet, so a page is merged with what memory has in its range. */
+#include "live/catch_up.h"
+
+#include "base/mem.h"
+#include "live/frame.h"
+#include "live/walk.h"
+
+enum {
+    PLACES = 4096, /* looked at in one visit */
+    PAGE_RUNS = 256,
+    PAGE_BYTES = 256 * 1024,
+};
+
+/* ---- memory ---- */
+
+/* Its part of the orders. True when nothing is left; the last frame is not sent then, so
+ * that it can go without `more` when the live ones are complete too. */
+static bool collect(struct feed *feed, struct subscription *sub, uint64_t *at)
+{
+    const struct order *order = &sub->topic->order;
+    uint32_t looked = 0;
+
+    *at = sub->seen;
+    if (sub->filter.kind == TOPIC_RUN) {
+        struct tracked *run = subscription_run(sub);
+        if (run && run->run.rev > sub->seen && filter_wants(&sub->filter, &run->run))
+            frame_add(feed->view, &run->run, sub->base);
+        return true;
+    }
+    for (uint32_t i = order_after(order, sub->seen); i < order->count; i++) {
+        struct place place = order_place(order, i);
+        if (++looked > PLACES)
+            return false;
+        if (place.run && filter_wants(&sub->filter, &place.run->run) &&
+            !ahead_has(&sub->ahead, place.rev) &&
+            !frame_add(feed->view, &place.run->run, sub->base))
+            return false;
+        *at = place.rev;
+    }
+    return true;
+}
+
+static void to_the_end_of_the_line(struct feed *feed, struct subscription *sub)
+{
+    list_remove(&sub->link);
+    list_append(&feed->catching, &sub->link);
+}
+
+static bool walk_memory(struct feed *feed, struct subscription *sub, bool live_clean)
+{
+    uint64_t applied = feed->env->applied, at;
+
+    if (ahead_visit(feed, sub)) {
+        to_the_end_of_the_line(feed, sub);
+        return true;
+    }
+    frame_start();
+    if (!collect(feed, sub, &at)) {
+        sub->seen = at;
+        ahead_note_step(&sub->ahead, at, applied);
+        to_the_end_of_the_line(feed, sub);
+        if (frame_count())
+            frame_send(feed, sub->id, sub->seen, true);
+        return true;
+    }
+    if (!live_clean) {
+        to_the_end_of_the_line(feed, sub);
+        return false; /* it joins when the live ones are complete */
+    }
+    list_remove(&sub->link);
+    list_append(&feed->live, &sub->link);
+    sub->state = SUBSCRIPTION_LIVE;
+    ahead_finish(&sub->ahead);
+    feed->seen = feed->base = applied;
+    frame_send(feed, sub->id, applied, false);
+    return true;
+}
+
+/* ---- the store, below cold ---- */
+
+struct feed_read {
+    struct store_walk walk;
+    struct store_load load; /* of a filter by run */
+    struct feed *feed;      /* NULL: abandoned */
+    struct subscription *sub;
+    struct subscription live; /* sub, for the live ones; its filter is borrowed */
+    size_t next;              /* rows of the page already sent */
+    const struct run *memory; /* in this visit: what memory has behind seen; NULL: not
+                                 looked for, or nothing */
+    uint64_t looked_to;       /* in this visit: memory has nothing more up to here */
+    bool arrived, failed;
+};
+
+static void read_destroy(struct feed_read *read)
+{
+    for (size_t i = 0; i < read->walk.count; i++)
+        run_finish(&read->walk.runs[i]);
+    free(read->walk.runs);
+    bytes_unref(read->walk.name);
+    bytes_unref(read->load.name);
+    free(read);
+}
+
+bool catching_is_for(const struct feed *feed, const struct subscription *sub)
+{
+    return feed->read && feed->read->sub == sub;
+}
+
+bool catching_waits(const struct feed *feed)
+{
+    return feed->read && !feed->read->arrived;
+}
+
+bool catching_is_for_live(const struct feed *feed)
+{
+    return feed->read && feed->read->sub == &feed->read->live;
+}
+
+void catching_abandon(struct feed *feed)
+{
+    struct feed_read *read = feed->read;
+    feed->read = NULL;
+    if (read && read->arrived)
+        read_destroy(read);
+    else if (read)
+        read->feed = NULL;
+}
+
+static void arrived(struct feed_read *read, enum store_status status)
+{
+    read->arrived = true;
+    read->failed = status != STORE_OK && status != STORE_MISSING;
+    if (read->feed)
+        hub_visit(&read->feed->env->hub, read->feed);
+    else
+        read_destroy(read);
+}
+
+static void on_page(struct store_walk *walk, enum store_status status)
+{
+    arrived(container_of(walk, struct feed_read, walk), status);
+}
+
+/* One run becomes a page of one. */
+static void on_run(struct store_load *load, enum store_status status)
+{
+    struct feed_read *read = container_of(load, struct feed_read, load);
+    if (status == STORE_OK) {
+        read->walk.runs = mem_new(struct run);
+        read->walk.runs[0] = load->run;
+        read->walk.count = 1;
+        read->walk.seq = load->run.rev; /* of this run there is nothing else to know */
+    }
+    arrived(read, status);
+}
+
+/* read->sub is set. */
+static void read_begin(struct feed *feed, struct feed_read *read)
+{
+    struct environment *env = feed->env;
+    const struct subscription *sub = read->sub;
+    const struct filter *filter = &sub->filter;
+
+    read->feed = feed;
+    feed->read = read;
+    read->walk = (struct store_walk){ .env = env->number,
+                                      .kind = WALK_ALL,
+                                      .after = sub->seen,
+                                      .up_to = env->cold,
+                                      .created_from = filter->created_from,
+                                      .limit = PAGE_RUNS,
+                                      .byte_limit = PAGE_BYTES,
+                                      .done = on_page };
+    if (filter->kind == TOPIC_RUN) {
+        read->load = (struct store_load){ .env = env->number,
+                                          .name = bytes_ref(filter->name),
+                                          .done = on_run };
+        env->store->ops->load(env->store, &read->load);
+        return;
+    }
+    if (filter->kind == TOPIC_TAG) {
+        read->walk.kind = WALK_TAG;
+        read->walk.name = bytes_ref(filter->tags[0]);
+    } else if (filter->kind == TOPIC_BATCH) {
+        read->walk.kind = WALK_BATCH;
+        read->walk.name = bytes_ref(filter->name);
+    }
+    env->store->ops->walk(env->store, &read->walk);
+}
+
+/* Up to here the page tells of every run. */
+static uint64_t page_end(const struct feed_read *read)
+{
+    const struct store_walk *walk = &read->walk;
+    return walk->more && walk->count ? walk->runs[walk->count - 1].rev : walk->up_to;
+}
+
+/* The run in memory with the lowest rev above seen and up to end, of those that the filter
+ * may want. Below cold there are many cleared places: they are passed once a visit. */
+static const struct run *next_in_memory(struct feed_read *read, uint64_t end)
+{
+    const struct subscription *sub = read->sub;
+    const struct order *order = &sub->topic->order;
+    if (sub->filter.kind == TOPIC_RUN) {
+        const struct tracked *run = subscription_run(sub);
+        return run && run->run.rev > sub->seen && run->run.rev <= end ? &run->run : NULL;
+    }
+    if (read->memory && read->memory->rev > sub->seen)
+        return read->memory;
+    read->memory = NULL;
+    if (read->looked_to >= end)
+        return NULL;
+    for (uint32_t i = order_after(order, sub->seen); i < order->count; i++) {
+        struct place place = order_place(order, i);
+        if (place.rev > end)
+            break;
+        if (place.run)
+            return read->memory = &place.run->run;
+    }
+    read->looked_to = end;
+    return NULL;
+}
+
+/* Of the page and of memory. A run whose next change was written but not applied when the
+ * page was read is not in the page: its newest state is still the one that memory has. */
+static const struct run *next_of_page(struct feed_read *read)
+{
+    const struct store_walk *walk = &read->walk;
+    const struct subscription *sub = read->sub;
+    uint64_t end = page_end(read);
+    const struct run *memory = next_in_memory(read, end);
+
+    while (read->next < walk->count && walk->runs[read->next].rev <= sub->seen)
+        read->next++;
+    const struct run *page = read->next < walk->count ? &walk->runs[read->next] : NULL;
+    if (page && page->rev > end)
+        page = NULL; /* a run read by its id: memory has what came after */
+    if (memory && (!page || memory->rev < page->rev))
+        return memory;
+    return page;
+}
+
+static bool wanted(const struct feed *feed, const struct feed_read *read,
+                   const struct run *run)
+{
+    if (read->sub != &read->live)
+        return filter_wants(&read->sub->filter, run);
+    list_each (link, &feed->live)
+        if (filter_wants(&container_of(link, struct subscription, link)->filter, run))
+            return true;
+    return false;
+}
+
+/* One frame of rows, not sent yet. The page is given back when all of it was taken. */
+static uint64_t take_page(struct feed *feed, struct feed_read *read)
+{
+    struct subscription *sub = read->sub;
+    const struct run *run;
+
+    frame_start();
+    read->memory = NULL;
+    read->looked_to = 0;
+    while ((run = next_of_page(read))) {
+        if (wanted(feed, read, run)) {
+            if (!frame_add(feed->view, run, sub->base))
+                break;
+            if (sub == &read->live)
+                walk_count_conflated(feed, run);
+        }
+        sub->seen = run->rev;
+    }
+    if (!run && sub->seen < page_end(read))
+        sub->seen = page_end(read);
+    uint64_t seen = sub->seen;
+    if (!run) {
+        feed->read = NULL;
+        read_destroy(read);
+    }
+    return seen;
+}
+
+static void send_page(struct feed *feed, struct feed_read *read)
+{
+    int64_t id = read->sub->id;
+    uint64_t seen = take_page(feed, read);
+    if (frame_count())
+        frame_send(feed, id, seen, true);
+}
+
+/* ---- live ones below cold ---- */
+
+/* All of them as one subscription: its own filter if there is one, else everything, of
+ * which a row is sent when one of them wants it. */
+static void read_begin_live(struct feed *feed)
+{
+    struct feed_read *read = mem_new(struct feed_read);
+    const struct subscription *first =
+        container_of(feed->live.next, struct subscription, link);
+    read->sub = &read->live;
+    read->live.feed = feed;
+    read->live.seen = feed->seen;
+    read->live.base = feed->base;
+    read->live.topic = &feed->env->hub.all;
+    if (feed->live.next->next == &feed->live) {
+        read->live.filter = first->filter;
+        read->live.topic = first->topic;
+    }
+    read_begin(feed, read);
+}
+
+void catching_visit_live(struct feed *feed)
+{
+    if (feed->read && !catching_is_for_live(feed))
+        catching_abandon(feed); /* begun again when it is their turn */
+    if (!feed->read) {
+        read_begin_live(feed);
+        return;
+    }
+    if (!feed->read->arrived)
+        return;
+    if (feed->read->failed) {
+        catching_abandon(feed);
+        feed->ops->lost(feed);
+        return;
+    }
+    uint64_t known = feed->read->walk.seq;
+    feed->seen = take_page(feed, feed->read);
+    ahead_note_step(&feed->ahead, feed->seen,
+                    known < feed->env->applied ? known : feed->env->applied);
+    if (frame_count())
+        frame_send(feed, -1, feed->seen, true);
+}
+
+bool catching_visit(struct feed *feed, bool live_clean)
+{
+    struct subscription *sub = container_of(feed->catching.next, struct subscription, link);
+    struct feed_read *read = feed->read;
+
+    if (read && read->failed) {
+        catching_abandon(feed);
+        feed->ops->lost(feed);
+        return false;
+    }
+    if (read) {
+        send_page(feed, read);
+        return true;
+    }
+    if (sub->seen < feed->env->cold) {
+        read = mem_new(struct feed_read);
+        read->sub = sub;
+        read_begin(feed, read);
+        return false;
+    }
+    return walk_memory(feed, sub, live_clean);
+}

@@ -1,0 +1,41 @@
+/* price.c - prices from text. */
+#include "model/price.h"
+
+#include "json/scan.h"
+
+bool price_read(struct slice text, double *cents)
+{
+    double read;
+    if (!scan_is_json(text) || scan_type(text) != SCAN_NUMBER ||
+        !scan_number(text, &read) || !(read >= 0 && read <= (double)PRICE_MAX))
+        return false;
+    *cents = read;
+    return true;
+}
+
+static bool read_machine(struct slice text, struct prices *prices)
+{
+    struct slice name;
+    enum machine machine;
+    return slice_split(&text, '=', &name) &&
+           !machine_from_name(slice_trim(name), &machine) &&
+           price_read(slice_trim(text), &prices->per_second[machine]);
+}
+
+bool prices_read_machines(struct slice list, struct prices *prices)
+{
+    struct prices read = *prices;
+    struct slice one;
+    list = slice_trim(list);
+    if (!list.len)
+        return true;
+    if (slice_is(list, "0")) {
+        memset(prices->per_second, 0, sizeof(prices->per_second));
+        return true;
+    }
+    while (slice_split(&list, ',', &one))
+        if (!read_machine(one, &read))
+            return false;
+    *prices = read;
+    return true;
+}

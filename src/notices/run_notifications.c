@@ -1,0 +1,598 @@
+/* run_notifications.c - the sockets of workers, and which run each wants to hear of.
+ *
+ *   runs   env + run ─► struct watched ──┐
+ *                                        ├─ struct watch ─► ready ─► written this turn
+ *   struct notice_socket ────────────────┘                └► held: its socket is full
+ *
+ * The engine is never called from here while it calls: a notice only moves links, the
+ * flusher writes. Keys hold the environment, so nobody hears of another's run; of a
+ * worker's token each run is looked for in the environments that it serves.
+ * What a client asks for is granted a share a turn. */
+#include "notices/run_notifications.h"
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "call/connection_limit.h"
+#include "call/routes.h"
+#include "call/served.h"
+#include "engine/sessions.h"
+#include "http/ws.h"
+#include "notices/notice_client.h"
+#include "notices/notice_wishes.h"
+#include "runcast/protocol.h"
+
+enum {
+    PING_MS = 25 * 1000,
+    PONG_TIMEOUT_MS = 20 * 1000, /* as clients are told; they count from their own pong */
+    CONNECT_MS = 10 * 1000,
+    UNSENT_MAX = 64 * 1024,
+    WATCHES_MAX = 10000,
+    WATCHES_EXTRA = 256, /* beyond what the environment executes at once */
+    SID_LEN = 20,
+    LEAVE_EVERY_MS = 2,
+    SPACE_MAX = 64, /* of a namespace that a refusal repeats */
+};
+
+struct notifier {
+    struct api *api;
+    struct table runs;   /* of struct watched */
+    struct list all;     // notice_socket::link
+    struct list ready;   // watch::ready
+    struct list wishing; // notice_socket::wishing
+    struct flusher flusher;
+    size_t count;
+    uint32_t kind; /* of timers */
+};
+
+struct watched {
+    char key[ENVIRONMENT_KEY];
+    struct list watches; // watch::of_run
+};
+
+struct watch {
+    struct notice_socket *socket;
+    struct watched *run;
+    struct list of_run; // watched::watches
+    struct list ready;  // notifier::ready or notice_socket::held; by itself: no news
+};
+
+struct notice_socket {
+    struct ws *ws;
+    struct notifier *notifier;
+    struct identity *identity; /* NULL: refused once it connects */
+    struct environment *env;   /* NULL: of a worker's token, which serves several */
+    struct seat seat;          /* once there is an identity */
+    struct failure refusal;
+    const char *space; /* the namespace it is in; NULL: none yet */
+    struct table watches;
+    struct list held; // watch::ready; until the socket has drained
+    struct notice_wishes wishes;
+    struct list wishing; // notifier::wishing; linked while there are wishes
+    struct timer timer;
+    int64_t connect_by; /* monotonic ms; 0: connected */
+    int64_t ping_at;
+    int64_t pong_by; /* 0: no ping is unanswered */
+    int64_t leave_at;
+    struct list link; // notifier::all
+};
+
+static const char *const spaces[] = { "/dev-worker", "/worker" };
+
+static struct loop *loop_of(const struct notifier *notifier)
+{
+    return engine_loop(api_engine(notifier->api));
+}
+
+static struct slice id_of(const struct watched *run)
+{
+    return environment_key_id(run->key);
+}
+
+static struct slice watched_key(const void *value)
+{
+    return slice_of(((const struct watched *)value)->key);
+}
+
+static struct slice watch_key(const void *value)
+{
+    return id_of(((const struct watch *)value)->run);
+}
+
+/* ---- out ---- */
+
+/* Clears the text. */
+static void send(struct notice_socket *socket, struct buf *text)
+{
+    struct bytes *frame = ws_frame(buf_slice(text), false);
+    ws_send(socket->ws, &frame, 1);
+    bytes_unref(frame);
+    buf_finish(text);
+    if (ws_unsent(socket->ws) > UNSENT_MAX && !ws_closing(socket->ws))
+        ws_close(socket->ws, CLOSE_OVERLOAD, "more answers asked for than read");
+}
+
+static void make_sid(char sid[SID_LEN + 1])
+{
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    text_random(sid, SID_LEN, alphabet);
+    sid[SID_LEN] = '\0';
+}
+
+static void send_open(struct notice_socket *socket)
+{
+    struct buf text = { 0 };
+    char sid[SID_LEN + 1];
+    make_sid(sid);
+    buf_print(&text,
+              "0{\"sid\":\"%s\",\"upgrades\":[],\"pingInterval\":%d,\"pingTimeout\":%d,"
+              "\"maxPayload\":%d}",
+              sid, PING_MS, PONG_TIMEOUT_MS, PROTOCOL_MESSAGE_BYTES);
+    send(socket, &text);
+}
+
+static void send_notice(struct notice_socket *socket, struct slice id)
+{
+    struct buf text = { 0 };
+    buf_print(&text, "42%s,[\"run:notify\",{\"version\":\"1\",\"run\":{\"friendlyId\":",
+              socket->space);
+    buf_add_json(&text, id);
+    buf_add_text(&text, "}}]");
+    send(socket, &text);
+    metric_add(M_NOTICES, 1);
+}
+
+/* False: nobody is to be told. */
+static bool tell_next(struct notifier *notifier)
+{
+    if (list_empty(&notifier->ready))
+        return false;
+    struct watch *watch = container_of(list_take(&notifier->ready), struct watch, ready);
+    struct notice_socket *socket = watch->socket;
+    if (ws_unsent(socket->ws))
+        list_append(&socket->held, &watch->ready);
+    else if (!ws_closing(socket->ws))
+        send_notice(socket, id_of(watch->run));
+    return true;
+}
+
+/* ---- who wants to hear of what ---- */
+
+static void make_ready(struct notifier *notifier, struct watch *watch)
+{
+    if (!list_empty(&watch->ready))
+        return;
+    list_append(&notifier->ready, &watch->ready);
+    loop_wake(loop_of(notifier), &notifier->flusher);
+}
+
+static void on_notice(void *owner, const struct tracked *run)
+{
+    struct notifier *notifier = owner;
+    char key[ENVIRONMENT_KEY];
+    environment_key(run->env, slice_of(run->run.id), key);
+    struct watched *watched = table_find(&notifier->runs, slice_of(key));
+    if (!watched)
+        return;
+    list_each (link, &watched->watches)
+        make_ready(notifier, container_of(link, struct watch, of_run));
+}
+
+static struct watched *watched_of(struct notifier *notifier, const struct environment *env,
+                                  struct slice id)
+{
+    char key[ENVIRONMENT_KEY];
+    environment_key(env, id, key);
+    struct watched *run = table_find(&notifier->runs, slice_of(key));
+    if (run)
+        return run;
+    run = mem_new(struct watched);
+    memcpy(run->key, key, sizeof(key));
+    list_init(&run->watches);
+    table_insert(&notifier->runs, run);
+    return run;
+}
+
+/* Out of its socket's table already. */
+static void watch_free(struct watch *watch)
+{
+    struct watched *run = watch->run;
+    struct notifier *notifier = watch->socket->notifier;
+    list_remove(&watch->of_run);
+    list_remove(&watch->ready);
+    free(watch);
+    if (!list_empty(&run->watches))
+        return;
+    table_remove(&notifier->runs, slice_of(run->key));
+    free(run);
+}
+
+/* A run that has gone on since it was leased may have done so unheard. */
+static bool may_have_missed(const struct environment *env, struct slice id)
+{
+    const struct tracked *run = environment_find(env, id);
+    return run && run->run.execution != EXECUTION_PENDING_EXECUTING;
+}
+
+static void subscribe(struct notice_socket *socket, struct environment *env,
+                      struct slice id)
+{
+    struct notifier *notifier = socket->notifier;
+    size_t most = engine_options(api_engine(notifier->api))->concurrency + WATCHES_EXTRA;
+    if (most > WATCHES_MAX)
+        most = WATCHES_MAX;
+
+    if (id.len >= ID_MAX || socket->watches.count >= most ||
+        table_find(&socket->watches, id))
+        return;
+    struct watch *watch = mem_new(struct watch);
+    watch->socket = socket;
+    watch->run = watched_of(notifier, env, id);
+    list_append(&watch->run->watches, &watch->of_run);
+    list_init(&watch->ready);
+    table_insert(&socket->watches, watch);
+    if (may_have_missed(env, id))
+        make_ready(notifier, watch);
+}
+
+/* A worker has only runs that are under way: they are in memory. NULL: no such run. */
+static struct environment *environment_of(const struct notice_socket *socket,
+                                          struct slice id)
+{
+    const struct api *api = socket->notifier->api;
+    const struct account *account =
+        socket->env ? NULL : served_with_run(api, socket->identity, id);
+    return account ? served_runs(api, account) : socket->env;
+}
+
+static void unsubscribe(struct notice_socket *socket, struct slice id)
+{
+    struct watch *watch = table_remove(&socket->watches, id);
+    if (watch)
+        watch_free(watch);
+}
+
+/* ---- wishes ---- */
+
+static void grant(struct notice_socket *socket, const struct notice_wish *wish)
+{
+    struct slice id = slice_of(wish->id);
+    struct environment *env = wish->subscribe ? environment_of(socket, id) : NULL;
+    if (env)
+        subscribe(socket, env, id);
+    else if (!wish->subscribe)
+        unsubscribe(socket, id);
+}
+
+/* One of the next socket, then it is another's turn. False: nobody has one. */
+static bool grant_next(struct notifier *notifier)
+{
+    struct notice_wish wish;
+    if (list_empty(&notifier->wishing))
+        return false;
+    struct notice_socket *socket =
+        container_of(list_take(&notifier->wishing), struct notice_socket, wishing);
+    if (notice_wishes_take(&socket->wishes, &wish))
+        grant(socket, &wish);
+    if (!notice_wishes_are_empty(&socket->wishes))
+        list_append(&notifier->wishing, &socket->wishing);
+    return true;
+}
+
+static bool flush(struct flusher *flusher)
+{
+    struct notifier *notifier = container_of(flusher, struct notifier, flusher);
+    struct stint stint = loop_stint(loop_of(notifier));
+    while (stint_goes_on(&stint)) {
+        bool granted = grant_next(notifier);
+        if (!tell_next(notifier) && !granted)
+            return false;
+    }
+    return !list_empty(&notifier->ready) || !list_empty(&notifier->wishing);
+}
+
+static void add_wishes(struct notice_socket *socket, struct notice_packet *packet)
+{
+    if (!notice_wishes_add(&socket->wishes, packet))
+        ws_close(socket->ws, CLOSE_OVERLOAD, "more runs asked for than looked for");
+    if (notice_wishes_are_empty(&socket->wishes) || !list_empty(&socket->wishing))
+        return;
+    list_append(&socket->notifier->wishing, &socket->wishing);
+    loop_wake(loop_of(socket->notifier), &socket->notifier->flusher);
+}
+
+static void unsubscribe_all(struct notice_socket *socket)
+{
+    size_t at = 0;
+    for (struct watch *watch; (watch = table_next(&socket->watches, &at));)
+        watch_free(watch);
+}
+
+/* ---- deadlines ---- */
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return b && (!a || b < a) ? b : a;
+}
+
+static void set_timer(struct notice_socket *socket)
+{
+    struct loop *loop = loop_of(socket->notifier);
+    int64_t now = loop_now_ms(loop), at = socket->ping_at;
+    at = sooner(at, socket->connect_by);
+    at = sooner(at, socket->pong_by);
+    at = sooner(at, socket->leave_at);
+    loop_set_timer(loop, &socket->timer, socket->notifier->kind, at > now ? at - now : 0);
+}
+
+static void on_time(struct timer *timer)
+{
+    struct notice_socket *socket = container_of(timer, struct notice_socket, timer);
+    int64_t now = loop_now_ms(loop_of(socket->notifier));
+
+    if (ws_closing(socket->ws))
+        return; /* on_closed is on its way */
+    if (socket->connect_by && now >= socket->connect_by) {
+        ws_close(socket->ws, CLOSE_BAD_MESSAGE, "no namespace was entered within 10 s");
+        return;
+    }
+    if (socket->pong_by && now >= socket->pong_by && ws_reads_still(socket->ws))
+        socket->pong_by = now + PROTOCOL_STALL_MS; /* it has not come to the ping */
+    if (socket->pong_by && now >= socket->pong_by) {
+        ws_close(socket->ws, CLOSE_TOO_FAR_BEHIND, "a ping was not answered");
+        return;
+    }
+    if (socket->leave_at && now >= socket->leave_at) {
+        ws_close(socket->ws, CLOSE_DRAIN, "the gateway is shutting down");
+        return;
+    }
+    if (now >= socket->ping_at) {
+        struct buf text = { 0 };
+        buf_add_char(&text, '2');
+        send(socket, &text);
+        ws_ping(socket->ws);
+        if (!socket->pong_by)
+            socket->pong_by = now + PROTOCOL_STALL_MS;
+        socket->ping_at = now + PING_MS;
+    }
+    set_timer(socket);
+}
+
+/* ---- in ---- */
+
+static void refuse(struct notice_socket *socket, struct slice space, const char *text)
+{
+    struct buf out = { 0 };
+    buf_add_text(&out, "44");
+    if (space.len > 1 && space.len <= SPACE_MAX)
+        buf_print(&out, "%.*s,", SLICE_ARG(space));
+    buf_add_text(&out, "{\"message\":");
+    buf_add_json(&out, slice_of(text));
+    buf_add_char(&out, '}');
+    send(socket, &out);
+    ws_close(socket->ws, CLOSE_FORBIDDEN, text);
+}
+
+static void enter(struct notice_socket *socket, struct slice space)
+{
+    struct buf out = { 0 };
+    char sid[SID_LEN + 1];
+    const char *known = NULL;
+
+    if (socket->space)
+        return; /* once is enough */
+    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++)
+        if (slice_is(space, spaces[i]))
+            known = spaces[i];
+    if (!known || !socket->identity) {
+        refuse(socket, space, known ? socket->refusal.text : "Invalid namespace");
+        return;
+    }
+    socket->space = known;
+    socket->connect_by = 0;
+    if (socket->env && known == spaces[0])
+        sessions_connect(socket->env, SESSION_SOCKET);
+    make_sid(sid);
+    buf_print(&out, "40%s,{\"sid\":\"%s\"}", known, sid);
+    send(socket, &out);
+    set_timer(socket);
+}
+
+static void on_packet(struct notice_socket *socket, struct notice_packet *packet)
+{
+    bool inside = socket->space && slice_is(packet->space, socket->space);
+    struct buf out = { 0 };
+    switch (packet->kind) {
+    case NOTICE_CONNECT: enter(socket, packet->space); break;
+    case NOTICE_CLOSE: ws_close(socket->ws, 1000, ""); break;
+    case NOTICE_PONG: socket->pong_by = 0; break;
+    case NOTICE_PING:
+        buf_add_char(&out, '3');
+        buf_add(&out, packet->data);
+        send(socket, &out);
+        break;
+    case NOTICE_DISCONNECT:
+        if (inside)
+            ws_close(socket->ws, 1000, "");
+        break;
+    case NOTICE_SUBSCRIBE:
+    case NOTICE_UNSUBSCRIBE:
+        if (inside)
+            add_wishes(socket, packet);
+        break;
+    case NOTICE_IGNORED: break;
+    }
+}
+
+static void on_message(struct ws *ws, struct slice text)
+{
+    struct notice_packet packet;
+    if (ws_closing(ws))
+        return;
+    if (notice_packet_read(text, &packet))
+        ws_close(ws, CLOSE_BAD_MESSAGE, "not a packet of Engine.IO 4 and Socket.IO 5");
+    else
+        on_packet(ws_owner(ws), &packet);
+}
+
+static void on_drained(struct ws *ws)
+{
+    struct notice_socket *socket = ws_owner(ws);
+    if (list_empty(&socket->held))
+        return;
+    list_move_all(&socket->notifier->ready, &socket->held);
+    loop_wake(loop_of(socket->notifier), &socket->notifier->flusher);
+}
+
+static void socket_destroy(struct notice_socket *socket)
+{
+    timers_clear(loop_timers(loop_of(socket->notifier)), &socket->timer);
+    if (socket->env && socket->space == spaces[0])
+        sessions_disconnect(socket->env, SESSION_SOCKET);
+    unsubscribe_all(socket);
+    notice_wishes_finish(&socket->wishes);
+    list_remove(&socket->wishing);
+    table_finish(&socket->watches);
+    identity_unref(socket->identity);
+    seat_leave(&socket->seat);
+    list_remove(&socket->link);
+    socket->notifier->count--;
+    metric_add(M_NOTICE_SOCKETS, -1);
+    free(socket);
+}
+
+static void on_closed(struct ws *ws)
+{
+    socket_destroy(ws_owner(ws));
+}
+
+static const struct ws_ops ops = { .on_message = on_message,
+                                   .on_drained = on_drained,
+                                   .on_closed = on_closed };
+
+/* ---- the upgrade ---- */
+
+/* A refusal is said in the namespace, where the client looks for it. */
+static void identify(struct api_call *call, struct notice_socket *socket)
+{
+    struct identity *identity;
+    if (notice_client_identify(call, &socket->seat, &identity, &socket->refusal))
+        return;
+    socket->identity = identity;
+    http_trust(call->x);
+    if (identity->account)
+        socket->env = served_runs(call->api, identity->account);
+}
+
+static struct notice_socket *socket_create(struct api_call *call)
+{
+    struct notice_socket *socket = mem_new(struct notice_socket);
+    struct notifier *notifier = api_notifier(call->api);
+    int64_t now = loop_now_ms(loop_of(notifier));
+
+    socket->notifier = notifier;
+    table_init(&socket->watches, watch_key);
+    list_init(&socket->held);
+    list_init(&socket->wishing);
+    socket->connect_by = now + CONNECT_MS;
+    socket->ping_at = now + PING_MS;
+    list_append(&notifier->all, &socket->link);
+    notifier->count++;
+    metric_add(M_NOTICE_SOCKETS, 1);
+    identify(call, socket);
+    return socket;
+}
+
+static enum err upgrade(struct api_call *call)
+{
+    struct exchange *x = call->x;
+
+    if (api_not_ready(call->api))
+        return explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s",
+                       api_not_ready(call->api));
+    if (!slice_is(api_query(call, "EIO"), "4")) {
+        api_reply_json(call, 400,
+                       SLICE("{\"code\":5,\"message\":\"Unsupported protocol version\"}"));
+        return OK;
+    }
+    if (!slice_is(api_query(call, "transport"), "websocket")) {
+        api_reply_json(call, 400, SLICE("{\"code\":0,\"message\":\"Transport unknown\"}"));
+        return OK;
+    }
+    struct notice_socket *socket = socket_create(call);
+    api_call_end(call);
+    socket->ws = ws_accept(x, NULL, &ops, socket);
+    if (!socket->ws) {
+        socket_destroy(socket);
+        return OK; /* refused by the handshake's rules, and told so */
+    }
+    send_open(socket);
+    set_timer(socket);
+    return OK;
+}
+
+const struct route notifier_routes[] = {
+    { .method = HTTP_GET_, .pattern = "/socket.io/", .handle = upgrade },
+    { 0 },
+};
+
+/* ---- all of them ---- */
+
+struct notifier *notifier_create(struct api *api)
+{
+    struct notifier *notifier = mem_new(struct notifier);
+    struct loop *loop = engine_loop(api_engine(api));
+    notifier->api = api;
+    table_init(&notifier->runs, watched_key);
+    list_init(&notifier->all);
+    list_init(&notifier->ready);
+    list_init(&notifier->wishing);
+    notifier->flusher = (struct flusher){ .fn = flush };
+    loop_add_flusher(loop, &notifier->flusher);
+    notifier->kind = timers_kind(loop_timers(loop), on_time);
+    engine_on_notice(api_engine(api), on_notice, notifier);
+    return notifier;
+}
+
+void notifier_destroy(struct notifier *notifier)
+{
+    if (!notifier)
+        return;
+    engine_on_notice(api_engine(notifier->api), NULL, NULL);
+    loop_remove_flusher(&notifier->flusher);
+    table_finish(&notifier->runs);
+    free(notifier);
+}
+
+void notifier_drain(struct notifier *notifier, int64_t timeout_ms)
+{
+    int64_t count = (int64_t)notifier->count, now = loop_now_ms(loop_of(notifier)), i = 0;
+    int64_t spread = count * LEAVE_EVERY_MS;
+    if (spread > timeout_ms / 3)
+        spread = timeout_ms / 3;
+    list_each (link, &notifier->all) {
+        struct notice_socket *socket = container_of(link, struct notice_socket, link);
+        socket->leave_at = now + spread * ++i / (count + 1);
+        set_timer(socket);
+    }
+}
+
+bool notifier_end(struct notifier *notifier, int64_t now_ms, size_t at_most)
+{
+    size_t count = 0;
+    list_each (link, &notifier->all) {
+        struct notice_socket *socket = container_of(link, struct notice_socket, link);
+        if (!socket->identity || ws_closing(socket->ws) ||
+            !identity_has_ended(socket->identity, now_ms))
+            continue;
+        if (count++ == at_most)
+            return false;
+        ws_close(socket->ws, CLOSE_BAD_TOKEN, "the credential was revoked");
+    }
+    return true;
+}
+
+size_t notifier_count(const struct notifier *notifier)
+{
+    return notifier->count;
+}

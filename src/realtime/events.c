@@ -1,0 +1,475 @@
+/* events.c - runs.v1 as text/event-stream, for curl -N and EventSource (runs-v1 §1).
+ *
+ *   GET /realtime/v1/events?tags=a,b ─► token, filter, position ─► feed
+ *        event: rows                 one message of runs.v1 on each data line
+ *        data: {"op":"patch",…}      shared with everybody who has the same view
+ *        id: epoch.seq.base          the position, which EventSource brings back
+ *
+ * A stream is a feed with one subscription. While it has unsent bytes it is not visited:
+ * who reads slowly gets the newest states instead of all of them. */
+#include "realtime/events.h"
+
+#include <inttypes.h>
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "call/connection_limit.h"
+#include "call/routes.h"
+#include "live/feed.h"
+#include "realtime/subscribing.h"
+#include "json/members.h"
+
+enum {
+    KEEP_ALIVE_MS = 15 * 1000,
+    RETRY_MS = 1000,
+};
+
+struct events {
+    struct list all; // stream::link
+    uint32_t kind;   /* of their timers */
+};
+
+struct stream {
+    struct feed feed; /* once started */
+    struct api_call *call;
+    struct events *events;
+    struct wire_message hello, sub;
+    struct run_read run;
+    struct timer timer;
+    struct deferred deferred; /* ends it, which cannot be done inside a visit */
+    int64_t expires_at;       /* monotonic ms; 0: the token does not end */
+    struct seat seat;
+    bool started, ending;
+    bool floor_moved; /* and the client was not told yet */
+    struct list link; // events::all
+};
+
+static struct loop *loop_of(const struct stream *stream)
+{
+    return engine_loop(api_engine(stream->call->api));
+}
+
+/* ---- out ---- */
+
+static struct bytes *wrap(const struct rope *message, bool binary)
+{
+    (void)binary;
+    return rope_join(SLICE("event: rows\ndata: "), message, SLICE("\n"));
+}
+
+/* "id: epoch.seq.base" and the end of the event. */
+static void add_id(const struct stream *stream, struct buf *out)
+{
+    const struct feed *feed = &stream->feed;
+    uint64_t seen = feed->seen, base = feed->base;
+    if (!list_empty(&feed->catching)) {
+        const struct subscription *sub =
+            container_of(feed->catching.next, struct subscription, link);
+        seen = sub->seen;
+        base = sub->base;
+    }
+    buf_print(out, "id: %s.%" PRIu64 ".%" PRIu64 "\n\n", feed->env->store->epoch, seen,
+              base);
+}
+
+static bool write_text(struct stream *stream, struct buf *text)
+{
+    bool taken = http_stream_write(stream->call->x, buf_slice(text));
+    buf_finish(text);
+    return taken;
+}
+
+static void end_soon(struct stream *stream)
+{
+    stream->ending = true;
+    loop_defer(loop_of(stream), &stream->deferred);
+}
+
+/* A message of its own kind, without a position. */
+static bool write_event(struct stream *stream, const char *event, struct buf *message)
+{
+    struct buf text = { 0 };
+    buf_print(&text, "event: %s\ndata: ", event);
+    buf_add(&text, buf_slice(message));
+    buf_add_text(&text, "\n\n");
+    buf_finish(message);
+    return write_text(stream, &text);
+}
+
+static void tell(struct stream *stream, const char *event, struct buf *message)
+{
+    if (!write_event(stream, event, message))
+        end_soon(stream);
+}
+
+static bool stream_busy(struct feed *feed)
+{
+    struct stream *stream = container_of(feed, struct stream, feed);
+    return stream->ending || http_stream_unsent(stream->call->x) > 0;
+}
+
+/* The last of them carries the position. */
+static bool stream_send(struct feed *feed, struct bytes *const *frames, size_t count)
+{
+    struct stream *stream = container_of(feed, struct stream, feed);
+    struct exchange *x = stream->call->x;
+    struct buf tail = { 0 };
+    bool taken = true;
+    if (stream->ending)
+        return false;
+    for (size_t i = 0; i < count && taken; i++)
+        taken = http_stream_write_shared(x, frames[i],
+                                         i + 1 < count ? SLICE("\n") : (struct slice){ 0 });
+    add_id(stream, &tail);
+    taken = taken && http_stream_write(x, buf_slice(&tail));
+    buf_finish(&tail);
+    if (!taken)
+        end_soon(stream);
+    return !stream_busy(feed);
+}
+
+static void stream_lost(struct feed *feed)
+{
+    end_soon(container_of(feed, struct stream, feed));
+}
+
+static const struct feed_ops feed_ops = { .send = stream_send,
+                                          .busy = stream_busy,
+                                          .lost = stream_lost };
+
+/* ---- its end ---- */
+
+static void stream_destroy(struct stream *stream)
+{
+    struct api_call *call = stream->call;
+    struct exchange *x = call->x;
+    bool started = stream->started;
+
+    timers_clear(loop_timers(loop_of(stream)), &stream->timer);
+    loop_cancel_deferred(&stream->deferred);
+    if (started)
+        feed_finish(&stream->feed);
+    seat_leave(&stream->seat);
+    list_remove(&stream->link);
+    wire_message_finish(&stream->hello);
+    wire_message_finish(&stream->sub);
+    free(stream);
+    if (!started)
+        return; /* whoever refused it has answered, or will */
+    api_call_end(call);
+    http_stream_end(x);
+}
+
+static void on_end(struct deferred *deferred)
+{
+    stream_destroy(container_of(deferred, struct stream, deferred));
+}
+
+static void on_gone(struct api_call *call)
+{
+    stream_destroy(call->state);
+}
+
+static void on_drained(struct api_call *call)
+{
+    struct stream *stream = call->state;
+    if (!stream->ending)
+        feed_drained(&stream->feed);
+}
+
+static void add_drain(struct buf *out)
+{
+    buf_print(out, "retry: %d\nevent: drain\ndata: {\"op\":\"drain\",\"in\":0}\n\n",
+              RETRY_MS);
+}
+
+/* What is over is the stream, and EventSource comes back by itself, with its position; or it
+ * is the credential, and coming back helps nobody. */
+static void on_drain(struct api_call *call)
+{
+    struct stream *stream = call->state;
+    struct buf text = { 0 };
+    if (identity_has_ended(call->identity, loop_wall_ms(loop_of(stream)))) {
+        wire_error(ENCODING_JSON, -1, "bad_token", identity_ended_reason, &text);
+        write_event(stream, "error", &text);
+    } else {
+        add_drain(&text);
+        write_text(stream, &text);
+    }
+    stream_destroy(stream);
+}
+
+/* An EventSource gives up for ever on any status but 200, and comes back after a stream. */
+static bool comes_back(struct api_call *call)
+{
+    struct buf text = { 0 };
+    if (!api_not_ready(call->api) ||
+        !slice_is(http_header(call->x, "accept"), "text/event-stream"))
+        return false;
+    add_drain(&text);
+    api_reply_text(call, 200, "text/event-stream", buf_slice(&text));
+    buf_finish(&text);
+    return true;
+}
+
+/* ---- time ---- */
+
+static void set_timer(struct stream *stream)
+{
+    struct loop *loop = loop_of(stream);
+    int64_t left = stream->expires_at - loop_now_ms(loop), in = KEEP_ALIVE_MS;
+    if (stream->expires_at && left < in)
+        in = left > 0 ? left : 0;
+    loop_set_timer(loop, &stream->timer, stream->events->kind, in);
+}
+
+static void on_time(struct timer *timer)
+{
+    struct stream *stream = container_of(timer, struct stream, timer);
+    struct buf text = { 0 };
+    if (stream->ending)
+        return;
+    if (stream->expires_at && loop_now_ms(loop_of(stream)) >= stream->expires_at) {
+        wire_error(ENCODING_JSON, -1, "token_expired",
+                   "the token has expired: come back with a new one", &text);
+        tell(stream, "error", &text);
+        end_soon(stream);
+        return;
+    }
+    if (stream->floor_moved) {
+        stream->floor_moved = false;
+        wire_floor(ENCODING_JSON, stream->feed.env->floor, &text);
+        tell(stream, "floor", &text);
+        set_timer(stream);
+        return;
+    }
+    if (feed_in_sync(&stream->feed))
+        add_id(stream, &text);
+    else
+        buf_add_text(&text, ":\n\n");
+    if (!stream_busy(&stream->feed) && !write_text(stream, &text))
+        end_soon(stream);
+    buf_finish(&text);
+    set_timer(stream);
+}
+
+/* ---- its beginning ---- */
+
+static void add_names(struct buf *out, const char *member, struct slice list)
+{
+    char separator = '[';
+    struct slice one;
+    if (!list.ptr)
+        return;
+    buf_print(out, ",\"%s\":", member);
+    while (slice_split(&list, ',', &one)) {
+        buf_add_char(out, separator);
+        buf_add_json(out, one);
+        separator = ',';
+    }
+    buf_add_char(out, ']');
+}
+
+/* Anything but a yes is a text here, which is refused as such. */
+static void add_all(struct buf *out, struct slice all)
+{
+    if (slice_is(all, "1") || slice_is(all, "true"))
+        members_add_bool(out, "all", true);
+    else
+        members_add_text(out, "all", all);
+}
+
+/* "epoch.seq.base" as the array of a subscription's `from`. What is none of ours is left
+ * out: a snapshot follows. */
+static void add_from(struct buf *out, struct slice id)
+{
+    struct slice epoch, seq;
+    uint64_t numbers[2];
+    if (!id.len || !slice_split(&id, '.', &epoch) || !slice_split(&id, '.', &seq) ||
+        !id.ptr || text_to_u64(seq, &numbers[0]) || text_to_u64(id, &numbers[1]) ||
+        epoch.len > 20 || numbers[0] > INT64_MAX >> 11 || numbers[1] > numbers[0])
+        return;
+    buf_add_text(out, ",\"from\":[");
+    buf_add_json(out, epoch);
+    buf_print(out, ",%" PRIu64 ",%" PRIu64 "]", numbers[0], numbers[1]);
+}
+
+static enum err read_message(struct stream *stream, struct buf *text,
+                             struct wire_message *message)
+{
+    struct api_call *call = stream->call;
+    const char *code;
+    buf_add_char(text, '}');
+    enum err refused = wire_read(buf_slice(text), loop_wall_ms(loop_of(stream)), message,
+                                 &code, &call->why);
+    buf_finish(text);
+    return refused ? call->why.code = ERR_INVALID : OK;
+}
+
+/* The query is what hello and sub of the WebSocket are, and is read as they are. */
+static enum err read_query(struct stream *stream)
+{
+    struct api_call *call = stream->call;
+    struct slice last = http_header(call->x, "last-event-id");
+    struct buf hello = { 0 }, sub = { 0 };
+
+    buf_add_text(&hello, "{\"op\":\"hello\"");
+    add_names(&hello, "fields", api_query(call, "fields"));
+    members_add_text(&hello, "api", api_query(call, "api"));
+    buf_add_text(&sub, "{\"op\":\"sub\",\"id\":0");
+    members_add_text(&sub, "run", api_query(call, "run"));
+    members_add_text(&sub, "batch", api_query(call, "batch"));
+    add_names(&sub, "tags", api_query(call, "tags"));
+    add_names(&sub, "task", api_query(call, "task"));
+    members_add_text(&sub, "since", api_query(call, "since"));
+    add_all(&sub, api_query(call, "all"));
+    add_from(&sub, last.len ? last : api_query(call, "from"));
+    enum err refused = read_message(stream, &hello, &stream->hello);
+    if (refused) {
+        buf_finish(&sub);
+        return refused;
+    }
+    return read_message(stream, &sub, &stream->sub);
+}
+
+static void refuse(struct stream *stream, enum err error)
+{
+    struct api_call *call = stream->call;
+    call->state = NULL;
+    stream_destroy(stream);
+    api_reply_error(call, error);
+}
+
+static void set_expiry(struct stream *stream)
+{
+    const struct identity *who = stream->call->identity;
+    struct loop *loop = loop_of(stream);
+    if (who->expires_at)
+        stream->expires_at = loop_now_ms(loop) + who->expires_at - loop_wall_ms(loop);
+}
+
+static void start(struct stream *stream)
+{
+    struct api_call *call = stream->call;
+    struct environment *env = call->env;
+    struct view wish = subscribing_view(call->identity, &stream->hello);
+    struct buf message = { 0 };
+
+    enum err refused = seat_take(&stream->seat, env, &call->why);
+    wish.wrap = wrap;
+    struct view *view = refused ? NULL : environment_view(env, &wish);
+    if (!refused && !view)
+        refused =
+            explain(&call->why, ERR_BUSY, "Too many different views: ask for other fields");
+    if (refused) {
+        refuse(stream, refused);
+        return;
+    }
+    bool resumed = subscribing_may_resume(env, &stream->sub);
+    uint64_t seen = resumed ? stream->sub.from_seq : 0;
+    feed_init(&stream->feed, &feed_ops, env, view);
+    stream->started = true;
+    call->on_gone = on_gone;
+    call->on_drained = on_drained;
+    api_hold(call, on_drain);
+    api_stream_begin(call, "text/event-stream");
+    struct tag_list *ignored =
+        subscribing_ignored(call); /* an EventSource sees no headers */
+    wire_ok(ENCODING_JSON, 0, resumed, feed_count(env, &stream->sub.filter, seen), 0,
+            ignored, &message);
+    tag_list_unref(ignored);
+    tell(stream, "ok", &message);
+    feed_subscribe(&stream->feed, 0, &stream->sub.filter, seen,
+                   resumed ? stream->sub.from_base : 0);
+    metric_add(M_SNAPSHOTS, !resumed);
+    set_expiry(stream);
+    set_timer(stream);
+}
+
+static void on_run(struct run_read *read, enum err status)
+{
+    struct stream *stream = container_of(read, struct stream, run);
+    struct api_call *call = stream->call;
+    if (!status && !api_identity_may_run(call->identity, "read", read->run))
+        status = ERR_FORBIDDEN;
+    if (status == ERR_NOT_FOUND)
+        explain(&call->why, ERR_NOT_FOUND, "Run not found");
+    if (call->x->gone)
+        status = ERR_CANCELED;
+    if (status)
+        refuse(stream, status);
+    else
+        start(stream);
+}
+
+static enum err identify(struct api_call *call)
+{
+    if (api_not_ready(call->api))
+        return explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s",
+                       api_not_ready(call->api));
+    enum err refused = subscribing_identify(call);
+    if (!refused && !call->identity)
+        refused = explain(&call->why, ERR_UNAUTHORIZED, "Invalid or Missing API key");
+    return refused ? refused : api_enter(call);
+}
+
+static enum err open_stream(struct api_call *call)
+{
+    if (comes_back(call))
+        return OK;
+    enum err refused = identify(call);
+    if (refused)
+        return refused;
+    if (call->x->method == HTTP_HEAD_) {
+        api_reply_text(call, 200, "text/event-stream", SLICE(""));
+        return OK;
+    }
+    struct stream *stream = mem_new(struct stream);
+    stream->call = call;
+    stream->events = api_events(call->api);
+    stream->deferred.fn = on_end;
+    list_append(&stream->events->all, &stream->link);
+    call->state = stream;
+    refused = read_query(stream);
+    if (!refused && stream->sub.filter.kind != TOPIC_RUN &&
+        !api_identity_may_follow(call->identity, &stream->sub.filter))
+        refused = ERR_FORBIDDEN;
+    if (refused) {
+        stream_destroy(stream);
+        return refused;
+    }
+    call->busy = true;
+    if (stream->sub.filter.kind == TOPIC_RUN)
+        run_read_begin(call->env, bytes_slice(stream->sub.filter.name), &stream->run,
+                       on_run);
+    else
+        start(stream);
+    return OK;
+}
+
+const struct route events_routes[] = {
+    { .method = HTTP_GET_, .pattern = "/realtime/v1/events", .handle = open_stream },
+    { 0 },
+};
+
+/* ---- all of them ---- */
+
+struct events *events_create(struct loop *loop)
+{
+    struct events *events = mem_new(struct events);
+    list_init(&events->all);
+    events->kind = timers_kind(loop_timers(loop), on_time);
+    return events;
+}
+
+/* By their timers: those run as many at a time as a turn has time for. */
+void events_tell_floor(struct events *events, const struct environment *env)
+{
+    list_each (link, &events->all) {
+        struct stream *stream = container_of(link, struct stream, link);
+        if (!stream->started || stream->ending || stream->feed.env != env)
+            continue;
+        stream->floor_moved = true;
+        loop_set_timer(env->loop, &stream->timer, events->kind, 0);
+    }
+}

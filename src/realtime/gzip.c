@@ -1,0 +1,75 @@
+/* gzip.c - one-shot compression, the last results remembered. */
+#include "realtime/gzip.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+enum { WINDOW_AND_GZIP = 15 + 16, LEVEL = 1, MEMORY = 8 };
+enum { KEPT_MAX = 32, KEPT_BYTES = 4 << 20 };
+
+/* The newest first. */
+static struct kept {
+    struct bytes *body, *packed; /* packed NULL: it was not worth it */
+} all[KEPT_MAX];
+static size_t count, bytes;
+
+static struct bytes *pack(const struct bytes *body)
+{
+    z_stream stream = { 0 };
+    if (deflateInit2(&stream, LEVEL, Z_DEFLATED, WINDOW_AND_GZIP, MEMORY,
+                     Z_DEFAULT_STRATEGY) != Z_OK)
+        return NULL;
+    /* Only what is smaller is wanted, so that is all the room it gets. */
+    struct bytes *packed = bytes_create_empty(body->len);
+    stream.next_in = (unsigned char *)body->data;
+    stream.avail_in = body->len;
+    stream.next_out = (unsigned char *)packed->data;
+    stream.avail_out = body->len;
+    int result = deflate(&stream, Z_FINISH);
+    packed->len = (uint32_t)stream.total_out;
+    deflateEnd(&stream);
+    if (result == Z_STREAM_END)
+        return packed;
+    bytes_unref(packed);
+    return NULL;
+}
+
+static size_t cost_of(const struct kept *kept)
+{
+    return kept->body->len + (kept->packed ? kept->packed->len : 0);
+}
+
+static void drop_oldest(void)
+{
+    struct kept *oldest = &all[--count];
+    bytes -= cost_of(oldest);
+    bytes_clear(&oldest->body);
+    bytes_clear(&oldest->packed);
+}
+
+static void keep(struct kept kept)
+{
+    bytes += cost_of(&kept);
+    while (count && (count == KEPT_MAX || bytes > KEPT_BYTES))
+        drop_oldest();
+    memmove(all + 1, all, count++ * sizeof(*all));
+    all[0] = kept;
+}
+
+struct bytes *gzip_shared(struct bytes *body)
+{
+    if (body->len < GZIP_WORTH || body->len > GZIP_MOST)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (all[i].body == body)
+            return bytes_ref(all[i].packed);
+    keep((struct kept){ bytes_ref(body), pack(body) });
+    return bytes_ref(all[0].packed);
+}
+
+void gzip_forget(void)
+{
+    while (count)
+        drop_oldest();
+}

@@ -1,0 +1,14 @@
+/* long_polls.h - all long polls, for call.c. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/loop.h"
+
+struct polls;
+
+struct polls *polls_create(struct loop *loop);
+
+/* What polls left behind ends; those that are held are answered by api_stop. False: the stint
+ * is over with some left; NULL: it never is. */
+bool polls_stop(struct polls *polls, struct stint *stint);

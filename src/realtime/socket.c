@@ -1,0 +1,361 @@
+/* socket.c - the WebSocket endpoint: who may open one, and how long it lasts.
+ *
+ *   GET /realtime/v1/ws ─► origin, token, subprotocol ─► ws_accept
+ *        ─► hello within 10 s unless the upgrade had a token ─► feed ─► … ─► closed
+ *
+ * A socket's deadlines (hello, ping, the token's end, a drain) share one timer. What it
+ * sends goes out through its feed or as a small message; a peer that asks for more answers
+ * than it reads is closed. */
+#include "realtime/socket.h"
+
+#include "base/mem.h"
+#include "call/request_log.h"
+#include "call/routes.h"
+#include "realtime/sockets.h"
+#include "realtime/subscribing.h"
+#include "runcast/protocol.h"
+
+enum {
+    UNSENT_MAX = 256 * 1024,
+    LEAVE_LATER_MS = 100, /* behind the moment at which a client should have left */
+    DRAIN_SPREAD_MS = 5 * 1000,
+};
+
+/* ---- out ---- */
+
+void socket_send(struct socket *socket, struct buf *message)
+{
+    struct bytes *frame =
+        ws_frame(buf_slice(message), socket->encoding == ENCODING_MSGPACK);
+    ws_send(socket->ws, &frame, 1);
+    bytes_unref(frame);
+    buf_finish(message);
+    if (ws_unsent(socket->ws) > UNSENT_MAX && !ws_closing(socket->ws) &&
+        (!socket->welcomed || list_empty(&socket->feed.live)))
+        ws_close(socket->ws, CLOSE_OVERLOAD, "more answers asked for than read");
+}
+
+static bool feed_send(struct feed *feed, struct bytes *const *frames, size_t count)
+{
+    return ws_send(container_of(feed, struct socket, feed)->ws, frames, count);
+}
+
+static bool feed_busy(struct feed *feed)
+{
+    const struct ws *ws = container_of(feed, struct socket, feed)->ws;
+    return ws_unsent(ws) > 0 || ws_closing(ws);
+}
+
+static void feed_lost(struct feed *feed)
+{
+    ws_close(container_of(feed, struct socket, feed)->ws, CLOSE_TOO_FAR_BEHIND,
+             "too far behind: reconnect with your position");
+}
+
+const struct feed_ops socket_feed_ops = { .send = feed_send,
+                                          .busy = feed_busy,
+                                          .lost = feed_lost };
+
+/* ---- deadlines ---- */
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return b && (!a || b < a) ? b : a;
+}
+
+void socket_set_timer(struct socket *socket)
+{
+    struct loop *loop = engine_loop(api_engine(socket->api));
+    int64_t at = socket->hello_by;
+    at = sooner(at, socket->ping_at);
+    at = sooner(at, socket->expiring_at);
+    at = sooner(at, socket->expires_at);
+    at = sooner(at, socket->leave_at);
+    at = sooner(at, socket->drain_at);
+    at = sooner(at, socket->floor_at);
+    int64_t now = loop_now_ms(loop);
+    loop_set_timer(loop, &socket->timer, socket->sockets->kind, at > now ? at - now : 0);
+}
+
+void socket_set_expiry(struct socket *socket)
+{
+    struct loop *loop = engine_loop(api_engine(socket->api));
+    socket->expiring_at = socket->expires_at = 0;
+    if (socket->identity->expires_at) {
+        int64_t left = socket->identity->expires_at - loop_wall_ms(loop);
+        int64_t warn = left > PROTOCOL_EXPIRING_MS ? left - PROTOCOL_EXPIRING_MS : 1;
+        socket->expiring_at = loop_now_ms(loop) + warn;
+        socket->expires_at = loop_now_ms(loop) + left + PROTOCOL_EXPIRED_GRACE_MS;
+    }
+    socket_set_timer(socket);
+}
+
+static void ping(struct socket *socket, int64_t now)
+{
+    struct buf message = { 0 };
+    socket->ping_at = now + PROTOCOL_PING_MS;
+    if (!socket->welcomed || !feed_in_sync(&socket->feed) ||
+        socket->told == socket->feed.seen || list_empty(&socket->feed.live))
+        return;
+    socket->told = socket->feed.seen;
+    wire_ping(socket->encoding, socket->told, &message);
+    socket_send(socket, &message);
+}
+
+/* When it is to come back elsewhere; it is closed twice as late, and a little. */
+static void tell_drain(struct socket *socket, int64_t now)
+{
+    int64_t in = (socket->leave_at - LEAVE_LATER_MS - now) / 2;
+    struct buf message = { 0 };
+    socket->drain_at = 0;
+    wire_drain(socket->encoding, in > 0 ? in : 0, &message);
+    socket_send(socket, &message);
+}
+
+/* Who has not said hello may be anybody, and is not waited for. */
+static void leave(struct socket *socket)
+{
+    static const char reason[] = "the gateway is shutting down";
+    if (socket->identity)
+        ws_close(socket->ws, CLOSE_DRAIN, reason);
+    else
+        ws_cut(socket->ws, CLOSE_DRAIN, reason);
+}
+
+static void on_time(struct timer *timer)
+{
+    struct socket *socket = container_of(timer, struct socket, timer);
+    int64_t now = loop_now_ms(engine_loop(api_engine(socket->api)));
+    struct buf message = { 0 };
+
+    if (socket->hello_by && now >= socket->hello_by) {
+        ws_close(socket->ws, CLOSE_BAD_TOKEN, "no token within 10 s: send hello with one");
+        return;
+    }
+    if (socket->drain_at && now >= socket->drain_at)
+        tell_drain(socket, now);
+    if (socket->leave_at && now >= socket->leave_at) {
+        leave(socket);
+        return;
+    }
+    if (socket->expires_at && now >= socket->expires_at) {
+        ws_close(socket->ws, CLOSE_TOKEN_EXPIRED, "the token has expired: fetch a new one");
+        return;
+    }
+    if (socket->expiring_at && now >= socket->expiring_at) {
+        int64_t left = socket->expires_at - PROTOCOL_EXPIRED_GRACE_MS - now;
+        socket->expiring_at = 0;
+        wire_expiring(socket->encoding, left > 0 ? left : 0, &message);
+        socket_send(socket, &message);
+    }
+    if (socket->floor_at && now >= socket->floor_at) {
+        socket->floor_at = 0;
+        wire_floor(socket->encoding, socket->feed.env->floor, &message);
+        socket_send(socket, &message);
+    }
+    if (now >= socket->ping_at)
+        ping(socket, now);
+    socket_set_timer(socket);
+}
+
+/* ---- the connection ---- */
+
+static void on_message(struct ws *ws, struct slice message)
+{
+    socket_message(ws_owner(ws), message);
+}
+
+static void on_drained(struct ws *ws)
+{
+    struct socket *socket = ws_owner(ws);
+    if (socket->welcomed)
+        feed_drained(&socket->feed);
+}
+
+static void socket_destroy(struct socket *socket)
+{
+    struct loop *loop = engine_loop(api_engine(socket->api));
+    timers_clear(loop_timers(loop), &socket->timer);
+    socket_forget_openings(socket);
+    if (socket->welcomed)
+        feed_finish(&socket->feed);
+    seat_leave(&socket->seat);
+    identity_unref(socket->identity);
+    tag_list_unref(socket->ignored);
+    free(socket->branch);
+    list_remove(&socket->link);
+    socket->sockets->count--;
+    free(socket);
+}
+
+static void on_closed(struct ws *ws)
+{
+    socket_destroy(ws_owner(ws));
+}
+
+static const struct ws_ops ops = { .on_message = on_message,
+                                   .on_drained = on_drained,
+                                   .on_closed = on_closed };
+
+static struct socket *socket_create(struct api_call *call, enum encoding encoding)
+{
+    struct socket *socket = mem_new(struct socket);
+    struct loop *loop = engine_loop(api_engine(call->api));
+    socket->api = call->api;
+    socket->sockets = api_sockets(call->api);
+    socket->identity = call->identity ? identity_ref(call->identity) : NULL;
+    socket->encoding = encoding;
+    struct slice branch = http_header(call->x, "x-trigger-branch");
+    socket->branch = branch.len ? mem_text(branch) : NULL;
+    socket->ignored = subscribing_ignored(call);
+    socket->ping_at = loop_now_ms(loop) + PROTOCOL_PING_MS;
+    if (!socket->identity)
+        socket->hello_by = loop_now_ms(loop) + PROTOCOL_HELLO_MS;
+    list_init(&socket->opening);
+    list_append(&socket->sockets->all, &socket->link);
+    socket->sockets->count++;
+    return socket;
+}
+
+/* ---- the upgrade ---- */
+
+/* http://host or https://host of the request itself, or one of the list. */
+static bool origin_is_allowed(const struct api_call *call, struct slice origin)
+{
+    struct slice allowed = slice_of(api_options(call->api)->allow_origin), one;
+    struct slice own = origin;
+
+    if (slice_starts(own, "http://"))
+        own = slice_from(own, 7);
+    else if (slice_starts(own, "https://"))
+        own = slice_from(own, 8);
+    if (slice_equal(own, http_header(call->x, "host")) && own.len != origin.len)
+        return true;
+    while (slice_split(&allowed, ',', &one)) {
+        one = slice_trim(one);
+        if (slice_is(one, "*") || (one.len && slice_equal(one, origin)))
+            return true;
+    }
+    return false;
+}
+
+static bool choose_one(struct slice name, const char **protocol, enum encoding *encoding)
+{
+    bool is_msgpack = slice_is(name, protocol_msgpack);
+    if (!is_msgpack && !slice_is(name, protocol_json))
+        return false;
+    *protocol = is_msgpack ? protocol_msgpack : protocol_json;
+    *encoding = is_msgpack ? ENCODING_MSGPACK : ENCODING_JSON;
+    return true;
+}
+
+/* The first subprotocol that we speak; NULL when none is asked for. Several lines are one
+ * list. */
+static enum err choose_protocol(struct api_call *call, const char **protocol,
+                                enum encoding *encoding)
+{
+    struct slice offered, one;
+    bool any = false;
+    *protocol = NULL;
+    *encoding = ENCODING_JSON;
+    for (size_t at = 0;
+         http_next_header(call->x, "sec-websocket-protocol", &at, &offered);) {
+        any |= slice_trim(offered).len > 0;
+        while (slice_split(&offered, ',', &one))
+            if (choose_one(slice_trim(one), protocol, encoding))
+                return OK;
+    }
+    if (!any)
+        return OK;
+    return explain(&call->why, ERR_INVALID,
+                   "None of the subprotocols is spoken here: offer %s or %s", protocol_json,
+                   protocol_msgpack);
+}
+
+static enum err upgrade(struct api_call *call)
+{
+    struct exchange *x = call->x;
+    struct slice origin = http_header(x, "origin");
+    const char *protocol;
+    enum encoding encoding;
+    enum err refused;
+
+    if (api_not_ready(call->api))
+        return explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s",
+                       api_not_ready(call->api));
+    if (origin.ptr && !origin_is_allowed(call, origin))
+        return explain(&call->why, ERR_FORBIDDEN,
+                       "This origin may not open a WebSocket: start the gateway with "
+                       "--allow-origin");
+    if ((refused = subscribing_identify(call)) ||
+        (call->identity && (refused = api_enter(call))) ||
+        (refused = choose_protocol(call, &protocol, &encoding)))
+        return refused;
+    struct seat seat = { 0 };
+    if (call->identity && (refused = seat_take(&seat, call->env, &call->why)))
+        return refused;
+    struct socket *socket = socket_create(call, encoding);
+    socket->seat = seat;
+    if (x->wants_upgrade)
+        request_log_answer(call, 101);
+    api_call_end(call);
+    socket->ws = ws_accept(x, protocol, &ops, socket);
+    if (!socket->ws) {
+        socket_destroy(socket);
+        return OK; /* refused by the handshake's rules, and told so */
+    }
+    if (socket->identity)
+        socket_set_expiry(socket);
+    else
+        socket_set_timer(socket);
+    return OK;
+}
+
+const struct route socket_routes[] = {
+    { .method = HTTP_GET_, .pattern = "/realtime/v1/ws", .handle = upgrade },
+    { 0 },
+};
+
+/* ---- all of them ---- */
+
+struct sockets *sockets_create(struct loop *loop)
+{
+    struct sockets *sockets = mem_new(struct sockets);
+    list_init(&sockets->all);
+    sockets->kind = timers_kind(loop_timers(loop), on_time);
+    return sockets;
+}
+
+/* Each is asked to leave at a moment of its own, so that they do not all return at once; who
+ * has not said hello goes now. It is told by its timer: those run as many at a time as a turn has time for. */
+void sockets_drain(struct sockets *sockets, int64_t timeout_ms)
+{
+    int64_t spread = timeout_ms / 3 < DRAIN_SPREAD_MS ? timeout_ms / 3 : DRAIN_SPREAD_MS;
+    size_t i = 0, count = sockets->count;
+    sockets->draining = true;
+    list_each (link, &sockets->all) {
+        struct socket *socket = container_of(link, struct socket, link);
+        int64_t now = loop_now_ms(engine_loop(api_engine(socket->api)));
+        int64_t in = spread * (int64_t)(++i) / (int64_t)(count + 1);
+        socket->drain_at = socket->identity ? now : 0;
+        socket->leave_at = socket->identity ? now + 2 * in + LEAVE_LATER_MS : now;
+        socket_set_timer(socket);
+    }
+}
+
+/* By their timers, too. */
+void sockets_tell_floor(struct sockets *sockets, const struct environment *env)
+{
+    list_each (link, &sockets->all) {
+        struct socket *socket = container_of(link, struct socket, link);
+        if (!socket->welcomed || socket->feed.env != env)
+            continue;
+        socket->floor_at = loop_now_ms(env->loop);
+        socket_set_timer(socket);
+    }
+}
+
+size_t sockets_count(const struct sockets *sockets)
+{
+    return sockets->count;
+}

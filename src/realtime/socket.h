@@ -1,0 +1,53 @@
+/* socket.h - one WebSocket client of runs.v1: its identity, its feed, its deadlines. */
+#pragma once
+
+#include "call/call.h"
+#include "call/connection_limit.h"
+#include "http/ws.h"
+#include "live/feed.h"
+#include "wire/wire.h"
+
+/* Every socket of the gateway. */
+struct sockets {
+    struct list all; // socket::link
+    size_t count;
+    uint32_t kind; /* of their timers */
+    bool draining;
+};
+
+struct socket {
+    struct feed feed; /* once welcomed */
+    struct ws *ws;
+    struct api *api;
+    struct sockets *sockets;
+    char *branch;              /* x-trigger-branch of the upgrade; NULL: none */
+    struct identity *identity; /* NULL: hello must bring a token */
+    struct seat seat;          /* once there is an identity */
+    struct timer timer;        /* the nearest of the deadlines below */
+    int64_t hello_by;          /* monotonic ms; 0: welcomed */
+    int64_t ping_at;
+    int64_t expiring_at; /* when to warn; 0: warned, or the token does not end */
+    int64_t expires_at;  /* close then; 0: never */
+    int64_t drain_at;    /* tells that it should leave; 0: it was told, or may stay */
+    int64_t leave_at;    /* of a drain; 0: stays */
+    int64_t floor_at;    /* tells that the floor has moved; 0: it has not */
+    uint64_t told;       /* seq of the last ping message */
+    enum encoding encoding;
+    bool welcomed;
+    struct tag_list
+        *ignored;        /* parameters of the upgrade, until they are told; NULL: none */
+    struct list opening; // opening::link; subscriptions that wait for the store
+    struct list link;    // sockets::all
+};
+
+void socket_message(struct socket *socket, struct slice text);
+
+/* Subscriptions that wait for the store are forgotten. */
+void socket_forget_openings(struct socket *socket);
+
+/* A message of wire.h, wrapped and sent; the buffer is cleared. */
+void socket_send(struct socket *socket, struct buf *message);
+
+/* Sets the deadlines that the identity's expiry means, and the timer. */
+void socket_set_expiry(struct socket *socket);
+void socket_set_timer(struct socket *socket);

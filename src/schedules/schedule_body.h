@@ -1,0 +1,28 @@
+/* schedule_body.h - schedules as clients write and read them (management-api §12). */
+#pragma once
+
+#include "call/call.h"
+#include "schedules/schedules.h"
+
+/* Whether a schedule that is switched off is shown with its next run. */
+enum schedule_next_shown { NEXT_IF_ACTIVE, NEXT_ALWAYS };
+
+/* task, cron, and what may be left out: timezone (UTC), externalId, window; with_key also
+ * deduplicationKey, which must be there and may be empty. Only shapes are looked at. On
+ * ERR_INVALID the call has been answered. The texts are the caller's to finish. */
+enum err schedule_body_read(struct api_call *call, bool with_key,
+                            struct schedule_facts *wish);
+
+/* The rules, in the order of the specification: cron, time zone, window, task. ERR_RULE
+ * with the text. */
+enum err schedule_body_check(struct api_call *call, const struct schedule_facts *wish,
+                             struct failure *why);
+
+/* "30m", "2h", "50%"; an absent one is fine. */
+bool schedule_window_is_valid(struct slice window);
+
+void schedule_body_write(const struct api_call *call, struct schedule *schedule,
+                         enum schedule_next_shown next, struct buf *out);
+
+/* As a run shows the schedule it comes from; nothing when there is no such schedule. */
+void schedule_body_brief(const struct api_call *call, struct slice id, struct buf *out);

@@ -1,0 +1,377 @@
+/* schedule_routes.c - the calls about schedules.
+ *
+ *   body ─► wish ─► command: find, check, decide ─► commit ─► the schedule as it is now
+ *
+ * A schedule is looked up in the caller's environment, by its id or its deduplication key.
+ * Only create looks into the other environments of the project, where its key may be: then
+ * that schedule moves (management-api §12.2). */
+#include "base/mem.h"
+#include "call/routes.h"
+#include "schedules/schedule_body.h"
+
+enum {
+    NO_BODY = 4096,
+    SCHEDULE_BODY = 65536,
+    PER_PAGE = 20,
+    PER_PAGE_MAX = 100,
+    PAGE_MAX = 1000000000,
+};
+
+static const char no_schedule[] = "Schedule not found";
+
+struct schedule_call {
+    struct api_call *call;
+    struct schedule_command command;
+    struct schedule_facts wish;
+    bool active;                   /* what activate and deactivate want */
+    enum schedule_next_shown next; /* of the reply */
+};
+
+static struct schedule_call *call_of(struct schedule_command *command)
+{
+    return container_of(command, struct schedule_call, command);
+}
+
+static int64_t now_of(const struct schedule_command *command)
+{
+    const struct schedule_call *op =
+        container_of(command, const struct schedule_call, command);
+    return loop_wall_ms(engine_loop(api_engine(op->call->api)));
+}
+
+/* ---- finding ---- */
+
+static struct schedule *find_in(const struct api_call *call, struct slice name)
+{
+    struct schedules *all = api_schedules(call->api);
+    if (slice_starts(name, "sched_"))
+        return schedules_by_id(all, call->env, name);
+    return schedules_by_key(all, call->env, name);
+}
+
+static struct schedule *find_named(struct schedule_command *command)
+{
+    const struct api_call *call = call_of(command)->call;
+    return find_in(call, call->params[0]);
+}
+
+/* By the key of the wish, in every environment of the project. */
+static struct schedule *find_by_key(struct schedule_command *command)
+{
+    const struct schedule_call *op = call_of(command);
+    struct slice key = bytes_slice(op->wish.key);
+    struct accounts *accounts = api_accounts(op->call->api);
+    struct engine *engine = api_engine(op->call->api);
+    if (!key.ptr)
+        return NULL;
+    struct schedule *found = schedules_by_key(command->all, command->env, key);
+    for (struct account *a = NULL; !found && (a = accounts_next(accounts, a));) {
+        struct environment *env = engine_environment(engine, a->number);
+        if (env && a->project == op->call->account->project)
+            found = schedules_by_key(command->all, env, key);
+    }
+    return found;
+}
+
+/* ---- deciding ---- */
+
+static enum decision refuse(struct schedule_command *command, enum err code,
+                            const char *text)
+{
+    explain(&command->why, code, "%s", text);
+    return DECISION_REFUSE;
+}
+
+/* A time that was due before an edit that has nothing to do with it stays due. */
+static void apply_wish(struct schedule_command *command, struct schedule_facts *next)
+{
+    const struct schedule_facts *wish = &call_of(command)->wish;
+    schedule_facts_set_times(next, wish->cron, wish->timezone, now_of(command));
+    bytes_set(&next->window, wish->window);
+    bytes_set(&next->external_id, wish->external_id);
+}
+
+static bool has_room(struct schedule_command *command, const struct schedule *now)
+{
+    int64_t max = api_options(call_of(command)->call->api)->schedules_max;
+    size_t count = schedules_count(command->all, command->env);
+    if ((now && now->env == command->env) || (int64_t)count < max)
+        return true;
+    explain(&command->why, ERR_RULE,
+            "You have created %zu/%lld schedules so you'll need to increase your limits or "
+            "delete some schedules.",
+            count, (long long)max);
+    return false;
+}
+
+static enum decision decide_create(struct schedule_command *command,
+                                   const struct schedule *now, struct schedule_facts *next)
+{
+    struct schedule_call *op = call_of(command);
+    if (schedule_body_check(op->call, &op->wish, &command->why) || !has_room(command, now))
+        return DECISION_REFUSE;
+    apply_wish(command, next);
+    if (!now) {
+        bytes_set(&next->task, op->wish.task);
+        bytes_set(&next->key, op->wish.key);
+        next->is_active = true;
+        next->created_at = now_of(command);
+    }
+    return DECISION_COMMIT;
+}
+
+static enum decision decide_update(struct schedule_command *command,
+                                   const struct schedule *now, struct schedule_facts *next)
+{
+    struct schedule_call *op = call_of(command);
+    if (!now)
+        return refuse(command, ERR_NOT_FOUND, no_schedule);
+    if (now->facts.is_declarative)
+        return refuse(command, ERR_RULE, "Cannot update a declarative schedule");
+    if (schedule_body_check(op->call, &op->wish, &command->why))
+        return DECISION_REFUSE;
+    apply_wish(command, next);
+    return DECISION_COMMIT;
+}
+
+static enum decision decide_switch(struct schedule_command *command,
+                                   const struct schedule *now, struct schedule_facts *next)
+{
+    bool active = call_of(command)->active;
+    if (!now)
+        return refuse(command, ERR_NOT_FOUND, no_schedule);
+    if (now->facts.is_active == active)
+        return DECISION_NOTHING;
+    next->is_active = active;
+    if (active)
+        next->since = now_of(command);
+    return DECISION_COMMIT;
+}
+
+static enum decision decide_remove(struct schedule_command *command,
+                                   const struct schedule *now, struct schedule_facts *next)
+{
+    (void)next;
+    if (!now)
+        return refuse(command, ERR_NOT_FOUND, no_schedule);
+    if (now->facts.is_declarative)
+        return refuse(command, ERR_RULE, "Cannot delete a declarative schedule");
+    command->removes = true;
+    return DECISION_COMMIT;
+}
+
+/* ---- answering ---- */
+
+static void on_done(struct schedule_command *command, enum err status)
+{
+    struct schedule_call *op = call_of(command);
+    struct api_call *call = op->call;
+    struct buf body = { 0 };
+
+    if (status) {
+        call->why = command->why;
+        api_reply_error(call, status);
+    } else {
+        if (command->removes)
+            buf_print(&body, "{\"id\":\"%s\"}", command->schedule->id);
+        else
+            schedule_body_write(call, command->schedule, op->next, &body);
+        api_reply_json(call, 200, buf_slice(&body));
+    }
+    buf_finish(&body);
+    schedule_facts_finish(&op->wish);
+    free(op);
+}
+
+static void begin(struct schedule_call *op, schedule_find_fn *find,
+                  schedule_decide_fn *decide)
+{
+    struct api_call *call = op->call;
+    call->busy = true;
+    schedule_command_begin(api_schedules(call->api), call->env, &op->command, find, decide,
+                           on_done);
+}
+
+static struct schedule_call *op_create(struct api_call *call, enum schedule_next_shown next)
+{
+    struct schedule_call *op = mem_new(struct schedule_call);
+    op->call = call;
+    op->next = next;
+    return op;
+}
+
+/* The body has been refused, and the call answered, when it cannot be read. */
+static enum err begin_with_wish(struct api_call *call, bool with_key,
+                                schedule_find_fn *find, schedule_decide_fn *decide)
+{
+    struct schedule_facts wish;
+    enum err over = engine_check_quota(call->env, call->x->body.len, &call->why);
+    if (over)
+        return over;
+    if (schedule_body_read(call, with_key, &wish))
+        return OK;
+    struct schedule_call *op = op_create(call, NEXT_ALWAYS);
+    op->wish = wish;
+    begin(op, find, decide);
+    return OK;
+}
+
+static enum err create(struct api_call *call)
+{
+    return begin_with_wish(call, true, find_by_key, decide_create);
+}
+
+static enum err update(struct api_call *call)
+{
+    return begin_with_wish(call, false, find_named, decide_update);
+}
+
+static enum err switch_to(struct api_call *call, bool active)
+{
+    struct schedule_call *op = op_create(call, NEXT_IF_ACTIVE);
+    op->active = active;
+    begin(op, find_named, decide_switch);
+    return OK;
+}
+
+static enum err activate(struct api_call *call)
+{
+    return switch_to(call, true);
+}
+
+static enum err deactivate(struct api_call *call)
+{
+    return switch_to(call, false);
+}
+
+static enum err remove_one(struct api_call *call)
+{
+    begin(op_create(call, NEXT_ALWAYS), find_named, decide_remove);
+    return OK;
+}
+
+static enum err retrieve(struct api_call *call)
+{
+    struct schedule *schedule = find_in(call, call->params[0]);
+    struct buf body = { 0 };
+    if (!schedule || !schedule->version)
+        return explain(&call->why, ERR_NOT_FOUND, no_schedule);
+    schedule_body_write(call, schedule, NEXT_IF_ACTIVE, &body);
+    api_reply_json(call, 200, buf_slice(&body));
+    buf_finish(&body);
+    return OK;
+}
+
+/* ---- the list ---- */
+
+/* False when the call has been answered: it was no number of 1 or more. */
+static bool read_number(struct api_call *call, const char *name, uint64_t max,
+                        uint64_t *number)
+{
+    struct slice text = api_query(call, name);
+    if (!text.ptr)
+        return true;
+    if (text_to_u64(text, number) || !*number) {
+        api_reply_details(call, "Invalid request parameters", "issues", name,
+                          "Must be an integer of 1 or more");
+        return false;
+    }
+    *number = *number < max ? *number : max;
+    return true;
+}
+
+/* ---- a page ---- */
+
+/* The schedules of the page are chosen at once and written a few a turn: the next time of
+ * a rare one may be years away, which takes long to find. */
+struct page {
+    struct api_call *call;
+    uint64_t number, size;
+    uint64_t total; /* schedules of the environment */
+    char ids[PER_PAGE_MAX][ID_MAX];
+    size_t count, at;
+    struct buf body;
+    struct deferred deferred;
+};
+
+static void choose(struct page *page)
+{
+    const struct api_call *call = page->call;
+    struct schedules *all = api_schedules(call->api);
+    uint64_t from = (page->number - 1) * page->size;
+    for (struct schedule *s = NULL; (s = schedules_next(all, call->env, s));) {
+        if (!s->version)
+            continue;
+        if (page->total >= from && page->count < page->size)
+            memcpy(page->ids[page->count++], s->id, ID_MAX);
+        page->total++;
+    }
+}
+
+/* One that has gone meanwhile is left out. */
+static void write_one(struct page *page)
+{
+    struct api_call *call = page->call;
+    struct schedule *schedule = schedules_by_id(api_schedules(call->api), call->env,
+                                                slice_of(page->ids[page->at++]));
+    if (!schedule)
+        return;
+    if (page->body.ptr[page->body.len - 1] != '[')
+        buf_add_char(&page->body, ',');
+    schedule_body_write(call, schedule, NEXT_ALWAYS, &page->body);
+}
+
+static void write_some(struct deferred *deferred)
+{
+    struct page *page = container_of(deferred, struct page, deferred);
+    struct loop *loop = engine_loop(api_engine(page->call->api));
+    struct stint stint = loop_stint(loop);
+    while (page->at < page->count && stint_goes_on(&stint))
+        write_one(page);
+    if (page->at < page->count) {
+        loop_defer(loop, deferred);
+        return;
+    }
+    buf_print(&page->body,
+              "],\"pagination\":{\"currentPage\":%llu,\"totalPages\":%llu,"
+              "\"count\":%llu}}",
+              (unsigned long long)page->number,
+              (unsigned long long)((page->total + page->size - 1) / page->size),
+              (unsigned long long)page->total);
+    api_reply_json(page->call, 200, buf_slice(&page->body));
+    buf_finish(&page->body);
+    free(page);
+}
+
+static enum err list(struct api_call *call)
+{
+    uint64_t number = 1, size = PER_PAGE;
+    if (!read_number(call, "page", PAGE_MAX, &number) ||
+        !read_number(call, "perPage", PER_PAGE_MAX, &size))
+        return OK;
+    struct page *page = mem_new(struct page);
+    page->call = call;
+    page->number = number;
+    page->size = size;
+    page->deferred.fn = write_some;
+    list_init(&page->deferred.link);
+    choose(page);
+    buf_add_text(&page->body, "{\"data\":[");
+    call->busy = true;
+    loop_defer(engine_loop(api_engine(call->api)), &page->deferred);
+    return OK;
+}
+
+/* clang-format off */
+#define ONE "/api/v1/schedules/:"
+const struct route schedules_routes[] = {
+    { HTTP_GET_,    "/api/v1/schedules", AUTH_KEY, NO_BODY,       list,       NULL },
+    { HTTP_POST_,   "/api/v1/schedules", AUTH_KEY, SCHEDULE_BODY, create,     NULL },
+    { HTTP_GET_,    ONE,                 AUTH_KEY, NO_BODY,       retrieve,   NULL },
+    { HTTP_PUT_,    ONE,                 AUTH_KEY, SCHEDULE_BODY, update,     NULL },
+    { HTTP_DELETE_, ONE,                 AUTH_KEY, NO_BODY,       remove_one, NULL },
+    { HTTP_POST_,   ONE "/activate",     AUTH_KEY, NO_BODY,       activate,   NULL },
+    { HTTP_POST_,   ONE "/deactivate",   AUTH_KEY, NO_BODY,       deactivate, NULL },
+    { 0 },
+};
+/* clang-format on */

@@ -1,0 +1,53 @@
+/* sqlite_db.h - a connection to the database file, and its prepared statements.
+ *
+ * A connection belongs to one thread at a time. */
+#pragma once
+
+#include <sqlite3.h>
+
+#include "runcast/store.h"
+#include "store/sqlite/sqlite_sql.h"
+#include "store/sqlite/sqlite_store.h"
+
+struct sqlite_db {
+    sqlite3 *handle;
+    sqlite3_stmt *stmts[SQL_STATEMENT_COUNT]; /* NULL: not prepared yet */
+    uint64_t deadline_ns;                     /* of the read that runs; 0: none */
+    unsigned wal_pages;                       /* in the log after the last commit */
+};
+
+enum sqlite_role { SQLITE_WRITER, SQLITE_READER };
+
+enum {
+    SQLITE_PAGE_BYTES = 8192, /* of a new database */
+    SQLITE_BUSY_MS = 2000,    /* for a shell that has the database open beside us */
+};
+
+/* ERR_STORE with the reason. db holds nothing before, and nothing after a failure. It must
+ * stay where it is: SQLite's hooks point at it. */
+enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *options,
+                        enum sqlite_role role, struct failure *why);
+
+/* Creates the tables, or brings those of an older version forward: a copy of the file as it
+ * was is kept beside it first. */
+enum err sqlite_db_migrate(struct sqlite_db *db, const char *path, struct failure *why);
+
+/* Finalizes its statements; harmless when it is not open. */
+void sqlite_db_close(struct sqlite_db *db);
+
+/* The statement, reset and without parameters; NULL when it cannot be prepared. */
+sqlite3_stmt *sqlite_db_stmt(struct sqlite_db *db, enum sqlite_statement which);
+
+/* Runs a statement that returns no rows: SQLITE_OK, or the extended error. */
+int sqlite_db_finish(struct sqlite_db *db, sqlite3_stmt *stmt);
+int sqlite_db_run(struct sqlite_db *db, enum sqlite_statement which);
+
+/* True when PRAGMA quick_check finds nothing. */
+bool sqlite_db_is_sound(struct sqlite_db *db);
+
+/* What an (extended) result code means to a caller. */
+enum store_status sqlite_status(int code);
+
+/* Creates the file beside the database and locks it for this process: ERR_STORE when
+ * another one has it. Close fd to unlock. */
+enum err sqlite_lock_file(const char *path, int *fd, struct failure *why);

@@ -1,0 +1,196 @@
+/* sqlite_line.c - who is written together, and who has to wait.
+ *
+ *   small  A: c c c c c    as many as a group holds, and of each environment its share
+ *          B: c
+ *   large  A: C C          one by itself; then it is the small ones' turn again
+ *          B: C
+ *
+ * Whoever is in a group waits for all of it, and nothing else is written meanwhile. So a
+ * small commit waits at most for the group that is being written, for one large commit and
+ * for its own group, however much other environments have in line, and however many they
+ * are, as long as one commit of each fits in a group. Of the large ones environments take
+ * turns, too.
+ *
+ * Commits change their order here, those of one environment too where one is large: nobody
+ * begins a commit that needs another before that one is done. */
+#include "store/sqlite/sqlite_line.h"
+
+#include <assert.h>
+
+enum {
+    LARGE = 64,          /* from this weight on a commit is written by itself */
+    GROUP_WEIGHT = 1024, /* a group closes behind the commit that reaches it */
+    SHARE_WEIGHT = 256,  /* of one environment at most; less when many wait */
+    CHANGE_BYTES = 8192, /* that cost as much as one more change */
+};
+
+/* The commits of one environment; there while it has any. */
+struct queue {
+    uint32_t env;
+    struct list commits; // store_commit::link; in the order in which they came
+    struct list link;    // sqlite_turns::waiting, served
+};
+
+/* ---- turns ---- */
+
+static struct queue *begin_queue(struct sqlite_turns *turns, uint32_t env)
+{
+    struct queue *queue = mem_new(struct queue);
+    queue->env = env;
+    list_init(&queue->commits);
+    list_append(&turns->waiting, &queue->link);
+    turns->count++;
+    return queue;
+}
+
+static void end_queue(struct sqlite_turns *turns, struct queue *queue)
+{
+    *slots_at(&turns->queues, queue->env) = NULL;
+    turns->count--;
+    free(queue);
+}
+
+static void add(struct sqlite_turns *turns, uint32_t env, struct store_commit *req)
+{
+    void **place = slots_at(&turns->queues, env);
+    if (!*place)
+        *place = begin_queue(turns, env);
+    list_append(&((struct queue *)*place)->commits, &req->link);
+}
+
+/* Moves commits of the environment whose turn it is until their weight reaches the share;
+ * their weight. */
+static size_t take_turn(struct sqlite_turns *turns, size_t share, struct list *group)
+{
+    struct queue *queue = container_of(list_take(&turns->waiting), struct queue, link);
+    size_t weight = 0;
+    while (weight < share && !list_empty(&queue->commits)) {
+        struct list *link = list_take(&queue->commits);
+        weight += container_of(link, struct store_commit, link)->weight;
+        list_append(group, link);
+    }
+    if (list_empty(&queue->commits))
+        end_queue(turns, queue);
+    else
+        list_append(&turns->served, &queue->link);
+    return weight;
+}
+
+/* Who had a turn in the last group is behind those that have come since. */
+static void begin_group(struct sqlite_turns *turns)
+{
+    list_move_all(&turns->waiting, &turns->served);
+}
+
+static void finish(struct sqlite_turns *turns)
+{
+    assert(!turns->count);
+    slots_finish(&turns->queues);
+}
+
+static void empty_into(struct sqlite_turns *turns, struct list *to)
+{
+    begin_group(turns);
+    while (turns->count)
+        take_turn(turns, SIZE_MAX, to);
+}
+
+static void init(struct sqlite_turns *turns)
+{
+    list_init(&turns->waiting);
+    list_init(&turns->served);
+}
+
+/* ---- the line ---- */
+
+void sqlite_line_init(struct sqlite_line *line)
+{
+    *line = (struct sqlite_line){ 0 };
+    init(&line->small);
+    init(&line->large);
+}
+
+void sqlite_line_finish(struct sqlite_line *line)
+{
+    finish(&line->small);
+    finish(&line->large);
+}
+
+bool sqlite_line_empty(const struct sqlite_line *line)
+{
+    return !line->small.count && !line->large.count;
+}
+
+static size_t written_bytes(const struct change *change)
+{
+    const struct run *run = &change->run;
+    size_t bytes = 0;
+    if (change->kind == CHANGE_DOCUMENT)
+        return bytes_slice(change->document.body).len;
+    if (change->marks & MARK_PAYLOAD)
+        bytes += bytes_slice(run->payload).len;
+    if (change->marks & MARK_METADATA)
+        bytes += bytes_slice(run->metadata).len;
+    if (change->marks & MARK_OUTPUT)
+        bytes += bytes_slice(run->output).len + bytes_slice(run->error).len;
+    return bytes;
+}
+
+/* In changes: how long the transaction lasts because of it. */
+static size_t weigh(const struct store_commit *req)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < req->change_count; i++)
+        bytes += written_bytes(&req->changes[i]);
+    return 1 + req->change_count + req->claim_count + bytes / CHANGE_BYTES;
+}
+
+static uint32_t env_of(const struct store_commit *req)
+{
+    if (req->change_count)
+        return req->changes[0].env;
+    return req->claim_count ? req->claims[0].env : ENV_INSTALLATION;
+}
+
+void sqlite_line_add(struct sqlite_line *line, struct store_commit *req)
+{
+    req->weight = weigh(req);
+    add(req->weight >= LARGE ? &line->large : &line->small, env_of(req), req);
+}
+
+static size_t share_of_each(size_t environments)
+{
+    size_t share = GROUP_WEIGHT / environments;
+    return share > SHARE_WEIGHT ? SHARE_WEIGHT : share + !share;
+}
+
+/* Each environment has one turn. */
+static void take_small(struct sqlite_turns *small, struct list *group)
+{
+    size_t share = share_of_each(small->count), weight = 0;
+    begin_group(small);
+    while (!list_empty(&small->waiting) && weight < GROUP_WEIGHT)
+        weight += take_turn(small, share, group);
+}
+
+static void take_large(struct sqlite_turns *large, struct list *group)
+{
+    begin_group(large);
+    take_turn(large, 1, group); /* whatever the first one weighs */
+}
+
+void sqlite_line_take(struct sqlite_line *line, struct list *group)
+{
+    bool small = line->small.count, large = line->large.count;
+    line->large_was_last = large && (!small || !line->large_was_last);
+    if (line->large_was_last)
+        take_large(&line->large, group);
+    else if (small)
+        take_small(&line->small, group);
+}
+
+void sqlite_line_empty_into(struct sqlite_line *line, struct list *to)
+{
+    empty_into(&line->small, to);
+    empty_into(&line->large, to);
+}

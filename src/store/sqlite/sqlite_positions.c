@@ -1,0 +1,77 @@
+/* sqlite_positions.c - where each environment stands: a sorted array. */
+#include "store/sqlite/sqlite_positions.h"
+
+#include "base/mem.h"
+
+void sqlite_positions_finish(struct sqlite_positions *positions)
+{
+    free(positions->entries);
+    *positions = (struct sqlite_positions){ 0 };
+}
+
+/* The place of the environment, or the one where it belongs. */
+static size_t place_of(const struct sqlite_positions *positions, uint32_t env)
+{
+    size_t low = 0, high = positions->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (positions->entries[middle].env < env)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct store_position *entry_of(struct sqlite_positions *positions, uint32_t env)
+{
+    size_t at = place_of(positions, env);
+    if (at < positions->count && positions->entries[at].env == env)
+        return &positions->entries[at];
+    if (positions->count == positions->capacity) {
+        positions->capacity = positions->capacity ? positions->capacity * 2 : 16;
+        positions->entries = mem_resize(
+            positions->entries, positions->capacity * sizeof(positions->entries[0]));
+    }
+    memmove(&positions->entries[at + 1], &positions->entries[at],
+            (positions->count - at) * sizeof(positions->entries[0]));
+    positions->count++;
+    positions->entries[at] = (struct store_position){ .env = env };
+    return &positions->entries[at];
+}
+
+struct store_position sqlite_positions_get(const struct sqlite_positions *positions,
+                                           uint32_t env)
+{
+    size_t at = place_of(positions, env);
+    if (at < positions->count && positions->entries[at].env == env)
+        return positions->entries[at];
+    return (struct store_position){ .env = env };
+}
+
+void sqlite_positions_put(struct sqlite_positions *positions,
+                          struct store_position position)
+{
+    struct store_position *entry = entry_of(positions, position.env);
+    if (position.seq < entry->seq)
+        position.seq = entry->seq;
+    *entry = position;
+}
+
+void sqlite_positions_note(struct sqlite_positions *positions,
+                           const struct store_commit *req)
+{
+    struct store_position *entry = NULL;
+    for (size_t i = 0; i < req->change_count; i++) {
+        const struct change *change = &req->changes[i];
+        if (!entry || entry->env != change->env)
+            entry = entry_of(positions, change->env);
+        if (change->seq > entry->seq)
+            entry->seq = change->seq;
+    }
+}
+
+void sqlite_positions_grow(struct sqlite_positions *positions, uint32_t env, int64_t bytes)
+{
+    entry_of(positions, env)->stored += bytes;
+}

@@ -1,0 +1,398 @@
+/* sqlite_read.c - reads.
+ *
+ *   loop thread              worker thread
+ *   begin ─► idle connection ─► read_work: query, copy rows into fresh bytes
+ *   done  ◄─ connection idle ◄─ after_read
+ *
+ * A read without an idle connection waits on the loop thread, so no worker ever waits. The
+ * clock ends what takes longer than two seconds; only what a start reads, which cannot do
+ * without, may take longer. Functions that end in _work run on worker threads. */
+#include "store/sqlite/sqlite_read.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "store/sqlite/sqlite_find.h"
+#include "store/sqlite/sqlite_rows.h"
+
+static const uint64_t read_limit_ns = UINT64_C(2000000000);
+
+enum read_kind { READ_LOAD, READ_PIECE, READ_LIST, READ_WALK, READ_SCAN };
+
+struct read {
+    uv_work_t work;
+    struct sqlite_readers *readers;
+    struct sqlite_reader *reader;
+    enum read_kind kind;
+    union {
+        struct store_load *load;
+        struct store_piece *piece;
+        struct store_list *list;
+        struct store_walk *walk;
+        struct store_scan *scan;
+    } req;
+    struct list link; // sqlite_readers::waiting
+};
+
+/* ---- worker threads ---- */
+
+static enum store_status load_run_work(struct sqlite_db *db, uint32_t env, struct slice id,
+                                       bool packets, struct run *run)
+{
+    sqlite3_stmt *stmt = sqlite_db_stmt(db, packets ? SQL_LOAD_RUN : SQL_LOAD_FACTS);
+    if (!stmt)
+        return sqlite_status(sqlite3_extended_errcode(db->handle));
+    sqlite3_bind_int64(stmt, 1, env);
+    sqlite_bind_text(stmt, 2, id);
+    int code = sqlite3_step(stmt);
+    if (code == SQLITE_ROW)
+        sqlite_rows_read(stmt, run, packets);
+    sqlite3_reset(stmt);
+    return code == SQLITE_DONE ? STORE_MISSING : sqlite_status(code);
+}
+
+static struct document read_document(sqlite3_stmt *stmt, enum document_kind kind)
+{
+    return (struct document){
+        .kind = kind,
+        .env = (uint32_t)sqlite3_column_int64(stmt, 0),
+        .version = (uint32_t)sqlite3_column_int64(stmt, 1),
+        .name = sqlite_column_copy(stmt, 2),
+        .body = sqlite_column_copy(stmt, 3),
+    };
+}
+
+static void find_run_work(struct sqlite_db *db, struct store_load *req)
+{
+    struct slice id = bytes_slice(req->name);
+    req->status =
+        req->env ? load_run_work(db, req->env, id, true, &req->run) : STORE_MISSING;
+    for (size_t i = 0; i < req->other_count && req->status == STORE_MISSING; i++) {
+        req->env = req->others[i];
+        req->status = load_run_work(db, req->env, id, true, &req->run);
+    }
+}
+
+static void load_work(struct sqlite_db *db, struct store_load *req)
+{
+    if (!req->is_document) {
+        find_run_work(db, req);
+        return;
+    }
+    sqlite3_stmt *stmt = sqlite_db_stmt(db, SQL_LOAD_DOCUMENT);
+    if (!stmt) {
+        req->status = sqlite_status(sqlite3_extended_errcode(db->handle));
+        return;
+    }
+    sqlite3_bind_int(stmt, 1, (int)req->kind);
+    sqlite3_bind_int64(stmt, 2, req->env);
+    sqlite_bind_text(stmt, 3, bytes_slice(req->name));
+    int code = sqlite3_step(stmt);
+    if (code == SQLITE_ROW)
+        req->document = read_document(stmt, req->kind);
+    sqlite3_reset(stmt);
+    req->status = code == SQLITE_DONE ? STORE_MISSING : sqlite_status(code);
+}
+
+static sqlite3_stmt *bind_piece(struct sqlite_db *db, const struct store_piece *req)
+{
+    sqlite3_stmt *stmt = sqlite_db_stmt(db, SQL_LOAD_PIECE);
+    int64_t limit = (int64_t)req->limit;
+    if (!stmt)
+        return NULL;
+    sqlite3_bind_int(stmt, 1, (int)req->kind);
+    sqlite3_bind_int64(stmt, 2, req->env);
+    sqlite_bind_text(stmt, 3, bytes_slice(req->name));
+    sqlite3_bind_int64(stmt, 4, req->last ? -limit : (int64_t)req->offset + 1);
+    sqlite3_bind_int64(stmt, 5, limit);
+    sqlite3_bind_int64(stmt, 6, (int64_t)req->seq);
+    return stmt;
+}
+
+static void piece_work(struct sqlite_db *db, struct store_piece *req)
+{
+    sqlite3_stmt *stmt = bind_piece(db, req);
+    if (!stmt) {
+        req->status = sqlite_status(sqlite3_extended_errcode(db->handle));
+        return;
+    }
+    int code = sqlite3_step(stmt);
+    req->status = code == SQLITE_DONE ? STORE_MISSING : sqlite_status(code);
+    if (code == SQLITE_ROW) {
+        uint64_t seq = (uint64_t)sqlite3_column_int64(stmt, 0);
+        if (req->seq && req->seq != seq)
+            req->status = STORE_LOST;
+        else
+            req->piece = sqlite_column_copy(stmt, 2);
+        req->seq = seq;
+        req->total = (size_t)sqlite3_column_int64(stmt, 1);
+    }
+    sqlite3_reset(stmt);
+}
+
+static void drop_runs(struct run **runs, size_t *count)
+{
+    for (size_t i = 0; i < *count; i++)
+        run_finish(&(*runs)[i]);
+    free(*runs);
+    *runs = NULL;
+    *count = 0;
+}
+
+static void list_work(struct sqlite_db *db, struct store_list *req)
+{
+    struct sqlite_ids ids = { 0 };
+    req->count = 0;
+    req->runs = NULL;
+    req->status = sqlite_find_listed(db, req, &ids);
+    req->runs = mem_new_array(struct run, ids.count);
+    for (size_t i = 0; i < ids.count && !req->status; i++) {
+        struct run *run = &req->runs[req->count];
+        req->status = load_run_work(db, req->env, slice_of(ids.ids[i]), req->packets, run);
+        req->count += req->status == STORE_OK;
+    }
+    sqlite_ids_finish(&ids);
+    if (req->status)
+        drop_runs(&req->runs, &req->count);
+}
+
+static uint64_t read_seq(struct sqlite_db *db, uint32_t env)
+{
+    sqlite3_stmt *stmt = sqlite_db_stmt(db, SQL_SEQ);
+    uint64_t seq = 0;
+    sqlite3_bind_int64(stmt, 1, env);
+    if (stmt && sqlite3_step(stmt) == SQLITE_ROW)
+        seq = (uint64_t)sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return seq;
+}
+
+static void walk_work(struct sqlite_db *db, struct store_walk *req)
+{
+    struct sqlite_ids ids = { 0 };
+    size_t bytes = 0;
+    req->count = 0;
+    req->seq = read_seq(db, req->env);
+    req->status = sqlite_find_walked(db, req, &ids);
+    size_t limit = ids.count < req->limit ? ids.count : req->limit;
+    req->runs = mem_new_array(struct run, limit);
+    while (req->count < limit && !req->status) {
+        if (req->byte_limit && bytes > req->byte_limit)
+            break;
+        struct run *run = &req->runs[req->count];
+        struct slice id = slice_of(ids.ids[req->count]);
+        req->status = load_run_work(db, req->env, id, true, run);
+        if (req->status)
+            break;
+        bytes += run_packet_bytes(run);
+        req->count++;
+    }
+    req->more = req->count < ids.count;
+    sqlite_ids_finish(&ids);
+    if (req->status)
+        drop_runs(&req->runs, &req->count);
+}
+
+/* Above every name: the highest character there is. */
+#define HIGHEST "\xF4\x8F\xBF\xBF"
+
+static sqlite3_stmt *bind_scan(struct sqlite_db *db, const struct store_scan *req)
+{
+    bool every = req->env == ENV_EVERY;
+    enum sqlite_statement which = every ? SQL_SCAN : SQL_SCAN_ENV;
+    if (req->limit)
+        which = req->downwards ? SQL_SCAN_DOWN : SQL_SCAN_UP;
+    sqlite3_stmt *stmt = sqlite_db_stmt(db, which);
+    if (!stmt)
+        return NULL;
+    sqlite3_bind_int(stmt, 1, (int)req->kind);
+    if (!every)
+        sqlite3_bind_int64(stmt, 2, req->env);
+    if (req->limit) {
+        const char *from = req->downwards && !req->from[0] ? HIGHEST : req->from;
+        sqlite3_bind_text(stmt, 3, from, -1, SQLITE_STATIC);
+    }
+    return stmt;
+}
+
+static bool scan_is_full(const struct store_scan *req, size_t bytes)
+{
+    return req->limit &&
+           (req->count == req->limit || (req->byte_limit && bytes > req->byte_limit));
+}
+
+static void scan_work(struct sqlite_db *db, struct store_scan *req)
+{
+    size_t capacity = 0, bytes = 0;
+    int code = SQLITE_ROW;
+    req->documents = NULL;
+    req->count = 0;
+    req->more = false;
+    sqlite3_stmt *stmt = bind_scan(db, req);
+    if (!stmt)
+        code = sqlite3_extended_errcode(db->handle);
+    while (stmt && (code = sqlite3_step(stmt)) == SQLITE_ROW) {
+        if ((req->more = scan_is_full(req, bytes))) {
+            code = SQLITE_DONE;
+            break;
+        }
+        if (req->count == capacity) {
+            capacity = capacity ? capacity * 2 : 16;
+            req->documents = mem_resize(req->documents, capacity * sizeof(*req->documents));
+        }
+        struct document *document = &req->documents[req->count++];
+        *document = read_document(stmt, req->kind);
+        bytes += document->body ? document->body->len : 0;
+    }
+    sqlite3_reset(stmt);
+    req->status = sqlite_status(code);
+    if (req->status == STORE_OK)
+        return;
+    for (size_t i = 0; i < req->count; i++)
+        document_finish(&req->documents[i]);
+    free(req->documents);
+    req->documents = NULL;
+    req->count = 0;
+}
+
+/* Pages end in time, what a start reads when it is through. */
+static bool is_bounded(const struct read *read)
+{
+    if (read->kind == READ_WALK)
+        return !read->req.walk->takes_its_time;
+    return read->kind != READ_SCAN || read->req.scan->limit;
+}
+
+static void read_work(uv_work_t *work)
+{
+    struct read *read = container_of(work, struct read, work);
+    struct sqlite_db *db = &read->reader->db;
+    db->deadline_ns = is_bounded(read) ? uv_hrtime() + read_limit_ns : 0;
+    sqlite_db_run(db, SQL_BEGIN_READ); /* one state of the database for the whole read */
+    switch (read->kind) {
+    case READ_LOAD: load_work(db, read->req.load); break;
+    case READ_PIECE: piece_work(db, read->req.piece); break;
+    case READ_LIST: list_work(db, read->req.list); break;
+    case READ_WALK: walk_work(db, read->req.walk); break;
+    case READ_SCAN: scan_work(db, read->req.scan); break;
+    }
+    db->deadline_ns = 0;
+    sqlite_db_run(db, SQL_ROLLBACK);
+}
+
+/* ---- loop thread ---- */
+
+static void answer(const struct read *read)
+{
+    metric_add(M_STORE_READS, 1);
+    switch (read->kind) {
+    case READ_LOAD: read->req.load->done(read->req.load, read->req.load->status); break;
+    case READ_PIECE: read->req.piece->done(read->req.piece, read->req.piece->status); break;
+    case READ_LIST: read->req.list->done(read->req.list, read->req.list->status); break;
+    case READ_WALK: read->req.walk->done(read->req.walk, read->req.walk->status); break;
+    case READ_SCAN: read->req.scan->done(read->req.scan, read->req.scan->status); break;
+    }
+}
+
+static void maybe_stopped(struct sqlite_readers *readers)
+{
+    if (!readers->stopped_fn || readers->begun > 0)
+        return;
+    sqlite_readers_finish(readers);
+    readers->stopped_fn(readers);
+}
+
+static void after_read(uv_work_t *work, int status);
+
+static void start_waiting(struct sqlite_readers *readers)
+{
+    while (!list_empty(&readers->waiting) && !list_empty(&readers->idle)) {
+        struct read *read = container_of(readers->waiting.next, struct read, link);
+        read->reader = container_of(readers->idle.next, struct sqlite_reader, link);
+        list_remove(&read->link);
+        list_remove(&read->reader->link);
+        int trouble = uv_queue_work(readers->loop, &read->work, read_work, after_read);
+        assert(trouble == 0); /* it only refuses a missing function */
+    }
+}
+
+static void after_read(uv_work_t *work, int status)
+{
+    struct read *read = container_of(work, struct read, work);
+    struct sqlite_readers *readers = read->readers;
+    assert(status == 0);                                  /* nobody cancels */
+    list_append(readers->idle.next, &read->reader->link); /* first: its cache is warm */
+    start_waiting(readers);
+    answer(read);
+    free(read);
+    readers->begun--;
+    maybe_stopped(readers);
+}
+
+static void begin(struct sqlite_readers *readers, struct read read)
+{
+    assert(!readers->stopped_fn);
+    struct read *own = mem_new(struct read);
+    *own = read;
+    own->readers = readers;
+    readers->begun++;
+    list_append(&readers->waiting, &own->link);
+    start_waiting(readers);
+}
+
+void sqlite_readers_load(struct sqlite_readers *readers, struct store_load *req)
+{
+    begin(readers, (struct read){ .kind = READ_LOAD, .req.load = req });
+}
+
+void sqlite_readers_piece(struct sqlite_readers *readers, struct store_piece *req)
+{
+    begin(readers, (struct read){ .kind = READ_PIECE, .req.piece = req });
+}
+
+void sqlite_readers_list(struct sqlite_readers *readers, struct store_list *req)
+{
+    begin(readers, (struct read){ .kind = READ_LIST, .req.list = req });
+}
+
+void sqlite_readers_walk(struct sqlite_readers *readers, struct store_walk *req)
+{
+    begin(readers, (struct read){ .kind = READ_WALK, .req.walk = req });
+}
+
+void sqlite_readers_scan(struct sqlite_readers *readers, struct store_scan *req)
+{
+    begin(readers, (struct read){ .kind = READ_SCAN, .req.scan = req });
+}
+
+enum err sqlite_readers_open(struct sqlite_readers *readers, uv_loop_t *loop,
+                             const struct sqlite_options *options, struct failure *why)
+{
+    int count = options->readers > 0 ? options->readers : 2;
+    *readers = (struct sqlite_readers){ .loop = loop };
+    list_init(&readers->idle);
+    list_init(&readers->waiting);
+    for (int i = 0; i < count && i < SQLITE_READERS_MAX; i++) {
+        struct sqlite_reader *reader = &readers->readers[i];
+        if (sqlite_db_open(&reader->db, options, SQLITE_READER, why)) {
+            sqlite_readers_finish(readers);
+            return ERR_STORE;
+        }
+        list_append(&readers->idle, &reader->link);
+    }
+    return OK;
+}
+
+void sqlite_readers_finish(struct sqlite_readers *readers)
+{
+    for (int i = 0; i < SQLITE_READERS_MAX; i++)
+        sqlite_db_close(&readers->readers[i].db);
+}
+
+void sqlite_readers_stop(struct sqlite_readers *readers,
+                         void (*stopped)(struct sqlite_readers *readers))
+{
+    readers->stopped_fn = stopped;
+    maybe_stopped(readers);
+}

@@ -1,0 +1,40 @@
+/* sqlite_read.h - reads, on libuv's worker threads, each with a connection of its own. */
+#pragma once
+
+#include <uv.h>
+
+#include "store/sqlite/sqlite_db.h"
+
+enum { SQLITE_READERS_MAX = 16 };
+
+struct sqlite_reader {
+    struct sqlite_db db;
+    struct list link; // sqlite_readers::idle
+};
+
+/* The loop thread's. */
+struct sqlite_readers {
+    uv_loop_t *loop;
+    struct sqlite_reader readers[SQLITE_READERS_MAX];
+    struct list idle;    /* connections that nobody uses */
+    struct list waiting; /* reads for which there is none */
+    size_t begun;        /* reads without an answer */
+    void (*stopped_fn)(struct sqlite_readers *readers);
+};
+
+enum err sqlite_readers_open(struct sqlite_readers *readers, uv_loop_t *loop,
+                             const struct sqlite_options *options, struct failure *why);
+
+void sqlite_readers_load(struct sqlite_readers *readers, struct store_load *req);
+void sqlite_readers_piece(struct sqlite_readers *readers, struct store_piece *req);
+void sqlite_readers_list(struct sqlite_readers *readers, struct store_list *req);
+void sqlite_readers_walk(struct sqlite_readers *readers, struct store_walk *req);
+void sqlite_readers_scan(struct sqlite_readers *readers, struct store_scan *req);
+
+/* When no read is left the connections are closed and stopped is called; that may be at
+ * once. */
+void sqlite_readers_stop(struct sqlite_readers *readers,
+                         void (*stopped)(struct sqlite_readers *readers));
+
+/* Closes connections that no read uses; for an open that failed. */
+void sqlite_readers_finish(struct sqlite_readers *readers);

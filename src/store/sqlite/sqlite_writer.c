@@ -1,0 +1,532 @@
+/* sqlite_writer.c - group commit.
+ *
+ *   loop thread                      writer thread
+ *   commit ──► line ───── wake ────► take who is next (sqlite_line.h)
+ *                                    BEGIN; a savepoint per request; COMMIT
+ *   done()  ◄── done ◄── finished ── one fsync for all of them
+ *
+ * While one transaction is on its way to the disk the next group gathers, so the group
+ * grows with the load and a lonely commit does not wait. A request that breaks a rule is
+ * rolled back to its savepoint and fails alone.
+ *
+ * A failed COMMIT or fsync leaves open what is on the disk: nobody is told "yes", and
+ * nothing more is written until the database has been opened again, checked, written to
+ * and synced, with a back-off in between. A full disk needs no such check: one request a
+ * second tries again, the others are refused at once. Checkpoints run beside the
+ * groups, by size (sqlite_checkpoint.h). */
+#include "store/sqlite/sqlite_writer.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+
+enum {
+    REPORTED_PER_TURN = 256, /* commits and changes; one commit in any case */
+    CHECKPOINT_PAGES = (32 << 20) / SQLITE_PAGE_BYTES, /* of log, between two of them */
+    WAITED_FOR_PAGES = (48 << 20) / SQLITE_PAGE_BYTES,
+    RESTART_PAGES = (64 << 20) / SQLITE_PAGE_BYTES, /* readers have to let it start again */
+    RESTART_WAIT_MS = 250,
+    BACK_OFF_FIRST_S = 1,
+    BACK_OFF_MAX_S = 30,
+};
+
+static const uint64_t second_ns = 1000000000;
+
+/* ---- writer thread: one transaction ---- */
+
+static void note_trouble(struct sqlite_writer *writer, int code)
+{
+    uv_mutex_lock(&writer->lock);
+    snprintf(writer->trouble, sizeof(writer->trouble), "%s (%d)", sqlite3_errstr(code),
+             code);
+    uv_mutex_unlock(&writer->lock);
+}
+
+static int begin(struct sqlite_writer *writer)
+{
+    writer->apply.trouble = SQLITE_OK;
+    return sqlite_db_run(&writer->db, SQL_BEGIN);
+}
+
+/* Ends the transaction. Not STORE_OK: nothing of it may be believed. */
+static enum store_status end(struct sqlite_writer *writer, int code)
+{
+    if (code == SQLITE_OK)
+        code = writer->apply.trouble;
+    if (code == SQLITE_OK)
+        code = sqlite_db_run(&writer->db, SQL_COMMIT);
+    if (code == SQLITE_OK)
+        return STORE_OK;
+    if (!sqlite3_get_autocommit(writer->db.handle))
+        sqlite_db_run(&writer->db, SQL_ROLLBACK);
+    sqlite_apply_forget(&writer->apply);
+    note_trouble(writer, code);
+    return sqlite_status(code) == STORE_NO_SPACE ? STORE_NO_SPACE : STORE_FAILED;
+}
+
+static enum store_status write_group(struct sqlite_writer *writer, struct list *group)
+{
+    int64_t now_ms = 0;
+    int code = begin(writer);
+    list_each (link, group) {
+        struct store_commit *req = container_of(link, struct store_commit, link);
+        if (code || writer->apply.trouble)
+            break;
+        sqlite_apply_commit(&writer->apply, req);
+        now_ms = req->now_ms > now_ms ? req->now_ms : now_ms;
+    }
+    if (!code && !writer->apply.trouble)
+        sqlite_apply_sweep(&writer->apply, now_ms);
+    if (!code && !writer->apply.trouble)
+        sqlite_apply_counters(&writer->apply);
+
+    enum store_status status = end(writer, code);
+    list_each (link, group) {
+        if (status)
+            container_of(link, struct store_commit, link)->status = status;
+    }
+    return status;
+}
+
+static enum store_status write_purge(struct sqlite_writer *writer, struct store_purge *req)
+{
+    int code = begin(writer);
+    if (!code)
+        sqlite_apply_purge(&writer->apply, req);
+    if (!code && !writer->apply.trouble)
+        sqlite_apply_counters(&writer->apply);
+    enum store_status status = end(writer, code);
+    if (status)
+        req->status = status;
+    return status;
+}
+
+static enum store_status judge(struct sqlite_writer *writer, int code)
+{
+    if (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED ||
+        sqlite_status(code) == STORE_NO_SPACE)
+        return STORE_OK;
+    note_trouble(writer, code);
+    return STORE_FAILED;
+}
+
+/* A reader may keep the log from starting again; beyond RESTART_PAGES new readers use the
+ * database alone, so the wait for old ones ends. */
+static int copy_rest(struct sqlite_writer *writer)
+{
+    bool large = writer->db.wal_pages > RESTART_PAGES;
+    sqlite3 *handle = writer->db.handle;
+    sqlite3_busy_timeout(handle, RESTART_WAIT_MS);
+    int mode = large ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
+    int code = sqlite3_wal_checkpoint_v2(handle, NULL, mode, NULL, NULL);
+    sqlite3_busy_timeout(handle, SQLITE_BUSY_MS);
+    writer->checkpointed_pages = writer->db.wal_pages;
+    return code;
+}
+
+/* Lets the log be copied into the database while commits go on, and copies itself what they
+ * have added. A log that grows faster than it is copied is waited for; one to which nothing
+ * was added has started again when the next commit comes, and needs no more. */
+static enum store_status checkpoint(struct sqlite_writer *writer)
+{
+    int code;
+    if (writer->db.wal_pages < writer->checkpointed_pages)
+        writer->checkpointed_pages = 0; /* it has started again */
+    unsigned more = writer->db.wal_pages - writer->checkpointed_pages;
+    bool copied =
+        sqlite_checkpoint_take(&writer->checkpoint, more >= WAITED_FOR_PAGES, &code);
+    if (copied && judge(writer, code))
+        return STORE_FAILED;
+    if (more < CHECKPOINT_PAGES)
+        return STORE_OK;
+    if (copied)
+        return judge(writer, copy_rest(writer));
+    sqlite_checkpoint_begin(&writer->checkpoint);
+    return STORE_OK;
+}
+
+/* ---- writer thread: after a failure ---- */
+
+/* Opens the file again and believes it only when it is sound and takes a synced write. */
+static bool reopen(struct sqlite_writer *writer)
+{
+    struct failure why;
+    int code;
+    sqlite_checkpoint_take(&writer->checkpoint, true, &code);
+    sqlite_apply_forget(&writer->apply);
+    sqlite_db_close(&writer->db);
+    writer->checkpointed_pages = 0;
+    if (sqlite_db_open(&writer->db, writer->options, SQLITE_WRITER, &why))
+        return false;
+    return sqlite_db_is_sound(&writer->db) &&
+           sqlite_db_run(&writer->db, SQL_PROBE) == SQLITE_OK &&
+           sqlite3_wal_checkpoint_v2(writer->db.handle, NULL, SQLITE_CHECKPOINT_PASSIVE,
+                                     NULL, NULL) == SQLITE_OK;
+}
+
+static void fail_all(struct list *to, struct list *from, struct list *purges_to,
+                     struct list *purges_from, enum store_status status)
+{
+    list_each (link, from)
+        container_of(link, struct store_commit, link)->status = status;
+    list_each (link, purges_from)
+        container_of(link, struct store_purge, link)->status = status;
+    list_move_all(to, from);
+    list_move_all(purges_to, purges_from);
+}
+
+/* Called and left with the lock held. From here on requests fail where they are begun. */
+static void start_failing(struct sqlite_writer *writer)
+{
+    struct list waiting;
+    list_init(&waiting);
+    sqlite_line_empty_into(&writer->line, &waiting);
+    writer->failing = true;
+    fail_all(&writer->done, &waiting, &writer->purges_done, &writer->purges, STORE_FAILED);
+    uv_async_send(&writer->finished);
+}
+
+/* Called and left with the lock held, which is free while waiting and opening. */
+static void wait_and_reopen(struct sqlite_writer *writer)
+{
+    uint64_t wait_s = BACK_OFF_FIRST_S;
+    while (writer->failing && !writer->stopping) {
+        uint64_t until = uv_hrtime() + wait_s * second_ns;
+        for (uint64_t now; !writer->stopping && (now = uv_hrtime()) < until;)
+            uv_cond_timedwait(&writer->wake, &writer->lock, until - now);
+        if (writer->stopping)
+            break;
+        uv_mutex_unlock(&writer->lock);
+        bool open = reopen(writer);
+        uv_mutex_lock(&writer->lock);
+        writer->failing = !open;
+        wait_s = wait_s * 2 > BACK_OFF_MAX_S ? BACK_OFF_MAX_S : wait_s * 2;
+    }
+    uv_async_send(&writer->finished);
+}
+
+/* ---- writer thread: the loop ---- */
+
+/* Called and left with the lock held. */
+static void settle(struct sqlite_writer *writer, enum store_status status)
+{
+    writer->groups += status == STORE_OK;
+    if (status == STORE_OK)
+        sqlite_growths_take(&writer->grown, &writer->apply.growths);
+    writer->full = status == STORE_NO_SPACE;
+    if (writer->full)
+        writer->next_try = uv_hrtime() + second_ns;
+    if (status == STORE_FAILED)
+        start_failing(writer);
+    uv_async_send(&writer->finished);
+}
+
+/* Called and left with the lock held. */
+static void serve_group(struct sqlite_writer *writer)
+{
+    struct list group;
+    list_init(&group);
+    sqlite_line_take(&writer->line, &group);
+    uv_mutex_unlock(&writer->lock);
+    enum store_status status = write_group(writer, &group);
+    uv_mutex_lock(&writer->lock);
+    list_move_all(&writer->done, &group);
+    settle(writer, status);
+}
+
+/* Called and left with the lock held. */
+static void serve_purge(struct sqlite_writer *writer)
+{
+    struct list *link = writer->purges.next;
+    list_remove(link);
+    uv_mutex_unlock(&writer->lock);
+    enum store_status status =
+        write_purge(writer, container_of(link, struct store_purge, link));
+    uv_mutex_lock(&writer->lock);
+    list_append(&writer->purges_done, link);
+    settle(writer, status);
+}
+
+/* Called and left with the lock held. */
+static void keep_log_short(struct sqlite_writer *writer)
+{
+    uv_mutex_unlock(&writer->lock);
+    enum store_status status = checkpoint(writer);
+    uv_mutex_lock(&writer->lock);
+    if (status)
+        start_failing(writer);
+}
+
+/* Called with the lock held. */
+static bool has_work(const struct sqlite_writer *writer)
+{
+    return !sqlite_line_empty(&writer->line) || !list_empty(&writer->purges);
+}
+
+static void writer_main(void *arg)
+{
+    struct sqlite_writer *writer = arg;
+    uv_mutex_lock(&writer->lock);
+    if (writer->stopped) {
+        uv_mutex_unlock(&writer->lock);
+        return;
+    }
+    for (;;) {
+        while (!has_work(writer) && !writer->stopping)
+            uv_cond_wait(&writer->wake, &writer->lock);
+        if (!has_work(writer))
+            break;
+        if (!sqlite_line_empty(&writer->line))
+            serve_group(writer);
+        if (!writer->failing && !list_empty(&writer->purges))
+            serve_purge(writer);
+        if (!writer->failing)
+            keep_log_short(writer);
+        if (writer->failing)
+            wait_and_reopen(writer);
+    }
+    uv_mutex_unlock(&writer->lock);
+    sqlite_apply_finish(&writer->apply);
+    sqlite_checkpoint_stop(&writer->checkpoint);
+    sqlite_db_close(&writer->db);
+
+    uv_mutex_lock(&writer->lock);
+    writer->stopped = true;
+    uv_async_send(&writer->finished);
+    uv_mutex_unlock(&writer->lock);
+}
+
+/* ---- loop thread ---- */
+
+static void follow(struct sqlite_writer *writer, bool failing, bool full,
+                   const char *trouble)
+{
+    struct store *store = writer->store;
+    if (failing && !store->failing)
+        log_error("the store failed, nothing is acknowledged", "reason", trouble, NULL);
+    if (!failing && store->failing)
+        log_info("the store works again", NULL);
+    if (full && !store->full)
+        log_error("the disk is full, nothing is written", "reason", trouble, NULL);
+    if (!full && store->full)
+        log_info("the disk has space again", NULL);
+    store->failing = failing;
+    store->full = full;
+}
+
+static void count_outcome(const struct store_commit *req)
+{
+    static const enum metric outcomes[] = {
+        [STORE_OK] = M_COMMITS,
+        [STORE_LOST] = M_COMMITS_LOST,
+        [STORE_TAKEN] = M_COMMITS_TAKEN,
+        [STORE_MISSING] = M_COMMITS_MISSING,
+    };
+    bool decided = req->status <= STORE_MISSING;
+    metric_add(decided ? outcomes[req->status] : M_COMMITS_FAILED, 1);
+    if (req->status == STORE_OK)
+        metric_observe_us(H_COMMIT, (int64_t)(uv_hrtime() / 1000) - req->begun_us);
+}
+
+/* What is reported in one turn: applying changes takes longer than taking them. A large
+ * batch comes alone. */
+static void take_commits(struct list *to, struct list *from)
+{
+    size_t count = 0;
+    while (!list_empty(from)) {
+        count += container_of(from->next, struct store_commit, link)->change_count + 1;
+        if (count > REPORTED_PER_TURN && !list_empty(to))
+            return;
+        list_append(to, list_take(from));
+    }
+}
+
+/* Stops at one that needs more turns. */
+static void report_commits(struct sqlite_writer *writer)
+{
+    list_each (link, &writer->reporting) {
+        struct store_commit *req = container_of(link, struct store_commit, link);
+        if (req->status == STORE_OK && req->apply && req->apply(req))
+            return;
+        list_remove(link);
+        if (req->status == STORE_OK)
+            sqlite_positions_note(writer->positions, req);
+        count_outcome(req);
+        req->done(req, req->status);
+    }
+}
+
+static void report_purges(struct sqlite_writer *writer, struct list *done)
+{
+    list_each (link, done) {
+        struct store_purge *req = container_of(link, struct store_purge, link);
+        list_remove(link);
+        if (req->status == STORE_OK) {
+            req->position.stored = sqlite_positions_get(writer->positions, req->env).stored;
+            sqlite_positions_put(writer->positions, req->position);
+        }
+        req->done(req, req->status);
+    }
+}
+
+static void report_growth(struct sqlite_writer *writer, struct sqlite_growths *grown)
+{
+    struct store *store = writer->store;
+    sqlite_growths_merge(grown);
+    for (size_t i = 0; i < grown->count; i++) {
+        struct sqlite_growth *one = &grown->entries[i];
+        sqlite_positions_grow(writer->positions, one->env, one->bytes);
+        if (store->on_stored)
+            store->on_stored(store->stored_owner, one->env, one->bytes);
+    }
+    sqlite_growths_finish(grown);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct sqlite_writer *writer =
+        container_of((uv_async_t *)handle, struct sqlite_writer, finished);
+    sqlite_growths_finish(&writer->grown);
+    sqlite_line_finish(&writer->line);
+    writer->stopped_fn(writer);
+}
+
+static void on_stopped(struct sqlite_writer *writer)
+{
+    uv_thread_join(&writer->thread);
+    uv_cond_destroy(&writer->wake);
+    uv_mutex_destroy(&writer->lock);
+    uv_close((uv_handle_t *)&writer->finished, on_closed);
+}
+
+/* Gives the requests back to their callers, a portion per turn. */
+static void on_finished(uv_async_t *async)
+{
+    struct sqlite_writer *writer = container_of(async, struct sqlite_writer, finished);
+    struct list purges_done;
+    char trouble[sizeof(writer->trouble)];
+    list_init(&purges_done);
+
+    uv_mutex_lock(&writer->lock);
+    if (list_empty(&writer->reporting))
+        take_commits(&writer->reporting, &writer->done);
+    if (!list_empty(&writer->purges_done))
+        list_append(&purges_done, list_take(&writer->purges_done));
+    bool more = !list_empty(&writer->done) || !list_empty(&writer->purges_done);
+    bool stopped = writer->stopped && !more;
+    bool failing = writer->failing, full = writer->full;
+    unsigned groups = writer->groups;
+    writer->groups = 0;
+    struct sqlite_growths grown = writer->grown;
+    writer->grown = (struct sqlite_growths){ 0 };
+    memcpy(trouble, writer->trouble, sizeof(trouble));
+    uv_mutex_unlock(&writer->lock);
+
+    metric_add(M_COMMIT_GROUPS, groups);
+    follow(writer, failing, full, trouble);
+    report_growth(writer, &grown);
+    report_commits(writer);
+    report_purges(writer, &purges_done);
+    more = more || !list_empty(&writer->reporting);
+    if (stopped && !more)
+        on_stopped(writer);
+    else if (more)
+        uv_async_send(&writer->finished);
+}
+
+enum err sqlite_writer_start(struct sqlite_writer *writer, uv_loop_t *loop,
+                             struct failure *why)
+{
+    sqlite_line_init(&writer->line);
+    list_init(&writer->done);
+    list_init(&writer->reporting);
+    list_init(&writer->purges);
+    list_init(&writer->purges_done);
+    sqlite_apply_init(&writer->apply, &writer->db);
+
+    if (!sqlite_checkpoint_start(&writer->checkpoint, writer->options))
+        goto fail;
+    if (uv_mutex_init(&writer->lock))
+        goto fail_checkpoint;
+    if (uv_cond_init(&writer->wake))
+        goto fail_lock;
+    uv_mutex_lock(&writer->lock); /* the thread waits until all is there */
+    if (uv_thread_create(&writer->thread, writer_main, writer))
+        goto fail_wake;
+    if (uv_async_init(loop, &writer->finished, on_finished))
+        goto fail_thread;
+    uv_mutex_unlock(&writer->lock);
+    return OK;
+
+fail_thread:
+    writer->stopped = true;
+fail_wake:
+    uv_mutex_unlock(&writer->lock);
+    if (writer->stopped)
+        uv_thread_join(&writer->thread);
+    uv_cond_destroy(&writer->wake);
+fail_lock:
+    uv_mutex_destroy(&writer->lock);
+fail_checkpoint:
+    sqlite_checkpoint_stop(&writer->checkpoint);
+fail:
+    sqlite_apply_finish(&writer->apply);
+    return explain(why, ERR_STORE, "cannot start the thread that writes the database");
+}
+
+/* Called with the lock held. While full, one request a second may try. */
+static enum store_status refusal(struct sqlite_writer *writer)
+{
+    uint64_t now = uv_hrtime();
+    if (writer->failing)
+        return STORE_FAILED;
+    if (!writer->full)
+        return STORE_OK;
+    if (now < writer->next_try)
+        return STORE_NO_SPACE;
+    writer->next_try = now + second_ns;
+    return STORE_OK;
+}
+
+void sqlite_writer_commit(struct sqlite_writer *writer, struct store_commit *req)
+{
+    req->begun_us = (int64_t)(uv_hrtime() / 1000);
+    uv_mutex_lock(&writer->lock);
+    assert(!writer->stopping);
+    req->status = refusal(writer);
+    if (req->status) {
+        list_append(&writer->done, &req->link);
+        uv_async_send(&writer->finished);
+    } else {
+        sqlite_line_add(&writer->line, req);
+        uv_cond_signal(&writer->wake);
+    }
+    uv_mutex_unlock(&writer->lock);
+}
+
+void sqlite_writer_purge(struct sqlite_writer *writer, struct store_purge *req)
+{
+    uv_mutex_lock(&writer->lock);
+    assert(!writer->stopping);
+    req->status = writer->failing ? STORE_FAILED : STORE_OK;
+    if (req->status) {
+        list_append(&writer->purges_done, &req->link);
+        uv_async_send(&writer->finished);
+    } else {
+        list_append(&writer->purges, &req->link);
+        uv_cond_signal(&writer->wake);
+    }
+    uv_mutex_unlock(&writer->lock);
+}
+
+void sqlite_writer_stop(struct sqlite_writer *writer,
+                        void (*stopped)(struct sqlite_writer *writer))
+{
+    writer->stopped_fn = stopped;
+    uv_mutex_lock(&writer->lock);
+    writer->stopping = true;
+    uv_cond_signal(&writer->wake);
+    uv_mutex_unlock(&writer->lock);
+}

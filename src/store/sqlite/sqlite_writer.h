@@ -1,0 +1,53 @@
+/* sqlite_writer.h - the thread that writes: group commit, and what follows a failure. */
+#pragma once
+
+#include <uv.h>
+
+#include "store/sqlite/sqlite_apply.h"
+#include "store/sqlite/sqlite_checkpoint.h"
+#include "store/sqlite/sqlite_db.h"
+#include "store/sqlite/sqlite_line.h"
+#include "store/sqlite/sqlite_positions.h"
+
+struct sqlite_writer {
+    /* The loop thread's. */
+    struct store *store;                /* whose failing and full follow ours */
+    struct sqlite_positions *positions; /* follow what is reported */
+    struct list reporting; /* store_commit::link; the first may be half applied */
+    uv_thread_t thread;
+    uv_async_t finished;
+    void (*stopped_fn)(struct sqlite_writer *writer);
+
+    uv_mutex_t lock;
+    uv_cond_t wake;
+    /* The lock guards: */
+    struct sqlite_line line;         /* of commits */
+    struct list done;                /* store_commit::link */
+    struct list purges, purges_done; /* store_purge::link */
+    bool stopping, stopped;
+    bool failing;      /* nothing is written until the database was checked */
+    bool full;         /* the last transaction found no space */
+    uint64_t next_try; /* uv_hrtime: while full, who comes earlier fails at once */
+    unsigned groups;   /* synced and not yet reported */
+    struct sqlite_growths grown; /* the same */
+    char trouble[160];           /* what SQLite said last */
+
+    /* The writer thread's, once it runs. */
+    const struct sqlite_options *options;
+    struct sqlite_db db; /* opened by whoever starts the writer */
+    struct sqlite_apply apply;
+    struct sqlite_checkpoint checkpoint;
+    unsigned checkpointed_pages; /* where the log stood after the last attempt */
+};
+
+/* The caller has set store, positions and options and opened db, and closes db if this
+ * fails. */
+enum err sqlite_writer_start(struct sqlite_writer *writer, uv_loop_t *loop,
+                             struct failure *why);
+
+void sqlite_writer_commit(struct sqlite_writer *writer, struct store_commit *req);
+void sqlite_writer_purge(struct sqlite_writer *writer, struct store_purge *req);
+
+/* Everything begun is done and reported first; the connection is closed then. */
+void sqlite_writer_stop(struct sqlite_writer *writer,
+                        void (*stopped)(struct sqlite_writer *writer));

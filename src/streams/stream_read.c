@@ -1,0 +1,320 @@
+/* stream_read.c - a stream as text/event-stream.
+ *
+ *   GET ─► run, scope ─► from Last-Event-ID on ─► every chunk, then those that come
+ *
+ * It ends in order when nothing came for Timeout-Seconds, or when the run has ended and all
+ * was read; it is cut, so that the client comes back, when the gateway drains or the token
+ * ends. While it has unsent bytes it is not written to: the ring may move on meanwhile, and
+ * then the numbers of the chunks have a gap, and a comment says so. */
+#include "streams/streams.h"
+
+#include <inttypes.h>
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "call/connection_limit.h"
+
+enum {
+    GATHERED_MAX = 32 << 10, /* small chunks written at once */
+    PING_MS = 10 * 1000,
+    LOOK_MS = 2000, /* whether the run has ended */
+    TIMEOUT_S = 60,
+    TIMEOUT_MAX_S = 600,
+};
+
+struct stream_reader {
+    struct api_call *call;
+    struct streams *streams;
+    struct stream_set *set;
+    struct stream *stream; /* NULL: not started */
+    enum stream_kind kind;
+    uint64_t place; /* of the next chunk */
+    int64_t timeout_ms;
+    int64_t came_ms, wrote_ms; /* monotonic: the last chunk, the last bytes */
+    int64_t expires_at;        /* monotonic; 0: the token does not end */
+    struct seat seat;
+    struct timer timer;
+    struct run_read run;
+    struct list link; // streams::ready or stream::waiting; neither while bytes are unsent
+};
+
+/* ---- its end ---- */
+
+static void reader_destroy(struct stream_reader *reader, bool cut)
+{
+    struct api_call *call = reader->call;
+    struct exchange *x = call->x;
+    bool started = reader->stream;
+
+    timers_clear(loop_timers(reader->streams->loop), &reader->timer);
+    list_remove(&reader->link);
+    if (started)
+        stream_release(reader->set, reader->stream);
+    seat_leave(&reader->seat);
+    free(reader);
+    if (!started)
+        return; /* whoever refused it answers */
+    metric_add(M_STREAM_READERS, -1);
+    api_call_end(call);
+    if (cut)
+        http_stream_cut(x);
+    else
+        http_stream_end(x);
+}
+
+static void on_gone(struct api_call *call)
+{
+    reader_destroy(call->state, true);
+}
+
+/* The client goes on from where it is when the gateway is back. */
+static void on_drain(struct api_call *call)
+{
+    reader_destroy(call->state, true);
+}
+
+/* ---- writing ---- */
+
+/* Only while nothing is unsent, so what is written needs no limit but its own; on_gone
+ * tells when the peer has left. */
+static void write_text(struct stream_reader *reader, struct slice text)
+{
+    reader->wrote_ms = loop_now_ms(reader->streams->loop);
+    http_stream_write(reader->call->x, text);
+}
+
+static void add_missed(struct buf *out, uint64_t missed)
+{
+    buf_print(out, ": %" PRIu64 " chunks were dropped before they could be read\n\n",
+              missed);
+    metric_add(M_STREAM_MISSED, missed);
+}
+
+/* As many small chunks as fit into one write, or until a large one, which is shared. */
+static void write_some(struct stream_reader *reader)
+{
+    struct buf out = { 0 };
+    struct bytes *frame = NULL;
+    uint64_t missed;
+
+    while (out.len < GATHERED_MAX &&
+           (frame = stream_read(reader->stream, &reader->place, &missed))) {
+        if (missed)
+            add_missed(&out, missed);
+        if (frame->len >= GATHERED_MAX)
+            break;
+        buf_add(&out, bytes_slice(frame));
+        frame = NULL;
+    }
+    if (out.len)
+        write_text(reader, buf_slice(&out));
+    if (frame)
+        http_stream_write_shared(reader->call->x, frame, (struct slice){ 0 });
+    reader->came_ms = reader->wrote_ms = loop_now_ms(reader->streams->loop);
+    buf_finish(&out);
+}
+
+/* Final runs may have left memory, others never. */
+static bool run_has_ended(const struct stream_reader *reader)
+{
+    const struct tracked *run =
+        environment_find(reader->call->env, reader->call->params[0]);
+    return !run || run_is_final(&run->run);
+}
+
+static bool has_more(const struct stream_reader *reader)
+{
+    return reader->place < reader->stream->next;
+}
+
+static bool is_over(const struct stream_reader *reader)
+{
+    return !has_more(reader) && !reader->stream->writers && run_has_ended(reader);
+}
+
+static void make_ready(struct stream_reader *reader)
+{
+    list_remove(&reader->link);
+    list_append(&reader->streams->ready, &reader->link);
+    loop_wake(reader->streams->loop, &reader->streams->flusher);
+}
+
+/* Until it has everything, the socket is full, or the time is over. */
+static void visit(struct stream_reader *reader)
+{
+    struct stint stint = loop_stint(reader->streams->loop);
+    list_remove(&reader->link);
+    while (has_more(reader) && !http_stream_unsent(reader->call->x)) {
+        if (!stint_goes_on(&stint)) {
+            make_ready(reader);
+            return;
+        }
+        write_some(reader);
+    }
+    if (has_more(reader))
+        return; /* on_drained */
+    if (is_over(reader))
+        reader_destroy(reader, false);
+    else
+        list_append(&reader->stream->waiting, &reader->link);
+}
+
+bool streams_flush(struct flusher *flusher)
+{
+    struct streams *streams = container_of(flusher, struct streams, flusher);
+    struct stint stint = loop_stint(streams->loop);
+    struct list due;
+    list_init(&due);
+    list_move_all(&due, &streams->ready);
+    while (!list_empty(&due) && stint_goes_on(&stint))
+        visit(container_of(due.next, struct stream_reader, link));
+    list_move_all(&due, &streams->ready);
+    list_move_all(&streams->ready, &due);
+    return !list_empty(&streams->ready);
+}
+
+static void on_drained(struct api_call *call)
+{
+    make_ready(call->state);
+}
+
+/* ---- time ---- */
+
+static void set_timer(struct stream_reader *reader)
+{
+    int64_t now = loop_now_ms(reader->streams->loop), in = LOOK_MS;
+    int64_t timeout = reader->came_ms + reader->timeout_ms - now;
+    int64_t token = reader->expires_at - now;
+    if (timeout < in)
+        in = timeout;
+    if (reader->expires_at && token < in)
+        in = token;
+    loop_set_timer(reader->streams->loop, &reader->timer, reader->streams->kind,
+                   in > 0 ? in : 0);
+}
+
+void streams_on_time(struct timer *timer)
+{
+    struct stream_reader *reader = container_of(timer, struct stream_reader, timer);
+    int64_t now = loop_now_ms(reader->streams->loop);
+    bool idle = !http_stream_unsent(reader->call->x);
+
+    if (reader->expires_at && now >= reader->expires_at) {
+        reader_destroy(reader, true);
+    } else if (idle && (now - reader->came_ms >= reader->timeout_ms || is_over(reader))) {
+        reader_destroy(reader, false);
+    } else {
+        if (idle && now - reader->wrote_ms >= PING_MS)
+            write_text(reader, SLICE(": ping\n\n"));
+        set_timer(reader);
+    }
+}
+
+/* ---- its beginning ---- */
+
+static enum err read_timeout(struct stream_reader *reader)
+{
+    struct slice text = http_header(reader->call->x, "timeout-seconds");
+    uint64_t seconds = TIMEOUT_S;
+    if (text.ptr && (text_to_u64(text, &seconds) || !seconds || seconds > TIMEOUT_MAX_S))
+        return explain(&reader->call->why, ERR_INVALID,
+                       "Timeout-Seconds must be between 1 and %d", TIMEOUT_MAX_S);
+    reader->timeout_ms = (int64_t)seconds * 1000;
+    return OK;
+}
+
+/* "ms-index" as we gave it, or only an index; what is neither is none. */
+static uint64_t find_place(const struct stream_reader *reader)
+{
+    struct slice id = http_header(reader->call->x, "last-event-id"), time;
+    struct slice start = http_header(reader->call->x, "x-trigger-stream-start");
+    uint64_t index;
+    int64_t at_ms = -1;
+    if (!id.len)
+        return slice_is(start, "latest") ? reader->stream->next : 0;
+    slice_split(&id, '-', &time);
+    if (!id.ptr)
+        id = time;
+    else if (text_to_i64(time, &at_ms) || at_ms < 0)
+        return 0;
+    return text_to_u64(id, &index) ? 0 : stream_after(reader->stream, at_ms, index);
+}
+
+static void start(struct stream_reader *reader)
+{
+    struct api_call *call = reader->call;
+    const struct identity *who = call->identity;
+    struct loop *loop = reader->streams->loop;
+
+    reader->set = streams_of(reader->streams, call->env);
+    reader->stream =
+        stream_use(reader->set, reader->kind, call->params[0], call->params[1]);
+    reader->place = find_place(reader);
+    reader->came_ms = reader->wrote_ms = loop_now_ms(loop);
+    if (who->expires_at)
+        reader->expires_at = loop_now_ms(loop) + who->expires_at - loop_wall_ms(loop);
+    metric_add(M_STREAM_READERS, 1);
+    call->on_gone = on_gone;
+    call->on_drained = on_drained;
+    api_hold(call, on_drain);
+    if (reader->kind == STREAM_INPUT)
+        api_add_header(call, "x-stream-version", SLICE("v2"));
+    api_stream_begin(call, "text/event-stream");
+    set_timer(reader);
+    make_ready(reader);
+}
+
+static void on_run(struct run_read *read, enum err status)
+{
+    struct stream_reader *reader = container_of(read, struct stream_reader, run);
+    struct api_call *call = reader->call;
+    if (status == ERR_NOT_FOUND)
+        streams_unknown(call);
+    else if (!status)
+        status = api_check_run_scope(call, "read", read->run);
+    bool stays = !call->x->gone && call->x->method != HTTP_HEAD_;
+    if (!status && stays)
+        status = seat_take(&reader->seat, call->env, &call->why);
+    if (!status && stays) {
+        start(reader);
+        return;
+    }
+    call->state = NULL;
+    reader_destroy(reader, true);
+    if (call->x->gone)
+        api_reply_empty(call, 499);
+    else if (status)
+        api_reply_error(call, status);
+    else
+        api_reply_text(call, 200, "text/event-stream", SLICE(""));
+}
+
+static enum err open_stream(struct api_call *call, enum stream_kind kind)
+{
+    struct stream_reader *reader = mem_new(struct stream_reader);
+    reader->call = call;
+    reader->streams = api_streams(call->api);
+    reader->kind = kind;
+    list_init(&reader->link);
+    enum err refused = streams_check_key(call, call->params[1]);
+    if (!refused)
+        refused = read_timeout(reader);
+    if (refused) {
+        free(reader);
+        return refused;
+    }
+    call->state = reader;
+    call->busy = true;
+    run_read_begin(call->env, call->params[0], &reader->run, on_run);
+    return OK;
+}
+
+enum err stream_open_output(struct api_call *call)
+{
+    return open_stream(call, STREAM_OUTPUT);
+}
+
+enum err stream_open_input(struct api_call *call)
+{
+    return open_stream(call, STREAM_INPUT);
+}

@@ -1,0 +1,141 @@
+/* otel.c - telemetry of workers: who sends it, and to which run it belongs.
+ *
+ *   /otel/<environment>/<signature>/v1/traces ─► one record after the other ─► traces.h
+ *   /otel/v1/…                                ─► nothing
+ *
+ * The signature is made with the environment's key, and a record reaches only runs of that
+ * environment. A body is read a share a turn; its reply comes when all of it is in. */
+#include "telemetry/otel.h"
+
+#include "auth/signed_url.h"
+#include "base/mem.h"
+#include "call/body_fields.h"
+#include "call/routes.h"
+#include "telemetry/traces.h"
+
+enum {
+    TELEMETRY_BODY = 256 * 1024, /* that is read: one turn walks over all of it */
+    DISCARDED_BODY = 4 * 1024 * 1024,
+};
+
+void otel_add_path(struct buf *out, const struct account *account)
+{
+    char signature[URL_SIGNATURE_LEN + 1];
+    url_sign(account, "OTLP", SLICE("telemetry"), url_never_s, signature);
+    buf_print(out, "/otel/%s/%s", account->id, signature);
+}
+
+enum err otel_discard(struct api_call *call)
+{
+    api_reply_json(call, 200, SLICE("{}"));
+    return OK;
+}
+
+static enum err discard_metrics(struct api_call *call)
+{
+    api_skip(call->api, SKIP_METRICS, "metrics of telemetry");
+    return otel_discard(call);
+}
+
+static enum err check_type(struct api_call *call)
+{
+    struct slice encoding = http_header(call->x, "content-encoding");
+    if (!slice_starts(http_header(call->x, "content-type"), "application/json") ||
+        (encoding.len && !slice_is(encoding, "identity")))
+        return explain(&call->why, ERR_MEDIA_TYPE,
+                       "Telemetry is read as plain JSON: http/json, no compression");
+    return OK;
+}
+
+static enum err take(struct api_call *call, struct slice piece)
+{
+    enum err refused = call->state ? OK : check_type(call);
+    return refused ? refused : intake_take(call, piece);
+}
+
+struct telemetry {
+    struct api_call *call;
+    struct intake *intake;
+    struct environment *env;
+    struct otlp otlp;
+    struct deferred deferred;
+};
+
+static void add(struct telemetry *op, struct slice record)
+{
+    struct trace_event event;
+    struct failure why; /* nobody reads it: a worker goes on without */
+    char run_id[ID_MAX];
+    if (otlp_read(&op->otlp, record, run_id, &event)) {
+        traces_drop(1);
+    } else if (!environment_find(op->env, slice_of(run_id)) ||
+               engine_check_quota(op->env, event.json->len, &why)) {
+        bytes_unref(event.json);
+        traces_drop(1);
+    } else {
+        traces_add(api_traces(op->call->api), op->env, slice_of(run_id), &event);
+    }
+}
+
+static void go_on(struct deferred *deferred)
+{
+    struct telemetry *op = container_of(deferred, struct telemetry, deferred);
+    struct loop *loop = engine_loop(api_engine(op->call->api));
+    struct stint stint = loop_stint(loop);
+    struct slice record;
+    bool more = true;
+    while (more && stint_goes_on(&stint))
+        if ((more = !op->call->x->gone && otlp_next(&op->otlp, &record)) && record.ptr)
+            add(op, record);
+    if (more) {
+        loop_defer(loop, &op->deferred);
+        return;
+    }
+    intake_free(op->intake);
+    otel_discard(op->call);
+    free(op);
+}
+
+static enum err receive(struct api_call *call, bool logs)
+{
+    struct intake *intake;
+    struct slice body;
+    enum err refused = call->state ? OK : check_type(call);
+    if (refused || (refused = intake_end(call, &intake, &body)))
+        return refused;
+
+    struct telemetry *op = mem_new(struct telemetry);
+    op->call = call;
+    op->intake = intake;
+    op->env = call->env;
+    op->deferred.fn = go_on;
+    list_init(&op->deferred.link);
+    otlp_begin(&op->otlp, body, logs);
+    call->busy = true;
+    loop_defer(engine_loop(api_engine(call->api)), &op->deferred);
+    return OK;
+}
+
+static enum err receive_spans(struct api_call *call)
+{
+    return receive(call, false);
+}
+
+static enum err receive_logs(struct api_call *call)
+{
+    return receive(call, true);
+}
+
+#define SIGNED "/otel/:/:/v1"
+
+const struct route otel_routes[] = {
+    { HTTP_POST_, SIGNED "/traces", AUTH_SIGNED, TELEMETRY_BODY, receive_spans, take },
+    { HTTP_POST_, SIGNED "/logs", AUTH_SIGNED, TELEMETRY_BODY, receive_logs, take },
+    { HTTP_POST_, SIGNED "/metrics", AUTH_NONE, DISCARDED_BODY, discard_metrics,
+      intake_drop },
+    { HTTP_POST_, "/otel/v1/traces", AUTH_NONE, DISCARDED_BODY, otel_discard, intake_drop },
+    { HTTP_POST_, "/otel/v1/logs", AUTH_NONE, DISCARDED_BODY, otel_discard, intake_drop },
+    { HTTP_POST_, "/otel/v1/metrics", AUTH_NONE, DISCARDED_BODY, discard_metrics,
+      intake_drop },
+    { 0 },
+};

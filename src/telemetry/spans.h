@@ -1,0 +1,33 @@
+/* spans.h - the events of one run: found by their span, and shown in the order of their start.
+ *
+ *   events  [ a ][ b ][ c ][ d ]          as they came, until spans_sort
+ *   slots   [ 3 ][ - ][ 1 ][ - ][ 4 ] …   by the hash of the span: index in events + 1
+ *
+ * They come in almost any order, and each is looked for first: both are cheap, and only who
+ * wants them in order, to show or to store them, sorts. */
+#pragma once
+
+#include "telemetry/otlp.h"
+
+struct spans {
+    struct trace_event *events;
+    size_t count, capacity;
+    uint16_t *slots; /* 0: free; twice as many as there is room for events */
+    bool unsorted;
+};
+
+void spans_finish(struct spans *spans);
+
+/* NULL: there is none. Borrowed until the next call of spans_add or spans_sort. */
+struct trace_event *spans_find(const struct spans *spans, const char *span);
+
+/* Takes over the event's text. Its span is not there yet; at most UINT16_MAX events. */
+void spans_add(struct spans *spans, const struct trace_event *event);
+
+/* A known event is replaced, and keeps its number among those that started with it. Takes
+ * over the event's text. */
+void spans_replace(struct spans *spans, struct trace_event *known,
+                   const struct trace_event *event);
+
+/* By their start; those of one start as they came. */
+void spans_sort(struct spans *spans);

@@ -1,0 +1,490 @@
+/* trigger_options.c - one function per option, one table of them. */
+#include "triggers/trigger_options.h"
+
+#include <ctype.h>
+#include <math.h>
+
+#include "triggers/trigger_reading.h"
+#include "json/scan.h"
+
+enum {
+    OPTIONS_MAX = 200, /* members */
+    TEXT_MAX = 128,    /* of small texts: ttl, region, type, version */
+    LANE_MAX = 1024,   /* bytes of a concurrencyKey */
+    QUEUE_MAX = 128,
+    DURATION_MIN_S = 5,
+};
+
+static double clamp(double number, double low, double high)
+{
+    return number < low ? low : number > high ? high : number;
+}
+
+/* ---- when ---- */
+
+/* A date, a duration, or milliseconds since 1970: what JavaScript makes a Date of. */
+static enum err read_delay(struct reading *r, struct slice value)
+{
+    struct slice text;
+    double number;
+    int64_t at;
+    enum err err;
+
+    if (scan_type(value) == SCAN_NULL)
+        return OK;
+    if (scan_type(value) == SCAN_NUMBER) {
+        if ((err = reading_number(r, value, &number)))
+            return err;
+        if (text_number_to_time(number, &at))
+            return reading_mistake(r, "Invalid date");
+        if (at > r->place->now_ms)
+            run_rare_edit(&r->item->run)->delayed_until = at;
+        return OK;
+    }
+    if ((err = reading_text(r, value, TEXT_MAX, &text)) || !text.len)
+        return err;
+    if (text_to_moment(text, r->place->now_ms, &at))
+        return explain(r->why, ERR_INVALID,
+                       "Validation error: delay '%.*s' is neither a date like "
+                       "2030-01-31T09:00:00Z nor a duration like 1h30m at "
+                       "\"options.delay\"",
+                       SLICE_ARG(text_clip(text)));
+    if (at > r->place->now_ms)
+        run_rare_edit(&r->item->run)->delayed_until = at;
+    return OK;
+}
+
+static enum err read_ttl(struct reading *r, struct slice value)
+{
+    struct slice text;
+    char shown[48];
+    double seconds;
+    enum err err;
+
+    if (scan_type(value) != SCAN_NUMBER) {
+        err = reading_text(r, value, TEXT_MAX, &text);
+        if (!err && text.len)
+            run_rare_edit(&r->item->run)->ttl = bytes_create_shared(text);
+        return err;
+    }
+    if ((err = reading_integer(r, value, &seconds)))
+        return err;
+    if (seconds < 0)
+        return reading_mistake(r, "Number must be greater than or equal to 0");
+    if (seconds == 0) {
+        r->item->no_default_ttl = true;
+        return OK;
+    }
+    text_from_seconds((uint64_t)clamp(seconds, 1, 9007199254740991.0), shown);
+    run_rare_edit(&r->item->run)->ttl = bytes_create_shared(slice_of(shown));
+    return OK;
+}
+
+/* ---- tags ---- */
+
+static bool is_blank(struct slice text)
+{
+    return !slice_trim(text).len;
+}
+
+static enum err read_tag(struct reading *r, struct slice value, struct buf *all,
+                         struct slice *tag)
+{
+    struct slice text;
+    enum err err = reading_text(r, value, RUN_TAG_CHARS_MAX, &text);
+    if (err)
+        return err;
+    size_t at = all->len;
+    buf_add(all, text);
+    *tag = (struct slice){ all->ptr + at, text.len };
+    return OK;
+}
+
+/* They lie in one buffer with room for all. Blank ones are dropped. */
+static enum err read_tag_list(struct reading *r, struct slice value)
+{
+    struct slice tags[RUN_TAGS_MAX], element;
+    struct buf all = { 0 };
+    size_t given = 0, count = 0;
+    enum err err = OK;
+
+    buf_reserve(&all, RUN_TAGS_MAX * RUN_TAG_CHARS_MAX * 4);
+    struct scan_members members = scan_members(value);
+    while (!err && scan_next_element(&members, &element)) {
+        struct slice tag;
+        if (given++ >= RUN_TAGS_MAX) {
+            struct slice text;
+            err = reading_text(r, element, RUN_TAG_CHARS_MAX, &text);
+            continue;
+        }
+        err = read_tag(r, element, &all, &tag);
+        if (!err && !is_blank(tag))
+            tags[count++] = tag;
+    }
+    if (!err && given > RUN_TAGS_MAX)
+        err = explain(r->why, ERR_RULE,
+                      "Runs can only have %d tags, you're trying to set %zu.", RUN_TAGS_MAX,
+                      given);
+    if (!err)
+        r->item->run.tags = tag_list_create(tags, count);
+    buf_finish(&all);
+    return err;
+}
+
+static enum err read_tags(struct reading *r, struct slice value)
+{
+    struct slice tag;
+    if (scan_type(value) == SCAN_ARRAY)
+        return read_tag_list(r, value);
+    if (scan_type(value) != SCAN_STRING)
+        return reading_mistake(r, "Expected string or array of strings");
+    enum err err = reading_text(r, value, RUN_TAG_CHARS_MAX, &tag);
+    if (!err && !is_blank(tag))
+        r->item->run.tags = tag_list_create(&tag, 1);
+    return err;
+}
+
+/* ---- where ---- */
+
+/* Other characters are dropped (management-api §7.1). */
+static size_t clean_queue(struct slice name, char out[QUEUE_MAX])
+{
+    size_t len = 0;
+    for (size_t i = 0; i < name.len && len < QUEUE_MAX; i++) {
+        unsigned char c = (unsigned char)name.ptr[i];
+        if (c < 0x80 && (isalnum(c) || c == '_' || c == '-' || c == '/'))
+            out[len++] = (char)c;
+    }
+    return len;
+}
+
+/* Few enough to be compared with each other, and none twice. */
+static enum err check_members(struct reading *r, struct slice object, const char *where)
+{
+    if (!scan_has_at_most(object, OPTIONS_MAX))
+        return explain(r->why, ERR_INVALID,
+                       "Validation error: More than %d members at \"%s\"", OPTIONS_MAX,
+                       where);
+    if (scan_has_duplicate(object))
+        return explain(r->why, ERR_INVALID,
+                       "Validation error: A member is named twice at \"%s\"", where);
+    return OK;
+}
+
+/* The limit is the queue's own: SDK 3.3.17 sends it along. */
+static const char *const queue_members[] = { "name", "concurrencyLimit", NULL };
+
+static enum err read_queue(struct reading *r, struct slice value)
+{
+    struct slice text, limit = scan_member(value, "concurrencyLimit");
+    struct slice name = scan_member(value, "name");
+    char clean[QUEUE_MAX];
+    double number;
+    enum err err;
+
+    if (scan_type(value) != SCAN_OBJECT)
+        return reading_mistake(r, "Expected object");
+    if ((err = check_members(r, value, "options.queue")))
+        return err;
+    if (limit.ptr && scan_type(limit) != SCAN_NULL &&
+        (err = reading_integer(r, limit, &number)))
+        return err;
+    reading_tell_others(r, "queue.", value, queue_members);
+    if (!name.ptr)
+        return OK;
+    if ((err = reading_text(r, name, SIZE_MAX, &text)))
+        return err;
+    size_t len = clean_queue(text, clean);
+    if (len)
+        r->item->run.queue = bytes_create_shared((struct slice){ clean, len });
+    return OK;
+}
+
+/* A number becomes the text that JavaScript makes of it. */
+static enum err read_concurrency_key(struct reading *r, struct slice value)
+{
+    struct slice text;
+    double number;
+    enum err err;
+    if (scan_type(value) == SCAN_NUMBER) {
+        if ((err = reading_number(r, value, &number)))
+            return err;
+        buf_clear(&r->text);
+        buf_add_json_double(&r->text, number == 0 ? 0 : number);
+        text = buf_slice(&r->text);
+    } else if ((err = reading_text(r, value, LANE_MAX, &text))) {
+        return err;
+    }
+    if (text.len)
+        run_rare_edit(&r->item->run)->concurrency_key = bytes_create_shared(text);
+    return OK;
+}
+
+static enum err read_machine(struct reading *r, struct slice value)
+{
+    struct slice text;
+    enum machine machine;
+    enum err err = reading_text(r, value, TEXT_MAX, &text);
+    if (err)
+        return err;
+    if (machine_from_name(text, &machine))
+        return reading_mistake(r,
+                               "Expected micro, small-1x, small-2x, medium-1x, medium-2x, "
+                               "large-1x or large-2x");
+    r->item->run.machine = (uint8_t)machine;
+    r->has_machine = true;
+    return OK;
+}
+
+static enum err read_version(struct reading *r, struct slice value)
+{
+    struct slice text;
+    enum err err = reading_text(r, value, TEXT_MAX, &text);
+    if (err || !text.len)
+        return err;
+    if (!workers_by_version(r->place->workers, text))
+        return explain(r->why, ERR_RULE,
+                       "Task locked to version '%.*s', but no worker found with that "
+                       "version.",
+                       SLICE_ARG(text_clip(text)));
+    r->item->run.worker_version = bytes_create_shared(text);
+    return OK;
+}
+
+/* Kept and shown; there is one place where runs run. */
+static enum err read_region(struct reading *r, struct slice value)
+{
+    struct slice text;
+    if (scan_type(value) == SCAN_NULL)
+        return OK;
+    enum err err = reading_text(r, value, TEXT_MAX, &text);
+    if (!err && text.len)
+        run_rare_edit(&r->item->run)->region = bytes_create_shared(text);
+    return err;
+}
+
+/* ---- how ---- */
+
+static enum err read_max_attempts(struct reading *r, struct slice value)
+{
+    double number;
+    enum err err = reading_integer(r, value, &number);
+    if (!err)
+        r->item->run.max_attempts = (uint16_t)clamp(number, 1, RUN_ATTEMPTS_MAX);
+    return err;
+}
+
+static enum err read_max_duration(struct reading *r, struct slice value)
+{
+    double seconds;
+    enum err err = reading_number(r, value, &seconds);
+    if (!err)
+        r->item->run.max_duration_s = (uint32_t)clamp(seconds, DURATION_MIN_S, INT32_MAX);
+    return err;
+}
+
+static enum err read_priority(struct reading *r, struct slice value)
+{
+    double seconds;
+    enum err err = reading_number(r, value, &seconds);
+    if (!err && seconds != 0)
+        run_rare_edit(&r->item->run)->priority_ms =
+            (int32_t)clamp(round(seconds * 1000), INT32_MIN, INT32_MAX);
+    return err;
+}
+
+static enum err read_test(struct reading *r, struct slice value)
+{
+    bool flag = false;
+    enum err err = reading_flag(r, value, &flag);
+    r->item->run.is_test = flag;
+    return err;
+}
+
+/* Must come back as an object (management-api §5.3), so nothing else is taken. */
+static enum err read_metadata(struct reading *r, struct slice value)
+{
+    if (scan_type(value) == SCAN_NULL)
+        return OK;
+    if (value.len > RUN_METADATA_MAX)
+        return explain(r->why, ERR_TOO_LARGE, "Metadata exceeds maximum size of %d bytes",
+                       RUN_METADATA_MAX);
+    if (scan_type(value) != SCAN_OBJECT)
+        return reading_mistake(r, "Expected object");
+    r->item->run.metadata = bytes_create(value);
+    return OK;
+}
+
+static enum err read_parent(struct reading *r, struct slice value)
+{
+    struct slice text;
+    enum err err = reading_text(r, value, TEXT_MAX, &text);
+    if (!err && text.len)
+        r->parent->run_id = bytes_create(text);
+    return err;
+}
+
+static enum err read_resume(struct reading *r, struct slice value)
+{
+    return reading_flag(r, value, &r->parent->resume);
+}
+
+static enum err read_size(struct reading *r, struct slice value)
+{
+    double number = 0;
+    enum err err = reading_integer(r, value, &number);
+    if (!err && number < 0)
+        return reading_mistake(r, "Number must be greater than or equal to 0");
+    return err;
+}
+
+/* ---- what is read when all options are known ---- */
+
+static enum err keep_type(struct reading *r, struct slice value)
+{
+    r->type = value;
+    return OK;
+}
+
+static enum err keep_key(struct reading *r, struct slice value)
+{
+    r->key = value;
+    return OK;
+}
+
+static enum err keep_key_ttl(struct reading *r, struct slice value)
+{
+    r->key_ttl = value;
+    return OK;
+}
+
+static enum err keep_key_options(struct reading *r, struct slice value)
+{
+    r->key_options = value;
+    return OK;
+}
+
+/* management-api §5.3: JSON keeps its bytes, everything else is the text that a string
+ * stands for; of another type than its type says it is dropped. */
+static enum err finish_payload(struct reading *r)
+{
+    const struct trigger_source *source = r->source;
+    struct run *run = &r->item->run;
+    struct slice type = SLICE("application/json");
+    enum err err;
+
+    r->name = "payloadType";
+    if (r->type.ptr && (err = reading_text(r, r->type, TEXT_MAX, &type)))
+        return err;
+    bool is_json = !type.len || slice_is(type, "application/json");
+    bool is_string = scan_type(source->payload) == SCAN_STRING;
+    if (!is_json)
+        run_rare_edit(run)->payload_type = bytes_create_shared(type);
+    if (is_string && !source->payload_text.len)
+        return OK;
+    if (!is_string && (!is_json || !source->payload.ptr))
+        return OK;
+    /* With a type given, the string is the text of that type. */
+    bool is_text = is_string && (!is_json || (r->type.ptr && source->text_is_json));
+    run->payload = bytes_create(is_text ? source->payload_text : source->payload);
+    run->payload->json = is_text && !source->text_is_json ? BYTES_NO_JSON : BYTES_JSON;
+    return OK;
+}
+
+/* ---- all of them ---- */
+
+static const struct option options[] = {
+    { "payloadType", keep_type, false },
+    { "payloadSize", read_size, false },
+    { "delay", read_delay, false },
+    { "ttl", read_ttl, false },
+    { "tags", read_tags, false },
+    { "idempotencyKey", keep_key, false },
+    { "idempotencyKeyTTL", keep_key_ttl, false },
+    { "idempotencyKeyOptions", keep_key_options, false },
+    { "queue", read_queue, false },
+    { "concurrencyKey", read_concurrency_key, false },
+    { "machine", read_machine, false },
+    { "maxAttempts", read_max_attempts, false },
+    { "maxDuration", read_max_duration, false },
+    { "priority", read_priority, false },
+    { "metadata", read_metadata, false },
+    { "test", read_test, false },
+    { "lockToVersion", read_version, false },
+    { "region", read_region, false },
+    { "parentRunId", read_parent, true },
+    { "resumeParentOnCompletion", read_resume, true },
+    { 0 },
+};
+
+static const struct option *find_option(const struct option *table, struct slice key)
+{
+    for (; table->name; table++)
+        if (scan_key_is(key, slice_of(table->name)))
+            return table;
+    return NULL;
+}
+
+static enum err read_option(struct reading *r, struct slice key, struct slice value)
+{
+    const struct option *option = find_option(options, key);
+    if (!option)
+        option = find_option(trigger_undone, key);
+    if (!option || (option->is_alone && r->source->is_item)) {
+        reading_tell(r, key);
+        return OK;
+    }
+    r->name = option->name;
+    return option->read(r, value);
+}
+
+static enum err check_options(struct reading *r, struct slice object)
+{
+    if (scan_type(object) != SCAN_OBJECT)
+        return explain(r->why, ERR_INVALID,
+                       "Validation error: Expected object at \"options\"");
+    if (object.len > TRIGGER_OPTIONS_MAX)
+        return explain(r->why, ERR_TOO_LARGE,
+                       "The options are larger than %d bytes; metadata may have %d",
+                       TRIGGER_OPTIONS_MAX, RUN_METADATA_MAX);
+    return check_members(r, object, "options");
+}
+
+static enum err read_options(struct reading *r, struct slice object)
+{
+    struct scan_members members;
+    struct slice key, value;
+    enum err err;
+
+    if (!object.ptr)
+        return OK;
+    if ((err = check_options(r, object)))
+        return err;
+    members = scan_members(object);
+    while (!err && scan_next_member(&members, &key, &value))
+        err = read_option(r, key, value);
+    return err ? err : reading_check_deployment(r);
+}
+
+enum err trigger_options_read(const struct trigger_source *source,
+                              const struct trigger_place *place, struct trigger *item,
+                              struct trigger_parent *parent, struct failure *why)
+{
+    struct reading r = {
+        .source = source, .place = place, .item = item, .parent = parent, .why = why
+    };
+    if (!source->task.len || source->task.len > TRIGGER_TASK_MAX)
+        return explain(why, ERR_INVALID,
+                       "Validation error: The id of the task must have 1 to %d bytes",
+                       TRIGGER_TASK_MAX);
+    item->run.task = bytes_create_shared(source->task);
+    enum err err = read_options(&r, source->options);
+    if (!err)
+        err = reading_take_key(&r);
+    if (!err)
+        err = finish_payload(&r);
+    trigger_default_to_task(item, workers_task(place->workers, source->task),
+                            r.has_machine);
+    buf_finish(&r.text);
+    return err;
+}

@@ -1,0 +1,81 @@
+/* filter.c - asked for every change and every listener, so the cheap tests come first. */
+#include "wire/filter.h"
+
+#include <stdlib.h>
+
+static bool same(const struct bytes *a, const struct bytes *b)
+{
+    return a == b || (a && b && a->len == b->len && memcmp(a->data, b->data, a->len) == 0);
+}
+
+static bool has_tag(const struct tag_list *tags, const struct bytes *tag)
+{
+    for (uint32_t i = 0; i < tags->count; i++)
+        if (same(tags->names[i], tag))
+            return true;
+    return false;
+}
+
+static bool has_all_tags(const struct filter *filter, const struct tag_list *tags)
+{
+    if (!tags)
+        return filter->tag_count == 0;
+    for (uint32_t i = 0; i < filter->tag_count; i++)
+        if (!has_tag(tags, filter->tags[i]))
+            return false;
+    return true;
+}
+
+static bool has_task(const struct filter *filter, const struct bytes *task)
+{
+    for (uint32_t i = 0; i < filter->task_count; i++)
+        if (same(filter->tasks[i], task))
+            return true;
+    return filter->task_count == 0;
+}
+
+static bool has_topic(const struct filter *filter, const struct facts *facts)
+{
+    switch (filter->kind) {
+    case TOPIC_ALL: return true;
+    case TOPIC_TAG: return has_all_tags(filter, facts->tags);
+    case TOPIC_BATCH: return same(filter->name, facts->batch);
+    case TOPIC_RUN: return slice_is(bytes_slice(filter->name), facts->id);
+    }
+    return false;
+}
+
+bool filter_matches(const struct filter *filter, const struct facts *facts)
+{
+    return facts->created_at >= filter->created_from && has_topic(filter, facts) &&
+           has_task(filter, facts->task);
+}
+
+static size_t list_size(struct bytes *const *list, uint32_t count)
+{
+    size_t size = 0;
+    for (uint32_t i = 0; i < count; i++)
+        size += sizeof(struct bytes *) + sizeof(struct bytes) + list[i]->len;
+    return size;
+}
+
+size_t filter_size(const struct filter *filter)
+{
+    return list_size(filter->tags, filter->tag_count) +
+           list_size(filter->tasks, filter->task_count);
+}
+
+static void finish_list(struct bytes **list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        bytes_unref(list[i]);
+    free(list);
+}
+
+void filter_finish(struct filter *filter)
+{
+    bytes_clear(&filter->name);
+    finish_list(filter->tags, filter->tag_count);
+    finish_list(filter->tasks, filter->task_count);
+    *filter = (struct filter){ 0 };
+}

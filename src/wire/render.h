@@ -1,0 +1,39 @@
+/* render.h - a run as a row, whole or changed, for one view.
+ *
+ *     [runId, version, {changed fields}]        delta: absolute values, null: cleared
+ *     [runId, version, {all fields}, 1]         whole
+ *
+ * A row's fields are collected first (which, and their values), then written by one of two
+ * encoders. JSON: payload, output, metadata, error are the user's bytes. msgpack: they are
+ * a str holding their JSON text; times are timestamps (type -1). runs-v1 §2, §3. */
+#pragma once
+
+#include "base/rope.h"
+#include "runcast/run.h"
+#include "wire/view.h"
+
+/* All of these append one row. Into the buffer of a rope long values come by reference. */
+void render_whole(const struct view *view, const struct run *run, struct buf *out);
+
+/* Exactly the fields that differ, for a client that has `before`; status and updatedAt come
+ * always. Payload and tags, metadata, output and error only when their rev has moved, so a
+ * packet that is not in memory is not taken for a cleared one. A change that moved
+ * whole_rev goes whole instead (runs-v1 §4.4): that is the caller's choice. */
+void render_delta(const struct view *view, const struct run *before,
+                  const struct run *after, struct buf *out);
+
+/* What a client that was complete at base needs (runs-v1 §4.3): whole if whole_rev > base
+ * or base is 0; else the small fields that can change, null where unset, and metadata,
+ * output and error if they changed after base. */
+void render_since(const struct view *view, const struct run *run, uint64_t base,
+                  struct buf *out);
+
+/* "the value" of a packet as JSON text (management-api §5.3): the json member of SuperJSON
+ * untouched, a JSON string for text, absent for none or application/store. Appends to out
+ * and says whether there is one. Content that is not the JSON its type says becomes a
+ * string. type absent: application/json. */
+bool render_packet(struct bytes *content, struct slice type, struct buf *out);
+
+/* {message, name?, stackTrace?} of a stored error, which is valid JSON (worker-protocol
+ * §3.7). */
+void render_error(struct bytes *error, struct buf *out);

@@ -1,0 +1,33 @@
+/* completed_waits.h - what a blocked run has waited for, with what came out of it, as workers read
+ * it (worker-protocol §1.6).
+ *
+ *   the run's waits ─► each: the other run, or the token ─► one array
+ *
+ * The outcomes are read where they are, when they are asked for: nothing is copied into
+ * the run that waits. OUTPUTS_MAX bytes of outputs go into the array; what does not fit is
+ * named there, and fetched by the task that reads it (packet_name_output). */
+#pragma once
+
+#include "call/call.h"
+#include "engine/waits.h"
+
+enum { OUTPUTS_MAX = 1 << 20, ERRORS_MAX = 8 << 20 };
+
+struct outcomes {
+    struct api_call *call;
+    struct run run; /* a copy: the caller's to read until outcomes_finish */
+    struct buf out; /* of completedWaitpoints, with its brackets; out */
+    void (*done)(struct outcomes *outcomes, enum err status);
+
+    size_t outputs, errors; /* bytes of them so far */
+    struct scan_members left;
+    struct wait wait; /* being looked at */
+    struct deferred deferred;
+    struct run_read read;
+    struct store_load load;
+};
+
+/* Of those waits that are complete; done comes later. */
+void outcomes_begin(struct outcomes *outcomes, struct api_call *call, const struct run *run,
+                    void (*done)(struct outcomes *outcomes, enum err status));
+void outcomes_finish(struct outcomes *outcomes);

@@ -1,0 +1,59 @@
+/* declaration.h - what a worker says of its tasks and queues, cut out of a body while it
+ * comes.
+ *
+ *   {"metadata":{"contentHash":"h","tasks":[{"id":"a","payloadSchema":{…}},…],
+ *                "sourceFiles":[…]}}
+ *       └─► "h"      [{"id":"a"},…]
+ *
+ * Schemas and sources are megabytes, and what is used of a task a few hundred bytes: here
+ * the rest is left out, so nobody walks over it in one turn. */
+#pragma once
+
+#include "json/scan.h"
+
+enum declaration_part { DECLARED_HASH, DECLARED_TASKS, DECLARED_QUEUES, DECLARED_PARTS };
+
+enum { DECLARATION_KEY_MAX = 128 };
+
+struct declaration {
+    struct scan scan;
+    size_t most;                      /* bytes of one task or queue, or of the hash */
+    struct buf parts[DECLARED_PARTS]; /* JSON without white space; empty: there is none */
+    bool has_metadata;                /* an object */
+
+    /* Where reading is. */
+    unsigned depth;
+    bool is_object[5]; /* what is open at depths 1 to 4 */
+    unsigned skipping; /* the depth of the member that is left out; 0: none is */
+    bool in_string, after_backslash, in_key, wants_key;
+    char key[DECLARATION_KEY_MAX]; /* as it came; of a longer one the beginning */
+    size_t key_len;
+    struct buf *out; /* the part that is being read; NULL: none */
+    size_t index;    /* of its element */
+    size_t begin;    /* of that in out */
+
+    unsigned undone;  /* bits of declaration_undone: those that were there, not empty */
+    unsigned perhaps; /* the bit of the member that is being left out; 0: it has none */
+};
+
+/* What the CLI declares and runcast does not do, by bit: "prompts"; NULL behind the last. */
+const char *declaration_undone(unsigned bit);
+
+/* A task or queue of more than `most` bytes without what is left out is refused. */
+void declaration_init(struct declaration *declaration, size_t most);
+
+/* ERR_INVALID: it is no JSON, or something is too long; why says what. */
+enum err declaration_feed(struct declaration *declaration, struct slice piece,
+                          struct failure *why);
+
+/* All of it has come. ERR_INVALID: it is no object with an object metadata in it. */
+enum err declaration_end(struct declaration *declaration, struct failure *why);
+
+/* A value of the metadata: absent when it is not there, the last one if it repeats. */
+struct slice declaration_part(const struct declaration *declaration,
+                              enum declaration_part part);
+
+/* "tasks", "queues", "contentHash". */
+const char *declaration_name(enum declaration_part part);
+
+void declaration_finish(struct declaration *declaration);

@@ -1,0 +1,319 @@
+/* deployed.c - what workers call that run outside a developer's session
+ * (worker-protocol §2): the verbs of worker_routes.c with the token of a worker.
+ *
+ *   tr_wgt_… ─► a project and some of its environments
+ *     dequeue: a run of any of them, each in turn
+ *     runs/{id}/…: which of them has the run? ─► the call enters it ─► handler of dev
+ *
+ * There are no checkpoints: a process stays while its run waits. So nothing is suspended,
+ * continued or restored here, and who asks is told so. */
+#include "base/mem.h"
+#include "call/body_fields.h"
+#include "call/routes.h"
+#include "call/served.h"
+#include "engine/attempts.h"
+#include "workers/worker_routes.h"
+
+enum {
+    NO_BODY = 4096,
+    SMALL_BODY = 64 * 1024,
+    DEBUG_BODY = 1024 * 1024,
+    COMPLETION_BODY = 16 * 1024 * 1024,
+    REASON_MAX = 256,
+};
+
+/* ---- a run of any of them ---- */
+
+static enum err take(struct api_call *call)
+{
+    size_t count = 0;
+    struct account *account = NULL;
+    json_t *body;
+
+    if (api_read_json(call, &body))
+        return ERR_INVALID;
+    json_decref(body); /* resources and regions: one worker is as good as another */
+    while ((account = served_next(call->api, call->identity, account)))
+        count++;
+    struct environment **environments = mem_new_array(struct environment *, count);
+    for (size_t i = 0; (account = served_next(call->api, call->identity, account));)
+        environments[i++] = served_runs(call->api, account);
+    enum err refused = worker_take(call, environments, count);
+    free(environments);
+    return refused;
+}
+
+/* ---- the environment of a run ---- */
+
+struct finding {
+    struct api_call *call;
+    route_fn *handle;
+    void (*on_gone)(struct api_call *call); /* of the body that was taken */
+    struct store_load load;
+    uint32_t *others; /* the environments looked into */
+};
+
+static enum err enter(struct api_call *call, struct account *account, route_fn *handle)
+{
+    api_enter_environment(call, account);
+    return handle(call);
+}
+
+static void give_up(struct api_call *call, enum err status)
+{
+    struct intake *intake;
+    struct slice body;
+    if (call->state && !intake_end(call, &intake, &body))
+        intake_free(intake);
+    if (status == ERR_NOT_FOUND)
+        explain(&call->why, ERR_NOT_FOUND, "Run not found");
+    api_reply_error(call, status);
+}
+
+/* NULL: it was archived meanwhile. */
+static struct account *served_number(const struct api_call *call, uint32_t number)
+{
+    struct account *account = accounts_by_number(api_accounts(call->api), number);
+    return account && secret_serves(call->identity->secret, account) ? account : NULL;
+}
+
+static void on_loaded(struct store_load *load, enum store_status status)
+{
+    struct finding *op = container_of(load, struct finding, load);
+    struct api_call *call = op->call;
+    struct account *account = status ? NULL : served_number(call, load->env);
+    route_fn *handle = op->handle;
+
+    call->on_gone = op->on_gone;
+    if (!status)
+        run_finish(&load->run);
+    bytes_unref(load->name);
+    free(op->others);
+    free(op);
+    if (!account) {
+        give_up(call, status ? err_of_store(status) : ERR_NOT_FOUND);
+        return;
+    }
+    enum err refused = enter(call, account, handle);
+    if (refused)
+        api_reply_error(call, refused);
+}
+
+/* The environments of which memory has not every run. */
+static void list_cold(struct finding *op)
+{
+    const struct api_call *call = op->call;
+    struct account *account = NULL;
+    size_t count = 0;
+    while ((account = served_next(call->api, call->identity, account)))
+        count++;
+    op->others = mem_new_array(uint32_t, count);
+    while ((account = served_next(call->api, call->identity, account)))
+        if (environment_is_cold(served_runs(call->api, account)))
+            op->others[op->load.other_count++] = account->number;
+}
+
+/* One read of the store, however many environments there are. */
+static void look_into_store(struct finding *op)
+{
+    struct api_call *call = op->call;
+    struct store *store = engine_store(api_engine(call->api));
+    call->on_gone = NULL;
+    call->busy = true;
+    op->load.others = op->others;
+    op->load.name = bytes_create(call->params[0]);
+    op->load.done = on_loaded;
+    store->ops->load(store, &op->load);
+}
+
+/* An unfinished run is in memory; a finished one may be asked for again, by a worker that
+ * did not get its answer. */
+static enum err in_environment(struct api_call *call, route_fn *handle)
+{
+    struct account *account = served_with_run(call->api, call->identity, call->params[0]);
+    if (account)
+        return enter(call, account, handle);
+    struct finding *op = mem_new(struct finding);
+    op->call = call;
+    op->handle = handle;
+    op->on_gone = call->on_gone;
+    list_cold(op);
+    if (op->load.other_count) {
+        look_into_store(op);
+        return OK;
+    }
+    free(op->others);
+    free(op);
+    give_up(call, ERR_NOT_FOUND);
+    return OK;
+}
+
+static enum err start(struct api_call *call)
+{
+    return in_environment(call, worker_start);
+}
+
+static enum err complete(struct api_call *call)
+{
+    return in_environment(call, worker_complete);
+}
+
+static enum err heartbeat_run(struct api_call *call)
+{
+    return in_environment(call, worker_heartbeat);
+}
+
+static enum err latest(struct api_call *call)
+{
+    return in_environment(call, worker_latest);
+}
+
+static enum err since(struct api_call *call)
+{
+    return in_environment(call, worker_since);
+}
+
+/* ---- given back ---- */
+
+struct releasing {
+    struct api_call *call;
+    struct release release;
+};
+
+static void on_released(struct command *command, enum err status)
+{
+    struct releasing *op = container_of(command, struct releasing, release.command);
+    struct api_call *call = op->call;
+    if (status) {
+        api_reply_refused(call, status, &command->why, "Run not found");
+    } else {
+        api_add_seq(call, command->seq);
+        api_reply_json(call, 200,
+                       run_is_final(command->run)
+                           ? SLICE("{\"ok\":true,\"requeued\":false}")
+                           : SLICE("{\"ok\":true,\"requeued\":true}"));
+    }
+    free(op);
+}
+
+static enum err release_here(struct api_call *call)
+{
+    struct releasing *op = mem_new(struct releasing);
+    op->call = call;
+    op->release.snapshot = call->params[1];
+    call->busy = true;
+    attempt_release(api_engine(call->api), call->env, call->params[0], &op->release,
+                    on_released);
+    return OK;
+}
+
+static enum err release(struct api_call *call)
+{
+    json_t *body;
+    if (api_read_json(call, &body))
+        return ERR_INVALID;
+    size_t len = json_string_length(json_object_get(body, "reason"));
+    json_decref(body);
+    if (!len || len > REASON_MAX)
+        return explain(&call->why, ERR_INVALID,
+                       "reason: must be a string of 1 to %d characters", REASON_MAX);
+    return in_environment(call, release_here);
+}
+
+/* ---- checkpoints, which there are not ---- */
+
+static enum err keep_process(struct api_call *call)
+{
+    return explain(&call->why, ERR_INVALID,
+                   "This gateway has no checkpoints: keep the process, it is told when the "
+                   "wait is over");
+}
+
+static enum err not_suspended(struct api_call *call)
+{
+    return explain(&call->why, ERR_INVALID,
+                   "The run is not suspended: this gateway has no checkpoints");
+}
+
+static enum err still_there(struct api_call *call)
+{
+    api_reply_json(call, 200, SLICE("{\"ok\":true}"));
+    return OK;
+}
+
+/* A worker that could not make a checkpoint goes on, and needs no more than that. */
+static enum err suspend(struct api_call *call)
+{
+    json_t *body;
+    if (api_read_json(call, &body))
+        return ERR_INVALID;
+    const json_t *success = json_object_get(body, "success");
+    bool is_said = json_is_boolean(success), made = json_is_true(success);
+    json_decref(body);
+    if (!is_said)
+        return explain(&call->why, ERR_INVALID, "success: must be true or false");
+    return in_environment(call, made ? keep_process : still_there);
+}
+
+static enum err resume(struct api_call *call)
+{
+    return in_environment(call, not_suspended);
+}
+
+/* ---- the worker itself ---- */
+
+static enum err connect_worker(struct api_call *call)
+{
+    json_t *body;
+    struct buf out = { 0 };
+    if (api_read_json(call, &body))
+        return ERR_INVALID;
+    bool has_metadata = json_is_object(json_object_get(body, "metadata"));
+    json_decref(body);
+    if (!has_metadata)
+        return explain(&call->why, ERR_INVALID, "metadata: must be an object");
+    buf_add_text(&out, "{\"ok\":true,\"workerGroup\":{\"type\":\"UNMANAGED\",\"name\":");
+    buf_add_json(&out, slice_of(call->identity->secret->name));
+    buf_add_text(&out, "}}");
+    api_reply_json(call, 200, buf_slice(&out));
+    buf_finish(&out);
+    return OK;
+}
+
+/* What it has room for: a worker asks when it has some, so nobody needs to know. */
+static enum err heartbeat_worker(struct api_call *call)
+{
+    json_t *body;
+    if (api_read_json(call, &body))
+        return ERR_INVALID;
+    json_decref(body);
+    return still_there(call);
+}
+
+static enum err discard(struct api_call *call)
+{
+    api_reply_empty(call, 204);
+    return OK;
+}
+
+#define ACTIONS "/engine/v1/worker-actions"
+#define RUN ACTIONS "/runs/:"
+#define SNAPSHOT RUN "/snapshots/:"
+
+const struct route deployed_routes[] = {
+    { HTTP_POST_, ACTIONS "/connect", AUTH_WORKER, SMALL_BODY, connect_worker, NULL },
+    { HTTP_POST_, ACTIONS "/dequeue", AUTH_WORKER, SMALL_BODY, take, NULL },
+    { HTTP_POST_, ACTIONS "/heartbeat", AUTH_WORKER, SMALL_BODY, heartbeat_worker, NULL },
+    { HTTP_GET_, RUN "/snapshots/latest", AUTH_WORKER, NO_BODY, latest, NULL },
+    { HTTP_GET_, RUN "/snapshots/since/:", AUTH_WORKER, NO_BODY, since, NULL },
+    { HTTP_POST_, SNAPSHOT "/attempts/start", AUTH_WORKER, SMALL_BODY, start, NULL },
+    { HTTP_POST_, SNAPSHOT "/attempts/complete", AUTH_WORKER, COMPLETION_BODY, complete,
+      intake_take_long },
+    { HTTP_POST_, SNAPSHOT "/heartbeat", AUTH_WORKER, SMALL_BODY, heartbeat_run, NULL },
+    { HTTP_POST_, SNAPSHOT "/release", AUTH_WORKER, SMALL_BODY, release, NULL },
+    { HTTP_POST_, SNAPSHOT "/suspend", AUTH_WORKER, SMALL_BODY, suspend, NULL },
+    { HTTP_GET_, SNAPSHOT "/continue", AUTH_WORKER, NO_BODY, resume, NULL },
+    { HTTP_POST_, SNAPSHOT "/restore-outcome", AUTH_WORKER, SMALL_BODY, resume, NULL },
+    { HTTP_POST_, RUN "/logs/debug", AUTH_WORKER, DEBUG_BODY, discard, intake_drop },
+    { 0 },
+};

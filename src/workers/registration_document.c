@@ -1,0 +1,198 @@
+/* registration_document.c - worker versions as the store keeps them. */
+#include <stdio.h>
+
+#include "accounts/variables.h"
+#include "bulk/bulk.h"
+#include "call/queue_settings.h"
+#include "schedules/schedules.h"
+#include "workers/registration.h"
+#include "json/members.h"
+#include "json/scan.h"
+
+/* ---- writing ---- */
+
+static void add_retry(struct buf *out, const struct worker_task *task)
+{
+    if (!task->has_retry)
+        return;
+    buf_print(out, ",\"retry\":{\"maxAttempts\":%u,\"factor\":", task->max_attempts);
+    buf_add_json_double(out, task->factor);
+    buf_print(out, ",\"minTimeoutInMs\":%lld,\"maxTimeoutInMs\":%lld,\"randomize\":%s",
+              (long long)task->min_timeout_ms, (long long)task->max_timeout_ms,
+              task->randomize ? "true" : "false");
+    if (task->big_machine)
+        buf_print(out, ",\"outOfMemory\":{\"machine\":\"%s\"}",
+                  machine_name((enum machine)task->big_machine));
+    buf_add_char(out, '}');
+}
+
+static void add_schedule(struct buf *out, const struct worker_task *task)
+{
+    bool first = true;
+    if (!task->cron)
+        return;
+    buf_add_text(out, ",\"schedule\":{\"cron\":");
+    buf_add_json(out, bytes_slice(task->cron));
+    members_add_text(out, "timezone", bytes_slice(task->timezone));
+    members_add_text(out, "window", bytes_slice(task->window));
+    buf_add_text(out, ",\"environments\":[");
+    for (unsigned type = 0; task->schedule_in != ~0u && type < ENVIRONMENT_TYPES; type++) {
+        if (!(task->schedule_in & 1u << type))
+            continue;
+        buf_print(out, "%s\"%s\"", first ? "" : ",",
+                  environment_type_name((enum environment_type)type));
+        first = false;
+    }
+    buf_add_text(out, "]}");
+}
+
+static void add_task(struct buf *out, const struct worker_task *task)
+{
+    buf_add_text(out, "{\"id\":");
+    buf_add_json(out, bytes_slice(task->id));
+    members_add_text(out, "filePath", bytes_slice(task->file_path));
+    members_add_text(out, "exportName", bytes_slice(task->export_name));
+    members_add_text(out, "ttl", bytes_slice(task->ttl));
+    if (task->queue) {
+        buf_add_text(out, ",\"queue\":{\"name\":");
+        buf_add_json(out, bytes_slice(task->queue));
+        buf_add_char(out, '}');
+    }
+    if (task->machine >= 0)
+        buf_print(out, ",\"machine\":{\"preset\":\"%s\"}",
+                  machine_name((enum machine)task->machine));
+    if (task->is_scheduled)
+        buf_add_text(out, ",\"triggerSource\":\"schedule\"");
+    if (task->max_duration_s)
+        buf_print(out, ",\"maxDuration\":%u", task->max_duration_s);
+    add_retry(out, task);
+    add_schedule(out, task);
+    buf_add_char(out, '}');
+}
+
+static void add_queue(struct buf *out, const struct queue_limit *queue)
+{
+    buf_add_text(out, "{\"name\":");
+    buf_add_json(out, bytes_slice(queue->name));
+    if (queue->limit != UINT32_MAX)
+        buf_print(out, ",\"concurrencyLimit\":%u", queue->limit);
+    buf_add_char(out, '}');
+}
+
+void registration_write_task(struct registration *registration)
+{
+    const struct worker *worker = registration->worker;
+    if (registration->written)
+        buf_add_char(&registration->tasks, ',');
+    add_task(&registration->tasks, &worker->tasks[registration->written++]);
+}
+
+struct bytes *registration_write(struct registration *registration)
+{
+    const struct worker *worker = registration->worker;
+    struct buf out = { 0 };
+
+    while (registration->written < worker->task_count)
+        registration_write_task(registration);
+    buf_print(&out, "{\"id\":\"%s\",\"version\":\"%s\",\"createdAt\":%lld,\"contentHash\":",
+              worker->id, worker->version, (long long)worker->created_at);
+    buf_add_json(&out, slice_of(worker->content_hash));
+    buf_add_text(&out, ",\"tasks\":[");
+    buf_add(&out, buf_slice(&registration->tasks));
+    buf_add_text(&out, "],\"queues\":[");
+    for (size_t i = 0; i < worker->queue_count; i++) {
+        if (i)
+            buf_add_char(&out, ',');
+        add_queue(&out, &worker->queues[i]);
+    }
+    buf_add_text(&out, "]}");
+    struct bytes *body = buf_to_bytes(&out);
+    buf_finish(&out);
+    return body;
+}
+
+struct bytes *registration_document_name(const struct worker *worker)
+{
+    char name[32];
+    struct slice number = slice_of(worker->version), day;
+    uint64_t n = 0;
+    slice_split(&number, '.', &day);
+    if (number.ptr && text_to_u64(number, &n))
+        n = 0;
+    snprintf(name, sizeof(name), "%.*s.%06llu", SLICE_ARG(day), (unsigned long long)n);
+    return bytes_create(slice_of(name));
+}
+
+/* ---- reading ---- */
+
+static bool read_text(struct slice body, const char *member, char *out, size_t size)
+{
+    struct buf text = { 0 };
+    bool fits = scan_string(scan_member(body, member), &text) && text.len < size;
+    if (fits) {
+        memcpy(out, buf_slice(&text).ptr, text.len);
+        out[text.len] = '\0';
+    }
+    buf_finish(&text);
+    return fits;
+}
+
+enum err registration_restore(struct slice body, struct registration *registration,
+                              struct failure *why)
+{
+    struct registration read = { 0 };
+
+    if (!scan_is_json(body))
+        return explain(why, ERR_INVALID, "A worker's document is damaged");
+    enum err err = registration_read_again(body, &read, why);
+    if (err)
+        return err;
+    struct worker *worker = read.worker;
+    if (!read_text(body, "id", worker->id, sizeof(worker->id)) ||
+        !read_text(body, "version", worker->version, sizeof(worker->version)) ||
+        text_to_i64(scan_member(body, "createdAt"), &worker->created_at)) {
+        registration_finish(&read);
+        return explain(why, ERR_INVALID, "A worker's document is damaged");
+    }
+    *registration = read;
+    return OK;
+}
+
+static enum err restore_queue(struct environment *env, const struct document *document,
+                              struct failure *why)
+{
+    struct queue_settings settings;
+    enum err err = queue_settings_read(bytes_slice(document->body), &settings, why);
+    if (err)
+        return err;
+    settings.version = document->version;
+    queues_configure(&env->queues, bytes_slice(document->name), &settings);
+    return OK;
+}
+
+static enum err restore_worker(struct environment *env, const struct document *document,
+                               struct failure *why)
+{
+    struct registration registration;
+    enum err err = registration_restore(bytes_slice(document->body), &registration, why);
+    if (err)
+        return err;
+    registration_apply_stored(&registration, env);
+    registration_finish(&registration);
+    return OK;
+}
+
+enum err api_restore(struct api *api, const struct document *document, struct failure *why)
+{
+    struct environment *env = engine_environment(api_engine(api), document->env);
+    if (!env || !document->body)
+        return OK;
+    switch (document->kind) {
+    case DOC_WORKER: return restore_worker(env, document, why);
+    case DOC_QUEUE: return restore_queue(env, document, why);
+    case DOC_VARIABLE: return variables_restore(api_accounts(api), document, why);
+    case DOC_SCHEDULE: return schedules_restore(api_schedules(api), document, why);
+    case DOC_BULK: return bulks_restore(api_bulks(api), env, document, why);
+    default: return OK;
+    }
+}

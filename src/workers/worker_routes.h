@@ -1,0 +1,35 @@
+/* worker_routes.h - the handlers behind workers_routes, by file. */
+#pragma once
+
+#include "call/call.h"
+
+/* sessions.c - what a worker asks before it works, and that it is there. */
+route_fn worker_whoami;
+route_fn worker_environment;
+route_fn worker_config;
+route_fn worker_variables;
+route_fn worker_register;
+enum err worker_register_piece(struct api_call *call, struct slice piece);
+
+/* presence.c */
+route_fn worker_presence;
+
+/* worker_attempts.c */
+route_fn worker_dequeue;
+route_fn worker_latest;
+route_fn worker_since;
+route_fn worker_heartbeat;
+route_fn worker_disconnect;
+
+/* attempt_start.c */
+route_fn worker_start;
+
+/* attempt_completion.c */
+route_fn worker_complete;
+
+/* A dequeue, held until one of the environments has something. */
+enum err worker_take(struct api_call *call, struct environment *const *environments,
+                     size_t count);
+
+/* The worker of the run that is called about is there. */
+void worker_hear(const struct api_call *call);

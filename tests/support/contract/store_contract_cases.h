@@ -1,0 +1,39 @@
+/* store_contract_cases.h - the parts of the contract in files of their own, and their verbs.
+ */
+#pragma once
+
+#include "tests/support/contract/store_contract.h"
+
+extern const struct CMUnitTest store_list_cases[];
+extern const size_t store_list_case_count;
+extern const struct CMUnitTest store_read_cases[];
+extern const size_t store_read_case_count;
+extern const struct CMUnitTest store_piece_cases[];
+extern const size_t store_piece_case_count;
+extern const struct CMUnitTest store_stored_cases[];
+extern const size_t store_stored_case_count;
+extern const struct CMUnitTest store_report_cases[];
+extern const size_t store_report_case_count;
+
+struct waiting_list {
+    struct store_list req;
+    bool answered;
+};
+
+/* Everything in the environment, at most 100. */
+struct waiting_list list_of(uint32_t env);
+
+/* Lists, and compares with the numbers of the runs: "3 2 1". */
+void assert_list(struct store_world *world, struct waiting_list *waiting,
+                 const char *expected);
+
+void name_runs(const struct run *runs, size_t count, char out[256]);
+void drop_runs(struct run *runs, size_t count);
+struct tag_list *tags_of(const char *first, const char *second);
+
+/* What was purged of the first environment, and where it stands then. */
+struct store_purge purge_of(struct store_world *world, struct store_purge wish);
+
+/* Nine runs: tasks a b c a b c …, tags by n, two in a batch, the odd ones finished; and one
+ * in the other environment. */
+void fill_runs(struct store_world *world);

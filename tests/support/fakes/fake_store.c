@@ -1,0 +1,393 @@
+/* fake_store.c - the store of tests: fake_data behind a clock.
+ *
+ *   begun ──half the delay──► done to the data ──the other half──► answered
+ *
+ * So a read can see a commit whose answer is still on its way, and an answer can be older
+ * than what was committed meanwhile, as with a real database. Commits and purges keep their
+ * order, reads keep theirs. */
+#include "tests/support/fakes/fake_store.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "tests/support/fakes/fake_data.h"
+
+enum pending_kind { COMMIT, PURGE, LOAD, PIECE, LIST, WALK, SCAN };
+
+struct pending {
+    enum pending_kind kind;
+    union {
+        struct store_commit *commit;
+        struct store_purge *purge;
+        struct store_load *load;
+        struct store_piece *piece;
+        struct store_list *list;
+        struct store_walk *walk;
+        struct store_scan *scan;
+    } req;
+    int64_t act_at, answer_at;
+    bool acted;
+    struct list link; // fake_store::writes, reads or answering
+};
+
+struct fake_store {
+    struct store store;
+    struct loop *loop;
+    struct fake_data *data;
+    struct fault fault, load_fault;
+    enum store_status fail_with;
+    int64_t commit_ms, read_ms;
+    uint32_t timer_kind;
+    struct timer timer;
+    struct list writes, reads, answering;
+    void (*closed)(struct store *store);
+};
+
+static struct fake_store *fake_of(struct store *store)
+{
+    return container_of(store, struct fake_store, store);
+}
+
+/* ---- acting on the data ---- */
+
+static void act_commit(struct fake_store *fake, struct store_commit *req)
+{
+    if (fault_trips(&fake->fault)) {
+        req->status = fake->fail_with;
+        fake->store.full = req->status == STORE_NO_SPACE;
+        return;
+    }
+    fake_data_commit(fake->data, req);
+    if (req->status == STORE_OK)
+        fake->store.full = false;
+}
+
+static void act_load(struct fake_store *fake, struct store_load *req)
+{
+    if (fault_trips(&fake->load_fault))
+        req->status = STORE_FAILED;
+    else
+        fake_data_load(fake->data, req);
+}
+
+static void act(struct fake_store *fake, struct pending *pending)
+{
+    pending->acted = true;
+    switch (pending->kind) {
+    case COMMIT: act_commit(fake, pending->req.commit); break;
+    case PURGE: fake_data_purge(fake->data, pending->req.purge); break;
+    case LOAD: act_load(fake, pending->req.load); break;
+    case PIECE: fake_data_piece(fake->data, pending->req.piece); break;
+    case LIST: fake_data_list(fake->data, pending->req.list); break;
+    case WALK: fake_data_walk(fake->data, pending->req.walk); break;
+    case SCAN: fake_data_scan(fake->data, pending->req.scan); break;
+    }
+}
+
+static void answer(struct pending *pending)
+{
+    struct pending p = *pending;
+    free(pending);
+    switch (p.kind) {
+    case COMMIT: p.req.commit->done(p.req.commit, p.req.commit->status); break;
+    case PURGE: p.req.purge->done(p.req.purge, p.req.purge->status); break;
+    case LOAD: p.req.load->done(p.req.load, p.req.load->status); break;
+    case PIECE: p.req.piece->done(p.req.piece, p.req.piece->status); break;
+    case LIST: p.req.list->done(p.req.list, p.req.list->status); break;
+    case WALK: p.req.walk->done(p.req.walk, p.req.walk->status); break;
+    case SCAN: p.req.scan->done(p.req.scan, p.req.scan->status); break;
+    }
+}
+
+/* ---- time ---- */
+
+static int64_t next_deadline(const struct list *queue, int64_t nearest)
+{
+    list_each (link, queue) {
+        const struct pending *pending = container_of(link, struct pending, link);
+        int64_t at = pending->acted ? pending->answer_at : pending->act_at;
+        nearest = at < nearest ? at : nearest;
+    }
+    return nearest;
+}
+
+static void arm(struct fake_store *fake)
+{
+    int64_t now = loop_now_ms(fake->loop);
+    int64_t at = next_deadline(&fake->reads, next_deadline(&fake->writes, INT64_MAX));
+    if (!list_empty(&fake->answering))
+        at = now;
+    if (at < INT64_MAX)
+        loop_set_timer(fake->loop, &fake->timer, fake->timer_kind, at > now ? at - now : 0);
+}
+
+static void act_due(struct fake_store *fake, struct list *queue, int64_t now)
+{
+    list_each (link, queue) {
+        struct pending *pending = container_of(link, struct pending, link);
+        if (!pending->acted && pending->act_at <= now)
+            act(fake, pending);
+    }
+}
+
+static void take_due(struct fake_store *fake, struct list *queue, int64_t now)
+{
+    list_each (link, queue) {
+        struct pending *pending = container_of(link, struct pending, link);
+        if (!pending->acted || pending->answer_at > now)
+            break;
+        list_remove(link);
+        list_append(&fake->answering, link);
+    }
+}
+
+/* Some of it is left for the next turn. */
+static bool is_applied_on(const struct pending *pending)
+{
+    struct store_commit *commit = pending->req.commit;
+    return pending->kind == COMMIT && commit->status == STORE_OK && commit->apply &&
+           commit->apply(commit);
+}
+
+static void answer_some(struct fake_store *fake)
+{
+    while (!list_empty(&fake->answering)) {
+        struct pending *pending = container_of(fake->answering.next, struct pending, link);
+        if (is_applied_on(pending))
+            return;
+        list_remove(&pending->link);
+        answer(pending);
+    }
+}
+
+static void on_timer(struct timer *timer)
+{
+    struct fake_store *fake = container_of(timer, struct fake_store, timer);
+    int64_t now = loop_now_ms(fake->loop);
+
+    act_due(fake, &fake->writes, now);
+    fake_data_tell_stored(fake->data, &fake->store);
+    act_due(fake, &fake->reads, now);
+    take_due(fake, &fake->writes, now);
+    take_due(fake, &fake->reads, now);
+    answer_some(fake);
+    arm(fake);
+    if (fake->closed && list_empty(&fake->writes) && list_empty(&fake->reads) &&
+        list_empty(&fake->answering)) {
+        void (*closed)(struct store * store) = fake->closed;
+        fake->closed = NULL;
+        closed(&fake->store);
+    }
+}
+
+static void begin(struct fake_store *fake, struct pending pending)
+{
+    assert(!fake->closed);
+    bool is_write = pending.kind == COMMIT || pending.kind == PURGE;
+    struct list *queue = is_write ? &fake->writes : &fake->reads;
+    int64_t delay = is_write ? fake->commit_ms : fake->read_ms;
+    int64_t now = loop_now_ms(fake->loop);
+
+    pending.act_at = now + delay / 2;
+    pending.answer_at = now + delay;
+    if (!list_empty(queue)) {
+        const struct pending *last = container_of(queue->prev, struct pending, link);
+        if (pending.act_at < last->act_at)
+            pending.act_at = last->act_at;
+        if (pending.answer_at < last->answer_at)
+            pending.answer_at = last->answer_at;
+    }
+    struct pending *own = mem_new(struct pending);
+    *own = pending;
+    list_append(queue, &own->link);
+    arm(fake);
+}
+
+/* ---- the operations ---- */
+
+static void commit(struct store *store, struct store_commit *req)
+{
+    begin(fake_of(store), (struct pending){ .kind = COMMIT, .req.commit = req });
+}
+
+static void load(struct store *store, struct store_load *req)
+{
+    begin(fake_of(store), (struct pending){ .kind = LOAD, .req.load = req });
+}
+
+static void piece(struct store *store, struct store_piece *req)
+{
+    begin(fake_of(store), (struct pending){ .kind = PIECE, .req.piece = req });
+}
+
+static void list(struct store *store, struct store_list *req)
+{
+    begin(fake_of(store), (struct pending){ .kind = LIST, .req.list = req });
+}
+
+static void walk(struct store *store, struct store_walk *req)
+{
+    begin(fake_of(store), (struct pending){ .kind = WALK, .req.walk = req });
+}
+
+static void scan(struct store *store, struct store_scan *req)
+{
+    begin(fake_of(store), (struct pending){ .kind = SCAN, .req.scan = req });
+}
+
+static void purge(struct store *store, struct store_purge *req)
+{
+    begin(fake_of(store), (struct pending){ .kind = PURGE, .req.purge = req });
+}
+
+static struct store_position position(struct store *store, uint32_t env)
+{
+    return fake_data_position(fake_of(store)->data, env);
+}
+
+static void close_store(struct store *store, void (*closed)(struct store *store))
+{
+    struct fake_store *fake = fake_of(store);
+    assert(!fake->closed);
+    fake->closed = closed;
+    if (list_empty(&fake->writes) && list_empty(&fake->reads))
+        loop_set_timer(fake->loop, &fake->timer, fake->timer_kind, 0);
+}
+
+static const struct store_ops fake_ops = {
+    .name = "fake",
+    .commit = commit,
+    .load = load,
+    .piece = piece,
+    .list = list,
+    .walk = walk,
+    .scan = scan,
+    .purge = purge,
+    .position = position,
+    .close = close_store,
+};
+
+/* ---- the test's side ---- */
+
+struct fake_store *fake_store_create(struct loop *loop)
+{
+    struct fake_store *fake = mem_new(struct fake_store);
+    fake->store.ops = &fake_ops;
+    memcpy(fake->store.epoch, "fakefakefakefake", sizeof(fake->store.epoch));
+    fake->loop = loop;
+    fake->data = fake_data_create();
+    fake->fail_with = STORE_FAILED;
+    fake->timer_kind = timers_kind(loop_timers(loop), on_timer);
+    list_init(&fake->writes);
+    list_init(&fake->reads);
+    list_init(&fake->answering);
+    return fake;
+}
+
+/* A result that nobody will be given. */
+static void drop_result(struct pending *p)
+{
+    if (p->kind == LOAD && p->req.load->status == STORE_OK) {
+        if (p->req.load->is_document)
+            document_finish(&p->req.load->document);
+        else
+            run_finish(&p->req.load->run);
+    }
+    if (p->kind == PIECE)
+        bytes_clear(&p->req.piece->piece);
+    struct run *runs = p->kind == LIST   ? p->req.list->runs
+                       : p->kind == WALK ? p->req.walk->runs
+                                         : NULL;
+    size_t count = p->kind == LIST   ? p->req.list->count
+                   : p->kind == WALK ? p->req.walk->count
+                                     : 0;
+    for (size_t i = 0; i < count; i++)
+        run_finish(&runs[i]);
+    free(runs);
+    if (p->kind == SCAN) {
+        for (size_t i = 0; i < p->req.scan->count; i++)
+            document_finish(&p->req.scan->documents[i]);
+        free(p->req.scan->documents);
+    }
+}
+
+static void forget(struct list *queue)
+{
+    list_each (link, queue) {
+        struct pending *pending = container_of(link, struct pending, link);
+        list_remove(link);
+        if (pending->acted)
+            drop_result(pending);
+        free(pending);
+    }
+}
+
+static bool coin(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return *seed >> 63;
+}
+
+void fake_store_crash(struct fake_store *fake, uint64_t seed)
+{
+    list_each (link, &fake->writes) {
+        struct pending *pending = container_of(link, struct pending, link);
+        if (pending->acted)
+            continue;
+        if (!coin(&seed))
+            break;
+        act(fake, pending);
+    }
+    forget(&fake->writes);
+    forget(&fake->reads);
+    forget(&fake->answering);
+    timers_clear(loop_timers(fake->loop), &fake->timer);
+    fake->closed = NULL;
+}
+
+void fake_store_destroy(struct fake_store *fake)
+{
+    if (!fake)
+        return;
+    forget(&fake->writes);
+    forget(&fake->reads);
+    timers_clear(loop_timers(fake->loop), &fake->timer);
+    fake_data_destroy(fake->data);
+    free(fake);
+}
+
+struct store *fake_store_store(struct fake_store *fake)
+{
+    return &fake->store;
+}
+
+struct fault *fake_store_fault(struct fake_store *fake)
+{
+    return &fake->fault;
+}
+
+struct fault *fake_store_load_fault(struct fake_store *fake)
+{
+    return &fake->load_fault;
+}
+
+void fake_store_fail_with(struct fake_store *fake, enum store_status status)
+{
+    fake->fail_with = status;
+}
+
+void fake_store_set_delay(struct fake_store *fake, int64_t commit_ms, int64_t read_ms)
+{
+    fake->commit_ms = commit_ms;
+    fake->read_ms = read_ms;
+}
+
+const struct run *fake_store_run(struct fake_store *fake, uint32_t env, const char *id)
+{
+    return fake_data_run(fake->data, env, slice_of(id));
+}
+
+size_t fake_store_count(struct fake_store *fake, uint32_t env)
+{
+    return fake_data_count(fake->data, env);
+}

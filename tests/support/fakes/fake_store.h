@@ -1,0 +1,34 @@
+/* fake_store.h - the first driver: a database in memory, for tests and simulation.
+ *
+ * Keeps every rule of store.h (versions, claims, seq per environment, callbacks later and
+ * in order) over the stepped loop, without a disk. Faults come by countdown; a crash
+ * forgets what was not acknowledged and keeps the rest. */
+#pragma once
+
+#include "base/loop.h"
+#include "runcast/store.h"
+#include "tests/support/fakes/fault.h"
+
+struct fake_store;
+
+/* Answers arrive delay_ms later (0: next turn). */
+struct fake_store *fake_store_create(struct loop *loop);
+void fake_store_destroy(struct fake_store *fake);
+
+/* What the engine is given. */
+struct store *fake_store_store(struct fake_store *fake);
+
+/* Commits trip it: STORE_FAILED (or what fake_store_fail_with said), nothing written. */
+struct fault *fake_store_fault(struct fake_store *fake);
+void fake_store_fail_with(struct fake_store *fake, enum store_status status);
+/* Loads trip it: STORE_FAILED. */
+struct fault *fake_store_load_fault(struct fake_store *fake);
+void fake_store_set_delay(struct fake_store *fake, int64_t commit_ms, int64_t read_ms);
+
+/* The process dies: requests in flight are forgotten without an answer (those already
+ * "on the disk" by a coin toss of the seed stay written). The data stays. */
+void fake_store_crash(struct fake_store *fake, uint64_t seed);
+
+/* Runs stored in the environment; NULL when the id is unknown. For assertions. */
+const struct run *fake_store_run(struct fake_store *fake, uint32_t env, const char *id);
+size_t fake_store_count(struct fake_store *fake, uint32_t env);

@@ -1,0 +1,60 @@
+/* ledger.h - a store before the store that writes down every version of every run.
+ *
+ *   engine ──► ledger ──► fake store
+ *                │ what was written, version by version
+ *                └ a crash: what is under way is answered with "failed", to a process that
+ *                  is dead; the store keeps what it had written, and some of the rest
+ *
+ * Checks on its way that seqs and versions have no gaps. */
+#pragma once
+
+#include "base/table.h"
+#include "runcast/store.h"
+#include "tests/support/world/world.h"
+
+/* The versions of a run: versions[i].version is i + 1. */
+struct story {
+    char id[ID_MAX - 8];
+    struct run *versions;
+    uint32_t count, capacity;
+    struct list link; // ledger::stories
+};
+
+struct ledger {
+    struct store store; /* first */
+    struct store *below;
+    struct fake_store *fake;
+    struct loop *loop;
+    struct table by_id;
+    struct list stories; // in the order of their creation
+    size_t count;
+    uint64_t seq;        /* of the last change written */
+    struct list pending; // pending::link; in the order in which they were begun
+    struct deferred deferred;
+    bool dead;
+};
+
+/* For world_options.wrap: world->store is a ledger. */
+struct store *ledger_wrap(struct world *world);
+struct ledger *ledger_of(struct world *world);
+
+/* Before world_destroy; nothing is under way. */
+void ledger_destroy(struct ledger *ledger);
+
+/* The process dies. Until ledger_revive every request fails. */
+void ledger_crash(struct ledger *ledger, uint64_t seed);
+void ledger_revive(struct ledger *ledger);
+
+/* NULL: no such run. */
+const struct story *ledger_find(const struct ledger *ledger, struct slice id);
+
+/* The run as it was at seq; NULL: it was not there yet. */
+const struct run *story_at(const struct story *story, uint64_t seq);
+const struct run *story_version(const struct story *story, uint32_t version);
+static inline const struct run *story_last(const struct story *story)
+{
+    return &story->versions[story->count - 1];
+}
+
+/* The number-th run to be created, from 0. */
+const struct story *ledger_story(const struct ledger *ledger, size_t number);

@@ -1,0 +1,67 @@
+/* mirror.h - a client of runs.v1 that keeps every rule and believes nothing (runs-v1 §4).
+ *
+ * It mirrors the runs of its subscriptions from the frames it receives. After each row it
+ * compares the run with the ledger's version of that number, and at each sync all runs of
+ * all live subscriptions with what the ledger had at that seq. */
+#pragma once
+
+#include "base/buf.h"
+#include "tests/support/fakes/ledger.h"
+#include "wire/filter.h"
+#include "wire/view.h"
+
+enum { MIRROR_SUBS = 5 };
+
+struct mirror_sub {
+    int64_t id; /* 0: free */
+    struct filter filter;
+    bool synced;   /* was complete, in this connection or an earlier one */
+    bool live;     /* in this connection */
+    bool leaving;  /* unsubscribed, end has not come */
+    bool snapshot; /* of the mode that ok named; its runs are being marked */
+};
+
+struct mirror_row {
+    char id[ID_MAX - 8];
+    uint32_t version;
+    struct bytes *fields[FIELD_COUNT]; /* JSON texts; NULL: unset */
+    unsigned seen;                     /* by the snapshots of these subs, one bit each */
+    bool by_rows;                      /* this version came while a sub caught up */
+};
+
+struct mirror {
+    const struct ledger *ledger;
+    struct view view;
+    struct table rows; /* of struct mirror_row, by id */
+    struct mirror_sub subs[MIRROR_SUBS];
+    int64_t last_id;
+    bool has_position;
+    uint64_t seq, base; /* the position */
+    unsigned syncs, applied;
+};
+
+void mirror_init(struct mirror *mirror, const struct ledger *ledger,
+                 const struct view *view);
+void mirror_finish(struct mirror *mirror);
+
+/* A new subscription, to be asked for; takes over the filter. NULL: there are enough. */
+struct mirror_sub *mirror_add(struct mirror *mirror, struct filter *filter);
+
+/* connected: end will come for it. */
+void mirror_leave(struct mirror *mirror, struct mirror_sub *sub, bool connected);
+
+/* A connection ended, frames of it will not come any more. */
+void mirror_cut(struct mirror *mirror);
+
+/* May this subscription go on from the position? */
+bool mirror_may_resume(const struct mirror *mirror, const struct mirror_sub *sub);
+
+/* One message of the server, in the view's encoding. */
+void mirror_receive(struct mirror *mirror, struct slice message);
+
+/* The message as JSON text, whatever the encoding. */
+void mirror_to_json(const struct view *view, struct slice message, struct buf *json);
+
+/* Every subscription is live and what it holds is what the ledger has at the end. */
+bool mirror_complete(const struct mirror *mirror);
+void mirror_check_end(struct mirror *mirror);

@@ -1,0 +1,83 @@
+// The official CLI, unmodified, as a worker: `trigger.dev dev` in a project's folder.
+//
+//   const cli = await startCli({ t, gateway, folder });     // ready: its build is registered
+//   await cli.stop(); cli.kill(); cli.said
+//
+// It has HOME and TMPDIR of its own, and no other network than the gateway: stub-net.mjs
+// answers for the host that it would wait for.
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+import { keys, temporaryFolder, until } from "./gateway.mjs";
+
+export const workerFolder = fileURLToPath(new URL("../../conformance/worker", import.meta.url));
+
+const running = new Set();
+process.on("exit", () => { for (const cli of running) cli.endGroup(); });
+
+class Cli {
+  constructor({ url, folder, env, logLevel }) {
+    const scratch = temporaryFolder();
+    const stub = pathToFileURL(path.join(workerFolder, "stub-net.mjs")).href;
+    const program = path.join(workerFolder, "node_modules/trigger.dev/dist/esm/index.js");
+    const flags = ["--skip-update-check", "--skip-telemetry", "--skip-platform-notifications", "--log-level", logLevel];
+    this.folder = folder;
+    this.said = "";
+    this.child = spawn(process.execPath, ["--import", stub, program, "dev", ...flags], {
+      cwd: folder,
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true, // what it leaves behind ends with its group
+      env: {
+        ...process.env, HOME: scratch, TMPDIR: scratch, STUB_ANSWER: "1", NO_COLOR: "1", FORCE_COLOR: "0",
+        TRIGGER_API_URL: url, TRIGGER_ACCESS_TOKEN: keys.pat, TRIGGER_PROJECT_REF: keys.ref,
+        TRIGGER_TELEMETRY_DISABLED: "1", ...env,
+      },
+    });
+    for (const stream of [this.child.stdout, this.child.stderr])
+      stream.setEncoding("utf8").on("data", (text) => { this.said += text; });
+    running.add(this);
+    this.exited = new Promise((resolve) => this.child.on("exit", (code, signal) => {
+      this.end = { code, signal };
+      this.endGroup();
+      resolve(this.end);
+    }));
+  }
+
+  endGroup() {
+    running.delete(this);
+    try { process.kill(-this.child.pid, "SIGKILL"); } catch { /* it is empty */ }
+  }
+
+  async ready() {
+    await until(() => this.end || this.said.includes("Local worker ready"), { timeoutMs: 100_000, everyMs: 50, what: "the CLI is ready" });
+    if (this.end) throw new Error(`the CLI ended with ${JSON.stringify(this.end)}: ${this.said.slice(-3000)}`);
+    return this;
+  }
+
+  /** Ends it as Ctrl-C does, or as the machine might. */
+  async stop(signal = "SIGTERM") {
+    if (!this.end) this.child.kill(signal);
+    const late = setTimeout(() => this.child.kill("SIGKILL"), 20_000);
+    await this.exited;
+    clearTimeout(late);
+    return this.end;
+  }
+
+  /** Ends the process that would tell the gateway of the CLI's death. */
+  killWatchdog() {
+    const [, pid] = fs.readFileSync(path.join(this.folder, ".trigger/watchdog.pid"), "utf8").split(":");
+    process.kill(Number(pid), "SIGKILL");
+  }
+
+  kill() { return this.stop("SIGKILL"); }
+}
+
+/** { t, gateway or url, folder, env, logLevel } */
+export async function startCli({ t, gateway, url = gateway.url, folder = path.join(workerFolder, "cases"), env = {}, logLevel = "debug" }) {
+  fs.rmSync(path.join(folder, ".trigger"), { recursive: true, force: true });
+  const cli = new Cli({ url, folder, env, logLevel });
+  t?.after(() => cli.stop());
+  return cli.ready();
+}

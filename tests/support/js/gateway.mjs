@@ -1,0 +1,209 @@
+// A gateway of its own for each test: fixed keys, a free port, a data directory that goes away.
+//
+//   const gateway = await startGateway({ t, options: ["--retain", "1h"] });
+//   const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1" })).json;
+//   await gateway.kill(); await gateway.restart(); await gateway.stop();
+//
+// t is the test's context: whatever the test does, the gateway ends with it.
+// Node 18 or later, no packages. Which program: GATEWAY_BIN (with sanitizers), or for
+// { release: true } and for a preloaded shim GATEWAY_RELEASE_BIN; shims lie in SHIM_DIR.
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import http from "node:http";
+import net from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { HttpClient, RawConnection } from "./http.mjs";
+
+const top = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../..");
+const built = (folder, name) => path.join(top, folder, name);
+
+export const keys = {
+  ref: "proj_abcdefghijklmnopqrst",
+  dev: "tr_dev_aaaaaaaaaaaaaaaaaaaaaaaa",
+  staging: "tr_stg_cccccccccccccccccccccccc",
+  prod: "tr_prod_bbbbbbbbbbbbbbbbbbbbbbbb",
+  preview: "tr_preview_dddddddddddddddddddddddd",
+  pat: "tr_pat_eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee",
+};
+const keySettings = {
+  RUNCAST_PROJECT_REF: keys.ref,
+  RUNCAST_DEV_SECRET_KEY: keys.dev,
+  RUNCAST_STAGING_SECRET_KEY: keys.staging,
+  RUNCAST_PROD_SECRET_KEY: keys.prod,
+  RUNCAST_PREVIEW_SECRET_KEY: keys.preview,
+  RUNCAST_PERSONAL_ACCESS_TOKEN: keys.pat,
+};
+
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Waits until check() gives something true and returns that. */
+export async function until(check, { timeoutMs = 20_000, everyMs = 10, what = "condition" } = {}) {
+  for (const end = Date.now() + timeoutMs; ; await sleep(everyMs)) {
+    const result = await check();
+    if (result) return result;
+    if (Date.now() > end) throw new Error(`${what}: not within ${timeoutMs} ms`);
+  }
+}
+
+export function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer().on("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+// Whatever ends this process, no gateway and no data directory is left behind.
+const children = new Set(), folders = new Set();
+process.on("exit", () => {
+  for (const child of children) child.kill("SIGKILL");
+  for (const folder of folders) fs.rmSync(folder, { recursive: true, force: true });
+});
+for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => process.exit(1));
+
+export function temporaryFolder() {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "runcast-test-"));
+  folders.add(folder);
+  return folder;
+}
+
+class Gateway {
+  constructor({ options = [], env = {}, data, port, release = false, preload, binary, withKeys = true }) {
+    Object.assign(this, { options, env, data, port, preload, withKeys, keys });
+    this.url = `http://127.0.0.1:${port}`;
+    this.http = new HttpClient(this.url, keys.dev);
+    this.binary = binary ? binary : release || preload
+      ? process.env.GATEWAY_RELEASE_BIN ?? built("build-gcc", "runcast")
+      : process.env.GATEWAY_BIN ?? built("build-asan", "runcast");
+    this.stdout = ""; // of all starts
+    this.stderr = "";
+  }
+
+  /** Starts the process and, unless told otherwise, waits for GET /readyz 200. */
+  async start({ ready = true } = {}) {
+    const env = { ASAN_OPTIONS: "detect_leaks=1", UBSAN_OPTIONS: "print_stacktrace=1" };
+    for (const [name, value] of Object.entries(process.env))
+      if (!name.startsWith("RUNCAST_")) env[name] = value;
+    if (this.withKeys) Object.assign(env, keySettings);
+    else env.RUNCAST_PRINT_KEYS = "true"; // stdout is a pipe
+    if (this.preload) env.LD_PRELOAD = path.resolve(
+      process.env.SHIM_DIR ?? built("build-gcc", ""), `${this.preload}.so`);
+    Object.assign(env, this.env);
+
+    const listens = this.options.some((option) => /^--listen(=|$)/.test(option));
+    const settings = [...listens ? [] : ["--listen", `127.0.0.1:${this.port}`], "--data", this.data];
+    const child = spawn(this.binary, [...settings, ...this.options],
+      { env, stdio: ["ignore", "pipe", "pipe"] });
+    children.add(child);
+    for (const handle of [child, child.stdout, child.stderr]) handle?.unref();
+    this.child = child;
+    child.stdout.setEncoding("utf8").on("data", (text) => { this.stdout += text; });
+    child.stderr.setEncoding("utf8").on("data", (text) => { this.stderr += text; });
+    this.exited = new Promise((resolve) => {
+      child.on("error", (error) => resolve({ error }));
+      child.on("close", (code, signal) => resolve({ code, signal }));
+    }).then((end) => { children.delete(child); this.end = end; return end; });
+    this.end = undefined;
+    if (ready) await until(() => this.isReady(), { timeoutMs: 60_000, what: "readyz" });
+    return this;
+  }
+
+  get pid() { return this.child.pid; }
+
+  async isReady() {
+    if (this.end)
+      throw new Error(`the gateway ended: ${JSON.stringify(this.end)} ${this.end.error ?? ""}\n${this.stderr.slice(-3000)}`);
+    return (await this.http.request("GET", "/readyz").catch(() => ({}))).status === 200;
+  }
+
+  /** SIGTERM, and the process must end well: status 0, nothing reported by a sanitizer. */
+  async stop({ timeoutMs = 45_000 } = {}) {
+    this.http.close();
+    this.child.kill("SIGTERM");
+    const end = await this.ended(timeoutMs);
+    if (end.code !== 0)
+      throw new Error(`after SIGTERM the gateway ended with ${JSON.stringify(end)}\n${this.stderr.slice(-3000)}`);
+    return end;
+  }
+
+  /** SIGKILL, as the machine might. */
+  async kill() {
+    this.http.close();
+    this.child.kill("SIGKILL");
+    return this.ended(10_000);
+  }
+
+  /** Starts again on the same data and port, with other options if some are given. */
+  async restart({ options = this.options, env = this.env, ready = true } = {}) {
+    Object.assign(this, { options, env });
+    return this.start({ ready });
+  }
+
+  /** How the process ended: { code, signal }. Kills it when it does not end in time. */
+  async ended(timeoutMs = 45_000) {
+    let timer;
+    const late = new Promise((resolve) => { timer = setTimeout(resolve, timeoutMs); });
+    await Promise.race([this.exited, late]);
+    clearTimeout(timer);
+    if (!this.end) {
+      this.child.kill("SIGKILL");
+      await this.exited;
+      throw new Error(`the gateway did not end within ${timeoutMs} ms\n${this.stderr.slice(-3000)}`);
+    }
+    return this.end;
+  }
+
+  get(target, more) { return this.http.request("GET", target, more); }
+  post(target, body, more) { return this.http.request("POST", target, { body, ...more }); }
+  put(target, body, more) { return this.http.request("PUT", target, { body, ...more }); }
+  delete(target, more) { return this.http.request("DELETE", target, more); }
+
+  /** Bytes on a TCP connection, see RawConnection. */
+  connect() { return RawConnection.open(this.port); }
+
+  /** GET by the admin listener in the data directory: { status, headers, text }. */
+  getAsAdmin(target, headers = {}, method = "GET") {
+    return new Promise((resolve, reject) => {
+      const request = http.request({ socketPath: path.join(this.data, "metrics.sock"), path: target, method, headers, agent: false }, (answer) => {
+        let text = "";
+        answer.setEncoding("utf8").on("data", (more) => { text += more; });
+        answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, text })).on("error", reject);
+      });
+      request.on("error", reject).end();
+    });
+  }
+
+  /** GET /metrics as a Map from `name` or `name{labels}` to a number. */
+  async metrics() {
+    const { status, text } = await this.getAsAdmin("/metrics");
+    if (status !== 200) throw new Error(`GET /metrics: ${status} ${text}`);
+    const samples = text.split("\n").filter((line) => line && !line.startsWith("#"));
+    return new Map(samples.map((line) => {
+      const space = line.lastIndexOf(" ");
+      return [line.slice(0, space), Number(line.slice(space + 1))];
+    }));
+  }
+
+  /** One sample; of a name with several label sets the sum. */
+  async metric(name) {
+    const all = await this.metrics();
+    if (all.has(name)) return all.get(name);
+    const parts = [...all].filter(([sample]) => sample.startsWith(`${name}{`));
+    if (!parts.length) throw new Error(`/metrics has no ${name}`);
+    return parts.reduce((sum, [, value]) => sum + value, 0);
+  }
+}
+
+/** { t, options, env, data, port, release, preload: "shim_x", binary, withKeys, ready } */
+export async function startGateway({ t, ready = true, ...settings } = {}) {
+  const data = settings.data ?? path.join(temporaryFolder(), "data");
+  const port = settings.port ?? (await freePort());
+  const gateway = new Gateway({ ...settings, data, port });
+  t?.after(() => gateway.end || gateway.kill());
+  return gateway.start({ ready });
+}

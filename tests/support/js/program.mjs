@@ -1,0 +1,30 @@
+// Runs the program to its end, as somebody at a shell would: arguments in, texts out.
+import { spawn } from "node:child_process";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const top = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../..");
+
+/**
+ * Gives { code, signal, stdout, stderr, all }. env replaces what begins with RUNCAST_ in
+ * ours; what takes longer than timeoutMs is killed and is an error.
+ */
+export function runProgram(args, { env = {}, timeoutMs = 30_000 } = {}) {
+  const binary = process.env.GATEWAY_BIN ?? path.join(top, "build-asan/runcast");
+  const all = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RUNCAST_")));
+  return new Promise((resolve, reject) => {
+    const child = spawn(binary, args, { env: { ...all, ...env }, stdio: ["ignore", "pipe", "pipe"] });
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      reject(new Error(`runcast ${args.join(" ")} did not end within ${timeoutMs} ms`));
+    }, timeoutMs);
+    const end = { stdout: "", stderr: "" };
+    child.stdout.setEncoding("utf8").on("data", (text) => { end.stdout += text; });
+    child.stderr.setEncoding("utf8").on("data", (text) => { end.stderr += text; });
+    child.on("error", reject);
+    child.on("close", (code, signal) => {
+      clearTimeout(timer);
+      resolve({ code, signal, ...end, all: end.stdout + end.stderr });
+    });
+  });
+}

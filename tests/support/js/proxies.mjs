@@ -1,0 +1,78 @@
+// A proxy of Debian's in front of a gateway, with the settings that the README gives: only
+// addresses and files are others.
+//
+//   const proxy = await startProxy("nginx", { port, gateway: gateway.port });
+//   proxy.url          https://127.0.0.1:PORT, with proxy.certificate
+//   proxy.plainPort    the same without TLS, for clients that speak none
+import { execFileSync, spawn } from "node:child_process";
+import fs from "node:fs";
+import net from "node:net";
+import path from "node:path";
+import tls from "node:tls";
+
+import { temporaryFolder } from "./gateway.mjs";
+
+const readme = fs.readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
+
+/** The indented lines of the README from the one that begins with `first`. */
+function settings(first) {
+  const lines = readme.split("\n"), from = lines.indexOf(`    ${first}`);
+  if (from < 0) throw new Error(`the README has no settings that begin with ${first}`);
+  const length = lines.slice(from).findIndex((line) => !line.startsWith("    "));
+  return lines.slice(from, from + length).map((line) => line.slice(4)).join("\n");
+}
+
+/** What the README leaves to the rest of a configuration, and how the program is started. */
+const kinds = {
+  nginx: (folder, own) => ({
+    text: `daemon off; master_process off; pid ${folder}/pid; error_log stderr; worker_rlimit_nofile 4096;
+      events { worker_connections 1024; }
+      http { access_log off; ${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((what) => `${what}_temp_path ${folder}/${what};`).join(" ")}
+      ${own(settings("upstream runcast {"))} }`,
+    command: ["nginx", "-e", "stderr", "-p", folder, "-c"],
+  }),
+  haproxy: (folder, own) => ({
+    text: `global\n  maxconn 1000\n${own(settings("frontend runs"))}\n`,
+    command: ["haproxy", "-db", "-f"],
+  }),
+};
+
+function makeCertificate(folder) {
+  const key = path.join(folder, "runs.key"), certificate = path.join(folder, "runs.pem");
+  execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", certificate], { stdio: "ignore" });
+  fs.writeFileSync(path.join(folder, "runs.both.pem"), fs.readFileSync(certificate, "utf8") + fs.readFileSync(key, "utf8"));
+  return certificate;
+}
+
+/** A port whose connections become TLS connections to the proxy. */
+async function unwrap(port, certificate) {
+  const ca = fs.readFileSync(certificate), sockets = new Set();
+  const server = net.createServer((plain) => {
+    const wrapped = tls.connect({ port, host: "127.0.0.1", servername: "localhost", ca });
+    for (const [one, other] of [[plain, wrapped], [wrapped, plain]]) {
+      sockets.add(one);
+      one.pipe(other);
+      one.setNoDelay(true).on("error", () => other.destroy()).on("close", () => { sockets.delete(one); other.destroy(); });
+    }
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { port: server.address().port, close: () => { server.close(); for (const socket of sockets) socket.destroy(); } };
+}
+
+export async function startProxy(kind, { port, gateway }) {
+  const folder = temporaryFolder(), certificate = makeCertificate(folder);
+  const own = (text) => text.replace("listen 443", `listen 127.0.0.1:${port}`).replace("bind :443", `bind 127.0.0.1:${port}`)
+    .replace("127.0.0.1:3030", `127.0.0.1:${gateway}`).replaceAll("/etc/ssl/", `${folder}/`);
+  const { text, command: [program, ...args] } = kinds[kind](folder, own);
+  const file = path.join(folder, `${kind}.conf`);
+  fs.writeFileSync(file, text);
+  const child = spawn(program, [...args, file], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` } });
+  process.on("exit", () => child.kill("SIGKILL"));
+  const plain = await unwrap(port, certificate);
+  const proxy = { port, url: `https://127.0.0.1:${port}`, certificate, plainPort: plain.port, plainUrl: `http://127.0.0.1:${plain.port}`, said: "" };
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (said) => { proxy.said += said; });
+  child.on("error", (error) => { proxy.said += error; });
+  proxy.stop = () => { plain.close(); child.kill("SIGTERM"); };
+  return proxy;
+}

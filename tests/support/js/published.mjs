@@ -1,0 +1,42 @@
+// What Trigger.dev publishes and runcast has not, as the README lists it; and the routes that
+// an official package calls.
+import fs from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const readme = fs.readFileSync(fileURLToPath(new URL("../../../README.md", import.meta.url)), "utf8");
+const chapter = readme.slice(readme.indexOf("### What is not there"), readme.indexOf("### Nothing in silence"));
+
+/** With {} for each parameter, without a query. */
+export const plain = (path) => path.replace(/[?].*$/, "").replace(/\$\{(queryParams|searchParams|qs|suffix|search)\b.*$/, "").replace(/\$?\{[^}]*\}/g, "{}");
+
+/** [{ method, path }] of the README's table; method is absent when it does not matter. */
+export function absentRoutes() {
+  const found = [];
+  for (const line of chapter.split("\n").filter((each) => each.startsWith("| "))) {
+    let base = "";
+    for (const [, method, text] of line.split(" | ").at(-1).matchAll(/(POST |PATCH )?`([/…][^`]*)`/g)) {
+      if (!text.startsWith("…")) base = text;
+      found.push({ method: method?.trim(), path: plain(text.replace("…", base)) });
+    }
+  }
+  return found;
+}
+
+/** Names of commands in the paragraph that begins with "Of the CLI". */
+export const absentCommands = () => [...chapter.slice(chapter.indexOf("Of the CLI")).split("\n\n")[0].matchAll(/`([a-z -]+)`/g)].map(([, name]) => name);
+
+/** [{ method, path }] that a client's program calls; base is its member with the address. */
+export function routesOf(program, base) {
+  const text = fs.readFileSync(program, "utf8"), pieces = text.split(`\${this.${base}}`).slice(1);
+  return pieces.filter((piece) => piece.startsWith("/")).map((piece) => ({
+    path: plain(/^[^`]*/.exec(piece)[0]), method: /method: "(\w+)"/.exec(piece)?.[1] ?? "GET",
+  }));
+}
+
+/** What of the routes is neither an operation of the document nor in the README. */
+export function unknownRoutes(routes, document) {
+  const there = new Set(Object.entries(document.paths).flatMap(([path, item]) => Object.keys(item).map((method) => `${method.toUpperCase()} ${plain(path)}`)));
+  const absent = absentRoutes();
+  const isAbsent = (route) => absent.some(({ method, path }) => path === route.path && (!method || method === route.method));
+  return routes.filter((route) => !there.has(`${route.method} ${route.path}`) && !isAbsent(route)).map(({ method, path }) => `${method} ${path}`);
+}

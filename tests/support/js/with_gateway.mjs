@@ -1,0 +1,58 @@
+// Runs a command beside a gateway of its own and passes on its exit status:
+//
+//   node with_gateway.mjs [--worker] command args…
+//
+// The command finds the gateway under the names the conformance scripts use. --worker also
+// starts the mini-worker and waits until it is registered. The gateway must then end well.
+import { spawn } from "node:child_process";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { keys, startGateway, until } from "./gateway.mjs";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const args = process.argv.slice(2);
+const withWorker = args[0] === "--worker" && args.shift();
+
+/** Some scripts hold more runs at once than a machine of two cores executes in dev. */
+const gateway = await startGateway({ options: ["--dev-concurrency", "100"] });
+const env = {
+  ...process.env,
+  API_URL: gateway.url, SECRET_KEY: keys.dev, PAT: keys.pat,
+  TRIGGER_API_URL: gateway.url, TRIGGER_SECRET_KEY: keys.dev, TRIGGER_PAT: keys.pat,
+  TRIGGER_PROJECT_REF: keys.ref, CONF_PROD_KEY: keys.prod, CONF_PREVIEW_KEY: keys.preview,
+};
+
+function start(command, more, stdio) {
+  const child = spawn(command, more, { env, stdio });
+  const ended = new Promise((resolve) => {
+    child.on("error", (error) => { console.error(String(error)); resolve(1); });
+    child.on("close", (code) => resolve(code ?? 1));
+  });
+  return { child, ended };
+}
+
+let worker, failed = 1;
+try {
+  if (withWorker) {
+    const script = path.join(here, "../../conformance/worker/mini-worker.mjs");
+    worker = start(process.execPath, [script], ["ignore", "pipe", "inherit"]);
+    let said = "", over = false;
+    worker.child.stdout.on("data", (bytes) => { said += bytes; process.stderr.write(bytes); });
+    worker.ended.then(() => { over = true; });
+    await until(() => over || said.includes("registered"), { what: "the worker registers" });
+    if (over) throw new Error("the worker ended before it was registered");
+  }
+  failed = await start(args[0], args.slice(1), "inherit").ended;
+} finally {
+  worker?.child.kill("SIGKILL");
+  await worker?.ended;
+  try {
+    await gateway.stop();
+    console.log("ok - the gateway ends with status 0 after SIGTERM");
+  } catch (error) {
+    failed ||= 1;
+    console.log(`not ok - the gateway ends with status 0 after SIGTERM: ${error.message}`);
+  }
+}
+process.exit(failed);

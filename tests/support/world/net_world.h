@@ -1,0 +1,70 @@
+/* net_world.h - a server on its own loop, and peers that speak bytes to it.
+ *
+ * Peers are plain loopback sockets that never block; the test turns the loop. What a peer
+ * has sent is in the server's socket when peer_send returns, so one turn later the server
+ * has seen it: that is how a request is cut at an exact place. */
+#pragma once
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/loop.h"
+#include "http/server.h"
+
+struct net_world {
+    uv_loop_t uv;
+    struct loop *loop;
+    struct server *server;
+    bool closed;
+};
+
+struct peer {
+    int fd;
+    struct buf got;
+    bool ended; /* by the server: end of file, or reset */
+    bool reset;
+};
+
+/* The owner in the options must begin with the world. Without listeners: any port of
+ * 127.0.0.1. */
+void net_world_open(struct net_world *world, struct server_options options);
+
+/* For a test that closes the server itself. */
+void net_world_on_closed(struct server *server);
+
+/* Asserts that nothing is left: connections, handles, metrics. */
+void net_world_close(struct net_world *world);
+
+/* Lets the server see and do what it can without waiting. */
+void net_world_turn(struct net_world *world);
+
+typedef bool world_condition(void *owner);
+
+/* Turns until the condition holds; false after 30 s. */
+bool net_world_waits(struct net_world *world, world_condition *holds, void *owner);
+
+/* The same, and the test fails. */
+void net_world_until(struct net_world *world, world_condition *holds, void *owner);
+
+/* Connected, and accepted. */
+void peer_open(struct net_world *world, struct peer *peer);
+void peer_close(struct peer *peer);
+
+/* Sends everything; turns the world when the socket is full. */
+void peer_send(struct net_world *world, struct peer *peer, struct slice bytes);
+
+/* What can be sent at once; the number of bytes. */
+size_t peer_try_send(struct peer *peer, struct slice bytes);
+
+/* Takes in what has come. */
+void peer_read(struct peer *peer);
+
+bool peer_has(struct peer *peer, const char *text);
+
+/* Turns until the text has come, or the server has ended the connection. */
+void peer_await(struct net_world *world, struct peer *peer, const char *text);
+void peer_await_end(struct net_world *world, struct peer *peer);
+
+/* How often the text has come. */
+size_t peer_count(const struct peer *peer, const char *text);

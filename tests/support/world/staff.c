@@ -1,0 +1,210 @@
+/* staff.c - versions drawn, and what they may have worked out without the
+ * engine's help. */
+#include "tests/support/world/staff.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "engine/attempts.h"
+#include "engine/sessions.h"
+#include "engine/state.h"
+#include "tests/support/world/calls.h"
+
+static const char *const tasks[] = { "hello", "mail", "sms" };
+
+static bool has_task(const struct worker *worker, const struct run *run)
+{
+    for (size_t i = 0; i < worker->task_count; i++)
+        if (slice_equal(bytes_slice(worker->tasks[i].id), bytes_slice(run->task)))
+            return true;
+    return false;
+}
+
+static const struct worker *worker_of(const struct environment *env, const char *version)
+{
+    const struct workers *workers = env->workers;
+    for (size_t i = 0; i < workers->count; i++)
+        if (!strcmp(workers->all[i]->version, version))
+            return workers->all[i];
+    return NULL;
+}
+
+static void draw_tasks(struct draws *draws, char *out, size_t size)
+{
+    size_t len = 0;
+    for (unsigned i = 0; i < 3; i++)
+        if (chance(draws, 750))
+            len +=
+                (size_t)snprintf(out + len, size - len, "%s%s", len ? "," : "", tasks[i]);
+    if (!len)
+        snprintf(out, size, "%s", tasks[0]);
+}
+
+static void add(struct staff *staff, const char *names)
+{
+    unsigned at = staff->count++;
+    snprintf(staff->all[at].version, sizeof(staff->all[at].version), "20260101.%u", at + 1);
+    snprintf(staff->all[at].tasks, sizeof(staff->all[at].tasks), "%s", names);
+    register_worker(staff->world, staff->all[at].version, names, 3);
+}
+
+void staff_init(struct staff *staff, struct world *world, struct draws *draws)
+{
+    *staff = (struct staff){ .world = world, .ledger = ledger_of(world), .draws = draws };
+    add(staff, "hello,mail,sms");
+}
+
+void staff_step(struct staff *staff)
+{
+    char names[64];
+    if (chance(staff->draws, 300) && staff->count < STAFF_VERSIONS) {
+        draw_tasks(staff->draws, names, sizeof(names));
+        add(staff, names);
+    } else if (chance(staff->draws, 500)) {
+        sessions_connect(staff->world->env, SESSION_SOCKET);
+        staff->connected++;
+    } else if (staff->connected) {
+        sessions_disconnect(staff->world->env, SESSION_SOCKET);
+        staff->connected--;
+    }
+}
+
+void staff_return(struct staff *staff)
+{
+    struct environment *env = staff->world->env;
+    staff->connected = 0;
+    for (unsigned i = 0; i < staff->count; i++)
+        load_worker(staff->world, staff->all[i].version, staff->all[i].tasks, 3);
+    sessions_start(env);
+    engine_sweep_environment(staff->world->engine, env);
+}
+
+/* The last ones are asked with most. */
+const char *staff_any(struct staff *staff)
+{
+    unsigned back = draw(staff->draws, chance(staff->draws, 200) ? staff->count : 2);
+    return staff->all[back < staff->count ? staff->count - 1 - back : 0].version;
+}
+
+void staff_check_taken(const struct staff *staff, const char *version,
+                       const struct run *run)
+{
+    const struct environment *env = staff->world->env;
+    const struct worker *named = worker_of(env, version);
+    const struct worker *bound = worker_of(env, run->worker_version->data);
+    if (!bound || !has_task(bound, run))
+        violated("%s was given out as %s, which has not its task", run->id,
+                 run->worker_version->data);
+    if (env->is_dev && bound != named && bound->session != named->session)
+        violated("%s of %s was given to %s", run->id, bound->version, version);
+}
+
+/* ---- at rest ---- */
+
+static struct session *session_for(const struct environment *env, const struct run *run)
+{
+    struct session *found = NULL;
+    const struct worker *bound =
+        run->worker_version ? worker_of(env, run->worker_version->data) : NULL;
+    if (run->worker_version)
+        return bound && has_task(bound, run) ? bound->session : NULL;
+    for (struct session *s = NULL; (s = sessions_next(env, s));)
+        if (has_task(s->current, run))
+            found = s; /* the newest is last */
+    return found;
+}
+
+static bool is_ready(const struct staff *staff, const struct tracked *run)
+{
+    bool pauses = run->run.started_at && run->run.due_at > loop_wall_ms(staff->world->loop);
+    return run->run.execution == EXECUTION_QUEUED && !run_is_final(&run->run) && !pauses;
+}
+
+static bool has_run_for(const struct staff *staff, const struct session *session)
+{
+    const struct environment *env = staff->world->env;
+    if (env->queues.running >= env->queues.limit)
+        return false;
+    list_each (link, &staff->ledger->stories) {
+        const struct run *last = story_last(container_of(link, struct story, link));
+        const struct tracked *run = environment_find(env, slice_of(last->id));
+        if (run && is_ready(staff, run) && session_for(env, &run->run) == session)
+            return true;
+    }
+    return false;
+}
+
+enum { ASK_MS = 1000 };
+
+struct asking {
+    struct dequeue dequeue; /* first */
+    bool done, got;
+};
+
+static void on_asked(struct dequeue *dequeue, enum err status)
+{
+    struct asking *asking = container_of(dequeue, struct asking, dequeue);
+    asking->done = true;
+    asking->got = status == OK;
+}
+
+/* A run is chosen before any time passes, or the version asks no longer: later a pause may
+ * end, or a slot become free. */
+static bool ask(struct staff *staff, const char *version)
+{
+    struct world *world = staff->world;
+    struct asking asking = { 0 };
+    if (dequeue_begin_for(world->engine, world->env, slice_of(version), &asking.dequeue,
+                          ASK_MS, on_asked))
+        violated("a dequeue is refused");
+    while (loop_turn(world->loop, 0) && !asking.done && !asking.dequeue.holding)
+        ;
+    bool chosen = asking.done || asking.dequeue.holding;
+    if (!chosen)
+        dequeue_cancel(&asking.dequeue);
+    while (!asking.done)
+        loop_turn(world->loop, 1);
+    if (asking.got != chosen)
+        violated("%s was to have a run that was chosen for it", version);
+    if (asking.got)
+        staff_check_taken(
+            staff, version,
+            &environment_find(world->env, slice_of(asking.dequeue.command.run_id))->run);
+    return asking.got;
+}
+
+static void check_statuses(const struct staff *staff)
+{
+    const struct environment *env = staff->world->env;
+    bool undecided = env->is_dev && (sessions_may_return(env) || !sessions_next(env, NULL));
+    const struct worker *current = env->workers->all[env->workers->count - 1];
+    list_each (link, &staff->ledger->stories) {
+        const struct run *run = story_last(container_of(link, struct story, link));
+        const struct worker *wanted =
+            run->worker_version ? worker_of(env, run->worker_version->data) : current;
+        bool has =
+            env->is_dev ? session_for(env, run) != NULL : wanted && has_task(wanted, run);
+        if (run->status == RUN_PENDING_VERSION && has)
+            violated("%s waits for a version that is there", run->id);
+        if (run->status == RUN_QUEUED && !has && !undecided)
+            violated("%s is queued and no version has its task", run->id);
+    }
+}
+
+void staff_check_rest(struct staff *staff)
+{
+    const struct environment *env = staff->world->env;
+    while (!list_empty(&staff->world->engine->sweeps) || !engine_idle(staff->world->engine))
+        loop_turn(staff->world->loop, 1);
+    check_statuses(staff);
+    for (unsigned i = 0; i < staff->count && env->is_dev; i++) {
+        const char *version = staff->all[i].version;
+        const struct session *session = sessions_asking(env, slice_of(version));
+        if (!session)
+            continue;
+        bool expected = has_run_for(staff, session);
+        if (ask(staff, version) != expected)
+            violated("%s asked and %s", version,
+                     expected ? "did not get the run that waits for it" : "got one");
+    }
+}

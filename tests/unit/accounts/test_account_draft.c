@@ -1,0 +1,460 @@
+/* Changes to accounts, as they are committed and as they come into memory: at once, or at
+ * the next start from the documents alone. */
+#include "tests/support/world/unit.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "accounts/account_draft.h"
+#include "base/mem.h"
+
+#define KEY_HEX "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define NEW_KEY "tr_prod_zzzzzzzzzzzzzzzzzzzzzzzz"
+#define NEWER_KEY "tr_prod_yyyyyyyyyyyyyyyyyyyyyyyy"
+
+enum { NOW = 1700000000, DOCUMENTS_MAX = 128 };
+
+static const int64_t now_ms = INT64_C(1000) * NOW;
+
+struct world {
+    struct vault *vault;
+    struct accounts *accounts;
+    struct bootstrap bootstrap;
+    struct change changes[DRAFT_MAX];
+    struct document stored[DOCUMENTS_MAX]; /* what a store would have; name NULL: free */
+};
+
+static struct document *find(struct world *world, const struct document *like)
+{
+    for (size_t i = 0; i < DOCUMENTS_MAX; i++) {
+        struct document *one = &world->stored[i];
+        if (one->name && one->kind == like->kind &&
+            slice_equal(bytes_slice(one->name), bytes_slice(like->name)))
+            return one;
+    }
+    return NULL;
+}
+
+static struct document *find_free(struct world *world)
+{
+    size_t i = 0;
+    while (world->stored[i].name)
+        i++;
+    return &world->stored[i];
+}
+
+/* What the store does with a change, and then what the writer does. */
+static void commit(struct world *world, struct draft *draft)
+{
+    struct failure why = { 0 };
+    for (size_t i = 0; i < draft->count; i++) {
+        struct change *change = &draft->changes[i];
+        struct document *old = find(world, &change->document);
+        assert_int_equal(change->expected, old ? old->version : 0);
+        change->document.version = change->expected + 1;
+        assert_int_equal(accounts_apply(world->accounts, change, &why), OK);
+        struct document *place = old ? old : find_free(world);
+        if (old)
+            document_finish(old);
+        *place = change->document;
+        if (!place->body) {
+            document_finish(place);
+            memset(place, 0, sizeof(*place));
+        }
+    }
+    assert_int_equal(accounts_link(world->accounts, &why), OK);
+}
+
+static struct draft begin(struct world *world, int64_t at_ms)
+{
+    return (
+        struct draft){ .vault = world->vault, .now_ms = at_ms, .changes = world->changes };
+}
+
+static int make_world(void **state)
+{
+    struct world *world = mem_new(struct world);
+    struct failure why;
+    struct draft draft;
+    assert_int_equal(vault_open(SLICE(KEY_HEX), NULL, &world->vault, &why), OK);
+    world->accounts = accounts_create(world->vault);
+    assert_int_equal(bootstrap_prepare(&world->bootstrap, &why), OK);
+    draft = begin(world, now_ms);
+    draft.count =
+        accounts_bootstrap(world->accounts, &world->bootstrap, now_ms, world->changes);
+    commit(world, &draft);
+    *state = world;
+    return 0;
+}
+
+static int end_world(void **state)
+{
+    struct world *world = *state;
+    for (size_t i = 0; i < DOCUMENTS_MAX; i++)
+        document_finish(&world->stored[i]);
+    accounts_destroy(world->accounts);
+    vault_close(world->vault);
+    free(world);
+    return 0;
+}
+
+/* As after a restart: memory is made from the documents alone. */
+static void restart(struct world *world)
+{
+    struct failure why = { 0 };
+    accounts_destroy(world->accounts);
+    world->accounts = accounts_create(world->vault);
+    for (size_t i = 0; i < DOCUMENTS_MAX; i++)
+        if (world->stored[i].name)
+            assert_int_equal(accounts_add(world->accounts, &world->stored[i], &why), OK);
+    assert_int_equal(accounts_link(world->accounts, &why), OK);
+}
+
+static struct account *environment(struct world *world, enum environment_type type)
+{
+    struct project *project =
+        accounts_project(world->accounts, slice_of(world->bootstrap.project_ref));
+    return accounts_environment(world->accounts, project, type);
+}
+
+static struct account *branch(struct world *world, const char *name)
+{
+    return accounts_branch(world->accounts, environment(world, ENVIRONMENT_PREVIEW),
+                           slice_of(name));
+}
+
+static void make_branch(struct world *world, const char *name)
+{
+    char id[ID_MAX];
+    struct draft draft = begin(world, now_ms);
+    draft_branch(&draft, accounts_free_number(world->accounts),
+                 environment(world, ENVIRONMENT_PREVIEW), slice_of(name), id);
+    commit(world, &draft);
+    assert_string_equal(branch(world, name)->id, id);
+}
+
+static void archive(struct world *world, const char *name)
+{
+    struct draft draft = begin(world, now_ms);
+    draft_archive(&draft, branch(world, name));
+    commit(world, &draft);
+}
+
+/* ---- branches ---- */
+
+static void assert_branch(struct world *world, const char *name, uint32_t number)
+{
+    struct account *preview = environment(world, ENVIRONMENT_PREVIEW);
+    struct account *found = branch(world, name);
+    assert_non_null(found);
+    assert_int_equal(found->number, number);
+    assert_ptr_equal(found->parent, preview);
+    assert_ptr_equal(found->project, preview->project);
+    assert_string_equal(found->branch, name);
+    assert_string_equal(found->secret_key,
+                        world->bootstrap.secret_keys[ENVIRONMENT_PREVIEW]);
+    assert_ptr_equal(account_of_keys(found), preview);
+}
+
+static void a_branch_is_an_environment_with_the_key_of_preview(void **state)
+{
+    struct world *world = *state;
+    make_branch(world, "feature/a");
+    make_branch(world, "b");
+    for (int i = 0; i < 2; i++) {
+        assert_branch(world, "feature/a", 5);
+        assert_branch(world, "b", 6);
+        assert_int_equal(environment(world, ENVIRONMENT_PREVIEW)->branch_count, 2);
+        assert_null(environment(world, ENVIRONMENT_PREVIEW)->parent);
+        assert_null(branch(world, "c"));
+        assert_null(branch(world, ""));
+        restart(world);
+    }
+}
+
+static void an_archived_branch_is_not_found_but_still_there(void **state)
+{
+    struct world *world = *state;
+    make_branch(world, "a");
+    uint64_t endings = accounts_endings(world->accounts);
+    archive(world, "a");
+    assert_true(accounts_endings(world->accounts) > endings);
+    for (int i = 0; i < 2; i++) {
+        assert_null(branch(world, "a"));
+        assert_true(accounts_by_number(world->accounts, 5)->archived);
+        assert_int_equal(environment(world, ENVIRONMENT_PREVIEW)->branch_count, 0);
+        restart(world);
+    }
+    make_branch(world, "a");
+    restart(world);
+    assert_branch(world, "a", 6);
+}
+
+static void damaged_branches_are_refused(void **state)
+{
+    struct world *world = *state;
+    const struct account *preview = environment(world, ENVIRONMENT_PREVIEW);
+    const struct account *prod = environment(world, ENVIRONMENT_PROD);
+    const struct {
+        const char *type, *parent, *name;
+        bool added; /* and refused when it is linked */
+    } cases[] = {
+        { "preview", preview->id, NULL, false },  { "preview", NULL, "a", false },
+        { "preview", preview->id, "a b", false }, { "preview", preview->id, "", false },
+        { "prod", preview->id, "a", false },      { "preview", prod->id, "a", true },
+        { "preview", "env_missing", "a", true },  { "preview", "env_new", "a", true },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct failure why = { 0 };
+        struct buf body = { 0 };
+        buf_print(&body,
+                  "{\"id\":\"env_new\",\"number\":9,\"type\":\"%s\",\"project\":\"%s\"",
+                  cases[i].type, preview->project_id);
+        if (cases[i].parent)
+            buf_print(&body, ",\"parent\":\"%s\"", cases[i].parent);
+        if (cases[i].name)
+            buf_print(&body, ",\"branch\":\"%s\"", cases[i].name);
+        buf_add_char(&body, '}');
+        struct document document = { .kind = DOC_ENVIRONMENT,
+                                     .name = bytes_create(SLICE("env_new")),
+                                     .body = buf_to_bytes(&body) };
+        enum err err = accounts_add(world->accounts, &document, &why);
+        assert_int_equal(err, cases[i].added ? OK : ERR_INVALID);
+        if (cases[i].added) {
+            assert_int_equal(accounts_link(world->accounts, &why), ERR_INVALID);
+            restart(world);
+            preview = environment(world, ENVIRONMENT_PREVIEW);
+        }
+        document_finish(&document);
+        buf_finish(&body);
+    }
+}
+
+/* ---- keys ---- */
+
+static bool valid_at(struct world *world, const char *key, int64_t at_ms)
+{
+    return accounts_secret(world->accounts, slice_of(key), at_ms) != NULL;
+}
+
+static void rotate(struct world *world, const char *key, int64_t at_ms, int64_t grace_ms)
+{
+    struct draft draft = begin(world, at_ms);
+    draft_rotate(&draft, environment(world, ENVIRONMENT_PROD), key, grace_ms);
+    commit(world, &draft);
+}
+
+static void a_replaced_key_is_valid_until_its_grace_period_is_over(void **state)
+{
+    struct world *world = *state;
+    const char *old = world->bootstrap.secret_keys[ENVIRONMENT_PROD];
+    rotate(world, NEW_KEY, now_ms, 5000);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(environment(world, ENVIRONMENT_PROD)->secret_key, NEW_KEY);
+        assert_true(valid_at(world, NEW_KEY, now_ms + 1000000));
+        assert_true(valid_at(world, old, now_ms + 4999));
+        assert_false(valid_at(world, old, now_ms + 5000));
+        assert_true(accounts_next_end(world->accounts, now_ms) == now_ms + 5000);
+        assert_true(accounts_next_end(world->accounts, now_ms + 5000) == 0);
+        restart(world);
+    }
+}
+
+static void without_grace_it_ends_at_once(void **state)
+{
+    struct world *world = *state;
+    const char *old = world->bootstrap.secret_keys[ENVIRONMENT_PROD];
+    struct secret *secret = accounts_secret(world->accounts, slice_of(old), now_ms);
+    rotate(world, NEW_KEY, now_ms, 0);
+    assert_false(secret_is_valid(secret, now_ms));
+    assert_null(secret->key);
+    for (int i = 0; i < 2; i++) {
+        assert_false(valid_at(world, old, now_ms));
+        assert_true(valid_at(world, NEW_KEY, now_ms));
+        restart(world);
+    }
+}
+
+/* The second rotation does not lengthen the first one's time, the third clears up. */
+static void keys_are_replaced_one_after_the_other(void **state)
+{
+    struct world *world = *state;
+    const char *old = world->bootstrap.secret_keys[ENVIRONMENT_PROD];
+    rotate(world, NEW_KEY, now_ms, 5000);
+    rotate(world, NEWER_KEY, now_ms + 1000, 60000);
+    assert_string_equal(environment(world, ENVIRONMENT_PROD)->secret_key, NEWER_KEY);
+    assert_false(valid_at(world, old, now_ms + 5000));
+    assert_true(valid_at(world, NEW_KEY, now_ms + 60999));
+    rotate(world, "tr_prod_xxxxxxxxxxxxxxxxxxxxxxxx", now_ms + 10000, 60000);
+    restart(world);
+    assert_false(valid_at(world, old, now_ms));
+    assert_true(valid_at(world, NEW_KEY, now_ms + 60999));
+    assert_true(valid_at(world, NEWER_KEY, now_ms + 69999));
+}
+
+static void a_new_key_of_preview_opens_its_branches(void **state)
+{
+    struct world *world = *state;
+    struct draft draft = begin(world, now_ms);
+    make_branch(world, "a");
+    draft_rotate(&draft, environment(world, ENVIRONMENT_PREVIEW),
+                 "tr_preview_zzzzzzzzzzzzzzzzzzzzzzzz", 0);
+    commit(world, &draft);
+    assert_string_equal(branch(world, "a")->secret_key,
+                        "tr_preview_zzzzzzzzzzzzzzzzzzzzzzzz");
+}
+
+static void no_document_contains_a_new_key(void **state)
+{
+    struct world *world = *state;
+    rotate(world, NEW_KEY, now_ms, 5000);
+    for (size_t i = 0; i < DOCUMENTS_MAX; i++) {
+        const struct document *one = &world->stored[i];
+        if (one->name)
+            assert_null(memmem(one->body->data, one->body->len, NEW_KEY, strlen(NEW_KEY)));
+    }
+}
+
+/* ---- users and tokens ---- */
+
+static void a_revoked_token_is_nobody(void **state)
+{
+    struct world *world = *state;
+    struct slice token = slice_of(world->bootstrap.personal_token);
+    struct secret *secret = accounts_secret(world->accounts, token, now_ms);
+    struct draft draft = begin(world, now_ms);
+    assert_non_null(secret->user);
+    draft_end(&draft, secret);
+    commit(world, &draft);
+    assert_false(secret_is_valid(secret, now_ms));
+    for (int i = 0; i < 2; i++) {
+        assert_null(accounts_secret(world->accounts, token, now_ms));
+        restart(world);
+    }
+}
+
+static void a_second_organization_has_its_own_projects_and_users(void **state)
+{
+    struct world *world = *state;
+    static const char token[] = "tr_pat_1111111111111111111111111111111111111111";
+    char organization[ID_MAX], project[ID_MAX], user[ID_MAX];
+    struct draft draft = begin(world, now_ms);
+    draft_organization(&draft, SLICE("Acme \"&\" Söhne"), SLICE("acme"), organization);
+    draft_project(&draft, organization, "proj_acme00000", SLICE("Shop"), SLICE("shop"),
+                  project);
+    for (int i = 0; i < ENVIRONMENT_TYPES; i++) {
+        char key[SECRET_KEY_MAX];
+        bootstrap_draw_key((enum environment_type)i, key);
+        draft_environment(&draft, accounts_free_number(world->accounts) + (uint32_t)i,
+                          project, (enum environment_type)i, key);
+    }
+    draft_user(&draft, organization, SLICE("Ada"), SLICE("ada@example.com"), user);
+    draft_token(&draft, user, SLICE("laptop"), token);
+    commit(world, &draft);
+    for (int i = 0; i < 2; i++) {
+        struct user *ada = accounts_user(world->accounts, SLICE("ada@example.com"));
+        struct project *shop = accounts_project(world->accounts, SLICE("proj_acme00000"));
+        struct project *first =
+            accounts_project(world->accounts, slice_of(world->bootstrap.project_ref));
+        assert_string_equal(ada->organization->name, "Acme \"&\" Söhne");
+        assert_true(user_sees(ada, shop));
+        assert_false(user_sees(ada, first));
+        assert_ptr_equal(accounts_first_user(world->accounts, shop->organization), ada);
+        assert_false(
+            user_sees(accounts_first_user(world->accounts, first->organization), shop));
+        assert_ptr_equal(accounts_secret(world->accounts, slice_of(token), now_ms)->user,
+                         ada);
+        assert_int_equal(
+            accounts_environment(world->accounts, shop, ENVIRONMENT_PREVIEW)->number, 8);
+        restart(world);
+    }
+}
+
+/* ---- the end of a project ---- */
+
+static void assert_deleted(struct world *world, uint32_t preview, uint32_t number)
+{
+    const char *key = world->bootstrap.secret_keys[ENVIRONMENT_DEV];
+    assert_null(accounts_project(world->accounts, slice_of(world->bootstrap.project_ref)));
+    assert_null(accounts_secret(world->accounts, slice_of(key), now_ms));
+    assert_true(accounts_by_number(world->accounts, preview)->archived);
+    assert_true(accounts_by_number(world->accounts, number)->archived);
+    assert_null(accounts_branch(world->accounts,
+                                accounts_by_number(world->accounts, preview), SLICE("a")));
+    assert_true(list_empty(accounts_projects(world->accounts)));
+}
+
+static void a_deleted_project_is_over_at_once_and_after_a_restart(void **state)
+{
+    struct world *world = *state;
+    make_branch(world, "a");
+    struct account *preview = environment(world, ENVIRONMENT_PREVIEW);
+    uint64_t endings = accounts_endings(world->accounts);
+    uint32_t numbers[] = { preview->number, branch(world, "a")->number };
+    struct draft draft = begin(world, now_ms);
+    draft_delete_project(&draft, preview->project);
+    commit(world, &draft);
+    assert_true(accounts_endings(world->accounts) > endings);
+    for (int i = 0; i < 2; i++) {
+        assert_deleted(world, numbers[0], numbers[1]);
+        restart(world);
+    }
+}
+
+static size_t forget(struct world *world)
+{
+    const struct list *all = accounts_deleted_projects(world->accounts);
+    struct project *project = container_of(all->next, struct project, link);
+    struct draft draft = begin(world, now_ms);
+    draft_forget_project(&draft, world->accounts, project);
+    size_t count = draft.count;
+    commit(world, &draft);
+    return count;
+}
+
+/* Whatever was committed before a crash, what is left can be read: nothing names a document
+ * that is gone. */
+static void what_it_leaves_is_forgotten_in_pieces_in_an_order_that_survives(void **state)
+{
+    struct world *world = *state;
+    char name[16];
+    for (int i = 0; i < 70; i++) {
+        snprintf(name, sizeof(name), "b%d", i);
+        make_branch(world, name);
+    }
+    struct draft draft = begin(world, now_ms);
+    draft_delete_project(&draft, environment(world, ENVIRONMENT_PREVIEW)->project);
+    commit(world, &draft);
+    size_t count, left = 4 + 70 + 4 + 1; /* keys, branches, environments, itself */
+    while ((count = forget(world))) {
+        left -= count;
+        if (left)
+            restart(world);
+    }
+    assert_int_equal(left, 0);
+    restart(world);
+    assert_true(list_empty(accounts_deleted_projects(world->accounts)));
+    accounts_note_number(world->accounts, 75);
+    assert_int_equal(accounts_free_number(world->accounts), 75);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, make_world, end_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(a_branch_is_an_environment_with_the_key_of_preview),
+        IN_WORLD(an_archived_branch_is_not_found_but_still_there),
+        IN_WORLD(damaged_branches_are_refused),
+        IN_WORLD(a_replaced_key_is_valid_until_its_grace_period_is_over),
+        IN_WORLD(without_grace_it_ends_at_once),
+        IN_WORLD(keys_are_replaced_one_after_the_other),
+        IN_WORLD(a_new_key_of_preview_opens_its_branches),
+        IN_WORLD(no_document_contains_a_new_key),
+        IN_WORLD(a_revoked_token_is_nobody),
+        IN_WORLD(a_deleted_project_is_over_at_once_and_after_a_restart),
+        IN_WORLD(what_it_leaves_is_forgotten_in_pieces_in_an_order_that_survives),
+        IN_WORLD(a_second_organization_has_its_own_projects_and_users),
+    };
+    return cmocka_run_group_tests_name("account_draft", tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* A text is escaped to the same bytes in steps of any size, and measured without being. */
+#include "tests/support/world/unit.h"
+
+#include "base/buf.h"
+#include "base/escape.h"
+#include "tests/support/world/sim.h"
+
+/* Character by character, as RFC 8259 §7 has it. */
+static void escape_slowly(struct slice text, struct buf *out)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        const char *pair = strchr("\"\"\\\\\bb\ff\nn\rr\tt", c);
+        if (c && pair && (c < 0x20 || c == '"' || c == '\\'))
+            buf_print(out, "\\%c", pair[1]);
+        else if ((unsigned char)c < 0x20)
+            buf_print(out, "\\u%04x", (unsigned)c);
+        else
+            buf_add_char(out, c);
+    }
+}
+
+/* Long stretches of one kind and short ones of all: plain, wide, pairs, control characters. */
+static void make_text(struct draws *draws, size_t len, struct buf *text)
+{
+    static const char *const kinds[] = { "abcdefghijk",  "\xc3\xa9\xe2\x82\xac",
+                                         "\"\\",         "\n\t\b\f\r",
+                                         "\x01\x1f\x0b", "a\"\n\x02\xc3\xa9" };
+    while (text->len < len) {
+        const char *kind = kinds[draw(draws, 6)];
+        size_t count = strlen(kind);
+        for (uint32_t left = draw(draws, 40); left; left--)
+            buf_add_char(text, kind[draw(draws, (uint32_t)count)]);
+    }
+}
+
+static void escape_in_steps(struct draws *draws, struct slice text, struct buf *out)
+{
+    while (text.len) {
+        char step[ESCAPE_ROOM_LEAST + 200];
+        size_t room = ESCAPE_ROOM_LEAST + draw(draws, 200), taken;
+        size_t len = escape_step(text, step, room, &taken);
+        assert_true(taken > 0 && len <= room);
+        assert_int_equal(len, escape_len((struct slice){ text.ptr, taken }));
+        buf_add(out, (struct slice){ step, len });
+        text = slice_from(text, taken);
+    }
+}
+
+static void any_steps_give_the_same_bytes(void **state)
+{
+    struct draws draws = { 7 };
+    (void)state;
+    for (size_t len = 0; len < 3000; len += 1 + len / 10) {
+        struct buf text = { 0 }, slowly = { 0 }, stepped = { 0 }, at_once = { 0 };
+        make_text(&draws, len, &text);
+        escape_slowly(buf_slice(&text), &slowly);
+        escape_in_steps(&draws, buf_slice(&text), &stepped);
+        buf_add_escaped(&at_once, buf_slice(&text));
+        assert_true(slice_equal(buf_slice(&slowly), buf_slice(&stepped)));
+        assert_true(slice_equal(buf_slice(&slowly), buf_slice(&at_once)));
+        assert_int_equal(escape_len(buf_slice(&text)), slowly.len);
+        buf_finish(&text);
+        buf_finish(&slowly);
+        buf_finish(&stepped);
+        buf_finish(&at_once);
+    }
+}
+
+/* More pairs than the bytes of a word can count. */
+static void many_quotes_are_all_measured(void **state)
+{
+    char quotes[5001];
+    (void)state;
+    memset(quotes, '"', sizeof(quotes));
+    for (size_t len = 0; len <= sizeof(quotes); len += 97)
+        assert_int_equal(escape_len((struct slice){ quotes, len }), 2 * len);
+    quotes[3000] = '\x01';
+    assert_int_equal(escape_len((struct slice){ quotes, 5001 }), 2 * 5000 + 6);
+}
+
+static void every_place_among_the_escapes_is_found(void **state)
+{
+    struct draws draws = { 11 };
+    struct buf text = { 0 };
+    (void)state;
+    make_text(&draws, 300, &text);
+    struct slice all = buf_slice(&text);
+    for (size_t len = 0; len <= escape_len(all); len++) {
+        size_t within, at = escape_find(all, len, &within);
+        assert_int_equal(escape_len((struct slice){ all.ptr, at }) + within, len);
+        if (at < all.len)
+            assert_true(within < escape_len((struct slice){ all.ptr + at, 1 }));
+        else
+            assert_int_equal(within, 0);
+    }
+    buf_finish(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_steps_give_the_same_bytes),
+        cmocka_unit_test(many_quotes_are_all_measured),
+        cmocka_unit_test(every_place_among_the_escapes_is_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,384 @@
+/* Turns of the loop: timers, deferred calls, flushers; stepped by the test. */
+#include "tests/support/world/unit.h"
+
+#include <stdlib.h>
+
+#include "base/loop.h"
+#include "base/mem.h"
+
+struct world {
+    struct loop *loop;
+    uint32_t timer_kind, forever_kind;
+    struct timer timer;
+    struct deferred first, second;
+    struct flusher flusher, other;
+    int flushes; /* that the flusher still wants */
+    char heard[64];
+};
+
+static struct world world;
+
+static void hear(char what)
+{
+    size_t len = strlen(world.heard);
+    if (len + 1 < sizeof(world.heard))
+        world.heard[len] = what;
+}
+
+static void assert_heard(const char *expected)
+{
+    assert_string_equal(world.heard, expected);
+    memset(world.heard, 0, sizeof(world.heard));
+}
+
+static void on_timer(struct timer *timer)
+{
+    (void)timer;
+    hear('t');
+}
+
+static void on_forever(struct timer *timer)
+{
+    hear('t');
+    loop_set_timer(world.loop, timer, world.forever_kind, 0);
+}
+
+static void on_first(struct deferred *deferred)
+{
+    (void)deferred;
+    hear('1');
+}
+
+static void on_second(struct deferred *deferred)
+{
+    (void)deferred;
+    hear('2');
+}
+
+static void on_first_again(struct deferred *deferred)
+{
+    hear('1');
+    loop_defer(world.loop, deferred);
+}
+
+static bool on_flush(struct flusher *flusher)
+{
+    (void)flusher;
+    hear('f');
+    return --world.flushes > 0;
+}
+
+static bool on_other(struct flusher *flusher)
+{
+    (void)flusher;
+    hear('o');
+    return false;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    world = (struct world){ .loop = loop_create(NULL) };
+    world.timer_kind = timers_kind(loop_timers(world.loop), on_timer);
+    world.forever_kind = timers_kind(loop_timers(world.loop), on_forever);
+    world.first.fn = on_first;
+    world.second.fn = on_second;
+    world.flusher.fn = on_flush;
+    world.other.fn = on_other;
+    loop_add_flusher(world.loop, &world.flusher);
+    loop_add_flusher(world.loop, &world.other);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    timers_clear(loop_timers(world.loop), &world.timer);
+    loop_cancel_deferred(&world.first);
+    loop_cancel_deferred(&world.second);
+    loop_remove_flusher(&world.flusher);
+    loop_remove_flusher(&world.other);
+    loop_destroy(world.loop);
+    return 0;
+}
+
+static void a_turn_runs_timers_then_deferred_calls_then_flushers(void **state)
+{
+    (void)state;
+    loop_wake(world.loop, &world.flusher);
+    loop_defer(world.loop, &world.first);
+    loop_defer(world.loop, &world.second);
+    loop_set_timer(world.loop, &world.timer, world.timer_kind, 5);
+    assert_false(loop_turn(world.loop, 5));
+    assert_heard("t12f");
+    assert_false(loop_turn(world.loop, 100));
+    assert_heard("");
+}
+
+static void both_clocks_go_forward_together(void **state)
+{
+    (void)state;
+    loop_set_wall(world.loop, 1000000);
+    int64_t now = loop_now_ms(world.loop);
+    loop_turn(world.loop, 250);
+    assert_int_equal(loop_now_ms(world.loop), now + 250);
+    assert_int_equal(loop_wall_ms(world.loop), 1000250);
+    loop_set_wall(world.loop, 5); /* the wall clock is set back: deadlines do not move */
+    assert_int_equal(loop_now_ms(world.loop), now + 250);
+}
+
+static void a_timer_waits_for_its_time(void **state)
+{
+    (void)state;
+    loop_set_timer(world.loop, &world.timer, world.timer_kind, 10);
+    assert_false(loop_turn(world.loop, 9));
+    assert_heard("");
+    loop_turn(world.loop, 1);
+    assert_heard("t");
+}
+
+static void a_timer_of_zero_comes_in_the_next_turn(void **state)
+{
+    (void)state;
+    loop_set_timer(world.loop, &world.timer, world.timer_kind, 0);
+    assert_heard("");
+    loop_turn(world.loop, 0);
+    assert_heard("t");
+}
+
+static void a_timer_of_zero_that_sets_itself_does_not_hold_the_turn(void **state)
+{
+    (void)state;
+    loop_set_timer(world.loop, &world.timer, world.forever_kind, 0);
+    loop_turn(world.loop, 0);
+    assert_heard("t");
+    loop_turn(world.loop, 1);
+    assert_heard("t");
+}
+
+static void a_deadline_beyond_all_time_is_just_far(void **state)
+{
+    (void)state;
+    loop_turn(world.loop, 10);
+    loop_set_timer(world.loop, &world.timer, world.timer_kind, INT64_MAX);
+    assert_false(loop_turn(world.loop, 1000000000));
+    assert_heard("");
+}
+
+static void a_deferred_call_comes_once(void **state)
+{
+    (void)state;
+    loop_defer(world.loop, &world.first);
+    loop_defer(world.loop, &world.first);
+    loop_turn(world.loop, 0);
+    loop_turn(world.loop, 0);
+    assert_heard("1");
+}
+
+static void a_cancelled_call_does_not_come(void **state)
+{
+    (void)state;
+    loop_cancel_deferred(&world.first); /* never deferred */
+    loop_defer(world.loop, &world.first);
+    loop_defer(world.loop, &world.second);
+    loop_cancel_deferred(&world.first);
+    loop_cancel_deferred(&world.first);
+    loop_turn(world.loop, 0);
+    assert_heard("2");
+}
+
+static void a_call_deferred_by_a_call_comes_next_turn(void **state)
+{
+    (void)state;
+    world.first.fn = on_first_again;
+    loop_defer(world.loop, &world.first);
+    loop_defer(world.loop, &world.second);
+    assert_true(loop_turn(world.loop, 0));
+    assert_heard("12");
+    assert_true(loop_turn(world.loop, 0));
+    assert_heard("1");
+}
+
+static void on_free(struct deferred *deferred)
+{
+    hear('x');
+    free(deferred);
+}
+
+static void a_call_may_free_its_own_memory(void **state)
+{
+    (void)state;
+    struct deferred *own = mem_new(struct deferred);
+    own->fn = on_free;
+    loop_defer(world.loop, own);
+    loop_turn(world.loop, 0);
+    assert_heard("x");
+}
+
+static void on_cancel_second(struct deferred *deferred)
+{
+    (void)deferred;
+    loop_cancel_deferred(&world.second);
+}
+
+static void a_call_may_cancel_the_one_behind_it(void **state)
+{
+    (void)state;
+    world.first.fn = on_cancel_second;
+    loop_defer(world.loop, &world.first);
+    loop_defer(world.loop, &world.second);
+    assert_false(loop_turn(world.loop, 0));
+    assert_heard("");
+}
+
+static void calls_beyond_the_turns_time_keep_their_order(void **state)
+{
+    (void)state;
+    loop_set_budget(world.loop, 0); /* no time at all: one call a turn */
+    struct deferred third = { .fn = on_first };
+    loop_defer(world.loop, &world.first);
+    loop_defer(world.loop, &world.second);
+    loop_defer(world.loop, &third);
+    assert_true(loop_turn(world.loop, 0));
+    assert_heard("1");
+    assert_true(loop_turn(world.loop, 0));
+    assert_heard("2");
+    assert_false(loop_turn(world.loop, 0));
+    assert_heard("1");
+}
+
+static void a_flusher_sleeps_until_it_is_woken(void **state)
+{
+    (void)state;
+    loop_turn(world.loop, 0);
+    assert_heard("");
+    loop_wake(world.loop, &world.flusher);
+    loop_wake(world.loop, &world.flusher);
+    assert_false(loop_turn(world.loop, 0));
+    assert_heard("f");
+}
+
+static void a_flusher_that_has_more_is_called_again(void **state)
+{
+    (void)state;
+    world.flushes = 3;
+    loop_wake(world.loop, &world.flusher);
+    loop_wake(world.loop, &world.other);
+    assert_true(loop_turn(world.loop, 0));
+    assert_heard("fo");
+    assert_true(loop_turn(world.loop, 0));
+    assert_false(loop_turn(world.loop, 0));
+    assert_heard("ff");
+}
+
+static void without_time_every_flusher_still_gets_its_call(void **state)
+{
+    (void)state;
+    loop_set_budget(world.loop, 0);
+    loop_wake(world.loop, &world.flusher);
+    loop_wake(world.loop, &world.other);
+    loop_turn(world.loop, 0);
+    assert_heard("fo");
+}
+
+static void without_time_timers_still_run(void **state)
+{
+    (void)state;
+    struct timer others[200] = { 0 };
+    loop_set_budget(world.loop, 0);
+    for (int i = 0; i < 200; i++)
+        loop_set_timer(world.loop, &others[i], world.timer_kind, 1);
+    for (int turns = 0; loop_turn(world.loop, 1); turns++)
+        assert_in_range(turns, 0, 200);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(others[i].place, 0);
+}
+
+static unsigned units_of_a_stint(unsigned at_once)
+{
+    struct stint stint = loop_stint(world.loop);
+    unsigned units = 0;
+    loop_turn(world.loop, 0);
+    while (stint_goes_on_by(&stint, at_once))
+        units++;
+    return units;
+}
+
+static void a_stint_does_one_unit_and_more_while_there_is_time(void **state)
+{
+    (void)state;
+    loop_set_budget(world.loop, 0);
+    assert_int_equal(units_of_a_stint(1), 1);
+    assert_int_equal(units_of_a_stint(16), 16);
+    loop_set_budget(world.loop, 2);
+    assert_int_equal(units_of_a_stint(1), 3);
+}
+
+static bool on_remove_other(struct flusher *flusher)
+{
+    loop_remove_flusher(flusher);
+    loop_remove_flusher(&world.other);
+    hear('r');
+    return false;
+}
+
+static void a_flusher_may_remove_itself_and_another(void **state)
+{
+    (void)state;
+    world.flusher.fn = on_remove_other;
+    loop_wake(world.loop, &world.flusher);
+    loop_wake(world.loop, &world.other);
+    assert_false(loop_turn(world.loop, 0));
+    assert_heard("r");
+}
+
+static void a_stepped_turn_has_as_much_time_as_was_set(void **state)
+{
+    (void)state;
+    loop_set_budget(world.loop, 2);
+    loop_turn(world.loop, 0);
+    assert_true(loop_time_left(world.loop));
+    assert_true(loop_time_left(world.loop));
+    assert_false(loop_time_left(world.loop));
+    loop_turn(world.loop, 0);
+    assert_true(loop_time_left(world.loop));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_turn_runs_timers_then_deferred_calls_then_flushers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(both_clocks_go_forward_together, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_timer_waits_for_its_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_timer_of_zero_comes_in_the_next_turn, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_timer_of_zero_that_sets_itself_does_not_hold_the_turn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_deadline_beyond_all_time_is_just_far, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_deferred_call_comes_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_cancelled_call_does_not_come, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_call_deferred_by_a_call_comes_next_turn, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_call_may_free_its_own_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_call_may_cancel_the_one_behind_it, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(calls_beyond_the_turns_time_keep_their_order,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_flusher_sleeps_until_it_is_woken, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_flusher_that_has_more_is_called_again, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(without_time_every_flusher_still_gets_its_call,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_time_timers_still_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_stint_does_one_unit_and_more_while_there_is_time,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_flusher_may_remove_itself_and_another, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_stepped_turn_has_as_much_time_as_was_set, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

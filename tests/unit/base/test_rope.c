@@ -1,0 +1,199 @@
+/* What a rope refers to is read as if it had been copied, in stretches of any size. */
+#include "tests/support/world/unit.h"
+
+#include "base/rope.h"
+#include "tests/support/world/sim.h"
+
+static struct bytes *make_value(struct draws *draws)
+{
+    static const char alphabet[] = "abcdefgh\"\\\n\x01\xc3\xa9";
+    size_t len = draw(draws, 2) ? 10 : ROPE_LONG + draw(draws, 1000);
+    struct bytes *value = bytes_create_empty(len);
+    for (size_t i = 0; i < len; i++)
+        value->data[i] = alphabet[draw(draws, sizeof(alphabet) - 1)];
+    return value;
+}
+
+/* The same calls on any buffer: that of a rope, or a plain one. */
+static void write_some(struct buf *out, struct bytes *const *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        buf_print(out, "{%zu:", i);
+        if (i % 2)
+            rope_add(out, values[i], bytes_slice(values[i]));
+        else
+            rope_add_json(out, values[i], bytes_slice(values[i]));
+    }
+}
+
+/* With stretches of any size, and as a socket does it that takes less than it was given. */
+static void read_all(struct draws *draws, const struct bytes *bytes, struct buf *out)
+{
+    static char room[4096];
+    struct rope_place place = { 0 };
+    if (!bytes_are_parts(bytes)) {
+        buf_add(out, bytes_slice(bytes));
+        return;
+    }
+    while (!rope_is_read(bytes, &place)) {
+        struct rope_place before = place;
+        size_t size = ROPE_ROOM_LEAST + draw(draws, sizeof(room) - ROPE_ROOM_LEAST + 1);
+        struct slice text = rope_read(bytes, &place, room, size);
+        assert_true(text.len > 0);
+        if (draw(draws, 2)) {
+            text.len = 1 + draw(draws, (uint32_t)text.len);
+            place = before;
+            rope_skip(bytes, &place, text.len);
+        }
+        buf_add(out, text);
+    }
+}
+
+enum { VALUES = 5 };
+
+struct scene {
+    struct draws draws;
+    struct bytes *values[VALUES];
+    struct rope rope;
+    struct buf plain;
+};
+
+static void open_scene(struct scene *scene, uint64_t seed)
+{
+    *scene = (struct scene){ .draws = { seed } };
+    rope_clear(&scene->rope);
+    for (size_t i = 0; i < VALUES; i++)
+        scene->values[i] = make_value(&scene->draws);
+    write_some(&scene->rope.text, scene->values, VALUES);
+    write_some(&scene->plain, scene->values, VALUES);
+}
+
+static void close_scene(struct scene *scene)
+{
+    rope_finish(&scene->rope);
+    buf_finish(&scene->plain);
+    for (size_t i = 0; i < VALUES; i++) {
+        assert_int_equal(scene->values[i]->refs, 1);
+        bytes_unref(scene->values[i]);
+    }
+}
+
+/* Takes over the reference. */
+static void assert_reads_as(struct scene *scene, struct bytes *bytes, struct slice expected)
+{
+    struct buf got = { 0 };
+    assert_int_equal(bytes->len, expected.len);
+    read_all(&scene->draws, bytes, &got);
+    assert_true(slice_equal(buf_slice(&got), expected));
+    buf_finish(&got);
+    bytes_unref(bytes);
+}
+
+static void a_rope_reads_as_what_was_written(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        struct scene scene;
+        struct buf expected = { 0 };
+        open_scene(&scene, seed);
+        assert_int_equal(rope_len(&scene.rope), scene.plain.len);
+        buf_print(&expected, "<%.*s>", SLICE_ARG(buf_slice(&scene.plain)));
+        struct bytes *joined = rope_join(SLICE("<"), &scene.rope, SLICE(">"));
+        assert_reads_as(&scene, joined, buf_slice(&expected));
+        buf_finish(&expected);
+        close_scene(&scene);
+    }
+}
+
+static void a_rope_within_a_rope_is_taken_apart(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        struct scene scene;
+        struct rope outer = { 0 };
+        struct buf expected = { 0 };
+        open_scene(&scene, seed);
+        rope_clear(&outer);
+        buf_add_text(&outer.text, "[");
+        rope_add_rope(&outer.text, &scene.rope);
+        struct bytes *joined = rope_join(SLICE("<"), &outer, SLICE(">>"));
+        rope_add_inner(&outer.text, joined, 2, 2);
+        buf_print(&expected, "[%.*s%.*s", SLICE_ARG(buf_slice(&scene.plain)),
+                  SLICE_ARG(buf_slice(&scene.plain)));
+        assert_reads_as(&scene, rope_join(SLICE(""), &outer, SLICE("")),
+                        buf_slice(&expected));
+        bytes_unref(joined);
+        rope_finish(&outer);
+        buf_finish(&expected);
+        close_scene(&scene);
+    }
+}
+
+static void a_rope_may_be_quoted(void **state)
+{
+    struct bytes *value = bytes_create_empty(ROPE_LONG);
+    struct rope inner = { 0 }, outer = { 0 };
+    struct buf plain = { 0 }, quoted = { 0 };
+    struct scene scene = { .draws = { 3 } };
+    (void)state;
+    memset(value->data, '"', value->len);
+    rope_clear(&inner);
+    rope_clear(&outer);
+    buf_add_text(&inner.text, "{\"a\":");
+    rope_add(&inner.text, value, bytes_slice(value));
+    buf_add_text(&inner.text, "\n}");
+    buf_print(&plain, "{\"a\":%s\n}", value->data);
+    rope_add_json_rope(&outer.text, &inner);
+    buf_add_json(&quoted, buf_slice(&plain));
+    assert_int_equal(outer.text.len, sizeof("\"{\\\"a\\\":\\n}\"") - 1); /* not copied */
+    assert_reads_as(&scene, rope_join(SLICE(""), &outer, SLICE("")), buf_slice(&quoted));
+    rope_finish(&inner);
+    rope_finish(&outer);
+    buf_finish(&plain);
+    buf_finish(&quoted);
+    assert_int_equal(value->refs, 1);
+    bytes_unref(value);
+}
+
+static void what_is_cut_off_leaves_nothing_behind(void **state)
+{
+    struct scene scene;
+    (void)state;
+    open_scene(&scene, 5);
+    struct rope_end end = rope_end(&scene.rope);
+    size_t before = rope_len(&scene.rope);
+    write_some(&scene.rope.text, scene.values, VALUES);
+    assert_true(rope_len(&scene.rope) > before);
+    rope_cut(&scene.rope, end);
+    assert_int_equal(rope_len(&scene.rope), before);
+    assert_reads_as(&scene, rope_join(SLICE(""), &scene.rope, SLICE("")),
+                    buf_slice(&scene.plain));
+    close_scene(&scene);
+}
+
+static void short_values_make_plain_bytes(void **state)
+{
+    struct rope rope = { 0 };
+    struct bytes *value = bytes_create(SLICE("short"));
+    (void)state;
+    rope_clear(&rope);
+    rope_add_json(&rope.text, value, bytes_slice(value));
+    struct bytes *joined = rope_join(SLICE("<"), &rope, SLICE(">"));
+    assert_false(bytes_are_parts(joined));
+    assert_string_equal(joined->data, "<\"short\">");
+    bytes_unref(joined);
+    bytes_unref(value);
+    rope_finish(&rope);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rope_reads_as_what_was_written),
+        cmocka_unit_test(a_rope_within_a_rope_is_taken_apart),
+        cmocka_unit_test(a_rope_may_be_quoted),
+        cmocka_unit_test(what_is_cut_off_leaves_nothing_behind),
+        cmocka_unit_test(short_values_make_plain_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

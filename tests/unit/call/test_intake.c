@@ -1,0 +1,196 @@
+/* A body read while it comes: however it is cut, and with long strings set aside. */
+#include "tests/support/world/unit.h"
+
+#include "call/body_fields.h"
+#include "json/scan.h"
+
+/* More than what stays in the object. */
+enum { LONG = 40 * 1024 };
+
+typedef enum err take_fn(struct api_call *call, struct slice piece);
+
+/* Feeds the body in pieces of the given size; the caller's to free. */
+static struct intake *feed(take_fn *take, struct slice body, size_t size,
+                           struct slice *object)
+{
+    struct api_call call = { 0 };
+    struct intake *intake = NULL;
+    while (body.len) {
+        struct slice piece = { body.ptr, body.len < size ? body.len : size };
+        assert_int_equal(take(&call, piece), OK);
+        body = slice_from(body, piece.len);
+    }
+    assert_int_equal(intake_end(&call, &intake, object), OK);
+    assert_null(call.state);
+    assert_null(call.on_gone);
+    return intake;
+}
+
+static void add_times(struct buf *out, const char *text, size_t bytes)
+{
+    for (size_t begin = out->len; out->len - begin < bytes;)
+        buf_add_text(out, text);
+}
+
+static struct slice member(struct slice object, const char *name)
+{
+    return scan_member(scan_member(object, "completion"), name);
+}
+
+static void a_long_string_is_what_it_would_be_in_one_piece(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "plain",
+        "\\\"\\\\\\/\\b\\f\\n\\r\\t",
+        "\\u00e9\\u0000\\uffff",
+        "\\ud83d\\ude00x\\uD83D\\uDE00",
+        "\xc3\xa9\xf0\x9f\x98\x80",
+        "\\\\\\\"",
+    };
+    static const size_t sizes[] = { 1, 2, 3, 7, 4096, LONG, 1000000 };
+    for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++) {
+        struct buf body = { 0 }, expected = { 0 };
+        buf_add_text(&body, "{\"completion\":{\"ok\":true,\"output\": \"");
+        add_times(&body, texts[t], LONG);
+        buf_add_text(&body, "\" ,\"outputType\":\"a\"}}");
+        scan_string(member(buf_slice(&body), "output"), &expected);
+        for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+            struct slice object;
+            struct buf output = { 0 };
+            struct intake *intake =
+                feed(intake_take_long, buf_slice(&body), sizes[s], &object);
+            assert_true(object.len < 200); /* it is not in there */
+            assert_true(slice_is(member(object, "outputType"), "\"a\""));
+            assert_true(intake_string(intake, member(object, "output"), &output));
+            assert_true(slice_equal(buf_slice(&output), buf_slice(&expected)));
+            buf_finish(&output);
+            intake_free(intake);
+        }
+        buf_finish(&body);
+        buf_finish(&expected);
+    }
+}
+
+static void short_and_deep_strings_stay_in_the_object(void **state)
+{
+    (void)state;
+    struct buf body = { 0 };
+    struct slice object;
+    buf_add_text(&body,
+                 "{\"completion\":{\"output\":\"{\\\"a\\\":1}\",\"error\":{\"m\":\"");
+    add_times(&body, "deep ", LONG);
+    buf_add_text(&body, "\"}}}");
+    struct intake *intake = feed(intake_take_long, buf_slice(&body), 1000, &object);
+    assert_true(slice_equal(object, buf_slice(&body)));
+    struct buf output = { 0 };
+    assert_true(intake_string(intake, member(object, "output"), &output));
+    assert_true(slice_is(buf_slice(&output), "{\"a\":1}"));
+    assert_false(intake_string(intake, member(object, "error"), &output));
+    buf_finish(&output);
+    intake_free(intake);
+    buf_finish(&body);
+}
+
+static void several_long_strings_are_told_apart(void **state)
+{
+    (void)state;
+    struct buf body = { 0 }, text = { 0 };
+    struct slice object;
+    buf_add_text(&body, "{\"completion\":{\"a\":\"");
+    add_times(&body, "a", LONG);
+    buf_add_text(&body, "\",\"b\":\"");
+    add_times(&body, "b", LONG);
+    buf_add_text(&body, "\"}}");
+    struct intake *intake = feed(intake_take_long, buf_slice(&body), 65536, &object);
+    for (const char *name = "ba"; *name; name++) {
+        const char key[] = { *name, '\0' };
+        assert_true(intake_string(intake, member(object, key), &text));
+        assert_int_equal(text.len, LONG);
+        assert_int_equal(text.ptr[0], *name);
+        assert_int_equal(text.ptr[LONG - 1], *name);
+        buf_finish(&text);
+        text = (struct buf){ 0 };
+    }
+    intake_free(intake);
+    buf_finish(&body);
+}
+
+/* Not only at the end, when all of it is in memory. */
+static void what_is_too_much_beside_long_strings_is_refused_when_it_comes(void **state)
+{
+    (void)state;
+    struct buf body = { 0 }, some = { 0 };
+    struct api_call call = { 0 };
+    enum err refused;
+    buf_add_text(&body, "{\"output\":\"");
+    add_times(&body, "x", 2 * INTAKE_BESIDE_MAX);
+    buf_add_text(&body, "\",\"more\":[1");
+    assert_int_equal(intake_take_long(&call, buf_slice(&body)), OK);
+    add_times(&some, ",1", 1000);
+    size_t came = 0;
+    while (!(refused = intake_take_long(&call, buf_slice(&some))) && came < body.len)
+        came += some.len;
+    assert_int_equal(refused, ERR_TOO_LARGE);
+    assert_in_range(came, INTAKE_BESIDE_MAX - 1100, INTAKE_BESIDE_MAX);
+    assert_string_equal(call.why.text,
+                        "The body is too large: at most 1 MiB beside its output");
+    assert_null(call.state);
+    assert_null(call.on_gone);
+    buf_finish(&body);
+    buf_finish(&some);
+}
+
+static void a_plain_intake_sets_nothing_aside(void **state)
+{
+    (void)state;
+    struct buf body = { 0 };
+    struct slice object;
+    buf_add_text(&body, "{\"a\":\"");
+    add_times(&body, "x", LONG);
+    buf_add_text(&body, "\"}");
+    struct intake *intake = feed(intake_take, buf_slice(&body), 100, &object);
+    assert_true(slice_equal(object, buf_slice(&body)));
+    intake_free(intake);
+    buf_finish(&body);
+}
+
+static void what_is_no_object_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *text;
+        bool at_once;
+    } cases[] = {
+        { "", "Request body is empty", false },
+        { "{\"a\":", "Invalid JSON: the body ends too early", false },
+        { "{\"a\":\"\x01\x30\"}", "Invalid JSON at byte 6", true },
+        { "{}x", "Invalid JSON at byte 2", true },
+        { "[]", "Validation error: the body must be a JSON object", false },
+        { "\"text\"", "Validation error: the body must be a JSON object", false },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct api_call call = { 0 };
+        struct intake *intake;
+        struct slice body = slice_of(cases[i].body), object;
+        enum err refused = body.len ? intake_take_long(&call, body) : OK;
+        assert_int_equal(refused, cases[i].at_once ? ERR_INVALID : OK);
+        if (!refused)
+            assert_int_equal(intake_end(&call, &intake, &object), ERR_INVALID);
+        assert_string_equal(call.why.text, cases[i].text);
+        assert_null(call.state);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_string_is_what_it_would_be_in_one_piece),
+        cmocka_unit_test(short_and_deep_strings_stay_in_the_object),
+        cmocka_unit_test(several_long_strings_are_told_apart),
+        cmocka_unit_test(what_is_too_much_beside_long_strings_is_refused_when_it_comes),
+        cmocka_unit_test(a_plain_intake_sets_nothing_aside),
+        cmocka_unit_test(what_is_no_object_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* What nobody asks for twice happens although the store failed when its time had come. */
+#include "tests/support/world/unit.h"
+
+#include "tests/support/world/calls.h"
+
+static int create_world(void **state)
+{
+    *state = world_create(NULL);
+    register_worker(*state, "1", "hello", 3);
+    return 0;
+}
+
+static int destroy_world(void **state)
+{
+    world_destroy(*state);
+    return 0;
+}
+
+/* Fails the commits that follow the next `good` ones, `bad` of them. */
+static void fail_commits(struct world *world, enum store_status with, int good, int bad)
+{
+    *fake_store_fault(world->fake) =
+        (struct fault){ .countdown = good + 1, .repeat = bad - 1 };
+    fake_store_fail_with(world->fake, with);
+}
+
+static const enum store_status failures[] = { STORE_FAILED, STORE_NO_SPACE };
+enum { FAILURES = sizeof(failures) / sizeof(failures[0]) };
+
+/* That the child has ended is written, that its parent goes on is not. */
+static void a_run_goes_on_when_what_it_waited_for_is_over(void **state)
+{
+    struct world *world = *state;
+    for (int i = 0; i < FAILURES; i++) {
+        struct triggered parent = trigger(world, (struct wish){ 0 });
+        execute(world, parent.id);
+        struct triggered child = trigger(world, (struct wish){ 0 });
+        assert_int_equal(wait_for_run(world, parent.id, child.id), OK);
+        execute(world, child.id);
+        fail_commits(world, failures[i], 1, 2);
+        assert_int_equal(succeed(world, child.id, "1"), OK);
+        world_settle(world);
+        assert_status(world, child.id, RUN_COMPLETED);
+        assert_status(world, parent.id, RUN_WAITING);
+        world_pass(world, 1000);
+        assert_status(world, parent.id, RUN_WAITING);
+        world_pass(world, 1000);
+        assert_status(world, parent.id, RUN_EXECUTING);
+    }
+}
+
+static void children_end_with_a_canceled_parent(void **state)
+{
+    struct world *world = *state;
+    for (int i = 0; i < FAILURES; i++) {
+        struct triggered parent = trigger(world, (struct wish){ 0 });
+        struct triggered child = trigger(world, (struct wish){ .parent = parent.id });
+        fail_commits(world, failures[i], 1, 1);
+        assert_int_equal(cancel(world, parent.id), OK);
+        world_settle(world);
+        assert_status(world, child.id, RUN_QUEUED);
+        world_pass(world, 1000);
+        assert_status(world, child.id, RUN_CANCELED);
+    }
+}
+
+/* The token was completed before the run waited for it, so nobody tells it. */
+static void a_token_that_could_not_be_looked_at_is_looked_at_again(void **state)
+{
+    struct world *world = *state;
+    struct waitpoint token = { .id = "waitpoint_1", .completed_at = world_start_ms };
+    struct wait wait = { .type = WAIT_TOKEN, .id = SLICE("waitpoint_1") };
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    execute(world, got.id);
+    write_token(world, &token);
+    *fake_store_load_fault(world->fake) = (struct fault){ .countdown = 1, .repeat = 1 };
+    assert_int_equal(block_by(world, got.id, &wait, 1), OK);
+    for (int i = 0; i < 2; i++) {
+        world_pass(world, 1); /* the answer of the store */
+        assert_status(world, got.id, RUN_WAITING);
+        world_pass(world, 1000);
+    }
+    world_pass(world, 1);
+    assert_status(world, got.id, RUN_EXECUTING);
+}
+
+/* Only the store knows how the parent has ended. */
+static void a_parent_that_could_not_be_read_is_read_again(void **state)
+{
+    struct world *world = *state;
+    struct triggered parent = trigger(world, (struct wish){ 0 });
+    world->env->budget = 0;
+    assert_int_equal(cancel(world, parent.id), OK);
+    world_settle(world);
+    *fake_store_load_fault(world->fake) = (struct fault){ .countdown = 1, .repeat = 1 };
+    struct triggered child = trigger(world, (struct wish){ .parent = parent.id });
+    world_settle(world);
+    world_pass(world, 1000);
+    assert_status(world, child.id, RUN_QUEUED);
+    world->env->budget = world->options.memory;
+    world_pass(world, 1000);
+    assert_status(world, child.id, RUN_CANCELED);
+}
+
+/* Its time stays in the past; that does not keep the loop turning. */
+static void what_is_due_on_a_full_disk_is_tried_once_a_second(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ .delay_ms = 100 });
+    fail_commits(world, STORE_NO_SPACE, 0, 3);
+    world_pass(world, 100);
+    for (int i = 0; i < 3; i++) {
+        assert_true(world->store->full);
+        assert_int_equal(fake_store_fault(world->fake)->repeat, 2 - i);
+        assert_status(world, got.id, RUN_DELAYED);
+        world_pass(world, 999);
+        assert_status(world, got.id, RUN_DELAYED);
+        world_pass(world, 1);
+    }
+    assert_status(world, got.id, RUN_QUEUED);
+}
+
+/* Nobody is left who could be told. */
+static void what_is_still_to_be_tried_ends_with_the_process(void **state)
+{
+    struct world *world = *state;
+    struct triggered parent = trigger(world, (struct wish){ 0 });
+    struct triggered child = trigger(world, (struct wish){ .parent = parent.id });
+    fail_commits(world, STORE_FAILED, 1, 1);
+    assert_int_equal(cancel(world, parent.id), OK);
+    world_settle(world);
+    world_restart(world);
+    world_settle(world);
+    assert_status(world, child.id, RUN_CANCELED); /* found by the sweep */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_run_goes_on_when_what_it_waited_for_is_over),
+        TEST(children_end_with_a_canceled_parent),
+        TEST(a_token_that_could_not_be_looked_at_is_looked_at_again),
+        TEST(a_parent_that_could_not_be_read_is_read_again),
+        TEST(what_is_due_on_a_full_disk_is_tried_once_a_second),
+        TEST(what_is_still_to_be_tried_ends_with_the_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/* What runs complete with in a project that stores as much as it may, or nearly. */
+#include "tests/support/world/unit.h"
+
+#include <stdlib.h>
+
+#include "tests/support/world/calls.h"
+
+enum { RUNS = 4, LONG = 700 << 10, SHORT = 4096 };
+
+static struct room project;
+
+static int create_world(void **state)
+{
+    struct world *world = world_create(NULL);
+    project = (struct room){ .limit = 1 << 20 };
+    engine_join_stored(world->engine, WORLD_ENV, &project);
+    register_worker(world, "20260101.1", "hello", 3);
+    *state = world;
+    return 0;
+}
+
+static int destroy_world(void **state)
+{
+    world_destroy(*state);
+    return 0;
+}
+
+/* ---- completions that are under way at the same time ---- */
+
+struct completion {
+    struct complete_attempt op; /* first */
+    char id[ID_MAX], snapshot[64];
+    enum err status;
+    bool done;
+};
+
+static void on_completed(struct command *command, enum err status)
+{
+    struct completion *completion = container_of(command, struct completion, op.command);
+    completion->status = status;
+    completion->done = true;
+}
+
+static struct bytes *text_of(size_t len)
+{
+    struct bytes *text = bytes_create_empty(len);
+    memset(text->data, 'o', len);
+    return text;
+}
+
+static void begin_completing(struct world *world, struct completion *completion,
+                             struct bytes *output)
+{
+    struct complete_attempt *op = &completion->op;
+    *op = (struct complete_attempt){ .ok = true, .output = output };
+    completion->done = false;
+    run_snapshot_id(run_now(world, completion->id), completion->snapshot);
+    op->snapshot = slice_of(completion->snapshot);
+    attempt_complete(world->engine, world->env, slice_of(completion->id), op, on_completed);
+}
+
+static void execute_all(struct world *world, struct completion *completions, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct triggered run = trigger(world, (struct wish){ 0 });
+        snprintf(completions[i].id, sizeof(completions[i].id), "%s", run.id);
+        execute(world, run.id);
+    }
+}
+
+/* All of them before the store has answered one. */
+static void complete_all(struct world *world, struct completion *completions, size_t count,
+                         size_t len)
+{
+    struct bytes *output = text_of(len);
+    for (size_t i = 0; i < count; i++)
+        begin_completing(world, &completions[i], output);
+    world_settle(world);
+    for (size_t i = 0; i < count; i++)
+        assert_true(completions[i].done);
+    bytes_unref(output);
+}
+
+static size_t count_completed(struct world *world, const struct completion *completions,
+                              size_t count)
+{
+    size_t completed = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct run *run = run_now(world, completions[i].id);
+        assert_int_equal(completions[i].status, OK);
+        assert_int_equal(completions[i].op.result, ATTEMPT_RUN_FINISHED);
+        assert_true(run->status == RUN_COMPLETED || run->status == RUN_FAILED);
+        completed += run->status == RUN_COMPLETED;
+    }
+    return completed;
+}
+
+static void assert_nothing_is_held(struct world *world)
+{
+    assert_int_equal(project.used,
+                     world->store->ops->position(world->store, WORLD_ENV).stored);
+}
+
+static void outputs_on_their_way_count_as_stored(void **state)
+{
+    struct completion completions[RUNS];
+    execute_all(*state, completions, RUNS);
+    complete_all(*state, completions, RUNS, LONG);
+    assert_int_equal(count_completed(*state, completions, RUNS),
+                     2); /* the second is too long */
+    assert_in_range(project.used, project.limit, project.limit + LONG);
+    assert_nothing_is_held(*state);
+}
+
+static void small_outputs_are_kept_also_when_nothing_has_room(void **state)
+{
+    struct completion first[2], second[RUNS];
+    execute_all(*state, first, 2);
+    execute_all(*state, second, RUNS);
+    complete_all(*state, first, 2, LONG);
+    assert_true(engine_is_at_quota(((struct world *)*state)->env));
+    complete_all(*state, second, RUNS, SHORT);
+    assert_int_equal(count_completed(*state, second, RUNS), RUNS);
+    assert_int_equal(run_now(*state, second[0].id)->output->len, SHORT);
+}
+
+static void what_the_store_does_not_take_has_its_room_again(void **state)
+{
+    struct world *world = *state;
+    struct completion completion;
+    execute_all(world, &completion, 1);
+    struct triggered next = trigger(world, (struct wish){ 0 });
+    struct bytes *output = text_of((size_t)project.limit);
+    *fake_store_fault(world->fake) = (struct fault){ .countdown = 1 };
+    begin_completing(world, &completion, output);
+    world_settle(world);
+    assert_int_equal(completion.status, ERR_STORE);
+    assert_false(engine_is_at_quota(world->env));
+    assert_nothing_is_held(world);
+    assert_string_equal(dequeue(world), next.id);
+    begin_completing(world, &completion, output);
+    world_settle(world);
+    assert_int_equal(completion.status, OK);
+    assert_true(engine_is_at_quota(world->env));
+    assert_nothing_is_held(world);
+    bytes_unref(output);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(outputs_on_their_way_count_as_stored),
+        TEST(small_outputs_are_kept_also_when_nothing_has_room),
+        TEST(what_the_store_does_not_take_has_its_room_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

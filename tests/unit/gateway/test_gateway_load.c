@@ -1,0 +1,518 @@
+/* A start brings into memory what the store has, in whatever order the rows come. */
+#include "tests/support/world/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "accounts/account_draft.h"
+#include "api/services.h"
+#include "base/mem.h"
+#include "gateway/load.h"
+#include "schedules/schedules.h"
+#include "tests/support/fakes/fake_store.h"
+
+enum { TURNS_MAX = 100000, DEV = 1, NOBODYS = 77, MEMORY = 64 << 20 };
+
+#define KEY_HEX "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
+/* ---- a store whose rows come in another order, and whose reads fail ---- */
+
+struct odd_store {
+    struct store store;
+    struct store *fake;
+    struct fault fault; /* of scans and walks */
+    bool newest_are_slow;
+    void (*scanned)(struct store_scan *scan, enum store_status status);
+    void (*walked)(struct store_walk *walk, enum store_status status);
+};
+
+static struct odd_store odd;
+
+static void turn_around(struct document *documents, size_t count)
+{
+    for (size_t i = 0; i < count / 2; i++) {
+        struct document first = documents[i];
+        documents[i] = documents[count - 1 - i];
+        documents[count - 1 - i] = first;
+    }
+}
+
+static void on_scanned(struct store_scan *scan, enum store_status status)
+{
+    bool fails = fault_trips(&odd.fault);
+    for (size_t i = 0; fails && i < scan->count; i++)
+        document_finish(&scan->documents[i]);
+    if (fails)
+        scan->count = 0;
+    turn_around(scan->documents, scan->count);
+    odd.scanned(scan, fails ? STORE_FAILED : status);
+}
+
+static void scan_oddly(struct store *store, struct store_scan *scan)
+{
+    (void)store;
+    odd.scanned = scan->done;
+    scan->done = on_scanned;
+    odd.fake->ops->scan(odd.fake, scan);
+}
+
+static void on_walked(struct store_walk *walk, enum store_status status)
+{
+    bool fails = fault_trips(&odd.fault),
+         is_slow = walk->newest_first && odd.newest_are_slow;
+    for (size_t i = 0; (fails || is_slow) && i < walk->count; i++)
+        run_finish(&walk->runs[i]);
+    if (fails || is_slow) {
+        free(walk->runs);
+        status = fails ? STORE_FAILED : STORE_SLOW;
+    }
+    odd.walked(walk, status);
+}
+
+static void walk_oddly(struct store *store, struct store_walk *walk)
+{
+    (void)store;
+    odd.walked = walk->done;
+    walk->done = on_walked;
+    odd.fake->ops->walk(odd.fake, walk);
+}
+
+static void commit_as_ever(struct store *store, struct store_commit *commit)
+{
+    (void)store;
+    odd.fake->ops->commit(odd.fake, commit);
+}
+
+static void load_as_ever(struct store *store, struct store_load *load)
+{
+    (void)store;
+    odd.fake->ops->load(odd.fake, load);
+}
+
+static struct store_position position_as_ever(struct store *store, uint32_t env)
+{
+    (void)store;
+    return odd.fake->ops->position(odd.fake, env);
+}
+
+static const struct store_ops odd_ops = { .name = "odd",
+                                          .commit = commit_as_ever,
+                                          .load = load_as_ever,
+                                          .scan = scan_oddly,
+                                          .walk = walk_oddly,
+                                          .position = position_as_ever };
+
+/* ---- one life of a gateway, as far as it loads ---- */
+
+struct life {
+    struct loop *loop;
+    struct vault *vault;
+    struct accounts *accounts;
+    struct engine *engine;
+    struct schedules *schedules;
+    struct auth *auth;
+    struct api *api;
+    FILE *keys;
+    struct load_accounts load_accounts;
+    struct load_runs load_runs;
+    enum err status;
+    struct failure why;
+    bool done;
+    unsigned turns; /* that it took to load */
+};
+
+static void on_runs_loaded(struct load_runs *load, enum err status)
+{
+    struct life *life = container_of(load, struct life, load_runs);
+    life->status = status;
+    life->why = load->why;
+    life->done = true;
+}
+
+static void on_accounts_loaded(struct load_accounts *load, enum err status)
+{
+    struct life *life = container_of(load, struct life, load_accounts);
+    if (status) {
+        life->status = status;
+        life->why = load->why;
+        life->done = true;
+        return;
+    }
+    life->load_runs = (struct load_runs){ .engine = life->engine,
+                                          .accounts = life->accounts,
+                                          .api = life->api,
+                                          .done = on_runs_loaded };
+    load_runs_begin(&life->load_runs);
+}
+
+static void turn_until(struct life *life, const bool *done)
+{
+    for (life->turns = 0; !*done; life->turns++) {
+        assert_true(life->turns < TURNS_MAX);
+        loop_turn(life->loop, 1);
+    }
+}
+
+static void create_parts(struct life *life, size_t memory)
+{
+    struct engine_options engine = { .lease_ms = 60000,
+                                     .heartbeat_ms = 300000,
+                                     .cancel_ms = 30000,
+                                     .concurrency = 100,
+                                     .memory = memory };
+    struct api_options api = { .public_url = "", .allow_origin = "*", .metrics_token = "" };
+    struct failure why;
+    assert_int_equal(vault_open(SLICE(KEY_HEX), NULL, &life->vault, &why), OK);
+    life->accounts = accounts_create(life->vault);
+    life->engine = engine_create(life->loop, &odd.store, &engine);
+    life->auth = auth_create(life->accounts);
+    life->schedules = schedules_create(life->engine);
+    life->api = api_create(life->engine, life->schedules, life->auth, life->accounts, &api);
+}
+
+static void live_with(struct life *life, struct loop *loop, size_t memory)
+{
+    *life = (struct life){ .loop = loop };
+    create_parts(life, memory);
+    life->keys = fopen("/dev/null", "w");
+    assert_non_null(life->keys);
+    life->load_accounts = (struct load_accounts){ .store = &odd.store,
+                                                  .accounts = life->accounts,
+                                                  .loop = loop,
+                                                  .first_keys = life->keys,
+                                                  .data = "data",
+                                                  .url = "http://127.0.0.1:1",
+                                                  .done = on_accounts_loaded };
+    load_accounts_begin(&life->load_accounts);
+    turn_until(life, &life->done);
+}
+
+static void live(struct life *life, struct loop *loop)
+{
+    live_with(life, loop, MEMORY);
+}
+
+static void settle(struct life *life)
+{
+    for (int i = 0; loop_turn(life->loop, 0); i++)
+        assert_true(i < TURNS_MAX);
+}
+
+static void die(struct life *life)
+{
+    engine_stop(life->engine);
+    schedules_stop(life->schedules);
+    api_stop(life->api);
+    api_destroy(life->api);
+    auth_destroy(life->auth);
+    for (int i = 0; !engine_idle(life->engine) || !schedules_are_idle(life->schedules);
+         i++) {
+        assert_true(i < TURNS_MAX);
+        loop_turn(life->loop, 1);
+    }
+    settle(life);
+    schedules_destroy(life->schedules);
+    engine_destroy(life->engine);
+    accounts_destroy(life->accounts);
+    vault_close(life->vault);
+    fclose(life->keys);
+    tag_list_forget_shared();
+    bytes_forget_shared();
+}
+
+static struct fake_store *fake;
+
+static int create_world(void **state)
+{
+    struct loop *loop = loop_create(NULL);
+    fake = fake_store_create(loop);
+    odd = (struct odd_store){ .fake = fake_store_store(fake) };
+    odd.store = *odd.fake;
+    odd.store.ops = &odd_ops;
+    *state = loop;
+    return 0;
+}
+
+static int destroy_world(void **state)
+{
+    fake_store_destroy(fake);
+    loop_destroy(*state);
+    return 0;
+}
+
+/* ---- rows ---- */
+
+struct writing {
+    struct store_commit commit;
+    bool done;
+};
+
+static void on_written(struct store_commit *commit, enum store_status status)
+{
+    assert_int_equal(status, STORE_OK);
+    container_of(commit, struct writing, commit)->done = true;
+}
+
+/* Takes over the changes. */
+static void write_all(struct loop *loop, struct change *changes, size_t count)
+{
+    struct writing writing = {
+        .commit = { .changes = changes, .change_count = count, .done = on_written }
+    };
+    odd.fake->ops->commit(odd.fake, &writing.commit);
+    for (int i = 0; !writing.done; i++) {
+        assert_true(i < TURNS_MAX);
+        loop_turn(loop, 1);
+    }
+    for (size_t i = 0; i < count; i++)
+        change_finish(&changes[i]);
+}
+
+/* version 0: a new one, queued; else the next version of what is there. */
+static void write_run(struct loop *loop, uint32_t env, const char *id, uint32_t version,
+                      enum run_status status)
+{
+    struct change change = { .kind = CHANGE_RUN, .env = env, .expected = version };
+    struct run *run = &change.run;
+    bool is_final = status == RUN_COMPLETED;
+    change.marks = MARK_WHOLE | MARK_PAYLOAD | MARK_METADATA | MARK_OUTPUT;
+    snprintf(run->id, sizeof(run->id), "%s", id);
+    run->version = run->snapshot = version + 1;
+    run->status = status;
+    run->execution = is_final ? EXECUTION_FINISHED : EXECUTION_QUEUED;
+    run->created_at = run->updated_at = run->queued_at = 1;
+    run->finished_at = is_final ? 2 : 0;
+    run->task = bytes_create_shared(SLICE("hello"));
+    run->queue = bytes_create_shared(SLICE("task/hello"));
+    write_all(loop, &change, 1);
+}
+
+static void write_document(struct loop *loop, enum document_kind kind, uint32_t env,
+                           const char *name, const char *body)
+{
+    struct change change = { .kind = CHANGE_DOCUMENT, .env = env };
+    change.document = (struct document){ .kind = kind,
+                                         .env = env,
+                                         .name = bytes_create(slice_of(name)),
+                                         .body = bytes_create(slice_of(body)),
+                                         .version = 1 };
+    write_all(loop, &change, 1);
+}
+
+/* The first start of all has made the accounts. */
+static void live_first(struct loop *loop)
+{
+    struct life life;
+    live(&life, loop);
+    assert_int_equal(life.status, OK);
+    die(&life);
+}
+
+static void delete_project(struct loop *loop)
+{
+    struct change changes[DRAFT_MAX];
+    struct life life;
+    live(&life, loop);
+    struct draft draft = { .vault = life.vault, .now_ms = 5, .changes = changes };
+    const struct account *dev = accounts_by_number(life.accounts, DEV);
+    draft_delete_project(&draft, dev->project);
+    die(&life);
+    write_all(loop, changes, draft.count);
+}
+
+/* ---- the tests ---- */
+
+static void the_first_start_makes_accounts_that_the_next_one_finds(void **state)
+{
+    struct life life;
+    char ref[PROJECT_REF_MAX], id[ID_MAX];
+    live(&life, *state);
+    assert_int_equal(life.status, OK);
+    const struct account *dev = accounts_by_number(life.accounts, DEV);
+    assert_int_equal(dev->type, ENVIRONMENT_DEV);
+    snprintf(ref, sizeof(ref), "%s", dev->project->ref);
+    snprintf(id, sizeof(id), "%s", dev->id);
+    die(&life);
+
+    live(&life, *state);
+    assert_int_equal(life.status, OK);
+    dev = accounts_by_number(life.accounts, DEV);
+    assert_string_equal(dev->id, id);
+    assert_string_equal(dev->project->ref, ref);
+    assert_non_null(dev->secret_key);
+    assert_non_null(engine_environment(life.engine, DEV));
+    die(&life);
+}
+
+static void every_unfinished_run_comes_as_it_is_now(void **state)
+{
+    struct life life;
+    live_first(*state);
+    write_run(*state, DEV, "run_1", 0, RUN_QUEUED);
+    write_run(*state, DEV, "run_2", 0, RUN_QUEUED);
+    write_run(*state, DEV, "run_3", 0, RUN_QUEUED);
+    write_run(*state, DEV, "run_2", 1, RUN_COMPLETED);
+    write_run(*state, DEV, "run_1", 1, RUN_QUEUED); /* changed last, made first */
+
+    live(&life, *state);
+    struct environment *env = engine_environment(life.engine, DEV);
+    assert_int_equal(life.status, OK);
+    assert_int_equal(env->runs.count, 3);
+    assert_int_equal(env->unfinished, 2);
+    assert_int_equal(env->applied, 5);
+    assert_int_equal(env->cold, 0); /* nothing is in the store alone */
+    assert_int_equal(environment_find(env, SLICE("run_1"))->run.version, 2);
+    die(&life);
+}
+
+/* More than a page of them. */
+static void others_come_newest_first_while_there_is_room(void **state)
+{
+    enum { FINISHED = 1100 };
+    struct life life;
+    char id[16];
+    live_first(*state);
+    write_run(*state, DEV, "run_first", 0, RUN_QUEUED);
+    for (int i = 0; i < FINISHED; i++) {
+        snprintf(id, sizeof(id), "run_%04d", i);
+        write_run(*state, DEV, id, 0, RUN_COMPLETED);
+    }
+    live_with(&life, *state, MEMORY);
+    struct environment *env = engine_environment(life.engine, DEV);
+    assert_int_equal(env->runs.count, FINISHED + 1);
+    assert_int_equal(env->cold, 0);
+    die(&life);
+
+    live_with(&life, *state, 1); /* byte: the first page is more than enough */
+    env = engine_environment(life.engine, DEV);
+    assert_int_equal(life.status, OK);
+    assert_int_equal(env->unfinished, 1);
+    assert_in_range(env->cold, 2, FINISHED);
+    assert_int_equal(env->runs.count, 1 + FINISHED + 1 - env->cold);
+    assert_non_null(environment_find(env, SLICE("run_first")));
+    assert_null(environment_find(env, SLICE("run_0000")));
+    die(&life);
+}
+
+static void the_newest_are_not_waited_for(void **state)
+{
+    struct life life;
+    live_first(*state);
+    write_run(*state, DEV, "run_1", 0, RUN_QUEUED);
+    write_run(*state, DEV, "run_2", 0, RUN_COMPLETED);
+    odd.newest_are_slow = true;
+    live(&life, *state);
+    struct environment *env = engine_environment(life.engine, DEV);
+    assert_int_equal(life.status, OK);
+    assert_int_equal(env->runs.count, 1);
+    assert_int_equal(env->unfinished, 1);
+    die(&life);
+}
+
+/* Its rows are there until retention has removed them. */
+static void of_a_deleted_project_only_what_must_end_comes(void **state)
+{
+    struct life life;
+    live_first(*state);
+    write_run(*state, DEV, "run_1", 0, RUN_QUEUED);
+    write_run(*state, DEV, "run_2", 0, RUN_COMPLETED);
+    write_run(*state, DEV + 1, "run_3", 0, RUN_COMPLETED);
+    write_document(*state, DOC_QUEUE, DEV + 1, "task/hello", "no queue at all");
+    delete_project(*state);
+
+    live(&life, *state);
+    assert_int_equal(life.status, OK);
+    assert_true(accounts_by_number(life.accounts, DEV)->archived);
+    assert_non_null(engine_environment(life.engine, DEV));
+    assert_null(engine_environment(life.engine, DEV + 1));
+    settle(&life);
+    assert_int_equal(fake_store_run(fake, DEV, "run_1")->status, RUN_CANCELED);
+    assert_int_equal(fake_store_run(fake, DEV, "run_2")->version, 1);
+    die(&life);
+}
+
+/* Left behind by a removal that was cut off, or by a tool. */
+static void rows_of_no_environment_are_left_alone(void **state)
+{
+    struct life life;
+    live_first(*state);
+    write_run(*state, NOBODYS, "run_1", 0, RUN_QUEUED);
+    write_document(*state, DOC_WORKER, NOBODYS, "20260101.1", "no worker at all");
+    live(&life, *state);
+    assert_int_equal(life.status, OK);
+    assert_null(engine_environment(life.engine, NOBODYS));
+    settle(&life);
+    assert_int_equal(fake_store_run(fake, NOBODYS, "run_1")->version, 1);
+    die(&life);
+}
+
+static void a_document_that_cannot_be_read_ends_the_start_with_its_reason(void **state)
+{
+    struct life life;
+    live_first(*state);
+    write_document(*state, DOC_WORKER, DEV, "20260101.1", "no worker at all");
+    live(&life, *state);
+    assert_int_not_equal(life.status, OK);
+    assert_int_equal(life.why.code, life.status);
+    assert_true(life.why.text[0]);
+    die(&life);
+}
+
+/* Each read of the start fails once, the first of all too; nothing is left behind. */
+static void a_read_that_fails_ends_the_start(void **state)
+{
+    live_first(*state);
+    write_run(*state, DEV, "run_1", 0, RUN_QUEUED);
+    for (int nth = 1;; nth++) {
+        struct life life;
+        odd.fault = (struct fault){ .countdown = nth };
+        live(&life, *state);
+        bool tripped = odd.fault.tripped;
+        assert_int_equal(life.status, tripped ? ERR_STORE : OK);
+        if (tripped)
+            assert_string_equal(life.why.text, "cannot read the database");
+        die(&life);
+        if (!tripped) {
+            assert_true(nth > 12 + 4); /* kinds of documents, and walks of environments */
+            break;
+        }
+    }
+}
+
+static void what_was_read_is_taken_a_share_in_each_turn(void **state)
+{
+    struct life life;
+    char name[32];
+    live_first(*state);
+    live(&life, *state);
+    unsigned turns = life.turns;
+    die(&life);
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof(name), "run_%03d", i);
+        write_run(*state, DEV, name, 0, RUN_QUEUED);
+    }
+    loop_set_budget(*state, 0); /* no time at all: one unit a turn */
+    live(&life, *state);
+    loop_set_budget(*state, 1000);
+    assert_int_equal(engine_environment(life.engine, DEV)->unfinished, 200);
+    assert_in_range(life.turns, turns + 200 / 20, turns + 200);
+    die(&life);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_first_start_makes_accounts_that_the_next_one_finds),
+        TEST(every_unfinished_run_comes_as_it_is_now),
+        TEST(others_come_newest_first_while_there_is_room),
+        TEST(the_newest_are_not_waited_for),
+        TEST(of_a_deleted_project_only_what_must_end_comes),
+        TEST(rows_of_no_environment_are_left_alone),
+        TEST(a_document_that_cannot_be_read_ends_the_start_with_its_reason),
+        TEST(a_read_that_fails_ends_the_start),
+        TEST(what_was_read_is_taken_a_share_in_each_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* Who shares bytes with whom, and who has a place when everybody wants something else. */
+#include "tests/support/world/unit.h"
+
+#include "tests/support/world/calls.h"
+#include "tests/support/world/reader.h"
+
+static int create_world(void **state)
+{
+    *state = world_create(NULL);
+    return 0;
+}
+
+static int destroy_world(void **state)
+{
+    world_destroy(*state);
+    return 0;
+}
+
+static void views_are_shared_and_one_too_many_gets_a_wider_one(void **state)
+{
+    struct world *world = *state;
+    struct view *views[VIEWS_MAX], wish = view_of(ENCODING_JSON, FIELDS_ALL);
+    for (uint32_t i = 0; i <= NARROW_VIEWS_MAX; i++) {
+        wish.fields = i ? FIELDS_ALWAYS | i << (FIELD_BATCH_ID + 1) : FIELDS_ALL;
+        assert_non_null(views[i] = environment_view(world->env, &wish));
+        assert_int_equal(views[i]->users, 1);
+    }
+    assert_ptr_equal(environment_view(world->env, &wish), views[NARROW_VIEWS_MAX]);
+    view_release(views[NARROW_VIEWS_MAX]);
+
+    wish.fields = FIELDS_ALWAYS | 1 << FIELD_ERROR;
+    assert_ptr_equal(environment_view(world->env, &wish), views[0]);
+    view_release(views[0]);
+    for (uint32_t i = 0; i <= NARROW_VIEWS_MAX; i++)
+        view_release(views[i]);
+    struct view *own = environment_view(world->env, &wish);
+    assert_int_equal(own->fields, wish.fields);
+    view_release(own);
+}
+
+/* A page may choose its fields, and an attacker's chooses others each time. */
+static void who_wants_everything_has_a_place_whatever_others_leave_out(void **state)
+{
+    struct world *world = *state;
+    struct view *views[64];
+    size_t count = 0;
+    for (uint32_t i = 1; count < 40; i++) {
+        bool is_shape = i & 1;
+        struct view wish =
+            view_of(is_shape ? ENCODING_SHAPE : ENCODING_MSGPACK,
+                    is_shape ? FIELDS_ALL : FIELDS_ALWAYS | i << (FIELD_BATCH_ID + 1));
+        wish.skipped = wish.unwanted = is_shape ? i << (FIELD_BATCH_ID + 1) : 0;
+        views[count] = environment_view(world->env, &wish);
+        assert_non_null(views[count++]);
+    }
+    static const uint32_t skips[] = { 0, 1 << FIELD_PAYLOAD };
+    for (size_t i = 0; i < 2; i++) {
+        for (int encoding = ENCODING_JSON; encoding <= ENCODING_SHAPE; encoding++) {
+            struct view wish = view_of((enum encoding)encoding, FIELDS_DEFAULT & ~skips[i]);
+            wish.skipped = skips[i];
+            views[count] = environment_view(world->env, &wish);
+            assert_non_null(views[count]);
+            assert_int_equal(views[count]->skipped, skips[i]);
+            assert_int_equal(views[count]->fields & wish.fields, wish.fields);
+            count++;
+        }
+    }
+    while (count)
+        view_release(views[--count]);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(views_are_shared_and_one_too_many_gets_a_wider_one),
+        TEST(who_wants_everything_has_a_place_whatever_others_leave_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+/* Who is written next: groups of small commits, large ones by themselves. */
+#include "tests/support/world/unit.h"
+
+#include "store/sqlite/sqlite_line.h"
+
+enum { COMMITS = 3000, ITEMS = 500, BYTES = 3 << 20, ATTACKER = 1, VICTIM = 2, OTHER = 3 };
+
+struct commit {
+    struct store_commit req;
+    struct change change; /* the only one, or the first of many */
+};
+
+static struct {
+    struct sqlite_line line;
+    struct commit commits[COMMITS];
+    size_t count;
+    struct change items[OTHER + 1][ITEMS]; /* of a batch, by environment */
+    struct list group;
+} scene;
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&scene, 0, sizeof(scene));
+    sqlite_line_init(&scene.line);
+    list_init(&scene.group);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct list all;
+    (void)state;
+    list_init(&all);
+    sqlite_line_empty_into(&scene.line, &all);
+    sqlite_line_finish(&scene.line);
+    return 0;
+}
+
+static struct store_commit *add(uint32_t env)
+{
+    struct commit *commit = &scene.commits[scene.count++];
+    commit->change = (struct change){ .kind = CHANGE_RUN, .env = env };
+    commit->req.changes = &commit->change;
+    commit->req.change_count = 1;
+    sqlite_line_add(&scene.line, &commit->req);
+    return &commit->req;
+}
+
+static struct store_commit *add_batch(uint32_t env)
+{
+    struct commit *commit = &scene.commits[scene.count++];
+    for (size_t i = 0; i < ITEMS; i++)
+        scene.items[env][i] = (struct change){ .kind = CHANGE_RUN, .env = env };
+    commit->req.changes = scene.items[env];
+    commit->req.change_count = ITEMS;
+    sqlite_line_add(&scene.line, &commit->req);
+    return &commit->req;
+}
+
+/* How many there were; the group is empty again. */
+static size_t take(void)
+{
+    size_t count = 0;
+    list_init(&scene.group);
+    sqlite_line_take(&scene.line, &scene.group);
+    list_each (link, &scene.group)
+        count++;
+    return count;
+}
+
+static bool has(const struct store_commit *req)
+{
+    list_each (link, &scene.group)
+        if (link == &req->link)
+            return true;
+    return false;
+}
+
+static void those_that_wait_are_written_together_in_their_order(void **state)
+{
+    (void)state;
+    struct store_commit *first = add(ATTACKER), *second = add(VICTIM);
+    assert_false(sqlite_line_empty(&scene.line));
+    assert_int_equal(take(), 2);
+    assert_true(scene.group.next == &first->link && scene.group.prev == &second->link);
+    assert_true(sqlite_line_empty(&scene.line));
+}
+
+static void a_small_commit_waits_for_one_large_one_at_most(void **state)
+{
+    (void)state;
+    add_batch(ATTACKER);
+    assert_int_equal(take(), 1);
+    for (int i = 0; i < 20; i++)
+        add_batch(ATTACKER);
+    struct store_commit *victim = add(VICTIM);
+    assert_int_equal(take(), 1); /* and not with a large one that it would wait for */
+    assert_true(has(victim));
+    assert_int_equal(take(), 1); /* the large ones get on, too */
+    struct store_commit *late = add(VICTIM);
+    assert_int_equal(take(), 1);
+    assert_true(has(late));
+}
+
+static void large_ones_wait_for_one_group_of_small_ones(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2000; i++)
+        add(ATTACKER);
+    struct store_commit *large = add_batch(VICTIM);
+    take();
+    if (!has(large))
+        take();
+    assert_true(has(large));
+}
+
+static void a_commit_of_many_bytes_is_large(void **state)
+{
+    (void)state;
+    struct bytes *body = bytes_create_empty(BYTES);
+    struct commit *commit = &scene.commits[scene.count++];
+    commit->change = (struct change){ .kind = CHANGE_RUN, .env = ATTACKER };
+    commit->change.run.payload = body;
+    commit->req.changes = &commit->change;
+    commit->req.change_count = 1;
+
+    commit->change.marks = MARK_PAYLOAD;
+    sqlite_line_add(&scene.line, &commit->req);
+    struct store_commit *victim = add(VICTIM);
+    assert_int_equal(take(), 1);
+    assert_int_equal(take(), 1);
+    assert_true(has(victim));
+
+    commit->change.marks = 0; /* it has a payload, which is not written again */
+    sqlite_line_add(&scene.line, &commit->req);
+    victim = add(VICTIM);
+    assert_int_equal(take(), 2);
+    assert_true(has(victim));
+    bytes_unref(body);
+}
+
+static void nobody_waits_behind_all_that_another_environment_has_in_line(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2500; i++)
+        add(ATTACKER);
+    struct store_commit *victim = add(VICTIM);
+    assert_in_range(take(), 2, 300);
+    assert_true(has(victim));
+    while (!sqlite_line_empty(&scene.line))
+        assert_in_range(take(), 1, 300);
+}
+
+/* As many as a project has, and its branches. */
+static void nobody_waits_behind_all_that_other_environments_have_in_line(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 350; i++)
+        for (uint32_t env = 11; env <= 18; env++)
+            add(env);
+    struct store_commit *victim = add(VICTIM);
+    assert_in_range(take(), 9, 1100);
+    assert_true(has(victim));
+}
+
+static void more_environments_than_a_group_holds_take_turns(void **state)
+{
+    (void)state;
+    struct store_commit *last = NULL;
+    for (uint32_t env = 1; env <= 40; env++)
+        last = add(env);
+    size_t groups = 0;
+    do {
+        assert_in_range(take(), 1, 40);
+        groups++;
+    } while (!has(last));
+    assert_true(groups <= 4);
+    assert_true(sqlite_line_empty(&scene.line));
+}
+
+static void large_ones_of_environments_take_turns(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        add_batch(ATTACKER);
+    take();
+    struct store_commit *victim = add_batch(VICTIM);
+    take();
+    assert_true(has(victim));
+}
+
+static void large_ones_of_several_environments_take_turns(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        add_batch(i % 2 ? ATTACKER : OTHER);
+    struct store_commit *victim = add_batch(VICTIM);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(take(), 1);
+    assert_int_equal(take(), 1);
+    assert_true(has(victim));
+}
+
+static bool has_queues(const struct sqlite_turns *turns)
+{
+    uint32_t at = 0;
+    return slots_next(&turns->queues, &at);
+}
+
+/* Branches come and go, and their numbers are not used again. */
+static void an_environment_without_commits_has_no_queue(void **state)
+{
+    (void)state;
+    for (uint32_t env = 1; env <= 40; env++)
+        add(env);
+    add_batch(OTHER);
+    assert_true(has_queues(&scene.line.small) && has_queues(&scene.line.large));
+    while (!sqlite_line_empty(&scene.line))
+        take();
+    assert_false(has_queues(&scene.line.small) || has_queues(&scene.line.large));
+    struct store_commit *again = add(VICTIM);
+    assert_int_equal(take(), 1);
+    assert_true(has(again));
+}
+
+static void what_waits_can_be_taken_as_a_whole(void **state)
+{
+    struct list all;
+    (void)state;
+    list_init(&all);
+    add(ATTACKER);
+    add_batch(ATTACKER);
+    sqlite_line_empty_into(&scene.line, &all);
+    assert_true(sqlite_line_empty(&scene.line));
+    assert_false(list_empty(&all));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(those_that_wait_are_written_together_in_their_order),
+        TEST(a_small_commit_waits_for_one_large_one_at_most),
+        TEST(large_ones_wait_for_one_group_of_small_ones),
+        TEST(a_commit_of_many_bytes_is_large),
+        TEST(nobody_waits_behind_all_that_another_environment_has_in_line),
+        TEST(nobody_waits_behind_all_that_other_environments_have_in_line),
+        TEST(more_environments_than_a_group_holds_take_turns),
+        TEST(large_ones_of_environments_take_turns),
+        TEST(large_ones_of_several_environments_take_turns),
+        TEST(an_environment_without_commits_has_no_queue),
+        TEST(what_waits_can_be_taken_as_a_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

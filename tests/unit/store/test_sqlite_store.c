@@ -1,0 +1,596 @@
+/* The embedded database keeps the contract, and its word when the disk does not. */
+#include "store/sqlite/sqlite_store.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/mem.h"
+#include "tests/support/contract/store_contract.h"
+#include "tests/support/fakes/fault_vfs.h"
+
+struct disk_world {
+    struct store_world world;
+    uv_loop_t loop;
+    char dir[64], path[96];
+    size_t cache_bytes;
+    bool closed;
+};
+
+extern const char sqlite_schema_sql[]; /* version 1 */
+
+static struct disk_world *opened; /* whose store is being closed */
+
+static struct disk_world *own_of(struct store_world *world)
+{
+    return container_of(world, struct disk_world, world);
+}
+
+/* ---- opening and closing ---- */
+
+static void turn(struct store_world *world)
+{
+    uv_run(&own_of(world)->loop, UV_RUN_ONCE);
+}
+
+static enum err open_path(struct disk_world *own, struct store **store, struct failure *why)
+{
+    struct sqlite_options options = { .path = own->path, .cache_bytes = own->cache_bytes };
+    return sqlite_store_open(&own->loop, &options, store, why);
+}
+
+static void open_store(struct disk_world *own)
+{
+    struct failure why;
+    assert_int_equal(open_path(own, &own->world.store, &why), OK);
+}
+
+static void on_closed(struct store *store)
+{
+    assert_ptr_equal(store, opened->world.store);
+    opened->closed = true;
+}
+
+static void close_store(struct disk_world *own)
+{
+    opened = own;
+    own->closed = false;
+    own->world.store->ops->close(own->world.store, on_closed);
+    while (!own->closed)
+        uv_run(&own->loop, UV_RUN_ONCE);
+    own->world.store = NULL;
+}
+
+static void reopen(struct store_world *world)
+{
+    close_store(own_of(world));
+    open_store(own_of(world));
+}
+
+static int create_world(void **state)
+{
+    struct disk_world *own = mem_new(struct disk_world);
+    fault_vfs_install();
+    own->world.turn = turn;
+    own->world.reopen = reopen;
+    uv_loop_init(&own->loop);
+    snprintf(own->dir, sizeof(own->dir), "%s/runcast-test-XXXXXX",
+             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    assert_non_null(mkdtemp(own->dir));
+    snprintf(own->path, sizeof(own->path), "%s/runs.db", own->dir);
+    *state = &own->world;
+    return 0;
+}
+
+static int create_open_world(void **state)
+{
+    create_world(state);
+    open_store(own_of(*state));
+    return 0;
+}
+
+static int destroy_world(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    static const char *const suffixes[] = { "",         "-wal",      "-shm",     ".lock",
+                                            "-journal", ".schema-1", ".schema-7" };
+    fault_vfs.sync_fails = fault_vfs.disk_is_full = false;
+    fault_vfs.read_delay_ms = 0;
+    if (own->world.store)
+        close_store(own);
+    assert_int_equal(uv_loop_close(&own->loop), 0);
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        char name[128];
+        snprintf(name, sizeof(name), "%s%s", own->path, suffixes[i]);
+        unlink(name);
+    }
+    assert_int_equal(rmdir(own->dir), 0);
+    free(own);
+    return 0;
+}
+
+/* ---- the file ---- */
+
+extern const char sqlite_schema_sql[]; /* of version 1 */
+
+static void run_sql(const struct disk_world *own, const char *sql)
+{
+    sqlite3 *handle;
+    assert_int_equal(sqlite3_open(own->path, &handle), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(handle, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(handle);
+}
+
+static void assert_refused(struct disk_world *own, const char *reason)
+{
+    struct store *store = NULL;
+    struct failure why = { 0 };
+    assert_int_equal(open_path(own, &store, &why), ERR_STORE);
+    assert_null(store);
+    if (!strstr(why.text, reason))
+        fail_msg("'%s' does not say '%s'", why.text, reason);
+}
+
+static void an_empty_file_gets_the_schema_and_only_we_can_read_it(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    struct stat stat_of;
+    open_store(own);
+    assert_int_equal(commit_one(&own->world, new_run(ENV_A, 1, "a")), STORE_OK);
+    assert_int_equal(stat(own->path, &stat_of), 0);
+    assert_int_equal(stat_of.st_mode & 0777, 0600);
+    char log[128];
+    snprintf(log, sizeof(log), "%s-wal", own->path);
+    assert_int_equal(stat(log, &stat_of), 0);
+    assert_int_equal(stat_of.st_mode & 0777, 0600);
+    close_store(own);
+    assert_int_equal(stat(log, &stat_of), -1); /* a clean end leaves one file */
+}
+
+static void a_database_of_a_newer_version_is_refused(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    open_store(own);
+    close_store(own);
+    run_sql(own, "PRAGMA user_version = 1000");
+    assert_refused(own, "written by a newer runcast (schema 1000");
+}
+
+static void a_database_of_version_1_gets_what_came_later(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    run_sql(own, "PRAGMA journal_mode = WAL");
+    run_sql(own, sqlite_schema_sql);
+    run_sql(own, "PRAGMA user_version = 1;"
+                 "INSERT INTO document VALUES (7, 7, 'mail', 1, 1, x'7b7d')");
+    open_store(own);
+    close_store(own);
+    run_sql(own, "CREATE TABLE seen (written_at CHECK (written_at > 1700000000000));"
+                 "INSERT INTO seen SELECT written_at FROM document WHERE name = 'mail'");
+}
+
+static void what_an_older_database_stores_is_counted_once(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    run_sql(own, sqlite_schema_sql);
+    run_sql(own, "PRAGMA user_version = 1;"
+                 "INSERT INTO environment (env, seq) VALUES (7, 1), (8, 1);"
+                 "INSERT INTO run_payload VALUES (7, 'run_1', x'313233', NULL);"
+                 "INSERT INTO run_metadata VALUES (7, 'run_1', x'7b7d', x'7b7d');"
+                 "INSERT INTO run_output VALUES (7, 'run_1', NULL, NULL, x'7b7d');"
+                 "INSERT INTO document VALUES (12, 7, 'p', 1, 1, x'31323334'),"
+                 " (7, 7, 'q', 1, 1, x'3132');"
+                 "INSERT INTO claim VALUES (9, 1, 'é', 'run_1', 0);"
+                 "INSERT INTO task_number VALUES (7, 'hello', 3)");
+    open_store(own);
+    struct store *store = own->world.store;
+    assert_int_equal(store->ops->position(store, 7).stored,
+                     3 + 4 + 2 + stored_document_bytes(1, 4) + stored_document_bytes(1, 2) +
+                         stored_task_bytes(5));
+    assert_int_equal(store->ops->position(store, 8).stored, 0);
+    assert_int_equal(store->ops->position(store, 9).stored, stored_claim_bytes(2));
+}
+
+/* What was counted change by change is what counting all of it gives. */
+static void what_is_stored_is_counted_alike_by_changes_and_by_an_upgrade(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    struct store_world *world = &own->world;
+    open_store(own);
+    struct change change = new_run(ENV_A, 1, "ä task");
+    change.run.tags = tag_list_create((struct slice[]){ SLICE("é"), SLICE("b") }, 2);
+    change.run.metadata = text_bytes("{}");
+    change.run.metadata_seed = text_bytes("{\"a\":1}");
+    run_rare_edit(&change.run)->payload_type = text_bytes("application/json");
+    run_rare_edit(&change.run)->concurrency_key = text_bytes("ключ");
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    struct change next = next_version(&change, MARK_OUTPUT);
+    next.run.output = text_bytes("output");
+    next.run.error = text_bytes("{}");
+    run_rare_edit(&next.run)->output_type = text_bytes("text/plain");
+    run_rare_edit(&next.run)->waits = text_bytes("[]");
+    struct bytes *key = text_bytes("schlüssel");
+    struct claim claim = { .env = ENV_A, .key = key, .owner = "run_1" };
+    assert_int_equal(commit(world, &next, 1, &claim, 1), STORE_OK);
+    for (enum document_kind kind = 0; kind <= DOC_TRACE; kind++)
+        assert_int_equal(commit_one(world, new_document(ENV_A, kind, "ñ", "body")),
+                         STORE_OK);
+    change_finish(&next);
+    bytes_unref(key);
+    int64_t counted = world->store->ops->position(world->store, ENV_A).stored;
+    assert_true(counted > STORED_RUN + (DOC_TRACE + 3) * STORED_ROW);
+    close_store(own);
+    run_sql(own, "UPDATE environment SET stored = 1; PRAGMA user_version = 7");
+    open_store(own);
+    assert_int_equal(world->store->ops->position(world->store, ENV_A).stored, counted);
+}
+
+static void a_claim_that_was_swept_does_not_count(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    open_store(own);
+    struct bytes *key = text_bytes("key");
+    struct claim claim = { .env = ENV_A, .key = key, .owner = "run_1", .expires_at = 1 };
+    assert_int_equal(commit(&own->world, NULL, 0, &claim, 1), STORE_OK);
+    bytes_unref(key);
+    assert_int_equal(own->world.store->ops->position(own->world.store, ENV_A).stored, 0);
+    close_store(own);
+    run_sql(own, "CREATE TABLE seen (count CHECK (count = 0));"
+                 "INSERT INTO seen SELECT count(*) FROM claim;"
+                 "INSERT INTO seen SELECT sum(stored) FROM environment");
+}
+
+static void a_database_that_cannot_be_copied_is_not_upgraded(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    char part[128];
+    run_sql(own, sqlite_schema_sql);
+    run_sql(own, "PRAGMA user_version = 1");
+    snprintf(part, sizeof(part), "%s.schema-1.part", own->path);
+    assert_int_equal(mkdir(part, 0700), 0);
+    assert_refused(own, "the copy before an upgrade");
+    assert_int_equal(rmdir(part), 0);
+    run_sql(own, "CREATE TABLE seen (version CHECK (version = 1));"
+                 "INSERT INTO seen SELECT user_version FROM pragma_user_version");
+}
+
+static void a_database_of_an_older_version_learns_what_it_lacks(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    struct run run;
+    run_sql(own, sqlite_schema_sql);
+    run_sql(own, "PRAGMA user_version = 1");
+    open_store(own);
+    struct change change = new_run(ENV_A, 1, "a");
+    run_rare_edit(&change.run)->streams = text_bytes("[\"tokens\"]");
+    assert_int_equal(commit(&own->world, &change, 1, NULL, 0), STORE_OK);
+    assert_int_equal(load_run(&own->world, ENV_A, change.run.id, &run), STORE_OK);
+    assert_string_equal(run_rare(&run)->streams->data, "[\"tokens\"]");
+    run_finish(&run);
+    change_finish(&change);
+}
+
+static void a_database_of_another_program_is_refused_and_left_alone(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    run_sql(own, "CREATE TABLE theirs (x)");
+    assert_refused(own, "is the database of another program");
+    run_sql(own, "INSERT INTO theirs VALUES (1)");
+    sqlite3 *handle;
+    sqlite3_stmt *stmt;
+    assert_int_equal(sqlite3_open(own->path, &handle), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(handle, "PRAGMA journal_mode", -1, &stmt, NULL), 0);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "delete");
+    sqlite3_finalize(stmt);
+    sqlite3_close(handle);
+}
+
+static void what_is_not_a_database_is_refused_with_a_sentence(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    int fd = open(own->path, O_CREAT | O_WRONLY, 0600);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(write(fd, "this is a text, not a database\n", 31), 31);
+    close(fd);
+    assert_refused(own, "is not a database of runcast");
+    unlink(own->path);
+    snprintf(own->path, sizeof(own->path), "%s/missing/runs.db", own->dir);
+    assert_refused(own, "No such file or directory");
+    snprintf(own->path, sizeof(own->path), "%s/runs.db", own->dir);
+}
+
+static void a_second_opener_is_refused(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    open_store(own);
+    assert_refused(own, "is in use by another runcast process");
+    assert_int_equal(commit_one(&own->world, new_run(ENV_A, 1, "a")), STORE_OK);
+    close_store(own);
+    open_store(own);
+    assert_int_equal(count_runs(&own->world, ENV_A), 1);
+}
+
+/* ---- a disk that fails ---- */
+
+static void a_failed_sync_is_never_acknowledged_and_stops_everything_after_it(void **state)
+{
+    struct store_world *world = *state;
+    struct change change = new_run(ENV_A, 1, "a");
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    assert_false(world->store->failing);
+
+    fault_vfs.sync_fails = true;
+    assert_int_equal(commit_one(world, new_run(ENV_A, 2, "a")), STORE_FAILED);
+    assert_true(world->store->failing);
+    assert_int_equal(commit_one(world, new_run(ENV_A, 3, "a")), STORE_FAILED);
+    struct run run;
+    assert_int_equal(load_run(world, ENV_A, change.run.id, &run),
+                     STORE_OK); /* reads go on */
+    run_finish(&run);
+    change_finish(&change);
+    uint64_t begun = uv_hrtime();
+    while (uv_hrtime() - begun < UINT64_C(1500000000)) /* a check with a broken disk */
+        uv_run(&own_of(world)->loop, UV_RUN_NOWAIT);
+    assert_true(world->store->failing);
+
+    fault_vfs.sync_fails = false;
+    while (world->store->failing)
+        world->turn(world);
+    change = new_run(ENV_A, 4, "a");
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    assert_int_equal(change.seq, count_runs(world, ENV_A)); /* positions have no holes */
+    assert_int_equal(change.run.number, change.seq);
+    change_finish(&change);
+    world->reopen(world);
+    assert_true(count_runs(world, ENV_A) >= 2);
+}
+
+static void a_store_that_fails_can_be_closed(void **state)
+{
+    struct store_world *world = *state;
+    fault_vfs.sync_fails = true;
+    assert_int_equal(commit_one(world, new_run(ENV_A, 1, "a")), STORE_FAILED);
+    close_store(own_of(world));
+    fault_vfs.sync_fails = false;
+    open_store(own_of(world));
+    assert_int_equal(commit_one(world, new_run(ENV_A, 2, "a")), STORE_OK);
+}
+
+static void a_full_disk_refuses_writes_and_recovers_by_itself(void **state)
+{
+    struct store_world *world = *state;
+    assert_int_equal(commit_one(world, new_run(ENV_A, 1, "a")), STORE_OK);
+    fault_vfs.disk_is_full = true;
+    for (int n = 2; n < 5; n++)
+        assert_int_equal(commit_one(world, new_run(ENV_A, n, "a")), STORE_NO_SPACE);
+    assert_true(world->store->full);
+    assert_false(world->store->failing);
+    assert_int_equal(count_runs(world, ENV_A), 1);
+
+    fault_vfs.disk_is_full = false;
+    struct change change = new_run(ENV_A, 5, "a");
+    enum store_status status;
+    uint64_t begun = uv_hrtime();
+    while ((status = commit(world, &change, 1, NULL, 0)) == STORE_NO_SPACE)
+        assert_true(uv_hrtime() - begun < UINT64_C(5000000000));
+    assert_int_equal(status, STORE_OK);
+    assert_int_equal(change.seq, 2);
+    assert_int_equal(change.run.number, 2);
+    assert_false(world->store->full);
+    change_finish(&change);
+}
+
+/* ---- limits ---- */
+
+static void every_acknowledgement_has_a_sync_before_it(void **state)
+{
+    struct store_world *world = *state;
+    for (int n = 1; n <= 20; n++) {
+        unsigned before = fault_vfs.syncs;
+        assert_int_equal(commit_one(world, new_run(ENV_A, n, "a")), STORE_OK);
+        assert_true(fault_vfs.syncs > before);
+    }
+}
+
+static void the_log_stays_bounded(void **state)
+{
+    struct store_world *world = *state;
+    long long highest = 0;
+    for (int n = 1; n <= 60; n++) {
+        struct change change = new_run(ENV_A, n, "a");
+        bytes_unref(change.run.payload);
+        change.run.payload = bytes_create_empty(2 << 20);
+        memset(change.run.payload->data, 'x', 2 << 20);
+        assert_int_equal(commit_one(world, change), STORE_OK);
+        highest = fault_vfs.log_bytes > highest ? fault_vfs.log_bytes : highest;
+    }
+    assert_true(highest < 64 << 20); /* of 120 MiB written */
+    assert_int_equal(count_runs(world, ENV_A), 60);
+}
+
+static enum store_status listed;
+static bool was_listed;
+
+enum { LARGE_COMMITS = 6, LARGE_COMMIT = 300 };
+
+struct large_commit {
+    struct store_commit req;
+    struct change changes[LARGE_COMMIT];
+    unsigned *reported;
+};
+
+static void on_large(struct store_commit *req, enum store_status status)
+{
+    assert_int_equal(status, STORE_OK);
+    ++*container_of(req, struct large_commit, req)->reported;
+}
+
+/* What a commit brings is applied when it is reported, and turns have to be short. */
+static void a_turn_reports_one_large_commit(void **state)
+{
+    struct store_world *world = *state;
+    struct large_commit *commits = mem_new_array(struct large_commit, LARGE_COMMITS);
+    unsigned reported = 0;
+    for (int i = 0; i < LARGE_COMMITS; i++) {
+        for (int k = 0; k < LARGE_COMMIT; k++)
+            commits[i].changes[k] = new_run(ENV_A, i * LARGE_COMMIT + k, "a");
+        commits[i].reported = &reported;
+        commits[i].req = (struct store_commit){ .changes = commits[i].changes,
+                                                .change_count = LARGE_COMMIT,
+                                                .done = on_large };
+        world->store->ops->commit(world->store, &commits[i].req);
+    }
+    while (reported < LARGE_COMMITS) {
+        unsigned before = reported;
+        world->turn(world);
+        assert_true(reported <= before + 1);
+    }
+    for (int i = 0; i < LARGE_COMMITS; i++)
+        for (int k = 0; k < LARGE_COMMIT; k++)
+            change_finish(&commits[i].changes[k]);
+    free(commits);
+}
+
+static void on_listed(struct store_list *req, enum store_status status)
+{
+    (void)req;
+    listed = status;
+    was_listed = true;
+}
+
+enum { MANY = 3000, WALKED = 500 };
+
+/* They do not fit into the cache. */
+static struct disk_world *open_with_many_runs(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    own->cache_bytes = 1 << 16;
+    open_store(own);
+    struct change *changes = mem_new_array(struct change, MANY);
+    for (int n = 0; n < MANY; n++)
+        changes[n] = new_run(ENV_A, n, "a");
+    assert_int_equal(commit(&own->world, changes, MANY, NULL, 0), STORE_OK);
+    for (int n = 0; n < MANY; n++)
+        change_finish(&changes[n]);
+    free(changes);
+    return own;
+}
+
+static void on_walked(struct store_walk *req, enum store_status status)
+{
+    (void)req;
+    listed = status;
+    was_listed = true;
+}
+
+static enum store_status walk_all(struct disk_world *own, struct store_walk *req)
+{
+    req->env = ENV_A;
+    req->kind = WALK_ALL;
+    req->up_to = MANY;
+    req->limit = WALKED;
+    req->byte_limit = SIZE_MAX;
+    req->done = on_walked;
+    was_listed = false;
+    own->world.store->ops->walk(own->world.store, req);
+    while (!was_listed)
+        own->world.turn(&own->world);
+    return listed;
+}
+
+/* A start reads every unfinished run: on a slow disk too, else it would never begin. */
+static void what_a_start_reads_takes_its_time(void **state)
+{
+    struct disk_world *own = open_with_many_runs(state);
+    struct store_walk usual = { 0 }, start = { .takes_its_time = true };
+    fault_vfs.read_delay_ms = 2;
+    assert_int_equal(walk_all(own, &usual), STORE_SLOW);
+    assert_int_equal(walk_all(own, &start), STORE_OK);
+    fault_vfs.read_delay_ms = 0;
+    assert_int_equal(start.count, WALKED);
+    for (size_t i = 0; i < start.count; i++)
+        run_finish(&start.runs[i]);
+    free(start.runs);
+}
+
+static void a_read_that_takes_too_long_is_stopped(void **state)
+{
+    struct disk_world *own = open_with_many_runs(state);
+
+    struct slice regions[] = { SLICE("nowhere") };
+    struct store_list req = { .env = ENV_A, .limit = 10, .done = on_listed };
+    req.filter =
+        (struct run_filter){ .is_test = -1, .regions = regions, .region_count = 1 };
+    fault_vfs.read_delay_ms = 100;
+    was_listed = false;
+    own->world.store->ops->list(own->world.store, &req);
+    while (!was_listed)
+        own->world.turn(&own->world);
+    assert_int_equal(listed, STORE_SLOW);
+    assert_int_equal(req.count, 0);
+    assert_null(req.runs);
+
+    fault_vfs.read_delay_ms = 0;
+    was_listed = false;
+    own->world.store->ops->list(own->world.store, &req);
+    while (!was_listed)
+        own->world.turn(&own->world);
+    assert_int_equal(listed, STORE_OK);
+    free(req.runs);
+}
+
+static void expired_claims_are_swept(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    struct claim claims[40];
+    for (int i = 0; i < 40; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "key %d", i);
+        claims[i] = (struct claim){
+            .kind = CLAIM_REQUEST, .env = ENV_A, .key = text_bytes(key), .owner = "run_1"
+        };
+        claims[i].expires_at = i < 30 ? FIRST_RUN_MS - 1 : FIRST_RUN_MS + 1000;
+    }
+    open_store(own);
+    assert_int_equal(commit(&own->world, NULL, 0, claims, 40), STORE_OK);
+    for (int i = 0; i < 40; i++)
+        bytes_unref(claims[i].key);
+    close_store(own);
+    run_sql(own, "CREATE TEMP TABLE t (n CHECK (n = 10));"
+                 "INSERT INTO t SELECT count(*) FROM claim");
+}
+
+int main(void)
+{
+#define OPEN(name) cmocka_unit_test_setup_teardown(name, create_open_world, destroy_world)
+#define CLOSED(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
+    const struct CMUnitTest own[] = {
+        CLOSED(an_empty_file_gets_the_schema_and_only_we_can_read_it),
+        CLOSED(a_database_of_a_newer_version_is_refused),
+        CLOSED(what_an_older_database_stores_is_counted_once),
+        CLOSED(a_claim_that_was_swept_does_not_count),
+        CLOSED(what_is_stored_is_counted_alike_by_changes_and_by_an_upgrade),
+        CLOSED(a_database_that_cannot_be_copied_is_not_upgraded),
+        CLOSED(a_database_of_version_1_gets_what_came_later),
+        CLOSED(a_database_of_an_older_version_learns_what_it_lacks),
+        CLOSED(a_database_of_another_program_is_refused_and_left_alone),
+        CLOSED(what_is_not_a_database_is_refused_with_a_sentence),
+        CLOSED(a_second_opener_is_refused),
+        OPEN(a_failed_sync_is_never_acknowledged_and_stops_everything_after_it),
+        OPEN(a_store_that_fails_can_be_closed),
+        OPEN(a_full_disk_refuses_writes_and_recovers_by_itself),
+        OPEN(every_acknowledgement_has_a_sync_before_it),
+        OPEN(the_log_stays_bounded),
+        OPEN(a_turn_reports_one_large_commit),
+        CLOSED(what_a_start_reads_takes_its_time),
+        CLOSED(a_read_that_takes_too_long_is_stopped),
+        CLOSED(expired_claims_are_swept),
+    };
+    int failures =
+        store_contract_run("sqlite store: contract", create_open_world, destroy_world);
+    return failures + cmocka_run_group_tests_name("sqlite store", own, NULL, NULL);
+}

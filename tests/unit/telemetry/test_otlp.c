@@ -1,0 +1,289 @@
+/* otlp: what is kept of the spans and logs that workers send. */
+#include "telemetry/otlp.h"
+#include "tests/support/world/unit.h"
+#include "json/members.h"
+
+#include <time.h>
+
+#define RUN "{\"key\":\"$metadata.ctx.run.id\",\"value\":{\"stringValue\":\"run_a\"}}"
+#define SPANS(record) "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[" record "]}]}]}"
+#define LOGS(record) "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[" record "]}]}]}"
+
+static const struct {
+    bool logs;
+    const char *body, *member, *value;
+} cases[] = {
+    { false, SPANS("{\"name\":\"a\",\"attributes\":[" RUN "]}"), "message", "\"a\"" },
+    { false, SPANS("{\"name\":5,\"attributes\":[" RUN "]}"), "message", "\"5\"" },
+    { false,
+      SPANS("{\"startTimeUnixNano\":\"1700000000000000000\",\"endTimeUnixNano\":"
+            "\"1700000000000000042\",\"attributes\":[" RUN "]}"),
+      "ns", "42" },
+    { false,
+      SPANS("{\"startTimeUnixNano\":\"1700000000000000000\",\"endTimeUnixNano\":"
+            "\"1600000000000000000\",\"attributes\":[" RUN "]}"),
+      "ns", "0" },
+    { false, SPANS("{\"startTimeUnixNano\":1700000000123456789,\"attributes\":[" RUN "]}"),
+      "at", "1700000000123" },
+    { false, SPANS("{\"status\":{\"code\":2},\"attributes\":[" RUN "]}"), "isError",
+      "true" },
+    { false, SPANS("{\"parentSpanId\":\"0123456789abcdef\",\"attributes\":[" RUN "]}"),
+      "parentId", "\"0123456789abcdef\"" },
+    { false,
+      SPANS("{\"attributes\":[" RUN ",{\"key\":\"$metadata.ctx.attempt.number\","
+            "\"value\":{\"intValue\":3}}]}"),
+      "attemptNumber", "3" },
+    { false,
+      SPANS("{\"attributes\":[" RUN ",{\"key\":\"n\",\"value\":{\"intValue\":\"9\"}},"
+            "{\"key\":\"s\",\"value\":{\"stringValue\":\"\\u0041\"}},{\"key\":\"d\","
+            "\"value\":{\"doubleValue\":0.5}}]}"),
+      "properties", "{\"n\":9,\"s\":\"\\u0041\",\"d\":0.5}" },
+    { false,
+      SPANS("{\"attributes\":[" RUN ",{\"key\":\"l\",\"value\":{\"arrayValue\":"
+            "{\"values\":[{\"boolValue\":true},{\"kvlistValue\":{\"values\":[{\"key\":"
+            "\"k\",\"value\":{\"stringValue\":\"v\"}}]}},{},5]}}}]}"),
+      "properties", "{\"l\":[true,{\"k\":\"v\"},null,null]}" },
+    { false,
+      SPANS("{\"attributes\":[{\"key\":\"ctx.task.id\",\"value\":{\"stringValue\":"
+            "\"t\"}}," RUN "]}"),
+      "properties", "{}" },
+    { false,
+      SPANS("{\"events\":[{\"name\":\"e\",\"attributes\":[{\"key\":\"m\",\"value\":"
+            "{\"stringValue\":\"x\"}}]}],\"attributes\":[" RUN "]}"),
+      "events", "[{\"name\":\"e\",\"properties\":{\"m\":\"x\"}}]" },
+    { true, LOGS("{\"severityText\":\"warn\",\"attributes\":[" RUN "]}"), "level",
+      "\"WARN\"" },
+    { true, LOGS("{\"severityNumber\":17,\"attributes\":[" RUN "]}"), "isError", "true" },
+    { true, LOGS("{\"attributes\":[" RUN "]}"), "level", "\"LOG\"" },
+    { true, LOGS("{\"body\":{\"stringValue\":\"hi\"},\"attributes\":[" RUN "]}"), "message",
+      "\"hi\"" },
+    { true, LOGS("{\"body\":{\"intValue\":\"5\"},\"attributes\":[" RUN "]}"), "message",
+      "\"5\"" },
+    { true, LOGS("{\"spanId\":\"0123456789abcdef\",\"attributes\":[" RUN "]}"), "parentId",
+      "\"0123456789abcdef\"" },
+};
+
+/* False: there is none any more. */
+static bool next_record(struct otlp *otlp, struct slice *record)
+{
+    while (otlp_next(otlp, record))
+        if (record->ptr)
+            return true;
+    return false;
+}
+
+static void what_a_record_says_is_kept_as_plain_json(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct otlp otlp;
+        struct slice record;
+        struct trace_event event;
+        char run_id[ID_MAX];
+        otlp_begin(&otlp, slice_of(cases[i].body), cases[i].logs);
+        assert_true(next_record(&otlp, &record));
+        assert_int_equal(otlp_read(&otlp, record, run_id, &event), OK);
+        assert_string_equal(run_id, "run_a");
+        struct slice json = bytes_slice(event.json);
+        assert_true(scan_is_json(json));
+        assert_true(slice_is(scan_member(json, cases[i].member), cases[i].value));
+        assert_false(next_record(&otlp, &record));
+        bytes_unref(event.json);
+    }
+}
+
+static void the_beginning_of_a_span_has_the_id_of_the_span(void **state)
+{
+    static const char body[] =
+        SPANS("{\"spanId\":\"aaaaaaaaaaaaaaaa\",\"attributes\":[" RUN
+              ",{\"key\":\"$span.partial\","
+              "\"value\":{\"boolValue\":true}},{\"key\":\"$span.span_id\",\"value\":"
+              "{\"stringValue\":\"bbbbbbbbbbbbbbbb\"}}]}");
+    struct otlp otlp;
+    struct slice record;
+    struct trace_event event;
+    char run_id[ID_MAX];
+    (void)state;
+    otlp_begin(&otlp, slice_of(body), false);
+    assert_true(next_record(&otlp, &record));
+    assert_int_equal(otlp_read(&otlp, record, run_id, &event), OK);
+    assert_string_equal(event.span, "bbbbbbbbbbbbbbbb");
+    assert_true(event.partial);
+    bytes_unref(event.json);
+}
+
+static void a_record_without_a_run_is_nobodys(void **state)
+{
+    static const char *const bodies[] = {
+        SPANS("{\"name\":\"a\"}"),
+        SPANS("{\"attributes\":[{\"key\":\"ctx.run.id\",\"value\":{\"intValue\":5}}]}"),
+        SPANS("{\"attributes\":{\"ctx.run.id\":\"run_a\"}}"),
+        SPANS("{\"attributes\":[{\"key\":\"ctx.run.id\",\"value\":{\"stringValue\":"
+              "\"run_0123456789012345678901234567890123456789\"}}]}"),
+        SPANS("5"),
+        SPANS("[]"),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        struct otlp otlp;
+        struct slice record;
+        struct trace_event event;
+        char run_id[ID_MAX];
+        otlp_begin(&otlp, slice_of(bodies[i]), false);
+        assert_true(next_record(&otlp, &record));
+        assert_int_not_equal(otlp_read(&otlp, record, run_id, &event), OK);
+    }
+}
+
+static void a_body_of_another_shape_has_no_records(void **state)
+{
+    static const char *const bodies[] = {
+        "{}",
+        "[]",
+        "{\"resourceSpans\":5}",
+        "{\"resourceSpans\":[1,[],{}]}",
+        "{\"resourceSpans\":[{\"scopeSpans\":{\"spans\":[{}]}}]}",
+        LOGS("{}"),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        struct otlp otlp;
+        struct slice record;
+        size_t count = 0;
+        otlp_begin(&otlp, slice_of(bodies[i]), false);
+        while (next_record(&otlp, &record))
+            count += scan_type(record) == SCAN_OBJECT && scan_member(record, "name").len;
+        assert_int_equal(count, 0);
+    }
+}
+
+static void add_times(struct buf *out, const char *text, int times)
+{
+    for (int i = 0; i < times; i++) {
+        buf_add_text(out, i ? "," : "");
+        buf_add_text(out, text);
+    }
+}
+
+static int64_t cpu_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Read again for each record, these took a quarter of a minute. */
+static void what_a_resource_says_is_read_once(void **state)
+{
+    (void)state;
+    struct buf body = { 0 };
+    struct slice record;
+    struct otlp otlp;
+    struct trace_event event;
+    char run_id[ID_MAX];
+    int64_t start = cpu_ms();
+    buf_add_text(&body, "{\"resourceSpans\":[{\"resource\":{\"attributes\":[");
+    add_times(&body, "{}", 13000);
+    buf_add_text(&body, ",{\"key\":\"ctx.run.id\",\"value\":{\"stringValue\":\"run_1\"}}]},"
+                        "\"scopeSpans\":[{\"spans\":[");
+    add_times(&body, "{}", 9000);
+    buf_add_text(&body, "]}]}]}");
+    int count = 0;
+    for (otlp_begin(&otlp, buf_slice(&body), false); next_record(&otlp, &record);) {
+        count++;
+        assert_int_equal(otlp_read(&otlp, record, run_id, &event), OK);
+        assert_string_equal(run_id, "run_1");
+        bytes_unref(event.json);
+    }
+    assert_int_equal(count, 9000);
+    assert_true(cpu_ms() - start < 2000);
+    buf_finish(&body);
+}
+
+/* A turn of the loop may end between two calls. */
+static void many_attributes_of_a_resource_are_read_in_several_calls(void **state)
+{
+    (void)state;
+    struct buf body = { 0 };
+    struct slice record = { 0 };
+    struct otlp otlp;
+    int calls = 0;
+    buf_add_text(&body, "{\"resourceLogs\":[{\"resource\":{\"attributes\":[");
+    add_times(&body, "{}", 13000);
+    buf_add_text(&body, ",{\"key\":\"ctx.run.id\",\"value\":{\"stringValue\":\"run_1\"}}]},"
+                        "\"scopeLogs\":[{\"logRecords\":[{}]}]}]}");
+    for (otlp_begin(&otlp, buf_slice(&body), true); !record.ptr; calls++) {
+        size_t left = otlp.attributes.rest.len;
+        assert_true(otlp_next(&otlp, &record));
+        if (left)
+            assert_true(left - otlp.attributes.rest.len <= 300 * strlen("{},"));
+    }
+    assert_in_range(calls, 13000 / 300, 13000 / 200);
+    assert_true(slice_is(otlp.shared.run, "run_1"));
+    assert_true(slice_is(record, "{}"));
+    assert_false(otlp_next(&otlp, &record));
+    buf_finish(&body);
+}
+
+/* Otherwise the first call walks over all that is around the first record, five times. */
+static void no_call_opens_more_than_one_part_of_a_body(void **state)
+{
+    (void)state;
+    struct slice body = SLICE("{\"resourceSpans\":[{\"resource\":{\"attributes\":[{}]},"
+                              "\"scopeSpans\":[{\"spans\":[{},{}]}]}]}");
+    struct slice record;
+    struct otlp otlp;
+    otlp_begin(&otlp, body, false);
+    assert_false(otlp.resources.rest.len); /* not even beginning walks over it */
+    unsigned opened = 0, records = 0, calls = 0;
+    for (; otlp_next(&otlp, &record); calls++) {
+        unsigned now = (otlp.resources.rest.ptr != NULL) + (otlp.scopes.rest.ptr != NULL) +
+                       (otlp.attributes.rest.ptr != NULL) + (otlp.records.rest.ptr != NULL);
+        assert_in_range(now, opened, opened + 1);
+        opened = now;
+        records += record.ptr != NULL;
+    }
+    assert_int_equal(records, 2);
+    assert_int_equal(opened, 4);
+    assert_in_range(calls, 4 + 2, 4 + 2 + 2); /* and finding the resource, the scope */
+}
+
+static void a_body_has_only_so_many_records(void **state)
+{
+    (void)state;
+    static const char *const around[][2] = {
+        { "{\"resourceSpans\":[", "]}" },
+        { "{\"resourceSpans\":[{\"scopeSpans\":[", "]}]}" },
+        { "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[", "]}]}]}" },
+    };
+    for (size_t i = 0; i < sizeof(around) / sizeof(around[0]); i++) {
+        struct buf body = { 0 };
+        struct slice record;
+        struct otlp otlp;
+        unsigned count = 0;
+        buf_add_text(&body, around[i][0]);
+        add_times(&body, "{}", 2 * OTLP_STEPS_MAX);
+        buf_add_text(&body, around[i][1]);
+        otlp_begin(&otlp, buf_slice(&body), false);
+        while (next_record(&otlp, &record))
+            count++;
+        assert_in_range(otlp.steps, OTLP_STEPS_MAX, OTLP_STEPS_MAX + 3);
+        assert_in_range(count, i == 2 ? OTLP_STEPS_MAX - 3 : 0, OTLP_STEPS_MAX);
+        buf_finish(&body);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_record_says_is_kept_as_plain_json),
+        cmocka_unit_test(the_beginning_of_a_span_has_the_id_of_the_span),
+        cmocka_unit_test(a_record_without_a_run_is_nobodys),
+        cmocka_unit_test(a_body_of_another_shape_has_no_records),
+        cmocka_unit_test(what_a_resource_says_is_read_once),
+        cmocka_unit_test(many_attributes_of_a_resource_are_read_in_several_calls),
+        cmocka_unit_test(no_call_opens_more_than_one_part_of_a_body),
+        cmocka_unit_test(a_body_has_only_so_many_records),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
