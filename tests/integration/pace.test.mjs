@@ -101,7 +101,7 @@ test("however many parents wait, a worker that counts them as the CLI does gets 
         held.delete(attempt);
       }
     return !held.size;
-  }, { what: "everything has ended" });
+  }, { timeoutMs: 90_000, what: "everything has ended" });
   assert.equal(ids.length, 2 * count);
   assert.deepEqual(await states(gateway), [0, 0, 0]);
   for (const id of ids) assert.equal(await worker.status(id), "COMPLETED");

@@ -278,7 +278,7 @@ static void write_run(struct loop *loop, uint32_t env, const char *id, uint32_t 
     change.marks = MARK_WHOLE | MARK_PAYLOAD | MARK_METADATA | MARK_OUTPUT;
     snprintf(run->id, sizeof(run->id), "%s", id);
     run->version = run->snapshot = version + 1;
-    run->status = status;
+    run->status = (uint8_t)status;
     run->execution = is_final ? EXECUTION_FINISHED : EXECUTION_QUEUED;
     run->created_at = run->updated_at = run->queued_at = 1;
     run->finished_at = is_final ? 2 : 0;
