@@ -5,7 +5,7 @@
 #include "api/process_metrics.h"
 #include "base/metrics.h"
 #include "call/call.h"
-#include "call/routes.h"
+#include "call/route.h"
 
 static enum err healthz(struct api_call *call)
 {
@@ -103,10 +103,29 @@ static enum err show_openapi(struct api_call *call)
     return OK;
 }
 
-const struct route admin_routes[] = {
-    { .method = HTTP_GET_, .pattern = "/healthz", .handle = healthz },
-    { .method = HTTP_GET_, .pattern = "/readyz", .handle = readyz },
-    { .method = HTTP_GET_, .pattern = "/metrics", .handle = show_metrics },
-    { .method = HTTP_GET_, .pattern = "/openapi.json", .handle = show_openapi },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/healthz",
+      .handle = healthz,
+      .id = "health", .summary = "The process answers",
+      .reply = "{status: 'ok'}" },
+    { .method = HTTP_GET_, .path = "/readyz",
+      .awaited = 503, .handle = readyz,
+      .id = "readiness", .summary = "Requests are taken; else 503 with reasons",
+      .reply = "{status: string, reasons: string[]}" },
+    { .method = HTTP_GET_, .path = "/metrics",
+      .handle = show_metrics,
+      .id = "metrics",
+      .summary = "Metrics in the text form of Prometheus, for the metrics token",
+      .gives = "text/plain",
+      .reply = "string",
+      .also = "401" },
+    { .method = HTTP_GET_, .path = "/openapi.json",
+      .handle = show_openapi,
+      .id = "openapi", .summary = "This document",
+      .reply = "{openapi: string, ...}" },
     { 0 },
 };
+/* clang-format on */
+
+const struct area admin_area = { .tag = "admin", .routes = routes };

@@ -13,6 +13,8 @@
 #include "call/project.h"
 #include "call/request_log.h"
 
+#include "call/route.h"
+
 enum { ARCHIVED_FOR_EACH = 50 }; /* archived ones kept, for each one that may be there */
 
 struct branching {
@@ -112,7 +114,7 @@ static void finish(struct branching *op, enum err status, json_t *body)
     char actor[ACTOR_TEXT];
     call->why = op->write.why;
     request_log_actor(call, actor);
-    log_audit(call->route->pattern, "by", actor, "project", op->project->ref, "branch",
+    log_audit(call->route->path, "by", actor, "project", op->project->ref, "branch",
               op->name, "result", status ? call->why.text : "ok", NULL);
     free(op);
     if (status)

@@ -14,43 +14,25 @@
 #include "call/parts.h"
 #include "call/request_log.h"
 #include "call/rooms.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "call/unread.h"
 
-/* The tables of routes, in the order of the look-up. What came by the admin listener is looked
- * up in the first one alone. */
-/* clang-format off */
-static const struct route *const tables[] = {
-    admin_routes,
-    tasks_routes,
-    batches_routes,
-    runs_routes,
-    tokens_routes,
-    packets_routes,
-    workers_routes,
-    deployed_routes,
-    socket_routes,
-    notifier_routes,
-    otel_routes,
-    traces_routes,
-    polls_routes,
-    events_routes,
-    timezones_routes,
-    schedules_routes,
-    queues_routes,
-    envvars_routes,
-    projects_routes,
-    bulk_routes,
-    streams_routes,
-    waitpoints_routes,
-    page_routes,
-};
-/* clang-format on */
+#define AREA(name) extern const struct area name##_area;
+#include "api/areas.def"
+#undef AREA
 
-const struct route *const *api_routes(size_t *count)
+static const struct area *const areas[] = {
+#define AREA(name) &name##_area,
+#include "api/areas.def"
+#undef AREA
+};
+
+enum { AREAS = sizeof(areas) / sizeof(areas[0]) };
+
+const struct area *const *api_areas(size_t *count)
 {
-    *count = sizeof(tables) / sizeof(tables[0]);
-    return tables;
+    *count = AREAS;
+    return areas;
 }
 
 /* ---- routing ---- */
@@ -62,43 +44,44 @@ static bool matches(const char *pattern, struct slice path, struct slice *params
     struct slice want = slice_of(pattern), wanted, segment;
     *count = 0;
     while (slice_split(&want, '/', &wanted)) {
-        if (slice_is(wanted, "*") && path.len && *count < API_PARAMS_MAX) {
+        bool is_param = slice_starts(wanted, "{");
+        if (is_param && *count == API_PARAMS_MAX)
+            return false;
+        if (is_param && wanted.ptr[wanted.len - 2] == '*' && path.len) {
             params[(*count)++] = path;
             return true;
         }
         if (!slice_split(&path, '/', &segment))
             return false;
-        if (slice_is(wanted, ":")) {
-            if (!segment.len || *count == API_PARAMS_MAX)
-                return false;
+        if (is_param && segment.len)
             params[(*count)++] = segment;
-        } else if (!slice_equal(wanted, segment)) {
+        else if (is_param || !slice_equal(wanted, segment))
             return false;
-        }
     }
     return !path.ptr;
 }
 
-/* A path that only other methods know: allow names them. */
-static const struct route *find_route(const struct exchange *x, struct slice *params,
-                                      size_t *count, struct buf *allow)
+/* Of the call. A path that only other methods know: allow names them. */
+static void find_route(struct api_call *call, struct buf *allow)
 {
     static const char *const names[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
+    const struct exchange *x = call->x;
     enum http_method method = x->method == HTTP_HEAD_ ? HTTP_GET_ : x->method;
 
-    size_t known = x->admin ? 1 : sizeof(tables) / sizeof(tables[0]);
-    for (size_t t = 0; t < known; t++) {
-        for (const struct route *route = tables[t]; route->pattern; route++) {
-            if (!matches(route->pattern, x->path, params, count))
+    for (size_t i = 0; i < (x->admin ? 1 : AREAS); i++) {
+        for (const struct route *route = areas[i]->routes; route->path; route++) {
+            if (!matches(route->path, x->path, call->params, &call->param_count))
                 continue;
-            if (route->method == method)
-                return route;
+            if (route->method == method) {
+                call->route = route;
+                call->area = areas[i];
+                return;
+            }
             if (allow->len)
                 buf_add_text(allow, ", ");
             buf_add_text(allow, names[route->method]);
         }
     }
-    return NULL;
 }
 
 static bool is_guarded(struct slice path)
@@ -179,13 +162,12 @@ static void on_head(void *owner, struct exchange *x)
     struct api *api = owner;
     struct api_call *call = api_call_create(api, x);
     struct buf allow = { 0 };
-    const struct route *route = NULL;
     if (!absent_hides_route(x->path))
-        route = find_route(x, call->params, &call->param_count, &allow);
+        find_route(call, &allow);
+    const struct route *route = call->route;
     bool open = route && (route->auth == AUTH_NONE || route->auth & AUTH_SIGNED);
     enum err refused = OK;
 
-    call->route = route;
     if (x->admin && (refused = api_check_admin(call))) {
         api_reply_error(call, refused);
     } else if (x->method == HTTP_OPTIONS_ && !x->admin) {

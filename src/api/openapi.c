@@ -1,56 +1,29 @@
-/* openapi.c - the routes and their operations as an OpenAPI 3.1 document.
+/* openapi.c - the routes as an OpenAPI 3.1 document.
  *
- * Walks the tables of routes, so what is not routed is not in it, and a route without an
- * operation is missed by a test. Who may call, how large a body may be and which refusals
- * follow from both comes from the route. */
-#include "call/operation.h"
+ * Everything about an operation stands in the row of its route (call/route.h): who may call it,
+ * how large a body may be, and which refusals follow from both. */
+#include "api/openapi.h"
 
-static const struct area areas[] = {
-#define AREA(tag, users, text) { #tag, text, users, tag##_operations, tag##_schemas },
-#include "call/areas.def"
-#undef AREA
+#include "call/route.h"
+#include "call/type.h"
+
+static const struct {
+    const char *tag, *summary;
+} tags[] = {
+    { "runs", "Trigger, watch and steer runs" },
+    { "batches", "Trigger many runs at once" },
+    { "queues", "What waits, and how much of it runs" },
+    { "schedules", "Runs by the clock" },
+    { "envvars", "Variables that tasks see" },
+    { "tokens", "Tokens for browsers and others" },
+    { "packets", "Payloads too large to inline" },
+    { "projects", "Projects and preview branches" },
+    { "realtime", "Changes as they happen" },
+    { "streams", "What tasks and readers tell each other" },
+    { "waitpoints", "What runs wait for" },
+    { "workers", "What workers call" },
+    { "admin", "The gateway itself" },
 };
-
-enum { AREAS = sizeof(areas) / sizeof(areas[0]) };
-
-/* ---- which operation ---- */
-
-static bool fits(const char *path, const char *pattern)
-{
-    struct slice left = slice_of(path), right = slice_of(pattern), name, segment;
-    while (slice_split(&left, '/', &name)) {
-        if (!slice_split(&right, '/', &segment))
-            return false;
-        bool is_param = slice_is(segment, ":") || slice_is(segment, "*");
-        if (is_param ? name.ptr[0] != '{' : !slice_equal(name, segment))
-            return false;
-    }
-    return !right.ptr;
-}
-
-const struct operation *operation_find(const struct route *route, const struct area **area)
-{
-    for (*area = areas; *area < areas + AREAS; (*area)++)
-        for (const struct operation *op = (*area)->operations; op->id; op++)
-            if (op->method == route->method && fits(op->path, route->pattern))
-                return op;
-    return NULL;
-}
-
-const struct operation *operation_of(const struct route *route)
-{
-    const struct area *area;
-    return operation_find(route, &area);
-}
-
-const char *openapi_named_type(struct slice name)
-{
-    for (size_t i = 0; i < AREAS; i++)
-        for (const struct schema *schema = areas[i].schemas; schema->name; schema++)
-            if (slice_is(name, schema->name))
-                return schema->type;
-    return NULL;
-}
 
 /* ---- one operation ---- */
 
@@ -65,19 +38,26 @@ static void add_parameter(struct buf *out, const char *where, struct slice name,
               SLICE_ARG(name), where, is_required ? "true" : "false", SLICE_ARG(type));
 }
 
-static void add_parameters(struct buf *out, const struct operation *op)
+/* Of "{name}" or "{name*}". */
+static struct slice name_of(struct slice segment)
 {
-    struct slice path = slice_of(op->path), segment;
-    struct openapi_field field;
+    bool is_rest = segment.ptr[segment.len - 2] == '*';
+    return (struct slice){ segment.ptr + 1, segment.len - 2 - is_rest };
+}
+
+static void add_parameters(struct buf *out, const struct route *route)
+{
+    struct slice path = slice_of(route->path), segment;
+    struct type_field field;
     struct buf type = { 0 };
-    const char *query = op->query ? op->query : "";
+    const char *query = route->query ? route->query : "";
 
     buf_add_text(out, ",\"parameters\":[");
     while (slice_split(&path, '/', &segment))
         if (segment.len && segment.ptr[0] == '{')
-            add_parameter(out, "path", (struct slice){ segment.ptr + 1, segment.len - 2 },
-                          true, SLICE("{\"type\":\"string\"}"));
-    while (openapi_next_field(&query, &field, &type)) {
+            add_parameter(out, "path", name_of(segment), true,
+                          SLICE("{\"type\":\"string\"}"));
+    while (type_next_field(&query, &field, &type)) {
         add_parameter(out, "query", field.name, !field.is_optional, buf_slice(&type));
         buf_clear(&type);
     }
@@ -89,7 +69,7 @@ static void add_content(struct buf *out, const char *content_type, const char *t
 {
     buf_print(out, "\"content\":{\"%s\":{\"schema\":",
               content_type ? content_type : "application/json");
-    openapi_add_type(type, out);
+    type_add_schema(type, out);
     buf_add_text(out, "}}");
 }
 
@@ -98,19 +78,18 @@ static void add_refusal(struct buf *out, const char *status)
     buf_print(out, ",\"%s\":{\"$ref\":\"#/components/responses/%s\"}", status, status);
 }
 
-static void add_refusals(struct buf *out, const struct route *route,
-                         const struct operation *op)
+static void add_refusals(struct buf *out, const struct route *route)
 {
-    struct slice also = slice_of(op->also), status;
-    if (op->body || op->query || strchr(op->path, '{'))
+    struct slice also = slice_of(route->also), status;
+    if (route->body || route->query || strchr(route->path, '{'))
         add_refusal(out, "400");
     if (route->auth)
         add_refusal(out, "401");
     if (route->auth & (AUTH_PUBLIC | AUTH_SIGNED))
         add_refusal(out, "403");
-    if (strchr(op->path, '{'))
+    if (strchr(route->path, '{'))
         add_refusal(out, "404");
-    if (op->body)
+    if (route->body)
         add_refusal(out, "413");
     if (route->auth)
         add_refusal(out, "429");
@@ -140,72 +119,82 @@ static void add_security(struct buf *out, unsigned auth)
 }
 
 static void add_operation(struct buf *out, const struct route *route,
-                          const struct operation *op, const struct area *area)
+                          const struct area *area)
 {
-    unsigned status = op->status ? op->status : 200;
+    unsigned status = route->status ? route->status : 200;
     buf_print(out, "\"%s\":{\"operationId\":\"%s\",\"summary\":\"%s\",\"tags\":[\"%s\"]",
-              op->is_head ? "head" : methods[op->method], op->id, op->summary, area->tag);
+              route->is_head ? "head" : methods[route->method], route->id, route->summary,
+              area->tag);
     add_security(out, route->auth);
-    add_parameters(out, op);
-    if (op->body) {
+    add_parameters(out, route);
+    if (route->body) {
         buf_print(out, ",\"requestBody\":{\"description\":\"At most %zu bytes.\",",
                   route->body_limit);
-        add_content(out, op->takes, op->body);
+        add_content(out, route->takes, route->body);
         buf_add_char(out, '}');
     }
-    buf_print(out, ",\"responses\":{\"%u\":{\"description\":\"%s\"", status, op->summary);
+    buf_print(out, ",\"responses\":{\"%u\":{\"description\":\"%s\"", status,
+              route->summary);
     buf_add_text(out, ",\"headers\":{\"x-ignored-members\":{\"$ref\":"
                       "\"#/components/headers/x-ignored-members\"}}");
-    if (op->reply) {
+    if (route->reply) {
         buf_add_char(out, ',');
-        add_content(out, op->gives, op->reply);
+        add_content(out, route->gives, route->reply);
     }
     buf_add_char(out, '}');
-    add_refusals(out, route, op);
+    add_refusals(out, route);
     buf_add_text(out, "}}");
 }
 
 /* ---- the document ---- */
 
-/* The same path may be in several tables: all of its methods come with the first. */
-struct seen {
-    const struct route *const *tables;
+struct areas {
+    const struct area *const *all;
     size_t count;
 };
 
-static void add_methods(struct buf *out, const struct seen *all, const char *pattern)
+/* The same path may be in several areas: all of its methods come with the first. */
+static void add_methods(struct buf *out, const struct areas *areas, const char *path)
 {
-    const struct area *area;
-    const struct operation *op;
-    for (size_t t = 0; t < all->count; t++)
-        for (const struct route *r = all->tables[t]; r->pattern; r++) {
-            if (strcmp(r->pattern, pattern) != 0 || !(op = operation_find(r, &area)))
+    for (size_t i = 0; i < areas->count; i++)
+        for (const struct route *r = areas->all[i]->routes; r->path; r++) {
+            if (strcmp(r->path, path) != 0)
                 continue;
             if (out->ptr[out->len - 1] != '{')
                 buf_add_char(out, ',');
-            add_operation(out, r, op, area);
+            add_operation(out, r, areas->all[i]);
         }
 }
 
-static bool is_first(const struct seen *all, const struct route *route)
+static bool is_first(const struct areas *areas, const struct route *route)
 {
-    for (size_t t = 0; t < all->count; t++)
-        for (const struct route *r = all->tables[t]; r->pattern; r++)
-            if (!strcmp(r->pattern, route->pattern) && operation_of(r))
+    for (size_t i = 0; i < areas->count; i++)
+        for (const struct route *r = areas->all[i]->routes; r->path; r++)
+            if (!strcmp(r->path, route->path))
                 return r == route;
     return false;
 }
 
-static void add_paths(struct buf *out, const struct seen *all)
+/* As in the row, but for the star of "{name*}". */
+static void add_path(struct buf *out, const char *path)
+{
+    for (; *path; path++)
+        if (*path != '*')
+            buf_add_char(out, *path);
+}
+
+static void add_paths(struct buf *out, const struct areas *areas)
 {
     bool any = false;
     buf_add_text(out, ",\"paths\":{");
-    for (size_t t = 0; t < all->count; t++)
-        for (const struct route *r = all->tables[t]; r->pattern; r++) {
-            if (!is_first(all, r))
+    for (size_t i = 0; i < areas->count; i++)
+        for (const struct route *r = areas->all[i]->routes; r->path; r++) {
+            if (!is_first(areas, r))
                 continue;
-            buf_print(out, "%s\"%s\":{", any ? "," : "", operation_of(r)->path);
-            add_methods(out, all, r->pattern);
+            buf_add_text(out, any ? ",\"" : "\"");
+            add_path(out, r->path);
+            buf_add_text(out, "\":{");
+            add_methods(out, areas, r->path);
             buf_add_char(out, '}');
             any = true;
         }
@@ -215,21 +204,23 @@ static void add_paths(struct buf *out, const struct seen *all)
 static void add_tags(struct buf *out)
 {
     buf_add_text(out, ",\"tags\":[");
-    for (size_t i = 0; i < AREAS; i++)
+    for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
         buf_print(out, "%s{\"name\":\"%s\",\"description\":\"%s.\"}", i ? "," : "",
-                  areas[i].tag, areas[i].summary);
+                  tags[i].tag, tags[i].summary);
     buf_add_char(out, ']');
 }
 
-static void add_schemas(struct buf *out)
+static void add_schemas(struct buf *out, const struct areas *areas)
 {
     buf_add_text(out, "\"schemas\":{\"Error\":");
-    openapi_add_type("{error: string, ...}", out);
-    for (size_t i = 0; i < AREAS; i++)
-        for (const struct schema *schema = areas[i].schemas; schema->name; schema++) {
+    type_add_schema("{error: string, ...}", out);
+    for (size_t i = 0; i < areas->count; i++) {
+        const struct schema *schema = areas->all[i]->schemas;
+        for (; schema && schema->name; schema++) {
             buf_print(out, ",\"%s\":", schema->name);
-            openapi_add_type(schema->type, out);
+            type_add_schema(schema->type, out);
         }
+    }
     buf_add_char(out, '}');
 }
 
@@ -279,9 +270,9 @@ static const char security[] =
     "\"workerToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
     "\"description\":\"tr_wgt_…: runs of a project, for its workers\"}}";
 
-struct bytes *openapi_write(const struct route *const *tables, size_t count)
+struct bytes *openapi_write(const struct area *const *all, size_t count)
 {
-    const struct seen all = { tables, count };
+    const struct areas areas = { all, count };
     struct buf out = { 0 };
     buf_add_text(&out,
                  "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"runcast\",\"version\":"
@@ -289,9 +280,9 @@ struct bytes *openapi_write(const struct route *const *tables, size_t count)
                  "them\",\"license\":{\"name\":\"Apache-2.0\",\"identifier\":"
                  "\"Apache-2.0\"}},\"servers\":[{\"url\":\"/\"}]");
     add_tags(&out);
-    add_paths(&out, &all);
+    add_paths(&out, &areas);
     buf_add_text(&out, ",\"components\":{");
-    add_schemas(&out);
+    add_schemas(&out, &areas);
     add_responses(&out);
     buf_add_text(&out, headers);
     buf_add_text(&out, security);

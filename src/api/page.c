@@ -4,7 +4,7 @@
  * The page is one text. Nothing of the request is in it, and it asks the browser for nothing:
  * no script, no style, no picture, no form. */
 #include "call/call.h"
-#include "call/routes.h"
+#include "call/route.h"
 
 static const char page[] =
     "<!doctype html>\n"
@@ -50,8 +50,21 @@ static enum err show_page(struct api_call *call)
     return OK;
 }
 
-const struct route page_routes[] = {
-    { .method = HTTP_GET_, .pattern = "/", .handle = show_page },
-    { .method = HTTP_GET_, .pattern = "/projects/v3/*", .handle = show_page },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/",
+      .handle = show_page,
+      .id = "page",
+      .summary = "For browsers: that there is no dashboard, and how to look at a run",
+      .gives = "text/html",
+      .reply = "string" },
+    { .method = HTTP_GET_, .path = "/projects/v3/{path*}",
+      .handle = show_page,
+      .id = "page_of_project", .summary = "The same page, where links of the CLI lead",
+      .gives = "text/html",
+      .reply = "string" },
     { 0 },
 };
+/* clang-format on */
+
+const struct area page_area = { .tag = "admin", .routes = routes };

@@ -2,7 +2,7 @@
 #include "api/projects.h"
 
 #include "call/project.h"
-#include "call/routes.h"
+#include "call/route.h"
 
 enum { NO_BODY = 4096, BRANCH_BODY = 64 * 1024 };
 
@@ -84,14 +84,50 @@ static enum err retrieve_project(struct api_call *call)
 #define PROJECTS "/api/v1/projects"
 
 /* clang-format off */
-const struct route projects_routes[] = {
-    { HTTP_GET_,  "/api/v1/orgs",                   AUTH_PERSONAL, NO_BODY,     list_organizations, NULL },
-    { HTTP_GET_,  "/api/v1/orgs/:/projects",        AUTH_PERSONAL, NO_BODY,     list_projects_of, NULL },
-    { HTTP_GET_,  PROJECTS,                         AUTH_PERSONAL, NO_BODY,     list_projects, NULL },
-    { HTTP_GET_,  PROJECTS "/:",                    AUTH_PERSONAL, NO_BODY,     retrieve_project, NULL },
-    { HTTP_GET_,  PROJECTS "/:/branches",           AUTH_PERSONAL, NO_BODY,     branch_list, NULL },
-    { HTTP_POST_, PROJECTS "/:/branches",           AUTH_PERSONAL, BRANCH_BODY, branch_create, NULL },
-    { HTTP_POST_, PROJECTS "/:/branches/archive",   AUTH_PERSONAL, BRANCH_BODY, branch_archive, NULL },
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/api/v1/orgs",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = list_organizations,
+      .id = "list_orgs_v1", .summary = "List organizations",
+      .reply = "Organization[]" },
+    { .method = HTTP_GET_, .path = "/api/v1/orgs/{organizationId}/projects",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = list_projects_of,
+      .id = "list_org_projects_v1", .summary = "List the projects of an organization",
+      .reply = "Project[]" },
+    { .method = HTTP_GET_, .path = PROJECTS,
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = list_projects,
+      .id = "list_projects_v1", .summary = "List projects",
+      .reply = "Project[]" },
+    { .method = HTTP_GET_, .path = PROJECTS "/{projectRef}",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = retrieve_project,
+      .id = "retrieve_project_v1", .summary = "Retrieve a project",
+      .reply = "Project" },
+    { .method = HTTP_GET_, .path = PROJECTS "/{projectRef}/branches",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = branch_list,
+      .id = "list_branches_v1", .summary = "List preview branches",
+      .reply = "{...}" },
+    { .method = HTTP_POST_, .path = PROJECTS "/{projectRef}/branches",
+      .auth = AUTH_PERSONAL, .body_limit = BRANCH_BODY, .handle = branch_create,
+      .id = "upsert_branch_v1", .summary = "Create a preview branch",
+      .body = "{env: 'preview', branch: string, git?: {...}, ...}",
+      .reply = "{id: string, ...}",
+      .also = "409 422" },
+    { .method = HTTP_POST_, .path = PROJECTS "/{projectRef}/branches/archive",
+      .auth = AUTH_PERSONAL, .body_limit = BRANCH_BODY, .handle = branch_archive,
+      .id = "archive_branch_v1", .summary = "Archive a preview branch",
+      .body = "{env: 'preview', branch: string, ...}",
+      .reply = "{...}",
+      .also = "409 422" },
     { 0 },
 };
 /* clang-format on */
+
+static const struct schema schemas[] = {
+    { "Organization", "{id: string, title: string, slug: string, createdAt: datetime}" },
+    { "Project", "{id: string, externalRef: string, name: string, slug: string, createdAt:"
+                 " datetime, organization: Organization}" },
+    { 0 },
+};
+
+const struct area projects_area = {
+    .tag = "projects", .is_for_users = true, .routes = routes, .schemas = schemas
+};

@@ -9,7 +9,7 @@
  * of its name, so that one is found without a table of its own. */
 #include "base/mem.h"
 #include "call/queue_settings.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "json/scan.h"
 
 enum {
@@ -357,13 +357,56 @@ static enum err reset(struct api_call *call)
     return begin_change(call, scan_member(body, "type"), &wish);
 }
 
-#define QUEUE "/api/v1/queues/:"
+#define QUEUE "/api/v1/queues/{param}"
 
-const struct route queues_routes[] = {
-    { HTTP_GET_, "/api/v1/queues", AUTH_KEY, NO_BODY, list_queues, NULL },
-    { HTTP_GET_, QUEUE, AUTH_KEY, NO_BODY, retrieve, NULL },
-    { HTTP_POST_, QUEUE "/pause", AUTH_KEY, SMALL_BODY, pause_or_resume, NULL },
-    { HTTP_POST_, QUEUE "/concurrency/override", AUTH_KEY, SMALL_BODY, override, NULL },
-    { HTTP_POST_, QUEUE "/concurrency/reset", AUTH_KEY, SMALL_BODY, reset, NULL },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/api/v1/queues",
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = list_queues,
+      .id = "list_queues_v1", .summary = "List queues",
+      .query = "page?: integer(1..4294967295), perPage?: integer(1..4294967295)",
+      .reply = "ListQueuesResult" },
+    { .method = HTTP_GET_, .path = QUEUE,
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = retrieve,
+      .id = "retrieve_queue_v1", .summary = "Retrieve a queue",
+      .query = "type?: QueueParamType",
+      .reply = "QueueItem" },
+    { .method = HTTP_POST_, .path = QUEUE "/pause",
+      .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = pause_or_resume,
+      .id = "pause_queue_v1", .summary = "Pause or resume a queue",
+      .body = "{type?: QueueParamType, action: 'pause'|'resume', ...}",
+      .reply = "QueueItem",
+      .also = "422" },
+    { .method = HTTP_POST_, .path = QUEUE "/concurrency/override",
+      .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = override,
+      .id = "override_queue_concurrency_v1", .summary = "Override the concurrency limit",
+      .body = "{type?: QueueParamType, concurrencyLimit: integer(0..100000), ...}",
+      .reply = "QueueItem",
+      .also = "422" },
+    { .method = HTTP_POST_, .path = QUEUE "/concurrency/reset",
+      .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = reset,
+      .id = "reset_queue_concurrency_v1", .summary = "Take the override back",
+      .body = "{type?: QueueParamType, ...}",
+      .reply = "QueueItem" },
     { 0 },
+};
+/* clang-format on */
+
+static const struct schema schemas[] = {
+    { "QueueParamType", "'id'|'task'|'custom'" },
+    { "QueueItem",
+      "{id: string, name: string, type: 'task'|'custom', running: integer, queued: integer,"
+      " paused: boolean, concurrencyLimit: integer|null, concurrency: QueueConcurrency,"
+      " version: 'V1'}" },
+    { "QueueConcurrency",
+      "{current: integer|null, base: integer|null, override: integer|null,"
+      " overriddenAt: datetime|null, overriddenBy: string|null}" },
+    { "ListQueuesResult",
+      "{data: QueueItem[],"
+      " pagination: {currentPage: integer, totalPages: integer, count: integer}}" },
+    { 0 },
+};
+
+const struct area queues_area = {
+    .tag = "queues", .is_for_users = true, .routes = routes, .schemas = schemas
 };

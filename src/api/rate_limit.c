@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/table.h"
+#include "call/route.h"
 
 enum { SHARES_MAX = 50000, FORGET_EACH = 4, MINUTE_US = 60 * 1000 * 1000 };
 

@@ -6,12 +6,12 @@
 
 #include "api/dispatch.h"
 #include "api/leaving.h"
+#include "api/openapi.h"
 #include "api/rate_limit.h"
 #include "api/revocation.h"
 #include "base/mem.h"
 #include "batches/open_batches.h"
 #include "bulk/bulk.h"
-#include "call/operation.h"
 #include "call/parts.h"
 #include "envvars/envvar_write.h"
 #include "notices/run_notifications.h"
@@ -46,8 +46,6 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
 {
     struct services *services = mem_new(struct services);
     struct api *api = &services->api;
-    size_t count;
-    const struct route *const *tables = api_routes(&count);
     api->engine = engine;
     api->schedules = schedules;
     api->auth = auth;
@@ -62,7 +60,8 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     api->streams = streams_create(engine_loop(engine), (size_t)options->stream_memory);
     api->open_batches = open_batches_create(engine_loop(engine));
     api->bulks = bulks_create(engine);
-    api->document = openapi_write(tables, count);
+    api->areas = api_areas(&api->area_count);
+    api->document = openapi_write(api->areas, api->area_count);
     api->timezones = timezones_list_installed();
     list_init(&api->held);
     list_init(&services->draining.link);

@@ -2,6 +2,7 @@
 #include "api/signed.h"
 
 #include "auth/signed_url.h"
+#include "call/route.h"
 #include "packets/packet_name.h"
 
 /* What a URL says of itself; the texts are the call's. */
@@ -46,34 +47,20 @@ static enum err read_callback(struct api_call *call, struct claimed *url)
     return OK;
 }
 
-static const struct form {
-    const char *begins; /* the pattern */
-    enum err (*read)(struct api_call *call, struct claimed *url);
-} forms[] = {
-    { "/packets/v1/:/*", read_packet },
-    { "/otel/:/:/v1/", read_telemetry },
-    { "/api/v1/waitpoints/tokens/:/callback/:/:", read_callback },
+typedef enum err form_fn(struct api_call *call, struct claimed *url);
+
+static form_fn *const forms[] = {
+    [SIGNED_PACKET] = read_packet,
+    [SIGNED_TELEMETRY] = read_telemetry,
+    [SIGNED_CALLBACK] = read_callback,
 };
-
-static const struct form *form_of(const char *pattern)
-{
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-        if (slice_starts(slice_of(pattern), forms[i].begins))
-            return &forms[i];
-    return NULL;
-}
-
-bool signed_has_form(const char *pattern)
-{
-    return form_of(pattern) != NULL;
-}
 
 enum err signed_enter(struct api_call *call)
 {
-    const struct form *form = form_of(call->route->pattern);
+    form_fn *read = forms[call->route->signed_form];
     int64_t now_ms = loop_wall_ms(engine_loop(api_engine(call->api)));
     struct claimed url = { 0 };
-    enum err err = form ? form->read(call, &url) : ERR_FORBIDDEN;
+    enum err err = read ? read(call, &url) : ERR_FORBIDDEN;
     if (err)
         return err;
     struct account *account = accounts_by_id(api_accounts(call->api), url.environment);

@@ -8,10 +8,7 @@
 
 #include "call/call.h"
 
-/* Verifies the URL by the form that the route's pattern has, and enters its environment:
+/* Verifies the URL by the form that the row of the route names, and enters its environment:
  * call->account and call->env. ERR_FORBIDDEN: it was not signed like this, has expired, its
- * environment is gone, or the pattern has no form. ERR_INVALID: it is not well-formed. */
+ * environment is gone, or the row names no form. ERR_INVALID: it is not well-formed. */
 enum err signed_enter(struct api_call *call);
-
-/* Whether there is a form for what begins like this pattern. */
-bool signed_has_form(const char *pattern);

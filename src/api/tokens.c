@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "auth/jwt.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "json/scan.h"
 
 enum {
@@ -234,10 +234,25 @@ static enum err make_token(struct api_call *call)
 }
 
 /* clang-format off */
-const struct route tokens_routes[] = {
-    { HTTP_POST_, "/api/v1/auth/jwt/claims",    AUTH_KEY | RATE_FREE, CLAIMS_BODY, show_claims, NULL },
-    { HTTP_POST_, "/api/v1/auth/public-tokens", AUTH_KEY, TOKEN_BODY,  make_public, NULL },
-    { HTTP_POST_, "/api/v1/auth/jwt",           AUTH_KEY, TOKEN_BODY,  make_token, NULL },
+static const struct route routes[] = {
+    { .method = HTTP_POST_, .path = "/api/v1/auth/jwt/claims",
+      .auth = AUTH_KEY | RATE_FREE, .body_limit = CLAIMS_BODY, .handle = show_claims,
+      .id = "get_jwt_claims_v1", .summary = "Claims for a token that the client signs",
+      .reply = "{sub: string, pub: boolean}" },
+    { .method = HTTP_POST_, .path = "/api/v1/auth/public-tokens",
+      .auth = AUTH_KEY, .body_limit = TOKEN_BODY, .handle = make_public,
+      .id = "create_public_token_v1", .summary = "Sign a public access token",
+      .body = "{scopes: string[], expirationTime?: string|number, oneTimeUse?: boolean, "
+          "realtime?: {skipColumns?: string[], ...}, ...}",
+      .reply = "{token: string}" },
+    { .method = HTTP_POST_, .path = "/api/v1/auth/jwt",
+      .auth = AUTH_KEY, .body_limit = TOKEN_BODY, .handle = make_token,
+      .id = "create_jwt_v1", .summary = "Sign a token with claims",
+      .body = "{claims?: {scopes?: string[], otu?: boolean, realtime?: {skipColumns?: "
+          "string[], ...}, ...}, expirationTime?: string|number, ...}",
+      .reply = "{token: string}" },
     { 0 },
 };
 /* clang-format on */
+
+const struct area tokens_area = { .tag = "tokens", .is_for_users = true, .routes = routes };

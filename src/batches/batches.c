@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "batches/batch.h"
-#include "call/routes.h"
+#include "call/route.h"
 
 void batch_add_token(struct api_call *call, const char *id, bool is_new, bool writes)
 {
@@ -133,14 +133,74 @@ enum {
 };
 
 /* clang-format off */
-const struct route batches_routes[] = {
-    { HTTP_POST_, "/api/v1/tasks/batch",       BOTH,     CALL_BODY,   batch_call_v1, batch_call_piece },
-    { HTTP_POST_, "/api/v2/tasks/batch",       BOTH,     CALL_BODY,   batch_call_v2, batch_call_piece },
-    { HTTP_POST_, "/api/v3/batches",           BOTH,     CREATE_BODY, batch_create,  NULL },
-    { HTTP_POST_, "/api/v3/batches/:/items",   ITEMS,    STREAM_BODY, batch_items,   batch_items_piece },
-    { HTTP_GET_,  "/api/v1/batches/:",         BOTH,     NO_BODY,     retrieve_v1,   NULL },
-    { HTTP_GET_,  "/api/v2/batches/:",         BOTH,     NO_BODY,     retrieve_v2,   NULL },
-    { HTTP_GET_,  "/api/v1/batches/:/results", AUTH_KEY, NO_BODY,     batch_results, NULL },
+static const struct route routes[] = {
+    { .method = HTTP_POST_, .path = "/api/v1/tasks/batch",
+      .auth = BOTH, .body_limit = CALL_BODY, .handle = batch_call_v1,
+      .on_body = batch_call_piece,
+      .id = "create_batch_v1", .summary = "Trigger many runs, as SDK 3.x does",
+      .body = "BatchCall",
+      .status = 202,
+      .reply = "{id: string, isCached: boolean, idempotencyKey?: string, runs: BatchRun[]}",
+      .also = "422 507" },
+    { .method = HTTP_POST_, .path = "/api/v2/tasks/batch",
+      .auth = BOTH, .body_limit = CALL_BODY, .handle = batch_call_v2,
+      .on_body = batch_call_piece,
+      .id = "create_batch_v2", .summary = "Trigger many runs, as SDK 4.0 to 4.2 does",
+      .body = "BatchCall",
+      .status = 202,
+      .reply = "{id: string, runCount: integer, idempotencyKey?: string, isCached?: boolean}",
+      .also = "422 507" },
+    { .method = HTTP_POST_, .path = "/api/v3/batches",
+      .auth = BOTH, .body_limit = CREATE_BODY, .handle = batch_create,
+      .id = "create_batch_v3", .summary = "Open a batch for a stream of items",
+      .body = "{runCount: integer(1..1000), parentRunId?: string, resumeParentOnCompletion?: "
+          "boolean, idempotencyKey?: string, taskIdentifiers?: string[], "
+          "idempotencyKeyOptions?: {key: string, scope: 'run'|'attempt'|'global', ...}, ...}",
+      .status = 202,
+      .reply = "{id: string, runCount: integer, isCached: boolean, idempotencyKey?: string}",
+      .also = "422 507" },
+    { .method = HTTP_POST_, .path = "/api/v3/batches/{batchId}/items",
+      .auth = ITEMS, .body_limit = STREAM_BODY, .handle = batch_items,
+      .on_body = batch_items_piece,
+      .id = "stream_batch_items_v3", .summary = "Stream the items of a batch",
+      .takes = "application/x-ndjson",
+      .body = "string",
+      .reply = "{id: string, itemsAccepted: integer, itemsDeduplicated: integer, sealed: "
+          "boolean, enqueuedCount?: integer, expectedCount?: integer, runCount?: integer}",
+      .also = "409 415 422 507" },
+    { .method = HTTP_GET_, .path = "/api/v1/batches/{batchId}",
+      .auth = BOTH, .body_limit = NO_BODY, .handle = retrieve_v1,
+      .id = "retrieve_batch_v1", .summary = "Retrieve a batch, as SDK 3.x does",
+      .reply = "{id: string, status: string, idempotencyKey?: string, createdAt: datetime, "
+          "updatedAt: datetime, runCount: integer, runs: string[]}" },
+    { .method = HTTP_GET_, .path = "/api/v2/batches/{batchId}",
+      .auth = BOTH, .body_limit = NO_BODY, .handle = retrieve_v2,
+      .id = "retrieve_batch_v2", .summary = "Retrieve a batch",
+      .reply = "{id: string, status: string, idempotencyKey?: string, createdAt: datetime, "
+          "updatedAt: datetime, runCount: integer, runs: string[], successfulRunCount?: "
+          "integer, failedRunCount?: integer, processing: {completedAt?: datetime, "
+          "errors: {index: integer, taskIdentifier: string, error: string, errorCode: "
+          "string}[]}}" },
+    { .method = HTTP_GET_, .path = "/api/v1/batches/{batchId}/results",
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = batch_results,
+      .id = "retrieve_batch_results_v1", .summary = "What the finished runs of a batch "
+          "gave back",
+      .reply = "{id: string, items: RunResult[]}",
+      .also = "422" },
     { 0 },
 };
 /* clang-format on */
+
+static const struct schema schemas[] = {
+    { "BatchCall", "{items: BatchItem[], parentRunId?: string, resumeParentOnCompletion?:"
+                   " boolean, dependentAttempt?: string|null, ...}" },
+    { "BatchItem", "{task: string, payload?: any, context?: any, options?: TriggerOptions,"
+                   " ...}" },
+    { "BatchRun", "{id: string, taskIdentifier: string, isCached: boolean, idempotencyKey?:"
+                  " string}" },
+    { 0 },
+};
+
+const struct area batches_area = {
+    .tag = "batches", .is_for_users = true, .routes = routes, .schemas = schemas
+};

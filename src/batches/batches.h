@@ -1,7 +1,7 @@
 /* batches.h - the calls about batches, one file each (management-api §8). */
 #pragma once
 
-#include "call/call.h"
+#include "call/route.h"
 
 route_fn batch_call_v1, batch_call_v2; /* batch_call.c */
 enum err batch_call_piece(struct api_call *call, struct slice piece);

@@ -2,7 +2,7 @@
 #include "bulk/bulk.h"
 
 #include "base/mem.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "triggers/trigger_options.h"
 
 enum { NO_BODY = 4096, CREATE_BODY = 64 * 1024, PAGE_DEFAULT = 25, PAGE_MAX = 100 };
@@ -230,10 +230,52 @@ static enum err abort_action(struct api_call *call)
 
 #define ACTIONS "/api/v1/bulk-actions"
 
-const struct route bulk_routes[] = {
-    { HTTP_POST_, ACTIONS, AUTH_KEY, CREATE_BODY, create_action, NULL },
-    { HTTP_GET_, ACTIONS, AUTH_KEY, NO_BODY, list_actions, NULL },
-    { HTTP_GET_, ACTIONS "/:", AUTH_KEY, NO_BODY, retrieve, NULL },
-    { HTTP_POST_, ACTIONS "/:/abort", AUTH_KEY, NO_BODY, abort_action, NULL },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_POST_, .path = ACTIONS,
+      .auth = AUTH_KEY, .body_limit = CREATE_BODY, .handle = create_action,
+      .id = "create_bulk_action_v1", .summary = "Cancel or replay many runs",
+      .body = "CreateBulkAction",
+      .status = 202,
+      .reply = "{id: string}",
+      .also = "507" },
+    { .method = HTTP_GET_, .path = ACTIONS,
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = list_actions,
+      .id = "list_bulk_actions_v1", .summary = "List bulk actions",
+      .query = "page[size]?: integer(1..100), page[after]?: string, page[before]?: string",
+      .reply = "{data: BulkAction[], pagination: CursorPage}" },
+    { .method = HTTP_GET_, .path = ACTIONS "/{id}",
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = retrieve,
+      .id = "retrieve_bulk_action_v1", .summary = "Retrieve a bulk action",
+      .reply = "BulkAction" },
+    { .method = HTTP_POST_, .path = ACTIONS "/{id}/abort",
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = abort_action,
+      .id = "abort_bulk_action_v1", .summary = "Abort a bulk action",
+      .reply = "{id: string}",
+      .also = "409" },
     { 0 },
+};
+/* clang-format on */
+
+static const struct schema schemas[] = {
+    { "CreateBulkAction",
+      "{action: 'cancel'|'replay', filter?: BulkFilter, runIds?: string[],"
+      " name?: string(0..255), targetRegion?: string(0..255), ...}" },
+    { "BulkFilter",
+      "{status?: Strings, taskIdentifier?: Strings, version?: Strings, tag?: Strings,"
+      " from?: datetime|number, to?: datetime|number, period?: string, schedule?: string,"
+      " bulkAction?: string, isTest?: boolean, batch?: string, machine?: Strings,"
+      " region?: Strings, queue?: BulkQueue|BulkQueue[], ...}" },
+    { "BulkQueue", "{type: 'task'|'custom', name: string, ...}" },
+    { "Strings", "string|string[]" },
+    { "BulkAction", "{id: string, name?: string, type: 'CANCEL'|'REPLAY',"
+                    " status: 'PENDING'|'COMPLETED'|'ABORTED',"
+                    " counts: {total: integer, success: integer, failure: integer},"
+                    " createdAt: datetime, completedAt?: datetime}" },
+    { "CursorPage", "{next?: string, previous?: string}" },
+    { 0 },
+};
+
+const struct area bulk_area = {
+    .tag = "queues", .is_for_users = true, .routes = routes, .schemas = schemas
 };

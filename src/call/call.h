@@ -22,34 +22,8 @@
 
 struct api;
 struct api_call;
-
-/* Which credentials a route takes, and what else is special about it. */
-enum route_auth {
-    AUTH_NONE = 0,
-    AUTH_KEY = 1 << 0,
-    AUTH_PUBLIC = 1 << 1,   /* the handler checks scopes */
-    AUTH_PERSONAL = 1 << 2, /* the handler finds project and environment */
-    AUTH_SIGNED = 1 << 3,   /* no credential: the URL is signed, see signed.h */
-    AUTH_WORKER = 1 << 4,   /* the handler finds the environment of the run */
-    BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
-    RATE_FREE = 1 << 9,     /* no rate limit: it only follows a call that has one */
-    MAY_MISS = 1 << 10,     /* asked again and again: its 404 is no fault for the log */
-    NEVER_STOPS = 1 << 11,  /* the official CLI asks on after any refusal: slow it down */
-};
-
-typedef enum err route_fn(struct api_call *call);
-
-/* A table per file; { 0 } ends it. In the pattern ":" stands for one segment, "*" at its
- * end for all that follow. */
-struct route {
-    enum http_method method;
-    const char *pattern; /* "/api/v1/tasks/:/trigger" */
-    unsigned auth;       /* of enum route_auth */
-    size_t body_limit;   /* bytes */
-    route_fn *handle;    /* the body is complete */
-    /* For bodies that are taken piece by piece; handle is called behind the last. */
-    enum err (*on_body)(struct api_call *call, struct slice piece);
-};
+struct area;
+struct route;
 
 enum { API_PARAMS_MAX = 4, API_QUERY_MAX = 64 };
 
@@ -60,12 +34,13 @@ struct query_pair {
 struct api_call {
     struct api *api;
     struct exchange *x;
-    const struct route *route;
+    const struct route *route;  /* NULL: there is none at this path */
+    const struct area *area;    /* of the route */
     struct identity *identity;  /* NULL for AUTH_NONE and AUTH_SIGNED */
     struct account *account;    /* of a key, public token or signed URL; else NULL */
     struct environment *env;    /* the same environment's runs; NULL like account */
     enum vocabulary vocabulary; /* by x-trigger-api-version */
-    struct slice params[API_PARAMS_MAX]; /* decoded, for ":" and "*" */
+    struct slice params[API_PARAMS_MAX]; /* decoded, of the path */
     size_t param_count;
     struct query_pair *query; /* decoded */
     size_t query_count;

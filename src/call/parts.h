@@ -22,6 +22,8 @@ struct api {
     struct streams *streams;
     struct open_batches *open_batches;
     struct bulks *bulks;
+    const struct area *const *areas; /* of all routes */
+    size_t area_count;
     struct bytes *document;  /* /openapi.json */
     struct bytes *timezones; /* that clients are offered beside UTC */
     struct list held;        // api_call::held

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "call/request_log.h"
+#include "call/route.h"
 
 static void add_ignored(struct api_call *call)
 {
@@ -12,7 +13,7 @@ static void add_ignored(struct api_call *call)
         return;
     api_add_header(call, "x-ignored-members", names);
     buf_add_char(&call->ignored.names, '\0'); /* as a text for the log: nothing follows */
-    log_debug("members of a request are ignored", "route", call->route->pattern, "members",
+    log_debug("members of a request are ignored", "route", call->route->path, "members",
               call->ignored.names.ptr, NULL);
     call->ignored.names.len--; /* a stream tells them once more */
 }

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/table.h"
+#include "call/route.h"
 
 enum {
     KINDS_MAX = 64, /* the last one stands for all that do not fit */
@@ -167,9 +168,7 @@ static bool is_wanted(const struct request_log *log, int status)
 /* Asked again and again by who wants to know when it is otherwise. */
 static bool is_awaited(const struct route *route, int status)
 {
-    if (status == 404)
-        return route && route->auth & MAY_MISS;
-    return status == 503 && route && strcmp(route->pattern, "/readyz") == 0;
+    return route && route->awaited == (unsigned)status;
 }
 
 /* 0 unless it is refused for its credential, which is not kept but for this. */
@@ -188,7 +187,7 @@ void request_log_answer(const struct api_call *call, int status)
     if (!is_wanted(log, status))
         return;
     const struct route *route = call->route;
-    const char *pattern = route ? route->pattern : no_route;
+    const char *pattern = route ? route->path : no_route;
     if ((log->from < 400 || !is_awaited(route, status)) &&
         may_write(log, pattern, status, caller_of(call->x, status)))
         write_line(call->x, pattern, status, call->account);

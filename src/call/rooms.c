@@ -2,6 +2,7 @@
 #include "call/rooms.h"
 
 #include "call/body_fields.h"
+#include "call/route.h"
 
 enum {
     KEPT_BODY_MAX = 16 << 20, /* longer ones are used up while they come */

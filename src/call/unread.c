@@ -3,22 +3,41 @@
 
 #include <ctype.h>
 
-#include "call/operation.h"
+#include "call/parts.h"
+#include "call/route.h"
+#include "call/type.h"
 #include "json/scan.h"
 
 /* ---- bodies ---- */
 
-static void tell(struct ignored *ignored, struct buf *path, struct slice type,
-                 struct slice value);
+/* The call, and where in its body we are: names with a dot behind each. */
+struct spot {
+    struct api_call *call;
+    struct buf path;
+};
+
+static void tell(struct spot *spot, struct slice type, struct slice value);
+
+/* NULL: no area has a type of that name. */
+static const char *named_type(const struct api *api, struct slice name)
+{
+    for (size_t i = 0; i < api->area_count; i++) {
+        const struct schema *schema = api->areas[i]->schemas;
+        for (; schema && schema->name; schema++)
+            if (slice_is(name, schema->name))
+                return schema->type;
+    }
+    return NULL;
+}
 
 /* The field that a key spells. is_open: any name is one. */
-static bool find_field(struct slice object, struct slice key, struct openapi_field *field,
+static bool find_field(struct slice object, struct slice key, struct type_field *field,
                        struct slice *type, bool *is_open)
 {
     const char *at = object.ptr + 1;
     size_t count = 0;
     *is_open = false;
-    for (; openapi_skim_field(&at, field, type); count++) {
+    for (; type_skim_field(&at, field, type); count++) {
         *is_open |= slice_is(field->name, "*");
         if (scan_key_is(key, field->name))
             return true;
@@ -27,92 +46,90 @@ static bool find_field(struct slice object, struct slice key, struct openapi_fie
     return false;
 }
 
-static void tell_object(struct ignored *ignored, struct buf *path, struct slice object,
-                        struct slice value)
+static void tell_object(struct spot *spot, struct slice object, struct slice value)
 {
     struct scan_members members = scan_members(value);
     struct slice key, inner, type;
-    struct openapi_field field;
+    struct type_field field;
+    struct buf *path = &spot->path;
     size_t len = path->len;
     bool is_open;
     while (scan_next_member(&members, &key, &inner)) {
         if (find_field(object, key, &field, &type, &is_open)) {
             buf_print(path, "%.*s.", SLICE_ARG(field.name));
-            tell(ignored, path, type, inner);
+            tell(spot, type, inner);
             path->len = len;
         } else if (!is_open) {
             buf_add_char(path, '\0');
-            ignored_add_member(ignored, path->ptr, key);
+            ignored_add_member(&spot->call->ignored, path->ptr, key);
             path->len = len;
         }
     }
 }
 
 /* One of the types that a union has, without its brackets. */
-static void tell_primary(struct ignored *ignored, struct buf *path, struct slice type,
-                         struct slice value)
+static void tell_primary(struct spot *spot, struct slice type, struct slice value)
 {
     const char *named;
     if (type.ptr[0] == '{')
-        tell_object(ignored, path, type, value);
-    else if (isupper((unsigned char)type.ptr[0]) && (named = openapi_named_type(type)))
-        tell(ignored, path, slice_of(named), value);
+        tell_object(spot, type, value);
+    else if (isupper((unsigned char)type.ptr[0]) &&
+             (named = named_type(spot->call->api, type)))
+        tell(spot, slice_of(named), value);
 }
 
 /* The path ends with a dot, which an element's brackets come before. */
-static void tell_elements(struct ignored *ignored, struct buf *path, struct slice type,
-                          struct slice value)
+static void tell_elements(struct spot *spot, struct slice type, struct slice value)
 {
     struct scan_members elements = scan_members(value);
     struct slice element;
+    struct buf *path = &spot->path;
     size_t len = path->len;
     path->len -= len > 0;
     buf_add_text(path, "[].");
     while (scan_next_element(&elements, &element))
         if (scan_type(element) == SCAN_OBJECT)
-            tell_primary(ignored, path, type, element);
+            tell_primary(spot, type, element);
     path->len = len - (len > 0);
     if (len)
         buf_add_char(path, '.');
 }
 
-static void tell(struct ignored *ignored, struct buf *path, struct slice type,
-                 struct slice value)
+static void tell(struct spot *spot, struct slice type, struct slice value)
 {
     const char *at = type.ptr;
     enum scan_type kind = scan_type(value);
     if (kind != SCAN_OBJECT && kind != SCAN_ARRAY)
         return;
     while (at < type.ptr + type.len) {
-        struct slice one = openapi_skim(&at, "|,}");
+        struct slice one = type_skim(&at, "|,}");
         bool is_array = one.len > 2 && !memcmp(one.ptr + one.len - 2, "[]", 2);
         one.len -= is_array ? 2 : 0;
         if (is_array && kind == SCAN_ARRAY)
-            tell_elements(ignored, path, one, value);
+            tell_elements(spot, one, value);
         else if (!is_array && kind == SCAN_OBJECT && one.len)
-            tell_primary(ignored, path, one, value);
+            tell_primary(spot, one, value);
         at++; /* behind the bar */
     }
 }
 
 void unread_tell_body(struct api_call *call, struct slice body)
 {
-    const struct area *area;
-    const struct operation *op = operation_find(call->route, &area);
-    struct buf path = { 0 };
-    if (op && op->body && area->is_for_users)
-        tell(&call->ignored, &path, slice_of(op->body), body);
-    buf_finish(&path);
+    const struct route *route = call->route;
+    struct spot spot = { .call = call };
+    if (route && route->body && call->area->is_for_users)
+        tell(&spot, slice_of(route->body), body);
+    buf_finish(&spot.path);
 }
 
 /* ---- queries ---- */
 
-static bool has_parameter(const struct operation *op, struct slice name)
+static bool has_parameter(const struct route *route, struct slice name)
 {
-    const char *at = op->query;
-    struct openapi_field field;
+    const char *at = route->query;
+    struct type_field field;
     struct slice type;
-    while (at && openapi_skim_field(&at, &field, &type))
+    while (at && type_skim_field(&at, &field, &type))
         if (slice_equal(field.name, name))
             return true;
     return false;
@@ -128,12 +145,9 @@ static bool came_before(const struct api_call *call, size_t index)
 
 enum err unread_check_query(struct api_call *call)
 {
-    const struct area *area;
-    const struct operation *op =
-        call->query_count ? operation_find(call->route, &area) : NULL;
-    for (size_t i = 0; op && i < call->query_count; i++) {
+    for (size_t i = 0; i < call->query_count; i++) {
         struct slice name = call->query[i].name;
-        if (!has_parameter(op, name))
+        if (!has_parameter(call->route, name))
             ignored_add_parameter(&call->ignored, name);
         else if (came_before(call, i))
             return explain(&call->why, ERR_INVALID,

@@ -1,4 +1,4 @@
-/* unread.h - what of a request nobody reads, found by its operation (operation.h).
+/* unread.h - what of a request nobody reads, found by the row of its route (route.h).
  *
  * The types of /openapi.json say which members a body may have and which parameters a query:
  * the others are told to the caller (ignored.h); those of a body when SDKs call the route.

@@ -8,7 +8,7 @@
 #include "accounts/variables.h"
 #include "base/mem.h"
 #include "call/project.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "envvars/envvar_write.h"
 
 enum { NO_BODY = 4096, BODY_MAX = 512 * 1024 };
@@ -149,17 +149,57 @@ static enum err remove_one(struct api_call *call)
 
 enum { BOTH = AUTH_KEY | AUTH_PERSONAL };
 
-#define VARIABLES "/api/v1/projects/:/envvars/:"
+#define VARIABLES "/api/v1/projects/{projectRef}/envvars/{env}"
 
 /* clang-format off */
-const struct route envvars_routes[] = {
-    { HTTP_GET_,    VARIABLES,           BOTH, NO_BODY,  list, NULL },
-    { HTTP_POST_,   VARIABLES,           BOTH, BODY_MAX, create, NULL },
-    { HTTP_POST_,   VARIABLES "/import", BOTH, BODY_MAX, upload, NULL },
-    { HTTP_GET_,    VARIABLES "/:",      BOTH, NO_BODY,  retrieve, NULL },
-    { HTTP_PUT_,    VARIABLES "/:",      BOTH, BODY_MAX, update, NULL },
-    { HTTP_POST_,   VARIABLES "/:",      BOTH, BODY_MAX, update, NULL },
-    { HTTP_DELETE_, VARIABLES "/:",      BOTH, NO_BODY,  remove_one, NULL },
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = VARIABLES,
+      .auth = BOTH, .body_limit = NO_BODY, .handle = list,
+      .id = "list_project_envvars_v1", .summary = "List variables",
+      .reply = "EnvironmentVariable[]" },
+    { .method = HTTP_POST_, .path = VARIABLES,
+      .auth = BOTH, .body_limit = BODY_MAX, .handle = create,
+      .id = "create_project_envvar_v1", .summary = "Create a variable",
+      .body = "{name: string, value: string, isSecret?: boolean, ...}",
+      .reply = "{success: boolean}",
+      .also = "409 422 507" },
+    { .method = HTTP_POST_, .path = VARIABLES "/import",
+      .auth = BOTH, .body_limit = BODY_MAX, .handle = upload,
+      .id = "upload_project_envvars_v1", .summary = "Upload variables",
+      .body = "{variables: {*: string}, parentVariables?: {*: string}, override?: boolean, "
+          "isSecret?: boolean, source?: {type: 'user'|'integration', userId?: string, "
+          "integration?: string, ...}, ...}",
+      .reply = "{success: boolean}",
+      .also = "422 507" },
+    { .method = HTTP_GET_, .path = VARIABLES "/{name}",
+      .auth = BOTH, .body_limit = NO_BODY, .handle = retrieve,
+      .id = "get_project_envvar_v1", .summary = "Retrieve a variable",
+      .reply = "EnvironmentVariable" },
+    { .method = HTTP_PUT_, .path = VARIABLES "/{name}",
+      .auth = BOTH, .body_limit = BODY_MAX, .handle = update,
+      .id = "update_project_envvar_v1", .summary = "Update a variable",
+      .body = "{value: string, ...}",
+      .reply = "{success: boolean}",
+      .also = "422 507" },
+    { .method = HTTP_POST_, .path = VARIABLES "/{name}",
+      .auth = BOTH, .body_limit = BODY_MAX, .handle = update,
+      .id = "post_project_envvar_v1", .summary = "Update a variable, as older clients do",
+      .body = "{value: string, ...}",
+      .reply = "{success: boolean}",
+      .also = "422 507" },
+    { .method = HTTP_DELETE_, .path = VARIABLES "/{name}",
+      .auth = BOTH, .body_limit = NO_BODY, .handle = remove_one,
+      .id = "delete_project_envvar_v1", .summary = "Delete a variable",
+      .reply = "{success: boolean}" },
     { 0 },
 };
 /* clang-format on */
+
+static const struct schema schemas[] = {
+    { "EnvironmentVariable", "{name: string, value: string, isSecret: boolean}" },
+    { 0 },
+};
+
+const struct area envvars_area = {
+    .tag = "envvars", .is_for_users = true, .routes = routes, .schemas = schemas
+};

@@ -12,8 +12,8 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "call/call.h"
 #include "call/connection_limit.h"
-#include "call/routes.h"
 #include "call/served.h"
 #include "engine/sessions.h"
 #include "http/ws.h"
@@ -503,38 +503,19 @@ static struct notice_socket *socket_create(struct api_call *call)
     return socket;
 }
 
-static enum err upgrade(struct api_call *call)
+void notifier_accept(struct api_call *call)
 {
     struct exchange *x = call->x;
-
-    if (api_not_ready(call->api))
-        return explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s",
-                       api_not_ready(call->api));
-    if (!slice_is(api_query(call, "EIO"), "4")) {
-        api_reply_json(call, 400,
-                       SLICE("{\"code\":5,\"message\":\"Unsupported protocol version\"}"));
-        return OK;
-    }
-    if (!slice_is(api_query(call, "transport"), "websocket")) {
-        api_reply_json(call, 400, SLICE("{\"code\":0,\"message\":\"Transport unknown\"}"));
-        return OK;
-    }
     struct notice_socket *socket = socket_create(call);
     api_call_end(call);
     socket->ws = ws_accept(x, NULL, &ops, socket);
     if (!socket->ws) {
         socket_destroy(socket);
-        return OK; /* refused by the handshake's rules, and told so */
+        return; /* refused by the handshake's rules, and told so */
     }
     send_open(socket);
     set_timer(socket);
-    return OK;
 }
-
-const struct route notifier_routes[] = {
-    { .method = HTTP_GET_, .pattern = "/socket.io/", .handle = upgrade },
-    { 0 },
-};
 
 /* ---- all of them ---- */
 
@@ -587,7 +568,7 @@ bool notifier_end(struct notifier *notifier, int64_t now_ms, size_t at_most)
             continue;
         if (count++ == at_most)
             return false;
-        ws_close(socket->ws, CLOSE_BAD_TOKEN, "the credential was revoked");
+        ws_close(socket->ws, CLOSE_BAD_TOKEN, identity_ended_reason);
     }
     return true;
 }

@@ -2,7 +2,7 @@
  * read behind the signed URLs of packet_name.h (management-api §15.2). */
 #pragma once
 
-#include "call/call.h"
+#include "call/route.h"
 
 enum { PACKET_BYTES_MAX = (10 << 20) + (64 << 10) };
 

@@ -7,7 +7,7 @@
  * The URLs lead back to this gateway (packet_body.c). */
 #include "base/mem.h"
 #include "call/hidden.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "packets/packet_body.h"
 #include "packets/packet_name.h"
 #include "wire/view.h"
@@ -180,13 +180,46 @@ enum {
 };
 
 /* clang-format off */
-const struct route packets_routes[] = {
-    { HTTP_PUT_, "/api/v2/packets/*",        FREE_KEY,    NO_BODY,          offer_upload, NULL },
-    { HTTP_PUT_, "/api/v1/packets/*",        FREE_KEY,    NO_BODY,          offer_upload_v1, NULL },
-    { HTTP_GET_, "/api/v1/packets/*",        FREE_BOTH,   NO_BODY,          offer_download, NULL },
-    { HTTP_GET_, "/api/v1/runs/:/packets/:", BOTH,        NO_BODY,          offer_of_run, NULL },
-    { HTTP_PUT_, "/packets/v1/:/*",          AUTH_SIGNED, PACKET_BYTES_MAX, packet_write, packet_take_piece },
-    { HTTP_GET_, "/packets/v1/:/*",          AUTH_SIGNED, NO_BODY,          packet_read, NULL },
+static const struct route routes[] = {
+    { .method = HTTP_PUT_, .path = "/api/v2/packets/{name*}",
+      .auth = FREE_KEY, .body_limit = NO_BODY, .handle = offer_upload,
+      .id = "create_upload_payload_url_v2", .summary = "Where a payload may be uploaded",
+      .reply = "{presignedUrl: string, storagePath: string}" },
+    { .method = HTTP_PUT_, .path = "/api/v1/packets/{name*}",
+      .auth = FREE_KEY, .body_limit = NO_BODY, .handle = offer_upload_v1,
+      .id = "create_upload_payload_url_v1", .summary = "The same, as SDK 3.x asks",
+      .reply = "PacketUrl" },
+    { .method = HTTP_GET_, .path = "/api/v1/packets/{name*}",
+      .auth = FREE_BOTH, .body_limit = NO_BODY, .handle = offer_download,
+      .id = "get_payload_url_v1", .summary = "Where a payload may be downloaded; a token "
+          "reads those of its runs",
+      .reply = "PacketUrl" },
+    { .method = HTTP_GET_, .path = "/api/v1/runs/{runId}/packets/{kind}",
+      .auth = BOTH, .body_limit = NO_BODY, .handle = offer_of_run,
+      .id = "get_run_packet_url_v1", .summary = "Where payload or output of a run may be "
+          "downloaded",
+      .reply = "PacketUrl" },
+    { .method = HTTP_PUT_, .path = "/packets/v1/{environment}/{name*}",
+      .auth = AUTH_SIGNED, .signed_form = SIGNED_PACKET, .body_limit = PACKET_BYTES_MAX, .handle = packet_write,
+      .on_body = packet_take_piece,
+      .id = "write_packet_v1", .summary = "Upload a payload to its signed URL",
+      .query = "expires: string, signature: string",
+      .takes = "application/octet-stream",
+      .body = "string",
+      .also = "409 507" },
+    { .method = HTTP_GET_, .path = "/packets/v1/{environment}/{name*}",
+      .auth = AUTH_SIGNED, .signed_form = SIGNED_PACKET, .body_limit = NO_BODY, .handle = packet_read,
+      .id = "read_packet_v1", .summary = "Download a payload from its signed URL",
+      .query = "expires: string, signature: string",
+      .gives = "*/*",
+      .reply = "string" },
     { 0 },
 };
 /* clang-format on */
+
+static const struct schema schemas[] = {
+    { "PacketUrl", "{presignedUrl: string}" },
+    { 0 },
+};
+
+const struct area packets_area = { .tag = "packets", .routes = routes, .schemas = schemas };

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "call/connection_limit.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "live/feed.h"
 #include "realtime/subscribing.h"
 #include "json/members.h"
@@ -447,10 +447,21 @@ static enum err open_stream(struct api_call *call)
     return OK;
 }
 
-const struct route events_routes[] = {
-    { .method = HTTP_GET_, .pattern = "/realtime/v1/events", .handle = open_stream },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/realtime/v1/events",
+      .handle = open_stream,
+      .id = "stream_events_v1", .summary = "Changes as server-sent events",
+      .query = "run?: string, tags?: string, batch?: string, all?: string, task?: string, "
+          "since?: string, fields?: string, api?: string, from?: string, token?: string",
+      .gives = "text/event-stream",
+      .reply = "string",
+      .also = "401 403 404 409 429" },
     { 0 },
 };
+/* clang-format on */
+
+const struct area events_area = { .tag = "realtime", .routes = routes };
 
 /* ---- all of them ---- */
 

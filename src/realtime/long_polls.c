@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "live/linger.h"
 #include "realtime/gzip.h"
 #include "realtime/poll.h"
@@ -466,11 +466,37 @@ static enum err poll_batch(struct api_call *call)
     return begin(call, 'b');
 }
 
+#define SHAPE_QUERY                                                                        \
+    "offset?: string, handle?: string, shape_id?: string, live?: string, skipColumns?: "   \
+    "string, cursor?: string, log?: string, expired_handle?: string"
+
 /* clang-format off */
-const struct route polls_routes[] = {
-    { HTTP_GET_, "/realtime/v1/runs/:",    AUTH_KEY | AUTH_PUBLIC | MAY_MISS, 0, poll_run, NULL },
-    { HTTP_GET_, "/realtime/v1/runs",      AUTH_KEY | AUTH_PUBLIC, 0, poll_tags, NULL },
-    { HTTP_GET_, "/realtime/v1/batches/:", AUTH_KEY | AUTH_PUBLIC | MAY_MISS, 0, poll_batch, NULL },
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/realtime/v1/runs/{runId}",
+      .auth = AUTH_KEY | AUTH_PUBLIC, .awaited = 404, .handle = poll_run,
+      .id = "subscribe_run_v1", .summary = "Long poll of a run",
+      .query = SHAPE_QUERY,
+      .reply = "ShapeRows",
+      .also = "409" },
+    { .method = HTTP_GET_, .path = "/realtime/v1/runs",
+      .auth = AUTH_KEY | AUTH_PUBLIC, .handle = poll_tags,
+      .id = "subscribe_runs_v1", .summary = "Long poll of the runs with tags",
+      .query = SHAPE_QUERY ", tags?: string, createdAt?: string",
+      .reply = "ShapeRows",
+      .also = "409" },
+    { .method = HTTP_GET_, .path = "/realtime/v1/batches/{batchId}",
+      .auth = AUTH_KEY | AUTH_PUBLIC, .awaited = 404, .handle = poll_batch,
+      .id = "subscribe_batch_v1", .summary = "Long poll of a batch",
+      .query = SHAPE_QUERY,
+      .reply = "ShapeRows",
+      .also = "409" },
     { 0 },
 };
 /* clang-format on */
+
+static const struct schema schemas[] = {
+    { "ShapeRows", "{headers: {...}, key?: string, value?: {...}}[]" },
+    { 0 },
+};
+
+const struct area polls_area = { .tag = "realtime", .routes = routes, .schemas = schemas };

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "call/request_log.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "realtime/sockets.h"
 #include "realtime/subscribing.h"
 #include "runcast/protocol.h"
@@ -311,10 +311,19 @@ static enum err upgrade(struct api_call *call)
     return OK;
 }
 
-const struct route socket_routes[] = {
-    { .method = HTTP_GET_, .pattern = "/realtime/v1/ws", .handle = upgrade },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/realtime/v1/ws",
+      .handle = upgrade,
+      .id = "open_socket_v1", .summary = "WebSocket of runs.v1",
+      .query = "token?: string",
+      .status = 101,
+      .also = "401 403 426 429" },
     { 0 },
 };
+/* clang-format on */
+
+const struct area socket_area = { .tag = "realtime", .routes = routes };
 
 /* ---- all of them ---- */
 

@@ -1,7 +1,7 @@
 /* run_changes.h - the calls that change a run, or make another one of it. */
 #pragma once
 
-#include "call/call.h"
+#include "call/route.h"
 #include "triggers/trigger_options.h"
 
 /* run_changes.c: reschedule, tags, the reset of an idempotency key. */

@@ -1,6 +1,6 @@
 /* run_list.h - pages of runs: of the key's environment, and of a user's project. */
 #pragma once
 
-#include "call/call.h"
+#include "call/route.h"
 
 route_fn run_list, run_list_project;

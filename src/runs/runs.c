@@ -4,7 +4,7 @@
  * they depend on its task and tags; anybody else's is not found. */
 #include "base/mem.h"
 #include "call/body_fields.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "engine/run_commands.h"
 #include "runs/run_body.h"
 #include "runs/run_changes.h"
@@ -135,21 +135,154 @@ enum {
     KEY_OR_TOKEN = AUTH_KEY | AUTH_PUBLIC,
 };
 
-const struct route runs_routes[] = {
-    { HTTP_GET_, "/api/v1/runs", KEY_OR_TOKEN, UNREAD_BODY, run_list, NULL },
-    { HTTP_GET_, "/api/v1/projects/:/runs", AUTH_PERSONAL, UNREAD_BODY, run_list_project,
-      NULL },
-    { HTTP_GET_, "/api/v3/runs/:", KEY_OR_TOKEN, UNREAD_BODY, retrieve, NULL },
-    { HTTP_GET_, "/api/v1/runs/:/result", AUTH_KEY, UNREAD_BODY, result, NULL },
-    { HTTP_POST_, "/api/v2/runs/:/cancel", KEY_OR_TOKEN, UNREAD_BODY, cancel, NULL },
-    { HTTP_POST_, "/api/v1/runs/:/replay", AUTH_KEY, REPLAY_BODY, run_replay,
-      run_replay_take },
-    { HTTP_POST_, "/api/v1/runs/:/reschedule", AUTH_KEY, SMALL_BODY, run_put_off, NULL },
-    { HTTP_POST_, "/api/v1/runs/:/tags", AUTH_KEY, TAGS_BODY, run_tag, NULL },
-    { HTTP_GET_, "/api/v1/runs/:/metadata", AUTH_KEY, UNREAD_BODY, run_metadata_get, NULL },
-    { HTTP_PUT_, "/api/v1/runs/:/metadata", AUTH_KEY, METADATA_BODY, run_metadata_put,
-      intake_take },
-    { HTTP_POST_, "/api/v1/idempotencyKeys/:/reset", KEY_OR_TOKEN, SMALL_BODY, run_free_key,
-      NULL },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/api/v1/runs",
+      .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = run_list,
+      .id = "list_runs_v1", .summary = "List runs",
+      .query = "filter[status]?: string, filter[taskIdentifier]?: string, filter[version]?: "
+          "string, filter[tag]?: string, filter[bulkAction]?: string, filter[schedule]?: "
+          "string, filter[isTest]?: 'true'|'false', filter[createdAt][from]?: string, "
+          "filter[createdAt][to]?: string, filter[createdAt][period]?: string, "
+          "filter[batch]?: string, filter[queue]?: string, filter[machine]?: string, "
+          "filter[region]?: string, page[size]?: integer(1..100), page[after]?: string, "
+          "page[before]?: string",
+      .reply = "ListRunsResult" },
+    { .method = HTTP_GET_, .path = "/api/v1/projects/{projectRef}/runs",
+      .auth = AUTH_PERSONAL, .body_limit = UNREAD_BODY, .handle = run_list_project,
+      .id = "list_project_runs_v1", .summary = "List runs of a project",
+      .query = "filter[status]?: string, filter[taskIdentifier]?: string, filter[version]?: "
+          "string, filter[tag]?: string, filter[bulkAction]?: string, filter[schedule]?: "
+          "string, filter[isTest]?: 'true'|'false', filter[createdAt][from]?: string, "
+          "filter[createdAt][to]?: string, filter[createdAt][period]?: string, "
+          "filter[batch]?: string, filter[queue]?: string, filter[machine]?: string, "
+          "filter[region]?: string, page[size]?: integer(1..100), page[after]?: string, "
+          "page[before]?: string, filter[env]?: string",
+      .reply = "ListRunsResult" },
+    { .method = HTTP_GET_, .path = "/api/v3/runs/{runId}",
+      .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = retrieve,
+      .id = "retrieve_run_v3", .summary = "Retrieve a run",
+      .reply = "Run" },
+    { .method = HTTP_GET_, .path = "/api/v1/runs/{runId}/result",
+      .auth = AUTH_KEY, .body_limit = UNREAD_BODY, .handle = result,
+      .id = "retrieve_run_result_v1", .summary = "What a finished run gave back",
+      .reply = "RunResult" },
+    { .method = HTTP_POST_, .path = "/api/v2/runs/{runId}/cancel",
+      .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = cancel,
+      .id = "cancel_run_v2", .summary = "Cancel a run",
+      .reply = "RunId" },
+    { .method = HTTP_POST_, .path = "/api/v1/runs/{runId}/replay",
+      .auth = AUTH_KEY, .body_limit = REPLAY_BODY, .handle = run_replay,
+      .on_body = run_replay_take,
+      .id = "replay_run_v1", .summary = "Replay a run",
+      .body = "{payload?: any, payloadType?: 'application/json'|'application/super+json', "
+          "metadata?: {...}, tags?: string|string[], queue?: string, concurrencyKey?: "
+          "string|number, machine?: string, version?: string, region?: string|null, delay?: "
+          "string|number|null, ttl?: string|number, idempotencyKey?: string, idempotencyKeyTTL?: "
+          "string, maxAttempts?: integer(1..2147483647), maxDuration?: number, priority?: "
+          "number}",
+      .reply = "RunId",
+      .also = "422 507" },
+    { .method = HTTP_POST_, .path = "/api/v1/runs/{runId}/reschedule",
+      .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = run_put_off,
+      .id = "reschedule_run_v1", .summary = "Give a delayed run another time",
+      .body = "{delay: string|number, ...}",
+      .reply = "Run",
+      .also = "409 422" },
+    { .method = HTTP_POST_, .path = "/api/v1/runs/{runId}/tags",
+      .auth = AUTH_KEY, .body_limit = TAGS_BODY, .handle = run_tag,
+      .id = "add_run_tags_v1", .summary = "Add tags to a run",
+      .body = "{tags: string(1..128)|string(1..128)[], ...}",
+      .reply = "{message: string}",
+      .also = "422 507" },
+    { .method = HTTP_GET_, .path = "/api/v1/runs/{runId}/metadata",
+      .auth = AUTH_KEY, .body_limit = UNREAD_BODY, .handle = run_metadata_get,
+      .id = "get_run_metadata_v1", .summary = "Read the metadata of a run",
+      .reply = "{metadata: {...}}" },
+    { .method = HTTP_PUT_, .path = "/api/v1/runs/{runId}/metadata",
+      .auth = AUTH_KEY, .body_limit = METADATA_BODY, .handle = run_metadata_put,
+      .on_body = intake_take,
+      .id = "update_run_metadata_v1", .summary = "Replace or change the metadata of a run",
+      .body = "{metadata?: {...}, operations?: {...}[], parentOperations?: {...}[], "
+          "rootOperations?: {...}[], ...}",
+      .reply = "{metadata: {...}}",
+      .also = "422 507" },
+    { .method = HTTP_POST_, .path = "/api/v1/idempotencyKeys/{key}/reset",
+      .auth = KEY_OR_TOKEN, .body_limit = SMALL_BODY, .handle = run_free_key,
+      .id = "reset_idempotency_key_v1", .summary = "Free an idempotency key",
+      .body = "{taskIdentifier: string, ...}",
+      .reply = "{id: string}" },
     { 0 },
+};
+/* clang-format on */
+
+static const struct schema schemas[] = {
+    { "RunStatus",
+      "'PENDING_VERSION' |'WAITING_FOR_DEPLOY' |'DELAYED' |'QUEUED' |'DEQUEUED'"
+      " |'EXECUTING' |'REATTEMPTING' |'FROZEN' |'WAITING' |'COMPLETED'"
+      " |'CANCELED' |'FAILED' |'CRASHED' |'INTERRUPTED' |'SYSTEM_FAILURE'"
+      " |'EXPIRED' |'TIMED_OUT'" },
+    { "RunId", "{id: string}" },
+    { "TriggerTask", "{payload?: any, context?: any, options?: TriggerOptions, ...}" },
+    { "TriggerOptions",
+      "{tags?: string|string[], delay?: string|number|null, ttl?: string|number,"
+      " idempotencyKey?: string, idempotencyKeyTTL?: string, idempotencyKeyOptions?:"
+      " {key: string, scope: 'run'|'attempt'|'global', ...}, queue?: {name?:"
+      " string|null, ...}, concurrencyKey?: string|number, metadata?: any,"
+      " maxAttempts?: integer, maxDuration?: number, machine?: string, priority?:"
+      " number, payloadType?: string, parentRunId?: string, test?: boolean,"
+      " lockToVersion?: string, region?: string|null, resumeParentOnCompletion?: boolean,"
+      " payloadSize?: integer, metadataType?: string, externalDeploymentId?: string|null,"
+      " parentAttempt?: string|null, dependentAttempt?: string|null, parentBatch?:"
+      " string|null, dependentBatch?: string|null, bulkActionId?: string|null, ...}" },
+    { "RunItem", "{id: string, status: RunStatus, taskIdentifier: string, number?:"
+                 " integer, idempotencyKey?: string, version?: string, region?: string,"
+                 " ttl?: string, createdAt: datetime, updatedAt: datetime, queuedAt?:"
+                 " datetime, startedAt?: datetime, finishedAt?: datetime,"
+                 " delayedUntil?: datetime, expiredAt?: datetime, isQueued: boolean,"
+                 " isExecuting: boolean, isWaiting: boolean, isCompleted: boolean,"
+                 " isSuccess: boolean, isFailed: boolean, isCancelled: boolean, isTest:"
+                 " boolean, tags: string[], costInCents: number, baseCostInCents:"
+                 " number, durationMs: number, depth: integer, metadata?: {...},"
+                 " taskKind: 'STANDARD', env: {id: string, name: string, user?:"
+                 " string}}" },
+    { "ListRunsResult", "{data: RunItem[], pagination: CursorPage}" },
+    { "RelatedRun",
+      "{id: string, status: RunStatus, taskIdentifier: string, number?: integer,"
+      " idempotencyKey?: string, version?: string, region?: string, ttl?: string,"
+      " createdAt: datetime, updatedAt: datetime, queuedAt?: datetime, startedAt?:"
+      " datetime, finishedAt?: datetime, delayedUntil?: datetime, expiredAt?: datetime,"
+      " isQueued: boolean, isExecuting: boolean, isWaiting: boolean, isCompleted:"
+      " boolean, isSuccess: boolean, isFailed: boolean, isCancelled: boolean, isTest:"
+      " boolean, tags: string[], costInCents: number, baseCostInCents: number,"
+      " durationMs: number, depth: integer, metadata?: {...}, triggerFunction: string,"
+      " batchId?: string}" },
+    { "Run", "{id: string, status: RunStatus, taskIdentifier: string, number?: integer,"
+             " idempotencyKey?: string, version?: string, region?: string, ttl?:"
+             " string, createdAt: datetime, updatedAt: datetime, queuedAt?: datetime,"
+             " startedAt?: datetime, finishedAt?: datetime, delayedUntil?: datetime,"
+             " expiredAt?: datetime, isQueued: boolean, isExecuting: boolean,"
+             " isWaiting: boolean, isCompleted: boolean, isSuccess: boolean, isFailed:"
+             " boolean, isCancelled: boolean, isTest: boolean, tags: string[],"
+             " costInCents: number, baseCostInCents: number, durationMs: number, depth:"
+             " integer, metadata?: {...}, triggerFunction: string, batchId?: string,"
+             " schedule?: RunSchedule, waitingFor?: RunWaiting, payload?: any, "
+             "payloadPresignedUrl?: string,"
+             " output?: any, outputPresignedUrl?: string, error?: {message?: string,"
+             " ...}, attemptCount: integer, attempts: any[], relatedRuns: {root?:"
+             " RelatedRun, parent?: RelatedRun, children: RelatedRun[]}}" },
+    { "RunWaiting",
+      "{reason: 'no_worker'|'version'|'storage_quota'|'queue_paused'|'queue_limit'"
+      "|'concurrency_key'|'environment_limit'|'delay'|'retry'|'waitpoint', since: "
+      "datetime, until?: datetime, limit?: integer, running?: integer, ahead?: integer,"
+      " task?: string, message: string}" },
+    { "RunSchedule", "{id: string, ...}" },
+    { "RunResult",
+      "{ok: boolean, id: string, taskIdentifier: string, output?: string,"
+      " outputType?: string, error?: {type: string, ...}, usage?: {...}, ...}" },
+    { 0 },
+};
+
+const struct area runs_area = {
+    .tag = "runs", .is_for_users = true, .routes = routes, .schemas = schemas
 };

@@ -6,7 +6,7 @@
  * Only create looks into the other environments of the project, where its key may be: then
  * that schedule moves (management-api §12.2). */
 #include "base/mem.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "schedules/schedule_body.h"
 
 enum {
@@ -363,15 +363,64 @@ static enum err list(struct api_call *call)
 }
 
 /* clang-format off */
-#define ONE "/api/v1/schedules/:"
-const struct route schedules_routes[] = {
-    { HTTP_GET_,    "/api/v1/schedules", AUTH_KEY, NO_BODY,       list,       NULL },
-    { HTTP_POST_,   "/api/v1/schedules", AUTH_KEY, SCHEDULE_BODY, create,     NULL },
-    { HTTP_GET_,    ONE,                 AUTH_KEY, NO_BODY,       retrieve,   NULL },
-    { HTTP_PUT_,    ONE,                 AUTH_KEY, SCHEDULE_BODY, update,     NULL },
-    { HTTP_DELETE_, ONE,                 AUTH_KEY, NO_BODY,       remove_one, NULL },
-    { HTTP_POST_,   ONE "/activate",     AUTH_KEY, NO_BODY,       activate,   NULL },
-    { HTTP_POST_,   ONE "/deactivate",   AUTH_KEY, NO_BODY,       deactivate, NULL },
+#define ONE "/api/v1/schedules/{id}"
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/api/v1/schedules",
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = list,
+      .id = "list_schedules_v1", .summary = "List schedules",
+      .query = "page?: integer, perPage?: integer",
+      .reply = "{data: ScheduleObject[], pagination: {currentPage: integer, totalPages: "
+          "integer, count: integer}}" },
+    { .method = HTTP_POST_, .path = "/api/v1/schedules",
+      .auth = AUTH_KEY, .body_limit = SCHEDULE_BODY, .handle = create,
+      .id = "create_schedule_v1", .summary = "Create a schedule",
+      .body = "{task: string, cron: string, deduplicationKey: string, externalId?: string, "
+          "timezone?: string, window?: string, ...}",
+      .reply = "ScheduleObject",
+      .also = "422 507" },
+    { .method = HTTP_GET_, .path = ONE,
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = retrieve,
+      .id = "get_schedule_v1", .summary = "Retrieve a schedule",
+      .reply = "ScheduleObject" },
+    { .method = HTTP_PUT_, .path = ONE,
+      .auth = AUTH_KEY, .body_limit = SCHEDULE_BODY, .handle = update,
+      .id = "update_schedule_v1", .summary = "Update a schedule",
+      .body = "{task: string, cron: string, externalId?: string, timezone?: string, "
+          "window?: string, ...}",
+      .reply = "ScheduleObject",
+      .also = "422 507" },
+    { .method = HTTP_DELETE_, .path = ONE,
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = remove_one,
+      .id = "delete_schedule_v1", .summary = "Delete a schedule",
+      .reply = "{id: string}",
+      .also = "422" },
+    { .method = HTTP_POST_, .path = ONE "/activate",
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = activate,
+      .id = "activate_schedule_v1", .summary = "Activate a schedule",
+      .reply = "ScheduleObject",
+      .also = "422" },
+    { .method = HTTP_POST_, .path = ONE "/deactivate",
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = deactivate,
+      .id = "deactivate_schedule_v1", .summary = "Deactivate a schedule",
+      .reply = "ScheduleObject",
+      .also = "422" },
     { 0 },
 };
 /* clang-format on */
+
+static const struct schema schemas[] = {
+    { "ScheduleObject",
+      "{id: string, type: 'IMPERATIVE'|'DECLARATIVE', task: string, active:"
+      " boolean, deduplicationKey?: string|null, externalId?: string|null,"
+      " generator: {type: 'CRON', expression: string, description: string},"
+      " timezone: string, window?: string, nextRun?: datetime|null,"
+      " nextRunEffectiveAt?: datetime|null, environments: {id: string, type:"
+      " string, slug?: string, branchName?: string|null, userName?: string}[]}" },
+    { "GetTimezonesResult", "{timezones: string[]}" },
+    { 0 },
+};
+
+const struct area schedules_area = {
+    .tag = "schedules", .is_for_users = true, .routes = routes, .schemas = schemas
+};

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "call/call.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "schedules/zone.h"
 
 #define ZONE(name) name,
@@ -59,7 +59,17 @@ static enum err list_timezones(struct api_call *call)
     return OK;
 }
 
-const struct route timezones_routes[] = {
-    { .method = HTTP_GET_, .pattern = "/api/v1/timezones", .handle = list_timezones },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/api/v1/timezones",
+      .handle = list_timezones,
+      .id = "get_timezones_v1", .summary = "List the time zones that schedules may name",
+      .query = "excludeUtc?: string",
+      .reply = "GetTimezonesResult" },
     { 0 },
 };
+/* clang-format on */
+
+const struct area timezones_area = { .tag = "schedules",
+                                     .is_for_users = true,
+                                     .routes = routes };

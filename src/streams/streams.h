@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/slots.h"
-#include "call/call.h"
+#include "call/route.h"
 #include "streams/stream.h"
 
 struct streams {

@@ -10,7 +10,7 @@
 #include "auth/signed_url.h"
 #include "base/mem.h"
 #include "call/body_fields.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "telemetry/traces.h"
 
 enum {
@@ -126,16 +126,46 @@ static enum err receive_logs(struct api_call *call)
     return receive(call, true);
 }
 
-#define SIGNED "/otel/:/:/v1"
+#define SIGNED "/otel/{environmentId}/{signature}/v1"
 
-const struct route otel_routes[] = {
-    { HTTP_POST_, SIGNED "/traces", AUTH_SIGNED, TELEMETRY_BODY, receive_spans, take },
-    { HTTP_POST_, SIGNED "/logs", AUTH_SIGNED, TELEMETRY_BODY, receive_logs, take },
-    { HTTP_POST_, SIGNED "/metrics", AUTH_NONE, DISCARDED_BODY, discard_metrics,
-      intake_drop },
-    { HTTP_POST_, "/otel/v1/traces", AUTH_NONE, DISCARDED_BODY, otel_discard, intake_drop },
-    { HTTP_POST_, "/otel/v1/logs", AUTH_NONE, DISCARDED_BODY, otel_discard, intake_drop },
-    { HTTP_POST_, "/otel/v1/metrics", AUTH_NONE, DISCARDED_BODY, discard_metrics,
-      intake_drop },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_POST_, .path = SIGNED "/traces",
+      .auth = AUTH_SIGNED, .signed_form = SIGNED_TELEMETRY, .body_limit = TELEMETRY_BODY, .handle = receive_spans,
+      .on_body = take,
+      .id = "otel_signed_traces_v1", .summary = "Spans of runs, OTLP in JSON",
+      .body = "{resourceSpans?: {...}[], ...}",
+      .reply = "{...}",
+      .also = "415" },
+    { .method = HTTP_POST_, .path = SIGNED "/logs",
+      .auth = AUTH_SIGNED, .signed_form = SIGNED_TELEMETRY, .body_limit = TELEMETRY_BODY, .handle = receive_logs,
+      .on_body = take,
+      .id = "otel_signed_logs_v1", .summary = "Logs of runs, OTLP in JSON",
+      .body = "{resourceLogs?: {...}[], ...}",
+      .reply = "{...}",
+      .also = "415" },
+    { .method = HTTP_POST_, .path = SIGNED "/metrics",
+      .body_limit = DISCARDED_BODY, .handle = discard_metrics, .on_body = intake_drop,
+      .id = "otel_signed_metrics_v1", .summary = "Taken and thrown away",
+      .body = "{...}",
+      .reply = "{...}" },
+    { .method = HTTP_POST_, .path = "/otel/v1/traces",
+      .body_limit = DISCARDED_BODY, .handle = otel_discard, .on_body = intake_drop,
+      .id = "otel_traces_v1", .summary = "Taken and thrown away",
+      .body = "{...}",
+      .reply = "{...}" },
+    { .method = HTTP_POST_, .path = "/otel/v1/logs",
+      .body_limit = DISCARDED_BODY, .handle = otel_discard, .on_body = intake_drop,
+      .id = "otel_logs_v1", .summary = "Taken and thrown away",
+      .body = "{...}",
+      .reply = "{...}" },
+    { .method = HTTP_POST_, .path = "/otel/v1/metrics",
+      .body_limit = DISCARDED_BODY, .handle = discard_metrics, .on_body = intake_drop,
+      .id = "otel_metrics_v1", .summary = "Taken and thrown away",
+      .body = "{...}",
+      .reply = "{...}" },
     { 0 },
 };
+/* clang-format on */
+
+const struct area otel_area = { .tag = "workers", .routes = routes };

@@ -1,7 +1,7 @@
 /* otel.h - where workers send their spans and logs. */
 #pragma once
 
-#include "call/call.h"
+#include "call/route.h"
 
 /* The address for an environment's workers, behind "http://host": it says whose telemetry
  * it is, because what is sent there carries no credential. */

@@ -8,7 +8,7 @@
  * What has begun and not ended is partial until the run is over. */
 #include "base/mem.h"
 #include "call/hidden.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "telemetry/traces.h"
 #include "json/members.h"
 
@@ -449,13 +449,28 @@ static enum err span(struct api_call *call)
     return show(call, WHAT_SPAN);
 }
 
-#define RUN "/api/v1/runs/:"
+#define RUN "/api/v1/runs/{runId}"
 
 enum { KEY_OR_TOKEN = AUTH_KEY | AUTH_PUBLIC };
 
-const struct route traces_routes[] = {
-    { HTTP_GET_, RUN "/events", KEY_OR_TOKEN, 0, events, NULL },
-    { HTTP_GET_, RUN "/trace", KEY_OR_TOKEN, 0, trace, NULL },
-    { HTTP_GET_, RUN "/spans/:", KEY_OR_TOKEN, 0, span, NULL },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = RUN "/events",
+      .auth = KEY_OR_TOKEN, .handle = events,
+      .id = "list_run_events_v1", .summary = "Spans and logs in the order of their start",
+      .reply = "{events: {spanId: string, parentId: string, runId: string, message: string, startTime: string, duration: number, level: string, isError: boolean, ...}[]}" },
+    { .method = HTTP_GET_, .path = RUN "/trace",
+      .auth = KEY_OR_TOKEN, .handle = trace,
+      .id = "retrieve_run_trace_v1",
+      .summary = "Spans and logs as a tree, or page by page",
+      .query = "page[size]?: string, page[after]?: string",
+      .reply = "{trace?: {...}, data?: {...}[], ...}" },
+    { .method = HTTP_GET_, .path = RUN "/spans/{spanId}",
+      .auth = KEY_OR_TOKEN, .handle = span,
+      .id = "retrieve_span_v1", .summary = "One span or log",
+      .reply = "{spanId: string, parentId: string, runId: string, message: string, startTime: string, durationMs: number, ...}" },
     { 0 },
 };
+/* clang-format on */
+
+const struct area traces_area = { .tag = "runs", .is_for_users = true, .routes = routes };

@@ -4,7 +4,7 @@
  *
  * The task need not exist: its run waits for a version that has it. */
 #include "base/mem.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "packets/packet_name.h"
 #include "triggers/blocking.h"
 #include "triggers/trigger_call.h"
@@ -224,12 +224,17 @@ static enum err trigger_task(struct api_call *call)
     return OK;
 }
 
-const struct route tasks_routes[] = {
-    { .method = HTTP_POST_,
-      .pattern = "/api/v1/tasks/:/trigger",
-      .auth = AUTH_KEY | AUTH_PUBLIC,
-      .body_limit = TRIGGER_BODY,
-      .handle = trigger_task,
-      .on_body = take_piece },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_POST_, .path = "/api/v1/tasks/{taskId}/trigger",
+      .auth = AUTH_KEY | AUTH_PUBLIC, .body_limit = TRIGGER_BODY, .handle = trigger_task,
+      .on_body = take_piece,
+      .id = "trigger_task_v1", .summary = "Trigger a task",
+      .body = "TriggerTask",
+      .reply = "{id: string, isCached: boolean}",
+      .also = "409 422 507" },
     { 0 },
 };
+/* clang-format on */
+
+const struct area tasks_area = { .tag = "runs", .is_for_users = true, .routes = routes };

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "call/body_fields.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "engine/run_commands.h"
 #include "engine/waitpoint_end.h"
 #include "streams/streams.h"
@@ -369,22 +369,81 @@ static enum err wait_for_time(struct api_call *call)
 }
 
 #define TOKENS "/api/v1/waitpoints/tokens"
-#define RUN "/engine/v1/runs/:"
+#define RUN "/engine/v1/runs/{runId}"
 
 enum { KEY_OR_TOKEN = AUTH_KEY | AUTH_PUBLIC };
 
-const struct route waitpoints_routes[] = {
-    { HTTP_POST_, TOKENS, AUTH_KEY, SMALL_BODY, create_token, NULL },
-    { HTTP_GET_, TOKENS, AUTH_KEY, 0, waitpoint_list, NULL },
-    { HTTP_GET_, TOKENS "/:", KEY_OR_TOKEN, 0, retrieve, NULL },
-    { HTTP_POST_, TOKENS "/:/complete", KEY_OR_TOKEN, OUTPUT_BODY, complete,
-      take_completion },
-    { HTTP_POST_, TOKENS "/:/callback/:/:", AUTH_SIGNED, OUTPUT_BODY, complete_by_url,
-      NULL },
-    { HTTP_POST_, "/api/v1/runs/:/input-streams/wait", AUTH_KEY, SMALL_BODY,
-      input_wait_create, NULL },
-    { HTTP_POST_, RUN "/wait/duration", AUTH_KEY, SMALL_BODY, wait_for_time, NULL },
-    { HTTP_POST_, RUN "/waitpoints/tokens/:/wait", AUTH_KEY, SMALL_BODY, wait_for_token,
-      NULL },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_POST_, .path = TOKENS,
+      .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = create_token,
+      .id = "create_waitpoint_token_v1", .summary = "Create a token",
+      .body = "{timeout?: string|number|null, idempotencyKey?: string|null, idempotencyKeyTTL?: "
+          "string|null, tags?: string|string[]|null, ...}",
+      .reply = "{id: string, isCached: boolean, url: string, publicAccessToken?: string}",
+      .also = "422 507" },
+    { .method = HTTP_GET_, .path = TOKENS,
+      .auth = AUTH_KEY, .handle = waitpoint_list,
+      .id = "list_waitpoint_tokens_v1", .summary = "List tokens",
+      .query = "page[size]?: integer, page[after]?: string, page[before]?: string, "
+          "filter[status]?: string, filter[idempotencyKey]?: string, filter[tags]?: string, "
+          "filter[createdAt][from]?: string, filter[createdAt][to]?: string, "
+          "filter[createdAt][period]?: string",
+      .reply = "{data: WaitpointToken[], pagination: CursorPage}" },
+    { .method = HTTP_GET_, .path = TOKENS "/{waitpointId}",
+      .auth = KEY_OR_TOKEN, .handle = retrieve,
+      .id = "retrieve_waitpoint_token_v1",
+      .summary = "Retrieve a token; its url is empty for who may not complete it",
+      .reply = "WaitpointToken" },
+    { .method = HTTP_POST_, .path = TOKENS "/{waitpointId}/complete",
+      .auth = KEY_OR_TOKEN, .body_limit = OUTPUT_BODY, .handle = complete,
+      .on_body = take_completion,
+      .id = "complete_waitpoint_token_v1", .summary = "Complete a token",
+      .body = "{data?: any, ...}",
+      .reply = "{success: boolean}",
+      .also = "422 507" },
+    { .method = HTTP_POST_,
+      .path = TOKENS "/{waitpointId}/callback/{environment}/{signature}",
+      .auth = AUTH_SIGNED, .signed_form = SIGNED_CALLBACK, .body_limit = OUTPUT_BODY, .handle = complete_by_url,
+      .id = "complete_waitpoint_token_by_url_v1", .summary = "Complete a token by its url",
+      .body = "any",
+      .reply = "{success: boolean}",
+      .also = "422 507" },
+    { .method = HTTP_POST_, .path = "/api/v1/runs/{runId}/input-streams/wait",
+      .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = input_wait_create,
+      .id = "create_input_stream_waitpoint_v1",
+      .summary = "Create a token that the next record of an input stream completes",
+      .body = "{streamId: string, timeout?: string|null, idempotencyKey?: string|null, "
+          "idempotencyKeyTTL?: string|null, tags?: string|string[]|null, "
+          "lastSeqNum?: integer|null, ...}",
+      .reply = "{waitpointId: string, isCached: boolean}",
+      .also = "422 507" },
+    { .method = HTTP_POST_, .path = RUN "/wait/duration",
+      .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = wait_for_time,
+      .id = "worker_wait_v1", .summary = "Wait for a time",
+      .body = "{date: string, ...}",
+      .reply = "{...}",
+      .also = "409 422 507" },
+    { .method = HTTP_POST_, .path = RUN "/waitpoints/tokens/{waitpointId}/wait",
+      .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = wait_for_token,
+      .id = "wait_for_token_v1", .summary = "Block a run until a token is completed",
+      .body = "{...}",
+      .reply = "{success: boolean, ...}",
+      .also = "409 422" },
     { 0 },
+};
+/* clang-format on */
+
+static const struct schema schemas[] = {
+    { "WaitpointToken",
+      "{id: string, url: string, status: 'WAITING'|'COMPLETED'|'TIMED_OUT',"
+      " idempotencyKey?: string, idempotencyKeyExpiresAt?: datetime,"
+      " timeoutAt?: datetime, completedAt?: datetime, output?: string,"
+      " outputType?: string, outputIsError?: boolean, tags: string[],"
+      " createdAt: datetime}" },
+    { 0 },
+};
+
+const struct area waitpoints_area = {
+    .tag = "waitpoints", .is_for_users = true, .routes = routes, .schemas = schemas
 };

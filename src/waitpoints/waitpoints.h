@@ -1,7 +1,7 @@
 /* waitpoints.h - handlers of waitpoints that have a file of their own. */
 #pragma once
 
-#include "call/call.h"
+#include "call/route.h"
 
 /* waitpoint_list.c */
 route_fn waitpoint_list;

@@ -9,7 +9,7 @@
  * continued or restored here, and who asks is told so. */
 #include "base/mem.h"
 #include "call/body_fields.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "call/served.h"
 #include "engine/attempts.h"
 #include "workers/worker_routes.h"
@@ -297,23 +297,82 @@ static enum err discard(struct api_call *call)
 }
 
 #define ACTIONS "/engine/v1/worker-actions"
-#define RUN ACTIONS "/runs/:"
-#define SNAPSHOT RUN "/snapshots/:"
+#define RUN ACTIONS "/runs/{runId}"
+#define SNAPSHOT RUN "/snapshots/{snapshotId}"
 
-const struct route deployed_routes[] = {
-    { HTTP_POST_, ACTIONS "/connect", AUTH_WORKER, SMALL_BODY, connect_worker, NULL },
-    { HTTP_POST_, ACTIONS "/dequeue", AUTH_WORKER, SMALL_BODY, take, NULL },
-    { HTTP_POST_, ACTIONS "/heartbeat", AUTH_WORKER, SMALL_BODY, heartbeat_worker, NULL },
-    { HTTP_GET_, RUN "/snapshots/latest", AUTH_WORKER, NO_BODY, latest, NULL },
-    { HTTP_GET_, RUN "/snapshots/since/:", AUTH_WORKER, NO_BODY, since, NULL },
-    { HTTP_POST_, SNAPSHOT "/attempts/start", AUTH_WORKER, SMALL_BODY, start, NULL },
-    { HTTP_POST_, SNAPSHOT "/attempts/complete", AUTH_WORKER, COMPLETION_BODY, complete,
-      intake_take_long },
-    { HTTP_POST_, SNAPSHOT "/heartbeat", AUTH_WORKER, SMALL_BODY, heartbeat_run, NULL },
-    { HTTP_POST_, SNAPSHOT "/release", AUTH_WORKER, SMALL_BODY, release, NULL },
-    { HTTP_POST_, SNAPSHOT "/suspend", AUTH_WORKER, SMALL_BODY, suspend, NULL },
-    { HTTP_GET_, SNAPSHOT "/continue", AUTH_WORKER, NO_BODY, resume, NULL },
-    { HTTP_POST_, SNAPSHOT "/restore-outcome", AUTH_WORKER, SMALL_BODY, resume, NULL },
-    { HTTP_POST_, RUN "/logs/debug", AUTH_WORKER, DEBUG_BODY, discard, intake_drop },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_POST_, .path = ACTIONS "/connect",
+      .auth = AUTH_WORKER, .body_limit = SMALL_BODY, .handle = connect_worker,
+      .id = "deployed_connect_v1", .summary = "Say that a worker is there",
+      .body = "{metadata: {...}, ...}",
+      .reply = "{ok: boolean, workerGroup: {type: string, name: string}}" },
+    { .method = HTTP_POST_, .path = ACTIONS "/dequeue",
+      .auth = AUTH_WORKER, .body_limit = SMALL_BODY, .handle = take,
+      .id = "deployed_dequeue_v1",
+      .summary = "Take the next run of any environment of the token",
+      .body = "{...}",
+      .reply = "{...}[]" },
+    { .method = HTTP_POST_, .path = ACTIONS "/heartbeat",
+      .auth = AUTH_WORKER, .body_limit = SMALL_BODY, .handle = heartbeat_worker,
+      .id = "deployed_heartbeat_v1", .summary = "The worker is alive",
+      .body = "{...}",
+      .reply = "{ok: boolean}" },
+    { .method = HTTP_GET_, .path = RUN "/snapshots/latest",
+      .auth = AUTH_WORKER, .body_limit = NO_BODY, .handle = latest,
+      .id = "deployed_latest_snapshot_v1", .summary = "The newest snapshot",
+      .reply = "{execution: {...}}" },
+    { .method = HTTP_GET_, .path = RUN "/snapshots/since/{snapshotId}",
+      .auth = AUTH_WORKER, .body_limit = NO_BODY, .handle = since,
+      .id = "deployed_snapshots_since_v1",
+      .summary = "The newest snapshot, if it is another",
+      .reply = "{snapshots: {...}[]}" },
+    { .method = HTTP_POST_, .path = SNAPSHOT "/attempts/start",
+      .auth = AUTH_WORKER, .body_limit = SMALL_BODY, .handle = start,
+      .id = "deployed_start_v1", .summary = "Start an attempt",
+      .body = "{...}",
+      .reply = "{...}",
+      .also = "409" },
+    { .method = HTTP_POST_, .path = SNAPSHOT "/attempts/complete",
+      .auth = AUTH_WORKER, .body_limit = COMPLETION_BODY, .handle = complete,
+      .on_body = intake_take_long,
+      .id = "deployed_complete_v1", .summary = "Complete an attempt",
+      .body = "{completion: {ok: boolean, ...}, ...}",
+      .reply = "{result: {...}}",
+      .also = "409 422" },
+    { .method = HTTP_POST_, .path = SNAPSHOT "/heartbeat",
+      .auth = AUTH_WORKER, .body_limit = SMALL_BODY, .handle = heartbeat_run,
+      .id = "deployed_heartbeat_run_v1", .summary = "The attempt is alive",
+      .body = "{...}",
+      .reply = "{ok: boolean}" },
+    { .method = HTTP_POST_, .path = SNAPSHOT "/release",
+      .auth = AUTH_WORKER, .body_limit = SMALL_BODY, .handle = release,
+      .id = "deployed_release_v1", .summary = "Give a run back that was not started",
+      .body = "{reason: string(1..256), ...}",
+      .reply = "{ok: boolean, requeued: boolean}",
+      .also = "409" },
+    { .method = HTTP_POST_, .path = SNAPSHOT "/suspend",
+      .auth = AUTH_WORKER, .body_limit = SMALL_BODY, .handle = suspend,
+      .id = "deployed_suspend_v1", .summary = "Say that there is no checkpoint",
+      .body = "{success: boolean, ...}",
+      .reply = "{ok: boolean}" },
+    { .method = HTTP_GET_, .path = SNAPSHOT "/continue",
+      .auth = AUTH_WORKER, .body_limit = NO_BODY, .handle = resume,
+      .id = "deployed_continue_v1", .summary = "Refused: nothing is suspended",
+      .reply = "{...}" },
+    { .method = HTTP_POST_, .path = SNAPSHOT "/restore-outcome",
+      .auth = AUTH_WORKER, .body_limit = SMALL_BODY, .handle = resume,
+      .id = "deployed_restore_outcome_v1", .summary = "Refused: nothing is restored",
+      .body = "{...}",
+      .reply = "{ok: boolean}" },
+    { .method = HTTP_POST_, .path = RUN "/logs/debug",
+      .auth = AUTH_WORKER, .body_limit = DEBUG_BODY, .handle = discard,
+      .on_body = intake_drop,
+      .id = "deployed_debug_log_v1", .summary = "Taken and thrown away",
+      .body = "{...}",
+      .status = 204 },
     { 0 },
 };
+/* clang-format on */
+
+const struct area deployed_area = { .tag = "workers", .routes = routes };

@@ -6,7 +6,7 @@
 #include "workers/worker_routes.h"
 
 #include "call/body_fields.h"
-#include "call/routes.h"
+#include "call/route.h"
 #include "engine/sessions.h"
 
 enum {
@@ -38,32 +38,108 @@ static enum err notification(struct api_call *call)
     return OK;
 }
 
-#define PROJECT "/api/v1/projects/:"
+#define PROJECT "/api/v1/projects/{projectRef}"
 #define DEV "/engine/v1/dev"
-#define SNAPSHOT DEV "/runs/:/snapshots/:"
+#define SNAPSHOT DEV "/runs/{runId}/snapshots/{snapshotId}"
 
-const struct route workers_routes[] = {
-    { HTTP_GET_, "/api/v2/whoami", AUTH_PERSONAL, NO_BODY, worker_whoami, NULL },
-    { HTTP_GET_, "/api/v1/platform-notifications", AUTH_PERSONAL, NO_BODY, notification,
-      NULL },
-    { HTTP_GET_, PROJECT "/dev", AUTH_PERSONAL, NO_BODY, worker_environment, NULL },
-    { HTTP_GET_, PROJECT "/staging", AUTH_PERSONAL, NO_BODY, worker_environment, NULL },
-    { HTTP_GET_, PROJECT "/prod", AUTH_PERSONAL, NO_BODY, worker_environment, NULL },
-    { HTTP_GET_, PROJECT "/preview", AUTH_PERSONAL, NO_BODY, worker_environment, NULL },
-    { HTTP_GET_, PROJECT "/envvars", AUTH_KEY, NO_BODY, worker_variables, NULL },
-    { HTTP_POST_, PROJECT "/background-workers", AUTH_KEY, REGISTRATION_BODY,
-      worker_register, worker_register_piece },
-
-    { HTTP_GET_, DEV "/config", AUTH_KEY, NO_BODY, worker_config, NULL },
-    { HTTP_GET_, DEV "/presence", AUTH_KEY, NO_BODY, worker_presence, NULL },
-    { HTTP_POST_, DEV "/dequeue", AUTH_KEY | NEVER_STOPS, SMALL_BODY, worker_dequeue,
-      NULL },
-    { HTTP_POST_, DEV "/disconnect", AUTH_KEY, SMALL_BODY, worker_disconnect, NULL },
-    { HTTP_POST_, SNAPSHOT "/attempts/start", AUTH_KEY, SMALL_BODY, worker_start, NULL },
-    { HTTP_POST_, SNAPSHOT "/attempts/complete", AUTH_KEY, COMPLETION_BODY, worker_complete,
-      intake_take_long },
-    { HTTP_POST_, SNAPSHOT "/heartbeat", AUTH_KEY, SMALL_BODY, worker_heartbeat, NULL },
-    { HTTP_GET_, DEV "/runs/:/snapshots/latest", AUTH_KEY, NO_BODY, worker_latest, NULL },
-    { HTTP_POST_, DEV "/runs/:/logs/debug", AUTH_KEY, DEBUG_BODY, discard, intake_drop },
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/api/v2/whoami",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = worker_whoami,
+      .id = "whoami_v2", .summary = "Who a personal token is",
+      .query = "projectRef?: string",
+      .reply = "{userId: string, email: string, dashboardUrl: string, project?: {name: "
+          "string, url: string, orgTitle: string}}" },
+    { .method = HTTP_GET_, .path = "/api/v1/platform-notifications",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = notification,
+      .id = "platform_notifications_v1",
+      .summary = "What the CLI shows at its start: nothing",
+      .reply = "{notification: null}" },
+    { .method = HTTP_GET_, .path = PROJECT "/dev",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = worker_environment,
+      .id = "get_dev_environment_v1", .summary = "The key of dev",
+      .reply = "WorkerEnvironment" },
+    { .method = HTTP_GET_, .path = PROJECT "/staging",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = worker_environment,
+      .id = "get_staging_environment_v1", .summary = "The key of staging",
+      .reply = "WorkerEnvironment" },
+    { .method = HTTP_GET_, .path = PROJECT "/prod",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = worker_environment,
+      .id = "get_prod_environment_v1", .summary = "The key of prod",
+      .reply = "WorkerEnvironment" },
+    { .method = HTTP_GET_, .path = PROJECT "/preview",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = worker_environment,
+      .id = "get_preview_environment_v1", .summary = "The key of preview",
+      .reply = "WorkerEnvironment" },
+    { .method = HTTP_GET_, .path = PROJECT "/envvars",
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = worker_variables,
+      .id = "get_worker_variables_v1",
+      .summary = "The variables that a worker starts with",
+      .reply = "{variables: {*: string}}" },
+    { .method = HTTP_POST_, .path = PROJECT "/background-workers",
+      .auth = AUTH_KEY, .body_limit = REGISTRATION_BODY, .handle = worker_register,
+      .on_body = worker_register_piece,
+      .id = "register_worker_v1", .summary = "Register a version with its tasks",
+      .body = "{metadata: {contentHash: string, tasks: {...}[], ...}, ...}",
+      .reply = "{id: string, version: string, contentHash: string}",
+      .also = "422 507" },
+    { .method = HTTP_GET_, .path = DEV "/config",
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = worker_config,
+      .id = "worker_config_v1", .summary = "How to reach the engine",
+      .reply = "{environmentId: string, dequeueIntervalWithRun: integer, "
+          "dequeueIntervalWithoutRun: integer, maxConcurrentRuns: integer, engineUrl: "
+          "string}" },
+    { .method = HTTP_GET_, .path = DEV "/presence",
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = worker_presence,
+      .id = "worker_presence_v1", .summary = "A stream that says that the worker is there",
+      .gives = "text/event-stream",
+      .reply = "string" },
+    { .method = HTTP_POST_, .path = DEV "/dequeue",
+      .auth = AUTH_KEY | NEVER_STOPS, .body_limit = SMALL_BODY, .handle = worker_dequeue,
+      .id = "worker_dequeue_v1", .summary = "Take the next run",
+      .body = "{...}",
+      .reply = "{dequeuedMessages: {...}[]}" },
+    { .method = HTTP_POST_, .path = DEV "/disconnect",
+      .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = worker_disconnect,
+      .id = "worker_disconnect_v1", .summary = "Give runs back",
+      .body = "{runFriendlyIds: string[], ...}",
+      .reply = "{cancelled: integer, ...}" },
+    { .method = HTTP_POST_, .path = SNAPSHOT "/attempts/start",
+      .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = worker_start,
+      .id = "worker_start_v1", .summary = "Start an attempt",
+      .body = "{...}",
+      .reply = "{...}",
+      .also = "409" },
+    { .method = HTTP_POST_, .path = SNAPSHOT "/attempts/complete",
+      .auth = AUTH_KEY, .body_limit = COMPLETION_BODY, .handle = worker_complete,
+      .on_body = intake_take_long,
+      .id = "worker_complete_v1", .summary = "Complete an attempt",
+      .body = "{completion: {ok: boolean, ...}, ...}",
+      .reply = "{result: {...}}",
+      .also = "409 422" },
+    { .method = HTTP_POST_, .path = SNAPSHOT "/heartbeat",
+      .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = worker_heartbeat,
+      .id = "worker_heartbeat_v1", .summary = "The attempt is alive",
+      .body = "{...}",
+      .reply = "{ok: boolean}" },
+    { .method = HTTP_GET_, .path = DEV "/runs/{runId}/snapshots/latest",
+      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = worker_latest,
+      .id = "worker_latest_snapshot_v1", .summary = "The newest snapshot",
+      .reply = "{execution: {...}}" },
+    { .method = HTTP_POST_, .path = DEV "/runs/{runId}/logs/debug",
+      .auth = AUTH_KEY, .body_limit = DEBUG_BODY, .handle = discard,
+      .on_body = intake_drop,
+      .id = "worker_debug_log_v1", .summary = "Taken and thrown away",
+      .body = "{...}",
+      .reply = "{...}" },
     { 0 },
 };
+/* clang-format on */
+
+static const struct schema schemas[] = {
+    { "WorkerEnvironment",
+      "{apiKey: string, name: string, apiUrl: string, projectId: string}" },
+    { 0 },
+};
+
+const struct area workers_area = { .tag = "workers", .routes = routes, .schemas = schemas };

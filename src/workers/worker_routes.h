@@ -1,7 +1,7 @@
 /* worker_routes.h - the handlers behind workers_routes, by file. */
 #pragma once
 
-#include "call/call.h"
+#include "call/route.h"
 
 /* sessions.c - what a worker asks before it works, and that it is there. */
 route_fn worker_whoami;

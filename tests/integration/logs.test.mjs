@@ -24,7 +24,7 @@ test("an answer that tells of a fault is a line with route, status and client, a
   await gateway.stop();
   const seen = requests(gateway);
   assert.deepEqual(seen.map(({ method, route, status }) => [method, route, status]), [
-    ["POST", "/api/v1/tasks/:/trigger", "400"],
+    ["POST", "/api/v1/tasks/{taskId}/trigger", "400"],
     ["GET", "/api/v1/runs", "401"],
     ["GET", "none", "404"],
     ["GET", "/realtime/v1/ws", "403"],
@@ -47,7 +47,7 @@ test("a flood of one kind is ten lines and a count, of one refused key a line an
   await gateway.stop();
   const counts = (all) => all.reduce((sum, { route, status, count = 1 }) => ({ ...sum, [`${status} ${route}`]: (sum[`${status} ${route}`] ?? 0) + Number(count) }), {});
   const written = counts(requests(gateway)), counted = counts(lines(gateway).filter(({ event }) => event === "requests like those before"));
-  assert.deepEqual(written, { "401 /api/v1/runs": 2, "401 /api/v1/queues": 10, "404 none": 10, "404 /api/v3/runs/:": 1 });
+  assert.deepEqual(written, { "401 /api/v1/runs": 2, "401 /api/v1/queues": 10, "404 none": 10, "404 /api/v3/runs/{runId}": 1 });
   assert.deepEqual(counted, { "401 /api/v1/runs": 399, "401 /api/v1/queues": 390, "404 none": 390 });
 });
 
@@ -62,7 +62,7 @@ test("off writes none of them, all writes each", async (t) => {
   await gateway.stop();
   const routes = requests(gateway).map(({ route, status }) => `${route} ${status}`);
   assert.equal(routes.filter((one) => one === "/api/v1/runs 200").length, 30);
-  assert.equal(routes.filter((one) => one === "/realtime/v1/runs/: 404").length, 1);
+  assert.equal(routes.filter((one) => one === "/realtime/v1/runs/{runId} 404").length, 1);
 });
 
 test("who started, stopped and changed what is written at every level, and no secret with it", async (t) => {
@@ -80,7 +80,7 @@ test("who started, stopped and changed what is written at every level, and no se
   await gateway.stop();
   const seen = audits(gateway);
   assert.deepEqual(seen.map(({ action }) => action.replace(/--user \S+/, "--user U")), ["start", "org create Second",
-    "token create --user U", "token revoke tr_…", "keys rotate dev", "org create Second", "vault rotate", "/api/v1/projects/:/branches", "stop"]);
+    "token create --user U", "token revoke tr_…", "keys rotate dev", "org create Second", "vault rotate", "/api/v1/projects/{projectRef}/branches", "stop"]);
   for (const one of seen.slice(1, 7)) assert.match(one.by, new RegExp(`^uid ${process.getuid()}, pid \\d+$`));
   assert.deepEqual(seen.slice(1, 6).map(({ result }) => result === "ok"), [true, true, true, true, false]);
   assert.match(seen[7].by, /^token [0-9a-f]{12} of user user_\w+$/);

@@ -127,23 +127,21 @@ after(async () => {
 
 // ---- which routes there are ----
 
-/** "GET /api/v1/runs/:" of every table of routes in src. */
+/** "GET /api/v1/runs/:" of every row of the tables of routes in src. */
 function routesOfTheProgram() {
-  const folder = path.join(top, "src"), found = [], tables = new Set();
+  const folder = path.join(top, "src"), found = [], areas = new Set();
   for (const file of fs.readdirSync(folder, { recursive: true }).filter((name) => name.endsWith(".c"))) {
     const text = fs.readFileSync(path.join(folder, file), "utf8");
     const macros = Object.fromEntries([...text.matchAll(/^#define (\w+) (.*)$/gm)].map(([, name, value]) => [name, value]));
     const written = (pieces) => (pieces.match(/"[^"]*"|\w+/g) ?? []).map((piece) => piece.startsWith('"') ? piece.slice(1, -1) : written(macros[piece])).join("");
-    for (const [, name, table] of text.matchAll(/^const struct route (\w+)\[\] = \{(.*?)^\};/gms)) {
-      const parsed = [...table.matchAll(/\{\s*(?:\.method = )?HTTP_(\w+)_,\s*(?:\.pattern = )?((?:"[^"]*"|\w+)(?:\s+(?:"[^"]*"|\w+))*),/g)];
-      assert.equal(parsed.length, table.match(/\bHTTP_/g).length, `every line of ${name} can be read`);
-      tables.add(name);
-      found.push(...parsed.map(([, method, pattern]) => `${method} ${written(pattern)}`));
-    }
+    const table = /^static const struct route routes\[\] = \{(.*?)^\};/ms.exec(text)?.[1] ?? "";
+    const rows = [...table.matchAll(/\.method = HTTP_(\w+)_,\s*\.path = ((?:"[^"]*"|\w+)(?:\s+(?:"[^"]*"|\w+))*),/g)];
+    assert.equal(rows.length, table.match(/\bHTTP_/g)?.length ?? 0, `every row of ${file} can be read`);
+    found.push(...rows.map(([, method, pattern]) => `${method} ${written(pattern).replace(/\{\w+\*\}/g, "*").replace(/\{\w+\}/g, ":")}`));
+    for (const [, name] of text.matchAll(/^const struct area (\w+)_area = /gm)) areas.add(name);
   }
-  const api = fs.readFileSync(path.join(folder, "api/dispatch.c"), "utf8");
-  const used = /struct route \*const tables\[\] = \{(.*?)\}/s.exec(api)[1].match(/\w+/g);
-  assert.deepEqual([...tables].sort(), used.sort(), "the tables of src and those that dispatch.c looks into");
+  const used = [...fs.readFileSync(path.join(folder, "api/areas.def"), "utf8").matchAll(/^AREA\((\w+)\)/gm)].map(([, name]) => name);
+  assert.deepEqual([...areas].sort(), used.sort(), "the areas of src and those that are looked into");
   return found;
 }
 

@@ -4,7 +4,8 @@
 #include <jansson.h>
 
 #include "api/dispatch.h"
-#include "call/operation.h"
+#include "api/openapi.h"
+#include "call/type.h"
 
 static void types_become_json_schema(void **state)
 {
@@ -38,7 +39,7 @@ static void types_become_json_schema(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct buf out = { 0 };
-        openapi_add_type(cases[i].type, &out);
+        type_add_schema(cases[i].type, &out);
         buf_add_char(&out, '\0');
         assert_string_equal(out.ptr, cases[i].schema);
         buf_finish(&out);
@@ -49,29 +50,28 @@ static void fields_of_a_query_keep_their_brackets(void **state)
 {
     (void)state;
     const char *text = "filter[createdAt][from]?: string, expires: integer";
-    struct openapi_field field;
+    struct type_field field;
     struct buf type = { 0 };
-    assert_true(openapi_next_field(&text, &field, &type));
+    assert_true(type_next_field(&text, &field, &type));
     assert_true(slice_is(field.name, "filter[createdAt][from]"));
     assert_true(field.is_optional);
-    assert_true(openapi_next_field(&text, &field, &type));
+    assert_true(type_next_field(&text, &field, &type));
     assert_true(slice_is(field.name, "expires"));
     assert_false(field.is_optional);
-    assert_false(openapi_next_field(&text, &field, &type));
+    assert_false(type_next_field(&text, &field, &type));
     buf_finish(&type);
 }
 
-/* Where to write one: openapi_<area>.c of its room. */
-static void every_route_has_an_operation(void **state)
+static void every_route_says_what_it_is_for(void **state)
 {
     (void)state;
     size_t count, missing = 0;
-    const struct route *const *tables = api_routes(&count);
-    for (size_t t = 0; t < count; t++)
-        for (const struct route *route = tables[t]; route->pattern; route++) {
-            if (operation_of(route))
+    const struct area *const *areas = api_areas(&count);
+    for (size_t i = 0; i < count; i++)
+        for (const struct route *route = areas[i]->routes; route->path; route++) {
+            if (route->id && route->summary && areas[i]->tag)
                 continue;
-            print_message("no operation says what %s is for\n", route->pattern);
+            print_message("its row does not say what %s is for\n", route->path);
             missing++;
         }
     assert_int_equal(missing, 0);
@@ -84,8 +84,8 @@ static void the_document_is_json_with_as_many_operations_as_routes(void **state)
         "get", "head", "post", "put", "patch", "delete"
     };
     size_t count, routes = 0, operations = 0;
-    const struct route *const *tables = api_routes(&count);
-    struct bytes *document = openapi_write(tables, count);
+    const struct area *const *areas = api_areas(&count);
+    struct bytes *document = openapi_write(areas, count);
     json_t *json = json_loadb(document->data, document->len, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(json);
     const char *path;
@@ -94,8 +94,8 @@ static void the_document_is_json_with_as_many_operations_as_routes(void **state)
                         item) for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]);
                                    i++) operations +=
         json_object_get(item, methods[i]) != NULL;
-    for (size_t t = 0; t < count; t++)
-        for (const struct route *route = tables[t]; route->pattern; route++)
+    for (size_t i = 0; i < count; i++)
+        for (const struct route *route = areas[i]->routes; route->path; route++)
             routes++;
     assert_int_equal(operations, routes);
     json_t *version = json_object_get(json_object_get(json, "info"), "version");
@@ -109,7 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_become_json_schema),
         cmocka_unit_test(fields_of_a_query_keep_their_brackets),
-        cmocka_unit_test(every_route_has_an_operation),
+        cmocka_unit_test(every_route_says_what_it_is_for),
         cmocka_unit_test(the_document_is_json_with_as_many_operations_as_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,13 @@
-/* openapi_schema.c - brief types to JSON Schema (2020-12), by recursive descent.
+/* type.c - brief types to JSON Schema (2020-12), by recursive descent.
  *
  *   union = primary { "|" primary }       all words: an enumeration
  *   primary = ( word | name [ "(" least ".." most ")" ] | object ) { "[]" }
  *
  * The texts are ours: a mistake in one is an assertion, which a test runs into. */
+#include "call/type.h"
+
 #include <assert.h>
 #include <ctype.h>
-
-#include "call/operation.h"
 
 static void skip_space(const char **at)
 {
@@ -73,7 +73,7 @@ static void add_name(const char **at, struct buf *out)
 
 /* ---- objects ---- */
 
-static bool begin_field(const char **text, struct openapi_field *field)
+static bool begin_field(const char **text, struct type_field *field)
 {
     skip_space(text);
     if (!**text || **text == '}' || !strncmp(*text, "...", 3))
@@ -86,7 +86,7 @@ static bool begin_field(const char **text, struct openapi_field *field)
     return true;
 }
 
-bool openapi_next_field(const char **text, struct openapi_field *field, struct buf *type)
+bool type_next_field(const char **text, struct type_field *field, struct buf *type)
 {
     if (!begin_field(text, field))
         return false;
@@ -95,7 +95,7 @@ bool openapi_next_field(const char **text, struct openapi_field *field, struct b
     return true;
 }
 
-struct slice openapi_skim(const char **text, const char *ends)
+struct slice type_skim(const char **text, const char *ends)
 {
     unsigned depth = 0;
     skip_space(text);
@@ -108,11 +108,11 @@ struct slice openapi_skim(const char **text, const char *ends)
     return slice_trim(type);
 }
 
-bool openapi_skim_field(const char **text, struct openapi_field *field, struct slice *type)
+bool type_skim_field(const char **text, struct type_field *field, struct slice *type)
 {
     if (!begin_field(text, field))
         return false;
-    *type = openapi_skim(text, ",}");
+    *type = type_skim(text, ",}");
     eat(text, ",");
     return true;
 }
@@ -120,9 +120,9 @@ bool openapi_skim_field(const char **text, struct openapi_field *field, struct s
 static void add_object(const char **at, struct buf *out)
 {
     struct buf properties = { 0 }, required = { 0 }, others = { 0 }, type = { 0 };
-    struct openapi_field field;
+    struct type_field field;
 
-    while (openapi_next_field(at, &field, &type)) {
+    while (type_next_field(at, &field, &type)) {
         if (slice_is(field.name, "*")) {
             buf_add(&others, buf_slice(&type));
         } else {
@@ -209,7 +209,7 @@ static void add_union(const char **at, struct buf *out)
     buf_finish(&one);
 }
 
-void openapi_add_type(const char *type, struct buf *out)
+void type_add_schema(const char *type, struct buf *out)
 {
     add_union(&type, out);
     skip_space(&type);

@@ -1,0 +1,9 @@
+/* openapi.h - /openapi.json, made from the rows of all routes. */
+#pragma once
+
+#include "base/bytes.h"
+
+struct area;
+
+/* The caller's reference. */
+struct bytes *openapi_write(const struct area *const *all, size_t count);
