@@ -9,6 +9,7 @@
 #include "api/dispatch.h"
 
 #include "api/absent.h"
+#include "api/admin_access.h"
 #include "api/rate_limit.h"
 #include "api/signed.h"
 #include "call/parts.h"
@@ -168,7 +169,7 @@ static void on_head(void *owner, struct exchange *x)
     bool open = route && (route->auth == AUTH_NONE || route->auth & AUTH_SIGNED);
     enum err refused = OK;
 
-    if (x->admin && (refused = api_check_admin(call))) {
+    if (x->admin && (refused = admin_check_access(call))) {
         api_reply_error(call, refused);
     } else if (x->method == HTTP_OPTIONS_ && !x->admin) {
         reply_options(call);

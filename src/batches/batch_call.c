@@ -5,6 +5,7 @@
  */
 #include "base/mem.h"
 #include "batches/batch_commit.h"
+#include "batches/batch_token.h"
 #include "batches/batches.h"
 #include "packets/packet_name.h"
 #include "triggers/trigger_options.h"

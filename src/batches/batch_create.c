@@ -1,6 +1,7 @@
 /* batch_create.c - the first phase of the 4.3 call: a batch that waits for its items. */
 #include "base/mem.h"
 #include "batches/batch_commit.h"
+#include "batches/batch_token.h"
 #include "batches/batches.h"
 #include "triggers/trigger_options.h"
 

@@ -9,7 +9,3 @@ route_fn batch_create; /* batch_create.c */
 route_fn batch_items;  /* batch_stream.c */
 enum err batch_items_piece(struct api_call *call, struct slice piece);
 route_fn batch_results; /* batch_results.c */
-
-/* "read:batch:…", and for a browser, which streams the items with it, "write:batch:…". Of a
- * batch that is not new only what the caller may do itself. */
-void batch_add_token(struct api_call *call, const char *id, bool is_new, bool writes);

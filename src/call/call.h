@@ -93,9 +93,6 @@ struct sockets;
 struct streams;
 struct traces;
 
-/* ERR_FORBIDDEN unless what came by the admin listener was sent by nobody's web page. */
-enum err api_check_admin(struct api_call *call);
-
 /* NULL: ready. */
 const char *api_not_ready(const struct api *api);
 

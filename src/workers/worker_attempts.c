@@ -14,6 +14,13 @@
 #include "workers/worker_routes.h"
 #include "json/scan.h"
 
+void worker_hear(const struct api_call *call)
+{
+    const struct tracked *run = environment_find(call->env, call->params[0]);
+    if (run)
+        sessions_hear(call->env, &run->run);
+}
+
 enum { DISCONNECT_MAX = 500 };
 
 static struct loop *loop_of(const struct api_call *call)

@@ -17,13 +17,6 @@ enum {
     COMPLETION_BODY = 16 * 1024 * 1024,
 };
 
-void worker_hear(const struct api_call *call)
-{
-    const struct tracked *run = environment_find(call->env, call->params[0]);
-    if (run)
-        sessions_hear(call->env, &run->run);
-}
-
 /* Read, and thrown away. */
 static enum err discard(struct api_call *call)
 {
