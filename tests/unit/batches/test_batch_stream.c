@@ -1,0 +1,312 @@
+/* A batch in two phases: it is created, and its items come in streams of lines until all of
+ * them are there. What is wrong with a line, or with the store, leaves a batch that its client
+ * can still fill. */
+#include "tests/support/world/api_scene.h"
+#include "tests/support/world/wall.h"
+
+#include <stdio.h>
+
+enum { TOO_LARGE = 3200000, ABANDONED = 61 * 1000, DAY = 24 * 3600 * 1000 };
+
+static char batch[ID_MAX];
+
+static void create(const char *body)
+{
+    post(body, "/api/v3/batches");
+    assert_answered(202);
+    keep("id", batch, sizeof(batch));
+}
+
+static void stream(const char *lines)
+{
+    with_headers("Content-Type: application/x-ndjson\r\n");
+    post(lines, "/api/v3/batches/%s/items", batch);
+}
+
+static void look(void)
+{
+    get("/api/v2/batches/%s", batch);
+    assert_answered(200);
+}
+
+#define ITEM(index, payload)                                                               \
+    "{\"index\":" index ",\"task\":\"hello\",\"payload\":\"" payload                       \
+    "\",\"options\":{\"payloadType\":\"application/json\",\"delay\":\"1h\"}}\n"
+
+/* ---- items ---- */
+
+static void a_batch_is_sealed_when_the_last_item_has_come(void **state)
+{
+    static const char *const paths[] = { "runs.0", "runs.1", "runs.2" };
+    static const char *const payloads[] = { "20", "21", "22" };
+    char run[ID_MAX];
+    (void)state;
+    create("{\"runCount\":3}");
+    stream(ITEM("2", "22") ITEM("0", "20"));
+    assert_answered(200);
+    assert_says("sealed", "false");
+    assert_says("itemsAccepted", "2");
+    assert_says("enqueuedCount", "2");
+    assert_says("expectedCount", "3");
+    assert_true(scene_batch_bytes() > 0);
+    look();
+    assert_says("status", "PENDING");
+    assert_says("runs", "[]");
+    stream(ITEM("1", "21"));
+    assert_says("sealed", "true");
+    assert_says("itemsAccepted", "1");
+    for (int i = 0; i < 3; i++) {
+        look();
+        keep(paths[i], run, sizeof(run));
+        get("/api/v3/runs/%s", run);
+        assert_says("payload", payloads[i]);
+    }
+}
+
+/* The first of an index counts, in one stream and in the next. */
+static void an_index_that_comes_twice_is_one_item(void **state)
+{
+    char run[ID_MAX];
+    (void)state;
+    create("{\"runCount\":2}");
+    stream(ITEM("1", "10") ITEM("1", "11"));
+    assert_says("itemsAccepted", "1");
+    assert_says("itemsDeduplicated", "1");
+    stream(ITEM("1", "12") ITEM("0", "13"));
+    assert_says("sealed", "true");
+    assert_says("itemsAccepted", "1");
+    assert_says("itemsDeduplicated", "1");
+    look();
+    assert_says("runs.2", NULL);
+    keep("runs.1", run, sizeof(run));
+    get("/api/v3/runs/%s", run);
+    assert_says("payload", "10");
+}
+
+/* None of the stream is taken, not the items before it either. */
+static void more_items_than_announced_are_refused(void **state)
+{
+    (void)state;
+    create("{\"runCount\":2}");
+    stream(ITEM("0", "0") ITEM("1", "1") ITEM("2", "2"));
+    assert_answered(422);
+    assert_says("error", "Item index 2 exceeds batch runCount 2");
+    assert_int_equal(scene_batch_bytes(), 0);
+    stream(ITEM("0", "0") ITEM("1", "1"));
+    assert_says("sealed", "true");
+    stream(ITEM("0", "0") ITEM("1", "1"));
+    assert_says("sealed", "true");
+    assert_int_equal(fake_store_count(scene.fake, 1), 2);
+}
+
+static void a_line_that_is_no_item_says_which_it_is(void **state)
+{
+    (void)state;
+    create("{\"runCount\":2}");
+    stream(ITEM("0", "0") "{\"index\":1}\n");
+    assert_answered(422);
+    assert_says("error", "Invalid item at index 1: Expected string at \"task\"");
+    stream(ITEM("0", "0") "{\"task\":\"hello\"}\n");
+    assert_answered(422);
+    assert_says("error",
+                "Invalid item at index 1: Expected \"index\", a whole number, in line 2");
+    stream(ITEM("0", "0") "{\"index\":1,\n");
+    assert_answered(400);
+    assert_holds("Invalid JSON at line 2");
+    stream("\n");
+    assert_answered(400);
+    post(ITEM("0", "0"), "/api/v3/batches/%s/items", batch);
+    assert_answered(415);
+    assert_int_equal(scene_batch_bytes(), 0);
+    look();
+    assert_says("status", "PENDING");
+}
+
+static void nobody_streams_into_a_batch_that_is_not_there(void **state)
+{
+    (void)state;
+    snprintf(batch, sizeof(batch), "batch_nobody");
+    stream(ITEM("0", "0"));
+    assert_answered(422);
+    assert_says("error", "Batch batch_nobody not found");
+    get("/api/v2/batches/%s", batch);
+    assert_answered(404);
+    get("/api/v1/batches/%s/results", batch);
+    assert_answered(404);
+    create("{\"runCount\":1}");
+    with_key(API_KEY_PROD);
+    get("/api/v2/batches/%s", batch);
+    assert_answered(404);
+}
+
+static void stream_too_large(const char *others)
+{
+    struct buf lines = { 0 };
+    buf_add_text(&lines, "{\"index\":1,\"task\":\"hello\",\"payload\":\"");
+    memset(buf_reserve(&lines, TOO_LARGE), 'x', TOO_LARGE);
+    lines.len += TOO_LARGE;
+    buf_add_text(&lines, "\"}\n");
+    buf_add_text(&lines, others);
+    buf_add_char(&lines, '\0');
+    stream(lines.ptr);
+    buf_finish(&lines);
+}
+
+static void an_item_that_is_too_large_becomes_an_error(void **state)
+{
+    (void)state;
+    create("{\"runCount\":2}");
+    stream_too_large(ITEM("0", "0"));
+    assert_says("sealed", "true");
+    look();
+    assert_says("status", "PARTIAL_FAILED");
+    assert_says("runs.1", NULL);
+    assert_says("processing.errors.0.index", "1");
+    assert_says("processing.errors.0.taskIdentifier", "hello");
+    assert_says("processing.errors.0.errorCode", "PAYLOAD_TOO_LARGE");
+    get("/api/v1/batches/%s", batch);
+    assert_says("status", "PENDING");
+}
+
+/* ---- the key of a batch ---- */
+
+#define KEYED "{\"runCount\":1,\"idempotencyKey\":\"k\"}"
+
+static void a_key_leads_to_its_batch_for_a_day(void **state)
+{
+    char first[ID_MAX];
+    (void)state;
+    create(KEYED);
+    memcpy(first, batch, sizeof(first));
+    stream(ITEM("0", "0"));
+    post(KEYED, "/api/v3/batches");
+    assert_answered(200);
+    assert_says("id", first);
+    assert_says("isCached", "true");
+    assert_says("idempotencyKey", "k");
+    wall_advance(DAY - 1000);
+    post(KEYED, "/api/v3/batches");
+    assert_says("id", first);
+    wall_advance(1000);
+    create(KEYED);
+    assert_string_not_equal(batch, first);
+    assert_says("isCached", "false");
+}
+
+/* Who hears "cached" sends no items: so a batch that nobody fills is given to the next. */
+static void a_batch_whose_client_gave_up_is_filled_by_the_next(void **state)
+{
+    char first[ID_MAX];
+    (void)state;
+    create(KEYED);
+    memcpy(first, batch, sizeof(first));
+    post(KEYED, "/api/v3/batches");
+    assert_answered(200);
+    assert_says("isCached", "true");
+    wall_advance(ABANDONED);
+    create(KEYED);
+    assert_string_equal(batch, first);
+    assert_says("isCached", "false");
+    stream(ITEM("0", "0"));
+    assert_says("sealed", "true");
+    wall_advance(ABANDONED);
+    post(KEYED, "/api/v3/batches");
+    assert_says("isCached", "true");
+}
+
+/* ---- answers that are lost, and stores that fail ---- */
+
+static void a_request_that_is_repeated_makes_one_batch(void **state)
+{
+    char first[ID_MAX];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        with_headers("x-trigger-request-idempotency-key: r1\r\n");
+        create("{\"runCount\":1}");
+        assert_says("isCached", "false");
+        if (!i)
+            memcpy(first, batch, sizeof(first));
+    }
+    assert_string_equal(batch, first);
+    with_headers("x-trigger-request-idempotency-key: r2\r\n");
+    create("{\"runCount\":1}");
+    assert_string_not_equal(batch, first);
+}
+
+/* Its client hears nothing, and sends everything again. */
+static void a_client_that_goes_while_its_batch_is_written_finds_it_whole(void **state)
+{
+    (void)state;
+    create("{\"runCount\":2}");
+    fake_store_set_delay(scene.fake, 200, 0);
+    stream(ITEM("0", "0") ITEM("1", "1"));
+    assert_int_equal(scene_batch_bytes(), 0);
+    fake_store_set_delay(scene.fake, 0, 0);
+    stream(ITEM("0", "0") ITEM("1", "1"));
+    assert_says("sealed", "true");
+    assert_says("itemsAccepted", "0");
+    assert_int_equal(fake_store_count(scene.fake, 1), 2);
+}
+
+static void fail_next_commit(enum store_status status)
+{
+    fake_store_fail_with(scene.fake, status);
+    *fake_store_fault(scene.fake) = (struct fault){ .countdown = 1 };
+}
+
+static void a_batch_that_could_not_be_written_is_streamed_again(void **state)
+{
+    static const enum store_status failures[] = { STORE_FAILED, STORE_NO_SPACE };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        fail_next_commit(failures[i]);
+        post("{\"runCount\":2}", "/api/v3/batches");
+        assert_answered(503);
+        create("{\"runCount\":2}");
+        stream(ITEM("0", "0"));
+        fail_next_commit(failures[i]);
+        stream(ITEM("1", "1"));
+        assert_answered(503);
+        assert_int_equal(scene_batch_bytes(), 0);
+        assert_int_equal(fake_store_count(scene.fake, 1), 2 * i);
+        look();
+        assert_says("status", "PENDING");
+        assert_says("runs", "[]");
+        stream(ITEM("0", "0") ITEM("1", "1"));
+        assert_says("sealed", "true");
+        assert_int_equal(fake_store_count(scene.fake, 1), 2 * i + 2);
+    }
+}
+
+static void a_batch_that_could_not_be_read_keeps_nothing_of_the_stream(void **state)
+{
+    (void)state;
+    create("{\"runCount\":1}");
+    *fake_store_load_fault(scene.fake) = (struct fault){ .countdown = 1 };
+    stream(ITEM("0", "0"));
+    assert_answered(503);
+    assert_int_equal(scene_batch_bytes(), 0);
+    stream(ITEM("0", "0"));
+    assert_says("sealed", "true");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_open, scene_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_batch_is_sealed_when_the_last_item_has_come),
+        TEST(an_index_that_comes_twice_is_one_item),
+        TEST(more_items_than_announced_are_refused),
+        TEST(a_line_that_is_no_item_says_which_it_is),
+        TEST(nobody_streams_into_a_batch_that_is_not_there),
+        TEST(an_item_that_is_too_large_becomes_an_error),
+        TEST(a_key_leads_to_its_batch_for_a_day),
+        TEST(a_batch_whose_client_gave_up_is_filled_by_the_next),
+        TEST(a_request_that_is_repeated_makes_one_batch),
+        TEST(a_client_that_goes_while_its_batch_is_written_finds_it_whole),
+        TEST(a_batch_that_could_not_be_written_is_streamed_again),
+        TEST(a_batch_that_could_not_be_read_keeps_nothing_of_the_stream),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
