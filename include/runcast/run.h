@@ -104,7 +104,7 @@ struct run_rare {
 
 /* A million of them are in memory: no holes, and what few have is in its rare part. */
 struct run {
-    char id[ID_MAX - 8]; /* "run_" and 21 characters, terminated */
+    char id[RUN_ID_MAX]; /* "run_" and 21 characters, terminated */
     uint32_t number;     /* counts from 1 per environment and task; the store's */
     uint32_t version;    /* counts changes from 1; the store's */
     uint32_t snapshot;   /* counts snapshots from 1; run_snapshot_id */

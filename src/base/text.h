@@ -10,6 +10,7 @@
 enum {
     ID_RANDOM_LEN = 21, /* after the prefix, of 123456789abcdefghijkmnopqrstuvwxyz */
     ID_MAX = 36,        /* prefix, random part and the terminating zero */
+    RUN_ID_MAX = 28,    /* "run_", time, random part and the terminating zero */
     TIME_TEXT_LEN = 24, /* 2024-01-31T09:00:00.000Z */
 };
 

@@ -129,7 +129,7 @@ typedef void command_done_fn(struct command *command, enum err status);
 struct command {
     struct engine *engine;
     struct environment *env;
-    char run_id[ID_MAX - 8];
+    char run_id[RUN_ID_MAX];
     command_decide_fn *decide;
     command_done_fn *done;
 

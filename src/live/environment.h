@@ -45,8 +45,8 @@ struct tracked {
 /* Whether the log has to say that nobody executes a run; the engine's (waiting.h). */
 struct lookout {
     struct timer timer;
-    char first[ID_MAX - 8];  /* the run that is looked at; "": none */
-    char newest[ID_MAX - 8]; /* the last one that was placed behind it */
+    char first[RUN_ID_MAX];  /* the run that is looked at; "": none */
+    char newest[RUN_ID_MAX]; /* the last one that was placed behind it */
     bool is_told;            /* of the first */
 };
 
@@ -95,7 +95,7 @@ struct environment {
 
 /* Unfinished runs in memory by parent. */
 struct children {
-    char parent[ID_MAX - 8];
+    char parent[RUN_ID_MAX];
     struct tracked **runs;
     uint32_t count, capacity;
 };

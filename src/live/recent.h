@@ -15,7 +15,7 @@ enum { RECENT_BYTES = 4 << 20 };
 
 struct update {
     uint64_t seq;
-    char id[ID_MAX - 8];
+    char id[RUN_ID_MAX];
     struct bytes *task, *batch;
     struct tag_list *tags;
     int64_t created_at;

@@ -36,7 +36,7 @@ struct stream_writer {
     struct streams *streams;
     struct environment *env;
     enum act act;
-    char run[ID_MAX - 8]; /* whose stream it is: the target */
+    char run[RUN_ID_MAX]; /* whose stream it is: the target */
     struct bytes *key;
     struct bytes *client; /* or part, or request; NULL: none, whose lines are all new */
     struct run_read read, target;

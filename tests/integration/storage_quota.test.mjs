@@ -13,7 +13,7 @@ const MIB = 1 << 20;
 const onBranch = { key: keys.preview, headers: { "x-trigger-branch": "b" } };
 const trigger = (gateway, bytes, who = {}, options = {}) => gateway.post("/api/v1/tasks/hello/trigger", { payload: "x".repeat(bytes), options }, who);
 
-/** What the rows of every environment count, added up again from the tables (src/store/sqlite_sizes.h), of a gateway that
+/** What the rows of every environment count, added up again from the tables (src/store/sqlite/sqlite_sizes.h), of a gateway that
  * does not run: those whose sum is another than the one that was kept. Those of the installation are left out: addSecondProject
  * writes there beside the gateway. */
 const miscounted = (data) => JSON.parse(execFileSync("python3", ["-c", `
