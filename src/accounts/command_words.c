@@ -1,4 +1,5 @@
-/* command_words.c - see command_words.h. */
+/* command_words.c - reads the words of a subcommand: its arguments, its options, and the project
+ * that is meant when none is named. */
 #include "accounts/command_words.h"
 
 #include "base/text.h"

@@ -1,4 +1,4 @@
-/* process_metrics.c - see process_metrics.h. */
+/* process_metrics.c - looks at the process and at what waits when somebody reads the metrics. */
 #include "api/process_metrics.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* signed_url.c - see signed_url.h. */
+/* signed_url.c - an HMAC over method, name and expiry, made and compared. */
 #include "auth/signed_url.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* random.c - see random.h. */
+/* random.c - bytes of the kernel; what would favour small numbers is drawn again. */
 #include "base/random.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* batch_commit.c - see batch_commit.h. */
+/* batch_commit.c - gives the runs of a batch their parent, commits them with the document of the
+ * batch, and blocks a parent that waits for them. */
 #include "batches/batch_commit.h"
 
 #include "base/mem.h"

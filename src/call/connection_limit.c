@@ -1,5 +1,5 @@
-/* connection_limit.c - a number per environment and project: exact, and with nothing left over
- * (realtime-protocol §4). */
+/* connection_limit.c - counts the long-lived connections of an environment, and of its project,
+ * against --realtime-connections (realtime-protocol §4). */
 #include "call/connection_limit.h"
 
 #include "live/environment.h"

@@ -1,8 +1,10 @@
-/* connection_limit.h - room for a connection that stays: a WebSocket, an event stream, the reader or
- * the piping writer of a stream, a held poll, a dequeue, the notice socket or the presence
- * of a worker. The token of a worker serves several environments, and its seat is one of the
- * first of them. An environment has --realtime-connections seats and a project more
- * (gateway.c shares them out), so that nobody takes all connections of the gateway. */
+/* connection_limit.h - how many connections that stay an environment may have: WebSockets, event
+ * streams, readers and piping writers of streams, held polls, dequeues, notice sockets and
+ * presences of workers.
+ *
+ * Each has a seat. An environment has --realtime-connections seats and a project more (gateway.c
+ * shares them out), so that nobody takes all connections of the gateway. The token of a worker
+ * serves several environments: its seat is one of the first of them. */
 #pragma once
 
 #include "call/call.h"

@@ -1,4 +1,4 @@
-/* hidden.c - see hidden.h. */
+/* hidden.c - from the columns that a token skips to the fields of a run that are emptied. */
 #include "call/hidden.h"
 
 #include "wire/shape.h"

@@ -105,8 +105,9 @@ static void end_children(struct engine *engine, struct tracked *run)
         run_cancel_alone(engine, run->env, slice_of(children->runs[i]->run.id));
 }
 
-/* A start or complete leaves its request in the run, and its answer has the snapshot;
- * a lease has it too. What else makes one, the worker can only be told. */
+/* Whether the worker of the run has to be told that there is a new snapshot. Of a start, a
+ * complete and a lease it learns from the answer; whatever else makes a snapshot, it did not
+ * ask for. */
 static bool is_news(const struct tracked *known, const struct run *next)
 {
     if (!known || known->run.snapshot == next->snapshot)

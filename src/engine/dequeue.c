@@ -5,7 +5,8 @@
  *                      │  └─ time over: nothing    ├─► leased: done
  *                      └───── no longer ready ◄────┘
  *
- * A request that is repeated goes for the run that it had, and holds it at once.
+ * A dequeue that is repeated, because its answer was lost, gets the run that was leased to it the
+ * first time.
  *
  * A chosen run takes its slot at once, so it is not offered twice. A worker that has gone
  * meanwhile gives the lease back. In dev everybody stands in the line of the session that

@@ -152,7 +152,7 @@ static bool check_wishes(struct envvar_write *op, const struct account *account,
     return right && is_new;
 }
 
-/* True: planned. False: the reason is in op, as if the rest had not been asked for. */
+/* Plans to set all variables of the wishes. False: op->refused says why nothing is set. */
 static bool plan_many(struct envvar_write *op, struct account *account,
                       const struct wish *wishes, size_t count)
 {

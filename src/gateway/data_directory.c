@@ -1,4 +1,4 @@
-/* data_directory.c - see data_directory.h. */
+/* data_directory.c - checks owner and rights of the data directory, and makes a new one. */
 #include "gateway/data_directory.h"
 
 #include <errno.h>

@@ -54,7 +54,7 @@ void hub_finish(struct hub *hub);
 struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct slice name,
                         bool make);
 
-/* Somebody listens, or did a moment ago. */
+/* A feed follows the topic, or one did a moment ago and has left an echo. */
 static inline bool topic_is_heard(const struct topic *topic)
 {
     return !list_empty(&topic->echoes) || !list_empty(&topic->listeners);

@@ -1,10 +1,10 @@
-/* linger.h - what feeds leave behind whose clients will be back in a moment.
+/* linger.h - between two polls of a client: an echo goes on encoding the changes of its topic in
+ * its view, until the client is back.
  *
  *   poll answered ─► echo ─► poll again: follows the ring from where it was
  *
- * Until it ends, changes of the topic go on being encoded for the view, so that the client
- * gets exactly the columns that changed meanwhile. All who leave a topic with the same
- * view leave one echo, which then lasts longer. */
+ * So the client gets exactly the columns that changed meanwhile. All feeds that leave a topic
+ * with the same view leave one echo, which then lasts longer. */
 #pragma once
 
 #include "base/list.h"

@@ -27,7 +27,7 @@ struct update {
 struct recent {
     struct update **updates; /* a circle */
     uint32_t first, count, capacity;
-    uint64_t dropped; /* highest seq that is not in the ring although it was, or might be */
+    uint64_t dropped; /* every change up to this seq may be missing from the ring */
     size_t bytes;
 };
 

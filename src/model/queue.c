@@ -62,7 +62,7 @@ struct queue {
     uint32_t running, waiting;
     uint32_t base; /* limit as registered */
     struct queue_settings settings;
-    uint32_t registered; /* so often; above 0 it stays */
+    uint32_t registered; /* how many worker versions declare it; kept while above 0 */
     size_t name_len;
     char name[];
 };

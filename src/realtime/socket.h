@@ -31,7 +31,7 @@ struct socket {
     int64_t drain_at;    /* tells that it should leave; 0: it was told, or may stay */
     int64_t leave_at;    /* of a drain; 0: stays */
     int64_t floor_at;    /* tells that the floor has moved; 0: it has not */
-    uint64_t told;       /* seq of the last ping message */
+    uint64_t told;       /* position that the last ping message named */
     enum encoding encoding;
     bool welcomed;
     struct tag_list

@@ -7,7 +7,7 @@
 struct blocking {
     struct block block; /* first */
     struct wait *waits;
-    char (*names)[ID_MAX]; /* of what has no run */
+    char (*names)[ID_MAX]; /* that stand for items which became errors and have no run */
     /* OK also when the parent does not execute any more: then nobody waits. */
     void (*done)(struct blocking *blocking, enum err status);
 };

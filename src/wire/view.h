@@ -1,8 +1,8 @@
 /* view.h - how one kind of client sees runs: encoding, vocabulary, fields.
  *
  * Clients with the same view get the same bytes. At most VIEWS_MAX live in an environment;
- * a change is encoded once for each. Part of the places is for those who leave nothing out,
- * so that clients who all want something else cannot keep the others away. */
+ * a change is encoded once for each. Part of the places is for views that leave no field
+ * out, so that clients who each leave out others cannot keep ordinary clients away. */
 #pragma once
 
 #include <stdbool.h>

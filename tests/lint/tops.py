@@ -1,5 +1,7 @@
 #!/usr/bin/env -S python3 -B
-"""Every C file says in its first line what it is for: "name - what it is for"."""
+"""Every C file says in its first line what it is for: "name - what it is for"; to name another file
+says nothing."""
+import re
 import sys
 
 from common import Rules, files, root
@@ -14,7 +16,7 @@ def main():
         if "tests" in path.relative_to(top).parts:
             continue  # their names, and those of their tests, say it
         with path.open() as text:
-            if not text.readline().startswith(f"/* {path.name} - "):
+            if not re.match(rf"/\* {re.escape(path.name)} - (?!see \w+\.h)", text.readline()):
                 rules.broken(RULE, path.relative_to(top))
     return rules.report()
 
