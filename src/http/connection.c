@@ -244,24 +244,21 @@ static void on_readable(struct connection *conn)
         connection_close(conn);
 }
 
-/* The kernel keeps what is not done while the turn's time is over, and says so again. */
 static void serve(struct connection *conn, uint32_t events)
 {
-    bool writes = events & EPOLLOUT && conn->outbox.backlog;
-    bool reads = events & EPOLLIN && !conn->paused && !conn->eof;
-    if ((!writes && !reads) || !readiness_may_serve(&conn->server->readiness, &conn->watch))
-        return;
-    if (writes)
+    if (events & EPOLLOUT && conn->outbox.backlog)
         on_writable(conn);
-    if (reads && !conn->closed && !conn->paused && !conn->eof)
+    if (events & EPOLLIN && !conn->closed && !conn->paused && !conn->eof)
         on_readable(conn);
 }
 
-/* The kernel tells of errors and of the end also who did not ask. */
+/* The kernel tells of errors and of the end also who did not ask. It keeps what is not done
+ * while the turn's time is over, and says so again: to free what a peer that has reset did
+ * not read may cost a turn, too. */
 static void on_ready(struct watch *watch, uint32_t events)
 {
     struct connection *conn = container_of(watch, struct connection, watch);
-    if (conn->closed)
+    if (conn->closed || !readiness_may_serve(&conn->server->readiness, watch))
         return;
     if (events & EPOLLERR) {
         connection_close(conn);

@@ -21,7 +21,7 @@ struct scene {
     struct deferred later;
     struct exchange *deferred; /* replied to at the end of the turn */
     bool close_in_handler, reply_when_gone;
-    bool hurry; /* each call of on_drained uses up the turn's time */
+    bool hurry; /* each call of on_drained uses up the turn's time, as /long does */
 };
 
 static void on_head(void *owner, struct exchange *x)
@@ -36,10 +36,18 @@ static void on_later(struct deferred *later)
     http_reply(scene->deferred, 200, (struct slice){ 0 }, SLICE("later"));
 }
 
+static void use_up_turn(const struct scene *scene)
+{
+    while (loop_time_left(scene->world.loop))
+        ;
+}
+
 static void on_request(void *owner, struct exchange *x)
 {
     struct scene *scene = owner;
     scene->requests++;
+    if (slice_is(x->path, "/long"))
+        use_up_turn(scene);
     if (scene->close_in_handler)
         server_close(scene->world.server, net_world_on_closed);
     if (slice_is(x->path, "/known"))
@@ -70,8 +78,8 @@ static void on_drained(void *owner, struct exchange *x)
     struct scene *scene = owner;
     (void)x;
     scene->drained++;
-    while (scene->hurry && loop_time_left(scene->world.loop))
-        ;
+    if (scene->hurry)
+        use_up_turn(scene);
 }
 
 static void open_scene(struct scene *scene, struct server_options options)
@@ -379,6 +387,31 @@ static void those_that_can_be_written_to_take_turns(void **state)
     net_world_close(&scene.world);
 }
 
+/* To free what they have not read costs time. */
+static void of_those_that_reset_none_is_closed_in_a_turn_without_time(void **state)
+{
+    struct scene scene;
+    struct peer peers[WAITING_MAX], busy;
+    (void)state;
+    open_scene(&scene, (struct server_options){ 0 });
+    scene.reply_when_gone = true;
+    peer_open(&scene.world, &busy);
+    for (int i = 0; i < WAITING_MAX; i++) {
+        peer_open(&scene.world, &peers[i]);
+        send_text(&scene, &peers[i], GET("/wait"));
+    }
+    peer_send(&scene.world, &busy, SLICE(GET("/long")));
+    for (int i = 0; i < WAITING_MAX; i++)
+        reset(&peers[i]);
+    uv_run(&scene.world.uv, UV_RUN_NOWAIT);
+    assert_int_equal(scene.requests, WAITING_MAX + 1);
+    assert_int_equal(scene.world.server->open_count, WAITING_MAX + 1);
+    peer_close(&busy);
+    net_world_until(&scene.world, is_empty, &scene);
+    assert_int_equal(scene.gone, WAITING_MAX);
+    net_world_close(&scene.world);
+}
+
 static void a_stream_says_when_its_reader_has_left(void **state)
 {
     struct scene scene;
@@ -525,6 +558,7 @@ int main(void)
         cmocka_unit_test(a_stream_says_when_its_reader_is_too_slow),
         cmocka_unit_test(a_stream_says_when_its_reader_has_left),
         cmocka_unit_test(those_that_can_be_written_to_take_turns),
+        cmocka_unit_test(of_those_that_reset_none_is_closed_in_a_turn_without_time),
         cmocka_unit_test(an_idle_connection_holds_no_parser),
         cmocka_unit_test(a_drain_lets_open_exchanges_finish),
         cmocka_unit_test(a_drain_knows_of_an_answer_that_has_not_left),
