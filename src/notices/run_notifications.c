@@ -325,6 +325,16 @@ static void set_timer(struct notice_socket *socket)
     loop_set_timer(loop, &socket->timer, socket->notifier->kind, at > now ? at - now : 0);
 }
 
+/* Who has shown no credential may be anybody, and is not waited for. */
+static void leave(struct notice_socket *socket)
+{
+    static const char reason[] = "the gateway is shutting down";
+    if (socket->identity)
+        ws_close(socket->ws, CLOSE_DRAIN, reason);
+    else
+        ws_cut(socket->ws, CLOSE_DRAIN, reason);
+}
+
 static void on_time(struct timer *timer)
 {
     struct notice_socket *socket = container_of(timer, struct notice_socket, timer);
@@ -343,7 +353,7 @@ static void on_time(struct timer *timer)
         return;
     }
     if (socket->leave_at && now >= socket->leave_at) {
-        ws_close(socket->ws, CLOSE_DRAIN, "the gateway is shutting down");
+        leave(socket);
         return;
     }
     if (now >= socket->ping_at) {
@@ -553,7 +563,8 @@ void notifier_drain(struct notifier *notifier, int64_t timeout_ms)
         spread = timeout_ms / 3;
     list_each (link, &notifier->all) {
         struct notice_socket *socket = container_of(link, struct notice_socket, link);
-        socket->leave_at = now + spread * ++i / (count + 1);
+        int64_t in = spread * ++i / (count + 1);
+        socket->leave_at = socket->identity ? now + in : now;
         set_timer(socket);
     }
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { keys, startGateway } from "../support/js/gateway.mjs";
+import { target as noticesTarget } from "../support/js/notices.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 import { upgradeRequest } from "../support/js/websocket.mjs";
 
@@ -23,6 +24,22 @@ test("a stranger who opened a WebSocket and says nothing is gone before those wh
   assert.deepEqual(await gateway.ended(), { code: 0, signal: null });
   await Promise.all(closed);
   assert.deepEqual(order, ["mute", "known"].map((who) => [who, "the gateway is shutting down"]));
+});
+
+test("nor does a stranger hold the stop who opened the socket of notices and does not answer its end", async (t) => {
+  const gateway = await startGateway({ t, options: ["--drain-timeout", "6s"] }); // known leaves after 2 s
+  const mute = await gateway.connect();
+  await mute.send(upgradeRequest(noticesTarget));
+  await mute.read((text) => text.includes('0{"sid"'));
+  mute.take();
+  const known = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
+  await known.next("welcome");
+  const order = [];
+  const closed = [mute.readToEnd({ timeoutMs: 60_000 }).then((text) => order.push(["mute", /the gateway is shutting down$/.test(text)])), known.closed.then(({ reason }) => order.push(["known", reason]))];
+  gateway.child.kill("SIGTERM");
+  assert.deepEqual(await gateway.ended(), { code: 0, signal: null });
+  await Promise.all(closed);
+  assert.deepEqual(order, [["mute", true], ["known", "the gateway is shutting down"]]);
 });
 
 test("half a body of somebody with a key is 408, a body that comes is answered", async (t) => {
