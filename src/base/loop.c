@@ -15,7 +15,6 @@
 enum {
     BUDGET_NS = 500000,      /* of a turn, for what can be long */
     WORTH_NOTING_NS = 20000, /* below, a turn that called nobody did nothing */
-    TIMERS_AT_ONCE = 64,     /* between two looks at the clock */
     STEPPED_BUDGET = 1000,
 };
 
@@ -122,7 +121,7 @@ static void run_timers(struct loop *loop)
     loop->worked = true;
     loop->timers_running = true;
     while (more && stint_goes_on(&stint))
-        more = timers_run(&loop->timers, loop_now_ms(loop), TIMERS_AT_ONCE);
+        more = timers_run(&loop->timers, loop_now_ms(loop), 1);
     loop->timers_running = false;
 }
 

@@ -225,6 +225,27 @@ static bool on_burn(struct flusher *flusher)
     return false;
 }
 
+static void on_long(struct timer *timer)
+{
+    (void)timer;
+    while (loop_time_left(world.loop))
+        ;
+    hear('l');
+}
+
+static void timers_that_use_up_the_turn_take_turns(void **state)
+{
+    (void)state;
+    struct timer timers[10] = { 0 };
+    uint32_t kind = timers_kind(loop_timers(world.loop), on_long);
+    for (int i = 0; i < 10; i++)
+        loop_set_timer(world.loop, &timers[i], kind, 0);
+    for (size_t before = 0; before < 10; before = strlen(world.heard)) {
+        uv_run(&world.uv, UV_RUN_NOWAIT);
+        assert_in_range(strlen(world.heard), before, before + 1);
+    }
+}
+
 static void the_time_of_a_turn_is_half_a_millisecond_of_cpu(void **state)
 {
     (void)state;
@@ -300,6 +321,8 @@ int main(void)
             a_call_deferred_by_a_callback_comes_in_the_same_turn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             timers_that_set_themselves_leave_room_for_the_others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(timers_that_use_up_the_turn_take_turns, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(the_time_of_a_turn_is_half_a_millisecond_of_cpu,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(waiting_costs_no_time, set_up, tear_down),
