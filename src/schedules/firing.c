@@ -5,7 +5,9 @@
  *
  * The commit needs the version of the document that memory has. So of two attempts to fire
  * one nominal time the second loses, also when nobody could tell how the first one ended.
- */
+ *
+ * One that does not fire is a line of the log, until it fires again. What keeps one from it
+ * mostly keeps all of its environment: they are one line, and a count when the minute is over. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -79,6 +81,29 @@ static struct bytes *make_payload(const struct schedule *schedule, int64_t nomin
     return payload;
 }
 
+/* ---- the log ---- */
+
+static void tell_failure(const struct schedule *schedule, const char *reason)
+{
+    struct schedules *all = schedule->all;
+    struct env_schedules *place = schedules_in(all, schedule->env);
+    if (place->quiet.place) {
+        place->untold++;
+        return;
+    }
+    log_warn("schedule did not fire", "environment", schedule->env->id, "schedule",
+             schedule->id, "reason", reason, NULL);
+    loop_set_timer(engine_loop(all->engine), &place->quiet, all->quiet_kind, MINUTE_MS);
+}
+
+void schedules_tell_untold(struct env_schedules *place)
+{
+    if (place->untold)
+        log_warn("schedules did not fire like the one before", "environment",
+                 place->env->id, "count", log_number(place->untold), NULL);
+    place->untold = 0;
+}
+
 /* ---- the run ---- */
 
 static void on_fired(struct trigger_op *op, enum err status)
@@ -92,8 +117,7 @@ static void on_fired(struct trigger_op *op, enum err status)
         schedule->version++;
         metric_add(M_SCHEDULED_RUNS, 1);
     } else if (!schedule->failing) {
-        log_warn("schedule did not fire", "schedule", schedule->id, "reason",
-                 op->why.code ? op->why.text : errors[status].text, NULL);
+        tell_failure(schedule, op->why.code ? op->why.text : errors[status].text);
     }
     schedule->failing = status != OK;
     trigger_op_finish(op);

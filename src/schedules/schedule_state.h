@@ -10,6 +10,10 @@ struct env_schedules {
     struct list all; // schedule::link; oldest first
     size_t count;
     bool retired; /* nothing fires */
+    const struct environment *env;
+    struct timer
+        quiet;       /* armed: that a schedule did not fire has been said in this minute */
+    unsigned untold; /* that did not fire since */
 };
 
 struct schedules {
@@ -20,7 +24,7 @@ struct schedules {
     struct table zones;        /* of struct zone, by name */
     struct slots environments; /* of struct env_schedules, by number */
     struct timers due;         /* a heap on the wall clock */
-    uint32_t fire_kind, tick_kind;
+    uint32_t fire_kind, tick_kind, quiet_kind;
     struct timer tick; /* the loop's: looks at the wall clock */
     bool started;
     size_t firing;    /* runs on their way */
@@ -45,8 +49,13 @@ void schedule_commands_go(struct list *parked);
 /* Sets the loop's timer for what is due next. */
 void schedules_arm(struct schedules *all);
 
+struct env_schedules *schedules_in(struct schedules *all, const struct environment *env);
+
 /* firing.c: what a schedule does when it is due. */
 void schedule_fire(struct timer *due);
+
+/* firing.c: the minute is over, or the environment goes: what was only counted is a line. */
+void schedules_tell_untold(struct env_schedules *place);
 
 /* schedule_document.c. write: the caller's reference. */
 struct bytes *schedule_facts_write(const struct schedule_facts *facts);

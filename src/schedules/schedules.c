@@ -34,6 +34,11 @@ static struct slice key_of_zone(const void *value)
 
 static void on_tick(struct timer *timer);
 
+static void on_quiet_over(struct timer *timer)
+{
+    schedules_tell_untold(container_of(timer, struct env_schedules, quiet));
+}
+
 struct schedules *schedules_create(struct engine *engine)
 {
     struct schedules *all = mem_new(struct schedules);
@@ -44,11 +49,14 @@ struct schedules *schedules_create(struct engine *engine)
     timers_init(&all->due);
     all->fire_kind = timers_kind(&all->due, schedule_fire);
     all->tick_kind = timers_kind(loop_timers(engine_loop(engine)), on_tick);
+    all->quiet_kind = timers_kind(loop_timers(engine_loop(engine)), on_quiet_over);
     return all;
 }
 
 static void free_place(struct schedules *all, struct env_schedules *place)
 {
+    schedules_tell_untold(place);
+    timers_clear(loop_timers(engine_loop(all->engine)), &place->quiet);
     while (!list_empty(&place->all))
         schedule_remove(all, container_of(place->all.next, struct schedule, link));
     free(place);
@@ -72,12 +80,12 @@ void schedules_destroy(struct schedules *all)
     free(all);
 }
 
-static struct env_schedules *schedules_in(struct schedules *all,
-                                          const struct environment *env)
+struct env_schedules *schedules_in(struct schedules *all, const struct environment *env)
 {
     void **slot = slots_at(&all->environments, env->number);
     if (!*slot) {
         struct env_schedules *place = mem_new(struct env_schedules);
+        place->env = env;
         list_init(&place->all);
         *slot = place;
     }

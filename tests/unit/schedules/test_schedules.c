@@ -3,6 +3,8 @@
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -361,6 +363,49 @@ static void a_full_queue_puts_the_latest_time_off(void **state)
     destroy_world(&made);
 }
 
+static size_t count_in(const char *text, const char *word)
+{
+    size_t count = 0;
+    while ((text = strstr(text, word)) && ++count)
+        text++;
+    return count;
+}
+
+/* What is logged while the world goes on for so long. */
+static void read_log(struct world *world, int64_t ms, char *lines, size_t size)
+{
+    int file = memfd_create("log", 0), real = dup(STDERR_FILENO);
+    assert_true(file >= 0 && real >= 0 && dup2(file, STDERR_FILENO) >= 0);
+    log_configure(LOG_WARN, LOG_LOGFMT);
+    pass(world, ms);
+    log_configure(LOG_ERROR, LOG_LOGFMT);
+    dup2(real, STDERR_FILENO);
+    close(real);
+    ssize_t len = pread(file, lines, size - 1, 0);
+    assert_true(len >= 0);
+    lines[len] = '\0';
+    close(file);
+}
+
+static void many_that_cannot_fire_are_a_line_and_a_count_in_a_minute(void **state)
+{
+    (void)state;
+    enum { MANY = 50 };
+    static char lines[64 * 1024];
+    void *made = create_world_at(begin_ms, (struct engine_options){ .queue_size = 1 });
+    struct world *world = made;
+    make(world, "* * * * *", "UTC");
+    pass(world, MINUTE); /* its run fills the queue */
+    for (int i = 1; i < MANY; i++)
+        make(world, "* * * * *", "UTC");
+    read_log(world, MINUTE, lines, sizeof(lines));
+    assert_int_equal(count_in(lines, "event=\"schedule did not fire\" environment="), 1);
+    read_log(world, MINUTE, lines, sizeof(lines));
+    assert_int_equal(count_in(lines, "not fire"), 1);
+    assert_non_null(strstr(lines, " count=49\n"));
+    destroy_world(&made);
+}
+
 static void a_commit_that_fails_without_a_trace_is_tried_again(void **state)
 {
     struct world *world = *state;
@@ -394,6 +439,7 @@ int main(void)
         TEST(a_key_used_in_another_environment_moves_the_schedule_there),
         TEST(a_removal_in_the_middle_of_a_firing_waits_for_it),
         cmocka_unit_test(a_full_queue_puts_the_latest_time_off),
+        cmocka_unit_test(many_that_cannot_fire_are_a_line_and_a_count_in_a_minute),
         TEST(a_commit_that_fails_without_a_trace_is_tried_again),
     };
     log_configure(LOG_ERROR, LOG_LOGFMT);
