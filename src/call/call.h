@@ -51,6 +51,7 @@ struct api_call {
     struct room *room;      /* of rooms_hold */
     size_t room_taken;      /* bytes */
     bool busy;              /* an operation will reply; set it when one is begun */
+    bool refused;           /* by http, which has answered and is in the log */
     void *state;            /* the handler's, for the pieces of a body */
     void (*on_drain)(struct api_call *call);   /* api_hold */
     struct list held;                          // api::held; linked while held

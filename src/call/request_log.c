@@ -184,7 +184,7 @@ static uint64_t caller_of(const struct exchange *x, int status)
 void request_log_answer(const struct api_call *call, int status)
 {
     struct request_log *log = api_options(call->api)->request_log;
-    if (!is_wanted(log, status))
+    if (!is_wanted(log, status) || call->refused)
         return;
     const struct route *route = call->route;
     const char *pattern = route ? route->path : no_route;
@@ -196,8 +196,13 @@ void request_log_answer(const struct api_call *call, int status)
 void request_log_refusal(void *owner, const struct exchange *x, int status)
 {
     struct request_log *log = api_options(owner)->request_log;
-    if (is_wanted(log, status) && may_write(log, no_route, status, 0))
+    struct api_call *call = x->call;
+    if (call) {
+        request_log_answer(call, status);
+        call->refused = true;
+    } else if (is_wanted(log, status) && may_write(log, no_route, status, 0)) {
         write_line(x, no_route, status, NULL);
+    }
 }
 
 void request_log_socket(struct request_log *log, unsigned code)

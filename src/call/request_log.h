@@ -24,7 +24,8 @@ void request_log_destroy(struct request_log *log);
  * Costs a comparison when nobody wants to know. */
 void request_log_answer(const struct api_call *call, int status);
 
-/* Of a request that net has refused, as its handler's on_refused: owner is the api. */
+/* Of a request that http has refused, as its handler's on_refused: owner is the api. A call
+ * that has begun is told so by on_gone, and its own answer is no line any more. */
 void request_log_refusal(void *owner, const struct exchange *x, int status);
 
 /* Of a WebSocket that is closed with this code, because its first message brought no token, or

@@ -36,6 +36,19 @@ test("an answer that tells of a fault is a line with route, status and client, a
   assert.doesNotMatch(gateway.stderr, /secret\d|query\d|aaaaaaaa/);
 });
 
+test("a body that is refused while it comes is one line, with its route and project", async (t) => {
+  const gateway = await startGateway({ t });
+  const head = (length) => `POST /api/v1/tasks/hello/trigger HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.dev}\r\ncontent-type: application/json\r\n${length}\r\n\r\n`;
+  for (const [request, status] of [[head("content-length: 99999999"), 413], [`${head("transfer-encoding: chunked")}not hex\r\n`, 400]]) {
+    const raw = await RawConnection.open(gateway.port);
+    raw.send(request);
+    assert.match(await raw.readToEnd(), new RegExp(`^HTTP/1.1 ${status} `));
+  }
+  await gateway.stop();
+  assert.deepEqual(requests(gateway).map(({ route, status, project, env }) => [route, status, project, env]),
+    ["413", "400"].map((status) => ["/api/v1/tasks/{taskId}/trigger", status, keys.ref, "dev"]));
+});
+
 test("a flood of one kind is ten lines and a count, of one refused key a line and a count, beside which others are still seen", async (t) => {
   const gateway = await startGateway({ t });
   const flood = (ask) => Promise.all([...Array(8)].map(async () => { for (let i = 0; i < 50; i++) await ask(i); }));
