@@ -40,7 +40,7 @@ test("another name is shown everywhere, and all else stays, with and without a r
     }
     await check();
   }
-  for (const [words, why] of [[["org", "rename", "x", "--name", "y"], /no such organization/], [["project", "rename", keys.ref], /say --name NAME/],
+  for (const [words, why] of [[["org", "rename", "x", "--name", "y"], /no such organization/], [["project", "rename", keys.ref], /--name NAME is missing/],
     [["user", "rename", "x@y.zz", "--name", "y"], /no such user/], [["org", "rename", slug, "--name", "a\nb"], /control characters/]])
     assert.match((await run(...words)).stderr, why);
   await gateway.stop();
@@ -61,7 +61,7 @@ test("a user that is deleted takes its tokens along, which must be agreed to, an
   assert.equal((await run("user", "delete", "bob@example.com", "--org", "second")).code, 0);
   assert.deepEqual([await sees(keys.ref), await sees("proj_zzzzzzzzzzzzzzzzzzzz")], [200, 404]);
   assert.match((await run("user", "delete", "bob@example.com")).stderr, /1 token of bob@example\.com would end: say --confirm bob@example\.com/);
-  assert.match((await run("user", "delete", "bob@example.com", "--confirm", "ada@example.com")).stderr, /would end/);
+  assert.match((await run("user", "delete", "bob@example.com", "--confirm", "ada@example.com")).stderr, /--confirm says ada@example\.com, but what would be deleted is called bob@example\.com/);
   assert.equal(await sees(keys.ref), 200);
   assert.match((await run("user", "delete", "bob@example.com", "--confirm", "bob@example.com")).stdout, /tokens revoked: 1/);
   assert.equal(await sees(keys.ref), 401);

@@ -10,13 +10,13 @@ import { runProgram } from "../support/js/program.mjs";
 
 const MIB = 1 << 20;
 
-/** A request whose body has come but for its last bytes; the connection. */
-async function begin(gateway, t, { method = "POST", target, key, length, sent = length - 100, type = "application/json" }) {
+/** A request whose body has come but for its last bytes, ones behind what it begins with; the connection. */
+async function begin(gateway, t, { method = "POST", target, key, length, sent = length - 100, type = "application/json", begins = "" }) {
   const connection = await gateway.connect();
   t.after(() => connection.destroy());
   const credential = key ? `authorization: Bearer ${key}\r\n` : "";
   connection.send(`${method} ${target} HTTP/1.1\r\nhost: x\r\n${credential}content-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`);
-  if (sent) connection.send(Buffer.alloc(sent, "1"));
+  if (sent) connection.send(begins + "1".repeat(sent - begins.length));
   return connection;
 }
 /** A WebSocket that has said the first half of a message of so many bytes, with or without a key. */
@@ -67,7 +67,7 @@ test("bodies of workers share a room, and leave it", async (t) => {
   const { stdout } = await runProgram(["worker-token", "create", "--name", "rack", "--data", gateway.data]);
   const target = "/engine/v1/worker-actions/runs/run_x/snapshots/snapshot_x/attempts/complete";
   const bodies = [];
-  for (let i = 0; i < 10; i++) bodies.push(await begin(gateway, t, { target, key: stdout.trim(), length: 15 * MIB }));
+  for (let i = 0; i < 10; i++) bodies.push(await begin(gateway, t, { target, key: stdout.trim(), length: 15 * MIB, begins: '{"completion":{"id":"run_x","ok":true,"output":"' }));
   await until(() => bodies.some(statusOf), { what: "a refusal" });
   assert.ok(bodies.filter(statusOf).every((one) => statusOf(one) === 503), "refused for want of room");
   assert.match(bodies.find(statusOf).received.toString(), /have no room in memory/);
