@@ -105,9 +105,19 @@ static void reply(struct stream *stream, const struct batch *batch, uint32_t cam
 
 /* ---- sealing ---- */
 
+static enum err being_sealed(struct api_call *call)
+{
+    api_add_header(call, "x-should-retry", SLICE("true"));
+    return explain(&call->why, ERR_STORE,
+                   "The items of this batch are being written: try again");
+}
+
+/* A conflict: another stream has sealed it since this one read the batch. */
 static void on_sealed(struct batch_commit *commit, enum err status)
 {
     struct stream *stream = container_of(commit, struct stream, commit);
+    if (status == ERR_CONFLICT)
+        status = being_sealed(stream->call);
     open_batches_drop(open_of(stream), stream->batch);
     stream->batch = NULL;
     if (status)
@@ -195,13 +205,6 @@ static enum err check_batch(struct stream *stream, enum err status)
         return explain(&call->why, ERR_RULE, "Item index %u exceeds batch runCount %u",
                        stream->lines.highest, batch->run_count);
     return OK;
-}
-
-static enum err being_sealed(struct api_call *call)
-{
-    api_add_header(call, "x-should-retry", SLICE("true"));
-    return explain(&call->why, ERR_STORE,
-                   "The items of this batch are being written: try again");
 }
 
 static void on_old_blocked(struct blocking *blocking, enum err status)

@@ -278,6 +278,20 @@ static void a_batch_that_could_not_be_written_is_streamed_again(void **state)
     }
 }
 
+/* What another stream has written since the batch was read, the next try finds. */
+static void a_stream_that_comes_second_is_told_to_try_again(void **state)
+{
+    (void)state;
+    create("{\"runCount\":1}");
+    fail_next_commit(STORE_LOST);
+    stream(ITEM("0", "0"));
+    assert_answered(503);
+    assert_says("error", "The items of this batch are being written: try again");
+    assert_int_equal(scene_batch_bytes(), 0);
+    stream(ITEM("0", "0"));
+    assert_says("sealed", "true");
+}
+
 static void a_batch_that_could_not_be_read_keeps_nothing_of_the_stream(void **state)
 {
     (void)state;
@@ -306,6 +320,7 @@ int main(void)
         TEST(a_request_that_is_repeated_makes_one_batch),
         TEST(a_client_that_goes_while_its_batch_is_written_finds_it_whole),
         TEST(a_batch_that_could_not_be_written_is_streamed_again),
+        TEST(a_stream_that_comes_second_is_told_to_try_again),
         TEST(a_batch_that_could_not_be_read_keeps_nothing_of_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
