@@ -71,12 +71,10 @@ enum err text_to_duration_ms(struct slice text, int64_t *ms)
         int64_t count, part;
         if (!take_digits(&text, &digits) || !take_unit(&text, &unit))
             return ERR_INVALID;
-        if (seen[unit])
-            continue;
-        seen[unit] = true;
-        if (text_to_i64(digits, &count) ||
+        if (seen[unit] || text_to_i64(digits, &count) ||
             __builtin_mul_overflow(count, units[unit].ms, &part) || part > text_time_max_ms)
             return ERR_INVALID;
+        seen[unit] = true;
         total += part;
     }
     if (total > text_time_max_ms)

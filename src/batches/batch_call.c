@@ -261,6 +261,7 @@ static enum err read_key(struct batch_call *op)
     struct slice key = http_header(op->call->x, "idempotency-key");
     struct slice ttl = http_header(op->call->x, "idempotency-key-ttl");
     struct slice parts[] = { SLICE("v1"), key };
+    int64_t life_ms;
     if (!op->v1 || !key.len)
         return OK;
     if (text_utf16_length(key) > TRIGGER_KEY_MAX || !text_is_utf8(key))
@@ -268,9 +269,13 @@ static enum err read_key(struct batch_call *op)
                        "Headers Error: idempotency-key must have at most %d characters of "
                        "UTF-8",
                        TRIGGER_KEY_MAX);
+    if (trigger_key_ttl_ms(ttl, &life_ms))
+        return explain(&op->call->why, ERR_INVALID,
+                       "Headers Error: idempotency-key-ttl '%.*s' is not a duration like "
+                       "1h30m",
+                       SLICE_ARG(text_clip(ttl)));
     op->commit.op.batch_key = batch_claim_key(parts, 2);
-    op->commit.op.batch_key_expires_at =
-        op->commit.batch.created_at + trigger_key_ttl_ms(ttl);
+    op->commit.op.batch_key_expires_at = op->commit.batch.created_at + life_ms;
     op->commit.batch.key = bytes_create(key);
     return OK;
 }

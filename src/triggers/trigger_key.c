@@ -4,22 +4,13 @@
 
 static const int64_t day_ms = 24 * 3600 * INT64_C(1000);
 
-int64_t trigger_key_ttl_ms(struct slice ttl)
+enum err trigger_key_ttl_ms(struct slice ttl, int64_t *ms)
 {
-    static const struct {
-        char unit;
-        int64_t ms;
-    } units[] = { { 's', 1000 }, { 'm', 60000 }, { 'h', 3600000 }, { 'd', 86400000 } };
-    uint64_t count;
-
-    if (ttl.len < 2 || text_to_u64((struct slice){ ttl.ptr, ttl.len - 1 }, &count))
-        return 30 * day_ms;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        uint64_t most = (uint64_t)(36500 * day_ms / units[i].ms);
-        if (units[i].unit == ttl.ptr[ttl.len - 1])
-            return (int64_t)(count < most ? count : most) * units[i].ms;
-    }
-    return 30 * day_ms;
+    int64_t given = 30 * day_ms;
+    if (ttl.len && text_to_duration_ms(ttl, &given))
+        return ERR_INVALID;
+    *ms = given < 36500 * day_ms ? given : 36500 * day_ms;
+    return OK;
 }
 
 enum err trigger_key_options_read(struct slice value, struct bytes **shown,
@@ -52,13 +43,35 @@ static enum err check_key_length(struct reading *r, struct slice key)
                    TRIGGER_KEY_MAX);
 }
 
+static enum err take_life(struct reading *r)
+{
+    struct slice ttl = r->source->key_ttl;
+    bool is_header = ttl.len > 0;
+    int64_t life_ms;
+    enum err err = OK;
+
+    r->name = "idempotencyKeyTTL";
+    if (!is_header && r->key_ttl.ptr)
+        err = reading_text(r, r->key_ttl, SIZE_MAX, &ttl);
+    if (err)
+        return err;
+    if (trigger_key_ttl_ms(ttl, &life_ms))
+        return explain(r->why, ERR_INVALID, "%s '%.*s' is not a duration like 1h30m%s",
+                       is_header ? "Headers Error: idempotency-key-ttl"
+                                 : "Validation error: idempotencyKeyTTL",
+                       SLICE_ARG(text_clip(ttl)),
+                       is_header ? "" : " at \"options.idempotencyKeyTTL\"");
+    r->item->key_expires_at = r->place->now_ms + life_ms;
+    return OK;
+}
+
 static const char *const key_options_members[] = { "key", "scope", NULL };
 
 enum err reading_take_key(struct reading *r)
 {
     struct run *run = &r->item->run;
     struct bytes *shown = NULL;
-    struct slice key = r->source->key, ttl = r->source->key_ttl;
+    struct slice key = r->source->key;
     struct buf key_text = { 0 };
     enum err err = OK;
 
@@ -70,16 +83,13 @@ enum err reading_take_key(struct reading *r)
     if ((err = check_key_length(r, key)) == OK)
         err = trigger_key_options_read(r->key_options, &shown, r->why);
     reading_tell_others(r, "idempotencyKeyOptions.", r->key_options, key_options_members);
-    if (!err && !ttl.len && r->key_ttl.ptr) {
-        r->name = "idempotencyKeyTTL";
-        err = reading_text(r, r->key_ttl, SIZE_MAX, &ttl);
-    }
+    if (!err)
+        err = take_life(r);
     if (!err && key.len) {
         struct run_rare *rare = run_rare_edit(run);
         rare->idempotency_key = bytes_create(key);
         rare->idempotency_shown = bytes_ref(shown ? shown : rare->idempotency_key);
         run->key_from_user = shown != NULL;
-        r->item->key_expires_at = r->place->now_ms + trigger_key_ttl_ms(ttl);
     }
     bytes_unref(shown);
     buf_finish(&key_text);

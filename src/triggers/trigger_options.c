@@ -54,19 +54,35 @@ static enum err read_delay(struct reading *r, struct slice value)
     return OK;
 }
 
-static enum err read_ttl(struct reading *r, struct slice value)
+/* "0s" is what 0 is: this run never expires. */
+static enum err read_ttl_text(struct reading *r, struct slice value)
 {
     struct slice text;
+    int64_t ms;
+    enum err err = reading_text(r, value, TEXT_MAX, &text);
+    if (err || !text.len)
+        return err;
+    if (text_to_duration_ms(text, &ms))
+        return explain(
+            r->why, ERR_INVALID,
+            "Validation error: ttl '%.*s' is neither a duration like 1h42m nor a "
+            "number of seconds at \"options.ttl\"",
+            SLICE_ARG(text_clip(text)));
+    if (ms)
+        run_rare_edit(&r->item->run)->ttl = bytes_create_shared(text);
+    else
+        r->item->no_default_ttl = true;
+    return OK;
+}
+
+static enum err read_ttl(struct reading *r, struct slice value)
+{
     char shown[48];
     double seconds;
     enum err err;
 
-    if (scan_type(value) != SCAN_NUMBER) {
-        err = reading_text(r, value, TEXT_MAX, &text);
-        if (!err && text.len)
-            run_rare_edit(&r->item->run)->ttl = bytes_create_shared(text);
-        return err;
-    }
+    if (scan_type(value) != SCAN_NUMBER)
+        return read_ttl_text(r, value);
     if ((err = reading_integer(r, value, &seconds)))
         return err;
     if (seconds < 0)
@@ -75,7 +91,8 @@ static enum err read_ttl(struct reading *r, struct slice value)
         r->item->no_default_ttl = true;
         return OK;
     }
-    text_from_seconds((uint64_t)clamp(seconds, 1, 9007199254740991.0), shown);
+    text_from_seconds((uint64_t)clamp(seconds, 1, (double)(text_time_max_ms / 1000)),
+                      shown);
     run_rare_edit(&r->item->run)->ttl = bytes_create_shared(slice_of(shown));
     return OK;
 }

@@ -52,9 +52,9 @@ enum err trigger_options_read(const struct trigger_source *source,
                               const struct trigger_place *place, struct trigger *item,
                               struct trigger_parent *parent, struct failure *why);
 
-/* The life of an idempotency key by the text of its ttl: "30s", "2h", … and 30 days for
- * anything else. */
-int64_t trigger_key_ttl_ms(struct slice ttl);
+/* The life of an idempotency key by the text of its ttl, a duration like "30s" or "1h30m":
+ * at most 36500 days, and 30 days for no text. ERR_INVALID: it is no duration. */
+enum err trigger_key_ttl_ms(struct slice ttl, int64_t *ms);
 
 /* {key: text, scope: run | attempt | global} or absent: the key as the user knows it. */
 enum err trigger_key_options_read(struct slice value, struct bytes **shown,

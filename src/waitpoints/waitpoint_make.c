@@ -103,16 +103,19 @@ static enum err read_key(struct waitpoint_make *make, const json_t *body)
 {
     struct api_call *call = make->call;
     struct slice key, ttl;
+    int64_t life_ms;
     if (read_text(call, body, "idempotencyKey", &key) ||
         read_text(call, body, "idempotencyKeyTTL", &ttl))
         return ERR_INVALID;
     if (key.len > KEY_LEN_MAX)
         return explain(&call->why, ERR_INVALID,
                        "idempotencyKey: must have at most %d characters", KEY_LEN_MAX);
+    if (trigger_key_ttl_ms(ttl, &life_ms))
+        return explain(&call->why, ERR_INVALID,
+                       "idempotencyKeyTTL: must be a duration like \"1h30m\"");
     if (key.len) {
         make->waitpoint.key = bytes_create(key);
-        make->waitpoint.key_expires_at =
-            make->waitpoint.created_at + trigger_key_ttl_ms(ttl);
+        make->waitpoint.key_expires_at = make->waitpoint.created_at + life_ms;
     }
     return OK;
 }

@@ -31,6 +31,7 @@ enum {
 struct spot {
     const char *list;
     size_t index;
+    bool is_stored; /* taken once, by whatever rules */
     struct failure *why;
 };
 
@@ -186,14 +187,30 @@ static enum err read_retry(const struct spot *spot, const json_t *retry,
     return OK;
 }
 
+/* A stored one that is no duration is none: the default of the environment holds. */
+static enum err read_ttl_text(const struct spot *spot, const json_t *ttl,
+                              struct worker_task *task)
+{
+    struct slice text = { json_string_value(ttl), json_string_length(ttl) };
+    int64_t ms;
+    if (text_to_duration_ms(text, &ms) == OK)
+        task->ttl = bytes_create_shared(text);
+    else if (!spot->is_stored)
+        return refuse(spot, "ttl",
+                      "must be a duration like \"1h42m\" or a number of seconds");
+    return OK;
+}
+
 /* A text like "1h", or seconds; 0 stays: the run never expires. */
 static enum err read_ttl(const struct spot *spot, const json_t *ttl,
                          struct worker_task *task)
 {
     char text[48];
     double seconds = 0;
-    if (!is_set(ttl) || json_is_string(ttl))
-        return read_name(spot, ttl, "ttl", &task->ttl);
+    if (!is_set(ttl))
+        return OK;
+    if (json_is_string(ttl))
+        return read_ttl_text(spot, ttl, task);
     if (read_number(spot, ttl, "ttl", 1e10, &seconds))
         return ERR_INVALID;
     text_from_seconds((uint64_t)seconds, text);
@@ -345,7 +362,8 @@ static void begin_list(struct registration_reader *reader, enum declaration_part
 static enum err read_one(struct registration_reader *reader, struct slice span,
                          struct failure *why)
 {
-    struct spot spot = { declaration_name(reader->list), reader->index++, why };
+    struct spot spot = { declaration_name(reader->list), reader->index++, reader->is_stored,
+                         why };
     size_t most = reader->list == DECLARED_TASKS ? reader->tasks_max : reader->queues_max;
     if (spot.index == most)
         return explain(why, ERR_INVALID, "metadata.%s: at most %zu are taken", spot.list,
@@ -435,6 +453,7 @@ enum err registration_read_again(struct slice metadata, struct registration *reg
     enum err err = OK;
 
     init_within(&reader, SIZE_MAX, SIZE_MAX, SIZE_MAX);
+    reader.is_stored = true;
     for (size_t i = 0; !err && i < sizeof(pieces) / sizeof(pieces[0]); i++)
         err = registration_feed(&reader, pieces[i], why);
     err = err ? err : registration_end(&reader, why);

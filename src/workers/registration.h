@@ -21,6 +21,7 @@ struct registration {
 struct registration_reader {
     struct declaration declaration;
     size_t tasks_max, queues_max;
+    bool is_stored;        /* it was taken once */
     struct worker *worker; /* as far as it is read */
     enum declaration_part list;
     struct scan_members elements; /* of the list, not yet read */

@@ -189,6 +189,7 @@ const isEmpty = (value) => value === null || value === "" || (typeof value === "
 /** Where the gateway is of another opinion than the schema, and why. */
 const others = [
   [/\bdelay = ("x"|"")/, "a delay that is neither a date nor a duration is not silently none"],
+  [/\b(ttl|idempotencyKeyTTL) = "x"/, "a duration that is none is not silently the default"],
   [/\bdelay = (true|\[)/, "JavaScript makes a date of them, nobody else does"],
   [/\bmetadata = ("|-|\d|true|\[)/, "metadata must come back as an object"],
   [/\bmetadataType = "x"/, "metadata is JSON"],

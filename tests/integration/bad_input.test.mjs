@@ -39,6 +39,7 @@ const operations = () => [
   ["trigger", "POST", "/api/v1/tasks/hello/trigger", { body: true }, [
     ["tags of a wrong type", { options: { tags: 5 } }, 400], ["a tag too long", { options: { tags: ["x".repeat(129)] } }, 400],
     ["too many tags", { options: { tags: Array.from("0123456789x") } }, 422], ["a delay that is none", { options: { delay: "soon" } }, 400],
+    ["a ttl that is none", { options: { ttl: "PT2S" } }, 400], ["a key's life that is none", { options: { idempotencyKey: "k", idempotencyKeyTTL: "1 day" } }, 400],
     ["an unknown machine", { options: { machine: "huge" } }, 400], ["a foreign parent", { options: { parentRunId: foreign } }, 422],
     ["an unknown parent", { options: { parentRunId: nobody } }, 422], ["a member twice", '{"options":{},"options":{}}', 400],
     ["an idempotency key too long", { options: { idempotencyKey: "k".repeat(2049) } }, 400],
@@ -47,6 +48,7 @@ const operations = () => [
     ["no items", {}, 400], ["items of a wrong type", { items: 5 }, 400], ["an empty list", { items: [] }, 400],
     ["an item without a task", { items: [item, {}] }, 400], ["too many items", { items: Array(1001).fill(item) }, 400],
     ["one bad item among good ones", { items: [item, { ...item, options: { tags: 5 } }] }, 400],
+    ["an item with a ttl that is none", { items: [{ ...item, options: { ttl: "1 hour" } }] }, 400],
   ]],
   ["batch of 4.3", "POST", "/api/v3/batches", { body: true }, [
     ["no count", {}, 400], ["a count of 0", { runCount: 0 }, 400], ["a fraction", { runCount: 1.5 }, 400], ["a text", { runCount: "1" }, 400],
@@ -66,6 +68,15 @@ const operations = () => [
   ]],
   ["replay", "POST", `/api/v1/runs/${run}/replay`, {}, [
     ["malformed JSON", "{", 400], ["invalid UTF-8", notUtf8, 400], ["an unknown member", { nothing: 1 }, 400], ["a wrong type", { tags: 5 }, 400],
+    ["a ttl that is none", { ttl: "abc" }, 400], ["a key's life that is none", { idempotencyKey: "k", idempotencyKeyTTL: "5zz" }, 400],
+    ["no attempts", { maxAttempts: 0 }, 400], ["fewer than none", { maxAttempts: -1 }, 400],
+  ]],
+  ["token", "POST", "/api/v1/waitpoints/tokens", {}, [
+    ["a timeout that is none", { timeout: "soon" }, 400], ["a key's life that is none", { idempotencyKey: "k", idempotencyKeyTTL: "5zz" }, 400],
+    ["a unit twice", { idempotencyKey: "k", idempotencyKeyTTL: "1s1s" }, 400],
+  ]],
+  ["input wait", "POST", `/api/v1/runs/${run}/input-streams/wait`, {}, [
+    ["a key's life that is none", { streamId: "a", idempotencyKey: "k", idempotencyKeyTTL: "1 day" }, 400],
   ]],
   ["reset of a key", "POST", "/api/v1/idempotencyKeys/none/reset", { body: true }, [
     ["no task", {}, 400], ["a wrong type", { taskIdentifier: 5 }, 400], ["an unknown key", { taskIdentifier: "hello" }, 404],

@@ -129,6 +129,33 @@ static void a_wrong_option_is_refused_by_name(void **state)
     }
 }
 
+static void a_text_that_is_no_duration_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "ttl", "delay", "idempotencyKeyTTL" };
+    static const char *const texts[] = {
+        "abc",  "PT2S", "1 hour", "1ms", "1s1s",  "5zz",
+        "1.5h", "-1h",  "1s ",    "h",   "1h2hr", "18446744073709551615d"
+    };
+    static const char *const rules[] = {
+        "is neither a duration like 1h42m nor a number of seconds at \"options.ttl\"",
+        "is neither a date like 2030-01-31T09:00:00Z nor a duration like 1h30m at "
+        "\"options.delay\"",
+        "is not a duration like 1h30m at \"options.idempotencyKeyTTL\"",
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        for (size_t j = 0; j < sizeof(texts) / sizeof(texts[0]); j++) {
+            char options[128], says[256];
+            snprintf(options, sizeof(options), "{\"%s\":\"%s\"}", names[i], texts[j]);
+            snprintf(says, sizeof(says), "Validation error: %s '%s' %s", names[i], texts[j],
+                     rules[i]);
+            struct outcome outcome = read_body("mail", "1", options);
+            assert_int_equal(outcome.err, ERR_INVALID);
+            assert_string_equal(outcome.why.text, says);
+            done(&outcome);
+        }
+}
+
 /* {"name":"xxx…"} with as many characters. */
 static char *with_text(const char *before, const char *unit, size_t count,
                        const char *behind)
@@ -229,7 +256,11 @@ static void options_become_texts_of_the_run(void **state)
     (void)state;
     static const struct text_case cases[] = {
         { "1", "{\"ttl\":\"2h30m\"}", TTL, "2h30m" },
-        { "1", "{\"ttl\":\"whenever\"}", TTL, "whenever" },
+        { "1", "{\"ttl\":\"1h42m\"}", TTL, "1h42m" },
+        { "1", "{\"ttl\":\"1hr\"}", TTL, "1hr" },
+        { "1", "{\"ttl\":\"0s\"}", TTL, NULL },
+        { "1", "{\"ttl\":\"\"}", TTL, NULL },
+        { "1", "{\"ttl\":1e300}", TTL, "14285714w2d" },
         { "1", "{\"ttl\":3600}", TTL, "1h" },
         { "1", "{\"ttl\":694861.0}", TTL, "1w1d1h1m1s" },
         { "1", "{\"ttl\":0}", TTL, NULL },
@@ -366,6 +397,7 @@ static void options_become_numbers_of_the_run(void **state)
         { "mail", "{\"tags\":[]}", TAGS, 0 },
         { "mail", "{\"test\":true}", TEST, 1 },
         { "mail", "{\"ttl\":0}", NO_TTL, 1 },
+        { "mail", "{\"ttl\":\"0s\"}", NO_TTL, 1 },
         { "mail", "{\"ttl\":1}", NO_TTL, 0 },
         { "mail", "{\"idempotencyKey\":\"k\"}", KEY_LIFE, 30 * day },
         { "mail", "{\"idempotencyKey\":\"k\",\"idempotencyKeyTTL\":\"2s\"}", KEY_LIFE,
@@ -373,11 +405,12 @@ static void options_become_numbers_of_the_run(void **state)
         { "mail", "{\"idempotencyKeyTTL\":\"7d\",\"idempotencyKey\":\"k\"}", KEY_LIFE,
           7 * day },
         { "mail", "{\"idempotencyKey\":\"k\",\"idempotencyKeyTTL\":\"1h30m\"}", KEY_LIFE,
-          30 * day },
+          5400000 },
         { "mail", "{\"idempotencyKey\":\"k\",\"idempotencyKeyTTL\":\"1w\"}", KEY_LIFE,
+          7 * day },
+        { "mail", "{\"idempotencyKey\":\"k\",\"idempotencyKeyTTL\":\"\"}", KEY_LIFE,
           30 * day },
-        { "mail",
-          "{\"idempotencyKey\":\"k\",\"idempotencyKeyTTL\":\"18446744073709551615d\"}",
+        { "mail", "{\"idempotencyKey\":\"k\",\"idempotencyKeyTTL\":\"99999999d\"}",
           KEY_LIFE, 36500 * day },
         { "mail",
           "{\"unknown\":{\"a\":[1]},\"debounce\":{},\"parentBatch\":\"b\",\"region\":null}",
@@ -457,6 +490,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_option_is_refused_by_name),
+        cmocka_unit_test(a_text_that_is_no_duration_is_refused),
         cmocka_unit_test(lengths_are_counted_in_characters),
         cmocka_unit_test(metadata_that_is_too_large_is_told_its_limit),
         cmocka_unit_test(options_become_texts_of_the_run),

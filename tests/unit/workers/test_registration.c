@@ -142,6 +142,22 @@ static void a_version_comes_back_from_its_document(void **state)
     registration_finish(&back);
 }
 
+static void a_stored_ttl_that_is_no_duration_is_none(void **state)
+{
+    (void)state;
+    static const char document[] =
+        "{\"id\":\"worker_1\",\"version\":\"20261120.3\",\"createdAt\":1700000000123,"
+        "\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\",\"ttl\":\"whenever\"},"
+        "{\"id\":\"b\",\"ttl\":\"1h\"},{\"id\":\"c\",\"ttl\":\"0s\"}]}";
+    struct registration back = { 0 };
+    struct failure why = { 0 };
+    assert_int_equal(registration_restore(slice_of(document), &back, &why), OK);
+    assert_text(back.worker->tasks[0].ttl, NULL);
+    assert_text(back.worker->tasks[1].ttl, "1h");
+    assert_text(back.worker->tasks[2].ttl, "0s");
+    registration_finish(&back);
+}
+
 static void a_damaged_document_is_refused(void **state)
 {
     (void)state;
@@ -310,6 +326,9 @@ static void a_mistake_is_named_with_its_place(void **state)
         { TASK(",\"retry\":{\"factor\":\"2\"}"),
           "metadata.tasks[0].factor: must be a number of 0 or more" },
         { TASK(",\"ttl\":true"), "metadata.tasks[0].ttl: must be a number of 0 or more" },
+        { TASK(",\"ttl\":\"abc\""),
+          "metadata.tasks[0].ttl: must be a duration like \"1h42m\" or a number of "
+          "seconds" },
         { TASK(",\"maxDuration\":-5"),
           "metadata.tasks[0].maxDuration: must be a number of 0 or more" },
     };
@@ -468,6 +487,7 @@ int main(void)
         cmocka_unit_test(a_body_says_what_its_tasks_need),
         cmocka_unit_test(a_partial_retry_has_the_defaults_of_the_sdk),
         cmocka_unit_test(a_version_comes_back_from_its_document),
+        cmocka_unit_test(a_stored_ttl_that_is_no_duration_is_none),
         cmocka_unit_test(a_damaged_document_is_refused),
         cmocka_unit_test(queues_have_the_limits_of_the_newest_version),
         cmocka_unit_test(the_oldest_versions_go_when_there_are_too_many),
