@@ -46,7 +46,14 @@ bool variable_name_is_valid(struct slice name)
 
 bool variable_name_is_reserved(struct slice name)
 {
-    return slice_is(name, "TRIGGER_SECRET_KEY") || slice_is(name, "TRIGGER_API_URL");
+    static const char *const names[] = {
+        "TRIGGER_API_URL", "TRIGGER_SECRET_KEY",     "TRIGGER_STREAM_URL",
+        "TRIGGER_RUN_ID",  "TRIGGER_PREVIEW_BRANCH", "TRIGGER_MACHINE_PRESET"
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (slice_is(name, names[i]))
+            return true;
+    return false;
 }
 
 /* ---- looking up ---- */

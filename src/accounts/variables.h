@@ -42,7 +42,7 @@ void variables_destroy(struct variables *variables);
 /* 1 to 256 letters, digits, "_", "." or "-", the first no "." or "-". */
 bool variable_name_is_valid(struct slice name);
 
-/* Set by the service for every task: never a user's. */
+/* Says where a task belongs and is set by the service: never a user's. */
 bool variable_name_is_reserved(struct slice name);
 
 /* Set in this environment itself; NULL when it is not. */

@@ -79,16 +79,40 @@ static bool is_blank(const struct wish *wish)
 static bool may_be_set(struct envvar_write *op, const struct wish *wish)
 {
     size_t before = op->errors.len;
-    if (!variable_name_is_valid(wish->name))
+    if (variable_name_is_reserved(wish->name))
+        blame(op, wish->name, "The name is not allowed: the gateway sets it for its tasks.",
+              "");
+    else if (!variable_name_is_valid(wish->name))
         blame(op, wish->name,
               "The name must be 1 to 256 letters, digits, underscores, dots or dashes, "
               "and begin with a letter, a digit or an underscore.",
               "");
+    else if (is_blank(wish))
+        blame(op, wish->name, "The value is empty.", "");
     else if (wish->value.len > VARIABLE_VALUE_MAX)
         blame(op, wish->name, "The value is longer than 65536 bytes.", "");
     else if (memchr(wish->value.ptr, '\0', wish->value.len))
         blame(op, wish->name, "The value has a zero byte, which no process can have.", "");
     return op->errors.len == before;
+}
+
+/* All of them, or none is set. */
+static bool may_all_be_set(struct envvar_write *op, const struct wish *wishes, size_t count)
+{
+    bool right = true;
+    size_t reserved = 0, useless = 0;
+    for (size_t i = 0; i < count; i++) {
+        right = may_be_set(op, &wishes[i]) && right;
+        reserved += variable_name_is_reserved(wishes[i].name);
+        useless += is_blank(&wishes[i]) || variable_name_is_reserved(wishes[i].name);
+    }
+    if (!right && useless < count)
+        op->refused = "Some of the variables cannot be set.";
+    else if (!right)
+        op->refused = reserved ? "You must set at least one valid variable. All the "
+                                 "variables submitted are not allowed."
+                               : "You must set at least one valid variable.";
+    return right;
 }
 
 /* ---- deciding ---- */
@@ -128,48 +152,35 @@ static bool fits(struct envvar_write *op, const struct account *account, size_t 
     return false;
 }
 
-static bool check_wishes(struct envvar_write *op, const struct account *account,
-                         const struct wish *wishes, size_t count)
+static bool are_new(struct envvar_write *op, const struct account *account,
+                    const struct wish *wishes, size_t count)
 {
-    bool right = true, is_new = true;
+    bool are_new = true;
     for (size_t i = 0; i < count; i++) {
-        const struct wish *wish = &wishes[i];
-        if (is_blank(wish) || variable_name_is_reserved(wish->name))
-            continue;
-        right = may_be_set(op, wish) && right;
-    }
-    for (size_t i = 0; right && i < count && !op->wishes.override; i++) {
-        if (is_blank(&wishes[i]) || !variables_own(account, wishes[i].name))
+        if (!variables_own(account, wishes[i].name))
             continue;
         blame(op, wishes[i].name, "Variable already set in ", title_of(account));
-        is_new = false;
+        are_new = false;
     }
-    if (!right)
-        op->refused = "Some of the variables cannot be set.";
-    else if (!is_new)
+    if (!are_new)
         op->refused = "Some of the variables are already set for these environments. Set "
                       "override to true to override them.";
-    return right && is_new;
+    return are_new;
 }
 
 /* Plans to set all variables of the wishes. False: op->refused says why nothing is set. */
 static bool plan_many(struct envvar_write *op, struct account *account,
                       const struct wish *wishes, size_t count)
 {
-    size_t from = op->count, reserved = 0;
-    if (!check_wishes(op, account, wishes, count))
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        reserved += variable_name_is_reserved(wishes[i].name);
-        if (!is_blank(&wishes[i]) && !variable_name_is_reserved(wishes[i].name))
-            plan_one(op, account, wishes[i].name, wishes[i].value);
-    }
-    if (op->count == from) {
-        op->refused = reserved ? "You must set at least one valid variable. All the "
-                                 "variables submitted are not allowed."
-                               : "You must set at least one valid variable.";
+    size_t from = op->count;
+    if (!count) {
+        op->refused = "You must set at least one valid variable.";
         return false;
     }
+    if (!op->wishes.override && !are_new(op, account, wishes, count))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        plan_one(op, account, wishes[i].name, wishes[i].value);
     if (fits(op, account, from))
         return true;
     op->count = from;
@@ -180,18 +191,19 @@ static enum err decide_many(struct envvar_write *op)
 {
     struct wishes *wishes = &op->wishes;
     struct account *parent = op->account->parent;
+    if (!may_all_be_set(op, wishes->own, wishes->own_count) ||
+        (parent && !may_all_be_set(op, wishes->parents, wishes->parent_count)))
+        return ERR_INVALID;
     bool planned = plan_many(op, op->account, wishes->own, wishes->own_count);
     if (parent && wishes->parent_count)
         planned |= plan_many(op, parent, wishes->parents, wishes->parent_count);
     return planned ? OK : ERR_INVALID;
 }
 
-/* Of a name that the project knows. A blank value changes nothing. */
+/* Of a name that the project knows. */
 static enum err decide_one(struct envvar_write *op)
 {
     const struct wish *wish = op->wishes.own;
-    if (is_blank(wish))
-        return OK;
     if (!may_be_set(op, wish)) {
         op->refused = "Some of the variables cannot be set.";
         return ERR_INVALID;

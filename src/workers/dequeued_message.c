@@ -174,19 +174,6 @@ void message_add_result(struct buf *out, const struct run *run, enum attempt_res
 
 /* ---- start ---- */
 
-/* What says where a task belongs is the service's; the rest may be overridden. */
-static bool is_users(const struct variable *variable)
-{
-    static const char *const fixed[] = {
-        "TRIGGER_API_URL", "TRIGGER_SECRET_KEY",     "TRIGGER_STREAM_URL",
-        "TRIGGER_RUN_ID",  "TRIGGER_PREVIEW_BRANCH", "TRIGGER_MACHINE_PRESET"
-    };
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-        if (!strcmp(variable->name, fixed[i]))
-            return false;
-    return true;
-}
-
 static void add_default(struct buf *out, const struct account *account, const char *name,
                         struct slice value)
 {
@@ -205,7 +192,7 @@ void message_add_variables(struct buf *out, const struct run *run,
     otel_add_path(&otel, account);
     buf_add_char(out, '{');
     for (const struct variable *v; (v = variables_next(account, &walk));)
-        if (is_users(v))
+        if (!variable_name_is_reserved(slice_of(v->name))) /* an old one may be */
             members_add_text(out, v->name, v->value);
     members_add_text(out, "TRIGGER_API_URL", base_url);
     members_add_text(out, "TRIGGER_STREAM_URL", base_url);

@@ -38,7 +38,7 @@ for (const [who, key] of credentials)
     await expectReply(gateway.put(one, { value: "two" }, { key }), 200, success);
     await expectReply(gateway.get(one, { key }), 200, { name, value: "two", isSecret: false });
     await expectReply(gateway.post(one, { value: "three" }, { key }), 200, success);
-    await expectReply(gateway.put(one, { value: " \n" }, { key }), 200, success); // blank: nothing happens
+    await expectReply(gateway.put(one, { value: " \n" }, { key }), 400, /cannot be set/);
     await expectReply(gateway.get(one, { key }), 200, { name, value: "three", isSecret: false });
     const more = { [name]: "four", [`${name}_B`]: "b=1\nline \u00fc" };
     await expectReply(upload({ variables: more }, { key }), 400, {
@@ -95,17 +95,22 @@ test("a secret is write-only, and stays one", async () => {
   assert.equal((await values()).SECRET, "open now");
 });
 
-test("what cannot be set is dropped; when nothing is left that is an error", async () => {
-  const mixed = { TRIGGER_SECRET_KEY: "x", TRIGGER_API_URL: "y", BLANK: "  ", " ": "z", KEPT: "k" };
-  await expectReply(upload({ variables: mixed, override: true }), 200, success);
-  const now = await values();
-  assert.equal(now.KEPT, "k");
-  for (const name of ["TRIGGER_SECRET_KEY", "TRIGGER_API_URL", "BLANK", " "]) assert.equal(now[name], undefined);
-  for (const variables of [{}, { BLANK: "" }, { "": "x" }])
-    await expectReply(upload({ variables }), 400, { error: "You must set at least one valid variable." });
-  await expectReply(upload({ variables: { TRIGGER_API_URL: "x" } }), 400,
-    { error: "You must set at least one valid variable. All the variables submitted are not allowed." });
-  await expectReply(gateway.post(at(), { name: "TRIGGER_SECRET_KEY", value: "x" }), 400, /not allowed/);
+test("what cannot be set is named, and nothing is set", async () => {
+  const ours = ["API_URL", "SECRET_KEY", "STREAM_URL", "RUN_ID", "PREVIEW_BRANCH", "MACHINE_PRESET"].map((name) => `TRIGGER_${name}`);
+  const reserved = "The name is not allowed: the gateway sets it for its tasks.", empty = "The value is empty.";
+  const named = (names, error) => names.map((key) => ({ key, error }));
+  const dropped = Object.fromEntries(ours.map((name) => [name, "x"]));
+  for (const override of [true, false]) {
+    const reply = await expectReply(upload({ variables: { ...dropped, BLANK: "  ", NOTHING: "", KEPT: "k" }, override }), 400);
+    assert.deepEqual(reply.json, { error: "Some of the variables cannot be set.", variableErrors: [...named(ours, reserved), ...named(["BLANK", "NOTHING"], empty)] });
+    assert.equal((await values()).KEPT, undefined, "all or nothing");
+  }
+  assert.match((await expectReply(upload({ variables: { " ": "z", KEPT: "k" } }), 400)).json.variableErrors[0].error, /letters, digits/);
+  await expectReply(upload({ variables: {} }), 400, { error: "You must set at least one valid variable." });
+  await expectReply(upload({ variables: { BLANK: "" } }), 400, { error: "You must set at least one valid variable.", variableErrors: named(["BLANK"], empty) });
+  for (const name of ours)
+    await expectReply(gateway.post(at(), { name, value: "x" }), 400, { variableErrors: named([name], reserved),
+      error: "You must set at least one valid variable. All the variables submitted are not allowed." });
 });
 
 // ---- refusals: status, text, and nothing has changed ----
@@ -162,6 +167,7 @@ const refusals = {
     ["no value", {}, shape(created, "value")], ["a number as value", { value: 1 }, shape(created, "value")],
     ["a value that is too long", { value: long }, blames("SET", /65536 bytes/)],
     ["a zero byte", { value: "\u0000" }, blames("SET", /zero byte/)],
+    ["an empty value", { value: "" }, blames("SET", /empty/)],
   ] },
 };
 const elsewhere = {
@@ -307,6 +313,9 @@ test("an upload to a branch may set its parent's variables too, each by its own 
   await expectReply(send({ variables: { P_A: "no" }, parentVariables: { P_C: "parent" } }), 200, success); // one part is enough
   assert.deepEqual([(await branchValues("three")).P_A, (await values("preview")).P_C], ["branch", "parent"]);
   await expectReply(send({ variables: { P_A: "no" }, parentVariables: { P_B: "no" } }), 400, /already set/);
+  await expectReply(send({ variables: { P_A: "" }, parentVariables: { P_D: "parent" }, override: true }), 400, /at least one/);
+  await expectReply(send({ variables: { P_D: "branch" }, parentVariables: { TRIGGER_RUN_ID: "x", P_D: "parent" } }), 400, /cannot be set/);
+  assert.deepEqual([(await branchValues("three")).P_D, (await values("preview")).P_D], [undefined, undefined]);
   await expectReply(send({ variables: { Q_A: "x" }, parentVariables: { Q_B: "x" } }, { key: keys.pat }), 200, success); // no branch
   assert.equal((await values("preview")).Q_B, undefined);
 });
