@@ -182,7 +182,8 @@ static void on_head(void *owner, struct exchange *x)
         ; /* answered */
     } else if (!route) {
         refuse_unknown(call, &allow);
-    } else if ((refused = api_read_target(call)) || (refused = unread_check_query(call))) {
+    } else if ((refused = api_read_target(call)) || (refused = unread_check_query(call)) ||
+               (refused = unread_check_headers(call))) {
         api_reply_error(call, refused);
     } else if (route->auth & AUTH_SIGNED && (refused = signed_enter(call))) {
         api_reply_error(call, refused);

@@ -58,7 +58,7 @@ static const struct route routes[] = {
       .summary = "For browsers: that there is no dashboard, and how to look at a run",
       .gives = "text/html",
       .reply = "string" },
-    { .method = HTTP_GET_, .path = "/projects/v3/{path*}",
+    { .method = HTTP_GET_, .path = "/projects/{path*}",
       .handle = show_page,
       .id = "page_of_project", .summary = "The same page, where links of the CLI lead",
       .gives = "text/html",

@@ -161,7 +161,10 @@ static enum err list_queues(struct api_call *call)
     if (read_number(call, "page", UINT32_MAX, &page) ||
         read_number(call, "perPage", UINT32_MAX, &size))
         return ERR_INVALID;
-    size = size < PAGE_MAX ? size : PAGE_MAX;
+    if (size > PAGE_MAX) {
+        size = PAGE_MAX;
+        ignored_add_parameter(&call->ignored, SLICE("perPage"));
+    }
     buf_add_text(&out, "{\"data\":[");
     for (uint64_t i = (page - 1) * size; i < page * size && i < count; i++) {
         if (out.ptr[out.len - 1] != '[')

@@ -2,6 +2,7 @@
 #include "call/project.h"
 
 #include "accounts/branch.h"
+#include "call/unread.h"
 
 enum err project_find(struct api_call *call, struct slice ref,
                       const struct project **project)
@@ -30,6 +31,7 @@ enum err project_environment(struct api_call *call, const struct project *projec
         if (branch.len && !(found = accounts_branch(accounts, found, branch)))
             return explain(&call->why, ERR_NOT_FOUND, "Branch not found");
     }
+    unread_tell_branch(call, found);
     *account = found;
     return OK;
 }

@@ -157,3 +157,26 @@ enum err unread_check_query(struct api_call *call)
     }
     return OK;
 }
+
+/* ---- headers ---- */
+
+void unread_tell_branch(struct api_call *call, const struct account *account)
+{
+    struct slice branch = http_header(call->x, "x-trigger-branch");
+    if (branch.len && account && account->type != ENVIRONMENT_PREVIEW)
+        ignored_add_parameter(&call->ignored, SLICE("x-trigger-branch"));
+}
+
+enum err unread_check_headers(struct api_call *call)
+{
+    struct slice version = http_header(call->x, "x-trigger-api-version");
+    struct slice encoding = http_header(call->x, "content-encoding");
+    if (encoding.len && !slice_is(encoding, "identity"))
+        return explain(&call->why, ERR_MEDIA_TYPE,
+                       "Content-Encoding: %.*s is not taken: send the body as it is",
+                       SLICE_ARG(text_clip(encoding)));
+    if (version.len && call->vocabulary != VOCABULARY_B)
+        ignored_add_parameter(&call->ignored, SLICE("x-trigger-api-version"));
+    unread_tell_branch(call, call->account);
+    return OK;
+}

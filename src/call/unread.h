@@ -12,3 +12,10 @@ void unread_tell_body(struct api_call *call, struct slice body);
 
 /* ERR_INVALID when one that is read comes twice: all but the first would be ignored. */
 enum err unread_check_query(struct api_call *call);
+
+/* x-trigger-branch where it chooses nothing: of an environment that has no branches. NULL:
+ * none is known yet. */
+void unread_tell_branch(struct api_call *call, const struct account *account);
+
+/* That, and an x-trigger-api-version that is none. ERR_MEDIA_TYPE: the body is encoded. */
+enum err unread_check_headers(struct api_call *call);

@@ -3,6 +3,7 @@
 
 #include "base/metrics.h"
 #include "call/hidden.h"
+#include "call/unread.h"
 
 struct view subscribing_view(const struct identity *identity,
                              const struct wire_message *hello)
@@ -57,6 +58,7 @@ enum err subscribing_identify(struct api_call *call)
         return explain(&call->why, ERR_UNAUTHORIZED,
                        "A personal access token names no environment: use a secret key or "
                        "a public token");
+    unread_tell_branch(call, call->identity->account);
     return api_choose_branch(call->api, http_header(call->x, "x-trigger-branch"),
                              &call->identity, &call->why);
 }

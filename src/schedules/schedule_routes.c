@@ -347,8 +347,12 @@ static enum err list(struct api_call *call)
 {
     uint64_t number = 1, size = PER_PAGE;
     if (!read_number(call, "page", PAGE_MAX, &number) ||
-        !read_number(call, "perPage", PER_PAGE_MAX, &size))
+        !read_number(call, "perPage", UINT32_MAX, &size))
         return OK;
+    if (size > PER_PAGE_MAX) {
+        size = PER_PAGE_MAX;
+        ignored_add_parameter(&call->ignored, SLICE("perPage"));
+    }
     struct page *page = mem_new(struct page);
     page->call = call;
     page->number = number;

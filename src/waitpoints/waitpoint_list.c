@@ -42,6 +42,22 @@ static enum err read_limit(struct api_call *call, unsigned *limit)
     return OK;
 }
 
+static enum err check_statuses(struct api_call *call, struct slice list)
+{
+    struct slice word;
+    while (slice_split(&list, ',', &word)) {
+        word = slice_trim(word);
+        if (word.len && !slice_is(word, "WAITING") && !slice_is(word, "COMPLETED") &&
+            !slice_is(word, "TIMED_OUT"))
+            return explain(
+                &call->why, ERR_INVALID,
+                "'%.*s' is not a status of a token: there are WAITING, COMPLETED "
+                "and TIMED_OUT",
+                SLICE_ARG(text_clip(word)));
+    }
+    return OK;
+}
+
 static enum err read_time(struct api_call *call, const char *name, int64_t *unix_ms)
 {
     struct slice text = api_query(call, name);
@@ -220,7 +236,8 @@ enum err waitpoint_list(struct api_call *call)
     op->tags = api_query(call, "filter[tags]");
     op->after = api_query(call, "page[after]");
     op->before = api_query(call, "page[before]");
-    if (read_limit(call, &op->limit) || read_window(op)) {
+    if (check_statuses(call, op->statuses) || read_limit(call, &op->limit) ||
+        read_window(op)) {
         free(op);
         return ERR_INVALID;
     }

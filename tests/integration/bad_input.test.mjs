@@ -85,6 +85,9 @@ const operations = () => [
     ["a wrong size", "?page[size]=x", 400], ["an unknown status", "?filter[status]=HAPPY", 400], ["a bad cursor", "?page[after]=x", 400],
     ["a bad escape", "?filter[tag]=%zz", 400], ["invalid UTF-8", "?filter[tag]=%ff", 400], ["isTest of a wrong type", "?filter[isTest]=1", 400],
   ].map(([what, query, status]) => [what, undefined, status, query])],
+  ["list of tokens", "GET", "/api/v1/waitpoints/tokens", {}, [
+    ["an unknown status", undefined, 400, "?filter[status]=WAITIN"], ["one among right ones", undefined, 400, "?filter[status]=WAITING,DONE"],
+  ]],
   ["pause", "POST", "/api/v1/queues/hello/pause", { body: true }, [
     ["no action", { type: "task" }, 400], ["an unknown action", { type: "task", action: "stop" }, 400], ["an unknown type", { type: "x", action: "pause" }, 400],
     ["a name where an id is due", { action: "pause" }, 404], ["an unknown queue", { type: "custom", action: "pause" }, 404],

@@ -229,3 +229,26 @@ test("what a worker declares and runcast does not do is named once in the log", 
   await until(() => said().length >= 4, { what: "four lines" });
   assert.deepEqual(said().sort(), ["agentConfig", "concurrency", "metrics of telemetry", "prompts"]);
 });
+
+test("a page that is smaller than asked for, and headers that choose nothing, are told", async (t) => {
+  const branch = { "x-trigger-branch": "topic" }, version = { "x-trigger-api-version": "2025-07-17" };
+  for (const path of ["/api/v1/queues", "/api/v1/schedules"]) {
+    assert.equal(named(await gateway.get(`${path}?perPage=101`)), "perPage", path);
+    assert.equal(named(await gateway.get(`${path}?perPage=100`)), undefined, path);
+  }
+  for (const key of [keys.dev, keys.staging, keys.prod]) assert.equal(named(await trigger({}, { key, headers: branch })), "x-trigger-branch");
+  assert.equal(named(await gateway.get(`/api/v1/projects/${keys.ref}/envvars/dev`, { key: keys.pat, headers: branch })), "x-trigger-branch");
+  assert.equal(named(await trigger({ options: { tag: 1 } }, { headers: { ...branch, ...version } })), "x-trigger-api-version, x-trigger-branch, options.tag");
+  assert.equal(named(await gateway.get("/api/v1/runs", { headers: { "x-trigger-api-version": "2025-07-16" } })), undefined);
+  const stream = await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers: { authorization: `Bearer ${keys.dev}`, ...branch } });
+  t.after(() => stream.cut());
+  assert.deepEqual((await stream.next("ok")).data.ignored, ["x-trigger-branch"]);
+});
+
+test("an encoded body is refused by its encoding", async () => {
+  for (const encoding of ["gzip", "br", "deflate, gzip"]) {
+    const { status, json } = await trigger({ payload: 1 }, { headers: { "content-encoding": encoding } });
+    assert.deepEqual([status, json.error], [415, `Content-Encoding: ${encoding} is not taken: send the body as it is`]);
+  }
+  assert.equal((await trigger({ payload: 1 }, { headers: { "content-encoding": "identity" } })).status, 200);
+});

@@ -45,6 +45,7 @@ test("pages are ordered by name and end", async () => {
   const second = await good(gateway.get("/api/v1/queues?page=2&perPage=2"));
   assert.deepEqual([second.data.map((queue) => queue.name), second.pagination], [["limited"], { currentPage: 2, totalPages: 2, count: 3 }]);
   assert.deepEqual(await good(gateway.get("/api/v1/queues?perPage=1000")), all); // 100 of them
+  assert.equal((await gateway.get("/api/v1/queues?perPage=1000")).headers["x-ignored-members"], "perPage");
   const far = await good(gateway.get("/api/v1/queues?page=4294967295&perPage=100"));
   assert.deepEqual(far.data, []);
 });

@@ -152,7 +152,7 @@ export const rows = [
   { route: "GET /metrics", takes: "nobody", at: () => ({}) },
   { route: "GET /openapi.json", takes: "anyone", at: () => ({}) },
   { route: "GET /", takes: "anyone", at: () => ({}) },
-  { route: "GET /projects/v3/*", takes: "anyone", at: () => ({ path: "/projects/v3/proj_a/runs/run_1" }) },
+  { route: "GET /projects/*", takes: "anyone", at: () => ({ path: "/projects/v3/proj_a/runs/run_1" }) },
 ];
 
 /** The subscriptions of a WebSocket (runs-v1 §3): the same rules as those of the polls. */

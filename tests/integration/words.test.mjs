@@ -37,7 +37,7 @@ test("a browser, and a link of the CLI, get a page that says where to look and s
   assert.match(root.headers["content-type"], /^text\/html/);
   assert.match(root.headers["content-security-policy"], /^default-src 'none';/);
   assert.doesNotMatch(root.text, /<script|<style|<img|<form|style=/);
-  for (const target of [`/projects/v3/${keys.ref}/runs/run_abc`, `/projects/v3/${keys.ref}/test?environment=dev`, "/projects/v3/%3Cscript%3E?x=%22%3E"]) {
+  for (const target of [`/projects/v3/${keys.ref}/runs/run_abc`, `/projects/v3/${keys.ref}/test?environment=dev`, `/projects/${keys.ref}/ai-help?q=x`, "/projects/v3/%3Cscript%3E?x=%22%3E"]) {
     const page = await gateway.get(target, { key: null });
     assert.deepEqual([page.status, page.text], [200, root.text], target);
   }
