@@ -102,7 +102,12 @@ static enum decision stalled(const struct command *command, const struct run *no
     }
     if (run_advance(next, command->env->is_dev ? EVENT_INTERRUPTED : EVENT_FAILED, time))
         return DECISION_NOTHING;
-    run_end_with(next, error_internal(code, "The worker stopped its heartbeat"), marks);
+    run_end_with(next,
+                 error_internal(code, command->env->is_dev
+                                          ? "Its worker (trigger dev) is gone: nothing was "
+                                            "heard of the run any more"
+                                          : "The worker stopped its heartbeat"),
+                 marks);
     return DECISION_COMMIT;
 }
 

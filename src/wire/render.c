@@ -158,14 +158,37 @@ static void add_raw(const char *head, struct bytes *error, struct slice raw,
     rope_add(out, error, raw);
 }
 
+/* A part of a raw string is raw too, and needs no decoding. */
+static struct slice without_quotes(struct slice raw)
+{
+    return raw.len < 2 ? (struct slice){ 0 } : (struct slice){ raw.ptr + 1, raw.len - 2 };
+}
+
+/* Of these codes nobody sees that it was the worker that has gone: the message says it. */
+static bool needs_words(struct slice code)
+{
+    return slice_is(code, "TASK_RUN_CANCELLED") || slice_starts(code, "TASK_RUN_STALLED_");
+}
+
+static void render_internal(struct bytes *error, const struct error_texts *texts,
+                            struct buf *out)
+{
+    struct slice code = without_quotes(texts->code), words = without_quotes(texts->message);
+    buf_add(out, SLICE("{\"message\":\"trigger.dev internal error ("));
+    buf_add(out, code);
+    buf_add_char(out, ')');
+    if (needs_words(code) && words.len) {
+        buf_add(out, SLICE(": "));
+        rope_add(out, error, words);
+    }
+    buf_add(out, SLICE("\"}"));
+}
+
 void render_error(struct bytes *error, struct buf *out)
 {
     struct error_texts texts = read_error(bytes_slice(error));
     if (slice_is(texts.type, "\"INTERNAL_ERROR\"") && texts.code.len >= 2) {
-        /* A part of a raw string is raw too, so the code needs no decoding. */
-        buf_add(out, SLICE("{\"message\":\"trigger.dev internal error ("));
-        buf_add(out, (struct slice){ texts.code.ptr + 1, texts.code.len - 2 });
-        buf_add(out, SLICE(")\"}"));
+        render_internal(error, &texts, out);
         return;
     }
     bool is_built_in = slice_is(texts.type, "\"BUILT_IN_ERROR\"");

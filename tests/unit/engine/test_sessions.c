@@ -315,6 +315,8 @@ static void a_run_that_a_cli_polls_is_lost_with_the_cli(void **state)
         world_pass(world, 1000);
         assert_status(world, got.id, RUN_INTERRUPTED);
         assert_non_null(strstr(run_now(world, got.id)->error->data, "STALLED_EXECUTING"));
+        assert_non_null(
+            strstr(run_now(world, got.id)->error->data, "(trigger dev) is gone"));
     }
     assert_int_equal(world->env->queues.running, 0);
 }

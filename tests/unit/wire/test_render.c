@@ -534,6 +534,15 @@ static void an_error_is_shown_as_message_name_and_stack(void **state)
         { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"MAX_DURATION_EXCEEDED\","
           "\"message\":\"took long\",\"stackTrace\":\"at y\"}",
           "{\"message\":\"trigger.dev internal error (MAX_DURATION_EXCEEDED)\"}" },
+        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_RUN_CANCELLED\",\"message\":"
+          "\"\\\"b\\\"\"}",
+          "{\"message\":\"trigger.dev internal error (TASK_RUN_CANCELLED): \\\"b\\\"\"}" },
+        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_RUN_STALLED_EXECUTING\","
+          "\"message\":\"gone\"}",
+          "{\"message\":\"trigger.dev internal error (TASK_RUN_STALLED_EXECUTING): "
+          "gone\"}" },
+        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_RUN_CANCELLED\"}",
+          "{\"message\":\"trigger.dev internal error (TASK_RUN_CANCELLED)\"}" },
         { "{\"type\":\"INTERNAL_ERROR\",\"message\":\"m\"}", "{\"message\":\"m\"}" },
         { "{\"type\":\"STRING_ERROR\",\"raw\":\"r\",\"name\":\"N\",\"stackTrace\":\"at "
           "z\"}",
