@@ -22,6 +22,7 @@ enum {
     EXPECTED_MS = 10 * 1000, /* a version that was registered is asked with by then */
     LOST_MAX = SESSIONS_MAX,
     TOGETHER_MS = 1000, /* the connections of a CLI close one after the other */
+    SILENT_MS = 6000,   /* a CLI looks at each of its runs every 5 s */
 };
 
 struct sessions {
@@ -78,6 +79,12 @@ bool sessions_may_return(const struct environment *env)
            sessions->connected[SESSION_STREAM];
 }
 
+int64_t sessions_return_ms(const struct environment *env)
+{
+    const struct sessions *sessions = env->sessions;
+    return sessions_may_return(env) ? sessions->return_until - now_of(sessions) : 0;
+}
+
 /* ---- connected CLIs ---- */
 
 static uint32_t count_clis(struct sessions *sessions)
@@ -93,18 +100,18 @@ static uint32_t count_clis(struct sessions *sessions)
                : sessions->connected[SESSION_STREAM];
 }
 
-void sessions_connect(struct environment *env, enum session_line line)
+static bool is_silent_since(const struct session *session, int64_t closed_at)
 {
-    env->sessions->connected[line]++;
-    env->sessions->alone_since = 0;
+    return !session->held && session->heard_at < closed_at + TOGETHER_MS;
 }
 
 int64_t sessions_gone_ms(const struct environment *env, const struct session *session)
 {
     const struct sessions *sessions = env->sessions;
     int64_t since = sessions->alone_since;
-    bool gone = since && !session->held && session->heard_at < since + TOGETHER_MS;
-    return gone ? now_of(sessions) - since : 0;
+    if (!since || !is_silent_since(session, since))
+        since = session->missed_since;
+    return since ? now_of(sessions) - since : 0;
 }
 
 static void look_again(struct sessions *sessions, int64_t in_ms)
@@ -127,7 +134,7 @@ void sessions_disconnect(struct environment *env, enum session_line line)
         memmove(sessions->lost, sessions->lost + 1,
                 --sessions->lost_count * sizeof(sessions->lost[0]));
     sessions->lost[sessions->lost_count++] = now_of(sessions);
-    look_again(sessions, SESSION_LOST_MS);
+    look_again(sessions, SILENT_MS);
 }
 
 /* ---- which tasks are there has changed ---- */
@@ -151,6 +158,54 @@ static void changed(struct sessions *sessions)
     engine_match(engine, sessions->env);
     if (engine->on_sessions)
         engine->on_sessions(engine->sessions_owner, sessions->env);
+}
+
+/* ---- missed ---- */
+
+/* When the connection closed that may have been its own; 0: it is there. */
+static int64_t missed_since(const struct sessions *sessions, const struct session *session)
+{
+    if (session->held || sessions->count <= sessions->connected[SESSION_SOCKET])
+        return 0;
+    if (session->missed_since)
+        return session->missed_since;
+    for (uint32_t i = 0; i < sessions->lost_count; i++) {
+        int64_t since = sessions->lost[i];
+        int64_t quiet = since > session->heard_at ? since : session->heard_at;
+        if (is_silent_since(session, since) && now_of(sessions) - quiet >= SILENT_MS)
+            return since;
+    }
+    return 0;
+}
+
+static bool find_missed(struct sessions *sessions)
+{
+    bool any = false;
+    list_each (link, &sessions->all) {
+        struct session *session = session_at(link);
+        int64_t since = missed_since(sessions, session);
+        any |= since != session->missed_since;
+        session->missed_since = since;
+    }
+    return any;
+}
+
+static void hear(struct sessions *sessions, struct session *session)
+{
+    session->heard_at = now_of(sessions);
+    if (!session->missed_since)
+        return;
+    session->missed_since = 0;
+    changed(sessions);
+}
+
+void sessions_connect(struct environment *env, enum session_line line)
+{
+    struct sessions *sessions = env->sessions;
+    sessions->connected[line]++;
+    sessions->alone_since = 0;
+    if (find_missed(sessions))
+        changed(sessions);
 }
 
 /* ---- a session ---- */
@@ -267,7 +322,7 @@ void sessions_renew(struct environment *env)
         begin_session(env->sessions, worker);
         changed(env->sessions);
     } else if (env->is_dev && worker) {
-        worker->session->heard_at = now_of(env->sessions);
+        hear(env->sessions, worker->session);
     }
 }
 
@@ -329,7 +384,8 @@ struct session *sessions_ask(struct environment *env, struct slice id)
         session->asked_since = now;
         look_again(sessions, SETTLED_MS);
     }
-    session->asked_at = session->heard_at = now;
+    session->asked_at = now;
+    hear(sessions, session);
     return session;
 }
 
@@ -355,7 +411,7 @@ void sessions_hear(struct environment *env, const struct run *run)
     if (!worker)
         return;
     if (worker->session) {
-        worker->session->heard_at = now_of(sessions);
+        hear(sessions, worker->session);
     } else if (sessions->count == 1 && count_clis(sessions) <= 1) {
         worker->session = newest(sessions); /* it came back after a restart */
         changed(sessions);
@@ -421,6 +477,7 @@ static bool end_lost(struct sessions *sessions)
 static void set_timer(struct sessions *sessions)
 {
     int64_t now = now_of(sessions), left = sessions->return_until - now;
+    int64_t lost = sessions->lost_count ? sessions->lost[sessions->lost_count - 1] : 0;
     if (left > 0)
         look_again(sessions, left);
     if (sessions->lost_count)
@@ -429,6 +486,9 @@ static void set_timer(struct sessions *sessions)
         const struct session *session = session_at(link);
         int64_t silence = session->held ? 0 : now - session->heard_at;
         look_again(sessions, SESSION_LOST_MS - silence);
+        int64_t quiet = silence < now - lost ? silence : now - lost;
+        if (lost && quiet < SILENT_MS)
+            look_again(sessions, SILENT_MS - quiet);
         if (session->has_asked && now - session->asked_since < SETTLED_MS)
             look_again(sessions, session->asked_since + SETTLED_MS - now);
     }
@@ -443,6 +503,7 @@ void sessions_on_time(struct timer *timer)
     bool any = end_lost(sessions);
     while (clis && settle(sessions, clis))
         any = true;
+    any |= find_missed(sessions);
     if (sessions->return_until && now_of(sessions) >= sessions->return_until) {
         sessions->return_until = 0;
         any = true;
@@ -481,10 +542,18 @@ struct session *sessions_of_run(const struct environment *env, const struct run 
         return NULL;
     if (run->worker_version)
         return of_version(env, bytes_slice(run->worker_version), task);
-    for (struct list *link = sessions->all.prev; link != &sessions->all; link = link->prev)
-        if (worker_task(session_at(link)->current, task))
-            return session_at(link);
-    return NULL;
+    struct session *missed = NULL;
+    for (struct list *link = sessions->all.prev; link != &sessions->all;
+         link = link->prev) {
+        struct session *session = session_at(link);
+        if (!worker_task(session->current, task))
+            continue;
+        if (!session->missed_since)
+            return session;
+        if (!missed)
+            missed = session;
+    }
+    return missed;
 }
 
 /* ---- all of an environment ---- */

@@ -14,6 +14,10 @@
  * in the protocol says whose a registration is, so it follows from how many CLIs are
  * connected and from which version nobody asks with any more.
  *
+ * Whose a connection was that closes, nobody says either. When there are fewer sockets than
+ * sessions, one that was not heard of since, nor for 6 s, is missed: runs that another
+ * session has too are that one's, until something is heard of it again.
+ *
  * After a restart CLIs need seconds to come back: for 60 s nothing follows from their not
  * being there. Elsewhere than in dev there are no sessions: whoever asks executes the
  * current version. */
@@ -37,6 +41,7 @@ struct session {
     int64_t asked_since;    /* monotonic ms, as below: the first that did */
     int64_t asked_at;       /* when the last one came or went */
     int64_t heard_at;       /* of it, or of one of its runs */
+    int64_t missed_since;   /* a connection closed, and it is silent; 0: it is there */
     int64_t registered_at;
     uint64_t served;      /* when it got a run last, counted by engine */
     struct list dequeues; // dequeue_seat::link
@@ -79,11 +84,12 @@ enum session_line { SESSION_SOCKET, SESSION_STREAM, SESSION_LINES };
 void sessions_connect(struct environment *env, enum session_line line);
 void sessions_disconnect(struct environment *env, enum session_line line);
 
-/* For how many ms no CLI has been connected, when one was and the session was not heard of
- * since; it may come back. 0: it is there, or nobody can tell. */
+/* How many ms ago the last connection closed, or one with which the session is missed, when
+ * it was not heard of since; it may come back. 0: it is there, or nobody can tell. */
 int64_t sessions_gone_ms(const struct environment *env, const struct session *session);
 
-/* NULL: none that is there has the run's task in the version that it wants. */
+/* One that is missed only when no other has it. NULL: none that is there has the run's task
+ * in the version that it wants. */
 struct session *sessions_of_run(const struct environment *env, const struct run *run);
 
 /* As the newest session that has it declares it. NULL: none has. */
@@ -94,6 +100,9 @@ struct session *sessions_next(const struct environment *env, const struct sessio
 
 /* Whoever is not there may only not have come back yet. */
 bool sessions_may_return(const struct environment *env);
+
+/* For how many ms more that is so; 0: it is not. */
+int64_t sessions_return_ms(const struct environment *env);
 
 /* Told when other tasks than before are there, or may be missed now. */
 typedef void sessions_change_fn(void *owner, struct environment *env);

@@ -86,6 +86,13 @@ static void look_in_line(const struct tracked *run, struct waiting *waiting)
         waiting->reason = WAITING_NO_WORKER;
 }
 
+static void judge_version(const struct tracked *run, struct waiting *waiting)
+{
+    waiting->verdict = versions_judge(run->env, &run->run);
+    if (waiting->verdict == VERSION_UNDECIDED)
+        waiting->returns_ms = sessions_return_ms(run->env);
+}
+
 static void look_in_queue(const struct tracked *run, struct waiting *waiting)
 {
     if (may_pause(&run->run) && run->run.due_at > wall_of(run)) {
@@ -95,7 +102,7 @@ static void look_in_queue(const struct tracked *run, struct waiting *waiting)
         return;
     }
     waiting->since = in_queue_since(&run->run);
-    waiting->verdict = versions_judge(run->env, &run->run);
+    judge_version(run, waiting);
     waiting->is_served = is_served(run, &waiting->gone_ms);
     if (waiting->verdict > VERSION_UNDECIDED)
         waiting->reason = WAITING_VERSION;
@@ -131,9 +138,8 @@ void waiting_look(const struct tracked *tracked, struct waiting *waiting)
         waiting->since = run->created_at;
         break;
     case EXECUTION_CREATED:
-        *waiting = (struct waiting){ .reason = WAITING_VERSION,
-                                     .since = run->queued_at,
-                                     .verdict = versions_judge(tracked->env, run) };
+        *waiting = (struct waiting){ .reason = WAITING_VERSION, .since = run->queued_at };
+        judge_version(tracked, waiting);
         break;
     case EXECUTION_QUEUED:
         waiting->until = 0;
@@ -218,6 +224,7 @@ static enum look look_at_first(struct environment *env)
     if (!is_worth_a_line(waiting.reason))
         return waiting.is_in_line ? LOOK_WAITS_ELSE : LOOK_GONE;
     int64_t left = waiting.since + TOLD_AFTER_MS - wall_of(run);
+    left = waiting.returns_ms > left ? waiting.returns_ms : left;
     if (left <= 0 && !lookout->is_told) {
         tell(run, &waiting);
         lookout->is_told = true;

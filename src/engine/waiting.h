@@ -41,10 +41,11 @@ struct waiting {
     int64_t until;  /* Unix ms; 0: nobody knows */
     bool has_limit; /* limit and running say something */
     uint32_t limit, running;
-    bool is_in_line; /* ahead does, too */
-    uint32_t ahead;  /* runs of its queue and key that are first; at most AHEAD_MAX */
-    bool is_served;  /* no_worker: somebody is there, who asks for nothing now */
-    int64_t gone_ms; /* no_worker: since the CLI's connection closed; 0: not known */
+    bool is_in_line;    /* ahead does, too */
+    uint32_t ahead;     /* runs of its queue and key that are first; at most AHEAD_MAX */
+    bool is_served;     /* no_worker: somebody is there, who asks for nothing now */
+    int64_t gone_ms;    /* no_worker: since the CLI's connection closed; 0: not known */
+    int64_t returns_ms; /* so long who has its task may come back after a start; 0: no */
     enum version_verdict verdict;
 };
 

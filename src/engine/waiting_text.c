@@ -1,4 +1,5 @@
 /* waiting_text.c - why a run waits, in words. */
+#include "engine/sessions.h"
 #include "engine/state.h"
 #include "engine/waiting.h"
 #include "engine/waits.h"
@@ -28,6 +29,20 @@ const char *waiting_name(enum waiting_reason reason)
     return names[reason];
 }
 
+/* In dev no session has it, and that has not to be so for long. */
+static void explain_nobody(const struct waiting *waiting, struct buf *out)
+{
+    int64_t ago = SESSION_LOST_MS - waiting->returns_ms;
+    if (waiting->returns_ms)
+        buf_print(out,
+                  "The gateway has started %lld s ago: whether a worker that has the task "
+                  "comes back is known at the latest in %lld s",
+                  (long long)(ago / 1000), (long long)((waiting->returns_ms + 999) / 1000));
+    else
+        buf_add_text(out, "No worker that has the task is connected: start one with "
+                          "trigger dev");
+}
+
 static void explain_worker(const struct tracked *run, const struct waiting *waiting,
                            struct buf *out)
 {
@@ -36,12 +51,11 @@ static void explain_worker(const struct tracked *run, const struct waiting *wait
                           "one of them is free, or when another one is started");
     else if (waiting->gone_ms)
         buf_print(out,
-                  "The connection of the worker that has the task closed %lld s ago: start "
-                  "trigger dev again, unless it comes back by itself",
+                  "The worker that has the task was not heard of since a connection closed "
+                  "%lld s ago: start trigger dev again, unless it comes back by itself",
                   (long long)(waiting->gone_ms / 1000));
     else if (run->env->is_dev)
-        buf_add_text(out, "No worker that has the task is connected: start one with "
-                          "trigger dev");
+        explain_nobody(waiting, out);
     else
         buf_add_text(out, "No worker asks for runs of this environment: start one, or see "
                           "in its log why it does not");
@@ -53,7 +67,9 @@ static void explain_version(const struct tracked *run, const struct waiting *wai
     const struct slice task = bytes_slice(run->run.task);
     const struct slice version = bytes_slice(run->run.worker_version);
     bool is_dev = run->env->is_dev;
-    if (waiting->verdict <= VERSION_UNDECIDED)
+    if (waiting->verdict == VERSION_UNDECIDED)
+        explain_nobody(waiting, out);
+    else if (waiting->verdict == VERSION_IS_THERE)
         buf_add_text(out, "A version is there by now: it begins as soon as it is its turn");
     else if (version.ptr && waiting->verdict == VERSION_NONE)
         buf_print(out,

@@ -109,7 +109,8 @@ static struct session *session_for(const struct environment *env, const struct r
     if (run->worker_version)
         return bound && has_task(bound, run) ? bound->session : NULL;
     for (struct session *s = NULL; (s = sessions_next(env, s));)
-        if (has_task(s->current, run))
+        if (has_task(s->current, run) &&
+            (!found || !s->missed_since || found->missed_since))
             found = s; /* the newest is last */
     return found;
 }

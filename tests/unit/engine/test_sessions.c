@@ -279,6 +279,80 @@ static void a_busy_one_is_there_as_long_as_its_runs_are_heard_of(void **state)
     assert_false(is_there(world, "20260101.1"));
 }
 
+/* ---- one of several has gone ---- */
+
+/* For so long, while the CLI of the first version asks and holds. */
+static void pass_with_the_first(struct world *world, int seconds)
+{
+    struct asking held;
+    for (int i = 0; i < seconds; i++) {
+        begin_asking(world, &held, "20260101.1");
+        world_pass(world, 1000);
+        leave(world, &held);
+        assert_string_equal(held.run, "");
+    }
+}
+
+static void what_both_have_goes_to_the_one_that_is_left(void **state)
+{
+    struct world *world = *state;
+    struct asking held, left;
+    connect_two(world);
+    begin_asking(world, &held, "20260101.2");
+    world_pass(world, 3000);
+    sessions_disconnect(world->env, SESSION_SOCKET);
+    leave(world, &held);
+    struct triggered both = make(world, "both"), b = make(world, "b");
+    pass_with_the_first(world, 5);
+    begin_asking(world, &left, "20260101.1");
+    world_pass(world, 1500);
+    assert_true(left.done);
+    assert_string_equal(left.run, both.id);
+    assert_true(is_there(world, "20260101.2"));
+    assert_status(world, b.id, RUN_QUEUED);
+
+    struct triggered next = make(world, "both");
+    assert_string_equal(ask(world, "20260101.2"), b.id); /* it was only away */
+    assert_string_equal(ask(world, "20260101.1"), "");
+    assert_string_equal(ask(world, "20260101.2"), next.id);
+}
+
+/* All its slots are taken: it asks for nothing, but looks at its runs every 5 s. */
+static void a_busy_one_keeps_its_runs_when_another_has_gone(void **state)
+{
+    struct world *world = *state;
+    connect_two(world);
+    sessions_connect(world->env, SESSION_SOCKET);
+    register_version(world, "20260101.3", "c");
+    assert_string_equal(ask(world, "20260101.3"), "");
+    struct triggered busy = make(world, "b");
+    assert_string_equal(ask(world, "20260101.2"), busy.id);
+    sessions_disconnect(world->env, SESSION_SOCKET);
+    struct triggered both = make(world, "both");
+    for (int i = 0; i < 5; i++) {
+        pass_with_the_first(world, 5);
+        sessions_hear(world->env, run_now(world, busy.id));
+    }
+    assert_string_equal(ask(world, "20260101.1"), "");
+    assert_string_equal(ask(world, "20260101.2"), both.id);
+}
+
+static void a_socket_that_is_back_says_that_nobody_has_gone(void **state)
+{
+    struct world *world = *state;
+    connect_two(world);
+    sessions_disconnect(world->env, SESSION_SOCKET);
+    world_pass(world, 1000);
+    sessions_connect(world->env, SESSION_SOCKET);
+    struct triggered both = make(world, "both");
+    pass_with_the_first(world, 10);
+    sessions_disconnect(world->env, SESSION_SOCKET);
+    pass_with_the_first(world, 5);
+    sessions_connect(world->env, SESSION_SOCKET);
+    pass_with_the_first(world, 10);
+    assert_string_equal(ask(world, "20260101.2"), both.id);
+}
+
 /* ---- what a CLI that has gone executed ---- */
 
 static void look(struct world *world, const char *id)
@@ -504,6 +578,9 @@ int main(void)
         session_test(a_version_that_is_asked_with_again_is_there),
         session_test(a_session_ends_when_it_is_not_heard_of_for_a_minute),
         session_test(a_busy_one_is_there_as_long_as_its_runs_are_heard_of),
+        session_test(what_both_have_goes_to_the_one_that_is_left),
+        session_test(a_busy_one_keeps_its_runs_when_another_has_gone),
+        session_test(a_socket_that_is_back_says_that_nobody_has_gone),
         session_test(a_run_that_a_cli_polls_is_lost_with_the_cli),
         session_test(the_next_cli_of_a_version_does_not_keep_what_the_last_one_had),
         session_test(who_is_heard_of_by_other_ways_is_not_lost),

@@ -249,6 +249,65 @@ static void in_dev_a_closed_connection_is_told_before_the_session_is_over(void *
     world_destroy(world);
 }
 
+static void in_dev_the_one_of_two_that_has_gone_is_told(void **state)
+{
+    struct world *world = make(false, 10);
+    (void)state;
+    sessions_connect(world->env, SESSION_SOCKET);
+    register_worker(world, "20260101.1", "hello", 3);
+    world_pass(world, 1000);
+    sessions_connect(world->env, SESSION_SOCKET);
+    register_worker(world, "20260101.2", "other", 3);
+    struct triggered got = trigger(world, (struct wish){ .task = "other" });
+    sessions_disconnect(world->env, SESSION_SOCKET);
+    world_pass(world, 1000);
+    assert_waits(world, got.id, "no_worker", "ask for no run now");
+    sessions_ask(world->env, (struct slice){ 0 });
+    world_pass(world, 7000);
+    assert_waits(world, got.id, "no_worker", "ask for no run now"); /* it still lives */
+    sessions_disconnect(world->env, SESSION_SOCKET);
+    sessions_connect(world->env, SESSION_SOCKET);
+    world_pass(world, 7000);
+    assert_waits(world, got.id, "no_worker",
+                 "was not heard of since a connection closed 7 s");
+    sessions_renew(world->env);
+    assert_waits(world, got.id, "no_worker", "ask for no run now");
+    world_destroy(world);
+}
+
+static void after_a_start_it_is_said_that_a_worker_may_come_back(void **state)
+{
+    static const char soon[] = "The gateway has started 8 s ago: whether a worker that has "
+                               "the task comes back is known at the latest in 52 s";
+    struct world *world = make(false, 10);
+    (void)state;
+    register_worker(world, "20260101.1", "hello", 3);
+    world_settle(world);
+    struct triggered nobodys = trigger(world, (struct wish){ .task = "other" });
+    struct triggered queued = trigger(world, (struct wish){ 0 });
+    assert_waits(world, nobodys.id, "version", "has the task other: start one from");
+    world_restart(world);
+    const struct lookout *lookout = &world->env->lookout;
+    load_worker(world, "20260101.1", "hello", 3);
+    sessions_start(world->env);
+    world_pass(world, 8000);
+    assert_waits(world, nobodys.id, "version", soon);
+    assert_waits(world, queued.id, "no_worker", soon);
+    sessions_ask(world->env, SLICE("20260101.1"));
+    assert_waits(world, nobodys.id, "version", soon);
+    assert_waits(world, queued.id, "no_worker", "ask for no run now");
+    world_pass(world, 51000);
+    assert_waits(world, nobodys.id, "version", "in 1 s");
+    assert_false(lookout->is_told);
+    sessions_ask(world->env, SLICE("20260101.1"));
+    world_pass(world, 2000);
+    assert_waits(world, nobodys.id, "version", "has the task other: start one from");
+    assert_true(lookout->is_told);
+    world_pass(world, 60000); /* and that one has gone */
+    assert_waits(world, nobodys.id, "version", "has the task is connected: start one with");
+    world_destroy(world);
+}
+
 static void a_run_knows_how_many_are_before_it_up_to_a_thousand(void **state)
 {
     struct world *world = make(true, 10);
@@ -377,6 +436,8 @@ int main(void)
         cmocka_unit_test(a_blocked_run_names_what_it_waits_for),
         cmocka_unit_test(in_dev_a_session_has_to_have_the_task),
         cmocka_unit_test(in_dev_a_closed_connection_is_told_before_the_session_is_over),
+        cmocka_unit_test(in_dev_the_one_of_two_that_has_gone_is_told),
+        cmocka_unit_test(after_a_start_it_is_said_that_a_worker_may_come_back),
         cmocka_unit_test(a_run_knows_how_many_are_before_it_up_to_a_thousand),
         cmocka_unit_test(a_restart_changes_nothing_but_who_is_there),
         cmocka_unit_test(the_log_speaks_of_a_run_that_nobody_has_taken_for_ten_seconds),
