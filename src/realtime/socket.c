@@ -5,7 +5,7 @@
  *
  * A socket's deadlines (hello, ping, the token's end, a drain) share one timer. What it
  * sends goes out through its feed or as a small message; a peer that asks for more answers
- * than it reads is closed. */
+ * than it reads is closed. Rows, and what the gateway says by itself, are no such answers. */
 #include "realtime/socket.h"
 
 #include "base/mem.h"
@@ -16,8 +16,8 @@
 #include "runcast/protocol.h"
 
 enum {
-    UNSENT_MAX = 256 * 1024,
-    LEAVE_LATER_MS = 100, /* behind the moment at which a client should have left */
+    UNREAD_MAX = 256 * 1024, /* bytes of answers */
+    LEAVE_LATER_MS = 100,    /* behind the moment at which a client should have left */
     DRAIN_SPREAD_MS = 5 * 1000,
 };
 
@@ -30,8 +30,16 @@ void socket_send(struct socket *socket, struct buf *message)
     ws_send(socket->ws, &frame, 1);
     bytes_unref(frame);
     buf_finish(message);
-    if (ws_unsent(socket->ws) > UNSENT_MAX && !ws_closing(socket->ws) &&
-        (!socket->welcomed || list_empty(&socket->feed.live)))
+}
+
+void socket_answer(struct socket *socket, struct buf *message)
+{
+    size_t len = message->len;
+    socket_send(socket, message);
+    if (!ws_unsent(socket->ws))
+        return;
+    socket->unread += len;
+    if (socket->unread > UNREAD_MAX)
         ws_close(socket->ws, CLOSE_OVERLOAD, "more answers asked for than read");
 }
 
@@ -168,6 +176,7 @@ static void on_message(struct ws *ws, struct slice message)
 static void on_drained(struct ws *ws)
 {
     struct socket *socket = ws_owner(ws);
+    socket->unread = 0;
     if (socket->welcomed)
         feed_drained(&socket->feed);
 }

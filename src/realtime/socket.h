@@ -32,6 +32,7 @@ struct socket {
     int64_t leave_at;    /* of a drain; 0: stays */
     int64_t floor_at;    /* tells that the floor has moved; 0: it has not */
     uint64_t told;       /* position that the last ping message named */
+    size_t unread;       /* bytes of answers since nothing was unsent */
     enum encoding encoding;
     bool welcomed;
     struct tag_list
@@ -47,6 +48,10 @@ void socket_forget_openings(struct socket *socket);
 
 /* A message of wire.h, wrapped and sent; the buffer is cleared. */
 void socket_send(struct socket *socket, struct buf *message);
+
+/* The same of what the client has asked for by a message of its own: with too many of them
+ * unread the socket is closed. */
+void socket_answer(struct socket *socket, struct buf *message);
 
 /* Sets the deadlines that the identity's expiry means, and the timer. */
 void socket_set_expiry(struct socket *socket);

@@ -19,7 +19,7 @@ static void refuse(struct socket *socket, int64_t id, const char *code, const ch
 {
     struct buf message = { 0 };
     wire_error(socket->encoding, id, code, text, &message);
-    socket_send(socket, &message);
+    socket_answer(socket, &message);
 }
 
 /* ---- hello ---- */
@@ -77,7 +77,7 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
     wire_welcome(view, env->store->epoch, env->applied, slice_of(env->id),
                  socket->identity->expires_at, &limits, ignored, &message);
     tag_list_unref(ignored);
-    socket_send(socket, &message);
+    socket_answer(socket, &message);
     if (env->floor) {
         wire_floor(socket->encoding, env->floor, &message);
         socket_send(socket, &message);
@@ -187,7 +187,7 @@ static void subscribe(struct socket *socket, struct wire_message *sub, int64_t f
         metric_add(M_SNAPSHOTS, 1);
     wire_ok(socket->encoding, sub->id, resumed, feed_count(env, &sub->filter, seq), floor,
             sub->ignored, &message);
-    socket_send(socket, &message);
+    socket_answer(socket, &message);
     feed_subscribe(&socket->feed, sub->id, &sub->filter, seq, base);
 }
 
@@ -336,7 +336,7 @@ static void end(struct socket *socket, int64_t id, const char *code,
 {
     struct buf message = { 0 };
     wire_end(socket->encoding, id, code, ignored, &message);
-    socket_send(socket, &message);
+    socket_answer(socket, &message);
 }
 
 static void on_unsub(struct socket *socket, const struct wire_message *unsub)

@@ -8,6 +8,7 @@ import { alwaysSent, begin, closing, connect, end, everyField, fresh, gateway, n
 import { RunsSocket } from "../support/js/runs.mjs";
 import { publicToken } from "../support/js/tokens.mjs";
 import { opcodes } from "../support/js/websocket.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 before(begin);
 after(end);
@@ -153,6 +154,61 @@ describe("limits", () => {
     const { code, reason } = await closing(socket);
     assert.equal(code, 4103);
     assert.match(reason, /\w+ \w+/);
+  });
+
+  describe("of what is unread", () => {
+    /** Runs that no kernel takes all at once; their tag. */
+    const makeLarge = async (to) => {
+      const tag = fresh("large"), worker = await Worker.register(to, { tasks: ["large"] });
+      for (let i = 0; i < 3; i++) {
+        const attempt = await worker.take(await worker.trigger("large", { tags: [tag] }));
+        await attempt.completeReply({ ok: true, output: JSON.stringify("x".repeat(9 << 20)), outputType: "application/json" });
+      }
+      return tag;
+    };
+    /** Does not read, and is in the middle of catching up. */
+    const stall = async (socket, to, tag) => {
+      const walked = () => to.metric('runcast_frames_total{kind="walked"}'), before = await walked();
+      socket.pause();
+      socket.send({ op: "sub", id: 1, tags: [tag] });
+      await until(async () => await walked() > before, { what: "a frame" });
+    };
+
+    test("rows do not count: another sub is answered", async (t) => {
+      const [tag, other] = [await makeLarge(gateway), await trigger()];
+      const socket = await connect(t);
+      await stall(socket, gateway, tag);
+      const before = await gateway.metric("runcast_subscriptions");
+      socket.send({ op: "sub", id: 2, run: other.id });
+      await until(async () => await gateway.metric("runcast_subscriptions") > before, { what: "the subscription" });
+      socket.resume();
+      for (const id of [1, 1, 1, 2]) assert.equal((await socket.next((one) => one.op === "rows" && one.id === id)).rows.length, 1);
+    });
+
+    test("nor does a drain, which ends as every drain", async (t) => {
+      const own = await startGateway({ t });
+      const tag = await makeLarge(own), socket = await connect(t, { to: own });
+      await stall(socket, own, tag);
+      own.child.kill("SIGTERM");
+      await until(() => own.stderr.includes("draining"));
+      socket.resume();
+      await socket.next("drain");
+      assert.deepEqual(await closing(socket, 30_000), { code: 4200, reason: "the gateway is shutting down" });
+      assert.equal((await own.ended()).code, 0);
+    });
+
+    test("256 KiB of answers close with 4103, beside live subscriptions too", async (t) => {
+      const tag = await makeLarge(gateway), socket = await connect(t);
+      await subscribe(socket, 0, { tags: [fresh("live")] });
+      await stall(socket, gateway, tag);
+      const unknown = Object.fromEntries(Array.from({ length: 16 }, (_none, i) => [`${"x".repeat(60)}${i}`, 1])); // each answer names them
+      for (let i = 0; i < 300; i++) {
+        if (i === 190) await sleep(2500); // more than the burst would be too many at once
+        socket.send({ op: i % 2 ? "unsub" : "sub", id: 2, ...(i % 2 ? {} : { tags: ["none"] }), ...unknown });
+      }
+      socket.resume();
+      assert.deepEqual(await closing(socket), { code: 4103, reason: "more answers asked for than read" });
+    });
   });
 
   test("a message of 64 KiB is taken, a larger one closes with 1009", async (t) => {
