@@ -11,12 +11,14 @@
 #include "base/list.h"
 #include "base/mem.h"
 
+enum form { AS_IS, ESCAPED, ONE_LINE };
+
 struct part {
     struct bytes *owner; /* a reference; NULL: text of the rope */
     const char *ptr;
     uint32_t len;
     uint32_t shown; /* bytes as they are read */
-    bool escaped;
+    enum form form; /* in which it is read */
 };
 
 struct insert {
@@ -89,23 +91,33 @@ static void insert(struct rope *rope, struct part part)
     rope->inserted += part.shown;
 }
 
-static struct part part_of(struct bytes *owner, struct slice text, bool escaped)
+static struct part part_of(struct bytes *owner, struct slice text, enum form form)
 {
-    size_t shown = escaped ? escape_len(text) : text.len;
+    size_t shown = form == ESCAPED ? escape_len(text) : text.len;
     assert(shown < UINT32_MAX);
-    return (struct part){ owner, text.ptr, (uint32_t)text.len, (uint32_t)shown, escaped };
+    return (struct part){ owner, text.ptr, (uint32_t)text.len, (uint32_t)shown, form };
+}
+
+static void make_one_line(char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (text[i] == '\n' || text[i] == '\r')
+            text[i] = ' ';
 }
 
 /* What belongs to another rope comes into any buffer. */
 static void add_part(struct buf *out, const struct part *part)
 {
     struct slice text = { part->ptr, part->len };
-    if (out->rope)
+    if (out->rope) {
         insert(out->rope, *part);
-    else if (part->escaped)
+    } else if (part->form == ESCAPED) {
         buf_add_escaped(out, text);
-    else
+    } else {
         buf_add(out, text);
+        if (part->form == ONE_LINE)
+            make_one_line(out->ptr + out->len - text.len, text.len);
+    }
 }
 
 static bool is_referred_to(const struct buf *out, const struct bytes *owner,
@@ -117,7 +129,7 @@ static bool is_referred_to(const struct buf *out, const struct bytes *owner,
 void rope_add(struct buf *out, struct bytes *owner, struct slice text)
 {
     if (is_referred_to(out, owner, text))
-        insert(out->rope, part_of(owner, text, false));
+        insert(out->rope, part_of(owner, text, AS_IS));
     else
         buf_add(out, text);
 }
@@ -129,7 +141,7 @@ void rope_add_json(struct buf *out, struct bytes *owner, struct slice text)
         return;
     }
     buf_add_char(out, '"');
-    insert(out->rope, part_of(owner, text, true));
+    insert(out->rope, part_of(owner, text, ESCAPED));
     buf_add_char(out, '"');
 }
 
@@ -163,8 +175,8 @@ void rope_add_json_rope(struct buf *out, const struct rope *rope)
     for (uint32_t i = 0; i < rope->count; i++) {
         const struct insert *one = &rope->inserts[i];
         struct slice text = { one->part.ptr, one->part.len };
-        struct part quoted = part_of(one->part.owner, text, true);
-        assert(!one->part.escaped);
+        struct part quoted = part_of(one->part.owner, text, ESCAPED);
+        assert(one->part.form == AS_IS);
         buf_add_escaped(out, text_between(rope, at, one->at));
         add_part(out, &quoted);
         at = one->at;
@@ -176,15 +188,19 @@ void rope_add_json_rope(struct buf *out, const struct rope *rope)
 /* ---- joining ---- */
 
 static struct bytes *join_text(struct slice before, const struct rope *rope,
-                               struct slice behind)
+                               struct slice behind, enum form form)
 {
     struct slice all[] = { before, buf_slice(&rope->text), behind };
-    return bytes_join(all, 3);
+    struct bytes *bytes = bytes_join(all, 3);
+    if (form == ONE_LINE)
+        make_one_line(bytes->data + before.len, rope->text.len);
+    return bytes;
 }
 
 struct joining {
     struct parts *parts;
-    char *text; /* where the next text goes */
+    char *text;     /* where the next text goes */
+    enum form form; /* AS_IS or ONE_LINE, of the rope */
 };
 
 static void join_piece(struct joining *joining, struct slice text)
@@ -198,36 +214,65 @@ static void join_piece(struct joining *joining, struct slice text)
         last[-1].shown += (uint32_t)text.len;
     } else {
         uint32_t len = (uint32_t)text.len;
-        *last = (struct part){ NULL, joining->text, len, len, false };
+        *last = (struct part){ NULL, joining->text, len, len, AS_IS };
         joining->parts->count++;
     }
     joining->text += text.len;
 }
 
-struct bytes *rope_join(struct slice before, const struct rope *rope, struct slice behind)
+static void join_text_of_rope(struct joining *joining, struct slice text)
+{
+    char *start = joining->text;
+    join_piece(joining, text);
+    if (joining->form == ONE_LINE)
+        make_one_line(start, text.len);
+}
+
+static void join_insert(struct joining *joining, const struct part *part)
+{
+    struct part *joined = &joining->parts->all[joining->parts->count++];
+    *joined = *part;
+    bytes_ref(joined->owner);
+    if (joined->form == AS_IS)
+        joined->form = joining->form;
+}
+
+static struct bytes *join(struct slice before, const struct rope *rope, struct slice behind,
+                          enum form form)
 {
     if (!rope->count)
-        return join_text(before, rope, behind);
+        return join_text(before, rope, behind, form);
     size_t most = 2 * (size_t)rope->count + 1, at = 0;
     size_t head = sizeof(struct parts) + most * sizeof(struct part);
     size_t text_len = before.len + rope->text.len + behind.len;
     assert(text_len + rope->inserted < UINT32_MAX);
     struct bytes *bytes = bytes_create_empty(head + text_len);
-    struct joining joining = { (struct parts *)(void *)bytes->data, bytes->data + head };
+    struct joining joining = { (struct parts *)(void *)bytes->data, bytes->data + head,
+                               form };
     joining.parts->count = 0;
     join_piece(&joining, before);
     for (uint32_t i = 0; i < rope->count; i++) {
         const struct insert *one = &rope->inserts[i];
-        join_piece(&joining, text_between(rope, at, one->at));
-        joining.parts->all[joining.parts->count] = one->part;
-        bytes_ref(joining.parts->all[joining.parts->count++].owner);
+        join_text_of_rope(&joining, text_between(rope, at, one->at));
+        join_insert(&joining, &one->part);
         at = one->at;
     }
-    join_piece(&joining, text_between(rope, at, rope->text.len));
+    join_text_of_rope(&joining, text_between(rope, at, rope->text.len));
     join_piece(&joining, behind);
     bytes->json = BYTES_PARTS;
     bytes->len = (uint32_t)(text_len + rope->inserted);
     return bytes;
+}
+
+struct bytes *rope_join(struct slice before, const struct rope *rope, struct slice behind)
+{
+    return join(before, rope, behind, AS_IS);
+}
+
+struct bytes *rope_join_line(struct slice before, const struct rope *rope,
+                             struct slice behind)
+{
+    return join(before, rope, behind, ONE_LINE);
 }
 
 /* ---- reading ---- */
@@ -245,6 +290,27 @@ static void move(struct rope_place *place, const struct part *part, size_t len)
         *place = (struct rope_place){ .part = place->part + 1 };
 }
 
+static struct slice read_escaped(const struct part *part, struct rope_place *place,
+                                 char *room, size_t size)
+{
+    struct slice text = { part->ptr + place->at, part->len - place->at };
+    size_t taken, within = place->within;
+    size_t len = escape_step(text, room, size, &taken);
+    place->within = 0;
+    move(place, part, taken);
+    return (struct slice){ room + within, len - within };
+}
+
+static struct slice read_one_line(const struct part *part, struct rope_place *place,
+                                  char *room, size_t size)
+{
+    size_t most = part->len - place->at, len = most < size ? most : size;
+    memcpy(room, part->ptr + place->at, len);
+    make_one_line(room, len);
+    move(place, part, len);
+    return (struct slice){ room, len };
+}
+
 struct slice rope_read(const struct bytes *bytes, struct rope_place *place, char *room,
                        size_t size)
 {
@@ -253,17 +319,14 @@ struct slice rope_read(const struct bytes *bytes, struct rope_place *place, char
         return (struct slice){ 0 };
     const struct part *part = &parts->all[place->part];
     struct slice text = { part->ptr + place->at, part->len - place->at };
-    if (!part->escaped) {
+    if (part->form == AS_IS) {
         move(place, part, text.len);
         return text;
     }
     if (size < ROPE_ROOM_LEAST)
         return (struct slice){ 0 };
-    size_t taken, within = place->within;
-    size_t len = escape_step(text, room, size, &taken);
-    place->within = 0;
-    move(place, part, taken);
-    return (struct slice){ room + within, len - within };
+    return part->form == ESCAPED ? read_escaped(part, place, room, size)
+                                 : read_one_line(part, place, room, size);
 }
 
 bool rope_is_read(const struct bytes *bytes, const struct rope_place *place)
@@ -286,7 +349,7 @@ void rope_skip(const struct bytes *bytes, struct rope_place *place, size_t len)
     while (len) {
         assert(place->part < parts->count);
         const struct part *part = &parts->all[place->part];
-        if (part->escaped) {
+        if (part->form == ESCAPED) {
             skip_escaped(place, part, &len);
             continue;
         }

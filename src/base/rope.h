@@ -2,11 +2,11 @@
  *
  *   rope:  {"output":"▲","error":▲}      the buffer, and where what belongs into it
  *                    │          │
- *               bytes of a run, by reference: as they are, or to be escaped
+ *               bytes of a run, by reference: as they are, to be escaped, or on one line
  *
  *   rope_join ─► struct bytes of BYTES_PARTS ─► rope_read, a stretch at a time
  *
- * A value of megabytes is neither copied nor escaped when it is added: that is done for each
+ * A value of megabytes is neither copied nor changed when it is added: that is done for each
  * stretch when it is read, which is when a socket can take it. What is shorter than
  * ROPE_LONG is copied like any other text. Whoever writes into a buffer need not know
  * whether it is that of a rope.
@@ -70,6 +70,11 @@ void rope_add_json_rope(struct buf *out, const struct rope *rope);
  * rope has no insert. */
 struct bytes *rope_join(struct slice before, const struct rope *rope, struct slice behind);
 
+/* The same with a space for each line break (CR or LF) of the rope: JSON stays what it is,
+ * since there they can only stand between its words. */
+struct bytes *rope_join_line(struct slice before, const struct rope *rope,
+                             struct slice behind);
+
 /* ---- bytes of BYTES_PARTS ---- */
 
 static inline bool bytes_are_parts(const struct bytes *bytes)
@@ -84,8 +89,9 @@ struct rope_place {
     uint32_t within; /* bytes that were read of an escape there */
 };
 
-/* The next stretch, and place moves behind it. What is to be escaped comes in room, which
- * has size bytes. Empty at the end, and when less than ROPE_ROOM_LEAST would be needed. */
+/* The next stretch, and place moves behind it. What is not read as it is comes in room, which
+ * has size bytes. Empty at the end, and when room is needed and has less than
+ * ROPE_ROOM_LEAST. */
 enum { ROPE_ROOM_LEAST = 128 };
 struct slice rope_read(const struct bytes *bytes, struct rope_place *place, char *room,
                        size_t size);

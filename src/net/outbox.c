@@ -11,7 +11,7 @@
 enum {
     SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT,
     SEND_BYTES = 256 * 1024,   /* at once: who reads fast would take all of a turn */
-    ESCAPED_BYTES = 64 * 1024, /* of them what has to be escaped */
+    CHANGED_BYTES = 64 * 1024, /* of them what is escaped or made one line */
     FIRST_CAPACITY = 4,
 };
 
@@ -222,7 +222,7 @@ static void drop_sent(struct backlog *backlog, size_t sent)
 struct parcel {
     struct iovec vector[OUTBOX_PIECES_MAX];
     size_t count, bytes;
-    size_t escaped; /* bytes of the room for it that are used */
+    size_t changed; /* bytes of the room for it that are used */
 };
 
 static bool is_full(const struct parcel *parcel)
@@ -242,14 +242,14 @@ static void add_text(struct parcel *parcel, struct slice text)
 static bool add_parts(struct parcel *parcel, const struct bytes *bytes,
                       struct rope_place place)
 {
-    static char escaped[ESCAPED_BYTES];
+    static char changed[CHANGED_BYTES];
     while (!is_full(parcel)) {
-        char *room = escaped + parcel->escaped;
-        struct slice text = rope_read(bytes, &place, room, ESCAPED_BYTES - parcel->escaped);
+        char *room = changed + parcel->changed;
+        struct slice text = rope_read(bytes, &place, room, CHANGED_BYTES - parcel->changed);
         if (!text.len)
             return rope_is_read(bytes, &place);
-        if (text.ptr >= escaped && text.ptr < escaped + ESCAPED_BYTES)
-            parcel->escaped = (size_t)(text.ptr + text.len - escaped);
+        if (text.ptr >= changed && text.ptr < changed + CHANGED_BYTES)
+            parcel->changed = (size_t)(text.ptr + text.len - changed);
         add_text(parcel, text);
     }
     return false;
@@ -258,7 +258,7 @@ static bool add_parts(struct parcel *parcel, const struct bytes *bytes,
 /* Of the first pieces, up to SEND_BYTES. */
 static void fill(struct parcel *parcel, const struct backlog *backlog)
 {
-    parcel->count = parcel->bytes = parcel->escaped = 0;
+    parcel->count = parcel->bytes = parcel->changed = 0;
     for (size_t i = 0; i < backlog->count && !is_full(parcel); i++) {
         const struct left *left = &backlog->pieces[backlog->first + i];
         struct rope_place place = i ? (struct rope_place){ 0 } : backlog->place;

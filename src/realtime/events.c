@@ -54,7 +54,7 @@ static struct loop *loop_of(const struct stream *stream)
 static struct bytes *wrap(const struct rope *message, bool binary)
 {
     (void)binary;
-    return rope_join(SLICE("event: rows\ndata: "), message, SLICE("\n"));
+    return rope_join_line(SLICE("event: rows\ndata: "), message, SLICE("\n"));
 }
 
 /* "id: epoch.seq.base" and the end of the event. */

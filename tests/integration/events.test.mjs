@@ -127,6 +127,23 @@ describe("a stream", () => {
     }
   });
 
+  for (const [what, count] of [["a short value", 3], ["a long one", 20_000]])
+    test(`brings the JSON that it was, whatever line breaks are in ${what}`, async (t) => {
+      const value = Array.from({ length: count }, (_none, i) => ({ "a\nb": i }));
+      const pretty = JSON.stringify(value, null, 2);
+      for (const end of ["\n", "\r\n", "\r"]) {
+        const tag = fresh("lines"), live = await open(t, { tags: tag });
+        await live.next("rows");
+        const body = `{"payload":${pretty.replaceAll("\n", end)},"options":{"metadata":{${end}"a":${end}1},"tags":["${tag}"]}}`;
+        const { status, json } = await gateway.post("/api/v1/tasks/lines/trigger", body);
+        assert.equal(status, 200);
+        for (const stream of [live, await open(t, { run: json.id })]) {
+          const { fields } = rowsOf(await stream.next("rows"))[0];
+          assert.deepEqual([fields.payload, fields.metadata], [value, { a: 1 }]);
+        }
+      }
+    });
+
   test("of a slow reader skips states, never the last one", async (t) => {
     const { id } = await trigger();
     const raw = await gateway.connect();

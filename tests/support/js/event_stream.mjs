@@ -38,7 +38,7 @@ export class EventStream {
 
   dispatch(block) {
     const event = { type: "message", data: [] };
-    for (const line of block.split("\n")) {
+    for (const line of block.split(/\r\n|\r|\n/)) {
       const colon = line.indexOf(":"), name = line.slice(0, colon), value = line.slice(colon + 1).replace(/^ /, "");
       if (name === "data") event.data.push(value);
       else if (name === "event") event.type = value;

@@ -6,7 +6,7 @@
 
 static struct bytes *make_value(struct draws *draws)
 {
-    static const char alphabet[] = "abcdefgh\"\\\n\x01\xc3\xa9";
+    static const char alphabet[] = "abcdefgh\"\\\n\r\x01\xc3\xa9";
     size_t len = draw(draws, 2) ? 10 : ROPE_LONG + draw(draws, 1000);
     struct bytes *value = bytes_create_empty(len);
     for (size_t i = 0; i < len; i++)
@@ -155,6 +155,40 @@ static void a_rope_may_be_quoted(void **state)
     bytes_unref(value);
 }
 
+static void replace_breaks(char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (strchr("\r\n", text[i]))
+            text[i] = ' ';
+}
+
+static void a_rope_may_be_made_one_line(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        struct scene scene;
+        struct rope outer = { 0 };
+        struct buf expected = { 0 }, inner = { 0 };
+        open_scene(&scene, seed);
+        buf_add_text(&scene.rope.text, "\r\n}");
+        buf_add_text(&scene.plain, "\r\n}");
+        replace_breaks(scene.plain.ptr, scene.plain.len);
+        buf_print(&expected, "a\n%.*s\n", SLICE_ARG(buf_slice(&scene.plain)));
+        struct bytes *line = rope_join_line(SLICE("a\n"), &scene.rope, SLICE("\n"));
+        rope_add_inner(&inner, line, 2, 1);
+        assert_true(slice_equal(buf_slice(&inner), buf_slice(&scene.plain)));
+        rope_clear(&outer);
+        rope_add_inner(&outer.text, line, 0, 0);
+        assert_reads_as(&scene, rope_join(SLICE(""), &outer, SLICE("")),
+                        buf_slice(&expected));
+        assert_reads_as(&scene, line, buf_slice(&expected));
+        rope_finish(&outer);
+        buf_finish(&inner);
+        buf_finish(&expected);
+        close_scene(&scene);
+    }
+}
+
 static void what_is_cut_off_leaves_nothing_behind(void **state)
 {
     struct scene scene;
@@ -192,6 +226,7 @@ int main(void)
         cmocka_unit_test(a_rope_reads_as_what_was_written),
         cmocka_unit_test(a_rope_within_a_rope_is_taken_apart),
         cmocka_unit_test(a_rope_may_be_quoted),
+        cmocka_unit_test(a_rope_may_be_made_one_line),
         cmocka_unit_test(what_is_cut_off_leaves_nothing_behind),
         cmocka_unit_test(short_values_make_plain_bytes),
     };
