@@ -122,10 +122,14 @@ void http_body_resume(struct exchange *x);
  * peer reads too slowly (1 MiB unsent) or has gone: end it then. */
 void http_stream_begin(struct exchange *x, int status, struct slice headers);
 bool http_stream_write(struct exchange *x, struct slice piece);
-/* The same of bytes that others share, referenced while they are unsent, and a text behind
- * them in the same piece. */
-bool http_stream_write_shared(struct exchange *x, struct bytes *content,
-                              struct slice behind);
+/* The same of bytes that others share, referenced while they are unsent. */
+bool http_stream_write_shared(struct exchange *x, struct bytes *content);
+/* Shared parts with a text between each two and one behind the last, as one piece: all of it
+ * is written, however large it is. For who writes only when nothing is unsent. False when
+ * the peer has gone: end it then. */
+enum { HTTP_PARTS_MAX = 64 };
+bool http_stream_write_parts(struct exchange *x, struct bytes *const *parts, size_t count,
+                             struct slice between, struct slice behind);
 
 /* An answer of known length that is written in pieces, with http_stream_write_shared, each
  * when on_drained has told that the last was sent; as an answer it takes room, must be read

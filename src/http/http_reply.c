@@ -297,12 +297,29 @@ void http_stream_begin_sized(struct exchange *x, int status, struct slice header
     note_time(request);
 }
 
-/* The content as one chunk: as it is, and what stands behind it. */
-static bool write_chunk(struct exchange *x, struct piece content, struct slice behind)
+static size_t length_of(const struct piece *pieces, size_t count)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++)
+        len += pieces[i].text.len;
+    return len;
+}
+
+static void send_pieces(struct connection *c, const struct piece *pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i += OUTBOX_PIECES_MAX) {
+        size_t left = count - i;
+        connection_send(c, pieces + i, left < OUTBOX_PIECES_MAX ? left : OUTBOX_PIECES_MAX);
+    }
+}
+
+/* The content as one chunk, whole. pieces[1] to pieces[count] are the content; the first and
+ * the one behind them are for the chunk. False: nobody reads it. */
+static bool write_chunk(struct exchange *x, struct piece *pieces, size_t count)
 {
     struct request *request = of(x);
     struct connection *c = connection_of(request);
-    size_t len = content.text.len + behind.len;
+    size_t len = length_of(pieces + 1, count);
     assert(request->streaming && !x->replied);
     if ((x->gone && !request->sized) || is_deaf(request))
         return false;
@@ -310,32 +327,49 @@ static bool write_chunk(struct exchange *x, struct piece content, struct slice b
         return true;
     char size[24];
     int digits = snprintf(size, sizeof(size), "%zx\r\n", len);
-    struct piece pieces[] = {
-        { { size, request->reply_chunked ? (size_t)digits : 0 }, NULL },
-        content,
-        { behind, NULL },
-        { { "\r\n", request->reply_chunked ? 2 : 0 }, NULL },
-    };
-    bool was_empty = !c->outbox.backlog;
-    if (connection_send(c, pieces, 4))
-        return true;
-    if (was_empty)
+    bool chunked = request->reply_chunked, was_empty = !c->outbox.backlog;
+    pieces[0] = (struct piece){ { size, chunked ? (size_t)digits : 0 }, NULL };
+    pieces[count + 1] = (struct piece){ { "\r\n", chunked ? 2 : 0 }, NULL };
+    send_pieces(c, pieces, count + 2);
+    if (was_empty && c->outbox.backlog)
         connection_set_deadline(c, c->server->options.write_timeout_ms);
-    if (request->sized)
-        return !c->lost;
-    return !c->lost && outbox_unsent(&c->outbox) <= STREAM_UNSENT_MAX &&
-           outbox_pieces(&c->outbox) <= STREAM_PIECES_MAX;
+    return !c->lost;
+}
+
+static bool keeps_up(struct exchange *x)
+{
+    const struct outbox *outbox = &connection_of(of(x))->outbox;
+    return of(x)->sized || (outbox_unsent(outbox) <= STREAM_UNSENT_MAX &&
+                            outbox_pieces(outbox) <= STREAM_PIECES_MAX);
+}
+
+static bool write_piece(struct exchange *x, struct piece content)
+{
+    struct piece pieces[] = { { { 0 }, NULL }, content, { { 0 }, NULL } };
+    return write_chunk(x, pieces, 1) && keeps_up(x);
 }
 
 bool http_stream_write(struct exchange *x, struct slice content)
 {
-    return write_chunk(x, (struct piece){ content, NULL }, (struct slice){ 0 });
+    return write_piece(x, (struct piece){ content, NULL });
 }
 
-bool http_stream_write_shared(struct exchange *x, struct bytes *content,
-                              struct slice behind)
+bool http_stream_write_shared(struct exchange *x, struct bytes *content)
 {
-    return write_chunk(x, piece_of(content), behind);
+    return write_piece(x, piece_of(content));
+}
+
+bool http_stream_write_parts(struct exchange *x, struct bytes *const *parts, size_t count,
+                             struct slice between, struct slice behind)
+{
+    struct piece pieces[2 * HTTP_PARTS_MAX + 2];
+    size_t used = 1;
+    assert(count && count <= HTTP_PARTS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        pieces[used++] = piece_of(parts[i]);
+        pieces[used++] = (struct piece){ i + 1 < count ? between : behind, NULL };
+    }
+    return write_chunk(x, pieces, used - 1);
 }
 
 size_t http_stream_unsent(struct exchange *x)

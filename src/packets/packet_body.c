@@ -250,7 +250,7 @@ static void on_piece(struct store_piece *piece, enum store_status status)
     struct packet *packet = container_of(piece, struct packet, piece);
     struct exchange *x = packet->call->x;
     packet->reading = false;
-    bool taken = !status && http_stream_write_shared(x, piece->piece, (struct slice){ 0 });
+    bool taken = !status && http_stream_write_shared(x, piece->piece);
     packet->sent += status ? 0 : piece->piece->len;
     if (!status)
         bytes_clear(&piece->piece);

@@ -40,7 +40,7 @@ struct stream {
     int64_t expires_at;       /* monotonic ms; 0: the token does not end */
     struct seat seat;
     bool started, ending;
-    bool floor_moved; /* and the client was not told yet */
+    bool floor_moved; /* and the client is told when nothing is unsent */
     struct list link; // events::all
 };
 
@@ -112,19 +112,14 @@ static bool stream_busy(struct feed *feed)
 static bool stream_send(struct feed *feed, struct bytes *const *frames, size_t count)
 {
     struct stream *stream = container_of(feed, struct stream, feed);
-    struct exchange *x = stream->call->x;
-    struct buf tail = { 0 };
-    bool taken = true;
+    struct buf id = { 0 };
     if (stream->ending)
         return false;
-    for (size_t i = 0; i < count && taken; i++)
-        taken = http_stream_write_shared(x, frames[i],
-                                         i + 1 < count ? SLICE("\n") : (struct slice){ 0 });
-    add_id(stream, &tail);
-    taken = taken && http_stream_write(x, buf_slice(&tail));
-    buf_finish(&tail);
-    if (!taken)
+    add_id(stream, &id);
+    if (!http_stream_write_parts(stream->call->x, frames, count, SLICE("\n"),
+                                 buf_slice(&id)))
         end_soon(stream);
+    buf_finish(&id);
     return !stream_busy(feed);
 }
 
@@ -170,9 +165,19 @@ static void on_gone(struct api_call *call)
     stream_destroy(call->state);
 }
 
+static void tell_floor(struct stream *stream)
+{
+    struct buf message = { 0 };
+    stream->floor_moved = false;
+    wire_floor(ENCODING_JSON, stream->feed.env->floor, &message);
+    tell(stream, "floor", &message);
+}
+
 static void on_drained(struct api_call *call)
 {
     struct stream *stream = call->state;
+    if (stream->floor_moved && !stream_busy(&stream->feed))
+        tell_floor(stream);
     if (!stream->ending)
         feed_drained(&stream->feed);
 }
@@ -236,10 +241,8 @@ static void on_time(struct timer *timer)
         end_soon(stream);
         return;
     }
-    if (stream->floor_moved) {
-        stream->floor_moved = false;
-        wire_floor(ENCODING_JSON, stream->feed.env->floor, &text);
-        tell(stream, "floor", &text);
+    if (stream->floor_moved && !stream_busy(&stream->feed)) {
+        tell_floor(stream);
         set_timer(stream);
         return;
     }

@@ -109,7 +109,7 @@ static void write_some(struct stream_reader *reader)
     if (out.len)
         write_text(reader, buf_slice(&out));
     if (frame)
-        http_stream_write_shared(reader->call->x, frame, (struct slice){ 0 });
+        http_stream_write_shared(reader->call->x, frame);
     reader->came_ms = reader->wrote_ms = loop_now_ms(reader->streams->loop);
     buf_finish(&out);
 }

@@ -127,6 +127,21 @@ describe("a stream", () => {
     }
   });
 
+  test("brings an event of megabytes whole, and goes on", async (t) => {
+    const tag = fresh("large"), text = "x".repeat(3_000_000);
+    const { id } = await trigger({ tags: [tag] }, { payload: text });
+    const stream = await open(t, { tags: tag });
+    const first = await stream.next("rows");
+    assert.ok(rowsOf(first)[0].fields.payload === text);
+    assert.match(first.id, /^[0-9a-f]+\.(\d+)\.\1$/);
+    const { seq } = await trigger({ tags: [tag] }, { payload: text });
+    const live = await stream.next("rows");
+    assert.ok(rowsOf(live)[0].fields.payload === text);
+    assert.equal(live.id.split(".")[1], String(seq));
+    await putMetadata(id, { step: 1 });
+    assert.deepEqual(rowsOf(await stream.next("rows"))[0].fields.metadata, { step: 1 });
+  });
+
   for (const [what, count] of [["a short value", 3], ["a long one", 20_000]])
     test(`brings the JSON that it was, whatever line breaks are in ${what}`, async (t) => {
       const value = Array.from({ length: count }, (_none, i) => ({ "a\nb": i }));

@@ -358,6 +358,34 @@ static void a_stream_says_when_its_reader_is_too_slow(void **state)
     net_world_close(&scene.world);
 }
 
+/* More than a slow reader may leave unsent. */
+static void parts_that_belong_together_are_written_whole(void **state)
+{
+    struct scene scene;
+    struct peer peer;
+    struct bytes *part = bytes_create_empty(1 << 20), *parts[HTTP_PARTS_MAX];
+    (void)state;
+    memset(part->data, '.', part->len);
+    for (size_t i = 0; i < HTTP_PARTS_MAX; i++)
+        parts[i] = part;
+    open_scene(&scene, (struct server_options){ 0 });
+    peer_open(&scene.world, &peer);
+    send_text(&scene, &peer, GET("/wait"));
+    http_stream_begin(scene.waiting[0], 200, (struct slice){ 0 });
+    assert_true(http_stream_write_parts(scene.waiting[0], parts, HTTP_PARTS_MAX, SLICE("|"),
+                                        SLICE("behind")));
+    assert_in_range(http_stream_unsent(scene.waiting[0]), 2 << 20, 64 << 20);
+    assert_false(http_stream_write(scene.waiting[0], SLICE("too much")));
+    http_stream_end(scene.waiting[0]);
+    peer_await(&scene.world, &peer, ".behind\r\n8\r\ntoo much\r\n0\r\n\r\n");
+    assert_int_equal(peer_count(&peer, "\r\n4000045\r\n...."), 1);
+    assert_int_equal(peer_count(&peer, ".|."), HTTP_PARTS_MAX - 1);
+    peer_close(&peer);
+    net_world_close(&scene.world);
+    assert_int_equal(part->refs, 1);
+    bytes_unref(part);
+}
+
 static void those_that_can_be_written_to_take_turns(void **state)
 {
     static const char piece[10000];
@@ -557,6 +585,7 @@ int main(void)
         cmocka_unit_test(the_next_request_waits_until_the_reply_has_left),
         cmocka_unit_test(a_stream_says_when_its_reader_is_too_slow),
         cmocka_unit_test(a_stream_says_when_its_reader_has_left),
+        cmocka_unit_test(parts_that_belong_together_are_written_whole),
         cmocka_unit_test(those_that_can_be_written_to_take_turns),
         cmocka_unit_test(of_those_that_reset_none_is_closed_in_a_turn_without_time),
         cmocka_unit_test(an_idle_connection_holds_no_parser),
