@@ -103,7 +103,7 @@ void api_add_environment(struct api *api, struct account *account)
 {
     struct environment *env = engine_add_environment(
         api->engine, account->number, account->id, account->type == ENVIRONMENT_DEV);
-    rooms_put_inside(env, account->project, &api->options);
+    rooms_put_inside(&api->rooms, env, account->project, &api->options);
     engine_join_stored(api->engine, account->number, &account->project->stored);
 }
 

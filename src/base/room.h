@@ -14,6 +14,10 @@
 enum {
     BODY_ROOM = 128 << 20,   /* bodies under way, of whoever sends them by one credential */
     ANSWER_ROOM = 128 << 20, /* unsent answers of a project, or for a person */
+
+    /* So much and less that is unsent of what goes on for long (a socket, a stream) counts
+     * nowhere: of so little many are asleep at any time, and most of it is shared. */
+    LITTLE_UNSENT = 128 << 10,
 };
 
 struct room {

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "batches/batch.h"
 #include "batches/batches.h"
+#include "call/rooms.h"
 #include "runs/run_body.h"
 
 enum { RESULTS_BYTES_MAX = 64 << 20 };
@@ -38,6 +39,8 @@ static void on_run(struct run_read *read, enum err status)
 {
     struct results *results = container_of(read, struct results, read);
     struct buf *out = &results->out.text;
+    if (!status)
+        status = rooms_check_answer(results->call);
     if (status && status != ERR_NOT_FOUND) {
         refuse(results, status);
         return;
@@ -45,7 +48,9 @@ static void on_run(struct run_read *read, enum err status)
     if (!status && run_is_final(read->run)) {
         if (out->ptr[out->len - 1] != '[')
             buf_add_char(out, ',');
+        size_t before = rope_len(&results->out);
         run_body_result(read->run, out);
+        rooms_hold(results->call, rope_len(&results->out) - before);
     }
     if (rope_len(&results->out) > RESULTS_BYTES_MAX) {
         explain(&results->call->why, ERR_RULE,
@@ -64,6 +69,11 @@ static void read_next(struct results *results)
     if (results->next < batch->count && !call->x->gone) {
         run_read_begin(call->env, slice_of(batch->runs[results->next++].id), &results->read,
                        on_run);
+        return;
+    }
+    enum err full = rooms_let_go(call);
+    if (full) {
+        refuse(results, full);
         return;
     }
     buf_add_text(&results->out.text, "]}");

@@ -35,9 +35,11 @@ static void put_seats_inside(struct room *room, struct room *project,
     project->limit = (size_t)options->project_connections;
 }
 
-void rooms_put_inside(struct environment *env, struct project *project,
+void rooms_put_inside(struct rooms *rooms, struct environment *env, struct project *project,
                       const struct api_options *options)
 {
+    project->answers.outer = &rooms->answers;
+    env->answers = &project->answers;
     put_seats_inside(&env->seats, &project->seats, options);
     put_inside(&env->batches, &project->batches, options->batch_memory);
     put_inside(&env->streams, &project->streams, options->stream_memory);
@@ -104,6 +106,21 @@ void rooms_hold(struct api_call *call, size_t bytes)
     call->room = call->x->answer_room;
     call->room_taken += bytes;
     room_take(call->room, bytes);
+}
+
+enum err rooms_hold_run(struct api_call *call, const struct run_read *read)
+{
+    enum err full = may_be_long(call) ? rooms_check_answer(call) : OK;
+    if (!full && read->loaded)
+        rooms_hold(call, run_packet_bytes(read->run));
+    return full;
+}
+
+enum err rooms_let_go(struct api_call *call)
+{
+    room_give(call->room, call->room_taken);
+    call->room_taken = 0;
+    return may_be_long(call) ? rooms_check_answer(call) : OK;
 }
 
 enum err rooms_hold_piece(struct api_call *call, size_t bytes)

@@ -23,7 +23,7 @@ void rooms_init(struct rooms *rooms);
  * project that has a larger limit (twice, if the options name no other): one environment
  * cannot take all that its project has, and a project that makes more of them (preview
  * branches) gets no more for it. */
-void rooms_put_inside(struct environment *env, struct project *project,
+void rooms_put_inside(struct rooms *rooms, struct environment *env, struct project *project,
                       const struct api_options *options);
 
 /* The head of a call is complete and it is known who asks: sets the rooms of its exchange.
@@ -36,6 +36,14 @@ enum err rooms_check_answer(struct api_call *call);
 
 /* So many bytes more are in memory for the answer; given back when the call ends. */
 void rooms_hold(struct api_call *call, size_t bytes);
+
+/* The same of a run that was read for the answer: one from the store is in memory for this
+ * call only. ERR_NO_ROOM: it was not held, the room has become full since. */
+enum err rooms_hold_run(struct api_call *call, const struct run_read *read);
+
+/* The answer is complete: what was held for it is given back, as it counts while it is sent.
+ * ERR_NO_ROOM: the room is full with those of others. */
+enum err rooms_let_go(struct api_call *call);
 
 /* Of a body that is used up piece by piece so many bytes are in memory now: what was said
  * before of the call is over. ERR_NO_ROOM: the room for bodies is full. */

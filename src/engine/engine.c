@@ -311,6 +311,7 @@ static void on_read_loaded(struct store_load *load, enum store_status status)
     struct run_read *read = container_of(load, struct run_read, load);
     struct run run = load->run; /* done may free the operation */
     read->run = status ? NULL : &run;
+    read->loaded = !status;
     finish_read(read, err_of_store(status));
     if (!status)
         run_finish(&run);

@@ -162,6 +162,7 @@ struct run_read {
     struct deferred deferred;
     void (*done)(struct run_read *read, enum err status);
     const struct run *run; /* borrowed until done returns */
+    bool loaded;           /* from the store: its texts are shared with nobody */
 };
 
 void run_read_begin(struct environment *env, struct slice run_id, struct run_read *read,

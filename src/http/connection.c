@@ -123,15 +123,16 @@ static void count_unsent(struct connection *conn)
 {
     size_t unsent = outbox_unsent(&conn->outbox);
     room_give(conn->room, conn->counted);
-    conn->counted = conn->room ? unsent : 0;
+    conn->counted = conn->room && unsent > conn->uncounted_max ? unsent : 0;
     room_take(conn->room, conn->counted);
 }
 
-void connection_count_in(struct connection *conn, struct room *room)
+void connection_count_in(struct connection *conn, struct room *room, size_t uncounted_max)
 {
     room_give(conn->room, conn->counted);
     conn->counted = 0;
     conn->room = room;
+    conn->uncounted_max = uncounted_max;
     count_unsent(conn);
     conn->answer_ms = loop_now_ms(conn->server->loop);
     conn->handed_before = conn->outbox.handed;

@@ -52,6 +52,7 @@ struct connection {
     int64_t handed_before; /* bytes that the kernel had been given by then */
     struct room *room;     /* that unsent bytes take; NULL: they count nowhere */
     size_t counted;        /* bytes taken there */
+    size_t uncounted_max;  /* so many unsent bytes and fewer take none */
     struct buf pending;    /* read, and waiting for its turn */
     struct list link;      // server::connections
     struct list spare;     // server::strangers, then server::idle or none; leaves to close
@@ -86,8 +87,9 @@ void connection_note_life(struct connection *conn);
  * tells; grace_ms: what nobody need take anything in. Else when to look again. */
 bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *again_ms);
 
-/* An answer begins: what is unsent takes room there from now on; NULL: nowhere. */
-void connection_count_in(struct connection *conn, struct room *room);
+/* An answer begins: what is unsent takes room there from now on, if it is more than
+ * uncounted_max bytes; NULL: nowhere. */
+void connection_count_in(struct connection *conn, struct room *room, size_t uncounted_max);
 
 /* Copies the bytes behind what is pending already. */
 void connection_keep(struct connection *conn, struct slice bytes);

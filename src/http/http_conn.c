@@ -232,7 +232,7 @@ struct connection *http_conn_hand_over(struct request *request)
     metric_add(M_HTTP_CONNECTIONS, -1);
     conn->forwarded = false; /* its place is the WebSocket's now */
     end_request(conn);
-    connection_count_in(&conn->c, NULL);
+    connection_count_in(&conn->c, NULL, 0);
     connection_pause(&conn->c, false);
     return &conn->c;
 }

@@ -181,7 +181,7 @@ static void reply(struct exchange *x, int status, struct slice headers, struct p
     bool keep = http_conn_keeps(request);
     count_answer(status);
     if (!is_deaf(request)) {
-        connection_count_in(connection_of(request), x->answer_room);
+        connection_count_in(connection_of(request), x->answer_room, 0);
         write_reply(request, status, headers, body, keep);
         note_time(request);
     }
@@ -196,7 +196,7 @@ void http_reply_parts(struct exchange *x, int status, struct slice headers,
     bool keep = http_conn_keeps(request);
     count_answer(status);
     if (!is_deaf(request)) {
-        connection_count_in(connection_of(request), x->answer_room);
+        connection_count_in(connection_of(request), x->answer_room, 0);
         write_parts(request, status, headers, parts, count, keep);
         note_time(request);
     }
@@ -276,7 +276,7 @@ void http_stream_begin(struct exchange *x, int status, struct slice headers)
         buf_add(out, SLICE("transfer-encoding: chunked\r\n"));
     buf_add(out, SLICE("\r\n"));
     struct piece piece = { buf_slice(out), NULL };
-    connection_count_in(connection_of(request), NULL);
+    connection_count_in(connection_of(request), x->answer_room, LITTLE_UNSENT);
     connection_send(connection_of(request), &piece, 1);
     note_time(request);
 }
@@ -291,7 +291,7 @@ void http_stream_begin_sized(struct exchange *x, int status, struct slice header
     count_answer(status);
     if (is_deaf(request))
         return;
-    connection_count_in(connection_of(request), x->answer_room);
+    connection_count_in(connection_of(request), x->answer_room, 0);
     struct piece head = make_head(request, status, headers, len, request->reply_keeps);
     connection_send(connection_of(request), &head, 1);
     note_time(request);

@@ -38,6 +38,9 @@ void *ws_owner(const struct ws *ws);
  * began first is closed. */
 void ws_trust(struct ws *ws);
 
+/* What is unsent takes room there from now on, when it is more than LITTLE_UNSENT. */
+void ws_count_in(struct ws *ws, struct room *room);
+
 /* An unmasked, unfragmented data frame around the payload, with one reference. */
 struct bytes *ws_frame(struct slice payload, bool binary);
 struct bytes *ws_frame_rope(const struct rope *payload, bool binary);

@@ -87,6 +87,11 @@ struct bytes *ws_frame_rope(const struct rope *payload, bool binary)
                      (struct slice){ 0 });
 }
 
+void ws_count_in(struct ws *ws, struct room *room)
+{
+    connection_count_in(&ws->c, room, LITTLE_UNSENT);
+}
+
 /* ---- signs of life ---- */
 
 static void note_ping(struct ws *ws)

@@ -95,10 +95,13 @@ struct feed_read {
                                  looked for, or nothing */
     uint64_t looked_to;       /* in this visit: memory has nothing more up to here */
     bool arrived, failed;
+    struct room *room; /* that the page takes while it is here, and how much */
+    size_t held;
 };
 
 static void read_destroy(struct feed_read *read)
 {
+    room_give(read->room, read->held);
     for (size_t i = 0; i < read->walk.count; i++)
         run_finish(&read->walk.runs[i]);
     free(read->walk.runs);
@@ -132,14 +135,30 @@ void catching_abandon(struct feed *feed)
         read->feed = NULL;
 }
 
+static void hold_page(struct feed_read *read)
+{
+    const struct store_walk *walk = &read->walk;
+    read->room = read->feed->env->answers;
+    for (size_t i = 0; i < walk->count; i++)
+        read->held += run_packet_bytes(&walk->runs[i]);
+    room_take(read->room, read->held);
+}
+
+/* Many may have been asked for while there was room for one: who finds none asks again. */
 static void arrived(struct feed_read *read, enum store_status status)
 {
+    struct feed *feed = read->feed;
     read->arrived = true;
     read->failed = status != STORE_OK && status != STORE_MISSING;
-    if (read->feed)
-        hub_visit(&read->feed->env->hub, read->feed);
-    else
+    if (!feed) {
         read_destroy(read);
+    } else if (read->walk.count && !feed_has_room(feed)) {
+        feed->read = NULL;
+        read_destroy(read);
+    } else {
+        hold_page(read);
+        hub_visit(&feed->env->hub, feed);
+    }
 }
 
 static void on_page(struct store_walk *walk, enum store_status status)
@@ -351,6 +370,8 @@ bool catching_visit(struct feed *feed, bool live_clean)
         send_page(feed, read);
         return true;
     }
+    if (!feed_has_room(feed))
+        return false;
     if (sub->seen < feed->env->cold) {
         read = mem_new(struct feed_read);
         read->sub = sub;

@@ -89,8 +89,9 @@ struct environment {
     uint32_t arriving; /* runs of triggers that have no answer yet; the engine's */
     struct room seats; /* of connections that stay; api's, as the next two are */
     struct room batches, streams;
-    uint32_t holders;    /* environment_hold */
-    struct room *stored; /* of its project, in bytes; the engine's. NULL: of none */
+    struct room *answers; /* of its project: unsent ones; api's. NULL: of none */
+    uint32_t holders;     /* environment_hold */
+    struct room *stored;  /* of its project, in bytes; the engine's. NULL: of none */
 };
 
 /* Unfinished runs in memory by parent. */

@@ -21,6 +21,7 @@ enum {
     TAKE_FRAMES = 64,        /* shared frames in one write */
     TAKE_BYTES = 256 * 1024, /* of one visit */
     COUNT_PLACES = 16384,    /* looked at to count what is to come */
+    ROOM_MS = 50,            /* after which somebody may have read something */
 };
 
 static void on_every(struct timer *timer);
@@ -188,6 +189,18 @@ bool feed_in_sync(struct feed *feed)
     return feed->seen == feed->env->applied;
 }
 
+bool feed_has_room(struct feed *feed)
+{
+    struct loop *loop = feed->env->loop;
+    if (room_has(feed->env->answers, 1))
+        return true;
+    feed->cramped = true;
+    if (!feed->timer.place || feed->timer.at_ms > loop_now_ms(loop) + ROOM_MS)
+        loop_set_timer(loop, &feed->timer, timers_kind(loop_timers(loop), on_every),
+                       ROOM_MS);
+    return false;
+}
+
 /* ---- keeping up ---- */
 
 static bool wanted(const struct feed *feed, const struct update *update)
@@ -197,6 +210,11 @@ static bool wanted(const struct feed *feed, const struct update *update)
         if (filter_matches(&container_of(link, struct subscription, link)->filter, &facts))
             return true;
     return false;
+}
+
+static bool may_take(struct feed *feed, const struct bytes *frame)
+{
+    return frame->len <= LITTLE_UNSENT || feed_has_room(feed);
 }
 
 /* Every update after seen that matches, in order. False: there is more for a later visit,
@@ -212,6 +230,8 @@ static bool take_recent(struct feed *feed)
         struct update *update = recent_at(recent, i);
         struct bytes *frame = update->frames[feed->view->index];
         if (frame && wanted(feed, update)) {
+            if (!may_take(feed, frame))
+                break;
             frames[count++] = frame;
             bytes += frame->len;
         }
@@ -287,13 +307,15 @@ void feed_visit(struct feed *feed)
         set_late(feed, true); /* feed_drained brings it back */
         return;
     }
+    feed->cramped = false;
     bool early = too_early(feed);
     bool clean = !early && visit_live(feed);
     bool caught = !feed->ops->busy(feed) && catch_up(feed, clean);
     bool complete = clean && list_empty(&feed->catching);
     set_late(feed, !complete);
     /* For the timer, or a page. */
-    bool waits = early || (catching_waits(feed) && (clean || catching_is_for_live(feed)));
+    bool waits = early || feed->cramped ||
+                 (catching_waits(feed) && (clean || catching_is_for_live(feed)));
     if (!complete && (caught || !waits) && !feed->ops->busy(feed))
         hub_visit(hub, feed);
 }

@@ -57,11 +57,12 @@ struct feed {
     struct feed_read *read; /* a page of the store on its way; NULL: none */
     int64_t every_ms;       /* least time between patches; 0: none */
     int64_t next_at;        /* monotonic ms of the next patch, with every_ms */
-    struct timer timer;     /* of every_ms */
+    struct timer timer;     /* of every_ms, and of a wait for room */
     size_t filter_bytes;    /* names of all its filters */
     struct ahead ahead;     /* of the walk of the live subscriptions */
     uint16_t subscriptions;
-    bool late; /* not complete when last visited, or not visited */
+    bool late;    /* not complete when last visited, or not visited */
+    bool cramped; /* did not go on for want of room */
 };
 
 /* Starts complete, with no subscription. The view's use is taken over. */
@@ -90,6 +91,10 @@ void feed_drained(struct feed *feed);
 
 /* Sends what there is to send now: called by the flush. */
 void feed_visit(struct feed *feed);
+
+/* False: unread answers fill the room of its project. It begins nothing that may be long and
+ * is visited again in a moment. */
+bool feed_has_room(struct feed *feed);
 
 /* Complete and in sync up to env.applied: what a ping may say. */
 bool feed_in_sync(struct feed *feed);

@@ -375,6 +375,7 @@ static void start(struct stream *stream)
     call->on_gone = on_gone;
     call->on_drained = on_drained;
     api_hold(call, on_drain);
+    call->x->answer_room = env->answers;
     api_stream_begin(call, "text/event-stream");
     struct tag_list *ignored =
         subscribing_ignored(call); /* an EventSource sees no headers */

@@ -69,6 +69,7 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
         return;
     }
     feed_init(&socket->feed, &socket_feed_ops, env, view);
+    ws_count_in(socket->ws, env->answers);
     socket->feed.every_ms = hello ? hello->every_ms : 0;
     socket->welcomed = true;
     socket->hello_by = 0;

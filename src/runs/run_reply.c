@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "call/hidden.h"
+#include "call/rooms.h"
 #include "engine/waiting.h"
 #include "packets/packet_name.h"
 #include "runs/run_body.h"
@@ -61,9 +62,20 @@ static void hide(struct run_reply *reply)
         hidden_clear(hidden, &reply->children.runs[i]);
 }
 
+static void give_up(struct run_reply *reply, enum err status)
+{
+    api_reply_error(reply->call, status);
+    finish(reply);
+}
+
 static void send(struct run_reply *reply)
 {
     struct api_call *call = reply->call;
+    enum err full = rooms_let_go(call);
+    if (full) {
+        give_up(reply, full);
+        return;
+    }
     const struct run *run = &reply->run;
     struct buf payload_url = { 0 }, output_url = { 0 }, schedule = { 0 };
     struct rope body = { 0 };
@@ -90,12 +102,6 @@ static void send(struct run_reply *reply)
     buf_finish(&payload_url);
     buf_finish(&output_url);
     buf_finish(&schedule);
-    finish(reply);
-}
-
-static void give_up(struct run_reply *reply, enum err status)
-{
-    api_reply_error(reply->call, status);
     finish(reply);
 }
 
@@ -130,6 +136,8 @@ static void find_children(struct run_reply *reply)
 static void on_parent(struct run_read *read, enum err status)
 {
     struct run_reply *reply = container_of(read, struct run_reply, read);
+    if (!status)
+        status = rooms_hold_run(reply->call, read);
     if (status && status != ERR_NOT_FOUND) {
         give_up(reply, status);
         return;
@@ -155,6 +163,8 @@ static void find_parent(struct run_reply *reply)
 static void on_root(struct run_read *read, enum err status)
 {
     struct run_reply *reply = container_of(read, struct run_reply, read);
+    if (!status)
+        status = rooms_hold_run(reply->call, read);
     if (status && status != ERR_NOT_FOUND) {
         give_up(reply, status);
         return;

@@ -4,6 +4,7 @@
  * they depend on its task and tags; anybody else's is not found. */
 #include "base/mem.h"
 #include "call/body_fields.h"
+#include "call/rooms.h"
 #include "call/route.h"
 #include "engine/run_commands.h"
 #include "runs/run_body.h"
@@ -33,6 +34,8 @@ static void on_retrieved(struct run_read *read, enum err status)
     struct api_call *call = op->call;
     if (!status)
         status = api_check_run_scope(call, "read", read->run);
+    if (!status)
+        status = rooms_hold_run(call, read);
     if (status)
         api_reply_error(call, status);
     else
@@ -56,6 +59,8 @@ static void on_result(struct run_read *read, enum err status)
     rope_clear(&body);
     if (!status && !run_is_final(read->run))
         status = ERR_NOT_FOUND;
+    if (!status)
+        status = rooms_let_go(op->call);
     if (status) {
         api_reply_refused(op->call, status, NULL,
                           "Run either doesn't exist or is not finished");

@@ -7,6 +7,9 @@ import { test } from "node:test";
 
 import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
+import { frame, upgradeRequest } from "../support/js/websocket.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const MIB = 1 << 20;
 
@@ -159,6 +162,66 @@ test("answers that nobody reads take so much memory and no more", async (t) => {
   for (const reader of readers) reader.destroy();
   await until(async () => (await gateway.get(`/api/v3/runs/${id}`)).status === 200, { what: "room" });
   assert.equal((await gateway.http.request("GET", url, { key: null })).text.length, 10 * MIB);
+  await gateway.stop();
+});
+
+/** A gateway whose store alone has a finished run of 9 MiB, and a token that reads only that run. */
+async function withEvictedRun(t) {
+  const gateway = await startGateway({ t, release: true, options: ["--memory", "32m"] });
+  const worker = await Worker.register(gateway), ids = [];
+  for (let i = 0; i < 5; i++) {
+    const attempt = await worker.take(ids[ids.push(await worker.trigger("hello")) - 1]);
+    await attempt.succeed("x".repeat(9 * MIB));
+  }
+  await until(async () => await gateway.metric("runcast_evicted_runs_total") > 0, { what: "the first has left memory" });
+  const memory = () => [...fs.readFileSync(`/proc/${gateway.pid}/smaps_rollup`, "utf8").matchAll(/Private_Dirty:\s+(\d+)/g)]
+    .reduce((sum, [, kib]) => sum + kib / 1024, 0);
+  return { gateway, id: ids[0], token: await publicToken(gateway, { scopes: [`read:runs:${ids[0]}`] }), memory };
+}
+
+/** Connections that have said something at once and read no more than the first bytes of what they get. */
+async function ask(gateway, t, count, text) {
+  const all = await Promise.all(Array.from({ length: count }, () => gateway.connect()));
+  for (const connection of all) {
+    t.after(() => connection.destroy());
+    connection.came = 0;
+    connection.socket.removeAllListeners("data").on("data", (bytes) => {
+      connection.first ??= bytes.toString("latin1");
+      connection.came += bytes.length;
+      if (!connection.reads) connection.pause();
+    });
+  }
+  for (const connection of all) connection.send(text());
+  return all;
+}
+
+test("a run that is read from the store for many at once takes the room of answers and no more", async (t) => {
+  const { gateway, id, token, memory } = await withEvictedRun(t), before = memory();
+  const request = `GET /api/v3/runs/${id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n\r\n`;
+  const readers = await ask(gateway, t, 40, () => request);
+  await until(() => readers.every(({ first }) => first), { what: "answers" });
+  assert.ok(memory() - before < 200, `${memory() - before} MiB are taken`);
+  const shown = readers.filter(({ first }) => first.startsWith("HTTP/1.1 200")), refused = readers.filter((one) => !shown.includes(one));
+  assert.ok(shown.length > 8, `${shown.length} are shown`);
+  assert.ok(refused.length && refused.every(({ first }) => /^HTTP\/1.1 503[^]*retry-after: 1\r\n/i.test(first)));
+
+  // When they are read there is room again.
+  for (const reader of readers) { reader.reads = true; reader.resume(); }
+  await until(() => shown.every(({ came }) => came > 9 * MIB), { what: "all of the answers" });
+  assert.equal((await gateway.get(`/api/v3/runs/${id}`, { key: token })).json.output.length, 9 * MIB);
+  await gateway.stop();
+});
+
+test("sockets that read nothing hold rows for the room of answers and no more, and get them when they read", async (t) => {
+  const { gateway, id, token, memory } = await withEvictedRun(t), before = memory();
+  const sockets = await ask(gateway, t, 40, () => Buffer.concat([Buffer.from(upgradeRequest("/realtime/v1/ws", { authorization: `Bearer ${token}` })),
+    frame(1, '{"op":"hello"}'), frame(1, JSON.stringify({ op: "sub", id: 1, run: id }))]));
+  await until(async () => await gateway.metric("runcast_connections_behind") === 40, { what: "all are behind" });
+  let last = 0, same = 0;
+  await until(() => { same = Math.abs(memory() - last) < 1 ? same + 1 : 0; last = memory(); return same === 10; }, { everyMs: 50, what: "no more is taken" });
+  assert.ok(last - before < 200, `${last - before} MiB are taken`);
+  for (const socket of sockets) { socket.reads = true; socket.resume(); }
+  await until(() => sockets.every(({ came }) => came > 9 * MIB), { what: "the row of each" });
   await gateway.stop();
 });
 
