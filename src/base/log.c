@@ -12,7 +12,7 @@
 
 enum { FIELD_BUFFERS = 8, SLICE_TEXT_MAX = 100 };
 
-static enum log_level lowest_level = LOG_INFO;
+enum log_level log_lowest_level = LOG_INFO;
 static enum log_format chosen_format = LOG_AUTO;
 
 static const char *const level_names[] = {
@@ -22,7 +22,7 @@ static const char *const level_names[] = {
 
 void log_configure(enum log_level level, enum log_format format)
 {
-    lowest_level = level;
+    log_lowest_level = level;
     chosen_format = format;
 }
 
@@ -119,32 +119,64 @@ static void write_line(const struct buf *line)
     }
 }
 
-/* Of an audit the event is its action. */
-static void log_fields(enum log_level level, const char *event, va_list fields)
+static bool is_json(void)
 {
-    if (level < lowest_level)
-        return;
-    bool json =
-        chosen_format == LOG_JSON || (chosen_format == LOG_AUTO && !isatty(STDERR_FILENO));
+    return chosen_format == LOG_JSON ||
+           (chosen_format == LOG_AUTO && !isatty(STDERR_FILENO));
+}
+
+/* Of an audit the event is its action. */
+static void begin_line(struct buf *line, bool json, enum log_level level, const char *event)
+{
     struct timespec now;
     char time_text[TIME_TEXT_LEN + 1];
     clock_gettime(CLOCK_REALTIME, &now);
     text_from_time((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, time_text);
 
-    struct buf line = { 0 };
-    add_field(&line, json, "time", time_text);
-    add_field(&line, json, "level", level_names[level]);
-    add_field(&line, json, "event", level == LOG_AUDIT ? "audit" : event);
+    add_field(line, json, "time", time_text);
+    add_field(line, json, "level", level_names[level]);
+    add_field(line, json, "event", level == LOG_AUDIT ? "audit" : event);
     if (level == LOG_AUDIT)
-        add_field(&line, json, "action", event);
-    for (const char *name; (name = va_arg(fields, const char *));)
-        add_field(&line, json, name, va_arg(fields, const char *));
-    buf_add_text(&line, json ? "}\n" : "\n");
-    write_line(&line);
-    buf_finish(&line);
+        add_field(line, json, "action", event);
 }
 
-void log_debug(const char *event, ...)
+static void end_line(struct buf *line, bool json, va_list fields)
+{
+    for (const char *name; (name = va_arg(fields, const char *));)
+        add_field(line, json, name, va_arg(fields, const char *));
+    buf_add_text(line, json ? "}\n" : "\n");
+    write_line(line);
+    buf_finish(line);
+}
+
+static void log_fields(enum log_level level, const char *event, va_list fields)
+{
+    if (level < log_lowest_level)
+        return;
+    struct buf line = { 0 };
+    bool json = is_json();
+    begin_line(&line, json, level, event);
+    end_line(&line, json, fields);
+}
+
+void log_write_decision(const char *event, const char *environment, const char *run,
+                        const char *reason, ...)
+{
+    struct buf line = { 0 };
+    bool json = is_json();
+    va_list fields;
+    va_start(fields, reason);
+    begin_line(&line, json, LOG_DEBUG, event);
+    if (environment)
+        add_field(&line, json, "environment", environment);
+    if (run)
+        add_field(&line, json, "run", run);
+    add_field(&line, json, "reason", reason);
+    end_line(&line, json, fields);
+    va_end(fields);
+}
+
+void log_write_debug(const char *event, ...)
 {
     va_list fields;
     va_start(fields, event);

@@ -94,6 +94,48 @@ static void what_is_below_the_level_is_not_written(void **state)
     assert_non_null(strstr(logged(), "\"event\":\"d\""));
 }
 
+static const char *counted(int *count)
+{
+    ++*count;
+    return "made";
+}
+
+static void what_is_for_debug_is_made_at_debug_alone(void **state)
+{
+    (void)state;
+    int made = 0;
+    log_configure(LOG_INFO, LOG_JSON);
+    log_debug("a", "b", counted(&made), NULL);
+    log_decision("a", "env_1", "run_1", counted(&made), "c", counted(&made), NULL);
+    assert_int_equal(made, 0);
+    assert_string_equal(logged(), "");
+    log_configure(LOG_DEBUG, LOG_JSON);
+    log_debug("a", "b", counted(&made), NULL);
+    assert_int_equal(made, 1);
+    assert_string_equal(after_time(logged(), "{\"time\":\""),
+                        "\",\"level\":\"debug\",\"event\":\"a\",\"b\":\"made\"}\n");
+}
+
+static void a_decision_names_environment_run_and_reason(void **state)
+{
+    (void)state;
+    log_configure(LOG_DEBUG, LOG_LOGFMT);
+    log_decision("lease over", "env_1", "run_1", "given back", "failures", log_number(2),
+                 NULL);
+    assert_string_equal(after_time(logged(), "time="),
+                        " level=debug event=\"lease over\" environment=env_1 run=run_1 "
+                        "reason=\"given back\" failures=2\n");
+}
+
+static void a_decision_leaves_out_what_there_is_not(void **state)
+{
+    (void)state;
+    log_configure(LOG_DEBUG, LOG_LOGFMT);
+    log_decision("drained", NULL, NULL, "quiet", NULL);
+    assert_string_equal(after_time(logged(), "time="),
+                        " level=debug event=drained reason=quiet\n");
+}
+
 static void no_field_can_forge_a_line(void **state)
 {
     (void)state;
@@ -179,6 +221,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(where_no_terminal_is_lines_are_json, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_is_below_the_level_is_not_written, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_is_for_debug_is_made_at_debug_alone, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_decision_names_environment_run_and_reason, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_decision_leaves_out_what_there_is_not, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(no_field_can_forge_a_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_terminal_would_obey_is_escaped, set_up,
