@@ -12,6 +12,7 @@
 #include "api/admin_access.h"
 #include "api/rate_limit.h"
 #include "api/signed.h"
+#include "base/log.h"
 #include "call/parts.h"
 #include "call/request_log.h"
 #include "call/rooms.h"
@@ -108,8 +109,8 @@ static enum err identify(struct api_call *call)
 {
     struct slice header = http_header(call->x, "authorization");
     int64_t now = loop_wall_ms(engine_loop(call->api->engine));
-    enum err refused =
-        auth_identify(call->api->auth, header, now, &call->identity, &call->why);
+    enum err refused = auth_identify(call->api->auth, header, call->x->peer, now,
+                                     &call->identity, &call->why);
     if (refused)
         return refused;
     http_trust(call->x);
@@ -121,11 +122,14 @@ static enum err check_credential(struct api_call *call, const struct route *rout
     enum err refused = identify(call);
     if (refused || !route)
         return refused;
-    if (!(route->auth & auth_of(call->identity)))
-        return explain(&call->why, ERR_UNAUTHORIZED,
-                       route->auth == AUTH_PERSONAL ? "Invalid or Missing PAT"
-                                                    : "Invalid API key");
-    return OK;
+    if (route->auth & auth_of(call->identity))
+        return OK;
+    log_decision("credential refused", call->account ? call->account->id : NULL, NULL,
+                 "one of its kind may not call this route", "client", call->x->peer,
+                 "route", route->path, NULL);
+    return explain(&call->why, ERR_UNAUTHORIZED,
+                   route->auth == AUTH_PERSONAL ? "Invalid or Missing PAT"
+                                                : "Invalid API key");
 }
 
 /* ---- from the server ---- */

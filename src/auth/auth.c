@@ -11,6 +11,7 @@
 
 #include "auth/jwt.h"
 #include "auth/scopes.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/table.h"
 
@@ -121,6 +122,23 @@ bool identity_is_valid(const struct identity *identity, int64_t now_ms)
            !identity_has_ended(identity, now_ms);
 }
 
+static const char *end_reason(const struct identity *identity, int64_t now_ms)
+{
+    if (!identity_has_ended(identity, now_ms))
+        return "it has expired";
+    if (identity->account && identity->account->archived)
+        return "its environment was archived";
+    return identity->secret->ended ? "it was revoked, or the key that it hangs on"
+                                   : "its key was replaced a while ago";
+}
+
+void identity_tell_end(const struct identity *identity, const char *connection,
+                       int64_t now_ms)
+{
+    log_decision("credential ended", identity->account ? identity->account->id : NULL, NULL,
+                 end_reason(identity, now_ms), "connection", connection, NULL);
+}
+
 bool identity_may(const struct identity *identity, const char *action, const char *type,
                   struct slice id)
 {
@@ -227,20 +245,21 @@ static void take_claims(struct identity *identity, const json_t *claims)
 /* With any key of the environment that is valid: one that was replaced verifies until its
  * grace period is over. */
 static enum err verify(struct account *account, struct slice token, int64_t now_ms,
-                       struct buf *payload, struct secret **signer)
+                       struct buf *payload, struct secret **signer, struct failure *why)
 {
-    struct failure reason;
+    explain(why, ERR_UNAUTHORIZED, "its environment has no valid key");
     list_each (link, &account_of_keys(account)->secrets) {
         struct secret *secret = container_of(link, struct secret, of_owner);
         if (secret_is_valid(secret, now_ms) &&
-            !jwt_verify(token, slice_of(secret->key), now_ms, payload, &reason)) {
+            !jwt_verify(token, slice_of(secret->key), now_ms, payload, why)) {
             *signer = secret;
             return OK;
         }
     }
-    return ERR_UNAUTHORIZED;
+    return why->code;
 }
 
+/* why is for the log; the client learns that it is invalid. */
 static enum err identify_public(struct auth *auth, struct slice token, const char *subject,
                                 int64_t now_ms, struct identity *identity,
                                 struct failure *why)
@@ -248,9 +267,10 @@ static enum err identify_public(struct auth *auth, struct slice token, const cha
     struct buf payload = { 0 };
     identity->account = accounts_by_id(auth->accounts, slice_of(subject));
     if (!identity->account || identity->account->archived)
-        return explain(why, ERR_UNAUTHORIZED, "Public Access Token is invalid");
-    if (verify(identity->account, token, now_ms, &payload, &identity->secret))
-        return explain(why, ERR_UNAUTHORIZED, "Public Access Token is invalid");
+        return explain(why, ERR_UNAUTHORIZED, "the environment of the token is %s",
+                       identity->account ? "archived" : "not known");
+    if (verify(identity->account, token, now_ms, &payload, &identity->secret, why))
+        return why->code;
 
     json_t *claims = json_loadb(payload.ptr, payload.len, JSON_DECODE_INT_AS_REAL, NULL);
     assert(claims); /* jwt_verify has parsed it */
@@ -291,29 +311,48 @@ static struct slice without_bearer(struct slice header)
     return slice_trim(header);
 }
 
-enum err auth_identify(struct auth *auth, struct slice header, int64_t now_ms,
-                       struct identity **identity, struct failure *why)
+/* identity: what is known of it; NULL: nothing. */
+static enum err refuse(const struct identity *identity, const char *client,
+                       struct failure *why)
 {
-    if (!header.ptr || !slice_trim(header).len)
-        return explain(why, ERR_UNAUTHORIZED, "No authorization header provided");
-    struct slice text = without_bearer(slice_trim(header));
-    if (!text.len || text.len > JWT_TEXT_MAX)
-        return explain(why, ERR_UNAUTHORIZED, "Invalid API key");
+    const struct account *account = identity ? identity->account : NULL;
+    log_decision("credential refused", account ? account->id : NULL, NULL, why->text,
+                 "client", client, NULL);
+    if (identity && identity->kind == CREDENTIAL_PUBLIC_TOKEN)
+        explain(why, why->code, "Public Access Token is invalid");
+    return why->code;
+}
 
+static enum err identify(struct auth *auth, struct slice text, const char *client,
+                         int64_t now_ms, struct identity **identity, struct failure *why)
+{
     unsigned char hash[HASH_LEN];
     vault_hash(text, hash);
     struct identity *found = recall(auth, hash, now_ms);
     if (!found) {
         found = identity_create(CREDENTIAL_NONE, hash);
-        enum err err = identify_new(auth, text, now_ms, found, why);
-        if (err) {
+        if (identify_new(auth, text, now_ms, found, why)) {
+            enum err refused = refuse(found, client, why);
             identity_unref(found);
-            return err;
+            return refused;
         }
         remember(auth, found, now_ms);
     }
     *identity = found;
     return OK;
+}
+
+enum err auth_identify(struct auth *auth, struct slice header, const char *client,
+                       int64_t now_ms, struct identity **identity, struct failure *why)
+{
+    struct slice text = without_bearer(slice_trim(header));
+    if (!header.ptr || !slice_trim(header).len)
+        explain(why, ERR_UNAUTHORIZED, "No authorization header provided");
+    else if (!text.len || text.len > JWT_TEXT_MAX)
+        explain(why, ERR_UNAUTHORIZED, "Invalid API key");
+    else
+        return identify(auth, text, client, now_ms, identity, why);
+    return refuse(NULL, client, why);
 }
 
 /* ---- signing ---- */

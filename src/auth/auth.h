@@ -48,10 +48,11 @@ struct auth *auth_create(struct accounts *accounts);
 /* NULL is fine. Identities that others hold live on. */
 void auth_destroy(struct auth *auth);
 
-/* header is the value of Authorization, "Bearer " optional. A reference, the caller's.
- * ERR_UNAUTHORIZED with the text that clients expect (management-api §3.2). */
-enum err auth_identify(struct auth *auth, struct slice header, int64_t now_ms,
-                       struct identity **identity, struct failure *why);
+/* header is the value of Authorization, "Bearer " optional; client the address that it came
+ * from, for the log. A reference, the caller's. ERR_UNAUTHORIZED with the text that clients
+ * expect (management-api §3.2); the log has more of the reason. */
+enum err auth_identify(struct auth *auth, struct slice header, const char *client,
+                       int64_t now_ms, struct identity **identity, struct failure *why);
 /* A secret key of preview on one of its branches: a reference, the caller's. */
 struct identity *identity_on_branch(const struct identity *identity,
                                     struct account *branch);
@@ -61,6 +62,10 @@ bool identity_is_valid(const struct identity *identity, int64_t now_ms);
 
 /* The key or token was revoked or replaced, or the branch archived. */
 bool identity_has_ended(const struct identity *identity, int64_t now_ms);
+
+/* For the log: a connection ends with its credential, which has ended or expired. */
+void identity_tell_end(const struct identity *identity, const char *connection,
+                       int64_t now_ms);
 
 /* What a socket and an event stream of it are told then. */
 extern const char identity_ended_reason[];

@@ -2,6 +2,7 @@
  * batch, and blocks a parent that waits for them. */
 #include "batches/batch_commit.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 
 void batch_commit_new(struct batch_commit *commit, struct api_call *call,
@@ -93,6 +94,10 @@ static void on_triggered(struct trigger_op *op, enum err status)
 {
     struct batch_commit *commit = container_of(op, struct batch_commit, op);
     bool is_new = !op->batch_cached && !op->repeated;
+    if (!status && is_new && commit->seals)
+        log_decision("batch sealed", commit->call->env->id, NULL, "it has all its items",
+                     "batch", commit->batch.id, "runs", log_number(commit->batch.count),
+                     NULL);
     if (!status && is_new && batch_blocks(&commit->batch)) {
         blocking_begin_batch(&commit->blocking, commit->call, &commit->batch, on_blocked);
         return;

@@ -14,6 +14,7 @@
  * registered do (worker-protocol §3.4). What a run waits for is in waits.c. */
 #include "engine/attempts.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
@@ -238,6 +239,10 @@ static enum decision complete_failed(struct complete_attempt *op, struct run *ne
     if (run_advance(next, soon ? EVENT_RETRY_SOON : EVENT_RETRY_QUEUED, time))
         return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
     next->due_at = at;
+    log_decision("retry planned", op->command.env->id, next->id,
+                 by_worker ? "its worker asked for it" : "by the settings of its task",
+                 "attempt", log_number(next->attempt), "delay_ms", log_number(at - time),
+                 NULL);
     op->result = soon ? ATTEMPT_RETRY_IMMEDIATELY : ATTEMPT_RETRY_QUEUED;
     return DECISION_COMMIT;
 }
@@ -392,6 +397,8 @@ static enum decision decide_interrupt(struct command *command, const struct run 
     }
     if (!run_is_with_worker(now) || run_advance(next, EVENT_INTERRUPTED, time))
         return DECISION_NOTHING;
+    log_decision("attempt lost", command->env->id, now->id, command->why.text, "attempt",
+                 log_number(now->attempt), NULL);
     run_end_with(next, error_internal("TASK_RUN_CANCELLED", command->why.text), marks);
     return DECISION_COMMIT;
 }

@@ -5,6 +5,7 @@
  *
  * The deadlines are in the runs (due_at), so they come back after a restart; heartbeats
  * are not written, a restart gives every executing run its full time again. */
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "engine/attempts.h"
@@ -44,9 +45,10 @@ static enum decision start_queue(const struct command *command, struct run *next
 }
 
 /* Pauses double, with a random part, up to an hour (worker-protocol §3.4, end). */
-static enum decision lease_over(struct run *next, int64_t time, unsigned *marks)
+static enum decision lease_over(const struct command *command, struct run *next,
+                                const char *reason, unsigned *marks)
 {
-    int64_t pause = DEQUEUE_PAUSE_MS;
+    int64_t pause = DEQUEUE_PAUSE_MS, time = loop_wall_ms(command->engine->loop);
 
     if (++next->dequeue_failures >= DEQUEUE_FAILURES_MAX) {
         if (run_advance(next, EVENT_SYSTEM_FAILURE, time))
@@ -55,6 +57,8 @@ static enum decision lease_over(struct run *next, int64_t time, unsigned *marks)
                      error_internal("TASK_RUN_DEQUEUED_MAX_RETRIES",
                                     "No worker started the run after it was dequeued"),
                      marks);
+        log_decision("lease over", command->env->id, next->id, reason, "failures",
+                     log_number(next->dequeue_failures), NULL);
         return DECISION_COMMIT;
     }
     if (run_advance(next, EVENT_LEASE_OVER, time))
@@ -62,6 +66,9 @@ static enum decision lease_over(struct run *next, int64_t time, unsigned *marks)
     pause <<= next->dequeue_failures - 1;
     pause += (int64_t)random_below((uint64_t)pause);
     next->due_at = time + (pause < DEQUEUE_PAUSE_MAX_MS ? pause : DEQUEUE_PAUSE_MAX_MS);
+    log_decision("lease over", command->env->id, next->id, reason, "failures",
+                 log_number(next->dequeue_failures), "delay_ms",
+                 log_number(next->due_at - time), NULL);
     return DECISION_COMMIT;
 }
 
@@ -77,13 +84,20 @@ static enum decision decide_release(struct command *command, const struct run *n
         explain(&command->why, ERR_INVALID, "The run is not dequeued");
         return DECISION_REFUSE;
     }
-    return lease_over(next, loop_wall_ms(command->engine->loop), marks);
+    return lease_over(command, next, "its worker gave it back", marks);
 }
 
 void attempt_release(struct engine *engine, struct environment *env, struct slice run_id,
                      struct release *op, command_done_fn *done)
 {
     command_begin(engine, env, run_id, &op->command, decide_release, done);
+}
+
+static void tell_lost(const struct command *command, const struct run *now)
+{
+    log_decision("attempt lost", command->env->id, now->id,
+                 "its worker stopped its heartbeat", "attempt", log_number(now->attempt),
+                 NULL);
 }
 
 /* Nobody was heard of: in dev the session is gone, elsewhere another worker may try. */
@@ -98,10 +112,15 @@ static enum decision stalled(const struct command *command, const struct run *no
         if (run_advance(next, EVENT_RETRY_QUEUED, time))
             return DECISION_NOTHING;
         next->due_at = time + STALLED_RETRY_MS;
+        tell_lost(command, now);
+        log_decision("retry planned", command->env->id, now->id, "its attempt was lost",
+                     "attempt", log_number(now->attempt), "delay_ms",
+                     log_number(STALLED_RETRY_MS), NULL);
         return DECISION_COMMIT;
     }
     if (run_advance(next, command->env->is_dev ? EVENT_INTERRUPTED : EVENT_FAILED, time))
         return DECISION_NOTHING;
+    tell_lost(command, now);
     run_end_with(next,
                  error_internal(code, command->env->is_dev
                                           ? "Its worker (trigger dev) is gone: nothing was "
@@ -139,7 +158,8 @@ static enum decision decide_due(struct command *command, const struct run *now,
     case EXECUTION_QUEUED:
         return due && !now->started_at ? expire(next, time, marks) : DECISION_NOTHING;
     case EXECUTION_PENDING_EXECUTING:
-        return due ? lease_over(next, time, marks) : DECISION_NOTHING;
+        return due ? lease_over(command, next, "its worker did not start it in time", marks)
+                   : DECISION_NOTHING;
     case EXECUTION_PENDING_CANCEL:
         return due ? confirm_cancel(next, time) : DECISION_NOTHING;
     case EXECUTION_WITH_WAITPOINTS:

@@ -11,6 +11,7 @@
  * A chosen run takes its slot at once, so it is not offered twice. A worker that has gone
  * meanwhile gives the lease back. In dev everybody stands in the line of the session that
  * the version named belongs to (sessions.h), elsewhere all in one. */
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "engine/attempts.h"
@@ -154,6 +155,8 @@ static enum decision decide_give_back(struct command *command, const struct run 
     if (run_advance(next, EVENT_LEASE_OVER, loop_wall_ms(command->engine->loop)))
         return DECISION_NOTHING;
     next->due_at = 0;
+    log_decision("lease over", command->env->id, next->id,
+                 "its worker had gone when it was leased", NULL);
     return DECISION_COMMIT;
 }
 
@@ -180,6 +183,9 @@ static void note_dequeued(struct engine *engine, struct tracked *run)
 {
     int64_t since = run->run.started_at ? run->run.queue_position : run->run.queued_at;
     int64_t waited_ms = loop_wall_ms(engine->loop) - since;
+    log_decision("run leased", run->env->id, run->run.id, "a worker asked for it",
+                 "version", log_slice(bytes_slice(run->run.worker_version)), "waited_ms",
+                 log_number(waited_ms), NULL);
     metric_add(M_DEQUEUED, 1);
     if (since && waited_ms >= 0)
         metric_observe_us(H_QUEUED, waited_ms * 1000);

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "engine/again.h"
@@ -235,6 +236,8 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
 
 void engine_retire_environment(struct engine *engine, struct environment *env)
 {
+    log_decision("environment retired", env->id, NULL,
+                 "its branch was archived or its project deleted", NULL);
     env->retired = true;
     env->budget = 0;
     history_finish(&env->history); /* nobody may listen any more */
@@ -251,6 +254,8 @@ bool engine_may_drop_environment(struct engine *engine, const struct environment
 void engine_drop_environment(struct engine *engine, struct environment *env)
 {
     assert(engine_may_drop_environment(engine, env));
+    log_decision("environment dropped", env->id, NULL,
+                 "its runs have ended and nobody holds it", NULL);
     leases_forget(engine->leases, env->number);
     *slots_at(&engine->environments, env->number) = NULL;
     destroy_environment(env);

@@ -2,6 +2,7 @@
  * token whose timeout has passed. */
 #include "engine/waitpoint_end.h"
 
+#include "base/log.h"
 #include "engine/state.h"
 #include "engine/waits.h"
 
@@ -23,8 +24,11 @@ static void finish(struct waitpoint_end *op, enum err status)
 static void on_written(struct document_write *write, enum err status)
 {
     struct waitpoint_end *op = container_of(write, struct waitpoint_end, write);
-    if (!status)
+    if (!status) {
+        log_decision("waitpoint completed", op->env->id, NULL, "somebody completed it",
+                     "waitpoint", log_slice(bytes_slice(op->load.name)), NULL);
         waits_end(op->engine, op->env, bytes_slice(op->load.name));
+    }
     /* Somebody else has completed it meanwhile: the first one counts. */
     finish(op, status == ERR_CONFLICT ? OK : status);
 }

@@ -410,6 +410,8 @@ static void close_store(struct gateway *gateway)
         loop_set_timer(gateway->loop, &gateway->timer, gateway->close_kind, 1);
         return;
     }
+    log_decision("drain step", NULL, NULL, "nothing is on its way to the store", "step",
+                 "the store is closed", NULL);
     admin_destroy(gateway->admin);
     gateway->store->owner = gateway;
     gateway->store->ops->close(gateway->store, on_store_closed);
@@ -424,6 +426,8 @@ static void on_server_closed(struct server *server)
 {
     struct api *api = server_owner(server);
     struct gateway *gateway = api_options(api)->owner;
+    log_decision("drain step", NULL, NULL, "every connection has ended", "step",
+                 "the server is closed", NULL);
     api_destroy(api);
     auth_destroy(gateway->auth);
     close_store(gateway);
@@ -463,10 +467,16 @@ static bool is_quiet(const struct gateway *gateway)
 static void on_drain_tick(struct timer *timer)
 {
     struct gateway *gateway = container_of(timer, struct gateway, timer);
-    if (is_quiet(gateway) || loop_now_ms(gateway->loop) >= gateway->drain_until)
-        gateway_stop(gateway);
-    else
+    bool quiet = is_quiet(gateway);
+    if (!quiet && loop_now_ms(gateway->loop) < gateway->drain_until) {
         loop_set_timer(gateway->loop, timer, gateway->drain_kind, 20);
+        return;
+    }
+    log_decision("drain step", NULL, NULL,
+                 quiet ? "no request is under way and no socket open"
+                       : "drain-timeout is over",
+                 "step", "nobody is waited for", NULL);
+    gateway_stop(gateway);
 }
 
 void gateway_drain(struct gateway *gateway)

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "live/feed.h"
@@ -273,8 +274,9 @@ struct tracked *environment_load(struct environment *env, struct run *run)
 
 /* ---- memory ---- */
 
-static void forget(struct environment *env, struct tracked *run)
+static void forget(struct environment *env, struct tracked *run, const char *reason)
 {
+    log_decision("run evicted", env->id, run->run.id, reason, NULL);
     count_out(env, run);
     hub_remove_run(&env->hub, run);
     table_remove(&env->runs, slice_of(run->run.id));
@@ -301,7 +303,7 @@ bool environment_evict(struct environment *env)
         }
         if (run->run.rev > env->cold)
             env->cold = run->run.rev;
-        forget(env, run);
+        forget(env, run, "ended runs take more memory than they may");
         metric_add(M_EVICTED, 1);
         if (all->count != count)
             env->evict_from = 0; /* the order was squeezed */
@@ -333,7 +335,7 @@ bool environment_purge(struct environment *env, const struct store_position *pos
         *at = place.rev;
         if (!is_purged(env, place.run))
             continue;
-        forget(env, place.run);
+        forget(env, place.run, "retention removed it");
         if (all->count != count)
             i = order_after(all, *at); /* the order was squeezed */
     }

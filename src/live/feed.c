@@ -12,6 +12,7 @@
  * backwards. */
 #include "live/feed.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "live/catch_up.h"
@@ -290,6 +291,19 @@ static void on_every(struct timer *timer)
     hub_visit(&feed->env->hub, feed);
 }
 
+/* A line when it changes. */
+static void tell_behind(struct feed *feed, bool is_behind)
+{
+    if (feed->is_behind == is_behind)
+        return;
+    feed->is_behind = is_behind;
+    log_decision(is_behind ? "subscriptions behind" : "subscriptions back", feed->env->id,
+                 NULL, is_behind ? "the socket is full" : "everything missed has been sent",
+                 "subscriptions", log_number(feed->subscriptions), "seen",
+                 log_number((int64_t)feed->seen), "newest",
+                 log_number((int64_t)feed->env->applied), NULL);
+}
+
 /* True when a catching subscription came further. */
 static bool catch_up(struct feed *feed, bool live_clean)
 {
@@ -304,6 +318,7 @@ void feed_visit(struct feed *feed)
     if (!feed->late && hub->flushed > feed->seen)
         feed->seen = feed->base = hub->flushed; /* nothing for it since */
     if (feed->ops->busy(feed)) {
+        tell_behind(feed, true);
         set_late(feed, true); /* feed_drained brings it back */
         return;
     }
@@ -313,6 +328,8 @@ void feed_visit(struct feed *feed)
     bool caught = !feed->ops->busy(feed) && catch_up(feed, clean);
     bool complete = clean && list_empty(&feed->catching);
     set_late(feed, !complete);
+    if (complete || feed->ops->busy(feed))
+        tell_behind(feed, !complete);
     /* For the timer, or a page. */
     bool waits = early || feed->cramped ||
                  (catching_waits(feed) && (clean || catching_is_for_live(feed)));

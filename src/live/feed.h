@@ -61,8 +61,9 @@ struct feed {
     size_t filter_bytes;    /* names of all its filters */
     struct ahead ahead;     /* of the walk of the live subscriptions */
     uint16_t subscriptions;
-    bool late;    /* not complete when last visited, or not visited */
-    bool cramped; /* did not go on for want of room */
+    bool late;      /* not complete when last visited, or not visited */
+    bool cramped;   /* did not go on for want of room */
+    bool is_behind; /* for the log: late, and its socket has been full */
 };
 
 /* Starts complete, with no subscription. The view's use is taken over. */

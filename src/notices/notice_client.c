@@ -21,7 +21,8 @@ enum err notice_client_identify(struct api_call *call, struct seat *seat,
     struct slice branch = http_header(call->x, "x-trigger-branch");
     int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
     struct identity *found = NULL;
-    enum err refused = auth_identify(api_auth(call->api), header, now, &found, why);
+    enum err refused =
+        auth_identify(api_auth(call->api), header, call->x->peer, now, &found, why);
 
     if (!refused && found->kind != CREDENTIAL_SECRET_KEY &&
         found->kind != CREDENTIAL_WORKER_TOKEN)

@@ -579,6 +579,7 @@ bool notifier_end(struct notifier *notifier, int64_t now_ms, size_t at_most)
             continue;
         if (count++ == at_most)
             return false;
+        identity_tell_end(socket->identity, "notice socket", now_ms);
         ws_close(socket->ws, CLOSE_BAD_TOKEN, identity_ended_reason);
     }
     return true;

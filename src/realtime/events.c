@@ -235,6 +235,8 @@ static void on_time(struct timer *timer)
     if (stream->ending)
         return;
     if (stream->expires_at && loop_now_ms(loop_of(stream)) >= stream->expires_at) {
+        identity_tell_end(stream->call->identity, "event stream",
+                          loop_wall_ms(loop_of(stream)));
         wire_error(ENCODING_JSON, -1, "token_expired",
                    "the token has expired: come back with a new one", &text);
         tell(stream, "error", &text);

@@ -133,7 +133,8 @@ static void leave(struct socket *socket)
 static void on_time(struct timer *timer)
 {
     struct socket *socket = container_of(timer, struct socket, timer);
-    int64_t now = loop_now_ms(engine_loop(api_engine(socket->api)));
+    struct loop *loop = engine_loop(api_engine(socket->api));
+    int64_t now = loop_now_ms(loop);
     struct buf message = { 0 };
 
     if (socket->hello_by && now >= socket->hello_by) {
@@ -147,6 +148,7 @@ static void on_time(struct timer *timer)
         return;
     }
     if (socket->expires_at && now >= socket->expires_at) {
+        identity_tell_end(socket->identity, "WebSocket", loop_wall_ms(loop));
         ws_close(socket->ws, CLOSE_TOKEN_EXPIRED, "the token has expired: fetch a new one");
         return;
     }
@@ -192,6 +194,7 @@ static void socket_destroy(struct socket *socket)
     identity_unref(socket->identity);
     tag_list_unref(socket->ignored);
     free(socket->branch);
+    free(socket->peer);
     list_remove(&socket->link);
     socket->sockets->count--;
     free(socket);
@@ -216,6 +219,7 @@ static struct socket *socket_create(struct api_call *call, enum encoding encodin
     socket->encoding = encoding;
     struct slice branch = http_header(call->x, "x-trigger-branch");
     socket->branch = branch.len ? mem_text(branch) : NULL;
+    socket->peer = mem_text(slice_of(call->x->peer));
     socket->ignored = subscribing_ignored(call);
     socket->ping_at = loop_now_ms(loop) + PROTOCOL_PING_MS;
     if (!socket->identity)

@@ -21,6 +21,7 @@ struct socket {
     struct api *api;
     struct sockets *sockets;
     char *branch;              /* x-trigger-branch of the upgrade; NULL: none */
+    char *peer;                /* the client's address */
     struct identity *identity; /* NULL: hello must bring a token */
     struct seat seat;          /* once there is an identity */
     struct timer timer;        /* the nearest of the deadlines below */

@@ -95,8 +95,8 @@ static enum err identify(struct socket *socket, const char *token,
                          struct identity **identity, struct failure *why)
 {
     int64_t now = loop_wall_ms(engine_loop(api_engine(socket->api)));
-    enum err refused =
-        auth_identify(api_auth(socket->api), slice_of(token), now, identity, why);
+    enum err refused = auth_identify(api_auth(socket->api), slice_of(token), socket->peer,
+                                     now, identity, why);
     if (refused)
         return refused;
     if ((*identity)->account)

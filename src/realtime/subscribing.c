@@ -49,8 +49,8 @@ enum err subscribing_identify(struct api_call *call)
         token = api_query(call, "token");
     if (!token.ptr)
         return OK;
-    enum err refused =
-        auth_identify(api_auth(call->api), token, now, &call->identity, &call->why);
+    enum err refused = auth_identify(api_auth(call->api), token, call->x->peer, now,
+                                     &call->identity, &call->why);
     if (refused)
         return refused;
     http_trust(call->x);

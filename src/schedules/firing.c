@@ -20,7 +20,7 @@ enum { UPCOMING = 10, MINUTE_MS = 60 * 1000 };
 struct firing {
     struct schedules *all;
     struct schedule *schedule;
-    int64_t nominal;
+    int64_t first, nominal; /* of the times that have come; the one that fires */
     struct trigger item;
     struct trigger_op op;
     struct document document;
@@ -106,6 +106,17 @@ void schedules_tell_untold(struct env_schedules *place)
 
 /* ---- the run ---- */
 
+static void tell_fired(const struct firing *firing)
+{
+    const struct schedule *schedule = firing->schedule;
+    if (firing->nominal != firing->first)
+        log_decision("schedule skipped", schedule->env->id, NULL,
+                     "of the times that have come only the latest fires", "schedule",
+                     schedule->id, "first_ms", log_number(firing->first), NULL);
+    log_decision("schedule fired", schedule->env->id, firing->item.id, "its time has come",
+                 "schedule", schedule->id, "nominal_ms", log_number(firing->nominal), NULL);
+}
+
 static void on_fired(struct trigger_op *op, enum err status)
 {
     struct firing *firing = container_of(op, struct firing, op);
@@ -116,6 +127,7 @@ static void on_fired(struct trigger_op *op, enum err status)
         schedule->facts.fired_at = firing->nominal;
         schedule->version++;
         metric_add(M_SCHEDULED_RUNS, 1);
+        tell_fired(firing);
     } else if (!schedule->failing) {
         tell_failure(schedule, op->why.code ? op->why.text : errors[status].text);
     }
@@ -166,6 +178,7 @@ void schedule_fire(struct timer *due)
     struct firing *firing = mem_new(struct firing);
     firing->all = all;
     firing->schedule = schedule;
+    firing->first = first;
     firing->nominal = latest_until(schedule, first, now);
     fill_in(firing);
     firing->op = (struct trigger_op){

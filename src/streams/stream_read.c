@@ -200,6 +200,8 @@ void streams_on_time(struct timer *timer)
     bool idle = !http_stream_unsent(reader->call->x);
 
     if (reader->expires_at && now >= reader->expires_at) {
+        identity_tell_end(reader->call->identity, "reader of a stream",
+                          loop_wall_ms(reader->streams->loop));
         reader_destroy(reader, true);
     } else if (idle && (now - reader->came_ms >= reader->timeout_ms || is_over(reader))) {
         reader_destroy(reader, false);

@@ -28,6 +28,7 @@ enum {
     WAITED_FOR_PAGES = (48 << 20) / SQLITE_PAGE_BYTES,
     RESTART_PAGES = (64 << 20) / SQLITE_PAGE_BYTES, /* readers have to let it start again */
     RESTART_WAIT_MS = 250,
+    SLOW_MS = 100, /* to write a group: a line of the log at debug */
     BACK_OFF_FIRST_S = 1,
     BACK_OFF_MAX_S = 30,
 };
@@ -223,6 +224,19 @@ static void settle(struct sqlite_writer *writer, enum store_status status)
     uv_async_send(&writer->finished);
 }
 
+static void tell_slow(const struct list *group, int64_t took_ms)
+{
+    int64_t commits = 0, changes = 0;
+    list_each (link, group) {
+        commits++;
+        changes +=
+            (int64_t)container_of(link, const struct store_commit, link)->change_count;
+    }
+    log_decision("slow commit", NULL, NULL, "the disk or the amount", "ms",
+                 log_number(took_ms), "commits", log_number(commits), "changes",
+                 log_number(changes), NULL);
+}
+
 /* Called and left with the lock held. */
 static void serve_group(struct sqlite_writer *writer)
 {
@@ -230,7 +244,11 @@ static void serve_group(struct sqlite_writer *writer)
     list_init(&group);
     sqlite_line_take(&writer->line, &group);
     uv_mutex_unlock(&writer->lock);
+    uint64_t begun = uv_hrtime();
     enum store_status status = write_group(writer, &group);
+    int64_t took_ms = (int64_t)(uv_hrtime() - begun) / 1000000;
+    if (log_has_debug() && took_ms > SLOW_MS)
+        tell_slow(&group, took_ms);
     uv_mutex_lock(&writer->lock);
     list_move_all(&writer->done, &group);
     settle(writer, status);

@@ -60,8 +60,8 @@ static struct identity *identify_at(struct world *world, const char *header, int
 {
     struct identity *identity = NULL;
     world->why = (struct failure){ 0 };
-    enum err err =
-        auth_identify(world->auth, slice_of(header), at_ms, &identity, &world->why);
+    enum err err = auth_identify(world->auth, slice_of(header), "client", at_ms, &identity,
+                                 &world->why);
     assert_int_equal(err, identity ? OK : ERR_UNAUTHORIZED);
     return identity;
 }
@@ -142,9 +142,9 @@ static void unknown_credentials_are_refused_with_the_texts_of_trigger_dev(void *
     struct world *world = *state;
     char key[SECRET_KEY_MAX + 8];
     struct identity *identity = NULL;
-    assert_int_equal(
-        auth_identify(world->auth, (struct slice){ 0 }, now_ms, &identity, &world->why),
-        ERR_UNAUTHORIZED);
+    assert_int_equal(auth_identify(world->auth, (struct slice){ 0 }, "client", now_ms,
+                                   &identity, &world->why),
+                     ERR_UNAUTHORIZED);
     assert_string_equal(world->why.text, "No authorization header provided");
     assert_refused(world, "", "No authorization header provided");
     assert_refused(world, "  ", "No authorization header provided");
