@@ -208,5 +208,5 @@ export const calls = {
   metrics: (w) => w.get("/metrics", { key: metricsToken }),
   openapi: (w) => w.get("/openapi.json", { key: null }),
   page: (w) => w.get("/", { key: null }),
-  page_of_project: (w) => w.get("/projects/v3/proj_x", { key: null }),
+  page_of_project: (w) => w.get("/projects/proj_x", { key: null }),
 };
