@@ -55,7 +55,8 @@ void with_key(enum api_key key)
     next.key = key;
 }
 
-static void ask(const char *method, const char *body, const char *pattern, va_list values)
+__attribute__((format(printf, 3, 0))) static void ask(const char *method, const char *body,
+                                                      const char *pattern, va_list values)
 {
     struct buf target = { 0 };
     char text[1024];

@@ -139,8 +139,8 @@ static void a_text_that_is_no_duration_is_refused(void **state)
     };
     static const char *const rules[] = {
         "is neither a duration like 1h42m nor a number of seconds at \"options.ttl\"",
-        "is neither a date like 2030-01-31T09:00:00Z nor a duration like 1h30m at "
-        "\"options.delay\"",
+        ("is neither a date like 2030-01-31T09:00:00Z nor a duration like 1h30m at "
+         "\"options.delay\""),
         "is not a duration like 1h30m at \"options.idempotencyKeyTTL\"",
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
