@@ -91,8 +91,8 @@ static enum err read_ttl(struct reading *r, struct slice value)
         r->item->no_default_ttl = true;
         return OK;
     }
-    text_from_seconds((uint64_t)clamp(seconds, 1, (double)(text_time_max_ms / 1000)),
-                      shown);
+    const int64_t most = text_time_max_ms / 1000;
+    text_from_seconds((uint64_t)clamp(seconds, 1, (double)most), shown);
     run_rare_edit(&r->item->run)->ttl = bytes_create_shared(slice_of(shown));
     return OK;
 }
