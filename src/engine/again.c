@@ -1,4 +1,5 @@
-/* again.c - one list and one timer: all that failed waits for the same second. */
+/* again.c - one list and one timer: all that failed waits for the same second. Commands that
+ * nobody waits for are begun again so, until the store has taken them. */
 #include "engine/again.h"
 
 #include "base/mem.h"
@@ -40,4 +41,47 @@ void again_later(struct engine *engine, struct again *again,
     if (!engine->again_timer.place)
         loop_set_timer(engine->loop, &engine->again_timer, engine->again_kind,
                        STORE_AGAIN_MS);
+}
+
+/* ---- commands that nobody waits for ---- */
+
+struct alone {
+    struct again again; /* first */
+    struct command command;
+};
+
+static void begin_alone_again(struct again *again);
+
+static void alone_free(struct again *again)
+{
+    struct alone *alone = container_of(again, struct alone, again);
+    environment_release(alone->command.env);
+    free(alone);
+}
+
+static void on_alone(struct command *command, enum err status)
+{
+    struct alone *alone = container_of(command, struct alone, command);
+    if (status == ERR_STORE || status == ERR_STORE_FULL)
+        again_later(command->engine, &alone->again, begin_alone_again);
+    else
+        alone_free(&alone->again);
+}
+
+static void begin_alone_again(struct again *again)
+{
+    struct alone *alone = container_of(again, struct alone, again);
+    struct command *command = &alone->command;
+    char run_id[sizeof(command->run_id)];
+    memcpy(run_id, command->run_id, sizeof(run_id));
+    command_begin(again->engine, command->env, slice_of(run_id), command, command->decide,
+                  on_alone);
+}
+
+void command_begin_alone(struct engine *engine, struct environment *env,
+                         struct slice run_id, command_decide_fn *decide_fn)
+{
+    struct alone *alone = mem_new(struct alone);
+    environment_hold(env);
+    command_begin(engine, env, run_id, &alone->command, decide_fn, on_alone);
 }

@@ -92,7 +92,7 @@ void waits_finish(struct engine *engine);
 void dequeue_timed_out(struct timer *timer);
 void engine_match_now(struct deferred *matching);
 
-/* alone.c */
+/* again.c */
 
 /* A command that nobody waits for, which must happen: begun again a second after the store
  * failed, freed when done. */
