@@ -55,8 +55,8 @@ run_counted() { # NAME SECONDS COMMAND…
 
 show_failure() { # NAME STATUS
     local failures
-    failures=$(grep -nE -A3 '^ *(not ok|FAIL|WARN|SKIP)\b|# SKIP|(error|warning): ' \
-        "$log/$1.out" | head -n 60) || true
+    failures=$(grep -nE -A16 '^ *(not ok|FAIL|WARN|SKIP)\b|# SKIP|(error|warning): ' \
+        "$log/$1.out" | head -n 100) || true
     printf '%s\n' "--- $1 ended with status $2" "${failures:-$(tail -n 20 "$log/$1.out")}"
     tail -n 40 "$log/$1.err"
     echo "---"
