@@ -351,12 +351,16 @@ static char *read_line(char *text, int size, void *stream)
     return file->err ? NULL : text;
 }
 
-/* A list goes on in the next line that names it. */
+/* A list goes on in the next line that names it; of another one a line would be ignored. */
 static enum err set_from_line(struct reading *reading, enum config_setting which,
                               const char *value, const char *origin)
 {
     char *const *field = (char **)((char *)&reading->config + settings[which].offset);
     struct buf list = { 0 };
+    if (settings[which].type != SETTING_IS_LIST && reading->in_file[which])
+        return explain(reading->why, ERR_INVALID,
+                       "%s: %s was set before, in %s: write it once", origin,
+                       settings[which].name, reading->config.origins[which]);
     if (settings[which].type == SETTING_IS_LIST && reading->in_file[which])
         buf_print(&list, "%s ", *field);
     buf_add_text(&list, value);

@@ -282,6 +282,9 @@ static void a_wrong_setting_is_answered_by_where_what_and_how(void **state)
         { { .file = "data = /x\n  [server]\n" }, ":2:", "no sections" },
         { { .file = "data = /x\nmemory\n" }, ":2:", "name = value" },
         { { .file = "= 1\n" }, ":1:", "unknown" },
+        { { .file = "memory = 1g\nlease = 5s\nmemory = 2g\n" },
+          ":3: memory was set before",
+          ":1: write it once" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct failure why = config_input_wrong(&cases[i].input);
