@@ -171,7 +171,7 @@ static enum err read_body(struct create *create, struct api_call *call, const js
     if (!err)
         err = read_parent(create, body);
     if (!err)
-        err = trigger_call_claims(call, SLICE("\nbatch v3"), &create->commit.op);
+        trigger_call_claims(call, SLICE("\nbatch v3"), &create->commit.op);
     free(tasks);
     return err;
 }

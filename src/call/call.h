@@ -142,7 +142,9 @@ enum err api_choose_branch(struct api *api, struct slice header, struct identity
 /* Decodes the parameters of path and query, for dispatch.c. ERR_INVALID. */
 enum err api_read_target(struct api_call *call);
 
-/* The id that a client gives to all tries of one call; absent when there is none. */
+/* The id that a client gives to all tries of one call; absent when there is none. A longer
+ * one has been refused when the call's handler begins. */
+enum { API_REQUEST_ID_MAX = 255 };
 struct slice api_request_id(const struct api_call *call);
 
 /* Absent when there is none; the first if it repeats. */

@@ -4,7 +4,7 @@
 #include "call/unread.h"
 #include "json/scan.h"
 
-enum { ENVELOPE_DEPTH_MAX = 64, MEMBERS_MAX = 1000, REQUEST_ID_MAX = 255 };
+enum { ENVELOPE_DEPTH_MAX = 64, MEMBERS_MAX = 1000 };
 
 /* The decoded texts stay in call->text, which must not move: room for all comes first. */
 static enum err decode(struct api_call *call, struct slice raw, bool plus,
@@ -58,7 +58,7 @@ enum err api_read_target(struct api_call *call)
 struct slice api_request_id(const struct api_call *call)
 {
     struct slice id = http_header(call->x, "x-trigger-request-idempotency-key");
-    return id.len && id.len <= REQUEST_ID_MAX ? id : (struct slice){ 0 };
+    return id.len ? id : (struct slice){ 0 };
 }
 
 struct slice api_query(const struct api_call *call, const char *name)

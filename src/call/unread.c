@@ -175,6 +175,11 @@ enum err unread_check_headers(struct api_call *call)
         return explain(&call->why, ERR_MEDIA_TYPE,
                        "Content-Encoding: %.*s is not taken: send the body as it is",
                        SLICE_ARG(text_clip(encoding)));
+    if (http_header(call->x, "x-trigger-request-idempotency-key").len > API_REQUEST_ID_MAX)
+        return explain(&call->why, ERR_INVALID,
+                       "Headers Error: x-trigger-request-idempotency-key must have at most "
+                       "%d characters",
+                       API_REQUEST_ID_MAX);
     if (version.len && call->vocabulary != VOCABULARY_B)
         ignored_add_parameter(&call->ignored, SLICE("x-trigger-api-version"));
     unread_tell_branch(call, call->account);

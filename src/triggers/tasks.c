@@ -200,7 +200,7 @@ static enum err prepare(struct task_call *trigger)
     if (!err)
         err = read_body(trigger);
     if (!err)
-        err = trigger_call_claims(call, call->params[0], &trigger->op);
+        trigger_call_claims(call, call->params[0], &trigger->op);
     return err;
 }
 

@@ -4,8 +4,6 @@
 #include "engine/run_commands.h"
 #include "triggers/trigger_options.h"
 
-enum { REQUEST_KEY_LEN_MAX = 256 };
-
 /* A request is repeated by who made it: a token that names the request of another triggers
  * a run of its own. */
 static struct bytes *request_claim(const struct identity *who, struct slice kind,
@@ -31,16 +29,10 @@ struct trigger_place trigger_call_place(const struct api_call *call)
     };
 }
 
-enum err trigger_call_claims(struct api_call *call, struct slice kind,
-                             struct trigger_op *op)
+void trigger_call_claims(struct api_call *call, struct slice kind, struct trigger_op *op)
 {
     const struct identity *who = call->identity;
-    struct slice key = http_header(call->x, "x-trigger-request-idempotency-key");
-    if (key.len > REQUEST_KEY_LEN_MAX)
-        return explain(&call->why, ERR_INVALID,
-                       "Headers Error: x-trigger-request-idempotency-key must have at most "
-                       "%d characters",
-                       REQUEST_KEY_LEN_MAX);
+    struct slice key = api_request_id(call);
     if (key.len)
         op->request_key = request_claim(who, kind, key);
     if (who->one_time) {
@@ -48,7 +40,6 @@ enum err trigger_call_claims(struct api_call *call, struct slice kind,
             bytes_create((struct slice){ (const char *)who->hash, sizeof(who->hash) });
         op->token_expires_at = who->expires_at;
     }
-    return OK;
 }
 
 void trigger_call_refused(struct api_call *call, const struct trigger_op *op,

@@ -81,6 +81,18 @@ test("a one-time token triggers once, and a repeated request is not a second tim
   assert.equal(c.json.error, "Cannot trigger triggers with a one-time use token as it has already been used.");
 });
 
+test("an id of a request that is too long to be kept is refused, whatever the call", async () => {
+  const headers = { "x-trigger-request-idempotency-key": "k".repeat(256) };
+  const snapshot = `/engine/v1/dev/runs/run_${"a".repeat(21)}/snapshots/snapshot_1/attempts/start`;
+  for (const path of ["/api/v1/tasks/triggers/trigger", "/api/v2/tasks/batch", "/api/v1/waitpoints/tokens", snapshot]) {
+    const { status, json } = await gateway.post(path, {}, { headers });
+    assert.equal(status, 400, path);
+    assert.equal(json.error, "Headers Error: x-trigger-request-idempotency-key must have at most 255 characters");
+  }
+  headers["x-trigger-request-idempotency-key"] = "k".repeat(255);
+  assert.equal((await trigger({ options: hold }, { headers })).status, 200);
+});
+
 test("the token of a trigger reads its run and writes its streams", async () => {
   const reply = await trigger({ options: hold });
   const claims = JSON.parse(reply.headers["x-trigger-jwt-claims"]), { id } = reply.json;
