@@ -5,7 +5,13 @@
 #include "call/route.h"
 #include "triggers/trigger_options.h"
 
-enum { NO_BODY = 4096, CREATE_BODY = 64 * 1024, PAGE_DEFAULT = 25, PAGE_MAX = 100 };
+enum {
+    NO_BODY = 4096,
+    CREATE_BODY = 64 * 1024,
+    CANCEL_SMALL = 1024,
+    PAGE_DEFAULT = 25,
+    PAGE_MAX = 100,
+};
 
 static struct bulk_queue *queue_of(const struct api_call *call)
 {
@@ -87,7 +93,8 @@ static enum err create_action(struct api_call *call)
     action = bulk_action_create();
     enum err refused = read_action(call, body, action);
     json_decref(body);
-    if (!refused && action->type == BULK_REPLAY) /* a cancel makes room in the end */
+    /* A cancel makes room in the end, unless what is stored of it is long. */
+    if (!refused && (action->type == BULK_REPLAY || call->x->body.len > CANCEL_SMALL))
         refused = engine_check_quota(call->env, call->x->body.len, &call->why);
     if (!refused && !bulk_queue_reserve(queue_of(call)))
         refused = explain(&call->why, ERR_BUSY,

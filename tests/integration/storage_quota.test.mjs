@@ -214,6 +214,7 @@ function everything(gateway, { attempt, size, n = 0 }) {
     ["tags", () => gateway.post(`/api/v1/runs/${attempt.id}/tags`, { tags: [`more ${n % 5}`] })],
     ["a stream", () => gateway.post(`/realtime/v1/streams/${attempt.id}/self/stream${n}`, `${text}\n`, stream)],
     ["a replay of many", () => gateway.post("/api/v1/bulk-actions", { action: "replay", runIds: [attempt.id], name: `bulk ${n}` })],
+    ["a cancel of many", () => gateway.post("/api/v1/bulk-actions", { action: "cancel", runIds: Array.from({ length: 40 }, (_, i) => `run_${String(i).padStart(21, "a")}`) })],
     ["a version", () => attempt.worker.registration({ tasks: ["hello", { id: "tick", triggerSource: "schedule" }, `task ${n}`], hash: `hash ${n}` })],
   ];
 }
