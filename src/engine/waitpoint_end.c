@@ -29,8 +29,8 @@ static void on_written(struct document_write *write, enum err status)
                      "waitpoint", log_slice(bytes_slice(op->load.name)), NULL);
         waits_end(op->engine, op->env, bytes_slice(op->load.name));
     }
-    /* Somebody else has completed it meanwhile: the first one counts. */
-    finish(op, status == ERR_CONFLICT ? OK : status);
+    op->was_over = status == ERR_CONFLICT; /* somebody else has completed it meanwhile */
+    finish(op, op->was_over ? OK : status);
 }
 
 static void complete(struct waitpoint_end *op, struct waitpoint *waitpoint)
@@ -59,6 +59,7 @@ static void on_loaded(struct store_load *load, enum store_status status)
     if (waitpoint_is_over(&waitpoint, loop_wall_ms(op->engine->loop))) {
         /* By a write that was reported as failed, and that nobody was told of. */
         waits_end(op->engine, op->env, bytes_slice(op->load.name));
+        op->was_over = true;
         finish(op, OK);
     } else {
         complete(op, &waitpoint);

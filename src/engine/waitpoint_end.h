@@ -12,6 +12,7 @@ struct waitpoint_end {
     struct change change;
     struct document_write write;
     struct bytes *output;
+    bool was_over; /* for done: the output is not kept, the first one counts */
     void (*done)(struct waitpoint_end *op, enum err status);
 };
 
@@ -22,8 +23,8 @@ enum { WAITPOINT_OUTPUT_SMALL = 1024 };
 enum err waitpoint_end_check(const struct environment *env, struct slice output,
                              struct failure *why);
 
-/* output: JSON, kept byte for byte; absent: none. OK also for one that is over: the first
- * output counts. ERR_NOT_FOUND. */
+/* output: JSON, kept byte for byte; absent: none. OK also for one that is over (was_over).
+ * ERR_NOT_FOUND. */
 void waitpoint_end_begin(struct engine *engine, struct environment *env, struct slice id,
                          struct slice output, struct waitpoint_end *op,
                          void (*done)(struct waitpoint_end *op, enum err status));

@@ -90,6 +90,7 @@ static enum err retrieve(struct api_call *call)
 
 struct completing {
     struct api_call *call;
+    bool has_data;
     struct waitpoint_end end;
 };
 
@@ -97,6 +98,8 @@ static void on_completed(struct waitpoint_end *end, enum err status)
 {
     struct completing *op = container_of(end, struct completing, end);
     struct api_call *call = op->call;
+    if (!status && end->was_over && op->has_data)
+        ignored_add_parameter(&call->ignored, SLICE("data"));
     free(op);
     if (status == ERR_NOT_FOUND)
         explain(&call->why, ERR_NOT_FOUND, "Waitpoint not found");
@@ -114,6 +117,7 @@ static enum err begin_completing(struct api_call *call, struct slice output)
         return over;
     struct completing *op = mem_new(struct completing);
     op->call = call;
+    op->has_data = output.ptr;
     call->busy = true;
     waitpoint_end_begin(api_engine(call->api), call->env, call->params[0], output, &op->end,
                         on_completed);
