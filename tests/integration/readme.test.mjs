@@ -2,7 +2,7 @@
 // gateway; and a live subscriber that stays open for a minute.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
@@ -40,6 +40,11 @@ test("the README has every setting and every metric, and no other", async (t) =>
   const gateway = await startGateway({ t });
   const metrics = [...(await gateway.getAsAdmin("/metrics")).text.matchAll(/^# TYPE (\w+)/gm)].map((match) => match[1]);
   assert.deepEqual(words(rows("### Metrics", "### Another")).filter((word) => word !== "/metrics"), metrics.sort());
+});
+
+test("the files that the README names are there", () => {
+  const named = [...readme.matchAll(/`((?:tests|bench|deploy|include|src)\/[\w./-]+)`/g)].map((match) => match[1]);
+  assert.deepEqual(named.filter((name) => !existsSync(new URL(`../../${name}`, import.meta.url))), []);
 });
 
 test("trigger, retrieve, watch for a minute and cancel, as the README says", async (t) => {
