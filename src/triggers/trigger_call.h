@@ -7,8 +7,7 @@
 
 /* Gives op the claim of the call's request id and that of a one-time token, which are made
  * with its runs. kind keeps apart what may be repeated: a task's id, or which batch call. */
-void trigger_call_claims(struct api_call *call, struct slice kind,
-                         struct trigger_op *op);
+void trigger_call_claims(struct api_call *call, struct slice kind, struct trigger_op *op);
 
 /* Where the call's runs are to run: trigger_options.h. */
 struct trigger_place trigger_call_place(const struct api_call *call);
