@@ -61,7 +61,7 @@ test("each of two CLIs executes what it has", async (t) => {
   assert.equal((await show(early)).status, "QUEUED");
   const a = await startCli({ t, gateway, folder: one.folder });
   assert.equal((await ended(early)).output, "first");
-  const b = await startCli({ t, gateway, folder: project(second).folder });
+  const two = project(second), b = await startCli({ t, gateway, folder: two.folder });
 
   await t.test("and its declared schedules are those of both", async () => {
     const [alpha, beta, both] = await Promise.all(["alpha", "beta", "both"].map(execute));
@@ -119,8 +119,12 @@ test("each of two CLIs executes what it has", async (t) => {
     assert.deepEqual(await scheduled(), ["tocks"]);
   });
 
-  await t.test("one goes on when the other has gone", async () => {
-    await b.stop();
+  // A CLI is taken for gone after a minute; what both have goes to the other one within seconds.
+  await t.test("one goes on when the other has gone, also with what went to that one", async () => {
+    two.write(second.replaceAll('"second"', '"newest"'));
+    await until(async () => (await execute("both")).output === "newest", { timeoutMs: 30_000 });
+    await b.stop("SIGINT");
+    assert.equal((await execute("both")).output, "again");
     assert.equal((await execute("alpha")).output, "again");
     assert.deepEqual(await scheduled(), ["tocks"]); // it may only be away for a moment
     assert.equal((await show(await trigger("beta"))).status, "QUEUED");
