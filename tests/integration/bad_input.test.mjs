@@ -86,7 +86,7 @@ const operations = () => [
     ["a bad escape", "?filter[tag]=%zz", 400], ["invalid UTF-8", "?filter[tag]=%ff", 400], ["isTest of a wrong type", "?filter[isTest]=1", 400],
   ].map(([what, query, status]) => [what, undefined, status, query])],
   ["list of tokens", "GET", "/api/v1/waitpoints/tokens", {}, [
-    ["an unknown status", undefined, 400, "?filter[status]=WAITIN"], ["one among right ones", undefined, 400, "?filter[status]=WAITING,DONE"],
+    ["an unknown status", undefined, 400, "?filter[status]=WAITED"], ["one among right ones", undefined, 400, "?filter[status]=WAITING,DONE"],
   ]],
   ["pause", "POST", "/api/v1/queues/hello/pause", { body: true }, [
     ["no action", { type: "task" }, 400], ["an unknown action", { type: "task", action: "stop" }, 400], ["an unknown type", { type: "x", action: "pause" }, 400],
