@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "call/connection_limit.h"
-#include "call/route.h"
 #include "live/feed.h"
+#include "realtime/realtime.h"
 #include "realtime/subscribing.h"
 #include "json/members.h"
 
@@ -419,7 +419,7 @@ static enum err identify(struct api_call *call)
     return refused ? refused : api_enter(call);
 }
 
-static enum err open_stream(struct api_call *call)
+enum err events_open(struct api_call *call)
 {
     if (comes_back(call))
         return OK;
@@ -452,22 +452,6 @@ static enum err open_stream(struct api_call *call)
         start(stream);
     return OK;
 }
-
-/* clang-format off */
-static const struct route routes[] = {
-    { .method = HTTP_GET_, .path = "/realtime/v1/events",
-      .handle = open_stream,
-      .id = "stream_events_v1", .summary = "Changes as server-sent events",
-      .query = "run?: string, tags?: string, batch?: string, all?: string, task?: string, "
-          "since?: string, fields?: string, api?: string, from?: string, token?: string",
-      .gives = "text/event-stream",
-      .reply = "string",
-      .also = "401 403 404 409 429" },
-    { 0 },
-};
-/* clang-format on */
-
-const struct area events_area = { .tag = "realtime", .routes = routes };
 
 /* ---- all of them ---- */
 

@@ -11,10 +11,10 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "call/route.h"
 #include "live/linger.h"
 #include "realtime/gzip.h"
 #include "realtime/poll.h"
+#include "realtime/realtime.h"
 
 enum {
     HOLD_MS = 20 * 1000, /* give or take 15 % */
@@ -451,52 +451,17 @@ static enum err begin(struct api_call *call, char kind)
     return OK;
 }
 
-static enum err poll_run(struct api_call *call)
+enum err long_poll_run(struct api_call *call)
 {
     return begin(call, 'r');
 }
 
-static enum err poll_tags(struct api_call *call)
+enum err long_poll_tags(struct api_call *call)
 {
     return begin(call, 't');
 }
 
-static enum err poll_batch(struct api_call *call)
+enum err long_poll_batch(struct api_call *call)
 {
     return begin(call, 'b');
 }
-
-#define SHAPE_QUERY                                                                        \
-    "offset?: string, handle?: string, shape_id?: string, live?: string, skipColumns?: "   \
-    "string, cursor?: string, log?: string, expired_handle?: string"
-
-/* clang-format off */
-static const struct route routes[] = {
-    { .method = HTTP_GET_, .path = "/realtime/v1/runs/{runId}",
-      .auth = AUTH_KEY | AUTH_PUBLIC, .awaited = 404, .handle = poll_run,
-      .id = "subscribe_run_v1", .summary = "Long poll of a run",
-      .query = SHAPE_QUERY,
-      .reply = "ShapeRows",
-      .also = "409" },
-    { .method = HTTP_GET_, .path = "/realtime/v1/runs",
-      .auth = AUTH_KEY | AUTH_PUBLIC, .handle = poll_tags,
-      .id = "subscribe_runs_v1", .summary = "Long poll of the runs with tags",
-      .query = SHAPE_QUERY ", tags?: string, createdAt?: string",
-      .reply = "ShapeRows",
-      .also = "409" },
-    { .method = HTTP_GET_, .path = "/realtime/v1/batches/{batchId}",
-      .auth = AUTH_KEY | AUTH_PUBLIC, .awaited = 404, .handle = poll_batch,
-      .id = "subscribe_batch_v1", .summary = "Long poll of a batch",
-      .query = SHAPE_QUERY,
-      .reply = "ShapeRows",
-      .also = "409" },
-    { 0 },
-};
-/* clang-format on */
-
-static const struct schema schemas[] = {
-    { "ShapeRows", "{headers: {...}, key?: string, value?: {...}}[]" },
-    { 0 },
-};
-
-const struct area polls_area = { .tag = "realtime", .routes = routes, .schemas = schemas };

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "call/request_log.h"
-#include "call/route.h"
+#include "realtime/realtime.h"
 #include "realtime/sockets.h"
 #include "realtime/subscribing.h"
 #include "runcast/protocol.h"
@@ -285,7 +285,7 @@ static enum err choose_protocol(struct api_call *call, const char **protocol,
                    protocol_msgpack);
 }
 
-static enum err upgrade(struct api_call *call)
+enum err socket_open(struct api_call *call)
 {
     struct exchange *x = call->x;
     struct slice origin = http_header(x, "origin");
@@ -323,20 +323,6 @@ static enum err upgrade(struct api_call *call)
         socket_set_timer(socket);
     return OK;
 }
-
-/* clang-format off */
-static const struct route routes[] = {
-    { .method = HTTP_GET_, .path = "/realtime/v1/ws",
-      .handle = upgrade,
-      .id = "open_socket_v1", .summary = "WebSocket of runs.v1",
-      .query = "token?: string",
-      .status = 101,
-      .also = "401 403 426 429" },
-    { 0 },
-};
-/* clang-format on */
-
-const struct area socket_area = { .tag = "realtime", .routes = routes };
 
 /* ---- all of them ---- */
 

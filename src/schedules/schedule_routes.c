@@ -1,4 +1,4 @@
-/* schedule_routes.c - the calls about schedules.
+/* schedule_routes.c - the calls about schedules, and the time zones they may name.
  *
  *   body ─► wish ─► command: find, check, decide ─► commit ─► the schedule as it is now
  *
@@ -366,6 +366,23 @@ static enum err list(struct api_call *call)
     return OK;
 }
 
+/* Only the exact text "true" leaves UTC out (management-api §13). */
+static enum err list_timezones(struct api_call *call)
+{
+    bool without_utc = slice_is(api_query(call, "excludeUtc"), "true");
+    struct slice listed = bytes_slice(api_timezones(call->api));
+    struct buf body = { 0 };
+
+    buf_add_text(&body, "{\"timezones\":[");
+    if (!without_utc)
+        buf_add_text(&body, listed.len ? "\"UTC\"," : "\"UTC\"");
+    buf_add(&body, listed);
+    buf_add_text(&body, "]}");
+    api_reply_json(call, 200, buf_slice(&body));
+    buf_finish(&body);
+    return OK;
+}
+
 /* clang-format off */
 #define ONE "/api/v1/schedules/{id}"
 /* clang-format off */
@@ -409,6 +426,11 @@ static const struct route routes[] = {
       .id = "deactivate_schedule_v1", .summary = "Deactivate a schedule",
       .reply = "ScheduleObject",
       .also = "422" },
+    { .method = HTTP_GET_, .path = "/api/v1/timezones",
+      .handle = list_timezones,
+      .id = "get_timezones_v1", .summary = "List the time zones that schedules may name",
+      .query = "excludeUtc?: string",
+      .reply = "GetTimezonesResult" },
     { 0 },
 };
 /* clang-format on */

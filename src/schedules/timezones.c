@@ -5,9 +5,8 @@
  * are not listed. */
 #include "schedules/timezones.h"
 
+#include "base/buf.h"
 #include "base/log.h"
-#include "call/call.h"
-#include "call/route.h"
 #include "schedules/zone.h"
 
 #define ZONE(name) name,
@@ -41,35 +40,3 @@ struct bytes *timezones_list_installed(void)
                  "missing", log_number(missing), NULL);
     return list;
 }
-
-/* Only the exact text "true" leaves UTC out (management-api §13). */
-static enum err list_timezones(struct api_call *call)
-{
-    bool without_utc = slice_is(api_query(call, "excludeUtc"), "true");
-    struct slice listed = bytes_slice(api_timezones(call->api));
-    struct buf body = { 0 };
-
-    buf_add_text(&body, "{\"timezones\":[");
-    if (!without_utc)
-        buf_add_text(&body, listed.len ? "\"UTC\"," : "\"UTC\"");
-    buf_add(&body, listed);
-    buf_add_text(&body, "]}");
-    api_reply_json(call, 200, buf_slice(&body));
-    buf_finish(&body);
-    return OK;
-}
-
-/* clang-format off */
-static const struct route routes[] = {
-    { .method = HTTP_GET_, .path = "/api/v1/timezones",
-      .handle = list_timezones,
-      .id = "get_timezones_v1", .summary = "List the time zones that schedules may name",
-      .query = "excludeUtc?: string",
-      .reply = "GetTimezonesResult" },
-    { 0 },
-};
-/* clang-format on */
-
-const struct area timezones_area = { .tag = "schedules",
-                                     .is_for_users = true,
-                                     .routes = routes };

@@ -5,9 +5,6 @@
  *
  * The signature is made with the environment's key, and a record reaches only runs of that
  * environment. A body is read a share a turn; its reply comes when all of it is in. */
-#include "telemetry/otel.h"
-
-#include "auth/signed_url.h"
 #include "base/mem.h"
 #include "call/body_fields.h"
 #include "call/route.h"
@@ -18,14 +15,7 @@ enum {
     DISCARDED_BODY = 4 * 1024 * 1024,
 };
 
-void otel_add_path(struct buf *out, const struct account *account)
-{
-    char signature[URL_SIGNATURE_LEN + 1];
-    url_sign(account, "OTLP", SLICE("telemetry"), url_never_s, signature);
-    buf_print(out, "/otel/%s/%s", account->id, signature);
-}
-
-enum err otel_discard(struct api_call *call)
+static enum err discard(struct api_call *call)
 {
     api_reply_json(call, 200, SLICE("{}"));
     return OK;
@@ -34,7 +24,7 @@ enum err otel_discard(struct api_call *call)
 static enum err discard_metrics(struct api_call *call)
 {
     api_skip(call->api, SKIP_METRICS, "metrics of telemetry");
-    return otel_discard(call);
+    return discard(call);
 }
 
 static enum err check_type(struct api_call *call)
@@ -90,7 +80,7 @@ static void go_on(struct deferred *deferred)
         return;
     }
     intake_free(op->intake);
-    otel_discard(op->call);
+    discard(op->call);
     free(op);
 }
 
@@ -148,12 +138,12 @@ static const struct route routes[] = {
       .body = "{...}",
       .reply = "{...}" },
     { .method = HTTP_POST_, .path = "/otel/v1/traces",
-      .body_limit = DISCARDED_BODY, .handle = otel_discard, .on_body = intake_drop,
+      .body_limit = DISCARDED_BODY, .handle = discard, .on_body = intake_drop,
       .id = "otel_traces_v1", .summary = "Taken and thrown away",
       .body = "{...}",
       .reply = "{...}" },
     { .method = HTTP_POST_, .path = "/otel/v1/logs",
-      .body_limit = DISCARDED_BODY, .handle = otel_discard, .on_body = intake_drop,
+      .body_limit = DISCARDED_BODY, .handle = discard, .on_body = intake_drop,
       .id = "otel_logs_v1", .summary = "Taken and thrown away",
       .body = "{...}",
       .reply = "{...}" },

@@ -2,7 +2,7 @@
 #include "workers/dequeued_message.h"
 
 #include "accounts/variables.h"
-#include "telemetry/otel.h"
+#include "telemetry/telemetry_path.h"
 #include "json/members.h"
 
 /* ---- members ---- */
@@ -189,7 +189,7 @@ void message_add_variables(struct buf *out, const struct run *run,
     struct buf otel = { 0 };
     struct variable_walk walk = { 0 };
     buf_add(&otel, base_url);
-    otel_add_path(&otel, account);
+    telemetry_path_add(&otel, account);
     buf_add_char(out, '{');
     for (const struct variable *v; (v = variables_next(account, &walk));)
         if (!variable_name_is_reserved(slice_of(v->name))) /* an old one may be */
