@@ -272,7 +272,7 @@ static enum err rotate_key(struct account_command *command, struct draft *draft)
 /* ---- which ---- */
 
 /* clang-format off */
-static const struct form {
+static const struct command_form {
     const char *noun, *verb; /* verb NULL: no other word */
     const char *argument;    /* by the name that help has for it; NULL: none */
     const char *options;     /* each between spaces */
@@ -306,7 +306,7 @@ static const struct form {
 
 enum { FORM_COUNT = sizeof(forms) / sizeof(forms[0]) };
 
-static const struct form *find_form(const char *noun, const char *verb)
+static const struct command_form *find_form(const char *noun, const char *verb)
 {
     for (size_t i = 0; i < FORM_COUNT; i++) {
         bool same_verb = verb && forms[i].verb ? strcmp(verb, forms[i].verb) == 0
@@ -337,7 +337,7 @@ static enum err refuse_verb(const char *noun, struct failure *why)
                    noun, verbs[0] ? verbs : "nothing", noun);
 }
 
-static enum err refuse_missing(const struct form *form, const char *missing,
+static enum err refuse_missing(const struct command_form *form, const char *missing,
                                struct failure *why)
 {
     const char *options = form->options;
@@ -352,7 +352,7 @@ static enum err refuse_missing(const struct form *form, const char *missing,
                    form->noun);
 }
 
-static enum err check_options(const struct form *form, const char *const *words,
+static enum err check_options(const struct command_form *form, const char *const *words,
                               size_t count, struct failure *why)
 {
     for (size_t i = 0; i < count; i += 2) {
@@ -370,7 +370,8 @@ static enum err check_options(const struct form *form, const char *const *words,
     return OK;
 }
 
-static bool has_needed(const struct form *form, const char *const *words, size_t count)
+static bool has_needed(const struct command_form *form, const char *const *words,
+                       size_t count)
 {
     size_t len = form->needed ? strcspn(form->needed, " ") : 0;
     for (size_t i = 0; i < count; i += 2)
@@ -382,7 +383,7 @@ static bool has_needed(const struct form *form, const char *const *words, size_t
 enum err account_command_check(const char *const *words, size_t count, struct failure *why)
 {
     const char *noun = count ? words[0] : "";
-    const struct form *form = find_form(noun, count > 1 ? words[1] : NULL);
+    const struct command_form *form = find_form(noun, count > 1 ? words[1] : NULL);
     size_t at = 2;
     if (!form)
         return refuse_verb(noun, why);

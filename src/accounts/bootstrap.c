@@ -64,14 +64,15 @@ enum err environment_type_from_slug(struct slice slug, enum environment_type *ty
 /* ---- given values ---- */
 
 /* The form of one kind of value: a prefix, then at least min characters of an alphabet. */
-struct form {
+struct secret_form {
     const char *prefix, *other_prefix, *alphabet;
     size_t min;
 };
 
-static const struct form ref_form = { "proj_", NULL, DIGITS LOWER, 8 };
+static const struct secret_form ref_form = { "proj_", NULL, DIGITS LOWER, 8 };
 
-static bool matches_after(struct slice value, const char *prefix, const struct form *form)
+static bool matches_after(struct slice value, const char *prefix,
+                          const struct secret_form *form)
 {
     if (!prefix || !slice_starts(value, prefix))
         return false;
@@ -104,7 +105,7 @@ static enum err read_variable(const char *name, char **value, struct failure *wh
 }
 
 /* Leaves out empty when nothing was given. */
-static enum err take_given(const char *name, const struct form *form, char *out,
+static enum err take_given(const char *name, const struct secret_form *form, char *out,
                            size_t size, struct failure *why)
 {
     char *value;
@@ -168,8 +169,8 @@ static enum err prepare_keys(struct bootstrap *bootstrap, struct failure *why)
     bootstrap->from_environment = true;
     for (int i = 0; i < ENVIRONMENT_TYPES; i++) {
         char *key = bootstrap->secret_keys[i];
-        struct form form = { environments[i].prefix, environments[i].other_prefix,
-                             DIGITS LOWER UPPER "_", 20 };
+        struct secret_form form = { environments[i].prefix, environments[i].other_prefix,
+                                    DIGITS LOWER UPPER "_", 20 };
         enum err err =
             take_given(environments[i].variable, &form, key, SECRET_KEY_MAX, why);
         if (err)
@@ -184,7 +185,7 @@ static enum err prepare_keys(struct bootstrap *bootstrap, struct failure *why)
 
 enum err bootstrap_prepare(struct bootstrap *bootstrap, struct failure *why)
 {
-    static const struct form token_form = { "tr_pat_", NULL, DIGITS LOWER, 20 };
+    static const struct secret_form token_form = { "tr_pat_", NULL, DIGITS LOWER, 20 };
     struct bootstrap made = { 0 };
 
     enum err err = prepare_keys(&made, why);

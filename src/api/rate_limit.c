@@ -12,7 +12,7 @@
 
 enum { SHARES_MAX = 50000, FORGET_EACH = 4, MINUTE_US = 60 * 1000 * 1000 };
 
-struct share {
+struct rate_share {
     unsigned char who[HASH_LEN];
     int64_t whole_at; /* monotonic us */
     struct list link; // rate::oldest_first
@@ -23,12 +23,12 @@ struct rate {
     int64_t each_us; /* what one request takes */
     int64_t burst;
     struct table shares;
-    struct list oldest_first; // share::link
+    struct list oldest_first; // rate_share::link
 };
 
 static struct slice share_key(const void *value)
 {
-    const struct share *share = value;
+    const struct rate_share *share = value;
     return (struct slice){ (const char *)share->who, HASH_LEN };
 }
 
@@ -45,7 +45,7 @@ struct rate *rate_create(struct loop *loop, int64_t per_minute)
     return rate;
 }
 
-static void forget(struct rate *rate, struct share *share)
+static void forget(struct rate *rate, struct rate_share *share)
 {
     table_remove(&rate->shares, share_key(share));
     list_remove(&share->link);
@@ -57,7 +57,7 @@ void rate_destroy(struct rate *rate)
     if (!rate)
         return;
     while (!list_empty(&rate->oldest_first))
-        forget(rate, container_of(rate->oldest_first.next, struct share, link));
+        forget(rate, container_of(rate->oldest_first.next, struct rate_share, link));
     table_finish(&rate->shares);
     free(rate);
 }
@@ -73,21 +73,21 @@ static void name_share(const struct identity *who, unsigned char name[HASH_LEN])
         memcpy(name, who->hash, HASH_LEN);
 }
 
-static struct share *find(struct rate *rate, const struct identity *who, int64_t now)
+static struct rate_share *find(struct rate *rate, const struct identity *who, int64_t now)
 {
     unsigned char name[HASH_LEN];
     name_share(who, name);
-    struct share *share =
+    struct rate_share *share =
         table_find(&rate->shares, (struct slice){ (const char *)name, HASH_LEN });
     if (share)
         return share;
     for (int i = 0; i < FORGET_EACH && !list_empty(&rate->oldest_first); i++) {
-        share = container_of(rate->oldest_first.next, struct share, link);
+        share = container_of(rate->oldest_first.next, struct rate_share, link);
         if (share->whole_at > now && rate->shares.count < SHARES_MAX)
             break;
         forget(rate, share);
     }
-    share = mem_new(struct share);
+    share = mem_new(struct rate_share);
     memcpy(share->who, name, HASH_LEN);
     table_insert(&rate->shares, share);
     list_append(&rate->oldest_first, &share->link);
@@ -98,7 +98,7 @@ bool rate_take(struct rate *rate, const struct identity *who, struct rate_answer
 {
     int64_t now = loop_now_ms(rate->loop) * 1000, wall = loop_wall_ms(rate->loop);
     int64_t room = rate->burst * rate->each_us;
-    struct share *share = find(rate, who, now);
+    struct rate_share *share = find(rate, who, now);
     int64_t used = share->whole_at > now ? share->whole_at - now : 0;
     bool taken = used + rate->each_us <= room;
     int64_t until_us = taken ? used + rate->each_us : used + rate->each_us - room;

@@ -134,14 +134,14 @@ static enum err sign_token(struct api_call *call, json_t *claims, int64_t now_ms
 }
 
 /* What a token shall have; borrowed from the body, NULL: not said. */
-struct wishes {
+struct token_wishes {
     json_t *scopes, *once, *realtime, *expiry;
     const char *once_name;
 };
 
 /* What makes a token narrower is understood or refused: left out, the token would be wider
  * than it was meant. */
-static enum err check_limits(struct api_call *call, const struct wishes *wishes)
+static enum err check_limits(struct api_call *call, const struct token_wishes *wishes)
 {
     const json_t *columns = json_object_get(wishes->realtime, "skipColumns"), *column;
     size_t i;
@@ -173,7 +173,7 @@ static void limit_to_one_use(json_t *claims, int64_t now_ms)
     json_object_set_new(claims, "jti", json_string(id));
 }
 
-static enum err sign_wished(struct api_call *call, const struct wishes *wishes)
+static enum err sign_wished(struct api_call *call, const struct token_wishes *wishes)
 {
     int64_t now_ms = now_of(call), lives_ms;
     enum err err = check_limits(call, wishes);
@@ -197,11 +197,12 @@ static enum err make_public(struct api_call *call)
     enum err err = api_read_json(call, &body);
     if (err)
         return err;
-    const struct wishes wishes = { .scopes = json_object_get(body, "scopes"),
-                                   .once = json_object_get(body, "oneTimeUse"),
-                                   .once_name = "oneTimeUse",
-                                   .realtime = json_object_get(body, "realtime"),
-                                   .expiry = json_object_get(body, "expirationTime") };
+    const struct token_wishes wishes = { .scopes = json_object_get(body, "scopes"),
+                                         .once = json_object_get(body, "oneTimeUse"),
+                                         .once_name = "oneTimeUse",
+                                         .realtime = json_object_get(body, "realtime"),
+                                         .expiry =
+                                             json_object_get(body, "expirationTime") };
     err = check_scopes(call, wishes.scopes);
     if (!err)
         err = sign_wished(call, &wishes);
@@ -219,11 +220,12 @@ static enum err make_token(struct api_call *call)
     if (err)
         return err;
     const json_t *claims = json_object_get(body, "claims");
-    const struct wishes wishes = { .scopes = json_object_get(claims, "scopes"),
-                                   .once = json_object_get(claims, "otu"),
-                                   .once_name = "claims.otu",
-                                   .realtime = json_object_get(claims, "realtime"),
-                                   .expiry = json_object_get(body, "expirationTime") };
+    const struct token_wishes wishes = { .scopes = json_object_get(claims, "scopes"),
+                                         .once = json_object_get(claims, "otu"),
+                                         .once_name = "claims.otu",
+                                         .realtime = json_object_get(claims, "realtime"),
+                                         .expiry =
+                                             json_object_get(body, "expirationTime") };
     bool none = json_is_array(wishes.scopes) && !json_array_size(wishes.scopes);
     if (wishes.scopes && !none)
         err = check_scopes(call, wishes.scopes);

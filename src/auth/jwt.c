@@ -30,15 +30,15 @@ enum { MAC_LEN = 32, MAC_TEXT_LEN = 43, LEEWAY_S = 5 };
 static const char issuer[] = "https://id.trigger.dev";
 static const char audience[] = "https://api.trigger.dev";
 
-struct parts {
+struct jwt_parts {
     struct slice header, payload, signature;
     struct slice body; /* header and payload with the dot between them */
 };
 
-static enum err split(struct slice token, struct parts *parts)
+static enum err split(struct slice token, struct jwt_parts *parts)
 {
     struct slice rest = token;
-    struct parts found;
+    struct jwt_parts found;
     if (!token.len || token.len > JWT_TEXT_MAX)
         return ERR_INVALID;
     if (!slice_split(&rest, '.', &found.header) ||
@@ -97,7 +97,7 @@ static void sign(struct slice body, struct slice key, unsigned char mac[MAC_LEN]
     assert(made && len == MAC_LEN);
 }
 
-static bool signature_is_right(const struct parts *parts, struct slice key)
+static bool signature_is_right(const struct jwt_parts *parts, struct slice key)
 {
     unsigned char given[MAC_LEN], expected[MAC_LEN];
     size_t len;
@@ -121,7 +121,7 @@ static bool type_is_ours(const json_t *typ)
                     strcasecmp(json_string_value(typ), "JWT") == 0);
 }
 
-static bool header_is_ours(const struct parts *parts)
+static bool header_is_ours(const struct jwt_parts *parts)
 {
     json_t *header = decode(parts->header, NULL);
     bool ours = header && json_text_is(json_object_get(header, "alg"), "HS256") &&
@@ -176,7 +176,7 @@ bool jwt_is_public_token(struct slice token, char *subject, size_t size)
 {
     static const char *const names[] = { "pub", "sub" };
     struct slice values[2];
-    struct parts parts;
+    struct jwt_parts parts;
     struct buf text = { 0 };
     size_t len;
 
@@ -201,7 +201,7 @@ bool jwt_is_public_token(struct slice token, char *subject, size_t size)
 enum err jwt_verify(struct slice token, struct slice key, int64_t now_ms,
                     struct buf *payload, struct failure *why)
 {
-    struct parts parts;
+    struct jwt_parts parts;
     if (split(token, &parts))
         return explain(why, ERR_UNAUTHORIZED, "the token does not have three parts");
     if (!signature_is_right(&parts, key))

@@ -10,12 +10,12 @@ enum {
     ABANDONED_MS = 60 * 1000, /* nobody streams its items any more */
 };
 
-struct create {
+struct batch_creation {
     struct batch_commit commit; /* first */
     struct batch_load old;
 };
 
-static void create_destroy(struct create *create)
+static void create_destroy(struct batch_creation *create)
 {
     batch_commit_finish(&create->commit);
     batch_finish(&create->old.batch);
@@ -105,7 +105,7 @@ static bool are_key_options(const json_t *options)
 }
 
 /* The key is the task set's: the same key with other tasks is another batch. */
-static enum err read_key(struct create *create, const json_t *body,
+static enum err read_key(struct batch_creation *create, const json_t *body,
                          const struct slice *tasks, size_t count)
 {
     struct batch_commit *commit = &create->commit;
@@ -139,7 +139,7 @@ static enum err read_key(struct create *create, const json_t *body,
     return OK;
 }
 
-static enum err read_parent(struct create *create, const json_t *body)
+static enum err read_parent(struct batch_creation *create, const json_t *body)
 {
     struct batch *batch = &create->commit.batch;
     const json_t *parent = json_object_get(body, "parentRunId");
@@ -154,7 +154,8 @@ static enum err read_parent(struct create *create, const json_t *body)
     return OK;
 }
 
-static enum err read_body(struct create *create, struct api_call *call, const json_t *body)
+static enum err read_body(struct batch_creation *create, struct api_call *call,
+                          const json_t *body)
 {
     struct slice *tasks = NULL;
     size_t task_count = 0;
@@ -178,7 +179,7 @@ static enum err read_body(struct create *create, struct api_call *call, const js
 
 /* ---- the operation ---- */
 
-static void reply(struct create *create, const struct batch *batch, bool cached)
+static void reply(struct batch_creation *create, const struct batch *batch, bool cached)
 {
     struct api_call *call = create->commit.call;
     uint64_t seq = create->commit.op.seq;
@@ -202,14 +203,14 @@ static void reply(struct create *create, const struct batch *batch, bool cached)
 /* A client that hears "cached" sends no items. A batch that never got its items and whose
  * client has given up would then stay empty for as long as the key lives: whoever comes
  * with the key fills it. */
-static bool is_abandoned(const struct create *create, const struct batch *old)
+static bool is_abandoned(const struct batch_creation *create, const struct batch *old)
 {
     const struct batch *new = &create->commit.batch;
     return !old->sealed_at && old->run_count == new->run_count &&
            old->created_at + ABANDONED_MS < new->created_at;
 }
 
-static void reply_old(struct create *create, enum err status)
+static void reply_old(struct batch_creation *create, enum err status)
 {
     const struct batch *old = &create->old.batch;
     if (status) {
@@ -223,13 +224,13 @@ static void reply_old(struct create *create, enum err status)
 static void on_old_blocked(struct blocking *blocking, enum err status)
 {
     struct batch_commit *commit = container_of(blocking, struct batch_commit, blocking);
-    reply_old(container_of(commit, struct create, commit), status);
+    reply_old(container_of(commit, struct batch_creation, commit), status);
 }
 
 /* The batch of a key is waited for by whoever asks for it now. */
 static void on_old(struct batch_load *load, enum err status)
 {
-    struct create *create = container_of(load, struct create, old);
+    struct batch_creation *create = container_of(load, struct batch_creation, old);
     struct batch *old = &load->batch;
     const struct batch *wish = &create->commit.batch;
     if (status || !create->commit.op.batch_cached || !wish->resume || !wish->parent) {
@@ -247,7 +248,7 @@ static void on_old(struct batch_load *load, enum err status)
 
 static void on_created(struct batch_commit *commit, enum err status)
 {
-    struct create *create = container_of(commit, struct create, commit);
+    struct batch_creation *create = container_of(commit, struct batch_creation, commit);
     struct trigger_op *op = &commit->op;
     if (status) {
         api_reply_error(commit->call, status);
@@ -265,7 +266,7 @@ enum err batch_create(struct api_call *call)
     enum err err = api_read_json(call, &body);
     if (err)
         return err;
-    struct create *create = mem_new(struct create);
+    struct batch_creation *create = mem_new(struct batch_creation);
     err = read_body(create, call, body);
     json_decref(body);
     if (err) {

@@ -12,7 +12,7 @@
 #include "batches/batches.h"
 #include "triggers/trigger_options.h"
 
-struct stream {
+struct item_stream {
     struct batch_commit commit; /* first */
     struct api_call *call;
     struct batch_lines lines;
@@ -21,12 +21,12 @@ struct stream {
     size_t accepted, repeated;
 };
 
-static struct open_batches *open_of(const struct stream *stream)
+static struct open_batches *open_of(const struct item_stream *stream)
 {
     return api_open_batches(stream->call->api);
 }
 
-static void destroy(struct stream *stream)
+static void destroy(struct item_stream *stream)
 {
     batch_lines_finish(&stream->lines);
     batch_commit_finish(&stream->commit);
@@ -34,7 +34,7 @@ static void destroy(struct stream *stream)
     free(stream);
 }
 
-static void refuse(struct stream *stream, enum err err)
+static void refuse(struct item_stream *stream, enum err err)
 {
     api_reply_error(stream->call, err);
     destroy(stream);
@@ -48,14 +48,14 @@ static void on_gone(struct api_call *call)
     api_reply_empty(call, 499);
 }
 
-static enum err begin(struct api_call *call, struct stream **stream)
+static enum err begin(struct api_call *call, struct item_stream **stream)
 {
     struct slice type = http_header(call->x, "content-type");
     if (!slice_starts(type, "application/x-ndjson") &&
         !slice_starts(type, "application/ndjson"))
         return explain(&call->why, ERR_MEDIA_TYPE,
                        "Content-Type must be application/x-ndjson");
-    struct stream *new = mem_new(struct stream);
+    struct item_stream *new = mem_new(struct item_stream);
     new->call = call;
     new->lines.call = call;
     new->lines.open = api_open_batches(call->api);
@@ -69,7 +69,7 @@ static enum err begin(struct api_call *call, struct stream **stream)
 
 enum err batch_items_piece(struct api_call *call, struct slice piece)
 {
-    struct stream *stream = call->state;
+    struct item_stream *stream = call->state;
     enum err err = stream ? OK : begin(call, &stream);
     if (err)
         return err;
@@ -81,7 +81,7 @@ enum err batch_items_piece(struct api_call *call, struct slice piece)
 
 /* ---- the replies ---- */
 
-static void reply(struct stream *stream, const struct batch *batch, uint32_t came)
+static void reply(struct item_stream *stream, const struct batch *batch, uint32_t came)
 {
     struct api_call *call = stream->call;
     bool sealed = came == batch->run_count;
@@ -115,7 +115,7 @@ static enum err being_sealed(struct api_call *call)
 /* A conflict: another stream has sealed it since this one read the batch. */
 static void on_sealed(struct batch_commit *commit, enum err status)
 {
-    struct stream *stream = container_of(commit, struct stream, commit);
+    struct item_stream *stream = container_of(commit, struct item_stream, commit);
     if (status == ERR_CONFLICT)
         status = being_sealed(stream->call);
     open_batches_drop(open_of(stream), stream->batch);
@@ -127,7 +127,7 @@ static void on_sealed(struct batch_commit *commit, enum err status)
 }
 
 /* The wishes move out of the items, which stay for their cost. */
-static void move_items(struct stream *stream)
+static void move_items(struct item_stream *stream)
 {
     struct batch_commit *commit = &stream->commit;
     struct batch *batch = &commit->batch;
@@ -147,7 +147,7 @@ static void move_items(struct stream *stream)
     }
 }
 
-static void seal(struct stream *stream)
+static void seal(struct item_stream *stream)
 {
     struct batch_commit *commit = &stream->commit;
     stream->batch->sealing = true;
@@ -166,7 +166,7 @@ static void seal(struct stream *stream)
 
 /* ---- joining ---- */
 
-static void join(struct stream *stream, struct open_batch *batch)
+static void join(struct item_stream *stream, struct open_batch *batch)
 {
     struct batch_lines *lines = &stream->lines;
     stream->repeated = lines->repeated;
@@ -185,7 +185,7 @@ static void join(struct stream *stream, struct open_batch *batch)
     }
 }
 
-static enum err check_batch(struct stream *stream, enum err status)
+static enum err check_batch(struct item_stream *stream, enum err status)
 {
     struct api_call *call = stream->call;
     const struct batch *batch = &stream->load.batch;
@@ -210,7 +210,7 @@ static enum err check_batch(struct stream *stream, enum err status)
 static void on_old_blocked(struct blocking *blocking, enum err status)
 {
     struct batch_commit *commit = container_of(blocking, struct batch_commit, blocking);
-    struct stream *stream = container_of(commit, struct stream, commit);
+    struct item_stream *stream = container_of(commit, struct item_stream, commit);
     const struct batch *batch = &stream->load.batch;
     if (status)
         refuse(stream, status);
@@ -219,7 +219,7 @@ static void on_old_blocked(struct blocking *blocking, enum err status)
 }
 
 /* Of a batch that has its items; its parent may not have been blocked yet. */
-static void reply_sealed(struct stream *stream, const struct batch *batch)
+static void reply_sealed(struct item_stream *stream, const struct batch *batch)
 {
     if (batch_blocks(batch))
         blocking_begin_batch(&stream->commit.blocking, stream->call, batch, on_old_blocked);
@@ -229,7 +229,7 @@ static void reply_sealed(struct stream *stream, const struct batch *batch)
 
 static void on_loaded(struct batch_load *load, enum err status)
 {
-    struct stream *stream = container_of(load, struct stream, load);
+    struct item_stream *stream = container_of(load, struct item_stream, load);
     const struct batch *batch = &load->batch;
     enum err err = check_batch(stream, status);
     if (err) {
@@ -261,7 +261,7 @@ static void on_loaded(struct batch_load *load, enum err status)
 
 enum err batch_items(struct api_call *call)
 {
-    struct stream *stream = call->state;
+    struct item_stream *stream = call->state;
     enum err err = stream ? OK : begin(call, &stream);
     if (err)
         return err;

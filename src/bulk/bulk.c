@@ -28,7 +28,7 @@ static void reply_id(struct api_call *call, int status, const char *id)
 
 /* ---- create ---- */
 
-struct create {
+struct bulk_creation {
     struct api_call *call;
     struct bulk_action *action;
     struct document_write write;
@@ -36,7 +36,7 @@ struct create {
 
 static void on_written(struct document_write *write, enum err status)
 {
-    struct create *create = container_of(write, struct create, write);
+    struct bulk_creation *create = container_of(write, struct bulk_creation, write);
     struct api_call *call = create->call;
     if (status) {
         bulk_queue_give_up(queue_of(call));
@@ -104,7 +104,7 @@ static enum err create_action(struct api_call *call)
         bulk_action_destroy(action);
         return refused;
     }
-    struct create *create = mem_new(struct create);
+    struct bulk_creation *create = mem_new(struct bulk_creation);
     create->call = call;
     create->action = action;
     call->busy = true;

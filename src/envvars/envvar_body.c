@@ -13,22 +13,22 @@ static bool complain(struct complaint *wrong, const char *path, const char *mess
     return false;
 }
 
-void wishes_finish(struct wishes *wishes)
+void wishes_finish(struct envvar_wishes *wishes)
 {
     vault_forget_buf(&wishes->text);
     free(wishes->own);
     free(wishes->parents);
-    *wishes = (struct wishes){ 0 };
+    *wishes = (struct envvar_wishes){ 0 };
 }
 
 /* Nothing decoded is longer than its JSON, so what is in the buffer never moves. */
-static void begin(struct wishes *wishes, struct slice body, size_t more)
+static void begin(struct envvar_wishes *wishes, struct slice body, size_t more)
 {
-    *wishes = (struct wishes){ .is_secret = -1 };
+    *wishes = (struct envvar_wishes){ .is_secret = -1 };
     buf_reserve(&wishes->text, body.len + more);
 }
 
-static bool read_text(struct wishes *wishes, struct slice value, struct slice *text)
+static bool read_text(struct envvar_wishes *wishes, struct slice value, struct slice *text)
 {
     size_t start = wishes->text.len;
     if (!scan_string(value, &wishes->text))
@@ -46,14 +46,15 @@ static bool read_flag(struct slice body, const char *name, int *flag)
     return type == SCAN_NONE || type == SCAN_TRUE || type == SCAN_FALSE;
 }
 
-static struct wish *one_wish(struct wishes *wishes)
+static struct wish *one_wish(struct envvar_wishes *wishes)
 {
     wishes->own = mem_new(struct wish);
     wishes->own_count = 1;
     return wishes->own;
 }
 
-bool wishes_read_one(struct slice body, struct wishes *wishes, struct complaint *wrong)
+bool wishes_read_one(struct slice body, struct envvar_wishes *wishes,
+                     struct complaint *wrong)
 {
     begin(wishes, body, 0);
     struct wish *wish = one_wish(wishes);
@@ -67,7 +68,7 @@ bool wishes_read_one(struct slice body, struct wishes *wishes, struct complaint 
     return true;
 }
 
-bool wishes_read_value(struct slice body, struct slice name, struct wishes *wishes,
+bool wishes_read_value(struct slice body, struct slice name, struct envvar_wishes *wishes,
                        struct complaint *wrong)
 {
     begin(wishes, body, name.len);
@@ -91,7 +92,7 @@ static bool count_members(struct slice object, size_t *count)
     return true;
 }
 
-static bool read_map(struct wishes *wishes, struct slice map, const char *path,
+static bool read_map(struct envvar_wishes *wishes, struct slice map, const char *path,
                      struct wish **list, size_t *list_count, struct complaint *wrong)
 {
     size_t count;
@@ -129,7 +130,8 @@ static bool is_source(struct slice source)
     return (user || integration) && scan_type(scan_member(source, who)) == SCAN_STRING;
 }
 
-bool wishes_read_many(struct slice body, struct wishes *wishes, struct complaint *wrong)
+bool wishes_read_many(struct slice body, struct envvar_wishes *wishes,
+                      struct complaint *wrong)
 {
     int override = 0;
     struct slice parents = scan_member(body, "parentVariables");

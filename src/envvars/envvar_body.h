@@ -7,7 +7,7 @@ struct wish {
     struct slice name, value; /* decoded */
 };
 
-struct wishes {
+struct envvar_wishes {
     struct wish *own;     /* for the environment of the call */
     struct wish *parents; /* for its parent, when it is a branch */
     size_t own_count, parent_count;
@@ -24,10 +24,12 @@ struct complaint {
 /* Each gives back false with a complaint when the body has another form. The bodies are
  * what api_read_object has accepted; {name, value, isSecret?}, {value} and {variables,
  * override?, parentVariables?, isSecret?, source?}. */
-bool wishes_read_one(struct slice body, struct wishes *wishes, struct complaint *wrong);
-bool wishes_read_value(struct slice body, struct slice name, struct wishes *wishes,
+bool wishes_read_one(struct slice body, struct envvar_wishes *wishes,
+                     struct complaint *wrong);
+bool wishes_read_value(struct slice body, struct slice name, struct envvar_wishes *wishes,
                        struct complaint *wrong);
-bool wishes_read_many(struct slice body, struct wishes *wishes, struct complaint *wrong);
+bool wishes_read_many(struct slice body, struct envvar_wishes *wishes,
+                      struct complaint *wrong);
 
 /* Wipes the values. */
-void wishes_finish(struct wishes *wishes);
+void wishes_finish(struct envvar_wishes *wishes);

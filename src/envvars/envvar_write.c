@@ -30,7 +30,7 @@ struct envvar_write {
     struct account *account;
     struct environment *env; /* of the account, held */
     enum write_kind kind;
-    struct wishes wishes;
+    struct envvar_wishes wishes;
     struct plan *plans;
     struct change *changes;
     size_t count, sealed; /* plans, and changes made of them */
@@ -189,7 +189,7 @@ static bool plan_many(struct envvar_write *op, struct account *account,
 
 static enum err decide_many(struct envvar_write *op)
 {
-    struct wishes *wishes = &op->wishes;
+    struct envvar_wishes *wishes = &op->wishes;
     struct account *parent = op->account->parent;
     if (!may_all_be_set(op, wishes->own, wishes->own_count) ||
         (parent && !may_all_be_set(op, wishes->parents, wishes->parent_count)))
@@ -456,7 +456,7 @@ void envvars_destroy(struct envvars *envvars)
 }
 
 void envvar_write_begin(struct api_call *call, struct account *account,
-                        enum write_kind kind, const struct wishes *wishes)
+                        enum write_kind kind, const struct envvar_wishes *wishes)
 {
     struct envvars *envvars = api_envvars(call->api);
     struct envvar_write *op = mem_new(struct envvar_write);

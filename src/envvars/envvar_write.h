@@ -20,4 +20,4 @@ enum write_kind {
 
 /* Takes over the wishes, and answers the call later. */
 void envvar_write_begin(struct api_call *call, struct account *account,
-                        enum write_kind kind, const struct wishes *wishes);
+                        enum write_kind kind, const struct envvar_wishes *wishes);

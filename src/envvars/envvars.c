@@ -69,8 +69,9 @@ static enum err retrieve(struct api_call *call)
 /* ---- writing ---- */
 
 static enum err begin_or_complain(struct api_call *call, struct account *account,
-                                  enum write_kind kind, struct wishes *wishes, bool read,
-                                  const struct complaint *wrong, const char *title)
+                                  enum write_kind kind, struct envvar_wishes *wishes,
+                                  bool read, const struct complaint *wrong,
+                                  const char *title)
 {
     struct environment *env = engine_environment(api_engine(call->api), account->number);
     enum err over = read ? engine_check_quota(env, call->x->body.len, &call->why) : OK;
@@ -96,7 +97,7 @@ static enum err create(struct api_call *call)
 {
     struct account *account;
     struct slice body;
-    struct wishes wishes;
+    struct envvar_wishes wishes;
     struct complaint wrong;
     enum err err = find_and_read(call, &account, &body);
     if (err)
@@ -110,7 +111,7 @@ static enum err upload(struct api_call *call)
 {
     struct account *account;
     struct slice body;
-    struct wishes wishes;
+    struct envvar_wishes wishes;
     struct complaint wrong;
     enum err err = find_and_read(call, &account, &body);
     if (err)
@@ -124,7 +125,7 @@ static enum err update(struct api_call *call)
 {
     struct account *account;
     struct slice body;
-    struct wishes wishes;
+    struct envvar_wishes wishes;
     struct complaint wrong;
     enum err err = find_and_read(call, &account, &body);
     if (err)
@@ -140,7 +141,7 @@ static enum err remove_one(struct api_call *call)
     enum err err = find(call, &account);
     if (err)
         return err;
-    struct wishes wishes = { .own = mem_new(struct wish), .own_count = 1 };
+    struct envvar_wishes wishes = { .own = mem_new(struct wish), .own_count = 1 };
     buf_add(&wishes.text, call->params[2]);
     wishes.own->name = buf_slice(&wishes.text);
     envvar_write_begin(call, account, WRITE_DELETE, &wishes);

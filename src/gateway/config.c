@@ -20,7 +20,7 @@
 #include "vault/secret_file.h"
 #include "vault/vault.h"
 
-struct reading {
+struct config_reading {
     struct config config;
     const char *flags[SETTING_COUNT]; /* borrowed from the arguments; NULL: not given */
     struct buf lists[SETTING_COUNT];  /* flags of the arguments, one behind the other */
@@ -119,7 +119,7 @@ static bool is_noun(const char *word)
     return false;
 }
 
-static enum err add_word(struct reading *reading, const char *word)
+static enum err add_word(struct config_reading *reading, const char *word)
 {
     struct config *config = &reading->config;
     if (config->word_count == CONFIG_WORDS_MAX)
@@ -131,7 +131,7 @@ static enum err add_word(struct reading *reading, const char *word)
 }
 
 /* The second word of a command has no help of its own: that of the first is about it, too. */
-static enum err choose_second(const struct reading *reading, const char *word)
+static enum err choose_second(const struct config_reading *reading, const char *word)
 {
     const char *topic = reading->config.topic;
     bool rotates = strcmp(topic, "vault") == 0 && strcmp(word, "rotate") == 0;
@@ -142,7 +142,7 @@ static enum err choose_second(const struct reading *reading, const char *word)
                    topic, topic);
 }
 
-static enum err choose_topic(struct reading *reading, const char *word)
+static enum err choose_topic(struct config_reading *reading, const char *word)
 {
     if (reading->config.topic)
         return choose_second(reading, word);
@@ -153,7 +153,7 @@ static enum err choose_topic(struct reading *reading, const char *word)
     return OK;
 }
 
-static enum err read_command(struct reading *reading, const char *word)
+static enum err read_command(struct config_reading *reading, const char *word)
 {
     enum config_command *command = &reading->config.command;
     if (reading->config.word_count)
@@ -202,13 +202,13 @@ static const char *find_command_option(struct slice name)
     return NULL;
 }
 
-static bool is_of_command(const struct reading *reading, struct slice name)
+static bool is_of_command(const struct config_reading *reading, struct slice name)
 {
     return reading->config.word_count && find_command_option(name);
 }
 
 /* The last one counts; of a list all do. */
-static void take_flag(struct reading *reading, int which, const char *value)
+static void take_flag(struct config_reading *reading, int which, const char *value)
 {
     struct buf *list = &reading->lists[which];
     reading->flags[which] = value;
@@ -233,7 +233,7 @@ static enum err refuse_secret(enum config_setting which, struct failure *why)
 }
 
 /* --name=value or --name value; a flag without "=" is true. */
-static enum err read_option(struct reading *reading, char **argv, int argc, int *at)
+static enum err read_option(struct config_reading *reading, char **argv, int argc, int *at)
 {
     const char *argument = argv[*at];
     struct slice rest = slice_of(argument + 2), name;
@@ -270,7 +270,7 @@ static enum err read_option(struct reading *reading, char **argv, int argc, int 
     return OK;
 }
 
-static bool read_action(struct reading *reading, const char *argument)
+static bool read_action(struct config_reading *reading, const char *argument)
 {
     for (int i = 0; i < ACTION_COUNT; i++) {
         if (strcmp(argument, actions[i].name) == 0) {
@@ -283,7 +283,7 @@ static bool read_action(struct reading *reading, const char *argument)
 
 /* An action (--help …) wins over the command, and ends the reading when it needs no more.
  */
-static enum err read_arguments(struct reading *reading, int argc, char **argv)
+static enum err read_arguments(struct config_reading *reading, int argc, char **argv)
 {
     enum config_command action = COMMAND_SERVE;
     enum err err = OK;
@@ -305,7 +305,7 @@ static enum err read_arguments(struct reading *reading, int argc, char **argv)
     return err;
 }
 
-static enum err apply_flags(struct reading *reading)
+static enum err apply_flags(struct config_reading *reading)
 {
     enum err err = OK;
     for (int i = 0; !err && i < SETTING_COUNT; i++) {
@@ -324,7 +324,7 @@ struct config_file {
     FILE *stream;
     const char *path;
     unsigned line;
-    struct reading *reading;
+    struct config_reading *reading;
     enum err err;
 };
 
@@ -352,7 +352,7 @@ static char *read_line(char *text, int size, void *stream)
 }
 
 /* A list goes on in the next line that names it; of another one a line would be ignored. */
-static enum err set_from_line(struct reading *reading, enum config_setting which,
+static enum err set_from_line(struct config_reading *reading, enum config_setting which,
                               const char *value, const char *origin)
 {
     char *const *field = (char **)((char *)&reading->config + settings[which].offset);
@@ -387,7 +387,7 @@ static int take_line(void *user, const char *section, const char *name, const ch
     return !file->err;
 }
 
-static enum err read_file(struct reading *reading)
+static enum err read_file(struct config_reading *reading)
 {
     struct config_file file = { .path = reading->config.file, .reading = reading };
     if (!file.path)
@@ -447,8 +447,8 @@ static int find_secret_of_file(struct slice name)
     return which >= 0 && settings[which].type == SETTING_IS_SECRET ? which : -1;
 }
 
-static enum err set_from_variable(struct reading *reading, int which, const char *value,
-                                  const char *variable)
+static enum err set_from_variable(struct config_reading *reading, int which,
+                                  const char *value, const char *variable)
 {
     if (slice_starts(slice_of(reading->config.origins[which]), variable_prefix))
         return explain(reading->why, ERR_INVALID, "%s and %s are both set; keep one",
@@ -457,8 +457,8 @@ static enum err set_from_variable(struct reading *reading, int which, const char
                       reading->why);
 }
 
-static enum err set_from_secret_file(struct reading *reading, int which, const char *path,
-                                     const char *variable)
+static enum err set_from_secret_file(struct config_reading *reading, int which,
+                                     const char *path, const char *variable)
 {
     char *secret;
     enum err err = secret_file_read(path, SECRET_FILE_MOUNTED, &secret, reading->why);
@@ -469,7 +469,7 @@ static enum err set_from_secret_file(struct reading *reading, int which, const c
     return err;
 }
 
-static enum err read_variable(struct reading *reading, const char *entry)
+static enum err read_variable(struct config_reading *reading, const char *entry)
 {
     char name[CONFIG_NAME_MAX], variable[64];
     const char *value;
@@ -488,7 +488,7 @@ static enum err read_variable(struct reading *reading, const char *entry)
     return OK;
 }
 
-static enum err read_environment(struct reading *reading, char **environment)
+static enum err read_environment(struct config_reading *reading, char **environment)
 {
     enum err err = OK;
     for (char **entry = environment; !err && *entry; entry++)
@@ -497,7 +497,7 @@ static enum err read_environment(struct reading *reading, char **environment)
 }
 
 /* RUNCAST_CONFIG, unless --config was given. */
-static void find_file(struct reading *reading, char **environment)
+static void find_file(struct config_reading *reading, char **environment)
 {
     char name[CONFIG_NAME_MAX];
     const char *value;
@@ -509,7 +509,8 @@ static void find_file(struct reading *reading, char **environment)
 
 /* ---- all together ---- */
 
-static enum err read_all(struct reading *reading, int argc, char **argv, char **environment)
+static enum err read_all(struct config_reading *reading, int argc, char **argv,
+                         char **environment)
 {
     enum err err = OK;
     for (int i = 0; !err && i < SETTING_COUNT; i++)
@@ -533,7 +534,7 @@ static enum err read_all(struct reading *reading, int argc, char **argv, char **
 enum err config_read(struct config *config, int argc, char **argv, char **environment,
                      struct failure *why)
 {
-    struct reading reading = { .why = why };
+    struct config_reading reading = { .why = why };
     enum err err = read_all(&reading, argc, argv, environment);
     for (int i = 0; i < SETTING_COUNT; i++)
         buf_finish(&reading.lists[i]);

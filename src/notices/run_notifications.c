@@ -1,7 +1,7 @@
 /* run_notifications.c - the sockets of workers, and which run each wants to hear of.
  *
- *   runs   env + run ─► struct watched ──┐
- *                                        ├─ struct watch ─► ready ─► written this turn
+ *   runs   env + run ─► struct watched_run ──┐
+ *                                        ├─ struct run_watch ─► ready ─► written this turn
  *   struct notice_socket ────────────────┘                └► held: its socket is full
  *
  * The engine is never called from here while it calls: a notice only moves links, the
@@ -35,24 +35,24 @@ enum {
 
 struct notifier {
     struct api *api;
-    struct table runs;   /* of struct watched */
+    struct table runs;   /* of struct watched_run */
     struct list all;     // notice_socket::link
-    struct list ready;   // watch::ready
+    struct list ready;   // run_watch::ready
     struct list wishing; // notice_socket::wishing
     struct flusher flusher;
     size_t count;
     uint32_t kind; /* of timers */
 };
 
-struct watched {
+struct watched_run {
     char key[ENVIRONMENT_KEY];
-    struct list watches; // watch::of_run
+    struct list watches; // run_watch::of_run
 };
 
-struct watch {
+struct run_watch {
     struct notice_socket *socket;
-    struct watched *run;
-    struct list of_run; // watched::watches
+    struct watched_run *run;
+    struct list of_run; // watched_run::watches
     struct list ready;  // notifier::ready or notice_socket::held; by itself: no news
 };
 
@@ -65,7 +65,7 @@ struct notice_socket {
     struct failure refusal;
     const char *space; /* the namespace it is in; NULL: none yet */
     struct table watches;
-    struct list held; // watch::ready; until the socket has drained
+    struct list held; // run_watch::ready; until the socket has drained
     struct notice_wishes wishes;
     struct list wishing; // notifier::wishing; linked while there are wishes
     struct timer timer;
@@ -83,19 +83,19 @@ static struct loop *loop_of(const struct notifier *notifier)
     return engine_loop(api_engine(notifier->api));
 }
 
-static struct slice id_of(const struct watched *run)
+static struct slice id_of(const struct watched_run *run)
 {
     return environment_key_id(run->key);
 }
 
 static struct slice watched_key(const void *value)
 {
-    return slice_of(((const struct watched *)value)->key);
+    return slice_of(((const struct watched_run *)value)->key);
 }
 
 static struct slice watch_key(const void *value)
 {
-    return id_of(((const struct watch *)value)->run);
+    return id_of(((const struct run_watch *)value)->run);
 }
 
 /* ---- out ---- */
@@ -147,7 +147,8 @@ static bool tell_next(struct notifier *notifier)
 {
     if (list_empty(&notifier->ready))
         return false;
-    struct watch *watch = container_of(list_take(&notifier->ready), struct watch, ready);
+    struct run_watch *watch =
+        container_of(list_take(&notifier->ready), struct run_watch, ready);
     struct notice_socket *socket = watch->socket;
     if (ws_unsent(socket->ws))
         list_append(&socket->held, &watch->ready);
@@ -158,7 +159,7 @@ static bool tell_next(struct notifier *notifier)
 
 /* ---- who wants to hear of what ---- */
 
-static void make_ready(struct notifier *notifier, struct watch *watch)
+static void make_ready(struct notifier *notifier, struct run_watch *watch)
 {
     if (!list_empty(&watch->ready))
         return;
@@ -171,22 +172,22 @@ static void on_notice(void *owner, const struct tracked *run)
     struct notifier *notifier = owner;
     char key[ENVIRONMENT_KEY];
     environment_key(run->env, slice_of(run->run.id), key);
-    struct watched *watched = table_find(&notifier->runs, slice_of(key));
+    struct watched_run *watched = table_find(&notifier->runs, slice_of(key));
     if (!watched)
         return;
     list_each (link, &watched->watches)
-        make_ready(notifier, container_of(link, struct watch, of_run));
+        make_ready(notifier, container_of(link, struct run_watch, of_run));
 }
 
-static struct watched *watched_of(struct notifier *notifier, const struct environment *env,
-                                  struct slice id)
+static struct watched_run *watched_of(struct notifier *notifier,
+                                      const struct environment *env, struct slice id)
 {
     char key[ENVIRONMENT_KEY];
     environment_key(env, id, key);
-    struct watched *run = table_find(&notifier->runs, slice_of(key));
+    struct watched_run *run = table_find(&notifier->runs, slice_of(key));
     if (run)
         return run;
-    run = mem_new(struct watched);
+    run = mem_new(struct watched_run);
     memcpy(run->key, key, sizeof(key));
     list_init(&run->watches);
     table_insert(&notifier->runs, run);
@@ -194,9 +195,9 @@ static struct watched *watched_of(struct notifier *notifier, const struct enviro
 }
 
 /* Out of its socket's table already. */
-static void watch_free(struct watch *watch)
+static void watch_free(struct run_watch *watch)
 {
-    struct watched *run = watch->run;
+    struct watched_run *run = watch->run;
     struct notifier *notifier = watch->socket->notifier;
     list_remove(&watch->of_run);
     list_remove(&watch->ready);
@@ -225,7 +226,7 @@ static void subscribe(struct notice_socket *socket, struct environment *env,
     if (id.len >= ID_MAX || socket->watches.count >= most ||
         table_find(&socket->watches, id))
         return;
-    struct watch *watch = mem_new(struct watch);
+    struct run_watch *watch = mem_new(struct run_watch);
     watch->socket = socket;
     watch->run = watched_of(notifier, env, id);
     list_append(&watch->run->watches, &watch->of_run);
@@ -247,7 +248,7 @@ static struct environment *environment_of(const struct notice_socket *socket,
 
 static void unsubscribe(struct notice_socket *socket, struct slice id)
 {
-    struct watch *watch = table_remove(&socket->watches, id);
+    struct run_watch *watch = table_remove(&socket->watches, id);
     if (watch)
         watch_free(watch);
 }
@@ -304,7 +305,7 @@ static void add_wishes(struct notice_socket *socket, struct notice_packet *packe
 static void unsubscribe_all(struct notice_socket *socket)
 {
     size_t at = 0;
-    for (struct watch *watch; (watch = table_next(&socket->watches, &at));)
+    for (struct run_watch *watch; (watch = table_next(&socket->watches, &at));)
         watch_free(watch);
 }
 

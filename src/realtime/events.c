@@ -25,11 +25,11 @@ enum {
 };
 
 struct events {
-    struct list all; // stream::link
+    struct list all; // event_stream::link
     uint32_t kind;   /* of their timers */
 };
 
-struct stream {
+struct event_stream {
     struct feed feed; /* once started */
     struct api_call *call;
     struct events *events;
@@ -44,7 +44,7 @@ struct stream {
     struct list link; // events::all
 };
 
-static struct loop *loop_of(const struct stream *stream)
+static struct loop *loop_of(const struct event_stream *stream)
 {
     return engine_loop(api_engine(stream->call->api));
 }
@@ -58,7 +58,7 @@ static struct bytes *wrap(const struct rope *message, bool binary)
 }
 
 /* "id: epoch.seq.base" and the end of the event. */
-static void add_id(const struct stream *stream, struct buf *out)
+static void add_id(const struct event_stream *stream, struct buf *out)
 {
     const struct feed *feed = &stream->feed;
     uint64_t seen = feed->seen, base = feed->base;
@@ -72,21 +72,21 @@ static void add_id(const struct stream *stream, struct buf *out)
               base);
 }
 
-static bool write_text(struct stream *stream, struct buf *text)
+static bool write_text(struct event_stream *stream, struct buf *text)
 {
     bool taken = http_stream_write(stream->call->x, buf_slice(text));
     buf_finish(text);
     return taken;
 }
 
-static void end_soon(struct stream *stream)
+static void end_soon(struct event_stream *stream)
 {
     stream->ending = true;
     loop_defer(loop_of(stream), &stream->deferred);
 }
 
 /* A message of its own kind, without a position. */
-static bool write_event(struct stream *stream, const char *event, struct buf *message)
+static bool write_event(struct event_stream *stream, const char *event, struct buf *message)
 {
     struct buf text = { 0 };
     buf_print(&text, "event: %s\ndata: ", event);
@@ -96,7 +96,7 @@ static bool write_event(struct stream *stream, const char *event, struct buf *me
     return write_text(stream, &text);
 }
 
-static void tell(struct stream *stream, const char *event, struct buf *message)
+static void tell(struct event_stream *stream, const char *event, struct buf *message)
 {
     if (!write_event(stream, event, message))
         end_soon(stream);
@@ -104,14 +104,14 @@ static void tell(struct stream *stream, const char *event, struct buf *message)
 
 static bool stream_busy(struct feed *feed)
 {
-    struct stream *stream = container_of(feed, struct stream, feed);
+    struct event_stream *stream = container_of(feed, struct event_stream, feed);
     return stream->ending || http_stream_unsent(stream->call->x) > 0;
 }
 
 /* The last of them carries the position. */
 static bool stream_send(struct feed *feed, struct bytes *const *frames, size_t count)
 {
-    struct stream *stream = container_of(feed, struct stream, feed);
+    struct event_stream *stream = container_of(feed, struct event_stream, feed);
     struct buf id = { 0 };
     if (stream->ending)
         return false;
@@ -125,7 +125,7 @@ static bool stream_send(struct feed *feed, struct bytes *const *frames, size_t c
 
 static void stream_lost(struct feed *feed)
 {
-    end_soon(container_of(feed, struct stream, feed));
+    end_soon(container_of(feed, struct event_stream, feed));
 }
 
 static const struct feed_ops feed_ops = { .send = stream_send,
@@ -134,7 +134,7 @@ static const struct feed_ops feed_ops = { .send = stream_send,
 
 /* ---- its end ---- */
 
-static void stream_destroy(struct stream *stream)
+static void stream_destroy(struct event_stream *stream)
 {
     struct api_call *call = stream->call;
     struct exchange *x = call->x;
@@ -157,7 +157,7 @@ static void stream_destroy(struct stream *stream)
 
 static void on_end(struct deferred *deferred)
 {
-    stream_destroy(container_of(deferred, struct stream, deferred));
+    stream_destroy(container_of(deferred, struct event_stream, deferred));
 }
 
 static void on_gone(struct api_call *call)
@@ -165,7 +165,7 @@ static void on_gone(struct api_call *call)
     stream_destroy(call->state);
 }
 
-static void tell_floor(struct stream *stream)
+static void tell_floor(struct event_stream *stream)
 {
     struct buf message = { 0 };
     stream->floor_moved = false;
@@ -175,7 +175,7 @@ static void tell_floor(struct stream *stream)
 
 static void on_drained(struct api_call *call)
 {
-    struct stream *stream = call->state;
+    struct event_stream *stream = call->state;
     if (stream->floor_moved && !stream_busy(&stream->feed))
         tell_floor(stream);
     if (!stream->ending)
@@ -192,7 +192,7 @@ static void add_drain(struct buf *out)
  * is the credential, and coming back helps nobody. */
 static void on_drain(struct api_call *call)
 {
-    struct stream *stream = call->state;
+    struct event_stream *stream = call->state;
     struct buf text = { 0 };
     if (identity_has_ended(call->identity, loop_wall_ms(loop_of(stream)))) {
         wire_error(ENCODING_JSON, -1, "bad_token", identity_ended_reason, &text);
@@ -219,7 +219,7 @@ static bool comes_back(struct api_call *call)
 
 /* ---- time ---- */
 
-static void set_timer(struct stream *stream)
+static void set_timer(struct event_stream *stream)
 {
     struct loop *loop = loop_of(stream);
     int64_t left = stream->expires_at - loop_now_ms(loop), in = KEEP_ALIVE_MS;
@@ -230,7 +230,7 @@ static void set_timer(struct stream *stream)
 
 static void on_time(struct timer *timer)
 {
-    struct stream *stream = container_of(timer, struct stream, timer);
+    struct event_stream *stream = container_of(timer, struct event_stream, timer);
     struct buf text = { 0 };
     if (stream->ending)
         return;
@@ -299,7 +299,7 @@ static void add_from(struct buf *out, struct slice id)
     buf_print(out, ",%" PRIu64 ",%" PRIu64 "]", numbers[0], numbers[1]);
 }
 
-static enum err read_message(struct stream *stream, struct buf *text,
+static enum err read_message(struct event_stream *stream, struct buf *text,
                              struct wire_message *message)
 {
     struct api_call *call = stream->call;
@@ -312,7 +312,7 @@ static enum err read_message(struct stream *stream, struct buf *text,
 }
 
 /* The query is what hello and sub of the WebSocket are, and is read as they are. */
-static enum err read_query(struct stream *stream)
+static enum err read_query(struct event_stream *stream)
 {
     struct api_call *call = stream->call;
     struct slice last = http_header(call->x, "last-event-id");
@@ -337,7 +337,7 @@ static enum err read_query(struct stream *stream)
     return read_message(stream, &sub, &stream->sub);
 }
 
-static void refuse(struct stream *stream, enum err error)
+static void refuse(struct event_stream *stream, enum err error)
 {
     struct api_call *call = stream->call;
     call->state = NULL;
@@ -345,7 +345,7 @@ static void refuse(struct stream *stream, enum err error)
     api_reply_error(call, error);
 }
 
-static void set_expiry(struct stream *stream)
+static void set_expiry(struct event_stream *stream)
 {
     const struct identity *who = stream->call->identity;
     struct loop *loop = loop_of(stream);
@@ -353,7 +353,7 @@ static void set_expiry(struct stream *stream)
         stream->expires_at = loop_now_ms(loop) + who->expires_at - loop_wall_ms(loop);
 }
 
-static void start(struct stream *stream)
+static void start(struct event_stream *stream)
 {
     struct api_call *call = stream->call;
     struct environment *env = call->env;
@@ -394,7 +394,7 @@ static void start(struct stream *stream)
 
 static void on_run(struct run_read *read, enum err status)
 {
-    struct stream *stream = container_of(read, struct stream, run);
+    struct event_stream *stream = container_of(read, struct event_stream, run);
     struct api_call *call = stream->call;
     if (!status && !api_identity_may_run(call->identity, "read", read->run))
         status = ERR_FORBIDDEN;
@@ -430,7 +430,7 @@ enum err events_open(struct api_call *call)
         api_reply_text(call, 200, "text/event-stream", SLICE(""));
         return OK;
     }
-    struct stream *stream = mem_new(struct stream);
+    struct event_stream *stream = mem_new(struct event_stream);
     stream->call = call;
     stream->events = api_events(call->api);
     stream->deferred.fn = on_end;
@@ -467,7 +467,7 @@ struct events *events_create(struct loop *loop)
 void events_tell_floor(struct events *events, const struct environment *env)
 {
     list_each (link, &events->all) {
-        struct stream *stream = container_of(link, struct stream, link);
+        struct event_stream *stream = container_of(link, struct event_stream, link);
         if (!stream->started || stream->ending || stream->feed.env != env)
             continue;
         stream->floor_moved = true;

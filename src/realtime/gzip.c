@@ -9,7 +9,7 @@ enum { WINDOW_AND_GZIP = 15 + 16, LEVEL = 1, MEMORY = 8 };
 enum { KEPT_MAX = 32, KEPT_BYTES = 4 << 20 };
 
 /* The newest first. */
-static struct kept {
+static struct gzip_kept {
     struct bytes *body, *packed; /* packed NULL: it was not worth it */
 } all[KEPT_MAX];
 static size_t count, bytes;
@@ -35,20 +35,20 @@ static struct bytes *pack(const struct bytes *body)
     return NULL;
 }
 
-static size_t cost_of(const struct kept *kept)
+static size_t cost_of(const struct gzip_kept *kept)
 {
     return kept->body->len + (kept->packed ? kept->packed->len : 0);
 }
 
 static void drop_oldest(void)
 {
-    struct kept *oldest = &all[--count];
+    struct gzip_kept *oldest = &all[--count];
     bytes -= cost_of(oldest);
     bytes_clear(&oldest->body);
     bytes_clear(&oldest->packed);
 }
 
-static void keep(struct kept kept)
+static void keep(struct gzip_kept kept)
 {
     bytes += cost_of(&kept);
     while (count && (count == KEPT_MAX || bytes > KEPT_BYTES))
@@ -64,7 +64,7 @@ struct bytes *gzip_shared(struct bytes *body)
     for (size_t i = 0; i < count; i++)
         if (all[i].body == body)
             return bytes_ref(all[i].packed);
-    keep((struct kept){ bytes_ref(body), pack(body) });
+    keep((struct gzip_kept){ bytes_ref(body), pack(body) });
     return bytes_ref(all[0].packed);
 }
 

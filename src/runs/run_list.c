@@ -19,8 +19,8 @@
 #include "runs/run_body.h"
 #include "runs/run_query.h"
 
-struct part { /* one environment's */
-    struct listing *listing;
+struct run_list_part { /* one environment's */
+    struct run_listing *listing;
     const struct account *account;
     struct run_place shown;
     struct store_list list;
@@ -28,20 +28,20 @@ struct part { /* one environment's */
 
 enum { CHUNK_BYTES = 256 * 1024 };
 
-struct row {
+struct run_list_row {
     struct run *run;
-    const struct part *part;
+    const struct run_list_part *part;
 };
 
-struct listing {
+struct run_listing {
     struct api_call *call;
     struct run_query query;
     uint32_t hidden; /* fields that the token leaves out */
-    struct part parts[ENVIRONMENT_TYPES];
+    struct run_list_part parts[ENVIRONMENT_TYPES];
     size_t part_count, waiting;
     enum store_status status; /* the first that was not STORE_OK */
 
-    struct row *rows;
+    struct run_list_row *rows;
     size_t row_count;
     bool more; /* in the direction of travel */
     size_t written;
@@ -51,7 +51,7 @@ struct listing {
     struct deferred deferred;
 };
 
-static void finish(struct listing *listing)
+static void finish(struct run_listing *listing)
 {
     for (size_t i = 0; i < listing->part_count; i++) {
         struct store_list *list = &listing->parts[i].list;
@@ -78,7 +78,7 @@ static void add_cursor(struct buf *body, const char *name, const struct run *run
     buf_print(body, "\"%s\":\"%s\"", name, cursor);
 }
 
-static void end_chunk(struct listing *listing)
+static void end_chunk(struct run_listing *listing)
 {
     size_t size = (listing->chunk_count + 1) * sizeof(struct bytes *);
     listing->chunks = mem_resize(listing->chunks, size);
@@ -87,7 +87,7 @@ static void end_chunk(struct listing *listing)
 }
 
 /* Where the page was entered from, there is at least the run of the cursor. */
-static void send(struct listing *listing)
+static void send(struct run_listing *listing)
 {
     const struct run_query *query = &listing->query;
     struct buf *body = &listing->body;
@@ -112,7 +112,7 @@ static void send(struct listing *listing)
 
 static void write_rows(struct deferred *deferred)
 {
-    struct listing *listing = container_of(deferred, struct listing, deferred);
+    struct run_listing *listing = container_of(deferred, struct run_listing, deferred);
     struct loop *loop = engine_loop(api_engine(listing->call->api));
     struct stint stint = loop_stint(loop);
     while (listing->written < listing->row_count) {
@@ -120,7 +120,7 @@ static void write_rows(struct deferred *deferred)
             loop_defer(loop, &listing->deferred);
             return;
         }
-        const struct row *row = &listing->rows[listing->written];
+        const struct run_list_row *row = &listing->rows[listing->written];
         if (listing->written++)
             buf_add_char(&listing->body, ',');
         hidden_clear(listing->hidden, row->run);
@@ -137,22 +137,22 @@ static void write_rows(struct deferred *deferred)
 
 static int newest_first(const void *a, const void *b)
 {
-    const struct row *left = a, *right = b;
+    const struct run_list_row *left = a, *right = b;
     return strcmp(right->run->id, left->run->id);
 }
 
 /* The rows nearest to the cursor are the page. */
-static void merge(struct listing *listing)
+static void merge(struct run_listing *listing)
 {
     size_t total = 0, limit = listing->query.limit;
     for (size_t i = 0; i < listing->part_count; i++)
         total += listing->parts[i].list.count;
-    listing->rows = mem_new_array(struct row, total);
+    listing->rows = mem_new_array(struct run_list_row, total);
     total = 0;
     for (size_t i = 0; i < listing->part_count; i++) {
-        const struct part *part = &listing->parts[i];
+        const struct run_list_part *part = &listing->parts[i];
         for (size_t j = 0; j < part->list.count; j++)
-            listing->rows[total++] = (struct row){ &part->list.runs[j], part };
+            listing->rows[total++] = (struct run_list_row){ &part->list.runs[j], part };
         listing->more |= part->list.more;
     }
     qsort(listing->rows, total, sizeof(listing->rows[0]), newest_first);
@@ -163,7 +163,7 @@ static void merge(struct listing *listing)
                 listing->row_count * sizeof(listing->rows[0]));
 }
 
-static void refuse(struct listing *listing)
+static void refuse(struct run_listing *listing)
 {
     struct api_call *call = listing->call;
     if (listing->status == STORE_SLOW) {
@@ -179,7 +179,7 @@ static void refuse(struct listing *listing)
 }
 
 /* What was loaded takes room as the answer will that is made of it. */
-static void hold_rows(struct listing *listing)
+static void hold_rows(struct run_listing *listing)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < listing->part_count; i++) {
@@ -190,7 +190,7 @@ static void hold_rows(struct listing *listing)
     rooms_hold(listing->call, bytes);
 }
 
-static void complete(struct listing *listing)
+static void complete(struct run_listing *listing)
 {
     enum err full = listing->status ? OK : rooms_check_answer(listing->call);
     if (full) {
@@ -210,7 +210,7 @@ static void complete(struct listing *listing)
 
 static void on_listed(struct store_list *list, enum store_status status)
 {
-    struct listing *listing = container_of(list, struct part, list)->listing;
+    struct run_listing *listing = container_of(list, struct run_list_part, list)->listing;
     if (status && !listing->status)
         listing->status = status;
     if (--listing->waiting == 0)
@@ -219,10 +219,10 @@ static void on_listed(struct store_list *list, enum store_status status)
 
 /* ---- begin ---- */
 
-static void add_part(struct listing *listing, const struct account *account)
+static void add_part(struct run_listing *listing, const struct account *account)
 {
     assert(listing->part_count < ENVIRONMENT_TYPES);
-    struct part *part = &listing->parts[listing->part_count++];
+    struct run_list_part *part = &listing->parts[listing->part_count++];
     struct api_call *call = listing->call;
     const struct user *user = call->identity->user;
     if (!user)
@@ -236,7 +236,7 @@ static void add_part(struct listing *listing, const struct account *account)
         part->shown.user = slice_of(user->name);
 }
 
-static void read_parts(struct listing *listing)
+static void read_parts(struct run_listing *listing)
 {
     struct store *store = engine_store(api_engine(listing->call->api));
     const struct run_query *query = &listing->query;
@@ -258,9 +258,9 @@ static void read_parts(struct listing *listing)
 }
 
 /* NULL: the query was refused, and that was replied. */
-static struct listing *listing_create(struct api_call *call)
+static struct run_listing *listing_create(struct api_call *call)
 {
-    struct listing *listing = mem_new(struct listing);
+    struct run_listing *listing = mem_new(struct run_listing);
     struct failure why = { 0 };
     int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
 
@@ -291,7 +291,7 @@ static bool may_list(struct api_call *call, const struct run_filter *filter)
 
 enum err run_list(struct api_call *call)
 {
-    struct listing *listing = listing_create(call);
+    struct run_listing *listing = listing_create(call);
     if (!listing)
         return OK;
     if (!may_list(call, &listing->query.filter)) {
@@ -304,7 +304,7 @@ enum err run_list(struct api_call *call)
 }
 
 /* Of preview one branch, the header's: it has no effect where preview was not asked for. */
-static enum err add_environment(struct listing *listing, const struct project *project,
+static enum err add_environment(struct run_listing *listing, const struct project *project,
                                 enum environment_type type)
 {
     unsigned wanted = listing->query.environments;
@@ -323,7 +323,7 @@ enum err run_list_project(struct api_call *call)
     enum err refused = project_find(call, call->params[0], &project);
     if (refused)
         return refused;
-    struct listing *listing = listing_create(call);
+    struct run_listing *listing = listing_create(call);
     if (!listing)
         return OK;
     for (int type = 0; !refused && type < ENVIRONMENT_TYPES; type++)

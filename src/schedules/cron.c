@@ -14,7 +14,7 @@ enum {
 
 /* ---- reading ---- */
 
-struct field {
+struct cron_field {
     const char *name;
     int min, max;
     const char *words; /* three letters each, the first one for min */
@@ -22,7 +22,7 @@ struct field {
 
 enum { MINUTE, HOUR, DAY, MONTH, WEEKDAY, FIELDS };
 
-static const struct field fields[FIELDS] = {
+static const struct cron_field fields[FIELDS] = {
     [MINUTE] = { "minute", 0, 59, "" },
     [HOUR] = { "hour", 0, 23, "" },
     [DAY] = { "day of month", 1, 31, "" },
@@ -30,8 +30,8 @@ static const struct field fields[FIELDS] = {
     [WEEKDAY] = { "day of week", 0, 7, "SUNMONTUEWEDTHUFRISAT" },
 };
 
-static enum err refuse(struct failure *why, const struct field *field, struct slice part,
-                       const char *problem)
+static enum err refuse(struct failure *why, const struct cron_field *field,
+                       struct slice part, const char *problem)
 {
     if (part.len > 40)
         part.len = 40;
@@ -51,7 +51,7 @@ static bool take_digits(struct slice *text, int *number)
     return len > 0;
 }
 
-static bool take_word(const struct field *field, struct slice *text, int *number)
+static bool take_word(const struct cron_field *field, struct slice *text, int *number)
 {
     for (int i = 0; text->len >= 3 && field->words[3 * i]; i++) {
         bool same = true;
@@ -74,7 +74,7 @@ static bool take_char(struct slice *text, char c)
     return true;
 }
 
-static bool take_value(const struct field *field, struct slice *text, int *number)
+static bool take_value(const struct cron_field *field, struct slice *text, int *number)
 {
     return take_digits(text, number) || take_word(field, text, number);
 }
@@ -98,8 +98,8 @@ static bool take_weekday_rule(struct slice *rest, int day, struct cron *cron, bo
 }
 
 /* One of a list: *, a number, a range, each with a step. */
-static enum err read_part(const struct field *field, struct slice part, struct cron *cron,
-                          uint64_t *set, struct failure *why)
+static enum err read_part(const struct cron_field *field, struct slice part,
+                          struct cron *cron, uint64_t *set, struct failure *why)
 {
     struct slice rest = part;
     int from = field->min, to = field->max, step = 1;
@@ -138,8 +138,8 @@ static enum err read_part(const struct field *field, struct slice part, struct c
     return OK;
 }
 
-static enum err read_field(const struct field *field, struct slice text, struct cron *cron,
-                           uint64_t *set, struct failure *why)
+static enum err read_field(const struct cron_field *field, struct slice text,
+                           struct cron *cron, uint64_t *set, struct failure *why)
 {
     struct slice part;
     enum err err = OK;

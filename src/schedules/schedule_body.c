@@ -16,7 +16,7 @@ static enum err refuse(struct api_call *call, const char *member, const char *me
     return ERR_INVALID;
 }
 
-struct member {
+struct schedule_member {
     const char *name;
     bool required;
     size_t max; /* bytes */
@@ -24,7 +24,7 @@ struct member {
 };
 
 static enum err read_member(struct api_call *call, struct slice body,
-                            const struct member *member, struct bytes **out)
+                            const struct schedule_member *member, struct bytes **out)
 {
     struct slice value = scan_member(body, member->name);
     struct buf text = { 0 };
@@ -45,7 +45,7 @@ enum err schedule_body_read(struct api_call *call, bool with_key,
 {
     struct schedule_facts read = { 0 };
     const struct {
-        struct member member;
+        struct schedule_member member;
         struct bytes **place;
     } members[] = {
         { { "task", true, TRIGGER_TASK_MAX, "Must have at most 512 bytes" }, &read.task },

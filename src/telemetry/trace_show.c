@@ -26,7 +26,7 @@ struct showing {
 };
 
 /* The members of an event as they stand there, found in one pass. */
-struct node {
+struct trace_node {
     struct slice id, parent; /* without quotes */
     struct slice message, at, ns, level, attempt, version, properties, events;
     bool error, partial;
@@ -50,11 +50,11 @@ static uint64_t number_of(struct slice hex)
     return number;
 }
 
-static void read_node(struct node *node, struct slice json)
+static void read_node(struct trace_node *node, struct slice json)
 {
     struct scan_members all = scan_members(json);
     struct slice name, value;
-    *node = (struct node){ .above = NONE, .first = NONE, .last = NONE, .next = NONE };
+    *node = (struct trace_node){ .above = NONE, .first = NONE, .last = NONE, .next = NONE };
     const struct {
         const char *name;
         struct slice *value;
@@ -105,7 +105,7 @@ static void add_state(struct buf *out, const struct run *run, bool error, bool p
 }
 
 /* message, startTime, duration in ns (or durationMs), state, level. */
-static void add_facts(struct buf *out, const struct run *run, const struct node *node,
+static void add_facts(struct buf *out, const struct run *run, const struct trace_node *node,
                       bool in_ms)
 {
     int64_t at = 0, ns = 0;
@@ -126,7 +126,8 @@ static void add_facts(struct buf *out, const struct run *run, const struct node 
 }
 
 /* What the task and its libraries wrote down: payloads, outputs, exceptions, anything. */
-static void add_contents(struct buf *out, const struct showing *op, const struct node *node)
+static void add_contents(struct buf *out, const struct showing *op,
+                         const struct trace_node *node)
 {
     if (op->no_contents)
         return;
@@ -165,8 +166,8 @@ static void add_root_id(struct buf *out, const struct run *run, const char *name
     buf_add_char(out, '"');
 }
 
-static void add_parent(struct buf *out, const struct run *run, const struct node *nodes,
-                       const struct node *node)
+static void add_parent(struct buf *out, const struct run *run,
+                       const struct trace_node *nodes, const struct trace_node *node)
 {
     if (node->above == NONE)
         add_root_id(out, run, "parentId");
@@ -175,7 +176,7 @@ static void add_parent(struct buf *out, const struct run *run, const struct node
 }
 
 /* The nearest of those that started before it. */
-static int find_above(const struct node *nodes, int i)
+static int find_above(const struct trace_node *nodes, int i)
 {
     for (int p = i - 1; p >= 0 && nodes[i].parent_number; p--)
         if (nodes[p].number == nodes[i].parent_number)
@@ -183,9 +184,9 @@ static int find_above(const struct node *nodes, int i)
     return NONE;
 }
 
-static struct node *nodes_create(const struct trace_look *look)
+static struct trace_node *nodes_create(const struct trace_look *look)
 {
-    struct node *nodes = mem_new_array(struct node, look->count + 1);
+    struct trace_node *nodes = mem_new_array(struct trace_node, look->count + 1);
     for (int i = 0; i < (int)look->count; i++) {
         read_node(&nodes[i], bytes_slice(look->events[i].json));
         nodes[i].above = find_above(nodes, i);
@@ -198,7 +199,7 @@ static struct node *nodes_create(const struct trace_look *look)
 
 static void show_events(struct showing *op, struct buf *out)
 {
-    struct node *nodes = nodes_create(&op->look);
+    struct trace_node *nodes = nodes_create(&op->look);
     buf_add_text(out, "{\"events\":[");
     for (size_t i = 0; i < op->look.count; i++) {
         buf_add_text(out, i ? ",{" : "{");
@@ -218,7 +219,7 @@ static void show_events(struct showing *op, struct buf *out)
 /* ---- as a tree ---- */
 
 /* Gives the first of those below the run. */
-static int link_nodes(struct node *nodes, int count)
+static int link_nodes(struct trace_node *nodes, int count)
 {
     int first = NONE, last = NONE;
     for (int i = 0; i < count; i++) {
@@ -235,7 +236,7 @@ static int link_nodes(struct node *nodes, int count)
 }
 
 static void add_children(struct buf *out, const struct showing *op,
-                         const struct node *nodes, int first, struct slice parent)
+                         const struct trace_node *nodes, int first, struct slice parent)
 {
     buf_add_text(out, ",\"children\":[");
     for (int i = first; i != NONE; i = nodes[i].next) {
@@ -256,7 +257,7 @@ static void add_children(struct buf *out, const struct showing *op,
 
 static void show_tree(struct showing *op, struct buf *out)
 {
-    struct node *nodes = nodes_create(&op->look);
+    struct trace_node *nodes = nodes_create(&op->look);
     struct buf root = { 0 };
     int first = link_nodes(nodes, (int)op->look.count);
 
@@ -280,7 +281,7 @@ static void show_tree(struct showing *op, struct buf *out)
 
 /* The run is number 0, its events follow. */
 static void add_page_span(struct buf *out, const struct showing *op,
-                          const struct node *nodes, int64_t number)
+                          const struct trace_node *nodes, int64_t number)
 {
     buf_add_char(out, '{');
     if (!number) {
@@ -288,7 +289,7 @@ static void add_page_span(struct buf *out, const struct showing *op,
         members_add_text(out, "runId", slice_of(op->run.id));
         add_root_facts(out, &op->run);
     } else {
-        const struct node *node = &nodes[number - 1];
+        const struct trace_node *node = &nodes[number - 1];
         members_add_text(out, "id", node->id);
         add_parent(out, &op->run, nodes, node);
         members_add_text(out, "runId", slice_of(op->run.id));
@@ -300,11 +301,11 @@ static void add_page_span(struct buf *out, const struct showing *op,
 /* What has begun below a span that failed an attempt, and never ended, failed with it: the
  * client says so by this list. */
 static void add_failures(struct buf *out, const struct showing *op,
-                         const struct node *nodes, int64_t after, int64_t end)
+                         const struct trace_node *nodes, int64_t after, int64_t end)
 {
     bool first = true;
     for (int64_t i = after ? after : 1; i < end; i++) {
-        const struct node *node = &nodes[i - 1];
+        const struct trace_node *node = &nodes[i - 1];
         if (!node->error || !node->attempt.ptr ||
             !slice_starts(node->message, "\"Attempt "))
             continue;
@@ -319,7 +320,7 @@ static void add_failures(struct buf *out, const struct showing *op,
 
 static void show_page(struct showing *op, int64_t size, int64_t after, struct buf *out)
 {
-    struct node *nodes = nodes_create(&op->look);
+    struct trace_node *nodes = nodes_create(&op->look);
     int64_t all = (int64_t)op->look.count + 1;
     int64_t end = size < all - after ? after + size : all;
 
@@ -362,7 +363,7 @@ static enum err show_trace(struct showing *op, struct buf *out)
 
 static enum err show_span(struct showing *op, struct buf *out)
 {
-    struct node *nodes = nodes_create(&op->look);
+    struct trace_node *nodes = nodes_create(&op->look);
     size_t i = 0;
     while (i < op->look.count && !slice_equal(nodes[i].id, op->call->params[1]))
         i++;

@@ -34,7 +34,7 @@ enum err trigger_key_options_read(struct slice value, struct bytes **shown,
     return err;
 }
 
-static enum err check_key_length(struct reading *r, struct slice key)
+static enum err check_key_length(struct trigger_reading *r, struct slice key)
 {
     if (text_utf16_length(key) <= TRIGGER_KEY_MAX)
         return OK;
@@ -43,7 +43,7 @@ static enum err check_key_length(struct reading *r, struct slice key)
                    TRIGGER_KEY_MAX);
 }
 
-static enum err take_life(struct reading *r)
+static enum err take_life(struct trigger_reading *r)
 {
     struct slice ttl = r->source->key_ttl;
     bool is_header = ttl.len > 0;
@@ -67,7 +67,7 @@ static enum err take_life(struct reading *r)
 
 static const char *const key_options_members[] = { "key", "scope", NULL };
 
-enum err reading_take_key(struct reading *r)
+enum err reading_take_key(struct trigger_reading *r)
 {
     struct run *run = &r->item->run;
     struct bytes *shown = NULL;

@@ -23,7 +23,7 @@ static double clamp(double number, double low, double high)
 /* ---- when ---- */
 
 /* A date, a duration, or milliseconds since 1970: what JavaScript makes a Date of. */
-static enum err read_delay(struct reading *r, struct slice value)
+static enum err read_delay(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
     double number;
@@ -55,7 +55,7 @@ static enum err read_delay(struct reading *r, struct slice value)
 }
 
 /* "0s" is what 0 is: this run never expires. */
-static enum err read_ttl_text(struct reading *r, struct slice value)
+static enum err read_ttl_text(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
     int64_t ms;
@@ -75,7 +75,7 @@ static enum err read_ttl_text(struct reading *r, struct slice value)
     return OK;
 }
 
-static enum err read_ttl(struct reading *r, struct slice value)
+static enum err read_ttl(struct trigger_reading *r, struct slice value)
 {
     char shown[48];
     double seconds;
@@ -104,7 +104,7 @@ static bool is_blank(struct slice text)
     return !slice_trim(text).len;
 }
 
-static enum err read_tag(struct reading *r, struct slice value, struct buf *all,
+static enum err read_tag(struct trigger_reading *r, struct slice value, struct buf *all,
                          struct slice *tag)
 {
     struct slice text;
@@ -118,7 +118,7 @@ static enum err read_tag(struct reading *r, struct slice value, struct buf *all,
 }
 
 /* They lie in one buffer with room for all. Blank ones are dropped. */
-static enum err read_tag_list(struct reading *r, struct slice value)
+static enum err read_tag_list(struct trigger_reading *r, struct slice value)
 {
     struct slice tags[RUN_TAGS_MAX], element;
     struct buf all = { 0 };
@@ -148,7 +148,7 @@ static enum err read_tag_list(struct reading *r, struct slice value)
     return err;
 }
 
-static enum err read_tags(struct reading *r, struct slice value)
+static enum err read_tags(struct trigger_reading *r, struct slice value)
 {
     struct slice tag;
     if (scan_type(value) == SCAN_ARRAY)
@@ -176,7 +176,8 @@ static size_t clean_queue(struct slice name, char out[QUEUE_MAX])
 }
 
 /* Few enough to be compared with each other, and none twice. */
-static enum err check_members(struct reading *r, struct slice object, const char *where)
+static enum err check_members(struct trigger_reading *r, struct slice object,
+                              const char *where)
 {
     if (!scan_has_at_most(object, OPTIONS_MAX))
         return explain(r->why, ERR_INVALID,
@@ -191,7 +192,7 @@ static enum err check_members(struct reading *r, struct slice object, const char
 /* The limit is the queue's own: SDK 3.3.17 sends it along. */
 static const char *const queue_members[] = { "name", "concurrencyLimit", NULL };
 
-static enum err read_queue(struct reading *r, struct slice value)
+static enum err read_queue(struct trigger_reading *r, struct slice value)
 {
     struct slice text, limit = scan_member(value, "concurrencyLimit");
     struct slice name = scan_member(value, "name");
@@ -218,7 +219,7 @@ static enum err read_queue(struct reading *r, struct slice value)
 }
 
 /* A number becomes the text that JavaScript makes of it. */
-static enum err read_concurrency_key(struct reading *r, struct slice value)
+static enum err read_concurrency_key(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
     double number;
@@ -237,7 +238,7 @@ static enum err read_concurrency_key(struct reading *r, struct slice value)
     return OK;
 }
 
-static enum err read_machine(struct reading *r, struct slice value)
+static enum err read_machine(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
     enum machine machine;
@@ -253,7 +254,7 @@ static enum err read_machine(struct reading *r, struct slice value)
     return OK;
 }
 
-static enum err read_version(struct reading *r, struct slice value)
+static enum err read_version(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
     enum err err = reading_text(r, value, TEXT_MAX, &text);
@@ -269,7 +270,7 @@ static enum err read_version(struct reading *r, struct slice value)
 }
 
 /* Kept and shown; there is one place where runs run. */
-static enum err read_region(struct reading *r, struct slice value)
+static enum err read_region(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
     if (scan_type(value) == SCAN_NULL)
@@ -282,7 +283,7 @@ static enum err read_region(struct reading *r, struct slice value)
 
 /* ---- how ---- */
 
-static enum err read_max_attempts(struct reading *r, struct slice value)
+static enum err read_max_attempts(struct trigger_reading *r, struct slice value)
 {
     double number;
     enum err err = reading_integer(r, value, &number);
@@ -291,7 +292,7 @@ static enum err read_max_attempts(struct reading *r, struct slice value)
     return err;
 }
 
-static enum err read_max_duration(struct reading *r, struct slice value)
+static enum err read_max_duration(struct trigger_reading *r, struct slice value)
 {
     double seconds;
     enum err err = reading_number(r, value, &seconds);
@@ -300,7 +301,7 @@ static enum err read_max_duration(struct reading *r, struct slice value)
     return err;
 }
 
-static enum err read_priority(struct reading *r, struct slice value)
+static enum err read_priority(struct trigger_reading *r, struct slice value)
 {
     double seconds;
     enum err err = reading_number(r, value, &seconds);
@@ -310,7 +311,7 @@ static enum err read_priority(struct reading *r, struct slice value)
     return err;
 }
 
-static enum err read_test(struct reading *r, struct slice value)
+static enum err read_test(struct trigger_reading *r, struct slice value)
 {
     bool flag = false;
     enum err err = reading_flag(r, value, &flag);
@@ -319,7 +320,7 @@ static enum err read_test(struct reading *r, struct slice value)
 }
 
 /* Must come back as an object (management-api §5.3), so nothing else is taken. */
-static enum err read_metadata(struct reading *r, struct slice value)
+static enum err read_metadata(struct trigger_reading *r, struct slice value)
 {
     if (scan_type(value) == SCAN_NULL)
         return OK;
@@ -332,7 +333,7 @@ static enum err read_metadata(struct reading *r, struct slice value)
     return OK;
 }
 
-static enum err read_parent(struct reading *r, struct slice value)
+static enum err read_parent(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
     enum err err = reading_text(r, value, TEXT_MAX, &text);
@@ -341,12 +342,12 @@ static enum err read_parent(struct reading *r, struct slice value)
     return err;
 }
 
-static enum err read_resume(struct reading *r, struct slice value)
+static enum err read_resume(struct trigger_reading *r, struct slice value)
 {
     return reading_flag(r, value, &r->parent->resume);
 }
 
-static enum err read_size(struct reading *r, struct slice value)
+static enum err read_size(struct trigger_reading *r, struct slice value)
 {
     double number = 0;
     enum err err = reading_integer(r, value, &number);
@@ -357,25 +358,25 @@ static enum err read_size(struct reading *r, struct slice value)
 
 /* ---- what is read when all options are known ---- */
 
-static enum err keep_type(struct reading *r, struct slice value)
+static enum err keep_type(struct trigger_reading *r, struct slice value)
 {
     r->type = value;
     return OK;
 }
 
-static enum err keep_key(struct reading *r, struct slice value)
+static enum err keep_key(struct trigger_reading *r, struct slice value)
 {
     r->key = value;
     return OK;
 }
 
-static enum err keep_key_ttl(struct reading *r, struct slice value)
+static enum err keep_key_ttl(struct trigger_reading *r, struct slice value)
 {
     r->key_ttl = value;
     return OK;
 }
 
-static enum err keep_key_options(struct reading *r, struct slice value)
+static enum err keep_key_options(struct trigger_reading *r, struct slice value)
 {
     r->key_options = value;
     return OK;
@@ -383,7 +384,7 @@ static enum err keep_key_options(struct reading *r, struct slice value)
 
 /* management-api §5.3: JSON keeps its bytes, everything else is the text that a string
  * stands for; of another type than its type says it is dropped. */
-static enum err finish_payload(struct reading *r)
+static enum err finish_payload(struct trigger_reading *r)
 {
     const struct trigger_source *source = r->source;
     struct run *run = &r->item->run;
@@ -442,7 +443,7 @@ static const struct option *find_option(const struct option *table, struct slice
     return NULL;
 }
 
-static enum err read_option(struct reading *r, struct slice key, struct slice value)
+static enum err read_option(struct trigger_reading *r, struct slice key, struct slice value)
 {
     const struct option *option = find_option(options, key);
     if (!option)
@@ -455,7 +456,7 @@ static enum err read_option(struct reading *r, struct slice key, struct slice va
     return option->read(r, value);
 }
 
-static enum err check_options(struct reading *r, struct slice object)
+static enum err check_options(struct trigger_reading *r, struct slice object)
 {
     if (scan_type(object) != SCAN_OBJECT)
         return explain(r->why, ERR_INVALID,
@@ -467,7 +468,7 @@ static enum err check_options(struct reading *r, struct slice object)
     return check_members(r, object, "options");
 }
 
-static enum err read_options(struct reading *r, struct slice object)
+static enum err read_options(struct trigger_reading *r, struct slice object)
 {
     struct scan_members members;
     struct slice key, value;
@@ -487,7 +488,7 @@ enum err trigger_options_read(const struct trigger_source *source,
                               const struct trigger_place *place, struct trigger *item,
                               struct trigger_parent *parent, struct failure *why)
 {
-    struct reading r = {
+    struct trigger_reading r = {
         .source = source, .place = place, .item = item, .parent = parent, .why = why
     };
     if (!source->task.len || source->task.len > TRIGGER_TASK_MAX)

@@ -8,7 +8,7 @@
 
 enum { DIGITS_MAX = 64 };
 
-enum err reading_mistake(struct reading *r, const char *text)
+enum err reading_mistake(struct trigger_reading *r, const char *text)
 {
     return explain(r->why, ERR_INVALID, "Validation error: %s at \"options.%s\"", text,
                    r->name);
@@ -16,17 +16,17 @@ enum err reading_mistake(struct reading *r, const char *text)
 
 /* ---- what is not read ---- */
 
-static const char *path_of(const struct reading *r)
+static const char *path_of(const struct trigger_reading *r)
 {
     return r->source->is_item ? "items[].options." : "options.";
 }
 
-void reading_tell(struct reading *r, struct slice key)
+void reading_tell(struct trigger_reading *r, struct slice key)
 {
     ignored_add_member(r->source->ignored, path_of(r), key);
 }
 
-void reading_tell_others(struct reading *r, const char *where, struct slice object,
+void reading_tell_others(struct trigger_reading *r, const char *where, struct slice object,
                          const char *const *known)
 {
     char path[64];
@@ -37,7 +37,8 @@ void reading_tell_others(struct reading *r, const char *where, struct slice obje
 /* ---- texts ---- */
 
 /* The decoded string; valid until the next one is read. */
-enum err reading_text(struct reading *r, struct slice value, size_t max, struct slice *text)
+enum err reading_text(struct trigger_reading *r, struct slice value, size_t max,
+                      struct slice *text)
 {
     buf_clear(&r->text);
     if (!scan_string(value, &r->text))
@@ -51,7 +52,7 @@ enum err reading_text(struct reading *r, struct slice value, size_t max, struct 
     return OK;
 }
 
-enum err reading_number(struct reading *r, struct slice value, double *number)
+enum err reading_number(struct trigger_reading *r, struct slice value, double *number)
 {
     if (scan_type(value) != SCAN_NUMBER)
         return reading_mistake(r, "Expected number");
@@ -62,7 +63,7 @@ enum err reading_number(struct reading *r, struct slice value, double *number)
     return isfinite(*number) ? OK : reading_mistake(r, "Number is too large");
 }
 
-enum err reading_integer(struct reading *r, struct slice value, double *number)
+enum err reading_integer(struct trigger_reading *r, struct slice value, double *number)
 {
     double read;
     enum err err = reading_number(r, value, &read);
@@ -74,7 +75,7 @@ enum err reading_integer(struct reading *r, struct slice value, double *number)
     return OK;
 }
 
-enum err reading_flag(struct reading *r, struct slice value, bool *flag)
+enum err reading_flag(struct trigger_reading *r, struct slice value, bool *flag)
 {
     enum scan_type type = scan_type(value);
     if (type != SCAN_TRUE && type != SCAN_FALSE)

@@ -3,7 +3,7 @@
 
 #include "triggers/trigger_options.h"
 
-struct reading {
+struct trigger_reading {
     const struct trigger_source *source;
     const struct trigger_place *place;
     struct trigger *item;
@@ -15,7 +15,7 @@ struct reading {
     bool has_machine;
 };
 
-typedef enum err read_option_fn(struct reading *r, struct slice value);
+typedef enum err read_option_fn(struct trigger_reading *r, struct slice value);
 
 struct option {
     const char *name;
@@ -27,27 +27,27 @@ struct option {
 extern const struct option trigger_undone[];
 
 /* externalDeploymentId, when all options are known. */
-enum err reading_check_deployment(struct reading *r);
+enum err reading_check_deployment(struct trigger_reading *r);
 
 /* An option that nobody reads is told to the caller. */
-void reading_tell(struct reading *r, struct slice key);
+void reading_tell(struct trigger_reading *r, struct slice key);
 
 /* The members of an object inside of the options, but for the known ones, are told to the
  * caller. where: "queue."; known: NULL ends it. */
-void reading_tell_others(struct reading *r, const char *where, struct slice object,
+void reading_tell_others(struct trigger_reading *r, const char *where, struct slice object,
                          const char *const *known);
 
 /* Says what is wrong with the option that is being read. */
-enum err reading_mistake(struct reading *r, const char *text);
+enum err reading_mistake(struct trigger_reading *r, const char *text);
 
 /* The decoded string, of at most max characters; valid until the next one is read. */
-enum err reading_text(struct reading *r, struct slice value, size_t max,
+enum err reading_text(struct trigger_reading *r, struct slice value, size_t max,
                       struct slice *text);
 
 /* A finite one; every number of JSON is spelled like one of C. */
-enum err reading_number(struct reading *r, struct slice value, double *number);
-enum err reading_integer(struct reading *r, struct slice value, double *number);
-enum err reading_flag(struct reading *r, struct slice value, bool *flag);
+enum err reading_number(struct trigger_reading *r, struct slice value, double *number);
+enum err reading_integer(struct trigger_reading *r, struct slice value, double *number);
+enum err reading_flag(struct trigger_reading *r, struct slice value, bool *flag);
 
 /* The idempotency key, when all options are known (management-api §7.3). */
-enum err reading_take_key(struct reading *r);
+enum err reading_take_key(struct trigger_reading *r);

@@ -20,21 +20,21 @@ bool trigger_asks_nothing(struct slice value)
     return type == SCAN_NULL || (type == SCAN_STRING && text.len == 2);
 }
 
-static enum err refuse(struct reading *r, struct slice value)
+static enum err refuse(struct trigger_reading *r, struct slice value)
 {
     if (trigger_asks_nothing(value))
         return OK;
     return reading_mistake(r, "runcast does not do this");
 }
 
-static enum err skip_text(struct reading *r, struct slice value)
+static enum err skip_text(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
     return trigger_asks_nothing(value) ? OK : reading_text(r, value, SIZE_MAX, &text);
 }
 
 /* Metadata is an object, so there is one way to send it. */
-static enum err read_metadata_type(struct reading *r, struct slice value)
+static enum err read_metadata_type(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
     enum err err = reading_text(r, value, SIZE_MAX, &text);
@@ -45,7 +45,7 @@ static enum err read_metadata_type(struct reading *r, struct slice value)
                : reading_mistake(r, "Expected application/json, the only type of metadata");
 }
 
-static enum err keep_deployment(struct reading *r, struct slice value)
+static enum err keep_deployment(struct trigger_reading *r, struct slice value)
 {
     r->deployment = value;
     return OK;
@@ -53,7 +53,7 @@ static enum err keep_deployment(struct reading *r, struct slice value)
 
 /* The SDK sends it by itself in some hosts' builds, also beside a version, which governs
  * then. In dev nothing is deployed. Elsewhere the run would be another deployment's. */
-enum err reading_check_deployment(struct reading *r)
+enum err reading_check_deployment(struct trigger_reading *r)
 {
     struct slice text;
     r->name = "externalDeploymentId";

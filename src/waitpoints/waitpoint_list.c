@@ -15,7 +15,7 @@ enum { PAGE_DEFAULT = 25, PAGE_MAX = 100, LOOK = 100, LOOK_BYTES = 1 << 20 };
 
 static const int64_t look_ms = 2000;
 
-struct listing {
+struct waitpoint_listing {
     struct api_call *call;
     struct store_scan scan;
     struct deferred deferred;
@@ -67,7 +67,7 @@ static enum err read_time(struct api_call *call, const char *name, int64_t *unix
     return OK;
 }
 
-static enum err read_window(struct listing *op)
+static enum err read_window(struct waitpoint_listing *op)
 {
     struct api_call *call = op->call;
     struct slice period = api_query(call, "filter[createdAt][period]");
@@ -104,7 +104,7 @@ static bool has_tag(const struct waitpoint *waitpoint, struct slice wanted)
     return false;
 }
 
-static bool matches(const struct listing *op, const struct waitpoint *waitpoint)
+static bool matches(const struct waitpoint_listing *op, const struct waitpoint *waitpoint)
 {
     int64_t now_ms = loop_wall_ms(engine_loop(api_engine(op->call->api)));
     return !waitpoint->is_time &&
@@ -118,7 +118,7 @@ static bool matches(const struct listing *op, const struct waitpoint *waitpoint)
 
 /* ---- the page ---- */
 
-static void listing_destroy(struct listing *op)
+static void listing_destroy(struct waitpoint_listing *op)
 {
     while (op->count)
         waitpoint_finish(&op->found[--op->count]);
@@ -129,7 +129,7 @@ static void listing_destroy(struct listing *op)
     free(op);
 }
 
-static void reply(struct listing *op)
+static void reply(struct waitpoint_listing *op)
 {
     const struct waitpoint *page = op->found;
     bool upwards = op->before.ptr != NULL, more = op->count > op->limit;
@@ -152,13 +152,13 @@ static void reply(struct listing *op)
 }
 
 /* Ids are in the order of creation, so the first one beyond the window is the last one. */
-static bool is_beyond(const struct listing *op, const struct waitpoint *waitpoint)
+static bool is_beyond(const struct waitpoint_listing *op, const struct waitpoint *waitpoint)
 {
     return op->scan.downwards ? op->from && waitpoint->created_at < op->from
                               : op->to && waitpoint->created_at > op->to;
 }
 
-static void look_at(struct listing *op, const struct document *document)
+static void look_at(struct waitpoint_listing *op, const struct document *document)
 {
     struct waitpoint *waitpoint = &op->found[op->count];
     if (waitpoint_read_head(document, waitpoint))
@@ -170,11 +170,12 @@ static void look_at(struct listing *op, const struct document *document)
         waitpoint_finish(waitpoint);
 }
 
-static void next_documents(struct listing *op);
+static void next_documents(struct waitpoint_listing *op);
 
 static void go_on(struct deferred *deferred)
 {
-    struct listing *op = container_of(deferred, struct listing, deferred);
+    struct waitpoint_listing *op =
+        container_of(deferred, struct waitpoint_listing, deferred);
     struct loop *loop = engine_loop(api_engine(op->call->api));
     struct stint stint = loop_stint(loop);
     while (op->at < op->scan.count && op->count <= op->limit && !op->passed) {
@@ -197,7 +198,7 @@ static void go_on(struct deferred *deferred)
 
 static void on_scanned(struct store_scan *scan, enum store_status status)
 {
-    struct listing *op = container_of(scan, struct listing, scan);
+    struct waitpoint_listing *op = container_of(scan, struct waitpoint_listing, scan);
     struct api_call *call = op->call;
     op->at = 0;
     if (status == STORE_OK) {
@@ -208,7 +209,7 @@ static void on_scanned(struct store_scan *scan, enum store_status status)
     api_reply_error(call, err_of_store(status));
 }
 
-static void next_documents(struct listing *op)
+static void next_documents(struct waitpoint_listing *op)
 {
     struct api_call *call = op->call;
     struct store *store = engine_store(api_engine(call->api));
@@ -229,7 +230,7 @@ static void next_documents(struct listing *op)
 enum err waitpoint_list(struct api_call *call)
 {
     struct loop *loop = engine_loop(api_engine(call->api));
-    struct listing *op = mem_new(struct listing);
+    struct waitpoint_listing *op = mem_new(struct waitpoint_listing);
     op->call = call;
     op->statuses = api_query(call, "filter[status]");
     op->key = api_query(call, "filter[idempotencyKey]");

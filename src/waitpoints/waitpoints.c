@@ -88,7 +88,7 @@ static enum err retrieve(struct api_call *call)
 
 /* ---- completing ---- */
 
-struct completing {
+struct token_completion {
     struct api_call *call;
     bool has_data;
     struct waitpoint_end end;
@@ -96,7 +96,7 @@ struct completing {
 
 static void on_completed(struct waitpoint_end *end, enum err status)
 {
-    struct completing *op = container_of(end, struct completing, end);
+    struct token_completion *op = container_of(end, struct token_completion, end);
     struct api_call *call = op->call;
     if (!status && end->was_over && op->has_data)
         ignored_add_parameter(&call->ignored, SLICE("data"));
@@ -115,7 +115,7 @@ static enum err begin_completing(struct api_call *call, struct slice output)
     enum err over = waitpoint_end_check(call->env, output, &call->why);
     if (over)
         return over;
-    struct completing *op = mem_new(struct completing);
+    struct token_completion *op = mem_new(struct token_completion);
     op->call = call;
     op->has_data = output.ptr;
     call->busy = true;
@@ -183,7 +183,7 @@ static enum err complete_by_url(struct api_call *call)
 
 /* ---- waiting ---- */
 
-struct waiting {
+struct token_wait {
     struct api_call *call;
     struct waitpoint_load load;
     struct waitpoint_end end;
@@ -193,7 +193,7 @@ struct waiting {
     char id[ID_MAX];
 };
 
-static void block_run(struct waiting *op, command_done_fn *done)
+static void block_run(struct token_wait *op, command_done_fn *done)
 {
     op->block.waits = &op->wait;
     op->block.count = 1;
@@ -202,14 +202,14 @@ static void block_run(struct waiting *op, command_done_fn *done)
               done);
 }
 
-static void destroy_waiting(struct waiting *op)
+static void destroy_waiting(struct token_wait *op)
 {
     waitpoint_finish(&op->load.waitpoint);
     buf_finish(&op->stream);
     free(op);
 }
 
-static void finish_waiting(struct waiting *op, enum err status)
+static void finish_waiting(struct token_wait *op, enum err status)
 {
     if (status)
         api_reply_error(op->call, status);
@@ -220,13 +220,13 @@ static void finish_waiting(struct waiting *op, enum err status)
 
 static void on_record_taken(struct waitpoint_end *end, enum err status)
 {
-    finish_waiting(container_of(end, struct waiting, end), status);
+    finish_waiting(container_of(end, struct token_wait, end), status);
 }
 
 /* From now on a record finds the run; one may have come before. */
 static void on_token_waiting(struct command *command, enum err status)
 {
-    struct waiting *op = container_of(command, struct waiting, block.command);
+    struct token_wait *op = container_of(command, struct token_wait, block.command);
     struct waitpoint *token = &op->load.waitpoint;
     struct api_call *call = op->call;
     struct buf data = { 0 };
@@ -249,7 +249,7 @@ static void on_token_waiting(struct command *command, enum err status)
 
 static void on_token(struct waitpoint_load *load, enum err status)
 {
-    struct waiting *op = container_of(load, struct waiting, load);
+    struct token_wait *op = container_of(load, struct token_wait, load);
     const struct waitpoint *token = &load->waitpoint;
     if (status) {
         finish_waiting(op, status);
@@ -268,7 +268,7 @@ static void on_token(struct waitpoint_load *load, enum err status)
 
 static enum err wait_for_token(struct api_call *call)
 {
-    struct waiting *op = mem_new(struct waiting);
+    struct token_wait *op = mem_new(struct token_wait);
     op->call = call;
     call->busy = true;
     waitpoint_load_begin(&op->load, call, call->params[1], on_token);
@@ -277,7 +277,7 @@ static enum err wait_for_token(struct api_call *call)
 
 static void on_time_waiting(struct command *command, enum err status)
 {
-    struct waiting *op = container_of(command, struct waiting, block.command);
+    struct token_wait *op = container_of(command, struct token_wait, block.command);
     struct api_call *call = op->call;
     struct buf out = { 0 };
     if (status) {
@@ -295,7 +295,7 @@ static void on_time_waiting(struct command *command, enum err status)
 
 static void begin_time(struct api_call *call, const char *id, int64_t until)
 {
-    struct waiting *op = mem_new(struct waiting);
+    struct token_wait *op = mem_new(struct token_wait);
     op->call = call;
     snprintf(op->id, sizeof(op->id), "%s", id);
     op->wait = (struct wait){ .type = WAIT_TIME, .id = slice_of(op->id), .until = until };

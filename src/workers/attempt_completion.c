@@ -41,7 +41,7 @@ static const char *const names[MEMBER_COUNT] = {
     [USAGE] = "usage",   [FLUSHED] = "flushedMetadata",
 };
 
-struct completing {
+struct completion {
     struct api_call *call;
     struct complete_attempt complete;
     struct intake *intake; /* holds the error */
@@ -51,7 +51,7 @@ struct completing {
     struct change_metadata to_parent, to_root;
 };
 
-static void free_op(struct completing *op)
+static void free_op(struct completion *op)
 {
     struct buf *bufs[] = { &op->output_type, &op->own, &op->parents, &op->roots };
     for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
@@ -66,7 +66,7 @@ static void free_op(struct completing *op)
 /* ---- the answer ---- */
 
 /* A relative that has ended, or has no room, is passed over: the attempt is complete. */
-static uint64_t newest_seq(const struct completing *op)
+static uint64_t newest_seq(const struct completion *op)
 {
     uint64_t seq = op->complete.command.seq;
     seq = op->to_parent.command.seq > seq ? op->to_parent.command.seq : seq;
@@ -75,7 +75,7 @@ static uint64_t newest_seq(const struct completing *op)
 
 static void on_completed(struct command *command, enum err status)
 {
-    struct completing *op = container_of(command, struct completing, complete.command);
+    struct completion *op = container_of(command, struct completion, complete.command);
     struct buf answer = { 0 };
     if (status) {
         api_reply_refused(op->call, status, &command->why, "Run not found");
@@ -90,7 +90,7 @@ static void on_completed(struct command *command, enum err status)
     free_op(op);
 }
 
-static void join_relative(struct completing *op, struct change_metadata *change,
+static void join_relative(struct completion *op, struct change_metadata *change,
                           const struct bytes *run, const struct buf *operations)
 {
     change->operations = buf_slice(operations);
@@ -118,7 +118,7 @@ static void join(struct buf *operations, struct slice array)
 
 /* {operations, parentOperations, rootOperations}; those of a run without a parent are its
  * own (worker-protocol §1.7). */
-static void take_operations(struct completing *op, struct slice metadata)
+static void take_operations(struct completion *op, struct slice metadata)
 {
     const struct tracked *run = environment_find(op->call->env, op->call->params[0]);
     if (!run)
@@ -137,7 +137,7 @@ static void take_operations(struct completing *op, struct slice metadata)
 }
 
 /* What cannot be read is left out: the result of the attempt counts more. */
-static void take_metadata(struct completing *op, struct slice flushed)
+static void take_metadata(struct completion *op, struct slice flushed)
 {
     static const char *const parts[] = { "data", "dataType" };
     struct buf text = { 0 };
@@ -185,7 +185,7 @@ static bool is_known_error(struct slice error)
     return false;
 }
 
-static enum err read_success(struct completing *op, const struct slice *values)
+static enum err read_success(struct completion *op, const struct slice *values)
 {
     struct slice output = values[OUTPUT], type = values[OUTPUT_TYPE];
     struct buf text = { 0 };
@@ -212,7 +212,7 @@ static bool read_retry(struct slice retry, double *at, double *delay)
            read_number(values[0], at) && read_number(values[1], delay) && *delay >= 0;
 }
 
-static enum err read_failure(struct completing *op, const struct slice *values)
+static enum err read_failure(struct completion *op, const struct slice *values)
 {
     struct complete_attempt *complete = &op->complete;
     double at = 0, delay = 0;
@@ -232,7 +232,7 @@ static enum err read_failure(struct completing *op, const struct slice *values)
     return OK;
 }
 
-static void read_usage(struct completing *op, struct slice usage)
+static void read_usage(struct completion *op, struct slice usage)
 {
     static const char *const parts[] = { "durationMs" };
     struct slice duration;
@@ -242,7 +242,7 @@ static void read_usage(struct completing *op, struct slice usage)
     op->complete.usage_ms = (int64_t)ms;
 }
 
-static enum err read_completion(struct completing *op, struct slice completion)
+static enum err read_completion(struct completion *op, struct slice completion)
 {
     struct slice values[MEMBER_COUNT];
 
@@ -265,7 +265,7 @@ static enum err read_completion(struct completing *op, struct slice completion)
     return OK;
 }
 
-static enum err read_body(struct completing *op, struct slice body)
+static enum err read_body(struct completion *op, struct slice body)
 {
     static const char *const parts[] = { "completion", "forceRequeue" };
     struct slice values[2];
@@ -284,7 +284,7 @@ enum err worker_complete(struct api_call *call)
         return ERR_INVALID;
 
     worker_hear(call);
-    struct completing *op = mem_new(struct completing);
+    struct completion *op = mem_new(struct completion);
     op->call = call;
     op->intake = intake;
     op->complete.snapshot = call->params[1];

@@ -28,14 +28,15 @@ enum {
 /* ---- one member ---- */
 
 /* Where a mistake is: "metadata.tasks[3].queue". */
-struct spot {
+struct registration_spot {
     const char *list;
     size_t index;
     bool is_stored; /* taken once, by whatever rules */
     struct failure *why;
 };
 
-static enum err refuse(const struct spot *spot, const char *member, const char *rule)
+static enum err refuse(const struct registration_spot *spot, const char *member,
+                       const char *rule)
 {
     return explain(spot->why, ERR_INVALID, "metadata.%s[%zu].%s: %s", spot->list,
                    spot->index, member, rule);
@@ -47,8 +48,8 @@ static bool is_set(const json_t *value)
 }
 
 /* NULL when unset. */
-static enum err read_name(const struct spot *spot, const json_t *value, const char *member,
-                          struct bytes **name)
+static enum err read_name(const struct registration_spot *spot, const json_t *value,
+                          const char *member, struct bytes **name)
 {
     if (!is_set(value))
         return OK;
@@ -60,8 +61,8 @@ static enum err read_name(const struct spot *spot, const json_t *value, const ch
 }
 
 /* Where the task is in the worker's sources; only handed back to it. */
-static enum err read_path(const struct spot *spot, const json_t *value, const char *member,
-                          struct bytes **path)
+static enum err read_path(const struct registration_spot *spot, const json_t *value,
+                          const char *member, struct bytes **path)
 {
     if (!json_is_string(value))
         return OK;
@@ -72,7 +73,7 @@ static enum err read_path(const struct spot *spot, const json_t *value, const ch
 }
 
 /* Leaves the number alone when unset. */
-static enum err read_number(const struct spot *spot, const json_t *value,
+static enum err read_number(const struct registration_spot *spot, const json_t *value,
                             const char *member, double max, double *number)
 {
     if (!is_set(value))
@@ -84,7 +85,8 @@ static enum err read_number(const struct spot *spot, const json_t *value,
     return OK;
 }
 
-static enum err read_limit(const struct spot *spot, const json_t *object, uint32_t *limit)
+static enum err read_limit(const struct registration_spot *spot, const json_t *object,
+                           uint32_t *limit)
 {
     double number = -1;
     enum err err = read_number(spot, json_object_get(object, "concurrencyLimit"),
@@ -113,7 +115,7 @@ static struct bytes *own_queue(const struct bytes *task)
 }
 
 /* A task owns a queue unless it names one; a limit it gives is that queue's. */
-static enum err read_task_queue(const struct spot *spot, const json_t *queue,
+static enum err read_task_queue(const struct registration_spot *spot, const json_t *queue,
                                 struct worker_task *task, struct worker *worker)
 {
     uint32_t limit = UINT32_MAX;
@@ -131,7 +133,7 @@ static enum err read_task_queue(const struct spot *spot, const json_t *queue,
     return err;
 }
 
-static enum err read_queue(const struct spot *spot, const json_t *json,
+static enum err read_queue(const struct registration_spot *spot, const json_t *json,
                            struct worker *worker)
 {
     struct bytes *name = NULL;
@@ -150,7 +152,7 @@ static enum err read_queue(const struct spot *spot, const json_t *json,
 /* ---- a task ---- */
 
 /* What a partial setting leaves open has the SDK's defaults (worker-protocol §3.4). */
-static enum err read_retry(const struct spot *spot, const json_t *retry,
+static enum err read_retry(const struct registration_spot *spot, const json_t *retry,
                            struct worker_task *task)
 {
     double attempts = DEFAULT_ATTEMPTS, factor = 2, min = DEFAULT_MIN_TIMEOUT_MS,
@@ -188,7 +190,7 @@ static enum err read_retry(const struct spot *spot, const json_t *retry,
 }
 
 /* A stored one that is no duration is none: the default of the environment holds. */
-static enum err read_ttl_text(const struct spot *spot, const json_t *ttl,
+static enum err read_ttl_text(const struct registration_spot *spot, const json_t *ttl,
                               struct worker_task *task)
 {
     struct slice text = { json_string_value(ttl), json_string_length(ttl) };
@@ -202,7 +204,7 @@ static enum err read_ttl_text(const struct spot *spot, const json_t *ttl,
 }
 
 /* A text like "1h", or seconds; 0 stays: the run never expires. */
-static enum err read_ttl(const struct spot *spot, const json_t *ttl,
+static enum err read_ttl(const struct registration_spot *spot, const json_t *ttl,
                          struct worker_task *task)
 {
     char text[48];
@@ -227,7 +229,8 @@ static unsigned place_of(const char *type)
 }
 
 /* Unset or empty: everywhere. */
-static enum err read_places(const struct spot *spot, const json_t *list, unsigned *places)
+static enum err read_places(const struct registration_spot *spot, const json_t *list,
+                            unsigned *places)
 {
     size_t i;
     json_t *name;
@@ -248,7 +251,7 @@ static enum err read_places(const struct spot *spot, const json_t *list, unsigne
 }
 
 /* Only the shape: what the texts mean is looked at before a version is taken. */
-static enum err read_schedule(const struct spot *spot, const json_t *schedule,
+static enum err read_schedule(const struct registration_spot *spot, const json_t *schedule,
                               struct worker_task *task)
 {
     if (!is_set(schedule))
@@ -280,7 +283,7 @@ static void read_machine(const json_t *machine, struct worker_task *task)
     task->machine = name && !machine_from_name(slice_of(name), &preset) ? (int)preset : -1;
 }
 
-static enum err read_task(const struct spot *spot, const json_t *json,
+static enum err read_task(const struct registration_spot *spot, const json_t *json,
                           struct worker *worker)
 {
     struct worker_task *task = &worker->tasks[worker->task_count++];
@@ -311,7 +314,8 @@ static enum err read_task(const struct spot *spot, const json_t *json,
 
 /* ---- one after the other ---- */
 
-static enum err add_task(const struct spot *spot, const json_t *json, struct worker *worker)
+static enum err add_task(const struct registration_spot *spot, const json_t *json,
+                         struct worker *worker)
 {
     size_t count = worker->task_count;
     if (!(count & (count - 1))) { /* full: there is room for 0, 1, 2, 4, … */
@@ -322,7 +326,7 @@ static enum err add_task(const struct spot *spot, const json_t *json, struct wor
     return read_task(spot, json, worker);
 }
 
-static enum err read_element(const struct spot *spot, struct slice span,
+static enum err read_element(const struct registration_spot *spot, struct slice span,
                              struct registration_reader *reader)
 {
     json_error_t error;
@@ -362,8 +366,8 @@ static void begin_list(struct registration_reader *reader, enum declaration_part
 static enum err read_one(struct registration_reader *reader, struct slice span,
                          struct failure *why)
 {
-    struct spot spot = { declaration_name(reader->list), reader->index++, reader->is_stored,
-                         why };
+    struct registration_spot spot = { declaration_name(reader->list), reader->index++,
+                                      reader->is_stored, why };
     size_t most = reader->list == DECLARED_TASKS ? reader->tasks_max : reader->queues_max;
     if (spot.index == most)
         return explain(why, ERR_INVALID, "metadata.%s: at most %zu are taken", spot.list,

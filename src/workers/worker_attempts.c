@@ -225,7 +225,7 @@ enum err worker_heartbeat(struct api_call *call)
 
 /* ---- disconnect ---- */
 
-struct leaving {
+struct disconnection {
     struct api_call *call;
     size_t left; /* not done yet, and one while they are being begun */
     unsigned interrupted;
@@ -234,10 +234,10 @@ struct leaving {
 
 struct interruption {
     struct command command;
-    struct leaving *op;
+    struct disconnection *op;
 };
 
-static void one_less(struct leaving *op)
+static void one_less(struct disconnection *op)
 {
     struct api_call *call = op->call;
     struct buf out = { 0 };
@@ -257,7 +257,7 @@ static void one_less(struct leaving *op)
 static void on_interrupted(struct command *command, enum err status)
 {
     struct interruption *one = container_of(command, struct interruption, command);
-    struct leaving *op = one->op;
+    struct disconnection *op = one->op;
     if (!status && command->seq)
         op->interrupted++;
     else if (status && status != ERR_NOT_FOUND)
@@ -266,7 +266,7 @@ static void on_interrupted(struct command *command, enum err status)
     one_less(op);
 }
 
-static void interrupt(struct leaving *op, const char *run_id)
+static void interrupt(struct disconnection *op, const char *run_id)
 {
     struct interruption *one = mem_new(struct interruption);
     one->op = op;
@@ -304,7 +304,7 @@ enum err worker_disconnect(struct api_call *call)
         json_decref(body);
         return ERR_INVALID;
     }
-    struct leaving *op = mem_new(struct leaving);
+    struct disconnection *op = mem_new(struct disconnection);
     op->call = call;
     op->left = 1;
     call->busy = true;
