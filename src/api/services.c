@@ -13,7 +13,7 @@
 #include "batches/open_batches.h"
 #include "bulk/bulk.h"
 #include "call/parts.h"
-#include "envvars/envvar_write.h"
+#include "envvars/envvars.h"
 #include "notices/run_notifications.h"
 #include "realtime/events.h"
 #include "realtime/long_polls.h"

@@ -9,6 +9,7 @@
 
 #include "accounts/variables.h"
 #include "base/mem.h"
+#include "envvars/envvars.h"
 
 struct envvars {
     struct loop *loop;

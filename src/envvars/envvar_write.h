@@ -5,13 +5,6 @@
 #include "call/call.h"
 #include "envvars/envvar_body.h"
 
-struct envvars;
-
-struct envvars *envvars_create(struct loop *loop, struct vault *vault);
-
-/* Every call was answered. */
-void envvars_destroy(struct envvars *envvars);
-
 enum write_kind {
     WRITE_MANY,  /* all of the wishes, or none */
     WRITE_ONE,   /* one that the project knows */

@@ -1,6 +1,6 @@
 /* notice_routes.c - where workers open the socket that tells them which runs to look at. */
 #include "call/route.h"
-#include "notices/run_notifications.h"
+#include "notices/notice_calls.h"
 
 static enum err upgrade(struct api_call *call)
 {

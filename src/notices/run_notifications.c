@@ -17,6 +17,7 @@
 #include "call/served.h"
 #include "engine/sessions.h"
 #include "http/ws.h"
+#include "notices/notice_calls.h"
 #include "notices/notice_client.h"
 #include "notices/notice_wishes.h"
 #include "runcast/protocol.h"

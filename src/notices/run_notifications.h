@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 struct api;
-struct api_call;
 struct notifier;
 
 struct notifier *notifier_create(struct api *api);
@@ -28,7 +27,3 @@ void notifier_drain(struct notifier *notifier, int64_t timeout_ms);
 bool notifier_end(struct notifier *notifier, int64_t now_ms, size_t at_most);
 
 size_t notifier_count(const struct notifier *notifier);
-
-/* The exchange of the call becomes a socket, or is refused by the rules of the handshake: the
- * call ends either way. */
-void notifier_accept(struct api_call *call);

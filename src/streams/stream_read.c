@@ -6,13 +6,15 @@
  * was read; it is cut, so that the client comes back, when the gateway drains or the token
  * ends. While it has unsent bytes it is not written to: the ring may move on meanwhile, and
  * then the numbers of the chunks have a gap, and a comment says so. */
-#include "streams/streams.h"
+#include "streams/stream_read.h"
 
 #include <inttypes.h>
 
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "call/connection_limit.h"
+#include "streams/stream_calls.h"
+#include "streams/stream_sets.h"
 
 enum {
     GATHERED_MAX = 32 << 10, /* small chunks written at once */
@@ -159,7 +161,7 @@ static void visit(struct stream_reader *reader)
         list_append(&reader->stream->waiting, &reader->link);
 }
 
-bool streams_flush(struct flusher *flusher)
+bool stream_readers_flush(struct flusher *flusher)
 {
     struct streams *streams = container_of(flusher, struct streams, flusher);
     struct stint stint = loop_stint(streams->loop);
@@ -193,7 +195,7 @@ static void set_timer(struct stream_reader *reader)
                    in > 0 ? in : 0);
 }
 
-void streams_on_time(struct timer *timer)
+void stream_reader_on_time(struct timer *timer)
 {
     struct stream_reader *reader = container_of(timer, struct stream_reader, timer);
     int64_t now = loop_now_ms(reader->streams->loop);
@@ -271,7 +273,7 @@ static void on_run(struct run_read *read, enum err status)
     struct stream_reader *reader = container_of(read, struct stream_reader, run);
     struct api_call *call = reader->call;
     if (status == ERR_NOT_FOUND)
-        streams_unknown(call);
+        streams_unknown(&call->why);
     else if (!status)
         status = api_check_run_scope(call, "read", read->run);
     bool stays = !call->x->gone && call->x->method != HTTP_HEAD_;
@@ -298,7 +300,7 @@ static enum err open_stream(struct api_call *call, enum stream_kind kind)
     reader->streams = api_streams(call->api);
     reader->kind = kind;
     list_init(&reader->link);
-    enum err refused = streams_check_key(call, call->params[1]);
+    enum err refused = streams_check_key(call->params[1], &call->why);
     if (!refused)
         refused = read_timeout(reader);
     if (refused) {

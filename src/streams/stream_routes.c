@@ -1,6 +1,5 @@
 /* stream_routes.c - where tasks write what they stream, and readers read it. */
-#include "call/route.h"
-#include "streams/streams.h"
+#include "streams/stream_calls.h"
 
 enum {
     ANY = AUTH_KEY | AUTH_PUBLIC,

@@ -9,7 +9,8 @@
  * left out, so that a writer may send again what it does not know to have arrived. A writer
  * without a name does not count (SDK 3.x, curl): each of its bodies is new. Parts and
  * records of an input are left out in the same way when their name has come before. */
-#include "streams/streams.h"
+#include "streams/stream_calls.h"
+#include "streams/stream_sets.h"
 
 #include <assert.h>
 
@@ -361,7 +362,7 @@ static void carry_out(struct stream_writer *writer, const struct run *run)
 static void refuse_status(struct stream_writer *writer, enum err status)
 {
     if (status == ERR_NOT_FOUND)
-        streams_unknown(writer->call);
+        streams_unknown(&writer->call->why);
     refuse(writer, status);
 }
 
@@ -461,8 +462,8 @@ static enum err check(struct api_call *call, enum act act, struct slice name)
         return explain(&call->why, ERR_INVALID, "The header %s has at most %d bytes",
                        name_header(act), NAME_MAX_);
     if (call->params[0].len >= sizeof(((struct stream_writer *)0)->run))
-        return streams_unknown(call);
-    return streams_check_key(call, call->params[act == ACT_SEND ? 1 : 2]);
+        return streams_unknown(&call->why);
+    return streams_check_key(call->params[act == ACT_SEND ? 1 : 2], &call->why);
 }
 
 static enum err begin(struct api_call *call, enum act act, struct stream_writer **out)

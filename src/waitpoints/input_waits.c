@@ -73,7 +73,7 @@ static void on_run(struct run_read *read, enum err status)
     struct input_wait *op = container_of(read, struct input_wait, read);
     struct api_call *call = op->make.call;
     if (status == ERR_NOT_FOUND)
-        streams_unknown(call);
+        streams_unknown(&call->why);
     if (!status && run_is_final(read->run))
         status = explain(&call->why, ERR_INVALID,
                          "Cannot wait for an input stream of a completed run");
@@ -97,7 +97,7 @@ static enum err read_stream(struct input_wait *op, const json_t *body)
     if (json_is_number(json_object_get(body, "timeout")))
         return explain(&call->why, ERR_INVALID, "timeout: must be a string");
     op->make.waitpoint.stream = bytes_create(key);
-    return streams_check_key(call, key);
+    return streams_check_key(key, &call->why);
 }
 
 static enum err read_place(struct input_wait *op, const json_t *body)

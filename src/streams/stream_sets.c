@@ -1,0 +1,204 @@
+/* stream_sets.c - the streams of each environment, and how a chunk is encoded.
+ *
+ * An output is shown in the first format of the SDKs, one chunk an event:
+ *
+ *     id: 1732170000000-7          its time, and its number: a gap is what was dropped
+ *     data: {"token":"Hello"}
+ *
+ * and an input in the second, because tasks read it by sequence number:
+ *
+ *     id: 7
+ *     event: batch
+ *     data: {"records":[{"seq_num":7,"timestamp":…,"body":"…","headers":[]}]} */
+#include "streams/stream_sets.h"
+
+#include <inttypes.h>
+
+#include "base/mem.h"
+#include "live/environment.h"
+#include "json/scan.h"
+
+enum { ENVIRONMENTS_FULL = 4 }; /* preview branches may be many */
+
+/* ---- the sets ---- */
+
+struct stream_set *streams_of(struct streams *streams, struct environment *env)
+{
+    void **set = slots_at(&streams->sets, env->number);
+    if (!*set) {
+        *set = mem_new(struct stream_set);
+        stream_set_init(*set, streams->budget);
+        ((struct stream_set *)*set)->room = &env->streams;
+    }
+    return *set;
+}
+
+void streams_forget(struct streams *streams, const struct environment *env)
+{
+    struct stream_set *set = slots_get(&streams->sets, env->number);
+    if (!set)
+        return;
+    room_give(set->room, set->bytes);
+    streams->bytes -= set->bytes;
+    stream_set_finish(set);
+    free(set);
+    *slots_at(&streams->sets, env->number) = NULL;
+}
+
+enum err streams_check_key(struct slice key, struct failure *why)
+{
+    bool right = key.len && key.len <= RUN_STREAM_KEY_MAX;
+    for (size_t i = 0; i < key.len && right; i++)
+        right = (unsigned char)key.ptr[i] >= ' ' && key.ptr[i] != 0x7f;
+    return right ? OK
+                 : explain(why, ERR_INVALID,
+                           "The key of a stream has 1 to %d bytes and no control character",
+                           RUN_STREAM_KEY_MAX);
+}
+
+enum err streams_unknown(struct failure *why)
+{
+    return explain(why, ERR_NOT_FOUND, "Run not found");
+}
+
+/* ---- chunks ---- */
+
+/* A line of an event ends at a line feed, a carriage return, or both: none of them gets
+ * into one. */
+static void add_data_lines(struct buf *out, struct slice data)
+{
+    size_t start = 0;
+    for (size_t i = 0; i <= data.len; i++) {
+        if (i < data.len && data.ptr[i] != '\n' && data.ptr[i] != '\r')
+            continue;
+        buf_add_text(out, "data: ");
+        buf_add(out, (struct slice){ data.ptr + start, i - start });
+        buf_add_char(out, '\n');
+        if (i + 1 < data.len && data.ptr[i] == '\r' && data.ptr[i + 1] == '\n')
+            i++;
+        start = i + 1;
+    }
+    buf_add_char(out, '\n');
+}
+
+static void encode_output(struct buf *out, int64_t at_ms, uint64_t index, struct slice data)
+{
+    buf_add_text(out, "id: ");
+    buf_add_number(out, at_ms);
+    buf_add_char(out, '-');
+    buf_add_number(out, (int64_t)index);
+    buf_add_char(out, '\n');
+    add_data_lines(out, data);
+}
+
+/* The body is text in the record. The SDK parses what is text in the body once more, so
+ * only texts are made that of the data. */
+static void encode_input(struct buf *out, int64_t at_ms, uint64_t index, struct slice data)
+{
+    struct buf body = { 0 };
+    char id[ID_MAX];
+    text_make_id("inp", at_ms, id);
+    buf_add_text(&body, "{\"data\":");
+    if (data.ptr[0] == '"')
+        buf_add_json(&body, data);
+    else
+        buf_add(&body, data);
+    buf_print(&body, ",\"id\":\"%s\"}", id);
+    buf_print(out,
+              "id: %" PRIu64 "\nevent: batch\n"
+              "data: {\"records\":[{\"seq_num\":%" PRIu64 ",\"timestamp\":%" PRId64
+              ",\"body\":",
+              index, index, at_ms);
+    buf_add_json(out, buf_slice(&body));
+    buf_add_text(out, ",\"headers\":[]}]}\n\n");
+    buf_finish(&body);
+}
+
+/* The way back. */
+static bool decode_input(struct slice frame, struct buf *data)
+{
+    const char *json = memchr(frame.ptr, '{', frame.len);
+    struct slice event = slice_trim(slice_from(frame, (size_t)(json - frame.ptr)));
+    struct scan_members records = scan_members(scan_member(event, "records"));
+    struct slice record, value;
+    struct buf body = { 0 };
+    bool is_record = scan_next_element(&records, &record) &&
+                     scan_string(scan_member(record, "body"), &body);
+    if (is_record) {
+        value = scan_member(buf_slice(&body), "data");
+        if (scan_type(value) == SCAN_STRING)
+            scan_string(value, data);
+        else
+            buf_add(data, value);
+    }
+    buf_finish(&body);
+    return is_record;
+}
+
+bool streams_find_input(struct streams *streams, struct environment *env, struct slice run,
+                        struct slice key, int64_t from, int64_t known_ms, struct buf *data)
+{
+    const struct stream *stream =
+        stream_find(streams_of(streams, env), STREAM_INPUT, run, key);
+    if (!stream)
+        return false;
+    uint64_t place = known_ms < stream->born_ms ? 0 : (uint64_t)from, missed;
+    struct bytes *frame = stream_read(stream, &place, &missed);
+    return frame && decode_input(bytes_slice(frame), data);
+}
+
+/* Room of its environment, of its project and of all; less than it had when it made some. */
+static void count_bytes(struct streams *streams, const struct stream_set *set, size_t had)
+{
+    if (set->bytes > had)
+        room_take(set->room, set->bytes - had);
+    else
+        room_give(set->room, had - set->bytes);
+    streams->bytes += set->bytes - had;
+}
+
+/* Of one project, or of all when it is NULL. */
+static void drop_of_largest(struct streams *streams, const struct room *project)
+{
+    struct stream_set *largest = NULL;
+    uint32_t at = 0;
+    for (struct stream_set *set; (set = slots_next(&streams->sets, &at));)
+        if ((!project || set->room->outer == project) &&
+            (!largest || set->bytes > largest->bytes))
+            largest = set;
+    size_t had = largest->bytes;
+    stream_set_drop(largest);
+    count_bytes(streams, largest, had);
+}
+
+/* Few environments are large at once: the largest makes room for the others of its project,
+ * and the largest of all for all. */
+static void make_room(struct streams *streams, const struct room *project)
+{
+    while (project->used > project->limit)
+        drop_of_largest(streams, project);
+    while (streams->bytes > streams->budget * ENVIRONMENTS_FULL)
+        drop_of_largest(streams, NULL);
+}
+
+void streams_append(struct streams *streams, struct stream_set *set, struct stream *stream,
+                    enum stream_kind kind, struct slice data)
+{
+    static struct buf scratch;
+    size_t had = set->bytes;
+    int64_t at_ms = stream_time(stream, loop_wall_ms(streams->loop));
+    buf_clear(&scratch);
+    if (kind == STREAM_OUTPUT)
+        encode_output(&scratch, at_ms, stream->next, data);
+    else
+        encode_input(&scratch, at_ms, stream->next, data);
+    stream_append(set, stream, buf_to_bytes(&scratch), at_ms);
+    count_bytes(streams, set, had);
+    make_room(streams, set->room->outer);
+    if (scratch.capacity > 64 << 10)
+        buf_finish(&scratch);
+    if (list_empty(&stream->waiting))
+        return;
+    list_move_all(&streams->ready, &stream->waiting);
+    loop_wake(streams->loop, &streams->flusher);
+}
