@@ -20,6 +20,7 @@
 #include "accounts/accounts_state.h"
 #include "accounts/branch.h"
 #include "base/mem.h"
+#include "vault/secret.h"
 
 /* A member that is a text shorter than size, copied. */
 static bool take_text(const json_t *body, const char *name, char *out, size_t size)
@@ -193,7 +194,7 @@ static struct secret *add_secret(struct accounts *accounts,
                                  const struct document *document, char *key)
 {
     if (accounts_find_secret(accounts, hash)) {
-        vault_forget(key);
+        secret_forget(key);
         return NULL;
     }
     struct secret *secret = mem_new(struct secret);

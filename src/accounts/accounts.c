@@ -9,6 +9,7 @@
 
 #include "accounts/variables.h"
 #include "base/mem.h"
+#include "vault/secret.h"
 
 static struct slice account_key(const void *value)
 {
@@ -48,7 +49,7 @@ struct accounts *accounts_create(struct vault *vault)
 
 static void destroy_secret(struct secret *secret)
 {
-    vault_forget(secret->key);
+    secret_forget(secret->key);
     free(secret->document);
     free(secret->name);
     free(secret);
@@ -114,7 +115,7 @@ void accounts_end_secret(struct accounts *accounts, struct secret *secret)
     table_remove(&accounts->secrets, secret_key(secret));
     list_remove(&secret->of_owner);
     list_append(&accounts->ended, &secret->of_owner);
-    vault_forget(secret->key);
+    secret_forget(secret->key);
     secret->key = NULL;
     secret->ended = true;
     accounts->endings++;

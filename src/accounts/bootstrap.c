@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "vault/secret.h"
 #include "vault/secret_file.h"
 #include "vault/vault.h"
 
@@ -85,7 +86,7 @@ static bool matches_after(struct slice value, const char *prefix,
 }
 
 /* The value of NAME, or the content of the file that NAME_FILE names; NULL when neither is
- * set. An empty variable counts as not set. The caller's to vault_forget. */
+ * set. An empty variable counts as not set. The caller's to secret_forget. */
 static enum err read_variable(const char *name, char **value, struct failure *why)
 {
     char file_name[64];
@@ -123,7 +124,7 @@ static enum err take_given(const char *name, const struct secret_form *form, cha
             why, ERR_INVALID,
             "%s: must be %s and at least %zu of the characters %s, %zu in all at most",
             name, form->prefix, form->min, form->alphabet, size - 1);
-    vault_forget(value);
+    secret_forget(value);
     return err;
 }
 

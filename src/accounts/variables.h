@@ -59,15 +59,6 @@ struct variable_walk {
 const struct variable *variables_next(const struct account *account,
                                       struct variable_walk *walk);
 
-/* Set in some environment of the project. */
-bool variables_known(struct accounts *accounts, const struct project *project,
-                     struct slice name);
-
-/* The change that sets the variable, or with an absent value deletes it; to be committed
- * by the caller, who then says variables_put or variables_remove. */
-struct change variable_change(const struct vault *vault, const struct account *account,
-                              struct slice name, struct slice value, bool is_secret);
-
 void variables_put(struct account *account, struct slice name, struct slice value,
                    bool is_secret, uint32_t version);
 void variables_remove(struct account *account, struct slice name);
@@ -77,6 +68,17 @@ void variables_clear(struct account *account);
 
 /* The same value in a new version of its document. */
 void variables_renew(struct account *account, struct slice name, uint32_t version);
+
+/* ---- variable_documents.c ---- */
+
+/* Set in some environment of the project. */
+bool variables_known(struct accounts *accounts, const struct project *project,
+                     struct slice name);
+
+/* The change that sets the variable, or with an absent value deletes it; to be committed
+ * by the caller, who then says variables_put or variables_remove. */
+struct change variable_change(const struct vault *vault, const struct account *account,
+                              struct slice name, struct slice value, bool is_secret);
 
 /* Appends what a version of its document is sealed for. */
 void variable_context(const struct account *account, struct slice name, uint32_t version,

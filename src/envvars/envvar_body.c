@@ -5,6 +5,7 @@
 
 #include "accounts/variables.h"
 #include "base/mem.h"
+#include "vault/secret.h"
 #include "json/scan.h"
 
 static bool complain(struct complaint *wrong, const char *path, const char *message)
@@ -15,7 +16,7 @@ static bool complain(struct complaint *wrong, const char *path, const char *mess
 
 void wishes_finish(struct envvar_wishes *wishes)
 {
-    vault_forget_buf(&wishes->text);
+    secret_forget_buf(&wishes->text);
     free(wishes->own);
     free(wishes->parents);
     *wishes = (struct envvar_wishes){ 0 };

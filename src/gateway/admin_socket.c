@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "gateway/key_rotation.h"
+#include "vault/secret.h"
 
 enum { REQUEST_MAX = 4096 };
 
@@ -58,7 +59,7 @@ static void on_conn_closed(uv_handle_t *handle)
     list_remove(&conn->link);
     let_go(conn->admin);
     if (conn->answer)
-        vault_wipe(conn->answer, conn->answer_len);
+        secret_wipe(conn->answer, conn->answer_len);
     free(conn->answer);
     free(conn);
 }
@@ -149,7 +150,7 @@ static void ask(struct admin_conn *conn)
     } else {
         give_answer(conn, ERR_INVALID, "the gateway does not know this command");
     }
-    vault_wipe(conn->request, sizeof(conn->request)); /* a key may be in it */
+    secret_wipe(conn->request, sizeof(conn->request)); /* a key may be in it */
 }
 
 static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -299,7 +300,7 @@ enum err admin_ask(const char *path, const char *request, FILE *out, struct fail
     }
     bool asked = !connect(fd, (struct sockaddr *)&address, sizeof(address)) &&
                  write(fd, text, (size_t)length) == length;
-    vault_wipe(text, sizeof(text));
+    secret_wipe(text, sizeof(text));
     if (!asked) {
         close(fd);
         return explain(why, ERR_NOT_FOUND, "no gateway answers at %s", path);
@@ -308,6 +309,6 @@ enum err admin_ask(const char *path, const char *request, FILE *out, struct fail
         buf_add(&answered, (struct slice){ text, (size_t)count });
     close(fd);
     enum err err = read_answer(buf_slice(&answered), out, why);
-    vault_forget_buf(&answered);
+    secret_forget_buf(&answered);
     return err;
 }

@@ -16,6 +16,7 @@
 #include "gateway/load.h"
 #include "runcast/gateway.h"
 #include "store/sqlite/sqlite_store.h"
+#include "vault/secret.h"
 
 struct lone_command {
     struct load_accounts load;
@@ -123,7 +124,7 @@ static enum err run_alone(const struct config *config, struct vault *vault, FILE
             *why = lone.why;
         else
             fwrite(lone.text, 1, lone.text_len, out);
-        vault_wipe(lone.text, lone.text_len);
+        secret_wipe(lone.text, lone.text_len);
         free(lone.text);
     }
     uv_run(&uv, UV_RUN_DEFAULT);
@@ -183,7 +184,7 @@ enum err gateway_rotate_vault(const struct config *config, FILE *out, struct fai
     char *path = gateway_path(config, "admin.sock");
     snprintf(request, sizeof(request), "vault rotate %s", config->next_encryption_key);
     enum err refused = admin_ask(path, request, out, why);
-    vault_wipe(request, sizeof(request));
+    secret_wipe(request, sizeof(request));
     free(path);
     if (refused == ERR_NOT_FOUND)
         return explain(why, ERR_NOT_FOUND,

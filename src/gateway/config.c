@@ -16,7 +16,9 @@
 #include "base/mem.h"
 #include "base/slice.h"
 #include "gateway/config_help.h"
+#include "gateway/config_listen.h"
 #include "gateway/config_value.h"
+#include "vault/secret.h"
 #include "vault/secret_file.h"
 #include "vault/vault.h"
 
@@ -465,7 +467,7 @@ static enum err set_from_secret_file(struct config_reading *reading, int which,
     if (err)
         return err;
     err = set_from_variable(reading, which, secret, variable);
-    vault_forget(secret);
+    secret_forget(secret);
     return err;
 }
 
@@ -528,6 +530,8 @@ static enum err read_all(struct config_reading *reading, int argc, char **argv,
         err = read_environment(reading, environment);
     if (!err)
         err = apply_flags(reading);
+    if (!err)
+        err = config_check_listeners(&reading->config, reading->why);
     return err ? err : config_check_texts(&reading->config, reading->why);
 }
 
@@ -551,7 +555,7 @@ void config_finish(struct config *config)
         char **text = (char **)((char *)config + settings[i].offset);
         if (settings[i].type == SETTING_IS_TEXT || settings[i].type == SETTING_IS_LIST ||
             settings[i].type == SETTING_IS_SECRET)
-            vault_forget(*text);
+            secret_forget(*text);
         free(config->origins[i]);
     }
     free(config->file);

@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "gateway/config_listen.h"
 #include "net/address.h"
+#include "vault/secret.h"
 #include "vault/vault.h"
 
 /* clang-format off */
@@ -180,7 +180,7 @@ enum err config_set(struct config *config, enum config_setting which, const char
     switch (setting->type) {
     case SETTING_IS_TEXT:
     case SETTING_IS_SECRET:
-        vault_forget(*(char **)field);
+        secret_forget(*(char **)field);
         *(char **)field = mem_text(slice_trim(slice_of(value)));
         break;
     case SETTING_IS_LIST: set_list(field, slice_of(value)); break;
@@ -299,9 +299,6 @@ static enum err refuse_key(const struct config *config, enum config_setting whic
 
 enum err config_check_texts(const struct config *config, struct failure *why)
 {
-    enum err err = config_check_listeners(config, why);
-    if (err)
-        return err;
     if (!*config->data)
         return refuse_text(config, SETTING_data, "the path of a directory", why);
     if (*config->public_url && !is_web_address(slice_of(config->public_url), true))

@@ -39,6 +39,5 @@ enum err config_set(struct config *config, enum config_setting which, const char
 void config_print_value(const struct config *config, enum config_setting which,
                         struct buf *out);
 
-/* Texts with a form: listen, admin-listen, public-url, allow-origin, prices, the
- * choices, the encryption key. */
+/* Texts with a form: public-url, allow-origin, prices, the choices, the encryption key. */
 enum err config_check_texts(const struct config *config, struct failure *why);

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "accounts/variables.h"
+#include "vault/secret.h"
 
 static void add_context(struct accounts *accounts, const struct document *document,
                         const json_t *body, uint32_t version, struct buf *out)
@@ -69,7 +70,7 @@ static enum err reseal_body(struct accounts *accounts, const struct document *do
                                                  .name = bytes_ref(document->name),
                                                  .body = seal(accounts, document, body,
                                                               buf_slice(&plain)) } };
-    vault_forget_buf(&plain);
+    secret_forget_buf(&plain);
     return err;
 }
 

@@ -11,8 +11,8 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "vault/secret.h"
 #include "vault/secret_file.h"
-#include "vault/vault.h"
 
 enum { KEY_HEX_LEN = 2 * KEY_LEN, KEY_BASE64_LEN = 44 };
 
@@ -127,7 +127,7 @@ enum err key_file_read(const char *path, unsigned char key[KEY_LEN], struct fail
     if (err)
         return err;
     err = key_parse(slice_of(text), path, key, why);
-    vault_forget(text);
+    secret_forget(text);
     return err;
 }
 

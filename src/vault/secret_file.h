@@ -9,6 +9,6 @@
 enum secret_file { SECRET_FILE_PRIVATE, SECRET_FILE_MOUNTED };
 
 /* The one line of the file without the white space around it, terminated, the caller's to
- * vault_forget. ERR_INVALID: unreadable, empty, more than one line or than 4 KiB. */
+ * secret_forget. ERR_INVALID: unreadable, empty, more than one line or than 4 KiB. */
 enum err secret_file_read(const char *path, enum secret_file kind, char **secret,
                           struct failure *why);

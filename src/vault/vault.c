@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "vault/key_file.h"
+#include "vault/secret.h"
 
 enum {
     VERSION_WITHOUT_ID = 1,
@@ -56,7 +57,7 @@ static void name_key(struct key *key)
     buf_add(&text, (struct slice){ (char *)key->bytes, KEY_LEN });
     vault_hash(buf_slice(&text), hash);
     memcpy(key->id, hash, KEY_ID_LEN);
-    vault_forget_buf(&text);
+    secret_forget_buf(&text);
 }
 
 static void forget_next(struct vault *vault)
@@ -549,23 +550,4 @@ void vault_hash(struct slice secret, unsigned char out[HASH_LEN])
 {
     int done = EVP_Digest(bytes_of(secret), secret.len, out, NULL, sha256(), NULL);
     assert(done);
-}
-
-void vault_forget(char *secret)
-{
-    if (secret)
-        OPENSSL_cleanse(secret, strlen(secret));
-    free(secret);
-}
-
-void vault_wipe(void *memory, size_t size)
-{
-    OPENSSL_cleanse(memory, size);
-}
-
-void vault_forget_buf(struct buf *buf)
-{
-    if (buf->ptr)
-        OPENSSL_cleanse(buf->ptr, buf->len);
-    buf_finish(buf);
 }

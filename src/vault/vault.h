@@ -113,12 +113,3 @@ void vault_wait_no_more(struct vault_waiter *waiter);
 
 /* SHA-256, for looking secrets up without keeping them. */
 void vault_hash(struct slice secret, unsigned char out[HASH_LEN]);
-
-/* Wipes a terminated secret and frees it. NULL is fine. */
-void vault_forget(char *secret);
-
-/* The same of a buffer. */
-void vault_forget_buf(struct buf *buf);
-
-/* Leaves zeros. */
-void vault_wipe(void *memory, size_t size);

@@ -494,25 +494,3 @@ void registration_apply_stored(struct registration *registration, struct environ
 {
     workers_add(env->workers, apply_limits(registration, env));
 }
-
-/* ---- forgetting ---- */
-
-static void on_forgotten(struct document_write *write, enum err status)
-{
-    (void)status; /* what stays is forgotten after the next start */
-    free(write);
-}
-
-void registration_forget_oldest(struct engine *engine, struct environment *env)
-{
-    for (struct worker *worker; (worker = workers_take_excess(env->workers));) {
-        struct bytes *name = registration_document_name(worker);
-        document_write_begin(engine, env->number, DOC_WORKER, name, NULL, 1,
-                             mem_new(struct document_write), on_forgotten);
-        bytes_unref(name);
-        for (size_t i = 0; i < worker->queue_count; i++)
-            queues_forget_limit(&env->queues, bytes_slice(worker->queues[i].name));
-        sessions_forget(env, worker);
-        worker_destroy(worker);
-    }
-}

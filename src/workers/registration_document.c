@@ -2,8 +2,10 @@
 #include <stdio.h>
 
 #include "accounts/variables.h"
+#include "base/mem.h"
 #include "bulk/bulk.h"
 #include "call/queue_settings.h"
+#include "engine/sessions.h"
 #include "schedules/schedules.h"
 #include "workers/registration.h"
 #include "json/members.h"
@@ -194,5 +196,27 @@ enum err api_restore(struct api *api, const struct document *document, struct fa
     case DOC_SCHEDULE: return schedules_restore(api_schedules(api), document, why);
     case DOC_BULK: return bulks_restore(api_bulks(api), env, document, why);
     default: return OK;
+    }
+}
+
+/* ---- forgetting ---- */
+
+static void on_forgotten(struct document_write *write, enum err status)
+{
+    (void)status; /* what stays is forgotten after the next start */
+    free(write);
+}
+
+void registration_forget_oldest(struct engine *engine, struct environment *env)
+{
+    for (struct worker *worker; (worker = workers_take_excess(env->workers));) {
+        struct bytes *name = registration_document_name(worker);
+        document_write_begin(engine, env->number, DOC_WORKER, name, NULL, 1,
+                             mem_new(struct document_write), on_forgotten);
+        bytes_unref(name);
+        for (size_t i = 0; i < worker->queue_count; i++)
+            queues_forget_limit(&env->queues, bytes_slice(worker->queues[i].name));
+        sessions_forget(env, worker);
+        worker_destroy(worker);
     }
 }

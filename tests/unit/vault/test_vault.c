@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "vault/secret.h"
 #include "vault/secret_file.h"
 #include "vault/vault.h"
 
@@ -325,7 +326,7 @@ static void a_secret_file_is_one_line(void **state)
         assert_int_equal(err, cases[i].secret ? OK : ERR_INVALID);
         if (cases[i].secret)
             assert_string_equal(secret, cases[i].secret);
-        vault_forget(secret);
+        secret_forget(secret);
     }
     char *secret = NULL;
     struct failure why;
