@@ -6,6 +6,13 @@
  *            │                        else: cancel or replay the slice ─► progress written
  *            └── to the end of the pending ◄────────┘
  *
+ *   bulk_work.c ── bulk_cancel_slice, bulk_replay_slice ──► bulk_cancel.c, bulk_replay.c
+ *        ▲                                                      │
+ *        └── bulk_write_progress, bulk_slice_written, ◄─────────┘
+ *            bulk_try_again, once for each slice
+ *
+ * The three files are one piece of work: what a slice does ends in the turn that began it.
+ *
  * Each turn is one slice, so several actions go on side by side. A filter that matches so
  * little that a read of the store is stopped is read in windows of time, from the newest
  * back; they grow again while they are quick. */

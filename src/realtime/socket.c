@@ -3,6 +3,13 @@
  *   GET /realtime/v1/ws ─► origin, token, subprotocol ─► ws_accept
  *        ─► hello within 10 s unless the upgrade had a token ─► feed ─► … ─► closed
  *
+ *   socket.c ── socket_message, socket_forget_openings ──► socket_messages.c
+ *       ▲                                                       │
+ *       └── socket_send, socket_answer, socket_set_expiry ◄─────┘
+ *
+ * One socket in two files: this one hands over what the client says, and the answer goes out
+ * through it.
+ *
  * A socket's deadlines (hello, ping, the token's end, a drain) share one timer. What it
  * sends goes out through its feed or as a small message; a peer that asks for more answers
  * than it reads is closed. Rows, and what the gateway says by itself, are no such answers. */

@@ -1,6 +1,16 @@
 /* schedules.c - all schedules: found by id, key and task, and in the order in which they
  * are due.
  *
+ *   schedules.c ── due: schedule_fire ──────────────► firing.c
+ *       ▲   ▲   ── not busy any more:                    │
+ *       │   │        schedule_commands_go ──► schedule_commands.c
+ *       │   └─ schedule_add, _adopt, _remove ◄──┤        │
+ *       └───── schedule_release ◄───────────────┴────────┘
+ *
+ * Firing and commands both end in schedule_release, from which the schedule is due again and
+ * what waited for it goes on: the three files are the life of one schedule, which has one
+ * commit at a time.
+ *
  * The heap stands on the wall clock, the loop's timers do not: so the clock is looked at
  * once a second while anything is scheduled, and a step of it is noticed. */
 #include <stdio.h>
