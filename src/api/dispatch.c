@@ -182,7 +182,7 @@ static void on_head(void *owner, struct exchange *x)
         api_reply_error(call, ERR_DRAINING);
     } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {
         api_reply_error(call, refused);
-    } else if (!rate_let_in(api->rate, call)) {
+    } else if (!rate_limit_let_in(api->rate_limit, call)) {
         ; /* answered */
     } else if (!route) {
         refuse_unknown(call, &allow);

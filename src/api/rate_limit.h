@@ -8,20 +8,21 @@
 
 #include "call/call.h"
 
-struct rate;
+struct rate_limit;
 
 /* NULL: no limit. Its clocks are the loop's. */
-struct rate *rate_create(struct loop *loop, int64_t per_minute);
+struct rate_limit *rate_limit_create(struct loop *loop, int64_t per_minute);
 /* NULL is fine. */
-void rate_destroy(struct rate *rate);
+void rate_limit_destroy(struct rate_limit *limit);
 
-struct rate_answer {
+struct rate_limit_answer {
     int64_t limit, remaining;
     int64_t reset_ms; /* Unix: all there again; over the limit: one request is let in */
 };
 
 /* Takes one request of who from its share. False: there is none left. */
-bool rate_take(struct rate *rate, const struct identity *who, struct rate_answer *answer);
+bool rate_limit_take(struct rate_limit *limit, const struct identity *who,
+                     struct rate_limit_answer *answer);
 
 /* The same for a call, with the headers that clients read. False: it was answered. */
-bool rate_let_in(struct rate *rate, struct api_call *call);
+bool rate_limit_let_in(struct rate_limit *limit, struct api_call *call);

@@ -14,7 +14,7 @@
 
 enum { EVERY_MS = 1000, AT_ONCE = 100 };
 
-struct ended {
+struct revocation {
     struct api *api;
     struct timer timer;
     uint32_t kind;
@@ -22,9 +22,9 @@ struct ended {
     int64_t next_end; /* Unix ms; 0: no key ends by itself */
 };
 
-static struct loop *loop_of(const struct ended *ended)
+static struct loop *loop_of(const struct revocation *revocation)
 {
-    return engine_loop(api_engine(ended->api));
+    return engine_loop(api_engine(revocation->api));
 }
 
 static bool has_ended(const struct identity *identity, int64_t now_ms)
@@ -34,9 +34,9 @@ static bool has_ended(const struct identity *identity, int64_t now_ms)
 
 /* Both walks take link by link off a list of their own, because what ends may take others
  * along. False: there is more to end than one turn has time for. */
-static bool end_sockets(struct ended *ended, int64_t now_ms)
+static bool end_sockets(struct revocation *revocation, int64_t now_ms)
 {
-    struct list *all = &api_sockets(ended->api)->all;
+    struct list *all = &api_sockets(revocation->api)->all;
     struct list rest;
     size_t count = 0;
     list_init(&rest);
@@ -54,9 +54,9 @@ static bool end_sockets(struct ended *ended, int64_t now_ms)
     return count < AT_ONCE;
 }
 
-static bool end_held(struct ended *ended, int64_t now_ms)
+static bool end_held(struct revocation *revocation, int64_t now_ms)
 {
-    struct list *all = api_held(ended->api);
+    struct list *all = api_held(revocation->api);
     struct list rest;
     size_t count = 0;
     list_init(&rest);
@@ -77,41 +77,41 @@ static bool end_held(struct ended *ended, int64_t now_ms)
 
 static void on_time(struct timer *timer)
 {
-    struct ended *ended = container_of(timer, struct ended, timer);
-    struct accounts *accounts = api_accounts(ended->api);
-    int64_t now = loop_wall_ms(loop_of(ended)), next = EVERY_MS;
+    struct revocation *revocation = container_of(timer, struct revocation, timer);
+    struct accounts *accounts = api_accounts(revocation->api);
+    int64_t now = loop_wall_ms(loop_of(revocation)), next = EVERY_MS;
     uint64_t endings = accounts_endings(accounts);
-    bool due = ended->next_end && now >= ended->next_end;
+    bool due = revocation->next_end && now >= revocation->next_end;
 
-    if (endings != ended->seen || due) {
-        if (end_sockets(ended, now) && end_held(ended, now) &&
-            notifier_end(api_notifier(ended->api), now, AT_ONCE)) {
-            ended->seen = endings;
-            ended->next_end = accounts_next_end(accounts, now);
+    if (endings != revocation->seen || due) {
+        if (end_sockets(revocation, now) && end_held(revocation, now) &&
+            run_notifications_end(api_run_notifications(revocation->api), now, AT_ONCE)) {
+            revocation->seen = endings;
+            revocation->next_end = accounts_next_end(accounts, now);
         } else {
             next = 1;
         }
     }
-    loop_set_timer(loop_of(ended), timer, ended->kind, next);
+    loop_set_timer(loop_of(revocation), timer, revocation->kind, next);
 }
 
-struct ended *ended_create(struct api *api)
+struct revocation *revocation_create(struct api *api)
 {
-    struct ended *ended = mem_new(struct ended);
+    struct revocation *revocation = mem_new(struct revocation);
     struct loop *loop = engine_loop(api_engine(api));
     struct accounts *accounts = api_accounts(api);
-    ended->api = api;
-    ended->kind = timers_kind(loop_timers(loop), on_time);
-    ended->seen = accounts_endings(accounts);
-    ended->next_end = accounts_next_end(accounts, loop_wall_ms(loop));
-    loop_set_timer(loop, &ended->timer, ended->kind, EVERY_MS);
-    return ended;
+    revocation->api = api;
+    revocation->kind = timers_kind(loop_timers(loop), on_time);
+    revocation->seen = accounts_endings(accounts);
+    revocation->next_end = accounts_next_end(accounts, loop_wall_ms(loop));
+    loop_set_timer(loop, &revocation->timer, revocation->kind, EVERY_MS);
+    return revocation;
 }
 
-void ended_destroy(struct ended *ended)
+void revocation_destroy(struct revocation *revocation)
 {
-    if (!ended)
+    if (!revocation)
         return;
-    timers_clear(loop_timers(loop_of(ended)), &ended->timer);
-    free(ended);
+    timers_clear(loop_timers(loop_of(revocation)), &revocation->timer);
+    free(revocation);
 }

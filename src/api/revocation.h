@@ -3,8 +3,8 @@
 #pragma once
 
 struct api;
-struct ended;
+struct revocation;
 
-struct ended *ended_create(struct api *api);
+struct revocation *revocation_create(struct api *api);
 /* NULL is fine. */
-void ended_destroy(struct ended *ended);
+void revocation_destroy(struct revocation *revocation);

@@ -27,7 +27,7 @@ enum { HELD_AT_ONCE = 8 };
 
 struct services {
     struct api api; /* first: what the calls reach */
-    struct ended *ended;
+    struct revocation *revocation;
     struct leaving *leaving;
     struct deferred draining;
     size_t traces_written; /* of the drain: place among them */
@@ -52,9 +52,9 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     api->accounts = accounts;
     api->options = *options;
     api->sockets = sockets_create(engine_loop(engine));
-    api->polls = polls_create(engine_loop(engine));
+    api->long_polls = long_polls_create(engine_loop(engine));
     api->events = events_create(engine_loop(engine));
-    api->notifier = notifier_create(api);
+    api->run_notifications = run_notifications_create(api);
     api->traces = traces_create(engine);
     api->envvars = envvars_create(engine_loop(engine), accounts_vault(accounts));
     api->streams = streams_create(engine_loop(engine), (size_t)options->stream_memory);
@@ -66,9 +66,9 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     list_init(&api->held);
     list_init(&services->draining.link);
     services->draining.fn = drain_some;
-    services->ended = ended_create(api);
+    services->revocation = revocation_create(api);
     services->leaving = leaving_create(api);
-    api->rate = rate_create(engine_loop(engine), options->rate_limit);
+    api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
     rooms_init(&api->rooms);
     api->not_ready = "starting";
     return api;
@@ -80,19 +80,19 @@ void api_destroy(struct api *api)
         return;
     struct services *services = services_of(api);
     loop_cancel_deferred(&services->draining);
-    ended_destroy(services->ended);
+    revocation_destroy(services->revocation);
     leaving_destroy(services->leaving);
-    rate_destroy(api->rate);
+    rate_limit_destroy(api->rate_limit);
     open_batches_destroy(api->open_batches);
     bulks_stop(api->bulks, NULL);
     bulks_destroy(api->bulks);
     streams_destroy(api->streams);
     bytes_unref(api->document);
     bytes_unref(api->timezones);
-    polls_stop(api->polls, NULL);
-    free(api->polls);
+    long_polls_stop(api->long_polls, NULL);
+    free(api->long_polls);
     free(api->events);
-    notifier_destroy(api->notifier);
+    run_notifications_destroy(api->run_notifications);
     traces_destroy(api->traces);
     envvars_destroy(api->envvars);
     free(api->sockets);
@@ -131,7 +131,7 @@ void api_stop(struct api *api)
     while (!list_empty(&api->held))
         answer_held(api);
     bulks_stop(api->bulks, NULL);
-    polls_stop(api->polls, NULL);
+    long_polls_stop(api->long_polls, NULL);
     traces_write_all(api->traces);
 }
 
@@ -146,14 +146,14 @@ static void drain_some(struct deferred *draining)
         answer_held(api);
     if (!all || !list_empty(&api->held) ||
         traces_write_some(api->traces, &services->traces_written, &stint) ||
-        !polls_stop(api->polls, &stint))
+        !long_polls_stop(api->long_polls, &stint))
         loop_defer(engine_loop(api->engine), draining);
 }
 
 void api_drain(struct api *api)
 {
     sockets_drain(api->sockets, api->options.drain_timeout_ms);
-    notifier_drain(api->notifier, api->options.drain_timeout_ms);
+    run_notifications_drain(api->run_notifications, api->options.drain_timeout_ms);
     drain_some(&services_of(api)->draining);
 }
 

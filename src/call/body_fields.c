@@ -10,13 +10,13 @@
 
 enum { LONG = 32 * 1024, ASIDE_DEPTH = 2, MARK = 1 };
 
-struct intake {
+struct body_fields {
     struct scan scan;
     struct buf text;
     struct buf *aside; /* decoded */
     size_t aside_count;
 
-    /* Where reading is, for intake_take_long. */
+    /* Where reading is, for body_fields_take_long. */
     size_t depth;
     size_t string_at; /* of its first character, in text */
     bool in_string, after_backslash;
@@ -24,37 +24,37 @@ struct intake {
     struct scan_text escapes;
 };
 
-void intake_free(struct intake *intake)
+void body_fields_free(struct body_fields *fields)
 {
-    if (!intake)
+    if (!fields)
         return;
-    for (size_t i = 0; i < intake->aside_count; i++)
-        buf_finish(&intake->aside[i]);
-    free(intake->aside);
-    buf_finish(&intake->text);
-    free(intake);
+    for (size_t i = 0; i < fields->aside_count; i++)
+        buf_finish(&fields->aside[i]);
+    free(fields->aside);
+    buf_finish(&fields->text);
+    free(fields);
 }
 
 /* ---- decoding what is set aside ---- */
 
-static void decode(struct intake *intake, struct slice raw)
+static void decode(struct body_fields *fields, struct slice raw)
 {
-    scan_text_feed(&intake->escapes, raw, &intake->aside[intake->aside_count - 1]);
+    scan_text_feed(&fields->escapes, raw, &fields->aside[fields->aside_count - 1]);
 }
 
 /* The string that is being read turns out to be long. */
-static void set_aside(struct intake *intake)
+static void set_aside(struct body_fields *fields)
 {
-    size_t index = intake->aside_count++;
-    intake->aside = mem_resize(intake->aside, intake->aside_count * sizeof(struct buf));
-    intake->aside[index] = (struct buf){ 0 };
-    intake->setting_aside = true;
-    decode(intake, slice_from(buf_slice(&intake->text), intake->string_at));
-    intake->text.len = intake->string_at;
-    buf_print(&intake->text, "%c%zu", MARK, index);
+    size_t index = fields->aside_count++;
+    fields->aside = mem_resize(fields->aside, fields->aside_count * sizeof(struct buf));
+    fields->aside[index] = (struct buf){ 0 };
+    fields->setting_aside = true;
+    decode(fields, slice_from(buf_slice(&fields->text), fields->string_at));
+    fields->text.len = fields->string_at;
+    buf_print(&fields->text, "%c%zu", MARK, index);
 }
 
-bool intake_string(struct intake *intake, struct slice value, struct buf *out)
+bool body_fields_string(struct body_fields *fields, struct slice value, struct buf *out)
 {
     size_t index = 0;
     value = slice_trim(value);
@@ -64,23 +64,23 @@ bool intake_string(struct intake *intake, struct slice value, struct buf *out)
         index = index * 10 + (size_t)(value.ptr[i] - '0');
     if (!out->len) { /* the usual case: nothing is copied */
         buf_finish(out);
-        *out = intake->aside[index];
-        intake->aside[index] = (struct buf){ 0 };
+        *out = fields->aside[index];
+        fields->aside[index] = (struct buf){ 0 };
     } else {
-        buf_add(out, buf_slice(&intake->aside[index]));
+        buf_add(out, buf_slice(&fields->aside[index]));
     }
     return true;
 }
 
 /* ---- following strings and depth ---- */
 
-static size_t inside_length(struct intake *intake, struct slice rest)
+static size_t inside_length(struct body_fields *fields, struct slice rest)
 {
     for (size_t i = 0; i < rest.len; i++) {
-        if (intake->after_backslash)
-            intake->after_backslash = false;
+        if (fields->after_backslash)
+            fields->after_backslash = false;
         else if (rest.ptr[i] == '\\')
-            intake->after_backslash = true;
+            fields->after_backslash = true;
         else if (rest.ptr[i] == '"')
             return i;
     }
@@ -88,106 +88,107 @@ static size_t inside_length(struct intake *intake, struct slice rest)
 }
 
 /* Up to the quote that begins a string. */
-static size_t outside_length(struct intake *intake, struct slice rest)
+static size_t outside_length(struct body_fields *fields, struct slice rest)
 {
     for (size_t i = 0; i < rest.len; i++) {
         char c = rest.ptr[i];
         if (c == '"')
             return i;
-        intake->depth += c == '{' || c == '[';
-        intake->depth -= c == '}' || c == ']';
+        fields->depth += c == '{' || c == '[';
+        fields->depth -= c == '}' || c == ']';
     }
     return rest.len;
 }
 
-static void add_inside(struct intake *intake, struct slice part)
+static void add_inside(struct body_fields *fields, struct slice part)
 {
-    if (intake->setting_aside) {
-        decode(intake, part);
+    if (fields->setting_aside) {
+        decode(fields, part);
         return;
     }
-    buf_add(&intake->text, part);
-    if (intake->depth <= ASIDE_DEPTH && intake->text.len - intake->string_at > LONG)
-        set_aside(intake);
+    buf_add(&fields->text, part);
+    if (fields->depth <= ASIDE_DEPTH && fields->text.len - fields->string_at > LONG)
+        set_aside(fields);
 }
 
-static void follow(struct intake *intake, struct slice rest)
+static void follow(struct body_fields *fields, struct slice rest)
 {
     while (rest.len) {
         size_t len =
-            intake->in_string ? inside_length(intake, rest) : outside_length(intake, rest);
+            fields->in_string ? inside_length(fields, rest) : outside_length(fields, rest);
         struct slice part = { rest.ptr, len };
-        if (intake->in_string)
-            add_inside(intake, part);
+        if (fields->in_string)
+            add_inside(fields, part);
         else
-            buf_add(&intake->text, part);
+            buf_add(&fields->text, part);
         if (len == rest.len)
             return;
-        buf_add_char(&intake->text, '"');
-        intake->in_string = !intake->in_string;
-        intake->setting_aside = false;
-        intake->string_at = intake->text.len;
+        buf_add_char(&fields->text, '"');
+        fields->in_string = !fields->in_string;
+        fields->setting_aside = false;
+        fields->string_at = fields->text.len;
         rest = slice_from(rest, len + 1);
     }
 }
 
 /* ---- the body ---- */
 
-static struct intake *take_out(struct api_call *call)
+static struct body_fields *take_out(struct api_call *call)
 {
-    struct intake *intake = call->state;
+    struct body_fields *fields = call->state;
     call->state = NULL;
     call->on_gone = NULL;
-    return intake;
+    return fields;
 }
 
 /* The peer left in the middle of its body. */
 static void on_gone(struct api_call *call)
 {
-    intake_free(take_out(call));
+    body_fields_free(take_out(call));
     api_reply_empty(call, 499);
 }
 
 static enum err check(struct api_call *call, struct slice piece)
 {
-    struct intake *intake = call->state;
-    if (!intake) {
-        intake = call->state = mem_new(struct intake);
+    struct body_fields *fields = call->state;
+    if (!fields) {
+        fields = call->state = mem_new(struct body_fields);
         call->on_gone = on_gone;
-        scan_init(&intake->scan);
+        scan_init(&fields->scan);
     }
-    if (!scan_feed(&intake->scan, piece))
+    if (!scan_feed(&fields->scan, piece))
         return OK;
-    scan_explain(&intake->scan, &call->why);
-    intake_free(take_out(call));
+    scan_explain(&fields->scan, &call->why);
+    body_fields_free(take_out(call));
     return ERR_INVALID;
 }
 
-enum err intake_take(struct api_call *call, struct slice piece)
+enum err body_fields_take(struct api_call *call, struct slice piece)
 {
     if (check(call, piece))
         return ERR_INVALID;
-    struct intake *intake = call->state;
-    buf_add(&intake->text, piece);
+    struct body_fields *fields = call->state;
+    buf_add(&fields->text, piece);
     return OK;
 }
 
-enum err intake_take_long(struct api_call *call, struct slice piece)
+enum err body_fields_take_long(struct api_call *call, struct slice piece)
 {
     if (check(call, piece))
         return ERR_INVALID;
-    struct intake *intake = call->state;
-    follow(intake, piece);
-    if (intake->text.len <= INTAKE_BESIDE_MAX)
+    struct body_fields *fields = call->state;
+    follow(fields, piece);
+    if (fields->text.len <= BODY_FIELDS_BESIDE_MAX)
         return OK;
-    intake_free(take_out(call));
+    body_fields_free(take_out(call));
     return explain(&call->why, ERR_TOO_LARGE,
                    "The body is too large: at most 1 MiB beside its output");
 }
 
-enum err intake_end(struct api_call *call, struct intake **intake, struct slice *object)
+enum err body_fields_end(struct api_call *call, struct body_fields **fields,
+                         struct slice *object)
 {
-    struct intake *taken = take_out(call);
+    struct body_fields *taken = take_out(call);
     const char *wrong = NULL;
 
     if (!taken)
@@ -197,15 +198,15 @@ enum err intake_end(struct api_call *call, struct intake **intake, struct slice 
     else if (scan_type(buf_slice(&taken->text)) != SCAN_OBJECT)
         wrong = "Validation error: the body must be a JSON object";
     if (wrong) {
-        intake_free(taken);
+        body_fields_free(taken);
         return explain(&call->why, ERR_INVALID, "%s", wrong);
     }
-    *intake = taken;
+    *fields = taken;
     *object = buf_slice(&taken->text);
     return OK;
 }
 
-enum err intake_drop(struct api_call *call, struct slice piece)
+enum err body_fields_drop(struct api_call *call, struct slice piece)
 {
     (void)call;
     (void)piece;

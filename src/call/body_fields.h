@@ -1,37 +1,38 @@
 /* body_fields.h - a body that is validated while it comes.
  *
- *   on_body: intake_take, for each piece ─► handle: intake_end gives the whole object
+ *   on_body: body_fields_take, for each piece ─► handle: body_fields_end gives the whole object
  *
  * What is long is read once in small pieces, so no turn has to read it whole. The
- * collected text lives until intake_free, also behind the reply.
+ * collected text lives until body_fields_free, also behind the reply.
  *
  * A body that carries a long string (an output) near its top can have it set aside: it is
- * decoded while it comes, and in the object stands a mark that only intake_string knows. */
+ * decoded while it comes, and in the object stands a mark that only body_fields_string knows. */
 #pragma once
 
 #include "call/call.h"
 
-struct intake;
+struct body_fields;
 
 /* For route.on_body. */
-enum err intake_take(struct api_call *call, struct slice piece);
+enum err body_fields_take(struct api_call *call, struct slice piece);
 
 /* The same, and strings of more than 32 KiB inside of at most two objects are set aside. What
  * is beside them is walked over several times in one turn: ERR_TOO_LARGE as soon as it is
- * more than INTAKE_BESIDE_MAX bytes. */
-enum { INTAKE_BESIDE_MAX = 1024 * 1024 };
-enum err intake_take_long(struct api_call *call, struct slice piece);
+ * more than BODY_FIELDS_BESIDE_MAX bytes. */
+enum { BODY_FIELDS_BESIDE_MAX = 1024 * 1024 };
+enum err body_fields_take_long(struct api_call *call, struct slice piece);
 
 /* Appends the text of a string, set aside or not; once for each. False for another type. */
-bool intake_string(struct intake *intake, struct slice value, struct buf *out);
+bool body_fields_string(struct body_fields *fields, struct slice value, struct buf *out);
 
-/* The body is complete: a JSON object that scan.h may read. Takes the intake out of the
- * call; the caller's to intake_free. ERR_INVALID with the text for the client: nothing is
+/* The body is complete: a JSON object that scan.h may read. Takes the fields out of the
+ * call; the caller's to body_fields_free. ERR_INVALID with the text for the client: nothing is
  * left to free. */
-enum err intake_end(struct api_call *call, struct intake **intake, struct slice *object);
+enum err body_fields_end(struct api_call *call, struct body_fields **fields,
+                         struct slice *object);
 
 /* NULL is fine. */
-void intake_free(struct intake *intake);
+void body_fields_free(struct body_fields *fields);
 
 /* For route.on_body of what nobody reads. */
-enum err intake_drop(struct api_call *call, struct slice piece);
+enum err body_fields_drop(struct api_call *call, struct slice piece);

@@ -25,9 +25,9 @@ struct rooms *api_rooms(struct api *api)
     return &api->rooms;
 }
 
-struct polls *api_polls(const struct api *api)
+struct long_polls *api_long_polls(const struct api *api)
 {
-    return api->polls;
+    return api->long_polls;
 }
 
 struct events *api_events(const struct api *api)
@@ -35,9 +35,9 @@ struct events *api_events(const struct api *api)
     return api->events;
 }
 
-struct notifier *api_notifier(const struct api *api)
+struct run_notifications *api_run_notifications(const struct api *api)
 {
-    return api->notifier;
+    return api->run_notifications;
 }
 
 struct traces *api_traces(const struct api *api)

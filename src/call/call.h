@@ -83,10 +83,10 @@ struct api_options {
 struct account_writer;
 struct envvars;
 struct events;
-struct notifier;
+struct run_notifications;
 struct bulks;
 struct open_batches;
-struct polls;
+struct long_polls;
 struct request_log;
 struct rooms;
 struct schedules;
@@ -100,10 +100,10 @@ const char *api_not_ready(const struct api *api);
 struct sockets *api_sockets(const struct api *api);
 /* The calls that api_hold holds: api_call::held. */
 struct list *api_held(struct api *api);
-struct polls *api_polls(const struct api *api);
+struct long_polls *api_long_polls(const struct api *api);
 struct rooms *api_rooms(struct api *api);
 struct events *api_events(const struct api *api);
-struct notifier *api_notifier(const struct api *api);
+struct run_notifications *api_run_notifications(const struct api *api);
 struct traces *api_traces(const struct api *api);
 struct envvars *api_envvars(const struct api *api);
 struct bytes *api_document(const struct api *api);  /* of openapi.c; borrowed */

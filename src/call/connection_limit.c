@@ -4,11 +4,12 @@
 
 #include "live/environment.h"
 
-enum err seat_take(struct seat *seat, struct environment *env, struct failure *why)
+enum err connection_limit_take(struct seat *seat, struct environment *env,
+                               struct failure *why)
 {
     if (seat->env == env)
         return OK;
-    seat_leave(seat);
+    connection_limit_leave(seat);
     if (!room_has(&env->seats, 1))
         return explain(why, ERR_BUSY, "Too many concurrent requests");
     room_take(&env->seats, 1);
@@ -17,7 +18,7 @@ enum err seat_take(struct seat *seat, struct environment *env, struct failure *w
     return OK;
 }
 
-void seat_leave(struct seat *seat)
+void connection_limit_leave(struct seat *seat)
 {
     if (!seat->env)
         return;

@@ -14,7 +14,8 @@ struct seat {
 };
 
 /* Nothing changes if it is taken in this environment already; in another it is left. */
-enum err seat_take(struct seat *seat, struct environment *env, struct failure *why);
+enum err connection_limit_take(struct seat *seat, struct environment *env,
+                               struct failure *why);
 
 /* Nothing happens if it is not taken. */
-void seat_leave(struct seat *seat);
+void connection_limit_leave(struct seat *seat);

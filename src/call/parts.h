@@ -5,7 +5,7 @@
 #include "call/call.h"
 #include "call/rooms.h"
 
-struct rate;
+struct rate_limit;
 
 struct api {
     struct engine *engine;
@@ -14,9 +14,9 @@ struct api {
     struct accounts *accounts;
     struct api_options options;
     struct sockets *sockets;
-    struct polls *polls;
+    struct long_polls *long_polls;
     struct events *events;
-    struct notifier *notifier;
+    struct run_notifications *run_notifications;
     struct traces *traces;
     struct envvars *envvars;
     struct streams *streams;
@@ -24,11 +24,11 @@ struct api {
     struct bulks *bulks;
     const struct area *const *areas; /* of all routes */
     size_t area_count;
-    struct bytes *document;  /* /openapi.json */
-    struct bytes *timezones; /* that clients are offered beside UTC */
-    struct list held;        // api_call::held
-    const char *not_ready;   /* NULL: ready */
-    struct rate *rate;       /* NULL: no limit */
+    struct bytes *document;        /* /openapi.json */
+    struct bytes *timezones;       /* that clients are offered beside UTC */
+    struct list held;              // api_call::held
+    const char *not_ready;         /* NULL: ready */
+    struct rate_limit *rate_limit; /* NULL: no limit */
     struct rooms rooms;
     unsigned skipped; /* bits of api_skip */
 };

@@ -18,7 +18,7 @@ void rooms_init(struct rooms *rooms)
 
 bool rooms_keep_body(const struct route *route)
 {
-    return route->body_limit <= KEPT_BODY_MAX && route->on_body != intake_drop;
+    return route->body_limit <= KEPT_BODY_MAX && route->on_body != body_fields_drop;
 }
 
 static void put_inside(struct room *room, struct room *project, int64_t limit)

@@ -461,7 +461,7 @@ static bool is_quiet(const struct gateway *gateway)
 {
     return server_is_idle(gateway->server) && commands_are_idle(gateway) &&
            sockets_count(api_sockets(gateway->api)) == 0 &&
-           notifier_count(api_notifier(gateway->api)) == 0;
+           run_notifications_count(api_run_notifications(gateway->api)) == 0;
 }
 
 static void on_drain_tick(struct timer *timer)

@@ -5,4 +5,4 @@ struct api_call;
 
 /* The exchange of the call becomes a socket, or is refused by the rules of the handshake: the
  * call ends either way. */
-void notifier_accept(struct api_call *call);
+void run_notifications_accept(struct api_call *call);

@@ -16,7 +16,7 @@ static enum err upgrade(struct api_call *call)
         api_reply_json(call, 400, SLICE("{\"code\":0,\"message\":\"Transport unknown\"}"));
         return OK;
     }
-    notifier_accept(call);
+    run_notifications_accept(call);
     return OK;
 }
 

@@ -34,10 +34,10 @@ enum {
     SPACE_MAX = 64, /* of a namespace that a refusal repeats */
 };
 
-struct notifier {
+struct run_notifications {
     struct api *api;
     struct table runs;   /* of struct watched_run */
-    struct list all;     // notice_socket::link
+    struct list sockets; // notice_socket::link
     struct list ready;   // run_watch::ready
     struct list wishing; // notice_socket::wishing
     struct flusher flusher;
@@ -54,12 +54,13 @@ struct run_watch {
     struct notice_socket *socket;
     struct watched_run *run;
     struct list of_run; // watched_run::watches
-    struct list ready;  // notifier::ready or notice_socket::held; by itself: no news
+    struct list
+        ready; // run_notifications::ready or notice_socket::held; by itself: no news
 };
 
 struct notice_socket {
     struct ws *ws;
-    struct notifier *notifier;
+    struct run_notifications *all;
     struct identity *identity; /* NULL: refused once it connects */
     struct environment *env;   /* NULL: of a worker's token, which serves several */
     struct seat seat;          /* once there is an identity */
@@ -68,20 +69,20 @@ struct notice_socket {
     struct table watches;
     struct list held; // run_watch::ready; until the socket has drained
     struct notice_wishes wishes;
-    struct list wishing; // notifier::wishing; linked while there are wishes
+    struct list wishing; // run_notifications::wishing; linked while there are wishes
     struct timer timer;
     int64_t connect_by; /* monotonic ms; 0: connected */
     int64_t ping_at;
     int64_t pong_by; /* 0: no ping is unanswered */
     int64_t leave_at;
-    struct list link; // notifier::all
+    struct list link; // run_notifications::sockets
 };
 
 static const char *const spaces[] = { "/dev-worker", "/worker" };
 
-static struct loop *loop_of(const struct notifier *notifier)
+static struct loop *loop_of(const struct run_notifications *all)
 {
-    return engine_loop(api_engine(notifier->api));
+    return engine_loop(api_engine(all->api));
 }
 
 static struct slice id_of(const struct watched_run *run)
@@ -144,12 +145,11 @@ static void send_notice(struct notice_socket *socket, struct slice id)
 }
 
 /* False: nobody is to be told. */
-static bool tell_next(struct notifier *notifier)
+static bool tell_next(struct run_notifications *all)
 {
-    if (list_empty(&notifier->ready))
+    if (list_empty(&all->ready))
         return false;
-    struct run_watch *watch =
-        container_of(list_take(&notifier->ready), struct run_watch, ready);
+    struct run_watch *watch = container_of(list_take(&all->ready), struct run_watch, ready);
     struct notice_socket *socket = watch->socket;
     if (ws_unsent(socket->ws))
         list_append(&socket->held, &watch->ready);
@@ -160,38 +160,38 @@ static bool tell_next(struct notifier *notifier)
 
 /* ---- who wants to hear of what ---- */
 
-static void make_ready(struct notifier *notifier, struct run_watch *watch)
+static void make_ready(struct run_notifications *all, struct run_watch *watch)
 {
     if (!list_empty(&watch->ready))
         return;
-    list_append(&notifier->ready, &watch->ready);
-    loop_wake(loop_of(notifier), &notifier->flusher);
+    list_append(&all->ready, &watch->ready);
+    loop_wake(loop_of(all), &all->flusher);
 }
 
 static void on_notice(void *owner, const struct tracked *run)
 {
-    struct notifier *notifier = owner;
+    struct run_notifications *all = owner;
     char key[ENVIRONMENT_KEY];
     environment_key(run->env, slice_of(run->run.id), key);
-    struct watched_run *watched = table_find(&notifier->runs, slice_of(key));
+    struct watched_run *watched = table_find(&all->runs, slice_of(key));
     if (!watched)
         return;
     list_each (link, &watched->watches)
-        make_ready(notifier, container_of(link, struct run_watch, of_run));
+        make_ready(all, container_of(link, struct run_watch, of_run));
 }
 
-static struct watched_run *watched_of(struct notifier *notifier,
+static struct watched_run *watched_of(struct run_notifications *all,
                                       const struct environment *env, struct slice id)
 {
     char key[ENVIRONMENT_KEY];
     environment_key(env, id, key);
-    struct watched_run *run = table_find(&notifier->runs, slice_of(key));
+    struct watched_run *run = table_find(&all->runs, slice_of(key));
     if (run)
         return run;
     run = mem_new(struct watched_run);
     memcpy(run->key, key, sizeof(key));
     list_init(&run->watches);
-    table_insert(&notifier->runs, run);
+    table_insert(&all->runs, run);
     return run;
 }
 
@@ -199,13 +199,13 @@ static struct watched_run *watched_of(struct notifier *notifier,
 static void watch_free(struct run_watch *watch)
 {
     struct watched_run *run = watch->run;
-    struct notifier *notifier = watch->socket->notifier;
+    struct run_notifications *all = watch->socket->all;
     list_remove(&watch->of_run);
     list_remove(&watch->ready);
     free(watch);
     if (!list_empty(&run->watches))
         return;
-    table_remove(&notifier->runs, slice_of(run->key));
+    table_remove(&all->runs, slice_of(run->key));
     free(run);
 }
 
@@ -219,8 +219,8 @@ static bool may_have_missed(const struct environment *env, struct slice id)
 static void subscribe(struct notice_socket *socket, struct environment *env,
                       struct slice id)
 {
-    struct notifier *notifier = socket->notifier;
-    size_t most = engine_options(api_engine(notifier->api))->concurrency + WATCHES_EXTRA;
+    struct run_notifications *all = socket->all;
+    size_t most = engine_options(api_engine(all->api))->concurrency + WATCHES_EXTRA;
     if (most > WATCHES_MAX)
         most = WATCHES_MAX;
 
@@ -229,19 +229,19 @@ static void subscribe(struct notice_socket *socket, struct environment *env,
         return;
     struct run_watch *watch = mem_new(struct run_watch);
     watch->socket = socket;
-    watch->run = watched_of(notifier, env, id);
+    watch->run = watched_of(all, env, id);
     list_append(&watch->run->watches, &watch->of_run);
     list_init(&watch->ready);
     table_insert(&socket->watches, watch);
     if (may_have_missed(env, id))
-        make_ready(notifier, watch);
+        make_ready(all, watch);
 }
 
 /* A worker has only runs that are under way: they are in memory. NULL: no such run. */
 static struct environment *environment_of(const struct notice_socket *socket,
                                           struct slice id)
 {
-    const struct api *api = socket->notifier->api;
+    const struct api *api = socket->all->api;
     const struct account *account =
         socket->env ? NULL : served_with_run(api, socket->identity, id);
     return account ? served_runs(api, account) : socket->env;
@@ -267,30 +267,31 @@ static void grant(struct notice_socket *socket, const struct notice_wish *wish)
 }
 
 /* One of the next socket, then it is another's turn. False: nobody has one. */
-static bool grant_next(struct notifier *notifier)
+static bool grant_next(struct run_notifications *all)
 {
     struct notice_wish wish;
-    if (list_empty(&notifier->wishing))
+    if (list_empty(&all->wishing))
         return false;
     struct notice_socket *socket =
-        container_of(list_take(&notifier->wishing), struct notice_socket, wishing);
+        container_of(list_take(&all->wishing), struct notice_socket, wishing);
     if (notice_wishes_take(&socket->wishes, &wish))
         grant(socket, &wish);
     if (!notice_wishes_are_empty(&socket->wishes))
-        list_append(&notifier->wishing, &socket->wishing);
+        list_append(&all->wishing, &socket->wishing);
     return true;
 }
 
 static bool flush(struct flusher *flusher)
 {
-    struct notifier *notifier = container_of(flusher, struct notifier, flusher);
-    struct stint stint = loop_stint(loop_of(notifier));
+    struct run_notifications *all =
+        container_of(flusher, struct run_notifications, flusher);
+    struct stint stint = loop_stint(loop_of(all));
     while (stint_goes_on(&stint)) {
-        bool granted = grant_next(notifier);
-        if (!tell_next(notifier) && !granted)
+        bool granted = grant_next(all);
+        if (!tell_next(all) && !granted)
             return false;
     }
-    return !list_empty(&notifier->ready) || !list_empty(&notifier->wishing);
+    return !list_empty(&all->ready) || !list_empty(&all->wishing);
 }
 
 static void add_wishes(struct notice_socket *socket, struct notice_packet *packet)
@@ -299,8 +300,8 @@ static void add_wishes(struct notice_socket *socket, struct notice_packet *packe
         ws_close(socket->ws, CLOSE_OVERLOAD, "more runs asked for than looked for");
     if (notice_wishes_are_empty(&socket->wishes) || !list_empty(&socket->wishing))
         return;
-    list_append(&socket->notifier->wishing, &socket->wishing);
-    loop_wake(loop_of(socket->notifier), &socket->notifier->flusher);
+    list_append(&socket->all->wishing, &socket->wishing);
+    loop_wake(loop_of(socket->all), &socket->all->flusher);
 }
 
 static void unsubscribe_all(struct notice_socket *socket)
@@ -319,12 +320,12 @@ static int64_t sooner(int64_t a, int64_t b)
 
 static void set_timer(struct notice_socket *socket)
 {
-    struct loop *loop = loop_of(socket->notifier);
+    struct loop *loop = loop_of(socket->all);
     int64_t now = loop_now_ms(loop), at = socket->ping_at;
     at = sooner(at, socket->connect_by);
     at = sooner(at, socket->pong_by);
     at = sooner(at, socket->leave_at);
-    loop_set_timer(loop, &socket->timer, socket->notifier->kind, at > now ? at - now : 0);
+    loop_set_timer(loop, &socket->timer, socket->all->kind, at > now ? at - now : 0);
 }
 
 /* Who has shown no credential may be anybody, and is not waited for. */
@@ -340,7 +341,7 @@ static void leave(struct notice_socket *socket)
 static void on_time(struct timer *timer)
 {
     struct notice_socket *socket = container_of(timer, struct notice_socket, timer);
-    int64_t now = loop_now_ms(loop_of(socket->notifier));
+    int64_t now = loop_now_ms(loop_of(socket->all));
 
     if (ws_closing(socket->ws))
         return; /* on_closed is on its way */
@@ -452,13 +453,13 @@ static void on_drained(struct ws *ws)
     struct notice_socket *socket = ws_owner(ws);
     if (list_empty(&socket->held))
         return;
-    list_move_all(&socket->notifier->ready, &socket->held);
-    loop_wake(loop_of(socket->notifier), &socket->notifier->flusher);
+    list_move_all(&socket->all->ready, &socket->held);
+    loop_wake(loop_of(socket->all), &socket->all->flusher);
 }
 
 static void socket_destroy(struct notice_socket *socket)
 {
-    timers_clear(loop_timers(loop_of(socket->notifier)), &socket->timer);
+    timers_clear(loop_timers(loop_of(socket->all)), &socket->timer);
     if (socket->env && socket->space == spaces[0])
         sessions_disconnect(socket->env, SESSION_SOCKET);
     unsubscribe_all(socket);
@@ -466,9 +467,9 @@ static void socket_destroy(struct notice_socket *socket)
     list_remove(&socket->wishing);
     table_finish(&socket->watches);
     identity_unref(socket->identity);
-    seat_leave(&socket->seat);
+    connection_limit_leave(&socket->seat);
     list_remove(&socket->link);
-    socket->notifier->count--;
+    socket->all->count--;
     metric_add(M_NOTICE_SOCKETS, -1);
     free(socket);
 }
@@ -499,23 +500,23 @@ static void identify(struct api_call *call, struct notice_socket *socket)
 static struct notice_socket *socket_create(struct api_call *call)
 {
     struct notice_socket *socket = mem_new(struct notice_socket);
-    struct notifier *notifier = api_notifier(call->api);
-    int64_t now = loop_now_ms(loop_of(notifier));
+    struct run_notifications *all = api_run_notifications(call->api);
+    int64_t now = loop_now_ms(loop_of(all));
 
-    socket->notifier = notifier;
+    socket->all = all;
     table_init(&socket->watches, watch_key);
     list_init(&socket->held);
     list_init(&socket->wishing);
     socket->connect_by = now + CONNECT_MS;
     socket->ping_at = now + PING_MS;
-    list_append(&notifier->all, &socket->link);
-    notifier->count++;
+    list_append(&all->sockets, &socket->link);
+    all->count++;
     metric_add(M_NOTICE_SOCKETS, 1);
     identify(call, socket);
     return socket;
 }
 
-void notifier_accept(struct api_call *call)
+void run_notifications_accept(struct api_call *call)
 {
     struct exchange *x = call->x;
     struct notice_socket *socket = socket_create(call);
@@ -531,39 +532,39 @@ void notifier_accept(struct api_call *call)
 
 /* ---- all of them ---- */
 
-struct notifier *notifier_create(struct api *api)
+struct run_notifications *run_notifications_create(struct api *api)
 {
-    struct notifier *notifier = mem_new(struct notifier);
+    struct run_notifications *all = mem_new(struct run_notifications);
     struct loop *loop = engine_loop(api_engine(api));
-    notifier->api = api;
-    table_init(&notifier->runs, watched_key);
-    list_init(&notifier->all);
-    list_init(&notifier->ready);
-    list_init(&notifier->wishing);
-    notifier->flusher = (struct flusher){ .fn = flush };
-    loop_add_flusher(loop, &notifier->flusher);
-    notifier->kind = timers_kind(loop_timers(loop), on_time);
-    engine_on_notice(api_engine(api), on_notice, notifier);
-    return notifier;
+    all->api = api;
+    table_init(&all->runs, watched_key);
+    list_init(&all->sockets);
+    list_init(&all->ready);
+    list_init(&all->wishing);
+    all->flusher = (struct flusher){ .fn = flush };
+    loop_add_flusher(loop, &all->flusher);
+    all->kind = timers_kind(loop_timers(loop), on_time);
+    engine_on_notice(api_engine(api), on_notice, all);
+    return all;
 }
 
-void notifier_destroy(struct notifier *notifier)
+void run_notifications_destroy(struct run_notifications *all)
 {
-    if (!notifier)
+    if (!all)
         return;
-    engine_on_notice(api_engine(notifier->api), NULL, NULL);
-    loop_remove_flusher(&notifier->flusher);
-    table_finish(&notifier->runs);
-    free(notifier);
+    engine_on_notice(api_engine(all->api), NULL, NULL);
+    loop_remove_flusher(&all->flusher);
+    table_finish(&all->runs);
+    free(all);
 }
 
-void notifier_drain(struct notifier *notifier, int64_t timeout_ms)
+void run_notifications_drain(struct run_notifications *all, int64_t timeout_ms)
 {
-    int64_t count = (int64_t)notifier->count, now = loop_now_ms(loop_of(notifier)), i = 0;
+    int64_t count = (int64_t)all->count, now = loop_now_ms(loop_of(all)), i = 0;
     int64_t spread = count * LEAVE_EVERY_MS;
     if (spread > timeout_ms / 3)
         spread = timeout_ms / 3;
-    list_each (link, &notifier->all) {
+    list_each (link, &all->sockets) {
         struct notice_socket *socket = container_of(link, struct notice_socket, link);
         int64_t in = spread * ++i / (count + 1);
         socket->leave_at = socket->identity ? now + in : now;
@@ -571,10 +572,10 @@ void notifier_drain(struct notifier *notifier, int64_t timeout_ms)
     }
 }
 
-bool notifier_end(struct notifier *notifier, int64_t now_ms, size_t at_most)
+bool run_notifications_end(struct run_notifications *all, int64_t now_ms, size_t at_most)
 {
     size_t count = 0;
-    list_each (link, &notifier->all) {
+    list_each (link, &all->sockets) {
         struct notice_socket *socket = container_of(link, struct notice_socket, link);
         if (!socket->identity || ws_closing(socket->ws) ||
             !identity_has_ended(socket->identity, now_ms))
@@ -587,7 +588,7 @@ bool notifier_end(struct notifier *notifier, int64_t now_ms, size_t at_most)
     return true;
 }
 
-size_t notifier_count(const struct notifier *notifier)
+size_t run_notifications_count(const struct run_notifications *all)
 {
-    return notifier->count;
+    return all->count;
 }

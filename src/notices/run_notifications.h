@@ -13,17 +13,17 @@
 #include <stdint.h>
 
 struct api;
-struct notifier;
+struct run_notifications;
 
-struct notifier *notifier_create(struct api *api);
+struct run_notifications *run_notifications_create(struct api *api);
 /* Every socket has closed. NULL is fine. */
-void notifier_destroy(struct notifier *notifier);
+void run_notifications_destroy(struct run_notifications *all);
 
 /* Each is closed at a moment of its own, within a third of the timeout: their clients come
  * back by themselves. */
-void notifier_drain(struct notifier *notifier, int64_t timeout_ms);
+void run_notifications_drain(struct run_notifications *all, int64_t timeout_ms);
 
 /* Closes those whose credential has ended, at most so many. False: there are more. */
-bool notifier_end(struct notifier *notifier, int64_t now_ms, size_t at_most);
+bool run_notifications_end(struct run_notifications *all, int64_t now_ms, size_t at_most);
 
-size_t notifier_count(const struct notifier *notifier);
+size_t run_notifications_count(const struct run_notifications *all);

@@ -144,7 +144,7 @@ static void stream_destroy(struct event_stream *stream)
     loop_cancel_deferred(&stream->deferred);
     if (started)
         feed_finish(&stream->feed);
-    seat_leave(&stream->seat);
+    connection_limit_leave(&stream->seat);
     list_remove(&stream->link);
     wire_message_finish(&stream->hello);
     wire_message_finish(&stream->sub);
@@ -360,7 +360,7 @@ static void start(struct event_stream *stream)
     struct view wish = subscribing_view(call->identity, &stream->hello);
     struct buf message = { 0 };
 
-    enum err refused = seat_take(&stream->seat, env, &call->why);
+    enum err refused = connection_limit_take(&stream->seat, env, &call->why);
     wish.wrap = wrap;
     struct view *view = refused ? NULL : environment_view(env, &wish);
     if (!refused && !view)

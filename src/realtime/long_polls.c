@@ -112,7 +112,7 @@ static void leave_count(struct poll *poll)
 {
     if (!poll->seat.env)
         return;
-    seat_leave(&poll->seat);
+    connection_limit_leave(&poll->seat);
     metric_add(M_POLLS, -1);
 }
 
@@ -276,15 +276,15 @@ static void on_drain(struct api_call *call)
     answer_idle(call->state);
 }
 
-struct polls *polls_create(struct loop *loop)
+struct long_polls *long_polls_create(struct loop *loop)
 {
-    struct polls *polls = mem_new(struct polls);
+    struct long_polls *polls = mem_new(struct long_polls);
     list_init(&polls->echoes);
     polls->kind = timers_kind(loop_timers(loop), on_time);
     return polls;
 }
 
-bool polls_stop(struct polls *polls, struct stint *stint)
+bool long_polls_stop(struct long_polls *polls, struct stint *stint)
 {
     while (!list_empty(&polls->echoes)) {
         if (stint && !stint_goes_on_by(stint, ECHOES_AT_ONCE))
@@ -341,7 +341,7 @@ static enum err take_place(struct poll *poll)
     struct api_call *call = poll->call;
     if (!poll->live)
         return OK;
-    enum err refused = seat_take(&poll->seat, call->env, &call->why);
+    enum err refused = connection_limit_take(&poll->seat, call->env, &call->why);
     metric_add(M_POLLS, !refused);
     return refused;
 }
@@ -426,7 +426,7 @@ static enum err begin(struct api_call *call, char kind)
     struct poll *poll = mem_new(struct poll);
     poll->call = call;
     poll->kind = kind;
-    poll->polls = api_polls(call->api);
+    poll->polls = api_long_polls(call->api);
     poll->deferred.fn = on_end;
     rope_clear(&poll->rows);
     call->state = poll;

@@ -5,10 +5,10 @@
 
 #include "base/loop.h"
 
-struct polls;
+struct long_polls;
 
-struct polls *polls_create(struct loop *loop);
+struct long_polls *long_polls_create(struct loop *loop);
 
 /* What polls left behind ends; those that are held are answered by api_stop. False: the stint
  * is over with some left; NULL: it never is. */
-bool polls_stop(struct polls *polls, struct stint *stint);
+bool long_polls_stop(struct long_polls *polls, struct stint *stint);

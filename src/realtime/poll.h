@@ -24,7 +24,7 @@ struct poll_burst {
     struct bytes *body;
 };
 
-struct polls {
+struct long_polls {
     struct list echoes; // echo::link
     uint32_t kind;      /* of their timers */
     struct poll_burst bursts[VIEWS_MAX];
@@ -34,7 +34,7 @@ struct poll {
     struct feed feed;
     struct timer timer;       /* until it is answered idle */
     struct deferred deferred; /* finishes the feed, which cannot be done inside a visit */
-    struct polls *polls;
+    struct long_polls *polls;
     struct api_call *call; /* NULL: answered */
     struct filter filter;  /* until the feed has it */
     char kind;             /* 'r', 't' or 'b' */

@@ -197,7 +197,7 @@ static void socket_destroy(struct socket *socket)
     socket_forget_openings(socket);
     if (socket->welcomed)
         feed_finish(&socket->feed);
-    seat_leave(&socket->seat);
+    connection_limit_leave(&socket->seat);
     identity_unref(socket->identity);
     tag_list_unref(socket->ignored);
     free(socket->branch);
@@ -312,7 +312,7 @@ enum err socket_open(struct api_call *call)
         (refused = choose_protocol(call, &protocol, &encoding)))
         return refused;
     struct seat seat = { 0 };
-    if (call->identity && (refused = seat_take(&seat, call->env, &call->why)))
+    if (call->identity && (refused = connection_limit_take(&seat, call->env, &call->why)))
         return refused;
     struct socket *socket = socket_create(call, encoding);
     socket->seat = seat;

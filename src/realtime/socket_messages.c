@@ -131,7 +131,7 @@ static void on_hello(struct socket *socket, const struct wire_message *hello)
         refuse_token(socket, "hello must bring a token");
         return;
     }
-    if (seat_take(&socket->seat, environment_of(socket), &why)) {
+    if (connection_limit_take(&socket->seat, environment_of(socket), &why)) {
         ws_close(socket->ws, CLOSE_OVERLOAD, why.text);
         return;
     }

@@ -7,7 +7,7 @@
 /* run_changes.c: reschedule, tags, the reset of an idempotency key. */
 route_fn run_put_off, run_tag, run_free_key;
 
-/* run_metadata.c. Its body comes by intake_take. */
+/* run_metadata.c. Its body comes by body_fields_take. */
 route_fn run_metadata_get, run_metadata_put;
 
 /* run_replay.c. The second takes the pieces of its body. */

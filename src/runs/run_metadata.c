@@ -28,7 +28,7 @@ static const char *const members[TARGET_COUNT + 1] = {
 
 struct metadata_op {
     struct api_call *call;
-    struct intake *intake; /* what the slices point into */
+    struct body_fields *fields; /* what the slices point into */
     struct slice replacement;
     struct slice operations[TARGET_COUNT]; /* absent: nothing to be done */
     struct change_metadata changes[TARGET_COUNT];
@@ -37,7 +37,7 @@ struct metadata_op {
 
 static void finish(struct metadata_op *op)
 {
-    intake_free(op->intake);
+    body_fields_free(op->fields);
     free(op);
 }
 
@@ -157,15 +157,15 @@ static enum err read_request(struct metadata_op *op, struct slice body)
 
 enum err run_metadata_put(struct api_call *call)
 {
-    struct intake *intake;
+    struct body_fields *fields;
     struct slice body;
-    enum err refused = intake_end(call, &intake, &body);
+    enum err refused = body_fields_end(call, &fields, &body);
     if (refused)
         return refused;
 
     struct metadata_op *op = mem_new(struct metadata_op);
     op->call = call;
-    op->intake = intake;
+    op->fields = fields;
     unread_tell_body(call, body);
     refused = read_request(op, body);
     if (!refused)

@@ -206,7 +206,7 @@ static const struct route routes[] = {
       .reply = "{metadata: {...}}" },
     { .method = HTTP_PUT_, .path = "/api/v1/runs/{runId}/metadata",
       .auth = AUTH_KEY, .body_limit = METADATA_BODY, .handle = run_metadata_put,
-      .on_body = intake_take,
+      .on_body = body_fields_take,
       .id = "update_run_metadata_v1", .summary = "Replace or change the metadata of a run",
       .body = "{metadata?: {...}, operations?: {...}[], parentOperations?: {...}[], "
           "rootOperations?: {...}[], ...}",

@@ -52,7 +52,7 @@ static void reader_destroy(struct stream_reader *reader, bool cut)
     list_remove(&reader->link);
     if (started)
         stream_release(reader->set, reader->stream);
-    seat_leave(&reader->seat);
+    connection_limit_leave(&reader->seat);
     free(reader);
     if (!started)
         return; /* whoever refused it answers */
@@ -278,7 +278,7 @@ static void on_run(struct run_read *read, enum err status)
         status = api_check_run_scope(call, "read", read->run);
     bool stays = !call->x->gone && call->x->method != HTTP_HEAD_;
     if (!status && stays)
-        status = seat_take(&reader->seat, call->env, &call->why);
+        status = connection_limit_take(&reader->seat, call->env, &call->why);
     if (!status && stays) {
         start(reader);
         return;

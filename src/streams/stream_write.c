@@ -65,7 +65,7 @@ static void writer_destroy(struct stream_writer *writer)
         metric_add(M_STREAM_WRITERS, -1);
         stream_release(streams_of(writer->streams, writer->env), writer->stream);
     }
-    seat_leave(&writer->seat);
+    connection_limit_leave(&writer->seat);
     loop_cancel_deferred(&writer->deferred);
     bytes_unref(writer->key);
     bytes_unref(writer->client);
@@ -532,9 +532,9 @@ static enum err begin_pipe(struct api_call *call, struct stream_writer **writer)
         return explain(&call->why, ERR_INVALID,
                        "X-Resume-From-Chunk must be the number of a chunk");
     struct seat seat = { 0 };
-    enum err refused = seat_take(&seat, call->env, &call->why);
+    enum err refused = connection_limit_take(&seat, call->env, &call->why);
     if (!refused && (refused = begin(call, ACT_PIPE, writer)))
-        seat_leave(&seat);
+        connection_limit_leave(&seat);
     if (refused)
         return refused;
     (*writer)->seat = seat;

@@ -38,12 +38,12 @@ static enum err check_type(struct api_call *call)
 static enum err take(struct api_call *call, struct slice piece)
 {
     enum err refused = call->state ? OK : check_type(call);
-    return refused ? refused : intake_take(call, piece);
+    return refused ? refused : body_fields_take(call, piece);
 }
 
 struct telemetry {
     struct api_call *call;
-    struct intake *intake;
+    struct body_fields *fields;
     struct environment *env;
     struct otlp otlp;
     struct deferred deferred;
@@ -79,22 +79,22 @@ static void go_on(struct deferred *deferred)
         loop_defer(loop, &op->deferred);
         return;
     }
-    intake_free(op->intake);
+    body_fields_free(op->fields);
     discard(op->call);
     free(op);
 }
 
 static enum err receive(struct api_call *call, bool logs)
 {
-    struct intake *intake;
+    struct body_fields *fields;
     struct slice body;
     enum err refused = call->state ? OK : check_type(call);
-    if (refused || (refused = intake_end(call, &intake, &body)))
+    if (refused || (refused = body_fields_end(call, &fields, &body)))
         return refused;
 
     struct telemetry *op = mem_new(struct telemetry);
     op->call = call;
-    op->intake = intake;
+    op->fields = fields;
     op->env = call->env;
     op->deferred.fn = go_on;
     list_init(&op->deferred.link);
@@ -133,22 +133,22 @@ static const struct route routes[] = {
       .reply = "{...}",
       .also = "415" },
     { .method = HTTP_POST_, .path = SIGNED "/metrics",
-      .body_limit = DISCARDED_BODY, .handle = discard_metrics, .on_body = intake_drop,
+      .body_limit = DISCARDED_BODY, .handle = discard_metrics, .on_body = body_fields_drop,
       .id = "otel_signed_metrics_v1", .summary = "Taken and thrown away",
       .body = "{...}",
       .reply = "{...}" },
     { .method = HTTP_POST_, .path = "/otel/v1/traces",
-      .body_limit = DISCARDED_BODY, .handle = discard, .on_body = intake_drop,
+      .body_limit = DISCARDED_BODY, .handle = discard, .on_body = body_fields_drop,
       .id = "otel_traces_v1", .summary = "Taken and thrown away",
       .body = "{...}",
       .reply = "{...}" },
     { .method = HTTP_POST_, .path = "/otel/v1/logs",
-      .body_limit = DISCARDED_BODY, .handle = discard, .on_body = intake_drop,
+      .body_limit = DISCARDED_BODY, .handle = discard, .on_body = body_fields_drop,
       .id = "otel_logs_v1", .summary = "Taken and thrown away",
       .body = "{...}",
       .reply = "{...}" },
     { .method = HTTP_POST_, .path = "/otel/v1/metrics",
-      .body_limit = DISCARDED_BODY, .handle = discard_metrics, .on_body = intake_drop,
+      .body_limit = DISCARDED_BODY, .handle = discard_metrics, .on_body = body_fields_drop,
       .id = "otel_metrics_v1", .summary = "Taken and thrown away",
       .body = "{...}",
       .reply = "{...}" },

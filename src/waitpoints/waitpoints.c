@@ -131,7 +131,7 @@ static enum err may_complete(struct api_call *call)
 
 static enum err take_completion(struct api_call *call, struct slice piece)
 {
-    return may_complete(call) ? ERR_FORBIDDEN : intake_take(call, piece);
+    return may_complete(call) ? ERR_FORBIDDEN : body_fields_take(call, piece);
 }
 
 /* It was validated while it came: a long output is walked over as rarely as can be. */
@@ -159,16 +159,16 @@ static enum err read_completion(struct api_call *call, struct slice body,
 
 static enum err complete(struct api_call *call)
 {
-    struct intake *intake = NULL;
+    struct body_fields *fields = NULL;
     struct slice body = SLICE("{}"), output;
     if (may_complete(call))
         return ERR_FORBIDDEN;
-    if (call->state && intake_end(call, &intake, &body))
+    if (call->state && body_fields_end(call, &fields, &body))
         return ERR_INVALID;
     enum err refused = read_completion(call, body, &output);
     if (!refused)
         refused = begin_completing(call, output);
-    intake_free(intake);
+    body_fields_free(fields);
     return refused;
 }
 

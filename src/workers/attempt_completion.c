@@ -44,7 +44,7 @@ static const char *const names[MEMBER_COUNT] = {
 struct completion {
     struct api_call *call;
     struct complete_attempt complete;
-    struct intake *intake; /* holds the error */
+    struct body_fields *fields; /* holds the error */
     struct buf output_type;
     struct buf own, parents, roots; /* metadata operations; empty: none */
     struct bytes *parent, *root;    /* ids of others whose metadata changes too */
@@ -59,7 +59,7 @@ static void free_op(struct completion *op)
     bytes_unref(op->complete.output);
     bytes_unref(op->parent);
     bytes_unref(op->root);
-    intake_free(op->intake);
+    body_fields_free(op->fields);
     free(op);
 }
 
@@ -192,12 +192,12 @@ static enum err read_success(struct completion *op, const struct slice *values)
     op->complete.ok = true;
     if (!output.ptr || scan_type(output) == SCAN_NULL)
         return OK;
-    if (!intake_string(op->intake, output, &text))
+    if (!body_fields_string(op->fields, output, &text))
         return refuse(op->call, "output: must be a string, its type is in outputType");
     op->complete.output = buf_take(&text);
     if (!type.ptr)
         buf_add_text(&op->output_type, "application/json");
-    else if (!intake_string(op->intake, type, &op->output_type) ||
+    else if (!body_fields_string(op->fields, type, &op->output_type) ||
              op->output_type.len > TYPE_MAX)
         return refuse(op->call, "outputType: must be a string of at most 255 bytes");
     op->complete.output_type = buf_slice(&op->output_type);
@@ -278,15 +278,15 @@ static enum err read_body(struct completion *op, struct slice body)
 
 enum err worker_complete(struct api_call *call)
 {
-    struct intake *intake;
+    struct body_fields *fields;
     struct slice body;
-    if (intake_end(call, &intake, &body))
+    if (body_fields_end(call, &fields, &body))
         return ERR_INVALID;
 
     worker_hear(call);
     struct completion *op = mem_new(struct completion);
     op->call = call;
-    op->intake = intake;
+    op->fields = fields;
     op->complete.snapshot = call->params[1];
     op->complete.request_id = api_request_id(call);
     enum err refused = read_body(op, body);

@@ -8,27 +8,28 @@
 
 static void next_waits(struct deferred *deferred);
 
-void outcomes_begin(struct outcomes *outcomes, struct api_call *call, const struct run *run,
-                    void (*done)(struct outcomes *outcomes, enum err status))
+void completed_waits_begin(struct completed_waits *waits, struct api_call *call,
+                           const struct run *run,
+                           void (*done)(struct completed_waits *waits, enum err status))
 {
-    *outcomes = (struct outcomes){ .call = call, .done = done };
-    run_copy(&outcomes->run, run);
-    outcomes->left = waits_of(&outcomes->run);
-    outcomes->deferred.fn = next_waits;
-    list_init(&outcomes->deferred.link);
-    buf_add_char(&outcomes->out, '[');
-    loop_defer(engine_loop(api_engine(call->api)), &outcomes->deferred);
+    *waits = (struct completed_waits){ .call = call, .done = done };
+    run_copy(&waits->run, run);
+    waits->left = waits_of(&waits->run);
+    waits->deferred.fn = next_waits;
+    list_init(&waits->deferred.link);
+    buf_add_char(&waits->out, '[');
+    loop_defer(engine_loop(api_engine(call->api)), &waits->deferred);
 }
 
-void outcomes_finish(struct outcomes *outcomes)
+void completed_waits_finish(struct completed_waits *waits)
 {
-    run_finish(&outcomes->run);
-    buf_finish(&outcomes->out);
+    run_finish(&waits->run);
+    buf_finish(&waits->out);
 }
 
-static void go_on(struct outcomes *outcomes)
+static void go_on(struct completed_waits *waits)
 {
-    loop_defer(engine_loop(api_engine(outcomes->call->api)), &outcomes->deferred);
+    loop_defer(engine_loop(api_engine(waits->call->api)), &waits->deferred);
 }
 
 /* ---- one ---- */
@@ -74,38 +75,38 @@ static struct slice type_or_json(const struct bytes *type)
 }
 
 /* False: with those before it it would be too much. */
-static bool has_room(struct outcomes *outcomes, struct slice output)
+static bool has_room(struct completed_waits *waits, struct slice output)
 {
-    if (output.len > OUTPUTS_MAX - outcomes->outputs)
+    if (output.len > OUTPUTS_MAX - waits->outputs)
         return false;
-    outcomes->outputs += output.len;
+    waits->outputs += output.len;
     return true;
 }
 
 /* Of a run or token. */
-static void add_output_name(struct outcomes *outcomes, struct slice id)
+static void add_output_name(struct completed_waits *waits, struct slice id)
 {
     struct buf name = { 0 };
     packet_name_output(id, &name);
-    add_output(&outcomes->out, buf_slice(&name), SLICE("application/store"), false);
+    add_output(&waits->out, buf_slice(&name), SLICE("application/store"), false);
     buf_finish(&name);
 }
 
 /* Workers cannot fetch errors: beyond what any batch of failures has, they are left out. */
-static void add_error(struct outcomes *outcomes, struct slice error)
+static void add_error(struct completed_waits *waits, struct slice error)
 {
-    if (error.len > ERRORS_MAX - outcomes->errors)
+    if (error.len > ERRORS_MAX - waits->errors)
         error = SLICE("{\"type\":\"STRING_ERROR\",\"raw\":\"The error is too large\"}");
     else
-        outcomes->errors += error.len;
-    add_output(&outcomes->out, error, SLICE("application/json"), true);
+        waits->errors += error.len;
+    add_output(&waits->out, error, SLICE("application/json"), true);
 }
 
 /* run NULL: retention removed it, or there never was one. */
-static void add_run(struct outcomes *outcomes, const struct run *run)
+static void add_run(struct completed_waits *waits, const struct run *run)
 {
-    const struct wait *wait = &outcomes->wait;
-    struct buf *out = &outcomes->out;
+    const struct wait *wait = &waits->wait;
+    struct buf *out = &waits->out;
     struct slice gone =
         wait->too_large
             ? SLICE("{\"type\":\"STRING_ERROR\",\"raw\":\"" BATCH_ITEM_TOO_LARGE "\"}")
@@ -118,12 +119,12 @@ static void add_run(struct outcomes *outcomes, const struct run *run)
                   SLICE_ARG(wait->batch), SLICE_ARG(wait->batch));
     buf_add_char(out, '}');
     if (!run || run->status != RUN_COMPLETED)
-        add_error(outcomes, run && run->error ? bytes_slice(run->error) : gone);
-    else if (has_room(outcomes, bytes_slice(run->output)))
+        add_error(waits, run && run->error ? bytes_slice(run->error) : gone);
+    else if (has_room(waits, bytes_slice(run->output)))
         add_output(out, bytes_slice(run->output), type_or_json(run_rare(run)->output_type),
                    false);
     else
-        add_output_name(outcomes, wait->id);
+        add_output_name(waits, wait->id);
 }
 
 static void add_timeout(struct buf *out, const struct wait *wait)
@@ -138,15 +139,15 @@ static void add_timeout(struct buf *out, const struct wait *wait)
 }
 
 /* token NULL: it is gone. */
-static void add_token(struct outcomes *outcomes, const struct waitpoint *token)
+static void add_token(struct completed_waits *waits, const struct waitpoint *token)
 {
-    const struct wait *wait = &outcomes->wait;
-    struct buf *out = &outcomes->out;
+    const struct wait *wait = &waits->wait;
+    struct buf *out = &waits->out;
     open_waitpoint(out, wait);
     if (!token || !token->completed_at) {
         add_timeout(out, wait);
-    } else if (!has_room(outcomes, bytes_slice(token->output))) {
-        add_output_name(outcomes, wait->id);
+    } else if (!has_room(waits, bytes_slice(token->output))) {
+        add_output_name(waits, wait->id);
     } else {
         if (token->output) {
             members_add_json(out, "output", bytes_slice(token->output));
@@ -160,81 +161,82 @@ static void add_token(struct outcomes *outcomes, const struct waitpoint *token)
 
 static void on_run(struct run_read *read, enum err status)
 {
-    struct outcomes *outcomes = container_of(read, struct outcomes, read);
+    struct completed_waits *waits = container_of(read, struct completed_waits, read);
     if (status && status != ERR_NOT_FOUND) {
-        outcomes->done(outcomes, status);
+        waits->done(waits, status);
         return;
     }
-    add_run(outcomes, read->run);
-    go_on(outcomes);
+    add_run(waits, read->run);
+    go_on(waits);
 }
 
 static void on_token(struct store_load *load, enum store_status status)
 {
-    struct outcomes *outcomes = container_of(load, struct outcomes, load);
+    struct completed_waits *waits = container_of(load, struct completed_waits, load);
     struct waitpoint token;
     bool is_there = status == STORE_OK && !waitpoint_read(&load->document, &token);
     bytes_clear(&load->name);
     if (status == STORE_OK)
         document_finish(&load->document);
     if (status != STORE_OK && status != STORE_MISSING) {
-        outcomes->done(outcomes, err_of_store(status));
+        waits->done(waits, err_of_store(status));
         return;
     }
-    add_token(outcomes, is_there ? &token : NULL);
+    add_token(waits, is_there ? &token : NULL);
     if (is_there)
         waitpoint_finish(&token);
-    go_on(outcomes);
+    go_on(waits);
 }
 
-static void read_token(struct outcomes *outcomes)
+static void read_token(struct completed_waits *waits)
 {
-    struct store *store = engine_store(api_engine(outcomes->call->api));
-    outcomes->load = (struct store_load){ .env = outcomes->call->env->number,
-                                          .is_document = true,
-                                          .kind = DOC_WAITPOINT,
-                                          .name = bytes_create(outcomes->wait.id),
-                                          .done = on_token };
-    store->ops->load(store, &outcomes->load);
+    struct store *store = engine_store(api_engine(waits->call->api));
+    waits->load = (struct store_load){ .env = waits->call->env->number,
+                                       .is_document = true,
+                                       .kind = DOC_WAITPOINT,
+                                       .name = bytes_create(waits->wait.id),
+                                       .done = on_token };
+    store->ops->load(store, &waits->load);
 }
 
 /* True when it is written; else a read is under way. */
-static bool write_wait(struct outcomes *outcomes)
+static bool write_wait(struct completed_waits *waits)
 {
-    const struct wait *wait = &outcomes->wait;
-    struct environment *env = outcomes->call->env;
+    const struct wait *wait = &waits->wait;
+    struct environment *env = waits->call->env;
     const struct tracked *run;
     switch (wait->type) {
     case WAIT_TIME:
-        open_waitpoint(&outcomes->out, wait);
-        end_waitpoint(&outcomes->out, false);
+        open_waitpoint(&waits->out, wait);
+        end_waitpoint(&waits->out, false);
         return true;
     case WAIT_RUN:
         run = environment_find(env, wait->id);
         if (run || wait->too_large)
-            add_run(outcomes, run ? &run->run : NULL);
+            add_run(waits, run ? &run->run : NULL);
         else
-            run_read_begin(env, wait->id, &outcomes->read, on_run);
+            run_read_begin(env, wait->id, &waits->read, on_run);
         return run || wait->too_large;
-    default: read_token(outcomes); return false;
+    default: read_token(waits); return false;
     }
 }
 
 static void next_waits(struct deferred *deferred)
 {
-    struct outcomes *outcomes = container_of(deferred, struct outcomes, deferred);
-    struct loop *loop = engine_loop(api_engine(outcomes->call->api));
+    struct completed_waits *waits =
+        container_of(deferred, struct completed_waits, deferred);
+    struct loop *loop = engine_loop(api_engine(waits->call->api));
     struct stint stint = loop_stint(loop);
     bool more = true;
     while (more && stint_goes_on(&stint)) {
-        more = waits_next(&outcomes->left, &outcomes->wait);
-        if (more && outcomes->wait.completed_at && !write_wait(outcomes))
+        more = waits_next(&waits->left, &waits->wait);
+        if (more && waits->wait.completed_at && !write_wait(waits))
             return;
     }
     if (more) {
-        go_on(outcomes);
+        go_on(waits);
         return;
     }
-    buf_add_char(&outcomes->out, ']');
-    outcomes->done(outcomes, OK);
+    buf_add_char(&waits->out, ']');
+    waits->done(waits, OK);
 }

@@ -3,7 +3,7 @@
  *
  *   the run's waits ─► each: the other run, or the token ─► one array
  *
- * The outcomes are read where they are, when they are asked for: nothing is copied into
+ * The waits are read where they are, when they are asked for: nothing is copied into
  * the run that waits. OUTPUTS_MAX bytes of outputs go into the array; what does not fit is
  * named there, and fetched by the task that reads it (packet_name_output). */
 #pragma once
@@ -13,11 +13,11 @@
 
 enum { OUTPUTS_MAX = 1 << 20, ERRORS_MAX = 8 << 20 };
 
-struct outcomes {
+struct completed_waits {
     struct api_call *call;
-    struct run run; /* a copy: the caller's to read until outcomes_finish */
+    struct run run; /* a copy: the caller's to read until completed_waits_finish */
     struct buf out; /* of completedWaitpoints, with its brackets; out */
-    void (*done)(struct outcomes *outcomes, enum err status);
+    void (*done)(struct completed_waits *waits, enum err status);
 
     size_t outputs, errors; /* bytes of them so far */
     struct scan_members left;
@@ -28,6 +28,7 @@ struct outcomes {
 };
 
 /* Of those waits that are complete; done comes later. */
-void outcomes_begin(struct outcomes *outcomes, struct api_call *call, const struct run *run,
-                    void (*done)(struct outcomes *outcomes, enum err status));
-void outcomes_finish(struct outcomes *outcomes);
+void completed_waits_begin(struct completed_waits *waits, struct api_call *call,
+                           const struct run *run,
+                           void (*done)(struct completed_waits *waits, enum err status));
+void completed_waits_finish(struct completed_waits *waits);

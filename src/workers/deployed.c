@@ -61,10 +61,10 @@ static enum err enter(struct api_call *call, struct account *account, route_fn *
 
 static void give_up(struct api_call *call, enum err status)
 {
-    struct intake *intake;
+    struct body_fields *fields;
     struct slice body;
-    if (call->state && !intake_end(call, &intake, &body))
-        intake_free(intake);
+    if (call->state && !body_fields_end(call, &fields, &body))
+        body_fields_free(fields);
     if (status == ERR_NOT_FOUND)
         explain(&call->why, ERR_NOT_FOUND, "Run not found");
     api_reply_error(call, status);
@@ -335,7 +335,7 @@ static const struct route routes[] = {
       .also = "409" },
     { .method = HTTP_POST_, .path = SNAPSHOT "/attempts/complete",
       .auth = AUTH_WORKER, .body_limit = COMPLETION_BODY, .handle = complete,
-      .on_body = intake_take_long,
+      .on_body = body_fields_take_long,
       .id = "deployed_complete_v1", .summary = "Complete an attempt",
       .body = "{completion: {ok: boolean, ...}, ...}",
       .reply = "{result: {...}}",
@@ -367,7 +367,7 @@ static const struct route routes[] = {
       .reply = "{ok: boolean}" },
     { .method = HTTP_POST_, .path = RUN "/logs/debug",
       .auth = AUTH_WORKER, .body_limit = DEBUG_BODY, .handle = discard,
-      .on_body = intake_drop,
+      .on_body = body_fields_drop,
       .id = "deployed_debug_log_v1", .summary = "Taken and thrown away",
       .body = "{...}",
       .status = 204 },

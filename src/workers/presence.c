@@ -33,7 +33,7 @@ static void end(struct presence *presence)
     struct exchange *x = call->x;
     timers_clear(loop_timers(loop_of(presence)), &presence->timer);
     sessions_disconnect(call->env, SESSION_STREAM);
-    seat_leave(&presence->seat);
+    connection_limit_leave(&presence->seat);
     free(presence);
     api_call_end(call);
     http_stream_end(x);
@@ -70,7 +70,7 @@ static void on_tick(struct timer *timer)
 enum err worker_presence(struct api_call *call)
 {
     struct seat seat = { 0 };
-    enum err refused = seat_take(&seat, call->env, &call->why);
+    enum err refused = connection_limit_take(&seat, call->env, &call->why);
     if (refused)
         return refused;
     struct presence *presence = mem_new(struct presence);

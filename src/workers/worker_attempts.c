@@ -45,7 +45,7 @@ struct taking {
 
 static void taking_destroy(struct taking *op)
 {
-    seat_leave(&op->seat);
+    connection_limit_leave(&op->seat);
     free(op);
 }
 
@@ -113,7 +113,7 @@ enum err worker_take(struct api_call *call, struct environment *const *environme
     op->deployed = call->identity->kind == CREDENTIAL_WORKER_TOKEN;
     enum err refused = OK;
     if (count)
-        refused = seat_take(&op->seat, environments[0], &call->why);
+        refused = connection_limit_take(&op->seat, environments[0], &call->why);
     if (!op->deployed)
         read_named(call, &named);
     if (!refused && !op->deployed)
@@ -145,7 +145,7 @@ enum err worker_dequeue(struct api_call *call)
 struct looking {
     struct api_call *call;
     struct run_read read;
-    struct outcomes outcomes;
+    struct completed_waits waits;
     bool since; /* {snapshots: […]}, of those behind the one that is named */
 };
 
@@ -153,24 +153,24 @@ struct looking {
 static void add_since(struct buf *out, const struct looking *op)
 {
     char newest[64];
-    run_snapshot_id(&op->outcomes.run, newest);
+    run_snapshot_id(&op->waits.run, newest);
     buf_add_text(out, "{\"snapshots\":[");
     if (!slice_is(op->call->params[1], newest))
-        message_add_state(out, &op->outcomes.run, buf_slice(&op->outcomes.out));
+        message_add_state(out, &op->waits.run, buf_slice(&op->waits.out));
     buf_add_text(out, "]}");
 }
 
-static void on_outcomes(struct outcomes *outcomes, enum err status)
+static void on_outcomes(struct completed_waits *waits, enum err status)
 {
-    struct looking *op = container_of(outcomes, struct looking, outcomes);
+    struct looking *op = container_of(waits, struct looking, waits);
     struct api_call *call = op->call;
     struct buf out = { 0 };
 
     if (!status && op->since)
         add_since(&out, op);
     else if (!status)
-        message_add_latest(&out, &outcomes->run, buf_slice(&outcomes->out));
-    outcomes_finish(outcomes);
+        message_add_latest(&out, &waits->run, buf_slice(&waits->out));
+    completed_waits_finish(waits);
     free(op);
     if (status)
         api_reply_error(call, status);
@@ -183,7 +183,7 @@ static void on_read(struct run_read *read, enum err status)
     struct looking *op = container_of(read, struct looking, read);
     struct api_call *call = op->call;
     if (!status) {
-        outcomes_begin(&op->outcomes, call, read->run, on_outcomes);
+        completed_waits_begin(&op->waits, call, read->run, on_outcomes);
         return;
     }
     free(op);

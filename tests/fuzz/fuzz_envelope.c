@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { LONG = 40 * 1024 }; /* more than what an intake leaves in the object */
+enum { LONG = 40 * 1024 }; /* more than what body_fields leaves in the object */
 
 /* ---- envelopes ---- */
 
@@ -86,17 +86,17 @@ static enum err read_items(struct slice body, size_t piece, struct buf *out)
 /* ---- intakes ---- */
 
 /* What each text member of the object and of those in it stands for. */
-static void add_texts(struct intake *intake, struct slice object, int depth,
+static void add_texts(struct body_fields *fields, struct slice object, int depth,
                       struct buf *out)
 {
     struct slice key, value;
     struct scan_members members = scan_members(object);
     while (scan_next_member(&members, &key, &value)) {
         struct buf text = { 0 };
-        if (intake_string(intake, value, &text))
+        if (body_fields_string(fields, value, &text))
             buf_add(out, buf_slice(&text));
         else if (scan_type(value) == SCAN_OBJECT && depth)
-            add_texts(intake, value, depth - 1, out);
+            add_texts(fields, value, depth - 1, out);
         buf_finish(&text);
     }
 }
@@ -104,18 +104,18 @@ static void add_texts(struct intake *intake, struct slice object, int depth,
 static enum err read_intake(struct slice body, size_t piece, struct buf *out)
 {
     struct api_call call = { 0 };
-    struct intake *intake;
+    struct body_fields *fields;
     struct slice object;
     for (size_t at = 0; at < body.len; at += piece) {
         size_t left = body.len - at;
         struct slice part = { body.ptr + at, left < piece ? left : piece };
-        if (intake_take_long(&call, part))
+        if (body_fields_take_long(&call, part))
             return ERR_INVALID;
     }
-    if (intake_end(&call, &intake, &object))
+    if (body_fields_end(&call, &fields, &object))
         return ERR_INVALID;
-    add_texts(intake, object, 1, out);
-    intake_free(intake);
+    add_texts(fields, object, 1, out);
+    body_fields_free(fields);
     return OK;
 }
 

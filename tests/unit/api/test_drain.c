@@ -76,7 +76,7 @@ static void a_stop_in_the_middle_of_a_drain_answers_the_rest(void **state)
 static size_t count_echoes(const struct api_world *world)
 {
     size_t count = 0;
-    list_each (link, &api_polls(world->api)->echoes)
+    list_each (link, &api_long_polls(world->api)->echoes)
         count++;
     return count;
 }
@@ -100,7 +100,7 @@ static void what_polls_left_behind_ends_a_share_in_each_turn(void **state)
         size_t before = count_echoes(&world);
         while (loop_time_left(loop))
             ; /* nothing is left of the turn */
-        all = polls_stop(api_polls(world.api), &stint);
+        all = long_polls_stop(api_long_polls(world.api), &stint);
         assert_in_range(before - count_echoes(&world), 1, ECHOES_A_TURN);
         uv_run(loop_uv(loop), UV_RUN_NOWAIT);
     }

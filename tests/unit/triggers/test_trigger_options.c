@@ -7,7 +7,7 @@
 
 static const int64_t now_ms = INT64_C(1700000000000); /* 2023-11-14T22:13:20Z */
 
-struct outcome {
+struct completed_wait {
     struct trigger item;
     struct trigger_parent parent;
     struct failure why;
@@ -27,9 +27,10 @@ static struct workers *some_workers(void)
     return workers;
 }
 
-static struct outcome read_body(const char *task, const char *payload, const char *options)
+static struct completed_wait read_body(const char *task, const char *payload,
+                                       const char *options)
 {
-    struct outcome outcome = { 0 };
+    struct completed_wait outcome = { 0 };
     struct workers *workers = some_workers();
     struct trigger_place place = { .workers = workers, .now_ms = now_ms };
     struct buf text = { 0 };
@@ -50,7 +51,7 @@ static struct outcome read_body(const char *task, const char *payload, const cha
     return outcome;
 }
 
-static void done(struct outcome *outcome)
+static void done(struct completed_wait *outcome)
 {
     run_finish(&outcome->item.run);
     bytes_unref(outcome->parent.run_id);
@@ -122,7 +123,7 @@ static void a_wrong_option_is_refused_by_name(void **state)
         { "{\"parentAttempt\":5}", ERR_INVALID, "options.parentAttempt" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct outcome outcome = read_body("mail", "1", cases[i].options);
+        struct completed_wait outcome = read_body("mail", "1", cases[i].options);
         if (outcome.err != cases[i].err || !strstr(outcome.why.text, cases[i].says))
             fail_msg("%s: %d '%s'", cases[i].options, outcome.err, outcome.why.text);
         done(&outcome);
@@ -149,7 +150,7 @@ static void a_text_that_is_no_duration_is_refused(void **state)
             snprintf(options, sizeof(options), "{\"%s\":\"%s\"}", names[i], texts[j]);
             snprintf(says, sizeof(says), "Validation error: %s '%s' %s", names[i], texts[j],
                      rules[i]);
-            struct outcome outcome = read_body("mail", "1", options);
+            struct completed_wait outcome = read_body("mail", "1", options);
             assert_int_equal(outcome.err, ERR_INVALID);
             assert_string_equal(outcome.why.text, says);
             done(&outcome);
@@ -194,7 +195,7 @@ static void lengths_are_counted_in_characters(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char *options =
             with_text(cases[i].before, cases[i].unit, cases[i].count, cases[i].behind);
-        struct outcome outcome = read_body("mail", "1", options);
+        struct completed_wait outcome = read_body("mail", "1", options);
         if (outcome.err != cases[i].err)
             fail_msg("case %zu: %d '%s'", i, outcome.err, outcome.why.text);
         done(&outcome);
@@ -206,7 +207,7 @@ static void metadata_that_is_too_large_is_told_its_limit(void **state)
 {
     (void)state;
     char *options = with_text("{\"metadata\":{\"m\":\"", "m", 262200, "\"}}");
-    struct outcome outcome = read_body("mail", "1", options);
+    struct completed_wait outcome = read_body("mail", "1", options);
     assert_string_equal(outcome.why.text, "Metadata exceeds maximum size of 262144 bytes");
     done(&outcome);
     free(options);
@@ -242,7 +243,8 @@ struct text_case {
 static void assert_texts(const struct text_case *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct outcome outcome = read_body("mail", cases[i].payload, cases[i].options);
+        struct completed_wait outcome =
+            read_body("mail", cases[i].payload, cases[i].options);
         assert_int_equal(outcome.err, OK);
         struct slice text = text_of(&outcome.item.run, cases[i].what);
         if (!text.ptr != !cases[i].text || (text.ptr && !slice_is(text, cases[i].text)))
@@ -309,7 +311,8 @@ static void whether_a_payload_is_json_is_known_from_the_start(void **state)
         { "\"a b\"", "{\"payloadType\":\"text/plain\"}", BYTES_NO_JSON },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct outcome outcome = read_body("mail", cases[i].payload, cases[i].options);
+        struct completed_wait outcome =
+            read_body("mail", cases[i].payload, cases[i].options);
         struct bytes *payload = outcome.item.run.payload;
         assert_int_equal(payload->json, cases[i].expected);
         assert_int_equal(scan_is_json(bytes_slice(payload)), payload->json == BYTES_JSON);
@@ -417,7 +420,7 @@ static void options_become_numbers_of_the_run(void **state)
           TAGS, 0 },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct outcome outcome = read_body(cases[i].task, "1", cases[i].options);
+        struct completed_wait outcome = read_body(cases[i].task, "1", cases[i].options);
         if (outcome.err || number_of(&outcome.item, cases[i].what) != cases[i].number)
             fail_msg("%s: %lld '%s'", cases[i].options,
                      (long long)number_of(&outcome.item, cases[i].what), outcome.why.text);
@@ -430,7 +433,7 @@ static void a_header_wins_over_the_key_in_the_body(void **state)
     (void)state;
     struct workers *workers = some_workers();
     struct trigger_place place = { .workers = workers, .now_ms = now_ms };
-    struct outcome outcome = { 0 };
+    struct completed_wait outcome = { 0 };
     struct trigger_source source = {
         .task = SLICE("mail"),
         .options = SLICE("{\"idempotencyKey\":\"body\",\"idempotencyKeyTTL\":\"1d\"}"),
@@ -450,7 +453,7 @@ static void a_header_wins_over_the_key_in_the_body(void **state)
 static void the_parent_is_told_to_the_caller(void **state)
 {
     (void)state;
-    struct outcome outcome = read_body(
+    struct completed_wait outcome = read_body(
         "mail", "1", "{\"parentRunId\":\"run_1\",\"resumeParentOnCompletion\":true}");
     assert_int_equal(outcome.err, OK);
     assert_true(slice_is(bytes_slice(outcome.parent.run_id), "run_1"));
@@ -463,8 +466,9 @@ static void a_task_has_a_name_of_bounded_length(void **state)
     (void)state;
     char *longest = with_text("", "t", 512, "");
     char *longer = with_text("", "t", 513, "");
-    struct outcome empty = read_body("", "1", NULL), most = read_body(longest, "1", NULL),
-                   more = read_body(longer, "1", NULL);
+    struct completed_wait empty = read_body("", "1", NULL),
+                          most = read_body(longest, "1", NULL),
+                          more = read_body(longer, "1", NULL);
     assert_int_equal(empty.err, ERR_INVALID);
     assert_int_equal(most.err, OK);
     assert_int_equal(more.err, ERR_INVALID);

@@ -10,20 +10,20 @@ enum { LONG = 40 * 1024 };
 typedef enum err take_fn(struct api_call *call, struct slice piece);
 
 /* Feeds the body in pieces of the given size; the caller's to free. */
-static struct intake *feed(take_fn *take, struct slice body, size_t size,
-                           struct slice *object)
+static struct body_fields *feed(take_fn *take, struct slice body, size_t size,
+                                struct slice *object)
 {
     struct api_call call = { 0 };
-    struct intake *intake = NULL;
+    struct body_fields *fields = NULL;
     while (body.len) {
         struct slice piece = { body.ptr, body.len < size ? body.len : size };
         assert_int_equal(take(&call, piece), OK);
         body = slice_from(body, piece.len);
     }
-    assert_int_equal(intake_end(&call, &intake, object), OK);
+    assert_int_equal(body_fields_end(&call, &fields, object), OK);
     assert_null(call.state);
     assert_null(call.on_gone);
-    return intake;
+    return fields;
 }
 
 static void add_times(struct buf *out, const char *text, size_t bytes)
@@ -58,14 +58,14 @@ static void a_long_string_is_what_it_would_be_in_one_piece(void **state)
         for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
             struct slice object;
             struct buf output = { 0 };
-            struct intake *intake =
-                feed(intake_take_long, buf_slice(&body), sizes[s], &object);
+            struct body_fields *fields =
+                feed(body_fields_take_long, buf_slice(&body), sizes[s], &object);
             assert_true(object.len < 200); /* it is not in there */
             assert_true(slice_is(member(object, "outputType"), "\"a\""));
-            assert_true(intake_string(intake, member(object, "output"), &output));
+            assert_true(body_fields_string(fields, member(object, "output"), &output));
             assert_true(slice_equal(buf_slice(&output), buf_slice(&expected)));
             buf_finish(&output);
-            intake_free(intake);
+            body_fields_free(fields);
         }
         buf_finish(&body);
         buf_finish(&expected);
@@ -81,14 +81,15 @@ static void short_and_deep_strings_stay_in_the_object(void **state)
                  "{\"completion\":{\"output\":\"{\\\"a\\\":1}\",\"error\":{\"m\":\"");
     add_times(&body, "deep ", LONG);
     buf_add_text(&body, "\"}}}");
-    struct intake *intake = feed(intake_take_long, buf_slice(&body), 1000, &object);
+    struct body_fields *fields =
+        feed(body_fields_take_long, buf_slice(&body), 1000, &object);
     assert_true(slice_equal(object, buf_slice(&body)));
     struct buf output = { 0 };
-    assert_true(intake_string(intake, member(object, "output"), &output));
+    assert_true(body_fields_string(fields, member(object, "output"), &output));
     assert_true(slice_is(buf_slice(&output), "{\"a\":1}"));
-    assert_false(intake_string(intake, member(object, "error"), &output));
+    assert_false(body_fields_string(fields, member(object, "error"), &output));
     buf_finish(&output);
-    intake_free(intake);
+    body_fields_free(fields);
     buf_finish(&body);
 }
 
@@ -102,17 +103,18 @@ static void several_long_strings_are_told_apart(void **state)
     buf_add_text(&body, "\",\"b\":\"");
     add_times(&body, "b", LONG);
     buf_add_text(&body, "\"}}");
-    struct intake *intake = feed(intake_take_long, buf_slice(&body), 65536, &object);
+    struct body_fields *fields =
+        feed(body_fields_take_long, buf_slice(&body), 65536, &object);
     for (const char *name = "ba"; *name; name++) {
         const char key[] = { *name, '\0' };
-        assert_true(intake_string(intake, member(object, key), &text));
+        assert_true(body_fields_string(fields, member(object, key), &text));
         assert_int_equal(text.len, LONG);
         assert_int_equal(text.ptr[0], *name);
         assert_int_equal(text.ptr[LONG - 1], *name);
         buf_finish(&text);
         text = (struct buf){ 0 };
     }
-    intake_free(intake);
+    body_fields_free(fields);
     buf_finish(&body);
 }
 
@@ -124,15 +126,15 @@ static void what_is_too_much_beside_long_strings_is_refused_when_it_comes(void *
     struct api_call call = { 0 };
     enum err refused;
     buf_add_text(&body, "{\"output\":\"");
-    add_times(&body, "x", 2 * INTAKE_BESIDE_MAX);
+    add_times(&body, "x", 2 * BODY_FIELDS_BESIDE_MAX);
     buf_add_text(&body, "\",\"more\":[1");
-    assert_int_equal(intake_take_long(&call, buf_slice(&body)), OK);
+    assert_int_equal(body_fields_take_long(&call, buf_slice(&body)), OK);
     add_times(&some, ",1", 1000);
     size_t came = 0;
-    while (!(refused = intake_take_long(&call, buf_slice(&some))) && came < body.len)
+    while (!(refused = body_fields_take_long(&call, buf_slice(&some))) && came < body.len)
         came += some.len;
     assert_int_equal(refused, ERR_TOO_LARGE);
-    assert_in_range(came, INTAKE_BESIDE_MAX - 1100, INTAKE_BESIDE_MAX);
+    assert_in_range(came, BODY_FIELDS_BESIDE_MAX - 1100, BODY_FIELDS_BESIDE_MAX);
     assert_string_equal(call.why.text,
                         "The body is too large: at most 1 MiB beside its output");
     assert_null(call.state);
@@ -149,9 +151,9 @@ static void a_plain_intake_sets_nothing_aside(void **state)
     buf_add_text(&body, "{\"a\":\"");
     add_times(&body, "x", LONG);
     buf_add_text(&body, "\"}");
-    struct intake *intake = feed(intake_take, buf_slice(&body), 100, &object);
+    struct body_fields *fields = feed(body_fields_take, buf_slice(&body), 100, &object);
     assert_true(slice_equal(object, buf_slice(&body)));
-    intake_free(intake);
+    body_fields_free(fields);
     buf_finish(&body);
 }
 
@@ -171,12 +173,12 @@ static void what_is_no_object_is_refused(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct api_call call = { 0 };
-        struct intake *intake;
+        struct body_fields *fields;
         struct slice body = slice_of(cases[i].body), object;
-        enum err refused = body.len ? intake_take_long(&call, body) : OK;
+        enum err refused = body.len ? body_fields_take_long(&call, body) : OK;
         assert_int_equal(refused, cases[i].at_once ? ERR_INVALID : OK);
         if (!refused)
-            assert_int_equal(intake_end(&call, &intake, &object), ERR_INVALID);
+            assert_int_equal(body_fields_end(&call, &fields, &object), ERR_INVALID);
         assert_string_equal(call.why.text, cases[i].text);
         assert_null(call.state);
     }

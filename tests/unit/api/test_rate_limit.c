@@ -12,7 +12,7 @@ static const int64_t wall_ms = INT64_C(1700000000000);
 
 struct world {
     struct loop *loop;
-    struct rate *rate;
+    struct rate_limit *rate;
     struct account dev, prod;
     struct identity key, other_key, token;
 };
@@ -22,7 +22,7 @@ static int make_world(void **state)
     struct world *world = mem_new(struct world);
     world->loop = loop_create(NULL);
     loop_set_wall(world->loop, wall_ms);
-    world->rate = rate_create(world->loop, PER_MINUTE);
+    world->rate = rate_limit_create(world->loop, PER_MINUTE);
     world->dev.number = 1;
     world->prod.number = 3;
     world->key = (struct identity){ .kind = CREDENTIAL_SECRET_KEY, .account = &world->dev };
@@ -38,16 +38,17 @@ static int make_world(void **state)
 static int end_world(void **state)
 {
     struct world *world = *state;
-    rate_destroy(world->rate);
+    rate_limit_destroy(world->rate);
     loop_destroy(world->loop);
     free(world);
     return 0;
 }
 
-static struct rate_answer take(struct world *world, const struct identity *who, bool taken)
+static struct rate_limit_answer take(struct world *world, const struct identity *who,
+                                     bool taken)
 {
-    struct rate_answer answer;
-    assert_int_equal(rate_take(world->rate, who, &answer), taken);
+    struct rate_limit_answer answer;
+    assert_int_equal(rate_limit_take(world->rate, who, &answer), taken);
     assert_int_equal(answer.limit, BURST);
     return answer;
 }
@@ -62,7 +63,7 @@ static void half_a_minutes_worth_is_there_at_once(void **state)
 {
     struct world *world = *state;
     use_up(world, &world->key);
-    struct rate_answer answer = take(world, &world->key, false);
+    struct rate_limit_answer answer = take(world, &world->key, false);
     assert_int_equal(answer.remaining, 0);
     assert_true(answer.reset_ms == wall_ms + EACH_MS);
 }
@@ -71,7 +72,7 @@ static void what_is_told_about_the_reset_is_true(void **state)
 {
     struct world *world = *state;
     use_up(world, &world->key);
-    struct rate_answer answer = take(world, &world->key, false);
+    struct rate_limit_answer answer = take(world, &world->key, false);
     int64_t wait = answer.reset_ms - wall_ms;
     loop_turn(world->loop, wait - 1);
     take(world, &world->key, false);
@@ -86,12 +87,12 @@ static void what_is_told_about_the_reset_is_true(void **state)
 static void a_minute_lets_a_minutes_worth_in(void **state)
 {
     struct world *world = *state;
-    struct rate_answer answer;
+    struct rate_limit_answer answer;
     int let_in = 0;
     use_up(world, &world->key);
     for (int at = 0; at < 60 * 1000; at += 10) {
         loop_turn(world->loop, 10);
-        let_in += rate_take(world->rate, &world->key, &answer);
+        let_in += rate_limit_take(world->rate, &world->key, &answer);
     }
     assert_int_equal(let_in, PER_MINUTE);
 }
@@ -111,18 +112,18 @@ static void environments_and_tokens_have_shares_of_their_own(void **state)
 static void without_a_limit_there_is_none(void **state)
 {
     struct world *world = *state;
-    assert_null(rate_create(world->loop, 0));
-    rate_destroy(NULL);
+    assert_null(rate_limit_create(world->loop, 0));
+    rate_limit_destroy(NULL);
 }
 
 static void one_request_a_minute_is_a_limit_too(void **state)
 {
     struct world *world = *state;
-    struct rate_answer answer;
-    rate_destroy(world->rate);
-    world->rate = rate_create(world->loop, 1);
-    assert_true(rate_take(world->rate, &world->key, &answer));
-    assert_false(rate_take(world->rate, &world->key, &answer));
+    struct rate_limit_answer answer;
+    rate_limit_destroy(world->rate);
+    world->rate = rate_limit_create(world->loop, 1);
+    assert_true(rate_limit_take(world->rate, &world->key, &answer));
+    assert_false(rate_limit_take(world->rate, &world->key, &answer));
     assert_true(answer.reset_ms == wall_ms + 60 * 1000);
 }
 
@@ -130,10 +131,10 @@ static void one_request_a_minute_is_a_limit_too(void **state)
 static void many_tokens_do_not_pile_up(void **state)
 {
     struct world *world = *state;
-    struct rate_answer answer;
+    struct rate_limit_answer answer;
     for (uint32_t i = 0; i < MANY; i++) {
         memcpy(world->token.hash, &i, sizeof(i));
-        assert_true(rate_take(world->rate, &world->token, &answer));
+        assert_true(rate_limit_take(world->rate, &world->token, &answer));
     }
     take(world, &world->token, true);
 }
