@@ -54,9 +54,10 @@ static struct wish *one_wish(struct envvar_wishes *wishes)
     return wishes->own;
 }
 
-bool wishes_read_one(struct slice body, struct envvar_wishes *wishes,
+bool wishes_read_one(struct slice body, struct slice name, struct envvar_wishes *wishes,
                      struct complaint *wrong)
 {
+    (void)name;
     begin(wishes, body, 0);
     struct wish *wish = one_wish(wishes);
     wishes->override = true;
@@ -131,9 +132,10 @@ static bool is_source(struct slice source)
     return (user || integration) && scan_type(scan_member(source, who)) == SCAN_STRING;
 }
 
-bool wishes_read_many(struct slice body, struct envvar_wishes *wishes,
+bool wishes_read_many(struct slice body, struct slice name, struct envvar_wishes *wishes,
                       struct complaint *wrong)
 {
+    (void)name;
     int override = 0;
     struct slice parents = scan_member(body, "parentVariables");
     begin(wishes, body, 0);

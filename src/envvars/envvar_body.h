@@ -21,15 +21,17 @@ struct complaint {
     const char *path, *message;
 };
 
-/* Each gives back false with a complaint when the body has another form. The bodies are
- * what api_read_object has accepted; {name, value, isSecret?}, {value} and {variables,
- * override?, parentVariables?, isSecret?, source?}. */
-bool wishes_read_one(struct slice body, struct envvar_wishes *wishes,
-                     struct complaint *wrong);
-bool wishes_read_value(struct slice body, struct slice name, struct envvar_wishes *wishes,
-                       struct complaint *wrong);
-bool wishes_read_many(struct slice body, struct envvar_wishes *wishes,
-                      struct complaint *wrong);
+/* Gives back false with a complaint when the body, which api_read_object has accepted, has
+ * another form. The name is that of the path, for forms without one. */
+typedef bool wishes_read_fn(struct slice body, struct slice name,
+                            struct envvar_wishes *wishes, struct complaint *wrong);
+
+/* {name, value, isSecret?} */
+wishes_read_fn wishes_read_one;
+/* {value} */
+wishes_read_fn wishes_read_value;
+/* {variables, override?, parentVariables?, isSecret?, source?} */
+wishes_read_fn wishes_read_many;
 
 /* Wipes the values. */
 void wishes_finish(struct envvar_wishes *wishes);

@@ -86,53 +86,34 @@ static enum err begin_or_complain(struct api_call *call, struct account *account
     return OK;
 }
 
-static enum err find_and_read(struct api_call *call, struct account **account,
-                              struct slice *body)
+/* Finds the environment, reads what is wanted of it, and begins to write that. */
+static enum err write_wishes(struct api_call *call, wishes_read_fn *read_wishes,
+                             enum write_kind kind, const char *title)
 {
-    enum err err = find(call, account);
-    return err ? err : api_read_object(call, body);
+    struct account *account;
+    struct slice body;
+    struct envvar_wishes wishes;
+    struct complaint wrong;
+    enum err err = find(call, &account);
+    if (err || (err = api_read_object(call, &body)))
+        return err;
+    bool read = read_wishes(body, call->params[2], &wishes, &wrong);
+    return begin_or_complain(call, account, kind, &wishes, read, &wrong, title);
 }
 
 static enum err create(struct api_call *call)
 {
-    struct account *account;
-    struct slice body;
-    struct envvar_wishes wishes;
-    struct complaint wrong;
-    enum err err = find_and_read(call, &account, &body);
-    if (err)
-        return err;
-    bool read = wishes_read_one(body, &wishes, &wrong);
-    return begin_or_complain(call, account, WRITE_MANY, &wishes, read, &wrong,
-                             "Invalid request body");
+    return write_wishes(call, wishes_read_one, WRITE_MANY, "Invalid request body");
 }
 
 static enum err upload(struct api_call *call)
 {
-    struct account *account;
-    struct slice body;
-    struct envvar_wishes wishes;
-    struct complaint wrong;
-    enum err err = find_and_read(call, &account, &body);
-    if (err)
-        return err;
-    bool read = wishes_read_many(body, &wishes, &wrong);
-    return begin_or_complain(call, account, WRITE_MANY, &wishes, read, &wrong,
-                             "Invalid body");
+    return write_wishes(call, wishes_read_many, WRITE_MANY, "Invalid body");
 }
 
 static enum err update(struct api_call *call)
 {
-    struct account *account;
-    struct slice body;
-    struct envvar_wishes wishes;
-    struct complaint wrong;
-    enum err err = find_and_read(call, &account, &body);
-    if (err)
-        return err;
-    bool read = wishes_read_value(body, call->params[2], &wishes, &wrong);
-    return begin_or_complain(call, account, WRITE_ONE, &wishes, read, &wrong,
-                             "Invalid request body");
+    return write_wishes(call, wishes_read_value, WRITE_ONE, "Invalid request body");
 }
 
 static enum err remove_one(struct api_call *call)
