@@ -62,19 +62,17 @@ static struct room *body_room(struct api_call *call)
     return served(who) ? &served(who)->bodies : &api_rooms(call->api)->strangers;
 }
 
+/* That of a project has stood inside the one of all since it has an environment. */
 static struct room *answer_room(struct api_call *call)
 {
     const struct identity *who = call->identity;
-    struct room *room = NULL;
     if (call->account)
-        room = &call->account->project->answers;
-    else if (who && who->user)
-        room = &who->user->answers;
-    else if (served(who))
-        room = &served(who)->answers;
-    if (room)
-        room->outer = &api_rooms(call->api)->answers;
-    return room;
+        return &call->account->project->answers;
+    if (who && who->user) {
+        who->user->answers.outer = &api_rooms(call->api)->answers;
+        return &who->user->answers;
+    }
+    return served(who) ? &served(who)->answers : NULL;
 }
 
 enum err rooms_check_answer(struct api_call *call)
