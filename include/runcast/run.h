@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* Stored and compared as numbers: append, never reorder. worker-protocol §3.1. */
+/* Stored and compared as numbers: append, never reorder. */
 enum run_status {
     RUN_DELAYED,
     RUN_PENDING_VERSION,
@@ -50,7 +50,7 @@ enum run_execution {
 
 /* Three vocabularies for one status. */
 enum vocabulary {
-    VOCABULARY_A,        /* no x-trigger-api-version: SDK 3.x, curl; management-api §6 */
+    VOCABULARY_A,        /* no x-trigger-api-version: SDK 3.x, curl */
     VOCABULARY_B,        /* 2025-07-16: SDK 4.x */
     VOCABULARY_INTERNAL, /* run.status in answers to workers, raw realtime columns */
 };
@@ -119,7 +119,7 @@ struct run {
     bool key_from_user : 1; /* idempotency_shown is the user's own key */
     uint32_t usage_ms;      /* sum over the attempts */
 
-    /* Positions in the environment's order of changes (runs-v1 §4.1); the store's. */
+    /* Positions in the environment's order of changes; the store's. */
     uint64_t rev;       /* of the last change */
     uint64_t whole_rev; /* created, tag gained, payload replaced */
     uint64_t metadata_rev;
@@ -156,7 +156,7 @@ struct run {
     struct bytes *output;
     struct bytes *metadata;      /* JSON object */
     struct bytes *metadata_seed; /* as triggered: what a replay gets */
-    struct bytes *error;         /* JSON object with a type, worker-protocol §3.7 */
+    struct bytes *error; /* JSON object with a type: BUILT_IN_ERROR, CUSTOM_ERROR, … */
 };
 
 /* ---- values ---- */
@@ -217,7 +217,7 @@ size_t run_count_streams(const struct run *run);
 const char *run_status_name(enum run_status status, enum vocabulary vocabulary);
 
 /* Every stored status that the word of either vocabulary stands for, as a bit set; words of
- * the caller's vocabulary first (management-api §6, filter). 0: unknown word. */
+ * the caller's vocabulary first. 0: unknown word. */
 unsigned run_statuses_named(struct slice word, enum vocabulary vocabulary);
 
 const char *run_execution_name(enum run_execution execution);
@@ -240,7 +240,7 @@ static inline bool run_is_settled(const struct run *run)
 /* "snapshot_<run>-<n>": every transition has its own; a worker must name the newest. */
 void run_snapshot_id(const struct run *run, char out[64]);
 
-/* ---- the life of a run: one table, worker-protocol §3.2 and §3.3 ---- */
+/* ---- the life of a run: one table in run_life.c ---- */
 
 enum run_event {
     EVENT_DELAY_OVER,
@@ -276,12 +276,12 @@ bool run_holds_slot(const struct run *run);
 /* True while a worker has it: with a slot, or waiting. */
 bool run_is_with_worker(const struct run *run);
 
-/* The event that an error object means when no retry follows (worker-protocol §3.7). What
+/* The event that an error object means when no retry follows. What
  * the reference calls canceled without anybody's cancel is EVENT_INTERRUPTED. */
 enum run_event run_event_of_error(struct slice error_json, bool is_dev);
 
 /* The process ran out of memory, or the task says so (the SDK's OutOfMemoryError). */
 bool run_error_is_out_of_memory(struct slice error_json);
 
-/* False for error codes that are never retried (worker-protocol §3.7). */
+/* False for error codes that are never retried. */
 bool run_error_is_retriable(struct slice error_json);

@@ -196,7 +196,7 @@ struct store_piece {
     enum store_status status; /* the driver's */
 };
 
-/* Every condition set must hold; lists are ORed; newest id first. management-api §9.3.
+/* Every condition set must hold; lists are ORed; newest id first.
  * Ids are of text_make_id: their time is within an hour of created_at, so that a search
  * can stop where the times of created_from and created_to end. */
 struct run_filter {
@@ -352,7 +352,7 @@ struct store_ops {
 /* Drivers embed this as their first member. */
 struct store {
     const struct store_ops *ops;
-    char epoch[17];            /* random, made with the database (runs-v1 §4.1) */
+    char epoch[17];            /* random, made with the database */
     bool failing;              /* a sync failed: nothing is acknowledged any more */
     bool full;                 /* the last commit found no space */
     store_feed_fn *on_changes; /* what other gateways committed, in commit order */

@@ -9,5 +9,5 @@
 bool branch_name_is_right(struct slice name);
 
 /* Without a leading refs/heads/ and its like; empty for any other refs/…, which name no
- * branch (management-api §3.5). */
+ * branch. */
 struct slice branch_name_clean(struct slice ref);

@@ -1,4 +1,4 @@
-/* branches.c - preview branches are made, listed and archived (management-api §3.5).
+/* branches.c - preview branches are made, listed and archived.
  *
  * One that is there already is found, not made: the official CLI asks on every deployment.
  * An archived one is gone for good: its unfinished runs are canceled and it leaves memory

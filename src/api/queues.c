@@ -1,5 +1,4 @@
-/* queues.c - the routes of queues: list, retrieve, pause, resume, another limit
- * (management-api §14).
+/* queues.c - the routes of queues: list, retrieve, pause, resume, another limit.
  *
  *   change ─► settings as they would be ─► document (synced) ─► the queue has them ─► reply
  *                  ▲                           │

@@ -3,7 +3,7 @@
  *   tokens: half a minute's worth at once, then evenly      over it ─► 429, come back at …
  *
  * Off unless a limit is set. Counts calls under /api but those that belong to a call that
- * was counted: packets, the items of a batch, claims for signing (management-api §4.3). */
+ * was counted: packets, the items of a batch, claims for signing. */
 #pragma once
 
 #include "call/call.h"

@@ -1,5 +1,5 @@
 /* tokens.c - public access tokens: what clients put into those they sign, and those that
- * are signed here (management-api §15.1). */
+ * are signed here. */
 #include <ctype.h>
 #include <math.h>
 

@@ -6,7 +6,7 @@
  *              ─► anything else                  ─► secret key ─► environment
  *
  * Identities are cached by their hash, those of tokens until they expire. Scopes:
- * action[:type[:id]], only the first two colons separate (management-api §3.4). */
+ * action[:type[:id]], only the first two colons separate. */
 #pragma once
 
 #include <stdbool.h>
@@ -50,7 +50,7 @@ void auth_destroy(struct auth *auth);
 
 /* header is the value of Authorization, "Bearer " optional; client the address that it came
  * from, for the log. A reference, the caller's. ERR_UNAUTHORIZED with the text that clients
- * expect (management-api §3.2); the log has more of the reason. */
+ * expect; the log has more of the reason. */
 enum err auth_identify(struct auth *auth, struct slice header, const char *client,
                        int64_t now_ms, struct identity **identity, struct failure *why);
 /* A secret key of preview on one of its branches: a reference, the caller's. */

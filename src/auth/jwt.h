@@ -1,6 +1,6 @@
 /* jwt.h - public access tokens: exactly HS256 (RFC 7515, RFC 8725), nothing else.
  *
- * The key is the secret key of the environment, as text (management-api §3.3). */
+ * The key is the secret key of the environment, as text. */
 #pragma once
 
 #include <stdbool.h>

@@ -57,5 +57,5 @@ struct batch_load {
 void batch_load_begin(struct api_call *call, struct slice id, struct batch_load *load,
                       void (*done)(struct batch_load *load, enum err status));
 
-/* PENDING, COMPLETED, PARTIAL_FAILED or ABORTED (management-api §8.4). */
+/* PENDING, COMPLETED, PARTIAL_FAILED or ABORTED. */
 const char *batch_status(const struct batch *batch, const struct environment *env);

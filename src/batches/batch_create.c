@@ -84,7 +84,7 @@ static enum err read_tasks(struct api_call *call, const json_t *body, struct sli
     return OK;
 }
 
-/* management-api §3.4: every task, or the type as a whole. */
+/* The token may trigger every one of the tasks, or tasks as a whole. */
 static enum err check_scopes(struct api_call *call, const struct slice *tasks, size_t count)
 {
     struct slice any = { 0 };

@@ -1,7 +1,7 @@
 /* batch_lines.h - a stream of items, one JSON object a line, as it arrives.
  *
  * A line is read when its end has come; of lines with an index that came before only the
- * index is. A line above the limit becomes an item that says so (management-api §8.3). */
+ * index is. A line above the limit becomes an item that says so. */
 #pragma once
 
 #include "batches/batch.h"

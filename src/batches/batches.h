@@ -1,4 +1,4 @@
-/* batches.h - the calls about batches, one file each (management-api §8). */
+/* batches.h - the calls about batches, one file each. */
 #pragma once
 
 #include "call/route.h"

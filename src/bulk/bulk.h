@@ -1,5 +1,4 @@
-/* bulk.h - one action on many runs: cancel or replay, chosen by ids or by a filter
- * (management-api §15.3).
+/* bulk.h - one action on many runs: cancel or replay, chosen by ids or by a filter.
  *
  *   POST ─► document ─► pending ─► count what matches ─► slices of 50 runs, newest first,
  *                          ▲        each with the progress it makes ─► completed

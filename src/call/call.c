@@ -154,7 +154,7 @@ void api_call_end(struct api_call *call)
 
 /* ---- which environment ---- */
 
-/* management-api §3.5 */
+/* A key of preview needs the header, and it means nothing with any other key. */
 enum err api_choose_branch(struct api *api, struct slice header, struct identity **identity,
                            struct failure *why)
 {

@@ -152,8 +152,8 @@ struct slice api_query(const struct api_call *call, const char *name);
 
 /* The body as an envelope by jansson: an object, depth <= 64, no member twice, and all its
  * objects together have at most 1000 members, since all of it is read in one turn.
- * ERR_INVALID with the text that management-api §4.1 wants. For small bodies without user
- * values only; the caller's to json_decref. */
+ * ERR_INVALID with a sentence, which becomes the message of the SDK's exception. For small
+ * bodies without user values only; the caller's to json_decref. */
 enum err api_read_json(struct api_call *call, json_t **body);
 
 /* The body as text that scan.h may read: valid JSON object. */
@@ -164,7 +164,7 @@ enum err api_check_scope(struct api_call *call, const char *action, const char *
                          struct slice id);
 
 /* The run's scopes: runs:{id}, tasks:{task}, tags:{each}, batch:{batch} for reading;
- * runs:{id}, tasks:{task} for writing (management-api §3.4). */
+ * runs:{id}, tasks:{task} for writing. */
 enum err api_check_run_scope(struct api_call *call, const char *action,
                              const struct run *run);
 
@@ -176,7 +176,7 @@ bool api_identity_may_run(const struct identity *identity, const char *action,
                           const struct run *run);
 
 /* Subscriptions: read:runs, read:batch:{id}, read:runs:{id}, or read:tags of any one of the
- * tags, since a filter is an AND (realtime-protocol §2). */
+ * tags, since a filter is an AND. */
 bool api_identity_may_follow(const struct identity *identity, const struct filter *filter);
 
 /* ---- the reply; each ends the call ---- */

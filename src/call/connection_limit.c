@@ -1,5 +1,5 @@
 /* connection_limit.c - counts the long-lived connections of an environment, and of its project,
- * against --realtime-connections (realtime-protocol §4). */
+ * against --realtime-connections. */
 #include "call/connection_limit.h"
 
 #include "live/environment.h"

@@ -1,4 +1,4 @@
-/* project.h - which project and environment a path means (management-api §3.5).
+/* project.h - which project and environment a path means.
  *
  * A personal token sees the projects of its user's organization: any other is 404 with the
  * same words as an unknown one. A secret key has one project and one environment: a path

@@ -175,7 +175,7 @@ static void reply_text(struct api_call *call, int status, const char *text)
     buf_finish(&body);
 }
 
-/* management-api §3.2.1: this one has the long form. */
+/* Of all refusals this one has the long form, which clients of the service know. */
 static void reply_unauthorized(struct api_call *call, const char *text)
 {
     struct buf body = { 0 };
@@ -191,7 +191,7 @@ static void reply_unauthorized(struct api_call *call, const char *text)
     buf_finish(&body);
 }
 
-/* management-api §3.4: what a token may not. */
+/* What a token may not do is told to its bearer by these words, which SDKs look at. */
 static void reply_forbidden(struct api_call *call)
 {
     api_reply_json(call, 403,

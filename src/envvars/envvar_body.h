@@ -1,4 +1,4 @@
-/* envvar_body.h - what a call on environment variables wants set (management-api §11). */
+/* envvar_body.h - what a call on environment variables wants set. */
 #pragma once
 
 #include "call/call.h"

@@ -1,5 +1,4 @@
-/* envvars.c - environment variables: the routes, whose they are, and reading them
- * (management-api §11).
+/* envvars.c - environment variables: the routes, whose they are, and reading them.
  *
  *   /api/v1/projects/{ref}/envvars/{env}             GET list     POST create
  *                                       /import                   POST upload

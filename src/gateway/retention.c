@@ -11,8 +11,7 @@
  *   each environment: emptied ─► keys, tokens, environments, the project ─► forgotten
  *
  * The store removes them, with the batches and packets that no run needs any more, then
- * memory, and the environment's floor moves, which tells clients what is gone (runs-v1
- * §4.12). */
+ * memory, and the environment's floor moves, which tells clients what is gone. */
 #include "gateway/retention.h"
 
 #include "accounts/account_writer.h"

@@ -1,5 +1,5 @@
 /* notice_packet.h - what a worker says on its notification socket: Engine.IO 4 around
- * Socket.IO 5 (worker-protocol §1.8).
+ * Socket.IO 5.
  *
  *   4                2            /dev-worker,      7      ["run:subscribe",{…}]
  *   Engine.IO type   Socket.IO    namespace         ack    data, JSON

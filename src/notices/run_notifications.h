@@ -1,4 +1,4 @@
-/* run_notifications.h - tells workers which of their runs to look at (worker-protocol §1.8).
+/* run_notifications.h - tells workers which of their runs to look at.
  *
  *   the engine: a snapshot that the worker did not ask for ─► subscribed sockets
  *                                                             ─► run:notify, same turn

@@ -1,5 +1,5 @@
 /* packet_body.h - payloads and outputs that travel beside their run, as they are written and
- * read behind the signed URLs of packet_name.h (management-api §15.2). */
+ * read behind the signed URLs of packet_name.h. */
 #pragma once
 
 #include "call/route.h"

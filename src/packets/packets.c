@@ -1,5 +1,4 @@
-/* packets.c - gives out the URLs of packets: payloads and outputs that travel beside their run
- * (management-api §15.2).
+/* packets.c - gives out the URLs of packets: payloads and outputs that travel beside their run.
  *
  *   client: PUT /api/v2/packets/name ─► a signed URL, for an hour ─► PUT there, no key
  *   reader: run with application/store ─► a signed URL ─► GET there, the type as it came

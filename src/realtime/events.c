@@ -1,4 +1,4 @@
-/* events.c - runs.v1 as text/event-stream, for curl -N and EventSource (runs-v1 §1).
+/* events.c - runs.v1 as text/event-stream, for curl -N and EventSource.
  *
  *   GET /realtime/v1/events?tags=a,b ─► token, filter, position ─► feed
  *        event: rows                 one message of runs.v1 on each data line

@@ -1,5 +1,4 @@
-/* poll_request.c - what a long poll asks for, and the headers of its answer
- * (realtime-protocol §1.2 to §1.5). */
+/* poll_request.c - what a long poll asks for, and the headers of its answer. */
 #include "realtime/poll.h"
 
 #include <inttypes.h>

@@ -76,8 +76,8 @@ static void add_tags(struct buf *out, const struct tag_list *tags)
 
 /* ---- what every form has ---- */
 
-/* From the word on the wire (management-api §6); what expired or timed out has ended too,
- * or polling it would never end. */
+/* From the word that the client's vocabulary has for the status; what expired or timed out
+ * has ended too, or polling it would never end. */
 static void add_flags(struct buf *out, const struct run *run, enum vocabulary vocabulary)
 {
     bool final = run_is_final(run);

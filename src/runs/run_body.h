@@ -1,8 +1,8 @@
 /* run_body.h - a run as the management API shows it.
  *
- *   item      in lists, and as a relative of another run    management-api §9.1
- *   whole     what retrieve answers                         §9.2
- *   result    what it ended with, packets as texts          §10.4
+ *   item      in lists, and as a relative of another run
+ *   whole     what retrieve answers
+ *   result    what it ended with, packets as texts
  *
  * Written straight into a buffer: payload, output and metadata keep the bytes that the user
  * sent. A field that is unset is left out, never null. Into the buffer of a rope they come by

@@ -1,7 +1,7 @@
 /* run_query.h - which runs a list call asks for: its query as a filter and a page.
  *
- * filter[…] and page[…] of management-api §9.3. A cursor is the id of the run at the edge
- * of a page, as base64url: ids sort by the time they were made. */
+ * filter[…] and page[…] are rows of a table in run_query.c. A cursor is the id of the run at
+ * the edge of a page, as base64url: ids sort by the time they were made. */
 #pragma once
 
 #include "call/call.h"

@@ -7,7 +7,7 @@
  *     weekday   0–7, SUN–SAT, 5L, 5#2
  *
  * Every field is a list of *, ?, numbers, ranges and steps. When both day fields are
- * restricted, a day that fits either will do (management-api §12.3).
+ * restricted, a day that fits either will do.
  *
  * A time of day is one on the wall. What the clock jumps over runs as much later as it
  * jumps (02:30 at 03:30), what it shows twice runs the first time; but with every hour in

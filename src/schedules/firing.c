@@ -46,7 +46,7 @@ static int64_t latest_until(const struct schedule *schedule, int64_t first, int6
 
 /* ---- the payload ---- */
 
-/* As SuperJSON: the task sees Dates (management-api §5.3). */
+/* As SuperJSON: the task sees Dates. */
 static struct bytes *make_payload(const struct schedule *schedule, int64_t nominal)
 {
     const struct schedule_facts *facts = &schedule->facts;

@@ -1,4 +1,4 @@
-/* schedule_body.h - schedules as clients write and read them (management-api §12). */
+/* schedule_body.h - schedules as clients write and read them. */
 #pragma once
 
 #include "call/call.h"

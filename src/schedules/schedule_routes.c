@@ -4,7 +4,7 @@
  *
  * A schedule is looked up in the caller's environment, by its id or its deduplication key.
  * Only create looks into the other environments of the project, where its key may be: then
- * that schedule moves (management-api §12.2). */
+ * that schedule moves. */
 #include "base/mem.h"
 #include "call/route.h"
 #include "schedules/schedule_body.h"
@@ -366,7 +366,7 @@ static enum err list(struct api_call *call)
     return OK;
 }
 
-/* Only the exact text "true" leaves UTC out (management-api §13). */
+/* Only the exact text "true" leaves UTC out. */
 static enum err list_timezones(struct api_call *call)
 {
     bool without_utc = slice_is(api_query(call, "excludeUtc"), "true");

@@ -1,5 +1,5 @@
 /* streams.h - the streams of runs: what a task writes while it runs, and what is written to
- * it (realtime-protocol §3).
+ * it.
  *
  *   PUT, POST …/append, POST with lines that come one by one ─► ring ─► readers
  *

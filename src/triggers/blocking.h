@@ -1,4 +1,4 @@
-/* blocking.h - a run that waits for what it has triggered (worker-protocol §1.6). */
+/* blocking.h - a run that waits for what it has triggered. */
 #pragma once
 
 #include "call/call.h"

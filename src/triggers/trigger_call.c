@@ -115,6 +115,6 @@ void parent_lookup_adopt(const struct parent_lookup *lookup, bool resume, struct
     bytes_set(&rare->root, lookup->root);
     child->depth = lookup->depth;
     child->resume_parent = resume;
-    if (resume) /* it overtakes what came after its parent (worker-protocol §3.6) */
+    if (resume) /* it overtakes what came after its parent */
         child->queue_position = lookup->queue_position;
 }

@@ -163,7 +163,7 @@ static enum err read_tags(struct trigger_reading *r, struct slice value)
 
 /* ---- where ---- */
 
-/* Other characters are dropped (management-api §7.1). */
+/* Other characters are dropped. */
 static size_t clean_queue(struct slice name, char out[QUEUE_MAX])
 {
     size_t len = 0;
@@ -319,7 +319,7 @@ static enum err read_test(struct trigger_reading *r, struct slice value)
     return err;
 }
 
-/* Must come back as an object (management-api §5.3), so nothing else is taken. */
+/* Must come back as an object, so nothing else is taken. */
 static enum err read_metadata(struct trigger_reading *r, struct slice value)
 {
     if (scan_type(value) == SCAN_NULL)
@@ -382,7 +382,7 @@ static enum err keep_key_options(struct trigger_reading *r, struct slice value)
     return OK;
 }
 
-/* management-api §5.3: JSON keeps its bytes, everything else is the text that a string
+/* JSON keeps its bytes, everything else is the text that a string
  * stands for; of another type than its type says it is dropped. */
 static enum err finish_payload(struct trigger_reading *r)
 {

@@ -3,8 +3,8 @@
  *   { payload, context, options }  ─►  struct trigger, or a status and a text that names
  *                                      the option
  *
- * For the body of a trigger and for each item of a batch (management-api §5.2, §5.3, §7.1,
- * §7.3, §7.4). Payload and metadata keep their bytes: 1e400 comes out as 1e400. Options that
+ * For the body of a trigger and for each item of a batch. Payload and metadata keep their
+ * bytes: 1e400 comes out as 1e400. Options that
  * the published schema has and runcast does not do are refused, or without effect when SDKs
  * send them by themselves (trigger_undone.c); those that it does not have are told to the
  * caller and ignored. */

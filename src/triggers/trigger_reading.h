@@ -49,5 +49,5 @@ enum err reading_number(struct trigger_reading *r, struct slice value, double *n
 enum err reading_integer(struct trigger_reading *r, struct slice value, double *number);
 enum err reading_flag(struct trigger_reading *r, struct slice value, bool *flag);
 
-/* The idempotency key, when all options are known (management-api §7.3). */
+/* The idempotency key, when all options are known. */
 enum err reading_take_key(struct trigger_reading *r);

@@ -1,5 +1,4 @@
-/* waitpoints.c - tokens that somebody completes, and runs that wait for them or for a time
- * (worker-protocol §1.6).
+/* waitpoints.c - tokens that somebody completes, and runs that wait for them or for a time.
  *
  *   create ─► document (+ the claim of its key) ─► url to complete it by
  *   wait ───► the run is blocked ─────────────────────────┐

@@ -1,4 +1,4 @@
-/* attempt_completion.c - the end of an attempt (worker-protocol §1.5, call 14).
+/* attempt_completion.c - the end of an attempt.
  *
  *   body ─► spans of output, error, metadata operations ─► attempt_complete ─► answer
  *                                                          + operations of the parent
@@ -117,7 +117,7 @@ static void join(struct buf *operations, struct slice array)
 }
 
 /* {operations, parentOperations, rootOperations}; those of a run without a parent are its
- * own (worker-protocol §1.7). */
+ * own. */
 static void take_operations(struct completion *op, struct slice metadata)
 {
     const struct tracked *run = environment_find(op->call->env, op->call->params[0]);

@@ -1,4 +1,4 @@
-/* attempt_start.c - the begin of an attempt (worker-protocol §1.5, call 10).
+/* attempt_start.c - the begin of an attempt.
  *
  *   started ─► the answer up to the payload ─► the payload, escaped piece by piece
  *                                               ─► the rest of the answer ─► reply

@@ -1,5 +1,5 @@
 /* completed_waits.h - what a blocked run has waited for, with what came out of it, as workers read
- * it (worker-protocol §1.6).
+ * it.
  *
  *   the run's waits ─► each: the other run, or the token ─► one array
  *

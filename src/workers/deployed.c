@@ -1,5 +1,5 @@
-/* deployed.c - what workers call that run outside a developer's session
- * (worker-protocol §2): the verbs of worker_routes.c with the token of a worker.
+/* deployed.c - what workers call that run outside a developer's session: the verbs of
+ * worker_routes.c with the token of a worker.
  *
  *   tr_wgt_… ─► a project and some of its environments
  *     dequeue: a run of any of them, each in turn

@@ -1,4 +1,4 @@
-/* dequeued_message.h - what workers are told, as JSON (worker-protocol §1.5).
+/* dequeued_message.h - what workers are told, as JSON.
  *
  * Each function appends one JSON value. Required members are always there, optional ones
  * are left out when unset. Statuses are the internal words; ids and friendly ids are the

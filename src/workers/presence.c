@@ -1,5 +1,4 @@
-/* presence.c - a stream that says that a developer's session is there (worker-protocol
- * §1.4, call 6).
+/* presence.c - a stream that says that a developer's session is there.
  *
  *   start at once, time every 4 s, the end after 30 s; the client comes again by itself
  *

@@ -151,7 +151,7 @@ static enum err read_queue(const struct registration_spot *spot, const json_t *j
 
 /* ---- a task ---- */
 
-/* What a partial setting leaves open has the SDK's defaults (worker-protocol §3.4). */
+/* What a partial setting leaves open has the SDK's defaults. */
 static enum err read_retry(const struct registration_spot *spot, const json_t *retry,
                            struct worker_task *task)
 {

@@ -3,8 +3,7 @@
  *   POST body ─► registration_reader ─► struct registration ─► registration_write ─► document
  *   document ──► registration_restore ──┘        └─► registration_apply: the engine knows it
  *
- * One document holds a version with its queues, so it is there whole or not at all
- * (worker-protocol §1.4, call 8). */
+ * One document holds a version with its queues, so it is there whole or not at all. */
 #pragma once
 
 #include "engine/engine.h"

@@ -1,5 +1,4 @@
-/* sessions.c - before a worker works: who it is, where it belongs, what it can execute
- * (worker-protocol §1.4).
+/* sessions.c - before a worker works: who it is, where it belongs, what it can execute.
  *
  *   registration ─► read, a few tasks a turn ─► document written (synced)
  *                ─► current version ─► waiting runs released

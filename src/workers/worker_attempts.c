@@ -1,6 +1,6 @@
 /* worker_attempts.c - the short calls of the run cycle: dequeue, latest, heartbeat, and the end of
- * a session (worker-protocol §1.5). attempt_start.c has the one with a long answer, attempt_completion.c
- * the one with a long body.
+ * a session. attempt_start.c has the one with a long answer,
+ * attempt_completion.c the one with a long body.
  *
  * A dequeue is held until a run is ready or the time is over; a worker that leaves
  * meanwhile gives back what it was about to get. */

@@ -1,5 +1,5 @@
 /* worker_routes.c - the routes that `trigger dev` and other workers call, and what their handlers
- * share (worker-protocol §1).
+ * share.
  *
  * Bodies are read by route, never by content type: the official client sends JSON as
  * text/plain. */
