@@ -20,7 +20,7 @@ enum err text_to_u64(struct slice text, uint64_t *number);
 enum err text_to_i64(struct slice text, int64_t *number);
 
 /* "1h30m", "90s", "2d12h", "1hr", "1w": <digits><unit>, units w d hr h m s, any order, each
- * at most once (management-api §5.2); at most 100 characters. */
+ * at most once; at most 100 characters. */
 enum err text_to_duration_ms(struct slice text, int64_t *ms);
 
 /* Seconds as the compact form with units w d h m s: 5400 -> "1h30m"; 0 -> "0s". */

@@ -11,7 +11,7 @@
  *
  * Start, heartbeat and complete name the newest snapshot; that single rule stands for lease
  * tokens. Where the worker could not say whether to retry, the settings that its version
- * registered do (worker-protocol §3.4). What a run waits for is in waits.c. */
+ * registered do. What a run waits for is in waits.c. */
 #include "engine/attempts.h"
 
 #include "base/log.h"
@@ -112,7 +112,7 @@ int64_t attempt_lost_at(const struct tracked *run)
 
 /* ---- complete ---- */
 
-/* Errors of a worker that could not say whether to retry (worker-protocol §3.4). */
+/* Errors of a worker that could not say whether to retry. */
 static bool server_may_retry(struct slice error)
 {
     static const char *const codes[] = { "\"TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE\"",

@@ -2,7 +2,7 @@
  *
  * Every step names the newest snapshot of the run; an older one is refused. Each
  * but the heartbeat remembers the id of the request that was applied, so that its
- * repetition gets the answer again (worker-protocol §1.5, §1.10). */
+ * repetition gets the answer again. */
 #pragma once
 
 #include "engine/engine.h"

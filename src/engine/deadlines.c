@@ -44,7 +44,7 @@ static enum decision start_queue(const struct command *command, struct run *next
     return DECISION_COMMIT;
 }
 
-/* Pauses double, with a random part, up to an hour (worker-protocol §3.4, end). */
+/* Pauses double, with a random part, up to an hour. */
 static enum decision lease_over(const struct command *command, struct run *next,
                                 const char *reason, unsigned *marks)
 {

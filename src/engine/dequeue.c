@@ -91,7 +91,7 @@ static void finish_dequeue(struct dequeue *dequeue, enum err status)
 
 /* ---- the lease ---- */
 
-/* From here on the run stays on this version (worker-protocol §3.2). */
+/* From here on the run stays on this version. */
 static void pin(struct dequeue *dequeue, struct run *run, const struct worker *worker,
                 const struct worker_task *task)
 {

@@ -26,7 +26,7 @@ void run_reschedule(struct engine *engine, struct environment *env, struct slice
                     struct reschedule *op, command_done_fn *done);
 
 /* added counts the tags that the run did not have. More than RUN_TAGS_MAX in all: ERR_RULE
- * with the text of management-api §10.5. */
+ * with a sentence that names the tags which were not set. */
 struct add_tags {
     struct command command;
     struct slice *tags; /* the caller's until done */

@@ -29,7 +29,7 @@ struct sweep {
 };
 
 /* A canceled parent takes its children with it; any other end leaves them alone, since a
- * task may trigger what outlives it (worker-protocol §3.5). */
+ * task may trigger what outlives it. */
 static bool takes_children_along(const struct run *parent)
 {
     return parent->status == RUN_CANCELED && run_is_settled(parent);

@@ -62,7 +62,7 @@ static void name_ttl(const struct engine *engine, const struct environment *env,
     run_rare_edit(&item->run)->ttl = bytes_create_shared(slice_of(text));
 }
 
-/* delayed_until in the past means no delay (management-api §5.2). */
+/* delayed_until in the past means no delay. */
 static void complete_run(struct engine *engine, const struct environment *env,
                          struct trigger *item)
 {

@@ -1,6 +1,6 @@
 /* worker_versions.h - who can execute what in one environment: worker versions and their tasks.
  *
- * A registration makes a version (worker-protocol §1.4, call 8), and the newest one is
+ * A registration makes a version, and the newest one is
  * current; in dev each one that a session asks with is (sessions.h). Versions are kept as
  * documents: api reads and writes their JSON, the engine looks up. A developer makes one
  * whenever a file is saved, so the oldest ones go. */

@@ -49,7 +49,7 @@ void envelope_finish(struct envelope *envelope);
 /* ERR_INVALID: no longer the beginning of JSON; the object is then of no use. */
 enum err envelope_feed(struct envelope *envelope, struct slice piece);
 
-/* All has come. ERR_INVALID with the text that management-api §4.1 wants. */
+/* All has come. ERR_INVALID with a sentence for the client. */
 enum err envelope_close(struct envelope *envelope, struct failure *why);
 
 /* The raw value; absent when there is none. */

@@ -4,7 +4,7 @@
  * <= seen has been sent) and base (the client was complete at base). A new subscription
  * catches up with two numbers of its own and joins the live ones at a moment when they are
  * complete. No feed has a queue: what a client gets is found from its position, either in
- * the ring of recent updates or by walking the orders (runs-v1 §4).
+ * the ring of recent updates or by walking the orders.
  *
  * The way out is a struct feed_ops: WebSocket now, other transports the same. */
 #pragma once

@@ -2,7 +2,7 @@
  *
  * For each of the last HISTORY_SIZE changes: the position of the same run's change before
  * it. Following the chain from a run's rev down to a position counts the versions between,
- * so that what was conflated is counted exactly (runs-v1 §5), at 8 bytes a change. It grows
+ * so that what was conflated is counted exactly, at 8 bytes a change. It grows
  * with the changes: environments of which most see few (preview branches) cost little. */
 #pragma once
 

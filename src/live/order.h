@@ -2,7 +2,7 @@
  *
  * An array of runs: a change appends the run and clears its old place, the array is
  * squeezed when half of it is empty. A place is found by binary search, so a position alone
- * is enough to go on from (runs-v1, preamble).
+ * is enough to go on from.
  *
  * A million runs stand in three orders each, so a place is one word: the run, whose rev is
  * the one it came with until it is cleared, or the rev that was cleared. */

@@ -2,7 +2,7 @@
  *
  * An update is one change: its seq, the facts that filters need as they were at that seq,
  * and one shared frame per view in use. The ring holds RECENT_BYTES of them; what it drops
- * first is the oldest, and `dropped` remembers how far (runs-v1 §4.4). */
+ * first is the oldest, and `dropped` remembers how far. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* metadata.h - operations on a run's metadata, over byte spans.
  *
- * set, delete, append, remove, increment, update (management-api §10.6, worker-protocol
- * §1.7). Values that no operation touches keep their bytes. A key starting "$." is a JSON
+ * set, delete, append, remove, increment, update. Values that no operation
+ * touches keep their bytes. A key starting "$." is a JSON
  * path ($.a.b, $.list[0], $.a['b c']), otherwise a literal top-level key; keys that name
  * __proto__, constructor or prototype are refused.
  *

@@ -1,7 +1,7 @@
 /* queue.h - which run is next.
  *
- * An environment has queues; a queue has one lane per concurrencyKey (worker-protocol
- * §3.6). A lane is a heap of items by position, then id. A run is offered when its
+ * An environment has queues; a queue has one lane per concurrencyKey. A lane is a
+ * heap of items by position, then id. A run is offered when its
  * environment, its queue (not paused) and its lane have a free slot.
  *
  * Of all queues that can offer one each gets its turn, and so does each lane of a queue:

@@ -1,7 +1,7 @@
 /* filter.h - which runs a subscription is about.
  *
  * Monotone: tags are only ever added, everything else is fixed at creation, so a run never
- * leaves a filter (runs-v1 §4). */
+ * leaves a filter. */
 #pragma once
 
 #include <stdbool.h>

@@ -11,7 +11,7 @@
 #include "json/scan.h"
 
 enum {
-    /* Also where unset: runs-v1 §2. */
+    /* In every whole row, also where unset. */
     FIELDS_REQUIRED = 1 << FIELD_ID | 1 << FIELD_TASK | 1 << FIELD_STATUS |
                       1 << FIELD_CREATED_AT | 1 << FIELD_UPDATED_AT | 1 << FIELD_TAGS |
                       1 << FIELD_PAYLOAD | 1 << FIELD_NUMBER | 1 << FIELD_DURATION_MS |
@@ -302,7 +302,7 @@ static bool differs(const struct run *before, const struct run *after, enum fiel
     return false;
 }
 
-/* A packet that is not in memory (runs-v1 §4.11) has not changed: its rev tells. */
+/* A packet that is not in memory has not changed: its rev tells. */
 static uint32_t fields_that_moved(const struct run *before, const struct run *after)
 {
     uint32_t fields = FIELDS_SMALL;

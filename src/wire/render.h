@@ -5,7 +5,7 @@
  *
  * A row's fields are collected first (which, and their values), then written by one of two
  * encoders. JSON: payload, output, metadata, error are the user's bytes. msgpack: they are
- * a str holding their JSON text; times are timestamps (type -1). runs-v1 §2, §3. */
+ * a str holding their JSON text; times are timestamps (type -1). */
 #pragma once
 
 #include "base/rope.h"
@@ -18,22 +18,21 @@ void render_whole(const struct view *view, const struct run *run, struct buf *ou
 /* Exactly the fields that differ, for a client that has `before`; status and updatedAt come
  * always. Payload and tags, metadata, output and error only when their rev has moved, so a
  * packet that is not in memory is not taken for a cleared one. A change that moved
- * whole_rev goes whole instead (runs-v1 §4.4): that is the caller's choice. */
+ * whole_rev goes whole instead: that is the caller's choice. */
 void render_delta(const struct view *view, const struct run *before,
                   const struct run *after, struct buf *out);
 
-/* What a client that was complete at base needs (runs-v1 §4.3): whole if whole_rev > base
+/* What a client that was complete at base needs: whole if whole_rev > base
  * or base is 0; else the small fields that can change, null where unset, and metadata,
  * output and error if they changed after base. */
 void render_since(const struct view *view, const struct run *run, uint64_t base,
                   struct buf *out);
 
-/* "the value" of a packet as JSON text (management-api §5.3): the json member of SuperJSON
+/* "the value" of a packet as JSON text: the json member of SuperJSON
  * untouched, a JSON string for text, absent for none or application/store. Appends to out
  * and says whether there is one. Content that is not the JSON its type says becomes a
  * string. type absent: application/json. */
 bool render_packet(struct bytes *content, struct slice type, struct buf *out);
 
-/* {message, name?, stackTrace?} of a stored error, which is valid JSON (worker-protocol
- * §3.7). */
+/* {message, name?, stackTrace?} of a stored error, which is valid JSON. */
 void render_error(struct bytes *error, struct buf *out);

@@ -2,7 +2,7 @@
  *
  *     {"key":"run_x","value":{"status":"EXECUTING",…},"headers":{"operation":"update"}}
  *
- * Every value is the text of a database column, or null (realtime-protocol §1.6). The
+ * Every value is the text of a database column, or null. The
  * view's vocabulary says for whom: A is SDK 3.x, which throws at words newer than itself,
  * B 4.x. What must not be in a row, because the SDKs end the subscription over it, is put
  * right: content that is not the JSON its type says, errors of unknown kinds. */

@@ -1,4 +1,4 @@
-/* view.c - the names of a run's fields on the wire (runs-v1 §2). */
+/* view.c - the names of a run's fields on the wire. */
 #include "wire/view.h"
 
 #include <assert.h>

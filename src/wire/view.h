@@ -12,7 +12,7 @@
 #include "base/slice.h"
 #include "runcast/run.h"
 
-/* The run object of runs-v1 §2, in the order in which it is written. */
+/* The fields of a run in runs.v1 (runcast/protocol.h), in the order in which it is written. */
 enum field {
     FIELD_ID,
     FIELD_TASK,
