@@ -20,6 +20,7 @@ static struct bytes *begin(struct bytes *bytes, size_t len)
 {
     bytes->refs = 1;
     bytes->json = BYTES_UNKNOWN;
+    bytes->escaped = 0;
     bytes->len = (uint32_t)len;
     bytes->data[len] = '\0';
     return bytes;

@@ -24,7 +24,8 @@ struct bytes {
     uint32_t refs : 30;
     uint32_t json : 2; /* enum bytes_json: whoever knows or finds it notes it */
     uint32_t len;
-    char data[]; /* terminated by a zero that len does not count */
+    uint32_t escaped; /* bytes as escape.h writes them; 0: not measured yet */
+    char data[];      /* terminated by a zero that len does not count */
 };
 
 /* A copy with one reference, the caller's. NULL for an absent slice. */

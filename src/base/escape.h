@@ -6,12 +6,17 @@
 
 #include <stddef.h>
 
-#include "base/slice.h"
+#include "base/bytes.h"
 
 enum { ESCAPE_ROOM_LEAST = 64 }; /* with so much room a step always goes on */
 
 /* Bytes of the escaped text. */
 size_t escape_len(struct slice text);
+
+/* The same of a part of these bytes. They are measured once, whole, and it is noted there;
+ * then a part costs no more than the rest of them. Loop thread only, or whoever has made the
+ * bytes and not handed them over yet. */
+size_t escape_len_within(struct bytes *owner, struct slice text);
 
 /* Escapes from the beginning of the text as much as surely fits, and returns the bytes that
  * were written; *taken: those of the text. */

@@ -26,11 +26,17 @@ struct insert {
     struct part part;
 };
 
-/* The data of bytes of BYTES_PARTS. */
+/* In the data of bytes of BYTES_PARTS, where it may stand next. */
 struct parts {
     uint32_t count;
     struct part all[];
 };
+
+static struct parts *place_of_parts(const struct bytes *bytes)
+{
+    uintptr_t align = _Alignof(struct parts), at = (uintptr_t)bytes->data;
+    return (struct parts *)((at + align - 1) & ~(align - 1));
+}
 
 /* ---- making ---- */
 
@@ -93,7 +99,7 @@ static void insert(struct rope *rope, struct part part)
 
 static struct part part_of(struct bytes *owner, struct slice text, enum form form)
 {
-    size_t shown = form == ESCAPED ? escape_len(text) : text.len;
+    size_t shown = form == ESCAPED ? escape_len_within(owner, text) : text.len;
     assert(shown < UINT32_MAX);
     return (struct part){ owner, text.ptr, (uint32_t)text.len, (uint32_t)shown, form };
 }
@@ -243,12 +249,12 @@ static struct bytes *join(struct slice before, const struct rope *rope, struct s
     if (!rope->count)
         return join_text(before, rope, behind, form);
     size_t most = 2 * (size_t)rope->count + 1, at = 0;
-    size_t head = sizeof(struct parts) + most * sizeof(struct part);
+    size_t head =
+        _Alignof(struct parts) + sizeof(struct parts) + most * sizeof(struct part);
     size_t text_len = before.len + rope->text.len + behind.len;
     assert(text_len + rope->inserted < UINT32_MAX);
     struct bytes *bytes = bytes_create_empty(head + text_len);
-    struct joining joining = { (struct parts *)(void *)bytes->data, bytes->data + head,
-                               form };
+    struct joining joining = { place_of_parts(bytes), bytes->data + head, form };
     joining.parts->count = 0;
     join_piece(&joining, before);
     for (uint32_t i = 0; i < rope->count; i++) {
@@ -280,7 +286,7 @@ struct bytes *rope_join_line(struct slice before, const struct rope *rope,
 static const struct parts *parts_of(const struct bytes *bytes)
 {
     assert(bytes_are_parts(bytes));
-    return (const struct parts *)(const void *)bytes->data;
+    return place_of_parts(bytes);
 }
 
 static void move(struct rope_place *place, const struct part *part, size_t len)

@@ -44,7 +44,8 @@ enum err scan_explain(const struct scan *scan, struct failure *why);
 /* All at once. */
 bool scan_is_json(struct slice text);
 
-/* The same, found once and noted there. Loop thread only; NULL is none. */
+/* The same, found once and noted there. Loop thread only, or whoever has made the bytes and
+ * not handed them over yet; NULL is none. */
 bool scan_bytes_are_json(struct bytes *bytes);
 
 /* ---- readers: only for text that the validator has accepted ---- */

@@ -6,8 +6,11 @@
  * leaves its indexes alone. */
 #include "store/sqlite/sqlite_rows.h"
 
+#include "base/escape.h"
 #include "base/mem.h"
+#include "base/rope.h"
 #include "base/text.h"
+#include "json/scan.h"
 
 enum type { U8, U16, U32, I32, I64, U64, REAL, TEXT, FLAGS };
 enum life { CHANGES, FIXED };
@@ -182,6 +185,18 @@ struct bytes *sqlite_column_copy(sqlite3_stmt *stmt, int column)
     return bytes_create(sqlite_column(stmt, column));
 }
 
+/* Who shows a long value has to know whether it is JSON, and how long it is when it is
+ * escaped. Both take a look at all of it: here that costs the loop nothing. */
+static struct bytes *read_value(sqlite3_stmt *stmt, int column)
+{
+    struct bytes *value = sqlite_column_copy(stmt, column);
+    if (value && value->len >= ROPE_LONG) {
+        scan_bytes_are_json(value);
+        escape_len_within(value, bytes_slice(value));
+    }
+    return value;
+}
+
 static int flags_of(const struct run *run)
 {
     return run->is_test << 0 | run->is_replay << 1 | run->resume_parent << 2 |
@@ -300,13 +315,13 @@ void sqlite_rows_read(sqlite3_stmt *stmt, struct run *run, bool packets)
     int at = 2;
     for (int i = 0; i < COLUMN_COUNT; i++)
         read_column(stmt, at++, &columns[i], run);
-    run->metadata = sqlite_column_copy(stmt, at++);
+    run->metadata = read_value(stmt, at++);
     run->metadata_seed = sqlite_column_copy(stmt, at++);
     if (!packets)
         return;
-    run->payload = sqlite_column_copy(stmt, at++);
+    run->payload = read_value(stmt, at++);
     struct bytes *payload_type = sqlite_column_copy(stmt, at++);
-    run->output = sqlite_column_copy(stmt, at++);
+    run->output = read_value(stmt, at++);
     struct bytes *output_type = sqlite_column_copy(stmt, at++);
     if (payload_type || output_type) {
         run_rare_edit(run)->payload_type = payload_type;

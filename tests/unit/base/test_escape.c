@@ -79,6 +79,28 @@ static void many_quotes_are_all_measured(void **state)
     assert_int_equal(escape_len((struct slice){ quotes, 5001 }), 2 * 5000 + 6);
 }
 
+/* Whichever part is asked for first, and whether the rest of them is long or short. */
+static void parts_of_measured_bytes_are_measured(void **state)
+{
+    struct draws draws = { 13 };
+    struct buf text = { 0 };
+    (void)state;
+    make_text(&draws, 2000, &text);
+    for (size_t i = 0; i < 200; i++) {
+        struct bytes *owner = bytes_create(buf_slice(&text));
+        for (size_t asked = 0; asked < 3; asked++) {
+            uint32_t from = draw(&draws, owner->len), len = draw(&draws, owner->len - from);
+            if (asked == i % 3)
+                from = 0, len = owner->len;
+            struct slice part = { owner->data + from, len };
+            assert_int_equal(escape_len_within(owner, part), escape_len(part));
+        }
+        assert_int_equal(owner->escaped, escape_len(bytes_slice(owner)));
+        bytes_unref(owner);
+    }
+    buf_finish(&text);
+}
+
 static void every_place_among_the_escapes_is_found(void **state)
 {
     struct draws draws = { 11 };
@@ -102,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_steps_give_the_same_bytes),
         cmocka_unit_test(many_quotes_are_all_measured),
+        cmocka_unit_test(parts_of_measured_bytes_are_measured),
         cmocka_unit_test(every_place_among_the_escapes_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
