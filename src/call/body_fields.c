@@ -10,10 +10,15 @@
 
 enum { LONG = 32 * 1024, ASIDE_DEPTH = 2, MARK = 1 };
 
+struct aside {
+    struct buf text;  /* decoded */
+    struct scan scan; /* of that text: is it JSON itself */
+};
+
 struct body_fields {
     struct scan scan;
     struct buf text;
-    struct buf *aside; /* decoded */
+    struct aside *aside;
     size_t aside_count;
 
     /* Where reading is, for body_fields_take_long. */
@@ -29,7 +34,7 @@ void body_fields_free(struct body_fields *fields)
     if (!fields)
         return;
     for (size_t i = 0; i < fields->aside_count; i++)
-        buf_finish(&fields->aside[i]);
+        buf_finish(&fields->aside[i].text);
     free(fields->aside);
     buf_finish(&fields->text);
     free(fields);
@@ -39,37 +44,58 @@ void body_fields_free(struct body_fields *fields)
 
 static void decode(struct body_fields *fields, struct slice raw)
 {
-    scan_text_feed(&fields->escapes, raw, &fields->aside[fields->aside_count - 1]);
+    struct aside *aside = &fields->aside[fields->aside_count - 1];
+    size_t before = aside->text.len;
+    scan_text_feed(&fields->escapes, raw, &aside->text);
+    scan_feed(&aside->scan, slice_from(buf_slice(&aside->text), before));
 }
 
 /* The string that is being read turns out to be long. */
 static void set_aside(struct body_fields *fields)
 {
     size_t index = fields->aside_count++;
-    fields->aside = mem_resize(fields->aside, fields->aside_count * sizeof(struct buf));
-    fields->aside[index] = (struct buf){ 0 };
+    fields->aside = mem_resize(fields->aside, fields->aside_count * sizeof(struct aside));
+    fields->aside[index].text = (struct buf){ 0 };
+    scan_init(&fields->aside[index].scan);
     fields->setting_aside = true;
     decode(fields, slice_from(buf_slice(&fields->text), fields->string_at));
     fields->text.len = fields->string_at;
     buf_print(&fields->text, "%c%zu", MARK, index);
 }
 
-bool body_fields_string(struct body_fields *fields, struct slice value, struct buf *out)
+/* NULL: the value is not set aside. */
+static struct aside *aside_of(struct body_fields *fields, struct slice value)
 {
     size_t index = 0;
-    value = slice_trim(value);
     if (scan_type(value) != SCAN_STRING || value.len < 3 || value.ptr[1] != MARK)
-        return scan_string(value, out);
+        return NULL;
     for (size_t i = 2; i + 1 < value.len; i++)
         index = index * 10 + (size_t)(value.ptr[i] - '0');
-    if (!out->len) { /* the usual case: nothing is copied */
-        buf_finish(out);
-        *out = fields->aside[index];
-        fields->aside[index] = (struct buf){ 0 };
-    } else {
-        buf_add(out, buf_slice(&fields->aside[index]));
-    }
+    return &fields->aside[index];
+}
+
+bool body_fields_string(struct body_fields *fields, struct slice value, struct buf *out)
+{
+    const struct aside *aside = aside_of(fields, slice_trim(value));
+    if (!aside)
+        return scan_string(value, out);
+    buf_add(out, buf_slice(&aside->text));
     return true;
+}
+
+struct bytes *body_fields_bytes(struct body_fields *fields, struct slice value)
+{
+    struct aside *aside = aside_of(fields, slice_trim(value));
+    struct buf text = { 0 };
+    if (!aside) {
+        bool is_string = scan_string(value, &text);
+        struct bytes *bytes = is_string ? bytes_create(buf_slice(&text)) : NULL;
+        buf_finish(&text);
+        return bytes;
+    }
+    struct bytes *bytes = buf_take(&aside->text); /* nothing is copied */
+    bytes->json = scan_finish(&aside->scan) ? BYTES_NO_JSON : BYTES_JSON;
+    return bytes;
 }
 
 /* ---- following strings and depth ---- */

@@ -25,6 +25,10 @@ enum err body_fields_take_long(struct api_call *call, struct slice piece);
 /* Appends the text of a string, set aside or not; once for each. False for another type. */
 bool body_fields_string(struct body_fields *fields, struct slice value, struct buf *out);
 
+/* The same as bytes of its own; of what was set aside it is noted there whether it is JSON,
+ * which was found while it came. NULL for another type. */
+struct bytes *body_fields_bytes(struct body_fields *fields, struct slice value);
+
 /* The body is complete: a JSON object that scan.h may read. Takes the fields out of the
  * call; the caller's to body_fields_free. ERR_INVALID with the text for the client: nothing is
  * left to free. */

@@ -188,13 +188,12 @@ static bool is_known_error(struct slice error)
 static enum err read_success(struct completion *op, const struct slice *values)
 {
     struct slice output = values[OUTPUT], type = values[OUTPUT_TYPE];
-    struct buf text = { 0 };
     op->complete.ok = true;
     if (!output.ptr || scan_type(output) == SCAN_NULL)
         return OK;
-    if (!body_fields_string(op->fields, output, &text))
+    op->complete.output = body_fields_bytes(op->fields, output);
+    if (!op->complete.output)
         return refuse(op->call, "output: must be a string, its type is in outputType");
-    op->complete.output = buf_take(&text);
     if (!type.ptr)
         buf_add_text(&op->output_type, "application/json");
     else if (!body_fields_string(op->fields, type, &op->output_type) ||

@@ -72,6 +72,37 @@ static void a_long_string_is_what_it_would_be_in_one_piece(void **state)
     }
 }
 
+static void it_is_known_of_what_was_set_aside_whether_it_is_json(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *begin, *end;
+        enum bytes_json json;
+    } cases[] = {
+        { "[\\\"", "\\\"]", BYTES_JSON },
+        { "[\\\"", "\\\"", BYTES_NO_JSON },
+        { "", "", BYTES_NO_JSON },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (size_t size = 1; size < 100000; size = size * 30 + 1) {
+            struct buf body = { 0 };
+            struct slice object;
+            buf_print(&body, "{\"completion\":{\"output\":\"%s", cases[i].begin);
+            add_times(&body, "\\u0041", 6 * LONG);
+            buf_print(&body, "%s\"}}", cases[i].end);
+            struct body_fields *fields =
+                feed(body_fields_take_long, buf_slice(&body), size, &object);
+            struct bytes *output = body_fields_bytes(fields, member(object, "output"));
+            assert_int_equal(output->json, cases[i].json);
+            assert_int_equal(scan_is_json(bytes_slice(output)),
+                             cases[i].json == BYTES_JSON);
+            assert_null(body_fields_bytes(fields, scan_member(object, "completion")));
+            bytes_unref(output);
+            body_fields_free(fields);
+            buf_finish(&body);
+        }
+}
+
 static void short_and_deep_strings_stay_in_the_object(void **state)
 {
     (void)state;
@@ -143,7 +174,7 @@ static void what_is_too_much_beside_long_strings_is_refused_when_it_comes(void *
     buf_finish(&some);
 }
 
-static void a_plain_intake_sets_nothing_aside(void **state)
+static void plain_fields_set_nothing_aside(void **state)
 {
     (void)state;
     struct buf body = { 0 };
@@ -188,10 +219,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_string_is_what_it_would_be_in_one_piece),
+        cmocka_unit_test(it_is_known_of_what_was_set_aside_whether_it_is_json),
         cmocka_unit_test(short_and_deep_strings_stay_in_the_object),
         cmocka_unit_test(several_long_strings_are_told_apart),
         cmocka_unit_test(what_is_too_much_beside_long_strings_is_refused_when_it_comes),
-        cmocka_unit_test(a_plain_intake_sets_nothing_aside),
+        cmocka_unit_test(plain_fields_set_nothing_aside),
         cmocka_unit_test(what_is_no_object_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
