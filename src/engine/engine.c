@@ -1,6 +1,7 @@
-/* engine.c - the engine itself: its parts, reading a run, writing documents.
+/* engine.c - the engine itself: its parts, writing documents.
  *
- * What happens to a command is in flight.c, what follows from a change in apply.c. */
+ * What happens to a command is in flight.c, what follows from a change in apply.c, reading a
+ * run in run_read.c. */
 #include "engine/engine.h"
 
 #include <assert.h>
@@ -152,6 +153,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->options = *options;
     again_init(engine);
     flights_init(engine);
+    run_loads_init(engine);
     waits_init(engine);
     list_init(&engine->triggers);
     list_init(&engine->writes);
@@ -192,6 +194,7 @@ void engine_destroy(struct engine *engine)
     slots_finish(&engine->stored);
     loop_remove_flusher(&engine->evictor);
     flights_finish(engine);
+    run_loads_finish(engine);
     again_finish(engine);
     free(engine);
 }
@@ -285,54 +288,6 @@ bool engine_idle(const struct engine *engine)
 {
     return engine->flights.count == 0 && !engine->reads && list_empty(&engine->triggers) &&
            list_empty(&engine->writes) && list_empty(&engine->resets);
-}
-
-/* ---- reading ---- */
-
-/* done may free the operation. */
-static void finish_read(struct run_read *read, enum err status)
-{
-    struct environment *env = read->env;
-    bytes_clear(&read->load.name);
-    read->done(read, status);
-    environment_release(env);
-}
-
-static void on_read_deferred(struct deferred *deferred)
-{
-    struct run_read *read = container_of(deferred, struct run_read, deferred);
-    struct slice id = bytes_slice(read->load.name);
-    struct tracked *run = environment_find(read->env, id);
-    if (!run) {
-        read->env->store->ops->load(read->env->store, &read->load);
-        return;
-    }
-    read->run = &run->run;
-    finish_read(read, OK);
-}
-
-static void on_read_loaded(struct store_load *load, enum store_status status)
-{
-    struct run_read *read = container_of(load, struct run_read, load);
-    struct run run = load->run; /* done may free the operation */
-    read->run = status ? NULL : &run;
-    read->loaded = !status;
-    finish_read(read, err_of_store(status));
-    if (!status)
-        run_finish(&run);
-}
-
-void run_read_begin(struct environment *env, struct slice run_id, struct run_read *read,
-                    void (*done)(struct run_read *read, enum err status))
-{
-    *read = (struct run_read){ .env = env, .done = done };
-    environment_hold(env);
-    read->load = (struct store_load){ .env = env->number,
-                                      .name = bytes_create(run_id),
-                                      .done = on_read_loaded };
-    read->deferred.fn = on_read_deferred;
-    list_init(&read->deferred.link);
-    loop_defer(env->loop, &read->deferred);
 }
 
 /* ---- documents ---- */

@@ -155,14 +155,16 @@ void command_join(struct command *command, struct command *other, struct slice r
 
 /* ---- reading ---- */
 
-/* A run from memory, or else from the store; done comes later either way. */
+/* A run from memory, or else from the store; done comes later either way. Many who read one
+ * run at once get it from one read of the store. */
 struct run_read {
     struct environment *env;
-    struct store_load load;
+    struct bytes *id; /* the engine's, as the two behind it are */
     struct deferred deferred;
+    struct list link; // run_load::reads
     void (*done)(struct run_read *read, enum err status);
     const struct run *run; /* borrowed until done returns */
-    bool loaded;           /* from the store: its texts are shared with nobody */
+    bool loaded;           /* from the store: only those who read it have its texts */
 };
 
 void run_read_begin(struct environment *env, struct slice run_id, struct run_read *read,

@@ -19,6 +19,7 @@ struct engine {
     struct slots environments;       /* of struct environment, by number */
     struct slots stored;             /* of struct room, its project's, by number */
     struct table flights;            /* of struct flight, by environment and run id */
+    struct table loads;              /* of struct run_load, by environment and run id */
     struct table waiters, awaited;   /* waits.c: who waits, and for what */
     struct list triggers;            // trigger_op::link; not answered yet
     struct list writes;              // document_write::link; not answered yet
@@ -62,6 +63,11 @@ void engine_place(struct engine *engine, struct tracked *run);
 
 void flights_init(struct engine *engine);
 void flights_finish(struct engine *engine);
+
+/* run_read.c */
+
+void run_loads_init(struct engine *engine);
+void run_loads_finish(struct engine *engine);
 
 /* deadlines.c */
 
