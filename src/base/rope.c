@@ -296,6 +296,27 @@ static void move(struct rope_place *place, const struct part *part, size_t len)
         *place = (struct rope_place){ .part = place->part + 1 };
 }
 
+size_t rope_own_len(const struct bytes *bytes)
+{
+    const struct parts *parts = parts_of(bytes);
+    size_t len = 0;
+    for (uint32_t i = 0; i < parts->count; i++)
+        if (!parts->all[i].owner)
+            len += parts->all[i].len;
+    return len;
+}
+
+struct bytes *rope_next_owner(const struct bytes *bytes, uint32_t *at)
+{
+    const struct parts *parts = parts_of(bytes);
+    while (*at < parts->count) {
+        struct bytes *owner = parts->all[(*at)++].owner;
+        if (owner)
+            return owner;
+    }
+    return NULL;
+}
+
 static struct slice read_escaped(const struct part *part, struct rope_place *place,
                                  char *room, size_t size)
 {

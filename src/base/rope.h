@@ -82,6 +82,12 @@ static inline bool bytes_are_parts(const struct bytes *bytes)
     return bytes->json == BYTES_PARTS;
 }
 
+/* Bytes that they have themselves; the others belong to those that they refer to. */
+size_t rope_own_len(const struct bytes *bytes);
+
+/* Those that they refer to, one after the other: start with *at = 0; NULL at the end. */
+struct bytes *rope_next_owner(const struct bytes *bytes, uint32_t *at);
+
 /* How far they were read. The zero value: not at all. */
 struct rope_place {
     uint32_t part;

@@ -2,6 +2,7 @@
  *
  *   dispatch.c makes it ─► the handler asks it for the parts ─► reply.c answers and frees it */
 #include "call/call.h"
+#include "call/rooms.h"
 
 #include "accounts/branch.h"
 #include "base/log.h"
@@ -135,7 +136,7 @@ void api_hold(struct api_call *call, void (*on_drain)(struct api_call *call))
 void api_call_free(struct api_call *call)
 {
     list_remove(&call->held);
-    room_give(call->room, call->room_taken);
+    rooms_leave(call);
     if (call->env)
         environment_release(call->env);
     identity_unref(call->identity);

@@ -50,9 +50,11 @@ struct api_call {
     struct failure why;     /* set by explain when the handler returns an error */
     struct room *room;      /* of rooms_hold */
     size_t room_taken;      /* bytes */
-    bool busy;              /* an operation will reply; set it when one is begun */
-    bool refused;           /* by http, which has answered and is in the log */
-    void *state;            /* the handler's, for the pieces of a body */
+    struct bytes **shared;  /* of rooms_hold_run, which take room once (base/share.h) */
+    size_t shared_count;
+    bool busy;    /* an operation will reply; set it when one is begun */
+    bool refused; /* by http, which has answered and is in the log */
+    void *state;  /* the handler's, for the pieces of a body */
     void (*on_drain)(struct api_call *call);   /* api_hold */
     struct list held;                          // api::held; linked while held
     void (*on_gone)(struct api_call *call);    /* the peer left; still to be replied */

@@ -1,6 +1,8 @@
 /* rooms.c - finds the rooms of a call by who asks. */
 #include "call/rooms.h"
 
+#include "base/mem.h"
+#include "base/share.h"
 #include "call/body_fields.h"
 #include "call/route.h"
 
@@ -106,18 +108,42 @@ void rooms_hold(struct api_call *call, size_t bytes)
     room_take(call->room, bytes);
 }
 
+static void hold_packets(struct api_call *call, const struct run *run)
+{
+    struct bytes *packets[] = { run->payload, run->output, run->metadata,
+                                run->metadata_seed, run->error };
+    size_t more = sizeof(packets) / sizeof(packets[0]);
+    call->room = call->x->answer_room;
+    call->shared =
+        mem_resize(call->shared, (call->shared_count + more) * sizeof(struct bytes *));
+    for (size_t i = 0; i < more; i++) {
+        call->shared[call->shared_count++] = packets[i];
+        share_take(call->room, packets[i]);
+    }
+}
+
 enum err rooms_hold_run(struct api_call *call, const struct run_read *read)
 {
     enum err full = may_be_long(call) ? rooms_check_answer(call) : OK;
     if (!full && read->loaded)
-        rooms_hold(call, run_packet_bytes(read->run));
+        hold_packets(call, read->run);
     return full;
+}
+
+void rooms_leave(struct api_call *call)
+{
+    room_give(call->room, call->room_taken);
+    call->room_taken = 0;
+    for (size_t i = 0; i < call->shared_count; i++)
+        share_give(call->room, call->shared[i]);
+    free(call->shared);
+    call->shared = NULL;
+    call->shared_count = 0;
 }
 
 enum err rooms_let_go(struct api_call *call)
 {
-    room_give(call->room, call->room_taken);
-    call->room_taken = 0;
+    rooms_leave(call);
     return may_be_long(call) ? rooms_check_answer(call) : OK;
 }
 

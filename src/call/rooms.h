@@ -37,9 +37,13 @@ enum err rooms_check_answer(struct api_call *call);
 /* So many bytes more are in memory for the answer; given back when the call ends. */
 void rooms_hold(struct api_call *call, size_t bytes);
 
-/* The same of a run that was read for the answer: one from the store is in memory for this
- * call only. ERR_NO_ROOM: it was not held, the room has become full since. */
+/* The same of a run that was read for the answer: one from the store is in memory only for
+ * the calls that show it, and what they share counts once. ERR_NO_ROOM: it was not held, the
+ * room has become full since. */
 enum err rooms_hold_run(struct api_call *call, const struct run_read *read);
+
+/* What was held for the call is given back. */
+void rooms_leave(struct api_call *call);
 
 /* The answer is complete: what was held for it is given back, as it counts while it is sent.
  * ERR_NO_ROOM: the room is full with those of others. */

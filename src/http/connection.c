@@ -121,9 +121,9 @@ bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *agai
 
 static void count_unsent(struct connection *conn)
 {
-    size_t unsent = outbox_unsent(&conn->outbox);
+    size_t own = outbox_own(&conn->outbox);
     room_give(conn->room, conn->counted);
-    conn->counted = conn->room && unsent > conn->uncounted_max ? unsent : 0;
+    conn->counted = conn->room && own > conn->uncounted_max ? own : 0;
     room_take(conn->room, conn->counted);
 }
 
@@ -133,6 +133,7 @@ void connection_count_in(struct connection *conn, struct room *room, size_t unco
     conn->counted = 0;
     conn->room = room;
     conn->uncounted_max = uncounted_max;
+    outbox_count_in(&conn->outbox, room);
     count_unsent(conn);
     conn->answer_ms = loop_now_ms(conn->server->loop);
     conn->handed_before = conn->outbox.handed;

@@ -88,7 +88,7 @@ void connection_note_life(struct connection *conn);
 bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *again_ms);
 
 /* An answer begins: what is unsent takes room there from now on, if it is more than
- * uncounted_max bytes; NULL: nowhere. */
+ * uncounted_max bytes, and what it refers to (outbox_count_in); NULL: nowhere. */
 void connection_count_in(struct connection *conn, struct room *room, size_t uncounted_max);
 
 /* Copies the bytes behind what is pending already. */

@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include "base/mem.h"
+#include "base/share.h"
 
 enum {
     SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT,
@@ -22,17 +23,56 @@ struct left {
 
 struct backlog {
     size_t unsent;
+    size_t
+        own; /* bytes: of what is unsent, or for those of BYTES_PARTS of the rest of them */
     size_t first, count,
         capacity;            /* pieces[first] to pieces[first + count - 1] are in use */
     struct rope_place place; /* of the first piece: its offset, when it is of BYTES_PARTS */
     struct left pieces[];
 };
 
+/* ---- room ---- */
+
+typedef void share_fn(struct room *room, struct bytes *bytes);
+
+static void share_each(struct outbox *outbox, const struct bytes *bytes, share_fn *share)
+{
+    uint32_t at = 0;
+    struct bytes *owner;
+    if (outbox->room && bytes_are_parts(bytes))
+        while ((owner = rope_next_owner(bytes, &at)))
+            share(outbox->room, owner);
+}
+
+static void share_all(struct outbox *outbox, share_fn *share)
+{
+    const struct backlog *backlog = outbox->backlog;
+    for (size_t i = 0; backlog && i < backlog->count; i++)
+        share_each(outbox, backlog->pieces[backlog->first + i].bytes, share);
+}
+
+void outbox_count_in(struct outbox *outbox, struct room *room)
+{
+    if (outbox->room == room)
+        return;
+    share_all(outbox, share_give);
+    outbox->room = room;
+    share_all(outbox, share_take);
+}
+
+size_t outbox_own(const struct outbox *outbox)
+{
+    return outbox->backlog ? outbox->backlog->own : 0;
+}
+
+/* ---- what is unsent ---- */
+
 void outbox_finish(struct outbox *outbox)
 {
     struct backlog *backlog = outbox->backlog;
     if (!backlog)
         return;
+    share_all(outbox, share_give);
     for (size_t i = 0; i < backlog->count; i++)
         bytes_unref(backlog->pieces[backlog->first + i].bytes);
     free(backlog);
@@ -93,8 +133,11 @@ static struct left *new_place(struct outbox *outbox)
 /* Takes over the reference. */
 static void keep(struct outbox *outbox, struct bytes *bytes, size_t offset)
 {
+    size_t len = bytes->len - offset;
     *new_place(outbox) = (struct left){ bytes, offset };
-    outbox->backlog->unsent += bytes->len - offset;
+    outbox->backlog->unsent += len;
+    outbox->backlog->own += bytes_are_parts(bytes) ? rope_own_len(bytes) : len;
+    share_each(outbox, bytes, share_take);
 }
 
 static void keep_piece(struct outbox *outbox, const struct piece *piece, size_t sent)
@@ -198,23 +241,39 @@ enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
     return sent < 0 ? OUTBOX_LOST : keep_frames(outbox, frames, count, (size_t)sent);
 }
 
-static void drop_sent(struct backlog *backlog, size_t sent)
+static void drop_first(struct outbox *outbox)
 {
+    struct backlog *backlog = outbox->backlog;
+    struct left *left = &backlog->pieces[backlog->first];
+    if (bytes_are_parts(left->bytes))
+        backlog->own -= rope_own_len(left->bytes);
+    else
+        backlog->own -= left->bytes->len - left->offset;
+    share_each(outbox, left->bytes, share_give);
+    bytes_unref(left->bytes);
+    backlog->place = (struct rope_place){ 0 };
+    backlog->first++;
+    backlog->count--;
+}
+
+static void drop_sent(struct outbox *outbox, size_t sent)
+{
+    struct backlog *backlog = outbox->backlog;
     backlog->unsent -= sent;
     while (sent) {
         struct left *left = &backlog->pieces[backlog->first];
         size_t len = left->bytes->len - left->offset;
-        if (sent < len) {
-            left->offset += sent;
-            if (bytes_are_parts(left->bytes))
-                rope_skip(left->bytes, &backlog->place, sent);
-            return;
+        if (sent >= len) {
+            sent -= len;
+            drop_first(outbox);
+            continue;
         }
-        sent -= len;
-        bytes_unref(left->bytes);
-        backlog->place = (struct rope_place){ 0 };
-        backlog->first++;
-        backlog->count--;
+        left->offset += sent;
+        if (bytes_are_parts(left->bytes))
+            rope_skip(left->bytes, &backlog->place, sent);
+        else
+            backlog->own -= sent;
+        return;
     }
 }
 
@@ -283,7 +342,7 @@ enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress)
             return OUTBOX_LOST;
         }
         *progress = *progress || sent > 0;
-        drop_sent(backlog, (size_t)sent);
+        drop_sent(outbox, (size_t)sent);
         done += (size_t)sent;
         if ((size_t)sent < parcel.bytes || (backlog->count && done >= SEND_BYTES))
             return OUTBOX_UNSENT;

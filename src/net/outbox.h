@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/room.h"
 #include "base/rope.h"
 #include "base/slice.h"
 
@@ -23,6 +24,7 @@ enum { OUTBOX_PIECES_MAX = 64 }; /* in one call */
 struct outbox {
     struct backlog *backlog; /* NULL: nothing is unsent */
     int64_t handed;          /* bytes that the kernel took so far */
+    struct room *room;       /* of outbox_count_in */
 };
 
 enum outbox_status {
@@ -55,6 +57,14 @@ enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
 
 /* Sends what is unsent; progress says whether the kernel took any of it. */
 enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress);
+
+/* What unsent bytes refer to (BYTES_PARTS) takes room there from now on, all of it until the
+ * last that refers to it is sent; once, however many outboxes refer to it (base/share.h).
+ * NULL: nowhere. */
+void outbox_count_in(struct outbox *outbox, struct room *room);
+
+/* Bytes in memory for what is unsent, but for those that outbox_count_in counts. */
+size_t outbox_own(const struct outbox *outbox);
 
 /* Bytes. */
 size_t outbox_unsent(const struct outbox *outbox);

@@ -165,18 +165,18 @@ test("answers that nobody reads take so much memory and no more", async (t) => {
   await gateway.stop();
 });
 
-/** A gateway whose store alone has a finished run of 9 MiB, and a token that reads only that run. */
-async function withEvictedRun(t) {
+/** A gateway whose store alone has these finished runs, and a token that reads only the first. */
+async function withEvictedRuns(t, { length, count = 1 }) {
   const gateway = await startGateway({ t, release: true, options: ["--memory", "32m"] });
   const worker = await Worker.register(gateway), ids = [];
-  for (let i = 0; i < 5; i++) {
+  for (let i = 0; i < count + Math.ceil(36 * MIB / length); i++) {
     const attempt = await worker.take(ids[ids.push(await worker.trigger("hello")) - 1]);
-    await attempt.succeed("x".repeat(9 * MIB));
+    await attempt.succeed("x".repeat(length));
   }
-  await until(async () => await gateway.metric("runcast_evicted_runs_total") > 0, { what: "the first has left memory" });
+  await until(async () => await gateway.metric("runcast_evicted_runs_total") >= count, { what: "they have left memory" });
   const memory = () => [...fs.readFileSync(`/proc/${gateway.pid}/smaps_rollup`, "utf8").matchAll(/Private_Dirty:\s+(\d+)/g)]
     .reduce((sum, [, kib]) => sum + kib / 1024, 0);
-  return { gateway, id: ids[0], token: await publicToken(gateway, { scopes: [`read:runs:${ids[0]}`] }), memory };
+  return { gateway, ids: ids.slice(0, count), id: ids[0], token: await publicToken(gateway, { scopes: [`read:runs:${ids[0]}`] }), memory };
 }
 
 /** Connections that have said something at once and read no more than the first bytes of what they get. */
@@ -191,14 +191,28 @@ async function ask(gateway, t, count, text) {
       if (!connection.reads) connection.pause();
     });
   }
-  for (const connection of all) connection.send(text());
+  all.forEach((connection, i) => connection.send(text(i)));
   return all;
 }
+const readRun = (id, key) => `GET /api/v3/runs/${id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n\r\n`;
 
-test("a run that is read from the store for many at once takes the room of answers and no more", async (t) => {
-  const { gateway, id, token, memory } = await withEvictedRun(t), before = memory();
-  const request = `GET /api/v3/runs/${id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n\r\n`;
-  const readers = await ask(gateway, t, 40, () => request);
+test("many who ask at once for a run that only the store has share one read of it", async (t) => {
+  const { gateway, id, memory } = await withEvictedRuns(t, { length: 3 * MIB });
+  const before = memory(), reads = await gateway.metric("runcast_store_reads_total");
+  const readers = await ask(gateway, t, 50, () => readRun(id, keys.dev));
+  await until(() => readers.every(({ first }) => first), { what: "answers" });
+  assert.deepEqual(readers.filter(({ first }) => !first.startsWith("HTTP/1.1 200")).map(({ first }) => first), []);
+  assert.ok(memory() - before < 60, `${memory() - before} MiB are taken`);
+  // Of each run that has been on a worker its children are looked for, too.
+  assert.ok(await gateway.metric("runcast_store_reads_total") - reads < 75, "runs are read for many");
+  for (const reader of readers) { reader.reads = true; reader.resume(); }
+  await until(() => readers.every(({ came }) => came > 3 * MIB), { what: "all of the answers" });
+  await gateway.stop();
+});
+
+test("runs that are read from the store for many at once take the room of answers and no more", async (t) => {
+  const { gateway, ids, id, token, memory } = await withEvictedRuns(t, { length: 9 * MIB, count: 24 }), before = memory();
+  const readers = await ask(gateway, t, ids.length, (i) => readRun(ids[i], keys.dev));
   await until(() => readers.every(({ first }) => first), { what: "answers" });
   assert.ok(memory() - before < 200, `${memory() - before} MiB are taken`);
   const shown = readers.filter(({ first }) => first.startsWith("HTTP/1.1 200")), refused = readers.filter((one) => !shown.includes(one));
@@ -213,7 +227,7 @@ test("a run that is read from the store for many at once takes the room of answe
 });
 
 test("sockets that read nothing hold rows for the room of answers and no more, and get them when they read", async (t) => {
-  const { gateway, id, token, memory } = await withEvictedRun(t), before = memory();
+  const { gateway, id, token, memory } = await withEvictedRuns(t, { length: 9 * MIB }), before = memory();
   const sockets = await ask(gateway, t, 40, () => Buffer.concat([Buffer.from(upgradeRequest("/realtime/v1/ws", { authorization: `Bearer ${token}` })),
     frame(1, '{"op":"hello"}'), frame(1, JSON.stringify({ op: "sub", id: 1, run: id }))]));
   await until(async () => await gateway.metric("runcast_connections_behind") === 40, { what: "all are behind" });

@@ -269,6 +269,46 @@ static void parts_are_read_as_the_kernel_takes_them(void **state)
 }
 
 /* Whatever room the kernel has. */
+/* Until the last outbox that refers to it has sent it, or changes its room, or ends. */
+static void what_many_refer_to_takes_room_once(void **state)
+{
+    enum { VALUE = 300000 };
+    struct room outer = { .limit = 1 << 30 }, room = outer, other = outer;
+    struct pipe pipes[3];
+    struct bytes *value = filled(VALUE, 'v'), *frame = frame_around(value, false);
+    size_t own = rope_own_len(frame);
+    (void)state;
+    room.outer = other.outer = &outer;
+    for (size_t i = 0; i < 3; i++) {
+        open_pipe(&pipes[i]);
+        outbox_count_in(&pipes[i].outbox, &room);
+        for (size_t n = 0; n < 2; n++)
+            assert_int_equal(outbox_send_frames(&pipes[i].outbox, pipes[i].in, &frame, 1),
+                             OUTBOX_UNSENT);
+        assert_int_equal(outbox_own(&pipes[i].outbox), 2 * own);
+        assert_true(outbox_unsent(&pipes[i].outbox) > VALUE);
+        assert_int_equal(room.used, VALUE);
+    }
+    assert_int_equal(outer.used, VALUE);
+
+    outbox_count_in(&pipes[1].outbox, &other);
+    assert_int_equal(room.used, VALUE);
+    assert_int_equal(other.used, VALUE);
+    assert_int_equal(outer.used, 2 * VALUE);
+    close_pipe(&pipes[1]);
+    assert_int_equal(other.used, 0);
+    drain(&pipes[0], 100000);
+    assert_int_equal(outbox_own(&pipes[0].outbox), 0);
+    assert_int_equal(room.used, VALUE);
+    bytes_unref(frame);
+    bytes_unref(value); /* the last one that refers to it has it */
+    drain(&pipes[2], 100000);
+    assert_int_equal(room.used, 0);
+    assert_int_equal(outer.used, 0);
+    close_pipe(&pipes[0]);
+    close_pipe(&pipes[2]);
+}
+
 static void one_call_brings_away_a_part_of_what_is_large(void **state)
 {
     struct pipe pipe;
@@ -303,6 +343,7 @@ int main(void)
         cmocka_unit_test(a_lost_connection_takes_what_was_unsent_with_it),
         cmocka_unit_test(what_is_never_sent_is_released),
         cmocka_unit_test(parts_are_read_as_the_kernel_takes_them),
+        cmocka_unit_test(what_many_refer_to_takes_room_once),
         cmocka_unit_test(one_call_brings_away_a_part_of_what_is_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

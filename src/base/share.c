@@ -1,0 +1,64 @@
+/* share.c - how many hold the same bytes, by room and bytes. */
+#include "base/share.h"
+
+#include "base/mem.h"
+#include "base/table.h"
+
+struct share_key {
+    const struct room *room;
+    const struct bytes *bytes;
+};
+
+struct share {
+    struct share_key key;
+    size_t holders;
+};
+
+static struct table shares; /* of struct share */
+
+static struct slice key_of(const void *value)
+{
+    const struct share *share = value;
+    return (struct slice){ (const char *)&share->key, sizeof(share->key) };
+}
+
+static struct share *find(const struct room *room, const struct bytes *bytes)
+{
+    struct share wanted = { .key = { room, bytes } };
+    return shares.key ? table_find(&shares, key_of(&wanted)) : NULL;
+}
+
+void share_take(struct room *room, struct bytes *bytes)
+{
+    if (!room || !bytes)
+        return;
+    struct share *share = find(room, bytes);
+    if (!share) {
+        share = mem_new(struct share);
+        share->key = (struct share_key){ room, bytes };
+        if (!shares.key)
+            table_init(&shares, key_of);
+        table_insert(&shares, share);
+        room_take(room, bytes->len);
+    }
+    share->holders++;
+    bytes_ref(bytes);
+}
+
+void share_give(struct room *room, struct bytes *bytes)
+{
+    if (!room || !bytes)
+        return;
+    struct share *share = find(room, bytes);
+    assert(share && share->holders);
+    if (!--share->holders) {
+        table_remove(&shares, key_of(share));
+        free(share);
+        room_give(room, bytes->len);
+    }
+    if (!shares.count) {
+        table_finish(&shares);
+        shares = (struct table){ 0 };
+    }
+    bytes_unref(bytes);
+}
