@@ -11,7 +11,10 @@ struct waitpoint_end {
     struct store_load load;
     struct change change;
     struct document_write write;
-    struct bytes *output;
+    struct bytes *output;       /* as it came; NULL: none */
+    struct waitpoint waitpoint; /* that is completed, with the output as it is stored */
+    size_t taken;               /* bytes of output that are in there */
+    struct deferred deferred;
     bool was_over; /* for done: the output is not kept, the first one counts */
     void (*done)(struct waitpoint_end *op, enum err status);
 };

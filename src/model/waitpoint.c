@@ -44,9 +44,11 @@ static struct bytes *write_body(const struct waitpoint *waitpoint)
     }
     members_add_texts(&out, "tags", tags ? tags->names : NULL, tags ? tags->count : 0);
     members_add_text(&out, "outputType", bytes_slice(waitpoint->output_type));
-    members_add_json(&out, "output", bytes_slice(waitpoint->output)); /* the last */
-    buf_add_char(&out, '}');
-    struct bytes *body = buf_to_bytes(&out);
+    if (waitpoint->output)
+        members_add_name(&out, "output"); /* the last */
+    const struct slice parts[] = { buf_slice(&out), bytes_slice(waitpoint->output),
+                                   SLICE("}") };
+    struct bytes *body = bytes_join(parts, 3);
     buf_finish(&out);
     return body;
 }
