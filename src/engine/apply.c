@@ -3,92 +3,29 @@
  *   change ──► run table, orders, ring (environment_put) ──► queue, slot, timer ──► what
  *              must follow: children of an ended run end, workers get what is ready
  *
+ * What must follow is begun as commands, and the commit of a command comes here: the one
+ * circle among the files of the engine.
+ *
+ *   apply ── it has ended: cancel its children ───► run_commands ─┐
+ *     ▲   ── its parent, its branch, its version ─► sweep ────────┼─► again ─► flight
+ *     │   ── who waits for it goes on ────────────► waits ────────┘               │
+ *     └────────────── the store has taken the commit of the command ◄─────────────┘
+ *
+ * It ends: a command is begun only where the state asks for it, and its commit is that state
+ * left behind. No call comes back within a call: flight decides at the end of the turn.
+ *
  * Our own commits come here when the store has acknowledged them, in the order of their
  * numbers; with a database shared by several gateways its feed would come here too. */
 #include <assert.h>
 
-#include "base/buf.h"
 #include "base/metrics.h"
-#include "engine/attempts.h"
 #include "engine/run_commands.h"
 #include "engine/sessions.h"
 #include "engine/state.h"
 #include "engine/versions.h"
-#include "engine/waiting.h"
 #include "engine/waits.h"
 
 enum { CHILDREN_AT_ONCE = 500 };
-
-int64_t engine_deadline(const struct engine *engine, int64_t unix_ms)
-{
-    int64_t left = unix_ms - loop_wall_ms(engine->loop);
-    return loop_now_ms(engine->loop) + (left > 0 ? left : 0);
-}
-
-/* Its turn may not have come: a retry is due later, or a failed dequeue made it pause. */
-static bool waits_in_queue(const struct engine *engine, const struct run *run)
-{
-    if (run->execution != EXECUTION_QUEUED || run_is_final(run))
-        return false;
-    bool may_pause = run->status == RUN_RETRYING || run->started_at;
-    return !may_pause || run->due_at <= loop_wall_ms(engine->loop);
-}
-
-/* Of a run that waits for a version only its ttl, which what was dequeued once has not: due_at
- * is the end of a pause then, for when the version comes. */
-static int64_t next_deadline(struct engine *engine, struct tracked *run)
-{
-    int64_t due = run->run.due_at ? engine_deadline(engine, run->run.due_at) : INT64_MAX;
-    int64_t lost = attempt_lost_at(run);
-    switch (run->run.execution) {
-    case EXECUTION_CREATED: return run->run.started_at ? INT64_MAX : due;
-    case EXECUTION_EXECUTING: return lost;
-    case EXECUTION_WITH_WAITPOINTS: return due < lost ? due : lost;
-    case EXECUTION_FINISHED: return INT64_MAX;
-    default: return due;
-    }
-}
-
-/* What could not be written is tried again, but not at once. */
-static int64_t not_at_once(const struct engine *engine, int64_t deadline)
-{
-    bool trouble = engine->store->failing || engine->store->full;
-    int64_t now = loop_now_ms(engine->loop);
-    return trouble && deadline <= now ? now + STORE_AGAIN_MS : deadline;
-}
-
-/* Those whose session has it: in dev. */
-static uint32_t audience_of(const struct tracked *run)
-{
-    const struct session *session =
-        run->env->is_dev ? sessions_of_run(run->env, &run->run) : NULL;
-    return session ? session->audience : AUDIENCE_NOBODY;
-}
-
-void engine_place(struct engine *engine, struct tracked *run)
-{
-    struct environment *env = run->env;
-    struct timers *timers = loop_timers(engine->loop);
-    struct slice queue = bytes_slice(run->run.queue);
-    struct slice key = bytes_slice(run_rare(&run->run)->concurrency_key);
-
-    if (run_holds_slot(&run->run)) {
-        queues_run(&env->queues, &run->item, queue, key);
-    } else if (waits_in_queue(engine, &run->run) && !run->in_flight) {
-        run->item.audience = (uint16_t)audience_of(run); /* below 64, sessions.c */
-        queues_wait(&env->queues, &run->item, queue, key, run->run.queue_position);
-    } else {
-        queues_leave(&env->queues, &run->item);
-    }
-    engine_match(engine, env);
-    waiting_note(run);
-
-    int64_t deadline = not_at_once(engine, next_deadline(engine, run));
-    if (deadline == INT64_MAX || (run->item.place && run->run.started_at))
-        timers_clear(timers, &run->timer);
-    else
-        timers_set(timers, &run->timer, engine->due_kind, deadline);
-}
 
 /* Children that are not final are canceled with their parent, once that is confirmed. The
  * sweep finds so many that they would not fit a turn. */
@@ -118,18 +55,6 @@ static bool is_news(const struct tracked *known, const struct run *next)
     case EXECUTION_PENDING_CANCEL: return true; /* whatever came with it */
     default: return known->run.worker_request == next->worker_request;
     }
-}
-
-void engine_on_notice(struct engine *engine, engine_notice_fn *fn, void *owner)
-{
-    engine->on_notice = fn;
-    engine->notice_owner = owner;
-}
-
-void engine_notice(const struct engine *engine, const struct tracked *run)
-{
-    if (engine->on_notice)
-        engine->on_notice(engine->notice_owner, run);
 }
 
 /* Its worker has as long as ever to be heard of again; a pause does not count, but who
@@ -186,14 +111,4 @@ void engine_apply(struct engine *engine, struct change *changes, size_t count)
         }
         change_finish(change);
     }
-}
-
-/* Nothing is due before everything is in memory: the sweep sets the timers. */
-void engine_load_run(struct engine *engine, struct environment *env, struct run *run)
-{
-    run_share_names(run);
-    struct tracked *tracked = environment_load(env, run);
-    tracked->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
-    engine_place(engine, tracked);
-    timers_clear(loop_timers(engine->loop), &tracked->timer);
 }

@@ -104,12 +104,6 @@ void attempt_look(struct engine *engine, struct environment *env, struct slice r
         engine_place(engine, run);
 }
 
-int64_t attempt_lost_at(const struct tracked *run)
-{
-    bool is_polled = run->heard_until && run->heard_until < run->alive_until;
-    return is_polled ? run->heard_until : run->alive_until;
-}
-
 /* ---- complete ---- */
 
 /* Errors of a worker that could not say whether to retry. */

@@ -79,9 +79,6 @@ bool attempt_heartbeat(struct engine *engine, struct environment *env, struct sl
  * counts alone. */
 void attempt_look(struct engine *engine, struct environment *env, struct slice run_id);
 
-/* Monotonic ms: when the worker of this run is given up, if nothing is heard of it. */
-int64_t attempt_lost_at(const struct tracked *run);
-
 enum attempt_result {
     ATTEMPT_RUN_FINISHED,
     ATTEMPT_RETRY_IMMEDIATELY,

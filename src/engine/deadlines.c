@@ -135,7 +135,7 @@ static bool is_silent(const struct command *command, const struct run *now)
 {
     const struct tracked *run = environment_find(command->env, slice_of(now->id));
     return run && run->run.snapshot == now->snapshot &&
-           attempt_lost_at(run) <= loop_now_ms(command->engine->loop);
+           engine_lost_at(run) <= loop_now_ms(command->engine->loop);
 }
 
 static enum decision confirm_cancel(struct run *next, int64_t time)
@@ -177,7 +177,7 @@ static enum decision decide_due(struct command *command, const struct run *now,
 static bool only_place(struct engine *engine, const struct tracked *run)
 {
     int64_t time = loop_wall_ms(engine->loop);
-    bool is_alive = attempt_lost_at(run) > loop_now_ms(engine->loop);
+    bool is_alive = engine_lost_at(run) > loop_now_ms(engine->loop);
     switch (run->run.execution) {
     case EXECUTION_QUEUED: return run->run.started_at || run->run.due_at > time;
     case EXECUTION_EXECUTING: return is_alive;

@@ -298,12 +298,6 @@ void engine_match_now(struct deferred *matching)
     }
 }
 
-void engine_match(struct engine *engine, struct environment *env)
-{
-    if (env->seated)
-        loop_defer(engine->loop, &env->matching);
-}
-
 void dequeue_timed_out(struct timer *timer)
 {
     struct dequeue *dequeue = container_of(timer, struct dequeue, timer);

@@ -1,130 +1,18 @@
-/* engine.c - the engine itself: its parts, writing documents.
+/* engine.c - creates, starts and ends the engine and its environments.
  *
- * What happens to a command is in flight.c, what follows from a change in apply.c, reading a
- * run in run_read.c. */
+ * It knows all files of the engine and is called by none of them: what they need of it is in
+ * state.c. What happens to a command is in flight.c, what follows from a change in apply.c. */
 #include "engine/engine.h"
 
 #include <assert.h>
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/metrics.h"
 #include "engine/again.h"
 #include "engine/leases.h"
 #include "engine/state.h"
 #include "engine/waiting.h"
 #include "engine/worker_versions.h"
-
-enum err err_of_store(enum store_status status)
-{
-    switch (status) {
-    case STORE_OK: return OK;
-    case STORE_MISSING: return ERR_NOT_FOUND;
-    case STORE_LOST:
-    case STORE_TAKEN: return ERR_CONFLICT;
-    case STORE_NO_SPACE: return ERR_STORE_FULL;
-    default: return ERR_STORE;
-    }
-}
-
-/* ---- what is stored ---- */
-
-/* What is removed may be more than the sum says, if the sum in the database was too small
- * from the beginning: less than nothing is nothing. */
-static void count_stored(struct room *project, int64_t bytes)
-{
-    size_t less = bytes < 0 ? (size_t)-bytes : 0;
-    if (less > project->used)
-        less = project->used;
-    size_t more = bytes > 0 ? (size_t)bytes : 0;
-    room_give(project, less);
-    room_take(project, more);
-    metric_add(M_STORED_BYTES, (int64_t)more - (int64_t)less);
-}
-
-static bool is_full(const struct room *project)
-{
-    return project && project->limit && !room_has(project, 1);
-}
-
-bool engine_is_at_quota(const struct environment *env)
-{
-    return is_full(env->stored);
-}
-
-/* The runs that wait for room to be stored go on, in every environment of the project. */
-static void match_project(struct engine *engine, const struct room *project)
-{
-    uint32_t at = 0;
-    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
-        if (env->stored == project)
-            engine_match(engine, env);
-}
-
-void engine_hold_stored(const struct environment *env, size_t bytes)
-{
-    if (env->stored)
-        room_take(env->stored, bytes);
-}
-
-/* If the sum in the database was too small, more may have been removed than there was. */
-void engine_release_stored(struct engine *engine, const struct environment *env,
-                           size_t bytes)
-{
-    struct room *project = env->stored;
-    if (!project || !bytes)
-        return;
-    bool was_full = is_full(project);
-    room_give(project, bytes < project->used ? bytes : project->used);
-    if (was_full && !is_full(project))
-        match_project(engine, project);
-}
-
-static void on_stored(void *owner, uint32_t number, int64_t bytes)
-{
-    struct engine *engine = owner;
-    struct room *project = slots_get(&engine->stored, number);
-    if (!project)
-        return;
-    bool was_full = is_full(project);
-    count_stored(project, bytes);
-    if (was_full && !is_full(project))
-        match_project(engine, project);
-}
-
-void engine_join_stored(struct engine *engine, uint32_t number, struct room *project)
-{
-    struct environment *env = engine_environment(engine, number);
-    void **joined = slots_at(&engine->stored, number);
-    if (env)
-        env->stored = project;
-    if (*joined)
-        return;
-    *joined = project;
-    count_stored(project, engine->store->ops->position(engine->store, number).stored);
-}
-
-enum err engine_check_quota(const struct environment *env, size_t more, struct failure *why)
-{
-    const struct room *project = env->stored;
-    if (!project || !project->limit || room_has(project, more))
-        return OK;
-    metric_add(M_OVER_QUOTA, 1);
-    return explain(why, ERR_QUOTA,
-                   "storage_quota: the project stores %zu of %zu bytes, and this is %zu "
-                   "more: wait until retention has removed finished runs, or have the "
-                   "quota raised",
-                   project->used, project->limit, more);
-}
-
-enum err engine_check_growth(const struct environment *env, size_t before, size_t after,
-                             struct failure *why)
-{
-    bool grows = after > before && engine_is_at_quota(env);
-    return grows ? engine_check_quota(env, after - before, why) : OK;
-}
-
-/* ---- the engine itself ---- */
 
 static bool evict(struct flusher *flusher)
 {
@@ -136,19 +24,13 @@ static bool evict(struct flusher *flusher)
     return more;
 }
 
-void engine_evict(struct engine *engine, const struct environment *env)
-{
-    if (env->final_bytes > env->budget)
-        loop_wake(engine->loop, &engine->evictor);
-}
-
 struct engine *engine_create(struct loop *loop, struct store *store,
                              const struct engine_options *options)
 {
     struct engine *engine = mem_new(struct engine);
     engine->loop = loop;
     engine->store = store;
-    store->on_stored = on_stored;
+    store->on_stored = quota_on_stored;
     store->stored_owner = engine;
     engine->options = *options;
     again_init(engine);
@@ -197,21 +79,6 @@ void engine_destroy(struct engine *engine)
     run_loads_finish(engine);
     again_finish(engine);
     free(engine);
-}
-
-const struct engine_options *engine_options(const struct engine *engine)
-{
-    return &engine->options;
-}
-
-struct loop *engine_loop(const struct engine *engine)
-{
-    return engine->loop;
-}
-
-struct store *engine_store(const struct engine *engine)
-{
-    return engine->store;
 }
 
 /* Where developers work, the tasks run on one machine: so many at once that its cores are
@@ -264,97 +131,12 @@ void engine_drop_environment(struct engine *engine, struct environment *env)
     destroy_environment(env);
 }
 
-struct environment *engine_environment(const struct engine *engine, uint32_t number)
+/* Nothing is due before everything is in memory: the sweep sets the timers. */
+void engine_load_run(struct engine *engine, struct environment *env, struct run *run)
 {
-    return slots_get(&engine->environments, number);
-}
-
-void engine_drain(struct engine *engine)
-{
-    engine->draining = true;
-}
-
-void engine_stop(struct engine *engine)
-{
-    engine->draining = engine->stopped = true;
-}
-
-bool engine_draining(const struct engine *engine)
-{
-    return engine->draining;
-}
-
-bool engine_idle(const struct engine *engine)
-{
-    return engine->flights.count == 0 && !engine->reads && list_empty(&engine->triggers) &&
-           list_empty(&engine->writes) && list_empty(&engine->resets);
-}
-
-/* ---- documents ---- */
-
-/* The environments of the changes, which are as many as they were at the beginning: a write
- * may be of the installation, or of a branch that has left memory. */
-static void hold_each(struct document_write *write)
-{
-    for (size_t i = 0; i < write->commit.change_count; i++) {
-        struct environment *env =
-            engine_environment(write->engine, write->commit.changes[i].env);
-        if (env)
-            environment_hold(env);
-    }
-}
-
-static void release_each(struct document_write *write)
-{
-    for (size_t i = 0; i < write->commit.change_count; i++) {
-        struct environment *env =
-            engine_environment(write->engine, write->commit.changes[i].env);
-        if (env)
-            environment_release(env);
-    }
-}
-
-static void on_written(struct store_commit *commit, enum store_status status)
-{
-    struct document_write *write = container_of(commit, struct document_write, commit);
-    release_each(write); /* nothing leaves memory before the turn is over */
-    if (status == STORE_OK)
-        engine_apply(write->engine, commit->changes, commit->change_count);
-    for (size_t i = 0; status != STORE_OK && i < commit->change_count; i++)
-        change_finish(&commit->changes[i]);
-    list_remove(&write->link);
-    write->done(write, err_of_store(status));
-}
-
-void documents_write_begin(struct engine *engine, struct change *changes, size_t count,
-                           struct document_write *write,
-                           void (*done)(struct document_write *write, enum err status))
-{
-    write->engine = engine;
-    write->done = done;
-    write->commit = (struct store_commit){ .changes = changes,
-                                           .change_count = count,
-                                           .claims = write->claim,
-                                           .claim_count = write->claim ? 1 : 0,
-                                           .now_ms = loop_wall_ms(engine->loop),
-                                           .done = on_written };
-    hold_each(write);
-    list_append(&engine->writes, &write->link);
-    engine->store->ops->commit(engine->store, &write->commit);
-}
-
-void document_write_begin(struct engine *engine, uint32_t env, enum document_kind kind,
-                          struct bytes *name, struct bytes *body, uint32_t expected,
-                          struct document_write *write,
-                          void (*done)(struct document_write *write, enum err status))
-{
-    *write = (struct document_write){ 0 };
-    write->change = (struct change){ .kind = CHANGE_DOCUMENT,
-                                     .env = env,
-                                     .expected = expected,
-                                     .document = { .kind = kind,
-                                                   .env = env,
-                                                   .name = bytes_ref(name),
-                                                   .body = bytes_ref(body) } };
-    documents_write_begin(engine, &write->change, 1, write, done);
+    run_share_names(run);
+    struct tracked *tracked = environment_load(env, run);
+    tracked->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
+    engine_place(engine, tracked);
+    timers_clear(loop_timers(engine->loop), &tracked->timer);
 }

@@ -43,21 +43,34 @@ struct engine {
     bool draining, stopped;
 };
 
-/* engine.c */
+/* state.c */
 
 /* Finished runs leave memory soon, when they are more than the budget. */
 void engine_evict(struct engine *engine, const struct environment *env);
+
+/* The worker of the run must look at it (engine_on_notice). */
+void engine_notice(const struct engine *engine, const struct tracked *run);
+
+/* Monotonic deadline of a wall-clock time. */
+int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
+
+/* place.c */
+
+/* Puts the run where its state says: queue, slot, timer. */
+void engine_place(struct engine *engine, struct tracked *run);
+
+/* Monotonic ms: when the worker of this run is given up, if nothing is heard of it. */
+int64_t engine_lost_at(const struct tracked *run);
+
+/* quota.c */
+
+/* The store has so many bytes more of this environment, or less. */
+void quota_on_stored(void *owner, uint32_t number, int64_t bytes);
 
 /* apply.c */
 
 /* Every change of a commit becomes visible, in order. Takes over the runs' texts. */
 void engine_apply(struct engine *engine, struct change *changes, size_t count);
-
-/* The worker of the run must look at it (engine_on_notice). */
-void engine_notice(const struct engine *engine, const struct tracked *run);
-
-/* Puts the run where its state says: queue, slot, timer. */
-void engine_place(struct engine *engine, struct tracked *run);
 
 /* flight.c */
 
@@ -104,6 +117,3 @@ void engine_match_now(struct deferred *matching);
  * failed, freed when done. */
 void command_begin_alone(struct engine *engine, struct environment *env,
                          struct slice run_id, command_decide_fn *decide);
-
-/* Monotonic deadline of a wall-clock time. */
-int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
