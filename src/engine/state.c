@@ -1,5 +1,4 @@
-/* state.c - what all files of the engine reach: its getters, and reading a run. It calls none
- * of them. */
+/* state.c - the getters of the engine, which all its files reach. It calls none of them. */
 #include "engine/state.h"
 
 enum err err_of_store(enum store_status status)
@@ -83,52 +82,4 @@ bool engine_idle(const struct engine *engine)
 {
     return engine->flights.count == 0 && !engine->reads && list_empty(&engine->triggers) &&
            list_empty(&engine->writes) && list_empty(&engine->resets);
-}
-
-/* ---- reading a run ---- */
-
-/* done may free the operation. */
-static void finish_read(struct run_read *read, enum err status)
-{
-    struct environment *env = read->env;
-    bytes_clear(&read->load.name);
-    read->done(read, status);
-    environment_release(env);
-}
-
-static void on_read_deferred(struct deferred *deferred)
-{
-    struct run_read *read = container_of(deferred, struct run_read, deferred);
-    struct slice id = bytes_slice(read->load.name);
-    struct tracked *run = environment_find(read->env, id);
-    if (!run) {
-        read->env->store->ops->load(read->env->store, &read->load);
-        return;
-    }
-    read->run = &run->run;
-    finish_read(read, OK);
-}
-
-static void on_read_loaded(struct store_load *load, enum store_status status)
-{
-    struct run_read *read = container_of(load, struct run_read, load);
-    struct run run = load->run; /* done may free the operation */
-    read->run = status ? NULL : &run;
-    read->loaded = !status;
-    finish_read(read, err_of_store(status));
-    if (!status)
-        run_finish(&run);
-}
-
-void run_read_begin(struct environment *env, struct slice run_id, struct run_read *read,
-                    void (*done)(struct run_read *read, enum err status))
-{
-    *read = (struct run_read){ .env = env, .done = done };
-    environment_hold(env);
-    read->load = (struct store_load){ .env = env->number,
-                                      .name = bytes_create(run_id),
-                                      .done = on_read_loaded };
-    read->deferred.fn = on_read_deferred;
-    list_init(&read->deferred.link);
-    loop_defer(env->loop, &read->deferred);
 }

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "engine/sessions.h"
 #include "engine/state.h"
-#include "engine/waits.h"
+#include "model/wait_list.h"
 
 enum { TOLD_AFTER_MS = 10 * 1000, WAITS_LOOKED_AT = 1000 };
 
@@ -115,10 +115,10 @@ static void look_in_queue(const struct tracked *run, struct waiting *waiting)
 /* When the last of them is over by itself; 0: one of them is not. */
 static int64_t last_end(const struct run *run)
 {
-    struct scan_members all = waits_of(run);
+    struct scan_members all = wait_list_of(run);
     struct wait wait;
     int64_t last = 0;
-    for (int i = 0; i < WAITS_LOOKED_AT && waits_next(&all, &wait); i++) {
+    for (int i = 0; i < WAITS_LOOKED_AT && wait_list_next(&all, &wait); i++) {
         if (wait.completed_at)
             continue;
         if (!wait.until)

@@ -2,7 +2,7 @@
 #include "engine/sessions.h"
 #include "engine/state.h"
 #include "engine/waiting.h"
-#include "engine/waits.h"
+#include "model/wait_list.h"
 
 static void add_time(struct buf *out, int64_t unix_ms)
 {
@@ -147,10 +147,10 @@ static void explain_retry(const struct tracked *run, const struct waiting *waiti
 static void explain_waitpoint(const struct tracked *run, const struct waiting *waiting,
                               struct buf *out)
 {
-    struct scan_members all = waits_of(&run->run);
+    struct scan_members all = wait_list_of(&run->run);
     struct wait wait, first = { 0 };
     unsigned pending = 0;
-    for (int i = 0; i < WAITS_MAX && waits_next(&all, &wait); i++)
+    for (int i = 0; i < WAITS_MAX && wait_list_next(&all, &wait); i++)
         if (!wait.completed_at && !pending++)
             first = wait;
     buf_add_text(out, "It waits for ");

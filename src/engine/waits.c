@@ -12,7 +12,6 @@
 #include "engine/again.h"
 #include "engine/state.h"
 #include "model/waitpoint.h"
-#include "json/members.h"
 
 struct awaited {
     char key[ENVIRONMENT_KEY];
@@ -37,100 +36,7 @@ struct waiter {
     size_t count, pending;
 };
 
-static const char *const type_names[WAIT_TYPES] = {
-    [WAIT_TIME] = "DATETIME",
-    [WAIT_RUN] = "RUN",
-    [WAIT_TOKEN] = "MANUAL",
-};
-
 /* ---- the list in the run ---- */
-
-struct scan_members waits_of(const struct run *run)
-{
-    struct slice list = bytes_slice(run_rare(run)->waits);
-    return scan_members(list.ptr ? list : SLICE("[]"));
-}
-
-enum member {
-    TYPE,
-    ID,
-    BATCH,
-    INDEX,
-    TOO_LARGE,
-    STREAM,
-    FROM,
-    UNTIL,
-    COMPLETED_AT,
-    MEMBERS
-};
-
-static const char *const member_names[MEMBERS] = {
-    [TYPE] = "type",
-    [ID] = "id",
-    [BATCH] = "batch",
-    [INDEX] = "index",
-    [TOO_LARGE] = "tooLarge",
-    [STREAM] = "stream",
-    [FROM] = "from",
-    [UNTIL] = "until",
-    [COMPLETED_AT] = "completedAt",
-};
-
-/* Without its quotes: our words and ids need no escapes. */
-static struct slice unquoted(struct slice text)
-{
-    return text.len < 2 ? (struct slice){ 0 }
-                        : (struct slice){ text.ptr + 1, text.len - 2 };
-}
-
-static int64_t number_of(struct slice text)
-{
-    int64_t number = 0;
-    return text.ptr && !text_to_i64(text, &number) ? number : 0;
-}
-
-bool waits_next(struct scan_members *all, struct wait *wait)
-{
-    struct slice element, members[MEMBERS];
-    unsigned type = 0;
-    if (!scan_next_element(all, &element))
-        return false;
-    members_find(element, member_names, MEMBERS, members);
-    while (type < WAIT_TYPES - 1 && !slice_is(unquoted(members[TYPE]), type_names[type]))
-        type++;
-    *wait = (struct wait){
-        .type = (enum wait_type)type,
-        .id = unquoted(members[ID]),
-        .batch = unquoted(members[BATCH]),
-        .index = (uint32_t)number_of(members[INDEX]),
-        .too_large = scan_type(members[TOO_LARGE]) == SCAN_TRUE,
-        .stream = members[STREAM],
-        .from = number_of(members[FROM]),
-        .until = number_of(members[UNTIL]),
-        .completed_at = number_of(members[COMPLETED_AT]),
-    };
-    return true;
-}
-
-static void add_wait(struct buf *out, const struct wait *wait)
-{
-    buf_print(out, "%s{\"type\":\"%s\",\"id\":\"%.*s\"",
-              out->ptr[out->len - 1] == '[' ? "" : ",", type_names[wait->type],
-              SLICE_ARG(wait->id));
-    if (wait->batch.ptr)
-        buf_print(out, ",\"batch\":\"%.*s\",\"index\":%u", SLICE_ARG(wait->batch),
-                  wait->index);
-    if (wait->stream.ptr)
-        buf_print(out, ",\"stream\":%.*s,\"from\":%lld", SLICE_ARG(wait->stream),
-                  (long long)wait->from);
-    if (wait->too_large)
-        buf_add_text(out, ",\"tooLarge\":true");
-    if (wait->until)
-        buf_print(out, ",\"until\":%lld", (long long)wait->until);
-    if (wait->completed_at)
-        buf_print(out, ",\"completedAt\":%lld", (long long)wait->completed_at);
-    buf_add_char(out, '}');
-}
 
 static void set_waits(struct run *next, struct buf *list)
 {
@@ -161,13 +67,13 @@ static struct slice *keep_blocking(const struct run *now, struct run *next,
                                    struct buf *list, size_t *count)
 {
     struct slice *ids = mem_new_array(struct slice, WAITS_MAX);
-    struct scan_members had = waits_of(now);
+    struct scan_members had = wait_list_of(now);
     struct wait wait;
     *count = 0;
     if (now->execution != EXECUTION_WITH_WAITPOINTS)
         return ids;
-    while (*count < WAITS_MAX && waits_next(&had, &wait)) {
-        add_wait(list, &wait);
+    while (*count < WAITS_MAX && wait_list_next(&had, &wait)) {
+        wait_list_add(list, &wait);
         come_due(next, &wait);
         ids[(*count)++] = wait.id;
     }
@@ -201,7 +107,7 @@ static enum decision decide_block(struct command *command, const struct run *now
     for (size_t i = 0; i < op->count; i++) {
         if (bsearch(&op->waits[i].id, blocking, count, sizeof(*blocking), compare_ids))
             continue;
-        add_wait(&list, &op->waits[i]);
+        wait_list_add(&list, &op->waits[i]);
         come_due(next, &op->waits[i]);
         added++;
     }
@@ -223,19 +129,6 @@ void run_block(struct engine *engine, struct environment *env, struct slice run_
                struct block *op, command_done_fn *done)
 {
     command_begin(engine, env, run_id, &op->command, decide_block, done);
-}
-
-bool waits_for_input(const struct run *run, struct slice key, struct wait *wait)
-{
-    struct scan_members all = waits_of(run);
-    struct buf name = { 0 };
-    bool found = false;
-    buf_add_json(&name, key);
-    while (run->execution == EXECUTION_WITH_WAITPOINTS && !found && waits_next(&all, wait))
-        found = !wait->completed_at && wait->stream.ptr &&
-                slice_equal(wait->stream, buf_slice(&name));
-    buf_finish(&name);
-    return found;
 }
 
 /* ---- going on ---- */
@@ -275,7 +168,7 @@ enum decision waits_decide(struct engine *engine, struct environment *env, struc
 {
     const struct waiter *waiter = find_waiter(engine, env, next->id);
     int64_t time = loop_wall_ms(engine->loop);
-    struct scan_members all = waits_of(next);
+    struct scan_members all = wait_list_of(next);
     struct buf list = { 0 };
     struct wait wait;
     size_t pending = 0, ended = 0;
@@ -283,13 +176,13 @@ enum decision waits_decide(struct engine *engine, struct environment *env, struc
     buf_add_char(&list, '[');
     int64_t due = next->due_at;
     next->due_at = 0;
-    while (waits_next(&all, &wait)) {
+    while (wait_list_next(&all, &wait)) {
         if (!wait.completed_at && is_over(waiter, env, &wait, time)) {
             wait.completed_at = time;
             ended++;
         }
         pending += !wait.completed_at;
-        add_wait(&list, &wait);
+        wait_list_add(&list, &wait);
         come_due(next, &wait);
     }
     bool moves = pending ? ended > 0 : !run_advance(next, EVENT_WAIT_OVER, time);
@@ -442,10 +335,10 @@ static struct slice link_key(const void *value)
 static struct waiter *waiter_create(struct engine *engine, struct tracked *run)
 {
     struct waiter *waiter = mem_new(struct waiter);
-    struct scan_members all = waits_of(&run->run);
+    struct scan_members all = wait_list_of(&run->run);
     struct wait wait;
     size_t count = 0;
-    while (waits_next(&all, &wait))
+    while (wait_list_next(&all, &wait))
         count++;
     environment_key(run->env, slice_of(run->run.id), waiter->key);
     waiter->env = run->env;
@@ -462,11 +355,11 @@ static bool note_all(struct engine *engine, struct tracked *run,
                      const struct waiter *before)
 {
     int64_t time = loop_wall_ms(engine->loop);
-    struct scan_members all = waits_of(&run->run);
+    struct scan_members all = wait_list_of(&run->run);
     struct waiter *waiter = waiter_create(engine, run);
     struct wait wait;
     bool ended = false;
-    while (waits_next(&all, &wait)) {
+    while (wait_list_next(&all, &wait)) {
         if (wait.completed_at || wait.type == WAIT_TIME)
             continue;
         if (is_over(NULL, run->env, &wait, time))

@@ -11,27 +11,9 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "json/scan.h"
+#include "model/wait_list.h"
 
-/* Of one run at once: its list is read whole whenever something in it is decided. */
-enum {
-    WAITS_MAX = 2000,
-    WAITS_SMALL = 1024, /* bytes of the list that a full project takes, too */
-};
-
-enum wait_type { WAIT_TIME, WAIT_RUN, WAIT_TOKEN, WAIT_TYPES };
-
-struct wait {
-    enum wait_type type;
-    struct slice id;      /* "run_…", or "waitpoint_…" of a time or token */
-    struct slice batch;   /* the batch that the run came in; absent: none */
-    uint32_t index;       /* of the run in it */
-    bool too_large;       /* there is no run: the item was too large */
-    struct slice stream;  /* as JSON: the input whose record completes the token */
-    int64_t from;         /* of that record: how many came before it */
-    int64_t until;        /* Unix ms: the time, or a token's timeout; 0: none */
-    int64_t completed_at; /* Unix ms; 0: pending */
-};
+enum { WAITS_SMALL = 1024 }; /* bytes of the list of a run that a full project takes, too */
 
 /* Blocks an executing run until all of these are over; those that block it already are not
  * added again. ERR_INVALID: the run does not execute. ERR_RULE: it would wait for more than
@@ -44,13 +26,6 @@ struct block {
 };
 void run_block(struct engine *engine, struct environment *env, struct slice run_id,
                struct block *op, command_done_fn *done);
-
-/* The waits of a run, one by one: begin with waits_of; texts are the run's. */
-struct scan_members waits_of(const struct run *run);
-bool waits_next(struct scan_members *all, struct wait *wait);
-
-/* True when the run is blocked by a token that the next record of this input completes. */
-bool waits_for_input(const struct run *run, struct slice key, struct wait *wait);
 
 /* ---- the engine's ---- */
 

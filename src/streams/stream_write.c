@@ -325,7 +325,7 @@ static void append_input(struct stream_writer *writer, const struct run *run)
     struct slice request = bytes_slice(writer->client);
     int64_t sent = request.ptr ? stream_client_last(&stream->parts, request) : -1;
     struct wait wait;
-    bool waits = waits_for_input(run, key, &wait);
+    bool waits = wait_list_has_input(run, key, &wait);
     if (!data.ptr)
         data = SLICE("null");
     if (waits && waitpoint_end_check(writer->env, data, &writer->call->why)) {

@@ -14,7 +14,7 @@ void completed_waits_begin(struct completed_waits *waits, struct api_call *call,
 {
     *waits = (struct completed_waits){ .call = call, .done = done };
     run_copy(&waits->run, run);
-    waits->left = waits_of(&waits->run);
+    waits->left = wait_list_of(&waits->run);
     waits->deferred.fn = next_waits;
     list_init(&waits->deferred.link);
     buf_add_char(&waits->out, '[');
@@ -229,7 +229,7 @@ static void next_waits(struct deferred *deferred)
     struct stint stint = loop_stint(loop);
     bool more = true;
     while (more && stint_goes_on(&stint)) {
-        more = waits_next(&waits->left, &waits->wait);
+        more = wait_list_next(&waits->left, &waits->wait);
         if (more && waits->wait.completed_at && !write_wait(waits))
             return;
     }

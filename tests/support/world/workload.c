@@ -548,9 +548,9 @@ static void check_batch(struct workload *workload, const struct batch_note *note
 /* Something that a blocked run waits for is not over. */
 static bool is_blocked(struct workload *workload, const struct run *run)
 {
-    struct scan_members all = waits_of(run);
+    struct scan_members all = wait_list_of(run);
     struct wait wait;
-    while (waits_next(&all, &wait)) {
+    while (wait_list_next(&all, &wait)) {
         const struct story *story =
             wait.type == WAIT_RUN ? ledger_find(workload->ledger, wait.id) : NULL;
         if (!wait.completed_at &&

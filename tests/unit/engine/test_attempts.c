@@ -366,21 +366,21 @@ static void a_wait_is_over_at_its_time_and_holds_no_slot_before(void **state)
     const struct run *run = run_now(world, got.id);
     assert_status(world, got.id, RUN_EXECUTING);
     assert_int_equal(world->env->queues.running, 1);
-    struct scan_members waits = waits_of(run);
+    struct scan_members waits = wait_list_of(run);
     struct wait wait;
-    assert_true(waits_next(&waits, &wait));
+    assert_true(wait_list_next(&waits, &wait));
     assert_int_equal(wait.completed_at, wait.until);
-    assert_false(waits_next(&waits, &wait));
+    assert_false(wait_list_next(&waits, &wait));
     assert_int_equal(succeed(world, got.id, "1"), OK);
 }
 
 /* The waits of the run that are complete. */
 static size_t count_completed(const struct run *run)
 {
-    struct scan_members waits = waits_of(run);
+    struct scan_members waits = wait_list_of(run);
     struct wait wait;
     size_t count = 0;
-    while (waits_next(&waits, &wait))
+    while (wait_list_next(&waits, &wait))
         count += wait.completed_at > 0;
     return count;
 }

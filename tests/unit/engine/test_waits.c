@@ -50,10 +50,10 @@ static enum err block_from(struct world *world, const char *id, int first)
 
 static size_t count_waits(const struct run *run)
 {
-    struct scan_members waits = waits_of(run);
+    struct scan_members waits = wait_list_of(run);
     struct wait wait;
     size_t count = 0;
-    while (waits_next(&waits, &wait))
+    while (wait_list_next(&waits, &wait))
         count++;
     return count;
 }
