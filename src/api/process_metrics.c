@@ -50,7 +50,7 @@ static void look_at(const struct environment *env, int64_t *oldest, struct figur
 {
     int64_t since = waiting_oldest(env);
     struct session *session = NULL;
-    figures->seated += env->seated;
+    figures->seated += env->fleet->seated;
     figures->unserved += waiting_is_unserved(env);
     while (env->is_dev && (session = sessions_next(env, session)))
         figures->sessions++;

@@ -2,6 +2,7 @@
  * be large, and makes the new runs in one commit with the action's progress. */
 #include "bulk/bulk_work.h"
 
+#include "engine/fleet.h"
 #include "runs/run_changes.h"
 #include <assert.h>
 
@@ -61,7 +62,7 @@ static void trigger_items(struct bulk_queue *queue)
 static bool add_item(struct bulk_queue *queue, const struct run *old)
 {
     struct trigger *item = &queue->items[queue->item_count++];
-    const struct trigger_place place = { .workers = queue->env->workers,
+    const struct trigger_place place = { .workers = queue->env->fleet->workers,
                                          .now_ms = loop_wall_ms(queue->env->loop) };
     struct failure why;
 

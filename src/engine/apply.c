@@ -22,7 +22,6 @@
 #include "engine/run_commands.h"
 #include "engine/sessions.h"
 #include "engine/state.h"
-#include "engine/versions.h"
 #include "engine/waits.h"
 
 enum { CHILDREN_AT_ONCE = 500 };
@@ -80,7 +79,8 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
         engine_notice(engine, run);
     begin_silence(engine, run);
     engine_place(engine, run);
-    versions_follow(engine, run); /* another one may be current since it was decided */
+    engine_follow_version(engine,
+                          run); /* another one may be current since it was decided */
     waits_note(engine, run);
     if (run_is_final(&run->run))
         waits_end(engine, env, slice_of(run->run.id));

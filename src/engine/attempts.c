@@ -135,7 +135,7 @@ static const struct worker_task *task_of(const struct command *command,
                                          const struct run *run)
 {
     const struct worker *worker =
-        workers_by_version(command->env->workers, bytes_slice(run->worker_version));
+        workers_by_version(command->env->fleet->workers, bytes_slice(run->worker_version));
     return worker_task(worker, bytes_slice(run->task));
 }
 

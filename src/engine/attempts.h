@@ -6,18 +6,8 @@
 #pragma once
 
 #include "engine/engine.h"
+#include "engine/line.h"
 #include "engine/worker_versions.h"
-
-struct dequeue;
-struct session;
-
-/* Its place in the line of one environment. */
-struct dequeue_seat {
-    struct dequeue *dequeue;
-    struct environment *env;
-    struct session *session; /* in dev, while it stands in its line; else NULL */
-    struct list link;        // environment::dequeues or session::dequeues
-};
 
 /* One worker that asks for a run, at once or as soon as there is one. */
 struct dequeue {
@@ -48,9 +38,6 @@ enum err dequeue_begin(struct engine *engine, struct environment *const *environ
 enum err dequeue_begin_for(struct engine *engine, struct environment *env,
                            struct slice worker, struct dequeue *dequeue, int64_t wait_ms,
                            void (*done)(struct dequeue *dequeue, enum err status));
-
-/* It stands in line no more, and is answered by then: monotonic ms. */
-void dequeue_hurry(struct dequeue_seat *seat, int64_t until);
 
 /* Names the request, right after it began: its repetition, under the same id, gets the run
  * that it got, as long as that was not started. The caller's until done; may be absent. */

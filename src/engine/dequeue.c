@@ -21,56 +21,24 @@
 
 /* ---- the line ---- */
 
-/* Nobody has a run for a version that has gone: who names it waits for its time. */
-static void take_seat(struct dequeue_seat *seat)
-{
-    struct environment *env = seat->env;
-    struct list *line = &env->dequeues;
-    if (env->is_dev) {
-        seat->session = sessions_asking(env, slice_of(seat->dequeue->worker));
-        if (!seat->session)
-            return;
-        seat->session->held++;
-        line = &seat->session->dequeues;
-    }
-    list_append(line, &seat->link);
-    env->seated++;
-    env->served_until = loop_now_ms(env->loop) + SESSION_LOST_MS;
-    engine_match(seat->dequeue->command.engine, env);
-}
-
-static void leave_seat(struct dequeue_seat *seat)
-{
-    if (list_empty(&seat->link))
-        return;
-    int64_t now = loop_now_ms(seat->env->loop);
-    list_remove(&seat->link);
-    seat->env->seated--;
-    seat->env->served_until = now + SESSION_LOST_MS;
-    if (!seat->session)
-        return;
-    seat->session->held--;
-    seat->session->asked_at = seat->session->heard_at = now;
-    seat->session = NULL;
-}
-
 static void stand_in_line(struct dequeue *dequeue)
 {
     for (size_t i = 0; i < dequeue->seat_count; i++)
-        take_seat(&dequeue->seats[i]);
+        if (line_join(&dequeue->seats[i], slice_of(dequeue->worker)))
+            engine_match(dequeue->command.engine, dequeue->seats[i].env);
 }
 
 static void leave_line(struct dequeue *dequeue)
 {
     for (size_t i = 0; i < dequeue->seat_count; i++)
-        leave_seat(&dequeue->seats[i]);
+        line_leave(&dequeue->seats[i]);
 }
 
-void dequeue_hurry(struct dequeue_seat *seat, int64_t until)
+static void hurry(struct dequeue_seat *seat, int64_t until)
 {
     struct dequeue *dequeue = seat->dequeue;
     struct timers *timers = loop_timers(dequeue->command.engine->loop);
-    leave_seat(seat);
+    line_leave(seat);
     if (dequeue->timer.place && dequeue->timer.at_ms > until)
         timers_set(timers, &dequeue->timer, dequeue->timer.kind, until);
 }
@@ -109,7 +77,7 @@ static bool find_version(const struct dequeue *dequeue, const struct run *run,
                          const struct worker **worker)
 {
     const struct environment *env = dequeue->command.env;
-    *worker = workers_for(env->workers, run);
+    *worker = workers_for(env->fleet->workers, run);
     if (!env->is_dev)
         return true;
     const struct session *session = sessions_asking(env, slice_of(dequeue->worker));
@@ -189,7 +157,7 @@ static void note_dequeued(struct engine *engine, struct tracked *run)
     metric_add(M_DEQUEUED, 1);
     if (since && waited_ms >= 0)
         metric_observe_us(H_QUEUED, waited_ms * 1000);
-    leases_note(engine->leases, run);
+    leases_note(run);
 }
 
 static void on_leased(struct command *command, enum err status)
@@ -292,8 +260,8 @@ void engine_match_now(struct deferred *matching)
     struct environment *env = container_of(matching, struct environment, matching);
     for (struct session *session; (session = best_session(env));)
         lease(first_of(&session->dequeues), env);
-    while (!list_empty(&env->dequeues) && has_work(env, AUDIENCE_NOBODY)) {
-        struct dequeue_seat *seat = first_of(&env->dequeues);
+    while (!list_empty(&env->fleet->line) && has_work(env, AUDIENCE_NOBODY)) {
+        struct dequeue_seat *seat = first_of(&env->fleet->line);
         lease(seat, best_environment(seat->dequeue));
     }
 }
@@ -319,8 +287,9 @@ static enum err begin(struct engine *engine, struct environment *const *environm
     list_init(&dequeue->deferred.link);
     dequeue->seats = mem_new_array(struct dequeue_seat, count);
     for (size_t i = 0; i < count; i++) {
-        dequeue->seats[i] =
-            (struct dequeue_seat){ .dequeue = dequeue, .env = environments[i] };
+        dequeue->seats[i] = (struct dequeue_seat){ .dequeue = dequeue,
+                                                   .env = environments[i],
+                                                   .hurry = hurry };
         environment_hold(environments[i]);
         list_init(&dequeue->seats[i].link);
     }
@@ -372,7 +341,7 @@ void dequeue_name_request(struct dequeue *dequeue, struct slice request_id)
     const struct tracked *run = NULL;
     dequeue->request_id = request_id;
     for (size_t i = 0; request_id.ptr && !run && i < dequeue->seat_count; i++)
-        run = leases_find(engine->leases, dequeue->seats[i].env, request_id);
+        run = leases_find(dequeue->seats[i].env, request_id);
     if (!run)
         return;
     leave_line(dequeue);

@@ -9,10 +9,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/again.h"
-#include "engine/leases.h"
 #include "engine/state.h"
 #include "engine/waiting.h"
-#include "engine/worker_versions.h"
 
 static bool evict(struct flusher *flusher)
 {
@@ -22,6 +20,15 @@ static bool evict(struct flusher *flusher)
     for (struct environment *env; (env = slots_next(&engine->environments, &at));)
         more |= environment_evict(env);
     return more;
+}
+
+static void on_fleet(void *owner, struct environment *env)
+{
+    struct engine *engine = owner;
+    engine_sweep_environment(engine, env);
+    engine_match(engine, env);
+    if (env->is_dev && engine->on_sessions)
+        engine->on_sessions(engine->sessions_owner, env);
 }
 
 struct engine *engine_create(struct loop *loop, struct store *store,
@@ -44,9 +51,10 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->evictor = (struct flusher){ .fn = evict };
     loop_add_flusher(loop, &engine->evictor);
     engine->due_kind = timers_kind(loop_timers(loop), run_due);
-    engine->leases = leases_create();
     engine->wait_kind = timers_kind(loop_timers(loop), dequeue_timed_out);
-    engine->session_kind = timers_kind(loop_timers(loop), sessions_on_time);
+    engine->fleets =
+        (struct fleets){ .loop = loop, .on_change = on_fleet, .owner = engine };
+    fleets_init(&engine->fleets);
     engine->lookout_kind = timers_kind(loop_timers(loop), waiting_on_time);
     return engine;
 }
@@ -54,8 +62,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
 static void destroy_environment(struct environment *env)
 {
     timers_clear(loop_timers(env->loop), &env->lookout.timer);
-    sessions_destroy(env->sessions);
-    workers_destroy(env->workers);
+    fleet_destroy(env->fleet);
     loop_cancel_deferred(&env->matching);
     environment_destroy(env);
 }
@@ -66,7 +73,6 @@ void engine_destroy(struct engine *engine)
     if (!engine)
         return;
     assert(engine_idle(engine));
-    leases_destroy(engine->leases);
     while (!list_empty(&engine->sweeps))
         engine_end_sweep(engine->sweeps.next);
     waits_finish(engine);
@@ -96,8 +102,7 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
                                                  is_dev, engine->options.memory,
                                                  concurrency_of(&engine->options, is_dev));
     env->engine = engine;
-    env->workers = workers_create();
-    env->sessions = sessions_create(engine, env);
+    fleet_create(&engine->fleets, env);
     env->matching.fn = engine_match_now;
     list_init(&env->matching.link);
     *slots_at(&engine->environments, number) = env;
@@ -126,7 +131,6 @@ void engine_drop_environment(struct engine *engine, struct environment *env)
     assert(engine_may_drop_environment(engine, env));
     log_decision("environment dropped", env->id, NULL,
                  "its runs have ended and nobody holds it", NULL);
-    leases_forget(engine->leases, env->number);
     *slots_at(&engine->environments, env->number) = NULL;
     destroy_environment(env);
 }

@@ -6,18 +6,14 @@
  * environment. */
 #pragma once
 
-#include "live/environment.h"
+#include "engine/fleet.h"
 
-struct leases;
-
+/* Of one environment. */
 struct leases *leases_create(void);
 void leases_destroy(struct leases *leases);
-/* The environment of that number leaves memory. */
-void leases_forget(struct leases *leases, uint32_t env);
 
 /* Nothing is noted of a run that is not leased, or was asked for without an id. */
-void leases_note(struct leases *leases, const struct tracked *run);
+void leases_note(const struct tracked *run);
 
 /* The run that was leased to this request and was not started yet; else NULL. */
-const struct tracked *leases_find(const struct leases *leases,
-                                  const struct environment *env, struct slice request_id);
+const struct tracked *leases_find(const struct environment *env, struct slice request_id);

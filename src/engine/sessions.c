@@ -13,8 +13,7 @@
 #include "engine/sessions.h"
 
 #include "base/mem.h"
-#include "engine/attempts.h"
-#include "engine/state.h"
+#include "engine/line.h"
 
 enum {
     SETTLED_MS = 3000,
@@ -26,7 +25,7 @@ enum {
 };
 
 struct sessions {
-    struct engine *engine;
+    struct fleets *shared;
     struct environment *env;
     struct list all; // session::link
     uint32_t count;
@@ -41,7 +40,7 @@ struct sessions {
 
 static struct loop *loop_of(const struct sessions *sessions)
 {
-    return sessions->engine->loop;
+    return sessions->shared->loop;
 }
 
 static int64_t now_of(const struct sessions *sessions)
@@ -56,7 +55,7 @@ static struct session *session_at(const struct list *link)
 
 struct session *sessions_next(const struct environment *env, const struct session *session)
 {
-    const struct sessions *sessions = env->sessions;
+    const struct sessions *sessions = env->fleet->sessions;
     const struct list *next = session ? session->link.next : sessions->all.next;
     return next == &sessions->all ? NULL : session_at(next);
 }
@@ -69,7 +68,7 @@ static struct session *newest(const struct sessions *sessions)
 /* A worker that only registers, while no CLI is seen, knows of no other. */
 bool sessions_may_return(const struct environment *env)
 {
-    const struct sessions *sessions = env->sessions;
+    const struct sessions *sessions = env->fleet->sessions;
     if (now_of(sessions) >= sessions->return_until)
         return false;
     for (struct session *session = NULL; (session = sessions_next(env, session));)
@@ -81,7 +80,7 @@ bool sessions_may_return(const struct environment *env)
 
 int64_t sessions_return_ms(const struct environment *env)
 {
-    const struct sessions *sessions = env->sessions;
+    const struct sessions *sessions = env->fleet->sessions;
     return sessions_may_return(env) ? sessions->return_until - now_of(sessions) : 0;
 }
 
@@ -107,7 +106,7 @@ static bool is_silent_since(const struct session *session, int64_t closed_at)
 
 int64_t sessions_gone_ms(const struct environment *env, const struct session *session)
 {
-    const struct sessions *sessions = env->sessions;
+    const struct sessions *sessions = env->fleet->sessions;
     int64_t since = sessions->alone_since;
     if (!since || !is_silent_since(session, since))
         since = session->missed_since;
@@ -118,13 +117,13 @@ static void look_again(struct sessions *sessions, int64_t in_ms)
 {
     struct timer *timer = &sessions->timer;
     if (!timer->place || timer->at_ms > now_of(sessions) + in_ms)
-        loop_set_timer(loop_of(sessions), timer, sessions->engine->session_kind, in_ms);
+        loop_set_timer(loop_of(sessions), timer, sessions->shared->session_kind, in_ms);
 }
 
 /* A stream ends by itself twice a minute; a socket only with its CLI, or the network. */
 void sessions_disconnect(struct environment *env, enum session_line line)
 {
-    struct sessions *sessions = env->sessions;
+    struct sessions *sessions = env->fleet->sessions;
     sessions->connected[line]--;
     if (!sessions->connected[SESSION_SOCKET] && !sessions->connected[SESSION_STREAM])
         sessions->alone_since = now_of(sessions);
@@ -152,12 +151,8 @@ static void apply_limits(const struct sessions *sessions)
 
 static void changed(struct sessions *sessions)
 {
-    struct engine *engine = sessions->engine;
     apply_limits(sessions);
-    engine_sweep_environment(engine, sessions->env);
-    engine_match(engine, sessions->env);
-    if (engine->on_sessions)
-        engine->on_sessions(engine->sessions_owner, sessions->env);
+    fleet_changed(sessions->env);
 }
 
 /* ---- missed ---- */
@@ -201,7 +196,7 @@ static void hear(struct sessions *sessions, struct session *session)
 
 void sessions_connect(struct environment *env, enum session_line line)
 {
-    struct sessions *sessions = env->sessions;
+    struct sessions *sessions = env->fleet->sessions;
     sessions->connected[line]++;
     sessions->alone_since = 0;
     if (find_missed(sessions))
@@ -222,16 +217,18 @@ static uint32_t free_audience(struct sessions *sessions)
 /* Those who ask with a version that it has not any more come again and name another. */
 static void answer_held(struct sessions *sessions, struct session *session)
 {
-    while (!list_empty(&session->dequeues))
-        dequeue_hurry(container_of(session->dequeues.next, struct dequeue_seat, link),
-                      now_of(sessions) + SHORT_HOLD_MS);
+    while (!list_empty(&session->dequeues)) {
+        struct dequeue_seat *seat =
+            container_of(session->dequeues.next, struct dequeue_seat, link);
+        seat->hurry(seat, now_of(sessions) + SHORT_HOLD_MS);
+    }
 }
 
 /* heir: who has its versions from now on; NULL: nobody. */
 static void end_session(struct sessions *sessions, struct session *session,
                         struct session *heir)
 {
-    struct workers *workers = sessions->env->workers;
+    struct workers *workers = sessions->env->fleet->workers;
     answer_held(sessions, session);
     for (size_t i = 0; i < workers->count; i++)
         if (workers->all[i]->session == session)
@@ -254,7 +251,7 @@ static struct session *longest_unheard(const struct sessions *sessions)
 /* In the order of the versions: the newest registration is the last. */
 static void insert(struct sessions *sessions, struct session *session)
 {
-    const struct workers *workers = sessions->env->workers;
+    const struct workers *workers = sessions->env->fleet->workers;
     struct list *before = &sessions->all;
     while (before->prev != &sessions->all &&
            workers_is_newer(workers, session_at(before->prev)->current, session->current))
@@ -287,14 +284,13 @@ static bool is_replaced(const struct session *session, uint32_t clis)
 
 void sessions_add(struct environment *env, struct worker *worker)
 {
-    struct sessions *sessions = env->sessions;
+    struct sessions *sessions = env->fleet->sessions;
     uint32_t clis = count_clis(sessions);
     struct session *session, *next;
 
-    workers_add(env->workers, worker);
+    workers_add(env->fleet->workers, worker);
     if (!env->is_dev) {
-        engine_sweep_environment(sessions->engine, env);
-        engine_match(sessions->engine, env);
+        fleet_changed(env);
         return;
     }
     struct session *added = begin_session(sessions, worker);
@@ -311,7 +307,7 @@ void sessions_add(struct environment *env, struct worker *worker)
 
 static struct worker *current_of(const struct environment *env)
 {
-    struct workers *workers = env->workers;
+    struct workers *workers = env->fleet->workers;
     return workers->count ? workers->all[workers->count - 1] : NULL;
 }
 
@@ -319,10 +315,10 @@ void sessions_renew(struct environment *env)
 {
     struct worker *worker = current_of(env);
     if (env->is_dev && worker && (!worker->session || worker->session->current != worker)) {
-        begin_session(env->sessions, worker);
-        changed(env->sessions);
+        begin_session(env->fleet->sessions, worker);
+        changed(env->fleet->sessions);
     } else if (env->is_dev && worker) {
-        hear(env->sessions, worker->session);
+        hear(env->fleet->sessions, worker->session);
     }
 }
 
@@ -330,15 +326,15 @@ void sessions_forget(struct environment *env, struct worker *worker)
 {
     if (!worker->session || worker->session->current != worker)
         return;
-    end_session(env->sessions, worker->session, NULL);
-    changed(env->sessions);
+    end_session(env->fleet->sessions, worker->session, NULL);
+    changed(env->fleet->sessions);
 }
 
 /* ---- who asks ---- */
 
 static struct worker *worker_named(const struct environment *env, struct slice id)
 {
-    struct workers *workers = env->workers;
+    struct workers *workers = env->fleet->workers;
     if (!id.len)
         return current_of(env);
     for (size_t i = workers->count; i > 0; i--)
@@ -367,7 +363,7 @@ static bool may_be_late(const struct sessions *sessions, const struct worker *wo
 
 struct session *sessions_ask(struct environment *env, struct slice id)
 {
-    struct sessions *sessions = env->sessions;
+    struct sessions *sessions = env->fleet->sessions;
     struct worker *worker = worker_named(env, id);
     struct session *session = asking(worker);
     int64_t now = now_of(sessions);
@@ -392,7 +388,7 @@ struct session *sessions_ask(struct environment *env, struct slice id)
 int64_t sessions_hold_ms(const struct environment *env, const struct session *session,
                          int64_t wait_ms)
 {
-    const struct sessions *sessions = env->sessions;
+    const struct sessions *sessions = env->fleet->sessions;
     const struct session *last = newest(sessions);
     bool expects = last && last != session && !last->has_asked &&
                    now_of(sessions) - last->registered_at < EXPECTED_MS;
@@ -401,13 +397,14 @@ int64_t sessions_hold_ms(const struct environment *env, const struct session *se
 
 void sessions_hear(struct environment *env, const struct run *run)
 {
-    struct sessions *sessions = env->sessions;
+    struct sessions *sessions = env->fleet->sessions;
     struct worker *worker = NULL;
     if (!env->is_dev || !run->worker_version)
         return;
-    for (size_t i = env->workers->count; i > 0 && !worker; i--)
-        if (slice_is(bytes_slice(run->worker_version), env->workers->all[i - 1]->version))
-            worker = env->workers->all[i - 1];
+    for (size_t i = env->fleet->workers->count; i > 0 && !worker; i--)
+        if (slice_is(bytes_slice(run->worker_version),
+                     env->fleet->workers->all[i - 1]->version))
+            worker = env->fleet->workers->all[i - 1];
     if (!worker)
         return;
     if (worker->session) {
@@ -497,7 +494,7 @@ static void set_timer(struct sessions *sessions)
 void sessions_on_time(struct timer *timer)
 {
     struct sessions *sessions = container_of(timer, struct sessions, timer);
-    if (sessions->engine->draining)
+    if (sessions->shared->is_draining)
         return; /* they leave because we do */
     uint32_t clis = count_clis(sessions);
     bool any = end_lost(sessions);
@@ -517,7 +514,7 @@ void sessions_on_time(struct timer *timer)
 
 const struct worker_task *sessions_task(const struct environment *env, struct slice task)
 {
-    const struct sessions *sessions = env->sessions;
+    const struct sessions *sessions = env->fleet->sessions;
     for (struct list *link = sessions->all.prev; link != &sessions->all;
          link = link->prev) {
         const struct worker_task *found = worker_task(session_at(link)->current, task);
@@ -530,13 +527,13 @@ const struct worker_task *sessions_task(const struct environment *env, struct sl
 static struct session *of_version(const struct environment *env, struct slice version,
                                   struct slice task)
 {
-    const struct worker *worker = workers_by_version(env->workers, version);
+    const struct worker *worker = workers_by_version(env->fleet->workers, version);
     return worker && worker_task(worker, task) ? worker->session : NULL;
 }
 
 struct session *sessions_of_run(const struct environment *env, const struct run *run)
 {
-    const struct sessions *sessions = env->sessions;
+    const struct sessions *sessions = env->fleet->sessions;
     struct slice task = bytes_slice(run->task);
     if (!sessions->count)
         return NULL;
@@ -560,17 +557,17 @@ struct session *sessions_of_run(const struct environment *env, const struct run 
 
 void sessions_start(struct environment *env)
 {
-    struct sessions *sessions = env->sessions;
-    if (!env->is_dev || !env->workers->count)
+    struct sessions *sessions = env->fleet->sessions;
+    if (!env->is_dev || !env->fleet->workers->count)
         return;
     sessions->return_until = now_of(sessions) + SESSION_LOST_MS;
     look_again(sessions, SESSION_LOST_MS);
 }
 
-struct sessions *sessions_create(struct engine *engine, struct environment *env)
+struct sessions *sessions_create(struct fleet *fleet, struct environment *env)
 {
     struct sessions *sessions = mem_new(struct sessions);
-    sessions->engine = engine;
+    sessions->shared = fleet->shared;
     sessions->env = env;
     list_init(&sessions->all);
     return sessions;
@@ -583,10 +580,4 @@ void sessions_destroy(struct sessions *sessions)
         free(session_at(list_take(&sessions->all)));
     timers_clear(loop_timers(loop_of(sessions)), &sessions->timer);
     free(sessions);
-}
-
-void engine_on_sessions(struct engine *engine, sessions_change_fn *fn, void *owner)
-{
-    engine->on_sessions = fn;
-    engine->sessions_owner = owner;
 }

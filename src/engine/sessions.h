@@ -23,7 +23,7 @@
  * current version. */
 #pragma once
 
-#include "engine/engine.h"
+#include "engine/fleet.h"
 #include "engine/worker_versions.h"
 
 enum {
@@ -50,7 +50,7 @@ struct session {
 
 struct sessions;
 
-struct sessions *sessions_create(struct engine *engine, struct environment *env);
+struct sessions *sessions_create(struct fleet *fleet, struct environment *env);
 void sessions_destroy(struct sessions *sessions);
 
 /* All is loaded: sessions that were there may come back. */
@@ -104,6 +104,5 @@ bool sessions_may_return(const struct environment *env);
 /* For how many ms more that is so; 0: it is not. */
 int64_t sessions_return_ms(const struct environment *env);
 
-/* Told when other tasks than before are there, or may be missed now. */
-typedef void sessions_change_fn(void *owner, struct environment *env);
-void engine_on_sessions(struct engine *engine, sessions_change_fn *fn, void *owner);
+/* Something is to be looked at: of the timers of sessions. */
+void sessions_on_time(struct timer *timer);

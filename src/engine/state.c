@@ -47,7 +47,7 @@ int64_t engine_deadline(const struct engine *engine, int64_t unix_ms)
 
 void engine_match(struct engine *engine, struct environment *env)
 {
-    if (env->seated)
+    if (env->fleet->seated)
         loop_defer(engine->loop, &env->matching);
 }
 
@@ -63,14 +63,21 @@ void engine_notice(const struct engine *engine, const struct tracked *run)
         engine->on_notice(engine->notice_owner, run);
 }
 
+void engine_on_sessions(struct engine *engine, engine_sessions_fn *fn, void *owner)
+{
+    engine->on_sessions = fn;
+    engine->sessions_owner = owner;
+}
+
 void engine_drain(struct engine *engine)
 {
-    engine->draining = true;
+    engine->draining = engine->fleets.is_draining = true;
 }
 
 void engine_stop(struct engine *engine)
 {
-    engine->draining = engine->stopped = true;
+    engine_drain(engine);
+    engine->stopped = true;
 }
 
 bool engine_draining(const struct engine *engine)

@@ -5,10 +5,8 @@
 #include "base/slots.h"
 #include "base/table.h"
 #include "engine/engine.h"
-#include "engine/sessions.h"
+#include "engine/fleet.h"
 #include "model/run_end.h"
-
-struct leases;
 
 enum { STORE_AGAIN_MS = 1000 };
 
@@ -28,15 +26,14 @@ struct engine {
     struct list sweeps;              // sweep::link; not through yet
     struct list again;               // again::link; what the store has not done
     struct timer again_timer;        /* begins those again */
-    struct leases *leases;           /* what dequeues were answered */
+    struct fleets fleets;            /* who executes, in all environments */
     struct flusher evictor;          /* keeps finished runs inside the budget */
     char last_run_id[ID_MAX];        /* ids rise, also within a millisecond */
     uint64_t served;                 /* leases given out; dequeue.c */
     uint32_t due_kind, wait_kind;    /* of timers: runs, dequeues */
     uint32_t again_kind;             /* of again_timer */
-    uint32_t session_kind;           /* of the timers of sessions */
     uint32_t lookout_kind;           /* of environment::lookout */
-    sessions_change_fn *on_sessions; /* NULL: nobody listens */
+    engine_sessions_fn *on_sessions; /* NULL: nobody listens */
     void *sessions_owner;
     engine_notice_fn *on_notice; /* NULL: nobody listens */
     void *notice_owner;
@@ -87,10 +84,6 @@ void run_loads_finish(struct engine *engine);
 /* What the state of this run waited for has come. */
 void run_due(struct timer *timer);
 
-/* sessions.c */
-
-void sessions_on_time(struct timer *timer);
-
 /* sweep.c */
 
 void engine_end_sweep(struct list *link);
@@ -100,6 +93,10 @@ void engine_follow_parent(struct engine *engine, struct tracked *run);
 
 /* Cancels the run if its branch was archived before it came, or changed. */
 void engine_follow_branch(struct engine *engine, struct tracked *run);
+
+/* A run that is queued or waits for a version does what the versions of now say. Not while
+ * runs are loaded. */
+void engine_follow_version(struct engine *engine, struct tracked *run);
 
 /* waits.c */
 

@@ -13,6 +13,7 @@
 #include "engine/again.h"
 #include "engine/leases.h"
 #include "engine/run_commands.h"
+#include "engine/sessions.h"
 #include "engine/state.h"
 #include "engine/versions.h"
 #include "engine/waits.h"
@@ -97,6 +98,38 @@ void engine_follow_branch(struct engine *engine, struct tracked *run)
         run_cancel_archived(engine, run->env, slice_of(run->run.id));
 }
 
+static enum decision advance(const struct command *command, struct run *next,
+                             enum run_event event)
+{
+    return run_advance(next, event, loop_wall_ms(command->engine->loop)) ? DECISION_NOTHING
+                                                                         : DECISION_COMMIT;
+}
+
+/* Its ttl or pause goes on, and so does its place in the queue. A retry is judged when it is
+ * dequeued. */
+static enum decision decide_version(struct command *command, const struct run *now,
+                                    struct run *next, unsigned *marks)
+{
+    enum version_verdict verdict = versions_judge(command->env, now);
+    (void)marks;
+    if (now->status == RUN_PENDING_VERSION && verdict == VERSION_IS_THERE)
+        return advance(command, next, EVENT_VERSION_CAME);
+    if (now->status == RUN_QUEUED && verdict > VERSION_UNDECIDED)
+        return advance(command, next, EVENT_NO_VERSION);
+    return DECISION_NOTHING;
+}
+
+void engine_follow_version(struct engine *engine, struct tracked *run)
+{
+    enum version_verdict verdict;
+    if (run->run.status != RUN_PENDING_VERSION && run->run.status != RUN_QUEUED)
+        return;
+    verdict = versions_judge(run->env, &run->run);
+    if (run->run.status == RUN_QUEUED ? verdict > VERSION_UNDECIDED
+                                      : verdict == VERSION_IS_THERE)
+        command_begin_alone(engine, run->env, slice_of(run->run.id), decide_version);
+}
+
 static void follow(struct engine *engine, struct tracked *run)
 {
     if (!run_is_settled(&run->run) && !run->in_flight)
@@ -105,9 +138,9 @@ static void follow(struct engine *engine, struct tracked *run)
         engine_follow_branch(engine, run);
         return;
     }
-    versions_follow(engine, run);
+    engine_follow_version(engine, run);
     waits_note(engine, run);
-    leases_note(engine->leases, run);
+    leases_note(run);
     engine_follow_parent(engine, run);
 }
 

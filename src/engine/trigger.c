@@ -19,6 +19,7 @@
 #include "engine/run_commands.h"
 #include "engine/state.h"
 #include "engine/versions.h"
+#include "engine/worker_versions.h"
 
 enum { REQUEST_KEY_MS = 24 * 3600 * 1000 };
 

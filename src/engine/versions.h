@@ -7,8 +7,7 @@
  * found by the sweep when another version is current, or other sessions are there. */
 #pragma once
 
-#include "engine/engine.h"
-#include "engine/worker_versions.h"
+#include "engine/fleet.h"
 
 enum version_verdict {
     VERSION_IS_THERE,   /* and it has the run's task */
@@ -21,7 +20,3 @@ enum version_verdict versions_judge(const struct environment *env, const struct 
 
 /* The run has to wait for a version: none that could come to it by itself has its task. */
 bool versions_lack(const struct environment *env, const struct run *run);
-
-/* A run that is queued or waits for a version does what the versions of now say. Not while
- * runs are loaded. */
-void versions_follow(struct engine *engine, struct tracked *run);

@@ -24,7 +24,8 @@ static int64_t wall_of(const struct tracked *run)
 /* Outside dev: a worker asks or has asked lately, or executes a run. */
 static bool has_worker(const struct environment *env)
 {
-    return env->seated || env->queues.running || loop_now_ms(env->loop) < env->served_until;
+    return env->fleet->seated || env->queues.running ||
+           loop_now_ms(env->loop) < env->fleet->served_until;
 }
 
 /* A worker is there that could execute it, though it may be busy. A session outlives the

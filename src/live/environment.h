@@ -27,8 +27,7 @@
 #include "wire/view.h"
 
 struct engine;
-struct sessions;
-struct workers;
+struct fleet;
 
 /* A run in memory. */
 struct tracked {
@@ -71,13 +70,9 @@ struct environment {
     uint64_t purged;  /* highest rev that retention removed */
     int64_t floor;    /* every final run last changed before is gone; Unix ms */
 
-    struct engine *engine;     /* who decides; borrowed */
-    struct workers *workers;   /* the engine's: who can execute what */
-    struct sessions *sessions; /* the engine's: which of them are there */
-    struct list dequeues;      // dequeue_seat::link; workers that wait; not in dev
-    uint32_t seated;           /* how many; in dev how many wait in lines of sessions */
-    struct deferred matching;  /* the engine's: runs and workers are brought together */
-    int64_t served_until;      /* monotonic ms: a worker asked, and is taken to be there */
+    struct engine *engine;    /* who decides; borrowed */
+    struct fleet *fleet;      /* who executes (fleet/fleet.h) */
+    struct deferred matching; /* the engine's: runs and workers are brought together */
     struct lookout lookout;
     uint64_t served; /* when a worker got a run of it last, counted by engine */
 

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "engine/fleet.h"
 #include "engine/worker_versions.h"
 #include "schedules/schedule_state.h"
 #include "json/members.h"
@@ -150,9 +151,9 @@ static void fill_in(struct firing *firing)
     run->payload = make_payload(schedule, firing->nominal);
     rare->payload_type = bytes_create_shared(SLICE("application/super+json"));
     rare->schedule = bytes_create(slice_of(schedule->id));
-    trigger_default_to_task(&firing->item,
-                            workers_task(schedule->env->workers, bytes_slice(facts.task)),
-                            false);
+    trigger_default_to_task(
+        &firing->item, workers_task(schedule->env->fleet->workers, bytes_slice(facts.task)),
+        false);
     facts.fired_at = firing->nominal;
     firing->document = (struct document){ .kind = DOC_SCHEDULE,
                                           .env = schedule->env->number,

@@ -1,6 +1,7 @@
 /* schedule_body.c - a schedule out of JSON, its rules, and a schedule as JSON. */
 #include "schedules/schedule_body.h"
 
+#include "engine/fleet.h"
 #include "engine/worker_versions.h"
 #include "triggers/trigger_options.h"
 #include "json/members.h"
@@ -118,11 +119,11 @@ static const struct worker_task *find_task(struct api_call *call, struct slice n
 {
     struct engine *engine = api_engine(call->api);
     struct accounts *accounts = api_accounts(call->api);
-    const struct worker_task *task = workers_task(call->env->workers, name);
+    const struct worker_task *task = workers_task(call->env->fleet->workers, name);
     for (struct account *a = NULL; !task && (a = accounts_next(accounts, a));) {
         struct environment *env = engine_environment(engine, a->number);
         if (env && a->project == call->account->project)
-            task = workers_task(env->workers, name);
+            task = workers_task(env->fleet->workers, name);
     }
     return task;
 }

@@ -15,9 +15,9 @@ static const struct worker_task *wanted_task(const struct schedule_sync *sync,
                                              struct slice name)
 {
     const struct environment *env = sync->env;
-    const struct worker_task *task = env->is_dev
-                                         ? sessions_task(env, name)
-                                         : worker_task(workers_current(env->workers), name);
+    const struct worker_task *task =
+        env->is_dev ? sessions_task(env, name)
+                    : worker_task(workers_current(env->fleet->workers), name);
     bool wanted =
         task && task->cron && task->schedule_in & 1u << (unsigned)sync->account->type;
     return wanted ? task : NULL;
@@ -163,7 +163,7 @@ static void collect_of(struct schedule_sync *sync, const struct worker *worker)
 
 static size_t count_tasks(const struct environment *env)
 {
-    const struct worker *worker = workers_current(env->workers);
+    const struct worker *worker = workers_current(env->fleet->workers);
     size_t count = worker && !env->is_dev ? worker->task_count : 0;
     for (struct session *s = NULL; (s = sessions_next(env, s));)
         count += s->current->task_count;
@@ -182,7 +182,7 @@ static void collect(struct schedule_sync *sync)
         if (s->facts.is_declarative)
             sync->tasks[sync->count++] = bytes_ref(s->facts.task);
     if (!env->is_dev)
-        collect_of(sync, workers_current(env->workers));
+        collect_of(sync, workers_current(env->fleet->workers));
     for (struct session *session = NULL; (session = sessions_next(env, session));)
         collect_of(sync, session->current);
 }

@@ -1,6 +1,7 @@
 /* trigger_call.c - request keys, one-time tokens, parents. */
 #include "triggers/trigger_call.h"
 
+#include "engine/fleet.h"
 #include "engine/run_commands.h"
 #include "triggers/trigger_options.h"
 
@@ -23,7 +24,7 @@ static struct bytes *request_claim(const struct identity *who, struct slice kind
 struct trigger_place trigger_call_place(const struct api_call *call)
 {
     return (struct trigger_place){
-        .workers = call->env->workers,
+        .workers = call->env->fleet->workers,
         .now_ms = loop_wall_ms(engine_loop(api_engine(call->api))),
         .is_dev = call->account->type == ENVIRONMENT_DEV,
     };

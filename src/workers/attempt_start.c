@@ -69,7 +69,7 @@ static void write_answer(struct starting *op, const struct run *run)
 {
     struct api_call *call = op->call;
     const struct worker *worker =
-        workers_by_version(call->env->workers, bytes_slice(run->worker_version));
+        workers_by_version(call->env->fleet->workers, bytes_slice(run->worker_version));
     struct buf url = { 0 };
 
     api_base_url(call, &url);

@@ -492,5 +492,5 @@ void registration_apply(struct registration *registration, struct environment *e
 
 void registration_apply_stored(struct registration *registration, struct environment *env)
 {
-    workers_add(env->workers, apply_limits(registration, env));
+    workers_add(env->fleet->workers, apply_limits(registration, env));
 }

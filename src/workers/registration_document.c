@@ -209,7 +209,7 @@ static void on_forgotten(struct document_write *write, enum err status)
 
 void registration_forget_oldest(struct engine *engine, struct environment *env)
 {
-    for (struct worker *worker; (worker = workers_take_excess(env->workers));) {
+    for (struct worker *worker; (worker = workers_take_excess(env->fleet->workers));) {
         struct bytes *name = registration_document_name(worker);
         document_write_begin(engine, env->number, DOC_WORKER, name, NULL, 1,
                              mem_new(struct document_write), on_forgotten);

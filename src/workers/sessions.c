@@ -185,7 +185,7 @@ static void sync_schedules(struct registering *op)
 
 static bool is_current(const struct registering *op)
 {
-    const struct worker *current = workers_current(op->call->env->workers);
+    const struct worker *current = workers_current(op->call->env->fleet->workers);
     return current && !strcmp(current->content_hash, op->registration.worker->content_hash);
 }
 
@@ -200,7 +200,7 @@ static void write_worker(struct registering *op)
         finish(op, over);
         return;
     }
-    struct workers *workers = op->call->env->workers;
+    struct workers *workers = op->call->env->fleet->workers;
     const struct worker *current = workers_current(workers);
     struct worker *worker = op->registration.worker;
     int64_t now = loop_wall_ms(engine_loop(engine));
@@ -224,7 +224,7 @@ static void on_written(struct document_write *write, enum err status)
     struct environment *env = op->call->env;
 
     if (status == ERR_CONFLICT && is_current(op)) {
-        write_answer(op, workers_current(env->workers));
+        write_answer(op, workers_current(env->fleet->workers));
         sync_schedules(op); /* the same build came twice at once */
     } else if (status == ERR_CONFLICT && ++op->tries < VERSION_TRIES_MAX) {
         write_worker(op);
@@ -252,7 +252,7 @@ static void begin(struct registering *op)
             api_skip(op->call->api, i, declaration_undone(i));
     registration_reader_finish(&op->reader);
     if (is_current(op)) {
-        write_answer(op, workers_current(op->call->env->workers));
+        write_answer(op, workers_current(op->call->env->fleet->workers));
         sessions_renew(op->call->env);
         sync_schedules(op);
     } else {

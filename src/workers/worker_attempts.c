@@ -56,8 +56,8 @@ static void add_taken(struct buf *out, const struct taking *op)
     struct dequeued dequeued = {
         .run = run,
         .account = accounts_by_number(api_accounts(op->call->api), command->env->number),
-        .worker =
-            workers_by_version(command->env->workers, bytes_slice(run->worker_version)),
+        .worker = workers_by_version(command->env->fleet->workers,
+                                     bytes_slice(run->worker_version)),
         .at = loop_wall_ms(loop_of(op->call)),
         .cents_per_ms = attempt_cents_per_ms(command->env, run),
     };

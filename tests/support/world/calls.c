@@ -145,7 +145,8 @@ void register_worker(struct world *world, const char *version, const char *tasks
 void load_worker(struct world *world, const char *version, const char *tasks,
                  uint16_t max_attempts)
 {
-    workers_add(world->env->workers, make_worker(world, version, tasks, max_attempts));
+    workers_add(world->env->fleet->workers,
+                make_worker(world, version, tasks, max_attempts));
 }
 
 /* ---- commands ---- */

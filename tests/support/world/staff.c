@@ -22,7 +22,7 @@ static bool has_task(const struct worker *worker, const struct run *run)
 
 static const struct worker *worker_of(const struct environment *env, const char *version)
 {
-    const struct workers *workers = env->workers;
+    const struct workers *workers = env->fleet->workers;
     for (size_t i = 0; i < workers->count; i++)
         if (!strcmp(workers->all[i]->version, version))
             return workers->all[i];
@@ -178,7 +178,7 @@ static void check_statuses(const struct staff *staff)
 {
     const struct environment *env = staff->world->env;
     bool undecided = env->is_dev && (sessions_may_return(env) || !sessions_next(env, NULL));
-    const struct worker *current = env->workers->all[env->workers->count - 1];
+    const struct worker *current = env->fleet->workers->all[env->fleet->workers->count - 1];
     list_each (link, &staff->ledger->stories) {
         const struct run *run = story_last(container_of(link, struct story, link));
         const struct worker *wanted =

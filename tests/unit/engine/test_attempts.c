@@ -283,7 +283,7 @@ static void what_ran_out_of_memory_is_tried_again_on_the_bigger_machine(void **s
     struct world *world = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct triggered got = trigger(world, (struct wish){ 0 });
-        world->env->workers->all[0]->tasks[0].big_machine = (uint8_t)cases[i].bigger;
+        world->env->fleet->workers->all[0]->tasks[0].big_machine = (uint8_t)cases[i].bigger;
         execute(world, got.id);
         if (cases[i].bigger) {
             assert_int_equal(break_down(world, got.id, cases[i].error, 100), OK);

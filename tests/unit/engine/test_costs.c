@@ -77,7 +77,7 @@ static void an_attempt_costs_what_its_own_machine_does(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
-    world->env->workers->all[0]->tasks[0].big_machine = MACHINE_LARGE_1X;
+    world->env->fleet->workers->all[0]->tasks[0].big_machine = MACHINE_LARGE_1X;
     execute(world, got.id);
     assert_int_equal(break_down(world, got.id, out_of_memory, -1), OK);
     assert_int_equal(run_now(world, got.id)->machine, MACHINE_LARGE_1X);

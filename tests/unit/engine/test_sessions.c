@@ -514,7 +514,7 @@ static void of_a_queue_that_both_declare_the_newer_limit_counts(void **state)
     const char *const versions[] = { "20260101.1", "20260101.2" };
     for (unsigned i = 0; i < 2; i++) {
         load_worker(world, versions[i], "a", 3);
-        struct worker *worker = world->env->workers->all[i];
+        struct worker *worker = world->env->fleet->workers->all[i];
         worker->queues = mem_new_array(struct queue_limit, 1);
         worker->queues[worker->queue_count++] =
             (struct queue_limit){ bytes_create(SLICE("q")), 3 + i };

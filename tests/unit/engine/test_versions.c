@@ -151,7 +151,7 @@ static void in_dev_a_run_is_queued_until_a_worker_asks(void **state)
 /* The oldest versions are forgotten when there are too many. */
 static void forget_version(struct world *world, const char *version)
 {
-    struct workers *workers = world->env->workers;
+    struct workers *workers = world->env->fleet->workers;
     size_t at = 0;
     while (strcmp(workers->all[at]->version, version))
         at++;

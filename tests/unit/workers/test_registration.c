@@ -3,6 +3,7 @@
 
 #include "accounts/bootstrap.h"
 #include "base/mem.h"
+#include "engine/fleet.h"
 #include "workers/registration.h"
 #include "json/scan.h"
 
@@ -193,7 +194,8 @@ static void queues_have_the_limits_of_the_newest_version(void **state)
         { "task/limited", 1 },
         { "task/plain", UINT32_MAX },
     };
-    struct environment env = { .workers = workers_create() };
+    struct fleet fleet = { .workers = workers_create() };
+    struct environment env = { .fleet = &fleet };
     struct registration all = read_body(full);
     queues_init(&env.queues, 100, no_id);
     queues_set_limit(&env.queues, SLICE("task/plain"), 3); /* of an older version */
@@ -202,9 +204,9 @@ static void queues_have_the_limits_of_the_newest_version(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_int_equal(queues_figures(&env.queues, slice_of(cases[i].queue)).limit,
                          cases[i].limit);
-    assert_string_equal(workers_current(env.workers)->content_hash, "hash-1");
+    assert_string_equal(workers_current(env.fleet->workers)->content_hash, "hash-1");
     registration_finish(&all);
-    workers_destroy(env.workers);
+    workers_destroy(env.fleet->workers);
     queues_finish(&env.queues);
 }
 

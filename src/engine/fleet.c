@@ -1,0 +1,31 @@
+/* fleet.c - the parts of a fleet, made and given back together. */
+#include "engine/fleet.h"
+
+#include "base/mem.h"
+#include "engine/leases.h"
+#include "engine/sessions.h"
+#include "engine/worker_versions.h"
+
+void fleets_init(struct fleets *fleets)
+{
+    fleets->session_kind = timers_kind(loop_timers(fleets->loop), sessions_on_time);
+}
+
+void fleet_create(struct fleets *fleets, struct environment *env)
+{
+    struct fleet *fleet = mem_new(struct fleet);
+    fleet->shared = fleets;
+    fleet->workers = workers_create();
+    fleet->leases = leases_create();
+    fleet->sessions = sessions_create(fleet, env);
+    list_init(&fleet->line);
+    env->fleet = fleet;
+}
+
+void fleet_destroy(struct fleet *fleet)
+{
+    sessions_destroy(fleet->sessions);
+    leases_destroy(fleet->leases);
+    workers_destroy(fleet->workers);
+    free(fleet);
+}

@@ -1,0 +1,45 @@
+/* fleet.h - who executes the runs of one environment.
+ *
+ *   workers   which versions are registered, and their tasks   (worker_versions.h)
+ *   sessions  in dev: which of the versions are there          (sessions.h)
+ *   line      who waits for a run now                          (line.h)
+ *   leases    which request was answered with which run        (leases.h)
+ *
+ * It says who could execute a run, and why nobody does (versions.h, waiting.h); who gets it is
+ * the engine's to decide, which is told when the answer may be another one. */
+#pragma once
+
+#include "live/environment.h"
+
+/* What the fleets of all environments share; its owner fills it in and calls fleets_init. */
+struct fleets {
+    struct loop *loop;
+    void (*on_change)(void *owner, struct environment *env); /* other tasks are there */
+    void *owner;
+    uint32_t session_kind; /* of the timers of sessions */
+    bool is_draining;      /* who leaves now leaves because we do */
+};
+
+struct fleet {
+    struct fleets *shared;
+    struct workers *workers;
+    struct sessions *sessions;
+    struct leases *leases;
+    struct list line;     // dequeue_seat::link; workers that wait; not in dev
+    uint32_t seated;      /* how many; in dev how many wait in lines of sessions */
+    int64_t served_until; /* monotonic ms: a worker asked, and is taken to be there */
+};
+
+void fleets_init(struct fleets *fleets);
+
+/* Of an environment that was just made; sets environment::fleet. */
+void fleet_create(struct fleets *fleets, struct environment *env);
+/* Nobody waits any more. */
+void fleet_destroy(struct fleet *fleet);
+
+/* Other tasks than before are there, or may be missed now: the owner is told. */
+static inline void fleet_changed(struct environment *env)
+{
+    struct fleets *shared = env->fleet->shared;
+    shared->on_change(shared->owner, env);
+}

@@ -1,0 +1,38 @@
+/* line.c - seats come and go. Whoever stood in line a moment ago is taken to be there for as
+ * long as a silent session. */
+#include "engine/line.h"
+
+#include "engine/sessions.h"
+
+bool line_join(struct dequeue_seat *seat, struct slice worker)
+{
+    struct environment *env = seat->env;
+    struct list *line = &env->fleet->line;
+    if (env->is_dev) {
+        seat->session = sessions_asking(env, worker);
+        if (!seat->session)
+            return false;
+        seat->session->held++;
+        line = &seat->session->dequeues;
+    }
+    list_append(line, &seat->link);
+    env->fleet->seated++;
+    env->fleet->served_until = loop_now_ms(env->loop) + SESSION_LOST_MS;
+    return true;
+}
+
+void line_leave(struct dequeue_seat *seat)
+{
+    struct fleet *fleet = seat->env->fleet;
+    if (list_empty(&seat->link))
+        return;
+    int64_t now = loop_now_ms(seat->env->loop);
+    list_remove(&seat->link);
+    fleet->seated--;
+    fleet->served_until = now + SESSION_LOST_MS;
+    if (!seat->session)
+        return;
+    seat->session->held--;
+    seat->session->asked_at = seat->session->heard_at = now;
+    seat->session = NULL;
+}

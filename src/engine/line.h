@@ -1,0 +1,30 @@
+/* line.h - the workers that wait for a run of an environment: first come, first served.
+ *
+ *   outside dev: one line               in dev: a line of each session (sessions.h), which the
+ *                                       version that a worker names belongs to
+ *
+ * A worker that serves several environments has a seat in the line of each. */
+#pragma once
+
+#include "engine/fleet.h"
+
+struct dequeue;
+struct session;
+
+/* Its place in the line of one environment. */
+struct dequeue_seat {
+    struct dequeue *dequeue; /* the owner's */
+    struct environment *env;
+    struct session *session; /* in dev, while it stands in its line; else NULL */
+    struct list link;        // fleet::line or session::dequeues
+    /* The version that the worker names is about to change: the dequeue leaves the line, and
+     * is answered by then (monotonic ms). */
+    void (*hurry)(struct dequeue_seat *seat, int64_t until);
+};
+
+/* worker: the id of the version that it names; "": none. False: in dev nobody has a run for a
+ * version that has gone; the seat stands in no line. */
+bool line_join(struct dequeue_seat *seat, struct slice worker);
+
+/* Nothing happens if it stands in none. */
+void line_leave(struct dequeue_seat *seat);
