@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "engine/again.h"
 #include "engine/state.h"
-#include "engine/waiting.h"
 
 static bool evict(struct flusher *flusher)
 {
@@ -55,7 +54,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->fleets =
         (struct fleets){ .loop = loop, .on_change = on_fleet, .owner = engine };
     fleets_init(&engine->fleets);
-    engine->lookout_kind = timers_kind(loop_timers(loop), waiting_on_time);
+    engine->lookout_kind = timers_kind(loop_timers(loop), lookout_on_time);
     return engine;
 }
 

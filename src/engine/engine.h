@@ -59,6 +59,9 @@ enum err engine_check_quota(const struct environment *env, size_t more,
  * there is room again. */
 bool engine_is_at_quota(const struct environment *env);
 
+/* The room of the project for what is stored, when it is full so; else NULL. */
+const struct room *engine_full_room(const struct environment *env);
+
 /* So many bytes are on their way to the store: they count as stored until they are released,
  * when it has them or will not. */
 void engine_hold_stored(const struct environment *env, size_t bytes);

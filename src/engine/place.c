@@ -9,7 +9,6 @@
 #include "engine/attempts.h"
 #include "engine/sessions.h"
 #include "engine/state.h"
-#include "engine/waiting.h"
 
 int64_t engine_lost_at(const struct tracked *run)
 {
@@ -73,7 +72,7 @@ void engine_place(struct engine *engine, struct tracked *run)
         queues_leave(&env->queues, &run->item);
     }
     engine_match(engine, env);
-    waiting_note(run);
+    lookout_note(run);
 
     int64_t deadline = not_at_once(engine, next_deadline(engine, run));
     if (deadline == INT64_MAX || (run->item.place && run->run.started_at))

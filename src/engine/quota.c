@@ -26,6 +26,11 @@ static bool is_full(const struct room *project)
     return project && project->limit && !room_has(project, 1);
 }
 
+const struct room *engine_full_room(const struct environment *env)
+{
+    return is_full(env->stored) ? env->stored : NULL;
+}
+
 bool engine_is_at_quota(const struct environment *env)
 {
     return is_full(env->stored);

@@ -59,6 +59,14 @@ void engine_place(struct engine *engine, struct tracked *run);
 /* Monotonic ms: when the worker of this run is given up, if nothing is heard of it. */
 int64_t engine_lost_at(const struct tracked *run);
 
+/* lookout.c */
+
+/* The run has got its place: in 10 s the log may have to speak of it. */
+void lookout_note(struct tracked *run);
+
+/* Of lookout::timer. */
+void lookout_on_time(struct timer *timer);
+
 /* quota.c */
 
 /* The store has so many bytes more of this environment, or less. */

@@ -9,13 +9,11 @@
  *                 all slots of the environment are                ─► environment_limit
  *                 none of that: nobody asks for it                ─► no_worker
  *
- * Found from what is in memory when somebody asks. Once a run has waited for a worker, a
- * version or room to be stored for 10 s, the log says so: a line for one run of each
- * environment at a time. */
+ * Found from what is in memory when somebody asks. */
 #pragma once
 
 #include "base/buf.h"
-#include "engine/engine.h"
+#include "base/room.h"
 #include "engine/versions.h"
 
 enum waiting_reason {
@@ -47,12 +45,16 @@ struct waiting {
     int64_t gone_ms;    /* no_worker: since the CLI's connection closed; 0: not known */
     int64_t returns_ms; /* so long who has its task may come back after a start; 0: no */
     enum version_verdict verdict;
+    const struct room
+        *full; /* of its project's, which stores as much as it may; else NULL */
 };
 
 const char *waiting_name(enum waiting_reason reason);
 
-/* The run is one in memory, as it is now. */
-void waiting_look(const struct tracked *run, struct waiting *waiting);
+/* The run is one in memory, as it is now. full: the room of its project for what is stored,
+ * when that is full; NULL: it is not. */
+void waiting_look(const struct tracked *run, const struct room *full,
+                  struct waiting *waiting);
 
 /* Appends a sentence: what holds the run, and what to do about it. */
 void waiting_explain(const struct tracked *run, const struct waiting *waiting,
@@ -64,11 +66,3 @@ int64_t waiting_oldest(const struct environment *env);
 
 /* Runs are queued, and nobody is there to execute any. */
 bool waiting_is_unserved(const struct environment *env);
-
-/* ---- the engine's ---- */
-
-/* The run has got its place: in 10 s the log may have to speak of it. */
-void waiting_note(struct tracked *run);
-
-/* Of environment::lookout. */
-void waiting_on_time(struct timer *timer);

@@ -1,6 +1,5 @@
 /* waiting_text.c - why a run waits, in words. */
 #include "engine/sessions.h"
-#include "engine/state.h"
 #include "engine/waiting.h"
 #include "model/wait_list.h"
 
@@ -98,9 +97,8 @@ static void explain_version(const struct tracked *run, const struct waiting *wai
             SLICE_ARG(task));
 }
 
-static void explain_quota(const struct tracked *run, struct buf *out)
+static void explain_quota(const struct room *project, struct buf *out)
 {
-    const struct room *project = run->env->stored;
     buf_print(out,
               "The project stores %zu of %zu bytes: raise storage-quota, or remove "
               "something; it begins when retention has removed finished runs",
@@ -183,7 +181,7 @@ void waiting_explain(const struct tracked *run, const struct waiting *waiting,
     switch (waiting->reason) {
     case WAITING_NO_WORKER: explain_worker(run, waiting, out); break;
     case WAITING_VERSION: explain_version(run, waiting, out); break;
-    case WAITING_STORAGE_QUOTA: explain_quota(run, out); break;
+    case WAITING_STORAGE_QUOTA: explain_quota(waiting->full, out); break;
     case WAITING_QUEUE_PAUSED:
         buf_print(out, "The queue %.*s is paused: resume it",
                   SLICE_ARG(bytes_slice(run->run.queue)));

@@ -207,7 +207,7 @@ static void note_waiting(struct run_reply *reply)
     struct waiting waiting;
     if (!run || hidden_fields(call->identity))
         return;
-    waiting_look(run, &waiting);
+    waiting_look(run, engine_full_room(run->env), &waiting);
     if (waiting.reason != WAITING_FOR_NOTHING)
         add_waiting(&reply->waiting, run, &waiting);
 }

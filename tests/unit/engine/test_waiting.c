@@ -19,7 +19,7 @@ static struct waiting look(struct world *world, const char *id)
     const struct tracked *run = environment_find(world->env, slice_of(id));
     struct waiting waiting;
     assert_non_null(run);
-    waiting_look(run, &waiting);
+    waiting_look(run, engine_full_room(run->env), &waiting);
     return waiting;
 }
 
