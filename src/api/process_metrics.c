@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/sessions.h"
-#include "engine/waiting.h"
+#include "fleet/sessions.h"
+#include "fleet/waiting.h"
 
 static void print_gauge(struct buf *out, const char *name, const char *help, int64_t value)
 {

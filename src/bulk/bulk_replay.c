@@ -2,7 +2,7 @@
  * be large, and makes the new runs in one commit with the action's progress. */
 #include "bulk/bulk_work.h"
 
-#include "engine/fleet.h"
+#include "fleet/fleet.h"
 #include "runs/run_changes.h"
 #include <assert.h>
 

@@ -20,9 +20,9 @@
 
 #include "base/metrics.h"
 #include "engine/run_commands.h"
-#include "engine/sessions.h"
 #include "engine/state.h"
 #include "engine/waits.h"
+#include "fleet/sessions.h"
 
 enum { CHILDREN_AT_ONCE = 500 };
 

@@ -18,9 +18,9 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
-#include "engine/leases.h"
-#include "engine/sessions.h"
 #include "engine/state.h"
+#include "fleet/leases.h"
+#include "fleet/sessions.h"
 #include "model/metadata.h"
 #include "json/scan.h"
 

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "engine/line.h"
-#include "engine/worker_versions.h"
+#include "fleet/line.h"
+#include "fleet/worker_versions.h"
 
 /* One worker that asks for a run, at once or as soon as there is one. */
 struct dequeue {
@@ -34,7 +34,7 @@ enum err dequeue_begin(struct engine *engine, struct environment *const *environ
 
 /* The same for a worker that names its version by its id, in one environment; absent: it
  * names none, which means the current one. In dev it gets the runs of its session only
- * (sessions.h). */
+ * (fleet/sessions.h). */
 enum err dequeue_begin_for(struct engine *engine, struct environment *env,
                            struct slice worker, struct dequeue *dequeue, int64_t wait_ms,
                            void (*done)(struct dequeue *dequeue, enum err status));

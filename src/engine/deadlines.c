@@ -10,8 +10,8 @@
 #include "base/random.h"
 #include "engine/attempts.h"
 #include "engine/state.h"
-#include "engine/versions.h"
 #include "engine/waits.h"
+#include "fleet/versions.h"
 
 enum {
     DEQUEUE_FAILURES_MAX = 12,

@@ -10,14 +10,14 @@
  *
  * A chosen run takes its slot at once, so it is not offered twice. A worker that has gone
  * meanwhile gives the lease back. In dev everybody stands in the line of the session that
- * the version named belongs to (sessions.h), elsewhere all in one. */
+ * the version named belongs to (fleet/line.h), elsewhere all in one. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "engine/attempts.h"
-#include "engine/leases.h"
-#include "engine/sessions.h"
 #include "engine/state.h"
+#include "fleet/leases.h"
+#include "fleet/sessions.h"
 
 /* ---- the line ---- */
 

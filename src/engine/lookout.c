@@ -8,7 +8,7 @@
  * wait, if any does. */
 #include "base/log.h"
 #include "engine/state.h"
-#include "engine/waiting.h"
+#include "fleet/waiting.h"
 
 enum { TOLD_AFTER_MS = 10 * 1000 };
 

@@ -7,8 +7,8 @@
  *
  * Found from the run as it is, so it may be said again at any time. */
 #include "engine/attempts.h"
-#include "engine/sessions.h"
 #include "engine/state.h"
+#include "fleet/sessions.h"
 
 int64_t engine_lost_at(const struct tracked *run)
 {
@@ -66,7 +66,7 @@ void engine_place(struct engine *engine, struct tracked *run)
     if (run_holds_slot(&run->run)) {
         queues_run(&env->queues, &run->item, queue, key);
     } else if (waits_in_queue(engine, &run->run) && !run->in_flight) {
-        run->item.audience = (uint16_t)audience_of(run); /* below 64, sessions.c */
+        run->item.audience = (uint16_t)audience_of(run); /* below 64, fleet/sessions.c */
         queues_wait(&env->queues, &run->item, queue, key, run->run.queue_position);
     } else {
         queues_leave(&env->queues, &run->item);

@@ -5,7 +5,7 @@
 #include "base/slots.h"
 #include "base/table.h"
 #include "engine/engine.h"
-#include "engine/fleet.h"
+#include "fleet/fleet.h"
 #include "model/run_end.h"
 
 enum { STORE_AGAIN_MS = 1000 };

@@ -11,12 +11,12 @@
  * So nothing that a crash cut off has to be remembered. */
 #include "base/mem.h"
 #include "engine/again.h"
-#include "engine/leases.h"
 #include "engine/run_commands.h"
-#include "engine/sessions.h"
 #include "engine/state.h"
-#include "engine/versions.h"
 #include "engine/waits.h"
+#include "fleet/leases.h"
+#include "fleet/sessions.h"
+#include "fleet/versions.h"
 
 enum { LOOKED_AT_ONCE = 256, CANCELED_AT_ONCE = 16 };
 

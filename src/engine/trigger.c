@@ -18,8 +18,8 @@
 #include "base/metrics.h"
 #include "engine/run_commands.h"
 #include "engine/state.h"
-#include "engine/versions.h"
-#include "engine/worker_versions.h"
+#include "fleet/versions.h"
+#include "fleet/worker_versions.h"
 
 enum { REQUEST_KEY_MS = 24 * 3600 * 1000 };
 

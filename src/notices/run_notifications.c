@@ -15,7 +15,7 @@
 #include "call/call.h"
 #include "call/connection_limit.h"
 #include "call/served.h"
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 #include "http/ws.h"
 #include "notices/notice_calls.h"
 #include "notices/notice_client.h"

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "call/hidden.h"
 #include "call/rooms.h"
-#include "engine/waiting.h"
+#include "fleet/waiting.h"
 #include "packets/packet_name.h"
 #include "runs/run_body.h"
 #include "schedules/schedule_body.h"

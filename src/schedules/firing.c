@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "engine/fleet.h"
-#include "engine/worker_versions.h"
+#include "fleet/fleet.h"
+#include "fleet/worker_versions.h"
 #include "schedules/schedule_state.h"
 #include "json/members.h"
 

@@ -1,8 +1,8 @@
 /* schedule_body.c - a schedule out of JSON, its rules, and a schedule as JSON. */
 #include "schedules/schedule_body.h"
 
-#include "engine/fleet.h"
-#include "engine/worker_versions.h"
+#include "fleet/fleet.h"
+#include "fleet/worker_versions.h"
 #include "triggers/trigger_options.h"
 #include "json/members.h"
 #include "json/scan.h"

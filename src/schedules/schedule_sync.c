@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 #include "schedules/schedule_body.h"
 
 enum { AT_ONCE = 16 }; /* commands: a turn has 5 ms */

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "call/call.h"
-#include "engine/worker_versions.h"
+#include "fleet/worker_versions.h"
 
 struct schedule_sync {
     struct api *api;

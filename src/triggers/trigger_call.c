@@ -1,8 +1,8 @@
 /* trigger_call.c - request keys, one-time tokens, parents. */
 #include "triggers/trigger_call.h"
 
-#include "engine/fleet.h"
 #include "engine/run_commands.h"
+#include "fleet/fleet.h"
 #include "triggers/trigger_options.h"
 
 /* A request is repeated by who made it: a token that names the request of another triggers

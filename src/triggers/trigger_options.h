@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "engine/engine.h"
-#include "engine/worker_versions.h"
+#include "fleet/worker_versions.h"
 #include "json/ignored.h"
 
 enum {

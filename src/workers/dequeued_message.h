@@ -8,7 +8,7 @@
 #include "accounts/accounts.h"
 #include "base/buf.h"
 #include "engine/attempts.h"
-#include "engine/worker_versions.h"
+#include "fleet/worker_versions.h"
 #include "runcast/run.h"
 
 /* A run with its lease. */

@@ -2,14 +2,14 @@
  *
  *   start at once, time every 4 s, the end after 30 s; the client comes again by itself
  *
- * It does not say whose session it is; that there is one counts (engine/sessions.h).
+ * It does not say whose session it is; that there is one counts (fleet/sessions.h).
  *
  * Above the limit of connections of its environment it is refused: the client asks once a
  * second then, and the session works without it. */
 #include "base/mem.h"
 #include "base/text.h"
 #include "call/connection_limit.h"
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 #include "workers/worker_routes.h"
 
 enum { EVENT_MS = 4000, STREAM_MS = 30 * 1000 };

@@ -9,7 +9,7 @@
 
 #include "accounts/bootstrap.h"
 #include "base/mem.h"
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 #include "json/scan.h"
 
 enum {

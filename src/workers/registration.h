@@ -7,7 +7,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "engine/worker_versions.h"
+#include "fleet/worker_versions.h"
 #include "workers/declaration.h"
 
 struct registration {

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "bulk/bulk.h"
 #include "call/queue_settings.h"
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 #include "schedules/schedules.h"
 #include "workers/registration.h"
 #include "json/members.h"

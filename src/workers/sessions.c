@@ -6,7 +6,7 @@
  *
  * Two registrations at once get the same version number; the store lets one of them in and
  * the other takes the next. */
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 #include "base/mem.h"
 #include "call/project.h"
 #include "schedules/schedule_sync.h"

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "call/connection_limit.h"
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 #include "workers/completed_waits.h"
 #include "workers/dequeued_message.h"
 #include "workers/worker_routes.h"

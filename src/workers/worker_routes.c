@@ -7,7 +7,7 @@
 
 #include "call/body_fields.h"
 #include "call/route.h"
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 
 enum {
     NO_BODY = 4096,

@@ -5,7 +5,8 @@ import sys
 
 from common import Rules, lines, root
 
-GROUND = {"base", "json", "net", "http", "model", "vault", "accounts", "auth", "wire", "live"}
+GROUND = {"base", "json", "net", "http", "model", "vault", "accounts", "auth", "wire", "live",
+          "fleet"}
 CALL = GROUND | {"engine", "call"}
 MAY_INCLUDE = {
     "base": set(),
@@ -19,7 +20,8 @@ MAY_INCLUDE = {
     "auth": {"accounts", "json", "base"},
     "wire": {"model", "json", "base"},
     "live": {"wire", "model", "base"},
-    "engine": {"live", "model", "json", "base"},
+    "fleet": {"live", "model", "json", "base"},
+    "engine": {"fleet", "live", "model", "json", "base"},
     "call": (GROUND - {"model", "vault"}) | {"engine"},
     "packets": CALL,
     "triggers": CALL | {"packets"},

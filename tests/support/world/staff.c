@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 #include "engine/attempts.h"
-#include "engine/sessions.h"
 #include "engine/state.h"
+#include "fleet/sessions.h"
 #include "tests/support/world/calls.h"
 
 static const char *const tasks[] = { "hello", "mail", "sms" };

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "engine/leases.h"
 #include "engine/state.h"
+#include "fleet/leases.h"
 #include "tests/support/world/calls.h"
 
 static struct world *make(const struct world_options *options)

@@ -3,7 +3,7 @@
 
 #include "accounts/bootstrap.h"
 #include "base/mem.h"
-#include "engine/fleet.h"
+#include "fleet/fleet.h"
 #include "workers/registration.h"
 #include "json/scan.h"
 

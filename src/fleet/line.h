@@ -6,7 +6,7 @@
  * A worker that serves several environments has a seat in the line of each. */
 #pragma once
 
-#include "engine/fleet.h"
+#include "fleet/fleet.h"
 
 struct dequeue;
 struct session;

@@ -1,5 +1,5 @@
 /* Which version of the worker a run gets, and when it waits for one. */
-#include "engine/versions.h"
+#include "fleet/versions.h"
 
 #include "base/mem.h"
 #include "tests/support/world/calls.h"

@@ -7,7 +7,7 @@
  * found by the sweep when another version is current, or other sessions are there. */
 #pragma once
 
-#include "engine/fleet.h"
+#include "fleet/fleet.h"
 
 enum version_verdict {
     VERSION_IS_THERE,   /* and it has the run's task */

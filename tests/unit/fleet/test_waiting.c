@@ -1,7 +1,7 @@
 /* Why a run waits: the first thing that holds it, since when, and behind how many. */
-#include "engine/waiting.h"
+#include "fleet/waiting.h"
 
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/unit.h"
 

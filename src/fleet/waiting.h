@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/room.h"
-#include "engine/versions.h"
+#include "fleet/versions.h"
 
 enum waiting_reason {
     WAITING_FOR_NOTHING, /* it executes, is about to, or has ended */

@@ -1,6 +1,6 @@
 /* leases.c - a ring of the newest leases of an environment, by the hash of the request: an
  * environment that leases a lot does not push out what others have to find again. */
-#include "engine/leases.h"
+#include "fleet/leases.h"
 
 #include "base/mem.h"
 #include "model/run_end.h"

@@ -1,6 +1,6 @@
 /* waiting_text.c - why a run waits, in words. */
-#include "engine/sessions.h"
-#include "engine/waiting.h"
+#include "fleet/sessions.h"
+#include "fleet/waiting.h"
 #include "model/wait_list.h"
 
 static void add_time(struct buf *out, int64_t unix_ms)

@@ -1,8 +1,8 @@
 /* line.c - seats come and go. Whoever stood in line a moment ago is taken to be there for as
  * long as a silent session. */
-#include "engine/line.h"
+#include "fleet/line.h"
 
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 
 bool line_join(struct dequeue_seat *seat, struct slice worker)
 {

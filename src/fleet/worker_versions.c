@@ -1,5 +1,5 @@
 /* worker_versions.c - the versions of one environment, oldest first, and how they are found. */
-#include "engine/worker_versions.h"
+#include "fleet/worker_versions.h"
 
 #include <stdio.h>
 

@@ -10,10 +10,10 @@
  *              the new version was first asked with: of those that nobody asked with since,
  *              the one that was asked with last. The dequeues that were held are answered
  *              at the registration, so that each CLI says what it has now */
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 
 #include "base/mem.h"
-#include "engine/line.h"
+#include "fleet/line.h"
 
 enum {
     SETTLED_MS = 3000,

@@ -1,8 +1,8 @@
 /* versions.c - judges a run by the versions and sessions that are there now. */
-#include "engine/versions.h"
+#include "fleet/versions.h"
 
-#include "engine/sessions.h"
-#include "engine/worker_versions.h"
+#include "fleet/sessions.h"
+#include "fleet/worker_versions.h"
 
 static enum version_verdict judge_sessions(const struct environment *env,
                                            const struct run *run)

@@ -1,7 +1,7 @@
 /* waiting.c - looks at one run and at what stands before it; nothing is kept for that. */
-#include "engine/waiting.h"
+#include "fleet/waiting.h"
 
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 #include "model/wait_list.h"
 
 enum { WAITS_LOOKED_AT = 1000 };

@@ -1,10 +1,10 @@
 /* fleet.c - the parts of a fleet, made and given back together. */
-#include "engine/fleet.h"
+#include "fleet/fleet.h"
 
 #include "base/mem.h"
-#include "engine/leases.h"
-#include "engine/sessions.h"
-#include "engine/worker_versions.h"
+#include "fleet/leases.h"
+#include "fleet/sessions.h"
+#include "fleet/worker_versions.h"
 
 void fleets_init(struct fleets *fleets)
 {

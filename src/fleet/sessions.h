@@ -23,8 +23,8 @@
  * current version. */
 #pragma once
 
-#include "engine/fleet.h"
-#include "engine/worker_versions.h"
+#include "fleet/fleet.h"
+#include "fleet/worker_versions.h"
 
 enum {
     SESSION_LOST_MS = 60 * 1000,

@@ -6,7 +6,7 @@
  * environment. */
 #pragma once
 
-#include "engine/fleet.h"
+#include "fleet/fleet.h"
 
 /* Of one environment. */
 struct leases *leases_create(void);

@@ -1,8 +1,8 @@
 /* Which worker versions are there, and what each may have. */
-#include "engine/sessions.h"
+#include "fleet/sessions.h"
 
 #include "base/mem.h"
-#include "engine/versions.h"
+#include "fleet/versions.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/unit.h"
 
