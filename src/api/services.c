@@ -111,7 +111,7 @@ void api_retire_environment(struct api *api, const struct account *account)
 {
     struct engine *engine = api_engine(api);
     struct environment *env = engine_environment(engine, account->number);
-    if (!env || env->retired)
+    if (!env || engine_is_retired(env))
         return;
     schedules_retire(api->schedules, env);
     engine_retire_environment(engine, env);

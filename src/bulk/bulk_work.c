@@ -302,7 +302,7 @@ static void on_turn(struct deferred *deferred)
 
     queue->now = action;
     queue->next = action->progress;
-    if (action->abort || queue->env->retired) {
+    if (action->abort || engine_is_retired(queue->env)) {
         write_end(queue, BULK_ABORTED);
         return;
     }

@@ -86,7 +86,7 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
         waits_end(engine, env, slice_of(run->run.id));
     if (run_is_settled(&run->run) && run->run.status == RUN_CANCELED)
         end_children(engine, run);
-    else if (env->retired)
+    else if (engine_is_retired(env))
         engine_follow_branch(engine, run); /* it came, or went on, behind the sweep */
     else if (run->run.version == 1)
         engine_follow_parent(engine, run); /* it may have come too late */

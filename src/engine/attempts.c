@@ -195,7 +195,7 @@ static bool may_keep(struct complete_attempt *op, struct slice ending)
 static struct bytes *error_of_quota(const struct complete_attempt *op, const char *what,
                                     struct slice ending)
 {
-    const struct room *project = op->command.env->stored;
+    const struct room *project = engine_stored_room(op->command.env);
     struct buf text = { 0 };
     metric_add(M_OVER_QUOTA, 1);
     buf_print(&text,

@@ -197,7 +197,13 @@ static void on_leased(struct command *command, enum err status)
 
 static bool has_work(const struct environment *env, uint32_t audience)
 {
-    return !env->retired && !engine_is_at_quota(env) && queues_next(&env->queues, audience);
+    return !engine_is_retired(env) && !engine_is_at_quota(env) &&
+           queues_next(&env->queues, audience);
+}
+
+static bool is_served_before(const struct environment *env, const struct environment *other)
+{
+    return engine_share_of(env)->served < engine_share_of(other)->served;
 }
 
 /* Of the environments that it serves and that have something: a worker of several takes
@@ -207,7 +213,7 @@ static struct environment *best_environment(const struct dequeue *dequeue)
     struct environment *best = NULL;
     for (size_t i = 0; i < dequeue->seat_count; i++) {
         struct environment *env = dequeue->seats[i].env;
-        if (has_work(env, AUDIENCE_NOBODY) && (!best || env->served < best->served))
+        if (has_work(env, AUDIENCE_NOBODY) && (!best || is_served_before(env, best)))
             best = env;
     }
     return best;
@@ -230,7 +236,7 @@ static void lease(struct dequeue_seat *seat, struct environment *env)
         seat->session->served = engine->served + 1;
     leave_line(dequeue);
     dequeue->holding = true;
-    env->served = ++engine->served;
+    engine_share_of(env)->served = ++engine->served;
     timers_clear(loop_timers(engine->loop), &run->timer);
     queues_run(&env->queues, item, bytes_slice(run->run.queue),
                bytes_slice(run_rare(&run->run)->concurrency_key));
@@ -257,7 +263,7 @@ static struct dequeue_seat *first_of(const struct list *line)
 
 void engine_match_now(struct deferred *matching)
 {
-    struct environment *env = container_of(matching, struct environment, matching);
+    struct environment *env = container_of(matching, struct engine_share, matching)->env;
     for (struct session *session; (session = best_session(env));)
         lease(first_of(&session->dequeues), env);
     while (!list_empty(&env->fleet->line) && has_work(env, AUDIENCE_NOBODY)) {
@@ -270,7 +276,8 @@ void dequeue_timed_out(struct timer *timer)
 {
     struct dequeue *dequeue = container_of(timer, struct dequeue, timer);
     for (size_t i = 0; i < dequeue->seat_count && !dequeue->holding; i++)
-        engine_match_now(&dequeue->seats[i].env->matching); /* its turn has not ended */
+        engine_match_now(
+            &engine_share_of(dequeue->seats[i].env)->matching); /* its turn has not ended */
     if (dequeue->holding)
         return; /* the lease is on its way: it is worth the moment */
     finish_dequeue(dequeue, ERR_NOT_FOUND);

@@ -60,9 +60,12 @@ struct engine *engine_create(struct loop *loop, struct store *store,
 
 static void destroy_environment(struct environment *env)
 {
-    timers_clear(loop_timers(env->loop), &env->lookout.timer);
+    struct engine_share *share = engine_share_of(env);
+    timers_clear(loop_timers(env->loop), &share->lookout.timer);
+    loop_cancel_deferred(&share->matching);
+    *slots_at(&env->engine->shares, env->number) = NULL;
+    free(share);
     fleet_destroy(env->fleet);
-    loop_cancel_deferred(&env->matching);
     environment_destroy(env);
 }
 
@@ -78,6 +81,7 @@ void engine_destroy(struct engine *engine)
     for (struct environment *env; (env = slots_next(&engine->environments, &at));)
         destroy_environment(env);
     slots_finish(&engine->environments);
+    slots_finish(&engine->shares);
     slots_finish(&engine->stored);
     loop_remove_flusher(&engine->evictor);
     flights_finish(engine);
@@ -94,6 +98,15 @@ static uint32_t concurrency_of(const struct engine_options *options, bool is_dev
     return is_dev && limit && limit < options->concurrency ? limit : options->concurrency;
 }
 
+static void add_share(struct engine *engine, struct environment *env)
+{
+    struct engine_share *share = mem_new(struct engine_share);
+    share->env = env;
+    share->matching.fn = engine_match_now;
+    list_init(&share->matching.link);
+    *slots_at(&engine->shares, env->number) = share;
+}
+
 struct environment *engine_add_environment(struct engine *engine, uint32_t number,
                                            const char *id, bool is_dev)
 {
@@ -102,8 +115,7 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
                                                  concurrency_of(&engine->options, is_dev));
     env->engine = engine;
     fleet_create(&engine->fleets, env);
-    env->matching.fn = engine_match_now;
-    list_init(&env->matching.link);
+    add_share(engine, env);
     *slots_at(&engine->environments, number) = env;
     return env;
 }
@@ -112,7 +124,7 @@ void engine_retire_environment(struct engine *engine, struct environment *env)
 {
     log_decision("environment retired", env->id, NULL,
                  "its branch was archived or its project deleted", NULL);
-    env->retired = true;
+    engine_share_of(env)->is_retired = true;
     env->budget = 0;
     history_finish(&env->history); /* nobody may listen any more */
     engine_sweep_environment(engine, env);
@@ -122,7 +134,7 @@ void engine_retire_environment(struct engine *engine, struct environment *env)
 bool engine_may_drop_environment(struct engine *engine, const struct environment *env)
 {
     engine_evict(engine, env); /* the look before may have passed over what has ended */
-    return env->retired && !env->holders && !env->runs.count && !env->hub.feeds;
+    return engine_is_retired(env) && !env->holders && !env->runs.count && !env->hub.feeds;
 }
 
 void engine_drop_environment(struct engine *engine, struct environment *env)

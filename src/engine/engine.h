@@ -77,6 +77,7 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
 /* Its branch was archived: nothing starts in it any more, its unfinished runs are canceled,
  * and what has ended leaves memory. Said again at start: what a crash cut off goes on. */
 void engine_retire_environment(struct engine *engine, struct environment *env);
+bool engine_is_retired(const struct environment *env);
 /* Nobody will look at a retired environment again: no run of it is in memory, nothing is
  * under way, nobody listens or holds it. Asked now and then until it is so: what has ended
  * meanwhile leaves memory before the next time. */

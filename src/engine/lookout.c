@@ -30,12 +30,13 @@ static void tell(const struct tracked *run, const struct waiting *waiting)
 
 static void set_timer(struct environment *env, int64_t in_ms)
 {
-    loop_set_timer(env->loop, &env->lookout.timer, env->engine->lookout_kind, in_ms);
+    loop_set_timer(env->loop, &engine_share_of(env)->lookout.timer,
+                   env->engine->lookout_kind, in_ms);
 }
 
 void lookout_note(struct tracked *run)
 {
-    struct lookout *lookout = &run->env->lookout;
+    struct lookout *lookout = &engine_share_of(run->env)->lookout;
     if ((!run->item.place && run->run.execution != EXECUTION_CREATED) ||
         !strcmp(lookout->first, run->run.id))
         return;
@@ -59,7 +60,7 @@ enum look { LOOK_GONE, LOOK_WAITS_ELSE, LOOK_WAITS };
 /* LOOK_WAITS_ELSE: in its queue, but for nothing that is worth a line. */
 static enum look look_at_first(struct environment *env)
 {
-    struct lookout *lookout = &env->lookout;
+    struct lookout *lookout = &engine_share_of(env)->lookout;
     const struct tracked *run = environment_find(env, slice_of(lookout->first));
     struct waiting waiting;
     if (!run)
@@ -79,8 +80,9 @@ static enum look look_at_first(struct environment *env)
 
 void lookout_on_time(struct timer *timer)
 {
-    struct environment *env = container_of(timer, struct environment, lookout.timer);
-    struct lookout *lookout = &env->lookout;
+    struct engine_share *share = container_of(timer, struct engine_share, lookout.timer);
+    struct environment *env = share->env;
+    struct lookout *lookout = &share->lookout;
     if (env->engine->draining || env->engine->stopped || look_at_first(env) == LOOK_WAITS)
         return;
     lookout->is_told = false;

@@ -28,12 +28,13 @@ static bool is_full(const struct room *project)
 
 const struct room *engine_full_room(const struct environment *env)
 {
-    return is_full(env->stored) ? env->stored : NULL;
+    const struct room *project = engine_stored_room(env);
+    return is_full(project) ? project : NULL;
 }
 
 bool engine_is_at_quota(const struct environment *env)
 {
-    return is_full(env->stored);
+    return is_full(engine_stored_room(env));
 }
 
 /* The runs that wait for room to be stored go on, in every environment of the project. */
@@ -41,21 +42,20 @@ static void match_project(struct engine *engine, const struct room *project)
 {
     uint32_t at = 0;
     for (struct environment *env; (env = slots_next(&engine->environments, &at));)
-        if (env->stored == project)
+        if (engine_stored_room(env) == project)
             engine_match(engine, env);
 }
 
 void engine_hold_stored(const struct environment *env, size_t bytes)
 {
-    if (env->stored)
-        room_take(env->stored, bytes);
+    room_take(engine_stored_room(env), bytes);
 }
 
 /* If the sum in the database was too small, more may have been removed than there was. */
 void engine_release_stored(struct engine *engine, const struct environment *env,
                            size_t bytes)
 {
-    struct room *project = env->stored;
+    struct room *project = engine_stored_room(env);
     if (!project || !bytes)
         return;
     bool was_full = is_full(project);
@@ -78,10 +78,7 @@ void quota_on_stored(void *owner, uint32_t number, int64_t bytes)
 
 void engine_join_stored(struct engine *engine, uint32_t number, struct room *project)
 {
-    struct environment *env = engine_environment(engine, number);
     void **joined = slots_at(&engine->stored, number);
-    if (env)
-        env->stored = project;
     if (*joined)
         return;
     *joined = project;
@@ -90,7 +87,7 @@ void engine_join_stored(struct engine *engine, uint32_t number, struct room *pro
 
 enum err engine_check_quota(const struct environment *env, size_t more, struct failure *why)
 {
-    const struct room *project = env->stored;
+    const struct room *project = engine_stored_room(env);
     if (!project || !project->limit || room_has(project, more))
         return OK;
     metric_add(M_OVER_QUOTA, 1);

@@ -33,6 +33,11 @@ struct environment *engine_environment(const struct engine *engine, uint32_t num
     return slots_get(&engine->environments, number);
 }
 
+bool engine_is_retired(const struct environment *env)
+{
+    return engine_share_of(env)->is_retired;
+}
+
 void engine_evict(struct engine *engine, const struct environment *env)
 {
     if (env->final_bytes > env->budget)
@@ -48,7 +53,7 @@ int64_t engine_deadline(const struct engine *engine, int64_t unix_ms)
 void engine_match(struct engine *engine, struct environment *env)
 {
     if (env->fleet->seated)
-        loop_defer(engine->loop, &env->matching);
+        loop_defer(engine->loop, &engine_share_of(env)->matching);
 }
 
 void engine_on_notice(struct engine *engine, engine_notice_fn *fn, void *owner)

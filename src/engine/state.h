@@ -10,11 +10,30 @@
 
 enum { STORE_AGAIN_MS = 1000 };
 
+/* Of which run in an environment the log has to say that nobody executes it (lookout.c). */
+struct lookout {
+    struct timer timer;
+    char first[RUN_ID_MAX];  /* the run that is looked at; "": none */
+    char newest[RUN_ID_MAX]; /* the last one that was placed behind it */
+    bool is_told;            /* of the first */
+};
+
+/* What the engine keeps of one environment. */
+struct engine_share {
+    struct environment *env;
+    struct deferred matching; /* runs and workers are brought together */
+    struct lookout lookout;
+    uint64_t served;   /* when a worker got a run of it last, by engine::served */
+    uint32_t arriving; /* runs of triggers that have no answer yet */
+    bool is_retired;   /* its branch was archived, nothing starts in it any more */
+};
+
 struct engine {
     struct loop *loop;
     struct store *store;
     struct engine_options options;
     struct slots environments;       /* of struct environment, by number */
+    struct slots shares;             /* of struct engine_share, by number */
     struct slots stored;             /* of struct room, its project's, by number */
     struct table flights;            /* of struct flight, by environment and run id */
     struct table loads;              /* of struct run_load, by environment and run id */
@@ -32,13 +51,24 @@ struct engine {
     uint64_t served;                 /* leases given out; dequeue.c */
     uint32_t due_kind, wait_kind;    /* of timers: runs, dequeues */
     uint32_t again_kind;             /* of again_timer */
-    uint32_t lookout_kind;           /* of environment::lookout */
+    uint32_t lookout_kind;           /* of lookout::timer */
     engine_sessions_fn *on_sessions; /* NULL: nobody listens */
     void *sessions_owner;
     engine_notice_fn *on_notice; /* NULL: nobody listens */
     void *notice_owner;
     bool draining, stopped;
 };
+
+static inline struct engine_share *engine_share_of(const struct environment *env)
+{
+    return slots_get(&env->engine->shares, env->number);
+}
+
+/* Of its project, for what is stored; NULL: of none. */
+static inline struct room *engine_stored_room(const struct environment *env)
+{
+    return slots_get(&env->engine->stored, env->number);
+}
 
 /* state.c */
 

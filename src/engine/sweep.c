@@ -94,7 +94,7 @@ void engine_follow_parent(struct engine *engine, struct tracked *run)
 
 void engine_follow_branch(struct engine *engine, struct tracked *run)
 {
-    if (run->env->retired && !run_is_final(&run->run))
+    if (engine_is_retired(run->env) && !run_is_final(&run->run))
         run_cancel_archived(engine, run->env, slice_of(run->run.id));
 }
 
@@ -134,7 +134,7 @@ static void follow(struct engine *engine, struct tracked *run)
 {
     if (!run_is_settled(&run->run) && !run->in_flight)
         engine_place(engine, run); /* loaded without a timer */
-    if (run->env->retired) {
+    if (engine_is_retired(run->env)) {
         engine_follow_branch(engine, run);
         return;
     }
@@ -157,8 +157,8 @@ static bool sweep_some(struct flusher *flusher)
         struct place place = order_place(all, i);
         if (place.rev > sweep->until)
             break;
-        if (!stint_goes_on_by(&stint,
-                              sweep->env->retired ? CANCELED_AT_ONCE : LOOKED_AT_ONCE))
+        if (!stint_goes_on_by(&stint, engine_is_retired(sweep->env) ? CANCELED_AT_ONCE
+                                                                    : LOOKED_AT_ONCE))
             return true;
         sweep->at = place.rev;
         if (place.run)

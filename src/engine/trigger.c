@@ -243,7 +243,7 @@ static void finish_op(struct trigger_op *op, enum err status)
 {
     struct environment *env = op->env; /* done may free the operation */
     list_remove(&op->link);
-    env->arriving -= (uint32_t)op->count;
+    engine_share_of(env)->arriving -= (uint32_t)op->count;
     op->done(op, status);
     environment_release(env);
 }
@@ -376,7 +376,8 @@ static bool is_full(const struct engine *engine, const struct environment *env,
                     size_t count)
 {
     return engine->options.queue_size &&
-           env->unfinished + env->arriving + count > engine->options.queue_size;
+           env->unfinished + engine_share_of(env)->arriving + count >
+               engine->options.queue_size;
 }
 
 static size_t stored_bytes(const struct trigger_op *op)
@@ -408,7 +409,7 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
     op->changes = mem_new_array(struct change, op->count + 1);
     make_claims(op);
     list_append(&engine->triggers, &op->link);
-    env->arriving += (uint32_t)op->count;
+    engine_share_of(env)->arriving += (uint32_t)op->count;
     environment_hold(env);
     commit_op(op);
     return OK;

@@ -48,7 +48,6 @@ struct environment *environment_create(struct loop *loop, struct store *store,
     env->store = store;
     env->loop = loop;
     env->budget = budget;
-    list_init(&env->matching.link);
     table_init(&env->runs, run_key);
     table_init(&env->children, children_key);
     queues_init(&env->queues, concurrency, item_id);

@@ -41,19 +41,10 @@ struct tracked {
     bool in_flight;      /* a commit of it is on its way */
 };
 
-/* Whether the log has to say that nobody executes a run; the engine's (waiting.h). */
-struct lookout {
-    struct timer timer;
-    char first[RUN_ID_MAX];  /* the run that is looked at; "": none */
-    char newest[RUN_ID_MAX]; /* the last one that was placed behind it */
-    bool is_told;            /* of the first */
-};
-
 struct environment {
     uint32_t number;
     char id[ID_MAX]; /* what clients see */
     bool is_dev;
-    bool retired; /* the engine's: its branch was archived, nothing starts any more */
     struct store *store;
     struct loop *loop;
 
@@ -70,23 +61,22 @@ struct environment {
     uint64_t purged;  /* highest rev that retention removed */
     int64_t floor;    /* every final run last changed before is gone; Unix ms */
 
-    struct engine *engine;    /* who decides; borrowed */
-    struct fleet *fleet;      /* who executes (fleet/fleet.h) */
-    struct deferred matching; /* the engine's: runs and workers are brought together */
-    struct lookout lookout;
-    uint64_t served; /* when a worker got a run of it last, counted by engine */
+    struct engine *engine; /* who decides; borrowed */
+    struct fleet *fleet;   /* who executes (fleet/fleet.h) */
 
     size_t run_bytes;    /* of all runs in memory */
     size_t final_bytes;  /* of the final ones */
     size_t budget;       /* for final_bytes */
     uint32_t evict_from; /* place in the order of all where the next look starts */
     uint32_t unfinished;
-    uint32_t arriving; /* runs of triggers that have no answer yet; the engine's */
-    struct room seats; /* of connections that stay; api's, as the next two are */
-    struct room batches, streams;
-    struct room *answers; /* of its project: unsent ones; api's. NULL: of none */
-    uint32_t holders;     /* environment_hold */
-    struct room *stored;  /* of its project, in bytes; the engine's. NULL: of none */
+    uint32_t holders; /* environment_hold */
+    struct room
+        *answers; /* of its project: unsent ones; feeds wait for it. NULL: of none */
+
+    /* What its clients may hold (call/rooms.h). */
+    struct room seats;   /* connections that stay */
+    struct room batches; /* bytes of batches that are open */
+    struct room streams; /* bytes of streams */
 };
 
 /* Unfinished runs in memory by parent. */
