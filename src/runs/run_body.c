@@ -2,6 +2,7 @@
 #include "runs/run_body.h"
 
 #include "wire/render.h"
+#include "wire/run_error.h"
 #include "json/members.h"
 #include "json/scan.h"
 
@@ -212,7 +213,7 @@ void run_body_whole(const struct run *run, enum vocabulary vocabulary,
     }
     if (run->error) {
         members_add_name(out, "error");
-        render_error(run->error, out);
+        run_error_render(run->error, out);
     }
     members_add_number(out, "attemptCount", run->attempt);
     buf_add_text(out, ",\"attempts\":[]");

@@ -21,7 +21,7 @@ enum value_kind {
     VALUE_TIME,   /* Unix ms; JSON a string, msgpack a timestamp (type -1) */
     VALUE_JSON,   /* JSON as it is; msgpack a str that holds it */
     VALUE_QUOTED, /* the JSON string of a text; msgpack a str that holds it, with quotes */
-    VALUE_ERROR,  /* render_error of the owner; msgpack a str that holds it */
+    VALUE_ERROR,  /* run_error_render of the owner; msgpack a str that holds it */
     VALUE_TAGS,
     VALUE_FIELDS, /* the names of a bit set of enum field */
     VALUE_MAP,

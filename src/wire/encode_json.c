@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "wire/render.h"
+#include "wire/run_error.h"
 
 /* With the comma in front of all but the first, and the colon. */
 static void add_name(const char *name, bool first, struct buf *out)
@@ -59,7 +59,7 @@ static void add_value(const struct value *value, struct buf *out)
     case VALUE_QUOTED: rope_add_json(out, value->owner, value->text); break;
     case VALUE_TIME: buf_add_json_time(out, value->number); break;
     case VALUE_JSON: rope_add(out, value->owner, value->text); break;
-    case VALUE_ERROR: render_error(value->owner, out); break;
+    case VALUE_ERROR: run_error_render(value->owner, out); break;
     case VALUE_TAGS: add_tags(value->tags, out); break;
     case VALUE_FIELDS: add_fields(value->fields, out); break;
     case VALUE_MAP: encode_json_map(value->map.members, value->map.count, out); break;

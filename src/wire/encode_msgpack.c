@@ -5,7 +5,7 @@
 #include <math.h>
 #include <msgpack.h>
 
-#include "wire/render.h"
+#include "wire/run_error.h"
 
 static int append(void *out, const char *bytes, size_t len)
 {
@@ -53,7 +53,7 @@ static void add_made_json(const struct value *value, struct buf *out)
     out->len += HEAD;
     size_t before = rope_len_of(out);
     if (value->kind == VALUE_ERROR)
-        render_error(value->owner, out);
+        run_error_render(value->owner, out);
     else
         rope_add_json(out, value->owner, value->text);
     size_t len = rope_len_of(out) - before;

@@ -33,6 +33,3 @@ void render_since(const struct view *view, const struct run *run, uint64_t base,
  * and says whether there is one. Content that is not the JSON its type says becomes a
  * string. type absent: application/json. */
 bool render_packet(struct bytes *content, struct slice type, struct buf *out);
-
-/* {message, name?, stackTrace?} of a stored error, which is valid JSON. */
-void render_error(struct bytes *error, struct buf *out);

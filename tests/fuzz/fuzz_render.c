@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "wire/render.h"
+#include "wire/run_error.h"
 #include "json/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -29,7 +30,7 @@ static void check_error(struct slice stored)
 {
     struct buf out = { 0 };
     struct bytes *bytes = bytes_create(stored);
-    render_error(bytes, &out);
+    run_error_render(bytes, &out);
     assert(scan_is_json(buf_slice(&out)));
     assert(scan_type(scan_member(buf_slice(&out), "message")) == SCAN_STRING);
     bytes_unref(bytes);

@@ -3,6 +3,7 @@
 
 #include "tests/support/world/show_msgpack.h"
 #include "wire/render.h"
+#include "wire/run_error.h"
 
 /* ---- the world: one run and its next version ---- */
 
@@ -554,7 +555,7 @@ static void an_error_is_shown_as_message_name_and_stack(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct buf out = { 0 };
         struct bytes *stored = bytes_create(slice_of(cases[i].stored));
-        render_error(stored, &out);
+        run_error_render(stored, &out);
         assert_text(&out, cases[i].shown);
         bytes_unref(stored);
         buf_finish(&out);

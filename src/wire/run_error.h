@@ -1,0 +1,14 @@
+/* run_error.h - the error of a run as clients see it.
+ *
+ *   stored:  {"type":"BUILT_IN_ERROR","name":…,"message":…,"stackTrace":…}
+ *            {"type":"INTERNAL_ERROR","code":…,"message":…}, {"type":"STRING_ERROR","raw":…}
+ *   written: {"message":…,"name":…,"stackTrace":…}
+ *
+ * The code of an internal error is in its message (worker-protocol §3.7). */
+#pragma once
+
+#include "base/buf.h"
+#include "base/bytes.h"
+
+/* Appends {message, name?, stackTrace?} of a stored error, which is valid JSON. */
+void run_error_render(struct bytes *error, struct buf *out);
