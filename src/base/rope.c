@@ -11,31 +11,31 @@
 #include "base/list.h"
 #include "base/mem.h"
 
-enum form { AS_IS, ESCAPED, ONE_LINE };
+enum rope_form { AS_IS, ESCAPED, ONE_LINE };
 
-struct part {
+struct rope_part {
     struct bytes *owner; /* a reference; NULL: text of the rope */
     const char *ptr;
     uint32_t len;
-    uint32_t shown; /* bytes as they are read */
-    enum form form; /* in which it is read */
+    uint32_t shown;      /* bytes as they are read */
+    enum rope_form form; /* in which it is read */
 };
 
 struct insert {
     size_t at; /* in the text */
-    struct part part;
+    struct rope_part part;
 };
 
 /* In the data of bytes of BYTES_PARTS, where it may stand next. */
-struct parts {
+struct rope_parts {
     uint32_t count;
-    struct part all[];
+    struct rope_part all[];
 };
 
-static struct parts *place_of_parts(const struct bytes *bytes)
+static struct rope_parts *place_of_parts(const struct bytes *bytes)
 {
-    uintptr_t align = _Alignof(struct parts), at = (uintptr_t)bytes->data;
-    return (struct parts *)((at + align - 1) & ~(align - 1));
+    uintptr_t align = _Alignof(struct rope_parts), at = (uintptr_t)bytes->data;
+    return (struct rope_parts *)((at + align - 1) & ~(align - 1));
 }
 
 /* ---- making ---- */
@@ -44,7 +44,7 @@ void rope_cut(struct rope *rope, struct rope_end end)
 {
     rope->text.len = end.text;
     while (rope->count > end.inserts) {
-        struct part *part = &rope->inserts[--rope->count].part;
+        struct rope_part *part = &rope->inserts[--rope->count].part;
         rope->inserted -= part->shown;
         bytes_unref(part->owner);
     }
@@ -86,7 +86,7 @@ size_t rope_len_of(const struct buf *out)
     return out->rope ? rope_len(out->rope) : out->len;
 }
 
-static void insert(struct rope *rope, struct part part)
+static void insert(struct rope *rope, struct rope_part part)
 {
     bytes_ref(part.owner);
     if (rope->count == rope->capacity) {
@@ -97,11 +97,11 @@ static void insert(struct rope *rope, struct part part)
     rope->inserted += part.shown;
 }
 
-static struct part part_of(struct bytes *owner, struct slice text, enum form form)
+static struct rope_part part_of(struct bytes *owner, struct slice text, enum rope_form form)
 {
     size_t shown = form == ESCAPED ? escape_len_within(owner, text) : text.len;
     assert(shown < UINT32_MAX);
-    return (struct part){ owner, text.ptr, (uint32_t)text.len, (uint32_t)shown, form };
+    return (struct rope_part){ owner, text.ptr, (uint32_t)text.len, (uint32_t)shown, form };
 }
 
 static void make_one_line(char *text, size_t len)
@@ -112,7 +112,7 @@ static void make_one_line(char *text, size_t len)
 }
 
 /* What belongs to another rope comes into any buffer. */
-static void add_part(struct buf *out, const struct part *part)
+static void add_part(struct buf *out, const struct rope_part *part)
 {
     struct slice text = { part->ptr, part->len };
     if (out->rope) {
@@ -181,7 +181,7 @@ void rope_add_json_rope(struct buf *out, const struct rope *rope)
     for (uint32_t i = 0; i < rope->count; i++) {
         const struct insert *one = &rope->inserts[i];
         struct slice text = { one->part.ptr, one->part.len };
-        struct part quoted = part_of(one->part.owner, text, ESCAPED);
+        struct rope_part quoted = part_of(one->part.owner, text, ESCAPED);
         assert(one->part.form == AS_IS);
         buf_add_escaped(out, text_between(rope, at, one->at));
         add_part(out, &quoted);
@@ -194,7 +194,7 @@ void rope_add_json_rope(struct buf *out, const struct rope *rope)
 /* ---- joining ---- */
 
 static struct bytes *join_text(struct slice before, const struct rope *rope,
-                               struct slice behind, enum form form)
+                               struct slice behind, enum rope_form form)
 {
     struct slice all[] = { before, buf_slice(&rope->text), behind };
     struct bytes *bytes = bytes_join(all, 3);
@@ -204,14 +204,14 @@ static struct bytes *join_text(struct slice before, const struct rope *rope,
 }
 
 struct joining {
-    struct parts *parts;
-    char *text;     /* where the next text goes */
-    enum form form; /* AS_IS or ONE_LINE, of the rope */
+    struct rope_parts *parts;
+    char *text;          /* where the next text goes */
+    enum rope_form form; /* AS_IS or ONE_LINE, of the rope */
 };
 
 static void join_piece(struct joining *joining, struct slice text)
 {
-    struct part *last = &joining->parts->all[joining->parts->count];
+    struct rope_part *last = &joining->parts->all[joining->parts->count];
     if (!text.len)
         return;
     memcpy(joining->text, text.ptr, text.len);
@@ -220,7 +220,7 @@ static void join_piece(struct joining *joining, struct slice text)
         last[-1].shown += (uint32_t)text.len;
     } else {
         uint32_t len = (uint32_t)text.len;
-        *last = (struct part){ NULL, joining->text, len, len, AS_IS };
+        *last = (struct rope_part){ NULL, joining->text, len, len, AS_IS };
         joining->parts->count++;
     }
     joining->text += text.len;
@@ -234,9 +234,9 @@ static void join_text_of_rope(struct joining *joining, struct slice text)
         make_one_line(start, text.len);
 }
 
-static void join_insert(struct joining *joining, const struct part *part)
+static void join_insert(struct joining *joining, const struct rope_part *part)
 {
-    struct part *joined = &joining->parts->all[joining->parts->count++];
+    struct rope_part *joined = &joining->parts->all[joining->parts->count++];
     *joined = *part;
     bytes_ref(joined->owner);
     if (joined->form == AS_IS)
@@ -244,13 +244,13 @@ static void join_insert(struct joining *joining, const struct part *part)
 }
 
 static struct bytes *join(struct slice before, const struct rope *rope, struct slice behind,
-                          enum form form)
+                          enum rope_form form)
 {
     if (!rope->count)
         return join_text(before, rope, behind, form);
     size_t most = 2 * (size_t)rope->count + 1, at = 0;
-    size_t head =
-        _Alignof(struct parts) + sizeof(struct parts) + most * sizeof(struct part);
+    size_t head = _Alignof(struct rope_parts) + sizeof(struct rope_parts) +
+                  most * sizeof(struct rope_part);
     size_t text_len = before.len + rope->text.len + behind.len;
     assert(text_len + rope->inserted < UINT32_MAX);
     struct bytes *bytes = bytes_create_empty(head + text_len);
@@ -283,13 +283,13 @@ struct bytes *rope_join_line(struct slice before, const struct rope *rope,
 
 /* ---- reading ---- */
 
-static const struct parts *parts_of(const struct bytes *bytes)
+static const struct rope_parts *parts_of(const struct bytes *bytes)
 {
     assert(bytes_are_parts(bytes));
     return place_of_parts(bytes);
 }
 
-static void move(struct rope_place *place, const struct part *part, size_t len)
+static void move(struct rope_place *place, const struct rope_part *part, size_t len)
 {
     place->at += (uint32_t)len;
     if (place->at == part->len)
@@ -298,7 +298,7 @@ static void move(struct rope_place *place, const struct part *part, size_t len)
 
 size_t rope_own_len(const struct bytes *bytes)
 {
-    const struct parts *parts = parts_of(bytes);
+    const struct rope_parts *parts = parts_of(bytes);
     size_t len = 0;
     for (uint32_t i = 0; i < parts->count; i++)
         if (!parts->all[i].owner)
@@ -308,7 +308,7 @@ size_t rope_own_len(const struct bytes *bytes)
 
 struct bytes *rope_next_owner(const struct bytes *bytes, uint32_t *at)
 {
-    const struct parts *parts = parts_of(bytes);
+    const struct rope_parts *parts = parts_of(bytes);
     while (*at < parts->count) {
         struct bytes *owner = parts->all[(*at)++].owner;
         if (owner)
@@ -317,7 +317,7 @@ struct bytes *rope_next_owner(const struct bytes *bytes, uint32_t *at)
     return NULL;
 }
 
-static struct slice read_escaped(const struct part *part, struct rope_place *place,
+static struct slice read_escaped(const struct rope_part *part, struct rope_place *place,
                                  char *room, size_t size)
 {
     struct slice text = { part->ptr + place->at, part->len - place->at };
@@ -328,7 +328,7 @@ static struct slice read_escaped(const struct part *part, struct rope_place *pla
     return (struct slice){ room + within, len - within };
 }
 
-static struct slice read_one_line(const struct part *part, struct rope_place *place,
+static struct slice read_one_line(const struct rope_part *part, struct rope_place *place,
                                   char *room, size_t size)
 {
     size_t most = part->len - place->at, len = most < size ? most : size;
@@ -341,10 +341,10 @@ static struct slice read_one_line(const struct part *part, struct rope_place *pl
 struct slice rope_read(const struct bytes *bytes, struct rope_place *place, char *room,
                        size_t size)
 {
-    const struct parts *parts = parts_of(bytes);
+    const struct rope_parts *parts = parts_of(bytes);
     if (place->part == parts->count)
         return (struct slice){ 0 };
-    const struct part *part = &parts->all[place->part];
+    const struct rope_part *part = &parts->all[place->part];
     struct slice text = { part->ptr + place->at, part->len - place->at };
     if (part->form == AS_IS) {
         move(place, part, text.len);
@@ -361,7 +361,8 @@ bool rope_is_read(const struct bytes *bytes, const struct rope_place *place)
     return place->part == parts_of(bytes)->count;
 }
 
-static void skip_escaped(struct rope_place *place, const struct part *part, size_t *len)
+static void skip_escaped(struct rope_place *place, const struct rope_part *part,
+                         size_t *len)
 {
     struct slice text = { part->ptr + place->at, part->len - place->at };
     size_t within, passed = escape_find(text, *len + place->within, &within);
@@ -372,10 +373,10 @@ static void skip_escaped(struct rope_place *place, const struct part *part, size
 
 void rope_skip(const struct bytes *bytes, struct rope_place *place, size_t len)
 {
-    const struct parts *parts = parts_of(bytes);
+    const struct rope_parts *parts = parts_of(bytes);
     while (len) {
         assert(place->part < parts->count);
-        const struct part *part = &parts->all[place->part];
+        const struct rope_part *part = &parts->all[place->part];
         if (part->form == ESCAPED) {
             skip_escaped(place, part, &len);
             continue;
@@ -394,9 +395,9 @@ void rope_add_inner(struct buf *out, const struct bytes *bytes, size_t before,
         buf_add(out, (struct slice){ bytes->data + before, bytes->len - before - behind });
         return;
     }
-    const struct parts *parts = parts_of(bytes);
+    const struct rope_parts *parts = parts_of(bytes);
     for (uint32_t i = 0; i < parts->count; i++) {
-        const struct part *part = &parts->all[i];
+        const struct rope_part *part = &parts->all[i];
         if (part->owner) {
             add_part(out, part);
             continue;
@@ -409,7 +410,7 @@ void rope_add_inner(struct buf *out, const struct bytes *bytes, size_t before,
 
 void rope_forget(struct bytes *bytes)
 {
-    const struct parts *parts = parts_of(bytes);
+    const struct rope_parts *parts = parts_of(bytes);
     for (uint32_t i = 0; i < parts->count; i++)
         bytes_unref(parts->all[i].owner);
 }

@@ -42,7 +42,7 @@ static void on_later(struct deferred *later)
         conn->ops->on_turn(conn);
 }
 
-static void on_ready(struct watch *watch, uint32_t events);
+static void on_ready(struct readiness_watch *watch, uint32_t events);
 
 bool connection_open(struct connection *conn, struct server *server, int fd,
                      const struct connection_ops *ops)
@@ -50,7 +50,7 @@ bool connection_open(struct connection *conn, struct server *server, int fd,
     conn->server = server;
     conn->ops = ops;
     conn->fd = fd;
-    conn->watch = (struct watch){ .fd = fd, .fn = on_ready };
+    conn->watch = (struct readiness_watch){ .fd = fd, .fn = on_ready };
     conn->deadline_ms = INT64_MAX;
     conn->later.fn = on_later;
     list_init(&conn->later.link);
@@ -257,7 +257,7 @@ static void serve(struct connection *conn, uint32_t events)
 /* The kernel tells of errors and of the end also who did not ask. It keeps what is not done
  * while the turn's time is over, and says so again: to free what a peer that has reset did
  * not read may cost a turn, too. */
-static void on_ready(struct watch *watch, uint32_t events)
+static void on_ready(struct readiness_watch *watch, uint32_t events)
 {
     struct connection *conn = container_of(watch, struct connection, watch);
     if (conn->closed || !readiness_may_serve(&conn->server->readiness, watch))

@@ -30,7 +30,7 @@ struct connection_ops {
 };
 
 struct connection {
-    struct watch watch;
+    struct readiness_watch watch;
     const struct connection_ops *ops;
     struct server *server;
     struct outbox outbox;

@@ -93,7 +93,7 @@ static int on_name(llhttp_t *parser, const char *at, size_t len)
         if (request->field_count == options_of(request)->headers_max)
             return stop(request, 431, too_many_headers);
         make_room(request);
-        request->fields[request->field_count++] = (struct field){ 0 };
+        request->fields[request->field_count++] = (struct header_field){ 0 };
         request->in_name = true;
     }
     extend(request, &request->fields[request->field_count - 1].name, at, len);

@@ -19,7 +19,7 @@ struct span {
     uint32_t at, len; /* in request::head */
 };
 
-struct field {
+struct header_field {
     struct span name, value;
 };
 
@@ -33,7 +33,7 @@ struct request {
     struct buf body;
     size_t line; /* where the current line of the head begins */
     struct span target;
-    struct field *fields;
+    struct header_field *fields;
     struct http_header *headers; /* as many as fields */
     unsigned field_count, field_room;
     bool first_line, in_target, in_name;

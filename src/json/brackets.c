@@ -15,7 +15,7 @@
 
 enum { BLOCK = 64 };
 
-struct reading {
+struct string_state {
     bool in_string, escaped; /* at the first byte of the next block */
 };
 
@@ -76,7 +76,7 @@ static struct masks masks_of(const char *block)
 #endif
 
 /* A bit for each byte behind a backslash that is none itself. */
-static uint64_t take_escapes(struct reading *reading, uint64_t backslashes)
+static uint64_t take_escapes(struct string_state *reading, uint64_t backslashes)
 {
     uint64_t escaped = reading->escaped;
     reading->escaped = false;
@@ -93,7 +93,7 @@ static uint64_t take_escapes(struct reading *reading, uint64_t backslashes)
 }
 
 /* Each bit: whether an odd number of quotes is set up to it. */
-static uint64_t inside_of(struct reading *reading, uint64_t quotes)
+static uint64_t inside_of(struct string_state *reading, uint64_t quotes)
 {
     for (unsigned by = 1; by < BLOCK; by *= 2)
         quotes ^= quotes << by;
@@ -104,7 +104,7 @@ static uint64_t inside_of(struct reading *reading, uint64_t quotes)
 }
 
 /* The brackets of the next block, of which the text may be the first part. */
-static struct masks next_block(struct reading *reading, struct slice text)
+static struct masks next_block(struct string_state *reading, struct slice text)
 {
     char part[BLOCK] = { 0 };
     const char *block = text.ptr;
@@ -165,7 +165,7 @@ static unsigned find_end(struct masks masks, size_t depth)
 
 size_t brackets_until_closed(struct slice text, size_t depth)
 {
-    struct reading reading = { 0 };
+    struct string_state reading = { 0 };
     for (size_t at = 0; at < text.len; at += BLOCK) {
         struct masks masks = next_block(&reading, slice_from(text, at));
         if (count(masks.closing) >= depth) {
@@ -191,7 +191,7 @@ static bool rises_above(struct masks masks, size_t depth, size_t most)
 
 bool brackets_deeper_than(struct slice text, size_t most)
 {
-    struct reading reading = { 0 };
+    struct string_state reading = { 0 };
     size_t depth = 0;
     for (size_t at = 0; at < text.len; at += BLOCK) {
         struct masks masks = next_block(&reading, slice_from(text, at));

@@ -9,7 +9,7 @@
 #include "base/eight.h"
 #include "base/utf8.h"
 
-enum state {
+enum scan_state {
     AT_VALUE,
     AT_FIRST_ELEMENT, /* a value or ] */
     AT_FIRST_KEY,     /* a key or } */
@@ -233,7 +233,7 @@ static bool number_may_end(unsigned state)
 }
 
 /* The state after this character of a number; REFUSED when the number does not go on. */
-static enum state number_state(enum state state, unsigned char c)
+static enum scan_state number_state(enum scan_state state, unsigned char c)
 {
     bool digit = is_digit(c);
     bool e = c == 'e' || c == 'E';
@@ -255,9 +255,9 @@ static enum state number_state(enum state state, unsigned char c)
 static const unsigned char *step_number(struct scan *scan, const unsigned char *at,
                                         const unsigned char *end)
 {
-    enum state state = scan->state;
+    enum scan_state state = scan->state;
     for (; at < end; at++) {
-        enum state next = number_state(state, *at);
+        enum scan_state next = number_state(state, *at);
         if (next == REFUSED) {
             scan->state = number_may_end(state) ? AFTER_VALUE : REFUSED;
             return at;

@@ -390,20 +390,20 @@ static uint64_t cost_of_bytes(struct slice text)
     return has_escape(text) ? text.len * COST_OF_ESCAPED_BYTE : text.len;
 }
 
-struct member {
+struct name_and_value {
     struct slice key, value;
 };
 
 /* Of one name the last one first. */
 static int compare_members(const void *a, const void *b)
 {
-    const struct member *x = a, *y = b;
+    const struct name_and_value *x = a, *y = b;
     int order = compare_raw(x->key, y->key);
     return order ? order : (x->key.ptr < y->key.ptr) - (x->key.ptr > y->key.ptr);
 }
 
 /* Of a sort, in which each member is compared log n times. */
-static uint64_t cost_of_sorting(const struct member *members, size_t count)
+static uint64_t cost_of_sorting(const struct name_and_value *members, size_t count)
 {
     uint64_t once = 0, times = 1;
     for (size_t i = 0; i < count; i++)
@@ -415,7 +415,7 @@ static uint64_t cost_of_sorting(const struct member *members, size_t count)
 
 /* The members of an object by name. Most objects have few. */
 struct sorted {
-    struct member few[FEW], *all; /* all: few, or memory of its own */
+    struct name_and_value few[FEW], *all; /* all: few, or memory of its own */
     size_t count;
 };
 
@@ -425,7 +425,8 @@ static void sorted_finish(struct sorted *sorted)
         free(sorted->all);
 }
 
-static void add_member(struct sorted *sorted, struct buf *many, struct member member)
+static void add_member(struct sorted *sorted, struct buf *many,
+                       struct name_and_value member)
 {
     struct slice few = { (const char *)sorted->few, sizeof(sorted->few) };
     if (sorted->count++ < FEW) {
@@ -435,13 +436,13 @@ static void add_member(struct sorted *sorted, struct buf *many, struct member me
     if (!many->len)
         buf_add(many, few);
     buf_add(many, (struct slice){ (const char *)&member, sizeof(member) });
-    sorted->all = (struct member *)(void *)many->ptr;
+    sorted->all = (struct name_and_value *)(void *)many->ptr;
 }
 
-static void sort_few(struct member *members, size_t count)
+static void sort_few(struct name_and_value *members, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        struct member member = members[i];
+        struct name_and_value member = members[i];
         size_t at = i;
         for (; at && compare_members(&members[at - 1], &member) > 0; at--)
             members[at] = members[at - 1];
@@ -454,7 +455,7 @@ static void sort_members(struct slice object, struct sorted *sorted, uint64_t *l
 {
     struct buf many = { 0 };
     struct scan_members members = scan_members(object);
-    struct member member;
+    struct name_and_value member;
     sorted->all = sorted->few;
     sorted->count = 0;
     if (!spend(left, object.len))
@@ -472,7 +473,7 @@ static void sort_members(struct slice object, struct sorted *sorted, uint64_t *l
 /* Keeps the last one of each name, as JSON.parse does. True: a name was there again. */
 static bool drop_repeated(struct sorted *sorted)
 {
-    struct member *all = sorted->all;
+    struct name_and_value *all = sorted->all;
     size_t kept = 0, count = sorted->count;
     for (size_t i = 0; i < count; i++)
         if (!kept || compare_raw(all[kept - 1].key, all[i].key) != 0)

@@ -175,7 +175,7 @@ static void add(struct candidates *best, struct candidate one)
 
 /* ---- the ends of the lists, merged ---- */
 
-struct lane {
+struct merged_end {
     const struct subscription *sub;
     uint32_t end; /* places of its topic's order that were not looked at */
 };
@@ -184,19 +184,19 @@ struct lane {
 struct walk {
     struct feed *feed;
     struct ahead *ahead;
-    struct lane *lanes;
+    struct merged_end *lanes;
     uint32_t count;
     uint64_t seen, base;
     int64_t id; /* of its frames */
 };
 
-static struct lane lane_of(const struct subscription *sub)
+static struct merged_end lane_of(const struct subscription *sub)
 {
-    return (struct lane){ sub, sub->topic->order.count };
+    return (struct merged_end){ sub, sub->topic->order.count };
 }
 
 /* The newest place of one list that is below `before`. */
-static bool lane_tail(const struct lane *lane, uint64_t before, struct place *tail)
+static bool lane_tail(const struct merged_end *lane, uint64_t before, struct place *tail)
 {
     if (lane->sub->filter.kind == TOPIC_RUN) {
         struct tracked *run = subscription_run(lane->sub);
@@ -224,7 +224,7 @@ static bool step_back(struct walk *walk, uint64_t before, struct place *newest)
     if (newest->rev == walk->seen)
         return false;
     for (uint32_t i = 0; i < walk->count; i++) {
-        struct lane *lane = &walk->lanes[i];
+        struct merged_end *lane = &walk->lanes[i];
         if (!lane_tail(lane, before, &tail) || tail.rev != newest->rev)
             continue;
         if (lane->end)
@@ -299,7 +299,7 @@ bool ahead_visit_live(struct feed *feed)
                          .seen = feed->seen,
                          .base = feed->base,
                          .id = -1 };
-    walk.lanes = mem_new_array(struct lane, feed->subscriptions);
+    walk.lanes = mem_new_array(struct merged_end, feed->subscriptions);
     list_each (link, &feed->live)
         walk.lanes[walk.count++] = lane_of(container_of(link, struct subscription, link));
     bool sent = send_ahead(&walk);
@@ -311,7 +311,7 @@ bool ahead_visit(struct feed *feed, struct subscription *sub)
 {
     if (!is_due(&sub->ahead))
         return false;
-    struct lane lane = lane_of(sub);
+    struct merged_end lane = lane_of(sub);
     struct walk walk = { .feed = feed,
                          .ahead = &sub->ahead,
                          .lanes = &lane,

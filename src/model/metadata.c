@@ -31,23 +31,23 @@ enum {
 
 enum node_kind { NODE_SPAN, NODE_ARRAY, NODE_OBJECT };
 
-struct node {
+struct metadata_node {
     struct slice key;  /* of a member: as spelled, without quotes */
     struct slice span; /* of NODE_SPAN; absent: no value yet */
-    struct node *children;
+    struct metadata_node *children;
     uint32_t count, capacity;
     enum node_kind kind;
 };
 
 /* A text made here. */
-struct kept {
-    struct kept *next;
+struct made_text {
+    struct made_text *next;
     char text[];
 };
 
 struct editor {
-    struct node root;
-    struct kept *kept;
+    struct metadata_node root;
+    struct made_text *kept;
     uint64_t left; /* of WORK_MAX; 0: the operations are refused */
     bool deepens;  /* an operation may have made the object deeper */
 };
@@ -59,14 +59,14 @@ static void spend(struct editor *editor, uint64_t work)
 
 static struct slice keep(struct editor *editor, struct slice text)
 {
-    struct kept *kept = mem_new_flex(struct kept, text.len + 1);
+    struct made_text *kept = mem_new_flex(struct made_text, text.len + 1);
     memcpy(kept->text, text.ptr, text.len);
     kept->next = editor->kept;
     editor->kept = kept;
     return (struct slice){ kept->text, text.len };
 }
 
-static void close_node(struct node *node)
+static void close_node(struct metadata_node *node)
 {
     for (uint32_t i = 0; i < node->count; i++)
         close_node(&node->children[i]);
@@ -75,33 +75,34 @@ static void close_node(struct node *node)
     node->count = node->capacity = 0;
 }
 
-static void set_span(struct node *node, struct slice span)
+static void set_span(struct metadata_node *node, struct slice span)
 {
     close_node(node);
     node->kind = NODE_SPAN;
     node->span = slice_trim(span);
 }
 
-static struct node *add_child(struct node *node, struct slice key, struct slice span)
+static struct metadata_node *add_child(struct metadata_node *node, struct slice key,
+                                       struct slice span)
 {
     if (node->count == node->capacity) {
         node->capacity = node->capacity ? node->capacity * 2 : 4;
         node->children = mem_resize(node->children, node->capacity * sizeof(*node));
     }
-    struct node *child = &node->children[node->count++];
-    *child = (struct node){ .key = key, .span = span };
+    struct metadata_node *child = &node->children[node->count++];
+    *child = (struct metadata_node){ .key = key, .span = span };
     return child;
 }
 
-static void remove_child(struct node *node, struct node *child)
+static void remove_child(struct metadata_node *node, struct metadata_node *child)
 {
     close_node(child);
-    struct node *end = &node->children[node->count--];
+    struct metadata_node *end = &node->children[node->count--];
     memmove(child, child + 1, (size_t)((char *)end - (char *)(child + 1)));
 }
 
 /* False when it is neither object nor array. */
-static bool open_node(struct editor *editor, struct node *node)
+static bool open_node(struct editor *editor, struct metadata_node *node)
 {
     if (node->kind != NODE_SPAN)
         return true;
@@ -125,7 +126,8 @@ static bool open_node(struct editor *editor, struct node *node)
 }
 
 /* The last member of that name; the others of it go. */
-static struct node *find_member(struct editor *editor, struct node *node, struct slice name)
+static struct metadata_node *find_member(struct editor *editor, struct metadata_node *node,
+                                         struct slice name)
 {
     uint32_t matches = 0, last = 0, kept = 0;
     spend(editor, (uint64_t)node->count * WORK_OF_VISIT);
@@ -139,7 +141,7 @@ static struct node *find_member(struct editor *editor, struct node *node, struct
         return matches ? &node->children[last] : NULL;
 
     for (uint32_t i = 0; i < node->count; i++) {
-        struct node *child = &node->children[i];
+        struct metadata_node *child = &node->children[i];
         if (i != last && scan_key_is(child->key, name))
             close_node(child);
         else
@@ -149,7 +151,8 @@ static struct node *find_member(struct editor *editor, struct node *node, struct
     return &node->children[last - (matches - 1)];
 }
 
-static struct node *find_child(struct editor *editor, struct node *node, struct slice part)
+static struct metadata_node *find_child(struct editor *editor, struct metadata_node *node,
+                                        struct slice part)
 {
     uint64_t index;
     if (node->kind == NODE_OBJECT)
@@ -160,7 +163,8 @@ static struct node *find_child(struct editor *editor, struct node *node, struct 
 }
 
 /* An array grows only at its end. NULL: not there. */
-static struct node *make_child(struct editor *editor, struct node *node, struct slice part)
+static struct metadata_node *make_child(struct editor *editor, struct metadata_node *node,
+                                        struct slice part)
 {
     uint64_t index;
     if (node->kind == NODE_ARRAY) {
@@ -171,23 +175,23 @@ static struct node *make_child(struct editor *editor, struct node *node, struct 
     struct buf spelled = { 0 };
     buf_add_json(&spelled, part);
     struct slice key = { spelled.ptr + 1, spelled.len - 2 };
-    struct node *child = add_child(node, keep(editor, key), (struct slice){ 0 });
+    struct metadata_node *child = add_child(node, keep(editor, key), (struct slice){ 0 });
     buf_finish(&spelled);
     return child;
 }
 
 /* The node that a path of count parts leads to; NULL when there is none. Made with what
  * is missing on the way if make is set. */
-static struct node *follow(struct editor *editor, const struct operation *operation,
-                           size_t count, bool make)
+static struct metadata_node *
+follow(struct editor *editor, const struct operation *operation, size_t count, bool make)
 {
-    struct node *node = &editor->root;
+    struct metadata_node *node = &editor->root;
     for (size_t i = 0; i < count; i++) {
         if (!node->span.ptr && node->kind == NODE_SPAN)
             node->kind = NODE_OBJECT; /* just made */
         if (!open_node(editor, node))
             return NULL;
-        struct node *child = find_child(editor, node, operation->parts[i]);
+        struct metadata_node *child = find_child(editor, node, operation->parts[i]);
         if (!child && make)
             child = make_child(editor, node, operation->parts[i]);
         if (!child)
@@ -197,7 +201,7 @@ static struct node *follow(struct editor *editor, const struct operation *operat
     return node;
 }
 
-static void write_node(const struct node *node, struct buf *out)
+static void write_node(const struct metadata_node *node, struct buf *out)
 {
     if (node->kind == NODE_SPAN) {
         buf_add(out, node->span);
@@ -218,7 +222,7 @@ static void write_node(const struct node *node, struct buf *out)
 }
 
 /* Its text, as one span again. */
-static struct slice span_of(struct editor *editor, struct node *node)
+static struct slice span_of(struct editor *editor, struct metadata_node *node)
 {
     if (node->kind != NODE_SPAN) {
         struct buf text = { 0 };
@@ -232,19 +236,20 @@ static struct slice span_of(struct editor *editor, struct node *node)
 
 /* ---- what the operations do ---- */
 
-static void append(struct editor *editor, struct node *node, struct slice value)
+static void append(struct editor *editor, struct metadata_node *node, struct slice value)
 {
     bool opened = open_node(editor, node);
     if (!opened || node->kind == NODE_OBJECT) {
-        struct node old = *node;
-        *node = (struct node){ .key = old.key, .kind = NODE_ARRAY };
+        struct metadata_node old = *node;
+        *node = (struct metadata_node){ .key = old.key, .kind = NODE_ARRAY };
         if (opened || old.span.ptr)
             *add_child(node, (struct slice){ 0 }, (struct slice){ 0 }) = old;
     }
     add_child(node, (struct slice){ 0 }, value);
 }
 
-static void remove_equal(struct editor *editor, struct node *node, struct slice value)
+static void remove_equal(struct editor *editor, struct metadata_node *node,
+                         struct slice value)
 {
     if (!open_node(editor, node) || node->kind != NODE_ARRAY)
         return;
@@ -261,7 +266,7 @@ static void remove_equal(struct editor *editor, struct node *node, struct slice 
 }
 
 /* Integers that fit are added exactly, everything else as in JavaScript. */
-static void increment(struct editor *editor, struct node *node, struct slice value)
+static void increment(struct editor *editor, struct metadata_node *node, struct slice value)
 {
     struct slice old = SLICE("0");
     if (node->kind == NODE_SPAN && scan_type(node->span) == SCAN_NUMBER)
@@ -285,10 +290,10 @@ static void increment(struct editor *editor, struct node *node, struct slice val
 static void drop(struct editor *editor, const struct operation *operation)
 {
     size_t last = operation->part_count - 1;
-    struct node *parent = follow(editor, operation, last, false);
+    struct metadata_node *parent = follow(editor, operation, last, false);
     if (!parent || !open_node(editor, parent))
         return;
-    struct node *child = find_child(editor, parent, operation->parts[last]);
+    struct metadata_node *child = find_child(editor, parent, operation->parts[last]);
     if (!child)
         return;
     spend(editor, parent->count);
@@ -308,7 +313,7 @@ static void apply(struct editor *editor, const struct operation *operation)
     }
     bool make = operation->type != OPERATION_REMOVE;
     editor->deepens |= make;
-    struct node *node = follow(editor, operation, operation->part_count, make);
+    struct metadata_node *node = follow(editor, operation, operation->part_count, make);
     if (!node)
         return;
     switch (operation->type) {
@@ -368,7 +373,7 @@ enum err metadata_apply(struct slice object, struct slice operations, struct buf
     }
     close_node(&editor.root);
     while (editor.kept) {
-        struct kept *kept = editor.kept;
+        struct made_text *kept = editor.kept;
         editor.kept = kept->next;
         free(kept);
     }

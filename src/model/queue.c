@@ -30,7 +30,7 @@ struct queue_node {
 };
 
 /* What waits in a lane for one audience. */
-struct share {
+struct lane_share {
     struct offer *offer;
     struct queue_heap items;
     uint32_t ready_place; /* in offer::ready */
@@ -47,7 +47,7 @@ struct offer {
 
 struct lane {
     struct queue *queue;
-    struct list shares; // share::link; each has an item
+    struct list shares; // lane_share::link; each has an item
     uint32_t running;
     struct list busy; // queue::busy
     size_t key_len;
@@ -236,21 +236,22 @@ static struct offer *offer_for(struct queues *queues, struct queue *queue,
     return offer;
 }
 
-static struct share *share_for(struct queues *queues, struct lane *lane, uint32_t audience)
+static struct lane_share *share_for(struct queues *queues, struct lane *lane,
+                                    uint32_t audience)
 {
     list_each (link, &lane->shares) {
-        struct share *share = container_of(link, struct share, link);
+        struct lane_share *share = container_of(link, struct lane_share, link);
         if (share->offer->audience == audience)
             return share;
     }
-    struct share *share = mem_new(struct share);
+    struct lane_share *share = mem_new(struct lane_share);
     share->offer = offer_for(queues, lane->queue, audience);
     list_append(&lane->shares, &share->link);
     return share;
 }
 
 /* Out of every heap. */
-static void free_share_if_empty(struct share *share)
+static void free_share_if_empty(struct lane_share *share)
 {
     if (share->items.count)
         return;
@@ -318,7 +319,7 @@ static void refresh_lane(struct queues *queues, struct lane *lane)
 {
     bool is_free = !lane->running || lane->running < limit_of(lane->queue);
     list_each (link, &lane->shares) {
-        struct share *share = container_of(link, struct share, link);
+        struct lane_share *share = container_of(link, struct lane_share, link);
         struct queue_heap *ready = &share->offer->ready;
         if (is_free && share->items.count)
             heap_offer(queues, ready, share->items.nodes[0].item, &share->ready_place);
@@ -364,7 +365,7 @@ static void drop_running(struct queues *queues, struct lane *lane)
 static struct lane *detach(struct queues *queues, struct queue_item *item)
 {
     struct lane *lane = item->lane;
-    struct share *share = item->share;
+    struct lane_share *share = item->share;
     if (!lane)
         return NULL;
     if (item->running) {

@@ -27,15 +27,15 @@
 
 struct lane;
 struct queue;
-struct share;
+struct lane_share;
 
 /* Embedded. Waiting (place > 0) or holding a slot (running) or neither. */
 struct queue_item {
-    struct lane *lane;   /* NULL: neither */
-    struct share *share; /* of the lane, while it waits */
-    int64_t position;    /* Unix ms */
-    uint32_t place;      /* in the share's heap, from 1 */
-    uint16_t audience;   /* the caller's, before queues_wait: small, from 0 */
+    struct lane *lane;        /* NULL: neither */
+    struct lane_share *share; /* of the lane, while it waits */
+    int64_t position;         /* Unix ms */
+    uint32_t place;           /* in the share's heap, from 1 */
+    uint16_t audience;        /* the caller's, before queues_wait: small, from 0 */
     bool running;
     struct list in_line; // queues::line, while it waits
 };

@@ -29,7 +29,7 @@
 #include "base/buf.h"
 #include "json/scan.h"
 
-enum state {
+enum life_state {
     STATE_DELAYED,
     STATE_VERSIONLESS,
     STATE_QUEUED,
@@ -79,9 +79,9 @@ static const struct {
 };
 
 static const struct {
-    enum state from;
+    enum life_state from;
     enum run_event event;
-    enum state to;
+    enum life_state to;
 } transitions[] = {
     { STATE_DELAYED,     EVENT_DELAY_OVER,       STATE_QUEUED },
     { STATE_DELAYED,     EVENT_NO_VERSION,       STATE_VERSIONLESS },
@@ -157,19 +157,19 @@ static const struct {
 enum { TRANSITION_COUNT = sizeof(transitions) / sizeof(transitions[0]) };
 
 /* STATE_COUNT for a pair that no run has. */
-static enum state state_of(const struct run *run)
+static enum life_state state_of(const struct run *run)
 {
     unsigned state = 0;
     while (state < STATE_COUNT && (states[state].status != run->status ||
                                    states[state].execution != run->execution))
         state++;
-    return (enum state)state;
+    return (enum life_state)state;
 }
 
 /* STATE_COUNT: the event is not possible in this state. */
-static enum state next_state(const struct run *run, enum run_event event)
+static enum life_state next_state(const struct run *run, enum run_event event)
 {
-    enum state from = state_of(run);
+    enum life_state from = state_of(run);
     if (event == EVENT_TTL_OVER && run->attempt > 0)
         return STATE_COUNT; /* what has started once does not expire */
     for (size_t i = 0; i < TRANSITION_COUNT; i++)
@@ -180,7 +180,7 @@ static enum state next_state(const struct run *run, enum run_event event)
 
 enum err run_advance(struct run *run, enum run_event event, int64_t now_ms)
 {
-    enum state next = next_state(run, event);
+    enum life_state next = next_state(run, event);
     if (next == STATE_COUNT)
         return ERR_CONFLICT;
     run->status = (uint8_t)states[next].status;
@@ -194,7 +194,7 @@ enum err run_advance(struct run *run, enum run_event event, int64_t now_ms)
 
 bool run_holds_slot(const struct run *run)
 {
-    enum state state = state_of(run);
+    enum life_state state = state_of(run);
     return state < STATE_COUNT && states[state].holds_slot;
 }
 

@@ -87,7 +87,7 @@ static struct tag_list *read_tags(struct slice list)
     return tags;
 }
 
-enum field {
+enum waitpoint_field {
     CREATED_AT,
     COMPLETED_AT,
     UNTIL,

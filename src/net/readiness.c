@@ -9,7 +9,7 @@
 
 enum { BATCH = 64 };
 
-static struct watch *watch_of(const struct epoll_event *event)
+static struct readiness_watch *watch_of(const struct epoll_event *event)
 {
     return event->data.ptr;
 }
@@ -62,7 +62,8 @@ bool readiness_init(struct readiness *readiness, struct loop *loop)
     return true;
 }
 
-bool readiness_watch(struct readiness *readiness, struct watch *watch, uint32_t events)
+bool readiness_watch(struct readiness *readiness, struct readiness_watch *watch,
+                     uint32_t events)
 {
     if (events == watch->events)
         return true;
@@ -72,7 +73,7 @@ bool readiness_watch(struct readiness *readiness, struct watch *watch, uint32_t 
     return !epoll_ctl(readiness->fd, operation, watch->fd, &event);
 }
 
-bool readiness_may_serve(struct readiness *readiness, struct watch *watch)
+bool readiness_may_serve(struct readiness *readiness, struct readiness_watch *watch)
 {
     if (!stint_goes_on(&readiness->serving)) {
         readiness->left_some = true;

@@ -19,13 +19,13 @@
 
 #include "base/loop.h"
 
-struct watch;
+struct readiness_watch;
 
-typedef void watch_fn(struct watch *watch, uint32_t events);
+typedef void watch_fn(struct readiness_watch *watch, uint32_t events);
 
 /* Embedded in what the socket belongs to; stays until the end of the turn in which it was
  * closed. */
-struct watch {
+struct readiness_watch {
     int fd;
     uint32_t events; /* EPOLLIN …; 0: the kernel does not know it */
     uint64_t served; /* when it was last read or written, as readiness::served; 0: never */
@@ -45,11 +45,12 @@ struct readiness {
 bool readiness_init(struct readiness *readiness, struct loop *loop);
 
 /* 0: nothing is wanted, not even errors. False when the kernel refuses the socket. */
-bool readiness_watch(struct readiness *readiness, struct watch *watch, uint32_t events);
+bool readiness_watch(struct readiness *readiness, struct readiness_watch *watch,
+                     uint32_t events);
 
 /* True when that socket, which is ready, may be read and written in this turn; it is then the
  * last in line. */
-bool readiness_may_serve(struct readiness *readiness, struct watch *watch);
+bool readiness_may_serve(struct readiness *readiness, struct readiness_watch *watch);
 
 /* closed is called for the handle, later. */
 void readiness_close(struct readiness *readiness, uv_close_cb closed);

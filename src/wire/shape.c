@@ -10,7 +10,7 @@ enum skipping { SKIP_NEVER, SKIP_BY_NEW, SKIP };
 
 /* In the order of the reference, idempotencyKey behind it. SDK 3.x has no default for five
  * of them: it cannot skip those. */
-static const struct column {
+static const struct shape_column_type {
     const char *name;
     const char *schema;
     uint32_t bit; /* of a field, or COLUMN_… */

@@ -25,7 +25,7 @@ enum {
 };
 
 /* The commits of one environment; there while it has any. */
-struct queue {
+struct env_commits {
     uint32_t env;
     struct list commits; // store_commit::link; in the order in which they came
     struct list link;    // sqlite_turns::waiting, served
@@ -33,9 +33,9 @@ struct queue {
 
 /* ---- turns ---- */
 
-static struct queue *begin_queue(struct sqlite_turns *turns, uint32_t env)
+static struct env_commits *begin_queue(struct sqlite_turns *turns, uint32_t env)
 {
-    struct queue *queue = mem_new(struct queue);
+    struct env_commits *queue = mem_new(struct env_commits);
     queue->env = env;
     list_init(&queue->commits);
     list_append(&turns->waiting, &queue->link);
@@ -43,7 +43,7 @@ static struct queue *begin_queue(struct sqlite_turns *turns, uint32_t env)
     return queue;
 }
 
-static void end_queue(struct sqlite_turns *turns, struct queue *queue)
+static void end_queue(struct sqlite_turns *turns, struct env_commits *queue)
 {
     *slots_at(&turns->queues, queue->env) = NULL;
     turns->count--;
@@ -55,14 +55,15 @@ static void add(struct sqlite_turns *turns, uint32_t env, struct store_commit *r
     void **place = slots_at(&turns->queues, env);
     if (!*place)
         *place = begin_queue(turns, env);
-    list_append(&((struct queue *)*place)->commits, &req->link);
+    list_append(&((struct env_commits *)*place)->commits, &req->link);
 }
 
 /* Moves commits of the environment whose turn it is until their weight reaches the share;
  * their weight. */
 static size_t take_turn(struct sqlite_turns *turns, size_t share, struct list *group)
 {
-    struct queue *queue = container_of(list_take(&turns->waiting), struct queue, link);
+    struct env_commits *queue =
+        container_of(list_take(&turns->waiting), struct env_commits, link);
     size_t weight = 0;
     while (weight < share && !list_empty(&queue->commits)) {
         struct list *link = list_take(&queue->commits);

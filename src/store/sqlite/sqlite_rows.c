@@ -15,7 +15,7 @@
 enum type { U8, U16, U32, I32, I64, U64, REAL, TEXT, FLAGS };
 enum life { CHANGES, FIXED };
 
-static const struct column {
+static const struct stored_column {
     const char *name;
     enum type type;
     enum life life;
@@ -117,7 +117,7 @@ void sqlite_rows_add_select(struct buf *sql, bool packets)
     buf_add_text(sql, " WHERE r.env = ?1 AND r.id = ?2");
 }
 
-static bool is_asked(const struct column *column, enum sqlite_texts which)
+static bool is_asked(const struct stored_column *column, enum sqlite_texts which)
 {
     return column->type == TEXT && (which == SQLITE_TEXTS_ALL || column->life == CHANGES);
 }
@@ -212,8 +212,8 @@ static void set_flags(struct run *run, int flags)
     run->key_from_user = flags >> 4 & 1;
 }
 
-static void bind_column(sqlite3_stmt *stmt, int parameter, const struct column *column,
-                        const struct run *run)
+static void bind_column(sqlite3_stmt *stmt, int parameter,
+                        const struct stored_column *column, const struct run *run)
 {
     const void *field = run_field(run, column->offset);
     switch (column->type) {
@@ -240,7 +240,7 @@ static bool is_set(sqlite3_stmt *stmt, int at, enum type type)
 }
 
 /* A run has no rare part for what is not set. */
-static void *field_to_read(sqlite3_stmt *stmt, int at, const struct column *column,
+static void *field_to_read(sqlite3_stmt *stmt, int at, const struct stored_column *column,
                            struct run *run)
 {
     if (column->offset < sizeof(struct run))
@@ -250,7 +250,7 @@ static void *field_to_read(sqlite3_stmt *stmt, int at, const struct column *colu
     return (char *)run_rare_edit(run) + (column->offset - sizeof(struct run));
 }
 
-static void read_column(sqlite3_stmt *stmt, int at, const struct column *column,
+static void read_column(sqlite3_stmt *stmt, int at, const struct stored_column *column,
                         struct run *run)
 {
     void *field = field_to_read(stmt, at, column, run);

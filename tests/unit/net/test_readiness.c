@@ -13,7 +13,7 @@
 enum { SOCKETS = 300, A_TURN = 64 };
 
 struct end {
-    struct watch watch;
+    struct readiness_watch watch;
     int other;
     int calls;
 };
@@ -28,7 +28,7 @@ static struct {
     bool serves; /* who may be served counts the call and leaves the bytes */
 } scene;
 
-static void on_ready(struct watch *watch, uint32_t events)
+static void on_ready(struct readiness_watch *watch, uint32_t events)
 {
     struct end *end = container_of(watch, struct end, watch);
     (void)events;
@@ -63,7 +63,7 @@ static int open_scene(void **state)
         struct end *end = &scene.ends[i];
         int fds[2];
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-        end->watch = (struct watch){ .fd = fds[0], .fn = on_ready };
+        end->watch = (struct readiness_watch){ .fd = fds[0], .fn = on_ready };
         end->other = fds[1];
         assert_true(readiness_watch(&scene.readiness, &end->watch, EPOLLIN));
     }
@@ -139,7 +139,7 @@ static void who_is_not_ready_is_not_called(void **state)
 
 static void who_wants_nothing_is_not_even_told_of_the_end(void **state)
 {
-    struct watch *watch = &scene.ends[3].watch;
+    struct readiness_watch *watch = &scene.ends[3].watch;
     (void)state;
     assert_true(readiness_watch(&scene.readiness, watch, 0));
     shutdown(scene.ends[3].other, SHUT_RDWR);
@@ -150,7 +150,7 @@ static void who_wants_nothing_is_not_even_told_of_the_end(void **state)
 
 static void a_socket_that_cannot_be_watched_is_refused(void **state)
 {
-    struct watch none = { .fd = -1, .fn = on_ready };
+    struct readiness_watch none = { .fd = -1, .fn = on_ready };
     (void)state;
     assert_false(readiness_watch(&scene.readiness, &none, EPOLLIN));
 }
