@@ -3,7 +3,6 @@
 
 #include "tests/support/world/show_msgpack.h"
 #include "wire/render.h"
-#include "wire/run_error.h"
 
 /* ---- the world: one run and its next version ---- */
 
@@ -518,50 +517,6 @@ static void a_packet_is_shown_as_the_value_its_type_means(void **state)
     }
 }
 
-static void an_error_is_shown_as_message_name_and_stack(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *stored, *shown;
-    } cases[] = {
-        { "{\"type\":\"BUILT_IN_ERROR\",\"name\":\"TypeError\",\"message\":\"a \\\"b\\\"\","
-          "\"stackTrace\":\"at x\",\"causes\":[{\"message\":\"c\"}]}",
-          "{\"message\":\"a \\\"b\\\"\",\"name\":\"TypeError\",\"stackTrace\":\"at x\"}" },
-        { "{\"message\":\"m\",\"type\":\"BUILT_IN_ERROR\"}", "{\"message\":\"m\"}" },
-        { "{\"type\":\"CUSTOM_ERROR\",\"raw\":\"{\\\"code\\\":1}\"}",
-          "{\"message\":\"{\\\"code\\\":1}\"}" },
-        { "{\"type\":\"STRING_ERROR\",\"raw\":\"Canceled by user\"}",
-          "{\"message\":\"Canceled by user\"}" },
-        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"MAX_DURATION_EXCEEDED\","
-          "\"message\":\"took long\",\"stackTrace\":\"at y\"}",
-          "{\"message\":\"trigger.dev internal error (MAX_DURATION_EXCEEDED)\"}" },
-        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_RUN_CANCELLED\",\"message\":"
-          "\"\\\"b\\\"\"}",
-          "{\"message\":\"trigger.dev internal error (TASK_RUN_CANCELLED): \\\"b\\\"\"}" },
-        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_RUN_STALLED_EXECUTING\","
-          "\"message\":\"gone\"}",
-          "{\"message\":\"trigger.dev internal error (TASK_RUN_STALLED_EXECUTING): "
-          "gone\"}" },
-        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_RUN_CANCELLED\"}",
-          "{\"message\":\"trigger.dev internal error (TASK_RUN_CANCELLED)\"}" },
-        { "{\"type\":\"INTERNAL_ERROR\",\"message\":\"m\"}", "{\"message\":\"m\"}" },
-        { "{\"type\":\"STRING_ERROR\",\"raw\":\"r\",\"name\":\"N\",\"stackTrace\":\"at "
-          "z\"}",
-          "{\"message\":\"r\"}" },
-        { "{\"type\":\"NEW\",\"message\":\"m\",\"name\":3}", "{\"message\":\"m\"}" },
-        { "{\"type\":\"BUILT_IN_ERROR\",\"message\":null}", "{\"message\":\"\"}" },
-        { "[]", "{\"message\":\"\"}" },
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf out = { 0 };
-        struct bytes *stored = bytes_create(slice_of(cases[i].stored));
-        run_error_render(stored, &out);
-        assert_text(&out, cases[i].shown);
-        bytes_unref(stored);
-        buf_finish(&out);
-    }
-}
-
 static void every_field_is_found_by_its_name(void **state)
 {
     (void)state;
@@ -594,7 +549,6 @@ int main(void)
         cmocka_unit_test(a_client_behind_it_gets_the_small_fields_with_nulls),
         cmocka_unit_test(metadata_and_output_follow_their_own_revs),
         cmocka_unit_test(a_packet_is_shown_as_the_value_its_type_means),
-        cmocka_unit_test(an_error_is_shown_as_message_name_and_stack),
         cmocka_unit_test(every_field_is_found_by_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
