@@ -23,7 +23,7 @@ enum {
     FLUSHED_MAX = 2 * RUN_METADATA_MAX, /* bytes of the metadata that comes along */
 };
 
-enum member {
+enum completion_member {
     ENDED_WELL,
     OUTPUT,
     OUTPUT_TYPE,
