@@ -34,7 +34,8 @@ const ask = async (questions) =>
 const hour = 3600000, day = 24 * hour
 const from = Date.parse('2026-01-01T00:00:00Z'), to = Date.parse('2031-01-01T00:00:00Z')
 
-// Of zones whose rules Node's own data has had for years: Debian's Node 18 is not kept up to date.
+// The libraries know what Node's own data says, which may be older or newer than the system's,
+// where governments change their minds: of a zone in which the two differ they cannot judge.
 const zones = ['UTC', 'America/New_York', 'Europe/Berlin', 'Europe/London', 'Europe/Dublin',
   'America/Santiago', 'Australia/Sydney', 'America/Havana', 'Asia/Kolkata', 'Asia/Beirut',
   'America/Sao_Paulo', 'Pacific/Auckland']
@@ -52,6 +53,15 @@ async function changesOf(zone) {
   const offsets = await ask(hours.map((t) => `offset|${zone}|${t / 1000}`))
   return hours.map((at, i) => ({ at, by: offsets[i] - offsets[Math.max(i - 1, 0)] }))
     .filter((change) => change.by)
+}
+
+function knowsOffsets(zone, instants, offsets) {
+  const format = new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' })
+  return instants.every((t, i) => {
+    const name = format.formatToParts(t).find((part) => part.type === 'timeZoneName').value
+    const [, sign, hours, minutes] = /^GMT(?:([+-])(\d\d):(\d\d))?$/.exec(name)
+    return (sign ? Number(`${sign}1`) * (hours * 3600 + minutes * 60) : 0) === Number(offsets[i])
+  })
 }
 
 // After start, before end; at most so many.
@@ -90,8 +100,15 @@ function samples(expression) {
 
 const numbers = (line) => line.trim() ? line.trim().split(' ').map(Number) : []
 
+const judged = []
 for (const zone of zones)
   test(`20 expressions run in ${zone} when two libraries say, 2026 to 2030`, async () => {
+    const instants = []
+    for (let t = from; t < to; t += 6 * hour)
+      instants.push(t)
+    if (!knowsOffsets(zone, instants, await ask(instants.map((t) => `offset|${zone}|${t / 1000}`))))
+      return
+    judged.push(zone)
     const changes = await changesOf(zone), cases = []
     for (const expression of expressions) {
       for (const window of samples(expression))
@@ -112,6 +129,10 @@ for (const zone of zones)
     })
     assert.ok(times > 4000)
   })
+
+test('the libraries could judge most zones', () => {
+  assert.ok(judged.length >= zones.length - 3, `only ${judged}`)
+})
 
 // ---- the README's rules, minute by minute ----
 

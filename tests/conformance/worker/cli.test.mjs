@@ -147,14 +147,14 @@ test("one session: versions, relatives, failures, cancels, and who watches", asy
 });
 
 test("heartbeats keep a run; without them it is interrupted", async (t) => {
-  const gateway = await startGateway({ t, options: ["--heartbeat-timeout", "3s"] });
+  const gateway = await startGateway({ t, options: ["--heartbeat-timeout", "10s"] });
   const variable = { name: "HEARTBEAT_INTERVAL_MS", value: "500" };
   assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/envvars/dev`, variable)).status, 200);
   const cli = await startCli({ t, gateway });
-  const kept = await settled(gateway, await trigger(gateway, "lasts", { seconds: 5 }));
-  assert.deepEqual([kept.status, kept.output], ["COMPLETED", { lasted: 5 }]);
+  const kept = await settled(gateway, await trigger(gateway, "lasts", { seconds: 13 }));
+  assert.deepEqual([kept.status, kept.output], ["COMPLETED", { lasted: 13 }]);
 
-  const id = await trigger(gateway, "lasts", { seconds: 30 });
+  const id = await trigger(gateway, "lasts", { seconds: 60 });
   await executing(gateway, id);
   cli.killWatchdog(); // as if the machine was gone: nobody says that the session ended
   await cli.kill();
