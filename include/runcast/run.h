@@ -237,7 +237,9 @@ static inline bool run_is_settled(const struct run *run)
     return run_is_final(run) && run->execution == EXECUTION_FINISHED;
 }
 
-/* "snapshot_<run>-<n>": every transition has its own; a worker must name the newest. */
+/* "snapshot_<run>-n<number>", in ten digits: every transition has its own, and a worker must
+ * name the newest. The controller of a deployed run takes the greater text for the newer
+ * snapshot; so a new one is also greater than "snapshot_<run>-9", as they once were. */
 void run_snapshot_id(const struct run *run, char out[64]);
 
 /* ---- the life of a run: one table in run_life.c ---- */

@@ -270,7 +270,7 @@ size_t run_count_streams(const struct run *run)
 
 void run_snapshot_id(const struct run *run, char out[64])
 {
-    snprintf(out, 64, "snapshot_%s-%u", run->id, run->snapshot);
+    snprintf(out, 64, "snapshot_%s-n%010u", run->id, run->snapshot);
 }
 
 /* ---- names ---- */

@@ -1,6 +1,8 @@
 /* run_end.c - the errors that the gateway itself ends runs with, and what an end leaves behind. */
 #include "model/run_end.h"
 
+#include <stdio.h>
+
 #include "base/buf.h"
 #include "base/text.h"
 #include "runcast/store.h"
@@ -44,11 +46,13 @@ void run_end_with(struct run *next, struct bytes *error, unsigned *marks)
     *marks |= MARK_OUTPUT;
 }
 
+/* The worker of a run that executes since before ids had ten digits knows a shorter one. */
 bool run_is_newest(const struct run *run, struct slice snapshot)
 {
-    char newest[64];
+    char newest[64], short_one[64];
     run_snapshot_id(run, newest);
-    return slice_is(snapshot, newest);
+    snprintf(short_one, sizeof(short_one), "snapshot_%s-%u", run->id, run->snapshot);
+    return slice_is(snapshot, newest) || slice_is(snapshot, short_one);
 }
 
 bool run_was_asked_by(const struct run *run, struct slice request_id)

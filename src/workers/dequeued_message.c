@@ -265,6 +265,8 @@ static void add_tenant(struct buf *out, const struct account *account)
     members_add_text(out, "id", slice_of(account->id));
     members_add_text(out, "slug", slice_of(environment_slug(account->type)));
     members_add_text(out, "type", slice_of(environment_type_name(account->type)));
+    if (account->branch)
+        members_add_text(out, "branchName", slice_of(account->branch));
     close_object(out);
     open_object(out, "organization");
     members_add_text(out, "id", slice_of(organization->id));

@@ -65,8 +65,10 @@ enum err worker_whoami(struct api_call *call)
     return reply(call, &out);
 }
 
+/* Of a key the same key, not a newer one that has replaced it; a personal token opens all. */
 enum err worker_environment(struct api_call *call)
 {
+    const struct secret *shown = call->identity->secret;
     struct account *account;
     struct slice path = call->x->path, slug;
     struct buf out = { 0 }, url = { 0 };
@@ -78,7 +80,8 @@ enum err worker_environment(struct api_call *call)
         return refused;
     api_base_url(call, &url);
     buf_add_char(&out, '{');
-    members_add_text(&out, "apiKey", slice_of(account->secret_key));
+    members_add_text(&out, "apiKey",
+                     slice_of(call->account ? shown->key : account->secret_key));
     members_add_text(&out, "name", slice_of(account->project->name));
     members_add_text(&out, "apiUrl", buf_slice(&url));
     members_add_text(&out, "projectId", slice_of(account->project->id));

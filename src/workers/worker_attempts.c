@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "call/connection_limit.h"
 #include "fleet/sessions.h"
+#include "model/run_end.h"
 #include "workers/completed_waits.h"
 #include "workers/dequeued_message.h"
 #include "workers/worker_routes.h"
@@ -152,10 +153,8 @@ struct looking {
 /* Only the newest snapshot is kept: all that a worker acts on is in it. */
 static void add_since(struct buf *out, const struct looking *op)
 {
-    char newest[64];
-    run_snapshot_id(&op->waits.run, newest);
     buf_add_text(out, "{\"snapshots\":[");
-    if (!slice_is(op->call->params[1], newest))
+    if (!run_is_newest(&op->waits.run, op->call->params[1]))
         message_add_state(out, &op->waits.run, buf_slice(&op->waits.out));
     buf_add_text(out, "]}");
 }

@@ -226,6 +226,8 @@ describe("when a credential ends", () => {
     const over = Date.now() + 6000;
     const open = await openEverything(t, old), second = await openEverything(t, signed), other = await openEverything(t, renewed);
     assert.deepEqual([await works(old), await works(signed), await works(renewed)], [200, 200, 200]);
+    const shown = async (key) => (await gateway.get(target(keys.ref, "/staging"), { key })).json.apiKey;
+    assert.deepEqual([await shown(old), await shown(renewed)], [old, renewed]); // who has the old one is not told the new one
     assert.ok(Date.now() < over && open.isOpen());
     const late = await publicToken(gateway, { key: renewed, scopes: ["read:runs"] });
     await until(() => Date.now() >= over - 50 || !open.isOpen(), { what: "the grace period is over" });

@@ -77,6 +77,20 @@ describe("preview branches", () => {
     }
   });
 
+  test("a key learns itself on a branch, and a run of the branch names it to its worker", async () => {
+    await make("named");
+    const more = onBranch("named"), get = (headers) => gateway.get(`/api/v1/projects/${keys.ref}/preview`, { key: keys.preview, headers });
+    assert.equal((await get(more.headers)).json.apiKey, keys.preview);
+    assert.equal((await get({})).status, 401);
+    const post = async (target, body) => (await gateway.post(target, body, more)).json;
+    const metadata = { packageVersion: "4.8.3", contentHash: "named", tasks: [{ id: "t", filePath: "t.ts" }] };
+    await post(`/api/v1/projects/${keys.ref}/background-workers`, { localOnly: true, metadata });
+    const { id } = await post("/api/v1/tasks/t/trigger", { payload: 1 });
+    const [message] = (await post("/engine/v1/dev/dequeue", {})).dequeuedMessages;
+    const started = await post(`/engine/v1/dev/runs/${id}/snapshots/${message.snapshot.friendlyId}/attempts/start`, {});
+    assert.deepEqual([started.execution.run.id, started.execution.environment.branchName], [id, "named"]);
+  });
+
   test("the header means nothing outside preview", async () => {
     for (const key of [keys.dev, keys.staging, keys.prod]) {
       const run = (await trigger({ key, headers: { "x-trigger-branch": "nowhere" } })).json.id;

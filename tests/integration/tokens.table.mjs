@@ -85,7 +85,8 @@ export const rows = [
   // worker-protocol
   { route: "GET /api/v2/whoami", takes: "personal", at: () => ({}) },
   { route: "GET /api/v1/platform-notifications", takes: "personal", at: () => ({}) },
-  ...["dev", "staging", "prod", "preview"].map((slug) => ({ route: `GET /api/v1/projects/:/${slug}`, takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/${slug}` }) })),
+  { route: "GET /api/v1/projects/:/dev", takes: "key personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/dev` }), foreign: [400] },
+  ...["staging", "prod", "preview"].map((slug) => ({ route: `GET /api/v1/projects/:/${slug}`, takes: "key personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/${slug}` }), ok: [200, 400], foreign: [slug === "prod" ? 200 : 400] })), // 400: a key of another; the foreign one is of prod
   { route: "GET /api/v1/projects/:/envvars", takes: "key", at: (w) => ({ path: `/api/v1/projects/${w.ref}/envvars` }) },
   { route: "POST /api/v1/projects/:/background-workers", takes: "key", at: (w) => ({ path: `/api/v1/projects/${w.ref}/background-workers`, body: {} }), ok: [400] },
   { route: "GET /engine/v1/dev/config", takes: "key", at: () => ({}) },

@@ -31,10 +31,18 @@ test("a personal token learns who it is and the key of each environment", async 
   }
 });
 
+test("a secret key learns itself, in its own environment only", async () => {
+  for (const slug of ["dev", "staging", "prod"])
+    for (const named of ["dev", "staging", "prod", "preview"]) {
+      const { status, json } = await gateway.get(`${project}/${named}`, { key: keys[slug] });
+      assert.deepEqual([status, json.apiKey], named === slug ? [200, keys[slug]] : [400, undefined]);
+    }
+});
+
 test("start-up calls refuse the wrong credential and the wrong project", async () => {
   for (const [target, key, status] of [
     ["/api/v2/whoami", keys.dev, 401], ["/api/v2/whoami", null, 401], ["/api/v2/whoami", "tr_pat_wrong", 401],
-    [`${project}/dev`, keys.dev, 401], ["/api/v1/projects/proj_other/dev", keys.pat, 404],
+    ["/api/v1/projects/proj_other/dev", keys.pat, 404], ["/api/v1/projects/proj_other/dev", keys.dev, 400],
     ["/api/v1/projects/proj_other/envvars", keys.dev, 404], [`${project}/envvars`, keys.pat, 401],
     ["/engine/v1/dev/config", keys.pat, 401], ["/engine/v1/dev/presence", "tr_dev_wrong", 401],
   ]) {

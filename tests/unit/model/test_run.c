@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "model/run_end.h"
 #include "runcast/run.h"
 
 static unsigned bit(enum run_status status)
@@ -145,10 +146,35 @@ static void each_snapshot_has_a_name_of_its_own(void **state)
     char id[64];
     struct run run = { .id = "run_123456789abcdefghijkm", .snapshot = 7 };
     run_snapshot_id(&run, id);
-    assert_string_equal(id, "snapshot_run_123456789abcdefghijkm-7");
+    assert_string_equal(id, "snapshot_run_123456789abcdefghijkm-n0000000007");
     run.snapshot = UINT32_MAX;
     run_snapshot_id(&run, id);
-    assert_string_equal(id, "snapshot_run_123456789abcdefghijkm-4294967295");
+    assert_string_equal(id, "snapshot_run_123456789abcdefghijkm-n4294967295");
+}
+
+/* The controller of a deployed run drops a snapshot whose id is not the greater text. */
+static void a_newer_snapshot_is_the_greater_text(void **state)
+{
+    (void)state;
+    char older[64] = "snapshot_run_123456789abcdefghijkm-9",
+         newer[64]; /* as they once were */
+    struct run run = { .id = "run_123456789abcdefghijkm", .snapshot = 1 };
+    for (; run.snapshot < 200; run.snapshot++) {
+        run_snapshot_id(&run, newer);
+        assert_true(strcmp(older, newer) < 0);
+        assert_true(run_is_newest(&run, slice_of(newer)));
+        assert_false(run_is_newest(&run, slice_of(older)));
+        memcpy(older, newer, sizeof(older));
+    }
+}
+
+static void the_short_name_of_a_snapshot_is_still_known(void **state)
+{
+    (void)state;
+    struct run run = { .id = "run_123456789abcdefghijkm", .snapshot = 12 };
+    assert_true(run_is_newest(&run, SLICE("snapshot_run_123456789abcdefghijkm-12")));
+    assert_false(run_is_newest(&run, SLICE("snapshot_run_123456789abcdefghijkm-11")));
+    assert_false(run_is_newest(&run, SLICE("snapshot_run_123456789abcdefghijkm-012")));
 }
 
 /* ---- values ---- */
@@ -358,6 +384,8 @@ int main(void)
         cmocka_unit_test(executions_have_the_words_that_workers_accept),
         cmocka_unit_test(machines_are_found_by_name_with_their_size),
         cmocka_unit_test(each_snapshot_has_a_name_of_its_own),
+        cmocka_unit_test(a_newer_snapshot_is_the_greater_text),
+        cmocka_unit_test(the_short_name_of_a_snapshot_is_still_known),
         cmocka_unit_test(a_copy_lives_on_when_the_original_has_ended),
         cmocka_unit_test(editing_the_rare_part_of_a_run_leaves_its_copies_alone),
         cmocka_unit_test(a_run_without_a_rare_part_reads_as_unset),

@@ -48,7 +48,8 @@ static struct run new_run(enum run_status status, enum run_execution execution)
 }
 
 #define SNAPSHOT(status, description)                                                      \
-    "{\"id\":\"snapshot_run_1-2\",\"friendlyId\":\"snapshot_run_1-2\","                    \
+    "{\"id\":\"snapshot_run_1-n0000000002\","                                              \
+    "\"friendlyId\":\"snapshot_run_1-n0000000002\","                                       \
     "\"executionStatus\":\"" status "\",\"description\":\"" description                    \
     "\",\"createdAt\":\"2023-11-14T22:13:21.000Z\"}"
 #define RUN(status, attempt)                                                               \
