@@ -46,6 +46,11 @@ void dequeue_name_request(struct dequeue *dequeue, struct slice request_id);
 /* The worker is gone: done comes with ERR_CANCELED, a leased run goes back at once. */
 void dequeue_cancel(struct dequeue *dequeue);
 
+/* The answer with a leased run has not reached the worker: the run goes back at once, unless
+ * it is not in this snapshot any more. pinned: as the dequeue said. */
+void dequeue_give_back(struct engine *engine, struct environment *env, struct slice run_id,
+                       uint32_t snapshot, bool pinned);
+
 struct start_attempt {
     struct command command;
     struct slice snapshot, request_id; /* the caller's until done; no request_id: absent */

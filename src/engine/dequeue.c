@@ -115,28 +115,43 @@ static enum decision decide_dequeue(struct command *command, const struct run *n
     return DECISION_COMMIT;
 }
 
+struct giving_back {
+    struct command command;
+    uint32_t snapshot; /* in which its worker does not have it */
+    bool pinned;       /* by the lease that it goes back from */
+};
+
+/* No worker has seen it: any version will do, as before. What it was given of the task's
+ * settings stays, for whether its trigger had named them is not known any more. */
 static enum decision decide_give_back(struct command *command, const struct run *now,
                                       struct run *next, unsigned *marks)
 {
-    (void)now;
+    const struct giving_back *op = container_of(command, struct giving_back, command);
     (void)marks;
-    if (run_advance(next, EVENT_LEASE_OVER, loop_wall_ms(command->engine->loop)))
+    if (now->snapshot != op->snapshot ||
+        run_advance(next, EVENT_LEASE_OVER, loop_wall_ms(command->engine->loop)))
         return DECISION_NOTHING;
     next->due_at = 0;
     log_decision("lease over", command->env->id, next->id,
                  "its worker had gone when it was leased", NULL);
+    if (op->pinned && !next->attempt)
+        bytes_clear(&next->worker_version);
     return DECISION_COMMIT;
 }
 
-/* No worker has seen it: any version will do, as before. What it was given of the task's
- * settings stays, for whether its trigger had named them is not known any more. */
-static enum decision decide_give_back_free(struct command *command, const struct run *now,
-                                           struct run *next, unsigned *marks)
+static void on_given_back(struct command *command, enum err status)
 {
-    enum decision decision = decide_give_back(command, now, next, marks);
-    if (decision == DECISION_COMMIT && !next->attempt)
-        bytes_clear(&next->worker_version);
-    return decision;
+    (void)status; /* not given back, its lease ends */
+    free(container_of(command, struct giving_back, command));
+}
+
+void dequeue_give_back(struct engine *engine, struct environment *env, struct slice run_id,
+                       uint32_t snapshot, bool pinned)
+{
+    struct giving_back *op = mem_new(struct giving_back);
+    op->snapshot = snapshot;
+    op->pinned = pinned;
+    command_begin(engine, env, run_id, &op->command, decide_give_back, on_given_back);
 }
 
 /* By its own commit, or by that of the request that it repeats. */
@@ -169,8 +184,8 @@ static void on_leased(struct command *command, enum err status)
     dequeue->holding = false;
     if (dequeue->canceled) {
         if (leased)
-            command_begin_alone(engine, command->env, slice_of(command->run_id),
-                                dequeue->pinned ? decide_give_back_free : decide_give_back);
+            dequeue_give_back(engine, command->env, slice_of(command->run_id),
+                              command->run->snapshot, dequeue->pinned);
         finish_dequeue(dequeue, ERR_CANCELED);
         return;
     }

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "http/http.h"
 #include "http/server_state.h"
 
 enum {
@@ -33,6 +34,7 @@ static void on_later(struct deferred *later)
     struct connection *conn = container_of(later, struct connection, later);
     if (conn->closed) {
         conn->gone = true;
+        connection_tell_delivery(conn, conn->undelivered);
         conn->ops->on_closed(conn);
         return;
     }
@@ -181,13 +183,19 @@ bool connection_send_frames(struct connection *conn, struct bytes *const *frames
                 was_empty);
 }
 
+static void close_lost(struct connection *conn)
+{
+    conn->lost = true;
+    connection_close(conn);
+}
+
 static void on_writable(struct connection *conn)
 {
     bool progress;
     enum outbox_status status = outbox_flush(&conn->outbox, conn->fd, &progress);
     count_unsent(conn);
     if (status == OUTBOX_LOST) {
-        connection_close(conn);
+        close_lost(conn);
         return;
     }
     if (progress)
@@ -243,7 +251,7 @@ static void on_readable(struct connection *conn)
     else if (len == 0)
         on_end(conn);
     else if (errno != EAGAIN && errno != EINTR)
-        connection_close(conn);
+        close_lost(conn);
 }
 
 static void serve(struct connection *conn, uint32_t events)
@@ -263,7 +271,7 @@ static void on_ready(struct readiness_watch *watch, uint32_t events)
     if (conn->closed || !readiness_may_serve(&conn->server->readiness, watch))
         return;
     if (events & EPOLLERR) {
-        connection_close(conn);
+        close_lost(conn);
         return;
     }
     if (events & EPOLLHUP)
@@ -340,11 +348,28 @@ void connection_linger(struct connection *conn)
     after_linger(conn);
 }
 
+void connection_tell_delivery(struct connection *conn, bool lost)
+{
+    struct delivery *delivery = conn->delivery;
+    conn->delivery = NULL;
+    if (delivery)
+        delivery->done(delivery, lost);
+}
+
+/* Its own end, once sent, counts as a byte that the peer's kernel has to take. */
+static bool has_untaken(const struct connection *conn)
+{
+    int queued = 0;
+    ioctl(conn->fd, SIOCOUTQ, &queued);
+    return conn->outbox.backlog || queued > conn->lingering;
+}
+
 void connection_close(struct connection *conn)
 {
     if (conn->closed)
         return;
     conn->closed = true;
+    conn->undelivered = conn->delivery && (conn->lost || has_untaken(conn));
     list_remove(&conn->spare);
     crowd_leave(&conn->place);
     timers_clear(loop_timers(conn->server->loop), &conn->timer);

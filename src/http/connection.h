@@ -17,6 +17,7 @@
 #include "net/readiness.h"
 
 struct connection;
+struct delivery;
 struct server;
 
 struct connection_ops {
@@ -40,10 +41,11 @@ struct connection {
     bool left;   /* the peer has sent its end */
     bool eof;    /* and it was read */
     bool lingering;
-    bool lost;   /* the kernel said so while sending; closes at the end of the turn */
-    bool closed; /* connection_close was called */
-    bool gone;   /* on_closed was called */
-    bool known;  /* has shown a valid credential */
+    bool lost; /* the kernel said so; if while sending, it closes at the end of the turn */
+    bool undelivered;   /* when it was closed the peer's kernel had not taken all */
+    bool closed;        /* connection_close was called */
+    bool gone;          /* on_closed was called */
+    bool known;         /* has shown a valid credential */
     struct timer timer; /* never later than the deadline */
     int64_t deadline_ms;
     int64_t life_ms;   /* when something was last awaited anew, or the peer gave a sign */
@@ -57,7 +59,8 @@ struct connection {
     struct list link;      // server::connections
     struct list spare;     // server::strangers, then server::idle or none; leaves to close
     struct deferred later;
-    struct crowd_place place; /* among the connections of its address */
+    struct delivery *delivery; /* of the last answer; NULL: nobody asks, or was told */
+    struct crowd_place place;  /* among the connections of its address */
 };
 
 /* Starts reading. False: the socket is of no use, and closed. */
@@ -105,6 +108,9 @@ void connection_clear_deadline(struct connection *conn);
 
 /* The peer has shown a valid credential. */
 void connection_trust(struct connection *conn);
+
+/* Who asks what becomes of the last answer is told; lost: the peer does not have it. */
+void connection_tell_delivery(struct connection *conn, bool lost);
 
 /* Nothing more is sent or heard; the deadline is the caller's. */
 void connection_linger(struct connection *conn);

@@ -101,6 +101,16 @@ bool http_next_header(const struct exchange *x, const char *name, size_t *at,
  * HEAD gets no body; 204 and 304 neither. */
 void http_reply(struct exchange *x, int status, struct slice headers, struct slice body);
 
+/* What became of a reply, told once: lost, when the connection broke, or was closed by the
+ * peer before its kernel had taken all of the reply; else at the latest when the peer asks
+ * for more or closes. Embedded by who asks, who begins no reply in done. */
+struct delivery {
+    void (*done)(struct delivery *delivery, bool lost);
+};
+
+/* Right before the reply. False: the connection has ended, and nothing will be told. */
+bool http_follow_reply(struct exchange *x, struct delivery *delivery);
+
 /* The same with a body that others share; borrowed reference, taken while it is sent. */
 void http_reply_shared(struct exchange *x, int status, struct slice headers,
                        struct bytes *body);

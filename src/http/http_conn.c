@@ -335,6 +335,7 @@ static size_t take_body(struct http_conn *conn, struct slice bytes)
 static void begin_request(struct http_conn *conn)
 {
     struct connection *c = &conn->c;
+    connection_tell_delivery(c, false);
     conn->request = request_take(c->server);
     conn->request->conn = conn;
     if (!conn->begun || conn->asked)

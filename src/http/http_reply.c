@@ -203,6 +203,16 @@ void http_reply_parts(struct exchange *x, int status, struct slice headers,
     http_conn_replied(request, keep);
 }
 
+bool http_follow_reply(struct exchange *x, struct delivery *delivery)
+{
+    struct connection *c = &container_of(x, struct request, x)->conn->c;
+    if (c->closed)
+        return false;
+    connection_tell_delivery(c, false);
+    c->delivery = delivery;
+    return true;
+}
+
 void http_reply(struct exchange *x, int status, struct slice headers, struct slice body)
 {
     reply(x, status, headers, (struct piece){ body, NULL });

@@ -3,7 +3,8 @@
  * attempt_completion.c the one with a long body.
  *
  * A dequeue is held until a run is ready or the time is over; a worker that leaves
- * meanwhile gives back what it was about to get. */
+ * meanwhile gives back what it was about to get, and so does one that the answer does not
+ * reach. */
 #include "engine/attempts.h"
 
 #include "base/mem.h"
@@ -65,6 +66,43 @@ static void add_taken(struct buf *out, const struct taking *op)
     message_add_dequeued(out, &dequeued);
 }
 
+/* An answer with a run, until it is known whether the worker has it. */
+struct handing {
+    struct delivery delivery;
+    struct engine *engine;
+    struct environment *env;
+    char run_id[RUN_ID_MAX];
+    uint32_t snapshot;
+    bool pinned;
+};
+
+static void on_handed(struct delivery *delivery, bool lost)
+{
+    struct handing *op = container_of(delivery, struct handing, delivery);
+    if (lost && !engine_draining(op->engine))
+        dequeue_give_back(op->engine, op->env, slice_of(op->run_id), op->snapshot,
+                          op->pinned);
+    environment_release(op->env);
+    free(op);
+}
+
+static void follow(struct taking *op)
+{
+    const struct command *command = &op->dequeue.command;
+    struct handing *handing = mem_new(struct handing);
+    *handing = (struct handing){
+        .delivery.done = on_handed,
+        .engine = command->engine,
+        .env = command->env,
+        .snapshot = command->run->snapshot,
+        .pinned = op->dequeue.pinned,
+    };
+    memcpy(handing->run_id, command->run->id, sizeof(handing->run_id));
+    environment_hold(handing->env);
+    if (!http_follow_reply(op->call->x, &handing->delivery))
+        on_handed(&handing->delivery, true);
+}
+
 static void on_dequeued(struct dequeue *dequeue, enum err status)
 {
     struct taking *op = container_of(dequeue, struct taking, dequeue);
@@ -79,6 +117,7 @@ static void on_dequeued(struct dequeue *dequeue, enum err status)
     buf_add_text(&out, op->deployed ? "[" : "{\"dequeuedMessages\":[");
     if (!status) {
         add_taken(&out, op);
+        follow(op);
         if (call->env && dequeue->command.seq)
             api_add_seq(call, dequeue->command.seq);
     }

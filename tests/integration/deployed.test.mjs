@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
+import net from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -262,6 +263,27 @@ test("a dequeue is held as long as the settings say", async (t) => {
     assert.deepEqual((await dequeue()).map(({ run }) => run.friendlyId), [id]);
     await own.stop();
   }
+});
+
+test("a run whose worker closes while it is handed over is there for the next one at once", { timeout: 60_000 }, async (t) => {
+  const own = await startGateway({ t });
+  const key = (await tell(own, "worker-token", "create")).trim();
+  const worker = await Worker.register(own, { tasks, key: keys.prod });
+  const head = `POST ${actions}/dequeue HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-length: 2\r\n\r\n{}`;
+  let lost = 0;
+  for (let i = 0; i < 100; i++) {
+    const socket = net.connect(own.port, "127.0.0.1").on("error", () => {});
+    let got = false;
+    socket.on("data", () => { got = true; }).write(head);
+    await until(async () => await own.metric("runcast_waiting_workers") > 0, { what: "it is held" });
+    const triggering = worker.trigger("double"), begin = process.hrtime.bigint();
+    while (process.hrtime.bigint() - begin < BigInt(i % 50) * 60_000n) await new Promise(setImmediate);
+    socket.destroy();
+    const id = await triggering;
+    if (got) await worker.cancel(id); // it came in time: it is this worker's
+    else await until(async () => await worker.status(id) === "QUEUED", { timeoutMs: 10_000, what: `${i}: it went back` }).then(() => { lost++; return worker.cancel(id); });
+  }
+  assert.ok(lost > 50, `${lost} of 100`);
 });
 
 // ---- the tokens ----
