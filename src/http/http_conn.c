@@ -380,8 +380,8 @@ static void consume(struct http_conn *conn, struct slice bytes)
 
 static void turn_away(struct http_conn *conn)
 {
-    char answer[LISTENER_ANSWER];
-    struct piece piece = { .text = { answer, listener_refuse(conn->c.server, answer) } };
+    char answer[SERVER_FULL_ANSWER];
+    struct piece piece = { .text = { answer, server_write_full(conn->c.server, answer) } };
     connection_send(&conn->c, &piece, 1);
     linger(conn);
 }

@@ -1,4 +1,12 @@
-/* http_reply.c - status lines, heads and bodies; whole replies, and streams in chunks. */
+/* http_reply.c - status lines, heads and bodies; whole replies, and streams in chunks.
+ *
+ *   http_conn.c ── 100 Continue, refusals of its own ──► http_reply.c
+ *        ▲                                                   │
+ *        │   http_conn_keeps: what the head says of it       │
+ *        └── http_conn_replied: the exchange is over ◄───────┘
+ *
+ * One exchange in two files: the connection hands over the request, and the reply ends it
+ * there. */
 #include "http/http_reply.h"
 
 #include <assert.h>

@@ -12,13 +12,13 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "http/admission.h"
 #include "http/server_state.h"
 
 enum {
     BACKLOG = 4096,
     ACCEPTS_PER_TURN = 64,
     REST_MS = 50,
-    RETRY_AFTER_MAX_S = 10,
     WASTE_READS = 16,
     UNSENT_BYTES = 256 * 1024, /* kept by the kernel for one connection beside what is on
                                   its way: more would only grow old there */
@@ -28,24 +28,13 @@ enum {
 
 static const char turning_away[] = "turning connections away";
 
-size_t listener_refuse(struct server *server, char answer[LISTENER_ANSWER])
-{
-    static const char body[] = "{\"error\":\"Too many connections: try again later\"}";
-    metric_add(M_HTTP_REFUSED, 1);
-    return (size_t)snprintf(answer, LISTENER_ANSWER,
-                            "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n"
-                            "content-type: application/json; charset=utf-8\r\n"
-                            "retry-after: %u\r\ncontent-length: %zu\r\n\r\n%s",
-                            1 + server->turn++ % RETRY_AFTER_MAX_S, sizeof(body) - 1, body);
-}
-
 /* Tells the client to come back later, and forgets it. What it has sent is read first:
  * else the kernel would reset the connection, and the answer with it. Who goes on sending
  * is not waited for. */
 static void turn_away(struct server *server, int fd)
 {
-    char answer[LISTENER_ANSWER], waste[4096];
-    size_t len = listener_refuse(server, answer);
+    char answer[SERVER_FULL_ANSWER], waste[4096];
+    size_t len = server_write_full(server, answer);
     if (send(fd, answer, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len)
         shutdown(fd, SHUT_WR);
     for (int i = 0; i < WASTE_READS; i++)
@@ -116,12 +105,12 @@ static void on_listener(uv_poll_t *handle, int status, int events)
         if (fd < 0) {
             if (!accept_failed(listener, errno))
                 return;
-        } else if (server_is_full(listener)) {
+        } else if (admission_is_full(listener)) {
             server_complain(listener->server, turning_away,
                             "the limit of connections is reached");
             turn_away(listener->server, fd);
         } else {
-            server_adopt(listener, fd);
+            admission_adopt(listener, fd);
         }
     }
 }

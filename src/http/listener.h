@@ -1,6 +1,6 @@
 /* listener.h - one address that a server listens on; private to net.
  *
- *   listener_bind ─► listener_start ─► accept ─► server_let_in, or 503 and close
+ *   listener_bind ─► listener_start ─► accept ─► admission_adopt, or 503 and close
  *
  * A UNIX socket is a file. One that was left behind by a process that is gone is replaced;
  * one that somebody listens on, or that is no socket of ours, is not touched. */
@@ -35,11 +35,6 @@ void listener_close(struct listener *listener, uv_close_cb closed);
 
 /* Frees what a listener has that is closed, or was never started. */
 void listener_finish(struct listener *listener);
-
-enum { LISTENER_ANSWER = 256 };
-
-/* The answer for whom there is no room: 503, and when to come back. Its length. */
-size_t listener_refuse(struct server *server, char answer[LISTENER_ANSWER]);
 
 /* The kind of timer for server::rest_kind. */
 void listener_on_rested(struct timer *timer);

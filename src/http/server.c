@@ -1,33 +1,21 @@
-/* server.c - the listeners, and what all of their connections share.
+/* server.c - a server's life: its listeners are bound and closed, its connections told of a
+ * drain.
  *
- *   accept ─► http_conn, or 503 and close: too many connections, or no descriptor left
  *   drain ──► replies say close
  *   close ──► listeners, connections, epoll ─► the last one out: closed, and all is freed */
 #include "http/server_state.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/metrics.h"
 #include "http/http_conn.h"
-#include "http/ws_conn.h"
 #include "http/ws_handshake.h"
+#include "http/ws_input.h"
 #include "runcast/protocol.h"
 
-enum {
-    COMPLAINT_MS = 1000,
-    ADMIN_CONNECTIONS = 64,
-    HURRIED_AT_ONCE = 64,
-};
+enum { HURRIED_AT_ONCE = 64 };
 
 static void set_defaults(struct server_options *options)
 {
@@ -81,84 +69,6 @@ static void set_defaults(struct server_options *options)
 #undef DEFAULT
 }
 
-void server_complain(struct server *server, const char *what, const char *reason)
-{
-    int64_t now = loop_now_ms(server->loop);
-    if (server->complained_ms && now - server->complained_ms < COMPLAINT_MS)
-        return;
-    server->complained_ms = now;
-    log_warn(what, "reason", reason, "connections", log_number((int64_t)server->open_count),
-             NULL);
-}
-
-/* Above 7/8 of the limit each new connection closes one: the oldest that never showed a
- * valid credential, else the one that is idle for longest. Who floods the gateway closes
- * its own. */
-static void make_room(struct server *server, const struct connection *newest)
-{
-    unsigned most = server->options.connections_max;
-    if (server->open_count <= most - most / 8)
-        return;
-    bool alone = list_empty(&server->strangers) || server->strangers.next == &newest->spare;
-    struct list *from = alone ? &server->idle : &server->strangers;
-    if (list_empty(from))
-        return;
-    server_complain(server, "closing connections that are not in use",
-                    "7/8 of the limit of connections are reached");
-    metric_add(M_CONNECTIONS_EVICTED, 1);
-    connection_close(container_of(from->next, struct connection, spare));
-}
-
-static struct address address_of_peer(int fd)
-{
-    struct sockaddr_storage peer = { 0 };
-    socklen_t len = sizeof(peer);
-    getpeername(fd, (struct sockaddr *)&peer, &len);
-    return address_of_socket((struct sockaddr *)&peer);
-}
-
-static void note_listener(struct http_conn *conn, const struct listener *listener)
-{
-    struct server *server = listener->server;
-    conn->admin = listener->options.admin;
-    conn->header_due = listener->options.proxied;
-    if (conn->admin)
-        connection_trust(&conn->c);
-    else
-        list_append(&server->strangers, &conn->c.spare);
-}
-
-struct connection *server_adopt(struct listener *listener, int fd)
-{
-    struct server *server = listener->server;
-    size_t http = sizeof(struct http_conn), ws = sizeof(struct ws);
-    int on = 1;
-    if (!listener->path)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    struct http_conn *conn = http_conn_create(server, fd, http > ws ? http : ws);
-    if (!conn)
-        return NULL;
-    list_append(&server->connections, &conn->c.link);
-    server->connection_count++;
-    server->open_count++;
-    note_listener(conn, listener);
-    http_conn_begin(conn, address_of_peer(fd));
-    make_room(server, &conn->c);
-    return &conn->c;
-}
-
-bool server_is_full(const struct listener *listener)
-{
-    const struct server *server = listener->server;
-    size_t extra = listener->options.admin ? ADMIN_CONNECTIONS : 0;
-    return server->open_count >= server->options.connections_max + extra;
-}
-
-int server_open_spare(void)
-{
-    return open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
 static enum err bind_listeners(struct server *server, struct failure *why)
 {
     const struct server_options *options = &server->options;
@@ -210,13 +120,6 @@ static void on_finish(struct deferred *finish)
     struct server *server = container_of(finish, struct server, finish);
     server->closed(server);
     destroy(server);
-}
-
-/* The last one out turns off the light: called wherever something may have ended. */
-static void maybe_closed(struct server *server)
-{
-    if (server->closed && !server->handles && !server->connection_count)
-        loop_defer(server->loop, &server->finish);
 }
 
 static enum err read_trusted(struct server *server, struct failure *why)
@@ -304,7 +207,7 @@ bool server_is_idle(const struct server *server)
 static void on_handle_closed(struct server *server)
 {
     server->handles--;
-    maybe_closed(server);
+    server_maybe_closed(server);
 }
 
 static void on_listener_closed(uv_handle_t *handle)
@@ -334,26 +237,5 @@ void server_close(struct server *server, server_closed_fn *closed)
     list_each (link, &server->connections)
         connection_close(container_of(link, struct connection, link));
     readiness_close(&server->readiness, on_readiness_closed);
-    maybe_closed(server);
-}
-
-void server_forget(struct connection *conn)
-{
-    struct server *server = conn->server;
-    list_remove(&conn->link);
-    server->connection_count--;
-    free(conn); /* the connection is what http_conn_create has allocated */
-    maybe_closed(server);
-}
-
-const char *server_date(struct server *server)
-{
-    time_t now = (time_t)(loop_wall_ms(server->loop) / 1000);
-    if (now != server->date_s) {
-        struct tm parts;
-        gmtime_r(&now, &parts);
-        strftime(server->date, sizeof(server->date), "%a, %d %b %Y %H:%M:%S GMT", &parts);
-        server->date_s = now;
-    }
-    return server->date;
+    server_maybe_closed(server);
 }

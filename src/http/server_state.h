@@ -68,17 +68,19 @@ struct server {
 /* Of this second, as RFC 9110 §5.6.7 wants it. */
 const char *server_date(struct server *server);
 
-/* A connected socket becomes a connection; takes over fd. NULL: the socket was refused. */
-struct connection *server_adopt(struct listener *listener, int fd);
-
-/* No more is accepted there. */
-bool server_is_full(const struct listener *listener);
-
 /* A warning, at most one a second. */
 void server_complain(struct server *server, const char *what, const char *reason);
 
 /* -1: no descriptor is left. */
 int server_open_spare(void);
+
+enum { SERVER_FULL_ANSWER = 256 };
+
+/* The answer for whom there is no room: 503, and when to come back. Its length. */
+size_t server_write_full(struct server *server, char answer[SERVER_FULL_ANSWER]);
+
+/* The last one out turns off the light: called wherever something may have ended. */
+void server_maybe_closed(struct server *server);
 
 /* The memory of the connection is gone after the call. */
 struct connection;

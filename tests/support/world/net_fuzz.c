@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "http/admission.h"
 #include "http/connection.h"
 #include "http/server_state.h"
 
@@ -65,7 +66,7 @@ void net_fuzz_begin(struct net_fuzz *fuzz)
     fuzz->other = ends[1];
     fuzz->ended = false;
     buf_clear(&fuzz->answer);
-    fuzz->conn = server_adopt(&fuzz->world.server->listeners[0], ends[0]);
+    fuzz->conn = admission_adopt(&fuzz->world.server->listeners[0], ends[0]);
 }
 
 void net_fuzz_feed(struct net_fuzz *fuzz, struct slice bytes, size_t piece)

@@ -1,0 +1,12 @@
+/* admission.h - who becomes a connection of a server; private to http. */
+#pragma once
+
+#include "http/listener.h"
+
+struct connection;
+
+/* A connected socket becomes a connection; takes over fd. NULL: the socket was refused. */
+struct connection *admission_adopt(struct listener *listener, int fd);
+
+/* No more is accepted there. */
+bool admission_is_full(const struct listener *listener);
