@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/rope.h"
+#include "base/rope_parts.h"
 #include "base/table.h"
 
 enum {
@@ -77,12 +77,19 @@ struct bytes *bytes_create_shared(struct slice name)
     return bytes_ref(*slot);
 }
 
+static void forget_parts(const struct bytes *bytes)
+{
+    const struct rope_parts *parts = rope_parts_of(bytes);
+    for (uint32_t i = 0; i < parts->count; i++)
+        bytes_unref(parts->all[i].owner);
+}
+
 void bytes_unref(struct bytes *bytes)
 {
     if (!bytes || --bytes->refs)
         return;
     if (bytes_are_parts(bytes))
-        rope_forget(bytes);
+        forget_parts(bytes);
     free(bytes);
 }
 

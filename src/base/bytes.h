@@ -9,6 +9,7 @@
 #pragma once
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/slice.h"
@@ -68,4 +69,10 @@ static inline struct slice bytes_slice(const struct bytes *bytes)
 {
     assert(!bytes || bytes->json != BYTES_PARTS);
     return bytes ? (struct slice){ bytes->data, bytes->len } : (struct slice){ 0 };
+}
+
+/* Their data is read by rope.h only. */
+static inline bool bytes_are_parts(const struct bytes *bytes)
+{
+    return bytes->json == BYTES_PARTS;
 }

@@ -10,33 +10,12 @@
 #include "base/escape.h"
 #include "base/list.h"
 #include "base/mem.h"
-
-enum rope_form { AS_IS, ESCAPED, ONE_LINE };
-
-struct rope_part {
-    struct bytes *owner; /* a reference; NULL: text of the rope */
-    const char *ptr;
-    uint32_t len;
-    uint32_t shown;      /* bytes as they are read */
-    enum rope_form form; /* in which it is read */
-};
+#include "base/rope_parts.h"
 
 struct insert {
     size_t at; /* in the text */
     struct rope_part part;
 };
-
-/* In the data of bytes of BYTES_PARTS, where it may stand next. */
-struct rope_parts {
-    uint32_t count;
-    struct rope_part all[];
-};
-
-static struct rope_parts *place_of_parts(const struct bytes *bytes)
-{
-    uintptr_t align = _Alignof(struct rope_parts), at = (uintptr_t)bytes->data;
-    return (struct rope_parts *)((at + align - 1) & ~(align - 1));
-}
 
 /* ---- making ---- */
 
@@ -254,7 +233,7 @@ static struct bytes *join(struct slice before, const struct rope *rope, struct s
     size_t text_len = before.len + rope->text.len + behind.len;
     assert(text_len + rope->inserted < UINT32_MAX);
     struct bytes *bytes = bytes_create_empty(head + text_len);
-    struct joining joining = { place_of_parts(bytes), bytes->data + head, form };
+    struct joining joining = { rope_parts_of(bytes), bytes->data + head, form };
     joining.parts->count = 0;
     join_piece(&joining, before);
     for (uint32_t i = 0; i < rope->count; i++) {
@@ -286,7 +265,7 @@ struct bytes *rope_join_line(struct slice before, const struct rope *rope,
 static const struct rope_parts *parts_of(const struct bytes *bytes)
 {
     assert(bytes_are_parts(bytes));
-    return place_of_parts(bytes);
+    return rope_parts_of(bytes);
 }
 
 static void move(struct rope_place *place, const struct rope_part *part, size_t len)
@@ -406,11 +385,4 @@ void rope_add_inner(struct buf *out, const struct bytes *bytes, size_t before,
         assert(first + last <= part->len);
         buf_add(out, (struct slice){ part->ptr + first, part->len - first - last });
     }
-}
-
-void rope_forget(struct bytes *bytes)
-{
-    const struct rope_parts *parts = parts_of(bytes);
-    for (uint32_t i = 0; i < parts->count; i++)
-        bytes_unref(parts->all[i].owner);
 }

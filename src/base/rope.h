@@ -77,11 +77,6 @@ struct bytes *rope_join_line(struct slice before, const struct rope *rope,
 
 /* ---- bytes of BYTES_PARTS ---- */
 
-static inline bool bytes_are_parts(const struct bytes *bytes)
-{
-    return bytes->json == BYTES_PARTS;
-}
-
 /* Bytes that they have themselves; the others belong to those that they refer to. */
 size_t rope_own_len(const struct bytes *bytes);
 
@@ -112,6 +107,3 @@ void rope_skip(const struct bytes *bytes, struct rope_place *place, size_t len);
  * joined with the rope. Of plain bytes too. */
 void rope_add_inner(struct buf *out, const struct bytes *bytes, size_t before,
                     size_t behind);
-
-/* For bytes_unref: the references in them. */
-void rope_forget(struct bytes *bytes);
