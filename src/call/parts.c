@@ -1,0 +1,106 @@
+/* parts.c - each part by its own name, so that who asks for one need not know the others. */
+#include "call/parts.h"
+
+#include "base/log.h"
+
+struct bytes *api_document(const struct api *api)
+{
+    return api->document;
+}
+
+struct bytes *api_timezones(const struct api *api)
+{
+    return api->timezones;
+}
+
+struct rooms *api_rooms(struct api *api)
+{
+    return &api->rooms;
+}
+
+struct long_polls *api_long_polls(const struct api *api)
+{
+    return api->long_polls;
+}
+
+struct events *api_events(const struct api *api)
+{
+    return api->events;
+}
+
+struct run_notifications *api_run_notifications(const struct api *api)
+{
+    return api->run_notifications;
+}
+
+struct traces *api_traces(const struct api *api)
+{
+    return api->traces;
+}
+
+struct envvars *api_envvars(const struct api *api)
+{
+    return api->envvars;
+}
+
+struct streams *api_streams(const struct api *api)
+{
+    return api->streams;
+}
+
+struct list *api_held(struct api *api)
+{
+    return &api->held;
+}
+
+struct sockets *api_sockets(const struct api *api)
+{
+    return api->sockets;
+}
+
+struct open_batches *api_open_batches(const struct api *api)
+{
+    return api->open_batches;
+}
+
+struct bulks *api_bulks(const struct api *api)
+{
+    return api->bulks;
+}
+
+void api_skip(struct api *api, unsigned bit, const char *what)
+{
+    if (!(api->skipped & 1u << bit))
+        log_info("a worker sends what runcast does not do", "what", what, NULL);
+    api->skipped |= 1u << bit;
+}
+
+const char *api_not_ready(const struct api *api)
+{
+    return api->not_ready;
+}
+
+struct engine *api_engine(const struct api *api)
+{
+    return api->engine;
+}
+
+struct schedules *api_schedules(const struct api *api)
+{
+    return api->schedules;
+}
+
+struct auth *api_auth(const struct api *api)
+{
+    return api->auth;
+}
+
+struct accounts *api_accounts(const struct api *api)
+{
+    return api->accounts;
+}
+
+const struct api_options *api_options(const struct api *api)
+{
+    return &api->options;
+}
