@@ -231,10 +231,3 @@ enum err body_fields_end(struct api_call *call, struct body_fields **fields,
     *object = buf_slice(&taken->text);
     return OK;
 }
-
-enum err body_fields_drop(struct api_call *call, struct slice piece)
-{
-    (void)call;
-    (void)piece;
-    return OK;
-}

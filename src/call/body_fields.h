@@ -37,6 +37,3 @@ enum err body_fields_end(struct api_call *call, struct body_fields **fields,
 
 /* NULL is fine. */
 void body_fields_free(struct body_fields *fields);
-
-/* For route.on_body of what nobody reads. */
-enum err body_fields_drop(struct api_call *call, struct slice piece);

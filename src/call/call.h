@@ -161,6 +161,9 @@ enum err api_read_json(struct api_call *call, json_t **body);
 /* The body as text that scan.h may read: valid JSON object. */
 enum err api_read_object(struct api_call *call, struct slice *body);
 
+/* For route.on_body of a body that nobody reads. */
+enum err api_drop_body(struct api_call *call, struct slice piece);
+
 /* ERR_FORBIDDEN unless the identity may; secret keys always may. */
 enum err api_check_scope(struct api_call *call, const char *action, const char *type,
                          struct slice id);

@@ -3,7 +3,6 @@
 
 #include "base/mem.h"
 #include "base/share.h"
-#include "call/body_fields.h"
 #include "call/route.h"
 
 enum {
@@ -20,7 +19,7 @@ void rooms_init(struct rooms *rooms)
 
 bool rooms_keep_body(const struct route *route)
 {
-    return route->body_limit <= KEPT_BODY_MAX && route->on_body != body_fields_drop;
+    return route->body_limit <= KEPT_BODY_MAX && route->on_body != api_drop_body;
 }
 
 static void put_inside(struct room *room, struct room *project, int64_t limit)

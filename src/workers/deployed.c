@@ -367,7 +367,7 @@ static const struct route routes[] = {
       .reply = "{ok: boolean}" },
     { .method = HTTP_POST_, .path = RUN "/logs/debug",
       .auth = AUTH_WORKER, .body_limit = DEBUG_BODY, .handle = discard,
-      .on_body = body_fields_drop,
+      .on_body = api_drop_body,
       .id = "deployed_debug_log_v1", .summary = "Taken and thrown away",
       .body = "{...}",
       .status = 204 },

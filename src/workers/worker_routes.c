@@ -121,7 +121,7 @@ static const struct route routes[] = {
       .reply = "{execution: {...}}" },
     { .method = HTTP_POST_, .path = DEV "/runs/{runId}/logs/debug",
       .auth = AUTH_KEY, .body_limit = DEBUG_BODY, .handle = discard,
-      .on_body = body_fields_drop,
+      .on_body = api_drop_body,
       .id = "worker_debug_log_v1", .summary = "Taken and thrown away",
       .body = "{...}",
       .reply = "{...}" },
