@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "live/feed.h"
 #include "live/frame.h"
-#include "live/walk.h"
 
 enum {
     EVERY = 8,         /* of so many frames one goes ahead */
@@ -70,7 +70,9 @@ bool ahead_has(const struct ahead *ahead, uint64_t rev)
     return find(ahead, rev);
 }
 
-bool ahead_was_sent(const struct ahead *ahead, uint64_t rev, uint64_t next)
+/* The version of a run at rev, which was its newest until `next`, was sent: ahead, or
+ * because it was still the newest when the walk came past rev. */
+static bool was_sent(const struct ahead *ahead, uint64_t rev, uint64_t next)
 {
     if (find(ahead, rev))
         return true;
@@ -78,6 +80,20 @@ bool ahead_was_sent(const struct ahead *ahead, uint64_t rev, uint64_t next)
         if (rev <= ahead->steps[i].seen)
             return next > ahead->steps[i].applied;
     return false;
+}
+
+void ahead_count_conflated(const struct feed *feed, const struct run *run)
+{
+    uint64_t next = run->rev;
+    if (run->whole_rev > feed->base || !feed->base)
+        return;
+    for (;;) {
+        uint64_t rev = history_before(&feed->env->history, next);
+        if (rev <= feed->base || was_sent(&feed->ahead, rev, next))
+            return;
+        metric_add(M_CONFLATED, 1);
+        next = rev;
+    }
 }
 
 /* Those from `from` on move to `to`. */
@@ -242,7 +258,7 @@ static void find_candidates(struct walk *walk, struct candidates *best)
     uint64_t rested =
         ahead->step_count ? ahead->steps[first_step(ahead)].applied : UINT64_MAX;
     struct place place = { .rev = UINT64_MAX };
-    uint32_t most = walk_places(walk->count);
+    uint32_t most = frame_places(walk->count);
 
     for (uint32_t i = 0; i < most && step_back(walk, place.rev, &place); i++) {
         if (best->count == ROWS && place.rev <= rested)
@@ -273,7 +289,7 @@ static bool send_ahead(struct walk *walk)
         if (!frame_add(walk->feed->view, one->run, walk->base))
             break;
         if (ahead == &walk->feed->ahead)
-            walk_count_conflated(walk->feed, one->run);
+            ahead_count_conflated(walk->feed, one->run);
         remember(ahead, &walk->feed->env->history, one->run->rev);
     }
     ahead->crowded =

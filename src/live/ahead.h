@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct feed;
+struct run;
 struct subscription;
 
 /* Frames of a walk brought its position to seen while the newest change was `applied`. */
@@ -49,11 +50,11 @@ void ahead_note_step(struct ahead *ahead, uint64_t seen, uint64_t applied);
 /* The row of this rev was sent ahead. */
 bool ahead_has(const struct ahead *ahead, uint64_t rev);
 
-/* The version of a run at rev, which was its newest until `next`, was sent: ahead, or
- * because it was still the newest when the walk came past rev. */
-bool ahead_was_sent(const struct ahead *ahead, uint64_t rev, uint64_t next);
-
 /* Counts a frame of the live subscriptions, or of one that catches up. True: its turn was to
  * go ahead, and it was sent; the position stays. */
 bool ahead_visit_live(struct feed *feed);
 bool ahead_visit(struct feed *feed, struct subscription *sub);
+
+/* Intermediate versions that a live client misses: those between the newest that was sent
+ * and this one. Whole rows are not judged. */
+void ahead_count_conflated(const struct feed *feed, const struct run *run);

@@ -9,7 +9,6 @@
 
 #include "base/mem.h"
 #include "live/frame.h"
-#include "live/walk.h"
 
 enum {
     PLACES = 4096, /* looked at in one visit */
@@ -290,7 +289,7 @@ static uint64_t take_page(struct feed *feed, struct feed_read *read)
             if (!frame_add(feed->view, run, sub->base))
                 break;
             if (sub == &read->live)
-                walk_count_conflated(feed, run);
+                ahead_count_conflated(feed, run);
         }
         sub->seen = run->rev;
     }

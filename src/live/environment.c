@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "live/feed.h"
 #include "wire/render.h"
 #include "wire/wire.h"
 
@@ -103,11 +102,6 @@ void environment_key(const struct environment *env, struct slice id,
 struct slice environment_key_id(const char *key)
 {
     return slice_of(strchr(key, ':') + 1);
-}
-
-struct tracked *environment_find(const struct environment *env, struct slice id)
-{
-    return table_find(&env->runs, id);
 }
 
 /* ---- children: who must end when a parent ends ---- */
@@ -397,10 +391,4 @@ struct view *environment_view(struct environment *env, const struct view *wish)
     }
     view->users++;
     return view;
-}
-
-void view_release(struct view *view)
-{
-    assert(view->users > 0);
-    view->users--;
 }

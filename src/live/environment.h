@@ -112,7 +112,11 @@ void environment_key(const struct environment *env, struct slice id,
 struct slice environment_key_id(const char *key);
 
 /* NULL: not in memory; the store may have it if it is final. */
-struct tracked *environment_find(const struct environment *env, struct slice id);
+static inline struct tracked *environment_find(const struct environment *env,
+                                               struct slice id)
+{
+    return table_find(&env->runs, id);
+}
 
 /* False: memory has every run, and the store need not be asked for one. */
 static inline bool environment_is_cold(const struct environment *env)
@@ -141,6 +145,6 @@ const struct children *environment_children(const struct environment *env,
                                             struct slice parent);
 
 /* The view of these wishes, counted as used once more; a wider one, up to all that the
- * token allows, when too many leave something out. NULL when VIEWS_MAX others are in use. */
+ * token allows, when too many leave something out. NULL when VIEWS_MAX others are in use.
+ * view_release ends the use. */
 struct view *environment_view(struct environment *env, const struct view *wish);
-void view_release(struct view *view);

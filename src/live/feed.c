@@ -9,13 +9,23 @@
  * of its topics, merged by rev (walk.c): the newest state of each run it missed, once. Then
  * one frame of one catching subscription, in turn. So a client costs its two numbers and
  * what its last write left over, the final state always arrives, and a run never goes
- * backwards. */
+ * backwards.
+ *
+ *   hub.c ── feed_visit ──► feed.c ── walk_live ─────────► walk.c
+ *     ▲                       │  ▲                           │ fell below cold
+ *     │                       │  └── feed_has_room ◄─────────┤
+ *     │                       └───── catching_visit ──► catch_up.c
+ *     └── hub_visit: go on, in a visit of its own ◄──────────┘
+ *
+ * One visit in four files. Who has more to send goes back into the line of the hub, so no
+ * visit begins inside of another. */
 #include "live/feed.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "live/catch_up.h"
+#include "live/frame.h"
 #include "live/walk.h"
 
 enum {
@@ -225,7 +235,7 @@ static bool take_recent(struct feed *feed)
     const struct recent *recent = &feed->env->recent;
     struct bytes *frames[TAKE_FRAMES];
     size_t count = 0, bytes = 0;
-    uint32_t i = recent_after(recent, feed->seen), left = walk_places(feed->subscriptions);
+    uint32_t i = recent_after(recent, feed->seen), left = frame_places(feed->subscriptions);
 
     for (; i < recent->count && count < TAKE_FRAMES && bytes < TAKE_BYTES && left; i++) {
         struct update *update = recent_at(recent, i);

@@ -13,6 +13,22 @@
 
 struct feed;
 
+enum {
+    FRAME_PLACES = 4096,     /* looked at in one visit */
+    FRAME_PLACES_LEAST = 16, /* the same, however many subscriptions there are */
+    FRAME_LOOKS = 32 * 1024, /* of a subscription at a place */
+};
+
+/* Each place, and each update of the ring, is held against every subscription: a visit goes
+ * over fewer of them when there are many. */
+static inline uint32_t frame_places(uint32_t subscriptions)
+{
+    uint32_t places = subscriptions ? FRAME_LOOKS / subscriptions : FRAME_PLACES;
+    if (places > FRAME_PLACES)
+        return FRAME_PLACES;
+    return places < FRAME_PLACES_LEAST ? FRAME_PLACES_LEAST : places;
+}
+
 void frame_start(void);
 
 /* What a client that was complete at base needs of the run (render_since). False when it no

@@ -19,20 +19,6 @@
 #include "live/catch_up.h"
 #include "live/frame.h"
 
-void walk_count_conflated(const struct feed *feed, const struct run *run)
-{
-    uint64_t next = run->rev;
-    if (run->whole_rev > feed->base || !feed->base)
-        return;
-    for (;;) {
-        uint64_t rev = history_before(&feed->env->history, next);
-        if (rev <= feed->base || ahead_was_sent(&feed->ahead, rev, next))
-            return;
-        metric_add(M_CONFLATED, 1);
-        next = rev;
-    }
-}
-
 /* ---- the live subscriptions, merged ---- */
 
 struct lane_place {
@@ -112,7 +98,7 @@ bool walk_live(struct feed *feed)
     if (ahead_visit_live(feed))
         return false;
     struct lane_place *lanes = mem_new_array(struct lane_place, feed->subscriptions);
-    uint32_t count = open_lanes(feed, lanes), looked = 0, most = walk_places(count);
+    uint32_t count = open_lanes(feed, lanes), looked = 0, most = frame_places(count);
     uint64_t at = feed->seen, rev = 0;
     bool more = false;
 
@@ -128,7 +114,7 @@ bool walk_live(struct feed *feed)
                 more = true;
                 break;
             }
-            walk_count_conflated(feed, &run->run);
+            ahead_count_conflated(feed, &run->run);
         }
         at = rev;
     }

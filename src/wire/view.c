@@ -1,4 +1,4 @@
-/* view.c - the names of a run's fields on the wire. */
+/* view.c - the names of a run's fields on the wire, and the end of a use. */
 #include "wire/view.h"
 
 #include <assert.h>
@@ -46,4 +46,10 @@ enum field field_from_name(struct slice name)
         if (slice_is(name, names[field]))
             return (enum field)field;
     return FIELD_COUNT;
+}
+
+void view_release(struct view *view)
+{
+    assert(view->users > 0);
+    view->users--;
 }

@@ -74,3 +74,6 @@ const char *field_name(enum field field);
 
 /* FIELD_COUNT: no such field. "durationMs", "payload", … */
 enum field field_from_name(struct slice name);
+
+/* It is used once less. */
+void view_release(struct view *view);
