@@ -1,0 +1,113 @@
+#!/usr/bin/env -S python3 -B
+"""No circle between the files of a folder, but where one idea has several files.
+
+A file uses another when a function or an object of the other is named in it, as the linker
+sees it: a header and the functions in it belong to whoever includes it. Each circle that may
+be is listed here, with the file at whose top it is drawn, where all of them are named."""
+import re
+import sys
+
+from common import Rules, root
+
+NONE = "no circle between the files of a folder but those that are listed"
+DRAWN = "a circle is drawn at the top of one of its files, which names all of them"
+IS_ONE = "what is listed as a circle is one"
+
+# One idea in several files, and the one of them that draws it.
+CIRCLES = {
+    "bulk": [("bulk_work", {"bulk_cancel", "bulk_replay"})],
+    "engine": [("apply", {"again", "flight", "run_commands", "sweep", "waits"})],
+    "http": [("http_reply", {"http_conn"})],
+    "live": [("feed", {"catch_up", "hub", "walk"})],
+    "realtime": [("socket", {"socket_messages"})],
+    "schedules": [("schedules", {"firing", "schedule_commands"})],
+}
+
+NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+FUNCTION = re.compile(r"^(static\b[^\n;{}=]*?|[a-z][\w *]*?)(\w+)\([^;{}]*\)\n\{(.*?)^\}",
+                      re.M | re.S)
+OBJECT = re.compile(r"^(static\b|(?!extern\b|typedef\b)[a-z])[\w *]*?(\w+)"
+                    r"(?:\[\w*\])*(?: = |;)", re.M)
+# A name that is a member, a tag or a label of an initialiser is not the function of that name.
+USED = re.compile(r"(?<![\w.])(?<!->)(?<!struct )(?<!enum )(?<!union )([a-z]\w*)")
+
+
+def code(path):
+    """Without comments and texts; the lines that include are left out, too."""
+    text = NOT_CODE.sub(lambda found: '""' if found[0][0] in "\"'" else " ", path.read_text())
+    return re.sub(r"^#\s*include\b.*$", "", text, flags=re.M)
+
+
+def exported(text):
+    """The functions and objects that other files can name."""
+    names = {name for kind, name, _ in FUNCTION.findall(text) if not kind.startswith("static")}
+    bare = FUNCTION.sub("", text)
+    return names | {name for kind, name in OBJECT.findall(bare) if kind != "static"}
+
+
+def own(text):
+    """What static things of the file are called: they hide others of the same name."""
+    return ({name for kind, name, _ in FUNCTION.findall(text) if kind.startswith("static")} |
+            {name for kind, name in OBJECT.findall(text) if kind == "static"})
+
+
+def uses(text, inline):
+    """The names in it, and those in the functions of headers that it calls."""
+    found, todo = set(), set(USED.findall(text)) - own(text)
+    while todo:
+        name = todo.pop()
+        found.add(name)
+        todo |= inline.get(name, set()) - found
+    return found
+
+
+def groups(edges):
+    """Files that reach each other, as sets of at least two."""
+    def reached(start):
+        seen, todo = set(), [start]
+        while todo:
+            for other in edges[todo.pop()] - seen:
+                seen.add(other)
+                todo.append(other)
+        return seen
+
+    reach = {name: reached(name) for name in edges}
+    return {frozenset(other for other in reach[name] if name in reach[other])
+            for name in edges if name in reach[name]}
+
+
+def circles(folder, inline):
+    texts = {path.stem: code(path) for path in folder.glob("*.c")}
+    owner = {name: stem for stem, text in texts.items() for name in exported(text)}
+    edges = {stem: {owner[name] for name in uses(text, inline) if name in owner} - {stem}
+             for stem, text in texts.items()}
+    return groups(edges)
+
+
+def top_of(path):
+    return path.read_text().split("*/")[0]
+
+
+def main():
+    src = root() / "src"
+    rules = Rules(NONE, DRAWN, IS_ONE)
+    inline = {}
+    for path in [*src.rglob("*.h"), *(root() / "include").rglob("*.h")]:
+        for _, name, body in FUNCTION.findall(code(path)):
+            inline[name] = set(USED.findall(body))
+    for folder in sorted({path.parent for path in src.rglob("*.c")}):
+        name = str(folder.relative_to(src))
+        found = circles(folder, inline)
+        for drawing, others in CIRCLES.get(name, []):
+            if frozenset(others | {drawing}) not in found:
+                rules.broken(IS_ONE, f"{name}: {drawing} {' '.join(sorted(others))}")
+            for other in others:
+                if not re.search(rf"\b{other}\b", top_of(folder / f"{drawing}.c")):
+                    rules.broken(DRAWN, f"{name}/{drawing}.c does not name {other}")
+        listed = {frozenset(others | {drawing}) for drawing, others in CIRCLES.get(name, [])}
+        for circle in found - listed:
+            rules.broken(NONE, f"{name}: {' '.join(sorted(circle))}")
+    return rules.report()
+
+
+sys.exit(main())
