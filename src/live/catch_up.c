@@ -109,22 +109,22 @@ static void read_destroy(struct feed_read *read)
     free(read);
 }
 
-bool catching_is_for(const struct feed *feed, const struct subscription *sub)
+bool catch_up_is_for(const struct feed *feed, const struct subscription *sub)
 {
     return feed->read && feed->read->sub == sub;
 }
 
-bool catching_waits(const struct feed *feed)
+bool catch_up_waits(const struct feed *feed)
 {
     return feed->read && !feed->read->arrived;
 }
 
-bool catching_is_for_live(const struct feed *feed)
+bool catch_up_is_for_live(const struct feed *feed)
 {
     return feed->read && feed->read->sub == &feed->read->live;
 }
 
-void catching_abandon(struct feed *feed)
+void catch_up_abandon(struct feed *feed)
 {
     struct feed_read *read = feed->read;
     feed->read = NULL;
@@ -332,10 +332,10 @@ static void read_begin_live(struct feed *feed)
     read_begin(feed, read);
 }
 
-void catching_visit_live(struct feed *feed)
+void catch_up_visit_live(struct feed *feed)
 {
-    if (feed->read && !catching_is_for_live(feed))
-        catching_abandon(feed); /* begun again when it is their turn */
+    if (feed->read && !catch_up_is_for_live(feed))
+        catch_up_abandon(feed); /* begun again when it is their turn */
     if (!feed->read) {
         read_begin_live(feed);
         return;
@@ -343,7 +343,7 @@ void catching_visit_live(struct feed *feed)
     if (!feed->read->arrived)
         return;
     if (feed->read->failed) {
-        catching_abandon(feed);
+        catch_up_abandon(feed);
         feed->ops->lost(feed);
         return;
     }
@@ -355,13 +355,13 @@ void catching_visit_live(struct feed *feed)
         frame_send(feed, -1, feed->seen, true);
 }
 
-bool catching_visit(struct feed *feed, bool live_clean)
+bool catch_up_visit(struct feed *feed, bool live_clean)
 {
     struct subscription *sub = container_of(feed->catching.next, struct subscription, link);
     struct feed_read *read = feed->read;
 
     if (read && read->failed) {
-        catching_abandon(feed);
+        catch_up_abandon(feed);
         feed->ops->lost(feed);
         return false;
     }

@@ -14,7 +14,7 @@
  *   hub.c ── feed_visit ──► feed.c ── walk_live ─────────► walk.c
  *     ▲                       │  ▲                           │ fell below cold
  *     │                       │  └── feed_has_room ◄─────────┤
- *     │                       └───── catching_visit ──► catch_up.c
+ *     │                       └───── catch_up_visit ──► catch_up.c
  *     └── hub_visit: go on, in a visit of its own ◄──────────┘
  *
  * One visit in four files. Who has more to send goes back into the line of the hub, so no
@@ -76,7 +76,7 @@ void feed_finish(struct feed *feed)
         subscription_destroy(container_of(feed->catching.next, struct subscription, link));
     list_remove(&feed->visit);
     timers_clear(loop_timers(feed->env->loop), &feed->timer);
-    catching_abandon(feed);
+    catch_up_abandon(feed);
     set_late(feed, false);
     ahead_finish(&feed->ahead);
     feed->env->hub.feeds--;
@@ -161,8 +161,8 @@ struct subscription *feed_follow(struct feed *feed, int64_t id, struct filter *f
 
 void feed_unsubscribe(struct feed *feed, struct subscription *sub)
 {
-    if (feed->read && (catching_is_for(feed, sub) || catching_is_for_live(feed)))
-        catching_abandon(feed);
+    if (feed->read && (catch_up_is_for(feed, sub) || catch_up_is_for_live(feed)))
+        catch_up_abandon(feed);
     subscription_destroy(sub);
     hub_visit(&feed->env->hub, feed);
 }
@@ -317,8 +317,8 @@ static void tell_behind(struct feed *feed, bool is_behind)
 /* True when a catching subscription came further. */
 static bool catch_up(struct feed *feed, bool live_clean)
 {
-    return !list_empty(&feed->catching) && !catching_waits(feed) &&
-           !catching_is_for_live(feed) && catching_visit(feed, live_clean);
+    return !list_empty(&feed->catching) && !catch_up_waits(feed) &&
+           !catch_up_is_for_live(feed) && catch_up_visit(feed, live_clean);
 }
 
 void feed_visit(struct feed *feed)
@@ -342,7 +342,7 @@ void feed_visit(struct feed *feed)
         tell_behind(feed, !complete);
     /* For the timer, or a page. */
     bool waits = early || feed->cramped ||
-                 (catching_waits(feed) && (clean || catching_is_for_live(feed)));
+                 (catch_up_waits(feed) && (clean || catch_up_is_for_live(feed)));
     if (!complete && (caught || !waits) && !feed->ops->busy(feed))
         hub_visit(hub, feed);
 }

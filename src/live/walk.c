@@ -89,10 +89,10 @@ static bool lowest(const struct lane_place *lanes, uint32_t count, uint64_t afte
 bool walk_live(struct feed *feed)
 {
     struct environment *env = feed->env;
-    if (!catching_is_for_live(feed) && !feed_has_room(feed))
+    if (!catch_up_is_for_live(feed) && !feed_has_room(feed))
         return false;
     if (feed->seen < env->cold) {
-        catching_visit_live(feed);
+        catch_up_visit_live(feed);
         return false;
     }
     if (ahead_visit_live(feed))

@@ -180,7 +180,7 @@ static void who_waits_may_give_up(void **state)
             fill_room();
         follow(reader, 1, "run:run_001", 0, 0);
         world_settle(world);
-        assert_int_equal(catching_waits(&reader->feed), is_reading);
+        assert_int_equal(catch_up_waits(&reader->feed), is_reading);
         if (is_reading)
             fill_room();
         if (leaves)
