@@ -143,7 +143,7 @@ static void report_done(struct floor *floor)
 }
 
 /* Makes the changes that are due. */
-static void run_due(struct floor *floor)
+static void deadlines_on_due(struct floor *floor)
 {
     while (floor->asker >= 0 && clock_ns(CLOCK_MONOTONIC) >= floor->next_ns) {
         for (int64_t i = 0; i < floor->burst; i++) {
@@ -281,7 +281,7 @@ static void wait_and_serve(struct floor *floor)
         else if (floor->connections[fd].open)
             read_some(floor, fd);
     }
-    run_due(floor);
+    deadlines_on_due(floor);
 }
 
 static void listen_on(struct floor *floor, uint16_t port)

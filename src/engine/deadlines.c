@@ -194,7 +194,7 @@ static void on_due(struct command *command, enum err status)
     free(command);
 }
 
-void run_due(struct timer *timer)
+void deadlines_on_due(struct timer *timer)
 {
     struct tracked *run = container_of(timer, struct tracked, timer);
     struct engine *engine = run->env->engine;

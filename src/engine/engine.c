@@ -49,7 +49,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     list_init(&engine->sweeps);
     engine->evictor = (struct flusher){ .fn = evict };
     loop_add_flusher(loop, &engine->evictor);
-    engine->due_kind = timers_kind(loop_timers(loop), run_due);
+    engine->due_kind = timers_kind(loop_timers(loop), deadlines_on_due);
     engine->wait_kind = timers_kind(loop_timers(loop), dequeue_timed_out);
     engine->fleets =
         (struct fleets){ .loop = loop, .on_change = on_fleet, .owner = engine };

@@ -120,7 +120,7 @@ void run_loads_finish(struct engine *engine);
 /* deadlines.c */
 
 /* What the state of this run waited for has come. */
-void run_due(struct timer *timer);
+void deadlines_on_due(struct timer *timer);
 
 /* sweep.c */
 
