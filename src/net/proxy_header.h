@@ -1,5 +1,5 @@
 /* proxy_header.h - the PROXY protocol, version 2, as a load balancer puts it before the
- * first byte of a connection (haproxy's proxy-protocol.txt §2.2); pure.
+ * first byte of a connection (proxy-protocol.txt of HAProxy); pure.
  *
  *   12 bytes of signature, version and command, family, length ─► addresses ─► TLVs */
 #pragma once

@@ -1,7 +1,7 @@
 /* run_changes.c - reschedule, tags, and the reset of an idempotency key.
  *
  * Each reads a small body, begins one operation of the engine and replies when it is
- * done. The texts of refusals are those that clients of the reference server know. */
+ * done. The texts of refusals are those that clients know from Trigger.dev. */
 #include "runs/run_changes.h"
 
 #include "base/mem.h"

@@ -13,8 +13,8 @@ enum schedule_next_shown { NEXT_IF_ACTIVE, NEXT_ALWAYS };
 enum err schedule_body_read(struct api_call *call, bool with_key,
                             struct schedule_facts *wish);
 
-/* The rules, in the order of the specification: cron, time zone, window, task. ERR_RULE
- * with the text. */
+/* Checks cron, time zone, window and task, in this order: of several mistakes the first is
+ * told. ERR_RULE with the text. */
 enum err schedule_body_check(struct api_call *call, const struct schedule_facts *wish,
                              struct failure *why);
 

@@ -4,7 +4,7 @@
  *            {"type":"INTERNAL_ERROR","code":…,"message":…}, {"type":"STRING_ERROR","raw":…}
  *   written: {"message":…,"name":…,"stackTrace":…}
  *
- * The code of an internal error is in its message (worker-protocol §3.7). */
+ * The code of an internal error is in its message: clients have no member for it. */
 #pragma once
 
 #include "base/buf.h"

@@ -28,7 +28,7 @@ test("the linter has nothing to say", async () => {
   assert.deepEqual(problems.filter((problem) => !isSocket(problem) && !isOfOthers(problem)), []);
 });
 
-test("version, names and paths are those of the specification", () => {
+test("version, names and paths are those that Trigger.dev has published", () => {
   const { info, openapi, paths, components } = document.json;
   assert.equal(openapi, "3.1.0");
   assert.equal(info.version, "2024-04");

@@ -1,5 +1,5 @@
 // Many clients of all kinds beside generated writes, while sockets are slow or cut and the
-// gateway is killed: every guarantee of runs.v1 §5, judged by a recorded history. Clients
+// gateway is killed: every guarantee of runs.v1 (runcast/protocol.h), judged by a recorded history. Clients
 // are WebSockets, event streams, and the long polls of the SDKs.
 //
 //   SEED=1 OPS=20000 node model.test.mjs      the same writes again, or more of them

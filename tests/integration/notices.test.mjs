@@ -1,4 +1,4 @@
-// The notification socket of workers: which run to look at, within the turn (worker-protocol §1.8).
+// The notification socket of workers: which run to look at, within the turn.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";

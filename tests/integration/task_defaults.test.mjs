@@ -1,4 +1,4 @@
-// A run that names no queue and no ttl has those of its task (worker-protocol §1.4, §3.5).
+// A run that names no queue and no ttl has those of its task, as its worker registered it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startGateway } from "../support/js/gateway.mjs";

@@ -27,7 +27,7 @@ const action = (method, rest, body, ok) => ({ route: `${method} /engine/v1/worke
 const live = "offset=-1";
 
 export const rows = [
-  // management-api §2, §3.4
+  // triggers, batches, runs, schedules
   { route: "POST /api/v1/tasks/:/trigger", takes: "key token", asks: (w) => [["trigger", "tasks", w.task]], at: (w) => ({ path: `/api/v1/tasks/${w.task}/trigger`, body: { payload: "1" } }) },
   { route: "POST /api/v1/tasks/batch", takes: "key token", asks: (w) => [["batchTrigger", "tasks", w.task]], at: (w) => post({ items: [{ task: w.task }] }), ok: [202] },
   { route: "POST /api/v2/tasks/batch", takes: "key token", asks: (w) => [["batchTrigger", "tasks", w.task]], at: (w) => post({ items: [{ task: w.task }] }), ok: [202] },
@@ -82,7 +82,7 @@ export const rows = [
   ...[["GET", "", 404], ["PUT", "", 400], ["DELETE", "", 404], ["POST", "/activate", 404], ["POST", "/deactivate", 404]].map(([method, rest, status]) =>
     ({ route: `${method} /api/v1/schedules/:${rest}`, takes: "key", at: () => ({ path: `/api/v1/schedules/sched_nobody${rest}`, body: method === "PUT" ? {} : undefined }), ok: [status] })),
   { route: "GET /api/v1/timezones", takes: "anyone", at: () => ({}) },
-  // worker-protocol
+  // the CLI and its sessions
   { route: "GET /api/v2/whoami", takes: "personal", at: () => ({}) },
   { route: "GET /api/v1/platform-notifications", takes: "personal", at: () => ({}) },
   { route: "GET /api/v1/projects/:/dev", takes: "key personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/dev` }), foreign: [400] },
@@ -98,7 +98,7 @@ export const rows = [
   { route: "POST /engine/v1/dev/runs/:/snapshots/:/heartbeat", takes: "key", at: (w) => attempt(w, "heartbeat") }, // of anything,
   { route: "GET /engine/v1/dev/runs/:/snapshots/latest", takes: "key", at: (w) => ({ path: `/engine/v1/dev/runs/${w.run}/snapshots/latest` }), foreign: [404] },
   { route: "POST /engine/v1/dev/runs/:/logs/debug", takes: "key", at: (w) => ({ path: `/engine/v1/dev/runs/${w.run}/logs/debug`, body: {} }) },
-  // worker-protocol §2; the run is one of prod
+  // workers outside of sessions; the run is one of prod
   { route: "POST /engine/v1/worker-actions/connect", takes: "worker", at: () => post({ metadata: {} }) },
   { route: "POST /engine/v1/worker-actions/dequeue", takes: "worker", at: () => post("["), ok: [400] }, // else it were held
   { route: "POST /engine/v1/worker-actions/heartbeat", takes: "worker", at: () => post({}) },
@@ -112,7 +112,7 @@ export const rows = [
   action("GET", "snapshots/:/continue", undefined, 400),
   action("POST", "snapshots/:/restore-outcome", {}, 400),
   action("POST", "logs/debug", {}, 204),
-  // worker-protocol §1.6
+  // waitpoints and waits, traces
   { route: "POST /api/v1/waitpoints/tokens", takes: "key", at: () => post({}) },
   { route: "GET /api/v1/waitpoints/tokens", takes: "key", at: () => ({}) },
   { route: "GET /api/v1/waitpoints/tokens/:", takes: "key token", asks: (w) => [["read", "waitpoints", w.waitpoint]], at: (w) => ({ path: `/api/v1/waitpoints/tokens/${w.waitpoint}` }), foreign: [404] },
@@ -126,13 +126,13 @@ export const rows = [
   ...["traces", "logs"].map((kind) => ({ route: `POST /otel/:/:/v1/${kind}`, takes: "anyone", at: (w) => ({ path: `/otel/${w.sub}/${"A".repeat(43)}/v1/${kind}`, body: {} }), ok: [403] })),
   { route: "POST /otel/:/:/v1/metrics", takes: "anyone", at: (w) => ({ path: `/otel/${w.sub}/${"A".repeat(43)}/v1/metrics`, body: {} }) },
   ...["traces", "logs", "metrics"].map((kind) => ({ route: `POST /otel/v1/${kind}`, takes: "anyone", at: () => post({}) })),
-  // realtime-protocol §2
+  // long polls
   { route: "GET /realtime/v1/runs/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/realtime/v1/runs/${w.run}?${live}` }), foreign: [404] },
   { route: "GET /realtime/v1/runs", what: "of a tag", takes: "key token", asks: (w) => [["read", "runs"], ["read", "tags", w.tag]], at: (w) => ({ query: `${live}&tags=${w.tag}` }) },
   { route: "GET /realtime/v1/runs", what: "of two tags", takes: "key token", asks: (w) => [["read", "runs"], ["read", "tags", w.tag], ["read", "tags", "second"]], at: (w) => ({ query: `${live}&tags=second,${w.tag}` }) },
   { route: "GET /realtime/v1/runs", what: "all", takes: "key token", asks: () => [["read", "runs"]], at: () => ({ query: live }) },
   { route: "GET /realtime/v1/batches/:", takes: "key token", asks: (w) => [["read", "runs"], ["read", "batch", w.batch]], at: (w) => ({ path: `/realtime/v1/batches/${w.batch}?${live}` }), foreign: [404] },
-  // realtime-protocol §3
+  // streams of runs, subscriptions by event stream and WebSocket
   { route: "GET /realtime/v1/streams/:/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/realtime/v1/streams/${w.run}/k` }), held: true, foreign: [404] },
   { route: "GET /realtime/v1/streams/:/input/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/realtime/v1/streams/${w.run}/input/k` }), held: true, foreign: [404] },
   { route: "POST /realtime/v1/streams/:/input/:", takes: "key token", asks: (w) => [["write", "inputStreams", w.run]], at: (w) => ({ path: `/realtime/v1/streams/${w.run}/input/k`, body: { data: 1 } }), foreign: [404] },
@@ -156,7 +156,7 @@ export const rows = [
   { route: "GET /projects/*", takes: "anyone", at: () => ({ path: "/projects/v3/proj_a/runs/run_1" }) },
 ];
 
-/** The subscriptions of a WebSocket (runs-v1 §3): the same rules as those of the polls. */
+/** The subscriptions of a WebSocket (runcast/protocol.h): the same rules as those of the polls. */
 export const subscriptions = [
   { what: "a run", asks: reads(run), filter: (w) => ({ run: w.run }) },
   { what: "a tag", asks: (w) => [["read", "runs"], ["read", "tags", w.tag]], filter: (w) => ({ tags: [w.tag] }) },

@@ -1,4 +1,4 @@
-// Spans and logs of runs: what workers send as OTLP, and what a run's trace answers (worker-protocol §1.9).
+// Spans and logs of runs: what workers send as OTLP, and what a run's trace answers.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";

@@ -1,4 +1,4 @@
-// Runs that wait: for a time, for what they triggered, for a token (worker-protocol §1.6).
+// Runs that wait: for a time, for what they triggered, for a token.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";

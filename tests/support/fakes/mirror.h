@@ -1,4 +1,5 @@
-/* mirror.h - a client of runs.v1 that keeps every rule and believes nothing (runs-v1 §4).
+/* mirror.h - a client of runs.v1 that keeps every rule and believes nothing
+ * (runcast/protocol.h, "What a client does").
  *
  * It mirrors the runs of its subscriptions from the frames it receives. After each row it
  * compares the run with the ledger's version of that number, and at each sync all runs of

@@ -1,4 +1,4 @@
-// A reader of text/event-stream, as WHATWG HTML §9.2 describes it, on Node's fetch.
+// A reader of text/event-stream, as the HTML standard of WHATWG describes it, on Node's fetch.
 import { until } from "./gateway.mjs";
 
 export class EventStream {

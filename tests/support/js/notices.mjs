@@ -1,4 +1,4 @@
-// A worker's notification socket (worker-protocol §1.8), packet by packet.
+// A worker's notification socket, packet by packet.
 //
 //   const socket = await NoticeSocket.connect(gateway, { t, runs: [id] });
 //   await socket.notice(id);

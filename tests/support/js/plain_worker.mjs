@@ -1,5 +1,5 @@
 // The smallest deployed worker: one process, no packages, one run at a time, of all environments of
-// its token (worker-protocol §2). What it does with a run is written at the top; it tells what
+// its token. What it does with a run is written at the top; it tells what
 // happened on stdout, one line of JSON each.
 //
 //   URL=http://127.0.0.1:3030 WORKER_TOKEN=tr_wgt_… HEARTBEAT_MS=200 node plain_worker.mjs

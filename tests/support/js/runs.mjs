@@ -82,7 +82,7 @@ export class RunsSocket {
 }
 
 /**
- * Mirrors a table of runs as runs.v1 §4 tells clients to. Keeps the rows, the position to
+ * Mirrors a table of runs as runcast/protocol.h tells clients to. Keeps the rows, the position to
  * resume from, and counts versions that were skipped; throws when a promise is broken.
  *
  *   const mirror = new RunsMirror({ port, token });

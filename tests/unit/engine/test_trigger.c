@@ -180,7 +180,7 @@ static void an_expired_key_is_free(void **state)
     assert_string_equal(trigger(world, (struct wish){ .key = "k" }).id, second.id);
 }
 
-/* management-api §5.5: a failed run gives its key to the next one, others keep it. */
+/* A run that has failed or expired gives its key to the next one; others keep theirs. */
 static void a_failed_run_gives_its_key_away(void **state)
 {
     struct world *world = *state;

@@ -158,7 +158,7 @@ static void no_final_status_is_ever_left(void **state)
     }
 }
 
-static void every_word_of_the_specification_is_reached(void **state)
+static void every_word_that_clients_know_is_reached(void **state)
 {
     (void)state;
     /* The ways from QUEUED; -1 ends them. */
@@ -207,7 +207,7 @@ static void a_canceled_run_is_finished_when_its_worker_has_confirmed(void **stat
     assert_int_equal(run.snapshot, 8);
 }
 
-/* ---- errors: worker-protocol §3.7 ---- */
+/* ---- errors: what an attempt's error makes of its run ---- */
 
 /* A word is the code of an internal error. */
 static const struct {
@@ -321,7 +321,7 @@ int main(void)
         cmocka_unit_test(the_expectation_has_a_column_for_every_event),
         cmocka_unit_test(what_has_started_once_does_not_expire),
         cmocka_unit_test(no_final_status_is_ever_left),
-        cmocka_unit_test(every_word_of_the_specification_is_reached),
+        cmocka_unit_test(every_word_that_clients_know_is_reached),
         cmocka_unit_test(a_canceled_run_is_finished_when_its_worker_has_confirmed),
         cmocka_unit_test(an_error_means_its_final_status_and_whether_to_try_again),
         cmocka_unit_test(only_a_stalled_run_means_something_else_to_a_developer),

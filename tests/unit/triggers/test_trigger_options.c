@@ -294,7 +294,7 @@ static void options_become_texts_of_the_run(void **state)
     assert_texts(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
-/* management-api §5.3 */
+/* A payload is noted as JSON or not when it is read, so that nobody scans it again. */
 static void whether_a_payload_is_json_is_known_from_the_start(void **state)
 {
     (void)state;
