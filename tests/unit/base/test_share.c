@@ -1,0 +1,168 @@
+/* Long bytes take room once, however many hold them, and as long as anybody does. */
+#include "base/share.h"
+#include "tests/support/world/unit.h"
+
+enum { LENGTH = 1000 };
+
+static struct bytes *make(char letter)
+{
+    struct bytes *bytes = bytes_create_empty(LENGTH);
+    memset(bytes->data, letter, LENGTH);
+    return bytes;
+}
+
+static void what_several_hold_counts_once_and_until_the_last_gives_it_back(void **state)
+{
+    (void)state;
+    struct room room = { .limit = SIZE_MAX };
+    struct bytes *bytes = make('a');
+    for (int i = 0; i < 3; i++) {
+        share_take(&room, bytes);
+        assert_int_equal(room.used, LENGTH);
+    }
+    for (int i = 0; i < 2; i++) {
+        share_give(&room, bytes);
+        assert_int_equal(room.used, LENGTH);
+    }
+    share_give(&room, bytes);
+    assert_int_equal(room.used, 0);
+    bytes_unref(bytes);
+}
+
+static void what_was_given_back_may_be_taken_again(void **state)
+{
+    (void)state;
+    struct room room = { .limit = SIZE_MAX };
+    struct bytes *bytes = make('a');
+    for (int i = 0; i < 2; i++) {
+        share_take(&room, bytes);
+        assert_int_equal(room.used, LENGTH);
+        share_give(&room, bytes);
+        assert_int_equal(room.used, 0);
+    }
+    bytes_unref(bytes);
+}
+
+/* They are told apart by where they are, not by what they say. */
+static void equal_bytes_in_two_places_count_twice(void **state)
+{
+    (void)state;
+    struct room room = { .limit = SIZE_MAX };
+    struct bytes *one = make('a'), *other = make('a');
+    share_take(&room, one);
+    share_take(&room, other);
+    assert_int_equal(room.used, 2 * LENGTH);
+    share_give(&room, one);
+    assert_int_equal(room.used, LENGTH);
+    share_give(&room, other);
+    assert_int_equal(room.used, 0);
+    bytes_unref(one);
+    bytes_unref(other);
+}
+
+static void each_room_counts_for_itself_and_for_those_outside_of_it(void **state)
+{
+    (void)state;
+    struct room outer = { .limit = SIZE_MAX };
+    struct room one = { .limit = SIZE_MAX, .outer = &outer };
+    struct room other = { .limit = SIZE_MAX, .outer = &outer };
+    struct bytes *bytes = make('a');
+    share_take(&one, bytes);
+    share_take(&one, bytes);
+    share_take(&other, bytes);
+    assert_int_equal(one.used, LENGTH);
+    assert_int_equal(other.used, LENGTH);
+    assert_int_equal(outer.used, 2 * LENGTH);
+    share_give(&other, bytes);
+    assert_int_equal(one.used, LENGTH);
+    assert_int_equal(other.used, 0);
+    share_give(&one, bytes);
+    share_give(&one, bytes);
+    assert_int_equal(outer.used, 0);
+    bytes_unref(bytes);
+}
+
+static void whoever_has_taken_bytes_holds_them(void **state)
+{
+    (void)state;
+    struct room room = { .limit = SIZE_MAX };
+    struct bytes *bytes = make('a');
+    share_take(&room, bytes);
+    share_take(&room, bytes);
+    assert_int_equal(bytes->refs, 3);
+    bytes_unref(bytes);
+    share_give(&room, bytes);
+    assert_int_equal(bytes->refs, 1);
+    assert_memory_equal(bytes->data, "aaaa", 4);
+    share_give(&room, bytes);
+}
+
+/* A room only counts: who takes has asked before whether there is any left. */
+static void a_full_room_refuses_nothing(void **state)
+{
+    (void)state;
+    struct room room = { .limit = 1 };
+    struct bytes *bytes = make('a');
+    share_take(&room, bytes);
+    assert_int_equal(room.used, LENGTH);
+    assert_false(room_has(&room, 0));
+    share_give(&room, bytes);
+    bytes_unref(bytes);
+}
+
+static void without_room_or_bytes_nothing_happens(void **state)
+{
+    (void)state;
+    struct room room = { .limit = SIZE_MAX };
+    struct bytes *bytes = make('a');
+    share_take(NULL, bytes);
+    share_take(&room, NULL);
+    share_take(NULL, NULL);
+    assert_int_equal(bytes->refs, 1);
+    assert_int_equal(room.used, 0);
+    share_give(NULL, bytes);
+    share_give(&room, NULL);
+    share_give(NULL, NULL);
+    assert_int_equal(bytes->refs, 1);
+    bytes_unref(bytes);
+}
+
+/* What is held by one room is not found under another, however many there are. */
+static void a_thousand_are_kept_apart(void **state)
+{
+    (void)state;
+    struct room rooms[2] = { { .limit = SIZE_MAX }, { .limit = SIZE_MAX } };
+    struct bytes *all[1000];
+    for (int i = 0; i < 1000; i++) {
+        all[i] = make('a');
+        share_take(&rooms[i % 2], all[i]);
+        if (i % 3 == 0)
+            share_take(&rooms[i % 2], all[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(rooms[i].used, 500 * LENGTH);
+    for (int i = 0; i < 1000; i++)
+        share_give(&rooms[i % 2], all[i]);
+    assert_int_equal(rooms[0].used + rooms[1].used, 334 * LENGTH);
+    for (int i = 0; i < 1000; i++) {
+        if (i % 3 == 0)
+            share_give(&rooms[i % 2], all[i]);
+        bytes_unref(all[i]);
+    }
+    assert_int_equal(rooms[0].used + rooms[1].used, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_several_hold_counts_once_and_until_the_last_gives_it_back),
+        cmocka_unit_test(what_was_given_back_may_be_taken_again),
+        cmocka_unit_test(equal_bytes_in_two_places_count_twice),
+        cmocka_unit_test(each_room_counts_for_itself_and_for_those_outside_of_it),
+        cmocka_unit_test(whoever_has_taken_bytes_holds_them),
+        cmocka_unit_test(a_full_room_refuses_nothing),
+        cmocka_unit_test(without_room_or_bytes_nothing_happens),
+        cmocka_unit_test(a_thousand_are_kept_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
