@@ -94,12 +94,17 @@ static void what_is_not_leased_is_not_noted(void **state)
     assert_string_equal(found(world->env, "first"), "");
 }
 
+/* Nobody can ask for it again: it takes no place from those who can. */
 static void a_request_without_an_id_is_not_noted(void **state)
 {
     struct world *world = *state;
-    lease(world->env, "run_a", NULL);
+    lease(world->env, "run_a", "first");
+    struct tracked *run = leased(world->env, "run_b", NULL);
+    for (int i = 0; i < REMEMBERED; i++)
+        leases_note(run);
     assert_string_equal(found(world->env, NULL), "");
     assert_string_equal(found(world->env, ""), "");
+    assert_string_equal(found(world->env, "first"), "run_a");
 }
 
 static void a_run_that_was_started_is_not_found(void **state)

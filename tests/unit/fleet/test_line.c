@@ -246,8 +246,10 @@ static void a_session_lives_while_somebody_stands_in_its_line(void **state)
     for (int i = 0; i < 3; i++)
         world_pass(world, SESSION_LOST_MS);
     assert_non_null(session_of(world, "20260101.1"));
+    world_pass(world, SESSION_LOST_MS / 2);
     line_leave(&sitter.seat);
-    world_pass(world, SESSION_LOST_MS - 1);
+    world_pass(world, SESSION_LOST_MS / 2); /* half of its time is over */
+    world_pass(world, SESSION_LOST_MS / 2 - 1);
     assert_non_null(session_of(world, "20260101.1"));
     world_pass(world, 1);
     assert_null(session_of(world, "20260101.1"));
