@@ -140,9 +140,10 @@ static void the_status_follows_from_the_runs_that_are_in_memory(void **state)
     (void)state;
     register_worker(world, "20260101.1", "hello", 3);
     struct triggered run = trigger(world, (struct wish){ 0 });
+    assert_string_equal(batch_status(&batch, world->env),
+                        "PENDING"); /* items are awaited */
     add_run(&batch, run.id);
     add_run(&batch, "run_that_has_left_memory");
-    assert_string_equal(batch_status(&batch, world->env), "PENDING"); /* not sealed */
     batch.sealed_at = 1;
     assert_string_equal(batch_status(&batch, world->env), "PENDING");
     add_error(&batch, 2);
