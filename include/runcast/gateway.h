@@ -1,10 +1,14 @@
-/* gateway.h - start, drain and stop a gateway inside any process.
+/* gateway.h - start, drain and stop a gateway.
  *
  *   gateway_start ─► loading ─► ready ─ gateway_drain ─► draining ─► on_stopped
  *                       └── cannot: on_stopped with the reason
  *
  * Everything happens on the given libuv loop; the gateway is gone when on_stopped was
- * called and the loop has run on until it had nothing left to do. */
+ * called and the loop has run on until it had nothing left to do.
+ *
+ * A process has one thread for its gateways: metrics, the log level, the caches of recurring
+ * texts and the key of hashes are common to all of them, and no lock guards them. It ignores
+ * SIGPIPE, as main.c does. */
 #pragma once
 
 #include <stdio.h>
@@ -39,15 +43,15 @@ void gateway_drain(struct gateway *gateway);
 /* Stops at once, without waiting for anybody. */
 void gateway_stop(struct gateway *gateway);
 
-/* A subcommand on accounts, config's words: done by the running gateway, asked over its
- * admin socket, else by opening the data directory. out gets what there is to read. ERR_USAGE: its words
- * are wrong. */
+/* Carries out a subcommand on accounts, which is config's words: the running gateway is asked
+ * for it over its admin socket; when none runs, the data directory is opened. out gets what
+ * there is to read. ERR_USAGE: the words are wrong. */
 enum err gateway_command(const struct config *config, FILE *out, struct failure *why);
 
-/* The data directory is a copy that was put back: its database gets a new epoch, so that
- * clients with a position of its other life begin anew. What `restored` prints. */
+/* Gives the database of a data directory that was put back from a copy a new epoch, so that
+ * clients with a position from before begin anew. out gets what `restored` prints. */
 enum err gateway_restored(const struct config *config, FILE *out, struct failure *why);
 
 /* Has the running gateway seal everything with another key: with next-encryption-key, or
- * one that it draws. What the subcommand `vault rotate` prints. */
+ * one that it draws. out gets what the subcommand `vault rotate` prints. */
 enum err gateway_rotate_vault(const struct config *config, FILE *out, struct failure *why);

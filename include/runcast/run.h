@@ -35,7 +35,7 @@ enum run_status {
     RUN_STATUS_COUNT
 };
 
-/* Of the newest snapshot: what workers see. */
+/* What a run does, as workers see it: the execution status of its newest snapshot. */
 enum run_execution {
     EXECUTION_CREATED,
     EXECUTION_DELAYED,
@@ -82,7 +82,7 @@ struct tag_list {
     struct bytes *names[]; /* as given, in order; duplicates stay */
 };
 
-/* What few runs have. Shared by the copies of a run, and not changed while it is. */
+/* Fields that few runs have set. Shared by the copies of a run, and not changed while shared. */
 struct run_rare {
     uint32_t refs;
     int32_t priority_ms;
@@ -102,7 +102,7 @@ struct run_rare {
     struct bytes *metadata_request; /* id of the last one that changed its metadata */
 };
 
-/* A million of them are in memory: no holes, and what few have is in its rare part. */
+/* A million runs are in memory: so a run has no holes, and what few have is in its rare part. */
 struct run {
     char id[RUN_ID_MAX]; /* "run_" and 21 characters, terminated */
     uint32_t number;     /* counts from 1 per environment and task; the store's */
@@ -163,14 +163,14 @@ struct run {
 
 extern const struct run_rare run_rare_none;
 
-/* To read; never NULL. */
+/* The rare part, to be read; never NULL. */
 static inline const struct run_rare *run_rare(const struct run *run)
 {
     return run->rare ? run->rare : &run_rare_none;
 }
 
-/* To write to: the run's own, made, or copied when another run has it too. What is read
- * from run_rare before is not the run's any more. */
+/* The rare part, to be written to: made if there is none, copied if another run has it too.
+ * What run_rare has returned before is not the run's any more. */
 struct run_rare *run_rare_edit(struct run *run);
 
 /* For tables of fields: those of the rare part go on behind offsetof(struct run, …). */
@@ -271,18 +271,18 @@ enum run_event {
  * sets due_at and what else the event brings. ERR_CONFLICT: not possible in this state. */
 enum err run_advance(struct run *run, enum run_event event, int64_t now_ms);
 
-/* True while it holds a slot of its queue and of its environment. A run that waits holds
+/* True while the run holds a slot of its queue and of its environment. A run that waits holds
  * none, and takes one again when its wait is over, whatever the limits say. */
 bool run_holds_slot(const struct run *run);
 
-/* True while a worker has it: with a slot, or waiting. */
+/* True while a worker has the run: with a slot, or waiting. */
 bool run_is_with_worker(const struct run *run);
 
-/* The event that an error object means when no retry follows. What
- * the reference calls canceled without anybody's cancel is EVENT_INTERRUPTED. */
+/* The event that an error object means when no retry follows. TASK_RUN_CANCELLED, which comes
+ * without anybody's cancel, is EVENT_INTERRUPTED. */
 enum run_event run_event_of_error(struct slice error_json, bool is_dev);
 
-/* The process ran out of memory, or the task says so (the SDK's OutOfMemoryError). */
+/* True when the process ran out of memory, or the task says so (the SDK's OutOfMemoryError). */
 bool run_error_is_out_of_memory(struct slice error_json);
 
 /* False for error codes that are never retried. */

@@ -123,7 +123,7 @@ enum claim_kind {
     CLAIM_WAITPOINT
 };
 
-/* A claim that its owner takes again is not taken. Two claims of one commit on one key are
+/* Whoever owns a claim may take it again. Two claims of one commit on one key are
  * tried in their order: of two owners the second is told of the first. */
 struct claim {
     enum claim_kind kind;
@@ -136,7 +136,8 @@ struct claim {
     bool taken;              /* the driver's: somebody else has it */
 };
 
-/* The key of CLAIM_IDEMPOTENCY: of a task, or of what else has keys of its own. */
+/* The key of a CLAIM_IDEMPOTENCY: the idempotency key with the task that it is used for, or
+ * whatever else has keys of its own. */
 struct bytes *idempotency_claim_key(struct slice task, struct slice key);
 
 typedef void store_done_fn(struct store_commit *req, enum store_status status);
@@ -150,9 +151,9 @@ struct store_commit {
     size_t claim_count;
     int64_t now_ms; /* Unix: what expires_at is compared with */
     store_done_fn *done;
-    /* Of what succeeded, before done: does a part of what the changes mean, and says whether
-     * more is left. Called once a turn until nothing is; what was committed later is not
-     * reported meanwhile. NULL: done does all. */
+    /* Called before done when the commit has succeeded: does a part of what the changes mean,
+     * and says whether more is left. Called once a turn until nothing is; what was committed
+     * later is not reported meanwhile. NULL: done does all. */
     store_apply_fn *apply;
 
     enum store_status status; /* the driver's */
@@ -272,8 +273,8 @@ struct store_scan {
 /* ---- what is stored ---- */
 
 /* Every row that belongs to an environment counts as what clients put into it and a fixed
- * part for the rest of it and for indexes (src/store/sqlite_sizes.h has the table of all
- * rows). The sum is kept with the rows: it is theirs after a crash, too. */
+ * part for the rest of it and for indexes (src/store/sqlite/sqlite_sizes.h has the table of
+ * all rows). The sum is kept with the rows: it is theirs after a crash, too. */
 enum {
     STORED_RUN = 1536, /* bytes; with the rows of its packets and tags */
     STORED_ROW = 128,  /* of a document, a claim, a task's counter of runs */
@@ -300,12 +301,12 @@ static inline int64_t stored_run_bytes(const struct run *run)
     return STORED_RUN + (int64_t)(run_text_bytes(run) + 2 * run_tag_bytes(run));
 }
 
-/* So many bytes more are stored in the environment, or less. */
+/* What is stored of the environment has grown by so many bytes, or shrunk if they are negative. */
 typedef void store_stored_fn(void *owner, uint32_t env, int64_t bytes);
 
 /* ---- housekeeping ---- */
 
-/* What an environment's counters say; at start, and after a purge. */
+/* Where the counters of an environment stand: known at start, and told after a purge. */
 struct store_position {
     uint32_t env;
     uint64_t seq;    /* of the last change */
@@ -342,10 +343,11 @@ struct store_ops {
     void (*walk)(struct store *store, struct store_walk *req);
     void (*scan)(struct store *store, struct store_scan *req);
     void (*purge)(struct store *store, struct store_purge *req);
-    /* Known since open: zero for an environment never written to. */
+    /* Where the environment stands, known since the store was opened; zeros for one that was
+     * never written to. */
     struct store_position (*position)(struct store *store, uint32_t env);
-    /* Everything begun is done first, and nothing is begun any more. The store's memory is
-     * gone when closed returns. */
+    /* Ends the store: what was begun is done first, and nothing is begun any more. Its memory
+     * is gone when closed returns. */
     void (*close)(struct store *store, void (*closed)(struct store *store));
 };
 
@@ -357,7 +359,7 @@ struct store {
     bool full;                 /* the last commit found no space */
     store_feed_fn *on_changes; /* what other gateways committed, in commit order */
     void *owner;               /* of on_changes */
-    /* Told on the loop thread of each transaction, before its requests are done. NULL:
+    /* Called on the loop thread for each transaction, before its requests are done. NULL:
      * nobody asks; position() knows the sum all the same. */
     store_stored_fn *on_stored;
     void *stored_owner;

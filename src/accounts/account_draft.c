@@ -1,4 +1,4 @@
-/* account_draft.c - the documents that account_documents.c reads. */
+/* account_draft.c - writes the documents that account_documents.c reads. */
 #include "accounts/account_draft.h"
 
 #include <assert.h>

@@ -20,8 +20,8 @@ void draft_organization(struct draft *draft, struct slice name, struct slice slu
                         char id[ID_MAX]);
 void draft_project(struct draft *draft, const char *organization_id, const char *ref,
                    struct slice name, struct slice slug, char id[ID_MAX]);
-/* The same with another name, and a user that is gone, or an organization without projects
- * and users. */
+/* Another name for what is there; then the end of a user, and of an organization that has no
+ * projects and users. */
 void draft_rename_organization(struct draft *draft, const struct organization *organization,
                                struct slice name);
 void draft_rename_project(struct draft *draft, const struct project *project,
@@ -31,14 +31,15 @@ void draft_delete_user(struct draft *draft, const struct user *user);
 void draft_delete_organization(struct draft *draft,
                                const struct organization *organization);
 
-/* Marks it: its credentials end, and what it has stored is removed in pieces. */
+/* Marks the project as deleted: its credentials end, and what it has stored is removed in
+ * pieces. */
 void draft_delete_project(struct draft *draft, const struct project *project);
-/* Of a project that is deleted, and whose environments are emptied: as many of its documents
- * as there is room for, those that name others first, itself at last. */
+/* Removes documents of a project that is deleted, and whose environments are emptied: as many
+ * as there is room for, those that name others first, the project itself at last. */
 void draft_forget_project(struct draft *draft, struct accounts *accounts,
                           const struct project *project);
 
-/* One of the four with its key. */
+/* One of the four environments of a project, with its key. */
 void draft_environment(struct draft *draft, uint32_t number, const char *project_id,
                        enum environment_type type, const char *key);
 void draft_branch(struct draft *draft, uint32_t number, const struct account *preview,
@@ -52,7 +53,7 @@ void draft_token(struct draft *draft, const char *user_id, struct slice name,
 void draft_worker_token(struct draft *draft, const char *project_id, unsigned serves,
                         struct slice name, const char *token);
 
-/* Gone: revoked, or its grace period is over. */
+/* Removes a secret that was revoked, or whose grace period is over. */
 void draft_end(struct draft *draft, const struct secret *secret);
 
 /* A new key; the one before stays valid for grace_ms, and is gone at once when that is 0.

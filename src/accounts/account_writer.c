@@ -1,4 +1,4 @@
-/* account_writer.c - decide, commit, apply; the next.
+/* account_writer.c - one change to accounts after the other: decide, commit, apply.
  *
  * A commit that failed may have been written all the same: a disk that could not be synced
  * does not say. Before the next write is decided the store is asked whether the first

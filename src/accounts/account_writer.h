@@ -2,7 +2,7 @@
  *
  *   account_write_begin ─► its turn: decide ─► commit ─► into memory ─► done
  *
- * They are rare and one is decided on the result of the one before, so that two calls
+ * Changes are rare, and each is decided on the result of the one before, so that two calls
  * cannot make the same branch or take the same number. */
 #pragma once
 
@@ -30,9 +30,9 @@ struct account_writer *account_writer_create(struct loop *loop, struct store *st
 /* Nothing was begun that is not done. NULL is fine. */
 void account_writer_destroy(struct account_writer *writer);
 
-/* Told before the write is done of every new environment, and of every one that has ended:
- * its branch is archived, its project deleted. Of those that had ended before it may hear
- * again. */
+/* fn is told, before the write is done, of every new environment, and of every one that has
+ * ended: its branch is archived, its project deleted. Of those that had ended before it may
+ * hear again. */
 void account_writer_on_environment(struct account_writer *writer,
                                    void (*fn)(void *owner, struct account *account),
                                    void *owner);

@@ -1,6 +1,6 @@
 /* accounts.c - who exists, in memory and linked.
  *
- * They are few (an installation has some dozens, and as many branches as are open) and are
+ * Accounts are few (an installation has some dozens, and as many branches as are open) and are
  * never dropped while it runs. What is looked up on every request, keys, tokens, branches
  * and environment ids, is in tables. */
 #include "accounts/accounts_state.h"

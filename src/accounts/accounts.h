@@ -153,7 +153,7 @@ struct secret *accounts_secret(struct accounts *accounts, struct slice secret,
 struct account *accounts_by_id(struct accounts *accounts, struct slice id);
 struct account *accounts_by_number(struct accounts *accounts, uint32_t number);
 struct project *accounts_project(struct accounts *accounts, struct slice ref);
-/* One of the four; branches have their own way. */
+/* One of the four environments of a project; a branch is found by accounts_branch. */
 struct account *accounts_environment(struct accounts *accounts,
                                      const struct project *project,
                                      enum environment_type type);
@@ -166,13 +166,13 @@ void accounts_shrink(struct account *account);
 
 /* Nothing of an archived branch is in the store any more. */
 void accounts_forget(struct account *account);
-/* Is it one of those that a worker's token serves? A branch counts as preview, preview
- * itself has no runs. */
+/* Is the environment one of those that a worker's token serves? A branch counts as preview,
+ * preview itself has no runs. */
 bool secret_serves(const struct secret *secret, const struct account *account);
 
-/* As every user of that address. */
+/* Is the user in the organization, or another user of the same address? */
 bool user_is_in(const struct user *user, const struct organization *organization);
-/* Projects of the user's organizations. */
+/* Is it a project of the user's organizations? */
 bool user_sees(const struct user *user, const struct project *project);
 
 /* Valid now: neither revoked nor replaced longer ago than the grace period. */

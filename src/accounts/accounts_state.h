@@ -24,12 +24,12 @@ struct accounts {
 };
 
 struct organization *accounts_find_organization(struct accounts *accounts, const char *id);
-/* Also one that is deleted. */
+/* Finds also a project that is deleted. */
 struct project *accounts_find_project(struct accounts *accounts, const char *id);
 struct user *accounts_find_user(struct accounts *accounts, const char *id);
 
-/* By hash; also one whose time is over. */
+/* Finds a secret by its hash, also one whose time is over. */
 struct secret *accounts_find_secret(const struct accounts *accounts,
                                     const unsigned char hash[HASH_LEN]);
-/* Out of the tables; its clear text is wiped. */
+/* The secret leaves the tables, and its clear text is wiped. */
 void accounts_end_secret(struct accounts *accounts, struct secret *secret);

@@ -23,7 +23,7 @@ bool command_is_name(const char *text);
 /* The only project, or that of --project, into command->project. */
 enum err command_find_project(struct account_command *command);
 
-/* The day; "-" when it is not known. */
+/* Prints the day; "-" when it is not known. */
 void command_print_time(FILE *out, int64_t unix_ms);
 
 /* command_changes.c */
@@ -35,7 +35,7 @@ command_fn command_delete_organization;
 command_fn command_delete_project;
 
 /* command_tokens.c */
-/* A new one of command->user, in a line of its own. */
+/* Draws a new token of command->user, and prints it in a line of its own. */
 void command_draw_token(struct account_command *command, struct draft *draft,
                         const char *name);
 command_fn command_create_token;

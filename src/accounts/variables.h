@@ -45,10 +45,10 @@ bool variable_name_is_valid(struct slice name);
 /* Says where a task belongs and is set by the service: never a user's. */
 bool variable_name_is_reserved(struct slice name);
 
-/* Set in this environment itself; NULL when it is not. */
+/* The variable that is set in this environment itself; NULL when it is not. */
 const struct variable *variables_own(const struct account *account, struct slice name);
 
-/* What a task would find: its own, or its parent's. */
+/* The variable that a task would find: the environment's own, or its parent's. */
 const struct variable *variables_find(const struct account *account, struct slice name);
 
 /* Everything a task would find, in the order of names. Start with { 0 }; NULL at the end.
@@ -63,15 +63,15 @@ void variables_put(struct account *account, struct slice name, struct slice valu
                    bool is_secret, uint32_t version);
 void variables_remove(struct account *account, struct slice name);
 
-/* As if none had been set; what the store has is put back by variables_restore. */
+/* Forgets all variables of the environment; variables_restore puts back what the store has. */
 void variables_clear(struct account *account);
 
-/* The same value in a new version of its document. */
+/* The value stays, in a new version of its document. */
 void variables_renew(struct account *account, struct slice name, uint32_t version);
 
 /* ---- variable_documents.c ---- */
 
-/* Set in some environment of the project. */
+/* True when the name is set in some environment of the project. */
 bool variables_known(struct accounts *accounts, const struct project *project,
                      struct slice name);
 

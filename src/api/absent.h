@@ -3,8 +3,8 @@
 
 #include "http/http.h"
 
-/* What the path would be; NULL: nobody has anything there. */
+/* What Trigger.dev has at the path; NULL: nothing that runcast lacks. */
 const char *absent_at(enum http_method method, struct slice path);
 
-/* It is one of them, and the path of a route, too, whose id nothing is called by. */
+/* True for such a path that is also one of a route with an id in it: no id is called that. */
 bool absent_hides_route(struct slice path);

@@ -10,5 +10,5 @@ struct leaving *leaving_create(struct api *api);
 /* NULL is fine. */
 void leaving_destroy(struct leaving *leaving);
 
-/* The environment, which is retired, goes when it may. */
+/* The environment of that number, which is retired, leaves memory when nobody holds it. */
 void leaving_add(struct leaving *leaving, uint32_t number);

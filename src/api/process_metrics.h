@@ -1,4 +1,4 @@
-/* process_metrics.h - what is asked for when metrics are read, and counted nowhere. */
+/* process_metrics.h - metrics that are not counted, but looked up when somebody reads them. */
 #pragma once
 
 #include "call/call.h"

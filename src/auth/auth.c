@@ -2,7 +2,7 @@
  *
  * Verifying a token costs a MAC and two JSON parses; finding it again costs its hash. So
  * everybody who was let in is remembered by hash, 10,000 and 16 MiB at most, the oldest
- * leave first. Nobody who was refused is. */
+ * leave first. Who was refused is not remembered. */
 #include "auth/auth.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* auth.h - who are you, and may you.
+/* auth.h - who sends a request, and what that identity may do.
  *
  *   "Bearer …" ─► public token (JWT, pub: true) ─► environment, scopes, expiry
  *              ─► tr_pat_…                       ─► user
@@ -53,7 +53,7 @@ void auth_destroy(struct auth *auth);
  * expect; the log has more of the reason. */
 enum err auth_identify(struct auth *auth, struct slice header, const char *client,
                        int64_t now_ms, struct identity **identity, struct failure *why);
-/* A secret key of preview on one of its branches: a reference, the caller's. */
+/* The identity of a secret key of preview on one of its branches: a reference, the caller's. */
 struct identity *identity_on_branch(const struct identity *identity,
                                     struct account *branch);
 
@@ -67,7 +67,7 @@ bool identity_has_ended(const struct identity *identity, int64_t now_ms);
 void identity_tell_end(const struct identity *identity, const char *connection,
                        int64_t now_ms);
 
-/* What a socket and an event stream of it are told then. */
+/* What a socket or an event stream is told when its credential has ended. */
 extern const char identity_ended_reason[];
 
 /* NULL is fine. */
@@ -79,7 +79,7 @@ struct identity *identity_ref(struct identity *identity);
 bool identity_may(const struct identity *identity, const char *action, const char *type,
                   struct slice id);
 
-/* Does one of them grant it on anything of the type at all? */
+/* Does one of the scopes grant action on anything of the type at all? */
 bool identity_may_some(const struct identity *identity, const char *action,
                        const char *type);
 

@@ -11,5 +11,5 @@
 bool scope_grants(struct slice scope, const char *action, const char *type,
                   struct slice id);
 
-/* On one thing of that type at least. */
+/* True when the scope grants action on one thing of that type at least. */
 bool scope_grants_some(struct slice scope, const char *action, const char *type);

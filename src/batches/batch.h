@@ -48,7 +48,7 @@ struct bytes *batch_write(const struct batch *batch);
 /* ERR_INTERNAL: it is not one of ours. Nothing is left to finish then. */
 enum err batch_read(const struct document *document, struct batch *batch);
 
-/* Of the caller's environment; the texts are batch's own. ERR_NOT_FOUND. */
+/* Loads a batch of the call's environment; its texts are its own. ERR_NOT_FOUND. */
 struct batch_load {
     struct store_load load;
     struct batch batch; /* out; the caller's to finish */

@@ -97,17 +97,18 @@ enum err bulks_restore(struct bulks *bulks, struct environment *env,
 void bulks_start(struct bulks *bulks);
 
 struct bulk_queue *bulks_of(struct bulks *bulks, struct environment *env);
-/* Its actions leave memory. False: one of them is under way; those of an environment that
- * is retired end as aborted. */
+/* The actions of the environment leave memory. False: one of them is under way; those of an
+ * environment that is retired end as aborted. */
 bool bulks_forget(struct bulks *bulks, const struct environment *env);
 const struct ranking *bulk_queue_all(const struct bulk_queue *queue);
 
-/* A place among those pending; false when all are taken. Given up, or used by add. */
+/* Takes a place among those pending, to be given up or used by bulk_queue_add; false when all
+ * are taken. */
 bool bulk_queue_reserve(struct bulk_queue *queue);
 void bulk_queue_give_up(struct bulk_queue *queue);
 struct bulk_action *bulk_queue_find(const struct bulk_queue *queue, struct slice id);
 
-/* Written; takes it over. */
+/* Adds an action whose document is written; takes it over. */
 void bulk_queue_add(struct bulk_queue *queue, struct bulk_action *action);
 
 /* A call that waits until the action has ended. */

@@ -56,7 +56,7 @@ void bulk_replay_slice(struct bulk_queue *queue);
 /* The slice is done but for the document. */
 void bulk_write_progress(struct bulk_queue *queue);
 
-/* Document and all. */
+/* The slice is done, and its document is written. */
 void bulk_slice_written(struct bulk_queue *queue);
 
 /* The store could not: the same slice again, a second later. */

@@ -1,4 +1,4 @@
-/* call.h - the front door: one table of routes, who may use each, and how it answers.
+/* call.h - one API call: who asks, for which environment, what it may reach, how it is answered.
  *
  *   head: path, method ─► route ─► credential ─► environment ─► body ─► handler
  *                                                                  └► api_reply_…, later
@@ -96,7 +96,7 @@ struct sockets;
 struct streams;
 struct traces;
 
-/* NULL: ready. */
+/* Why calls are refused as long as the gateway is not ready; NULL: it is. */
 const char *api_not_ready(const struct api *api);
 
 struct sockets *api_sockets(const struct api *api);
@@ -130,7 +130,8 @@ enum err api_restore(struct api *api, const struct document *document, struct fa
 
 /* ---- the request ---- */
 
-/* Into the environment of an identity that was found late. */
+/* The call enters the environment of its identity: here, or later when its handler has to find
+ * the identity first. */
 enum err api_enter(struct api_call *call);
 
 /* The call is about the account's environment, which stays in memory until it ends. */
@@ -201,18 +202,18 @@ void api_reply_json(struct api_call *call, int status, struct slice body);
 
 void api_reply_text(struct api_call *call, int status, const char *type, struct slice body);
 
-/* Of a body that need not be copied; the content type is among the headers. A reference is
- * taken while it is sent. */
+/* Replies with a body that need not be copied; the content type is among the headers. A
+ * reference is taken while it is sent. */
 void api_reply_shared(struct api_call *call, int status, struct bytes *body);
 
-/* A long body in parts, at least one; references are taken while they are sent. */
+/* Replies with a long body in parts, at least one; references are taken while they are sent. */
 void api_reply_json_parts(struct api_call *call, int status, struct bytes *const *parts,
                           size_t count);
 
-/* Of a body whose long values are only referred to. */
+/* Replies with a body whose long values are only referred to. */
 void api_reply_json_rope(struct api_call *call, int status, const struct rope *body);
 
-/* Takes over the reference. */
+/* Replies with a value; takes over the reference. */
 void api_reply_value(struct api_call *call, int status, json_t *value);
 
 /* A reply that goes on, by http_stream_write; api_call_end and http_stream_end end it. */
@@ -221,7 +222,7 @@ void api_stream_begin(struct api_call *call, const char *type);
 /* 200 with a body of so many bytes, which comes in pieces: http_stream_begin_sized. */
 void api_stream_begin_sized(struct api_call *call, size_t len);
 
-/* No body: preflights, and calls whose peer has left. */
+/* Replies without a body: to preflights, and to calls whose peer has left. */
 void api_reply_empty(struct api_call *call, int status);
 
 /* The call is answered late on purpose (a poll, a stream): on_drain is called when the
@@ -234,7 +235,7 @@ void api_call_end(struct api_call *call);
 /* A call for the exchange, which dispatch.c sends on its way. */
 struct api_call *api_call_create(struct api *api, struct exchange *x);
 
-/* The memory; for reply.c. */
+/* Frees the call; for reply.c. */
 void api_call_free(struct api_call *call);
 
 /* call->why if it is set and of that code, else the error's own text. */

@@ -2,7 +2,7 @@
  *
  *   {"paused":true,"override":5,"overriddenAt":1732000000000}
  *
- * under the queue's name. Back at what was registered the document goes. */
+ * The document has the queue's name, and is removed when the queue is as it was registered. */
 #pragma once
 
 #include "engine/engine.h"

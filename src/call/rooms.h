@@ -49,8 +49,8 @@ void rooms_leave(struct api_call *call);
  * ERR_NO_ROOM: the room is full with those of others. */
 enum err rooms_let_go(struct api_call *call);
 
-/* Of a body that is used up piece by piece so many bytes are in memory now: what was said
- * before of the call is over. ERR_NO_ROOM: the room for bodies is full. */
+/* So many bytes are in memory now of a body that is used up piece by piece; what was said of
+ * the call before counts no more. ERR_NO_ROOM: the room for bodies is full. */
 enum err rooms_hold_piece(struct api_call *call, size_t bytes);
 
 /* Bodies are in memory while they come, so they count in a room. False: they are thrown

@@ -39,8 +39,8 @@ struct route {
     const char *path; /* "{name}" is one segment, "{name*}" at its end all that follow */
     unsigned auth;    /* of enum route_auth */
     enum signed_form signed_form; /* with AUTH_SIGNED */
-    unsigned awaited;  /* a status that who asks again and again waits to see gone: no
-                                     fault for the log; 0: none */
+    unsigned awaited;  /* a status that clients meet while they ask again and again for
+                          something to come: no fault for the log; 0: none */
     size_t body_limit; /* bytes */
     route_fn *handle;  /* the body is complete */
     /* For bodies that are taken piece by piece; handle is called behind the last. */

@@ -3,11 +3,11 @@
 
 #include "call/call.h"
 
-/* The next of them; NULL at the end. Start with NULL. */
+/* The next environment that the token serves; NULL at the end. Start with NULL. */
 struct account *served_next(const struct api *api, const struct identity *identity,
                             const struct account *last);
 
-/* The one where the run is in memory; NULL: none. */
+/* The one of them where the run is in memory; NULL: none. */
 struct account *served_with_run(const struct api *api, const struct identity *identity,
                                 struct slice run_id);
 

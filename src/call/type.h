@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 
-/* As JSON Schema. */
+/* Appends the type as JSON Schema. */
 void type_add_schema(const char *type, struct buf *out);
 
 /* One field of "name?: type, …" at a time; false behind the last. The type is JSON. */

@@ -1,4 +1,4 @@
-/* unread.c - a type and a value, walked side by side. */
+/* unread.c - walks a type and a value of the request side by side. */
 #include "call/unread.h"
 
 #include <ctype.h>

@@ -7,15 +7,17 @@
 
 #include "call/call.h"
 
-/* A valid JSON object. */
+/* Tells the caller which members of its body, a valid JSON object, nobody reads. */
 void unread_tell_body(struct api_call *call, struct slice body);
 
-/* ERR_INVALID when one that is read comes twice: all but the first would be ignored. */
+/* Tells the caller which parameters nobody reads. ERR_INVALID when one that is read comes
+ * twice: all but the first would be ignored. */
 enum err unread_check_query(struct api_call *call);
 
-/* x-trigger-branch where it chooses nothing: of an environment that has no branches. NULL:
- * none is known yet. */
+/* Tells the caller that its x-trigger-branch chooses nothing, as the environment has no
+ * branches. account NULL: it is not known yet. */
 void unread_tell_branch(struct api_call *call, const struct account *account);
 
-/* That, and an x-trigger-api-version that is none. ERR_MEDIA_TYPE: the body is encoded. */
+/* The same, and of an x-trigger-api-version that is none. ERR_MEDIA_TYPE: the body is encoded.
+ * ERR_INVALID: the request id is too long. */
 enum err unread_check_headers(struct api_call *call);

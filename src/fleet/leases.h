@@ -8,11 +8,11 @@
 
 #include "fleet/fleet.h"
 
-/* Of one environment. */
+/* The leases of one environment. */
 struct leases *leases_create(void);
 void leases_destroy(struct leases *leases);
 
-/* Nothing is noted of a run that is not leased, or was asked for without an id. */
+/* Notes which request got the run; nothing if it is not leased, or was asked for without an id. */
 void leases_note(const struct tracked *run);
 
 /* The run that was leased to this request and was not started yet; else NULL. */

@@ -11,7 +11,7 @@
 struct dequeue;
 struct session;
 
-/* Its place in the line of one environment. */
+/* The place of a worker in the line of one environment. The link is initialised. */
 struct dequeue_seat {
     struct dequeue *dequeue; /* the owner's */
     struct environment *env;
@@ -26,5 +26,5 @@ struct dequeue_seat {
  * version that has gone; the seat stands in no line. */
 bool line_join(struct dequeue_seat *seat, struct slice worker);
 
-/* Nothing happens if it stands in none. */
+/* Nothing happens if the seat stands in no line. */
 void line_leave(struct dequeue_seat *seat);

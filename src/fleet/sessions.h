@@ -69,7 +69,8 @@ void sessions_forget(struct environment *env, struct worker *worker);
  * that it names has gone on to another version, or there is no such version. */
 struct session *sessions_ask(struct environment *env, struct slice worker);
 
-/* The same, when nothing new has come. */
+/* The session that has this worker as its current version; absent: the environment's current
+ * version. NULL: none has. Nothing changes by it. */
 struct session *sessions_asking(const struct environment *env, struct slice worker);
 
 /* How long a dequeue that may have to name another version soon is held at most. */
@@ -88,21 +89,22 @@ void sessions_disconnect(struct environment *env, enum session_line line);
  * it was not heard of since; it may come back. 0: it is there, or nobody can tell. */
 int64_t sessions_gone_ms(const struct environment *env, const struct session *session);
 
-/* One that is missed only when no other has it. NULL: none that is there has the run's task
- * in the version that it wants. */
+/* The session that executes the run: one that is missed only when no other has its task. NULL:
+ * none that is there has the task in the version that the run wants. */
 struct session *sessions_of_run(const struct environment *env, const struct run *run);
 
-/* As the newest session that has it declares it. NULL: none has. */
+/* The task as the newest session that has it declares it. NULL: none has it. */
 const struct worker_task *sessions_task(const struct environment *env, struct slice task);
 
-/* One after the other, in the order of their versions; NULL: the first, and the end. */
+/* The sessions one after the other, in the order of their versions. Start with NULL; NULL at
+ * the end. */
 struct session *sessions_next(const struct environment *env, const struct session *session);
 
-/* Whoever is not there may only not have come back yet. */
+/* True for a while after a start: who is not there may only not have come back yet. */
 bool sessions_may_return(const struct environment *env);
 
-/* For how many ms more that is so; 0: it is not. */
+/* For how many ms more sessions_may_return is true; 0: it is not. */
 int64_t sessions_return_ms(const struct environment *env);
 
-/* Something is to be looked at: of the timers of sessions. */
+/* What the timers of sessions do: something is to be looked at. */
 void sessions_on_time(struct timer *timer);

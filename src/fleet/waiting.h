@@ -60,8 +60,8 @@ void waiting_look(const struct tracked *run, const struct room *full,
 void waiting_explain(const struct tracked *run, const struct waiting *waiting,
                      struct buf *out);
 
-/* Since when the run has been queued that has been for longest, whatever holds it; Unix ms,
- * 0: none is. */
+/* Since when the run that has been queued for longest is queued, whatever holds it; Unix ms, 0:
+ * none is queued. */
 int64_t waiting_oldest(const struct environment *env);
 
 /* Runs are queued, and nobody is there to execute any. */

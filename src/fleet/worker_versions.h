@@ -2,7 +2,7 @@
  *
  * A registration makes a version, and the newest one is
  * current; in dev each one that a session asks with is (sessions.h). Versions are kept as
- * documents: api reads and writes their JSON, the engine looks up. A developer makes one
+ * documents (workers/registration.h); here they are looked up. A developer makes one
  * whenever a file is saved, so the oldest ones go. */
 #pragma once
 
@@ -67,7 +67,7 @@ struct workers {
 struct workers *workers_create(void);
 void workers_destroy(struct workers *workers);
 
-/* Puts its tasks in the order in which they are found; before it is added. */
+/* Sorts the tasks of a worker by their ids, which is how they are found; before it is added. */
 void worker_sort(struct worker *worker);
 
 /* Takes over the worker; it is the current one. */
@@ -78,7 +78,7 @@ void worker_destroy(struct worker *worker);
  * one. NULL: none has to go. */
 struct worker *workers_take_excess(struct workers *workers);
 
-/* Both are among them. */
+/* Whether the worker is newer than the other; both are among them. */
 bool workers_is_newer(const struct workers *workers, const struct worker *worker,
                       const struct worker *than);
 

@@ -1,4 +1,4 @@
-/* command.h - what is in a data directory, for the gateway and for subcommands that
+/* command.h - opens what is in a data directory, for the gateway and for subcommands that
  * find none running. */
 #pragma once
 

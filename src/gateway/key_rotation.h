@@ -26,5 +26,6 @@ enum err rotate_begin(struct rotate *rotate, struct slice next_key, rotate_done_
 /* What has not come to its commit is taken back. NULL is fine. */
 void rotate_stop(struct rotate *rotate);
 
-/* Until it has reported, everything that it was created with is there. NULL: no. */
+/* True until a rotation that was begun has reported: so long everything that it was created
+ * with stays. NULL: false. */
 bool rotate_busy(const struct rotate *rotate);

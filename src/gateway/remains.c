@@ -1,4 +1,4 @@
-/* remains.c - one small commit after the other.
+/* remains.c - removes what is left of an environment, one small commit after the other.
  *
  *   any run left? ─► yes: done, retention is not through with it
  *        │ no

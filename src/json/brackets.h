@@ -9,10 +9,10 @@
 
 #include "base/slice.h"
 
-/* Inside of so many containers, 1 or more: the bytes up to the bracket that closes the outermost
- * one, and with it; all of them when it never closes. The text begins outside of strings and
- * is part of valid JSON. */
+/* The text begins inside of `depth` containers, 1 or more: how many bytes there are up to the
+ * bracket that closes the outermost of them, and with it; all when it never closes. The text
+ * begins outside of strings and is part of valid JSON. */
 size_t brackets_until_closed(struct slice text, size_t depth);
 
-/* The depth grows above most somewhere. The text is valid JSON. */
+/* True when containers lie deeper than `most` in one another somewhere. The text is valid JSON. */
 bool brackets_deeper_than(struct slice text, size_t most);

@@ -55,8 +55,8 @@ enum err envelope_close(struct envelope *envelope, struct failure *why);
 /* The raw value; absent when there is none. */
 struct slice envelope_get(const struct envelope *envelope, const char *name);
 
-/* Members but the known ones, by raw key; NULL ends the known ones. They are told to who
- * listens; NULL: nobody does. Returns how many there are, and the first one. */
+/* Notes the members that are not among the known ones, whose list NULL ends, as ignored (NULL:
+ * nobody listens). Returns how many there are, and the raw key of the first one. */
 size_t envelope_tell_others(const struct envelope *envelope, const char *where,
                             const char *const *known, struct ignored *ignored,
                             struct slice *first);

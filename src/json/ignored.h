@@ -21,15 +21,15 @@ struct ignored {
 };
 
 /* where is the path of the object, "" for the body and with its dot for others; the key is
- * JSON, between its quotes. One that was named before, or is too much, changes nothing. NULL
- * listens to nobody. */
+ * JSON, between its quotes. One that was named before, or is too much, changes nothing. ignored
+ * NULL, here and below: nobody listens. */
 void ignored_add_member(struct ignored *ignored, const char *where, struct slice raw_key);
 
 /* All members of an object but the known ones; NULL ends those. */
 void ignored_add_others(struct ignored *ignored, const char *where, struct slice object,
                         const char *const *known);
 
-/* The same of a parameter of the query, decoded: its brackets stay. */
+/* Adds a parameter of the query, decoded: its brackets stay. */
 void ignored_add_parameter(struct ignored *ignored, struct slice name);
 
 void ignored_finish(struct ignored *ignored);

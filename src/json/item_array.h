@@ -1,4 +1,4 @@
-/* item_array.h - {"items": [ … ], …} as it arrives, one item after the other.
+/* item_array.h - reads {"items": [ … ], …} as it arrives, one item after the other.
  *
  *   pieces ─┬─ outside of the array ─► an envelope: {"items":[],"parentRunId":"…"}
  *           └─ inside: up to each comma ─► an envelope of the item ─► on_item

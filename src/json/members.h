@@ -54,5 +54,5 @@ void members_find(struct slice object, const char *const *names, size_t count,
 bool members_find_few(struct slice object, size_t most, const char *const *names,
                       size_t count, struct slice *values);
 
-/* The same of a value: an element of an array. */
+/* The text of a value that is no member, as an element of an array is. */
 struct bytes *members_text_of(struct slice value);

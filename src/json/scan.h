@@ -107,15 +107,15 @@ bool scan_equal(struct slice a, struct slice b);
  * of them afterwards. 0: it was not enough, and the answer means nothing. */
 bool scan_equal_within(struct slice a, struct slice b, uint64_t *left);
 
-/* A value nested deeper than max. For envelopes: 64. */
+/* True when the value is nested deeper than max; envelopes may be 64 deep. */
 bool scan_deeper_than(struct slice value, unsigned max);
 
-/* All objects in the value, at whatever depth, have together more members than max. */
+/* True when all objects in the value, at whatever depth, have together more members than max. */
 bool scan_has_more_members(struct slice value, size_t max);
 
 /* False as soon as an object has more members than that. What is not an object has none. */
 bool scan_has_at_most(struct slice object, size_t most);
 
-/* An object of an envelope that names a member twice: refused there, never in payloads. Its
- * members are sorted for that: first see that they are not too many. */
+/* True when the object names a member twice, which is refused in envelopes, never in payloads.
+ * The members are sorted for that: first see that they are not too many. */
 bool scan_has_duplicate(struct slice object);

@@ -1,9 +1,9 @@
 /* metadata.h - operations on a run's metadata, over byte spans.
  *
- * set, delete, append, remove, increment, update. Values that no operation
- * touches keep their bytes. A key starting "$." is a JSON
- * path ($.a.b, $.list[0], $.a['b c']), otherwise a literal top-level key; keys that name
- * __proto__, constructor or prototype are refused.
+ * The operations are set, delete, append, remove, increment and update. Values that none of
+ * them touches keep their bytes. A key starting "$." is a JSON path ($.a.b, $.list[0],
+ * $.a['b c']), otherwise a literal top-level key; keys that name __proto__, constructor or
+ * prototype are refused.
  *
  * An operation that is not well-formed is an error, and so are operations that together
  * would take longer than about three milliseconds (three times removing an object from a

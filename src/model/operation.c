@@ -1,7 +1,7 @@
 /* operation.c - reads operations, and says what is wrong with them.
  *
  * A key that starts "$." is a path: parts after a dot, or in brackets as a number or in
- * quotes. Whether a number is an index or a name, the container decides that it meets. */
+ * quotes. Whether a number is an index or a name is decided by the container that it meets. */
 #include "model/operation.h"
 
 #include <math.h>

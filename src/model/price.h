@@ -1,5 +1,5 @@
-/* price.h - what runs cost: so much for the first start, and so much for each second on a
- * machine. Cents; none in development. */
+/* price.h - what runs cost, in cents: a price for the first start, and one for each second on a
+ * machine. Runs in development cost nothing. */
 #pragma once
 
 #include "base/slice.h"

@@ -111,15 +111,16 @@ struct queue_standing {
 struct queue_standing queues_standing(const struct queues *queues,
                                       const struct queue_item *item, uint32_t most);
 
-/* Of each lane, as registered. UINT32_MAX: none of its own, the environment's counts. 0
- * blocks. What runs above a lowered limit goes on. */
+/* A worker version has registered the queue with this limit of each lane. UINT32_MAX: none of
+ * its own, the environment's counts. 0 blocks. What runs above a lowered limit goes on. */
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit);
 
-/* The limit that counts of those that are registered: another one than the last. */
+/* Of the limits that versions have registered the queue with, another one counts than that of
+ * the last. Nothing happens if none has. */
 void queues_change_limit(struct queues *queues, struct slice queue, uint32_t limit);
 
-/* One of those who registered it has gone: with the last one its limit goes, and it stays
- * only as long as something needs it. */
+/* One of the versions that have registered the queue is forgotten: with the last one its limit
+ * goes, and the queue stays only as long as something needs it. */
 void queues_forget_limit(struct queues *queues, struct slice queue);
 
 /* Neither paused nor overridden: the queue stays only as long as something needs it. */

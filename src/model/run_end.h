@@ -1,14 +1,15 @@
-/* run_end.h - what a step of a run asks of the run before it, and what its end leaves behind. */
+/* run_end.h - the errors that the gateway ends runs with, and whether a request names the newest
+ * snapshot of a run or was carried out already. */
 #pragma once
 
 #include "runcast/run.h"
 
-/* Reason as {"type":"STRING_ERROR","raw":…} or
+/* The error of a run for a reason: {"type":"STRING_ERROR","raw":…} or
  * {"type":"INTERNAL_ERROR","code":…,"message":…}. */
 struct bytes *error_text(const char *text);
 struct bytes *error_internal(const char *code, const char *message);
 
-/* Nothing is due any more. Takes over the error. */
+/* The run ends with this error, and nothing is due any more. Takes over the error. */
 void run_end_with(struct run *next, struct bytes *error, unsigned *marks);
 
 /* ttl of a queued run in ms; 0: none. */

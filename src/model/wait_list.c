@@ -1,4 +1,4 @@
-/* wait_list.c - the list as JSON, of which texts are spans. */
+/* wait_list.c - writes waits as JSON, and reads them: their texts are spans of it. */
 #include "model/wait_list.h"
 
 #include "base/text.h"

@@ -4,7 +4,7 @@
  *   [{"type":"DATETIME","id":"waitpoint_…","until":…},
  *    {"type":"RUN","id":"run_…","batch":"batch_…","index":3,"completedAt":…}, …]
  *
- * What is over has completedAt. Which of them are over is decided in engine/waits.c. */
+ * A wait that is over has completedAt; engine/waits.c decides which of them are. */
 #pragma once
 
 #include "base/buf.h"

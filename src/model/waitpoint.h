@@ -23,14 +23,15 @@ void waitpoint_finish(struct waitpoint *waitpoint);
 
 void waitpoint_set_output(struct waitpoint *waitpoint, struct slice text);
 
-/* Writes the document. Until it is over it is as old as it is: retention takes also what
- * nobody ever completes, unless a run waits for it. */
+/* The change that writes the document. It is stale since the waitpoint is over; one that has no
+ * timeout either, since it was made: so retention also takes what nobody ever completes, unless
+ * a run waits for it. */
 struct change waitpoint_change(const struct waitpoint *waitpoint, uint32_t env);
 
 /* ERR_INTERNAL: it is not one of ours. Nothing is left to finish then. */
 enum err waitpoint_read(const struct document *document, struct waitpoint *waitpoint);
 
-/* All but the output, however large that is. */
+/* Reads all but the output, however large that is. */
 enum err waitpoint_read_head(const struct document *document, struct waitpoint *waitpoint);
 
 /* True also of a document that cannot be read: nothing will complete it. */

@@ -1,4 +1,4 @@
-/* crowd.h - how many connections each address has; private to net.
+/* crowd.h - how many connections each address has.
  *
  * An IPv6 network of 64 bits counts as one address: whoever has one address of it has all. */
 #pragma once
@@ -18,12 +18,12 @@ struct crowd_place {
 void crowd_init(struct crowd *crowd);
 void crowd_finish(struct crowd *crowd);
 
-/* Counts one more of the address; what the place was before is left. False: it has most
- * already, and is not excused. */
+/* Counts one more connection of the address, and none any more where the place counted before.
+ * False: the address has `most` connections already, and is not excused. */
 bool crowd_enter(struct crowd *crowd, struct crowd_place *place,
                  const struct address *address, unsigned most);
 
-/* Nothing happens if it is not taken. */
+/* Nothing happens if the place is not taken. */
 void crowd_leave(struct crowd_place *place);
 
 /* The address speaks for others: for as long as it has connections it may have any number.

@@ -58,9 +58,9 @@ enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
 /* Sends what is unsent; progress says whether the kernel took any of it. */
 enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress);
 
-/* What unsent bytes refer to (BYTES_PARTS) takes room there from now on, all of it until the
- * last that refers to it is sent; once, however many outboxes refer to it (base/share.h).
- * NULL: nowhere. */
+/* Names the room in which the bytes count that unsent ones refer to (BYTES_PARTS): all of them
+ * until the last that refers to them is sent, and once, however many outboxes refer to them
+ * (base/share.h). NULL: they count nowhere. */
 void outbox_count_in(struct outbox *outbox, struct room *room);
 
 /* Bytes in memory for what is unsent, but for those that outbox_count_in counts. */

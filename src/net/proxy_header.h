@@ -23,6 +23,6 @@ struct proxy_header {
     size_t len; /* bytes of the header */
 };
 
-/* The bytes from the first of the connection on. The header is filled in with PROXY_DONE.
+/* Reads the bytes from the first of the connection on. The header is filled in with PROXY_DONE.
  * What TLVs say is not used; that they fit is checked. */
 enum proxy_status proxy_header_read(struct slice bytes, struct proxy_header *header);

@@ -1,4 +1,4 @@
-/* readiness.h - which sockets are ready, a few at a time; private to net.
+/* readiness.h - which sockets are ready, a few at a time.
  *
  *   libuv ─► one descriptor is ready: the epoll of all connections
  *             └─► BATCH of them ─► fn each ─► more, while the turn has time

@@ -1,4 +1,4 @@
-/* events.h - all event streams, for call.c and retention. */
+/* events.h - all event streams, for api/services.c and retention. */
 #pragma once
 
 #include "base/loop.h"

@@ -1,4 +1,4 @@
-/* long_polls.h - all long polls, for call.c. */
+/* long_polls.h - all long polls, for api/services.c. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* sockets.h - all WebSocket clients, for call.c; and what sends for their feeds. */
+/* sockets.h - all WebSocket clients, for api/services.c; and what sends for their feeds. */
 #pragma once
 
 #include <stddef.h>

@@ -12,7 +12,7 @@ struct view subscribing_view(const struct identity *identity,
 /* The position is honoured if it is of this history and nothing after it was purged. */
 bool subscribing_may_resume(const struct environment *env, const struct wire_message *sub);
 
-/* The parameters of its query that nobody reads, for those who cannot see headers: the
+/* The parameters of a call's query that nobody reads, for those who cannot see headers: the
  * caller's to unref; NULL: there are none. */
 struct tag_list *subscribing_ignored(const struct api_call *call);
 

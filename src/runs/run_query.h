@@ -24,7 +24,8 @@ struct run_query {
     struct slice regions[QUERY_VALUES_MAX];
 };
 
-/* The same words from elsewhere: the first of a name counts. */
+/* The same parameters from elsewhere than a call's query, as from the filter of a bulk action;
+ * the first of a name counts. */
 struct run_query_source {
     enum vocabulary vocabulary;
     const struct query_pair *pairs;

@@ -31,7 +31,7 @@ struct schedules {
     size_t under_way; /* commands without an answer yet */
 };
 
-/* A new one without a document; and out of everything. */
+/* Makes a schedule that has no document yet; the second takes one out of every table. */
 struct schedule *schedule_add(struct schedules *all, struct environment *env,
                               const char *id);
 void schedule_remove(struct schedules *all, struct schedule *schedule);

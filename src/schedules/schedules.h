@@ -44,7 +44,8 @@ struct schedule_facts {
 
 void schedule_facts_copy(struct schedule_facts *copy, const struct schedule_facts *facts);
 void schedule_facts_finish(struct schedule_facts *facts);
-/* Others than before count from now on; what fired while the clock was ahead holds up none. */
+/* Another expression and time zone count from now on; what fired while the clock was ahead
+ * holds up none of their times. */
 void schedule_facts_set_times(struct schedule_facts *facts, struct bytes *cron,
                               struct bytes *timezone, int64_t now_ms);
 
@@ -88,7 +89,8 @@ int64_t schedule_next(struct schedule *schedule, int64_t after_ms);
 /* Kept until schedules_destroy; NULL: the system knows no such zone. */
 const struct zone *schedules_zone(struct schedules *all, struct slice name);
 
-/* The document of one, at start. Afterwards schedules_start lets what is due fire. */
+/* Restores a schedule from its document, at start. Afterwards schedules_start lets what is due
+ * fire. */
 enum err schedules_restore(struct schedules *all, const struct document *document,
                            struct failure *why);
 
@@ -96,14 +98,14 @@ enum err schedules_restore(struct schedules *all, const struct document *documen
 void schedules_retire(struct schedules *all, const struct environment *env);
 /* One of its schedules has a commit on its way. */
 bool schedules_are_busy(struct schedules *all, const struct environment *env);
-/* They leave memory, none of them being busy. */
+/* The schedules of the environment leave memory, none of them being busy. */
 void schedules_forget(struct schedules *all, const struct environment *env);
 
 /* ---- changing ---- */
 
 struct schedule_command;
 
-/* Whatever the command is about; NULL: nothing yet. */
+/* Finds the schedule that the command is about; NULL: there is none yet. */
 typedef struct schedule *schedule_find_fn(struct schedule_command *command);
 
 /* now is NULL when there is none: a commit then makes one. next is a copy of its facts, to

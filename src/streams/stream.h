@@ -85,7 +85,8 @@ struct stream *stream_use(struct stream_set *set, enum stream_kind kind, struct 
                           struct slice key);
 void stream_release(struct stream_set *set, struct stream *stream);
 
-/* Before its first chunk: that one has this index, for who knows those of a former life. */
+/* Before the first chunk of a stream: gives that one this index, for a client that knows of
+ * chunks from before a restart. */
 void stream_start_at(struct stream *stream, uint64_t index);
 
 /* The time of a chunk that comes now. */
@@ -98,8 +99,8 @@ void stream_append(struct stream_set *set, struct stream *stream, struct bytes *
 /* The oldest chunk of the stream that was not written to for longest goes. */
 void stream_set_drop(struct stream_set *set);
 
-/* Where a reader goes on that has chunk index of that time (-1: not known). A place that
- * this stream never had is of a former life: from its first chunk. */
+/* Where a reader goes on that has the chunk of this index, which came at at_ms (-1: not known).
+ * A place that this stream never had is from before a restart: then from its first chunk. */
 uint64_t stream_after(const struct stream *stream, int64_t at_ms, uint64_t index);
 
 /* The chunk at *place, which moves behind it; NULL at the end. missed: how many were

@@ -16,7 +16,7 @@ struct trigger_place trigger_call_place(const struct api_call *call);
 void trigger_call_refused(struct api_call *call, const struct trigger_op *op,
                           enum err status, struct slice what);
 
-/* The run that asks. */
+/* Finds the parent of the runs that a call makes: the run that asks. */
 struct parent_lookup {
     struct api_call *call;
     struct run_read read;

@@ -23,7 +23,7 @@ struct option {
     bool is_alone; /* a batch has it for all items: an item's is not read */
 };
 
-/* Those that runcast does not do; name NULL ends it. */
+/* The options that runcast does not do; name NULL ends them. */
 extern const struct option trigger_undone[];
 
 /* externalDeploymentId, when all options are known. */
@@ -44,7 +44,7 @@ enum err reading_mistake(struct trigger_reading *r, const char *text);
 enum err reading_text(struct trigger_reading *r, struct slice value, size_t max,
                       struct slice *text);
 
-/* A finite one; every number of JSON is spelled like one of C. */
+/* The number, which is finite; every number of JSON is spelled like one of C. */
 enum err reading_number(struct trigger_reading *r, struct slice value, double *number);
 enum err reading_integer(struct trigger_reading *r, struct slice value, double *number);
 enum err reading_flag(struct trigger_reading *r, struct slice value, bool *flag);

@@ -22,8 +22,8 @@ enum err key_file_read(const char *path, unsigned char key[KEY_LEN], struct fail
 enum err key_file_write(const char *path, const unsigned char key[KEY_LEN],
                         struct failure *why);
 
-/* Takes the place of what is at the other path; on the disk when it returns OK. */
+/* Moves a key file to the place of what is at the other path; on the disk when it returns OK. */
 enum err key_file_move(const char *from, const char *to, struct failure *why);
 
-/* Gone, also from the disk. That there was none is fine. */
+/* Removes a key file, also from the disk. That there was none is fine. */
 enum err key_file_remove(const char *path, struct failure *why);

@@ -43,7 +43,7 @@ bool vault_key_is_right(struct slice key_text);
 /* Wipes the keys. NULL is fine. */
 void vault_close(struct vault *vault);
 
-/* Which key: 8 hex digits that tell nothing else about it. */
+/* The id of the key: 8 hex digits that tell nothing else about it. */
 void vault_key_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX]);
 
 /* Appends the sealed value, base64url. */
@@ -54,7 +54,7 @@ void vault_seal(const struct vault *vault, struct slice context, struct slice pl
 enum err vault_unseal(struct vault *vault, struct slice context, struct slice sealed,
                       struct buf *out);
 
-/* Why it did not open, and what to do: "<what> does not open: …". */
+/* Why a sealed value did not open, and what to do: "<what> does not open: …". */
 enum err vault_explain(const struct vault *vault, struct slice sealed, const char *what,
                        struct failure *why);
 
@@ -70,8 +70,8 @@ enum err vault_settle(struct vault *vault, struct failure *why);
 enum err vault_rotation_begin(struct vault *vault, struct slice next_key,
                               struct failure *why);
 
-/* On the disk, before anything is sealed with it. May run on another thread, as long as
- * nothing else is done with the vault. */
+/* Writes the next key to the disk, before anything is sealed with it. May run on another
+ * thread, as long as nothing else is done with the vault. */
 enum err vault_rotation_save(const struct vault *vault, struct failure *why);
 
 /* Nobody holds the vault any more. */
@@ -81,7 +81,8 @@ bool vault_is_sealed_with_next(const struct vault *vault, struct slice sealed);
 void vault_seal_with_next(const struct vault *vault, struct slice context,
                           struct slice plain, struct buf *out);
 
-/* The key files as they are from now on; like vault_rotation_save on any thread. */
+/* Puts the key files as they are from now on: with done the next key takes the place of the old
+ * one, else it is removed. Like vault_rotation_save on any thread. */
 enum err vault_rotation_place(const struct vault *vault, bool done, struct failure *why);
 
 /* done: everything is sealed with the next key, which is the key now. Else it is forgotten.

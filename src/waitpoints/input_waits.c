@@ -4,7 +4,7 @@
  *                 │                            │            │
  *       a record is there: completed      one came     one comes (stream_write.c)
  *
- * Which record is the next one says the caller: lastSeqNum is the last that it has seen. */
+ * The caller says which record is the next one: lastSeqNum is the last that it has seen. */
 #include "base/mem.h"
 #include "streams/streams.h"
 #include "waitpoints/waitpoint_make.h"

@@ -4,7 +4,7 @@
 #include "call/call.h"
 #include "model/waitpoint.h"
 
-/* One of the call's environment. */
+/* Loads a waitpoint of the call's environment. */
 struct waitpoint_load {
     struct api_call *call;
     struct store_load load;

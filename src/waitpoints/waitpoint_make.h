@@ -24,5 +24,5 @@ void waitpoint_make_finish(struct waitpoint_make *make);
 enum err waitpoint_make_read_token(struct waitpoint_make *make, const json_t *body);
 enum err waitpoint_make_read_time(struct waitpoint_make *make, const json_t *body);
 
-/* Keys of one space are apart from those of others. */
+/* space: what the idempotency key is one of; keys of different spaces are kept apart. */
 void waitpoint_make_begin(struct waitpoint_make *make, struct slice space);

@@ -1,4 +1,5 @@
-/* filter.c - asked for every change and every listener, so the cheap tests come first. */
+/* filter.c - does a run match? Asked for every change and every listener, so the cheap tests
+ * come first. */
 #include "wire/filter.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* filter.h - which runs a subscription is about.
  *
- * Monotone: tags are only ever added, everything else is fixed at creation, so a run never
- * leaves a filter. */
+ * Tags are only ever added to a run, and everything else is fixed when it is made: so a run
+ * never leaves a filter. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ struct filter {
     int64_t created_from; /* Unix ms; 0: any */
 };
 
-/* What a filter looks at, as it was at one change. */
+/* What a filter looks at of a run, as it was at one change. */
 struct facts {
     const char *id;
     const struct bytes *task, *batch;
@@ -37,14 +37,14 @@ static inline struct facts facts_of(const struct run *run)
 
 bool filter_matches(const struct filter *filter, const struct facts *facts);
 
-/* The run as it is now. */
+/* filter_matches for the run as it is now. */
 static inline bool filter_wants(const struct filter *filter, const struct run *run)
 {
     struct facts facts = facts_of(run);
     return filter_matches(filter, &facts);
 }
 
-/* Memory that its names take. */
+/* Bytes of memory that the names of a filter take. */
 size_t filter_size(const struct filter *filter);
 
 void filter_finish(struct filter *filter);

@@ -28,8 +28,7 @@ void render_delta(const struct view *view, const struct run *before,
 void render_since(const struct view *view, const struct run *run, uint64_t base,
                   struct buf *out);
 
-/* "the value" of a packet as JSON text: the json member of SuperJSON
- * untouched, a JSON string for text, absent for none or application/store. Appends to out
- * and says whether there is one. Content that is not the JSON its type says becomes a
- * string. type absent: application/json. */
+/* Appends the value of a packet as JSON text: of SuperJSON its json member, untouched; of text a
+ * JSON string. False: there is none, as of application/store. Content that is not the JSON its
+ * type says becomes a string. type absent: application/json. */
 bool render_packet(struct bytes *content, struct slice type, struct buf *out);

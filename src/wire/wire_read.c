@@ -1,8 +1,9 @@
 /* wire_read.c - the client's messages: JSON text to a struct wire_message, or a sentence.
  *
  * Members that are not known are ignored, so that newer clients can speak to older
- * gateways, and noted, so that they are told; null stands for absent. A member of a wrong type or value is refused by name.
- * What a sentence quotes of the client's text is cut at the end of a character. */
+ * gateways, and noted, so that the client is told of them; null stands for absent. A member of
+ * a wrong type or value is refused by name. What a sentence quotes of the client's text is cut
+ * at the end of a character. */
 #include "wire/wire.h"
 
 #include <jansson.h>

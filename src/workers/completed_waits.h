@@ -1,5 +1,5 @@
-/* completed_waits.h - what a blocked run has waited for, with what came out of it, as workers read
- * it.
+/* completed_waits.h - the waits of a run that are complete, with their outputs, as workers read
+ * them.
  *
  *   the run's waits ─► each: the other run, or the token ─► one array
  *

@@ -44,7 +44,7 @@ enum err registration_read_next(struct registration_reader *reader,
 /* A zeroed one is fine. */
 void registration_reader_finish(struct registration_reader *reader);
 
-/* All at once, of metadata that was taken once, by whatever limits. */
+/* Reads metadata that was taken before: all at once, and whatever the limits are now. */
 enum err registration_read_again(struct slice metadata, struct registration *registration,
                                  struct failure *why);
 

@@ -31,5 +31,5 @@ route_fn worker_complete;
 enum err worker_take(struct api_call *call, struct environment *const *environments,
                      size_t count);
 
-/* The worker of the run that is called about is there. */
+/* Notes that the worker of the run that the call is about is there. */
 void worker_hear(const struct api_call *call);

@@ -24,8 +24,8 @@ bool sqlite_checkpoint_start(struct sqlite_checkpoint *checkpoint,
 /* What was begun is through when this returns. */
 void sqlite_checkpoint_stop(struct sqlite_checkpoint *checkpoint);
 
-/* Harmless while one is under way. */
+/* Begins a checkpoint; harmless while one is under way. */
 void sqlite_checkpoint_begin(struct sqlite_checkpoint *checkpoint);
 
-/* True, once, when the one that was begun is through. wait: until it is. */
+/* True, once, when the checkpoint that was begun is through. wait: returns when it is. */
 bool sqlite_checkpoint_take(struct sqlite_checkpoint *checkpoint, bool wait, int *code);

@@ -1,4 +1,4 @@
-/* sqlite_copy.h - what is kept of a database before it is brought forward. */
+/* sqlite_copy.h - the copy that is kept of a database before its schema is brought forward. */
 #pragma once
 
 #include "store/sqlite/sqlite_db.h"

@@ -1,4 +1,5 @@
-/* sqlite_growth.c - what is added is put together once, at the end of a transaction. */
+/* sqlite_growth.c - growth is noted row by row, and added up for each environment once, at the
+ * end of a transaction. */
 #include "store/sqlite/sqlite_growth.h"
 
 #include "base/mem.h"

@@ -4,7 +4,7 @@
 #include "base/slots.h"
 #include "runcast/store.h"
 
-/* Environments take turns. */
+/* Commits of one kind, small or large, by environment: the environments take turns. */
 struct sqlite_turns {
     struct slots queues; /* of struct queue, by the number of their environment: of those
                             with commits */

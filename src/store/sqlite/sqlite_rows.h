@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "runcast/store.h"
 
-/* The statements; see the parameters at the functions below. */
+/* Append the statements, whose parameters the functions below bind. */
 void sqlite_rows_add_insert(struct buf *sql);
 void sqlite_rows_add_update(struct buf *sql);
 void sqlite_rows_add_select(struct buf *sql, bool packets); /* ?1 env, ?2 id */
@@ -14,9 +14,9 @@ void sqlite_rows_add_select(struct buf *sql, bool packets); /* ?1 env, ?2 id */
 /* Which texts of a run are asked for: all, or those that an update writes. */
 enum sqlite_texts { SQLITE_TEXTS_ALL, SQLITE_TEXTS_CHANGING };
 
-/* An expression: how many bytes the texts of a row have; the columns of those that an update
- * writes; and how many bytes the texts of a run have, of what goes into the row. Tags and
- * packets are not among them. */
+/* Appends an expression: how many bytes the texts of a row have. Then: the columns of those
+ * that an update writes; and how many bytes these texts of a run have. Tags and packets are
+ * not among them. */
 void sqlite_rows_add_size(struct buf *sql);
 void sqlite_rows_add_changing(struct buf *sql);
 int64_t sqlite_rows_size(const struct run *run, enum sqlite_texts which);

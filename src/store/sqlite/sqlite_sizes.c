@@ -1,4 +1,4 @@
-/* sqlite_sizes.c - what is there is asked for before it is written over. */
+/* sqlite_sizes.c - asks how many bytes a row counts before it is written over. */
 #include "store/sqlite/sqlite_sizes.h"
 
 #include "store/sqlite/sqlite_rows.h"
