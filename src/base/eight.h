@@ -1,4 +1,4 @@
-/* eight.h - questions to eight bytes at once. */
+/* eight.h - looks at eight bytes of text at once: is one of them such a byte? */
 #pragma once
 
 #include <stdint.h>

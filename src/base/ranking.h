@@ -8,7 +8,7 @@
 
 #include "base/slice.h"
 
-/* Embedded. */
+/* The place of a value in a ranking; embedded in the value. */
 struct ranked {
     struct ranked *left, *right;
     uint32_t count; /* of it and all below it; 0: in no ranking */
@@ -28,7 +28,7 @@ void ranking_init(struct ranking *ranking, ranking_key_fn *key);
 void ranking_insert(struct ranking *ranking, struct ranked *value);
 void ranking_remove(struct ranking *ranking, struct ranked *value);
 
-/* From 0 on; NULL behind the last. */
+/* The value at a place, counted from 0; NULL behind the last. */
 struct ranked *ranking_at(const struct ranking *ranking, uint64_t place);
 uint32_t ranking_count(const struct ranking *ranking);
 

@@ -1,4 +1,5 @@
-/* room.h - so many bytes of memory, or places, that several share, inside of what more share.
+/* room.h - how much memory, or how many places, several may take together, inside of what more
+ * may take together.
  *
  *   request ─► room of its environment ─► outer: room of its project     what is taken
  *                                                                        counts in each
@@ -15,8 +16,8 @@ enum {
     BODY_ROOM = 128 << 20,   /* bodies under way, of whoever sends them by one credential */
     ANSWER_ROOM = 128 << 20, /* unsent answers of a project, or for a person */
 
-    /* So much and less that is unsent of what goes on for long (a socket, a stream) counts
-     * nowhere: of so little many are asleep at any time, and most of it is shared. */
+    /* What a connection that lasts (a socket, a stream) has unsent counts nowhere up to this:
+     * many with so little are asleep at any time, and most of it is shared. */
     LITTLE_UNSENT = 128 << 10,
 };
 

@@ -1,4 +1,4 @@
-/* rope.h - a text of which long parts are not copied.
+/* rope.h - a text that refers to its long parts instead of copying them.
  *
  *   rope:  {"output":"▲","error":▲}      the buffer, and where what belongs into it
  *                    │          │
@@ -37,10 +37,10 @@ struct rope {
 void rope_clear(struct rope *rope);
 void rope_finish(struct rope *rope);
 
-/* Empty, and without its memory if that is more than so many bytes: of one that is kept. */
+/* Makes a rope that is kept empty, and frees its memory if that is more than `most` bytes. */
 void rope_give_back(struct rope *rope, size_t most);
 
-/* Of its text and all inserts. */
+/* Bytes of its text and all inserts. */
 size_t rope_len(const struct rope *rope);
 
 /* Where it ends now, to cut there what is added later. */
@@ -83,7 +83,7 @@ size_t rope_own_len(const struct bytes *bytes);
 /* Those that they refer to, one after the other: start with *at = 0; NULL at the end. */
 struct bytes *rope_next_owner(const struct bytes *bytes, uint32_t *at);
 
-/* How far they were read. The zero value: not at all. */
+/* How far bytes of BYTES_PARTS were read. The zero value: not at all. */
 struct rope_place {
     uint32_t part;
     uint32_t at;     /* in that part */

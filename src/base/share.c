@@ -1,4 +1,4 @@
-/* share.c - how many hold the same bytes, by room and bytes. */
+/* share.c - a table of how many hold which bytes in which room. */
 #include "base/share.h"
 
 #include "base/mem.h"

@@ -10,7 +10,8 @@
 #include "base/bytes.h"
 #include "base/room.h"
 
-/* Room NULL counts nowhere. NULL is fine for the bytes, too. */
+/* Takes a reference, and counts the bytes in the room if nobody has taken them there. Nothing
+ * happens if either is NULL. */
 void share_take(struct room *room, struct bytes *bytes);
 
 /* As often as they were taken from that room. */

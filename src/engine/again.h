@@ -1,5 +1,5 @@
-/* again.h - what must happen, although nobody asks for it twice, and the store failed: it
- * is begun again a second later.
+/* again.h - operations that must happen and that nobody asks for twice: when the store has
+ * failed, they are begun again a second later.
  *
  *     failed ─► again_later ─► STORE_AGAIN_MS ─► fn: begins it again
  *

@@ -59,7 +59,7 @@ enum err engine_check_quota(const struct environment *env, size_t more,
  * there is room again. */
 bool engine_is_at_quota(const struct environment *env);
 
-/* The room of the project for what is stored, when it is full so; else NULL. */
+/* The room of the project for what is stored, when it is full; else NULL. */
 const struct room *engine_full_room(const struct environment *env);
 
 /* So many bytes are on their way to the store: they count as stored until they are released,
@@ -68,7 +68,7 @@ void engine_hold_stored(const struct environment *env, size_t bytes);
 void engine_release_stored(struct engine *engine, const struct environment *env,
                            size_t bytes);
 
-/* ERR_QUOTA: something of so many bytes becomes longer, and there is no room at all. */
+/* ERR_QUOTA: something of `before` bytes shall have more, `after`, and the project is full. */
 enum err engine_check_growth(const struct environment *env, size_t before, size_t after,
                              struct failure *why);
 
@@ -82,7 +82,7 @@ bool engine_is_retired(const struct environment *env);
  * under way, nobody listens or holds it. Asked now and then until it is so: what has ended
  * meanwhile leaves memory before the next time. */
 bool engine_may_drop_environment(struct engine *engine, const struct environment *env);
-/* It leaves memory; its number leads to nothing any more. */
+/* The environment leaves memory; its number leads to nothing any more. */
 void engine_drop_environment(struct engine *engine, struct environment *env);
 /* NULL: no such environment. */
 struct environment *engine_environment(const struct engine *engine, uint32_t number);

@@ -10,7 +10,7 @@
 
 enum { STORE_AGAIN_MS = 1000 };
 
-/* Of which run in an environment the log has to say that nobody executes it (lookout.c). */
+/* The run of an environment of which the log may have to say that nobody executes it (lookout.c). */
 struct lookout {
     struct timer timer;
     char first[RUN_ID_MAX];  /* the run that is looked at; "": none */
@@ -64,7 +64,7 @@ static inline struct engine_share *engine_share_of(const struct environment *env
     return slots_get(&env->engine->shares, env->number);
 }
 
-/* Of its project, for what is stored; NULL: of none. */
+/* The room of the environment's project for what is stored; NULL: it has none. */
 static inline struct room *engine_stored_room(const struct environment *env)
 {
     return slots_get(&env->engine->stored, env->number);
@@ -94,7 +94,7 @@ int64_t engine_lost_at(const struct tracked *run);
 /* The run has got its place: in 10 s the log may have to speak of it. */
 void lookout_note(struct tracked *run);
 
-/* Of lookout::timer. */
+/* What lookout::timer does. */
 void lookout_on_time(struct timer *timer);
 
 /* quota.c */

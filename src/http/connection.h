@@ -1,4 +1,4 @@
-/* connection.h - one socket: reading, sending, deadlines and its end; private to net.
+/* connection.h - one socket: reading, sending, deadlines and its end; private to http.
  *
  *   readable ─► on_bytes …  on_left                         (HTTP or WebSocket decides)
  *   connection_send ─► outbox ─► writable ─► on_drained

@@ -1,4 +1,4 @@
-/* http_conn.h - one HTTP/1.1 connection, one request at a time; private to net.
+/* http_conn.h - one HTTP/1.1 connection, one request at a time; private to http.
  *
  *   idle ─► head ─► body ─► waiting for the reply ─► idle …
  *             │       │              └─ no keep-alive: lingering

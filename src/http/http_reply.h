@@ -1,4 +1,4 @@
-/* http_reply.h - replies of this layer itself; private to net. */
+/* http_reply.h - replies of this layer itself; private to http. */
 #pragma once
 
 #include "http/http_request.h"

@@ -1,4 +1,4 @@
-/* http_request.h - one request on its way in; private to net.
+/* http_request.h - one request on its way in; private to http.
  *
  * llhttp parses the bytes where they are kept: the head is appended to one buffer, and its
  * parts are places in there until it is complete. The same fault is found at the same byte

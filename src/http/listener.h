@@ -1,4 +1,4 @@
-/* listener.h - one address that a server listens on; private to net.
+/* listener.h - one address that a server listens on; private to http.
  *
  *   listener_bind ─► listener_start ─► accept ─► admission_adopt, or 503 and close
  *

@@ -1,4 +1,4 @@
-/* origin.h - the address that a connection and its requests come from; private to net.
+/* origin.h - the address that a connection and its requests come from; private to http.
  *
  *   accept ─► address of the peer, or of the client that a PROXY header names ─► counted
  *   head ───► of a trusted proxy: the client that X-Forwarded-For names, counted for as

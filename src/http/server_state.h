@@ -1,4 +1,4 @@
-/* server_state.h - what the connections of one server share; private to net.
+/* server_state.h - what the connections of one server share; private to http.
  *
  * One buffer is read into for all of them: what is read is used before the next read, or
  * copied. Parsers are lent to connections only while a request or a message is in flight.
@@ -71,7 +71,7 @@ const char *server_date(struct server *server);
 /* A warning, at most one a second. */
 void server_complain(struct server *server, const char *what, const char *reason);
 
-/* -1: no descriptor is left. */
+/* Opens the descriptor that server::spare_fd is; -1: none is left. */
 int server_open_spare(void);
 
 enum { SERVER_FULL_ANSWER = 256 };

@@ -1,4 +1,4 @@
-/* ws_conn.h - one WebSocket connection from the inside; private to net.
+/* ws_conn.h - one WebSocket connection from the inside; private to http.
  *
  *   open ─► ws_close: close frame sent, waiting for the peer's ─┐
  *     ├───► the peer closes: its code is sent back ─────────────┼─► lingering ─► closed

@@ -1,4 +1,4 @@
-/* ws_handshake.h - the opening handshake (RFC 6455 §4.2); private to net. */
+/* ws_handshake.h - the opening handshake (RFC 6455 §4.2); private to http. */
 #pragma once
 
 #include "base/error.h"

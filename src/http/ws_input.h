@@ -1,4 +1,4 @@
-/* ws_input.h - bytes into messages and control frames; private to net.
+/* ws_input.h - bytes into messages and control frames; private to http.
  *
  * Lent to a connection from the first byte of a frame to the end of its message. The head
  * of a frame is judged as soon as it is complete, before anything is stored for the frame;

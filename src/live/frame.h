@@ -31,12 +31,12 @@ static inline uint32_t frame_places(uint32_t subscriptions)
 
 void frame_start(void);
 
-/* What a client that was complete at base needs of the run (render_since). False when it no
+/* Adds what a client that was complete at base needs of the run (render_since). False when it no
  * longer fits; the first row always does: a single larger run goes alone. */
 bool frame_add(const struct view *view, const struct run *run, uint64_t base);
 
 /* Rows so far. */
 size_t frame_count(void);
 
-/* As rows of a subscription, or (id < 0) as a patch. False: bytes are unsent now. */
+/* Sends the rows as those of a subscription, or (id < 0) as a patch. False: bytes are unsent now. */
 bool frame_send(struct feed *feed, int64_t id, uint64_t seq, bool more);

@@ -50,7 +50,8 @@ struct hub {
 void hub_init(struct hub *hub, struct environment *env);
 void hub_finish(struct hub *hub);
 
-/* Born with its first run or listener; run ids only while somebody listens. */
+/* The topic, made with its first run or listener if `make`; one of a run id is there only while
+ * somebody listens. NULL: there is none. */
 struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct slice name,
                         bool make);
 

@@ -24,5 +24,5 @@ struct echo {
 /* Finishes a feed with one subscription. A new echo is appended to the caller's list. */
 void echo_leave(struct feed *feed, int64_t ms, struct list *echoes);
 
-/* Before its time. */
+/* Ends the echo before its time. */
 void echo_end(struct echo *echo);

@@ -1,5 +1,5 @@
-/* walk.h - what the live subscriptions of a feed get when the ring does not reach back to
- * it: rows from the orders. A part of feed.c's work, one frame at a time. */
+/* walk.h - what the live subscriptions of a feed get when the ring does not reach back to its
+ * position: rows from the orders. A part of feed.c's work, one frame at a time. */
 #pragma once
 
 #include <stdbool.h>
