@@ -70,7 +70,7 @@ static void add_taken(struct buf *out, const struct taking *op)
 struct handing {
     struct delivery delivery;
     struct engine *engine;
-    struct environment *env;
+    uint32_t env; /* by number: a connection that idles after the answer does not hold it */
     char run_id[RUN_ID_MAX];
     uint32_t snapshot;
     bool pinned;
@@ -79,10 +79,9 @@ struct handing {
 static void on_handed(struct delivery *delivery, bool lost)
 {
     struct handing *op = container_of(delivery, struct handing, delivery);
-    if (lost && !engine_draining(op->engine))
-        dequeue_give_back(op->engine, op->env, slice_of(op->run_id), op->snapshot,
-                          op->pinned);
-    environment_release(op->env);
+    struct environment *env = engine_environment(op->engine, op->env);
+    if (lost && env && !engine_draining(op->engine))
+        dequeue_give_back(op->engine, env, slice_of(op->run_id), op->snapshot, op->pinned);
     free(op);
 }
 
@@ -93,12 +92,11 @@ static void follow(struct taking *op)
     *handing = (struct handing){
         .delivery.done = on_handed,
         .engine = command->engine,
-        .env = command->env,
+        .env = command->env->number,
         .snapshot = command->run->snapshot,
         .pinned = op->dequeue.pinned,
     };
     memcpy(handing->run_id, command->run->id, sizeof(handing->run_id));
-    environment_hold(handing->env);
     if (!http_follow_reply(op->call->x, &handing->delivery))
         on_handed(&handing->delivery, true);
 }
