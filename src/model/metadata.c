@@ -22,7 +22,8 @@
 
 enum {
     WORK_MAX = 3000000, /* about nanoseconds: much of a turn */
-    WORK_OF_VISIT = 4,
+    WORK_OF_VISIT = 2,
+    WORK_OF_KEY_BYTE = 6, /* of one that is read to the end, however it is spelled */
     WORK_OF_OPENING = 16, /* a member becomes a node */
     WORK_OF_OPERATION = 64,
 };
@@ -37,6 +38,7 @@ struct metadata_node {
     struct metadata_node *children;
     uint32_t count, capacity;
     enum node_kind kind;
+    uint32_t hash; /* of the name that key spells */
 };
 
 /* A text made here. */
@@ -48,8 +50,9 @@ struct made_text {
 struct editor {
     struct metadata_node root;
     struct made_text *kept;
-    uint64_t left; /* of WORK_MAX; 0: the operations are refused */
-    bool deepens;  /* an operation may have made the object deeper */
+    uint64_t left;   /* of WORK_MAX; 0: the operations are refused */
+    bool deepens;    /* an operation may have made the object deeper */
+    struct buf name; /* scratch: what a key spells */
 };
 
 static void spend(struct editor *editor, uint64_t work)
@@ -101,6 +104,40 @@ static void remove_child(struct metadata_node *node, struct metadata_node *child
     memmove(child, child + 1, (size_t)((char *)end - (char *)(child + 1)));
 }
 
+/* ---- names ---- */
+
+/* So that of the members that a name is not the most are passed by without being read. Who
+ * makes keys with one hash pays for reading them. */
+static uint32_t hash_of(struct slice name)
+{
+    uint32_t hash = 2166136261; /* FNV-1a */
+    for (size_t i = 0; i < name.len; i++)
+        hash = (hash ^ (unsigned char)name.ptr[i]) * 16777619;
+    return hash;
+}
+
+static uint32_t hash_of_key(struct editor *editor, struct slice key)
+{
+    struct scan_text text = { 0 };
+    if (!key.len || !memchr(key.ptr, '\\', key.len))
+        return hash_of(key);
+    buf_clear(&editor->name);
+    scan_text_feed(&text, key, &editor->name);
+    spend(editor, key.len * WORK_OF_KEY_BYTE);
+    return hash_of(buf_slice(&editor->name));
+}
+
+static bool is_named(struct editor *editor, const struct metadata_node *member,
+                     struct slice name, uint32_t hash)
+{
+    if (member->hash != hash)
+        return false;
+    spend(editor, member->key.len * WORK_OF_KEY_BYTE);
+    return scan_key_is(member->key, name);
+}
+
+/* ---- opening ---- */
+
 /* False when it is neither object nor array. */
 static bool open_node(struct editor *editor, struct metadata_node *node)
 {
@@ -112,7 +149,7 @@ static bool open_node(struct editor *editor, struct metadata_node *node)
     case SCAN_OBJECT:
         node->kind = NODE_OBJECT;
         while (scan_next_member(&members, &key, &value))
-            add_child(node, key, value);
+            add_child(node, key, value)->hash = hash_of_key(editor, key);
         break;
     case SCAN_ARRAY:
         node->kind = NODE_ARRAY;
@@ -129,10 +166,10 @@ static bool open_node(struct editor *editor, struct metadata_node *node)
 static struct metadata_node *find_member(struct editor *editor, struct metadata_node *node,
                                          struct slice name)
 {
-    uint32_t matches = 0, last = 0, kept = 0;
+    uint32_t matches = 0, last = 0, kept = 0, hash = hash_of(name);
     spend(editor, (uint64_t)node->count * WORK_OF_VISIT);
     for (uint32_t i = 0; i < node->count; i++) {
-        if (!scan_key_is(node->children[i].key, name))
+        if (!is_named(editor, &node->children[i], name, hash))
             continue;
         matches++;
         last = i;
@@ -142,7 +179,7 @@ static struct metadata_node *find_member(struct editor *editor, struct metadata_
 
     for (uint32_t i = 0; i < node->count; i++) {
         struct metadata_node *child = &node->children[i];
-        if (i != last && scan_key_is(child->key, name))
+        if (i != last && is_named(editor, child, name, hash))
             close_node(child);
         else
             node->children[kept++] = *child;
@@ -176,6 +213,7 @@ static struct metadata_node *make_child(struct editor *editor, struct metadata_n
     buf_add_json(&spelled, part);
     struct slice key = { spelled.ptr + 1, spelled.len - 2 };
     struct metadata_node *child = add_child(node, keep(editor, key), (struct slice){ 0 });
+    child->hash = hash_of(part);
     buf_finish(&spelled);
     return child;
 }
@@ -241,7 +279,8 @@ static void append(struct editor *editor, struct metadata_node *node, struct sli
     bool opened = open_node(editor, node);
     if (!opened || node->kind == NODE_OBJECT) {
         struct metadata_node old = *node;
-        *node = (struct metadata_node){ .key = old.key, .kind = NODE_ARRAY };
+        *node =
+            (struct metadata_node){ .key = old.key, .kind = NODE_ARRAY, .hash = old.hash };
         if (opened || old.span.ptr)
             *add_child(node, (struct slice){ 0 }, (struct slice){ 0 }) = old;
     }
@@ -372,6 +411,7 @@ enum err metadata_apply(struct slice object, struct slice operations, struct buf
         }
     }
     close_node(&editor.root);
+    buf_finish(&editor.name);
     while (editor.kept) {
         struct made_text *kept = editor.kept;
         editor.kept = kept->next;

@@ -34,6 +34,13 @@ static const struct {
     /* names in other spellings are the same names */
     { "{'\\u0061':1}", "[{'type':'set','key':'a','value':2}]", "{'\\u0061':2}" },
     { "{'a':1}", "[{'type':'set','key':'\\u0061','value':2}]", "{'a':2}" },
+    { "{'\\u0061':1}",
+      "[{'type':'append','key':'a','value':2},{'type':'set','key':'$.a[0]','value':3}]",
+      "{'\\u0061':[3,2]}" },
+    { "{}",
+      "[{'type':'set','key':'\\n','value':1},{'type':'append','key':'\\n','value':2},"
+      "{'type':'delete','key':'\\n'}]",
+      "{}" },
     { "{}", "[{'type':'set','key':'\\n\\\\','value':2}]", "{'\\n\\\\':2}" },
     { "{}", "[{'\\u0074ype':'s\\u0065t','key':'a','value':2}]", "{'a':2}" },
 
@@ -349,6 +356,31 @@ static void operations_that_would_keep_the_loop_busy_are_refused(void **state)
     }
 }
 
+/* Members that a name is not the one of are passed by without being read: a progress bar
+ * beside many results goes on. */
+static void sixty_names_are_found_among_many_members(void **state)
+{
+    (void)state;
+    struct buf object = { 0 }, operations = { 0 }, out = { 0 };
+    struct failure why = { 0 };
+    for (int i = 0; i < 15000; i++)
+        buf_print(&object, "%s\"a%d\":0", i ? "," : "{", i);
+    buf_add_char(&object, '}');
+    for (int i = 0; i < 60; i++)
+        buf_print(&operations, "%s{\"type\":\"increment\",\"key\":\"a%d\",\"value\":1}",
+                  i ? "," : "[", 250 * i);
+    buf_add_char(&operations, ']');
+    assert_int_equal(metadata_apply(buf_slice(&object), buf_slice(&operations), &out, &why),
+                     OK);
+    assert_int_equal(out.len, object.len);
+    assert_true(slice_is(scan_member(buf_slice(&out), "a0"), "1"));
+    assert_true(slice_is(scan_member(buf_slice(&out), "a1"), "0"));
+    assert_true(slice_is(scan_member(buf_slice(&out), "a14750"), "1"));
+    buf_finish(&object);
+    buf_finish(&operations);
+    buf_finish(&out);
+}
+
 /* Objects of a list with one of many members; {"a":{"a":…}} with the same in another order. */
 static void add_flat(struct buf *out, int members)
 {
@@ -442,6 +474,7 @@ int main(void)
         cmocka_unit_test(a_thousand_operations_are_allowed_and_no_more),
         cmocka_unit_test(the_result_is_not_nested_deeper_than_can_be_read_again),
         cmocka_unit_test(operations_that_would_keep_the_loop_busy_are_refused),
+        cmocka_unit_test(sixty_names_are_found_among_many_members),
         cmocka_unit_test(comparing_with_a_large_object_counts_all_that_is_sorted),
         cmocka_unit_test(comparing_deep_values_counts_each_level),
         cmocka_unit_test(many_members_of_one_name_are_dropped_in_one_pass),
