@@ -52,9 +52,10 @@ struct server_options {
     /* WebSocket connections; ws.h */
     size_t ws_message_max;          /* default 64 KiB */
     unsigned ws_fragments_max;      /* per message, empty ones count; default 64 */
-    size_t ws_unfinished_max;       /* bytes of all unfinished messages; default 64 MiB */
+    size_t ws_unfinished_max;       /* bytes of all messages that are unfinished, or wait
+                                       to be heard; default 64 MiB */
     size_t ws_stranger_message_max; /* before ws_trust; default 20 KiB */
-    size_t ws_strangers_max;        /* bytes of their unfinished ones; default 8 MiB */
+    size_t ws_strangers_max;        /* the same of theirs; default 8 MiB */
     unsigned ws_messages_per_s;     /* default 50 */
     unsigned ws_messages_burst;     /* default 200 */
     int64_t ws_ping_ms;             /* default 25 s */

@@ -54,7 +54,8 @@ struct server {
 
     struct list requests, inputs; /* request::link, ws_input::link: the pools */
     unsigned request_count, input_count;
-    size_t unfinished;           /* bytes of WebSocket messages under way, of known peers */
+    size_t unfinished;           /* bytes of WebSocket messages that are unfinished, or
+                                    wait to be heard, of known peers */
     size_t strangers_unfinished; /* and of strangers */
     struct list holding;         // ws::holding; strangers, who began first at its head
     struct bytes *ping_frame;    /* of WebSocket */

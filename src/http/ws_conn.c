@@ -337,10 +337,15 @@ void ws_trust(struct ws *ws)
 
 static void release_input(struct ws *ws)
 {
-    hold(ws, 0);
     if (ws->input)
         ws_input_give_back(ws->c.server, ws->input);
     ws->input = NULL;
+}
+
+static void forget_input(struct ws *ws)
+{
+    hold(ws, 0);
+    release_input(ws);
 }
 
 static void close_unfinished(struct ws *ws)
@@ -354,14 +359,15 @@ static void close_first_stranger(struct server *server)
 {
     struct ws *first = container_of(server->holding.next, struct ws, holding);
     close_unfinished(first);
-    release_input(first);
+    forget_input(first);
 }
 
-/* Many peers that never finish their messages could fill the memory together. */
+/* Many peers that never finish their messages, or whose messages wait to be heard, could
+ * fill the memory together. */
 static void count_unfinished(struct ws *ws)
 {
     struct server *server = ws->c.server;
-    hold(ws, ws->input->in_message ? ws->input->message.len : 0);
+    hold(ws, (ws->input->in_message ? ws->input->message.len : 0) + ws->c.pending.len);
     while (server->strangers_unfinished > server->options.ws_strangers_max)
         close_first_stranger(server);
     if (ws->held && server->unfinished > server->options.ws_unfinished_max)
@@ -374,31 +380,51 @@ static size_t message_max(const struct ws *ws)
     return ws->c.known ? options->ws_message_max : options->ws_stranger_message_max;
 }
 
+static bool is_heard(const struct connection *c)
+{
+    return !c->closed && !c->lingering && !c->lost;
+}
+
+/* A peer may send many messages at once: those that the turn has no time for are heard in
+ * the next one, and no more is read before. */
+static void hear_later(struct connection *c, struct slice bytes)
+{
+    connection_keep(c, bytes);
+    connection_pause(c, true);
+    connection_defer(c);
+}
+
 static void on_bytes(struct connection *c, struct slice bytes)
 {
     struct ws *ws = of(c);
     ws->awaits = false;
     connection_note_life(c);
     if (c->pending.len) {
-        connection_keep(c, bytes);
+        hear_later(c, bytes);
         return;
     }
+    struct stint stint = loop_stint(c->server->loop);
     if (!ws->input)
         ws->input = ws_input_take(c->server);
-    while (bytes.len && !c->closed && !c->lingering && !c->lost) {
+    while (bytes.len && is_heard(c) && stint_goes_on(&stint)) {
         ws->input->message_max = message_max(ws);
         on_event(ws, ws_input_next(ws->input, options_of(ws), &bytes));
     }
+    if (bytes.len && is_heard(c))
+        hear_later(c, bytes);
     count_unfinished(ws);
-    if (c->closed || c->lingering || ws_input_idle(ws->input))
+    if (!is_heard(c))
+        forget_input(ws);
+    else if (ws_input_idle(ws->input))
         release_input(ws);
 }
 
-/* What came behind the handshake. */
+/* What came behind the handshake, or there was no time for. */
 static void on_turn(struct connection *c)
 {
     struct buf pending = c->pending;
     c->pending = (struct buf){ 0 };
+    connection_pause(c, false);
     connection_feed(c, buf_slice(&pending));
     buf_finish(&pending);
 }
@@ -480,7 +506,7 @@ static void on_deadline(struct connection *c)
 static void on_closed(struct connection *c)
 {
     struct ws *ws = of(c);
-    release_input(ws);
+    forget_input(ws);
     bytes_clear(&ws->pong);
     metric_add(M_WS_CONNECTIONS, -1);
     ws->ops->on_closed(ws);

@@ -20,7 +20,9 @@ struct ws_scene {
     struct ws *ws;            /* the newest one; NULL: closed */
     struct exchange *waiting; /* the request for /wait, which is not answered by itself */
     unsigned opened, closed, messages, drained;
-    bool sending; /* inside ws_send: nothing may be called back */
+    unsigned late;   /* messages that were heard when the turn's time was over */
+    unsigned waited; /* while others waited to be heard */
+    bool sending;    /* inside ws_send: nothing may be called back */
     void (*on_message)(struct ws_scene *scene, struct ws *ws);
 };
 

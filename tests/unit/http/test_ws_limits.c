@@ -130,6 +130,70 @@ static void a_flood_of_messages_is_overload(void **state)
     net_world_close(&scene.world);
 }
 
+/* Each takes all the time that a turn has. */
+static void take_the_turn(struct ws_scene *scene, struct ws *ws)
+{
+    struct loop *loop = scene->world.loop;
+    (void)ws;
+    scene->late += !loop_time_left(loop);
+    scene->waited += scene->world.server->unfinished > 0;
+    while (loop_time_left(loop))
+        ;
+}
+
+static void add_messages(struct buf *bytes, int count)
+{
+    for (int i = 0; i < count; i++)
+        ws_peer_add_frame(bytes, TEXT, SLICE("a"));
+}
+
+static void messages_that_come_at_once_are_heard_in_several_turns(void **state)
+{
+    struct ws_scene scene;
+    struct peer peer;
+    struct buf bytes = { 0 };
+    (void)state;
+    ws_scene_open(&scene, (struct server_options){ 0 });
+    scene.on_message = take_the_turn;
+    ws_peer_open(&scene.world, &peer, "/");
+    add_messages(&bytes, 20);
+    peer_send(&scene.world, &peer, buf_slice(&bytes));
+    peer_send(&scene.world, &peer, buf_slice(&bytes));
+    while (scene.messages < 40)
+        net_world_turn(&scene.world);
+    /* What a turn leaves is begun at its end, by one message: of each time that some came. */
+    assert_in_range(scene.late, 0, 2);
+    assert_in_range(scene.waited, 36, 39); /* but the first of each time */
+    assert_int_equal(scene.world.server->unfinished, 0);
+    assert_true(ws_peer_said(&peer, ""));
+
+    peer_send(&scene.world, &peer, buf_slice(&bytes)); /* and leaves in the middle */
+    peer_close(&peer);
+    net_world_until(&scene.world, ws_scene_has_closed, &scene);
+    buf_finish(&bytes);
+    net_world_close(&scene.world);
+}
+
+static void messages_that_wait_take_room(void **state)
+{
+    struct ws_scene scene;
+    struct peer peer;
+    struct buf bytes = { 0 };
+    (void)state;
+    ws_scene_open(&scene, (struct server_options){ .ws_unfinished_max = 100 });
+    scene.on_message = take_the_turn;
+    ws_peer_open(&scene.world, &peer, "/");
+    add_messages(&bytes, 20);
+    peer_send(&scene.world, &peer, buf_slice(&bytes));
+    ws_peer_await(&scene.world, &peer, "X4103");
+    peer_await_end(&scene.world, &peer);
+    assert_int_equal(scene.messages, 1);
+    assert_int_equal(scene.world.server->unfinished, 0);
+    peer_close(&peer);
+    buf_finish(&bytes);
+    net_world_close(&scene.world);
+}
+
 static void credit_for_messages_comes_back(void **state)
 {
     struct ws_scene scene;
@@ -361,6 +425,8 @@ int main(void)
         cmocka_unit_test(strangers_have_a_room_of_their_own),
         cmocka_unit_test(a_stranger_says_little_and_more_when_it_is_trusted),
         cmocka_unit_test(a_flood_of_messages_is_overload),
+        cmocka_unit_test(messages_that_come_at_once_are_heard_in_several_turns),
+        cmocka_unit_test(messages_that_wait_take_room),
         cmocka_unit_test(credit_for_messages_comes_back),
         cmocka_unit_test(only_the_newest_pong_waits),
         cmocka_unit_test(what_is_unsent_is_a_reference_and_is_said_when_gone),
