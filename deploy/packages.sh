@@ -4,7 +4,8 @@
 # Sourced by what builds or tests. When nothing is missing, apt is not called.
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson-dev
-    libsqlite3-dev libssl-dev zlib1g-dev libwslay-dev libinih-dev ca-certificates tzdata)
+    libsqlite3-dev libssl-dev zlib1g-dev libwslay-dev libinih-dev libarchive-dev ca-certificates
+    tzdata)
 
 test_packages=(clang codespell libcmocka-dev curl python3 python3-websockets chromium openssl
     nginx haproxy sqlite3 locales)

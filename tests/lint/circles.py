@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""No circle between the files of a folder, but where one idea has several files.
+"""No circle between folders, nor between the files of one, but where one idea has several files.
 
 A file uses another when a function or an object of the other is named in it, as the linker
 sees it: a header and the functions in it belong to whoever includes it. Each circle that may
@@ -9,6 +9,7 @@ import sys
 
 from common import Rules, root
 
+BETWEEN = "no circle between folders, as the linker sees them"
 NONE = "no circle between the files of a folder but those that are listed"
 DRAWN = "a circle is drawn at the top of one of its files, which names all of them"
 IS_ONE = "what is listed as a circle is one"
@@ -76,12 +77,13 @@ def groups(edges):
             for name in edges if name in reach[name]}
 
 
-def circles(folder, inline):
-    texts = {path.stem: code(path) for path in folder.glob("*.c")}
-    owner = {name: stem for stem, text in texts.items() for name in exported(text)}
-    edges = {stem: {owner[name] for name in uses(text, inline) if name in owner} - {stem}
-             for stem, text in texts.items()}
-    return groups(edges)
+def circles(texts, place, inline):
+    """texts by path; place says what of a path may not stand in a circle: its file or folder."""
+    owner = {name: place(path) for path, text in texts.items() for name in exported(text)}
+    edges = {place(path): set() for path in texts}
+    for path, text in texts.items():
+        edges[place(path)] |= {owner[name] for name in uses(text, inline) if name in owner}
+    return groups({one: others - {one} for one, others in edges.items()})
 
 
 def top_of(path):
@@ -90,14 +92,18 @@ def top_of(path):
 
 def main():
     src = root() / "src"
-    rules = Rules(NONE, DRAWN, IS_ONE)
+    rules = Rules(BETWEEN, NONE, DRAWN, IS_ONE)
     inline = {}
     for path in [*src.rglob("*.h"), *(root() / "include").rglob("*.h")]:
         for _, name, body in FUNCTION.findall(code(path)):
             inline[name] = set(USED.findall(body))
-    for folder in sorted({path.parent for path in src.rglob("*.c")}):
+    texts = {path: code(path) for path in src.rglob("*.c")}
+    for circle in circles(texts, lambda path: str(path.parent.relative_to(src)), inline):
+        rules.broken(BETWEEN, " ".join(sorted(circle)))
+    for folder in sorted({path.parent for path in texts}):
         name = str(folder.relative_to(src))
-        found = circles(folder, inline)
+        here = {path: text for path, text in texts.items() if path.parent == folder}
+        found = circles(here, lambda path: path.stem, inline)
         for drawing, others in CIRCLES.get(name, []):
             if frozenset(others | {drawing}) not in found:
                 rules.broken(IS_ONE, f"{name}: {drawing} {' '.join(sorted(others))}")

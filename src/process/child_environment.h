@@ -1,0 +1,25 @@
+/* child_environment.h - the environment of a child, built from nothing, name by name.
+ *
+ * The values may be secrets: they are wiped at the end. The zero value is empty. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+struct child_environment {
+    char **entries; /* "NAME=value", ended by NULL; NULL: none yet */
+    size_t count, capacity;
+};
+
+/* A name is added once. */
+void child_environment_add(struct child_environment *environment, const char *name,
+                           struct slice value);
+void child_environment_add_number(struct child_environment *environment, const char *name,
+                                  int64_t number);
+
+/* For process_options::environment. */
+const char *const *child_environment_list(const struct child_environment *environment);
+
+void child_environment_finish(struct child_environment *environment);

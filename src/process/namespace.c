@@ -1,0 +1,47 @@
+/* namespace.c - makes PID namespaces, with a mount namespace for a /proc of their own. */
+#include "process/namespace.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "process/report.h"
+
+static bool write_file(const char *path, const char *text, int len)
+{
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    bool written = file >= 0 && write(file, text, (size_t)len) == len;
+    if (file >= 0)
+        close(file);
+    return written;
+}
+
+static bool map_id(const char *path, unsigned id)
+{
+    char line[48];
+    int len = snprintf(line, sizeof(line), "%u %u 1\n", id, id);
+    return write_file(path, line, len);
+}
+
+bool namespace_begin(void)
+{
+    if (geteuid() == 0)
+        return unshare(CLONE_NEWPID | CLONE_NEWNS) == 0;
+    unsigned uid = geteuid(), gid = getegid();
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS))
+        return false;
+    /* There is no way back from here. */
+    if (!write_file("/proc/self/setgroups", "deny", 4) ||
+        !map_id("/proc/self/uid_map", uid) || !map_id("/proc/self/gid_map", gid))
+        report_give_up("cannot stay the same user in a user namespace");
+    return true;
+}
+
+/* What is mounted here is not seen outside; what is unmounted outside goes here, too. */
+bool namespace_mount_proc(void)
+{
+    return mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
+           mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
+}
