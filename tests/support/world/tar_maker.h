@@ -1,0 +1,34 @@
+/* tar_maker.h - archives byte by byte, also such as no tool makes. */
+#pragma once
+
+#include "archive/bundle.h"
+#include "base/buf.h"
+
+struct tar_entry {
+    const char *name; /* at most 100 bytes; longer ones by a pax header */
+    char type;        /* '0' file, '5' folder, '1' and '2' links, …; 0: '0' */
+    struct slice content;
+    unsigned mode; /* 0: 0644 */
+    const char *link;
+    uint64_t size; /* that the header says, if it is not that of the content; 0: it is */
+};
+
+/* ustar: the header and the content, filled up to whole blocks. */
+void tar_add(struct buf *tar, const struct tar_entry *entry);
+
+/* A file of that name and content. */
+void tar_add_file(struct buf *tar, const char *name, const char *content);
+
+/* "NAME=value" as a record of a pax header for the next entry; its length is added. */
+void tar_add_pax(struct buf *tar, struct slice record);
+
+/* A name as GNU tar writes long ones. */
+void tar_add_gnu_name(struct buf *tar, const char *name);
+
+/* The two empty blocks. */
+void tar_end(struct buf *tar);
+
+void tar_gzip(struct slice tar, struct buf *packed);
+
+/* A file in memory with these bytes, opened as a bundle. */
+struct bundle *tar_open(struct slice packed, const struct bundle_limits *limits);
