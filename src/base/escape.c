@@ -33,7 +33,7 @@ static size_t width(unsigned char c)
 /* Every text takes the same time, whatever is in it: no branch looks at a character. */
 typedef uint8_t sixteen __attribute__((vector_size(SIXTEEN)));
 
-/* What escaping adds to each of them. */
+/* What escaping adds to each of sixteen bytes. */
 static sixteen added_to(sixteen bytes)
 {
     sixteen pair = (sixteen)(bytes == '"') | (sixteen)(bytes == '\\');
@@ -42,7 +42,7 @@ static sixteen added_to(sixteen bytes)
     return (pair & 1) + (control & (LONGEST - 1)) - (letter & (LONGEST - 2));
 }
 
-/* At most COUNTED_MOST times sixteen bytes. */
+/* Counts what escaping adds to at most COUNTED_MOST times sixteen bytes. */
 static size_t count_added(const char *at, size_t times)
 {
     sixteen counts = { 0 }, bytes;

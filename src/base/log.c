@@ -125,7 +125,7 @@ static bool is_json(void)
            (chosen_format == LOG_AUTO && !isatty(STDERR_FILENO));
 }
 
-/* Of an audit the event is its action. */
+/* Begins a line of the log. The event of an audit is its action. */
 static void begin_line(struct buf *line, bool json, enum log_level level, const char *event)
 {
     struct timespec now;

@@ -96,8 +96,8 @@ static void run_deferred(struct loop *loop)
     list_move_all(&loop->deferred, &due);
 }
 
-/* Each is called once; it asks for the time itself. One that is gone after its call has
- * returned false. */
+/* Calls each flusher once; it asks for the time itself. One that is gone after its call
+ * has returned false. */
 static void run_flushers(struct loop *loop)
 {
     struct list due;
@@ -213,7 +213,8 @@ void loop_set_timer(struct loop *loop, struct timer *timer, uint32_t kind, int64
         set_alarm(loop);
 }
 
-/* The zero value waits nowhere, as does an initialised link. */
+/* Whether the link waits in a list. The zero value waits nowhere, as does an initialised
+ * link. */
 static bool is_linked(const struct list *link)
 {
     return link->next && link->next != link;

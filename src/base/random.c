@@ -15,7 +15,8 @@ static uint64_t draw(void)
     return drawn;
 }
 
-/* What is above the last whole multiple of bound would make the low numbers likelier. */
+/* A random number above the last whole multiple of bound would make the low numbers
+ * likelier. */
 uint64_t random_below(uint64_t bound)
 {
     assert(bound > 0);

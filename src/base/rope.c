@@ -90,7 +90,7 @@ static void make_one_line(char *text, size_t len)
             text[i] = ' ';
 }
 
-/* What belongs to another rope comes into any buffer. */
+/* A part that belongs to another rope comes into any buffer. */
 static void add_part(struct buf *out, const struct rope_part *part)
 {
     struct slice text = { part->ptr, part->len };

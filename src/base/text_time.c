@@ -16,7 +16,8 @@ enum {
 
 static const int64_t year_9999_end_ms = INT64_C(253402300799999);
 
-/* "h" and "hr" are one unit. In the order in which text_from_seconds writes them. */
+/* Units of a duration, in the order in which text_from_seconds writes them; "h" and "hr"
+ * are one. */
 static const struct unit {
     char letter;
     int64_t ms;
@@ -96,7 +97,7 @@ void text_from_seconds(uint64_t seconds, char out[48])
     }
 }
 
-/* Exactly count digits. */
+/* Takes a number of exactly count digits. */
 static bool take_number(struct slice *text, size_t count, int *number)
 {
     if (text->len < count)
@@ -153,7 +154,8 @@ static bool take_date(struct slice *text, int64_t *ms)
     return true;
 }
 
-/* .5 is 500; what is finer than a millisecond is cut off. */
+/* Takes a fraction of a second: .5 is 500 ms; what is finer than a millisecond is cut
+ * off. */
 static bool take_fraction(struct slice *text, int *ms)
 {
     struct slice digits;

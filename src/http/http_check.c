@@ -20,7 +20,8 @@ bool http_list_has(struct slice list, const char *token)
     return false;
 }
 
-/* The line without CR LF; absent when it does not end so, or holds another CR. */
+/* The content of a line, without CR LF; absent when it does not end so, or holds another
+ * CR. */
 static struct slice line_content(struct slice line)
 {
     if (line.len < 2 || line.ptr[line.len - 2] != '\r')

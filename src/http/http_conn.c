@@ -41,7 +41,7 @@ static bool ready(const struct http_conn *conn)
     return !conn->request->complete && !conn->request->x.body_paused;
 }
 
-/* Received and replied to, or never to be. */
+/* The exchange is over: received and replied to, or never to be. */
 static bool over(const struct http_conn *conn)
 {
     const struct request *request = conn->request;
@@ -75,7 +75,7 @@ static bool is_hurried(const struct connection *c)
     return c->server->draining && !c->known;
 }
 
-/* Whatever the peer sends meanwhile, it has no longer for the answer. */
+/* A peer that sends meanwhile gets no more time for reading the answer. */
 static void await_reader(struct http_conn *conn)
 {
     int64_t again_ms;
@@ -317,7 +317,7 @@ static size_t take_head(struct http_conn *conn, struct slice bytes)
     return used;
 }
 
-/* A little at once, like what is read: more may have waited. */
+/* Takes as much of the body as is read at once: more may have waited. */
 static size_t take_body(struct http_conn *conn, struct slice bytes)
 {
     struct request *request = conn->request;
@@ -386,7 +386,8 @@ static void turn_away(struct http_conn *conn)
     linger(conn);
 }
 
-/* A proxy that is set up otherwise, or a client that found the address for the proxy. */
+/* The PROXY header is wrong: a proxy is set up otherwise, or a client found the address
+ * for it. */
 static void refuse_header(struct http_conn *conn)
 {
     char reason[128], text[ADDRESS_TEXT];
@@ -398,7 +399,7 @@ static void refuse_header(struct http_conn *conn)
     connection_close(&conn->c);
 }
 
-/* The header of the PROXY protocol, and maybe the beginning of a request behind it. */
+/* Reads the header of the PROXY protocol; the beginning of a request may stand behind it. */
 static void on_header_bytes(struct http_conn *conn, struct slice bytes)
 {
     struct connection *c = &conn->c;

@@ -103,7 +103,8 @@ static bool has_content(int status)
     return status >= 200 && status != 204 && status != 304;
 }
 
-/* The head without its last empty line, in the scratch buffer of the server. */
+/* Begins the head of an answer, without its last empty line, in the scratch buffer of the
+ * server. */
 static struct buf *begin_head(struct request *request, int status, struct slice headers,
                               bool keep)
 {
@@ -120,7 +121,7 @@ static struct buf *begin_head(struct request *request, int status, struct slice 
     return out;
 }
 
-/* The connection has nothing to hear from us any more. */
+/* True when nothing more may be sent on the connection. */
 static bool is_deaf(const struct request *request)
 {
     const struct connection *c = &request->conn->c;
@@ -331,8 +332,8 @@ static void send_pieces(struct connection *c, const struct piece *pieces, size_t
     }
 }
 
-/* The content as one chunk, whole. pieces[1] to pieces[count] are the content; the first and
- * the one behind them are for the chunk. False: nobody reads it. */
+/* Writes the content as one whole chunk. pieces[1] to pieces[count] are the content; the
+ * first and the one behind them are for the chunk. False: nobody reads it. */
 static bool write_chunk(struct exchange *x, struct piece *pieces, size_t count)
 {
     struct request *request = of(x);

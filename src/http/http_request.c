@@ -325,7 +325,7 @@ size_t request_feed_head(struct request *request, struct slice bytes)
     return len;
 }
 
-/* Up to the end of the line, whose first byte is judged as in the head. */
+/* How much goes up to the end of the line, whose first byte is judged as in the head. */
 static size_t trailer_piece(struct request *request, struct slice bytes)
 {
     const char *end = memchr(bytes.ptr, '\n', bytes.len);

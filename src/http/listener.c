@@ -72,7 +72,8 @@ void listener_on_rested(struct timer *timer)
     uv_poll_start(&listener->handle, UV_READABLE, on_listener);
 }
 
-/* The kernel would report the waiting connection again and again. */
+/* Rests from accepting: the kernel would report the waiting connection again
+ * and again. */
 static void rest(struct listener *listener)
 {
     struct server *server = listener->server;
@@ -80,7 +81,7 @@ static void rest(struct listener *listener)
     loop_set_timer(server->loop, &listener->rest, server->rest_kind, REST_MS);
 }
 
-/* False: no more in this turn. */
+/* Handles an error of accept. False: nothing more is accepted in this turn. */
 static bool accept_failed(struct listener *listener, int error)
 {
     char reason[80];

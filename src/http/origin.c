@@ -27,8 +27,8 @@ bool origin_note(struct http_conn *conn, const struct address *address)
            count(conn, address);
 }
 
-/* A proxy that nobody told us of: its clients are many. Whom a PROXY header names is a
- * client, whatever it sends. */
+/* Does not count a connection as a client's: it is of a proxy that nobody told us of,
+ * whose clients are many. Whom a PROXY header names is a client, whatever it sends. */
 static void excuse(struct http_conn *conn)
 {
     struct server *server = conn->c.server;

@@ -11,8 +11,8 @@
 
 #include "base/mem.h"
 #include "http/http_conn.h"
-#include "http/ws_handshake.h"
 #include "http/ws_input.h"
+#include "http/ws_key.h"
 #include "runcast/protocol.h"
 
 enum { HURRIED_AT_ONCE = 64 };
@@ -104,7 +104,7 @@ static void destroy(struct server *server)
         ws_input_destroy(container_of(list_take(&server->inputs), struct ws_input, link));
     if (server->spare_fd >= 0)
         close(server->spare_fd);
-    ws_handshake_finish(server);
+    ws_key_free_digest(server->sha1);
     bytes_unref(server->ping_frame);
     buf_finish(&server->scratch);
     for (size_t i = 0; i < server->listener_count; i++)
@@ -131,7 +131,7 @@ static enum err read_trusted(struct server *server, struct failure *why)
     return explain(why, ERR_INVALID, "'%.*s' is no range of addresses", SLICE_ARG(wrong));
 }
 
-/* Those that come meanwhile are behind them, and know that there is a drain. */
+/* Connections that come meanwhile stand behind these, and know that there is a drain. */
 static void hurry_some(struct deferred *hurrying)
 {
     struct server *server = container_of(hurrying, struct server, hurrying);
@@ -169,7 +169,7 @@ enum err server_create(struct loop *loop, const struct server_options *options,
     crowd_init(&server->crowd);
 
     server->ping_frame = bytes_create((struct slice){ "\x89", 2 });
-    enum err status = ws_handshake_init(server, why);
+    enum err status = ws_key_fetch_digest(&server->sha1, why);
     if (!status)
         status = read_trusted(server, why);
     if (!status)

@@ -10,6 +10,8 @@
 #include "http/http_reply.h"
 #include "http/server_state.h"
 #include "http/ws_handshake.h"
+#include "http/ws_key.h"
+#include "http/ws_pool.h"
 #include "runcast/protocol.h"
 
 enum {
@@ -53,24 +55,10 @@ size_t ws_unsent(const struct ws *ws)
     return outbox_unsent(&ws->c.outbox);
 }
 
-static size_t put_frame_head(unsigned char *out, unsigned opcode, size_t len)
-{
-    out[0] = (unsigned char)(0x80 | opcode);
-    if (len < 126) {
-        out[1] = (unsigned char)len;
-        return 2;
-    }
-    size_t width = len <= UINT16_MAX ? 2 : 8;
-    out[1] = width == 2 ? 126 : 127;
-    for (size_t i = 0; i < width; i++)
-        out[2 + i] = (unsigned char)((uint64_t)len >> 8 * (width - 1 - i));
-    return 2 + width;
-}
-
 static struct slice make_head(unsigned char head[WS_HEAD_MAX], bool binary, size_t len)
 {
     unsigned opcode = binary ? WSLAY_BINARY_FRAME : WSLAY_TEXT_FRAME;
-    return (struct slice){ (const char *)head, put_frame_head(head, opcode, len) };
+    return (struct slice){ (const char *)head, ws_frame_head(head, opcode, len) };
 }
 
 struct bytes *ws_frame(struct slice payload, bool binary)
@@ -126,8 +114,8 @@ static int64_t silence_limit(const struct ws *ws, bool kernel_is_full)
     return stall_ms * (int64_t)stretch / READ_IN_STALL;
 }
 
-/* The frames, with a ping before each with which there would be too much behind the last
- * ping, and how many that are. */
+/* Adds the frames to pieces, with a ping before each with which there would be too much
+ * behind the last ping; returns how many that are. */
 static size_t add_pings(struct ws *ws, struct bytes *const *frames, size_t count,
                         struct bytes **out)
 {
@@ -188,7 +176,7 @@ bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count)
 static bool send_control(struct ws *ws, unsigned opcode, const void *payload, size_t len)
 {
     unsigned char frame[2 + WS_CONTROL_MAX];
-    size_t head_len = put_frame_head(frame, opcode, len);
+    size_t head_len = ws_frame_head(frame, opcode, len);
     if (len)
         memcpy(frame + head_len, payload, len);
     struct piece piece = { { (const char *)frame, head_len + len }, NULL };
@@ -220,7 +208,7 @@ void ws_cut(struct ws *ws, int code, const char *reason)
     connection_close(&ws->c);
 }
 
-/* Says why, and listens no more. */
+/* Sends the close frame, which says why, and listens no more. */
 static void end(struct ws *ws, int code, const char *reason)
 {
     ws_close(ws, code, reason);
@@ -243,7 +231,7 @@ static void answer_ping(struct ws *ws)
         bytes_create((struct slice){ (const char *)input->control, input->control_len });
 }
 
-/* False: too many of them within this second. */
+/* Counts a control frame. False: there were too many within this second. */
 static bool count_control(struct ws *ws)
 {
     int64_t now = now_ms(ws);
@@ -310,7 +298,8 @@ static void on_event(struct ws *ws, enum ws_event event)
     }
 }
 
-/* Of peers that are known and of strangers it is counted apart. */
+/* Bytes of unfinished messages: of peers that are known and of strangers they count
+ * apart. */
 static size_t *unfinished(struct ws *ws)
 {
     struct server *server = ws->c.server;
@@ -338,7 +327,7 @@ void ws_trust(struct ws *ws)
 static void release_input(struct ws *ws)
 {
     if (ws->input)
-        ws_input_give_back(ws->c.server, ws->input);
+        ws_pool_give_back(ws->c.server, ws->input);
     ws->input = NULL;
 }
 
@@ -405,10 +394,10 @@ static void on_bytes(struct connection *c, struct slice bytes)
     }
     struct stint stint = loop_stint(c->server->loop);
     if (!ws->input)
-        ws->input = ws_input_take(c->server);
+        ws->input = ws_pool_take(c->server);
     while (bytes.len && is_heard(c) && stint_goes_on(&stint)) {
         ws->input->message_max = message_max(ws);
-        on_event(ws, ws_input_next(ws->input, options_of(ws), &bytes));
+        on_event(ws, ws_input_next(ws->input, &bytes));
     }
     if (bytes.len && is_heard(c))
         hear_later(c, bytes);
@@ -419,7 +408,7 @@ static void on_bytes(struct connection *c, struct slice bytes)
         release_input(ws);
 }
 
-/* What came behind the handshake, or there was no time for. */
+/* Hears what came behind the handshake, or what the turn before had no time for. */
 static void on_turn(struct connection *c)
 {
     struct buf pending = c->pending;
@@ -457,7 +446,8 @@ void ws_ping(struct ws *ws)
     watch_stall(ws);
 }
 
-/* The peer may have said nothing because it had nothing to say. */
+/* A ping asks for a sign of life: a peer may have said nothing because it had nothing to
+ * say. */
 static void await_life(struct ws *ws)
 {
     ws->ping_ms = now_ms(ws) + options_of(ws)->ws_ping_ms;
@@ -476,7 +466,8 @@ static void end_silent(struct ws *ws)
     ws_cut(ws, 1008, "no pong in time");
 }
 
-/* Acts on what is due; the time of what comes next, or 0 when the connection ends. */
+/* Acts on what is due for the connection; gives the time of what comes next, or 0 when it
+ * ends. */
 static int64_t look_around(struct ws *ws)
 {
     int64_t now = now_ms(ws), again_ms;
@@ -537,7 +528,7 @@ static void answer(struct server *server, struct exchange *x, const char *protoc
 {
     char accept[WS_ACCEPT_LEN + 1];
     struct buf *out = &server->scratch;
-    ws_handshake_answer(server, http_header(x, "sec-websocket-key"), accept);
+    ws_key_answer(server->sha1, http_header(x, "sec-websocket-key"), accept);
     buf_clear(out);
     buf_print(out,
               "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n"

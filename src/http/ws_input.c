@@ -7,9 +7,6 @@
 #include "base/eight.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "http/server_state.h"
-
-enum { KEPT_MESSAGE = 16 * 1024 }; /* capacity that a pooled one keeps */
 
 static ssize_t give_wslay(uint8_t *buffer, size_t len, int flags, void *owner)
 {
@@ -24,12 +21,8 @@ static ssize_t give_wslay(uint8_t *buffer, size_t len, int flags, void *owner)
     return (ssize_t)len;
 }
 
-struct ws_input *ws_input_take(struct server *server)
+struct ws_input *ws_input_create(void)
 {
-    if (!list_empty(&server->inputs)) {
-        server->input_count--;
-        return container_of(list_take(&server->inputs), struct ws_input, link);
-    }
     static const struct wslay_frame_callbacks callbacks = { .recv_callback = give_wslay };
     struct ws_input *input = mem_new(struct ws_input);
     list_init(&input->link);
@@ -40,22 +33,11 @@ struct ws_input *ws_input_take(struct server *server)
 
 void ws_input_destroy(struct ws_input *input)
 {
+    if (!input)
+        return;
     wslay_frame_context_free(input->wslay);
     buf_finish(&input->message);
     free(input);
-}
-
-/* After a fault wslay may be anywhere in a frame: such a one is not lent again. */
-void ws_input_give_back(struct server *server, struct ws_input *input)
-{
-    if (server->input_count == SERVER_POOL_MAX || !ws_input_idle(input)) {
-        ws_input_destroy(input);
-        return;
-    }
-    if (input->message.capacity > KEPT_MESSAGE)
-        buf_finish(&input->message);
-    list_append(&server->inputs, &input->link);
-    server->input_count++;
 }
 
 bool ws_input_idle(const struct ws_input *input)
@@ -70,7 +52,7 @@ static enum ws_event fault(struct ws_input *input, int code, const char *reason)
     return WS_FAULT;
 }
 
-/* Continues over the bytes; false at the first one that cannot be (RFC 3629). */
+/* Reads on in UTF-8; false at the first byte that cannot be (RFC 3629). */
 static bool check_utf8(struct utf8_state *state, const uint8_t *at, size_t len)
 {
     for (const uint8_t *end = at + len; at < end;) {
@@ -128,29 +110,30 @@ static enum ws_event judge_control(struct ws_input *input)
     return WS_MORE;
 }
 
-static enum ws_event judge_data(struct ws_input *input, const struct server_options *limits)
+static enum ws_event judge_data(struct ws_input *input)
 {
     bool continues = input->opcode == WSLAY_CONTINUATION_FRAME;
     if (continues != input->in_message)
         return fault(input, 1002,
                      continues ? "a continuation without a message"
                                : "a new message inside an unfinished one");
-    if (input->opcode == WSLAY_BINARY_FRAME)
+    if (input->opcode == WSLAY_BINARY_FRAME && !input->takes_binary)
         return fault(input, 1003, "send text messages");
     if (!continues) {
         buf_clear(&input->message);
         input->fragments = 0;
         input->utf8 = (struct utf8_state){ 0 };
         input->in_message = true;
+        input->is_binary = input->opcode == WSLAY_BINARY_FRAME;
     }
     if (input->payload_left > input->message_max - input->message.len)
         return fault(input, 1009, "the message is too large");
-    if (++input->fragments > limits->ws_fragments_max)
+    if (++input->fragments > input->fragments_max)
         return fault(input, 1008, "too many fragments in one message");
     return WS_MORE;
 }
 
-static enum ws_event judge_head(struct ws_input *input, const struct server_options *limits)
+static enum ws_event judge_head(struct ws_input *input)
 {
     input->fin = input->head[0] & 0x80;
     input->opcode = input->head[0] & 0x0F;
@@ -159,10 +142,12 @@ static enum ws_event judge_head(struct ws_input *input, const struct server_opti
         return fault(input, 1002, "reserved bits are set without an extension");
     if ((input->opcode & 0x07) > WSLAY_BINARY_FRAME)
         return fault(input, 1002, "unknown opcode");
-    if (!(input->head[1] & 0x80))
-        return fault(input, 1002, "frames of a client must be masked");
-    return wslay_is_ctrl_frame(input->opcode) ? judge_control(input)
-                                              : judge_data(input, limits);
+    bool masked = input->head[1] & 0x80;
+    if (masked == input->from_server)
+        return fault(input, 1002,
+                     masked ? "frames of a server must not be masked"
+                            : "frames of a client must be masked");
+    return wslay_is_ctrl_frame(input->opcode) ? judge_control(input) : judge_data(input);
 }
 
 static enum ws_event store(struct ws_input *input, const struct wslay_frame_iocb *frame)
@@ -174,13 +159,13 @@ static enum ws_event store(struct ws_input *input, const struct wslay_frame_iocb
         input->control_len += (uint8_t)len;
         return WS_MORE;
     }
-    if (!check_utf8(&input->utf8, frame->data, len))
+    if (!input->is_binary && !check_utf8(&input->utf8, frame->data, len))
         return fault(input, 1007, "the text is not UTF-8");
     buf_add(&input->message, (struct slice){ (const char *)frame->data, len });
     return WS_MORE;
 }
 
-/* The whole head, or a part of the payload, through wslay. */
+/* Feeds wslay with the whole head, or with a part of the payload. */
 static enum ws_event feed_wslay(struct ws_input *input, struct slice bytes)
 {
     struct wslay_frame_iocb frame;
@@ -213,11 +198,10 @@ static enum ws_event end_frame(struct ws_input *input)
     return WS_MESSAGE;
 }
 
-static enum ws_event begin_frame(struct ws_input *input,
-                                 const struct server_options *limits)
+static enum ws_event begin_frame(struct ws_input *input)
 {
     struct slice head = { (const char *)input->head, input->head_len };
-    enum ws_event event = judge_head(input, limits);
+    enum ws_event event = judge_head(input);
     if (event)
         return event;
     input->head_len = 0;
@@ -226,15 +210,14 @@ static enum ws_event begin_frame(struct ws_input *input,
     return event || input->payload_left ? event : end_frame(input);
 }
 
-enum ws_event ws_input_next(struct ws_input *input, const struct server_options *limits,
-                            struct slice *bytes)
+enum ws_event ws_input_next(struct ws_input *input, struct slice *bytes)
 {
     while (bytes->len) {
         enum ws_event event;
         if (!input->in_payload) {
             if (!take_head(input, bytes))
                 return WS_MORE;
-            event = begin_frame(input, limits);
+            event = begin_frame(input);
         } else {
             struct slice piece = *bytes;
             if (piece.len > input->payload_left)

@@ -130,7 +130,7 @@ static struct left *new_place(struct outbox *outbox)
     return &backlog->pieces[backlog->first + backlog->count++];
 }
 
-/* Takes over the reference. */
+/* Keeps the rest of the bytes, whose reference it takes over. */
 static void keep(struct outbox *outbox, struct bytes *bytes, size_t offset)
 {
     size_t len = bytes->len - offset;
@@ -168,7 +168,7 @@ static enum outbox_status keep_rest(struct outbox *outbox, const struct piece *p
     return outbox->backlog ? OUTBOX_UNSENT : OUTBOX_EMPTY;
 }
 
-/* What was just kept is sent as what waits for the socket is. */
+/* Sends what was just kept, as what waits for the socket is sent. */
 static enum outbox_status flush_kept(struct outbox *outbox, int fd)
 {
     bool progress;
@@ -297,7 +297,7 @@ static void add_text(struct parcel *parcel, struct slice text)
     parcel->bytes += text.len;
 }
 
-/* False when not all of them are in it. */
+/* Adds the parts of a rope's bytes. False when the parcel has no room for all of them. */
 static bool add_parts(struct parcel *parcel, const struct bytes *bytes,
                       struct rope_place place)
 {
@@ -314,7 +314,7 @@ static bool add_parts(struct parcel *parcel, const struct bytes *bytes,
     return false;
 }
 
-/* Of the first pieces, up to SEND_BYTES. */
+/* Fills the parcel with the first pieces, up to SEND_BYTES. */
 static void fill(struct parcel *parcel, const struct backlog *backlog)
 {
     parcel->count = parcel->bytes = parcel->changed = 0;

@@ -14,7 +14,7 @@ static struct readiness_watch *watch_of(const struct epoll_event *event)
     return event->data.ptr;
 }
 
-/* They come nearly in this order already. */
+/* Sorts the events of one wait, which come nearly in this order already. */
 static void put_in_line(struct epoll_event *events, int count)
 {
     for (int i = 1; i < count; i++) {

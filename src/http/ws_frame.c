@@ -1,0 +1,32 @@
+/* ws_frame.c - the shortest form of the length, and the mask over the payload. */
+#include "http/ws_frame.h"
+
+enum { FINAL = 0x80, MASKED = 0x80, SHORT_MAX = 125, TWO_BYTES = 126, EIGHT_BYTES = 127 };
+
+size_t ws_frame_head(unsigned char out[WS_HEAD_MAX], unsigned opcode, size_t len)
+{
+    out[0] = (unsigned char)(FINAL | opcode);
+    if (len <= SHORT_MAX) {
+        out[1] = (unsigned char)len;
+        return 2;
+    }
+    size_t width = len <= UINT16_MAX ? 2 : 8;
+    out[1] = width == 2 ? TWO_BYTES : EIGHT_BYTES;
+    for (size_t i = 0; i < width; i++)
+        out[2 + i] = (unsigned char)((uint64_t)len >> 8 * (width - 1 - i));
+    return 2 + width;
+}
+
+void ws_frame_add_masked(struct buf *out, unsigned opcode, struct slice payload,
+                         const unsigned char mask[WS_MASK_LEN])
+{
+    unsigned char head[WS_HEAD_MAX];
+    size_t head_len = ws_frame_head(head, opcode, payload.len);
+    head[1] |= MASKED;
+    buf_add(out, (struct slice){ (const char *)head, head_len });
+    buf_add(out, (struct slice){ (const char *)mask, WS_MASK_LEN });
+    char *at = buf_reserve(out, payload.len);
+    for (size_t i = 0; i < payload.len; i++)
+        at[i] = (char)((unsigned char)payload.ptr[i] ^ mask[i % WS_MASK_LEN]);
+    out->len += payload.len;
+}
