@@ -1,0 +1,138 @@
+/* Names with several addresses, or with none for now: the resolver is the test's. */
+#include "tests/support/world/unit.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/support/world/client_world.h"
+
+static struct client_world world;
+static struct probe probe;
+static const char *answers[4];                           /* of the resolver, in order */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* it answers when this is open */
+
+int getaddrinfo(const char *restrict host, const char *restrict port,
+                const struct addrinfo *restrict hints, struct addrinfo **restrict found)
+{
+    struct addrinfo **end = found;
+    (void)host, (void)hints;
+    *found = NULL;
+    pthread_mutex_lock(&gate);
+    for (size_t i = 0; i < 4 && answers[i]; i++) {
+        struct sockaddr_in *address = calloc(1, sizeof(*address));
+        struct addrinfo *one = calloc(1, sizeof(*one));
+        address->sin_family = AF_INET;
+        address->sin_port = htons((uint16_t)atoll(port));
+        inet_pton(AF_INET, answers[i], &address->sin_addr);
+        one->ai_family = AF_INET;
+        one->ai_socktype = SOCK_STREAM;
+        one->ai_addr = (struct sockaddr *)address;
+        one->ai_addrlen = sizeof(*address);
+        *end = one;
+        end = &one->ai_next;
+    }
+    pthread_mutex_unlock(&gate);
+    return *found ? 0 : EAI_NONAME;
+}
+
+void freeaddrinfo(struct addrinfo *found)
+{
+    while (found) {
+        struct addrinfo *next = found->ai_next;
+        free(found->ai_addr);
+        free(found);
+        found = next;
+    }
+}
+
+static int open_world(void **state)
+{
+    struct failure why;
+    char text[64];
+    (void)state;
+    memset(answers, 0, sizeof(answers));
+    client_world_open(&world);
+    probe = (struct probe){ 0 };
+    snprintf(text, sizeof(text), "http://name.example:%d", world.port);
+    assert_int_equal(url_read(slice_of(text), &world.url, &why), OK);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    client_world_close(&world);
+    probe_finish(&probe);
+    return 0;
+}
+
+static void the_next_address_is_tried(void **state)
+{
+    struct far far;
+    (void)state;
+    answers[0] = "127.0.0.2";       /* nobody listens there, */
+    answers[1] = "255.255.255.255"; /* and this one cannot even be tried */
+    answers[2] = "127.0.0.1";
+    client_world_fetcher(&world, (struct fetcher_options){ 0 });
+    probe_begin(&world, &probe, "/");
+    far_accept(&world, &far);
+    far_await(&world, &far, "\r\nhost: name.example:");
+    far_say(&world, &far, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    probe_expect(&world, &probe, 200, "ok");
+    far_close(&far);
+}
+
+static void the_last_address_says_why(void **state)
+{
+    (void)state;
+    answers[0] = "127.0.0.2";
+    answers[1] = "127.0.0.3";
+    client_world_fetcher(&world, (struct fetcher_options){ 0 });
+    probe_begin(&world, &probe, "/");
+    probe_expect_error(&world, &probe, ERR_UNREACHABLE);
+    assert_non_null(strstr(probe.why, "127.0.0.3 (port "));
+    assert_non_null(strstr(probe.why, "refused"));
+}
+
+static void a_name_without_addresses_is_unreachable(void **state)
+{
+    (void)state;
+    client_world_fetcher(&world, (struct fetcher_options){ 0 });
+    probe_begin(&world, &probe, "/");
+    probe_expect_error(&world, &probe, ERR_UNREACHABLE);
+    assert_non_null(strstr(probe.why, "name.example:"));
+}
+
+static void a_slow_resolver_keeps_nobody(void **state)
+{
+    struct probe second = { 0 };
+    (void)state;
+    answers[0] = "127.0.0.1";
+    client_world_fetcher(&world, (struct fetcher_options){ .connect_ms = 30 });
+    pthread_mutex_lock(&gate);
+    probe_begin(&world, &probe, "/");
+    probe_begin(&world, &second, "/");
+    client_world_turn(&world);
+    fetch_cancel(&second.fetch);
+    probe_expect_error(&world, &second, ERR_CANCELED);
+    probe_expect_error(&world, &probe, ERR_UNREACHABLE);
+    assert_non_null(strstr(probe.why, "not resolved in time"));
+    pthread_mutex_unlock(&gate); /* what it says now, nobody wants to hear */
+    assert_true(far_is_alone(&world));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_next_address_is_tried),
+        TEST(the_last_address_says_why),
+        TEST(a_name_without_addresses_is_unreachable),
+        TEST(a_slow_resolver_keeps_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
