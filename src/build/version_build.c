@@ -1,0 +1,523 @@
+/* version_build.c - the steps of a build, each of which ends in on_step.
+ *
+ *   OPEN      the archive is opened, the folder made                        pool
+ *   READ      judged and hashed; manifest, commands; package.json unpacked  pool
+ *   INSTALL   npm, if there are dependencies                                child
+ *   UNPACK    everything: npm deletes what it does not know                 pool
+ *   COMMANDS  one after the other                                           children
+ *   PLACE     everything again, and the manifest with its paths             pool
+ *   INDEX     registers the tasks with the gateway, writes index.json       child
+ *   SEAL      index.json read, folder sealed and renamed                    pool
+ *   CLEAN     what is not in its place is removed                           pool
+ *
+ * A step that fails is followed by CLEAN, and so is one that was canceled. */
+#include "build/version_build.h"
+
+#include <signal.h>
+#include <uv.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "build/build_environment.h"
+#include "build/containerfile.h"
+#include "build/manifest.h"
+#include "build/version_folder.h"
+#include "json/scan.h"
+
+enum {
+    PACKAGE_BYTES_MAX = 4 << 20,
+    MESSAGE_MAX = 512,
+    MIB = 1 << 20,
+    INDEX_MEMORY_MAX = 8192, /* MiB */
+    BUILD_OOM_SCORE = 500,   /* builds before runs before the gateway */
+    ARGUMENTS_MAX = 10,
+};
+
+enum build_part { OPEN, READ, INSTALL, UNPACK, COMMANDS, PLACE, INDEX, SEAL, CLEAN };
+
+struct version_build {
+    const struct version_build_options *options;
+    struct version_build_task task;
+    version_build_done_fn *done;
+    void *owner;
+
+    enum build_part step;
+    bool canceled, overdue;
+    struct timer deadline;
+
+    uv_work_t work;
+    struct failure why; /* of the step in the pool */
+    enum err status;    /* the same */
+
+    struct bundle *bundle; /* from READ on */
+    struct version_folder folder;
+    struct buf manifest_text; /* build.json */
+    struct manifest manifest;
+    struct containerfile containerfile;
+    bool has_dependencies;
+    char *program;
+
+    struct process process;
+    bool runs; /* the process is there */
+    struct child_environment environment;
+    size_t command; /* the next one of COMMANDS */
+    pid_t pid;      /* of the process */
+
+    struct buf index;
+    uint64_t bytes;
+    bool failed, placed;
+    char message[MESSAGE_MAX];
+    struct buf errors;
+};
+
+static void next_step(struct version_build *build);
+
+/* ---- failures ---- */
+
+__attribute__((format(printf, 2, 3))) static void fail_build(struct version_build *build,
+                                                             const char *format, ...)
+{
+    va_list args;
+    if (build->failed)
+        return;
+    build->failed = true;
+    va_start(args, format);
+    vsnprintf(build->message, sizeof(build->message), format, args);
+    va_end(args);
+}
+
+static bool is_stopped(const struct version_build *build)
+{
+    return build->canceled || build->overdue;
+}
+
+/* ---- steps in the pool ---- */
+
+static enum err open_archive(struct version_build *build, struct failure *why)
+{
+    const struct bundle_limits *limits = build->options->limits;
+    enum err refused = bundle_open(
+        build->task.archive, limits ? limits : &bundle_limits_default, &build->bundle, why);
+    return refused
+               ? refused
+               : version_folder_make(&build->folder, build->options->versions,
+                                     build->task.job->deployment, build->task.user, why);
+}
+
+static enum err check_hash(struct version_build *build, struct failure *why)
+{
+    unsigned char hash[BUNDLE_HASH_LEN];
+    char text[2 * BUNDLE_HASH_LEN + 1];
+    enum err refused = bundle_hash(build->bundle, hash, why);
+    for (size_t i = 0; !refused && i < BUNDLE_HASH_LEN; i++)
+        snprintf(text + 2 * i, 3, "%02x", hash[i]);
+    if (!refused && strcmp(text, build->task.job->archive_hash) != 0)
+        refused = explain(why, ERR_INVALID, "the archive is not the one that was uploaded");
+    return refused;
+}
+
+static enum err read_manifest(struct version_build *build, struct failure *why)
+{
+    enum err refused = bundle_read_file(build->bundle, SLICE("build.json"),
+                                        MANIFEST_BYTES_MAX, &build->manifest_text, why);
+    if (refused == ERR_NOT_FOUND)
+        return explain(why, ERR_INVALID, "the archive has no build.json");
+    if (!refused)
+        refused = manifest_read(buf_slice(&build->manifest_text), &build->manifest, why);
+    return refused;
+}
+
+static enum err read_containerfile(struct version_build *build, struct failure *why)
+{
+    struct buf text = { 0 };
+    enum err refused = bundle_read_file(build->bundle, SLICE("Containerfile"),
+                                        CONTAINERFILE_BYTES_MAX, &text, why);
+    if (refused == ERR_NOT_FOUND)
+        explain(why, ERR_INVALID, "the archive has no Containerfile");
+    else if (!refused)
+        refused = containerfile_read(buf_slice(&text), &build->containerfile, why);
+    buf_finish(&text);
+    return refused;
+}
+
+static enum err read_package(struct version_build *build, struct failure *why)
+{
+    struct buf text = { 0 };
+    struct slice name, value;
+    enum err refused = bundle_read_file(build->bundle, SLICE("package.json"),
+                                        PACKAGE_BYTES_MAX, &text, why);
+    if (refused == ERR_NOT_FOUND) {
+        buf_finish(&text);
+        return OK;
+    }
+    if (!refused &&
+        (!scan_is_json(buf_slice(&text)) || scan_type(buf_slice(&text)) != SCAN_OBJECT))
+        refused = explain(why, ERR_INVALID, "package.json is no JSON object");
+    struct slice needed =
+        refused ? (struct slice){ 0 } : scan_member(buf_slice(&text), "dependencies");
+    if (scan_type(needed) == SCAN_OBJECT) {
+        struct scan_members members = scan_members(needed);
+        build->has_dependencies = scan_next_member(&members, &name, &value);
+    }
+    buf_finish(&text);
+    return refused;
+}
+
+static enum err unpack(struct version_build *build, const char *const *names,
+                       struct failure *why)
+{
+    struct bundle_target target = { .folder = build->folder.folder,
+                                    .names = names,
+                                    .uid = build->task.user.uid,
+                                    .gid = build->task.user.gid };
+    return bundle_extract(build->bundle, &target, why);
+}
+
+static enum err read_archive(struct version_build *build, struct failure *why)
+{
+    static const char *const first[] = { "package.json", "build.json", NULL };
+    enum err refused = check_hash(build, why);
+    if (!refused)
+        refused = bundle_check(build->bundle, NULL, why);
+    if (!refused)
+        refused = read_manifest(build, why);
+    if (!refused)
+        refused = read_containerfile(build, why);
+    if (!refused)
+        refused = read_package(build, why);
+    return refused ? refused : unpack(build, first, why);
+}
+
+static enum err unpack_all(struct version_build *build, struct failure *why)
+{
+    return unpack(build, NULL, why);
+}
+
+static enum err place(struct version_build *build, struct failure *why)
+{
+    enum err refused = build->containerfile.count ? unpack(build, NULL, why) : OK;
+    return refused ? refused
+                   : version_folder_write_manifest(&build->folder,
+                                                   buf_slice(&build->manifest_text), why);
+}
+
+static enum err seal(struct version_build *build, struct failure *why)
+{
+    const struct build_job *job = build->task.job;
+    struct version_facts facts = { .id = job->deployment,
+                                   .version = job->version,
+                                   .content_hash = build->manifest.content_hash,
+                                   .archive_hash = job->archive_hash,
+                                   .architecture = build->options->architecture,
+                                   .libc = build->options->libc,
+                                   .program = build->program };
+    enum err refused = OK;
+    if (build->task.index.ptr)
+        buf_add(&build->index, build->task.index);
+    else
+        refused = version_folder_read_index(&build->folder, &build->index, why);
+    if (!refused)
+        refused = version_folder_seal(&build->folder, buf_slice(&build->manifest_text),
+                                      buf_slice(&build->index), &facts, &build->bytes, why);
+    build->placed = !refused;
+    return refused;
+}
+
+static enum err clean(struct version_build *build, struct failure *why)
+{
+    (void)why;
+    version_folder_finish(&build->folder);
+    bundle_close(build->bundle);
+    return OK;
+}
+
+static enum err (*const pool_steps[])(struct version_build *, struct failure *) = {
+    [OPEN] = open_archive, [READ] = read_archive, [UNPACK] = unpack_all,
+    [PLACE] = place,       [SEAL] = seal,         [CLEAN] = clean,
+};
+
+/* ---- judging ---- */
+
+static enum err find_program(struct version_build *build, struct failure *why)
+{
+    const struct version_build_options *options = build->options;
+    const struct manifest *manifest = &build->manifest;
+    struct buf warnings = { 0 };
+    enum err refused = image_needs_check(manifest, &options->image, why);
+    if (!refused)
+        refused = options->find_program(options->owner, slice_of(manifest->runtime),
+                                        &build->program, why);
+    image_needs_warn(manifest, &warnings);
+    if (manifest_is_untried(manifest))
+        buf_print(&warnings, "warning: bundles of trigger.dev %s were not tried here\n",
+                  manifest->cli_version);
+    build_output_add(build->task.output, buf_slice(&warnings));
+    buf_finish(&warnings);
+    return refused;
+}
+
+/* ---- children ---- */
+
+static void on_output(struct process *process, enum process_pipe pipe, struct slice text)
+{
+    struct version_build *build = container_of(process, struct version_build, process);
+    if (pipe == PROCESS_STDERR || build->step != INDEX)
+        build_output_add_error(build->task.output, text);
+    else
+        build_output_add(build->task.output, text);
+}
+
+static void name_step(const struct version_build *build, char *name, size_t size)
+{
+    if (build->step == INSTALL)
+        snprintf(name, size, "installing packages");
+    else if (build->step == INDEX)
+        snprintf(name, size, "indexing");
+    else
+        snprintf(name, size, "the command '%.*s'",
+                 SLICE_ARG(text_clip(
+                     slice_of(build->containerfile.commands[build->command - 1]))));
+}
+
+static void fail_child(struct version_build *build, const char *reason)
+{
+    char name[160];
+    struct slice lines = build_output_errors(build->task.output);
+    bool full = lines.len && memmem(lines.ptr, lines.len, "ENOSPC", 6);
+    name_step(build, name, sizeof(name));
+    build_output_clean(lines, &build->errors);
+    fail_build(build, "%s%s failed: %s", full ? "the disk is full: " : "", name, reason);
+}
+
+static void on_ended(struct process *process, const struct process_end *end)
+{
+    struct version_build *build = container_of(process, struct version_build, process);
+    build->runs = false;
+    build->options->on_child(build->options->owner, build->pid, false);
+    child_environment_finish(&build->environment);
+    if (end->cause != PROCESS_EXITED || end->status != 0)
+        fail_child(build, end->why);
+    next_step(build);
+}
+
+static const struct process_events child_events = { on_output, on_ended };
+
+/* False: it was refused, and the build has failed. */
+static bool spawn(struct version_build *build, const char *const *arguments)
+{
+    struct failure why = { 0 };
+    struct process_options options = {
+        .program = arguments[0],
+        .arguments = arguments,
+        .environment = child_environment_list(&build->environment),
+        .directory = build->folder.new_path,
+        .user = build->task.user,
+        .cgroup = build->options->cgroup,
+        .oom_score_adj = BUILD_OOM_SCORE,
+    };
+    build_output_forget_errors(build->task.output);
+    build->runs = process_spawn(build->options->processes, &build->process, &options,
+                                &child_events, &why) == OK;
+    if (build->runs) {
+        build->pid = process_pid(&build->process);
+        build->options->on_child(build->options->owner, build->pid, true);
+    } else {
+        child_environment_finish(&build->environment);
+        fail_child(build, why.text);
+    }
+    return build->runs;
+}
+
+static struct build_home home_of(const struct version_build *build)
+{
+    return (struct build_home){ .directory = build->task.scratch,
+                                .program = build->program,
+                                .outer = build->options->outer,
+                                .passed = build->options->passed };
+}
+
+static bool is_bun(const struct version_build *build)
+{
+    return slice_starts(slice_of(build->manifest.runtime), "bun");
+}
+
+static bool install(struct version_build *build)
+{
+    static const char *const npm[] = { "npm",       "i",         "--no-audit",
+                                       "--no-fund", "--no-save", "--no-package-lock",
+                                       NULL };
+    const char *const bun[] = { build->program, "install", "--production", "--no-save",
+                                NULL };
+    const char *const *words = is_bun(build) ? bun : npm;
+    const char *arguments[ARGUMENTS_MAX] = { NULL };
+    struct build_home home = home_of(build);
+    size_t count = 0;
+    while (words[count]) {
+        arguments[count] = words[count];
+        count++;
+    }
+    if (build->options->no_scripts)
+        arguments[count] = "--ignore-scripts";
+    build_environment_install(&build->environment, &home, build->task.job);
+    return spawn(build, arguments);
+}
+
+static bool execute_command(struct version_build *build)
+{
+    const char *command = build->containerfile.commands[build->command++];
+    const char *const arguments[] = { "sh", "-c", command, NULL };
+    struct build_home home = home_of(build);
+    struct buf line = { 0 };
+    buf_print(&line, "$ %s\n", command);
+    build_output_add(build->task.output, buf_slice(&line));
+    buf_finish(&line);
+    build_environment_install(&build->environment, &home, build->task.job);
+    return spawn(build, arguments);
+}
+
+static bool index_tasks(struct version_build *build)
+{
+    struct build_home home = home_of(build);
+    char memory[64];
+    struct buf entry = { 0 };
+    uint64_t mebibytes = build->options->memory / MIB;
+    snprintf(memory, sizeof(memory), "--max_old_space_size=%u",
+             mebibytes && mebibytes < INDEX_MEMORY_MAX ? (unsigned)mebibytes
+                                                       : INDEX_MEMORY_MAX);
+    buf_print(&entry, "%s/%s", build->folder.new_path, build->manifest.index_controller);
+    buf_add_char(&entry, '\0');
+    const char *const node[] = { build->program, memory, entry.ptr, NULL };
+    const char *const bun[] = { build->program, "run", entry.ptr, NULL };
+    build_environment_index(&build->environment, &home, build->task.job);
+    bool begun = spawn(build, is_bun(build) ? bun : node);
+    buf_finish(&entry);
+    return begun;
+}
+
+/* ---- the chain ---- */
+
+static void finish(struct version_build *build)
+{
+    bool stopped = is_stopped(build) && !build->placed;
+    struct version_outcome outcome = {
+        .ok = build->placed,
+        .canceled = stopped && build->canceled,
+        .index = buf_slice(&build->index),
+        .bytes = build->bytes,
+        .error = stopped ? "TimeoutError" : "BuildError",
+        .message = stopped ? "the build was not done in its time" : build->message,
+        .errors = buf_slice(&build->errors),
+    };
+    version_build_done_fn *done = build->done;
+    timers_clear(loop_timers(build->options->loop), &build->deadline);
+    done(build->owner, &outcome);
+    buf_finish(&build->manifest_text);
+    manifest_finish(&build->manifest);
+    containerfile_finish(&build->containerfile);
+    buf_finish(&build->index);
+    buf_finish(&build->errors);
+    free(build->program);
+    free(build);
+}
+
+static void work(uv_work_t *request)
+{
+    struct version_build *build = container_of(request, struct version_build, work);
+    build->status = pool_steps[build->step](build, &build->why);
+}
+
+static void on_worked(uv_work_t *request, int canceled)
+{
+    struct version_build *build = container_of(request, struct version_build, work);
+    (void)canceled; /* nobody does that */
+    if (build->step == CLEAN) {
+        finish(build);
+        return;
+    }
+    if (!build->status && build->step == READ)
+        build->status = find_program(build, &build->why);
+    if (build->status)
+        fail_build(build, "%s%s",
+                   build->status == ERR_STORE_FULL ? "the disk is full: " : "",
+                   build->why.text);
+    next_step(build);
+}
+
+/* False: there is nothing to do in this step. */
+static bool run_step(struct version_build *build)
+{
+    switch (build->step) {
+    case INSTALL: return build->has_dependencies && install(build);
+    case COMMANDS:
+        return build->command < build->containerfile.count && execute_command(build);
+    case INDEX: return !build->task.index.ptr && index_tasks(build);
+    default: break;
+    }
+    build->why = (struct failure){ 0 };
+    uv_queue_work(loop_uv(build->options->loop), &build->work, work, on_worked);
+    return true;
+}
+
+static void begin_step(struct version_build *build, enum build_part step)
+{
+    build->step = step;
+    while (!run_step(build)) {
+        if (build->failed)
+            build->step = CLEAN;
+        else
+            build->step++;
+    }
+}
+
+static void next_step(struct version_build *build)
+{
+    bool ends = build->failed || (is_stopped(build) && !build->placed);
+    if (ends)
+        begin_step(build, CLEAN);
+    else if (build->step == COMMANDS)
+        begin_step(build, COMMANDS); /* the next command, if there is one */
+    else
+        begin_step(build, build->step + 1);
+}
+
+static void stop(struct version_build *build)
+{
+    if (build->step > OPEN && build->step < CLEAN)
+        bundle_cancel(build->bundle);
+    if (build->runs)
+        process_kill(&build->process, SIGKILL);
+}
+
+static void on_deadline(struct timer *timer)
+{
+    struct version_build *build = container_of(timer, struct version_build, deadline);
+    build->overdue = true;
+    stop(build);
+}
+
+struct version_build *version_build_begin(const struct version_build_options *options,
+                                          const struct version_build_task *task,
+                                          version_build_done_fn *done, void *owner)
+{
+    struct version_build *build = mem_new(struct version_build);
+    build->options = options;
+    build->task = *task;
+    build->done = done;
+    build->owner = owner;
+    loop_set_timer(options->loop, &build->deadline,
+                   timers_kind(loop_timers(options->loop), on_deadline),
+                   task->job->deadline_ms);
+    begin_step(build, OPEN);
+    return build;
+}
+
+void version_build_cancel(struct version_build *build)
+{
+    build->canceled = true;
+    stop(build);
+}
+
+enum version_build_step version_build_step(const struct version_build *build)
+{
+    return build->step < COMMANDS ? VERSION_BUILD_INSTALLING : VERSION_BUILD_BUILDING;
+}

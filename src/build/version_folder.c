@@ -1,0 +1,228 @@
+/* version_folder.c - every file of ours is written as a new one: what a program of the build has
+ * put there under its name is removed, whatever it is. */
+#include "build/version_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "build/manifest.h"
+#include "build/tree.h"
+#include "json/members.h"
+#include "json/scan.h"
+
+enum { READ_BYTES = 65536 };
+
+static const char unfinished[] = ".new";
+
+static char *joined(const char *first, const char *between, const char *second)
+{
+    struct buf text = { 0 };
+    buf_print(&text, "%s%s%s", first, between, second);
+    char *both = mem_text(buf_slice(&text));
+    buf_finish(&text);
+    return both;
+}
+
+static enum err failed(struct failure *why, const char *what)
+{
+    enum err err = errno == ENOSPC || errno == EDQUOT ? ERR_STORE_FULL : ERR_STORE;
+    return explain(why, err, "cannot write %s: %s", what, strerror(errno));
+}
+
+static enum err open_new(struct version_folder *folder, struct failure *why)
+{
+    tree_remove(folder->versions, folder->new_name);
+    if (mkdirat(folder->versions, folder->new_name, 0755))
+        return failed(why, folder->new_name);
+    folder->folder = openat(folder->versions, folder->new_name,
+                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const struct process_user *user = &folder->user;
+    if (folder->folder < 0 || fchmod(folder->folder, 0755) ||
+        (user->uid && fchown(folder->folder, user->uid, user->gid)))
+        return failed(why, folder->new_name);
+    return OK;
+}
+
+enum err version_folder_make(struct version_folder *folder, const char *versions,
+                             const char *id, struct process_user user, struct failure *why)
+{
+    *folder = (struct version_folder){ .folder = -1, .user = user };
+    folder->name = joined(id, "", "");
+    folder->new_name = joined(id, "", unfinished);
+    folder->path = joined(versions, "/", folder->name);
+    folder->new_path = joined(versions, "/", folder->new_name);
+    folder->versions = open(versions, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return folder->versions < 0 ? failed(why, versions) : open_new(folder, why);
+}
+
+void version_folder_finish(struct version_folder *folder)
+{
+    if (!folder->name)
+        return;
+    if (folder->versions >= 0) {
+        tree_remove(folder->versions, folder->new_name);
+        close(folder->versions);
+    }
+    if (folder->folder >= 0)
+        close(folder->folder);
+    free(folder->name);
+    free(folder->new_name);
+    free(folder->path);
+    free(folder->new_path);
+    *folder = (struct version_folder){ 0 };
+}
+
+static bool write_all(int file, struct slice text)
+{
+    while (text.len) {
+        ssize_t written = write(file, text.ptr, text.len);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return false;
+        text = slice_from(text, (size_t)written);
+    }
+    return true;
+}
+
+/* Readable by the user of the build, too: the index reads its manifest. */
+static enum err write_file(struct version_folder *folder, const char *name,
+                           struct slice text, struct failure *why)
+{
+    tree_remove(folder->folder, name);
+    int file = openat(folder->folder, name,
+                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (file < 0)
+        return failed(why, name);
+    bool written = fchmod(file, 0644) == 0 && write_all(file, text) && fsync(file) == 0;
+    enum err refused = written ? OK : failed(why, name);
+    close(file);
+    return refused;
+}
+
+enum err version_folder_write_manifest(struct version_folder *folder, struct slice manifest,
+                                       struct failure *why)
+{
+    struct buf text = { 0 };
+    manifest_move(manifest, folder->new_path, &text);
+    enum err refused = write_file(folder, "build.json", buf_slice(&text), why);
+    buf_finish(&text);
+    return refused;
+}
+
+/* A regular file of at most so many bytes. */
+static enum err read_file(int folder, const char *name, size_t max, struct buf *out)
+{
+    struct stat found;
+    ssize_t got = 0;
+    int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return ERR_NOT_FOUND;
+    bool regular = fstat(file, &found) == 0 && S_ISREG(found.st_mode);
+    do {
+        out->len += (size_t)got;
+        got = regular ? read(file, buf_reserve(out, READ_BYTES), READ_BYTES) : -1;
+    } while (got > 0 && out->len <= max);
+    close(file);
+    return got ? ERR_INVALID : OK;
+}
+
+enum err version_folder_read_index(struct version_folder *folder, struct buf *index,
+                                   struct failure *why)
+{
+    struct buf text = { 0 };
+    enum err refused = read_file(folder->folder, "index.json", INDEX_BYTES_MAX, &text);
+    if (refused == ERR_NOT_FOUND)
+        explain(why, ERR_INVALID, "the index of the bundle has written no index.json");
+    else if (refused || !scan_is_json(buf_slice(&text)) ||
+             scan_type(buf_slice(&text)) != SCAN_OBJECT)
+        refused =
+            explain(why, ERR_INVALID,
+                    "the index of the bundle has written an index.json that is not an "
+                    "object of at most %d bytes",
+                    INDEX_BYTES_MAX);
+    else
+        index_move(buf_slice(&text), folder->new_path, MANIFEST_ROOT, index);
+    buf_finish(&text);
+    return refused;
+}
+
+static void write_facts(const struct version_facts *facts, struct buf *out)
+{
+    buf_add_char(out, '{');
+    members_add_text(out, "id", slice_of(facts->id));
+    members_add_text(out, "version", slice_of(facts->version));
+    members_add_text(out, "contentHash", slice_of(facts->content_hash));
+    members_add_text(out, "sha256", slice_of(facts->archive_hash));
+    members_add_text(out, "architecture", slice_of(facts->architecture));
+    members_add_text(out, "libc", slice_of(facts->libc));
+    members_add_text(out, "node", slice_of(facts->program));
+    buf_add_text(out, "}\n");
+}
+
+/* A damaged one that is there already gives way: first it gets another name, then it goes. */
+static enum err put_in_place(struct version_folder *folder, struct failure *why)
+{
+    char *old_name = joined(folder->name, ".old", unfinished);
+    bool is_there = faccessat(folder->versions, folder->name, F_OK, 0) == 0;
+    int moved =
+        is_there ? renameat(folder->versions, folder->name, folder->versions, old_name) : 0;
+    if (!moved)
+        moved =
+            renameat(folder->versions, folder->new_name, folder->versions, folder->name);
+    enum err refused = moved || fsync(folder->versions) ? failed(why, folder->name) : OK;
+    if (is_there)
+        tree_remove(folder->versions, old_name);
+    free(old_name);
+    return refused;
+}
+
+enum err version_folder_seal(struct version_folder *folder, struct slice manifest,
+                             struct slice index, const struct version_facts *facts,
+                             uint64_t *bytes, struct failure *why)
+{
+    struct buf text = { 0 };
+    manifest_move(manifest, folder->path, &text);
+    enum err refused = write_file(folder, "build.json", buf_slice(&text), why);
+    buf_clear(&text);
+    index_move(index, MANIFEST_ROOT, folder->path, &text);
+    if (!refused)
+        refused = write_file(folder, "index.json", buf_slice(&text), why);
+    buf_clear(&text);
+    write_facts(facts, &text);
+    if (!refused)
+        refused = write_file(folder, "runcast.json", buf_slice(&text), why);
+    buf_finish(&text);
+    if (!refused)
+        refused = tree_seal(folder->folder, bytes, why);
+    return refused ? refused : put_in_place(folder, why);
+}
+
+/* First it has a name that no run looks for: it is whole or not there. */
+void version_folder_remove(const char *versions, const char *id)
+{
+    int all = open(versions, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *old_name = joined(id, ".old", unfinished);
+    if (all >= 0) {
+        renameat(all, id, all, old_name);
+        tree_remove(all, old_name);
+        close(all);
+    }
+    free(old_name);
+}
+
+void version_folder_remove_unfinished(const char *versions)
+{
+    DIR *all = opendir(versions);
+    for (struct dirent *entry; all && (entry = readdir(all));) {
+        size_t len = strlen(entry->d_name), end = sizeof(unfinished) - 1;
+        if (len > end && strcmp(entry->d_name + len - end, unfinished) == 0)
+            tree_remove(dirfd(all), entry->d_name);
+    }
+    if (all)
+        closedir(all);
+}

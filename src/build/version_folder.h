@@ -1,0 +1,56 @@
+/* version_folder.h - the folder of one version, from nothing to its place.
+ *
+ *   version_folder_make       ID.new, empty, the builder's
+ *   … written by bundle_extract, npm, commands and the index
+ *   version_folder_write_manifest   build.json with the paths of ID.new, for the index
+ *   version_folder_seal       index.json and build.json with those of ID, runcast.json; sealed,
+ *                             synced, renamed to ID
+ *
+ * A folder ID is whole; what is called ID.new at a start is not, and is removed. All of this
+ * blocks: for a thread of the pool. */
+#pragma once
+
+#include "base/buf.h"
+#include "process/process.h"
+
+enum { INDEX_BYTES_MAX = 8 << 20 };
+
+struct version_folder {
+    int versions; /* descriptors; -1: closed */
+    int folder;
+    char *name, *new_name; /* "ID", "ID.new" */
+    char *path, *new_path; /* absolute */
+    struct process_user user;
+};
+
+/* What runcast.json says; borrowed. */
+struct version_facts {
+    const char *id, *version, *content_hash, *archive_hash;
+    const char *architecture, *libc, *program;
+};
+
+/* versions: the path of the folder of all. The folder is to be finished in any case. */
+enum err version_folder_make(struct version_folder *folder, const char *versions,
+                             const char *id, struct process_user user, struct failure *why);
+
+/* Closes it, and removes it unless it is in its place. A zeroed one is fine. */
+void version_folder_finish(struct version_folder *folder);
+
+/* manifest: build.json as the bundle has it. */
+enum err version_folder_write_manifest(struct version_folder *folder, struct slice manifest,
+                                       struct failure *why);
+
+/* Appends index.json as the index wrote it, with the paths of an image. */
+enum err version_folder_read_index(struct version_folder *folder, struct buf *index,
+                                   struct failure *why);
+
+/* index: with the paths of an image. bytes: of all files. */
+enum err version_folder_seal(struct version_folder *folder, struct slice manifest,
+                             struct slice index, const struct version_facts *facts,
+                             uint64_t *bytes, struct failure *why);
+
+/* One that nobody needs, wherever its build has come to. */
+void version_folder_remove(const char *versions, const char *id);
+
+/* At a start: what builds have left. */
+void version_folder_remove_unfinished(const char *versions);
