@@ -16,33 +16,72 @@
 #include "base/log.h"
 #include "gateway/config.h"
 #include "gateway/config_help.h"
+#include "gateway/execute.h"
+#include "gateway/supervise_role.h"
+#include "process/launch.h"
 #include "runcast/gateway.h"
 
 extern char **environ;
 
-struct process {
+struct service {
     uv_loop_t loop;
     uv_signal_t term, interrupt, hangup;
     bool watches_hangup;
     struct gateway *gateway;
-    bool draining;
+    struct execute *execute; /* NULL: nothing is executed */
+    bool ready, draining, stopped;
+    bool executed; /* the supervise role has ended */
     int status;
 };
 
-static void on_signal(uv_signal_t *handle, int number)
+/* Runs have finished while the gateway still took what they completed with. */
+static void on_executed(void *owner)
 {
-    struct process *process = handle->data;
-    (void)number;
-    if (process->draining)
-        _Exit(1); /* said twice: at once */
-    process->draining = true;
-    gateway_drain(process->gateway);
+    struct service *service = owner;
+    service->executed = true;
+    if (service->stopped)
+        execute_destroy(service->execute);
+    else
+        gateway_drain(service->gateway);
 }
 
-static void watch(struct process *process, uv_signal_t *handle, int number)
+static void on_ready(void *owner, int port)
 {
-    uv_signal_init(&process->loop, handle);
-    handle->data = process;
+    struct service *service = owner;
+    (void)port;
+    service->ready = true;
+}
+
+/* The gateway is gone. One that never was ready takes the role along that it has started; else
+ * the role goes on, as if the gateway had been killed. */
+static void let_go_of_role(struct service *service)
+{
+    service->stopped = true;
+    if (!service->execute)
+        return;
+    if (service->executed || (service->ready && !service->draining))
+        execute_destroy(service->execute);
+    else if (!service->draining)
+        execute_end(service->execute, EXECUTE_OWN, on_executed, service);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct service *service = handle->data;
+    (void)number;
+    if (service->draining)
+        _Exit(1); /* said twice: at once */
+    service->draining = true;
+    if (service->execute)
+        execute_end(service->execute, EXECUTE_ANY, on_executed, service);
+    else
+        gateway_drain(service->gateway);
+}
+
+static void watch(struct service *service, uv_signal_t *handle, int number)
+{
+    uv_signal_init(&service->loop, handle);
+    handle->data = service;
     uv_signal_start(handle, on_signal, number);
 }
 
@@ -55,29 +94,30 @@ static void tell_end(const char *reason)
         log_error("stopped", "reason", reason, NULL);
 }
 
-static void watch_hangup(struct process *process)
+static void watch_hangup(struct service *service)
 {
     struct sigaction before;
-    process->watches_hangup = (isatty(STDIN_FILENO) || isatty(STDERR_FILENO)) &&
+    service->watches_hangup = (isatty(STDIN_FILENO) || isatty(STDERR_FILENO)) &&
                               !sigaction(SIGHUP, NULL, &before) &&
                               before.sa_handler != SIG_IGN; /* nohup */
-    if (process->watches_hangup)
-        watch(process, &process->hangup, SIGHUP);
+    if (service->watches_hangup)
+        watch(service, &service->hangup, SIGHUP);
     else
         signal(SIGHUP, SIG_IGN);
 }
 
 static void on_stopped(void *owner, const struct failure *reason)
 {
-    struct process *process = owner;
+    struct service *service = owner;
     if (reason->code) {
         tell_end(reason->text);
-        process->status = 1;
+        service->status = 1;
     }
-    uv_close((uv_handle_t *)&process->term, NULL);
-    uv_close((uv_handle_t *)&process->interrupt, NULL);
-    if (process->watches_hangup)
-        uv_close((uv_handle_t *)&process->hangup, NULL);
+    uv_close((uv_handle_t *)&service->term, NULL);
+    uv_close((uv_handle_t *)&service->interrupt, NULL);
+    if (service->watches_hangup)
+        uv_close((uv_handle_t *)&service->hangup, NULL);
+    let_go_of_role(service);
 }
 
 /* What is larger is mapped by itself and grows without being copied: the arrays of a million
@@ -90,32 +130,41 @@ static void keep_large_blocks_apart(void)
     mallopt(M_TRIM_THRESHOLD, 32 << 20);
 }
 
-static int serve(const struct config *config)
+static int serve(const struct config *config, int argc, char **argv)
 {
-    struct process process = { 0 };
-    struct gateway_events events = { .on_stopped = on_stopped, .owner = &process };
+    struct service service = { 0 };
+    struct gateway_events events = { .on_ready = on_ready,
+                                     .on_stopped = on_stopped,
+                                     .owner = &service };
     struct failure why = { 0 };
 
     keep_large_blocks_apart();
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
-    if (uv_loop_init(&process.loop)) {
+    if (uv_loop_init(&service.loop)) {
         fprintf(stderr, "runcast: cannot start an event loop\n");
         return 1;
     }
-    if (gateway_start(&process.loop, config, &events, stdout, &process.gateway, &why)) {
+    if (config->execute &&
+        execute_start(&service.loop, config, argc, argv, &service.execute, &why)) {
         tell_end(why.text);
-        uv_run(&process.loop, UV_RUN_DEFAULT);
-        uv_loop_close(&process.loop);
+        uv_loop_close(&service.loop);
+        return 2;
+    }
+    if (gateway_start(&service.loop, config, &events, stdout, &service.gateway, &why)) {
+        tell_end(why.text);
+        let_go_of_role(&service);
+        uv_run(&service.loop, UV_RUN_DEFAULT);
+        uv_loop_close(&service.loop);
         return 1;
     }
-    watch(&process, &process.term, SIGTERM);
-    watch(&process, &process.interrupt, SIGINT);
-    watch_hangup(&process);
-    uv_run(&process.loop, UV_RUN_DEFAULT);
-    uv_loop_close(&process.loop);
+    watch(&service, &service.term, SIGTERM);
+    watch(&service, &service.interrupt, SIGINT);
+    watch_hangup(&service);
+    uv_run(&service.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&service.loop);
     uv_library_shutdown();
-    return process.status;
+    return service.status;
 }
 
 static void print(void (*fill)(const struct config *config, struct buf *out),
@@ -132,7 +181,7 @@ static void fill_help(const struct config *config, struct buf *out)
     config_print_help(config->topic, out);
 }
 
-/* The status of a command. */
+/* Tells why a command was refused, and gives its exit status. */
 static int tell(enum err refused, const struct failure *why)
 {
     if (refused)
@@ -140,11 +189,11 @@ static int tell(enum err refused, const struct failure *why)
     return refused == ERR_USAGE ? 2 : refused ? 1 : 0;
 }
 
-/* Each by itself is right, or there would be no config. */
+/* Judges the settings together: each by itself is right, or there would be no config. */
 static int check(const struct config *config)
 {
     struct failure why = { 0 };
-    if (gateway_check(config, &why)) {
+    if (gateway_check(config, &why) || (config->execute && execute_check(config, &why))) {
         fprintf(stderr, "runcast: %s\n", why.text);
         return 2;
     }
@@ -152,7 +201,7 @@ static int check(const struct config *config)
     return 0;
 }
 
-static int run(const struct config *config)
+static int run(const struct config *config, int argc, char **argv)
 {
     struct failure why = { 0 };
     switch (config->command) {
@@ -166,7 +215,8 @@ static int run(const struct config *config)
         return tell(gateway_rotate_vault(config, stdout, &why), &why);
     case COMMAND_RESTORED: return tell(gateway_restored(config, stdout, &why), &why);
     case COMMAND_VAULT: return 2;
-    case COMMAND_SERVE: return serve(config);
+    case COMMAND_SERVE: return serve(config, argc, argv);
+    case COMMAND_SUPERVISE: return supervise_role_run(config);
     }
     return 1;
 }
@@ -176,12 +226,14 @@ int main(int argc, char **argv)
     struct config config;
     struct failure why = { 0 };
 
+    if (launch_is_asked_for(argc, argv))
+        return launch_run();
     if (config_read(&config, argc, argv, environ, &why)) {
         fprintf(stderr, "runcast: %s\n", why.text);
         return 2;
     }
     log_configure(config_log_level(&config), config_log_format(&config));
-    int status = run(&config);
+    int status = run(&config, argc, argv);
     config_finish(&config);
     return status;
 }

@@ -99,7 +99,9 @@ struct run_rare {
     struct bytes *waits;             /* JSON array of the waitpoints of this snapshot */
     struct bytes *payload_type, *output_type; /* NULL: application/json */
     struct bytes *streams;                    /* JSON array of the keys of its streams */
-    struct bytes *metadata_request; /* id of the last one that changed its metadata */
+    struct bytes *metadata_request;    /* id of the last one that changed its metadata */
+    struct bytes *external_deployment; /* the trigger's own name of the deployment that is
+                                          to execute it */
 };
 
 /* A million runs are in memory: so a run has no holes, and what few have is in its rare part. */

@@ -43,6 +43,9 @@ enum store_status {
     STORE_FAILED,   /* nothing was written, or nobody can tell: not acknowledged */
 };
 
+/* The same as an error of the program. */
+enum err err_of_store(enum store_status status);
+
 /* ---- documents ---- */
 
 /* Stored as numbers: append, never reorder. */
@@ -62,7 +65,11 @@ enum document_kind {
     DOC_PACKET,
     DOC_BULK,
     DOC_WORKER_TOKEN,
-    DOC_TRACE, /* by run id; removed with the run */
+    DOC_TRACE,   /* by run id; removed with the run */
+    DOC_CURRENT, /* one of an environment: which worker version is current */
+    DOC_DEPLOYMENT,
+    DOC_BUILD_VARIABLES, /* by deployment id; sealed, removed when its build has ended */
+    DOC_KINDS            /* how many kinds there are; always the last */
 };
 
 /* Environment number of what belongs to the whole installation. */
@@ -304,6 +311,9 @@ static inline int64_t stored_run_bytes(const struct run *run)
 /* What is stored of the environment has grown by so many bytes, or shrunk if they are negative. */
 typedef void store_stored_fn(void *owner, uint32_t env, int64_t bytes);
 
+/* Above all numbers of environments, or the environment's own. */
+typedef uint64_t store_share_fn(void *owner, uint32_t env);
+
 /* ---- housekeeping ---- */
 
 /* Where the counters of an environment stand: known at start, and told after a purge. */
@@ -363,4 +373,7 @@ struct store {
      * nobody asks; position() knows the sum all the same. */
     store_stored_fn *on_stored;
     void *stored_owner;
+    /* Environments for which it says the same are one to whoever shares out what the store
+     * can do; NULL: each is by itself. Asked with the stored_owner. */
+    store_share_fn *share_of;
 };

@@ -189,7 +189,7 @@ static enum err list_users(struct account_command *command, struct draft *draft)
 
 /* ---- keys ---- */
 
-/* project NULL: of all. */
+/* Prints the keys of a project; NULL: of all. */
 static void print_keys(struct account_command *command, const struct project *project)
 {
     for (struct account *a = NULL; (a = accounts_next(command->accounts, a));)
@@ -218,7 +218,7 @@ static enum err list_keys_of_project(struct account_command *command, struct dra
     return OK;
 }
 
-/* For who did not see, or lost, the token of the first start. */
+/* Lists the keys, and makes a token for who has not, or not any more, that of the first start. */
 static enum err list_keys_and_token(struct account_command *command, struct draft *draft)
 {
     const struct list *all = accounts_users(command->accounts);
@@ -411,7 +411,8 @@ static enum err decide(struct account_write *write, struct accounts *accounts,
         ->fn(command, draft);
 }
 
-/* The words as they were said; of a token that was named by itself only that it was. */
+/* The log gets the words of the command as they were said; of a token that was named by
+ * itself only that it was. */
 static void audit(const struct account_command *command, enum err status)
 {
     struct buf words = { 0 };

@@ -87,15 +87,15 @@ void draft_end(struct draft *draft, const struct secret *secret)
     add(draft, kind, secret->document, secret->version, NULL);
 }
 
+/* One that was replaced before keeps its time, but outlives no shorter one of now. */
 static void retire(struct draft *draft, const struct secret *secret, int64_t grace_ms)
 {
-    if (secret->ends_at && secret_is_valid(secret, draft->now_ms))
-        return; /* replaced before; its time goes on */
-    if (secret->ends_at || !grace_ms)
+    int64_t end = draft->now_ms + grace_ms;
+    if (!grace_ms || !secret_is_valid(secret, draft->now_ms))
         draft_end(draft, secret);
-    else
-        add_key(draft, secret->account->id, secret->document, secret->key,
-                draft->now_ms + grace_ms, secret->version);
+    else if (!secret->ends_at || secret->ends_at > end)
+        add_key(draft, secret->account->id, secret->document, secret->key, end,
+                secret->version);
 }
 
 void draft_rotate(struct draft *draft, struct account *account, const char *key,
@@ -262,7 +262,7 @@ void draft_delete_organization(struct draft *draft, const struct organization *o
     add(draft, DOC_ORGANIZATION, organization->id, organization->version, NULL);
 }
 
-/* Without its names, which nobody needs to see again. */
+/* The document of a deleted project has no names, which nobody needs to see again. */
 void draft_delete_project(struct draft *draft, const struct project *project)
 {
     struct buf body = { 0 };

@@ -56,7 +56,7 @@ void draft_worker_token(struct draft *draft, const char *project_id, unsigned se
 /* Removes a secret that was revoked, or whose grace period is over. */
 void draft_end(struct draft *draft, const struct secret *secret);
 
-/* A new key; the one before stays valid for grace_ms, and is gone at once when that is 0.
- */
+/* A new key; those before stay valid for grace_ms at most, and are gone at once when that is
+ * 0. */
 void draft_rotate(struct draft *draft, struct account *account, const char *key,
                   int64_t grace_ms);

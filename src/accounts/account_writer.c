@@ -202,7 +202,7 @@ static void on_rotated(struct vault_waiter *waiter)
     loop_defer(writer->loop, &writer->turn);
 }
 
-/* False: its turn is not yet, or never. */
+/* Whether the write may seal its values now. False: its turn is not yet, or never. */
 static bool may_seal(struct account_writer *writer)
 {
     struct vault *vault = accounts_vault(writer->accounts);

@@ -169,6 +169,8 @@ static enum err link_secret(struct accounts *accounts, struct secret *secret,
                             struct failure *why)
 {
     struct list *of_owner = NULL;
+    if (secret->serves_all)
+        return OK;
     if (secret->key &&
         (secret->account = accounts_by_id(accounts, slice_of(secret->owner_id))))
         of_owner = &secret->account->secrets;
@@ -385,8 +387,30 @@ void accounts_forget(struct account *account)
 bool secret_serves(const struct secret *secret, const struct account *account)
 {
     bool has_runs = account->type != ENVIRONMENT_PREVIEW || account->parent;
-    return secret->project == account->project && secret->serves & 1u << account->type &&
-           has_runs && !account->archived;
+    return (secret->serves_all || secret->project == account->project) &&
+           secret->serves & 1u << account->type && has_runs && !account->archived;
+}
+
+bool secret_is_of_worker(const struct secret *secret)
+{
+    return secret->project || secret->serves_all;
+}
+
+enum err accounts_serve_all(struct accounts *accounts, struct slice token)
+{
+    unsigned char hash[HASH_LEN];
+    vault_hash(token, hash);
+    if (!slice_starts(token, "tr_wgt_") || accounts_find_secret(accounts, hash))
+        return ERR_INVALID;
+    struct secret *secret = mem_new(struct secret);
+    memcpy(secret->hash, hash, HASH_LEN);
+    secret->name = mem_text(SLICE("supervise role"));
+    secret->document = mem_text(SLICE(""));
+    secret->serves = ENVIRONMENTS_DEPLOYED;
+    secret->serves_all = true;
+    list_init(&secret->of_owner);
+    table_insert(&accounts->secrets, secret);
+    return OK;
 }
 
 bool user_is_in(const struct user *user, const struct organization *organization)

@@ -106,6 +106,7 @@ struct secret {
     int64_t ends_at;         /* Unix ms: replaced, valid until then; 0: not replaced */
     bool ended;              /* revoked */
     unsigned serves;         /* of a worker's token: bits of environment types; else 0 */
+    bool serves_all;         /* a worker's token of all projects; no document says so */
     struct account *account; /* of a key; since accounts_link */
     struct user *user;       /* of a personal token; since accounts_link */
     struct project *project; /* of a worker's token; since accounts_link */
@@ -169,6 +170,13 @@ void accounts_forget(struct account *account);
 /* Is the environment one of those that a worker's token serves? A branch counts as preview,
  * preview itself has no runs. */
 bool secret_serves(const struct secret *secret, const struct account *account);
+
+/* It is a worker's token, of a project or of all. */
+bool secret_is_of_worker(const struct secret *secret);
+
+/* Lets in a worker's token that serves all projects, their environments of development not
+ * among them, for as long as this process lives. ERR_INVALID: no such token. */
+enum err accounts_serve_all(struct accounts *accounts, struct slice token);
 
 /* Is the user in the organization, or another user of the same address? */
 bool user_is_in(const struct user *user, const struct organization *organization);

@@ -105,7 +105,7 @@ static enum err read_variable(const char *name, char **value, struct failure *wh
     return OK;
 }
 
-/* Leaves out empty when nothing was given. */
+/* Copies a value that was given, if it has the form; leaves out empty when none was. */
 static enum err take_given(const char *name, const struct secret_form *form, char *out,
                            size_t size, struct failure *why)
 {

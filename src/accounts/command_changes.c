@@ -59,7 +59,7 @@ enum err command_rename_project(struct account_command *command, struct draft *d
     return OK;
 }
 
-/* The one user of that address, or that of --org. */
+/* Finds the one user of that address, or that of --org. */
 static enum err find_user(struct account_command *command, const struct user **found)
 {
     const char *email = command_argument(command), *org = command_option(command, "--org");
@@ -158,7 +158,7 @@ enum err command_delete_project(struct account_command *command, struct draft *d
     return OK;
 }
 
-/* At most three of them, so that the text stays one line. */
+/* Refuses with the names of at most three projects, so that the text stays one line. */
 static enum err refuse_with_projects(struct account_command *command,
                                      const struct organization *organization)
 {
@@ -212,7 +212,8 @@ static void draft_delete_members(struct account_command *command, struct draft *
     }
 }
 
-/* The last one stays: a start that finds none makes a first one, with new keys. */
+/* The last organization stays: a start that finds none makes a first one, with
+ * new keys. */
 enum err command_delete_organization(struct account_command *command, struct draft *draft)
 {
     const struct organization *found = NULL;

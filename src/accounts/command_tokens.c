@@ -54,7 +54,7 @@ enum err command_list_tokens(struct account_command *command, struct draft *draf
     return OK;
 }
 
-/* Of one owner, by the digits that lists show; NULL: none. */
+/* The token of one owner that has the digits which lists show; NULL: none. */
 static struct secret *find_among(const struct list *secrets, const char *id)
 {
     list_each (at, secrets) {

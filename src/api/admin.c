@@ -12,7 +12,7 @@ static enum err healthz(struct api_call *call)
     return OK;
 }
 
-/* What stands against sending work here; nothing: ready. A drain never turns back. */
+/* Says what stands against sending work here; nothing: ready. A drain never turns back. */
 static enum err readyz(struct api_call *call)
 {
     const struct store *store = engine_store(api_engine(call->api));

@@ -3,7 +3,7 @@
 
 #include <arpa/inet.h>
 
-/* Compared without telling by its time how much of the token was right. */
+/* Compares secrets without telling by its time how much of the given one was right. */
 static bool same_secret(struct slice given, struct slice wanted)
 {
     unsigned char different = given.len != wanted.len;

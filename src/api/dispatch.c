@@ -39,7 +39,8 @@ const struct area *const *api_areas(size_t *count)
 
 /* ---- routing ---- */
 
-/* Split first, decode after: a segment may hold an encoded slash. */
+/* Matches a path that is split first and decoded after: a segment may hold an encoded
+ * slash. */
 static bool matches(const char *pattern, struct slice path, struct slice *params,
                     size_t *count)
 {
@@ -63,7 +64,8 @@ static bool matches(const char *pattern, struct slice path, struct slice *params
     return !path.ptr;
 }
 
-/* Of the call. A path that only other methods know: allow names them. */
+/* Finds the route of the call. Of a path that only other methods know, allow
+ * names them. */
 static void find_route(struct api_call *call, struct buf *allow)
 {
     static const char *const names[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
@@ -101,6 +103,7 @@ static unsigned auth_of(const struct identity *identity)
     case CREDENTIAL_PUBLIC_TOKEN: return AUTH_PUBLIC;
     case CREDENTIAL_PERSONAL_TOKEN: return AUTH_PERSONAL;
     case CREDENTIAL_WORKER_TOKEN: return AUTH_WORKER;
+    case CREDENTIAL_BUILD_KEY: return AUTH_BUILD;
     default: return 0;
     }
 }
@@ -218,6 +221,7 @@ static void on_request(void *owner, struct exchange *x)
     (void)owner;
     if (!call)
         return;
+    unread_tell_whole_body(call);
     enum err refused = call->route->handle(call);
     if (refused)
         api_reply_error(call, refused);

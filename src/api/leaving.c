@@ -4,7 +4,9 @@
  *   archived ─► retired: runs are canceled, what is open is ended (revocation.c)
  *                 │
  *                 └─ every second: does anybody still hold it? ─► no: bulk actions, streams,
- *                    open batches and the engine's part are freed
+ *                    open batches, schedules and the engine's part are freed, a share
+ *                    of each turn
+    rooms_forget(api_rooms(api), env);
  *
  * Whoever comes back to an environment later holds it (live/environment.h), so that nobody
  * who frees something here has to know who they are. Only its account stays, which is
@@ -14,6 +16,8 @@
 #include "base/mem.h"
 #include "batches/open_batches.h"
 #include "bulk/bulk.h"
+#include "call/rooms.h"
+#include "deployments/deployments.h"
 #include "schedules/schedules.h"
 #include "streams/streams.h"
 
@@ -33,31 +37,44 @@ static struct loop *loop_of(const struct leaving *leaving)
     return engine_loop(api_engine(leaving->api));
 }
 
-/* False: not yet. */
-static bool leave(struct api *api, uint32_t number)
+/* Frees what parts of the API hold for the environment. False when the time is over: the next
+ * turn goes on. */
+static bool free_parts(struct api *api, struct environment *env, struct stint *stint)
+{
+    return streams_forget(api_streams(api), env, stint) &&
+           open_batches_forget(api_open_batches(api), env, stint) &&
+           schedules_forget(api_schedules(api), env, stint);
+}
+
+enum step { STAYS, IS_LEAVING, HAS_LEFT };
+
+static enum step leave(struct api *api, uint32_t number, struct stint *stint)
 {
     struct engine *engine = api_engine(api);
     struct environment *env = engine_environment(engine, number);
     if (!engine_may_drop_environment(engine, env) ||
-        schedules_are_busy(api_schedules(api), env) || !bulks_forget(api_bulks(api), env))
-        return false;
-    streams_forget(api_streams(api), env);
-    open_batches_forget(api_open_batches(api), env);
-    schedules_forget(api_schedules(api), env);
+        schedules_are_busy(api_schedules(api), env) || !bulks_forget(api_bulks(api), env) ||
+        !deployments_forget(api_deployments(api), env))
+        return STAYS;
+    if (!free_parts(api, env, stint))
+        return IS_LEAVING;
+    rooms_forget(api_rooms(api), env);
     engine_drop_environment(engine, env);
     accounts_shrink(accounts_by_number(api_accounts(api), number));
-    return true;
+    return HAS_LEFT;
 }
 
-/* All of them once, in shares of a turn. */
+/* Looks at each environment that leaves, in shares of a turn. */
 static void on_time(struct timer *timer)
 {
     struct leaving *leaving = container_of(timer, struct leaving, timer);
     struct stint stint = loop_stint(loop_of(leaving));
-    while (leaving->next < leaving->count && stint_goes_on(&stint)) {
-        if (leave(leaving->api, leaving->numbers[leaving->next]))
+    enum step step = STAYS;
+    while (leaving->next < leaving->count && step != IS_LEAVING && stint_goes_on(&stint)) {
+        step = leave(leaving->api, leaving->numbers[leaving->next], &stint);
+        if (step == HAS_LEFT)
             leaving->numbers[leaving->next] = leaving->numbers[--leaving->count];
-        else
+        else if (step == STAYS)
             leaving->next++;
     }
     bool all = leaving->next == leaving->count;

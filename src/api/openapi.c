@@ -18,6 +18,7 @@ static const struct {
     { "tokens", "Tokens for browsers and others" },
     { "packets", "Payloads too large to inline" },
     { "projects", "Projects and preview branches" },
+    { "deployments", "From a bundle to the version that executes runs" },
     { "realtime", "Changes as they happen" },
     { "streams", "What tasks and readers tell each other" },
     { "waitpoints", "What runs wait for" },
@@ -38,7 +39,7 @@ static void add_parameter(struct buf *out, const char *where, struct slice name,
               SLICE_ARG(name), where, is_required ? "true" : "false", SLICE_ARG(type));
 }
 
-/* Of "{name}" or "{name*}". */
+/* The name in "{name}" or "{name*}". */
 static struct slice name_of(struct slice segment)
 {
     bool is_rest = segment.ptr[segment.len - 2] == '*';
@@ -109,7 +110,8 @@ static void add_security(struct buf *out, unsigned auth)
     } kinds[] = { { AUTH_KEY, "secretKey" },
                   { AUTH_PUBLIC, "publicAccessToken" },
                   { AUTH_PERSONAL, "personalAccessToken" },
-                  { AUTH_WORKER, "workerToken" } };
+                  { AUTH_WORKER, "workerToken" },
+                  { AUTH_BUILD, "buildKey" } };
     buf_add_text(out, ",\"security\":[");
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (auth & kinds[i].auth)
@@ -175,7 +177,7 @@ static bool is_first(const struct areas *areas, const struct route *route)
     return false;
 }
 
-/* As in the row, but for the star of "{name*}". */
+/* Adds the path as it stands in the row, but for the star of "{name*}". */
 static void add_path(struct buf *out, const char *path)
 {
     for (; *path; path++)
@@ -268,7 +270,9 @@ static const char security[] =
     "\"personalAccessToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
     "\"description\":\"tr_pat_…: the projects of its user\"},"
     "\"workerToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
-    "\"description\":\"tr_wgt_…: runs of a project, for its workers\"}}";
+    "\"description\":\"tr_wgt_…: runs of a project, for its workers\"},"
+    "\"buildKey\":{\"type\":\"http\",\"scheme\":\"bearer\","
+    "\"description\":\"Of one build, as long as it lasts: what it says of its version\"}}";
 
 struct bytes *openapi_write(const struct area *const *all, size_t count)
 {

@@ -38,7 +38,8 @@ static int64_t resident_bytes(void)
     return read ? (int64_t)resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* Of all environments together: one of each would be a series for each preview branch. */
+/* Figures of all environments of a type together: one of each would be a series for each
+ * preview branch. */
 struct figures {
     int64_t seated;                    /* dequeues that are held */
     int64_t sessions;                  /* CLIs */

@@ -41,7 +41,7 @@ static enum err list_organizations(struct api_call *call)
     return OK;
 }
 
-/* organization NULL: of all that the user is in. */
+/* The projects of an organization; NULL: of all that the user is in. */
 static json_t *projects_of(const struct api_call *call,
                            const struct organization *organization)
 {

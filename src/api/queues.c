@@ -7,6 +7,7 @@
  * A queue is there while it is registered, has settings or something in it. Its id is made
  * of its name, so that one is found without a table of its own. */
 #include "base/mem.h"
+#include "call/paging.h"
 #include "call/queue_settings.h"
 #include "call/route.h"
 #include "json/scan.h"
@@ -14,8 +15,7 @@
 enum {
     NO_BODY = 4096,
     SMALL_BODY = 64 * 1024,
-    PAGE_DEFAULT = 25,
-    PAGE_MAX = 100,
+    PER_PAGE = 25,
     NAME_LEN_MAX = 256,
     LIMIT_MAX = 100000,
     CONFIGURED_MAX = 10000, /* queues with settings, of one environment */
@@ -117,7 +117,7 @@ static enum err name_of_id(struct slice id, struct buf *name)
     return OK;
 }
 
-/* The queue's whole name; only what is there is found. */
+/* The whole name of the queue that the path names; only one that is there is found. */
 static enum err find_queue(struct api_call *call, struct slice type, struct buf *name)
 {
     struct slice param = call->params[0];
@@ -139,41 +139,26 @@ static enum err find_queue(struct api_call *call, struct slice type, struct buf 
 
 /* ---- list, retrieve ---- */
 
-static enum err read_number(struct api_call *call, const char *name, uint64_t max,
-                            uint64_t *number)
-{
-    struct slice text = slice_trim(api_query(call, name));
-    if (!text.len)
-        return OK;
-    if (text_to_u64(text, number) || *number < 1 || *number > max)
-        return explain(&call->why, ERR_INVALID, "%s: must be a number from 1 to %llu", name,
-                       (unsigned long long)max);
-    return OK;
-}
-
 static enum err list_queues(struct api_call *call)
 {
     const struct queues *queues = &call->env->queues;
-    uint64_t page = 1, size = PAGE_DEFAULT, count = queues_count(queues);
+    struct numbered_page page = { .number = 1, .size = PER_PAGE };
+    uint64_t count = queues_count(queues);
     struct buf out = { 0 };
 
-    if (read_number(call, "page", UINT32_MAX, &page) ||
-        read_number(call, "perPage", UINT32_MAX, &size))
-        return ERR_INVALID;
-    if (size > PAGE_MAX) {
-        size = PAGE_MAX;
-        ignored_add_parameter(&call->ignored, SLICE("perPage"));
-    }
+    const char *wrong = paging_read(call, &page);
+    if (wrong)
+        return explain(&call->why, ERR_INVALID, "%s: must be a number from 1 to %u", wrong,
+                       UINT32_MAX);
     buf_add_text(&out, "{\"data\":[");
-    for (uint64_t i = (page - 1) * size; i < page * size && i < count; i++) {
+    for (uint64_t i = paging_first(&page); i < paging_end(&page) && i < count; i++) {
         if (out.ptr[out.len - 1] != '[')
             buf_add_char(&out, ',');
         add_queue(&out, queues, queues_name_at(queues, i));
     }
-    buf_print(&out,
-              "],\"pagination\":{\"currentPage\":%llu,\"totalPages\":%llu,\"count\":%llu}}",
-              (unsigned long long)page, (unsigned long long)((count + size - 1) / size),
-              (unsigned long long)count);
+    buf_add_text(&out, "],");
+    paging_add(&out, &page, count);
+    buf_add_char(&out, '}');
     api_reply_json(call, 200, buf_slice(&out));
     buf_finish(&out);
     return OK;
@@ -220,7 +205,7 @@ static void finish_change(struct queue_change *change, enum err status)
 
 static void on_written(struct document_write *write, enum err status);
 
-/* From the settings as they are now; nothing is written when they stay the same. */
+/* Alters the settings as they are now; nothing is written when they stay the same. */
 static void write_change(struct queue_change *change)
 {
     struct api_call *call = change->call;
@@ -264,7 +249,7 @@ static void on_written(struct document_write *write, enum err status)
     finish_change(change, status);
 }
 
-/* Replies later. type is a JSON text, absent for none. */
+/* Begins a change, which replies later. type is a JSON text, absent for none. */
 static enum err begin_change(struct api_call *call, struct slice type,
                              const struct queue_change *wish)
 {

@@ -62,8 +62,8 @@ void rate_limit_destroy(struct rate_limit *limit)
     free(limit);
 }
 
-/* A key shares with every key of its environment, and with every branch that it opens; a
- * token has its own. */
+/* Names who shares a limit: a key shares with every key of its environment, and with every
+ * branch that it opens; a token has its own. */
 static void name_share(const struct identity *who, unsigned char name[HASH_LEN])
 {
     memset(name, 0, HASH_LEN);

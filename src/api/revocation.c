@@ -32,8 +32,9 @@ static bool has_ended(const struct identity *identity, int64_t now_ms)
     return identity && identity_has_ended(identity, now_ms);
 }
 
-/* Both walks take link by link off a list of their own, because what ends may take others
- * along. False: there is more to end than one turn has time for. */
+/* Ends what revoked credentials have open. Both walks take link by link off a list of
+ * their own, because what ends may take others along. False: there is more to end than one
+ * turn has time for. */
 static bool end_sockets(struct revocation *revocation, int64_t now_ms)
 {
     struct list *all = &api_sockets(revocation->api)->all;

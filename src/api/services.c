@@ -9,10 +9,12 @@
 #include "api/openapi.h"
 #include "api/rate_limit.h"
 #include "api/revocation.h"
+#include "artifacts/artifacts.h"
 #include "base/mem.h"
 #include "batches/open_batches.h"
 #include "bulk/bulk.h"
 #include "call/parts.h"
+#include "deployments/deployments.h"
 #include "envvars/envvars.h"
 #include "notices/run_notifications.h"
 #include "realtime/events.h"
@@ -57,9 +59,19 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     api->run_notifications = run_notifications_create(api);
     api->traces = traces_create(engine);
     api->envvars = envvars_create(engine_loop(engine), accounts_vault(accounts));
-    api->streams = streams_create(engine_loop(engine), (size_t)options->stream_memory);
-    api->open_batches = open_batches_create(engine_loop(engine));
+    rooms_init(&api->rooms);
+    api->streams =
+        streams_create(engine_loop(engine), &api->rooms, (size_t)options->stream_memory);
+    api->open_batches = open_batches_create(engine_loop(engine), &api->rooms);
     api->bulks = bulks_create(engine);
+    api->artifacts =
+        artifacts_create(engine_loop(engine), options->data, options->deploy_bundle);
+    const struct deployment_options deployments = { .data = options->data,
+                                                    .hold_ms = options->deploy_hold_ms,
+                                                    .timeout_ms =
+                                                        options->deploy_timeout_ms,
+                                                    .keep = options->keep_versions };
+    api->deployments = deployments_create(api, &deployments);
     api->areas = api_areas(&api->area_count);
     api->document = openapi_write(api->areas, api->area_count);
     api->timezones = timezones_list_installed();
@@ -69,7 +81,6 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     services->revocation = revocation_create(api);
     services->leaving = leaving_create(api);
     api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
-    rooms_init(&api->rooms);
     api->not_ready = "starting";
     return api;
 }
@@ -84,6 +95,8 @@ void api_destroy(struct api *api)
     leaving_destroy(services->leaving);
     rate_limit_destroy(api->rate_limit);
     open_batches_destroy(api->open_batches);
+    deployments_destroy(api->deployments);
+    artifacts_destroy(api->artifacts);
     bulks_stop(api->bulks, NULL);
     bulks_destroy(api->bulks);
     streams_destroy(api->streams);
@@ -96,6 +109,7 @@ void api_destroy(struct api *api)
     traces_destroy(api->traces);
     envvars_destroy(api->envvars);
     free(api->sockets);
+    rooms_finish(&api->rooms);
     free(services);
 }
 
@@ -114,11 +128,12 @@ void api_retire_environment(struct api *api, const struct account *account)
     if (!env || engine_is_retired(env))
         return;
     schedules_retire(api->schedules, env);
+    deployments_retire(api->deployments, env);
     engine_retire_environment(engine, env);
     leaving_add(services_of(api)->leaving, account->number);
 }
 
-/* Each leaves the list when it is answered, or before. */
+/* A call leaves the list when it is answered, or before. */
 static void answer_held(struct api *api)
 {
     struct api_call *call = container_of(list_take(&api->held), struct api_call, held);
@@ -155,6 +170,19 @@ void api_drain(struct api *api)
     sockets_drain(api->sockets, api->options.drain_timeout_ms);
     run_notifications_drain(api->run_notifications, api->options.drain_timeout_ms);
     drain_some(&services_of(api)->draining);
+}
+
+/* What a crash has left of an upload is told by what deployments are there. */
+enum err api_start(struct api *api, struct failure *why)
+{
+    enum err err = deployments_start(api->deployments, why);
+    return err ? err : artifacts_start(api->artifacts, why);
+}
+
+bool api_may_end(struct api *api)
+{
+    artifacts_stop(api->artifacts);
+    return deployments_stop(api->deployments);
 }
 
 void api_set_ready(struct api *api, const char *reason)

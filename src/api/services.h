@@ -7,6 +7,14 @@
 struct api *api_create(struct engine *engine, struct schedules *schedules,
                        struct auth *auth, struct accounts *accounts,
                        const struct api_options *options);
+/* All is loaded, and nobody is let in yet. ERR_INTERNAL with the reason: a folder of the data
+ * directory cannot be used. */
+enum err api_start(struct api *api, struct failure *why);
+
+/* Every call is answered: what the parts have begun by themselves ends. False: something is
+ * still on its way, to be asked again. */
+bool api_may_end(struct api *api);
+
 /* NULL is fine. */
 void api_destroy(struct api *api);
 

@@ -1,25 +1,35 @@
 /* signed.c - the forms of signed URLs: where each says whose it is, and what was signed. */
 #include "api/signed.h"
 
+#include "artifacts/artifacts.h"
 #include "auth/signed_url.h"
 #include "call/route.h"
 #include "packets/packet_name.h"
 
-/* What a URL says of itself; the texts are the call's. */
+/* What a URL says of itself; other texts are the call's. */
 struct claimed {
     struct slice environment, name, signature;
     const char *method; /* that was signed */
     int64_t expires_s;
+    struct buf made; /* what name points into, if it is no text of the call */
 };
+
+static enum err read_expiry(struct api_call *call, struct claimed *url)
+{
+    if (text_to_i64(api_query(call, "expires"), &url->expires_s) ||
+        url->expires_s > INT64_MAX / 1000 || url->expires_s < 0)
+        return explain(&call->why, ERR_INVALID, "expires must be a Unix time in seconds");
+    return OK;
+}
 
 static enum err read_packet(struct api_call *call, struct claimed *url)
 {
     enum err err = packet_check_name(call->params[1], &call->why);
     if (err)
         return err;
-    if (text_to_i64(api_query(call, "expires"), &url->expires_s) ||
-        url->expires_s > INT64_MAX / 1000 || url->expires_s < 0)
-        return explain(&call->why, ERR_INVALID, "expires must be a Unix time in seconds");
+    err = read_expiry(call, url);
+    if (err)
+        return err;
     url->environment = call->params[0];
     url->name = call->params[1];
     url->signature = api_query(call, "signature");
@@ -47,12 +57,30 @@ static enum err read_callback(struct api_call *call, struct claimed *url)
     return OK;
 }
 
+/* For so many bytes, and no others. */
+static enum err read_artifact(struct api_call *call, struct claimed *url)
+{
+    int64_t length;
+    enum err err = read_expiry(call, url);
+    if (err)
+        return err;
+    if (text_to_i64(api_query(call, "length"), &length))
+        return explain(&call->why, ERR_INVALID, "length must be a number of bytes");
+    artifact_add_signed(&url->made, call->params[1], length);
+    url->environment = call->params[0];
+    url->name = buf_slice(&url->made);
+    url->signature = api_query(call, "signature");
+    url->method = "POST";
+    return OK;
+}
+
 typedef enum err form_fn(struct api_call *call, struct claimed *url);
 
 static form_fn *const forms[] = {
     [SIGNED_PACKET] = read_packet,
     [SIGNED_TELEMETRY] = read_telemetry,
     [SIGNED_CALLBACK] = read_callback,
+    [SIGNED_ARTIFACT] = read_artifact,
 };
 
 enum err signed_enter(struct api_call *call)
@@ -66,6 +94,7 @@ enum err signed_enter(struct api_call *call)
     struct account *account = accounts_by_id(api_accounts(call->api), url.environment);
     err = url_verify(account, url.method, url.name, url.expires_s, url.signature, now_ms,
                      &call->why);
+    buf_finish(&url.made);
     if (err)
         return err;
     http_trust(call->x);

@@ -4,7 +4,9 @@
 #include <math.h>
 
 #include "auth/jwt.h"
+#include "call/project.h"
 #include "call/route.h"
+#include "wire/shape.h"
 #include "json/scan.h"
 
 enum {
@@ -59,7 +61,7 @@ static double read_span(struct slice text)
     return count * unit_seconds(slice_trim(slice_from(text, digits)));
 }
 
-/* A text is counted from now, a number is the second itself. */
+/* Reads when the token ends: a text is counted from now, a number is the second itself. */
 static enum err read_expiry(struct api_call *call, const json_t *value, int64_t now_ms,
                             int64_t *lives_ms)
 {
@@ -153,10 +155,21 @@ static enum err check_limits(struct api_call *call, const struct token_wishes *w
                        "Invalid request body: realtime must be an object");
     bool right = !columns || json_is_array(columns);
     json_array_foreach(columns, i, column) right &= json_is_string(column);
-    return right ? OK
-                 : explain(&call->why, ERR_INVALID,
-                           "Invalid request body: realtime.skipColumns must be an array of "
-                           "strings");
+    if (!right)
+        return explain(&call->why, ERR_INVALID,
+                       "Invalid request body: realtime.skipColumns must be an array of "
+                       "strings");
+    json_array_foreach(columns, i, column)
+    {
+        const char *name = json_string_value(column);
+        if (!shape_column(slice_of(name), VOCABULARY_B))
+            return explain(
+                &call->why, ERR_INVALID,
+                "Invalid request body: realtime.skipColumns names '%.60s', which "
+                "is no column that can be left out",
+                name);
+    }
+    return OK;
 }
 
 static int64_t now_of(const struct api_call *call)
@@ -164,7 +177,7 @@ static int64_t now_of(const struct api_call *call)
     return loop_wall_ms(engine_loop(api_engine(call->api)));
 }
 
-/* With an id, so that two made in the same second are two. */
+/* Gives the token an id, so that two made in the same second are two. */
 static void limit_to_one_use(json_t *claims, int64_t now_ms)
 {
     char id[ID_MAX];
@@ -210,7 +223,7 @@ static enum err make_public(struct api_call *call)
     return err;
 }
 
-/* Its claims are what the SDKs put into the tokens that they sign themselves. */
+/* Makes a token with the claims that the SDKs put into those that they sign themselves. */
 static enum err make_token(struct api_call *call)
 {
     json_t *body = NULL;
@@ -227,12 +240,26 @@ static enum err make_token(struct api_call *call)
                                          .expiry =
                                              json_object_get(body, "expirationTime") };
     bool none = json_is_array(wishes.scopes) && !json_array_size(wishes.scopes);
-    if (wishes.scopes && !none)
+    if (claims && !json_is_object(claims))
+        err = explain(&call->why, ERR_INVALID, "claims: must be an object");
+    else if (wishes.scopes && !none)
         err = check_scopes(call, wishes.scopes);
     if (!err)
         err = sign_wished(call, &wishes);
     json_decref(body);
     return err;
+}
+
+/* For a person: of any environment of the project. */
+static enum err make_token_of(struct api_call *call)
+{
+    struct account *account;
+    enum err refused =
+        project_find_environment(call, call->params[0], call->params[1], &account);
+    if (refused)
+        return refused;
+    api_enter_environment(call, account);
+    return make_token(call);
 }
 
 /* clang-format off */
@@ -250,6 +277,12 @@ static const struct route routes[] = {
     { .method = HTTP_POST_, .path = "/api/v1/auth/jwt",
       .auth = AUTH_KEY, .body_limit = TOKEN_BODY, .handle = make_token,
       .id = "create_jwt_v1", .summary = "Sign a token with claims",
+      .body = "{claims?: {scopes?: string[], otu?: boolean, realtime?: {skipColumns?: "
+          "string[], ...}, ...}, expirationTime?: string|number, ...}",
+      .reply = "{token: string}" },
+    { .method = HTTP_POST_, .path = "/api/v1/projects/{projectRef}/{env}/jwt",
+      .auth = AUTH_PERSONAL, .body_limit = TOKEN_BODY, .handle = make_token_of,
+      .id = "create_environment_jwt_v1", .summary = "Sign a token of an environment",
       .body = "{claims?: {scopes?: string[], otu?: boolean, realtime?: {skipColumns?: "
           "string[], ...}, ...}, expirationTime?: string|number, ...}",
       .reply = "{token: string}" },

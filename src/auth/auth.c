@@ -22,8 +22,15 @@ enum {
     SWEEP_EACH = 4,
 };
 
+struct auth_build {
+    unsigned char hash[HASH_LEN];
+    struct account *account;
+    char deployment[ID_MAX];
+};
+
 struct auth {
     struct accounts *accounts;
+    struct table builds;      /* struct auth_build, by hash */
     struct table remembered;  /* struct identity; each entry holds a reference */
     struct list oldest_first; /* the same */
     size_t bytes;             /* the cost of them all */
@@ -35,10 +42,17 @@ static struct slice identity_key(const void *value)
     return (struct slice){ (const char *)identity->hash, HASH_LEN };
 }
 
+static struct slice build_key(const void *value)
+{
+    const struct auth_build *build = value;
+    return (struct slice){ (const char *)build->hash, HASH_LEN };
+}
+
 struct auth *auth_create(struct accounts *accounts)
 {
     struct auth *auth = mem_new(struct auth);
     auth->accounts = accounts;
+    table_init(&auth->builds, build_key);
     table_init(&auth->remembered, identity_key);
     list_init(&auth->oldest_first);
     return auth;
@@ -59,7 +73,28 @@ void auth_destroy(struct auth *auth)
     while (!list_empty(&auth->oldest_first))
         forget(auth, container_of(auth->oldest_first.next, struct identity, link));
     table_finish(&auth->remembered);
+    size_t at = 0;
+    for (void *build; (build = table_next(&auth->builds, &at));)
+        free(build);
+    table_finish(&auth->builds);
     free(auth);
+}
+
+/* ---- keys of builds ---- */
+
+void auth_admit_build(struct auth *auth, const unsigned char hash[HASH_LEN],
+                      struct account *account, const char *deployment)
+{
+    struct auth_build *build = mem_new(struct auth_build);
+    memcpy(build->hash, hash, HASH_LEN);
+    build->account = account;
+    snprintf(build->deployment, sizeof(build->deployment), "%s", deployment);
+    table_insert(&auth->builds, build);
+}
+
+void auth_dismiss_build(struct auth *auth, const unsigned char hash[HASH_LEN])
+{
+    free(table_remove(&auth->builds, (struct slice){ (const char *)hash, HASH_LEN }));
 }
 
 /* ---- identities ---- */
@@ -242,8 +277,8 @@ static void take_claims(struct identity *identity, const json_t *claims)
         copy_texts(json_object_get(realtime, "skipColumns"), &identity->skip_count);
 }
 
-/* With any key of the environment that is valid: one that was replaced verifies until its
- * grace period is over. */
+/* Verifies a token with any key of the environment that is valid: one that was replaced
+ * verifies until its grace period is over. */
 static enum err verify(struct account *account, struct slice token, int64_t now_ms,
                        struct buf *payload, struct secret **signer, struct failure *why)
 {
@@ -291,7 +326,7 @@ static enum err identify_new(struct auth *auth, struct slice text, int64_t now_m
     bool personal = slice_starts(text, "tr_pat_"), worker = slice_starts(text, "tr_wgt_");
     struct secret *secret = accounts_secret(auth->accounts, text, now_ms);
     if (!secret || personal != (secret->user != NULL) ||
-        worker != (secret->project != NULL))
+        worker != secret_is_of_worker(secret))
         return explain(why, ERR_UNAUTHORIZED, "Invalid API key");
     identity->kind = personal ? CREDENTIAL_PERSONAL_TOKEN
                      : worker ? CREDENTIAL_WORKER_TOKEN
@@ -300,6 +335,28 @@ static enum err identify_new(struct auth *auth, struct slice text, int64_t now_m
     identity->account = secret->account;
     identity->user = secret->user;
     return OK;
+}
+
+/* It lasts no longer than its environment has a key, and is not remembered: it means nothing
+ * the moment that it is dismissed. NULL: it is none of a build. */
+static struct identity *identify_build(struct auth *auth, const unsigned char *hash,
+                                       int64_t now_ms)
+{
+    const struct auth_build *build =
+        table_find(&auth->builds, (struct slice){ (const char *)hash, HASH_LEN });
+    if (!build || build->account->archived)
+        return NULL;
+    list_each (link, &account_of_keys(build->account)->secrets) {
+        struct secret *secret = container_of(link, struct secret, of_owner);
+        if (!secret_is_valid(secret, now_ms))
+            continue;
+        struct identity *identity = identity_create(CREDENTIAL_BUILD_KEY, hash);
+        identity->secret = secret;
+        identity->account = build->account;
+        memcpy(identity->build, build->deployment, sizeof(identity->build));
+        return identity;
+    }
+    return NULL;
 }
 
 static struct slice without_bearer(struct slice header)
@@ -329,6 +386,7 @@ static enum err identify(struct auth *auth, struct slice text, const char *clien
     unsigned char hash[HASH_LEN];
     vault_hash(text, hash);
     struct identity *found = recall(auth, hash, now_ms);
+    found = found ? found : identify_build(auth, hash, now_ms);
     if (!found) {
         found = identity_create(CREDENTIAL_NONE, hash);
         if (identify_new(auth, text, now_ms, found, why)) {
@@ -368,7 +426,8 @@ static void add_texts(struct buf *out, const char *const *texts, size_t count)
     buf_add_char(out, ']');
 }
 
-/* In the order of the official SDK, which puts what it was given before what it adds. */
+/* The scopes stand in the order of the official SDK, which puts what it was given before
+ * what it adds. */
 void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
                    int64_t now_ms, int64_t lives_ms, struct buf *out)
 {

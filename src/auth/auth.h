@@ -3,6 +3,7 @@
  *   "Bearer …" ─► public token (JWT, pub: true) ─► environment, scopes, expiry
  *              ─► tr_pat_…                       ─► user
  *              ─► tr_wgt_…                       ─► workers of a project
+ *              ─► the key of a build             ─► deployment, as long as it is built
  *              ─► anything else                  ─► secret key ─► environment
  *
  * Identities are cached by their hash, those of tokens until they expire. Scopes:
@@ -20,7 +21,8 @@ enum credential {
     CREDENTIAL_SECRET_KEY,
     CREDENTIAL_PUBLIC_TOKEN,
     CREDENTIAL_PERSONAL_TOKEN,
-    CREDENTIAL_WORKER_TOKEN
+    CREDENTIAL_WORKER_TOKEN,
+    CREDENTIAL_BUILD_KEY
 };
 
 /* Shared; counted by references on the loop thread. */
@@ -28,8 +30,10 @@ struct identity {
     uint32_t refs;
     enum credential kind;
     struct account *account; /* NULL for personal and workers' tokens */
-    struct secret *secret;   /* what it hangs on: the key, the token, the signing key */
+    struct secret *secret;   /* what it hangs on: the key, the token, the signing key; of a
+                                build's key one of its environment */
     struct user *user;       /* of a personal token */
+    char build[ID_MAX];      /* of a build's key: the deployment; else "" */
     bool one_time;           /* otu: the first trigger uses it up */
     unsigned char hash[32];  /* SHA-256 of the credential */
     int64_t expires_at;      /* Unix ms; 0: never */
@@ -53,6 +57,14 @@ void auth_destroy(struct auth *auth);
  * expect; the log has more of the reason. */
 enum err auth_identify(struct auth *auth, struct slice header, const char *client,
                        int64_t now_ms, struct identity **identity, struct failure *why);
+
+/* A key that opens what the build of one deployment calls, and nothing else: known by its
+ * hash, until it is dismissed. */
+void auth_admit_build(struct auth *auth, const unsigned char hash[HASH_LEN],
+                      struct account *account, const char *deployment);
+/* Nothing happens when it is not known. */
+void auth_dismiss_build(struct auth *auth, const unsigned char hash[HASH_LEN]);
+
 /* The identity of a secret key of preview on one of its branches: a reference, the caller's. */
 struct identity *identity_on_branch(const struct identity *identity,
                                     struct account *branch);

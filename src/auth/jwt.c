@@ -50,8 +50,9 @@ static enum err split(struct slice token, struct jwt_parts *parts)
     return OK;
 }
 
-/* Numbers become doubles, so that a huge one is late and not an error. NULL: not base64url
- * of one JSON object without repeated names. The bytes go to text when it is given. */
+/* Decodes the header or payload of a token. Numbers become doubles, so that a huge one is
+ * late and not an error. NULL: not base64url of one JSON object without repeated names.
+ * The bytes go to text when it is given. */
 static json_t *decode(struct slice part, struct buf *text)
 {
     unsigned char *bytes = mem_alloc(part.len);
@@ -145,7 +146,7 @@ static bool is_for_us(const json_t *aud)
     return false;
 }
 
-/* Absent counts as past; anything but a number does not. */
+/* Whether a time is past. Absent counts as past; anything but a number does not. */
 static bool is_past(const json_t *time, double now)
 {
     return !time || (json_is_number(time) &&

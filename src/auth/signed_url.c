@@ -33,8 +33,9 @@ void url_sign(const struct account *account, const char *method, struct slice na
     sign(account->secret_key, account, method, name, expires_s, out);
 }
 
-/* By any key of the environment that is valid: one that was replaced signs for nobody any
- * more, and what it has signed holds until its grace period is over. */
+/* Whether any key of the environment that is valid has signed the URL: one that was
+ * replaced signs for nobody any more, and what it has signed holds until its grace period
+ * is over. */
 static bool is_signed(struct account *account, const char *method, struct slice name,
                       int64_t expires_s, struct slice signature, int64_t now_ms)
 {

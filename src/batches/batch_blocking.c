@@ -4,7 +4,8 @@
 
 #include "base/mem.h"
 
-/* It has no run, so it is named after its batch: the same when it is asked for again. */
+/* An item that has no run, because it was wrong, is named after its batch: the same when
+ * it is asked for again. */
 static void name_error(const struct batch *batch, uint32_t index, char name[ID_MAX])
 {
     const char *random = strchr(batch->id, '_');

@@ -170,7 +170,7 @@ static enum err read_wishes(struct batch_call *op, struct slice task)
     return err;
 }
 
-/* Those beyond the limit are counted, to be told how many they are. */
+/* Items beyond the limit are counted, to tell how many they are. */
 static enum err read_item(struct item_array *body)
 {
     struct batch_call *op = container_of(body, struct batch_call, body);
@@ -226,7 +226,7 @@ static enum err check_count(struct api_call *call, size_t count)
     return OK;
 }
 
-/* An attempt was the parent of the old engine: SDK 3.3.17 names it. */
+/* The parent of a run was an attempt in the old engine: SDK 3.3.17 names it. */
 static const char *const outer_members[] = { "items", "parentRunId", "dependentAttempt",
                                              "resumeParentOnCompletion", NULL };
 

@@ -49,8 +49,8 @@ static int compare_slices(const void *a, const void *b)
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-/* Sorted, and no more than a batch has items: each is looked for among the scopes of a token.
- * The array is the caller's. Absent: none. */
+/* Reads the tasks of the batch: sorted, and no more than a batch has items, as each is
+ * looked for among the scopes of a token. The array is the caller's. Absent: none. */
 static enum err read_tasks(struct api_call *call, const json_t *body, struct slice **tasks,
                            size_t *count)
 {
@@ -104,7 +104,7 @@ static bool are_key_options(const json_t *options)
            (!strcmp(scope, "run") || !strcmp(scope, "attempt") || !strcmp(scope, "global"));
 }
 
-/* The key is the task set's: the same key with other tasks is another batch. */
+/* A key belongs to its set of tasks: the same key with other tasks is another batch. */
 static enum err read_key(struct batch_creation *create, const json_t *body,
                          const struct slice *tasks, size_t count)
 {
@@ -227,7 +227,7 @@ static void on_old_blocked(struct blocking *blocking, enum err status)
     reply_old(container_of(commit, struct batch_creation, commit), status);
 }
 
-/* The batch of a key is waited for by whoever asks for it now. */
+/* A batch that has the key already is waited for by whoever asks for it now. */
 static void on_old(struct batch_load *load, enum err status)
 {
     struct batch_creation *create = container_of(load, struct batch_creation, old);

@@ -9,7 +9,7 @@ enum { KEPT_LINE = 65536 }; /* bytes of buffer between two lines */
 
 static void end_line(struct batch_lines *lines)
 {
-    open_batches_give(lines->env, lines->line_cost);
+    open_batches_give(lines->open, lines->env, lines->line_cost);
     lines->line_cost = lines->line_len = 0;
     if (lines->line.text.capacity + lines->line.payload.capacity > KEPT_LINE) {
         envelope_finish(&lines->line);
@@ -29,7 +29,7 @@ void batch_lines_finish(struct batch_lines *lines)
         lines->items[i] = NULL;
     }
     if (bytes)
-        open_batches_give(lines->env, bytes);
+        open_batches_give(lines->open, lines->env, bytes);
     lines->line_cost = 0;
     envelope_finish(&lines->line);
     lines->line = (struct envelope){ 0 };
@@ -46,7 +46,7 @@ enum err batch_lines_no_room(struct api_call *call)
                    "batches at once");
 }
 
-/* The line's text, and the text of its payload. */
+/* Takes room for a line's text, and for the text of its payload. */
 static enum err take_room(struct batch_lines *lines, size_t len)
 {
     if (!open_batches_take(lines->open, lines->env, 2 * len))
@@ -58,7 +58,7 @@ static enum err take_room(struct batch_lines *lines, size_t len)
 static size_t cost_of(const struct batch_item *item)
 {
     const struct run *run = &item->trigger.run;
-    size_t cost = sizeof(*item) + run_packet_bytes(run);
+    size_t cost = sizeof(*item) + run_packet_bytes(run) + bytes_slice(run->task).len;
     const struct run_rare *rare = run_rare(run);
     if (run->rare)
         cost += sizeof(*rare) + bytes_slice(rare->idempotency_key).len +
@@ -93,12 +93,18 @@ static enum err read_index(struct batch_lines *lines, uint32_t *index)
     return OK;
 }
 
+/* It is kept of an item that is too large, too. */
 static enum err read_task(struct batch_lines *lines, uint32_t index, struct buf *task)
 {
     struct api_call *call = lines->call;
     if (!scan_string(envelope_get(&lines->line, "task"), task) || !task->len)
         return explain(&call->why, ERR_RULE,
                        "Invalid item at index %u: Expected string at \"task\"", index);
+    if (task->len > TRIGGER_TASK_MAX)
+        return explain(
+            &call->why, ERR_RULE,
+            "Invalid item at index %u: The id of the task must have 1 to %d bytes", index,
+            TRIGGER_TASK_MAX);
     if (lines->may_write)
         return OK;
     return api_check_scope(call, "batchTrigger", "tasks", buf_slice(task));
@@ -193,7 +199,8 @@ static enum err read_line(struct batch_lines *lines)
     return err && too_large && err != ERR_FORBIDDEN ? ERR_TOO_LARGE : err;
 }
 
-/* A part of one line. What is too much is thrown away: index and task came first. */
+/* Takes a part of one line. Of a line that is too long the rest is thrown away: index and
+ * task came first. */
 static enum err take_part(struct batch_lines *lines, struct slice part)
 {
     lines->line_len += part.len;

@@ -34,7 +34,7 @@ static void refuse(struct results *results, enum err err)
 
 static void read_next(struct results *results);
 
-/* One that retention has removed is left out. */
+/* A run that retention has removed is left out. */
 static void on_run(struct run_read *read, enum err status)
 {
     struct results *results = container_of(read, struct results, read);

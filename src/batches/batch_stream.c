@@ -126,7 +126,7 @@ static void on_sealed(struct batch_commit *commit, enum err status)
         reply(stream, &commit->batch, commit->batch.run_count);
 }
 
-/* The wishes move out of the items, which stay for their cost. */
+/* The wishes of the runs move out of the items, which stay for their cost. */
 static void move_items(struct item_stream *stream)
 {
     struct batch_commit *commit = &stream->commit;
@@ -218,7 +218,7 @@ static void on_old_blocked(struct blocking *blocking, enum err status)
         reply(stream, batch, batch->run_count);
 }
 
-/* Of a batch that has its items; its parent may not have been blocked yet. */
+/* Answers for a batch that has its items; its parent may not have been blocked yet. */
 static void reply_sealed(struct item_stream *stream, const struct batch *batch)
 {
     if (batch_blocks(batch))

@@ -10,16 +10,18 @@
 #include "base/mem.h"
 #include "base/slots.h"
 #include "base/table.h"
+#include "call/rooms.h"
 
 enum { FORGET_MS = 10 * 60 * 1000, FORGET_AT_ONCE = 2 };
 
-/* Those of one environment. */
+/* The open batches of one environment. */
 struct use {
     struct list oldest_first; // open_batch::of_env
 };
 
 struct open_batches {
     struct loop *loop;
+    struct rooms *rooms; /* borrowed */
     struct table by_key;
     struct list oldest_first; // open_batch::link
     struct slots uses;        /* struct use, by the environment's number */
@@ -38,10 +40,11 @@ void batch_item_destroy(struct batch_item *item)
     free(item);
 }
 
-struct open_batches *open_batches_create(struct loop *loop)
+struct open_batches *open_batches_create(struct loop *loop, struct rooms *rooms)
 {
     struct open_batches *open = mem_new(struct open_batches);
     open->loop = loop;
+    open->rooms = rooms;
     table_init(&open->by_key, key_of);
     list_init(&open->oldest_first);
     return open;
@@ -64,7 +67,7 @@ void open_batches_destroy(struct open_batches *open)
 
 /* ---- memory ---- */
 
-/* What it holds without items. */
+/* Bytes that an open batch holds without its items. */
 static size_t cost_of(uint32_t run_count)
 {
     return sizeof(struct open_batch) + run_count * sizeof(struct batch_item *);
@@ -91,22 +94,29 @@ static struct open_batch *oldest_idle(const struct use *use)
     return NULL;
 }
 
-bool open_batches_take(struct open_batches *open, struct environment *env, size_t bytes)
+static struct room *room_of(const struct open_batches *open, const struct environment *env)
+{
+    return &rooms_of(open->rooms, env)->batches;
+}
+
+bool open_batches_take(struct open_batches *open, const struct environment *env,
+                       size_t bytes)
 {
     struct use *use = use_of(open, env);
-    while (!room_has(&env->batches, bytes)) {
+    while (!room_has(room_of(open, env), bytes)) {
         struct open_batch *idle = oldest_idle(use);
         if (!idle)
             return false;
         open_batches_drop(open, idle);
     }
-    room_take(&env->batches, bytes);
+    room_take(room_of(open, env), bytes);
     return true;
 }
 
-void open_batches_give(struct environment *env, size_t bytes)
+void open_batches_give(struct open_batches *open, const struct environment *env,
+                       size_t bytes)
 {
-    room_give(&env->batches, bytes);
+    room_give(room_of(open, env), bytes);
 }
 
 /* ---- batches ---- */
@@ -171,7 +181,7 @@ void open_batches_drop(struct open_batches *open, struct open_batch *batch)
         bytes += batch->items[i]->cost;
         batch_item_destroy(batch->items[i]);
     }
-    open_batches_give(batch->env, bytes);
+    open_batches_give(open, batch->env, bytes);
     table_remove(&open->by_key, slice_of(batch->key));
     list_remove(&batch->link);
     list_remove(&batch->of_env);
@@ -179,14 +189,19 @@ void open_batches_drop(struct open_batches *open, struct open_batch *batch)
     free(batch);
 }
 
-void open_batches_forget(struct open_batches *open, const struct environment *env)
+bool open_batches_forget(struct open_batches *open, const struct environment *env,
+                         struct stint *stint)
 {
     struct use *use = slots_get(&open->uses, env->number);
     if (!use)
-        return;
-    while (!list_empty(&use->oldest_first))
+        return true;
+    while (!list_empty(&use->oldest_first)) {
+        if (!stint_goes_on(stint))
+            return false;
         open_batches_drop(open,
                           container_of(use->oldest_first.next, struct open_batch, of_env));
+    }
     free(use);
     *slots_at(&open->uses, env->number) = NULL;
+    return true;
 }

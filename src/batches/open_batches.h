@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 
 struct open_batches;
+struct rooms;
 
 struct batch_item {
     struct trigger trigger;
@@ -35,20 +36,24 @@ struct open_batch {
     struct list of_env; // use::oldest_first
 };
 
-struct open_batches *open_batches_create(struct loop *loop);
+struct open_batches *open_batches_create(struct loop *loop, struct rooms *rooms);
 /* NULL is fine. */
 void open_batches_destroy(struct open_batches *open);
 
 /* False: the environment's items have no room for so many more bytes. */
-bool open_batches_take(struct open_batches *open, struct environment *env, size_t bytes);
-void open_batches_give(struct environment *env, size_t bytes);
+bool open_batches_take(struct open_batches *open, const struct environment *env,
+                       size_t bytes);
+void open_batches_give(struct open_batches *open, const struct environment *env,
+                       size_t bytes);
 
 /* The one of that id, or a new empty one; NULL: the environment has no room for it. */
 struct open_batch *open_batches_get(struct open_batches *open, struct environment *env,
                                     const char *id, uint32_t run_count);
 
-/* Those of the environment are forgotten; none of them is being committed. */
-void open_batches_forget(struct open_batches *open, const struct environment *env);
+/* Those of the environment are forgotten; none of them is being committed. False when the
+ * time is over before they all are. */
+bool open_batches_forget(struct open_batches *open, const struct environment *env,
+                         struct stint *stint);
 
 /* Its items go with it; their memory is given back. */
 void open_batches_drop(struct open_batches *open, struct open_batch *batch);

@@ -2,6 +2,7 @@
 #include "bulk/bulk.h"
 
 #include "base/mem.h"
+#include "call/paging.h"
 #include "call/route.h"
 #include "triggers/trigger_options.h"
 
@@ -10,7 +11,6 @@ enum {
     CREATE_BODY = 64 * 1024,
     CANCEL_SMALL = 1024,
     PAGE_DEFAULT = 25,
-    PAGE_MAX = 100,
 };
 
 static struct bulk_queue *queue_of(const struct api_call *call)
@@ -128,12 +128,10 @@ static const struct bulk_action *at(const struct ranking *all, uint64_t place)
 static enum err read_page(struct api_call *call, uint64_t *limit, struct slice *after,
                           struct slice *before)
 {
-    struct slice size = slice_trim(api_query(call, "page[size]"));
     *after = slice_trim(api_query(call, "page[after]"));
     *before = slice_trim(api_query(call, "page[before]"));
-    if (size.len && (text_to_u64(size, limit) || *limit < 1 || *limit > PAGE_MAX))
-        return explain(&call->why, ERR_INVALID, "page[size]: must be a number from 1 to %d",
-                       PAGE_MAX);
+    if (paging_read_size(call, PAGE_SIZE_MAX, limit))
+        return ERR_INVALID;
     if ((after->len && !text_is_id(*after, "bulk")) ||
         (before->len && !text_is_id(*before, "bulk")))
         return explain(&call->why, ERR_INVALID,

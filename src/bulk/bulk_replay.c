@@ -8,7 +8,7 @@
 
 enum { SLICE_BYTES = 4 << 20 };
 
-/* What was read is the trigger's, or its own before that. */
+/* What was read for a replay is the trigger's, or was the queue's own before that. */
 static void drop_items(struct bulk_queue *queue)
 {
     queue->trigger.items = queue->items;
@@ -96,7 +96,7 @@ static void on_read(struct run_read *read, enum err status)
     read_next(queue);
 }
 
-/* What is beyond the bytes of a slice comes with the next. */
+/* Reads the next run. Those beyond the bytes of a slice come with the next slice. */
 static void read_next(struct bulk_queue *queue)
 {
     if (queue->at == queue->count || queue->bytes >= SLICE_BYTES)

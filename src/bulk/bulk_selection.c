@@ -81,7 +81,7 @@ static enum err add_value(const char *member, const json_t *value, struct buf *o
                     json_object_get(value, "name"), out, why);
 }
 
-/* What is null or empty is none. */
+/* Reads a member of a filter; nothing is added for what is null or empty. */
 static enum err read_member(const struct filter_member *member, const json_t *value,
                             struct buf *out, struct failure *why)
 {
@@ -108,6 +108,7 @@ static enum err read_words(json_t *filter, json_t *words, struct failure *why)
 {
     struct buf text = { 0 };
     enum err refused = OK;
+    const char *nothing = NULL; /* the name of a member that is null or empty */
     for (void *at = json_object_iter(filter); !refused && at;
          at = json_object_iter_next(filter, at)) {
         const struct filter_member *member = member_of(json_object_iter_key(at));
@@ -119,7 +120,19 @@ static enum err read_words(json_t *filter, json_t *words, struct failure *why)
                                    json_object_iter_key(at));
         if (!refused && text.len)
             json_object_set_new(words, member->word, json_stringn(text.ptr, text.len));
+        else if (!refused)
+            nothing = member->name;
     }
+    if (!refused && nothing && json_object_size(words))
+        refused = explain(why, ERR_INVALID,
+                          "filter.%s: it names nothing, and without it the action would "
+                          "reach more runs",
+                          nothing);
+    bool spans = json_object_get(filter, "from") || json_object_get(filter, "to");
+    if (!refused && spans && json_object_get(filter, "period"))
+        refused = explain(why, ERR_INVALID,
+                          "filter.period: it would count instead of from and to, and the "
+                          "action reach other runs: send one or the others");
     buf_finish(&text);
     return refused;
 }
@@ -132,7 +145,7 @@ struct bulk_filter {
     struct run_query query;
 };
 
-/* Takes over the words. */
+/* Makes a filter of words, which it takes over. */
 static struct bulk_filter *filter_of(json_t *words, enum vocabulary vocabulary,
                                      int64_t now_ms, struct failure *why)
 {

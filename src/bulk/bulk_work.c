@@ -199,7 +199,7 @@ static void keep_counting(struct bulk_queue *queue)
     next_turn(queue);
 }
 
-/* Nothing more in this window. */
+/* Nothing more is done in this window. */
 static void window_over(struct bulk_queue *queue)
 {
     struct bulk_action *action = queue->now;

@@ -113,7 +113,7 @@ static size_t inside_length(struct body_fields *fields, struct slice rest)
     return rest.len;
 }
 
-/* Up to the quote that begins a string. */
+/* How much there is up to the quote that begins a string. */
 static size_t outside_length(struct body_fields *fields, struct slice rest)
 {
     for (size_t i = 0; i < rest.len; i++) {

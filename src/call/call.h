@@ -76,6 +76,10 @@ struct api_options {
     int64_t stream_memory;   /* contents of streams, of one environment */
     int64_t dequeue_wait_ms; /* how long a dequeue is held */
     int64_t drain_timeout_ms;
+    int64_t deploy_bundle;  /* bytes of an archive */
+    int64_t deploy_hold_ms; /* how long a call that deploys is held */
+    int64_t deploy_timeout_ms;
+    int64_t keep_versions; /* of an environment */
     int64_t rate_limit; /* requests a minute of a key's environment, or a token; 0: none */
     struct account_writer *writer;
     struct request_log *request_log; /* NULL: there is none */
@@ -83,6 +87,8 @@ struct api_options {
 };
 
 struct account_writer;
+struct artifacts;
+struct deployments;
 struct envvars;
 struct events;
 struct run_notifications;
@@ -111,6 +117,8 @@ struct envvars *api_envvars(const struct api *api);
 struct bytes *api_document(const struct api *api);  /* of openapi.c; borrowed */
 struct bytes *api_timezones(const struct api *api); /* of timezones.h; borrowed */
 struct bulks *api_bulks(const struct api *api);
+struct artifacts *api_artifacts(const struct api *api);
+struct deployments *api_deployments(const struct api *api);
 struct streams *api_streams(const struct api *api);
 struct open_batches *api_open_batches(const struct api *api);
 struct engine *api_engine(const struct api *api);
@@ -124,8 +132,8 @@ const struct api_options *api_options(const struct api *api);
 enum { SKIP_METRICS = 31 };
 void api_skip(struct api *api, unsigned bit, const char *what);
 
-/* Restores what a document of DOC_WORKER, DOC_QUEUE, DOC_VARIABLE, DOC_SCHEDULE or DOC_BULK
- * says; at start. */
+/* Restores what a document of DOC_WORKER, DOC_CURRENT, DOC_DEPLOYMENT, DOC_BUILD_VARIABLES,
+ * DOC_QUEUE, DOC_VARIABLE, DOC_SCHEDULE or DOC_BULK says; at start, in this order of kinds. */
 enum err api_restore(struct api *api, const struct document *document, struct failure *why);
 
 /* ---- the request ---- */
@@ -246,7 +254,8 @@ void api_reply_error(struct api_call *call, enum err error);
 void api_reply_refused(struct api_call *call, enum err status, const struct failure *why,
                        const char *missing);
 
-/* {"error":…} with a status of its own, retriable: x-should-retry true or false. */
+/* {"error": text} with a status of its own. Of 404, 409 and 507 SDKs are told not to come
+ * again; of another status the caller adds x-should-retry if it matters. */
 void api_reply_refusal(struct api_call *call, int status, const char *text);
 
 /* {"error": title, "details": [{code, path, message}]} or "issues": 400. */

@@ -2,19 +2,20 @@
  * against --realtime-connections. */
 #include "call/connection_limit.h"
 
-#include "live/environment.h"
+#include "call/rooms.h"
 
-enum err connection_limit_take(struct seat *seat, struct environment *env,
+enum err connection_limit_take(struct seat *seat, struct api *api, struct environment *env,
                                struct failure *why)
 {
     if (seat->env == env)
         return OK;
     connection_limit_leave(seat);
-    if (!room_has(&env->seats, 1))
+    struct room *room = &rooms_of(api_rooms(api), env)->seats;
+    if (!room_has(room, 1))
         return explain(why, ERR_BUSY, "Too many concurrent requests");
-    room_take(&env->seats, 1);
+    room_take(room, 1);
     environment_hold(env);
-    seat->env = env;
+    *seat = (struct seat){ .env = env, .room = room };
     return OK;
 }
 
@@ -22,7 +23,7 @@ void connection_limit_leave(struct seat *seat)
 {
     if (!seat->env)
         return;
-    room_give(&seat->env->seats, 1);
+    room_give(seat->room, 1);
     environment_release(seat->env);
-    seat->env = NULL;
+    *seat = (struct seat){ 0 };
 }

@@ -11,10 +11,11 @@
 
 struct seat {
     struct environment *env; /* NULL: not taken */
+    struct room *room;       /* of the environment's seats (rooms.h) */
 };
 
 /* Nothing changes if it is taken in this environment already; in another it is left. */
-enum err connection_limit_take(struct seat *seat, struct environment *env,
+enum err connection_limit_take(struct seat *seat, struct api *api, struct environment *env,
                                struct failure *why);
 
 /* Nothing happens if it is not taken. */

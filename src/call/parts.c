@@ -68,6 +68,16 @@ struct bulks *api_bulks(const struct api *api)
     return api->bulks;
 }
 
+struct artifacts *api_artifacts(const struct api *api)
+{
+    return api->artifacts;
+}
+
+struct deployments *api_deployments(const struct api *api)
+{
+    return api->deployments;
+}
+
 void api_skip(struct api *api, unsigned bit, const char *what)
 {
     if (!(api->skipped & 1u << bit))

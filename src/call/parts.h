@@ -22,6 +22,8 @@ struct api {
     struct streams *streams;
     struct open_batches *open_batches;
     struct bulks *bulks;
+    struct artifacts *artifacts;
+    struct deployments *deployments;
     const struct area *const *areas; /* of all routes */
     size_t area_count;
     struct bytes *document;        /* /openapi.json */

@@ -18,7 +18,7 @@ static void add_ignored(struct api_call *call)
     call->ignored.names.len--; /* a stream tells them once more */
 }
 
-/* Where every answer comes along, so that it is logged here too. */
+/* Every answer comes along here, so it is logged here, too. */
 static void add_common_headers(struct api_call *call, int status)
 {
     request_log_answer(call, status);
@@ -175,7 +175,8 @@ static void reply_text(struct api_call *call, int status, const char *text)
     buf_finish(&body);
 }
 
-/* Of all refusals this one has the long form, which clients of the service know. */
+/* A refused credential has, of all refusals, the long form, which clients of the service
+ * know. */
 static void reply_unauthorized(struct api_call *call, const char *text)
 {
     struct buf body = { 0 };
@@ -199,8 +200,8 @@ static void reply_forbidden(struct api_call *call)
                          "\"param\":\"access_token\",\"type\":\"authorization\"}"));
 }
 
-/* The CLI asks again for ever, whatever it is told: after this header it rests for half a
- * second, then twice as long each time, else for 50 ms. */
+/* Makes the CLI wait: it asks again for ever, whatever it is told. After this header it
+ * rests for half a second, then twice as long each time, else for 50 ms. */
 static void slow_down(struct api_call *call)
 {
     if (call->route && call->route->auth & NEVER_STOPS)

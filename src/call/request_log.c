@@ -21,7 +21,7 @@ enum {
     TOKEN_ID_LEN = 12,
 };
 
-/* Whose refused credential is a line already. */
+/* A caller whose refused credential has its line already. */
 struct caller {
     uint64_t hash; /* of address and credential */
     bool again;    /* came back in this minute */
@@ -64,7 +64,7 @@ static void tell_counts(const struct request_log *log)
     }
 }
 
-/* What is left of a kind is who goes on. */
+/* A new minute: of a kind only the callers are left who came back. */
 static void renew(struct kind *kind)
 {
     unsigned kept = 0;
@@ -106,7 +106,7 @@ static struct kind *find_kind(struct request_log *log, const char *route, int st
     return kind;
 }
 
-/* Adds one that is not known, if there is room; true: it was. */
+/* Adds the caller if there is room and it is not known; true: it was. */
 static bool is_known(struct kind *kind, uint64_t hash)
 {
     for (unsigned i = 0; i < kind->caller_count; i++) {
@@ -120,8 +120,8 @@ static bool is_known(struct kind *kind, uint64_t hash)
     return false;
 }
 
-/* False: this one is only counted. What is no fault is asked for by all, and is all written.
- * caller 0: nobody in particular. */
+/* False: this answer is only counted. One that is no fault is asked for by all, and is all
+ * written. caller 0: nobody in particular. */
 static bool may_write(struct request_log *log, const char *route, int status,
                       uint64_t caller)
 {
@@ -165,13 +165,13 @@ static bool is_wanted(const struct request_log *log, int status)
     return log && status >= log->from;
 }
 
-/* Asked again and again by who wants to know when it is otherwise. */
+/* True for an answer that clients ask for again and again until it is another. */
 static bool is_awaited(const struct route *route, int status)
 {
     return route && route->awaited == (unsigned)status;
 }
 
-/* 0 unless it is refused for its credential, which is not kept but for this. */
+/* Who was refused for its credential, which is not kept but for this; 0: nobody. */
 static uint64_t caller_of(const struct exchange *x, int status)
 {
     if (status != 401)

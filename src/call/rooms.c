@@ -14,7 +14,16 @@ enum {
 void rooms_init(struct rooms *rooms)
 {
     *rooms = (struct rooms){ .strangers.limit = STRANGERS_ROOM,
+                             .supervised.limit = BODY_ROOM,
                              .answers.limit = ALL_ANSWERS_ROOM };
+}
+
+void rooms_finish(struct rooms *rooms)
+{
+    uint32_t at = 0;
+    for (struct environment_rooms *own; (own = slots_next(&rooms->environments, &at));)
+        free(own);
+    slots_finish(&rooms->environments);
 }
 
 bool rooms_keep_body(const struct route *route)
@@ -39,15 +48,25 @@ static void put_seats_inside(struct room *room, struct room *project,
 void rooms_put_inside(struct rooms *rooms, struct environment *env, struct project *project,
                       const struct api_options *options)
 {
+    void **place = slots_at(&rooms->environments, env->number);
+    if (!*place)
+        *place = mem_new(struct environment_rooms);
+    struct environment_rooms *own = *place;
     project->answers.outer = &rooms->answers;
     env->answers = &project->answers;
-    put_seats_inside(&env->seats, &project->seats, options);
-    put_inside(&env->batches, &project->batches, options->batch_memory);
-    put_inside(&env->streams, &project->streams, options->stream_memory);
+    put_seats_inside(&own->seats, &project->seats, options);
+    put_inside(&own->batches, &project->batches, options->batch_memory);
+    put_inside(&own->streams, &project->streams, options->stream_memory);
     project->stored.limit = (size_t)options->storage_quota;
 }
 
-/* Of a worker's token; NULL for other credentials. */
+void rooms_forget(struct rooms *rooms, const struct environment *env)
+{
+    free(rooms_of(rooms, env));
+    *slots_at(&rooms->environments, env->number) = NULL;
+}
+
+/* The project of a worker's token; NULL for other credentials. */
 static struct project *served(const struct identity *who)
 {
     return who && who->secret ? who->secret->project : NULL;
@@ -60,10 +79,13 @@ static struct room *body_room(struct api_call *call)
         return &call->account->project->bodies;
     if (who && who->user)
         return &who->user->bodies;
+    if (who && who->secret && who->secret->serves_all)
+        return &api_rooms(call->api)->supervised;
     return served(who) ? &served(who)->bodies : &api_rooms(call->api)->strangers;
 }
 
-/* That of a project has stood inside the one of all since it has an environment. */
+/* The room for answers of who asks. That of a project has stood inside the one of all
+ * since the project has an environment. */
 static struct room *answer_room(struct api_call *call)
 {
     const struct identity *who = call->identity;
@@ -85,7 +107,8 @@ enum err rooms_check_answer(struct api_call *call)
                    "try again when they are read, and ask for fewer at once");
 }
 
-/* Only what shows something is long; what keeps workers going is never refused. */
+/* Whether an answer may be long: only what shows something is, and what keeps workers
+ * going is never refused. */
 static bool may_be_long(const struct api_call *call)
 {
     const struct route *route = call->route;

@@ -1,7 +1,8 @@
 /* rooms.h - whose memory the body of a call takes, and its answer (base/room.h).
  *
  *   secret key, token, signed URL ─► both of the project
- *   worker's token                ─► the same
+ *   worker's token                ─► the same; of one that serves all projects bodies have
+ *                                    a room of their own, and answers none: they are short
  *   personal token                ─► both of the person
  *   nobody                        ─► one small room for all strangers' bodies; answers
  *                                    count nowhere: what is long of them is one document
@@ -10,14 +11,32 @@
  * Answers of everybody who is known together have a room, too: it is outside of all those. */
 #pragma once
 
+#include "base/slots.h"
 #include "call/call.h"
 
+/* What the clients of one environment may hold. */
+struct environment_rooms {
+    struct room seats;   /* connections that stay */
+    struct room batches; /* bytes of batches that are open */
+    struct room streams; /* bytes of streams */
+};
+
 struct rooms {
-    struct room strangers; /* bodies of which nobody knows whose they are */
-    struct room answers;   /* unsent ones of everybody who is known */
+    struct room strangers;     /* bodies of which nobody knows whose they are */
+    struct room supervised;    /* bodies of a token that serves all projects */
+    struct room answers;       /* unsent ones of everybody who is known */
+    struct slots environments; /* struct environment_rooms, by the environment's number */
 };
 
 void rooms_init(struct rooms *rooms);
+void rooms_finish(struct rooms *rooms);
+
+/* Those of an environment that rooms_put_inside has put there. */
+static inline struct environment_rooms *rooms_of(const struct rooms *rooms,
+                                                 const struct environment *env)
+{
+    return slots_get(&rooms->environments, env->number);
+}
 
 /* Gives an environment its rooms for what its clients may hold, each inside of one of its
  * project that has a larger limit (twice, if the options name no other): one environment
@@ -25,6 +44,9 @@ void rooms_init(struct rooms *rooms);
  * branches) gets no more for it. */
 void rooms_put_inside(struct rooms *rooms, struct environment *env, struct project *project,
                       const struct api_options *options);
+
+/* The environment leaves memory: its clients hold nothing any more. */
+void rooms_forget(struct rooms *rooms, const struct environment *env);
 
 /* The head of a call is complete and it is known who asks: sets the rooms of its exchange.
  * ERR_NO_ROOM: it would show something, and unsent answers have filled the room for that. */

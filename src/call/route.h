@@ -27,10 +27,17 @@ enum route_auth {
     BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
     RATE_FREE = 1 << 9,     /* no rate limit: it only follows a call that has one */
     NEVER_STOPS = 1 << 10,  /* the official CLI asks on after any refusal: slow it down */
+    AUTH_BUILD = 1 << 11,   /* the key of a build; the handler finds its deployment */
 };
 
 /* What the parameters of a signed URL are (api/signed.c). */
-enum signed_form { SIGNED_NOTHING, SIGNED_PACKET, SIGNED_TELEMETRY, SIGNED_CALLBACK };
+enum signed_form {
+    SIGNED_NOTHING,
+    SIGNED_PACKET,
+    SIGNED_TELEMETRY,
+    SIGNED_CALLBACK,
+    SIGNED_ARTIFACT
+};
 
 typedef enum err route_fn(struct api_call *call);
 

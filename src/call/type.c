@@ -155,7 +155,8 @@ static void add_object(const char **at, struct buf *out)
 
 /* ---- types ---- */
 
-/* True for a word, which comes out with its quotes alone. */
+/* Adds one of the types of a union. True for a word like 'x', which comes out with its
+ * quotes alone. */
 static bool add_primary(const char **at, struct buf *out)
 {
     struct buf one = { 0 };

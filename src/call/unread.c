@@ -10,10 +10,14 @@
 
 /* ---- bodies ---- */
 
+/* Members of one body that are looked at: 2 ms at most. What comes behind them is not told. */
+enum { LOOKED_AT_MAX = 16384 };
+
 /* The call, and where in its body we are: names with a dot behind each. */
 struct spot {
     struct api_call *call;
     struct buf path;
+    unsigned looked_at;
 };
 
 static void tell(struct spot *spot, struct slice type, struct slice value);
@@ -30,7 +34,7 @@ static const char *named_type(const struct api *api, struct slice name)
     return NULL;
 }
 
-/* The field that a key spells. is_open: any name is one. */
+/* Finds the field that a key spells. is_open: any name is one. */
 static bool find_field(struct slice object, struct slice key, struct type_field *field,
                        struct slice *type, bool *is_open)
 {
@@ -54,7 +58,8 @@ static void tell_object(struct spot *spot, struct slice object, struct slice val
     struct buf *path = &spot->path;
     size_t len = path->len;
     bool is_open;
-    while (scan_next_member(&members, &key, &inner)) {
+    while (spot->looked_at < LOOKED_AT_MAX && scan_next_member(&members, &key, &inner)) {
+        spot->looked_at++;
         if (find_field(object, key, &field, &type, &is_open)) {
             buf_print(path, "%.*s.", SLICE_ARG(field.name));
             tell(spot, type, inner);
@@ -67,7 +72,8 @@ static void tell_object(struct spot *spot, struct slice object, struct slice val
     }
 }
 
-/* One of the types that a union has, without its brackets. */
+/* Tells what is not read of a value of one of the types that a union has, given without
+ * its brackets. */
 static void tell_primary(struct spot *spot, struct slice type, struct slice value)
 {
     const char *named;
@@ -78,7 +84,8 @@ static void tell_primary(struct spot *spot, struct slice type, struct slice valu
         tell(spot, slice_of(named), value);
 }
 
-/* The path ends with a dot, which an element's brackets come before. */
+/* The same of the elements of a list. The path ends with a dot, which an element's
+ * brackets come before. */
 static void tell_elements(struct spot *spot, struct slice type, struct slice value)
 {
     struct scan_members elements = scan_members(value);
@@ -120,6 +127,14 @@ void unread_tell_body(struct api_call *call, struct slice body)
     if (route && route->body && call->area->is_for_users)
         tell(&spot, slice_of(route->body), body);
     buf_finish(&spot.path);
+}
+
+void unread_tell_whole_body(struct api_call *call)
+{
+    static const char *const none[] = { NULL };
+    struct slice body = slice_trim(call->x->body);
+    if (!call->route->body && call->area->is_for_users && body.len && scan_is_json(body))
+        ignored_add_others(&call->ignored, "", body, none);
 }
 
 /* ---- queries ---- */

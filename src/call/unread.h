@@ -10,6 +10,9 @@
 /* Tells the caller which members of its body, a valid JSON object, nobody reads. */
 void unread_tell_body(struct api_call *call, struct slice body);
 
+/* Tells the caller all members of its body when its route has none. */
+void unread_tell_whole_body(struct api_call *call);
+
 /* Tells the caller which parameters nobody reads. ERR_INVALID when one that is read comes
  * twice: all but the first would be ignored. */
 enum err unread_check_query(struct api_call *call);

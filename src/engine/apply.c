@@ -56,8 +56,9 @@ static bool is_news(const struct tracked *known, const struct run *next)
     }
 }
 
-/* Its worker has as long as ever to be heard of again; a pause does not count, but who
- * polls does so meanwhile, too. */
+/* The worker of a run that goes on has the full time again until something must be heard
+ * of it. A pause does not count for that, but a CLI that polls has to be heard of during
+ * one, too. */
 static void begin_silence(const struct engine *engine, struct tracked *run)
 {
     int64_t now = loop_now_ms(engine->loop), from = now;

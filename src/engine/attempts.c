@@ -139,7 +139,8 @@ static const struct worker_task *task_of(const struct command *command,
     return worker_task(worker, bytes_slice(run->task));
 }
 
-/* What has no room is tried again only where there is more of it. */
+/* A run that found too little memory is tried again only if its task names a machine with
+ * more. */
 static bool find_bigger_machine(const struct worker_task *task, struct run *next,
                                 int64_t time, int64_t *at)
 {
@@ -179,9 +180,9 @@ static void give_back_room(struct complete_attempt *op)
     op->held = 0;
 }
 
-/* Of what a run ends with in a project that stores as much as it may: how many runs have
- * begun, and complete while it does, has no limit. What is on its way to the store counts, as
- * they may all complete at once. */
+/* Whether the output or error that a run ends with is kept while its project stores as
+ * much as it may: only a small one, since any number of runs may have begun and complete
+ * meanwhile. What is on its way to the store counts, as they may all complete at once. */
 static bool may_keep(struct complete_attempt *op, struct slice ending)
 {
     if (ending.len > ENDING_SMALL && engine_is_at_quota(op->command.env))
@@ -191,7 +192,7 @@ static bool may_keep(struct complete_attempt *op, struct slice ending)
     return true;
 }
 
-/* In the place of what is not kept. */
+/* The error that stands in the place of an output or error which is not kept. */
 static struct bytes *error_of_quota(const struct complete_attempt *op, const char *what,
                                     struct slice ending)
 {
@@ -241,7 +242,7 @@ static enum decision complete_failed(struct complete_attempt *op, struct run *ne
     return DECISION_COMMIT;
 }
 
-/* A run that was tried before may have one. */
+/* An earlier attempt may have left a type of its output in the run. */
 static void set_output_type(struct run *next, struct slice type)
 {
     bool is_json = !type.len || slice_is(type, "application/json");
@@ -252,8 +253,8 @@ static void set_output_type(struct run *next, struct slice type)
     rare->output_type = is_json ? NULL : bytes_create_shared(type);
 }
 
-/* Who waits for the output must not take its absence for an output, and another attempt
- * would have no more room: the run has failed. */
+/* A run whose output is not kept has failed: who waits for the output must not take its
+ * absence for an output, and another attempt would have no more room. */
 static enum decision fail_for_quota(struct complete_attempt *op, struct run *next,
                                     int64_t time, unsigned *marks)
 {
@@ -280,7 +281,8 @@ static enum decision complete_ok(struct complete_attempt *op, struct run *next,
     return DECISION_COMMIT;
 }
 
-/* What the first answer was, from the state that it led to. */
+/* The result that a repeated completion was answered with the first time, from the state
+ * that it led to. */
 static enum attempt_result result_of(const struct run *run)
 {
     if (run_is_final(run))
@@ -295,7 +297,8 @@ double attempt_cents_per_ms(const struct environment *env, const struct run *run
     return env->is_dev ? 0 : prices_per_ms(prices, (enum machine)run->machine);
 }
 
-/* At the price of the machine that executed the attempt: the next one may be another. */
+/* Usage is counted at the price of the machine that executed the attempt: the next one may
+ * be another. */
 static void add_usage(const struct complete_attempt *op, const struct run *now,
                       struct run *next)
 {
@@ -307,8 +310,9 @@ static void add_usage(const struct complete_attempt *op, const struct run *now,
     next->cost_cents += (double)ms * attempt_cents_per_ms(op->command.env, now);
 }
 
-/* The changes of the last second that the worker had not sent yet. Too much of them, or
- * more than there was in a full project, is dropped rather than the result of the attempt. */
+/* Metadata changes of the last second come with the completion, as the worker had not sent
+ * them yet. Too much of them, or more than there was in a full project, is dropped rather
+ * than the result of the attempt. */
 static void apply_metadata(const struct complete_attempt *op, struct run *next,
                            unsigned *marks)
 {

@@ -35,6 +35,7 @@ static enum decision expire(struct run *next, int64_t time, unsigned *marks)
 static enum decision start_queue(const struct command *command, struct run *next,
                                  int64_t time)
 {
+    versions_lock(command->env, next);
     bool waits = versions_lack(command->env, next);
     if (run_advance(next, waits ? EVENT_NO_VERSION : EVENT_DELAY_OVER, time))
         return DECISION_NOTHING;
@@ -100,7 +101,8 @@ static void tell_lost(const struct command *command, const struct run *now)
                  NULL);
 }
 
-/* Nobody was heard of: in dev the session is gone, elsewhere another worker may try. */
+/* Nothing was heard of the worker: in dev its session is gone, elsewhere another worker
+ * may try. */
 static enum decision stalled(const struct command *command, const struct run *now,
                              struct run *next, int64_t time, unsigned *marks)
 {
@@ -130,7 +132,8 @@ static enum decision stalled(const struct command *command, const struct run *no
     return DECISION_COMMIT;
 }
 
-/* Of the state that the run has now; one decided just before begins its own silence. */
+/* Whether the worker is silent for too long in the state that the run has now: a step that
+ * was decided just before begins its own silence. */
 static bool is_silent(const struct command *command, const struct run *now)
 {
     const struct tracked *run = environment_find(command->env, slice_of(now->id));
@@ -173,7 +176,8 @@ static enum decision decide_due(struct command *command, const struct run *now,
                                    : DECISION_NOTHING;
 }
 
-/* Nothing to write: a pause is over, the clock was set back, or a heartbeat came. */
+/* True when nothing is to be written, and the run only gets its place again: a pause is
+ * over, the clock was set back, or a heartbeat came. */
 static bool only_place(struct engine *engine, const struct tracked *run)
 {
     int64_t time = loop_wall_ms(engine->loop);
@@ -187,7 +191,7 @@ static bool only_place(struct engine *engine, const struct tracked *run)
     }
 }
 
-/* Its deadline stays until the store has taken the change. */
+/* The deadline of a run stays until the store has taken the change. */
 static void on_due(struct command *command, enum err status)
 {
     (void)status;

@@ -121,8 +121,9 @@ struct giving_back {
     bool pinned;       /* by the lease that it goes back from */
 };
 
-/* No worker has seen it: any version will do, as before. What it was given of the task's
- * settings stays, for whether its trigger had named them is not known any more. */
+/* No worker has seen the run that goes back: any version will do, as before. What it was
+ * given of the task's settings stays, for whether its trigger had named them is not known
+ * any more. */
 static enum decision decide_give_back(struct command *command, const struct run *now,
                                       struct run *next, unsigned *marks)
 {
@@ -154,7 +155,8 @@ void dequeue_give_back(struct engine *engine, struct environment *env, struct sl
     command_begin(engine, env, run_id, &op->command, decide_give_back, on_given_back);
 }
 
-/* By its own commit, or by that of the request that it repeats. */
+/* True when the run was leased by the dequeue's own commit, or by that of the request that
+ * it repeats. */
 static bool is_leased(const struct dequeue *dequeue, enum err status)
 {
     const struct run *run = dequeue->command.run;
@@ -221,8 +223,8 @@ static bool is_served_before(const struct environment *env, const struct environ
     return engine_share_of(env)->served < engine_share_of(other)->served;
 }
 
-/* Of the environments that it serves and that have something: a worker of several takes
- * from each in turn. */
+/* The environment of which a dequeue gets a run: a worker that serves several takes from
+ * each of those that have something in turn. */
 static struct environment *best_environment(const struct dequeue *dequeue)
 {
     struct environment *best = NULL;
@@ -259,8 +261,8 @@ static void lease(struct dequeue_seat *seat, struct environment *env)
                   on_leased);
 }
 
-/* Of those that have a run and somebody who asks for it, the one that was served longest
- * ago. */
+/* The session that was served longest ago, of those that have a run and somebody who asks
+ * for it. */
 static struct session *best_session(const struct environment *env)
 {
     struct session *best = NULL, *session = NULL;

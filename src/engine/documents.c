@@ -1,8 +1,8 @@
 /* documents.c - writes documents, all or none: one commit, applied like any other. */
 #include "engine/state.h"
 
-/* The environments of the changes, which are as many as they were at the beginning: a write
- * may be of the installation, or of a branch that has left memory. */
+/* The environments of the changes stay in memory until the write is done. Some changes
+ * have none: a write may be of the installation, or of a branch that has left memory. */
 static void hold_each(struct document_write *write)
 {
     for (size_t i = 0; i < write->commit.change_count; i++) {

@@ -37,11 +37,11 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->loop = loop;
     engine->store = store;
     store->on_stored = quota_on_stored;
+    store->share_of = quota_share_of;
     store->stored_owner = engine;
     engine->options = *options;
     again_init(engine);
     flights_init(engine);
-    run_loads_init(engine);
     waits_init(engine);
     list_init(&engine->triggers);
     list_init(&engine->writes);
@@ -51,17 +51,16 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     loop_add_flusher(loop, &engine->evictor);
     engine->due_kind = timers_kind(loop_timers(loop), deadlines_on_due);
     engine->wait_kind = timers_kind(loop_timers(loop), dequeue_timed_out);
-    engine->fleets =
-        (struct fleets){ .loop = loop, .on_change = on_fleet, .owner = engine };
+    engine->fleets = (struct fleets){
+        .loop = loop, .on_change = on_fleet, .full_room = engine_full_room, .owner = engine
+    };
     fleets_init(&engine->fleets);
-    engine->lookout_kind = timers_kind(loop_timers(loop), lookout_on_time);
     return engine;
 }
 
 static void destroy_environment(struct environment *env)
 {
     struct engine_share *share = engine_share_of(env);
-    timers_clear(loop_timers(env->loop), &share->lookout.timer);
     loop_cancel_deferred(&share->matching);
     *slots_at(&env->engine->shares, env->number) = NULL;
     free(share);
@@ -85,7 +84,6 @@ void engine_destroy(struct engine *engine)
     slots_finish(&engine->stored);
     loop_remove_flusher(&engine->evictor);
     flights_finish(engine);
-    run_loads_finish(engine);
     again_finish(engine);
     free(engine);
 }

@@ -15,6 +15,7 @@
 
 #include "base/loop.h"
 #include "live/environment.h"
+#include "live/run_read.h"
 #include "model/price.h"
 #include "runcast/run.h"
 #include "runcast/store.h"
@@ -162,23 +163,6 @@ void command_begin(struct engine *engine, struct environment *env, struct slice 
 void command_join(struct command *command, struct command *other, struct slice run_id,
                   command_decide_fn *decide);
 
-/* ---- reading ---- */
-
-/* A run from memory, or else from the store; done comes later either way. Many who read one
- * run at once get it from one read of the store. */
-struct run_read {
-    struct environment *env;
-    struct bytes *id; /* the engine's, as the two behind it are */
-    struct deferred deferred;
-    struct list link; // run_load::reads
-    void (*done)(struct run_read *read, enum err status);
-    const struct run *run; /* borrowed until done returns */
-    bool loaded;           /* from the store: only those who read it have its texts */
-};
-
-void run_read_begin(struct environment *env, struct slice run_id, struct run_read *read,
-                    void (*done)(struct run_read *read, enum err status));
-
 /* ---- triggers ---- */
 
 /* One run to be made. The caller fills in the wishes of run: task, queue (NULL: the
@@ -268,5 +252,3 @@ void document_write_begin(struct engine *engine, uint32_t env, enum document_kin
 void documents_write_begin(struct engine *engine, struct change *changes, size_t count,
                            struct document_write *write,
                            void (*done)(struct document_write *write, enum err status));
-
-enum err err_of_store(enum store_status status);

@@ -113,7 +113,7 @@ static struct flight *flight_of(struct engine *engine, struct environment *env,
     return flight;
 }
 
-/* NULL: memory has it not. */
+/* NULL: the run is not in memory. */
 static struct tracked *flight_run(const struct flight *flight)
 {
     return environment_find(flight->env, environment_key_id(flight->key));
@@ -168,7 +168,7 @@ static void fail_all(struct flight *flight, struct list *commands, enum err stat
                        run ? &run->run : NULL, status);
 }
 
-/* What is in a commit stays where it is: in memory, and out of its queue. */
+/* A run that is in a commit stays where it is: in memory, and out of its queue. */
 static void hold(struct flight *flight, struct tracked *run)
 {
     flight->busy = true;
@@ -185,7 +185,7 @@ static bool was_purged(const struct environment *env, const struct run *run)
     return run_is_final(run) && run->rev <= env->purged && run->updated_at < env->floor;
 }
 
-/* The borrower goes on without a run that is not there, and ends with a store that fails. */
+/* The borrower goes on without a run that is not there, and ends when the store fails. */
 static void go_without(struct flight *borrower, struct slice run_id, enum err status)
 {
     if (status != ERR_NOT_FOUND)
@@ -279,7 +279,7 @@ static bool borrow(struct flight *flight, const struct command *other)
     return run != NULL;
 }
 
-/* True when all are there; else it goes on as soon as the next one is. */
+/* True when all relatives are there; else the flight goes on as soon as the next one is. */
 static bool borrow_all(struct flight *flight)
 {
     list_each (link, &flight->parked) {
@@ -291,7 +291,7 @@ static bool borrow_all(struct flight *flight)
     return true;
 }
 
-/* To the first in line, unless one of them had it last. True when somebody took it. */
+/* Lends the run to the first in line, unless one of them had it last. True when one took it. */
 static bool lend(struct flight *flight)
 {
     if (!list_empty(&flight->borrowed) ||
@@ -309,7 +309,7 @@ static bool holds(const struct flight *flight, const struct flight *other)
     return other == flight || other->borrower == flight;
 }
 
-/* The commands of the guest change no run but those that the two of them hold. */
+/* Whether the commands of the guest change no run but those that the two flights hold. */
 static bool fits(const struct flight *flight, const struct flight *guest)
 {
     list_each (link, &guest->parked) {
@@ -326,7 +326,7 @@ static bool fits(const struct flight *flight, const struct flight *guest)
     return flight_run(guest) != NULL;
 }
 
-/* With what it has borrowed already. */
+/* The guest comes with what it has borrowed already. */
 static void take_along(struct flight *flight, struct flight *guest)
 {
     list_remove(&guest->in_line);
@@ -338,7 +338,7 @@ static void take_along(struct flight *flight, struct flight *guest)
     hold(guest, flight_run(guest));
 }
 
-/* Who was lent meanwhile comes with its borrower, if that comes along. */
+/* Who is in line for the lender's run comes along, unless it is lent; returns the room left. */
 static unsigned empty_line(struct flight *flight, struct flight *lender, unsigned room)
 {
     list_each (link, &lender->line) {
@@ -353,7 +353,7 @@ static unsigned empty_line(struct flight *flight, struct flight *lender, unsigne
     return room;
 }
 
-/* Those in line for its run and for all that it has borrowed, which gets longer here. */
+/* Who is in line for the run, or for one that is borrowed, comes along; those get more here. */
 static void gather(struct flight *flight)
 {
     unsigned room = empty_line(flight, flight, ALONG_MAX);
@@ -387,8 +387,8 @@ static bool decide(struct command *command, const struct run *now, struct change
     return true;
 }
 
-/* Of the run of that flight, into our commit. A later change of a commit does not know the
- * revs of earlier ones, so it has their marks too. */
+/* Decides a command of the flight `of`, on its run, into the commit of `flight`. A later
+ * change of a commit does not know the revs of earlier ones, so it has their marks too. */
 static void decide_into(struct flight *flight, struct flight *of, struct command *command)
 {
     struct change *change = &flight->commit.changes[flight->commit.change_count];
@@ -426,7 +426,7 @@ static size_t count_parked(const struct flight *flight)
     return count;
 }
 
-/* What was decided without a commit before it is answered at once; behind one it waits. */
+/* A decision without a commit before it is answered at once; behind one it waits. */
 static void decide_some(struct flight *flight, struct flight *of, struct stint *stint)
 {
     struct list parked;
@@ -443,7 +443,7 @@ static void decide_some(struct flight *flight, struct flight *of, struct stint *
 
 static void on_committed(struct store_commit *commit, enum store_status status);
 
-/* Its own commands, then those of the flights that it has borrowed. */
+/* Decides the flight's own commands, then those of the flights that it has borrowed. */
 static void decide_parked(struct flight *flight)
 {
     struct stint stint = loop_stint(flight->engine->loop);
@@ -517,8 +517,8 @@ static void flight_go(struct flight *flight)
     flight->engine->store->ops->commit(flight->engine->store, &flight->commit);
 }
 
-/* Each command its own seq, in the order of the changes; one that made no change was decided
- * on the result of those before it. */
+/* Gives each command its own seq, in the order of the changes; one that made no change was
+ * decided on the result of those before it. */
 static uint64_t number_decided(const struct flight *flight, uint64_t seq)
 {
     list_each (link, &flight->decided)
@@ -562,7 +562,7 @@ static void on_committed(struct store_commit *commit, enum store_status status)
     loop_defer(flight->engine->loop, &flight->deferred);
 }
 
-/* No run has an id that is too long: not found, like any other. */
+/* A run id that is too long is that of no run: not found, like any other. */
 static void prepare(struct command *command, struct engine *engine, struct environment *env,
                     struct slice run_id, command_decide_fn *decide_fn)
 {

@@ -8,6 +8,7 @@
  * Found from the run as it is, so it may be said again at any time. */
 #include "engine/attempts.h"
 #include "engine/state.h"
+#include "fleet/lookout.h"
 #include "fleet/sessions.h"
 
 int64_t engine_lost_at(const struct tracked *run)
@@ -16,7 +17,8 @@ int64_t engine_lost_at(const struct tracked *run)
     return is_polled ? run->heard_until : run->alive_until;
 }
 
-/* Its turn may not have come: a retry is due later, or a failed dequeue made it pause. */
+/* A queued run is not always in its queue: a retry may be due later, or a failed dequeue
+ * has made it pause. */
 static bool waits_in_queue(const struct engine *engine, const struct run *run)
 {
     if (run->execution != EXECUTION_QUEUED || run_is_final(run))
@@ -25,8 +27,8 @@ static bool waits_in_queue(const struct engine *engine, const struct run *run)
     return !may_pause || run->due_at <= loop_wall_ms(engine->loop);
 }
 
-/* Of a run that waits for a version only its ttl, which what was dequeued once has not: due_at
- * is the end of a pause then, for when the version comes. */
+/* A run that waits for a version has no deadline but its ttl, and none once it was
+ * dequeued: due_at is the end of a pause then, for when the version comes. */
 static int64_t next_deadline(struct engine *engine, struct tracked *run)
 {
     int64_t due = run->run.due_at ? engine_deadline(engine, run->run.due_at) : INT64_MAX;
@@ -40,7 +42,7 @@ static int64_t next_deadline(struct engine *engine, struct tracked *run)
     }
 }
 
-/* What could not be written is tried again, but not at once. */
+/* A deadline whose change could not be written comes again, but not at once. */
 static int64_t not_at_once(const struct engine *engine, int64_t deadline)
 {
     bool trouble = engine->store->failing || engine->store->full;
@@ -48,7 +50,7 @@ static int64_t not_at_once(const struct engine *engine, int64_t deadline)
     return trouble && deadline <= now ? now + STORE_AGAIN_MS : deadline;
 }
 
-/* Those whose session has it: in dev. */
+/* The workers that may have the run: in dev those of its session. */
 static uint32_t audience_of(const struct tracked *run)
 {
     const struct session *session =

@@ -76,6 +76,14 @@ void quota_on_stored(void *owner, uint32_t number, int64_t bytes)
         match_project(engine, project);
 }
 
+/* A project has one share, however many branches it makes. */
+uint64_t quota_share_of(void *owner, uint32_t number)
+{
+    const struct engine *engine = owner;
+    const struct room *project = slots_get(&engine->stored, number);
+    return project ? (uintptr_t)project : number;
+}
+
 void engine_join_stored(struct engine *engine, uint32_t number, struct room *project)
 {
     void **joined = slots_at(&engine->stored, number);

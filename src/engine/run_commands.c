@@ -299,8 +299,8 @@ static void on_released(struct store_commit *commit, enum store_status status)
     finish_reset(op, err_of_store(status));
 }
 
-/* Asked for with an expiry that has passed, so a free key stays free and a taken one
- * names its owner. */
+/* The key was asked for with an expiry that has passed, so a free key stays free and a
+ * taken one names its owner. */
 static void on_probed(struct store_commit *commit, enum store_status status)
 {
     struct reset_key *op = container_of(commit, struct reset_key, commit);

@@ -1,18 +1,6 @@
 /* state.c - the getters of the engine, which all its files reach. It calls none of them. */
 #include "engine/state.h"
 
-enum err err_of_store(enum store_status status)
-{
-    switch (status) {
-    case STORE_OK: return OK;
-    case STORE_MISSING: return ERR_NOT_FOUND;
-    case STORE_LOST:
-    case STORE_TAKEN: return ERR_CONFLICT;
-    case STORE_NO_SPACE: return ERR_STORE_FULL;
-    default: return ERR_STORE;
-    }
-}
-
 const struct engine_options *engine_options(const struct engine *engine)
 {
     return &engine->options;

@@ -10,22 +10,13 @@
 
 enum { STORE_AGAIN_MS = 1000 };
 
-/* The run of an environment of which the log may have to say that nobody executes it (lookout.c). */
-struct lookout {
-    struct timer timer;
-    char first[RUN_ID_MAX];  /* the run that is looked at; "": none */
-    char newest[RUN_ID_MAX]; /* the last one that was placed behind it */
-    bool is_told;            /* of the first */
-};
-
 /* What the engine keeps of one environment. */
 struct engine_share {
     struct environment *env;
     struct deferred matching; /* runs and workers are brought together */
-    struct lookout lookout;
-    uint64_t served;   /* when a worker got a run of it last, by engine::served */
-    uint32_t arriving; /* runs of triggers that have no answer yet */
-    bool is_retired;   /* its branch was archived, nothing starts in it any more */
+    uint64_t served;          /* when a worker got a run of it last, by engine::served */
+    uint32_t arriving;        /* runs of triggers that have no answer yet */
+    bool is_retired;          /* its branch was archived, nothing starts in it any more */
 };
 
 struct engine {
@@ -36,7 +27,6 @@ struct engine {
     struct slots shares;             /* of struct engine_share, by number */
     struct slots stored;             /* of struct room, its project's, by number */
     struct table flights;            /* of struct flight, by environment and run id */
-    struct table loads;              /* of struct run_load, by environment and run id */
     struct table waiters, awaited;   /* waits.c: who waits, and for what */
     struct list triggers;            // trigger_op::link; not answered yet
     struct list writes;              // document_write::link; not answered yet
@@ -51,7 +41,6 @@ struct engine {
     uint64_t served;                 /* leases given out; dequeue.c */
     uint32_t due_kind, wait_kind;    /* of timers: runs, dequeues */
     uint32_t again_kind;             /* of again_timer */
-    uint32_t lookout_kind;           /* of lookout::timer */
     engine_sessions_fn *on_sessions; /* NULL: nobody listens */
     void *sessions_owner;
     engine_notice_fn *on_notice; /* NULL: nobody listens */
@@ -89,18 +78,11 @@ void engine_place(struct engine *engine, struct tracked *run);
 /* Monotonic ms: when the worker of this run is given up, if nothing is heard of it. */
 int64_t engine_lost_at(const struct tracked *run);
 
-/* lookout.c */
-
-/* The run has got its place: in 10 s the log may have to speak of it. */
-void lookout_note(struct tracked *run);
-
-/* What lookout::timer does. */
-void lookout_on_time(struct timer *timer);
-
 /* quota.c */
 
 /* The store has so many bytes more of this environment, or less. */
 void quota_on_stored(void *owner, uint32_t number, int64_t bytes);
+uint64_t quota_share_of(void *owner, uint32_t number);
 
 /* apply.c */
 
@@ -111,11 +93,6 @@ void engine_apply(struct engine *engine, struct change *changes, size_t count);
 
 void flights_init(struct engine *engine);
 void flights_finish(struct engine *engine);
-
-/* run_read.c */
-
-void run_loads_init(struct engine *engine);
-void run_loads_finish(struct engine *engine);
 
 /* deadlines.c */
 

@@ -105,15 +105,17 @@ static enum decision advance(const struct command *command, struct run *next,
                                                                          : DECISION_COMMIT;
 }
 
-/* Its ttl or pause goes on, and so does its place in the queue. A retry is judged when it is
- * dequeued. */
+/* A run that is queued, or waits for a version again, keeps its ttl or pause and its place
+ * in the queue. A retry is judged when it is dequeued. */
 static enum decision decide_version(struct command *command, const struct run *now,
                                     struct run *next, unsigned *marks)
 {
     enum version_verdict verdict = versions_judge(command->env, now);
     (void)marks;
-    if (now->status == RUN_PENDING_VERSION && verdict == VERSION_IS_THERE)
+    if (now->status == RUN_PENDING_VERSION && verdict == VERSION_IS_THERE) {
+        versions_lock(command->env, next);
         return advance(command, next, EVENT_VERSION_CAME);
+    }
     if (now->status == RUN_QUEUED && verdict > VERSION_UNDECIDED)
         return advance(command, next, EVENT_NO_VERSION);
     return DECISION_NOTHING;
@@ -150,7 +152,7 @@ static bool sweep_some(struct flusher *flusher)
     const struct order *all = &sweep->env->hub.all.order;
     struct stint stint = loop_stint(sweep->engine->loop);
 
-    /* Of many only one goes on however late it is. */
+    /* Of many sweeps only one goes on however late it is. */
     if (sweep->engine->sweeps.next != &sweep->link && !loop_time_left(stint.loop))
         return true;
     for (uint32_t i = order_after(all, sweep->at); i < all->count; i++) {

@@ -82,6 +82,7 @@ static void complete_run(struct engine *engine, const struct environment *env,
     run_share_names(run);
     if (!run->metadata_seed)
         run->metadata_seed = bytes_ref(run->metadata);
+    versions_lock(env, run);
     const struct run_rare *rare = run_rare(run);
     if (rare->delayed_until > now) {
         run->status = RUN_DELAYED;
@@ -195,7 +196,7 @@ static unsigned marks_of(const struct trigger_op *op, const struct run *run)
 
 static void on_committed(struct store_commit *commit, enum store_status status);
 
-/* Many runs take more than a turn. */
+/* The runs of one commit become visible in several turns when they are many. */
 static bool apply_some(struct store_commit *commit)
 {
     struct trigger_op *op = container_of(commit, struct trigger_op, commit);
@@ -263,7 +264,7 @@ static bool key_is_free_again(const struct run *run)
     }
 }
 
-/* The items that are the same run as this one. */
+/* The items that are the same run as this one (its twins) get its id. */
 static void name_twins(struct trigger_op *op, const struct trigger *item)
 {
     for (size_t i = (size_t)(item - op->items) + 1; i < op->count; i++)

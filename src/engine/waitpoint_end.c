@@ -50,7 +50,7 @@ static void complete(struct waitpoint_end *op)
 
 /* ---- the output as a JSON string ---- */
 
-/* Room for all of it; its length is that of what is in there. */
+/* A string with room for the whole text; its length is that of what is in there so far. */
 static struct bytes *begin_string(const struct bytes *text)
 {
     struct bytes *string =

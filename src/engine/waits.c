@@ -61,8 +61,8 @@ static int compare_ids(const void *a, const void *b)
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-/* What blocks the run already goes into the list; its ids, sorted, are the caller's. What
- * it had waited for before may be waited for again. */
+/* Waits that block the run already go into the list; their ids, sorted, are the caller's.
+ * What the run has waited for before may be waited for again. */
 static struct slice *keep_blocking(const struct run *now, struct run *next,
                                    struct buf *list, size_t *count)
 {
@@ -81,7 +81,7 @@ static struct slice *keep_blocking(const struct run *now, struct run *next,
     return ids;
 }
 
-/* A short list goes with the run, so that what executes goes on in a full project. */
+/* In a full project only a long list is refused, so that what executes goes on. */
 static enum err check_block(const struct block *op, struct command *command, size_t total,
                             size_t before, size_t after)
 {
@@ -146,7 +146,7 @@ static const struct wait_link *find_link(const struct waiter *waiter, struct sli
     return waiter ? table_find(&waiter->by_id, id) : NULL;
 }
 
-/* Only what was noted can be told to be over. */
+/* True when the token was noted as over; of one that was never noted nobody is told. */
 static bool is_completed(const struct waiter *waiter, struct slice token)
 {
     const struct wait_link *link = find_link(waiter, token);
@@ -233,7 +233,7 @@ static void drop_awaited(struct engine *engine, struct awaited *awaited)
     free(awaited);
 }
 
-/* It is no longer among the waiters. */
+/* The waiter is out of the table of waiters already. */
 static void forget(struct engine *engine, struct waiter *waiter)
 {
     for (size_t i = 0; i < waiter->count; i++) {
@@ -297,7 +297,7 @@ static void look_again(struct again *again)
     begin_look(container_of(again, struct token_look, again));
 }
 
-/* It may have been completed before anybody was noted as waiting for it. */
+/* A token may have been completed before anybody was noted as waiting for it. */
 static void look_at_token(struct engine *engine, struct environment *env, struct slice id)
 {
     struct token_look *look = mem_new(struct token_look);
@@ -308,7 +308,8 @@ static void look_at_token(struct engine *engine, struct environment *env, struct
     begin_look(look);
 }
 
-/* What was known before is not asked for again: each wait that is added notes them all. */
+/* Tokens that the run waited for before are not read again: each wait that is added notes
+ * them all. */
 static void note(struct engine *engine, struct waiter *waiter, const struct waiter *before,
                  const struct wait *wait)
 {
@@ -350,7 +351,7 @@ static struct waiter *waiter_create(struct engine *engine, struct tracked *run)
     return waiter;
 }
 
-/* Notes all that is pending. True when nothing is, but something was. */
+/* Notes all waits that are pending. True when none is, but there was one. */
 static bool note_all(struct engine *engine, struct tracked *run,
                      const struct waiter *before)
 {

@@ -118,7 +118,7 @@ static bool read_map(struct envvar_wishes *wishes, struct slice map, const char 
     return true;
 }
 
-/* Who says that it is: accepted, and not kept. */
+/* Whether it is a source, which says who set a variable: accepted, and not kept. */
 static bool is_source(struct slice source)
 {
     struct slice type = scan_member(source, "type");

@@ -97,7 +97,7 @@ static bool may_be_set(struct envvar_write *op, const struct wish *wish)
     return op->errors.len == before;
 }
 
-/* All of them, or none is set. */
+/* All variables may be set, or none is. */
 static bool may_all_be_set(struct envvar_write *op, const struct wish *wishes, size_t count)
 {
     bool right = true;
@@ -134,7 +134,7 @@ static void plan_one(struct envvar_write *op, struct account *account, struct sl
     op->plans[op->count++] = (struct plan){ account, name, value, is_secret };
 }
 
-/* What the environment would hold. */
+/* Whether what the environment would hold is no more than it may. */
 static bool fits(struct envvar_write *op, const struct account *account, size_t from)
 {
     const struct variables *now = account->variables;
@@ -195,13 +195,15 @@ static enum err decide_many(struct envvar_write *op)
     if (!may_all_be_set(op, wishes->own, wishes->own_count) ||
         (parent && !may_all_be_set(op, wishes->parents, wishes->parent_count)))
         return ERR_INVALID;
+    if (!parent && wishes->parent_count) /* only a branch has a parent */
+        ignored_add_parameter(&op->call->ignored, SLICE("parentVariables"));
     bool planned = plan_many(op, op->account, wishes->own, wishes->own_count);
     if (parent && wishes->parent_count)
         planned |= plan_many(op, parent, wishes->parents, wishes->parent_count);
     return planned ? OK : ERR_INVALID;
 }
 
-/* Of a name that the project knows. */
+/* Decides on one variable, whose name the project knows. */
 static enum err decide_one(struct envvar_write *op)
 {
     const struct wish *wish = op->wishes.own;

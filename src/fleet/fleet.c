@@ -9,6 +9,7 @@
 void fleets_init(struct fleets *fleets)
 {
     fleets->session_kind = timers_kind(loop_timers(fleets->loop), sessions_on_time);
+    fleets->lookout_kind = timers_kind(loop_timers(fleets->loop), lookout_on_time);
 }
 
 void fleet_create(struct fleets *fleets, struct environment *env)
@@ -18,12 +19,14 @@ void fleet_create(struct fleets *fleets, struct environment *env)
     fleet->workers = workers_create();
     fleet->leases = leases_create();
     fleet->sessions = sessions_create(fleet, env);
+    fleet->lookout.env = env;
     list_init(&fleet->line);
     env->fleet = fleet;
 }
 
 void fleet_destroy(struct fleet *fleet)
 {
+    timers_clear(loop_timers(fleet->shared->loop), &fleet->lookout.timer);
     sessions_destroy(fleet->sessions);
     leases_destroy(fleet->leases);
     workers_destroy(fleet->workers);

@@ -4,19 +4,24 @@
  *   sessions  in dev: which of the versions are there          (sessions.h)
  *   line      who waits for a run now                          (line.h)
  *   leases    which request was answered with which run        (leases.h)
+ *   lookout   which run nobody executes, for the log           (lookout.h)
  *
  * It says who could execute a run, and why nobody does (versions.h, waiting.h); who gets it is
  * the engine's to decide, which is told when the answer may be another one. */
 #pragma once
 
+#include "fleet/lookout.h"
 #include "live/environment.h"
 
 /* What the fleets of all environments share; its owner fills it in and calls fleets_init. */
 struct fleets {
     struct loop *loop;
     void (*on_change)(void *owner, struct environment *env); /* other tasks are there */
+    /* The room of the environment's project for what is stored, when it is full; else NULL. */
+    const struct room *(*full_room)(const struct environment *env);
     void *owner;
     uint32_t session_kind; /* of the timers of sessions */
+    uint32_t lookout_kind; /* of lookout::timer */
     bool is_draining;      /* who leaves now leaves because we do */
 };
 
@@ -25,6 +30,7 @@ struct fleet {
     struct workers *workers;
     struct sessions *sessions;
     struct leases *leases;
+    struct lookout lookout;
     struct list line;     // dequeue_seat::link; workers that wait; not in dev
     uint32_t seated;      /* how many; in dev how many wait in lines of sessions */
     int64_t served_until; /* monotonic ms: a worker asked, and is taken to be there */

@@ -65,7 +65,8 @@ static struct session *newest(const struct sessions *sessions)
     return list_empty(&sessions->all) ? NULL : session_at(sessions->all.prev);
 }
 
-/* A worker that only registers, while no CLI is seen, knows of no other. */
+/* For a while after a start the sessions from before may come back. A worker that only
+ * registers, while no CLI is seen, knows of no other. */
 bool sessions_may_return(const struct environment *env)
 {
     const struct sessions *sessions = env->fleet->sessions;
@@ -138,7 +139,7 @@ void sessions_disconnect(struct environment *env, enum session_line line)
 
 /* ---- which tasks are there has changed ---- */
 
-/* Of queues that several declare the limit of the newest version counts. */
+/* The limit of a queue that several sessions declare is that of the newest version. */
 static void apply_limits(const struct sessions *sessions)
 {
     list_each (link, &sessions->all) {
@@ -157,7 +158,7 @@ static void changed(struct sessions *sessions)
 
 /* ---- missed ---- */
 
-/* When the connection closed that may have been its own; 0: it is there. */
+/* When a connection closed that may have been this session's; 0: the session is there. */
 static int64_t missed_since(const struct sessions *sessions, const struct session *session)
 {
     if (session->held || sessions->count <= sessions->connected[SESSION_SOCKET])
@@ -214,7 +215,8 @@ static uint32_t free_audience(struct sessions *sessions)
     return audience;
 }
 
-/* Those who ask with a version that it has not any more come again and name another. */
+/* Dequeues that ask with a version which the session has not any more are answered: their
+ * CLI comes again and names another. */
 static void answer_held(struct sessions *sessions, struct session *session)
 {
     while (!list_empty(&session->dequeues)) {
@@ -248,7 +250,7 @@ static struct session *longest_unheard(const struct sessions *sessions)
     return found;
 }
 
-/* In the order of the versions: the newest registration is the last. */
+/* Sessions stand in the order of their versions: the newest registration is the last. */
 static void insert(struct sessions *sessions, struct session *session)
 {
     const struct workers *workers = sessions->env->fleet->workers;
@@ -289,10 +291,6 @@ void sessions_add(struct environment *env, struct worker *worker)
     struct session *session, *next;
 
     workers_add(env->fleet->workers, worker);
-    if (!env->is_dev) {
-        fleet_changed(env);
-        return;
-    }
     struct session *added = begin_session(sessions, worker);
     added->has_replaced = clis == 1;
     for (session = sessions_next(env, NULL); session; session = next) {
@@ -354,7 +352,8 @@ struct session *sessions_asking(const struct environment *env, struct slice work
     return asking(worker_named(env, worker));
 }
 
-/* What it asked with before its registration was answered may still be on its way. */
+/* A dequeue that names this worker may still be on its way: the CLI sent it before its
+ * newer registration was answered. */
 static bool may_be_late(const struct sessions *sessions, const struct worker *worker)
 {
     return worker->session &&
@@ -422,7 +421,8 @@ static bool is_lost(const struct sessions *sessions, const struct session *sessi
     return !session->held && now_of(sessions) - session->heard_at >= SESSION_LOST_MS;
 }
 
-/* Nobody asks with it since this one does. NULL: no session. */
+/* The session whose CLI has become this one: nobody asks with it since this one does.
+ * NULL: none. */
 static struct session *predecessor(const struct sessions *sessions,
                                    const struct session *heir)
 {
@@ -573,7 +573,7 @@ struct sessions *sessions_create(struct fleet *fleet, struct environment *env)
     return sessions;
 }
 
-/* Nobody waits any more. */
+/* No dequeue waits any more. */
 void sessions_destroy(struct sessions *sessions)
 {
     while (!list_empty(&sessions->all))

@@ -56,7 +56,7 @@ void sessions_destroy(struct sessions *sessions);
 /* All is loaded: sessions that were there may come back. */
 void sessions_start(struct environment *env);
 
-/* Takes over a version that was registered, which is the current one now. */
+/* In dev: takes over a version that was registered, which is the current one now. */
 void sessions_add(struct environment *env, struct worker *worker);
 
 /* The current version was registered again. */

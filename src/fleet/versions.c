@@ -28,3 +28,19 @@ bool versions_lack(const struct environment *env, const struct run *run)
 {
     return versions_judge(env, run) > VERSION_UNDECIDED;
 }
+
+void versions_lock(const struct environment *env, struct run *run)
+{
+    if (!run_rare(run)->external_deployment || run->worker_version)
+        return;
+    const struct worker *worker = workers_for(env->fleet->workers, run);
+    if (worker_task(worker, bytes_slice(run->task)))
+        run->worker_version = bytes_create_shared(slice_of(worker->version));
+}
+
+void versions_deployed(struct environment *env, struct worker *worker)
+{
+    worker->is_deployed = true;
+    if (worker->external_id[0])
+        fleet_changed(env);
+}

@@ -105,7 +105,7 @@ static void look_in_queue(const struct tracked *run, struct waiting *waiting)
 
 /* ---- the others ---- */
 
-/* When the last of them is over by itself; 0: one of them is not. */
+/* When the last of the run's waits is over by itself; 0: one of them is not. */
 static int64_t last_end(const struct run *run)
 {
     struct scan_members all = wait_list_of(run);

@@ -28,7 +28,7 @@ const char *waiting_name(enum waiting_reason reason)
     return names[reason];
 }
 
-/* In dev no session has it, and that has not to be so for long. */
+/* In dev no session has the task, and that has not to be so for long. */
 static void explain_nobody(const struct waiting *waiting, struct buf *out)
 {
     int64_t ago = SESSION_LOST_MS - waiting->returns_ms;
@@ -60,16 +60,34 @@ static void explain_worker(const struct tracked *run, const struct waiting *wait
                           "in its log why it does not");
 }
 
+/* Nothing else releases it but its ttl, so the id has to be said. */
+static void explain_deployment(struct slice external, const struct waiting *waiting,
+                               struct buf *out)
+{
+    bool is_deployed = waiting->verdict == VERSION_LACKS_TASK;
+    buf_print(out,
+              is_deployed
+                  ? "The version that is deployed with the external id %.*s has not "
+                    "its task: deploy one that has it with the same id, or cancel "
+                    "the run"
+                  : "No version is deployed with the external id %.*s, which its "
+                    "trigger names: deploy one with that id, or cancel the run",
+              SLICE_ARG(external));
+}
+
 static void explain_version(const struct tracked *run, const struct waiting *waiting,
                             struct buf *out)
 {
     const struct slice task = bytes_slice(run->run.task);
     const struct slice version = bytes_slice(run->run.worker_version);
+    const struct slice external = bytes_slice(run_rare(&run->run)->external_deployment);
     bool is_dev = run->env->is_dev;
     if (waiting->verdict == VERSION_UNDECIDED)
         explain_nobody(waiting, out);
     else if (waiting->verdict == VERSION_IS_THERE)
         buf_add_text(out, "A version is there by now: it begins as soon as it is its turn");
+    else if (external.ptr && !version.ptr)
+        explain_deployment(external, waiting, out);
     else if (version.ptr && waiting->verdict == VERSION_NONE)
         buf_print(out,
                   "Version %.*s, which it is locked to, is not there: %s it, or cancel "
@@ -141,7 +159,7 @@ static void explain_retry(const struct tracked *run, const struct waiting *waiti
     buf_add_text(out, "; cancel the run if it shall not");
 }
 
-/* The first thing that is pending; what else it waits for is a number. */
+/* Names the first wait that is pending; the others are a number. */
 static void explain_waitpoint(const struct tracked *run, const struct waiting *waiting,
                               struct buf *out)
 {

@@ -1,9 +1,14 @@
 /* worker_versions.h - who can execute what in one environment: worker versions and their tasks.
  *
- * A registration makes a version, and the newest one is
- * current; in dev each one that a session asks with is (sessions.h). Versions are kept as
+ *   plain registration ─────────────────────────────┐
+ *   deployment: registered ─► DEPLOYED ─(promoted)──┴─► current
+ *
+ * One version is current: outside of dev the one that was promoted last
+ * (workers/promotion.h), before the first promotion and in dev the newest plain registration;
+ * in dev each one that a session asks with is current (sessions.h). Versions are kept as
  * documents (workers/registration.h); here they are looked up. A developer makes one
- * whenever a file is saved, so the oldest ones go. */
+ * whenever a file is saved, so the oldest ones go; those of deployments go when their
+ * deployments do. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,8 +39,12 @@ struct worker_task {
 };
 
 enum {
-    VERSIONS_KEPT = 1000, /* of one environment */
-    TASKS_KEPT = 50000,   /* of all its versions together */
+    VERSIONS_KEPT = 1000,       /* of one environment */
+    TASKS_KEPT = 50000,         /* of all its versions together */
+    VERSIONS_REMEMBERED = 1000, /* that are not kept any more */
+    WORKER_VERSION_MAX = 24,
+    WORKER_RUNTIME_MAX = 24,
+    EXTERNAL_ID_MAX = 128, /* UTF-16 units of what a user calls a deployment */
 };
 
 struct queue_limit {
@@ -46,9 +55,17 @@ struct queue_limit {
 struct session;
 
 struct worker {
-    char id[ID_MAX];  /* "worker_…" */
-    char version[24]; /* "20261120.1" */
+    char id[ID_MAX];                  /* "worker_…" */
+    char version[WORKER_VERSION_MAX]; /* "20261120.1" */
     char content_hash[128];
+    char deployment[ID_MAX]; /* "deployment_…"; "": registered without one */
+    char short_code[16];     /* of the deployment */
+    char external_id[3 * EXTERNAL_ID_MAX + 1]; /* what its user calls it; "": nothing */
+    char archive_hash[65];                     /* SHA-256 of its archive, in hex */
+    char runtime[WORKER_RUNTIME_MAX];          /* of the deployment: "node-22" */
+    bool is_deployed;    /* runs may have it; a deployment's from its DEPLOYED on */
+    bool has_limits;     /* its queues count as registered with its limits */
+    uint32_t promotions; /* to it, under way: it stays meanwhile */
     int64_t created_at;
     struct worker_task *tasks; /* by id */
     size_t task_count;
@@ -62,7 +79,18 @@ struct workers {
     size_t count;
     size_t tasks;        /* of all versions */
     struct table newest; /* of struct worker_task by id: that of the newest version */
+    struct worker *current;
+    uint32_t
+        pointer; /* version of the document that says which is current; 0: there is none */
+    char reserved[WORKER_VERSION_MAX]; /* the highest that a deployment has; "": none */
+    char tried
+        [WORKER_VERSION_MAX]; /* the highest that a registration may be about to have */
+    char (*gone)[WORKER_VERSION_MAX]; /* of deployments, not kept any more; oldest first */
+    size_t gone_count;
 };
+
+/* Below 0 when version a was made before b, above 0 when after it, 0 if they are the same. */
+int version_compare(struct slice a, struct slice b);
 
 struct workers *workers_create(void);
 void workers_destroy(struct workers *workers);
@@ -70,13 +98,32 @@ void workers_destroy(struct workers *workers);
 /* Sorts the tasks of a worker by their ids, which is how they are found; before it is added. */
 void worker_sort(struct worker *worker);
 
-/* Takes over the worker; it is the current one. */
+/* Takes over the worker. It is the current one if it is the newest, no deployment's, and
+ * nothing was promoted yet. */
 void workers_add(struct workers *workers, struct worker *worker);
 void worker_destroy(struct worker *worker);
 
+/* The worker, which is among them, is the current one: the document that says so has this
+ * version. */
+void workers_promote(struct workers *workers, struct worker *worker, uint32_t pointer);
+
+/* Nothing needs the worker but perhaps runs. */
+static inline bool workers_may_take(const struct workers *workers,
+                                    const struct worker *worker)
+{
+    return worker != workers->current && !worker->promotions;
+}
+
+/* The worker, which is not the current one, is not among them any more, and the caller's. */
+void workers_take(struct workers *workers, struct worker *worker);
+
 /* The oldest version when there are more than are kept; the caller's. Never the current
- * one. NULL: none has to go. */
+ * one, one that is being promoted, nor a deployment's. NULL: none has to go. */
 struct worker *workers_take_excess(struct workers *workers);
+
+/* A version of a deployment is not kept any more: who names it is told so. */
+void workers_note_gone(struct workers *workers, struct slice version);
+bool workers_knows_gone(const struct workers *workers, struct slice version);
 
 /* Whether the worker is newer than the other; both are among them. */
 bool workers_is_newer(const struct workers *workers, const struct worker *worker,
@@ -86,16 +133,40 @@ bool workers_is_newer(const struct workers *workers, const struct worker *worker
  * declared schedules come from, elsewhere than in dev. When another one is, the sweep
  * (engine_sweep_environment) judges what waits and what is queued. NULL: none registered. */
 const struct worker *workers_current(const struct workers *workers);
+
+/* NULL: there is none, or its deployment is not DEPLOYED. */
 const struct worker *workers_by_version(const struct workers *workers,
                                         struct slice version);
 
-/* The version that the run is locked to, else the current one. */
+/* The version of a deployment, whatever state that is in. NULL: it has none. */
+struct worker *workers_by_deployment(const struct workers *workers,
+                                     struct slice deployment);
+
+/* The highest version that is DEPLOYED under this name of its user. NULL: none is. */
+const struct worker *workers_by_external(const struct workers *workers, struct slice id);
+
+/* The version that the run is locked to; that of the deployment which its trigger names;
+ * else the current one. */
 const struct worker *workers_for(const struct workers *workers, const struct run *run);
 
 const struct worker_task *worker_task(const struct worker *worker, struct slice task);
 
-/* A task of any version, newest first. */
+/* The task of the current version, else of any, newest first. */
 const struct worker_task *workers_task(const struct workers *workers, struct slice task);
 
-/* "YYYYMMDD.n", n counted per day from 1. */
-void workers_next_version(const struct workers *workers, int64_t now_ms, char out[24]);
+/* The task of the version that the run is to be executed by (workers_for); of another one
+ * if that is not there or has it not. */
+const struct worker_task *workers_task_of(const struct workers *workers,
+                                          const struct run *run);
+
+/* For a registration: "YYYYMMDD.n", n counted per day from 1, higher than those of all
+ * versions that are there or reserved. Of two that ask at once the store lets one in. */
+void workers_next_version(struct workers *workers, int64_t now_ms,
+                          char out[WORKER_VERSION_MAX]);
+
+/* For a deployment: the same, reserved; nobody else gets it. */
+void workers_take_version(struct workers *workers, int64_t now_ms,
+                          char out[WORKER_VERSION_MAX]);
+
+/* A deployment has this version; at start. */
+void workers_reserve_version(struct workers *workers, struct slice version);

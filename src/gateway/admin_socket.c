@@ -248,8 +248,8 @@ void admin_serve_rotation(struct admin *admin, struct rotate *rotate)
     admin->rotate = rotate;
 }
 
-/* Who waits for an answer is let go when it comes; who has not asked, or does not read its
- * answer, would keep the loop alive. */
+/* A connection that waits for an answer is let go when it comes; one that has not asked,
+ * or does not read its answer, would keep the loop alive. */
 void admin_destroy(struct admin *admin)
 {
     if (!admin)

@@ -196,8 +196,8 @@ enum err gateway_rotate_vault(const struct config *config, FILE *out, struct fai
 
 /* ---- a copy that was put back ---- */
 
-/* Its key opens it, or a start would not begin. A command that only looks is told nothing that
- * way but has to open everything. */
+/* The key opens the database, or a start would not begin. A command that only looks is
+ * told nothing that way but has to open everything. */
 static enum err check_key(const struct config *config, struct failure *why)
 {
     struct config looking = *config;

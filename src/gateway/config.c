@@ -18,6 +18,7 @@
 #include "gateway/config_help.h"
 #include "gateway/config_listen.h"
 #include "gateway/config_value.h"
+#include "gateway/edit_distance.h"
 #include "vault/secret.h"
 #include "vault/secret_file.h"
 #include "vault/vault.h"
@@ -49,34 +50,10 @@ enum { ACTION_COUNT = sizeof(actions) / sizeof(actions[0]) };
 static int find_setting(struct slice name)
 {
     for (int i = 0; i < SETTING_COUNT; i++) {
-        if (slice_is(name, settings[i].name))
+        if (slice_is(name, config_settings[i].name))
             return i;
     }
     return -1;
-}
-
-static unsigned least(unsigned a, unsigned b)
-{
-    return a < b ? a : b;
-}
-
-/* Levenshtein's, for names up to CONFIG_NAME_MAX. */
-static unsigned edit_distance(struct slice a, struct slice b)
-{
-    unsigned row[CONFIG_NAME_MAX + 1];
-    if (a.len > CONFIG_NAME_MAX || b.len > CONFIG_NAME_MAX)
-        return CONFIG_NAME_MAX;
-    for (size_t j = 0; j <= b.len; j++)
-        row[j] = (unsigned)j;
-    for (size_t i = 0; i < a.len; i++) {
-        unsigned diagonal = row[0]++;
-        for (size_t j = 0; j < b.len; j++) {
-            unsigned replaced = diagonal + (a.ptr[i] != b.ptr[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = least(replaced, least(row[j], diagonal) + 1);
-        }
-    }
-    return row[b.len];
 }
 
 /* The setting that was probably meant, or NULL. */
@@ -85,13 +62,13 @@ static const char *closest(struct slice name)
     const char *found = NULL;
     unsigned best = name.len < 6 ? 2 : 3; /* this far away is too far */
     for (int i = 0; i < SETTING_COUNT; i++) {
-        struct slice candidate = slice_of(settings[i].name);
+        struct slice candidate = slice_of(config_settings[i].name);
         bool begins = name.len >= 3 && name.len < candidate.len &&
                       memcmp(name.ptr, candidate.ptr, name.len) == 0;
         unsigned distance = begins ? 1 : edit_distance(name, candidate);
         if (distance < best) {
             best = distance;
-            found = settings[i].name;
+            found = config_settings[i].name;
         }
     }
     return found;
@@ -168,6 +145,8 @@ static enum err read_command(struct config_reading *reading, const char *word)
         *command = COMMAND_HELP;
     else if (strcmp(word, "serve") == 0)
         *command = COMMAND_SERVE;
+    else if (strcmp(word, "supervise") == 0)
+        *command = COMMAND_SUPERVISE;
     else if (strcmp(word, "keys") == 0)
         *command = COMMAND_KEYS;
     else if (strcmp(word, "vault") == 0)
@@ -179,11 +158,12 @@ static enum err read_command(struct config_reading *reading, const char *word)
     else if (is_noun(word))
         *command = COMMAND_ACCOUNTS;
     else
-        return explain(reading->why, ERR_INVALID,
-                       "%.60s: not a command; there are serve, keys, org, project, user, "
-                       "token, worker-token, vault rotate and restored, and options begin "
-                       "with two dashes",
-                       word);
+        return explain(
+            reading->why, ERR_INVALID,
+            "%.60s: not a command; there are serve, keys, org, project, user, token, "
+            "worker-token, vault rotate, restored and supervise, and options "
+            "begin with two dashes",
+            word);
     bool has_words = *command == COMMAND_KEYS || *command == COMMAND_ACCOUNTS;
     return has_words ? add_word(reading, word) : OK;
 }
@@ -209,12 +189,12 @@ static bool is_of_command(const struct config_reading *reading, struct slice nam
     return reading->config.word_count && find_command_option(name);
 }
 
-/* The last one counts; of a list all do. */
+/* The last flag of a name counts; of a list all do. */
 static void take_flag(struct config_reading *reading, int which, const char *value)
 {
     struct buf *list = &reading->lists[which];
     reading->flags[which] = value;
-    if (settings[which].type != SETTING_IS_LIST)
+    if (config_settings[which].type != SETTING_IS_LIST)
         return;
     if (list->len)
         list->ptr[list->len - 1] = ' ';
@@ -231,10 +211,18 @@ static enum err refuse_secret(enum config_setting which, struct failure *why)
                    "--%s: every user of this machine can read the arguments of a process: "
                    "set %s, or %s_FILE to the path of a file that holds it, or write it "
                    "into the file of --config",
-                   settings[which].name, variable, variable);
+                   config_settings[which].name, variable, variable);
 }
 
-/* --name=value or --name value; a flag without "=" is true. */
+/* "on" or "off" behind a flag, which is on without it. */
+static const char *read_switch(char **argv, int argc, int *at)
+{
+    bool follows = *at + 1 < argc &&
+                   (strcmp(argv[*at + 1], "on") == 0 || strcmp(argv[*at + 1], "off") == 0);
+    return follows ? argv[++*at] : "true";
+}
+
+/* --name=value or --name value; a flag without a value is true. */
 static enum err read_option(struct config_reading *reading, char **argv, int argc, int *at)
 {
     const char *argument = argv[*at];
@@ -249,14 +237,19 @@ static enum err read_option(struct config_reading *reading, char **argv, int arg
         return add_word(reading, new_token_option);
     if (which < 0 && !is_file && !is_word)
         return unknown(name, shown, "--", reading->why);
-    if (which >= 0 && settings[which].type == SETTING_IS_SECRET)
+    if (which >= 0 && config_settings[which].type == SETTING_IS_SECRET)
         return refuse_secret((enum config_setting)which, reading->why);
 
     const char *value = rest.ptr;
-    if (!value && which >= 0 && settings[which].type == SETTING_IS_FLAG)
-        value = "true";
-    else if (!value && *at + 1 < argc)
+    if (!value && which >= 0 && config_settings[which].type == SETTING_IS_FLAG)
+        value = read_switch(argv, argc, at);
+    else if (!value && *at + 1 < argc && strncmp(argv[*at + 1], "--", 2) != 0)
         value = argv[++*at];
+    if (!value && *at + 1 < argc) /* which would be a folder called --insecure */
+        return explain(reading->why, ERR_INVALID,
+                       "%s: needs a value, and %.60s looks like the next option; one that "
+                       "begins so is written %s=VALUE",
+                       shown, argv[*at + 1], shown);
     if (!value)
         return explain(reading->why, ERR_INVALID, "%s: needs a value", shown);
     if (is_word) {
@@ -312,7 +305,7 @@ static enum err apply_flags(struct config_reading *reading)
     enum err err = OK;
     for (int i = 0; !err && i < SETTING_COUNT; i++) {
         char origin[CONFIG_NAME_MAX];
-        snprintf(origin, sizeof(origin), "--%s", settings[i].name);
+        snprintf(origin, sizeof(origin), "--%s", config_settings[i].name);
         if (reading->flags[i])
             err = config_set(&reading->config, (enum config_setting)i, reading->flags[i],
                              origin, reading->why);
@@ -357,13 +350,14 @@ static char *read_line(char *text, int size, void *stream)
 static enum err set_from_line(struct config_reading *reading, enum config_setting which,
                               const char *value, const char *origin)
 {
-    char *const *field = (char **)((char *)&reading->config + settings[which].offset);
+    char *const *field =
+        (char **)((char *)&reading->config + config_settings[which].offset);
     struct buf list = { 0 };
-    if (settings[which].type != SETTING_IS_LIST && reading->in_file[which])
+    if (config_settings[which].type != SETTING_IS_LIST && reading->in_file[which])
         return explain(reading->why, ERR_INVALID,
                        "%s: %s was set before, in %s: write it once", origin,
-                       settings[which].name, reading->config.origins[which]);
-    if (settings[which].type == SETTING_IS_LIST && reading->in_file[which])
+                       config_settings[which].name, reading->config.origins[which]);
+    if (config_settings[which].type == SETTING_IS_LIST && reading->in_file[which])
         buf_print(&list, "%s ", *field);
     buf_add_text(&list, value);
     buf_add_char(&list, '\0');
@@ -371,6 +365,12 @@ static enum err set_from_line(struct config_reading *reading, enum config_settin
     enum err err = config_set(&reading->config, which, list.ptr, origin, reading->why);
     buf_finish(&list);
     return err;
+}
+
+static bool is_quoted(const char *value)
+{
+    size_t len = strlen(value);
+    return len > 1 && (*value == '"' || *value == '\'') && value[len - 1] == *value;
 }
 
 static int take_line(void *user, const char *section, const char *name, const char *value)
@@ -384,6 +384,10 @@ static int take_line(void *user, const char *section, const char *name, const ch
     int which = find_setting(slice_of(name));
     if (which < 0)
         file->err = unknown(slice_of(name), shown, "", file->reading->why);
+    else if (is_quoted(value))
+        file->err =
+            explain(file->reading->why, ERR_INVALID,
+                    "%s: write the value without quotes, which would be part of it", shown);
     else
         file->err = set_from_line(file->reading, (enum config_setting)which, value, origin);
     return !file->err;
@@ -446,7 +450,7 @@ static int find_secret_of_file(struct slice name)
         return -1;
     name.len -= suffix;
     int which = find_setting(name);
-    return which >= 0 && settings[which].type == SETTING_IS_SECRET ? which : -1;
+    return which >= 0 && config_settings[which].type == SETTING_IS_SECRET ? which : -1;
 }
 
 static enum err set_from_variable(struct config_reading *reading, int which,
@@ -516,7 +520,7 @@ static enum err read_all(struct config_reading *reading, int argc, char **argv,
 {
     enum err err = OK;
     for (int i = 0; !err && i < SETTING_COUNT; i++)
-        err = config_set(&reading->config, (enum config_setting)i, settings[i].def,
+        err = config_set(&reading->config, (enum config_setting)i, config_settings[i].def,
                          "default", reading->why);
     if (!err)
         err = read_arguments(reading, argc, argv);
@@ -552,9 +556,10 @@ enum err config_read(struct config *config, int argc, char **argv, char **enviro
 void config_finish(struct config *config)
 {
     for (int i = 0; i < SETTING_COUNT; i++) {
-        char **text = (char **)((char *)config + settings[i].offset);
-        if (settings[i].type == SETTING_IS_TEXT || settings[i].type == SETTING_IS_LIST ||
-            settings[i].type == SETTING_IS_SECRET)
+        char **text = (char **)((char *)config + config_settings[i].offset);
+        if (config_settings[i].type == SETTING_IS_TEXT ||
+            config_settings[i].type == SETTING_IS_LIST ||
+            config_settings[i].type == SETTING_IS_SECRET)
             secret_forget(*text);
         free(config->origins[i]);
     }
@@ -569,7 +574,7 @@ void config_print(const struct config *config, struct buf *out)
     for (int i = 0; i < SETTING_COUNT; i++) {
         struct buf value = { 0 };
         config_print_value(config, (enum config_setting)i, &value);
-        buf_print(out, "%-23s = %-20.*s ; %s\n", settings[i].name,
+        buf_print(out, "%-23s = %-20.*s ; %s\n", config_settings[i].name,
                   SLICE_ARG(buf_slice(&value)), config->origins[i]);
         buf_finish(&value);
     }

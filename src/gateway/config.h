@@ -16,6 +16,7 @@
 
 enum config_command {
     COMMAND_SERVE,
+    COMMAND_SUPERVISE,
     COMMAND_KEYS,
     COMMAND_ACCOUNTS, /* words */
     COMMAND_VAULT,    /* not whole without its second word */

@@ -9,6 +9,13 @@ static const struct {
     const char *name, *usage, *about; /* lines; usage is in the overview too */
 } commands[] = {
     { "serve", "  runcast [serve] [options]    starts the gateway\n", "" },
+    { "supervise",
+      "  runcast supervise [options]  executes runs of deployed versions for a gateway\n",
+      "With --execute a gateway starts it by itself. On another machine it needs --url and "
+      "a\n"
+      "token (runcast worker-token create) in RUNCAST_WORKER_TOKEN. As root it executes "
+      "tasks\n"
+      "as --runner-user; without root it needs --execute-unsafe.\n" },
     { "keys",
       "  runcast keys [--project REF] [options]\n"
       "                               prints the secret keys\n"
@@ -17,9 +24,9 @@ static const struct {
       "  runcast keys rotate ENV [--project REF] [--grace 24h]\n",
       "ENV is dev, staging, prod or preview. The key that is replaced, and the public "
       "tokens\n"
-      "that it signed, work for --grace more; with --grace 0 they end at once. --project "
-      "is\n"
-      "needed where there are several.\n" },
+      "that it signed, work for --grace more; with --grace 0 they end at once. Keys that "
+      "were\n"
+      "replaced before end by then, too. --project is needed where there are several.\n" },
     { "vault",
       "  runcast vault rotate         has the running gateway seal all secrets anew\n",
       "A drawn key is replaced by another one that is drawn, and kept as\n"
@@ -95,7 +102,7 @@ static void print_option(const struct setting *setting, struct buf *out)
     };
     char option[CONFIG_NAME_MAX];
     if (setting->type == SETTING_IS_SECRET)
-        config_variable_of((enum config_setting)(setting - settings), option);
+        config_variable_of((enum config_setting)(setting - config_settings), option);
     else
         snprintf(option, sizeof(option), "--%s%s", setting->name, values[setting->type]);
     buf_print(out, "  %-34s %s", option, setting->help);
@@ -110,13 +117,13 @@ static void print_all(struct buf *out)
                  "runcast - manages runs of background tasks and tells every change\n\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
         buf_add_text(out, commands[i].usage);
-    buf_add_text(
-        out, "  runcast help COMMAND         says more of one of these\n"
-             "  All but serve and restored speak to the gateway that runs on --data; all\n"
-             "  but vault rotate work without one too.\n\n"
-             "options [default]\n");
+    buf_add_text(out,
+                 "  runcast help COMMAND         says more of one of these\n"
+                 "  All but serve, supervise and restored speak to the gateway that runs\n"
+                 "  on --data; all but vault rotate work without one too.\n\n"
+                 "options [default]\n");
     for (int i = 0; i < SETTING_COUNT; i++)
-        print_option(&settings[i], out);
+        print_option(&config_settings[i], out);
     buf_add_text(
         out,
         "  --config FILE                      settings from a file: name = value lines\n"
@@ -141,8 +148,9 @@ void config_print_help(const char *command, struct buf *out)
     }
     buf_print(out, "%s\n%s\n", commands[which].usage, commands[which].about);
     buf_print(out, "  --data DIR, or RUNCAST_DATA: the data directory. %s\n",
-              strcmp(command, "restored") == 0 ? "No gateway runs on it."
-              : strcmp(command, "vault") == 0  ? "A gateway runs on it."
-                                               : "It speaks to the gateway that runs\n"
-                                                 "  on it, if there is one.");
+              strcmp(command, "restored") == 0    ? "No gateway runs on it."
+              : strcmp(command, "supervise") == 0 ? "That of the gateway on this machine."
+              : strcmp(command, "vault") == 0     ? "A gateway runs on it."
+                                                  : "It speaks to the gateway that runs\n"
+                                                    "  on it, if there is one.");
 }

@@ -75,12 +75,12 @@ static enum err refuse(const struct config *config, enum config_setting which,
                    "%s: %s cannot be '%.*s': it is an address and a port like "
                    "127.0.0.1:3030, [::1]:3030 or :3030, or a socket like "
                    "unix:/run/runcast/http.sock%s",
-                   config->origins[which], settings[which].name,
+                   config->origins[which], config_settings[which].name,
                    (int)(word.len < 60 ? word.len : 60), word.ptr,
                    which == SETTING_listen ? ", each maybe with ,proxy behind it" : "");
 }
 
-/* One of the two could not be bound. Port 0 is a free one each time. */
+/* Whether one of two listeners could not be bound. Port 0 is a free one each time. */
 static bool collide(const struct config_listener *a, const struct config_listener *b)
 {
     static const char every[] = "0.0.0.0";
@@ -97,7 +97,7 @@ static enum err refuse_twice(const struct config *config, enum config_setting wh
 {
     return explain(why, ERR_INVALID,
                    "%s: %s names %.*s, where listen has an address already: give each once",
-                   config->origins[which], settings[which].name,
+                   config->origins[which], config_settings[which].name,
                    (int)(word.len < 60 ? word.len : 60), word.ptr);
 }
 

@@ -11,8 +11,10 @@
 #include "vault/secret.h"
 #include "vault/vault.h"
 
+enum { DEPLOY_HOLD_MAX_MS = 280 * 1000 };
+
 /* clang-format off */
-const struct setting settings[SETTING_COUNT] = {
+const struct setting config_settings[SETTING_COUNT] = {
 #define ROW(name, type, field, ...) \
     [SETTING_##field] = { name, type, offsetof(struct config, field), __VA_ARGS__ },
 #define CONFIG_TEXT(name, field, def, help) \
@@ -43,7 +45,7 @@ const struct setting settings[SETTING_COUNT] = {
 
 static void *field_of(const struct config *config, enum config_setting which)
 {
-    return (char *)config + settings[which].offset;
+    return (char *)config + config_settings[which].offset;
 }
 
 /* ---- reading ---- */
@@ -92,7 +94,7 @@ static bool read_number(const struct setting *setting, struct slice text, int64_
     return true;
 }
 
-/* Words with one space between them. */
+/* Sets a list to the words of a value, with one space between them. */
 static void set_list(char **field, struct slice value)
 {
     struct buf words = { 0 };
@@ -122,7 +124,7 @@ static void print_bytes(int64_t bytes, struct buf *out)
         buf_add_char(out, units[unit]);
 }
 
-/* As people write it: 30d, not 4w2d. */
+/* Prints a duration as people write it: 30d, not 4w2d. */
 static void print_duration(int64_t ms, struct buf *out)
 {
     static const struct {
@@ -137,7 +139,7 @@ static void print_duration(int64_t ms, struct buf *out)
     buf_add_char(out, units[unit].letter);
 }
 
-/* What would be right, as the end of a sentence. */
+/* Says what value would be right, as the end of a sentence. */
 static void describe(const struct setting *setting, struct buf *out)
 {
     switch (setting->type) {
@@ -174,7 +176,7 @@ static enum err refuse(const struct setting *setting, const char *value, const c
 enum err config_set(struct config *config, enum config_setting which, const char *value,
                     const char *origin, struct failure *why)
 {
-    const struct setting *setting = &settings[which];
+    const struct setting *setting = &config_settings[which];
     void *field = field_of(config, which);
     bool read = true;
     switch (setting->type) {
@@ -200,7 +202,7 @@ void config_print_value(const struct config *config, enum config_setting which,
                         struct buf *out)
 {
     const void *field = field_of(config, which);
-    switch (settings[which].type) {
+    switch (config_settings[which].type) {
     case SETTING_IS_TEXT:
     case SETTING_IS_LIST: buf_add_text(out, *(char *const *)field); break;
     case SETTING_IS_SECRET: buf_add_text(out, **(char *const *)field ? "***" : ""); break;
@@ -213,7 +215,7 @@ void config_print_value(const struct config *config, enum config_setting which,
 
 void config_variable_of(enum config_setting which, char out[CONFIG_NAME_MAX])
 {
-    const char *name = settings[which].name;
+    const char *name = config_settings[which].name;
     size_t len = (size_t)snprintf(out, CONFIG_NAME_MAX, "RUNCAST_");
     for (; *name && len < CONFIG_NAME_MAX - 1; name++)
         out[len++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
@@ -222,12 +224,12 @@ void config_variable_of(enum config_setting which, char out[CONFIG_NAME_MAX])
 
 /* ---- texts with a form ---- */
 
-/* Never for a secret: it shows the text. */
+/* Refuses a setting and shows its text: never for a secret. */
 static enum err refuse_text(const struct config *config, enum config_setting which,
                             const char *right, struct failure *why)
 {
     return explain(why, ERR_INVALID, "%s: %s cannot be '%.60s': it is %s",
-                   config->origins[which], settings[which].name,
+                   config->origins[which], config_settings[which].name,
                    *(char **)field_of(config, which), right);
 }
 
@@ -272,6 +274,8 @@ static bool origins_are_right(const char *list)
 
 static const char *const log_formats[] = { "auto", "logfmt", "json", NULL };
 static const char *const request_logs[] = { "off", "errors", "all", NULL };
+static const char *const machines[] = { "shared", "strict", NULL };
+static const char *const on_or_off[] = { "on", "off", NULL };
 static const char *const log_levels[] = { "debug", "info", "warn", "error", NULL };
 
 /* -1: none of them. */
@@ -312,13 +316,17 @@ enum err config_check_texts(const struct config *config, struct failure *why)
     if (!origins_are_right(config->allow_origin))
         return refuse_text(config, SETTING_allow_origin,
                            "a list of origins like https://app.example.com, or *", why);
+    if (config->deploy_hold_ms > DEPLOY_HOLD_MAX_MS)
+        return explain(why, ERR_INVALID,
+                       "%s: deploy-hold can be at most 280s: clients give up at 300",
+                       config->origins[SETTING_deploy_hold_ms]);
     struct prices prices = { 0 };
     if (!price_read(slice_of(config->run_price), &prices.run))
         return refuse_text(config, SETTING_run_price,
                            "a number of cents like 0.0025, up to 1000000", why);
     if (!prices_read_machines(slice_of(config->machine_prices), &prices))
         return refuse_text(config, SETTING_machine_prices,
-                           "a list of machines and cents per second like "
+                           "a list of machines, each once, and cents per second like "
                            "small-1x=0.0034,large-2x=0.068, or 0",
                            why);
     if (choice(config->log_requests, request_logs) < 0)
@@ -327,6 +335,10 @@ enum err config_check_texts(const struct config *config, struct failure *why)
         return refuse_text(config, SETTING_log_format, "auto, logfmt or json", why);
     if (choice(config->log_level, log_levels) < 0)
         return refuse_text(config, SETTING_log_level, "debug, info, warn or error", why);
+    if (choice(config->machines, machines) < 0)
+        return refuse_text(config, SETTING_machines, "shared or strict", why);
+    if (choice(config->deploy_scripts, on_or_off) < 0)
+        return refuse_text(config, SETTING_deploy_scripts, "on or off", why);
     if (!is_key_or_empty(config->encryption_key))
         return refuse_key(config, SETTING_encryption_key, why);
     if (!is_key_or_empty(config->next_encryption_key))
@@ -338,7 +350,7 @@ struct prices config_prices(const struct config *config)
 {
     struct prices prices = { 0 };
     price_read(slice_of(config->run_price), &prices.run);
-    prices_read_machines(slice_of(settings[SETTING_machine_prices].def), &prices);
+    prices_read_machines(slice_of(config_settings[SETTING_machine_prices].def), &prices);
     prices_read_machines(slice_of(config->machine_prices), &prices);
     return prices;
 }

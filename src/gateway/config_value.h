@@ -25,7 +25,7 @@ struct setting {
 };
 
 /* The rows of config.def. */
-extern const struct setting settings[SETTING_COUNT];
+extern const struct setting config_settings[SETTING_COUNT];
 
 /* The variable that sets it: RUNCAST_LOG_LEVEL. */
 void config_variable_of(enum config_setting which, char out[CONFIG_NAME_MAX]);

@@ -22,6 +22,11 @@ static enum err judge(int directory, const char *path, struct failure *why)
                        "the data directory %s belongs to user %u, who can replace what is "
                        "in it: run chown %u %s && chmod 700 %s",
                        path, (unsigned)found.st_uid, (unsigned)geteuid(), path, path);
+    if (mode & S_IWOTH && mode & S_ISVTX) /* as /tmp is, whose mode others need */
+        return explain(why, ERR_INVALID,
+                       "everybody can write in %s (mode %03o): name a directory of its own "
+                       "as data, like %s/runcast",
+                       path, mode, path);
     if (mode & S_IWOTH)
         return explain(why, ERR_INVALID,
                        "everybody can write in the data directory %s (mode %03o): run "

@@ -27,6 +27,7 @@
 #include "gateway/key_rotation.h"
 #include "gateway/load.h"
 #include "gateway/retention.h"
+#include "gateway/supervise_token.h"
 #include "notices/run_notifications.h"
 #include "realtime/sockets.h"
 #include "schedules/schedule_sync.h"
@@ -58,12 +59,13 @@ struct gateway {
     struct load_accounts load_accounts;
     struct load_runs load_runs;
     struct timer timer; /* of the drain */
-    uint32_t drain_kind, close_kind;
+    uint32_t drain_kind, api_kind, close_kind;
     int64_t drain_until; /* monotonic ms */
     struct failure reason;
 };
 
 static void on_drain_tick(struct timer *timer);
+static void on_api_tick(struct timer *timer);
 static void on_close_tick(struct timer *timer);
 
 /* ---- start ---- */
@@ -124,6 +126,10 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
         return;
     }
     if (status) {
+        stop_with(gateway, &load->why);
+        return;
+    }
+    if ((status = api_start(gateway->api, &load->why))) {
         stop_with(gateway, &load->why);
         return;
     }
@@ -217,7 +223,7 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
     return OK;
 }
 
-/* One that ends while runs are loaded is looked after when they are. */
+/* An environment that ends while runs are loaded is looked after when they are. */
 static void on_environment(void *owner, struct account *account)
 {
     struct gateway *gateway = owner;
@@ -229,7 +235,8 @@ static void on_environment(void *owner, struct account *account)
     }
 }
 
-/* Two for each core: while one run reads or writes, another one computes. */
+/* How many runs execute at once for a developer: two for each core, as while one run reads
+ * or writes, another one computes. */
 static uint32_t dev_concurrency(const struct config *config)
 {
     int64_t limit = config->dev_concurrency;
@@ -286,6 +293,10 @@ static void create_parts(struct gateway *gateway)
                                .storage_quota = config->storage_quota,
                                .dequeue_wait_ms = config->dequeue_wait_ms,
                                .drain_timeout_ms = config->drain_timeout_ms,
+                               .deploy_bundle = config->deploy_bundle,
+                               .deploy_hold_ms = config->deploy_hold_ms,
+                               .deploy_timeout_ms = config->deploy_timeout_ms,
+                               .keep_versions = config->keep_versions,
                                .rate_limit = config->rate_limit,
                                .writer = gateway->writer,
                                .request_log = gateway->request_log,
@@ -314,6 +325,8 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
                               gateway->writer, &gateway->admin, &why);
         free(path);
     }
+    if (!status && gateway->config->execute)
+        status = supervise_token_serve(gateway->config, gateway->accounts, &why);
     if (status) {
         stop_with(gateway, &why);
         return;
@@ -344,6 +357,7 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
 
     gateway->loop = loop_create(uv);
     gateway->drain_kind = timers_kind(loop_timers(gateway->loop), on_drain_tick);
+    gateway->api_kind = timers_kind(loop_timers(gateway->loop), on_api_tick);
     gateway->close_kind = timers_kind(loop_timers(gateway->loop), on_close_tick);
     create_parts(gateway);
     *out = gateway;
@@ -422,15 +436,30 @@ static void on_close_tick(struct timer *timer)
     close_store(container_of(timer, struct gateway, timer));
 }
 
+/* What its parts have begun by themselves ends first. */
+static void end_api(struct gateway *gateway)
+{
+    if (!api_may_end(gateway->api)) {
+        loop_set_timer(gateway->loop, &gateway->timer, gateway->api_kind, 1);
+        return;
+    }
+    api_destroy(gateway->api);
+    auth_destroy(gateway->auth);
+    close_store(gateway);
+}
+
+static void on_api_tick(struct timer *timer)
+{
+    end_api(container_of(timer, struct gateway, timer));
+}
+
 static void on_server_closed(struct server *server)
 {
     struct api *api = server_owner(server);
     struct gateway *gateway = api_options(api)->owner;
     log_decision("drain step", NULL, NULL, "every connection has ended", "step",
                  "the server is closed", NULL);
-    api_destroy(api);
-    auth_destroy(gateway->auth);
-    close_store(gateway);
+    end_api(gateway);
 }
 
 void gateway_stop(struct gateway *gateway)
@@ -447,9 +476,7 @@ void gateway_stop(struct gateway *gateway)
         schedules_stop(gateway->schedules);
     }
     if (!gateway->server) {
-        api_destroy(gateway->api);
-        auth_destroy(gateway->auth);
-        close_store(gateway);
+        end_api(gateway);
         return;
     }
     api_set_ready(gateway->api, "stopping");

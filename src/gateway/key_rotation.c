@@ -13,7 +13,8 @@
 
 enum { FREE_EVERY_MS = 1, AGAIN_MS = 1000, TRIES_MAX = 60 };
 
-static const enum document_kind sealed_kinds[] = { DOC_KEY, DOC_VARIABLE };
+static const enum document_kind sealed_kinds[] = { DOC_KEY, DOC_VARIABLE,
+                                                   DOC_BUILD_VARIABLES };
 
 enum { SEALED_KINDS = sizeof(sealed_kinds) / sizeof(sealed_kinds[0]) };
 
@@ -221,7 +222,8 @@ static void try_again(struct rotate *rotate, const char *reason)
     wait_ms(rotate, AGAIN_MS, begin_scan);
 }
 
-/* Until the last of them is, both keys open what is sealed. */
+/* Notes in memory what was sealed again, some a turn. Until all is, both keys open what is
+ * sealed. */
 static void note_some(struct deferred *deferred)
 {
     struct rotate *rotate = container_of(deferred, struct rotate, noting);

@@ -204,8 +204,10 @@ void load_accounts_begin(struct load_accounts *load)
 
 /* ---- runs ---- */
 
-static const enum document_kind restored_kinds[] = { DOC_WORKER, DOC_QUEUE, DOC_VARIABLE,
-                                                     DOC_SCHEDULE, DOC_BULK };
+static const enum document_kind restored_kinds[] = {
+    DOC_WORKER, DOC_CURRENT,  DOC_DEPLOYMENT, DOC_BUILD_VARIABLES,
+    DOC_QUEUE,  DOC_VARIABLE, DOC_SCHEDULE,   DOC_BULK,
+};
 
 static struct environment *environment_now(const struct load_runs *load)
 {
@@ -262,8 +264,8 @@ static bool go_on(struct load_runs *load, struct environment *env)
     return has_room(load, env);
 }
 
-/* What is archived comes into memory only while it has unfinished runs, which must end.
- * NULL: it has none. */
+/* An archived environment comes into memory only while it has unfinished runs, which must
+ * end. NULL: it has none. */
 static struct environment *environment_of_page(const struct load_runs *load)
 {
     struct environment *env = environment_now(load);

@@ -21,7 +21,7 @@ static void finish(struct remains *remains)
     remains->done(remains);
 }
 
-/* Takes over the name. */
+/* The change that removes a document; takes over the name. */
 static struct change removal(uint32_t env, enum document_kind kind, struct bytes *name,
                              uint32_t version)
 {
@@ -94,7 +94,7 @@ static void on_scanned(struct store_scan *scan, enum store_status status)
 static void scan_next(struct remains *remains)
 {
     struct store *store = engine_store(remains->engine);
-    if (remains->kind > DOC_TRACE) {
+    if (remains->kind == DOC_KINDS) {
         forget_account(remains);
         return;
     }

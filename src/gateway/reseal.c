@@ -1,5 +1,6 @@
 /* reseal.c - keys are sealed for the name of their document, variables for their place and
- * version (account_documents.c, variables.c); everything else in a body stays as it is. */
+ * version (account_documents.c, variables.c), those of builds for their deployment; everything
+ * else in a body stays as it is. */
 #include "gateway/reseal.h"
 
 #include <jansson.h>
@@ -92,6 +93,6 @@ void reseal_note(struct accounts *accounts, const struct document *before)
     struct account *account = accounts_by_number(accounts, before->env);
     if (before->kind == DOC_KEY)
         accounts_renew_key(accounts, before);
-    else if (account)
+    else if (before->kind == DOC_VARIABLE && account)
         variables_renew(account, name, before->version + 1);
 }

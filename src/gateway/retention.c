@@ -218,7 +218,8 @@ static void go_on(struct retain *retain)
         next_account(retain);
 }
 
-/* Its clients hear of the floor when memory has nothing below it any more. */
+/* Clients of the environment hear of the floor when memory has nothing below it
+ * any more. */
 static void drop_some(struct deferred *deferred)
 {
     struct retain *retain = container_of(deferred, struct retain, dropping);

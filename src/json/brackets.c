@@ -103,7 +103,7 @@ static uint64_t inside_of(struct string_state *reading, uint64_t quotes)
     return quotes;
 }
 
-/* The brackets of the next block, of which the text may be the first part. */
+/* Finds the brackets of the next block, of which the text may be the first part. */
 static struct masks next_block(struct string_state *reading, struct slice text)
 {
     char part[BLOCK] = { 0 };
@@ -121,7 +121,8 @@ static struct masks next_block(struct string_state *reading, struct slice text)
     return masks;
 }
 
-/* Of each eight bits how many are set, a byte each: pairs, then fours are added up. */
+/* Counts how many of each eight bits are set, a byte each: pairs, then fours are added
+ * up. */
 static uint64_t counts_of(uint64_t mask)
 {
     mask -= mask >> 1 & UINT64_C(0x5555555555555555);
@@ -136,7 +137,8 @@ static unsigned count(uint64_t mask)
     return (unsigned)(counts_of(mask) * eight_ones >> 56);
 }
 
-/* Of eight bits from the first one on: where the depth falls to zero; BLOCK: it does not. */
+/* The place, in eight bits from the first one on, where the depth falls to zero; BLOCK:
+ * it does not. */
 static unsigned find_end_in(struct masks masks, unsigned first, size_t depth)
 {
     for (unsigned at = first; at < first + 8; at++) {

@@ -33,7 +33,7 @@ static struct slice key_of(const struct envelope *envelope,
 
 /* ---- the payload's text ---- */
 
-/* Part of the string, without quotes. */
+/* Decodes a part of the payload's string, without quotes. */
 static void decode(struct envelope *envelope, struct slice raw)
 {
     size_t before = envelope->payload.len;
@@ -90,7 +90,8 @@ static void end_string(struct envelope *envelope, size_t at)
     envelope->member.key_len = at - envelope->member.key;
 }
 
-/* Up to the end of the string or of what has come; returns where it stopped. */
+/* Follows a string up to its end or the end of what has come; returns where it
+ * stopped. */
 static size_t follow_string(struct envelope *envelope, size_t at)
 {
     const char *text = envelope->text.ptr;

@@ -7,7 +7,7 @@
 
 static const char between[] = ", ";
 
-/* Of one path, encoded: len is above the size when it did not fit. */
+/* One path, encoded: len is above the size when it did not fit. */
 struct path {
     char text[IGNORED_BYTES_MAX];
     size_t len;

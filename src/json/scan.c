@@ -35,7 +35,7 @@ enum scan_state {
     REFUSED,
 };
 
-/* Behind a backslash, beside the u. */
+/* Characters that may follow a backslash, beside the u. */
 static const bool is_escape[256] = {
     ['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
     ['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true
@@ -338,7 +338,7 @@ static bool after_value(struct scan *scan, unsigned char c)
     return c == ',';
 }
 
-/* One character between values, not white space. */
+/* Takes one character between values that is not white space. */
 static bool take_structure(struct scan *scan, unsigned char c)
 {
     switch (scan->state) {

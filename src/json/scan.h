@@ -79,6 +79,9 @@ bool scan_next_element(struct scan_members *members, struct slice *value);
  * when there is none. Escaped spellings of the name count. */
 struct slice scan_member(struct slice object, const char *name);
 
+/* A JSON string without its quotes, escapes undecoded; absent for another type. */
+struct slice scan_unquoted(struct slice value);
+
 /* Decodes a JSON string (with its quotes) and appends it. False for another type. \u0000
  * becomes a zero byte. */
 bool scan_string(struct slice value, struct buf *out);

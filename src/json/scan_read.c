@@ -37,7 +37,7 @@ static struct slice skip_char(struct slice text, char c)
     return text.len && text.ptr[0] == c ? skip_space(slice_from(text, 1)) : text;
 }
 
-/* One behind an even number of backslashes. */
+/* A quote ends a string when an even number of backslashes stands before it. */
 static bool ends_string(const char *quote, const char *begin)
 {
     const char *first = quote;
@@ -46,7 +46,7 @@ static bool ends_string(const char *quote, const char *begin)
     return (quote - first) % 2 == 0;
 }
 
-/* With both quotes. */
+/* The length of a string with both quotes. */
 static size_t string_length(struct slice text)
 {
     size_t at = 1;
@@ -62,7 +62,7 @@ static size_t string_length(struct slice text)
     return text.len;
 }
 
-/* Most are short: only what is longer is worth looking at in blocks. */
+/* Most containers are short: only a longer one is worth looking at in blocks. */
 static size_t container_length(struct slice text)
 {
     size_t depth = 0, at = 0;
@@ -80,7 +80,7 @@ static size_t container_length(struct slice text)
     return at + brackets_until_closed(slice_from(text, at), depth);
 }
 
-/* Of the value at the beginning of text. */
+/* The length of the value at the beginning of the text. */
 static size_t value_length(struct slice text)
 {
     char first = text.len ? text.ptr[0] : '\0';
@@ -103,7 +103,7 @@ static struct slice take_value(struct slice *rest)
     return value;
 }
 
-/* Without what encloses it on both sides. */
+/* A value without what encloses it on both sides: quotes or brackets. */
 static struct slice inner(struct slice value)
 {
     return (struct slice){ value.ptr + 1, value.len < 2 ? 0 : value.len - 2 };
@@ -123,6 +123,11 @@ enum scan_type scan_type(struct slice value)
     case '{': return SCAN_OBJECT;
     default: return SCAN_NUMBER;
     }
+}
+
+struct slice scan_unquoted(struct slice value)
+{
+    return scan_type(value) == SCAN_STRING ? inner(value) : (struct slice){ 0 };
 }
 
 struct scan_members scan_members(struct slice container)
@@ -182,7 +187,7 @@ static uint32_t take_hex(struct slice *raw)
     return unit & 0xFFFF;
 }
 
-/* What follows a backslash. */
+/* Takes what follows a backslash; gives the character. */
 static uint32_t take_escape(struct slice *raw)
 {
     static const char meanings[256] = {
@@ -231,7 +236,8 @@ static bool has_escape(struct slice raw)
     return raw.len && memchr(raw.ptr, '\\', raw.len);
 }
 
-/* By the bytes they stand for, so that the order is the same however they are spelled. */
+/* Compares names by the bytes they stand for, so that the order is the same however they
+ * are spelled. */
 static int compare_raw(struct slice a, struct slice b)
 {
     if (!has_escape(a) && !has_escape(b)) {
@@ -283,7 +289,7 @@ static char *put_decoded(char *out, struct slice *raw, size_t left)
     return out;
 }
 
-/* The same into a buffer. */
+/* Decodes into a buffer, until at most left bytes are left of raw. */
 static void add_decoded(struct buf *out, struct slice *raw, size_t left)
 {
     char *place = buf_reserve(out, raw->len);
@@ -299,7 +305,8 @@ bool scan_string(struct slice value, struct buf *out)
     return true;
 }
 
-/* Of a high surrogate the low one is part: the validator demands one. */
+/* The length of an escape. The low surrogate is part of that of the high one: the
+ * validator demands one. */
 static size_t escape_length(const struct scan_text *text)
 {
     if (text->len < 2 || text->escape[1] != 'u')
@@ -378,7 +385,7 @@ enum {
     COST_OF_ESCAPED_BYTE = 4 /* other bytes: one */
 };
 
-/* False when so much is not left: nothing is then. */
+/* Takes the cost off what is left. False when so much is not left: nothing is then. */
 static bool spend(uint64_t *left, uint64_t cost)
 {
     *left = *left > cost ? *left - cost : 0;
@@ -394,7 +401,7 @@ struct name_and_value {
     struct slice key, value;
 };
 
-/* Of one name the last one first. */
+/* Orders members by name; of one name the last one is first. */
 static int compare_members(const void *a, const void *b)
 {
     const struct name_and_value *x = a, *y = b;
@@ -402,7 +409,7 @@ static int compare_members(const void *a, const void *b)
     return order ? order : (x->key.ptr < y->key.ptr) - (x->key.ptr > y->key.ptr);
 }
 
-/* Of a sort, in which each member is compared log n times. */
+/* The cost of a sort, in which each member is compared log n times. */
 static uint64_t cost_of_sorting(const struct name_and_value *members, size_t count)
 {
     uint64_t once = 0, times = 1;
@@ -450,7 +457,8 @@ static void sort_few(struct name_and_value *members, size_t count)
     }
 }
 
-/* None when there is no time for that. */
+/* Sorts the members of the object by name; there are none when there is no time
+ * for that. */
 static void sort_members(struct slice object, struct sorted *sorted, uint64_t *left)
 {
     struct buf many = { 0 };

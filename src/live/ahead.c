@@ -29,7 +29,7 @@ void ahead_finish(struct ahead *ahead)
     *ahead = (struct ahead){ 0 };
 }
 
-/* Of a walk that never ends only the newer half is kept. */
+/* A walk that never ends has many steps: only the newer half of them is kept. */
 void ahead_note_step(struct ahead *ahead, uint64_t seen, uint64_t applied)
 {
     if (ahead->step_count == STEPS_MAX) {
@@ -45,7 +45,7 @@ void ahead_note_step(struct ahead *ahead, uint64_t seen, uint64_t applied)
     ahead->steps[ahead->step_count - 1].seen = seen;
 }
 
-/* Index of the first one whose rev is not below the given one. */
+/* The index of the first row sent ahead whose rev is not below the given one. */
 static uint32_t place_of(const struct ahead *ahead, uint64_t rev)
 {
     uint32_t low = 0, high = ahead->count;
@@ -96,7 +96,7 @@ void ahead_count_conflated(const struct feed *feed, const struct run *run)
     }
 }
 
-/* Those from `from` on move to `to`. */
+/* The rows from `from` on move to `to`. */
 static void move(struct ahead *ahead, uint32_t to, uint32_t from)
 {
     memmove(ahead->sent + to, ahead->sent + from,
@@ -156,7 +156,7 @@ static struct candidate judge(const struct ahead *ahead, const struct history *h
     return judged;
 }
 
-/* How often it changes counts for much more than how long it has waited: else runs that
+/* How often a run changes counts for much more than how long it has waited: else runs that
  * change now and then, of which there are many, would come before the one that never
  * rests. */
 static uint32_t weight(const struct candidate *one)

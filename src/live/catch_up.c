@@ -18,8 +18,9 @@ enum {
 
 /* ---- memory ---- */
 
-/* Its part of the orders. True when nothing is left; the last frame is not sent then, so
- * that it can go without `more` when the live ones are complete too. */
+/* Puts the subscription's part of the orders into the frame. True when nothing is left;
+ * the last frame is not sent then, so that it can go without `more` when the live ones are
+ * complete too. */
 static bool collect(struct feed *feed, struct subscription *sub, uint64_t *at)
 {
     const struct order *order = &sub->topic->order;
@@ -143,7 +144,8 @@ static void hold_page(struct feed_read *read)
     room_take(read->room, read->held);
 }
 
-/* Many may have been asked for while there was room for one: who finds none asks again. */
+/* A page has arrived. Many may have been asked for while there was room for one: who finds
+ * none asks again. */
 static void arrived(struct feed_read *read, enum store_status status)
 {
     struct feed *feed = read->feed;
@@ -178,7 +180,7 @@ static void on_run(struct store_load *load, enum store_status status)
     arrived(read, status);
 }
 
-/* read->sub is set. */
+/* Begins the read of a page for read->sub, which is set. */
 static void read_begin(struct feed *feed, struct feed_read *read)
 {
     struct environment *env = feed->env;
@@ -212,7 +214,7 @@ static void read_begin(struct feed *feed, struct feed_read *read)
     env->store->ops->walk(env->store, &read->walk);
 }
 
-/* Up to here the page tells of every run. */
+/* Up to here the page tells of every run that had changed when it was read. */
 static uint64_t page_end(const struct feed_read *read)
 {
     const struct store_walk *walk = &read->walk;
@@ -245,8 +247,9 @@ static const struct run *next_in_memory(struct feed_read *read, uint64_t end)
     return NULL;
 }
 
-/* Of the page and of memory. A run whose next change was written but not applied when the
- * page was read is not in the page: its newest state is still the one that memory has. */
+/* The next run of the page and of memory. One whose next change was written but not
+ * applied when the page was read is not in the page: its newest state is still the one
+ * that memory has. */
 static const struct run *next_of_page(struct feed_read *read)
 {
     const struct store_walk *walk = &read->walk;
@@ -313,8 +316,8 @@ static void send_page(struct feed *feed, struct feed_read *read)
 
 /* ---- live ones below cold ---- */
 
-/* All of them as one subscription: its own filter if there is one, else everything, of
- * which a row is sent when one of them wants it. */
+/* The live subscriptions that fell behind read as one: with the filter of the only one,
+ * else everything, of which a row is sent when one of them wants it. */
 static void read_begin_live(struct feed *feed)
 {
     struct feed_read *read = mem_new(struct feed_read);

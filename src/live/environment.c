@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "live/run_read.h"
 #include "wire/render.h"
 #include "wire/wire.h"
 
@@ -49,6 +50,7 @@ struct environment *environment_create(struct loop *loop, struct store *store,
     env->budget = budget;
     table_init(&env->runs, run_key);
     table_init(&env->children, children_key);
+    run_loads_init(&env->loads);
     queues_init(&env->queues, concurrency, item_id);
     hub_init(&env->hub, env);
     for (int i = 0; i < VIEWS_MAX; i++)
@@ -86,6 +88,7 @@ void environment_destroy(struct environment *env)
     }
     table_finish(&env->runs);
     table_finish(&env->children);
+    table_finish(&env->loads);
     hub_finish(&env->hub);
     recent_finish(&env->recent);
     history_finish(&env->history);
@@ -197,7 +200,8 @@ static struct tracked *track(struct environment *env, struct run *run)
     return tracked;
 }
 
-/* The change as one shared frame per view in use. */
+/* Encodes the change for each view in use, as one frame that all who have the
+ * view share. */
 static void encode(struct environment *env, struct update *update, const struct run *before,
                    const struct run *after)
 {
@@ -347,7 +351,7 @@ static bool is_narrow(const struct view *view)
     return view->unwanted || (FIELDS_DEFAULT & ~view->skipped & ~view->fields);
 }
 
-/* All that its token allows. */
+/* The view with all that its token allows. */
 static struct view whole(const struct view *wish)
 {
     struct view view = *wish;

@@ -50,6 +50,7 @@ struct environment {
 
     struct table runs;     /* of struct tracked, by id */
     struct table children; /* of struct children, by parent id */
+    struct table loads;    /* of struct run_load, by run id: reads under way (run_read.h) */
     struct hub hub;
     struct recent recent;
     struct history history;
@@ -72,11 +73,6 @@ struct environment {
     uint32_t holders; /* environment_hold */
     struct room
         *answers; /* of its project: unsent ones; feeds wait for it. NULL: of none */
-
-    /* What its clients may hold (call/rooms.h). */
-    struct room seats;   /* connections that stay */
-    struct room batches; /* bytes of batches that are open */
-    struct room streams; /* bytes of streams */
 };
 
 /* Unfinished runs in memory by parent. */

@@ -277,7 +277,8 @@ static bool visit_live(struct feed *feed)
 
 /* ---- a visit ---- */
 
-/* Only a walk has its beginning put off: its frames follow each other. */
+/* Whether the feed waits for the end of its interval. Only the beginning of a walk does:
+ * its frames follow each other. */
 static bool too_early(struct feed *feed)
 {
     struct loop *loop = feed->env->loop;
@@ -301,7 +302,7 @@ static void on_every(struct timer *timer)
     hub_visit(&feed->env->hub, feed);
 }
 
-/* A line when it changes. */
+/* Writes a line of the log when the feed falls behind, or has caught up. */
 static void tell_behind(struct feed *feed, bool is_behind)
 {
     if (feed->is_behind == is_behind)
@@ -314,7 +315,7 @@ static void tell_behind(struct feed *feed, bool is_behind)
                  log_number((int64_t)feed->env->applied), NULL);
 }
 
-/* True when a catching subscription came further. */
+/* True when a subscription that catches up came further. */
 static bool catch_up(struct feed *feed, bool live_clean)
 {
     return !list_empty(&feed->catching) && !catch_up_waits(feed) &&

@@ -7,7 +7,7 @@
 #include "wire/render.h"
 #include "wire/wire.h"
 
-/* Of rows: the envelope fits beside them. */
+/* Bytes of rows: the envelope of the message fits beside them. */
 enum { FRAME_BYTES = PROTOCOL_FRAME_BYTES - 4096 };
 
 static struct {

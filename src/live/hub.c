@@ -114,7 +114,7 @@ void hub_leave(struct hub *hub, struct topic *topic)
     hub_release(hub, topic);
 }
 
-/* The turn's clock stands still; this one does not. */
+/* Microseconds of a clock that goes on within a turn, as loop_now_ms does not. */
 static int64_t now_us(void)
 {
     struct timespec now;
@@ -245,7 +245,8 @@ static void line_up(struct hub *hub)
     }
 }
 
-/* A frame of its own, maybe one large run, instead of a few that are shared. */
+/* True when the feed sends frames of its own, maybe one large run, instead of a few that
+ * are shared. */
 static bool is_long(const struct feed *feed)
 {
     return feed->ops->heavy || feed->seen != feed->base || !list_empty(&feed->catching);

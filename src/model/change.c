@@ -1,5 +1,18 @@
-/* change.c - what every driver does with a change: its positions, and its end. */
+/* change.c - what every driver does with a change, its positions and its end, and what its
+ * status means as an error. */
 #include "runcast/store.h"
+
+enum err err_of_store(enum store_status status)
+{
+    switch (status) {
+    case STORE_OK: return OK;
+    case STORE_MISSING: return ERR_NOT_FOUND;
+    case STORE_LOST:
+    case STORE_TAKEN: return ERR_CONFLICT;
+    case STORE_NO_SPACE: return ERR_STORE_FULL;
+    default: return ERR_STORE;
+    }
+}
 
 void document_finish(struct document *document)
 {

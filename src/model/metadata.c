@@ -41,7 +41,7 @@ struct metadata_node {
     uint32_t hash; /* of the name that key spells */
 };
 
-/* A text made here. */
+/* A text that the editor has made. */
 struct made_text {
     struct made_text *next;
     char text[];
@@ -106,8 +106,8 @@ static void remove_child(struct metadata_node *node, struct metadata_node *child
 
 /* ---- names ---- */
 
-/* So that of the members that a name is not the most are passed by without being read. Who
- * makes keys with one hash pays for reading them. */
+/* The hash of a name: members whose name has another one are passed by without being read.
+ * Who makes keys with one hash pays for reading them. */
 static uint32_t hash_of(struct slice name)
 {
     uint32_t hash = 2166136261; /* FNV-1a */
@@ -259,7 +259,7 @@ static void write_node(const struct metadata_node *node, struct buf *out)
     buf_add_char(out, node->kind == NODE_OBJECT ? '}' : ']');
 }
 
-/* Its text, as one span again. */
+/* The text of the node, as one span again. */
 static struct slice span_of(struct editor *editor, struct metadata_node *node)
 {
     if (node->kind != NODE_SPAN) {

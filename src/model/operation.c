@@ -110,10 +110,8 @@ static const char *read_value(struct slice json, struct operation *operation)
 
 static const char *read_type(struct slice json, struct operation *operation)
 {
-    struct slice name = slice_trim(json);
+    struct slice name = scan_unquoted(slice_trim(json));
     unsigned type = 0;
-    if (scan_type(name) == SCAN_STRING)
-        name = (struct slice){ name.ptr + 1, name.len - 2 };
     while (type < OPERATION_TYPE_COUNT && !scan_key_is(name, slice_of(type_names[type])))
         type++;
     if (type == OPERATION_TYPE_COUNT)

@@ -13,19 +13,23 @@ bool price_read(struct slice text, double *cents)
     return true;
 }
 
-static bool read_machine(struct slice text, struct prices *prices)
+/* seen has a bit for each machine that was named before: of two prices one would be ignored. */
+static bool read_machine(struct slice text, struct prices *prices, uint32_t *seen)
 {
     struct slice name;
     enum machine machine;
-    return slice_split(&text, '=', &name) &&
-           !machine_from_name(slice_trim(name), &machine) &&
-           price_read(slice_trim(text), &prices->per_second[machine]);
+    if (!slice_split(&text, '=', &name) || machine_from_name(slice_trim(name), &machine) ||
+        *seen & 1u << machine)
+        return false;
+    *seen |= 1u << machine;
+    return price_read(slice_trim(text), &prices->per_second[machine]);
 }
 
 bool prices_read_machines(struct slice list, struct prices *prices)
 {
     struct prices read = *prices;
     struct slice one;
+    uint32_t seen = 0;
     list = slice_trim(list);
     if (!list.len)
         return true;
@@ -34,7 +38,7 @@ bool prices_read_machines(struct slice list, struct prices *prices)
         return true;
     }
     while (slice_split(&list, ',', &one))
-        if (!read_machine(one, &read))
+        if (!read_machine(one, &read, &seen))
             return false;
     *prices = read;
     return true;

@@ -131,7 +131,8 @@ static void heap_remove(const struct queues *queues, struct queue_heap *heap,
         sift(queues, heap, place, last);
 }
 
-/* Puts a head in, or where it belongs now; a new one waits for the next round. */
+/* Puts a head into the heap, or where it belongs now; a new one waits for the
+ * next round. */
 static void heap_offer(const struct queues *queues, struct queue_heap *heap,
                        struct queue_item *item, uint32_t *place)
 {
@@ -250,7 +251,7 @@ static struct lane_share *share_for(struct queues *queues, struct lane *lane,
     return share;
 }
 
-/* Out of every heap. */
+/* The share is out of every heap. */
 static void free_share_if_empty(struct lane_share *share)
 {
     if (share->items.count)
@@ -341,7 +342,7 @@ static void refresh_busy(struct queues *queues, struct queue *queue)
     refresh_queue(queues, queue);
 }
 
-/* Of the lane, its queue and the environment. */
+/* Counts what runs in the lane, its queue and the environment. */
 static void add_running(struct queues *queues, struct lane *lane)
 {
     if (!lane->running++)
@@ -387,7 +388,7 @@ static struct lane *detach(struct queues *queues, struct queue_item *item)
 
 /* ---- the line ---- */
 
-/* The zero value is in none. */
+/* An item that is zeroed stands in no line. */
 static bool is_in_line(const struct queue_item *item)
 {
     return item->in_line.next && !list_empty(&item->in_line);

@@ -52,6 +52,7 @@ static const struct text_field rare_texts[] = {
     { offsetof(struct run_rare, output_type), TEXT_NAME },
     { offsetof(struct run_rare, streams), TEXT_NAME },
     { offsetof(struct run_rare, metadata_request), TEXT_OWN },
+    { offsetof(struct run_rare, external_deployment), TEXT_NAME },
 };
 
 enum {
@@ -253,7 +254,7 @@ bool run_has_stream(const struct run *run, struct slice key)
     struct scan_members keys = scan_members(bytes_slice(run_rare(run)->streams));
     struct slice one;
     while (scan_next_element(&keys, &one))
-        if (one.len >= 2 && scan_key_is((struct slice){ one.ptr + 1, one.len - 2 }, key))
+        if (scan_key_is(scan_unquoted(one), key))
             return true;
     return false;
 }

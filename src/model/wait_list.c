@@ -41,19 +41,13 @@ static const char *const member_names[MEMBERS] = {
     [COMPLETED_AT] = "completedAt",
 };
 
-/* Without its quotes: our words and ids need no escapes. */
-static struct slice unquoted(struct slice text)
-{
-    return text.len < 2 ? (struct slice){ 0 }
-                        : (struct slice){ text.ptr + 1, text.len - 2 };
-}
-
 static int64_t number_of(struct slice text)
 {
     int64_t number = 0;
     return text.ptr && !text_to_i64(text, &number) ? number : 0;
 }
 
+/* Our words and ids need no escapes. */
 bool wait_list_next(struct scan_members *all, struct wait *wait)
 {
     struct slice element, members[MEMBERS];
@@ -61,12 +55,13 @@ bool wait_list_next(struct scan_members *all, struct wait *wait)
     if (!scan_next_element(all, &element))
         return false;
     members_find(element, member_names, MEMBERS, members);
-    while (type < WAIT_TYPES - 1 && !slice_is(unquoted(members[TYPE]), type_names[type]))
+    while (type < WAIT_TYPES - 1 &&
+           !slice_is(scan_unquoted(members[TYPE]), type_names[type]))
         type++;
     *wait = (struct wait){
         .type = (enum wait_type)type,
-        .id = unquoted(members[ID]),
-        .batch = unquoted(members[BATCH]),
+        .id = scan_unquoted(members[ID]),
+        .batch = scan_unquoted(members[BATCH]),
         .index = (uint32_t)number_of(members[INDEX]),
         .too_large = scan_type(members[TOO_LARGE]) == SCAN_TRUE,
         .stream = members[STREAM],

@@ -31,7 +31,7 @@ enum err notice_client_identify(struct api_call *call, struct seat *seat,
         refused = api_choose_branch(call->api, branch, &found, why);
     struct environment *home = refused ? NULL : home_of(call, found);
     if (home)
-        refused = connection_limit_take(seat, home, why);
+        refused = connection_limit_take(seat, call->api, home, why);
     if (refused)
         identity_unref(found);
     else

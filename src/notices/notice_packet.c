@@ -6,7 +6,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* "/dev-worker?x=1," at the front; without one it is "/". */
+/* Takes the namespace off: "/dev-worker?x=1," at the front; without one it is "/". */
 static struct slice take_space(struct slice *rest)
 {
     struct slice space, name;
@@ -29,7 +29,7 @@ static enum err read_event(struct slice data, struct notice_packet *packet)
     all = scan_members(data);
     if (!scan_next_element(&all, &name) || scan_type(name) != SCAN_STRING)
         return ERR_INVALID;
-    name = (struct slice){ name.ptr + 1, name.len - 2 };
+    name = scan_unquoted(name);
     bool subscribes = scan_key_is(name, SLICE("run:subscribe"));
     if (!subscribes && !scan_key_is(name, SLICE("run:unsubscribe")))
         return OK;
@@ -86,7 +86,7 @@ bool notice_packet_next(struct notice_packet *packet, struct slice *id)
     while (scan_next_element(&packet->ids, id)) {
         if (scan_type(*id) != SCAN_STRING || id->len < 3)
             continue;
-        *id = (struct slice){ id->ptr + 1, id->len - 2 };
+        *id = scan_unquoted(*id);
         if (!memchr(id->ptr, '\\', id->len))
             return true; /* ids need no escapes */
     }

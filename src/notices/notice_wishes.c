@@ -13,8 +13,8 @@ bool notice_wishes_are_empty(const struct notice_wishes *wishes)
     return waiting(wishes) == 0;
 }
 
-/* Of what was taken no more is kept than of what waits: a client that never lets the queue
- * become empty does not make it long. */
+/* No more is kept of the ids that were taken than of those that wait: a client that never
+ * lets the queue become empty does not make it long. */
 static void drop_taken(struct notice_wishes *wishes)
 {
     if (wishes->taken <= waiting(wishes))

@@ -102,7 +102,7 @@ static struct slice watch_key(const void *value)
 
 /* ---- out ---- */
 
-/* Clears the text. */
+/* Sends the text, and clears it. */
 static void send(struct notice_socket *socket, struct buf *text)
 {
     struct bytes *frame = ws_frame(buf_slice(text), false);
@@ -144,7 +144,7 @@ static void send_notice(struct notice_socket *socket, struct slice id)
     metric_add(M_NOTICES, 1);
 }
 
-/* False: nobody is to be told. */
+/* Tells one socket of one run. False: nobody is to be told. */
 static bool tell_next(struct run_notifications *all)
 {
     if (list_empty(&all->ready))
@@ -195,7 +195,7 @@ static struct watched_run *watched_of(struct run_notifications *all,
     return run;
 }
 
-/* Out of its socket's table already. */
+/* Frees a watch that is out of its socket's table already. */
 static void watch_free(struct run_watch *watch)
 {
     struct watched_run *run = watch->run;
@@ -266,7 +266,7 @@ static void grant(struct notice_socket *socket, const struct notice_wish *wish)
         unsubscribe(socket, id);
 }
 
-/* One of the next socket, then it is another's turn. False: nobody has one. */
+/* Grants one wish of the next socket, then it is another's turn. False: nobody has one. */
 static bool grant_next(struct run_notifications *all)
 {
     struct notice_wish wish;
@@ -328,7 +328,7 @@ static void set_timer(struct notice_socket *socket)
     loop_set_timer(loop, &socket->timer, socket->all->kind, at > now ? at - now : 0);
 }
 
-/* Who has shown no credential may be anybody, and is not waited for. */
+/* A client that has shown no credential may be anybody, and is not waited for. */
 static void leave(struct notice_socket *socket)
 {
     static const char reason[] = "the gateway is shutting down";

@@ -77,7 +77,8 @@ static void on_gone(struct api_call *call)
     api_reply_empty(call, 499);
 }
 
-/* With room for what the head announces: the server refuses more. */
+/* Begins to take a body, with room for what the head announces: the server
+ * refuses more. */
 static enum err begin_write(struct api_call *call, struct packet **packet)
 {
     struct slice length = http_header(call->x, "content-length");

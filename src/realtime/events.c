@@ -57,7 +57,7 @@ static struct bytes *wrap(const struct rope *message, bool binary)
     return rope_join_line(SLICE("event: rows\ndata: "), message, SLICE("\n"));
 }
 
-/* "id: epoch.seq.base" and the end of the event. */
+/* Adds "id: epoch.seq.base", which a client comes back with, and the end of the event. */
 static void add_id(const struct event_stream *stream, struct buf *out)
 {
     const struct feed *feed = &stream->feed;
@@ -85,7 +85,7 @@ static void end_soon(struct event_stream *stream)
     loop_defer(loop_of(stream), &stream->deferred);
 }
 
-/* A message of its own kind, without a position. */
+/* Writes a message as an event of its own kind, without a position. */
 static bool write_event(struct event_stream *stream, const char *event, struct buf *message)
 {
     struct buf text = { 0 };
@@ -108,7 +108,7 @@ static bool stream_busy(struct feed *feed)
     return stream->ending || http_stream_unsent(stream->call->x) > 0;
 }
 
-/* The last of them carries the position. */
+/* Sends frames, of which the last one carries the position. */
 static bool stream_send(struct feed *feed, struct bytes *const *frames, size_t count)
 {
     struct event_stream *stream = container_of(feed, struct event_stream, feed);
@@ -188,8 +188,8 @@ static void add_drain(struct buf *out)
               RETRY_MS);
 }
 
-/* What is over is the stream, and EventSource comes back by itself, with its position; or it
- * is the credential, and coming back helps nobody. */
+/* The gateway drains, or the token ends. In the first case EventSource comes back by
+ * itself, with its position; in the other coming back helps nobody. */
 static void on_drain(struct api_call *call)
 {
     struct event_stream *stream = call->state;
@@ -275,7 +275,7 @@ static void add_names(struct buf *out, const char *member, struct slice list)
     buf_add_char(out, ']');
 }
 
-/* Anything but a yes is a text here, which is refused as such. */
+/* `all` of the query: anything but a yes is a text here, which is refused as such. */
 static void add_all(struct buf *out, struct slice all)
 {
     if (slice_is(all, "1") || slice_is(all, "true"))
@@ -284,8 +284,8 @@ static void add_all(struct buf *out, struct slice all)
         members_add_text(out, "all", all);
 }
 
-/* "epoch.seq.base" as the array of a subscription's `from`. What is none of ours is left
- * out: a snapshot follows. */
+/* Makes "epoch.seq.base" the array of a subscription's `from`. An id that is none of ours
+ * is left out: a snapshot follows. */
 static void add_from(struct buf *out, struct slice id)
 {
     struct slice epoch, seq;
@@ -311,7 +311,7 @@ static enum err read_message(struct event_stream *stream, struct buf *text,
     return refused ? call->why.code = ERR_INVALID : OK;
 }
 
-/* The query is what hello and sub of the WebSocket are, and is read as they are. */
+/* The query has what hello and sub of the WebSocket have, and is read as those are. */
 static enum err read_query(struct event_stream *stream)
 {
     struct api_call *call = stream->call;
@@ -360,7 +360,7 @@ static void start(struct event_stream *stream)
     struct view wish = subscribing_view(call->identity, &stream->hello);
     struct buf message = { 0 };
 
-    enum err refused = connection_limit_take(&stream->seat, env, &call->why);
+    enum err refused = connection_limit_take(&stream->seat, call->api, env, &call->why);
     wish.wrap = wrap;
     struct view *view = refused ? NULL : environment_view(env, &wish);
     if (!refused && !view)
@@ -463,7 +463,7 @@ struct events *events_create(struct loop *loop)
     return events;
 }
 
-/* By their timers: those run as many at a time as a turn has time for. */
+/* Streams are told by their timers: those run as many at a time as a turn has time for. */
 void events_tell_floor(struct events *events, const struct environment *env)
 {
     list_each (link, &events->all) {

@@ -25,7 +25,7 @@ enum {
 
 #define UP_TO_DATE "{\"headers\":{\"control\":\"up-to-date\"}}"
 
-/* Its input is one text. */
+/* gzip reads one text. */
 _Static_assert((int)GZIP_MOST <= (int)ROPE_LONG, "what is compressed has no inserts");
 
 static const char up_to_date[] = "[" UP_TO_DATE "]";
@@ -33,7 +33,7 @@ static const char must_refetch[] = "[{\"headers\":{\"control\":\"must-refetch\"}
 
 /* ---- bodies ---- */
 
-/* The rows of one frame as a whole body, which is what nearly every answer is. */
+/* Makes the rows of one frame a whole body, which is what nearly every answer is. */
 static struct bytes *wrap(const struct rope *rows, bool binary)
 {
     struct slice end = SLICE("," UP_TO_DATE "]");
@@ -88,7 +88,7 @@ static struct bytes *join(struct poll *poll, struct bytes *const *frames, size_t
 
 /* ---- the answer ---- */
 
-/* "q=0", "q=0.000". */
+/* A weight of Accept-Encoding that means no: "q=0", "q=0.000". */
 static bool is_zero(struct slice weight)
 {
     for (size_t i = 2; i < weight.len; i++)
@@ -128,7 +128,7 @@ static void end_call(struct poll *poll)
     loop_defer(loop, &poll->deferred);
 }
 
-/* Takes over the body. */
+/* Answers the poll; takes over the body. */
 static void answer(struct poll *poll, struct bytes *body, uint64_t seen, uint64_t base,
                    bool complete)
 {
@@ -149,7 +149,7 @@ static void answer(struct poll *poll, struct bytes *body, uint64_t seen, uint64_
     bytes_unref(body);
 }
 
-/* Of what is not complete the walk goes on with the next poll. */
+/* Answers with a page. If that is not all, the walk goes on with the next poll. */
 static void answer_page(struct poll *poll, uint64_t seen, bool complete)
 {
     const struct rope *rows = &poll->rows;
@@ -159,7 +159,7 @@ static void answer_page(struct poll *poll, uint64_t seen, bool complete)
         answer(poll, rope_join(SLICE("["), rows, SLICE("]")), seen, poll->base, false);
 }
 
-/* Where the walk is; only while it lasts. */
+/* How far the walk has come; only while it lasts. */
 static uint64_t walked_to(const struct poll *poll)
 {
     return container_of(poll->feed.catching.next, struct subscription, link)->seen;
@@ -299,8 +299,8 @@ bool long_polls_stop(struct long_polls *polls, struct stint *stint)
 
 /* ---- its beginning ---- */
 
-/* A draw is not needed: whoever comes at different times leaves at different times. Nobody
- * hears anything after their token's end. */
+/* How long the poll is held. No draw is needed: polls that come at different times leave
+ * at different times. Nobody hears anything after their token's end. */
 static int64_t hold_ms(const struct poll *poll)
 {
     uint64_t mixed = ((uintptr_t)poll >> 4) * UINT64_C(0x9e3779b97f4a7c15);
@@ -312,8 +312,9 @@ static int64_t hold_ms(const struct poll *poll)
     return left > 0 ? left : 0;
 }
 
-/* One with more columns than are wanted only for who begins: the client knows the types of
- * those that its first answer named. */
+/* Chooses the view of the answer. One with more columns than are wanted is only for a
+ * client that begins: any other knows the types of the columns that its first answer
+ * named. */
 static enum err open_view(struct poll *poll, struct view **view)
 {
     struct api_call *call = poll->call;
@@ -341,7 +342,7 @@ static enum err take_place(struct poll *poll)
     struct api_call *call = poll->call;
     if (!poll->live)
         return OK;
-    enum err refused = connection_limit_take(&poll->seat, call->env, &call->why);
+    enum err refused = connection_limit_take(&poll->seat, call->api, call->env, &call->why);
     metric_add(M_POLLS, !refused);
     return refused;
 }

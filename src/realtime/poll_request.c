@@ -30,7 +30,7 @@ static bool tag_is_right(struct slice tag)
     return tag.len > 0;
 }
 
-/* No tags: every run of the environment. */
+/* Reads the tags; without one it is every run of the environment. */
 static enum err read_tags(struct poll *poll)
 {
     struct slice rest = api_query(poll->call, "tags"), tag;
@@ -50,14 +50,17 @@ static enum err read_tags(struct poll *poll)
     return OK;
 }
 
-/* How far back: at most a day, nonsense means the most. To the minute, so that those who
- * begin together ask the same. */
+/* Reads createdAt, how far back runs are wanted: at most a day, and nonsense means the most,
+ * which the caller is told. To the minute, so that those who begin together ask the same. */
 static int64_t floor_of(struct poll *poll)
 {
     int64_t now = loop_wall_ms(engine_loop(api_engine(poll->call->api))), back;
     struct slice text = api_query(poll->call, "createdAt");
-    if (text_to_duration_ms(text, &back) || back > DAY_MS || back <= 0)
+    if (text_to_duration_ms(text, &back) || back > DAY_MS || back <= 0) {
         back = DAY_MS;
+        if (text.len)
+            ignored_add_parameter(&poll->call->ignored, SLICE("createdAt"));
+    }
     int64_t floor = now - back;
     return floor - floor % MINUTE_MS;
 }
@@ -122,19 +125,26 @@ static enum err read_position(struct poll *poll)
 
 /* ---- columns ---- */
 
+/* The token's claim counts instead of the query. Who names a column that is shown all the same
+ * is told. */
 static void read_columns(struct poll *poll)
 {
-    const struct api_call *call = poll->call;
+    struct api_call *call = poll->call;
     const struct identity *who = call->identity;
     struct slice rest = api_query(call, "skipColumns"), name;
-    if (who->skip_count) { /* the token's claim instead of the query */
-        for (size_t i = 0; i < who->skip_count; i++)
-            poll->skipped |= shape_column(slice_of(who->skip_columns[i]), call->vocabulary);
-        return;
+    uint32_t asked = 0;
+    bool shown = false;
+    for (size_t i = 0; i < who->skip_count; i++)
+        poll->skipped |= shape_column(slice_of(who->skip_columns[i]), call->vocabulary);
+    while (rest.ptr && slice_split(&rest, ',', &name)) {
+        uint32_t column = shape_column(slice_trim(name), call->vocabulary);
+        shown |= !column && slice_trim(name).len;
+        asked |= column;
     }
-    while (rest.ptr && slice_split(&rest, ',', &name))
-        poll->skipped |= shape_column(slice_trim(name), call->vocabulary);
-    poll->unwanted = poll->skipped;
+    if (!who->skip_count)
+        poll->skipped = poll->unwanted = asked;
+    if (shown || asked & ~poll->skipped)
+        ignored_add_parameter(&call->ignored, SLICE("skipColumns"));
 }
 
 enum err poll_read(struct poll *poll)

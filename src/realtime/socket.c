@@ -117,7 +117,8 @@ static void ping(struct socket *socket, int64_t now)
     socket_send(socket, &message);
 }
 
-/* When it is to come back elsewhere; it is closed twice as late, and a little. */
+/* Tells a client when it is to come back elsewhere; it is closed twice as late, and a
+ * little. */
 static void tell_drain(struct socket *socket, int64_t now)
 {
     int64_t in = (socket->leave_at - LEAVE_LATER_MS - now) / 2;
@@ -127,7 +128,7 @@ static void tell_drain(struct socket *socket, int64_t now)
     socket_send(socket, &message);
 }
 
-/* Who has not said hello may be anybody, and is not waited for. */
+/* A client that has not said hello may be anybody, and is not waited for. */
 static void leave(struct socket *socket)
 {
     static const char reason[] = "the gateway is shutting down";
@@ -239,7 +240,8 @@ static struct socket *socket_create(struct api_call *call, enum encoding encodin
 
 /* ---- the upgrade ---- */
 
-/* http://host or https://host of the request itself, or one of the list. */
+/* Whether a page may connect: it is of http://host or https://host of the request itself,
+ * or one of the list. */
 static bool origin_is_allowed(const struct api_call *call, struct slice origin)
 {
     struct slice allowed = slice_of(api_options(call->api)->allow_origin), one;
@@ -269,8 +271,8 @@ static bool choose_one(struct slice name, const char **protocol, enum encoding *
     return true;
 }
 
-/* The first subprotocol that we speak; NULL when none is asked for. Several lines are one
- * list. */
+/* Chooses the first subprotocol that we speak; NULL when none is asked for. Several lines
+ * of the header are one list. */
 static enum err choose_protocol(struct api_call *call, const char **protocol,
                                 enum encoding *encoding)
 {
@@ -312,7 +314,8 @@ enum err socket_open(struct api_call *call)
         (refused = choose_protocol(call, &protocol, &encoding)))
         return refused;
     struct seat seat = { 0 };
-    if (call->identity && (refused = connection_limit_take(&seat, call->env, &call->why)))
+    if (call->identity &&
+        (refused = connection_limit_take(&seat, call->api, call->env, &call->why)))
         return refused;
     struct socket *socket = socket_create(call, encoding);
     socket->seat = seat;
@@ -341,8 +344,9 @@ struct sockets *sockets_create(struct loop *loop)
     return sockets;
 }
 
-/* Each is asked to leave at a moment of its own, so that they do not all return at once; who
- * has not said hello goes now. It is told by its timer: those run as many at a time as a turn has time for. */
+/* Each client is asked to leave at a moment of its own, so that they do not all return at
+ * once; one that has not said hello goes now. It is told by its timer: those run as many
+ * at a time as a turn has time for. */
 void sockets_drain(struct sockets *sockets, int64_t timeout_ms)
 {
     int64_t spread = timeout_ms / 3 < DRAIN_SPREAD_MS ? timeout_ms / 3 : DRAIN_SPREAD_MS;
@@ -358,7 +362,7 @@ void sockets_drain(struct sockets *sockets, int64_t timeout_ms)
     }
 }
 
-/* By their timers, too. */
+/* Sockets are told by their timers, too. */
 void sockets_tell_floor(struct sockets *sockets, const struct environment *env)
 {
     list_each (link, &sockets->all) {

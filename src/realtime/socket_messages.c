@@ -36,7 +36,7 @@ static size_t add_names(struct slice *names, size_t count, const struct tag_list
     return count;
 }
 
-/* What nobody reads of the upgrade and of hello; the caller's reference. */
+/* What nobody reads of the upgrade and of hello, to be told; the caller's reference. */
 static struct tag_list *take_ignored(struct socket *socket,
                                      const struct wire_message *hello)
 {
@@ -131,7 +131,7 @@ static void on_hello(struct socket *socket, const struct wire_message *hello)
         refuse_token(socket, "hello must bring a token");
         return;
     }
-    if (connection_limit_take(&socket->seat, environment_of(socket), &why)) {
+    if (connection_limit_take(&socket->seat, socket->api, environment_of(socket), &why)) {
         ws_close(socket->ws, CLOSE_OVERLOAD, why.text);
         return;
     }
@@ -374,7 +374,8 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-/* An auth that was taken has no answer of its own. */
+/* Tells what of a message nobody reads. An auth that was taken has no answer of
+ * its own. */
 static void tell_ignored(struct socket *socket, const struct tag_list *names)
 {
     struct buf text = { 0 };

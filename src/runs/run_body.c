@@ -14,7 +14,7 @@ static void add_cents(struct buf *out, const char *name, double cents)
     buf_add_json_double(out, cents);
 }
 
-/* The name is taken back when there is no value behind it. */
+/* Adds a packet. The name is taken back when there is no value behind it. */
 static void add_packet(struct buf *out, const char *name, struct bytes *content,
                        const struct bytes *type)
 {
@@ -26,8 +26,8 @@ static void add_packet(struct buf *out, const char *name, struct bytes *content,
 
 /* ---- tags ---- */
 
-/* In a reader's order, as localeCompare has it: case counts last, signs come before digits,
- * digits before letters, anything beyond ASCII behind them. */
+/* The place of a character in a reader's order, as localeCompare has it: case counts last,
+ * signs come before digits, digits before letters, anything beyond ASCII behind them. */
 static int weight(char c)
 {
     static const char signs[] = "\t\n\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789";
@@ -77,8 +77,8 @@ static void add_tags(struct buf *out, const struct tag_list *tags)
 
 /* ---- what every form has ---- */
 
-/* From the word that the client's vocabulary has for the status; what expired or timed out
- * has ended too, or polling it would never end. */
+/* Flags like isCompleted follow from the word that the client's vocabulary has for the
+ * status; a run that expired or timed out has ended too, or polling it would never end. */
 static void add_flags(struct buf *out, const struct run *run, enum vocabulary vocabulary)
 {
     bool final = run_is_final(run);
@@ -223,7 +223,7 @@ void run_body_whole(const struct run *run, enum vocabulary vocabulary,
 
 /* ---- the result ---- */
 
-/* Those of the codes that both SDKs know. */
+/* A code of an error that both SDKs know. */
 static const char *code_of(const struct run *run)
 {
     switch (run->status) {

@@ -19,7 +19,8 @@
 #include "runs/run_body.h"
 #include "runs/run_query.h"
 
-struct run_list_part { /* one environment's */
+/* What the list has of one environment. */
+struct run_list_part {
     struct run_listing *listing;
     const struct account *account;
     struct run_place shown;
@@ -86,7 +87,8 @@ static void end_chunk(struct run_listing *listing)
     buf_clear(&listing->body);
 }
 
-/* Where the page was entered from, there is at least the run of the cursor. */
+/* Sends the page. Beyond the side from which it was entered there is at least the run of
+ * the cursor. */
 static void send(struct run_listing *listing)
 {
     const struct run_query *query = &listing->query;
@@ -178,7 +180,7 @@ static void refuse(struct run_listing *listing)
     finish(listing);
 }
 
-/* What was loaded takes room as the answer will that is made of it. */
+/* A run that was loaded takes room as the answer will that is made of it. */
 static void hold_rows(struct run_listing *listing)
 {
     size_t bytes = 0;
@@ -257,6 +259,17 @@ static void read_parts(struct run_listing *listing)
         complete(listing);
 }
 
+/* A period counts instead of from and to. */
+static void tell_times(struct api_call *call)
+{
+    static const char *const times[] = { "filter[createdAt][from]",
+                                         "filter[createdAt][to]" };
+    for (unsigned i = 0; i < 2; i++)
+        if (api_query(call, "filter[createdAt][period]").len &&
+            api_query(call, times[i]).len)
+            ignored_add_parameter(&call->ignored, slice_of(times[i]));
+}
+
 /* NULL: the query was refused, and that was replied. */
 static struct run_listing *listing_create(struct api_call *call)
 {
@@ -273,6 +286,7 @@ static struct run_listing *listing_create(struct api_call *call)
         finish(listing);
         return NULL;
     }
+    tell_times(call);
     return listing;
 }
 
@@ -303,7 +317,8 @@ enum err run_list(struct api_call *call)
     return OK;
 }
 
-/* Of preview one branch, the header's: it has no effect where preview was not asked for. */
+/* Adds an environment of the project to the list. Of preview it is one branch, the
+ * header's, which has no effect where preview was not asked for. */
 static enum err add_environment(struct run_listing *listing, const struct project *project,
                                 enum environment_type type)
 {

@@ -18,7 +18,7 @@ static const char no_run[] = "Task Run not found";
 
 enum target { TARGET_SELF, TARGET_PARENT, TARGET_ROOT, TARGET_COUNT };
 
-/* Of a body: the operations of each target, and what replaces all. */
+/* Members of a body: the operations of each target, and what replaces all. */
 static const char *const members[TARGET_COUNT + 1] = {
     "operations",
     "parentOperations",
@@ -146,6 +146,8 @@ static enum err read_request(struct metadata_op *op, struct slice body)
     bool operates = scan_type(values[TARGET_SELF]) == SCAN_ARRAY;
     for (unsigned i = 0; !refused && i < TARGET_COUNT; i++)
         refused = read_operations(op, (enum target)i, values[i]);
+    if (!refused && operates && scan_type(metadata) == SCAN_OBJECT)
+        ignored_add_parameter(&op->call->ignored, SLICE("metadata"));
     if (refused || operates || !metadata.ptr)
         return refused;
     if (scan_type(metadata) != SCAN_OBJECT)
@@ -166,8 +168,8 @@ enum err run_metadata_put(struct api_call *call)
     struct metadata_op *op = mem_new(struct metadata_op);
     op->call = call;
     op->fields = fields;
-    unread_tell_body(call, body);
     refused = read_request(op, body);
+    unread_tell_body(call, body);
     if (!refused)
         refused = engine_check_quota(call->env, body.len, &call->why);
     if (refused) {

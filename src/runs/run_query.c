@@ -40,7 +40,8 @@ static bool next_word(struct slice *text, struct slice *word)
     return false;
 }
 
-/* Empty places do not count; a name with a comma cannot be asked for. */
+/* Reads a list of names. Empty places do not count; a name with a comma cannot be asked
+ * for. */
 static enum err read_list(const struct list_parameter *row, struct slice text,
                           struct run_query *query, struct failure *why)
 {
@@ -196,7 +197,7 @@ void run_cursor(const char *run_id, char out[CURSOR_MAX])
 
 /* ---- the window ---- */
 
-/* 0 would be an open end. */
+/* Reads a time, of which 0 would be an open end. */
 static enum err read_time(struct slice text, int64_t *unix_ms, struct failure *why)
 {
     int64_t time;

@@ -18,7 +18,7 @@ struct replay {
     struct trigger_op trigger;
 };
 
-/* The members that may be there, and which option of a trigger each one is. */
+/* The members that a body may have, and which option of a trigger each one is. */
 static const struct {
     const char *name;
     const char *option; /* NULL: read by itself */

@@ -198,8 +198,8 @@ static void add_waiting(struct buf *out, const struct tracked *run,
     buf_finish(&message);
 }
 
-/* As it is in this turn, like the run. A token that does not see all of a run does not see
- * this either: it says the same things in other words. */
+/* Why the run waits in this turn, in which the run is shown, too. A token that does not
+ * see all of a run does not see this either: it says the same things in other words. */
 static void note_waiting(struct run_reply *reply)
 {
     struct api_call *call = reply->call;

@@ -118,7 +118,7 @@ static void on_run_to_cancel(struct run_read *read, enum err status)
     begin_cancel(op);
 }
 
-/* A secret key may everything, so its run need not be looked at first. */
+/* Cancels the run. A secret key may cancel any, so its run need not be looked at first. */
 static enum err cancel(struct api_call *call)
 {
     struct run_op *op = op_create(call);
@@ -208,8 +208,8 @@ static const struct route routes[] = {
       .auth = AUTH_KEY, .body_limit = METADATA_BODY, .handle = run_metadata_put,
       .on_body = body_fields_take,
       .id = "update_run_metadata_v1", .summary = "Replace or change the metadata of a run",
-      .body = "{metadata?: {...}, operations?: {...}[], parentOperations?: {...}[], "
-          "rootOperations?: {...}[], ...}",
+      .body = "{metadata?: {...}, operations?: MetadataOperation[], parentOperations?: "
+          "MetadataOperation[], rootOperations?: MetadataOperation[], ...}",
       .reply = "{metadata: {...}}",
       .also = "422 507" },
     { .method = HTTP_POST_, .path = "/api/v1/idempotencyKeys/{key}/reset",
@@ -228,6 +228,9 @@ static const struct schema schemas[] = {
       " |'CANCELED' |'FAILED' |'CRASHED' |'INTERRUPTED' |'SYSTEM_FAILURE'"
       " |'EXPIRED' |'TIMED_OUT'" },
     { "RunId", "{id: string}" },
+    { "MetadataOperation",
+      "{type: 'set'|'delete'|'append'|'remove'|'increment'|'update', key?: string,"
+      " value?: any, ...}" },
     { "TriggerTask", "{payload?: any, context?: any, options?: TriggerOptions, ...}" },
     { "TriggerOptions",
       "{tags?: string|string[], delay?: string|number|null, ttl?: string|number,"

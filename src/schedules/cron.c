@@ -79,7 +79,7 @@ static bool take_value(const struct cron_field *field, struct slice *text, int *
     return take_digits(text, number) || take_word(field, text, number);
 }
 
-/* What stands behind a weekday: 5L, 5#2. True when there was something. */
+/* Takes what stands behind a weekday: 5L, 5#2. True when there was something. */
 static bool take_weekday_rule(struct slice *rest, int day, struct cron *cron, bool *good)
 {
     uint8_t bit = (uint8_t)(1u << day % 7);
@@ -97,7 +97,7 @@ static bool take_weekday_rule(struct slice *rest, int day, struct cron *cron, bo
     return true;
 }
 
-/* One of a list: *, a number, a range, each with a step. */
+/* Reads one part of a list: *, a number, a range, each with a step. */
 static enum err read_part(const struct cron_field *field, struct slice part,
                           struct cron *cron, uint64_t *set, struct failure *why)
 {
@@ -286,7 +286,7 @@ static bool minute_fits(const struct cron *cron, int64_t minute)
     return cron->hours >> minute / 60 & 1 && cron->minutes >> minute % 60 & 1;
 }
 
-/* On a day near which the clock is not set. */
+/* The first time on a day near which the clock is not set. */
 static int64_t first_on_steady_day(const struct cron *cron, int64_t day_start,
                                    int32_t offset, int64_t after)
 {

@@ -114,7 +114,8 @@ static enum err check_timezone(struct api_call *call, struct slice name,
     return ERR_RULE;
 }
 
-/* In any environment of the project, the caller's own first. */
+/* The task that a schedule starts, in any environment of the project, the caller's own
+ * first. */
 static const struct worker_task *find_task(struct api_call *call, struct slice name)
 {
     struct engine *engine = api_engine(call->api);

@@ -42,7 +42,7 @@ static void add_change(struct schedule_command *command, const struct environmen
     };
 }
 
-/* Out of everything; what waited for it meets nothing. */
+/* Takes the schedule out of everything; a command that waited for it meets nothing. */
 static void vanish(struct schedule_command *command, enum err status)
 {
     struct schedules *all = command->all;

@@ -6,6 +6,7 @@
  * Only create looks into the other environments of the project, where its key may be: then
  * that schedule moves. */
 #include "base/mem.h"
+#include "call/paging.h"
 #include "call/route.h"
 #include "schedules/schedule_body.h"
 
@@ -13,8 +14,6 @@ enum {
     NO_BODY = 4096,
     SCHEDULE_BODY = 65536,
     PER_PAGE = 20,
-    PER_PAGE_MAX = 100,
-    PAGE_MAX = 1000000000,
 };
 
 static const char no_schedule[] = "Schedule not found";
@@ -55,7 +54,7 @@ static struct schedule *find_named(struct schedule_command *command)
     return find_in(call, call->params[0]);
 }
 
-/* By the key of the wish, in every environment of the project. */
+/* Finds a schedule by the key of the wish, in every environment of the project. */
 static struct schedule *find_by_key(struct schedule_command *command)
 {
     const struct schedule_call *op = call_of(command);
@@ -264,52 +263,34 @@ static enum err retrieve(struct api_call *call)
 
 /* ---- the list ---- */
 
-/* False when the call has been answered: it was no number of 1 or more. */
-static bool read_number(struct api_call *call, const char *name, uint64_t max,
-                        uint64_t *number)
-{
-    struct slice text = api_query(call, name);
-    if (!text.ptr)
-        return true;
-    if (text_to_u64(text, number) || !*number) {
-        api_reply_details(call, "Invalid request parameters", "issues", name,
-                          "Must be an integer of 1 or more");
-        return false;
-    }
-    *number = *number < max ? *number : max;
-    return true;
-}
-
-/* ---- a page ---- */
-
 /* The schedules of the page are chosen at once and written a few a turn: the next time of
  * a rare one may be years away, which takes long to find. */
-struct page {
+struct schedule_page {
     struct api_call *call;
-    uint64_t number, size;
+    struct numbered_page which;
     uint64_t total; /* schedules of the environment */
-    char ids[PER_PAGE_MAX][ID_MAX];
+    char ids[PAGE_SIZE_MAX][ID_MAX];
     size_t count, at;
     struct buf body;
     struct deferred deferred;
 };
 
-static void choose(struct page *page)
+static void choose(struct schedule_page *page)
 {
     const struct api_call *call = page->call;
     struct schedules *all = api_schedules(call->api);
-    uint64_t from = (page->number - 1) * page->size;
+    uint64_t from = paging_first(&page->which);
     for (struct schedule *s = NULL; (s = schedules_next(all, call->env, s));) {
         if (!s->version)
             continue;
-        if (page->total >= from && page->count < page->size)
+        if (page->total >= from && page->count < page->which.size)
             memcpy(page->ids[page->count++], s->id, ID_MAX);
         page->total++;
     }
 }
 
-/* One that has gone meanwhile is left out. */
-static void write_one(struct page *page)
+/* A schedule that has gone meanwhile is left out. */
+static void write_one(struct schedule_page *page)
 {
     struct api_call *call = page->call;
     struct schedule *schedule = schedules_by_id(api_schedules(call->api), call->env,
@@ -323,7 +304,7 @@ static void write_one(struct page *page)
 
 static void write_some(struct deferred *deferred)
 {
-    struct page *page = container_of(deferred, struct page, deferred);
+    struct schedule_page *page = container_of(deferred, struct schedule_page, deferred);
     struct loop *loop = engine_loop(api_engine(page->call->api));
     struct stint stint = loop_stint(loop);
     while (page->at < page->count && stint_goes_on(&stint))
@@ -332,12 +313,9 @@ static void write_some(struct deferred *deferred)
         loop_defer(loop, deferred);
         return;
     }
-    buf_print(&page->body,
-              "],\"pagination\":{\"currentPage\":%llu,\"totalPages\":%llu,"
-              "\"count\":%llu}}",
-              (unsigned long long)page->number,
-              (unsigned long long)((page->total + page->size - 1) / page->size),
-              (unsigned long long)page->total);
+    buf_add_text(&page->body, "],");
+    paging_add(&page->body, &page->which, page->total);
+    buf_add_char(&page->body, '}');
     api_reply_json(page->call, 200, buf_slice(&page->body));
     buf_finish(&page->body);
     free(page);
@@ -345,18 +323,16 @@ static void write_some(struct deferred *deferred)
 
 static enum err list(struct api_call *call)
 {
-    uint64_t number = 1, size = PER_PAGE;
-    if (!read_number(call, "page", PAGE_MAX, &number) ||
-        !read_number(call, "perPage", UINT32_MAX, &size))
+    struct numbered_page which = { .number = 1, .size = PER_PAGE };
+    const char *wrong = paging_read(call, &which);
+    if (wrong) {
+        api_reply_details(call, "Invalid request parameters", "issues", wrong,
+                          "Must be an integer of 1 or more");
         return OK;
-    if (size > PER_PAGE_MAX) {
-        size = PER_PAGE_MAX;
-        ignored_add_parameter(&call->ignored, SLICE("perPage"));
     }
-    struct page *page = mem_new(struct page);
+    struct schedule_page *page = mem_new(struct schedule_page);
     page->call = call;
-    page->number = number;
-    page->size = size;
+    page->which = which;
     page->deferred.fn = write_some;
     list_init(&page->deferred.link);
     choose(page);
@@ -369,10 +345,13 @@ static enum err list(struct api_call *call)
 /* Only the exact text "true" leaves UTC out. */
 static enum err list_timezones(struct api_call *call)
 {
-    bool without_utc = slice_is(api_query(call, "excludeUtc"), "true");
+    struct slice excludes = api_query(call, "excludeUtc");
+    bool without_utc = slice_is(excludes, "true");
     struct slice listed = bytes_slice(api_timezones(call->api));
     struct buf body = { 0 };
 
+    if (excludes.len && !without_utc && !slice_is(excludes, "false"))
+        ignored_add_parameter(&call->ignored, SLICE("excludeUtc"));
     buf_add_text(&body, "{\"timezones\":[");
     if (!without_utc)
         buf_add_text(&body, listed.len ? "\"UTC\"," : "\"UTC\"");

@@ -170,7 +170,7 @@ static size_t count_tasks(const struct environment *env)
     return count;
 }
 
-/* Those that have a schedule, and those that want one. */
+/* Collects the tasks that have a schedule, and those that want one. */
 static void collect(struct schedule_sync *sync)
 {
     struct schedules *all = api_schedules(sync->api);

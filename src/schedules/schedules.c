@@ -22,6 +22,7 @@
 enum {
     LOOK_MS = 1000,
     FIRE_A_TURN = 16,
+    FORGOTTEN_AT_ONCE = 16,
     FIRING_MAX = 256, /* commits on their way: memory, not speed, asks for a bound */
 };
 
@@ -63,13 +64,19 @@ struct schedules *schedules_create(struct engine *engine)
     return all;
 }
 
-static void free_place(struct schedules *all, struct env_schedules *place)
+/* False when the time is over before all of them are gone; without a stint it never is. */
+static bool free_place(struct schedules *all, struct env_schedules *place,
+                       struct stint *stint)
 {
+    while (!list_empty(&place->all)) {
+        if (stint && !stint_goes_on_by(stint, FORGOTTEN_AT_ONCE))
+            return false;
+        schedule_remove(all, container_of(place->all.next, struct schedule, link));
+    }
     schedules_tell_untold(place);
     timers_clear(loop_timers(engine_loop(all->engine)), &place->quiet);
-    while (!list_empty(&place->all))
-        schedule_remove(all, container_of(place->all.next, struct schedule, link));
     free(place);
+    return true;
 }
 
 void schedules_destroy(struct schedules *all)
@@ -79,7 +86,7 @@ void schedules_destroy(struct schedules *all)
     if (!all)
         return;
     for (struct env_schedules *place; (place = slots_next(&all->environments, &number));)
-        free_place(all, place);
+        free_place(all, place, NULL);
     for (struct zone *zone; (zone = table_next(&all->zones, &at));)
         zone_close(zone);
     table_finish(&all->zones);
@@ -232,7 +239,7 @@ size_t schedules_count(struct schedules *all, const struct environment *env)
     return schedules_in(all, env)->count;
 }
 
-/* Remembered: rare times are far away and take long to find. */
+/* The next time is remembered: rare ones are far away and take long to find. */
 int64_t schedule_next(struct schedule *schedule, int64_t after_ms)
 {
     const struct schedule_facts *facts = &schedule->facts;
@@ -340,13 +347,16 @@ bool schedules_are_busy(struct schedules *all, const struct environment *env)
     return false;
 }
 
-void schedules_forget(struct schedules *all, const struct environment *env)
+bool schedules_forget(struct schedules *all, const struct environment *env,
+                      struct stint *stint)
 {
     struct env_schedules *place = slots_get(&all->environments, env->number);
     if (!place)
-        return;
-    free_place(all, place);
+        return true;
+    if (!free_place(all, place, stint))
+        return false;
     *slots_at(&all->environments, env->number) = NULL;
+    return true;
 }
 
 /* ---- at start ---- */

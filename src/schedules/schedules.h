@@ -98,8 +98,10 @@ enum err schedules_restore(struct schedules *all, const struct document *documen
 void schedules_retire(struct schedules *all, const struct environment *env);
 /* One of its schedules has a commit on its way. */
 bool schedules_are_busy(struct schedules *all, const struct environment *env);
-/* The schedules of the environment leave memory, none of them being busy. */
-void schedules_forget(struct schedules *all, const struct environment *env);
+/* The schedules of the environment leave memory, none of them being busy. False when the time
+ * is over before they all have. */
+bool schedules_forget(struct schedules *all, const struct environment *env,
+                      struct stint *stint);
 
 /* ---- changing ---- */
 

@@ -23,7 +23,7 @@ enum {
     DAY_S = 86400,
 };
 
-/* Of a footer: when one of the two changes happens in a year. */
+/* A rule of the footer: when one of the two changes happens in a year. */
 struct rule {
     /* 'M': month, week, weekday; 'J': day 1–365, never 29 February; 'n': 0–365 */
     char kind;
@@ -171,7 +171,7 @@ struct header {
     size_t ut, std, leap, time, type, chars; /* how many of each */
 };
 
-/* False when it is none, or names more than a file of FILE_MAX can hold. */
+/* False when the file is no zone, or names more than one of FILE_MAX can hold. */
 static bool read_header(struct slice file, struct header *header)
 {
     size_t counts[6];
@@ -194,7 +194,7 @@ static size_t data_len(const struct header *header, size_t time_size)
            header->leap * (time_size + 4) + header->std + header->ut;
 }
 
-/* The 64-bit data: transitions and the offsets that they lead to. */
+/* Reads the 64-bit data: transitions and the offsets that they lead to. */
 static bool read_data(struct zone *zone, const struct header *header, struct slice data)
 {
     const unsigned char *times = (const unsigned char *)data.ptr;
@@ -357,7 +357,7 @@ static int64_t rule_day(const struct rule *rule, int64_t year)
     return day;
 }
 
-/* Behind the last transition. */
+/* The offset behind the last transition. */
 static int32_t footer_offset(const struct zone *zone, int64_t utc_s)
 {
     if (!zone->has_dst)

@@ -36,7 +36,7 @@ static void count_bytes(struct stream_set *set, struct stream *stream, int64_t b
     metric_add(M_STREAM_BYTES, bytes);
 }
 
-/* It has no chunk any more. */
+/* The stream has no chunk any more. */
 static void stop_counting(struct stream_set *set, struct stream *stream)
 {
     list_remove(&stream->link);
@@ -111,7 +111,7 @@ static void make_room(struct stream_set *set, const struct stream *newest)
     }
 }
 
-/* One at a time: who writes pays for it. */
+/* Drops what is too old, one chunk at a time: who writes pays for it. */
 static void expire(struct stream_set *set, int64_t now_ms)
 {
     if (list_empty(&set->written))

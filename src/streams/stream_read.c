@@ -77,8 +77,8 @@ static void on_drain(struct api_call *call)
 
 /* ---- writing ---- */
 
-/* Only while nothing is unsent, so what is written needs no limit but its own; on_gone
- * tells when the peer has left. */
+/* Writes to the reader. It is done only while nothing is unsent, so what is written needs
+ * no limit but its own; on_gone tells when the peer has left. */
 static void write_text(struct stream_reader *reader, struct slice text)
 {
     reader->wrote_ms = loop_now_ms(reader->streams->loop);
@@ -92,7 +92,8 @@ static void add_missed(struct buf *out, uint64_t missed)
     metric_add(M_STREAM_MISSED, missed);
 }
 
-/* As many small chunks as fit into one write, or until a large one, which is shared. */
+/* Writes as many small chunks as fit into one write, or up to a large one, which is
+ * shared. */
 static void write_some(struct stream_reader *reader)
 {
     struct buf out = { 0 };
@@ -116,7 +117,7 @@ static void write_some(struct stream_reader *reader)
     buf_finish(&out);
 }
 
-/* Final runs may have left memory, others never. */
+/* A final run may have left memory, another never does. */
 static bool run_has_ended(const struct stream_reader *reader)
 {
     const struct tracked *run =
@@ -141,7 +142,7 @@ static void make_ready(struct stream_reader *reader)
     loop_wake(reader->streams->loop, &reader->streams->flusher);
 }
 
-/* Until it has everything, the socket is full, or the time is over. */
+/* Writes until the reader has everything, the socket is full, or the time is over. */
 static void visit(struct stream_reader *reader)
 {
     struct stint stint = loop_stint(reader->streams->loop);
@@ -227,7 +228,8 @@ static enum err read_timeout(struct stream_reader *reader)
     return OK;
 }
 
-/* "ms-index" as we gave it, or only an index; what is neither is none. */
+/* Where the reader goes on: behind "ms-index" as we gave it, or only an index; what is
+ * neither is none. */
 static uint64_t find_place(const struct stream_reader *reader)
 {
     struct slice id = http_header(reader->call->x, "last-event-id"), time;
@@ -278,7 +280,7 @@ static void on_run(struct run_read *read, enum err status)
         status = api_check_run_scope(call, "read", read->run);
     bool stays = !call->x->gone && call->x->method != HTTP_HEAD_;
     if (!status && stays)
-        status = connection_limit_take(&reader->seat, call->env, &call->why);
+        status = connection_limit_take(&reader->seat, call->api, call->env, &call->why);
     if (!status && stays) {
         start(reader);
         return;

@@ -15,10 +15,14 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
-#include "live/environment.h"
+#include "call/rooms.h"
 #include "json/scan.h"
 
-enum { ENVIRONMENTS_FULL = 4 }; /* preview branches may be many */
+enum {
+    ENVIRONMENTS_FULL = 4, /* preview branches may be many */
+    DROPPED_AT_ONCE = 64,
+    FORGOTTEN_AT_ONCE = 64,
+};
 
 /* ---- the sets ---- */
 
@@ -28,21 +32,45 @@ struct stream_set *streams_of(struct streams *streams, struct environment *env)
     if (!*set) {
         *set = mem_new(struct stream_set);
         stream_set_init(*set, streams->budget);
-        ((struct stream_set *)*set)->room = &env->streams;
+        ((struct stream_set *)*set)->room = &rooms_of(streams->rooms, env)->streams;
     }
     return *set;
 }
 
-void streams_forget(struct streams *streams, const struct environment *env)
+/* Room of its environment, of its project and of all; less than it had when it made some. */
+static void count_bytes(struct streams *streams, const struct stream_set *set, size_t had)
+{
+    if (set->bytes > had)
+        room_take(set->room, set->bytes - had);
+    else
+        room_give(set->room, had - set->bytes);
+    streams->bytes += set->bytes - had;
+}
+
+/* One chunk, or more when their stream goes. */
+static void drop_of(struct streams *streams, struct stream_set *set)
+{
+    size_t had = set->bytes;
+    stream_set_drop(set);
+    count_bytes(streams, set, had);
+}
+
+/* There may be a million chunks, each with memory of its own. */
+bool streams_forget(struct streams *streams, const struct environment *env,
+                    struct stint *stint)
 {
     struct stream_set *set = slots_get(&streams->sets, env->number);
     if (!set)
-        return;
-    room_give(set->room, set->bytes);
-    streams->bytes -= set->bytes;
+        return true;
+    while (set->bytes) {
+        if (!stint_goes_on_by(stint, FORGOTTEN_AT_ONCE))
+            return false;
+        drop_of(streams, set);
+    }
     stream_set_finish(set);
     free(set);
     *slots_at(&streams->sets, env->number) = NULL;
+    return true;
 }
 
 enum err streams_check_key(struct slice key, struct failure *why)
@@ -63,20 +91,36 @@ enum err streams_unknown(struct failure *why)
 
 /* ---- chunks ---- */
 
+static const char *find_byte(const char *from, const char *end, char byte)
+{
+    const char *found = from < end ? memchr(from, byte, (size_t)(end - from)) : NULL;
+    return found ? found : end;
+}
+
+/* Megabytes without a line break are passed over fast. *feed, NULL at first, is the next line
+ * feed, so that each byte is looked at twice at most. */
+static const char *end_of_line(const char *from, const char *end, const char **feed)
+{
+    if (!*feed || *feed < from)
+        *feed = find_byte(from, end, '\n');
+    return find_byte(from, *feed, '\r');
+}
+
 /* A line of an event ends at a line feed, a carriage return, or both: none of them gets
  * into one. */
 static void add_data_lines(struct buf *out, struct slice data)
 {
-    size_t start = 0;
-    for (size_t i = 0; i <= data.len; i++) {
-        if (i < data.len && data.ptr[i] != '\n' && data.ptr[i] != '\r')
-            continue;
+    const char *at = data.ptr, *end = data.ptr + data.len, *feed = NULL;
+    bool more = true;
+    while (more) {
+        const char *stop = end_of_line(at, end, &feed);
         buf_add_text(out, "data: ");
-        buf_add(out, (struct slice){ data.ptr + start, i - start });
+        buf_add(out, (struct slice){ at, (size_t)(stop - at) });
         buf_add_char(out, '\n');
-        if (i + 1 < data.len && data.ptr[i] == '\r' && data.ptr[i + 1] == '\n')
-            i++;
-        start = i + 1;
+        more = stop < end;
+        at = stop + more;
+        if (more && *stop == '\r' && at < end && *at == '\n')
+            at++;
     }
     buf_add_char(out, '\n');
 }
@@ -114,7 +158,7 @@ static void encode_input(struct buf *out, int64_t at_ms, uint64_t index, struct 
     buf_finish(&body);
 }
 
-/* The way back. */
+/* Decodes the data of a record that encode_input has made. */
 static bool decode_input(struct slice frame, struct buf *data)
 {
     const char *json = memchr(frame.ptr, '{', frame.len);
@@ -147,18 +191,9 @@ bool streams_find_input(struct streams *streams, struct environment *env, struct
     return frame && decode_input(bytes_slice(frame), data);
 }
 
-/* Room of its environment, of its project and of all; less than it had when it made some. */
-static void count_bytes(struct streams *streams, const struct stream_set *set, size_t had)
-{
-    if (set->bytes > had)
-        room_take(set->room, set->bytes - had);
-    else
-        room_give(set->room, had - set->bytes);
-    streams->bytes += set->bytes - had;
-}
-
-/* Of one project, or of all when it is NULL. */
-static void drop_of_largest(struct streams *streams, const struct room *project)
+/* The largest set of one project, or of all when it is NULL. */
+static struct stream_set *find_largest(const struct streams *streams,
+                                       const struct room *project)
 {
     struct stream_set *largest = NULL;
     uint32_t at = 0;
@@ -166,19 +201,25 @@ static void drop_of_largest(struct streams *streams, const struct room *project)
         if ((!project || set->room->outer == project) &&
             (!largest || set->bytes > largest->bytes))
             largest = set;
-    size_t had = largest->bytes;
-    stream_set_drop(largest);
-    count_bytes(streams, largest, had);
+    return largest;
+}
+
+static bool is_full(const struct streams *streams, const struct room *project)
+{
+    return project ? project->used > project->limit
+                   : streams->bytes > streams->budget * ENVIRONMENTS_FULL;
 }
 
 /* Few environments are large at once: the largest makes room for the others of its project,
- * and the largest of all for all. */
+ * and the largest of all for all. It is looked for once for several chunks: a long one may
+ * push out thousands of short ones, and environments may be thousands, too. */
 static void make_room(struct streams *streams, const struct room *project)
 {
-    while (project->used > project->limit)
-        drop_of_largest(streams, project);
-    while (streams->bytes > streams->budget * ENVIRONMENTS_FULL)
-        drop_of_largest(streams, NULL);
+    while (is_full(streams, project)) {
+        struct stream_set *largest = find_largest(streams, project);
+        for (int i = 0; i < DROPPED_AT_ONCE && is_full(streams, project); i++)
+            drop_of(streams, largest);
+    }
 }
 
 void streams_append(struct streams *streams, struct stream_set *set, struct stream *stream,
@@ -195,6 +236,7 @@ void streams_append(struct streams *streams, struct stream_set *set, struct stre
     stream_append(set, stream, buf_to_bytes(&scratch), at_ms);
     count_bytes(streams, set, had);
     make_room(streams, set->room->outer);
+    make_room(streams, NULL);
     if (scratch.capacity > 64 << 10)
         buf_finish(&scratch);
     if (list_empty(&stream->waiting))

@@ -9,10 +9,11 @@
 
 struct streams {
     struct loop *loop;
-    size_t budget;     /* of an environment; of a project twice, of all four times that */
-    size_t bytes;      /* of all */
-    struct slots sets; /* of struct stream_set, by number of the environment */
-    struct list ready; // stream_reader::link
+    struct rooms *rooms; /* borrowed */
+    size_t budget;       /* of an environment; of a project twice, of all four times that */
+    size_t bytes;        /* of all */
+    struct slots sets;   /* of struct stream_set, by number of the environment */
+    struct list ready;   // stream_reader::link
     struct flusher flusher;
     uint32_t kind; /* of the readers' timers */
 };

@@ -108,7 +108,7 @@ static void on_gone(struct api_call *call)
         writer_destroy(writer);
 }
 
-/* The SDK asks for the last chunk that came, and goes on behind it. */
+/* The gateway drains: the SDK asks for the last chunk that came, and goes on behind it. */
 static void on_drain(struct api_call *call)
 {
     refuse(call->state, ERR_DRAINING);
@@ -121,7 +121,7 @@ static struct stream_set *set_of(const struct stream_writer *writer)
     return streams_of(writer->streams, writer->env);
 }
 
-/* JSON has no raw ones in its strings. */
+/* Carriage returns: JSON has no raw ones in its strings. */
 static bool has_many_returns(struct slice line)
 {
     struct slice part;
@@ -158,7 +158,7 @@ static bool take_line(struct stream_writer *writer, struct slice line)
     return true;
 }
 
-/* Up to the last whole line, or until the time is over; false: refused. */
+/* Takes lines up to the last whole one, or until the time is over; false: refused. */
 static bool take_lines(struct stream_writer *writer)
 {
     struct buf *unread = &writer->unread;
@@ -194,7 +194,8 @@ static void shrink(struct buf *unread)
     *unread = rest;
 }
 
-/* False when there is no room for a line that has not ended, and the writer is refused. */
+/* Keeps room for a line that has not ended. False when there is none, and the writer is
+ * refused. */
 static bool hold_unread(struct stream_writer *writer)
 {
     enum err full = rooms_hold_piece(writer->call, writer->unread.capacity);
@@ -314,8 +315,9 @@ static void end_wait(struct stream_writer *writer, const struct wait *wait, uint
     buf_finish(&first);
 }
 
-/* A run that waits for it has it before the answer is given. A request that is repeated, for
- * its answer was lost, adds nothing; a wait that began behind its record goes on. */
+/* Appends to an input. A run that waits for it has it before the answer is given. A
+ * request that is repeated, for its answer was lost, adds nothing; a wait that began
+ * behind its record goes on. */
 static void append_input(struct stream_writer *writer, const struct run *run)
 {
     struct stream_set *set = set_of(writer);
@@ -379,7 +381,7 @@ static void on_listed(struct command *command, enum err status)
         carry_out(writer, command->run);
 }
 
-/* What has ended is not written to any more. */
+/* Begins to write to a run, unless it has ended. */
 static void use_run(struct stream_writer *writer, const struct run *run)
 {
     bool output = writer->act != ACT_SEND && writer->act != ACT_PROBE;
@@ -415,7 +417,7 @@ static void on_target(struct run_read *read, enum err status)
         use_run(writer, read->run);
 }
 
-/* A run without parent or root is its own. */
+/* The run was read. One without parent or root is its own. */
 static void on_run(struct run_read *read, enum err status)
 {
     struct stream_writer *writer = container_of(read, struct stream_writer, read);
@@ -441,7 +443,8 @@ static void on_run(struct run_read *read, enum err status)
 
 /* ---- the request ---- */
 
-/* What names a writer, a part or a request, so that it is known when it comes again. */
+/* The header that names a writer, a part or a request, so that it is known when it comes
+ * again. */
 static const char *name_header(enum act act)
 {
     switch (act) {
@@ -532,7 +535,7 @@ static enum err begin_pipe(struct api_call *call, struct stream_writer **writer)
         return explain(&call->why, ERR_INVALID,
                        "X-Resume-From-Chunk must be the number of a chunk");
     struct seat seat = { 0 };
-    enum err refused = connection_limit_take(&seat, call->env, &call->why);
+    enum err refused = connection_limit_take(&seat, call->api, call->env, &call->why);
     if (!refused && (refused = begin(call, ACT_PIPE, writer)))
         connection_limit_leave(&seat);
     if (refused)

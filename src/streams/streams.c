@@ -5,10 +5,11 @@
 #include "streams/stream_read.h"
 #include "streams/stream_sets.h"
 
-struct streams *streams_create(struct loop *loop, size_t budget)
+struct streams *streams_create(struct loop *loop, struct rooms *rooms, size_t budget)
 {
     struct streams *streams = mem_new(struct streams);
     streams->loop = loop;
+    streams->rooms = rooms;
     streams->budget = budget;
     list_init(&streams->ready);
     streams->flusher.fn = stream_readers_flush;

@@ -16,17 +16,21 @@
 
 struct environment;
 struct loop;
+struct rooms;
+struct stint;
 struct streams;
 
-/* budget: bytes of contents that an environment has; of a project twice, of all four times
- * that. */
-struct streams *streams_create(struct loop *loop, size_t budget);
+/* rooms: where the contents of each environment count. budget: bytes of contents that an
+ * environment has; of a project twice, of all four times that. */
+struct streams *streams_create(struct loop *loop, struct rooms *rooms, size_t budget);
 
 /* Nobody reads or writes any more. NULL is fine. */
 void streams_destroy(struct streams *streams);
 
-/* Those of the environment leave memory; nobody reads or writes one. */
-void streams_forget(struct streams *streams, const struct environment *env);
+/* Those of the environment leave memory; nobody reads or writes one. False when the time is
+ * over before they all have. */
+bool streams_forget(struct streams *streams, const struct environment *env,
+                    struct stint *stint);
 
 /* True when a record of this input is there, the first of those from index from on, or any
  * if the stream was born after known_ms, when from was counted: data is its JSON. */

@@ -15,18 +15,11 @@ enum { MESSAGE_MAX = 8192, MS_NS = 1000000, ATTRIBUTES_AT_ONCE = 256 };
 
 /* ---- values ---- */
 
-static struct slice unquoted(struct slice text)
-{
-    if (scan_type(text) != SCAN_STRING)
-        return (struct slice){ 0 };
-    return (struct slice){ text.ptr + 1, text.len - 2 };
-}
-
 /* 64-bit numbers come as text. */
 static int64_t number_of(struct slice value)
 {
     int64_t number = 0;
-    struct slice text = scan_type(value) == SCAN_STRING ? unquoted(value) : value;
+    struct slice text = scan_type(value) == SCAN_STRING ? scan_unquoted(value) : value;
     return text_to_i64(text, &number) ? 0 : number;
 }
 
@@ -89,22 +82,23 @@ static void add_value(struct buf *out, struct slice value, unsigned depth)
 
 /* ---- attributes ---- */
 
-/* True: it says where the record comes from, and is nothing of the record's own. */
+/* Takes an attribute that says where the record comes from, and is nothing of the record's
+ * own: true. */
 static bool take_fact(struct otlp_facts *facts, struct slice name, struct slice value)
 {
     bool ours = slice_starts(name, "$metadata.");
     if (ours)
         name = slice_from(name, strlen("$metadata."));
     if (slice_is(name, "ctx.run.id"))
-        facts->run = unquoted(scan_member(value, "stringValue"));
+        facts->run = scan_unquoted(scan_member(value, "stringValue"));
     else if (slice_is(name, "ctx.attempt.number"))
         facts->attempt = number_of(scan_member(value, "intValue"));
     else if (slice_is(name, "worker.version"))
-        facts->version = unquoted(scan_member(value, "stringValue"));
+        facts->version = scan_unquoted(scan_member(value, "stringValue"));
     else if (slice_is(name, "$span.partial"))
         facts->partial = scan_type(scan_member(value, "boolValue")) == SCAN_TRUE;
     else if (slice_is(name, "$span.span_id"))
-        facts->partial_of = unquoted(scan_member(value, "stringValue"));
+        facts->partial_of = scan_unquoted(scan_member(value, "stringValue"));
     else
         return ours || slice_starts(name, "ctx.");
     return true;
@@ -114,7 +108,8 @@ static bool take_fact(struct otlp_facts *facts, struct slice name, struct slice 
 static void read_attribute(struct slice one, struct otlp_facts *facts, struct buf *out)
 {
     struct slice key = scan_member(one, "key"), value = scan_member(one, "value");
-    if (scan_type(key) != SCAN_STRING || take_fact(facts, unquoted(key), value) || !out)
+    if (scan_type(key) != SCAN_STRING || take_fact(facts, scan_unquoted(key), value) ||
+        !out)
         return;
     if (out->ptr[out->len - 1] != '{')
         buf_add_char(out, ',');
@@ -267,7 +262,7 @@ static const char *level_of(struct slice record)
     static const char *const levels[] = {
         "TRACE", "DEBUG", "LOG", "INFO", "WARN", "ERROR"
     };
-    struct slice text = unquoted(scan_member(record, "severityText"));
+    struct slice text = scan_unquoted(scan_member(record, "severityText"));
     int64_t number = number_of(scan_member(record, "severityNumber"));
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
         if (text.len == strlen(levels[i]) && !strncasecmp(text.ptr, levels[i], text.len))
@@ -315,7 +310,7 @@ static void choose_span(const struct otlp *otlp, struct slice record,
                         const struct otlp_facts *facts, char span[OTLP_SPAN_LEN + 1])
 {
     struct slice id =
-        facts->partial ? facts->partial_of : unquoted(scan_member(record, "spanId"));
+        facts->partial ? facts->partial_of : scan_unquoted(scan_member(record, "spanId"));
     if (otlp->logs || !is_span_id(id))
         text_random(span, OTLP_SPAN_LEN, "0123456789abcdef");
     else
@@ -329,7 +324,7 @@ static void add_record(const struct otlp *otlp, struct slice record,
 {
     const char *time = otlp->logs ? "timeUnixNano" : "startTimeUnixNano";
     struct slice parent =
-        unquoted(scan_member(record, otlp->logs ? "spanId" : "parentSpanId"));
+        scan_unquoted(scan_member(record, otlp->logs ? "spanId" : "parentSpanId"));
     int64_t start_ns = number_of(scan_member(record, time));
 
     event->started_ms = start_ns / MS_NS;

@@ -18,7 +18,7 @@ void spans_finish(struct spans *spans)
     *spans = (struct spans){ 0 };
 }
 
-/* Of the span, or the free one where it belongs. */
+/* The slot of the span, or the free one where it belongs. */
 static uint16_t *slot_of(const struct spans *spans, const char *span)
 {
     size_t last = 2 * spans->capacity - 1; /* capacity is a power of two */

@@ -8,6 +8,7 @@
  * What has begun and not ended is partial until the run is over. */
 #include "base/mem.h"
 #include "call/hidden.h"
+#include "call/paging.h"
 #include "call/route.h"
 #include "telemetry/traces.h"
 #include "json/members.h"
@@ -35,12 +36,6 @@ struct trace_node {
 };
 
 /* ---- parts ---- */
-
-static struct slice unquoted(struct slice value)
-{
-    return value.len < 2 ? (struct slice){ 0 }
-                         : (struct slice){ value.ptr + 1, value.len - 2 };
-}
 
 static uint64_t number_of(struct slice hex)
 {
@@ -77,13 +72,13 @@ static void read_node(struct trace_node *node, struct slice json)
         node->error |= slice_is(name, "isError");
         node->partial |= slice_is(name, "isPartial");
     }
-    node->id = unquoted(node->id);
-    node->parent = unquoted(node->parent);
+    node->id = scan_unquoted(node->id);
+    node->parent = scan_unquoted(node->parent);
     node->number = number_of(node->id);
     node->parent_number = number_of(node->parent);
 }
 
-/* Made of the run's id: the same for ever. */
+/* Adds an id that is made of the run's id: the same for ever. */
 static void add_hex(struct buf *out, const struct run *run, size_t chars)
 {
     size_t len = strlen(run->id), count = chars / 2;
@@ -104,7 +99,7 @@ static void add_state(struct buf *out, const struct run *run, bool error, bool p
                      partial && run_is_final(run) && run->status == RUN_CANCELED);
 }
 
-/* message, startTime, duration in ns (or durationMs), state, level. */
+/* Adds message, startTime, duration in ns (or durationMs), state and level of an event. */
 static void add_facts(struct buf *out, const struct run *run, const struct trace_node *node,
                       bool in_ms)
 {
@@ -125,7 +120,8 @@ static void add_facts(struct buf *out, const struct run *run, const struct trace
     members_add_json(out, "attemptNumber", node->attempt);
 }
 
-/* What the task and its libraries wrote down: payloads, outputs, exceptions, anything. */
+/* Adds what the task and its libraries wrote down: payloads, outputs, exceptions,
+ * anything. */
 static void add_contents(struct buf *out, const struct showing *op,
                          const struct trace_node *node)
 {
@@ -175,7 +171,8 @@ static void add_parent(struct buf *out, const struct run *run,
         members_add_text(out, "parentId", nodes[node->above].id);
 }
 
-/* The nearest of those that started before it. */
+/* The event above this one: of those that have the id of its parent, the nearest before
+ * it. */
 static int find_above(const struct trace_node *nodes, int i)
 {
     for (int p = i - 1; p >= 0 && nodes[i].parent_number; p--)
@@ -218,7 +215,7 @@ static void show_events(struct showing *op, struct buf *out)
 
 /* ---- as a tree ---- */
 
-/* Gives the first of those below the run. */
+/* Links the events as a tree; gives the first of those below the run. */
 static int link_nodes(struct trace_node *nodes, int count)
 {
     int first = NONE, last = NONE;
@@ -279,7 +276,7 @@ static void show_tree(struct showing *op, struct buf *out)
 
 /* ---- page by page ---- */
 
-/* The run is number 0, its events follow. */
+/* Adds one span of the page: the run is number 0, its events follow. */
 static void add_page_span(struct buf *out, const struct showing *op,
                           const struct trace_node *nodes, int64_t number)
 {
@@ -341,21 +338,20 @@ static void show_page(struct showing *op, int64_t size, int64_t after, struct bu
 
 static enum err show_trace(struct showing *op, struct buf *out)
 {
-    struct slice size_text = api_query(op->call, "page[size]");
-    struct slice after_text = api_query(op->call, "page[after]");
-    int64_t size = PAGE_MAX, after = 0;
+    struct api_call *call = op->call;
+    struct slice behind = api_query(call, "page[after]");
+    uint64_t size = PAGE_MAX, after = 0;
 
-    if (!size_text.ptr && !after_text.ptr) {
+    if (!api_query(call, "page[size]").ptr && !behind.ptr) {
         show_tree(op, out);
         return OK;
     }
-    if ((size_text.ptr && text_to_i64(size_text, &size)) ||
-        (after_text.ptr && text_to_i64(after_text, &after)) || size < 1 ||
-        size > PAGE_MAX || after < 0 || after > (int64_t)op->look.count)
-        return explain(&op->call->why, ERR_INVALID,
-                       "page[size] is 1 to %d, page[after] what pagination.next said",
-                       PAGE_MAX);
-    show_page(op, size, after, out);
+    if (paging_read_size(call, PAGE_MAX, &size))
+        return ERR_INVALID;
+    if (behind.ptr && (text_to_u64(behind, &after) || after > op->look.count))
+        return explain(&call->why, ERR_INVALID,
+                       "page[after]: must be what pagination.next said");
+    show_page(op, (int64_t)size, (int64_t)after, out);
     return OK;
 }
 

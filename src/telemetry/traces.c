@@ -81,7 +81,8 @@ void traces_drop(size_t count)
 
 /* ---- the events of one run ---- */
 
-/* Out of the table already; nobody looks, and nothing is on its way. */
+/* Frees a trace that is out of the table already; nobody looks at it, and nothing is on
+ * its way. */
 static void trace_free(struct trace *trace)
 {
     struct traces *traces = trace->traces;

@@ -107,8 +107,8 @@ static enum err read_body(struct task_call *trigger)
 
 /* ---- the operation ---- */
 
-/* A run that was there already is somebody else's, perhaps: the token for it grants no more
- * than the caller may do itself. */
+/* A run that was there already is somebody else's, perhaps: the token for it grants no
+ * more than the caller may do itself. */
 static void add_token(struct task_call *trigger)
 {
     struct api_call *call = trigger->call;
@@ -153,7 +153,7 @@ static void on_blocked(struct blocking *blocking, enum err status)
     task_call_destroy(trigger);
 }
 
-/* Also of a repeated call, and of a run that a key led to. */
+/* The run was made, or found: by its key, or because the call is a repetition. */
 static void on_triggered(struct trigger_op *op, enum err status)
 {
     struct task_call *trigger = container_of(op, struct task_call, op);

@@ -117,7 +117,7 @@ static enum err read_tag(struct trigger_reading *r, struct slice value, struct b
     return OK;
 }
 
-/* They lie in one buffer with room for all. Blank ones are dropped. */
+/* Tags lie in one buffer with room for all. Blank ones are dropped. */
 static enum err read_tag_list(struct trigger_reading *r, struct slice value)
 {
     struct slice tags[RUN_TAGS_MAX], element;
@@ -163,7 +163,7 @@ static enum err read_tags(struct trigger_reading *r, struct slice value)
 
 /* ---- where ---- */
 
-/* Other characters are dropped. */
+/* Takes the characters that a queue's name may have; others are dropped. */
 static size_t clean_queue(struct slice name, char out[QUEUE_MAX])
 {
     size_t len = 0;
@@ -175,7 +175,8 @@ static size_t clean_queue(struct slice name, char out[QUEUE_MAX])
     return len;
 }
 
-/* Few enough to be compared with each other, and none twice. */
+/* An object of an option has few members, to be compared with each other, and
+ * none twice. */
 static enum err check_members(struct trigger_reading *r, struct slice object,
                               const char *where)
 {
@@ -189,7 +190,7 @@ static enum err check_members(struct trigger_reading *r, struct slice object,
     return OK;
 }
 
-/* The limit is the queue's own: SDK 3.3.17 sends it along. */
+/* A limit in an option is that of the queue itself: SDK 3.3.17 sends it along. */
 static const char *const queue_members[] = { "name", "concurrencyLimit", NULL };
 
 static enum err read_queue(struct trigger_reading *r, struct slice value)
@@ -256,20 +257,48 @@ static enum err read_machine(struct trigger_reading *r, struct slice value)
 
 static enum err read_version(struct trigger_reading *r, struct slice value)
 {
+    const struct workers *workers = r->place->workers;
     struct slice text;
     enum err err = reading_text(r, value, TEXT_MAX, &text);
     if (err || !text.len)
         return err;
-    if (!workers_by_version(r->place->workers, text))
+    if (!workers_by_version(workers, text))
         return explain(r->why, ERR_RULE,
-                       "Task locked to version '%.*s', but no worker found with that "
-                       "version.",
+                       workers_knows_gone(workers, text)
+                           ? "Task locked to version '%.*s', which is no longer kept."
+                           : "Task locked to version '%.*s', but no worker found with that "
+                             "version.",
                        SLICE_ARG(text_clip(text)));
     r->item->run.worker_version = bytes_create_shared(text);
     return OK;
 }
 
-/* Kept and shown; there is one place where runs run. */
+static enum err keep_deployment(struct trigger_reading *r, struct slice value)
+{
+    r->deployment = value;
+    return OK;
+}
+
+/* Read when all options are known: the SDK sends it by itself in some hosts' builds, also
+ * beside a version, which governs then. In dev nothing is deployed. */
+static enum err finish_deployment(struct trigger_reading *r)
+{
+    struct slice text;
+    r->name = "externalDeploymentId";
+    if (!r->deployment.ptr || scan_type(r->deployment) == SCAN_NULL)
+        return OK;
+    enum err err = reading_text(r, r->deployment, SIZE_MAX, &text);
+    if (err)
+        return err;
+    text = slice_trim(text);
+    if (text_utf16_length(text) > EXTERNAL_ID_MAX)
+        return reading_mistake(r, "String must contain at most 128 character(s)");
+    if (text.len && !r->place->is_dev && !r->item->run.worker_version)
+        run_rare_edit(&r->item->run)->external_deployment = bytes_create_shared(text);
+    return OK;
+}
+
+/* The region is kept and shown; there is one place where runs run. */
 static enum err read_region(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
@@ -319,7 +348,7 @@ static enum err read_test(struct trigger_reading *r, struct slice value)
     return err;
 }
 
-/* Must come back as an object, so nothing else is taken. */
+/* Metadata must come back as an object, so nothing else is taken. */
 static enum err read_metadata(struct trigger_reading *r, struct slice value)
 {
     if (scan_type(value) == SCAN_NULL)
@@ -382,8 +411,8 @@ static enum err keep_key_options(struct trigger_reading *r, struct slice value)
     return OK;
 }
 
-/* JSON keeps its bytes, everything else is the text that a string
- * stands for; of another type than its type says it is dropped. */
+/* A payload of JSON keeps its bytes, any other is the text that a string stands for; one
+ * that is not of the type that is named is dropped. */
 static enum err finish_payload(struct trigger_reading *r)
 {
     const struct trigger_source *source = r->source;
@@ -429,6 +458,7 @@ static const struct option options[] = {
     { "metadata", read_metadata, false },
     { "test", read_test, false },
     { "lockToVersion", read_version, false },
+    { "externalDeploymentId", keep_deployment, false },
     { "region", read_region, false },
     { "parentRunId", read_parent, true },
     { "resumeParentOnCompletion", read_resume, true },
@@ -481,7 +511,7 @@ static enum err read_options(struct trigger_reading *r, struct slice object)
     members = scan_members(object);
     while (!err && scan_next_member(&members, &key, &value))
         err = read_option(r, key, value);
-    return err ? err : reading_check_deployment(r);
+    return err ? err : finish_deployment(r);
 }
 
 enum err trigger_options_read(const struct trigger_source *source,
@@ -501,7 +531,7 @@ enum err trigger_options_read(const struct trigger_source *source,
         err = reading_take_key(&r);
     if (!err)
         err = finish_payload(&r);
-    trigger_default_to_task(item, workers_task(place->workers, source->task),
+    trigger_default_to_task(item, workers_task_of(place->workers, &item->run),
                             r.has_machine);
     buf_finish(&r.text);
     return err;

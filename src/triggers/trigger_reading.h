@@ -26,9 +26,6 @@ struct option {
 /* The options that runcast does not do; name NULL ends them. */
 extern const struct option trigger_undone[];
 
-/* externalDeploymentId, when all options are known. */
-enum err reading_check_deployment(struct trigger_reading *r);
-
 /* An option that nobody reads is told to the caller. */
 void reading_tell(struct trigger_reading *r, struct slice key);
 

@@ -323,7 +323,8 @@ static bool has_id(const unsigned char *sealed, const struct key *key)
     return sealed[0] == VERSION && !memcmp(sealed + 1, key->id, KEY_ID_LEN);
 }
 
-/* What has no id is older than any rotation. NULL: of a key that is not here. */
+/* The key that has sealed the value: one without an id is older than any rotation. NULL:
+ * the key is not here. */
 static struct key *key_of(struct vault *vault, const unsigned char *sealed)
 {
     if (sealed[0] == VERSION_WITHOUT_ID || has_id(sealed, &vault->key))
@@ -382,7 +383,8 @@ enum err vault_unseal(struct vault *vault, struct slice context, struct slice se
     return opened ? OK : ERR_INVALID;
 }
 
-/* False: it has none, or is no sealed value. */
+/* Reads the id of the key from a sealed value. False: it has none, or is no
+ * sealed value. */
 static bool read_id(struct slice sealed, unsigned char out[KEY_ID_LEN])
 {
     enum { BASE64_LEN = 8, BYTES = 6 }; /* version, id and one more */
@@ -536,7 +538,7 @@ void vault_wait_no_more(struct vault_waiter *waiter)
 
 /* ---- hashing and forgetting ---- */
 
-/* Fetched once, like the cipher. */
+/* The hash function, fetched once like the cipher. */
 static const EVP_MD *sha256(void)
 {
     static EVP_MD *algorithm;

@@ -56,7 +56,7 @@ static void take_record(struct waitpoint *waitpoint, struct api_call *call)
     buf_finish(&data);
 }
 
-/* A key is one of this run and stream. */
+/* A key of idempotency counts for this run and stream alone. */
 static void begin_making(struct input_wait *op)
 {
     struct waitpoint *waitpoint = &op->make.waitpoint;

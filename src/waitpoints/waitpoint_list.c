@@ -7,11 +7,12 @@
  * They are read by id, which begins with the time, from a cursor on: the id of the token at
  * the edge of a page. A filter that matches too little ends by the clock. */
 #include "base/mem.h"
+#include "call/paging.h"
 #include "waitpoints/waitpoint_load.h"
 #include "waitpoints/waitpoints.h"
 #include "json/members.h"
 
-enum { PAGE_DEFAULT = 25, PAGE_MAX = 100, LOOK = 100, LOOK_BYTES = 1 << 20 };
+enum { PAGE_DEFAULT = 25, LOOK = 100, LOOK_BYTES = 1 << 20 };
 
 static const int64_t look_ms = 2000;
 
@@ -27,20 +28,10 @@ struct waitpoint_listing {
     struct slice statuses, key, tags; /* of the query; absent: any */
     int64_t from, to;                 /* Unix ms; 0: open */
     struct slice after, before;       /* ids; absent: none */
-    unsigned limit;
+    uint64_t limit;
 };
 
 /* ---- the query ---- */
-
-static enum err read_limit(struct api_call *call, unsigned *limit)
-{
-    struct slice text = api_query(call, "page[size]");
-    uint64_t number = PAGE_DEFAULT;
-    if (text.ptr && (text_to_u64(text, &number) || !number || number > PAGE_MAX))
-        return explain(&call->why, ERR_INVALID, "page[size] must be 1 to %d", PAGE_MAX);
-    *limit = (unsigned)number;
-    return OK;
-}
 
 static enum err check_statuses(struct api_call *call, struct slice list)
 {
@@ -151,7 +142,8 @@ static void reply(struct waitpoint_listing *op)
     buf_finish(&out);
 }
 
-/* Ids are in the order of creation, so the first one beyond the window is the last one. */
+/* Tells that the list has left the window of time. Ids are in the order of creation, so
+ * the first one beyond it is the last one. */
 static bool is_beyond(const struct waitpoint_listing *op, const struct waitpoint *waitpoint)
 {
     return op->scan.downwards ? op->from && waitpoint->created_at < op->from
@@ -232,13 +224,14 @@ enum err waitpoint_list(struct api_call *call)
     struct loop *loop = engine_loop(api_engine(call->api));
     struct waitpoint_listing *op = mem_new(struct waitpoint_listing);
     op->call = call;
+    op->limit = PAGE_DEFAULT;
     op->statuses = api_query(call, "filter[status]");
     op->key = api_query(call, "filter[idempotencyKey]");
     op->tags = api_query(call, "filter[tags]");
     op->after = api_query(call, "page[after]");
     op->before = api_query(call, "page[before]");
-    if (check_statuses(call, op->statuses) || read_limit(call, &op->limit) ||
-        read_window(op)) {
+    if (check_statuses(call, op->statuses) ||
+        paging_read_size(call, PAGE_SIZE_MAX, &op->limit) || read_window(op)) {
         free(op);
         return ERR_INVALID;
     }

@@ -50,7 +50,7 @@ static void write_it(struct waitpoint_make *make)
                           on_written);
 }
 
-/* The old one may be gone before its key is: then the key becomes the new one's. */
+/* The token of a key may be gone before its key is: then the key becomes the new one's. */
 static void on_old(struct waitpoint_load *load, enum err status)
 {
     struct waitpoint_make *make = container_of(load, struct waitpoint_make, old);
@@ -120,7 +120,8 @@ static enum err read_key(struct waitpoint_make *make, const json_t *body)
     return OK;
 }
 
-/* The token is over at once when its time has passed, and never behind the last date. */
+/* When the token is over by itself: at once when its time has passed, and never behind the
+ * last date. */
 static int64_t until_of(double number)
 {
     int64_t unix_ms;
@@ -174,7 +175,7 @@ static enum err read_tags(struct waitpoint_make *make, const json_t *body)
     return OK;
 }
 
-/* A date as text, or as milliseconds. */
+/* Reads a date as text, or as milliseconds. */
 static enum err read_date(struct waitpoint_make *make, const json_t *body)
 {
     const json_t *date = json_object_get(body, "date");

@@ -133,7 +133,8 @@ static enum err take_completion(struct api_call *call, struct slice piece)
     return may_complete(call) ? ERR_FORBIDDEN : body_fields_take(call, piece);
 }
 
-/* It was validated while it came: a long output is walked over as rarely as can be. */
+/* The body was validated while it came: a long output is walked over as rarely
+ * as can be. */
 static enum err read_completion(struct api_call *call, struct slice body,
                                 struct slice *output)
 {
@@ -171,7 +172,7 @@ static enum err complete(struct api_call *call)
     return refused;
 }
 
-/* The body is the output. */
+/* Completes a token by its URL: the body is the output. */
 static enum err complete_by_url(struct api_call *call)
 {
     struct slice body = slice_trim(call->x->body);
@@ -222,7 +223,8 @@ static void on_record_taken(struct waitpoint_end *end, enum err status)
     finish_waiting(container_of(end, struct token_wait, end), status);
 }
 
-/* From now on a record finds the run; one may have come before. */
+/* From now on a record of the stream finds the run that waits; one may have
+ * come before. */
 static void on_token_waiting(struct command *command, enum err status)
 {
     struct token_wait *op = container_of(command, struct token_wait, block.command);

@@ -5,7 +5,8 @@
 
 #include "wire/run_error.h"
 
-/* With the comma in front of all but the first, and the colon. */
+/* Adds the name of a member, with the comma in front of all but the first, and
+ * the colon. */
 static void add_name(const char *name, bool first, struct buf *out)
 {
     size_t len = strlen(name);

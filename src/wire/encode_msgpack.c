@@ -43,7 +43,7 @@ static void pack_fields(msgpack_packer *packer, uint32_t fields)
             pack_text(packer, slice_of(field_name((enum field)field)));
 }
 
-/* JSON that has to be made first: its length is known afterwards, so the str has the
+/* Adds JSON that has to be made first: its length is known afterwards, so the str has the
  * longest head (str 32), filled in then. */
 static void add_made_json(const struct value *value, struct buf *out)
 {

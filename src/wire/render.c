@@ -89,8 +89,8 @@ static struct bytes *bytes_at(const struct run *run, size_t offset)
 
 /* ---- packets ---- */
 
-/* What is not the JSON it says it is becomes a string, so that it cannot break the message
- * that carries it. */
+/* A packet that is not the JSON it says it is becomes a string, so that it cannot break
+ * the message that carries it. */
 static bool packet_value(struct bytes *bytes, struct slice type, struct value *value)
 {
     struct slice content = bytes_slice(bytes);

@@ -41,13 +41,8 @@ static void add_raw(const char *head, struct bytes *error, struct slice raw,
     rope_add(out, error, raw);
 }
 
-/* A part of a raw string is raw too, and needs no decoding. */
-static struct slice without_quotes(struct slice raw)
-{
-    return raw.len < 2 ? (struct slice){ 0 } : (struct slice){ raw.ptr + 1, raw.len - 2 };
-}
-
-/* Of these codes nobody sees that it was the worker that has gone: the message says it. */
+/* True for codes that do not show that it was the worker that has gone: the message says
+ * it. */
 static bool needs_words(struct slice code)
 {
     return slice_is(code, "TASK_RUN_CANCELLED") || slice_starts(code, "TASK_RUN_STALLED_");
@@ -56,7 +51,7 @@ static bool needs_words(struct slice code)
 static void render_code(struct bytes *error, const struct error_texts *texts,
                         struct buf *out)
 {
-    struct slice code = without_quotes(texts->code), words = without_quotes(texts->message);
+    struct slice code = scan_unquoted(texts->code), words = scan_unquoted(texts->message);
     buf_add(out, SLICE("{\"message\":\"trigger.dev internal error ("));
     buf_add(out, code);
     buf_add_char(out, ')');

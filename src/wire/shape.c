@@ -8,8 +8,8 @@
 
 enum skipping { SKIP_NEVER, SKIP_BY_NEW, SKIP };
 
-/* In the order of the reference, idempotencyKey behind it. SDK 3.x has no default for five
- * of them: it cannot skip those. */
+/* Columns stand in the order of the reference, idempotencyKey behind it. SDK 3.x has no
+ * default for five of them: it cannot skip those. */
 static const struct shape_column_type {
     const char *name;
     const char *schema;
@@ -117,7 +117,7 @@ static void add_bytes(struct writer *w, uint32_t bit, const char *name, struct b
         buf_add_text(w->out, "null");
 }
 
-/* The SDK puts the Z behind it. */
+/* Adds a time without the Z, which the SDK puts behind it. */
 static void add_time(struct writer *w, uint32_t bit, const char *name, int64_t unix_ms)
 {
     char text[TIME_TEXT_LEN + 1];
@@ -151,7 +151,7 @@ static const char *status_of(const struct writer *w)
     return run_status_name((enum run_status)w->run->status, VOCABULARY_INTERNAL);
 }
 
-/* What says it is JSON and is not is shown as text. */
+/* The type to show a packet with: one that says it is JSON and is not is shown as text. */
 static struct slice type_of(struct bytes *content, struct slice type)
 {
     bool json = !type.len || slice_is(type, "application/json") ||
@@ -256,7 +256,7 @@ static void read_error(struct slice error, struct slice texts[ERROR_MEMBERS])
             texts[i] = (struct slice){ 0 };
 }
 
-/* One of the four kinds, with all that its kind requires. */
+/* Renders an error of one of the four kinds, with all that its kind requires. */
 static void render_stored_error(struct bytes *error, bool old)
 {
     struct slice texts[ERROR_MEMBERS];

@@ -5,7 +5,7 @@
 
 enum { MEMBERS_MAX = 8 };
 
-/* What is optional is added only when it is there. */
+/* A message that is written: optional members are added only when they are there. */
 struct message {
     struct member members[MEMBERS_MAX];
     size_t count;

@@ -314,7 +314,7 @@ static bool is_known(enum wire_op op, const char *name)
     return strcmp(name, "op") == 0;
 }
 
-/* As many as there is room for in an answer. */
+/* Notes members that nobody reads, as many as there is room for in an answer. */
 static void note_others(struct reader *reader)
 {
     struct slice names[WIRE_IGNORED_MAX];

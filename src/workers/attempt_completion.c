@@ -65,7 +65,8 @@ static void free_op(struct completion *op)
 
 /* ---- the answer ---- */
 
-/* A relative that has ended, or has no room, is passed over: the attempt is complete. */
+/* A relative that has ended, or has no room for more metadata, is passed over: the attempt
+ * is complete. */
 static uint64_t newest_seq(const struct completion *op)
 {
     uint64_t seq = op->complete.command.seq;
@@ -136,7 +137,7 @@ static void take_operations(struct completion *op, struct slice metadata)
     join(op->root ? &op->roots : &op->own, values[2]);
 }
 
-/* What cannot be read is left out: the result of the attempt counts more. */
+/* Metadata that cannot be read is left out: the result of the attempt counts more. */
 static void take_metadata(struct completion *op, struct slice flushed)
 {
     static const char *const parts[] = { "data", "dataType" };

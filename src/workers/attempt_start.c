@@ -79,8 +79,7 @@ static void write_answer(struct starting *op, const struct run *run)
         .needs_key = call->identity->kind == CREDENTIAL_WORKER_TOKEN,
         .cents_per_ms = attempt_cents_per_ms(call->env, run),
     };
-    size_t place = message_add_start(&op->answer, run, &home,
-                                     worker_task(worker, bytes_slice(run->task)));
+    size_t place = message_add_start(&op->answer, run, &home, worker);
     buf_finish(&url);
     buf_add(&op->rest, slice_from(buf_slice(&op->answer), place));
     op->answer.len = place;

@@ -74,7 +74,7 @@ static struct slice type_or_json(const struct bytes *type)
     return type ? bytes_slice(type) : SLICE("application/json");
 }
 
-/* False: with those before it it would be too much. */
+/* False: with the outputs before it this one would be too much. */
 static bool has_room(struct completed_waits *waits, struct slice output)
 {
     if (output.len > OUTPUTS_MAX - waits->outputs)
@@ -83,7 +83,7 @@ static bool has_room(struct completed_waits *waits, struct slice output)
     return true;
 }
 
-/* Of a run or token. */
+/* Writes the name under which the output of a run or token can be fetched. */
 static void add_output_name(struct completed_waits *waits, struct slice id)
 {
     struct buf name = { 0 };
@@ -199,7 +199,7 @@ static void read_token(struct completed_waits *waits)
     store->ops->load(store, &waits->load);
 }
 
-/* True when it is written; else a read is under way. */
+/* True when the wait is written; else a read of what it waited for is under way. */
 static bool write_wait(struct completed_waits *waits)
 {
     const struct wait *wait = &waits->wait;

@@ -21,8 +21,8 @@ static const char *const parts[DECLARED_PARTS] = {
     [DECLARED_QUEUES] = "queues",
 };
 
-/* What is left out although somebody may have counted on it, and where it is declared: a
- * member of the metadata, or of a task. */
+/* Members that are left out although somebody may have counted on them, and where they are
+ * declared: in the metadata, or in a task. */
 static const struct {
     const char *name;
     unsigned depth;
@@ -80,7 +80,7 @@ static void put_char(struct declaration *d, char c)
     put(d, (struct slice){ &c, 1 });
 }
 
-/* An object of which some members are left out. */
+/* True in an object of which some members are left out. */
 static bool is_sieved(const struct declaration *d)
 {
     return !d->skipping && (d->depth <= 2 || d->depth == 4) && d->is_object[d->depth];
@@ -93,7 +93,7 @@ static bool key_is(const struct declaration *d, const char *name)
     return scan_key_is((struct slice){ d->key, d->key_len }, slice_of(name));
 }
 
-/* What was said before under the same name does not count. */
+/* The metadata begins. Members of the same name that came before it do not count. */
 static bool choose_metadata(struct declaration *d)
 {
     if (!key_is(d, "metadata"))
@@ -188,7 +188,8 @@ static void add_key(struct declaration *d, struct slice text)
     d->key_len += len;
 }
 
-/* Up to the quote that ends it, or all that has come; returns how much that is. */
+/* Follows a string up to the quote that ends it, or through all that has come; returns how
+ * much that is. */
 static size_t follow_string(struct declaration *d, struct slice rest)
 {
     size_t len = 0;

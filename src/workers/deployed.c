@@ -70,7 +70,7 @@ static void give_up(struct api_call *call, enum err status)
     api_reply_error(call, status);
 }
 
-/* NULL: it was archived meanwhile. */
+/* NULL: the environment was archived meanwhile. */
 static struct account *served_number(const struct api_call *call, uint32_t number)
 {
     struct account *account = accounts_by_number(api_accounts(call->api), number);
@@ -126,8 +126,8 @@ static void look_into_store(struct finding *op)
     store->ops->load(store, &op->load);
 }
 
-/* An unfinished run is in memory; a finished one may be asked for again, by a worker that
- * did not get its answer. */
+/* Finds the environment of the run. An unfinished run is in memory; a finished one may be
+ * asked for again, by a worker that did not get its answer. */
 static enum err in_environment(struct api_call *call, route_fn *handle)
 {
     struct account *account = served_with_run(call->api, call->identity, call->params[0]);
@@ -280,7 +280,8 @@ static enum err connect_worker(struct api_call *call)
     return OK;
 }
 
-/* What it has room for: a worker asks when it has some, so nobody needs to know. */
+/* The heartbeat of a worker says what it has room for, which nobody needs to know: a
+ * worker asks when it has some. */
 static enum err heartbeat_worker(struct api_call *call)
 {
     json_t *body;

@@ -3,6 +3,7 @@
 
 #include "accounts/variables.h"
 #include "telemetry/telemetry_path.h"
+#include "workers/image.h"
 #include "json/members.h"
 
 /* ---- members ---- */
@@ -108,6 +109,27 @@ static void add_worker(struct buf *out, const struct run *run, const struct work
     close_object(out);
 }
 
+/* What a supervisor needs to find the code of the version; nothing of a plain registration's. */
+static void add_image(struct buf *out, const struct dequeued *dequeued)
+{
+    const struct worker *worker = dequeued->worker;
+    struct buf image = { 0 };
+    if (!worker || !worker->deployment[0]) {
+        members_add_json(out, "deployment", SLICE("{}"));
+        return;
+    }
+    open_object(out, "deployment");
+    add_ids(out, slice_of(worker->deployment));
+    members_add_text(out, "imagePlatform", slice_of(image_platform));
+    close_object(out);
+    image_add_name(&image, dequeued->account, slice_of(worker->version));
+    members_add_text(out, "image", buf_slice(&image));
+    buf_finish(&image);
+    open_object(out, "x-runcast");
+    members_add_text(out, "versionHash", slice_of(worker->archive_hash));
+    close_object(out);
+}
+
 void message_add_dequeued(struct buf *out, const struct dequeued *dequeued)
 {
     const struct account *account = dequeued->account;
@@ -118,7 +140,7 @@ void message_add_dequeued(struct buf *out, const struct dequeued *dequeued)
     message_add_snapshot(out, run);
     members_add_json(out, "completedWaitpoints", SLICE("[]"));
     add_worker(out, run, dequeued->worker);
-    members_add_json(out, "deployment", SLICE("{}"));
+    add_image(out, dequeued);
     add_dequeued_run(out, dequeued);
     open_object(out, "environment");
     members_add_text(out, "id", slice_of(account->id));
@@ -296,8 +318,25 @@ static void add_task(struct buf *out, const struct run *run, const struct worker
     close_object(out);
 }
 
+/* Run controllers refuse the start without these texts; which release has indexed it is not
+ * known here. */
+static void add_deployment(struct buf *out, const struct worker *worker)
+{
+    if (!worker || !worker->deployment[0])
+        return;
+    open_object(out, "deployment");
+    members_add_text(out, "id", slice_of(worker->deployment));
+    members_add_text(out, "shortCode", slice_of(worker->short_code));
+    members_add_text(out, "version", slice_of(worker->version));
+    members_add_text(out, "runtime", slice_of(worker->runtime));
+    members_add_text(out, "runtimeVersion", SLICE(""));
+    if (worker->external_id[0])
+        members_add_text(out, "externalId", slice_of(worker->external_id));
+    close_object(out);
+}
+
 static size_t add_execution(struct buf *out, const struct run *run,
-                            const struct task_home *home, const struct worker_task *task)
+                            const struct task_home *home, const struct worker *worker)
 {
     open_object(out, "execution");
     open_object(out, "attempt");
@@ -305,9 +344,10 @@ static size_t add_execution(struct buf *out, const struct run *run,
     members_add_time(out, "startedAt", run->attempt_at);
     close_object(out);
     size_t place = add_execution_run(out, run);
-    add_task(out, run, task);
+    add_task(out, run, worker_task(worker, bytes_slice(run->task)));
     add_tenant(out, home->account);
     add_machine(out, run, home->cents_per_ms);
+    add_deployment(out, worker);
     if (run->batch) {
         open_object(out, "batch");
         members_add_text(out, "id", bytes_slice(run->batch));
@@ -318,7 +358,7 @@ static size_t add_execution(struct buf *out, const struct run *run,
 }
 
 size_t message_add_start(struct buf *out, const struct run *run,
-                         const struct task_home *home, const struct worker_task *task)
+                         const struct task_home *home, const struct worker *worker)
 {
     buf_add_char(out, '{');
     members_add_name(out, "run");
@@ -327,7 +367,7 @@ size_t message_add_start(struct buf *out, const struct run *run,
     message_add_snapshot(out, run);
     members_add_name(out, "envVars");
     message_add_variables(out, run, home);
-    size_t place = add_execution(out, run, home, task);
+    size_t place = add_execution(out, run, home, worker);
     close_object(out);
     return place;
 }

@@ -45,9 +45,9 @@ struct task_home {
 };
 
 /* What attempts/start answers, with an empty payload. Gives the offset, inside its quotes,
- * where the text belongs. task NULL: the version has gone. */
+ * where the text belongs. worker NULL: the version has gone. */
 size_t message_add_start(struct buf *out, const struct run *run,
-                         const struct task_home *home, const struct worker_task *task);
+                         const struct task_home *home, const struct worker *worker);
 
 /* What attempts/complete answers: {result: {…}}. */
 void message_add_result(struct buf *out, const struct run *run, enum attempt_result result);

@@ -69,7 +69,7 @@ static void on_tick(struct timer *timer)
 enum err worker_presence(struct api_call *call)
 {
     struct seat seat = { 0 };
-    enum err refused = connection_limit_take(&seat, call->env, &call->why);
+    enum err refused = connection_limit_take(&seat, call->api, call->env, &call->why);
     if (refused)
         return refused;
     struct presence *presence = mem_new(struct presence);

@@ -47,7 +47,7 @@ static bool is_set(const json_t *value)
     return value && !json_is_null(value);
 }
 
-/* NULL when unset. */
+/* Reads the name of a task or queue; *name is NULL when unset. */
 static enum err read_name(const struct registration_spot *spot, const json_t *value,
                           const char *member, struct bytes **name)
 {
@@ -228,7 +228,7 @@ static unsigned place_of(const char *type)
     return 0;
 }
 
-/* Unset or empty: everywhere. */
+/* Reads the environments where a schedule is declared; unset or empty: everywhere. */
 static enum err read_places(const struct registration_spot *spot, const json_t *list,
                             unsigned *places)
 {
@@ -250,7 +250,8 @@ static enum err read_places(const struct registration_spot *spot, const json_t *
     return OK;
 }
 
-/* Only the shape: what the texts mean is looked at before a version is taken. */
+/* Reads the shape of a declared schedule: what the texts mean is looked at before a
+ * version is taken. */
 static enum err read_schedule(const struct registration_spot *spot, const json_t *schedule,
                               struct worker_task *task)
 {
@@ -474,23 +475,39 @@ void registration_finish(struct registration *registration)
     *registration = (struct registration){ 0 };
 }
 
-static struct worker *apply_limits(struct registration *registration,
-                                   struct environment *env)
+/* Each version counts once with a queue. */
+void registration_set_limits(struct worker *worker, struct environment *env)
+{
+    for (size_t i = 0; i < worker->queue_count; i++) {
+        struct slice name = bytes_slice(worker->queues[i].name);
+        if (worker->has_limits)
+            queues_change_limit(&env->queues, name, worker->queues[i].limit);
+        else
+            queues_set_limit(&env->queues, name, worker->queues[i].limit);
+    }
+    worker->has_limits = true;
+}
+
+static struct worker *take_worker(struct registration *registration)
 {
     struct worker *worker = registration->worker;
-    for (size_t i = 0; i < worker->queue_count; i++)
-        queues_set_limit(&env->queues, bytes_slice(worker->queues[i].name),
-                         worker->queues[i].limit);
     registration->worker = NULL;
     return worker;
 }
 
 void registration_apply(struct registration *registration, struct environment *env)
 {
-    sessions_add(env, apply_limits(registration, env));
+    if (!env->is_dev) {
+        workers_add(env->fleet->workers, take_worker(registration));
+        return;
+    }
+    registration_set_limits(registration->worker, env);
+    sessions_add(env, take_worker(registration));
 }
 
 void registration_apply_stored(struct registration *registration, struct environment *env)
 {
-    workers_add(env->fleet->workers, apply_limits(registration, env));
+    if (!registration->worker->deployment[0])
+        registration_set_limits(registration->worker, env);
+    workers_add(env->fleet->workers, take_worker(registration));
 }

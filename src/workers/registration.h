@@ -59,19 +59,33 @@ struct bytes *registration_write(struct registration *registration);
 enum err registration_restore(struct slice body, struct registration *registration,
                               struct failure *why);
 
+/* The same of a whole document, at start: its worker is there. */
+enum err registration_restore_document(struct environment *env,
+                                       const struct document *document,
+                                       struct failure *why);
+
 /* "20261120.1" as a document's name, which sorts in the order of the versions; the
  * caller's reference. */
 struct bytes *registration_document_name(const struct worker *worker);
 
-/* The worker is the current one of the environment, its queues have their limits, and it is
- * there. Takes over the worker. */
+/* The worker is one of the environment's versions; in dev the current one at once, which is
+ * there, with its limits. Takes over the worker. */
 void registration_apply(struct registration *registration, struct environment *env);
 
-/* The same at start, when nobody is there yet. */
+/* The same at start, when nobody is there yet: it has its limits if it is no deployment's. */
 void registration_apply_stored(struct registration *registration, struct environment *env);
+
+/* The queues that the worker declares have its limits, which count until another version's
+ * are set. */
+void registration_set_limits(struct worker *worker, struct environment *env);
 
 /* Forgets versions of which there are too many, with the queues that no other one has. */
 void registration_forget_oldest(struct engine *engine, struct environment *env);
+
+/* Forgets a version whose deployment has failed, or is not kept any more. False: it is
+ * current, or about to be; nothing happens. */
+bool registration_forget(struct engine *engine, struct environment *env,
+                         struct worker *worker);
 
 /* A zeroed one is fine. */
 void registration_finish(struct registration *registration);

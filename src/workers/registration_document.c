@@ -1,12 +1,9 @@
 /* registration_document.c - worker versions as the store keeps them. */
 #include <stdio.h>
 
-#include "accounts/variables.h"
+#include "accounts/bootstrap.h"
 #include "base/mem.h"
-#include "bulk/bulk.h"
-#include "call/queue_settings.h"
 #include "fleet/sessions.h"
-#include "schedules/schedules.h"
 #include "workers/registration.h"
 #include "json/members.h"
 #include "json/scan.h"
@@ -89,6 +86,19 @@ void registration_write_task(struct registration *registration)
     add_task(&registration->tasks, &worker->tasks[registration->written++]);
 }
 
+static void add_deployment(struct buf *out, const struct worker *worker)
+{
+    if (!worker->deployment[0])
+        return;
+    buf_add_text(out, ",\"deployment\":{");
+    members_add_text(out, "id", slice_of(worker->deployment));
+    members_add_text(out, "shortCode", slice_of(worker->short_code));
+    members_add_text(out, "externalId", slice_of(worker->external_id));
+    members_add_text(out, "archiveHash", slice_of(worker->archive_hash));
+    members_add_text(out, "runtime", slice_of(worker->runtime));
+    buf_add_char(out, '}');
+}
+
 struct bytes *registration_write(struct registration *registration)
 {
     const struct worker *worker = registration->worker;
@@ -99,6 +109,7 @@ struct bytes *registration_write(struct registration *registration)
     buf_print(&out, "{\"id\":\"%s\",\"version\":\"%s\",\"createdAt\":%lld,\"contentHash\":",
               worker->id, worker->version, (long long)worker->created_at);
     buf_add_json(&out, slice_of(worker->content_hash));
+    add_deployment(&out, worker);
     buf_add_text(&out, ",\"tasks\":[");
     buf_add(&out, buf_slice(&registration->tasks));
     buf_add_text(&out, "],\"queues\":[");
@@ -139,6 +150,24 @@ static bool read_text(struct slice body, const char *member, char *out, size_t s
     return fits;
 }
 
+/* Nothing to read in the document of a plain registration. */
+static bool read_deployment(struct slice body, struct worker *worker)
+{
+    struct slice given = scan_member(body, "deployment");
+    if (!given.ptr)
+        return true;
+    if (scan_type(given) == SCAN_OBJECT) /* older documents do not have it */
+        read_text(given, "runtime", worker->runtime, sizeof(worker->runtime));
+    return scan_type(given) == SCAN_OBJECT &&
+           read_text(given, "id", worker->deployment, sizeof(worker->deployment)) &&
+           worker->deployment[0] &&
+           read_text(given, "shortCode", worker->short_code, sizeof(worker->short_code)) &&
+           read_text(given, "externalId", worker->external_id,
+                     sizeof(worker->external_id)) &&
+           read_text(given, "archiveHash", worker->archive_hash,
+                     sizeof(worker->archive_hash));
+}
+
 enum err registration_restore(struct slice body, struct registration *registration,
                               struct failure *why)
 {
@@ -152,7 +181,8 @@ enum err registration_restore(struct slice body, struct registration *registrati
     struct worker *worker = read.worker;
     if (!read_text(body, "id", worker->id, sizeof(worker->id)) ||
         !read_text(body, "version", worker->version, sizeof(worker->version)) ||
-        text_to_i64(scan_member(body, "createdAt"), &worker->created_at)) {
+        text_to_i64(scan_member(body, "createdAt"), &worker->created_at) ||
+        !read_deployment(body, worker)) {
         registration_finish(&read);
         return explain(why, ERR_INVALID, "A worker's document is damaged");
     }
@@ -160,20 +190,8 @@ enum err registration_restore(struct slice body, struct registration *registrati
     return OK;
 }
 
-static enum err restore_queue(struct environment *env, const struct document *document,
-                              struct failure *why)
-{
-    struct queue_settings settings;
-    enum err err = queue_settings_read(bytes_slice(document->body), &settings, why);
-    if (err)
-        return err;
-    settings.version = document->version;
-    queues_configure(&env->queues, bytes_slice(document->name), &settings);
-    return OK;
-}
-
-static enum err restore_worker(struct environment *env, const struct document *document,
-                               struct failure *why)
+enum err registration_restore_document(struct environment *env,
+                                       const struct document *document, struct failure *why)
 {
     struct registration registration;
     enum err err = registration_restore(bytes_slice(document->body), &registration, why);
@@ -184,21 +202,6 @@ static enum err restore_worker(struct environment *env, const struct document *d
     return OK;
 }
 
-enum err api_restore(struct api *api, const struct document *document, struct failure *why)
-{
-    struct environment *env = engine_environment(api_engine(api), document->env);
-    if (!env || !document->body)
-        return OK;
-    switch (document->kind) {
-    case DOC_WORKER: return restore_worker(env, document, why);
-    case DOC_QUEUE: return restore_queue(env, document, why);
-    case DOC_VARIABLE: return variables_restore(api_accounts(api), document, why);
-    case DOC_SCHEDULE: return schedules_restore(api_schedules(api), document, why);
-    case DOC_BULK: return bulks_restore(api_bulks(api), env, document, why);
-    default: return OK;
-    }
-}
-
 /* ---- forgetting ---- */
 
 static void on_forgotten(struct document_write *write, enum err status)
@@ -207,16 +210,32 @@ static void on_forgotten(struct document_write *write, enum err status)
     free(write);
 }
 
+/* It is not among the versions any more; takes over the worker. */
+static void forget(struct engine *engine, struct environment *env, struct worker *worker)
+{
+    struct bytes *name = registration_document_name(worker);
+    document_write_begin(engine, env->number, DOC_WORKER, name, NULL, 1,
+                         mem_new(struct document_write), on_forgotten);
+    bytes_unref(name);
+    for (size_t i = 0; worker->has_limits && i < worker->queue_count; i++)
+        queues_forget_limit(&env->queues, bytes_slice(worker->queues[i].name));
+    sessions_forget(env, worker);
+    worker_destroy(worker);
+}
+
 void registration_forget_oldest(struct engine *engine, struct environment *env)
 {
-    for (struct worker *worker; (worker = workers_take_excess(env->fleet->workers));) {
-        struct bytes *name = registration_document_name(worker);
-        document_write_begin(engine, env->number, DOC_WORKER, name, NULL, 1,
-                             mem_new(struct document_write), on_forgotten);
-        bytes_unref(name);
-        for (size_t i = 0; i < worker->queue_count; i++)
-            queues_forget_limit(&env->queues, bytes_slice(worker->queues[i].name));
-        sessions_forget(env, worker);
-        worker_destroy(worker);
-    }
+    for (struct worker *worker; (worker = workers_take_excess(env->fleet->workers));)
+        forget(engine, env, worker);
+}
+
+bool registration_forget(struct engine *engine, struct environment *env,
+                         struct worker *worker)
+{
+    struct workers *workers = env->fleet->workers;
+    if (!workers_may_take(workers, worker))
+        return false;
+    workers_take(workers, worker);
+    forget(engine, env, worker);
+    return true;
 }

@@ -151,7 +151,7 @@ enum err worker_take(struct api_call *call, struct environment *const *environme
     op->deployed = call->identity->kind == CREDENTIAL_WORKER_TOKEN;
     enum err refused = OK;
     if (count)
-        refused = connection_limit_take(&op->seat, environments[0], &call->why);
+        refused = connection_limit_take(&op->seat, call->api, environments[0], &call->why);
     if (!op->deployed)
         read_named(call, &named);
     if (!refused && !op->deployed)
@@ -187,7 +187,7 @@ struct looking {
     bool since; /* {snapshots: […]}, of those behind the one that is named */
 };
 
-/* Only the newest snapshot is kept: all that a worker acts on is in it. */
+/* The answer has only the newest snapshot: all that a worker acts on is in it. */
 static void add_since(struct buf *out, const struct looking *op)
 {
     buf_add_text(out, "{\"snapshots\":[");

@@ -17,7 +17,7 @@ enum {
     COMPLETION_BODY = 16 * 1024 * 1024,
 };
 
-/* Read, and thrown away. */
+/* For calls of which the body is read, and thrown away. */
 static enum err discard(struct api_call *call)
 {
     api_reply_json(call, 200, SLICE("{}"));
@@ -65,7 +65,7 @@ static const struct route routes[] = {
       .id = "get_preview_environment_v1", .summary = "The key of preview",
       .reply = "WorkerEnvironment" },
     { .method = HTTP_GET_, .path = PROJECT "/envvars",
-      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = worker_variables,
+      .auth = AUTH_KEY | AUTH_BUILD, .body_limit = NO_BODY, .handle = worker_variables,
       .id = "get_worker_variables_v1",
       .summary = "The variables that a worker starts with",
       .reply = "{variables: {*: string}}" },

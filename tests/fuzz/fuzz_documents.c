@@ -18,7 +18,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { KINDS = DOC_TRACE + 1, ENV = 1 };
+/* Numbers of the environments of an api_world. */
+enum { DEV = 1, PROD = 3 };
 
 /* Both references are given back. */
 static void assert_same(struct bytes *body, struct bytes *again)
@@ -83,9 +84,9 @@ static void check_waitpoint(const struct document *document)
         return;
     assert(read_head);
     if (is_id(waitpoint.id)) {
-        struct change change = waitpoint_change(&waitpoint, ENV);
+        struct change change = waitpoint_change(&waitpoint, DEV);
         assert(waitpoint_read(&change.document, &second) == OK);
-        struct change other = waitpoint_change(&second, ENV);
+        struct change other = waitpoint_change(&second, DEV);
         assert_same(bytes_ref(change.document.body), bytes_ref(other.document.body));
         change_finish(&change);
         change_finish(&other);
@@ -249,11 +250,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     body = (struct slice){ (const char *)data + 1, size - 1 };
     slice_split(&body, '\n', &name);
-    struct document document = { .kind = (enum document_kind)(data[0] % KINDS),
-                                 .env = ENV,
+    struct document document = { .kind = (enum document_kind)(data[0] % DOC_KINDS),
+                                 .env = DEV,
                                  .version = 1,
                                  .name = bytes_create(name),
                                  .body = bytes_create(body) };
+    if (document.kind == DOC_CURRENT)
+        document.env = PROD;
     if (document.name && document.body) {
         switch (document.kind) {
         case DOC_BATCH: check_batch(&document); break;

@@ -20,7 +20,7 @@ enum {
     SWEEP_EVERY_MS = 1000,
 };
 
-/* Of an environment (no task) or of a task in it. */
+/* Counts the runs of an environment (no task) or of a task in it. */
 struct counter {
     uint64_t last;
     struct list link; // sqlite_apply::changed
@@ -243,7 +243,7 @@ static enum store_status release_claim(struct sqlite_apply *apply,
     return status;
 }
 
-/* Says whose it is. */
+/* Says who owns the claim. */
 static enum store_status name_owner(struct sqlite_apply *apply, struct claim *claim)
 {
     sqlite3_stmt *stmt = claim_statement(apply, SQL_CLAIM_OWNER, claim);
@@ -324,7 +324,7 @@ enum store_status sqlite_apply_tags(struct sqlite_apply *apply, const struct cha
     return status;
 }
 
-/* The column's text; absent without tags. */
+/* The text of the column of tags; absent without tags. */
 static struct slice tags_text(struct sqlite_apply *apply, const struct run *run)
 {
     buf_clear(&apply->text);
@@ -415,7 +415,7 @@ static enum store_status find_packet(struct sqlite_apply *apply,
     return outcome(apply, code == SQLITE_ROW ? SQLITE_OK : code);
 }
 
-/* Of its row and its tags. */
+/* Counts how much longer the row of the run and its tags get. */
 static enum store_status grow_run(struct sqlite_apply *apply, const struct change *change,
                                   struct slice tags)
 {

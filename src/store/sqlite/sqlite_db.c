@@ -110,6 +110,9 @@ static const char *const migrations[] = {
     "DROP TABLE document;"
     "ALTER TABLE moved RENAME TO document;"
     "CREATE INDEX document_age ON document (kind, env, written_at)",
+    /* Which deployment a run waits for. Who has this step also reads DOC_CURRENT: to a gateway
+     * without it the newest registration would be current, promoted or not. */
+    "ALTER TABLE run ADD COLUMN external_deployment TEXT",
 };
 
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
@@ -283,7 +286,7 @@ static bool configure(struct sqlite_db *db, const struct sqlite_options *options
     return configured;
 }
 
-/* Before anything is written into a file that may not be ours. */
+/* Refuses a file that may not be ours, before anything is written into it. */
 static enum err refuse_foreign(struct sqlite_db *db, const char *path, struct failure *why)
 {
     int64_t version = ask_number(db, "PRAGMA user_version", -1);
@@ -331,7 +334,8 @@ void sqlite_db_close(struct sqlite_db *db)
 
 /* ---- versions ---- */
 
-/* While steps are left the database says so: the next start goes on with them. */
+/* As long as steps of the schema are left the database says so: the next start goes on
+ * with them. */
 #define STEPS_LEFT "INSERT OR REPLACE INTO meta VALUES ('steps_left', '1')"
 #define NO_STEPS_LEFT "DELETE FROM meta WHERE name = 'steps_left'"
 
@@ -350,8 +354,9 @@ static bool migrate_from(struct sqlite_db *db, int64_t version)
     return migrated;
 }
 
-/* What was there before the first step is worth a copy, not what a start that was killed has
- * made of it. A new database is brought forward from nothing. */
+/* A copy is made of what was there before the first step of the schema, not of
+ * what a start that was killed has made of it. A new database is brought
+ * forward from nothing. */
 static bool wants_copy(struct sqlite_db *db, int64_t version)
 {
     return version > 0 && version < SCHEMA_VERSION &&

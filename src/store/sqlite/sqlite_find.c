@@ -98,7 +98,7 @@ static void add_text(struct sqlite_query *query, const char *sql, struct slice t
         sqlite_query_text(query, sql, text);
 }
 
-/* Any of the tags, unless they lead; or each of them. */
+/* Adds the condition on tags: any of them, unless they lead; or each of them. */
 static void add_tags(struct sqlite_query *query, const struct run_filter *f, enum lead lead)
 {
     static const char exists[] = " AND EXISTS (SELECT 1 FROM run_tag t WHERE t.env = r.env"
@@ -229,8 +229,8 @@ static int by_id(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Several leading values deliver a page each, and the same run twice: the nearest to the
- * cursor are the page. */
+/* Cuts the page to its size: several leading values deliver a page each, and the same run
+ * twice; those nearest to the cursor are the page. */
 static void cut_page(struct store_list *req, struct sqlite_ids *ids)
 {
     bool upwards = *req->before;

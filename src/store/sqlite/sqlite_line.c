@@ -77,7 +77,8 @@ static size_t take_turn(struct sqlite_turns *turns, size_t share, struct list *g
     return weight;
 }
 
-/* Who had a turn in the last group is behind those that have come since. */
+/* Environments that had a turn in the last group stand behind those that have
+ * come since. */
 static void begin_group(struct sqlite_turns *turns)
 {
     list_move_all(&turns->waiting, &turns->served);
@@ -137,7 +138,7 @@ static size_t written_bytes(const struct change *change)
     return bytes;
 }
 
-/* In changes: how long the transaction lasts because of it. */
+/* The weight of a commit, in changes: how long the transaction lasts because of it. */
 static size_t weigh(const struct store_commit *req)
 {
     size_t bytes = 0;
@@ -165,7 +166,7 @@ static size_t share_of_each(size_t environments)
     return share > SHARE_WEIGHT ? SHARE_WEIGHT : share + !share;
 }
 
-/* Each environment has one turn. */
+/* Takes small commits: each environment has one turn. */
 static void take_small(struct sqlite_turns *small, struct list *group)
 {
     size_t share = share_of_each(small->count), weight = 0;

@@ -106,7 +106,7 @@ static enum store_status remove_documents(struct sqlite_apply *apply,
     return status;
 }
 
-/* Claims, or counters of runs. */
+/* Removes other rows of the environment: claims, or counters of runs. */
 static enum store_status remove_others(struct sqlite_apply *apply, struct store_purge *req,
                                        enum sqlite_statement which)
 {

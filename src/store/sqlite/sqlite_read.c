@@ -4,9 +4,9 @@
  *   begin ─► idle connection ─► read_work: query, copy rows into fresh bytes
  *   done  ◄─ connection idle ◄─ after_read
  *
- * A read without an idle connection waits on the loop thread, so no worker ever waits. The
- * clock ends what takes longer than two seconds; only what a start reads, which cannot do
- * without, may take longer. Functions that end in _work run on worker threads. */
+ * A read without an idle connection waits on the loop thread (sqlite_waiting.h), so no worker
+ * ever waits. The clock ends what takes longer than two seconds; only what a start reads,
+ * which cannot do without, may take longer. Functions that end in _work run on worker threads. */
 #include "store/sqlite/sqlite_read.h"
 
 #include <assert.h>
@@ -32,7 +32,7 @@ struct read {
         struct store_walk *walk;
         struct store_scan *scan;
     } req;
-    struct list link; // sqlite_readers::waiting
+    struct sqlite_waiter waiter;
 };
 
 /* ---- worker threads ---- */
@@ -256,7 +256,7 @@ static void scan_work(struct sqlite_db *db, struct store_scan *req)
     req->count = 0;
 }
 
-/* Pages end in time, what a start reads when it is through. */
+/* Whether a read ends in time: a page does, what a start reads when it is through. */
 static bool is_bounded(const struct read *read)
 {
     if (read->kind == READ_WALK)
@@ -305,23 +305,34 @@ static void maybe_stopped(struct sqlite_readers *readers)
 
 static void after_read(uv_work_t *work, int status);
 
+/* All connections but one may be searching; an only one may, too. */
+static bool slow_may(const struct sqlite_readers *readers)
+{
+    return readers->slow + 1 < readers->count || (!readers->slow && readers->count == 1);
+}
+
+static void start(struct sqlite_readers *readers, struct read *read)
+{
+    read->reader = container_of(list_take(&readers->idle), struct sqlite_reader, link);
+    readers->slow += read->waiter.slow;
+    int trouble = uv_queue_work(readers->loop, &read->work, read_work, after_read);
+    assert(trouble == 0); /* it only refuses a missing function */
+}
+
 static void start_waiting(struct sqlite_readers *readers)
 {
-    while (!list_empty(&readers->waiting) && !list_empty(&readers->idle)) {
-        struct read *read = container_of(readers->waiting.next, struct read, link);
-        read->reader = container_of(readers->idle.next, struct sqlite_reader, link);
-        list_remove(&read->link);
-        list_remove(&read->reader->link);
-        int trouble = uv_queue_work(readers->loop, &read->work, read_work, after_read);
-        assert(trouble == 0); /* it only refuses a missing function */
-    }
+    struct sqlite_waiter *next;
+    while (!list_empty(&readers->idle) &&
+           (next = sqlite_waiting_take(&readers->waiting, slow_may(readers))))
+        start(readers, container_of(next, struct read, waiter));
 }
 
 static void after_read(uv_work_t *work, int status)
 {
     struct read *read = container_of(work, struct read, work);
     struct sqlite_readers *readers = read->readers;
-    assert(status == 0);                                  /* nobody cancels */
+    assert(status == 0); /* nobody cancels */
+    readers->slow -= read->waiter.slow;
     list_append(readers->idle.next, &read->reader->link); /* first: its cache is warm */
     start_waiting(readers);
     answer(read);
@@ -330,49 +341,69 @@ static void after_read(uv_work_t *work, int status)
     maybe_stopped(readers);
 }
 
-static void begin(struct sqlite_readers *readers, struct read read)
+static uint64_t owner_of(const struct sqlite_readers *readers, uint32_t env)
+{
+    const struct store *store = readers->store;
+    return store->share_of ? store->share_of(store->stored_owner, env) : env;
+}
+
+static void begin(struct sqlite_readers *readers, uint32_t env, struct read read)
 {
     assert(!readers->stopped_fn);
     struct read *own = mem_new(struct read);
     *own = read;
     own->readers = readers;
+    own->waiter.owner = owner_of(readers, env);
+    own->waiter.env = env;
+    list_init(&own->waiter.link);
     readers->begun++;
-    list_append(&readers->waiting, &own->link);
+    sqlite_waiting_add(&readers->waiting, &own->waiter);
     start_waiting(readers);
 }
 
 void sqlite_readers_load(struct sqlite_readers *readers, struct store_load *req)
 {
-    begin(readers, (struct read){ .kind = READ_LOAD, .req.load = req });
+    begin(readers, req->env, (struct read){ .kind = READ_LOAD, .req.load = req });
 }
 
 void sqlite_readers_piece(struct sqlite_readers *readers, struct store_piece *req)
 {
-    begin(readers, (struct read){ .kind = READ_PIECE, .req.piece = req });
+    begin(readers, req->env, (struct read){ .kind = READ_PIECE, .req.piece = req });
+}
+
+/* Its filter is led by an index of its own, which has few runs of each value. */
+static bool is_narrow(const struct run_filter *filter)
+{
+    return filter->parent.ptr || filter->packet.ptr;
 }
 
 void sqlite_readers_list(struct sqlite_readers *readers, struct store_list *req)
 {
-    begin(readers, (struct read){ .kind = READ_LIST, .req.list = req });
+    begin(readers, req->env,
+          (struct read){ .kind = READ_LIST,
+                         .req.list = req,
+                         .waiter.slow = !is_narrow(&req->filter) });
 }
 
 void sqlite_readers_walk(struct sqlite_readers *readers, struct store_walk *req)
 {
-    begin(readers, (struct read){ .kind = READ_WALK, .req.walk = req });
+    begin(readers, req->env,
+          (struct read){ .kind = READ_WALK, .req.walk = req, .waiter.slow = true });
 }
 
 void sqlite_readers_scan(struct sqlite_readers *readers, struct store_scan *req)
 {
-    begin(readers, (struct read){ .kind = READ_SCAN, .req.scan = req });
+    begin(readers, req->env, (struct read){ .kind = READ_SCAN, .req.scan = req });
 }
 
-enum err sqlite_readers_open(struct sqlite_readers *readers, uv_loop_t *loop,
-                             const struct sqlite_options *options, struct failure *why)
+enum err sqlite_readers_open(struct sqlite_readers *readers, const struct store *store,
+                             uv_loop_t *loop, const struct sqlite_options *options,
+                             struct failure *why)
 {
     int count = options->readers > 0 ? options->readers : 2;
-    *readers = (struct sqlite_readers){ .loop = loop };
+    *readers = (struct sqlite_readers){ .loop = loop, .store = store };
     list_init(&readers->idle);
-    list_init(&readers->waiting);
+    sqlite_waiting_init(&readers->waiting);
     for (int i = 0; i < count && i < SQLITE_READERS_MAX; i++) {
         struct sqlite_reader *reader = &readers->readers[i];
         if (sqlite_db_open(&reader->db, options, SQLITE_READER, why)) {
@@ -380,6 +411,7 @@ enum err sqlite_readers_open(struct sqlite_readers *readers, uv_loop_t *loop,
             return ERR_STORE;
         }
         list_append(&readers->idle, &reader->link);
+        readers->count++;
     }
     return OK;
 }
@@ -388,6 +420,7 @@ void sqlite_readers_finish(struct sqlite_readers *readers)
 {
     for (int i = 0; i < SQLITE_READERS_MAX; i++)
         sqlite_db_close(&readers->readers[i].db);
+    sqlite_waiting_finish(&readers->waiting);
 }
 
 void sqlite_readers_stop(struct sqlite_readers *readers,

@@ -4,6 +4,7 @@
 #include <uv.h>
 
 #include "store/sqlite/sqlite_db.h"
+#include "store/sqlite/sqlite_waiting.h"
 
 enum { SQLITE_READERS_MAX = 16 };
 
@@ -15,15 +16,19 @@ struct sqlite_reader {
 /* The loop thread's. */
 struct sqlite_readers {
     uv_loop_t *loop;
+    const struct store *store; /* says whose an environment is */
     struct sqlite_reader readers[SQLITE_READERS_MAX];
-    struct list idle;    /* connections that nobody uses */
-    struct list waiting; /* reads for which there is none */
-    size_t begun;        /* reads without an answer */
+    size_t count;                  /* of them */
+    struct list idle;              /* connections that nobody uses */
+    struct sqlite_waiting waiting; /* reads for which there is none */
+    size_t begun;                  /* reads without an answer */
+    size_t slow;                   /* of them, those that are searched for now */
     void (*stopped_fn)(struct sqlite_readers *readers);
 };
 
-enum err sqlite_readers_open(struct sqlite_readers *readers, uv_loop_t *loop,
-                             const struct sqlite_options *options, struct failure *why);
+enum err sqlite_readers_open(struct sqlite_readers *readers, const struct store *store,
+                             uv_loop_t *loop, const struct sqlite_options *options,
+                             struct failure *why);
 
 void sqlite_readers_load(struct sqlite_readers *readers, struct store_load *req);
 void sqlite_readers_piece(struct sqlite_readers *readers, struct store_piece *req);

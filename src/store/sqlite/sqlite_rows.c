@@ -69,6 +69,7 @@ static const struct stored_column {
     { "streams", TEXT, CHANGES, rare_offset(streams) },
     { "metadata_request", TEXT, CHANGES, rare_offset(metadata_request) },
     { "bulk", TEXT, CHANGES, rare_offset(bulk) },
+    { "external_deployment", TEXT, FIXED, rare_offset(external_deployment) },
 };
 
 enum {
@@ -122,7 +123,8 @@ static bool is_asked(const struct stored_column *column, enum sqlite_texts which
     return column->type == TEXT && (which == SQLITE_TEXTS_ALL || column->life == CHANGES);
 }
 
-/* Of a text length() counts characters, and of one with a NUL those before it. */
+/* Adds the size of a row. Of a text length() counts characters, and of one with a NUL
+ * those before it. */
 void sqlite_rows_add_size(struct buf *sql)
 {
     const char *before = "length(CAST(";

@@ -61,7 +61,8 @@ int sqlite_grow_packet(struct sqlite_db *db, const struct change *change,
     return compare(db, ask_run(db, size, change), *more, more);
 }
 
-/* Asked at each write of a run: SQLite would make one text of all to measure it. */
+/* The size of a run's row is asked at each write of it: SQLite would make one text of all
+ * to measure it. */
 int sqlite_grow_run(struct sqlite_db *db, const struct change *change, int64_t *more)
 {
     sqlite3_stmt *stmt = ask_run(db, SQL_SIZE_RUN, change);

@@ -8,7 +8,7 @@
  *   run_output   body, type and error; the row in STORED_RUN         with its run
  *   document     STORED_ROW + twice the name + the body: batches,    written over or removed:
  *                queues, workers, waitpoints, schedules, variables,  traces with their run,
- *                packets, bulk actions, traces                       the others see below
+ *                packets, bulk actions, traces, current versions     the others see below
  *   claim        STORED_ROW + twice the key: idempotency keys,       it was swept after its
  *                request ids, one-time tokens                        end, or released
  *   task_number  STORED_ROW + the task's name, once it has counted   with its environment:
@@ -20,8 +20,9 @@
  * count there, and no quota asks: operators make them, and of branches a project has a
  * limited number, archived ones counted while retention keeps them (api/branches.c). Batches,
  * packets and waitpoints go by retention; of workers, bulk actions, schedules, variables and
- * configured queues an environment has a limited number, too. Chunks of streams are only in
- * memory (--stream-memory); a run's list of their keys is one of its texts.
+ * configured queues an environment has a limited number, too, and one current version.
+ * Chunks of streams are only in memory (--stream-memory); a run's list of their keys is one
+ * of its texts.
  *
  * The fixed parts stand for numbers, keys and entries in indexes. The sum is written in the
  * transaction that writes the rows (environment.stored), so that it is never another than

@@ -5,10 +5,10 @@
 
 #include "store/sqlite/sqlite_rows.h"
 
-/* Of a text; length() counts characters. */
+/* The bytes of a text; length() counts characters. */
 #define BYTES(text) "length(CAST(" text " AS BLOB))"
 
-/* Old ones of kind ?1 in environment ?2 that nothing needs. */
+/* Removes old documents of kind ?1 in environment ?2 that nothing needs. */
 #define PURGE_DOCUMENTS(and_unused)                                                        \
     "DELETE FROM document WHERE kind = ?1 AND env = ?2 AND name IN (SELECT name"           \
     " FROM document AS d WHERE kind = ?1 AND env = ?2 AND written_at < ?3" and_unused      \
@@ -18,7 +18,7 @@
 #define REMOVE(table, bytes)                                                               \
     "DELETE FROM " table " WHERE env = ?1 AND id = ?2 RETURNING " bytes
 
-/* What is counted as stored (sqlite_sizes.h). */
+/* The bytes of a payload that are counted as stored (sqlite_sizes.h). */
 #define PAYLOAD_BYTES "ifnull(length(body), 0) + " BYTES("ifnull(type, '')")
 #define METADATA_BYTES "ifnull(length(body), 0) + ifnull(length(seed), 0)"
 #define OUTPUT_BYTES PAYLOAD_BYTES " + ifnull(length(error), 0)"

@@ -122,7 +122,7 @@ static const struct store_ops sqlite_ops = {
 
 /* ---- opening ---- */
 
-/* Of the statement's only row. */
+/* Takes the epoch of the statement's only row. */
 static bool take_epoch(struct sqlite_db *db, enum sqlite_statement which, char epoch[17])
 {
     sqlite3_stmt *stmt = sqlite_db_stmt(db, which);
@@ -184,7 +184,7 @@ enum err sqlite_store_open(struct uv_loop_s *loop, const struct sqlite_options *
 
     if (open_database(sqlite, why))
         goto fail;
-    if (sqlite_readers_open(&sqlite->readers, loop, &sqlite->options, why))
+    if (sqlite_readers_open(&sqlite->readers, &sqlite->store, loop, &sqlite->options, why))
         goto fail;
     if (sqlite_writer_start(&sqlite->writer, loop, why))
         goto fail_readers;

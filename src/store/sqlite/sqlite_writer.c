@@ -348,8 +348,8 @@ static void count_outcome(const struct store_commit *req)
         metric_observe_us(H_COMMIT, (int64_t)(uv_hrtime() / 1000) - req->begun_us);
 }
 
-/* What is reported in one turn: applying changes takes longer than taking them. A large
- * batch comes alone. */
+/* Takes the commits that are reported in one turn: applying changes takes longer than
+ * taking them. A large batch comes alone. */
 static void take_commits(struct list *to, struct list *from)
 {
     size_t count = 0;
@@ -361,7 +361,7 @@ static void take_commits(struct list *to, struct list *from)
     }
 }
 
-/* Stops at one that needs more turns. */
+/* Reports commits up to one that needs more turns. */
 static void report_commits(struct sqlite_writer *writer)
 {
     list_each (link, &writer->reporting) {

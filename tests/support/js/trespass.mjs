@@ -25,7 +25,7 @@ export function remember(list, one) {
 export const sides = [];
 /** Of ids. */
 export const owners = new Map();
-const idPattern = /\b(?:run|batch|env|snapshot|worker|queue|attempt|user|org|project|sched|bulk|waitpoint)_[0-9a-z]{20,24}\b/g;
+const idPattern = /\b(?:run|batch|env|snapshot|worker|queue|attempt|user|org|project|sched|bulk|waitpoint|deployment)_[0-9a-z]{20,24}\b/g;
 const canaryPattern = /kanari-([A-Z])-\w+/g;
 
 /** Every id in what was answered to a side is its own from now on, if it is nobody's yet; those of
@@ -69,4 +69,21 @@ export const routesWithIds = ({ paths }) => Object.entries(paths).flatMap(([path
 export function noteGuess(routes, { method, path }) {
   const [name] = path.split("?");
   for (const route of routes) if (route.method === method && route.pattern.test(name)) route.guesses++;
+}
+
+/** What one side may ask about what another has deployed, or about what nobody has: [name, request of a name]. */
+export function deploymentsOf(other, side, nobodys) {
+  const deployments = "/api/v1/deployments", actions = "/engine/v1/worker-actions";
+  const id = other.deployment?.id ?? nobodys.id, version = other.deployment?.version ?? "20260101.7";
+  const error = { name: "Trespass", message: nobodys.mark }, finalize = (api) => [id, (one) => ({ method: "POST", path: `/api/v${api}/deployments/${one}/finalize`, body: {} })];
+  return [
+    ...["", "/logs"].map((rest) => [id, (one) => ({ path: `${deployments}/${one}${rest}` })]),
+    ...[["background-workers", { localOnly: true, metadata: {} }], ["fail", { error }], ["cancel", { reason: error.message }], ["progress", {}], ["generate-registry-credentials", {}]].map(([rest, body]) => [id, (one) => ({ method: "POST", path: `${deployments}/${one}/${rest}`, body })]),
+    ...[1, 2, 3].map(finalize), [version, (one) => ({ method: "POST", path: `${deployments}/${one}/promote`, body: {} })],
+    [other.sub, (one) => ({ method: "POST", path: `/artifacts/v1/${one}/bundles%2Fx?expires=9999999999&signature=${"A".repeat(43)}`, body: {} })],
+    ...["heartbeat", "complete"].map((rest) => [id, (one) => ({ method: "POST", path: `${actions}/builds/${one}/${rest}`, body: { ok: false, error }, key: side.workerToken ?? side.key })]),
+    ...["archive", "index"].map((rest) => [id, (one) => ({ path: `${actions}/deployments/${one}/${rest}`, key: side.workerToken ?? side.key })]),
+    ...(other.ref === side.ref ? [] : [["GET", "deploy-settings"], ["GET", "workers/current"], ["POST", "jwt", {}]].map(([method, rest, body]) =>
+      [other.ref, (one) => ({ method, path: `/api/v1/projects/${one}/prod/${rest}`, body, key: rest === "deploy-settings" ? side.key : side.pat })])),
+  ];
 }

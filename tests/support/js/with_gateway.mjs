@@ -1,26 +1,39 @@
 // Runs a command beside a gateway of its own and passes on its exit status:
 //
-//   node with_gateway.mjs [--worker] command args…
+//   node with_gateway.mjs [--worker | --execute] command args…
 //
 // The command finds the gateway under the names the conformance scripts use. --worker also
-// starts the mini-worker and waits until it is registered. The gateway must then end well.
+// starts the mini-worker and waits until it is registered. --execute lets the gateway build and
+// execute what is deployed: as root by a user that nothing else belongs to, otherwise as whoever
+// runs this. The gateway must then end well.
 import { spawn } from "node:child_process";
+import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { keys, startGateway, until } from "./gateway.mjs";
+import { keys, startGateway, temporaryFolder, until } from "./gateway.mjs";
+import { isRoot, runnerUid } from "./supervisor.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const args = process.argv.slice(2);
 const withWorker = args[0] === "--worker" && args.shift();
+const executes = args[0] === "--execute" && args.shift();
 
 /** Some scripts hold more runs at once than a machine of two cores executes in dev. */
-const gateway = await startGateway({ options: ["--dev-concurrency", "100"] });
+const options = ["--dev-concurrency", "100"], top = temporaryFolder();
+if (executes) {
+  options.push("--execute", ...isRoot ? ["--runner-user", String(runnerUid)] : ["--execute-unsafe"]);
+  fs.chmodSync(top, 0o711); // versions lie in here, beside the data
+}
+const gateway = await startGateway({ data: path.join(top, "data"), options });
+if (executes)
+  await until(async () => (await gateway.get(`/api/v1/projects/${keys.ref}/prod/deploy-settings`, { key: keys.prod })).status === 200, { everyMs: 100, what: "a builder asks for work" });
 const env = {
   ...process.env,
   API_URL: gateway.url, SECRET_KEY: keys.dev, PAT: keys.pat,
   TRIGGER_API_URL: gateway.url, TRIGGER_SECRET_KEY: keys.dev, TRIGGER_PAT: keys.pat,
   TRIGGER_PROJECT_REF: keys.ref, CONF_PROD_KEY: keys.prod, CONF_PREVIEW_KEY: keys.preview,
+  ...executes && { SECRET_KEY: keys.prod, STAGING_KEY: keys.staging, PREVIEW_KEY: keys.preview, EXPECT_UID: String(runnerUid) },
 };
 
 function start(command, more, stdio) {

@@ -49,6 +49,7 @@ static void fill_in(struct world *world, struct trigger *item, const struct wish
     rare->parent = text_of(wish->parent);
     run->worker_version = text_of(wish->version);
     rare->concurrency_key = text_of(wish->concurrency_key);
+    rare->external_deployment = text_of(wish->external);
     run->metadata = text_of(wish->metadata);
     run->payload = text_of("{\"n\":1}");
     run->max_attempts = wish->max_attempts;
@@ -139,7 +140,23 @@ static struct worker *make_worker(struct world *world, const char *version,
 void register_worker(struct world *world, const char *version, const char *tasks,
                      uint16_t max_attempts)
 {
-    sessions_add(world->env, make_worker(world, version, tasks, max_attempts));
+    struct worker *worker = make_worker(world, version, tasks, max_attempts);
+    if (world->env->is_dev) {
+        sessions_add(world->env, worker);
+        return;
+    }
+    workers_add(world->env->fleet->workers, worker);
+    fleet_changed(world->env);
+}
+
+struct worker *add_deployment(struct world *world, const char *version, const char *tasks,
+                              const char *external)
+{
+    struct worker *worker = make_worker(world, version, tasks, 3);
+    snprintf(worker->deployment, sizeof(worker->deployment), "deployment_%s", version);
+    snprintf(worker->external_id, sizeof(worker->external_id), "%s", external);
+    workers_add(world->env->fleet->workers, worker);
+    return worker;
 }
 
 void load_worker(struct world *world, const char *version, const char *tasks,

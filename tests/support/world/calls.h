@@ -18,6 +18,7 @@ struct wish {
     const char *key;  /* idempotency key */
     int64_t key_ms;   /* how long it lasts; 0: an hour */
     const char *ttl, *parent, *version, *tags, *metadata, *concurrency_key;
+    const char *external; /* a user's id of a deployment */
     int64_t delay_ms;
     uint16_t max_attempts;
 };
@@ -50,7 +51,11 @@ enum err trigger_status(struct world *world, struct wish wish);
 void register_worker(struct world *world, const char *version, const char *tasks,
                      uint16_t max_attempts);
 
-/* The same, as a start finds it in the store. */
+/* The version of a deployment that is not DEPLOYED; external: its user's id of it. */
+struct worker *add_deployment(struct world *world, const char *version, const char *tasks,
+                              const char *external);
+
+/* The same as register_worker, as a start finds it in the store. */
 void load_worker(struct world *world, const char *version, const char *tasks,
                  uint16_t max_attempts);
 

@@ -8,9 +8,11 @@
 #include "engine/attempts.h"
 #include "engine/state.h"
 #include "fleet/sessions.h"
+#include "fleet/versions.h"
 #include "tests/support/world/calls.h"
 
 static const char *const tasks[] = { "hello", "mail", "sms" };
+static const char *const externals[STAFF_EXTERNALS] = { "ci-1", "ci-2", "ci-3" };
 
 static bool has_task(const struct worker *worker, const struct run *run)
 {
@@ -40,18 +42,59 @@ static void draw_tasks(struct draws *draws, char *out, size_t size)
         snprintf(out, size, "%s", tasks[0]);
 }
 
-static void add(struct staff *staff, const char *names)
+/* external: of a deployment; NULL: a plain registration. */
+static void add(struct staff *staff, const char *names, const char *external)
 {
     unsigned at = staff->count++;
     snprintf(staff->all[at].version, sizeof(staff->all[at].version), "20260101.%u", at + 1);
     snprintf(staff->all[at].tasks, sizeof(staff->all[at].tasks), "%s", names);
-    register_worker(staff->world, staff->all[at].version, names, 3);
+    staff->all[at].external = external;
+    staff->all[at].is_deployed = !external;
+    if (external)
+        add_deployment(staff->world, staff->all[at].version, names, external);
+    else
+        register_worker(staff->world, staff->all[at].version, names, 3);
+}
+
+static const char *any_external(struct staff *staff)
+{
+    return staff->world->env->is_dev ? NULL
+                                     : externals[draw(staff->draws, STAFF_EXTERNALS)];
+}
+
+static void deploy(const struct staff *staff, unsigned at)
+{
+    struct environment *env = staff->world->env;
+    versions_deployed(env, (struct worker *)worker_of(env, staff->all[at].version));
+}
+
+static void promote(const struct staff *staff, unsigned at)
+{
+    struct environment *env = staff->world->env;
+    workers_promote(env->fleet->workers,
+                    (struct worker *)worker_of(env, staff->all[at].version),
+                    staff->promotions);
+    fleet_changed(env);
+}
+
+/* One of the versions is DEPLOYED, or promoted if it is that already. */
+static void step_outside_dev(struct staff *staff)
+{
+    unsigned at = draw(staff->draws, staff->count);
+    if (!staff->all[at].is_deployed) {
+        staff->all[at].is_deployed = true;
+        deploy(staff, at);
+    } else {
+        staff->current = at;
+        staff->promotions++;
+        promote(staff, at);
+    }
 }
 
 void staff_init(struct staff *staff, struct world *world, struct draws *draws)
 {
     *staff = (struct staff){ .world = world, .ledger = ledger_of(world), .draws = draws };
-    add(staff, "hello,mail,sms");
+    add(staff, "hello,mail,sms", NULL);
 }
 
 void staff_step(struct staff *staff)
@@ -59,7 +102,9 @@ void staff_step(struct staff *staff)
     char names[64];
     if (chance(staff->draws, 300) && staff->count < STAFF_VERSIONS) {
         draw_tasks(staff->draws, names, sizeof(names));
-        add(staff, names);
+        add(staff, names, chance(staff->draws, 500) ? any_external(staff) : NULL);
+    } else if (!staff->world->env->is_dev) {
+        step_outside_dev(staff);
     } else if (chance(staff->draws, 500)) {
         sessions_connect(staff->world->env, SESSION_SOCKET);
         staff->connected++;
@@ -73,17 +118,45 @@ void staff_return(struct staff *staff)
 {
     struct environment *env = staff->world->env;
     staff->connected = 0;
-    for (unsigned i = 0; i < staff->count; i++)
-        load_worker(staff->world, staff->all[i].version, staff->all[i].tasks, 3);
+    for (unsigned i = 0; i < staff->count; i++) {
+        if (!staff->all[i].external)
+            load_worker(staff->world, staff->all[i].version, staff->all[i].tasks, 3);
+        else
+            add_deployment(staff->world, staff->all[i].version, staff->all[i].tasks,
+                           staff->all[i].external)
+                ->is_deployed = staff->all[i].is_deployed;
+    }
+    if (staff->promotions)
+        workers_promote(env->fleet->workers,
+                        (struct worker *)worker_of(env, staff->all[staff->current].version),
+                        staff->promotions);
     sessions_start(env);
     engine_sweep_environment(staff->world->engine, env);
 }
 
-/* The last ones are asked with most. */
+/* The last ones are asked with most. No run is locked to what is not DEPLOYED. */
 const char *staff_any(struct staff *staff)
 {
     unsigned back = draw(staff->draws, chance(staff->draws, 200) ? staff->count : 2);
-    return staff->all[back < staff->count ? staff->count - 1 - back : 0].version;
+    unsigned at = back < staff->count ? staff->count - 1 - back : 0;
+    return staff->all[staff->all[at].is_deployed ? at : 0].version;
+}
+
+void staff_draw_wish(struct staff *staff, struct run *run)
+{
+    if (chance(staff->draws, 60))
+        run->worker_version = bytes_create(slice_of(staff_any(staff)));
+    else if (chance(staff->draws, 60))
+        run_rare_edit(run)->external_deployment =
+            bytes_create(slice_of(any_external(staff)));
+}
+
+static bool is_deployed(const struct staff *staff, const char *version)
+{
+    for (unsigned i = 0; i < staff->count; i++)
+        if (!strcmp(staff->all[i].version, version))
+            return staff->all[i].is_deployed;
+    return false;
 }
 
 void staff_check_taken(const struct staff *staff, const char *version,
@@ -92,6 +165,12 @@ void staff_check_taken(const struct staff *staff, const char *version,
     const struct environment *env = staff->world->env;
     const struct worker *named = worker_of(env, version);
     const struct worker *bound = worker_of(env, run->worker_version->data);
+    const struct bytes *external = run_rare(run)->external_deployment;
+    if (external && (!bound || strcmp(bound->external_id, external->data)))
+        violated("%s of the deployment %s was given out as %s", run->id, external->data,
+                 run->worker_version->data);
+    if (bound && !is_deployed(staff, bound->version))
+        violated("%s was given out as %s, which is not deployed", run->id, bound->version);
     if (!bound || !has_task(bound, run))
         violated("%s was given out as %s, which has not its task", run->id,
                  run->worker_version->data);
@@ -174,15 +253,33 @@ static bool ask(struct staff *staff, const char *version)
     return asking.got;
 }
 
+/* The version that the run is to have, outside of dev. NULL: it is not there. */
+static const char *version_for(const struct staff *staff, const struct run *run)
+{
+    const struct bytes *external = run_rare(run)->external_deployment;
+    const char *found = NULL;
+    if (run->worker_version)
+        return is_deployed(staff, run->worker_version->data) ? run->worker_version->data
+                                                             : NULL;
+    if (!external && staff->promotions)
+        return staff->all[staff->current].version;
+    for (unsigned i = 0; i < staff->count; i++) {
+        const char *has = staff->all[i].external;
+        if (external ? has && staff->all[i].is_deployed && !strcmp(has, external->data)
+                     : !has)
+            found = staff->all[i].version; /* the highest is last */
+    }
+    return found;
+}
+
 static void check_statuses(const struct staff *staff)
 {
     const struct environment *env = staff->world->env;
     bool undecided = env->is_dev && (sessions_may_return(env) || !sessions_next(env, NULL));
-    const struct worker *current = env->fleet->workers->all[env->fleet->workers->count - 1];
     list_each (link, &staff->ledger->stories) {
         const struct run *run = story_last(container_of(link, struct story, link));
-        const struct worker *wanted =
-            run->worker_version ? worker_of(env, run->worker_version->data) : current;
+        const char *version = env->is_dev ? NULL : version_for(staff, run);
+        const struct worker *wanted = version ? worker_of(env, version) : NULL;
         bool has =
             env->is_dev ? session_for(env, run) != NULL : wanted && has_task(wanted, run);
         if (run->status == RUN_PENDING_VERSION && has)

@@ -133,8 +133,7 @@ static void draw_item(struct trigger_work *work, size_t i, bool with_key)
         run_rare_edit(run)->delayed_until = now + draw(draws, 5000);
     if (parent)
         run_rare_edit(run)->parent = text_of(parent->id);
-    if (chance(draws, 60))
-        run->worker_version = text_of(staff_any(&work->workload->staff));
+    staff_draw_wish(&work->workload->staff, run);
     work->keys[i] = with_key ? (int)draw(draws, WORK_KEYS) : -1;
     if (!with_key)
         return;
@@ -509,7 +508,7 @@ void workload_step(struct workload *workload)
         ask_for_work(workload);
     else if (choice < 72)
         leave(workload);
-    else if (choice == 72 && chance(workload->draws, 300))
+    else if (choice == 72 && chance(workload->draws, 600))
         staff_step(&workload->staff);
     else
         work(workload);

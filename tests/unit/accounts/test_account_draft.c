@@ -292,6 +292,28 @@ static void keys_are_replaced_one_after_the_other(void **state)
     assert_true(valid_at(world, NEWER_KEY, now_ms + 69999));
 }
 
+/* Who rotates without grace wants to be rid of a key that has leaked, also of one that was
+ * replaced with a grace before that was known. */
+static void a_shorter_grace_holds_for_keys_that_were_replaced_before(void **state)
+{
+    struct world *world = *state;
+    const char *old = world->bootstrap.secret_keys[ENVIRONMENT_PROD];
+    rotate(world, NEW_KEY, now_ms, 60000);
+    rotate(world, NEWER_KEY, now_ms, 5000);
+    for (int i = 0; i < 2; i++) {
+        assert_true(valid_at(world, old, now_ms + 4999));
+        assert_false(valid_at(world, old, now_ms + 5000));
+        restart(world);
+    }
+    rotate(world, "tr_prod_xxxxxxxxxxxxxxxxxxxxxxxx", now_ms + 1000, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_false(valid_at(world, old, now_ms + 1000));
+        assert_false(valid_at(world, NEW_KEY, now_ms + 1000));
+        assert_false(valid_at(world, NEWER_KEY, now_ms + 1000));
+        restart(world);
+    }
+}
+
 static void a_new_key_of_preview_opens_its_branches(void **state)
 {
     struct world *world = *state;
@@ -448,6 +470,7 @@ int main(void)
         IN_WORLD(damaged_branches_are_refused),
         IN_WORLD(a_replaced_key_is_valid_until_its_grace_period_is_over),
         IN_WORLD(without_grace_it_ends_at_once),
+        IN_WORLD(a_shorter_grace_holds_for_keys_that_were_replaced_before),
         IN_WORLD(keys_are_replaced_one_after_the_other),
         IN_WORLD(a_new_key_of_preview_opens_its_branches),
         IN_WORLD(no_document_contains_a_new_key),

@@ -6,7 +6,12 @@
 
 #include <stdio.h>
 
-enum { TOO_LARGE = 3200000, ABANDONED = 61 * 1000, DAY = 24 * 3600 * 1000 };
+enum {
+    TOO_LARGE = 3200000,
+    LONG_ID = 1000000,
+    ABANDONED = 61 * 1000,
+    DAY = 24 * 3600 * 1000
+};
 
 static char batch[ID_MAX];
 
@@ -139,10 +144,11 @@ static void nobody_streams_into_a_batch_that_is_not_there(void **state)
     assert_answered(404);
 }
 
-static void stream_too_large(const char *others)
+/* The text that the line begins with is followed by as much as makes it too large. */
+static void stream_long_line(const char *begin, const char *others)
 {
     struct buf lines = { 0 };
-    buf_add_text(&lines, "{\"index\":1,\"task\":\"hello\",\"payload\":\"");
+    buf_add_text(&lines, begin);
     memset(buf_reserve(&lines, TOO_LARGE), 'x', TOO_LARGE);
     lines.len += TOO_LARGE;
     buf_add_text(&lines, "\"}\n");
@@ -150,6 +156,11 @@ static void stream_too_large(const char *others)
     buf_add_char(&lines, '\0');
     stream(lines.ptr);
     buf_finish(&lines);
+}
+
+static void stream_too_large(const char *others)
+{
+    stream_long_line("{\"index\":1,\"task\":\"hello\",\"payload\":\"", others);
 }
 
 static void an_item_that_is_too_large_becomes_an_error(void **state)
@@ -166,6 +177,25 @@ static void an_item_that_is_too_large_becomes_an_error(void **state)
     assert_says("processing.errors.0.errorCode", "PAYLOAD_TOO_LARGE");
     get("/api/v1/batches/%s", batch);
     assert_says("status", "PENDING");
+}
+
+/* The id of its task is kept until the batch is sealed, and in the document of the batch. */
+static void an_item_that_is_too_large_keeps_no_long_id_of_a_task(void **state)
+{
+    struct buf begin = { 0 };
+    (void)state;
+    create("{\"runCount\":2}");
+    buf_add_text(&begin, "{\"index\":1,\"task\":\"");
+    memset(buf_reserve(&begin, LONG_ID), 't', LONG_ID);
+    begin.len += LONG_ID;
+    buf_add_text(&begin, "\",\"payload\":\"");
+    buf_add_char(&begin, '\0');
+    stream_long_line(begin.ptr, ITEM("0", "0"));
+    buf_finish(&begin);
+    assert_answered(413);
+    assert_int_equal(scene_batch_bytes(), 0);
+    stream_too_large(ITEM("0", "0"));
+    assert_says("sealed", "true");
 }
 
 /* ---- the key of a batch ---- */
@@ -315,6 +345,7 @@ int main(void)
         TEST(a_line_that_is_no_item_says_which_it_is),
         TEST(nobody_streams_into_a_batch_that_is_not_there),
         TEST(an_item_that_is_too_large_becomes_an_error),
+        TEST(an_item_that_is_too_large_keeps_no_long_id_of_a_task),
         TEST(a_key_leads_to_its_batch_for_a_day),
         TEST(a_batch_whose_client_gave_up_is_filled_by_the_next),
         TEST(a_request_that_is_repeated_makes_one_batch),

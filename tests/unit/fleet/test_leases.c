@@ -67,7 +67,7 @@ static void nobody_else_finds_one(void **state)
     assert_string_equal(found(world->env, "first"), ""); /* nothing was leased at all */
     lease(world->env, "run_a", "first");
     assert_string_equal(found(world->env, "second"), "");
-    assert_string_equal(found(world->env, "firs"), "");
+    assert_string_equal(found(world->env, "fir"), "");
     assert_string_equal(found(world->env, ""), "");
     assert_string_equal(found(world->env, NULL), "");
 }

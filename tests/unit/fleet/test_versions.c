@@ -2,6 +2,8 @@
 #include "fleet/versions.h"
 
 #include "base/mem.h"
+#include "engine/attempts.h"
+#include "fleet/waiting.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/unit.h"
 
@@ -210,6 +212,140 @@ static void a_run_that_went_back_rests_while_its_version_is_gone(void **state)
     world_destroy(world);
 }
 
+/* ---- deployments by the ids of their users ---- */
+
+static void assert_version(struct world *world, const char *id, const char *version)
+{
+    const struct bytes *has = run_now(world, id)->worker_version;
+    assert_string_equal(has ? has->data : "", version);
+}
+
+static void assert_waits_for(struct world *world, const char *id, const char *words)
+{
+    const struct tracked *run = environment_find(world->env, slice_of(id));
+    struct waiting waiting;
+    struct buf text = { 0 };
+    waiting_look(run, NULL, &waiting);
+    assert_int_equal(waiting.reason, WAITING_VERSION);
+    waiting_explain(run, &waiting, &text);
+    buf_add_char(&text, '\0');
+    if (!strstr(text.ptr, words))
+        fail_msg("%s", text.ptr);
+    buf_finish(&text);
+}
+
+static void a_run_that_names_a_deployment_waits_for_it_alone(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    register_worker(world, "20260101.1", "hello", 3);
+    struct triggered got = trigger(world, (struct wish){ .external = "ci-1" });
+    struct triggered other = trigger(world, (struct wish){ .external = "ci-2" });
+    struct triggered plain = trigger(world, (struct wish){ 0 });
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    assert_status(world, plain.id, RUN_QUEUED);
+    assert_waits_for(world, got.id, "No version is deployed with the external id ci-1");
+    struct worker *worker = add_deployment(world, "20260101.2", "hello", "ci-1");
+    world_settle(world);
+    assert_status(world, got.id, RUN_PENDING_VERSION); /* it is built still */
+    versions_deployed(world->env, worker);
+    world_settle(world);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_version(world, got.id, "20260101.2");
+    assert_version(world, plain.id, "");
+    assert_status(world, other.id, RUN_PENDING_VERSION);
+    assert_string_equal(workers_current(world->env->fleet->workers)->version, "20260101.1");
+    world_destroy(world);
+}
+
+static void a_run_is_locked_to_the_highest_version_of_the_deployment(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    versions_deployed(world->env, add_deployment(world, "20260101.10", "hello", "ci"));
+    versions_deployed(world->env, add_deployment(world, "20260101.9", "hello", "ci"));
+    struct triggered got = trigger(world, (struct wish){ .external = "ci" });
+    struct triggered late =
+        trigger(world, (struct wish){ .external = "ci", .delay_ms = 5000 });
+    struct triggered locked =
+        trigger(world, (struct wish){ .external = "ci", .version = "20260101.9" });
+    versions_deployed(world->env, add_deployment(world, "20260101.11", "hello", "ci"));
+    world_pass(world, 5000);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_version(world, got.id, "20260101.10");
+    assert_status(world, late.id, RUN_QUEUED);
+    assert_version(world, late.id, "20260101.10");
+    assert_version(world, locked.id, "20260101.9");
+    world_destroy(world);
+}
+
+static void a_deployment_without_the_task_releases_nothing(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    versions_deployed(world->env, add_deployment(world, "20260101.1", "other", "ci"));
+    struct triggered got = trigger(world, (struct wish){ .external = "ci" });
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    assert_version(world, got.id, "");
+    assert_waits_for(world, got.id, "deployed with the external id ci has not its task");
+    versions_deployed(world->env, add_deployment(world, "20260101.2", "hello", "ci"));
+    world_settle(world);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_version(world, got.id, "20260101.2");
+    world_destroy(world);
+}
+
+static void a_delayed_run_waits_for_its_deployment_when_it_is_due(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    struct triggered early =
+        trigger(world, (struct wish){ .external = "a", .delay_ms = 5000 });
+    struct triggered late =
+        trigger(world, (struct wish){ .external = "b", .delay_ms = 5000, .ttl = "10s" });
+    versions_deployed(world->env, add_deployment(world, "20260101.1", "hello", "a"));
+    world_pass(world, 5000);
+    assert_status(world, early.id, RUN_QUEUED);
+    assert_version(world, early.id, "20260101.1");
+    assert_status(world, late.id, RUN_PENDING_VERSION);
+    world_pass(world, 10000);
+    assert_status(world, late.id, RUN_EXPIRED);
+    world_destroy(world);
+}
+
+/* What it waits for is kept with the run: nothing else knows it after a restart. */
+static void a_restart_knows_what_a_run_waits_for(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    struct triggered got = trigger(world, (struct wish){ .external = "ci" });
+    world_restart(world);
+    register_worker(world, "20260101.1", "hello", 3);
+    world_settle(world);
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    versions_deployed(world->env, add_deployment(world, "20260101.2", "hello", "ci"));
+    world_settle(world);
+    assert_string_equal(dequeue(world), got.id);
+    assert_version(world, got.id, "20260101.2");
+    world_destroy(world);
+}
+
+static void a_lease_that_goes_back_stays_with_its_deployment(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    register_worker(world, "20260101.1", "hello", 3);
+    versions_deployed(world->env, add_deployment(world, "20260101.2", "hello", "ci"));
+    struct triggered got = trigger(world, (struct wish){ .external = "ci" });
+    assert_string_equal(dequeue(world), got.id);
+    dequeue_give_back(world->engine, world->env, slice_of(got.id),
+                      run_now(world, got.id)->snapshot, false);
+    world_settle(world);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_version(world, got.id, "20260101.2");
+    world_destroy(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +358,12 @@ int main(void)
         cmocka_unit_test(in_dev_a_run_is_queued_until_a_worker_asks),
         cmocka_unit_test(a_retry_whose_version_is_gone_waits_for_it),
         cmocka_unit_test(a_run_that_went_back_rests_while_its_version_is_gone),
+        cmocka_unit_test(a_run_that_names_a_deployment_waits_for_it_alone),
+        cmocka_unit_test(a_run_is_locked_to_the_highest_version_of_the_deployment),
+        cmocka_unit_test(a_deployment_without_the_task_releases_nothing),
+        cmocka_unit_test(a_delayed_run_waits_for_its_deployment_when_it_is_due),
+        cmocka_unit_test(a_restart_knows_what_a_run_waits_for),
+        cmocka_unit_test(a_lease_that_goes_back_stays_with_its_deployment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* Why a run waits: the first thing that holds it, since when, and behind how many. */
 #include "fleet/waiting.h"
 
-#include "engine/state.h"
 #include "fleet/sessions.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/unit.h"
@@ -288,7 +287,7 @@ static void after_a_start_it_is_said_that_a_worker_may_come_back(void **state)
     struct triggered queued = trigger(world, (struct wish){ 0 });
     assert_waits(world, nobodys.id, "version", "has the task other: start one from");
     world_restart(world);
-    const struct lookout *lookout = &engine_share_of(world->env)->lookout;
+    const struct lookout *lookout = &world->env->fleet->lookout;
     load_worker(world, "20260101.1", "hello", 3);
     sessions_start(world->env);
     world_pass(world, 8000);
@@ -350,7 +349,7 @@ static void a_restart_changes_nothing_but_who_is_there(void **state)
 static void the_log_speaks_of_a_run_that_nobody_has_taken_for_ten_seconds(void **state)
 {
     struct world *world = make(true, 10);
-    const struct lookout *lookout = &engine_share_of(world->env)->lookout;
+    const struct lookout *lookout = &world->env->fleet->lookout;
     (void)state;
     struct triggered first = trigger(world, (struct wish){ 0 });
     struct triggered second = trigger(world, (struct wish){ .task = "other" });
@@ -380,7 +379,7 @@ static void the_log_speaks_of_a_run_that_nobody_has_taken_for_ten_seconds(void *
 static void of_a_full_project_the_log_speaks_though_a_worker_is_there(void **state)
 {
     struct world *world = make(true, 1);
-    const struct lookout *lookout = &engine_share_of(world->env)->lookout;
+    const struct lookout *lookout = &world->env->fleet->lookout;
     struct room project = { .limit = 1 << 20 };
     (void)state;
     engine_join_stored(world->engine, WORLD_ENV, &project);
@@ -411,7 +410,7 @@ static void of_a_full_project_the_log_speaks_though_a_worker_is_there(void **sta
 static void what_a_worker_takes_in_time_is_nothing_to_speak_of(void **state)
 {
     struct world *world = make(true, 1);
-    const struct lookout *lookout = &engine_share_of(world->env)->lookout;
+    const struct lookout *lookout = &world->env->fleet->lookout;
     (void)state;
     register_worker(world, "20260101.1", "hello", 3);
     struct triggered first = trigger(world, (struct wish){ 0 });

@@ -58,7 +58,7 @@ static void a_list_of_prices_replaces_those_of_the_machines_that_it_names(void *
         { { .file = NULL },
           { 0.0025, { 0.00169, 0.00338, 0.00675, 0.0085, 0.017, 0.034, 0.068 } } },
         { { .arguments = { "--run-price", "0", "--machine-prices",
-                           " micro = 5 ,large-2x=1e-3,micro=0" } },
+                           " micro = 0 ,large-2x=1e-3" } },
           { 0, { 0, 0.00338, 0.00675, 0.0085, 0.017, 0.034, 0.001 } } },
         { { .environment = { "RUNCAST_MACHINE_PRICES=0" } }, { 0.0025, { 0 } } },
         { { .arguments = { "--machine-prices=" }, .file = "run-price = 1\n" },
@@ -197,6 +197,9 @@ static void a_wrong_price_is_answered_by_where_what_and_how(void **state)
         { { .arguments = { "--machine-prices", "micro=1,huge=2" } },
           "--machine-prices:",
           "'micro=1,huge=2'" },
+        { { .arguments = { "--machine-prices", "micro=1,large-2x=2,micro=3" } },
+          "--machine-prices:",
+          "each once" },
         { { .arguments = { "--machine-prices", "micro=1," } },
           "--machine-prices:",
           "small-1x=0.0034" },
@@ -211,6 +214,31 @@ static void a_wrong_price_is_answered_by_where_what_and_how(void **state)
             fail_msg("'%s' does not say '%s' and '%s'", why.text, cases[i].where,
                      cases[i].what);
     }
+}
+
+static void neither_an_option_nor_quotes_are_a_value(void **state)
+{
+    (void)state;
+    static const struct {
+        struct config_input input;
+        const char *where, *what;
+    } cases[] = {
+        { { .arguments = { "--data", "--insecure" } }, "--data:", "--data=VALUE" },
+        { { .arguments = { "user", "create", "Ada", "--email", "--org", "x" } },
+          "--email:",
+          "--org looks like the next option" },
+        { { .file = "data = \"/x\"\n" }, ":1: data:", "without quotes" },
+        { { .file = "data = '/x'\n" }, ":1: data:", "without quotes" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct failure why = config_input_wrong(&cases[i].input);
+        assert_non_null(strstr(why.text, cases[i].where));
+        assert_non_null(strstr(why.text, cases[i].what));
+    }
+    struct config config =
+        config_input_right(&(struct config_input){ .arguments = { "--data=--insecure" } });
+    assert_string_equal(config.data, "--insecure");
+    config_finish(&config);
 }
 
 static void a_wrong_setting_is_answered_by_where_what_and_how(void **state)
@@ -445,11 +473,11 @@ static void every_setting_is_in_the_help_and_in_the_print(void **state)
     buf_add_char(&help, '\0');
     for (int i = 0; i < SETTING_COUNT; i++) {
         char flag[64], line[64];
-        if (settings[i].type == SETTING_IS_SECRET)
+        if (config_settings[i].type == SETTING_IS_SECRET)
             snprintf(flag, sizeof(flag), "  RUNCAST_"); /* no flag */
         else
-            snprintf(flag, sizeof(flag), "  --%s ", settings[i].name);
-        snprintf(line, sizeof(line), "%s ", settings[i].name);
+            snprintf(flag, sizeof(flag), "  --%s ", config_settings[i].name);
+        snprintf(line, sizeof(line), "%s ", config_settings[i].name);
         assert_non_null(strstr(help.ptr, flag));
         assert_non_null(strstr(out.ptr, line));
     }
@@ -516,6 +544,7 @@ int main(void)
         cmocka_unit_test(a_flag_may_be_set_to_false_again),
         cmocka_unit_test(commands_and_actions_are_told_apart),
         cmocka_unit_test(a_wrong_price_is_answered_by_where_what_and_how),
+        cmocka_unit_test(neither_an_option_nor_quotes_are_a_value),
         cmocka_unit_test(a_wrong_setting_is_answered_by_where_what_and_how),
         cmocka_unit_test(a_line_that_is_too_long_is_an_error),
         cmocka_unit_test(the_last_line_needs_no_end),

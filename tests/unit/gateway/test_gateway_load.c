@@ -5,15 +5,11 @@
 #include <stdlib.h>
 
 #include "accounts/account_draft.h"
-#include "api/services.h"
 #include "base/mem.h"
-#include "gateway/load.h"
-#include "schedules/schedules.h"
 #include "tests/support/fakes/fake_store.h"
+#include "tests/support/world/life.h"
 
-enum { TURNS_MAX = 100000, DEV = 1, NOBODYS = 77, MEMORY = 64 << 20 };
-
-#define KEY_HEX "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+enum { TURNS_MAX = 100000, DEV = 1, NOBODYS = 77 };
 
 /* ---- a store whose rows come in another order, and whose reads fail ---- */
 
@@ -102,124 +98,6 @@ static const struct store_ops odd_ops = { .name = "odd",
                                           .walk = walk_oddly,
                                           .position = position_as_ever };
 
-/* ---- one life of a gateway, as far as it loads ---- */
-
-struct life {
-    struct loop *loop;
-    struct vault *vault;
-    struct accounts *accounts;
-    struct engine *engine;
-    struct schedules *schedules;
-    struct auth *auth;
-    struct api *api;
-    FILE *keys;
-    struct load_accounts load_accounts;
-    struct load_runs load_runs;
-    enum err status;
-    struct failure why;
-    bool done;
-    unsigned turns; /* that it took to load */
-};
-
-static void on_runs_loaded(struct load_runs *load, enum err status)
-{
-    struct life *life = container_of(load, struct life, load_runs);
-    life->status = status;
-    life->why = load->why;
-    life->done = true;
-}
-
-static void on_accounts_loaded(struct load_accounts *load, enum err status)
-{
-    struct life *life = container_of(load, struct life, load_accounts);
-    if (status) {
-        life->status = status;
-        life->why = load->why;
-        life->done = true;
-        return;
-    }
-    life->load_runs = (struct load_runs){ .engine = life->engine,
-                                          .accounts = life->accounts,
-                                          .api = life->api,
-                                          .done = on_runs_loaded };
-    load_runs_begin(&life->load_runs);
-}
-
-static void turn_until(struct life *life, const bool *done)
-{
-    for (life->turns = 0; !*done; life->turns++) {
-        assert_true(life->turns < TURNS_MAX);
-        loop_turn(life->loop, 1);
-    }
-}
-
-static void create_parts(struct life *life, size_t memory)
-{
-    struct engine_options engine = { .lease_ms = 60000,
-                                     .heartbeat_ms = 300000,
-                                     .cancel_ms = 30000,
-                                     .concurrency = 100,
-                                     .memory = memory };
-    struct api_options api = { .public_url = "", .allow_origin = "*", .metrics_token = "" };
-    struct failure why;
-    assert_int_equal(vault_open(SLICE(KEY_HEX), NULL, &life->vault, &why), OK);
-    life->accounts = accounts_create(life->vault);
-    life->engine = engine_create(life->loop, &odd.store, &engine);
-    life->auth = auth_create(life->accounts);
-    life->schedules = schedules_create(life->engine);
-    life->api = api_create(life->engine, life->schedules, life->auth, life->accounts, &api);
-}
-
-static void live_with(struct life *life, struct loop *loop, size_t memory)
-{
-    *life = (struct life){ .loop = loop };
-    create_parts(life, memory);
-    life->keys = fopen("/dev/null", "w");
-    assert_non_null(life->keys);
-    life->load_accounts = (struct load_accounts){ .store = &odd.store,
-                                                  .accounts = life->accounts,
-                                                  .loop = loop,
-                                                  .first_keys = life->keys,
-                                                  .data = "data",
-                                                  .url = "http://127.0.0.1:1",
-                                                  .done = on_accounts_loaded };
-    load_accounts_begin(&life->load_accounts);
-    turn_until(life, &life->done);
-}
-
-static void live(struct life *life, struct loop *loop)
-{
-    live_with(life, loop, MEMORY);
-}
-
-static void settle(struct life *life)
-{
-    for (int i = 0; loop_turn(life->loop, 0); i++)
-        assert_true(i < TURNS_MAX);
-}
-
-static void die(struct life *life)
-{
-    engine_stop(life->engine);
-    schedules_stop(life->schedules);
-    api_stop(life->api);
-    api_destroy(life->api);
-    auth_destroy(life->auth);
-    for (int i = 0; !engine_idle(life->engine) || !schedules_are_idle(life->schedules);
-         i++) {
-        assert_true(i < TURNS_MAX);
-        loop_turn(life->loop, 1);
-    }
-    settle(life);
-    schedules_destroy(life->schedules);
-    engine_destroy(life->engine);
-    accounts_destroy(life->accounts);
-    vault_close(life->vault);
-    fclose(life->keys);
-    tag_list_forget_shared();
-    bytes_forget_shared();
-}
-
 static struct fake_store *fake;
 
 static int create_world(void **state)
@@ -303,20 +181,20 @@ static void write_document(struct loop *loop, enum document_kind kind, uint32_t 
 static void live_first(struct loop *loop)
 {
     struct life life;
-    live(&life, loop);
+    life_begin(&life, loop, &odd.store, 0);
     assert_int_equal(life.status, OK);
-    die(&life);
+    life_end(&life);
 }
 
 static void delete_project(struct loop *loop)
 {
     struct change changes[DRAFT_MAX];
     struct life life;
-    live(&life, loop);
+    life_begin(&life, loop, &odd.store, 0);
     struct draft draft = { .vault = life.vault, .now_ms = 5, .changes = changes };
     const struct account *dev = accounts_by_number(life.accounts, DEV);
     draft_delete_project(&draft, dev->project);
-    die(&life);
+    life_end(&life);
     write_all(loop, changes, draft.count);
 }
 
@@ -326,22 +204,22 @@ static void the_first_start_makes_accounts_that_the_next_one_finds(void **state)
 {
     struct life life;
     char ref[PROJECT_REF_MAX], id[ID_MAX];
-    live(&life, *state);
+    life_begin(&life, *state, &odd.store, 0);
     assert_int_equal(life.status, OK);
     const struct account *dev = accounts_by_number(life.accounts, DEV);
     assert_int_equal(dev->type, ENVIRONMENT_DEV);
     snprintf(ref, sizeof(ref), "%s", dev->project->ref);
     snprintf(id, sizeof(id), "%s", dev->id);
-    die(&life);
+    life_end(&life);
 
-    live(&life, *state);
+    life_begin(&life, *state, &odd.store, 0);
     assert_int_equal(life.status, OK);
     dev = accounts_by_number(life.accounts, DEV);
     assert_string_equal(dev->id, id);
     assert_string_equal(dev->project->ref, ref);
     assert_non_null(dev->secret_key);
     assert_non_null(engine_environment(life.engine, DEV));
-    die(&life);
+    life_end(&life);
 }
 
 static void every_unfinished_run_comes_as_it_is_now(void **state)
@@ -354,7 +232,7 @@ static void every_unfinished_run_comes_as_it_is_now(void **state)
     write_run(*state, DEV, "run_2", 1, RUN_COMPLETED);
     write_run(*state, DEV, "run_1", 1, RUN_QUEUED); /* changed last, made first */
 
-    live(&life, *state);
+    life_begin(&life, *state, &odd.store, 0);
     struct environment *env = engine_environment(life.engine, DEV);
     assert_int_equal(life.status, OK);
     assert_int_equal(env->runs.count, 3);
@@ -362,7 +240,7 @@ static void every_unfinished_run_comes_as_it_is_now(void **state)
     assert_int_equal(env->applied, 5);
     assert_int_equal(env->cold, 0); /* nothing is in the store alone */
     assert_int_equal(environment_find(env, SLICE("run_1"))->run.version, 2);
-    die(&life);
+    life_end(&life);
 }
 
 /* More than a page of them. */
@@ -377,13 +255,13 @@ static void others_come_newest_first_while_there_is_room(void **state)
         snprintf(id, sizeof(id), "run_%04d", i);
         write_run(*state, DEV, id, 0, RUN_COMPLETED);
     }
-    live_with(&life, *state, MEMORY);
+    life_begin(&life, *state, &odd.store, 0);
     struct environment *env = engine_environment(life.engine, DEV);
     assert_int_equal(env->runs.count, FINISHED + 1);
     assert_int_equal(env->cold, 0);
-    die(&life);
+    life_end(&life);
 
-    live_with(&life, *state, 1); /* byte: the first page is more than enough */
+    life_begin(&life, *state, &odd.store, 1); /* byte: the first page is more than enough */
     env = engine_environment(life.engine, DEV);
     assert_int_equal(life.status, OK);
     assert_int_equal(env->unfinished, 1);
@@ -391,7 +269,7 @@ static void others_come_newest_first_while_there_is_room(void **state)
     assert_int_equal(env->runs.count, 1 + FINISHED + 1 - env->cold);
     assert_non_null(environment_find(env, SLICE("run_first")));
     assert_null(environment_find(env, SLICE("run_0000")));
-    die(&life);
+    life_end(&life);
 }
 
 static void the_newest_are_not_waited_for(void **state)
@@ -401,12 +279,12 @@ static void the_newest_are_not_waited_for(void **state)
     write_run(*state, DEV, "run_1", 0, RUN_QUEUED);
     write_run(*state, DEV, "run_2", 0, RUN_COMPLETED);
     odd.newest_are_slow = true;
-    live(&life, *state);
+    life_begin(&life, *state, &odd.store, 0);
     struct environment *env = engine_environment(life.engine, DEV);
     assert_int_equal(life.status, OK);
     assert_int_equal(env->runs.count, 1);
     assert_int_equal(env->unfinished, 1);
-    die(&life);
+    life_end(&life);
 }
 
 /* Its rows are there until retention has removed them. */
@@ -420,15 +298,15 @@ static void of_a_deleted_project_only_what_must_end_comes(void **state)
     write_document(*state, DOC_QUEUE, DEV + 1, "task/hello", "no queue at all");
     delete_project(*state);
 
-    live(&life, *state);
+    life_begin(&life, *state, &odd.store, 0);
     assert_int_equal(life.status, OK);
     assert_true(accounts_by_number(life.accounts, DEV)->archived);
     assert_non_null(engine_environment(life.engine, DEV));
     assert_null(engine_environment(life.engine, DEV + 1));
-    settle(&life);
+    life_settle(&life);
     assert_int_equal(fake_store_run(fake, DEV, "run_1")->status, RUN_CANCELED);
     assert_int_equal(fake_store_run(fake, DEV, "run_2")->version, 1);
-    die(&life);
+    life_end(&life);
 }
 
 /* Left behind by a removal that was cut off, or by a tool. */
@@ -438,12 +316,12 @@ static void rows_of_no_environment_are_left_alone(void **state)
     live_first(*state);
     write_run(*state, NOBODYS, "run_1", 0, RUN_QUEUED);
     write_document(*state, DOC_WORKER, NOBODYS, "20260101.1", "no worker at all");
-    live(&life, *state);
+    life_begin(&life, *state, &odd.store, 0);
     assert_int_equal(life.status, OK);
     assert_null(engine_environment(life.engine, NOBODYS));
-    settle(&life);
+    life_settle(&life);
     assert_int_equal(fake_store_run(fake, NOBODYS, "run_1")->version, 1);
-    die(&life);
+    life_end(&life);
 }
 
 static void a_document_that_cannot_be_read_ends_the_start_with_its_reason(void **state)
@@ -451,11 +329,11 @@ static void a_document_that_cannot_be_read_ends_the_start_with_its_reason(void *
     struct life life;
     live_first(*state);
     write_document(*state, DOC_WORKER, DEV, "20260101.1", "no worker at all");
-    live(&life, *state);
+    life_begin(&life, *state, &odd.store, 0);
     assert_int_not_equal(life.status, OK);
     assert_int_equal(life.why.code, life.status);
     assert_true(life.why.text[0]);
-    die(&life);
+    life_end(&life);
 }
 
 /* Each read of the start fails once, the first of all too; nothing is left behind. */
@@ -466,12 +344,12 @@ static void a_read_that_fails_ends_the_start(void **state)
     for (int nth = 1;; nth++) {
         struct life life;
         odd.fault = (struct fault){ .countdown = nth };
-        live(&life, *state);
+        life_begin(&life, *state, &odd.store, 0);
         bool tripped = odd.fault.tripped;
         assert_int_equal(life.status, tripped ? ERR_STORE : OK);
         if (tripped)
             assert_string_equal(life.why.text, "cannot read the database");
-        die(&life);
+        life_end(&life);
         if (!tripped) {
             assert_true(nth > 12 + 4); /* kinds of documents, and walks of environments */
             break;
@@ -484,19 +362,19 @@ static void what_was_read_is_taken_a_share_in_each_turn(void **state)
     struct life life;
     char name[32];
     live_first(*state);
-    live(&life, *state);
+    life_begin(&life, *state, &odd.store, 0);
     unsigned turns = life.turns;
-    die(&life);
+    life_end(&life);
     for (int i = 0; i < 200; i++) {
         snprintf(name, sizeof(name), "run_%03d", i);
         write_run(*state, DEV, name, 0, RUN_QUEUED);
     }
     loop_set_budget(*state, 0); /* no time at all: one unit a turn */
-    live(&life, *state);
+    life_begin(&life, *state, &odd.store, 0);
     loop_set_budget(*state, 1000);
     assert_int_equal(engine_environment(life.engine, DEV)->unfinished, 200);
     assert_in_range(life.turns, turns + 200 / 20, turns + 200);
-    die(&life);
+    life_end(&life);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)

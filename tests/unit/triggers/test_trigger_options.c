@@ -118,7 +118,8 @@ static void a_wrong_option_is_refused_by_name(void **state)
         { "{\"debounce\":{\"key\":\"k\"}}", ERR_INVALID, "options.debounce" },
         { "{\"gates\":[{\"queue\":\"q\"}]}", ERR_INVALID, "options.gates" },
         { "{\"concurrency\":[\"c\"]}", ERR_INVALID, "options.concurrency" },
-        { "{\"externalDeploymentId\":\"d\"}", ERR_INVALID, "options.externalDeploymentId" },
+        { "{\"externalDeploymentId\":5}", ERR_INVALID, "options.externalDeploymentId" },
+        { "{\"externalDeploymentId\":[]}", ERR_INVALID, "options.externalDeploymentId" },
         { "{\"metadataType\":\"text/plain\"}", ERR_INVALID, "options.metadataType" },
         { "{\"parentAttempt\":5}", ERR_INVALID, "options.parentAttempt" },
     };
@@ -215,7 +216,19 @@ static void metadata_that_is_too_large_is_told_its_limit(void **state)
 
 /* ---- texts that come out ---- */
 
-enum what { TTL, QUEUE, LANE, REGION, VERSION, METADATA, PAYLOAD, TYPE, KEY, SHOWN };
+enum what {
+    TTL,
+    QUEUE,
+    LANE,
+    REGION,
+    VERSION,
+    EXTERNAL,
+    METADATA,
+    PAYLOAD,
+    TYPE,
+    KEY,
+    SHOWN
+};
 
 static struct slice text_of(const struct run *run, enum what what)
 {
@@ -226,6 +239,7 @@ static struct slice text_of(const struct run *run, enum what what)
     case LANE: return bytes_slice(rare->concurrency_key);
     case REGION: return bytes_slice(rare->region);
     case VERSION: return bytes_slice(run->worker_version);
+    case EXTERNAL: return bytes_slice(rare->external_deployment);
     case METADATA: return bytes_slice(run->metadata);
     case PAYLOAD: return bytes_slice(run->payload);
     case TYPE: return bytes_slice(rare->payload_type);
@@ -278,6 +292,11 @@ static void options_become_texts_of_the_run(void **state)
         { "1", "{\"concurrencyKey\":-0}", LANE, "0" },
         { "1", "{\"region\":\"eu\"}", REGION, "eu" },
         { "1", "{\"lockToVersion\":\"20260101.1\"}", VERSION, "20260101.1" },
+        { "1", "{\"externalDeploymentId\":\" ci 7 \"}", EXTERNAL, "ci 7" },
+        { "1", "{\"externalDeploymentId\":\"  \"}", EXTERNAL, NULL },
+        { "1", "{\"externalDeploymentId\":null}", EXTERNAL, NULL },
+        { "1", "{\"externalDeploymentId\":\"ci\",\"lockToVersion\":\"20260101.1\"}",
+          EXTERNAL, NULL },
         { "1", "{\"metadata\":{ \"n\": 1e400, \"n\": -0 }}", METADATA,
           "{ \"n\": 1e400, \"n\": -0 }" },
         { "1", "{\"metadata\":null}", METADATA, NULL },

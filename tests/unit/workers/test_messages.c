@@ -100,6 +100,36 @@ static void a_dequeued_run_comes_with_its_lease(void **state)
     run_finish(&run);
 }
 
+static const struct worker deployed = {
+    .id = "worker_1",
+    .version = "20231114.1",
+    .deployment = "deployment_1",
+    .short_code = "abcd1234",
+    .runtime = "node-22",
+    .archive_hash = "00ff",
+};
+
+static void a_run_of_a_deployed_version_names_its_deployment(void **state)
+{
+    (void)state;
+    struct run run = new_run(RUN_DEQUEUED, EXECUTION_PENDING_EXECUTING);
+    struct buf out = { 0 };
+    struct dequeued dequeued = { .run = &run, .account = &account, .worker = &deployed };
+    message_add_dequeued(&out, &dequeued);
+    struct slice message = buf_slice(&out);
+    assert_true(scan_equal(scan_member(scan_member(message, "deployment"), "friendlyId"),
+                           SLICE("\"deployment_1\"")));
+    assert_true(scan_equal(scan_member(scan_member(message, "deployment"), "id"),
+                           SLICE("\"deployment_1\"")));
+    assert_true(scan_member(scan_member(message, "deployment"), "imagePlatform").len > 2);
+    assert_true(
+        scan_equal(scan_member(message, "image"), SLICE("\"runcast/proj_x:20231114.1\"")));
+    assert_true(
+        scan_equal(scan_member(message, "x-runcast"), SLICE("{\"versionHash\":\"00ff\"}")));
+    buf_finish(&out);
+    run_finish(&run);
+}
+
 static void the_latest_snapshot_has_no_attempt_before_the_first(void **state)
 {
     (void)state;
@@ -219,7 +249,10 @@ static void an_execution_carries_what_is_set(void **state)
     (void)state;
     struct run run = started_run();
     struct slice tags[] = { SLICE("one"), SLICE("t\"wo") };
-    struct worker_task task = { .file_path = text("src/a.ts"), .export_name = text("a") };
+    struct worker_task task = { .id = text("hello"),
+                                .file_path = text("src/a.ts"),
+                                .export_name = text("a") };
+    const struct worker with_task = { .tasks = &task, .task_count = 1 };
     struct buf out = { 0 };
     run_rare_edit(&run)->payload_type = text("application/super+json");
     run.tags = tag_list_create(tags, 2);
@@ -231,7 +264,7 @@ static void an_execution_carries_what_is_set(void **state)
     run_rare_edit(&run)->parent = text("run_0");
     run_rare_edit(&run)->root = text("run_00");
     run.batch = text("batch_1");
-    message_add_start(&out, &run, &home, &task);
+    message_add_start(&out, &run, &home, &with_task);
     assert_json(
         &out,
         START "\"run\":{\"id\":\"run_1\",\"payload\":\"\","
@@ -245,8 +278,24 @@ static void an_execution_carries_what_is_set(void **state)
               "\"task\":{\"id\":\"hello\",\"filePath\":\"src/a.ts\",\"exportName\":\"a\"},"
               "\"queue\":{\"id\":\"task/hello\",\"name\":\"task/hello\"}," TENANT
               "," MACHINE ",\"batch\":{\"id\":\"batch_1\"}}}");
+    bytes_unref(task.id);
     bytes_unref(task.file_path);
     bytes_unref(task.export_name);
+    run_finish(&run);
+}
+
+static void an_execution_of_a_deployed_version_names_its_deployment(void **state)
+{
+    (void)state;
+    struct run run = started_run();
+    struct buf out = { 0 };
+    message_add_start(&out, &run, &home, &deployed);
+    struct slice execution = scan_member(buf_slice(&out), "execution");
+    assert_true(scan_equal(scan_member(execution, "deployment"),
+                           SLICE("{\"id\":\"deployment_1\",\"shortCode\":\"abcd1234\","
+                                 "\"version\":\"20231114.1\",\"runtime\":\"node-22\","
+                                 "\"runtimeVersion\":\"\"}")));
+    buf_finish(&out);
     run_finish(&run);
 }
 
@@ -286,6 +335,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dequeued_run_comes_with_its_lease),
+        cmocka_unit_test(a_run_of_a_deployed_version_names_its_deployment),
+        cmocka_unit_test(an_execution_of_a_deployed_version_names_its_deployment),
         cmocka_unit_test(the_latest_snapshot_has_no_attempt_before_the_first),
         cmocka_unit_test(the_latest_snapshot_has_the_waitpoints_it_is_given),
         cmocka_unit_test(a_result_names_what_the_worker_does_next),

@@ -143,6 +143,29 @@ static void a_version_comes_back_from_its_document(void **state)
     registration_finish(&back);
 }
 
+static void the_deployment_of_a_version_comes_back_from_its_document(void **state)
+{
+    (void)state;
+    struct failure why = { 0 };
+    struct registration all = read_body(full), back = { 0 };
+    snprintf(all.worker->version, sizeof(all.worker->version), "20261120.3");
+    snprintf(all.worker->deployment, sizeof(all.worker->deployment), "deployment_1");
+    snprintf(all.worker->short_code, sizeof(all.worker->short_code), "abcd1234");
+    snprintf(all.worker->external_id, sizeof(all.worker->external_id), "ci \"7\"");
+    memset(all.worker->archive_hash, 'f', sizeof(all.worker->archive_hash) - 1);
+
+    struct bytes *document = registration_write(&all);
+    assert_int_equal(registration_restore(bytes_slice(document), &back, &why), OK);
+    check_full(&back);
+    assert_string_equal(back.worker->deployment, "deployment_1");
+    assert_string_equal(back.worker->short_code, "abcd1234");
+    assert_string_equal(back.worker->external_id, "ci \"7\"");
+    assert_string_equal(back.worker->archive_hash, all.worker->archive_hash);
+    bytes_unref(document);
+    registration_finish(&all);
+    registration_finish(&back);
+}
+
 static void a_stored_ttl_that_is_no_duration_is_none(void **state)
 {
     (void)state;
@@ -166,6 +189,8 @@ static void a_damaged_document_is_refused(void **state)
         "{\"id\":\"worker_1\"",
         "{\"contentHash\":\"h\",\"tasks\":[]}",
         "{\"id\":\"worker_1\",\"version\":\"1.1\",\"contentHash\":\"h\",\"tasks\":[]}",
+        ("{\"id\":\"w\",\"version\":\"1.1\",\"createdAt\":1,\"deployment\":{\"id\":5},"
+         "\"tasks\":[]}"),
     };
     for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
         struct registration back = { 0 };
@@ -489,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_body_says_what_its_tasks_need),
         cmocka_unit_test(a_partial_retry_has_the_defaults_of_the_sdk),
         cmocka_unit_test(a_version_comes_back_from_its_document),
+        cmocka_unit_test(the_deployment_of_a_version_comes_back_from_its_document),
         cmocka_unit_test(a_stored_ttl_that_is_no_duration_is_none),
         cmocka_unit_test(a_damaged_document_is_refused),
         cmocka_unit_test(queues_have_the_limits_of_the_newest_version),

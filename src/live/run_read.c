@@ -9,11 +9,11 @@
  *
  * A load that has begun may be older than what a caller knows: it is joined only while a
  * change since then would have left the run in memory. */
+#include "live/run_read.h"
+
 #include "base/mem.h"
-#include "engine/state.h"
 
 struct run_load {
-    char key[ENVIRONMENT_KEY]; /* of the run */
     struct environment *env;
     struct store_load load;
     uint64_t applied;  /* every change that the store knew of when it began, at least */
@@ -23,17 +23,12 @@ struct run_load {
 
 static struct slice load_key(const void *value)
 {
-    return slice_of(((const struct run_load *)value)->key);
+    return bytes_slice(((const struct run_load *)value)->load.name);
 }
 
-void run_loads_init(struct engine *engine)
+void run_loads_init(struct table *loads)
 {
-    table_init(&engine->loads, load_key);
-}
-
-void run_loads_finish(struct engine *engine)
-{
-    table_finish(&engine->loads);
+    table_init(loads, load_key);
 }
 
 /* done may free the operation. */
@@ -76,7 +71,7 @@ static void answer_some(struct deferred *deferred)
 /* Another load of the run may have taken its place. */
 static void forget(struct run_load *load)
 {
-    struct table *loads = &load->env->engine->loads;
+    struct table *loads = &load->env->loads;
     if (table_find(loads, load_key(load)) == load)
         table_remove(loads, load_key(load));
 }
@@ -91,11 +86,9 @@ static void on_loaded(struct store_load *request, enum store_status status)
     loop_defer(load->env->loop, &load->deferred);
 }
 
-static struct run_load *begin_load(struct environment *env, const char *key,
-                                   struct bytes *id)
+static struct run_load *begin_load(struct environment *env, struct bytes *id)
 {
     struct run_load *load = mem_new(struct run_load);
-    memcpy(load->key, key, sizeof(load->key));
     load->env = env;
     load->applied = env->applied;
     load->deferred.fn = answer_some;
@@ -104,21 +97,18 @@ static struct run_load *begin_load(struct environment *env, const char *key,
     list_init(&load->reads);
     list_init(&load->deferred.link);
     environment_hold(env);
-    table_remove(&env->engine->loads, slice_of(key));
-    table_insert(&env->engine->loads, load);
+    table_remove(&env->loads, bytes_slice(id));
+    table_insert(&env->loads, load);
     return load;
 }
 
 static void load(struct run_read *read)
 {
     struct environment *env = read->env;
-    char key[ENVIRONMENT_KEY];
-    environment_key(env, bytes_slice(read->id), key);
-    struct run_load *load = table_find(&env->engine->loads, slice_of(key));
-    bool joins = load && env->cold <= load->applied &&
-                 slice_equal(bytes_slice(load->load.name), bytes_slice(read->id));
+    struct run_load *load = table_find(&env->loads, bytes_slice(read->id));
+    bool joins = load && env->cold <= load->applied;
     if (!joins)
-        load = begin_load(env, key, read->id);
+        load = begin_load(env, read->id);
     list_append(&load->reads, &read->link);
     if (!joins)
         env->store->ops->load(env->store, &load->load);

@@ -6,8 +6,9 @@
  * Each environment remembers two runs, the first one that was placed and the newest: while the
  * first waits, nobody else has to be looked at, and when it has gone the newest is likely to
  * wait, if any does. */
+#include "fleet/lookout.h"
+
 #include "base/log.h"
-#include "engine/state.h"
 #include "fleet/waiting.h"
 
 enum { TOLD_AFTER_MS = 10 * 1000 };
@@ -30,13 +31,13 @@ static void tell(const struct tracked *run, const struct waiting *waiting)
 
 static void set_timer(struct environment *env, int64_t in_ms)
 {
-    loop_set_timer(env->loop, &engine_share_of(env)->lookout.timer,
-                   env->engine->lookout_kind, in_ms);
+    struct fleet *fleet = env->fleet;
+    loop_set_timer(env->loop, &fleet->lookout.timer, fleet->shared->lookout_kind, in_ms);
 }
 
 void lookout_note(struct tracked *run)
 {
-    struct lookout *lookout = &engine_share_of(run->env)->lookout;
+    struct lookout *lookout = &run->env->fleet->lookout;
     if ((!run->item.place && run->run.execution != EXECUTION_CREATED) ||
         !strcmp(lookout->first, run->run.id))
         return;
@@ -48,7 +49,7 @@ void lookout_note(struct tracked *run)
     set_timer(run->env, TOLD_AFTER_MS);
 }
 
-/* It waits for something that somebody has to do. */
+/* The run waits for something that somebody has to do. */
 static bool is_worth_a_line(enum waiting_reason reason)
 {
     return reason == WAITING_NO_WORKER || reason == WAITING_VERSION ||
@@ -57,15 +58,16 @@ static bool is_worth_a_line(enum waiting_reason reason)
 
 enum look { LOOK_GONE, LOOK_WAITS_ELSE, LOOK_WAITS };
 
-/* LOOK_WAITS_ELSE: in its queue, but for nothing that is worth a line. */
+/* LOOK_WAITS_ELSE: the first run is in its queue, but waits for nothing that is worth a
+ * line. */
 static enum look look_at_first(struct environment *env)
 {
-    struct lookout *lookout = &engine_share_of(env)->lookout;
+    struct lookout *lookout = &env->fleet->lookout;
     const struct tracked *run = environment_find(env, slice_of(lookout->first));
     struct waiting waiting;
     if (!run)
         return LOOK_GONE;
-    waiting_look(run, engine_full_room(env), &waiting);
+    waiting_look(run, env->fleet->shared->full_room(env), &waiting);
     if (!is_worth_a_line(waiting.reason))
         return waiting.is_in_line ? LOOK_WAITS_ELSE : LOOK_GONE;
     int64_t left = waiting.since + TOLD_AFTER_MS - wall_of(run);
@@ -80,10 +82,9 @@ static enum look look_at_first(struct environment *env)
 
 void lookout_on_time(struct timer *timer)
 {
-    struct engine_share *share = container_of(timer, struct engine_share, lookout.timer);
-    struct environment *env = share->env;
-    struct lookout *lookout = &share->lookout;
-    if (env->engine->draining || env->engine->stopped || look_at_first(env) == LOOK_WAITS)
+    struct lookout *lookout = container_of(timer, struct lookout, timer);
+    struct environment *env = lookout->env;
+    if (env->fleet->shared->is_draining || look_at_first(env) == LOOK_WAITS)
         return;
     lookout->is_told = false;
     memcpy(lookout->first, lookout->newest, sizeof(lookout->first));

@@ -1,0 +1,295 @@
+/* builds.c - hands out deployments to builders.
+ *
+ * A deployment is handed out when it is written that it is: a builder that gets an answer has
+ * the deployment, and one that gets none has nothing. The first deployment that a builder
+ * serves whose project has no other build comes first. */
+#include "deployments/builds.h"
+
+#include "accounts/variables.h"
+#include "artifacts/bundle_file.h"
+#include "auth/auth.h"
+#include "base/mem.h"
+#include "call/call.h"
+#include "deployments/deployment_due.h"
+#include "vault/secret.h"
+
+enum { KEY_RANDOM_LEN = 24 };
+
+static const char *const prefixes[ENVIRONMENT_TYPES] = {
+    [ENVIRONMENT_DEV] = "tr_dev_",
+    [ENVIRONMENT_STAGING] = "tr_stg_",
+    [ENVIRONMENT_PROD] = "tr_prod_",
+    [ENVIRONMENT_PREVIEW] = "tr_preview_",
+};
+
+/* ---- builders ---- */
+
+static struct builder *builder_of(struct deployments *all, const struct secret *secret)
+{
+    list_each (link, &all->heard) {
+        struct builder *builder = container_of(link, struct builder, link);
+        if (builder->secret == secret)
+            return builder;
+    }
+    struct builder *builder = mem_new(struct builder);
+    builder->secret = secret;
+    list_append(&all->heard, &builder->link);
+    return builder;
+}
+
+void builds_forget_builders(struct deployments *all)
+{
+    while (!list_empty(&all->heard))
+        free(container_of(list_take(&all->heard), struct builder, link));
+}
+
+static bool is_there(const struct deployments *all, const struct builder *builder)
+{
+    return secret_is_valid(builder->secret, loop_wall_ms(all->loop)) &&
+           (builder->waiting ||
+            loop_now_ms(all->loop) - builder->heard_ms < BUILDER_LOST_MS);
+}
+
+static const struct builder *builder_for(const struct deployments *all,
+                                         const struct account *account)
+{
+    list_each (link, &all->heard) {
+        const struct builder *builder = container_of(link, struct builder, link);
+        if (is_there(all, builder) && secret_serves(builder->secret, account))
+            return builder;
+    }
+    return NULL;
+}
+
+bool builds_are_served(const struct deployments *all, const struct account *account)
+{
+    return builder_for(all, account);
+}
+
+const char *builds_platform(const struct deployments *all, const struct account *account)
+{
+    const struct builder *builder = builder_for(all, account);
+    bool is_arm = builder && !strcmp(builder->architecture, "arm64");
+    return is_arm ? "linux/arm64" : "linux/amd64";
+}
+
+/* ---- what is pending ---- */
+
+static const struct account *account_of(const struct deployment *deployment)
+{
+    return accounts_by_number(deployment->all->accounts, deployment->env);
+}
+
+static bool project_is_busy(const struct deployments *all, const struct project *project)
+{
+    list_each (link, &all->active) {
+        const struct deployment *other = container_of(link, struct deployment, active);
+        if ((other->handing || deployment_is_being_built(other->row.status)) &&
+            account_of(other)->project == project)
+            return true;
+    }
+    return false;
+}
+
+static struct deployment *next_for(const struct deployments *all,
+                                   const struct build_wait *wait)
+{
+    list_each (link, &all->active) {
+        struct deployment *deployment = container_of(link, struct deployment, active);
+        const struct account *account = account_of(deployment);
+        if (deployment->document && !deployment->handing &&
+            deployment->row.status == DEPLOYMENT_PENDING &&
+            secret_serves(wait->secret, account) && !project_is_busy(all, account->project))
+            return deployment;
+    }
+    return NULL;
+}
+
+/* ---- handing out ---- */
+
+static void add_secrets(struct secret_filter *filter, const struct deployment *deployment)
+{
+    struct variable_walk walk = { 0 };
+    const struct variable *variable;
+    while ((variable = variables_next(account_of(deployment), &walk)))
+        if (variable->is_secret)
+            secret_filter_add(filter, variable->value);
+    if (deployment->variables)
+        secret_filter_add_all(filter, bytes_slice(deployment->variables));
+    secret_filter_sort(filter);
+}
+
+static void begin_build(struct deployment *deployment, const struct build_wait *wait,
+                        char key[BUILD_KEY_MAX])
+{
+    struct deployments *all = deployment->all;
+    struct account *account = accounts_by_number(all->accounts, deployment->env);
+    struct build *build = mem_new(struct build);
+    char random[KEY_RANDOM_LEN + 1] = "";
+    text_random(random, KEY_RANDOM_LEN,
+                "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    snprintf(key, BUILD_KEY_MAX, "%s%s", prefixes[account->type], random);
+    secret_wipe(random, sizeof(random));
+    vault_hash(slice_of(key), build->hash);
+    auth_admit_build(api_auth(all->api), build->hash, account, deployment->row.id);
+    build->secret = wait->secret;
+    build->heard_ms = loop_now_ms(all->loop);
+    build->deadline_ms = build->heard_ms + all->options.timeout_ms;
+    add_secrets(&build->filter, deployment);
+    deployment->build = build;
+}
+
+static enum err decide_hand_out(struct deployment_command *command,
+                                const struct deployment *deployment,
+                                struct deployment_row *next)
+{
+    struct build_wait *wait = container_of(command, struct build_wait, command);
+    if (deployment->row.status != DEPLOYMENT_PENDING)
+        return explain(&command->why, ERR_CONFLICT, "it is not pending any more");
+    next->status = DEPLOYMENT_INSTALLING;
+    next->builds++;
+    next->started_at = loop_wall_ms(deployment->all->loop);
+    memcpy(next->architecture, wait->architecture, sizeof(next->architecture));
+    memcpy(next->libc, wait->libc, sizeof(next->libc));
+    return OK;
+}
+
+static void end_wait(struct build_wait *wait, struct deployment *deployment,
+                     const char *key)
+{
+    struct builder *builder = builder_of(wait->all, wait->secret);
+    builder->waiting--;
+    builder->heard_ms = loop_now_ms(wait->all->loop);
+    wait->ready(wait, deployment, key);
+}
+
+static void on_handed_out(struct deployment_command *command, struct deployment *deployment,
+                          enum err status)
+{
+    struct build_wait *wait = container_of(command, struct build_wait, command);
+    char key[BUILD_KEY_MAX] = "";
+    deployment->handing = false;
+    if (!status && !wait->all->stopped) {
+        begin_build(deployment, wait, key);
+        deployment_set_timer(deployment);
+        end_wait(wait, deployment, key);
+    } else if (wait->canceled || wait->all->stopped) {
+        end_wait(wait, NULL, NULL);
+    } else {
+        list_append(&wait->all->lines, &wait->link);
+        builds_match(wait->all);
+    }
+    secret_wipe(key, sizeof(key));
+}
+
+static void hand_out(struct build_wait *wait, struct deployment *deployment)
+{
+    list_remove(&wait->link);
+    deployment->handing = true;
+    wait->command =
+        (struct deployment_command){ .decide = decide_hand_out, .done = on_handed_out };
+    deployment_command_begin(deployment, &wait->command);
+}
+
+void builds_match(struct deployments *all)
+{
+    if (all->stopped || !all->started || engine_draining(all->engine))
+        return;
+    list_each (link, &all->lines) {
+        struct build_wait *wait = container_of(link, struct build_wait, link);
+        struct deployment *deployment = next_for(all, wait);
+        if (deployment)
+            hand_out(wait, deployment);
+    }
+}
+
+void build_wait_begin(struct deployments *all, struct build_wait *wait)
+{
+    struct builder *builder = builder_of(all, wait->secret);
+    builder->waiting++;
+    builder->heard_ms = loop_now_ms(all->loop);
+    memcpy(builder->architecture, wait->architecture, sizeof(builder->architecture));
+    memcpy(builder->libc, wait->libc, sizeof(builder->libc));
+    wait->all = all;
+    list_append(&all->lines, &wait->link);
+    builds_match(all);
+}
+
+void build_wait_cancel(struct build_wait *wait)
+{
+    wait->canceled = true;
+    if (list_empty(&wait->link))
+        return; /* its command is under way */
+    list_remove(&wait->link);
+    end_wait(wait, NULL, NULL);
+}
+
+/* ---- given back ---- */
+
+struct build_return {
+    struct deployment_command command;
+    unsigned build; /* which is given back */
+};
+
+static enum err decide_return(struct deployment_command *command,
+                              const struct deployment *deployment,
+                              struct deployment_row *next)
+{
+    const struct build_return *op = container_of(command, struct build_return, command);
+    if (!deployment_is_being_built(deployment->row.status) ||
+        deployment->row.builds != op->build)
+        return ERR_CONFLICT;
+    next->status = DEPLOYMENT_PENDING;
+    next->builds--;
+    return OK;
+}
+
+/* What could not be written is found by the builder's silence. */
+static void on_returned(struct deployment_command *command, struct deployment *deployment,
+                        enum err status)
+{
+    (void)deployment;
+    (void)status;
+    free(container_of(command, struct build_return, command));
+}
+
+void build_give_back(struct deployment *deployment)
+{
+    struct build_return *op = mem_new(struct build_return);
+    op->command.decide = decide_return;
+    op->command.done = on_returned;
+    op->build = deployment->row.builds;
+    deployment_command_begin(deployment, &op->command);
+}
+
+/* ---- a build ---- */
+
+void build_hear(struct deployment *deployment)
+{
+    struct build *build = deployment->build;
+    int64_t now = loop_now_ms(deployment->all->loop);
+    build->heard_ms = now;
+    builder_of(deployment->all, build->secret)->heard_ms = now;
+    deployment_set_timer(deployment);
+}
+
+void build_end(struct deployment *deployment)
+{
+    struct deployments *all = deployment->all;
+    struct build *build = deployment->build;
+    if (!build)
+        return;
+    deployment->build = NULL;
+    auth_dismiss_build(api_auth(all->api), build->hash);
+    build_log_end(&build->log, &build->filter);
+    if (build->log.text.len && !all->stopped) {
+        struct bytes *text = buf_take(&build->log.text);
+        char *path = deployment_path(all, deployment->row.id, ".log");
+        file_write(all->loop, path, text);
+        bytes_unref(text);
+        free(path);
+    }
+    build_log_finish(&build->log);
+    secret_filter_finish(&build->filter);
+    free(build);
+}

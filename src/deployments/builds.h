@@ -1,0 +1,78 @@
+/* builds.h - who builds what: the line of deployments that wait, and the builders that ask.
+ *
+ *   PENDING, oldest first ─┐
+ *                          ├─► INSTALLING, written ─► handed out with a key of its own ─► build
+ *   builders that wait ────┘      one of a project at a time
+ *
+ * The key opens what the build says of its version and nothing else, and only as long as the
+ * build lasts. It is in memory alone: a build that is begun anew gets another one. */
+#pragma once
+
+#include "deployments/build_log.h"
+#include "deployments/deployment_commands.h"
+
+enum {
+    BUILDER_LOST_MS = 60 * 1000, /* a builder that was silent for so long is not there */
+    BUILD_KEY_MAX = 48,
+};
+
+struct account;
+struct secret;
+
+/* A token of workers with which builders asked. */
+struct builder {
+    const struct secret *secret;
+    int64_t heard_ms;                                    /* monotonic */
+    unsigned waiting;                                    /* calls that are held */
+    char architecture[MACHINE_TEXT], libc[MACHINE_TEXT]; /* of the last one that asked */
+    struct list link;                                    // deployments::heard
+};
+
+/* One deployment in the hands of a builder. */
+struct build {
+    const struct secret *secret;   /* the builder's token */
+    unsigned char hash[HASH_LEN];  /* of its key */
+    int64_t heard_ms, deadline_ms; /* monotonic */
+    struct secret_filter filter;
+    struct build_log log;
+};
+
+/* A builder that waits; embedded by its call. */
+struct build_wait {
+    const struct secret *secret;
+    char architecture[MACHINE_TEXT], libc[MACHINE_TEXT];
+    /* Once, later: deployment with its build and the key, which is wiped behind the call. NULL:
+     * it was canceled. */
+    void (*ready)(struct build_wait *wait, struct deployment *deployment, const char *key);
+
+    struct deployments *all;
+    struct deployment_command command; /* while it is being handed out */
+    bool canceled;
+    struct list link; // deployments::lines
+};
+
+/* The first fields are set, to ready. */
+void build_wait_begin(struct deployments *all, struct build_wait *wait);
+
+/* ready comes, with NULL unless a deployment is being handed out just now. */
+void build_wait_cancel(struct build_wait *wait);
+
+/* Who waits gets what is pending, if there is something for both. */
+void builds_match(struct deployments *all);
+
+/* The answer did not reach its builder: the deployment is pending as before. */
+void build_give_back(struct deployment *deployment);
+
+/* Something was heard of the deployment's builder. */
+void build_hear(struct deployment *deployment);
+
+/* Nobody builds it any more: its key opens nothing, and its log is written to its file. */
+void build_end(struct deployment *deployment);
+
+/* Some builder that serves the environment is there. */
+bool builds_are_served(const struct deployments *all, const struct account *account);
+
+/* "linux/amd64": what builders of the environment are, or a guess. */
+const char *builds_platform(const struct deployments *all, const struct account *account);
+
+void builds_forget_builders(struct deployments *all);

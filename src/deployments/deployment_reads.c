@@ -1,0 +1,269 @@
+/* deployment_reads.c - what clients ask about deployments. */
+#include "artifacts/bundle_file.h"
+#include "base/mem.h"
+#include "call/project.h"
+#include "deployments/builds.h"
+#include "deployments/deployment_calls.h"
+#include "deployments/deployment_show.h"
+#include "json/members.h"
+
+#include <errno.h>
+
+enum {
+    PAGE_LEAST = 1,
+    PAGE_MOST = 100,
+    PAGE_USUAL = 20,
+    LOG_BYTES_MAX = BUILD_LOG_MAX + BUILD_LOG_MAX / 4,
+};
+
+static struct deployment_set *set_of(const struct api_call *call)
+{
+    return deployments_of(api_deployments(call->api), call->account->number);
+}
+
+static enum err reply(struct api_call *call, struct buf *out)
+{
+    api_reply_json(call, 200, buf_slice(out));
+    buf_finish(out);
+    return OK;
+}
+
+static enum err not_found(struct api_call *call)
+{
+    return explain(&call->why, ERR_NOT_FOUND, "Deployment not found");
+}
+
+/* ---- one ---- */
+
+enum err deployment_retrieve(struct api_call *call)
+{
+    const struct deployment *deployment = deployment_of_call(call);
+    struct buf out = { 0 };
+    if (!deployment)
+        return ERR_NOT_FOUND;
+    show_deployment(deployment, true, &out);
+    return reply(call, &out);
+}
+
+enum err deployment_latest(struct api_call *call)
+{
+    struct buf out = { 0 };
+    list_each (link, &set_of(call)->all) {
+        const struct deployment *deployment = container_of(link, struct deployment, link);
+        if (!deployment->document)
+            continue;
+        show_deployment(deployment, false, &out);
+        return reply(call, &out);
+    }
+    return not_found(call);
+}
+
+static enum err check_read(struct api_call *call)
+{
+    return api_check_scope(call, "read", "deployments", (struct slice){ 0 });
+}
+
+/* A version that was registered without a deployment is none, though it is current. */
+enum err deployment_current(struct api_call *call)
+{
+    const struct worker *worker = workers_current(call->env->fleet->workers);
+    struct buf out = { 0 };
+    enum err refused = check_read(call);
+    if (refused)
+        return refused;
+    const struct deployment *deployment =
+        worker ? deployments_find(api_deployments(call->api), call->account->number,
+                                  slice_of(worker->deployment))
+               : NULL;
+    if (!deployment)
+        return explain(&call->why, ERR_NOT_FOUND, "No deployment is promoted");
+    show_item(deployment, &out);
+    return reply(call, &out);
+}
+
+/* ---- a list ---- */
+
+struct list_query {
+    size_t size;
+    struct slice after;
+    bool has_status;
+    enum deployment_status status;
+    int64_t from, to; /* Unix ms, inclusive */
+};
+
+static enum err read_size(struct api_call *call, struct list_query *query)
+{
+    struct slice text = api_query(call, "page[size]");
+    uint64_t size;
+    query->size = PAGE_USUAL;
+    if (!text.ptr)
+        return OK;
+    if (text_to_u64(text, &size) || size < PAGE_LEAST || size > PAGE_MOST)
+        return explain(&call->why, ERR_INVALID, "page[size]: must be %d to %d", PAGE_LEAST,
+                       PAGE_MOST);
+    query->size = (size_t)size;
+    return OK;
+}
+
+static enum err read_status(struct api_call *call, struct list_query *query)
+{
+    struct slice text = api_query(call, "status");
+    query->has_status = text.ptr;
+    if (text.ptr && (!deployment_status_find(text, &query->status) ||
+                     query->status == DEPLOYMENT_INSTALLING))
+        return explain(&call->why, ERR_INVALID,
+                       "status: must be one of PENDING, BUILDING, DEPLOYING, DEPLOYED, "
+                       "FAILED, CANCELED, TIMED_OUT");
+    return OK;
+}
+
+static enum err read_time(struct api_call *call, const char *name, int64_t *time)
+{
+    struct slice text = api_query(call, name);
+    if (text.ptr && text_to_time(text, time))
+        return explain(&call->why, ERR_INVALID, "%s: must be a time in ISO 8601", name);
+    return OK;
+}
+
+static enum err read_query(struct api_call *call, struct list_query *query)
+{
+    struct slice period = api_query(call, "period");
+    int64_t ms = 0;
+    *query =
+        (struct list_query){ .after = api_query(call, "page[after]"), .to = INT64_MAX };
+    enum err err = read_size(call, query);
+    err = err ? err : read_status(call, query);
+    err = err ? err : read_time(call, "from", &query->from);
+    err = err ? err : read_time(call, "to", &query->to);
+    if (!err && period.ptr && text_to_duration_ms(period, &ms))
+        err = explain(&call->why, ERR_INVALID, "period: must be a duration like \"7d\"");
+    if (!err && period.ptr)
+        query->from = loop_wall_ms(engine_loop(api_engine(call->api))) - ms;
+    return err;
+}
+
+static bool matches(const struct deployment *deployment, const struct list_query *query)
+{
+    const struct deployment_row *row = &deployment->row;
+    return deployment->document && row->created_at >= query->from &&
+           row->created_at <= query->to &&
+           (!query->after.ptr || slice_compare(slice_of(row->id), query->after) < 0) &&
+           (!query->has_status ||
+            !strcmp(show_item_status(row->status), deployment_status_name(query->status)));
+}
+
+enum err deployment_list(struct api_call *call)
+{
+    struct list_query query;
+    struct buf out = { 0 };
+    const struct deployment *last = NULL;
+    size_t count = 0;
+    enum err refused = check_read(call);
+    refused = refused ? refused : read_query(call, &query);
+    if (refused)
+        return refused;
+    buf_add_text(&out, "{\"data\":[");
+    list_each (link, &set_of(call)->all) {
+        const struct deployment *deployment = container_of(link, struct deployment, link);
+        if (!matches(deployment, &query) || count++ >= query.size)
+            continue;
+        if (last)
+            buf_add_char(&out, ',');
+        show_item(deployment, &out);
+        last = deployment;
+    }
+    buf_add_text(&out, "],\"pagination\":{");
+    if (count > query.size)
+        members_add_text(&out, "next", slice_of(last->row.id));
+    buf_add_text(&out, "}}");
+    return reply(call, &out);
+}
+
+/* ---- the log of a build ---- */
+
+struct log_reading {
+    struct api_call *call;
+    struct piece_reading reading;
+};
+
+static void on_log(struct file_job *job)
+{
+    struct log_reading *op = container_of(job, struct log_reading, reading.job);
+    struct api_call *call = op->call;
+    struct bytes *text = op->reading.piece;
+    int error = job->error;
+    free(op->reading.path);
+    free(op);
+    if (error && error != ENOENT) {
+        api_reply_error(call, ERR_STORE);
+        return;
+    }
+    api_reply_text(call, 200, "text/plain; charset=utf-8",
+                   text ? bytes_slice(text) : SLICE(""));
+    bytes_unref(text);
+}
+
+enum err deployment_log(struct api_call *call)
+{
+    struct deployment *deployment = deployment_of_call(call);
+    if (!deployment)
+        return ERR_NOT_FOUND;
+    if (deployment->build) {
+        api_reply_text(call, 200, "text/plain; charset=utf-8",
+                       buf_slice(&deployment->build->log.text));
+        return OK;
+    }
+    struct log_reading *op = mem_new(struct log_reading);
+    op->call = call;
+    op->reading.path = deployment_path(deployment->all, deployment->row.id, ".log");
+    op->reading.limit = LOG_BYTES_MAX;
+    call->busy = true;
+    piece_reading_begin(deployment->all->loop, &op->reading, on_log);
+    return OK;
+}
+
+/* ---- the environment ---- */
+
+/* Where nobody builds it is 404, as on a server without this way of deploying: the CLI then
+ * builds an image. */
+enum err deployment_settings(struct api_call *call)
+{
+    enum environment_type type;
+    const struct deployments *all = api_deployments(call->api);
+    const struct account *account = call->account;
+    bool own = slice_is(call->params[0], account->project->ref) &&
+               !environment_type_from_slug(call->params[1], &type) && type == account->type;
+    if (!own || account->type == ENVIRONMENT_DEV || !builds_are_served(all, account))
+        return explain(&call->why, ERR_NOT_FOUND,
+                       "Not found: nobody builds deployments of this environment");
+    api_reply_json(call, 200, SLICE("{\"build_path\":\"native_local_bundle\"}"));
+    return OK;
+}
+
+enum err deployment_current_worker(struct api_call *call)
+{
+    struct account *account;
+    struct buf out = { 0 }, url = { 0 };
+    enum err refused =
+        project_find_environment(call, call->params[0], call->params[1], &account);
+    if (refused)
+        return refused;
+    const struct environment *env =
+        engine_environment(api_engine(call->api), account->number);
+    const struct worker *worker = env ? workers_current(env->fleet->workers) : NULL;
+    if (!worker)
+        return explain(&call->why, ERR_NOT_FOUND, "No version is current");
+    api_base_url(call, &url);
+    buf_print(&url, "/projects/v3/%s/runs", account->project->ref);
+    buf_add_text(&out, "{\"worker\":{");
+    members_add_text(&out, "id", slice_of(worker->id));
+    members_add_text(&out, "version", slice_of(worker->version));
+    members_add_text(&out, "engine", SLICE("V2"));
+    buf_add_char(&out, ',');
+    show_tasks(worker, true, &out);
+    buf_add_text(&out, "},\"urls\":{");
+    members_add_text(&out, "runs", buf_slice(&url));
+    buf_add_text(&out, "}}");
+    buf_finish(&url);
+    return reply(call, &out);
+}

@@ -1,0 +1,44 @@
+/* sqlite_waiting.h - the reads that wait for a connection, and which of them is next.
+ *
+ *   quick  project A ─ env 1: r r r r    found by its name, or a page of an index
+ *                    ─ env 2: r
+ *          project B ─ env 3: r
+ *   slow   project A ─ env 1: r r r r    searched for, for as long as two seconds
+ *
+ * Owners (projects) take turns, and so do the environments of each: a read waits for one of
+ * each of the others, however many they have in line. The slow ones may have all connections
+ * but one: where there are two a quick read never waits for a slow one. Both kinds take
+ * turns, too. */
+#pragma once
+
+#include "base/list.h"
+#include "base/table.h"
+
+struct sqlite_waiter {
+    uint64_t owner; /* of the environment */
+    uint64_t env;
+    bool slow;
+    struct list link; // sqlite_party::waiters
+};
+
+/* Those that take turns, by their number: owners, or the environments of one. */
+struct sqlite_parties {
+    struct table by_number; /* of struct sqlite_party: of those with reads */
+    struct list waiting;    // sqlite_party::link; the next one first
+};
+
+struct sqlite_waiting {
+    struct sqlite_parties quick, slow; /* owners */
+    bool slow_was_last;                /* of those that were taken */
+};
+
+void sqlite_waiting_init(struct sqlite_waiting *waiting);
+
+/* Nobody waits any more. */
+void sqlite_waiting_finish(struct sqlite_waiting *waiting);
+
+void sqlite_waiting_add(struct sqlite_waiting *waiting, struct sqlite_waiter *waiter);
+
+/* The next one, which waits no longer. NULL: nobody waits, or only slow ones that may not be
+ * begun. */
+struct sqlite_waiter *sqlite_waiting_take(struct sqlite_waiting *waiting, bool slow_may);

@@ -1,0 +1,51 @@
+// Bundles as the CLI makes them, with an index controller that the test plays.
+//
+//   const { bytes } = makeBundle({ index: `await register(["hello"])` });
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+
+import { temporaryFolder } from "./gateway.mjs";
+
+const entry = (name) => `/app/node_modules/trigger.dev/entry/${name}.mjs`;
+
+/** What a bundle's own index controller does, by the same calls. */
+const indexHead = `
+import fs from "node:fs";
+const { TRIGGER_API_URL: api, TRIGGER_SECRET_KEY: key, TRIGGER_DEPLOYMENT_ID: id, TRIGGER_PROJECT_REF: ref, TRIGGER_CONTENT_HASH: contentHash } = process.env;
+const manifest = JSON.parse(fs.readFileSync("./build.json", "utf8"));
+const call = (method, target, body) => fetch(api + target, { method, headers: { authorization: "Bearer " + key, "content-type": "application/json" }, body: body && JSON.stringify(body) });
+const variables = async () => (await (await call("GET", "/api/v1/projects/" + ref + "/envvars")).json()).variables;
+const writeIndex = (tasks) => fs.writeFileSync("index.json", JSON.stringify({ configPath: manifest.configPath, runtimeVersion: process.versions.node, tasks }));
+const register = async (names) => {
+  const tasks = names.map((name) => ({ id: name, filePath: "src/tasks.ts", entryPoint: manifest.files[0].out }));
+  writeIndex(tasks);
+  const answer = await call("POST", "/api/v1/deployments/" + id + "/background-workers", { localOnly: true, engine: "V2", metadata: { packageVersion: "4.8.3", contentHash, queues: [], tasks } });
+  if (answer.status !== 200) console.error("Failed to create background worker", answer.status, await answer.text());
+};
+const fail = async (error) => { await call("POST", "/api/v1/deployments/" + id + "/fail", { error }); process.exit(1); };
+`;
+
+const containerfile = (commands) => ["FROM triggerdotdev/node AS base", "", "FROM triggerdotdev/node-build AS build", "USER node", "WORKDIR /app", "",
+  "COPY --chown=node:node package.json ./", "RUN npm i --no-audit --no-fund --no-save --no-package-lock", "", "# Now copy all the files", "COPY --chown=node:node . .", "",
+  ...commands.map((command) => `RUN ${command}`), "", "COPY --chown=node:node . .", "", "RUN mkdir -p node_modules", "", "FROM scratch AS code", ""].join("\n");
+
+/** A bundle's bytes. index: JavaScript behind indexHead; files: more of them, by name. */
+export function makeBundle({ index = 'await variables(); await register(["hello"]);', commands = [], dependencies = {}, image, runtime = "node-22", cli = "4.8.3", files = {}, without = [] } = {}) {
+  const folder = temporaryFolder();
+  const manifest = { build: {}, deploy: {}, cliPackageVersion: cli, packageVersion: "4.8.3", contentHash: "hash", runtime, image, environment: "prod", target: "deploy", config: { project: "proj", dirs: [] },
+    configPath: "/app/trigger.config.mjs", outputPath: "/app/", files: [{ entry: "src/tasks.ts", out: "/app/src/tasks.mjs" }], sources: {},
+    indexControllerEntryPoint: entry("index-controller"), indexWorkerEntryPoint: entry("index-worker"), runControllerEntryPoint: entry("run-controller"), runWorkerEntryPoint: entry("run-worker") };
+  const all = {
+    "package.json": JSON.stringify({ name: "bundle", dependencies }), "build.json": JSON.stringify(manifest), Containerfile: containerfile(commands),
+    "trigger.config.mjs": "", "src/tasks.mjs": "", [entry("index-controller").slice(5)]: indexHead + index, [entry("run-controller").slice(5)]: "", ...files,
+  };
+  for (const name of without) delete all[name];
+  for (const [name, text] of Object.entries(all)) {
+    fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+    fs.writeFileSync(path.join(folder, name), text);
+  }
+  const bytes = execFileSync("tar", ["-czf", "-", "-C", folder, ...fs.readdirSync(folder)], { maxBuffer: 64 << 20 });
+  return { bytes, hash: createHash("sha256").update(bytes).digest("hex") };
+}

@@ -1,0 +1,129 @@
+// The two sides of a deployment, call by call: what the CLI sends, and a fake builder, which
+// registers the tasks it is told to and builds nothing.
+//
+//   const cli = new Deployer(gateway), builder = await Builder.start(gateway);
+//   const answer = cli.deploy();                       // held
+//   await builder.build();                             // dequeue, register, complete
+//   (await answer).json.version
+import assert from "node:assert/strict";
+import { createHash, randomUUID } from "node:crypto";
+import { gzipSync } from "node:zlib";
+
+import { keys } from "./gateway.mjs";
+import { runProgram } from "./program.mjs";
+
+export const bundle = (text = randomUUID()) => gzipSync(Buffer.from(text));
+
+/** The bytes of a form, and its headers. */
+export function form(fields, file, boundary = `----${randomUUID()}`) {
+  const parts = [];
+  for (const [name, value] of Object.entries(fields)) parts.push(`--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`);
+  const body = Buffer.concat([
+    Buffer.from(parts.join("")),
+    ...file ? [Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="deployment.tar.gz"\r\nContent-Type: application/gzip\r\n\r\n`), file, Buffer.from("\r\n")] : [],
+    Buffer.from(`--${boundary}--\r\n`),
+  ]);
+  return { body, headers: { "content-type": `multipart/form-data; boundary=${boundary}` } };
+}
+
+export class Deployer {
+  constructor(gateway, { key = keys.prod, branch } = {}) {
+    Object.assign(this, { gateway, key, headers: branch ? { "x-trigger-branch": branch } : {} });
+  }
+
+  get(target) { return this.gateway.get(target, { key: this.key, headers: this.headers }); }
+
+  post(target, body, { headers, ...more } = {}) {
+    return this.gateway.post(target, body, { key: this.key, headers: { ...this.headers, ...headers }, ...more });
+  }
+
+  offer(contentLength, more) { return this.post("/api/v1/artifacts", { type: "deployment_bundle", contentType: "application/gzip", contentLength, ...more }); }
+
+  upload({ uploadUrl, uploadFields }, bytes, fields = uploadFields) {
+    const { body, headers } = form(fields, bytes);
+    return this.gateway.http.request("POST", new URL(uploadUrl).pathname + new URL(uploadUrl).search, { body, headers, key: null });
+  }
+
+  /** The key of a bundle that was uploaded. */
+  async artifact(bytes = bundle()) {
+    const offer = await this.offer(bytes.length);
+    assert.equal(offer.status, 201, offer.text);
+    const uploaded = await this.upload(offer.json, bytes);
+    assert.equal(uploaded.status, 204, uploaded.text);
+    return offer.json.artifactKey;
+  }
+
+  body(artifactKey, more) {
+    return { contentHash: "hash", type: "MANAGED", runtime: "node-22", isNativeBuild: true, fromBundle: true, artifactKey, triggeredVia: "cli:manual", ...more };
+  }
+
+  initialize(body, { id = randomUUID() } = {}) { return this.post("/api/v1/deployments", body, { headers: { "x-trigger-request-idempotency-key": id } }); }
+
+  /** As the CLI asks: again with the same id after 503, five times at most. */
+  async deploy(more, { bytes, id = randomUUID(), tries = 5 } = {}) {
+    const body = this.body(await this.artifact(bytes), more);
+    for (let i = 1; ; i++) {
+      const answer = await this.initialize(body, { id }).catch((error) => ({ status: 503, error, headers: {} }));
+      if (answer.status !== 503 || i === tries) return answer;
+    }
+  }
+
+  async show(id) { return (await this.get(`/api/v1/deployments/${id}`)).json; }
+}
+
+export class Builder {
+  /** Of all environments but dev; more: arguments of worker-token create. */
+  static async start(gateway, ...more) {
+    const { stdout } = await runProgram(["worker-token", "create", "--data", gateway.data, ...more]);
+    return new Builder(gateway, stdout.trim());
+  }
+
+  constructor(gateway, token) {
+    Object.assign(this, { gateway, token, base: "/engine/v1/worker-actions" });
+  }
+
+  post(rest, body) { return this.gateway.post(this.base + rest, body, { key: this.token }); }
+  get(rest) { return this.gateway.get(this.base + rest, { key: this.token }); }
+
+  /** What there is to build; undefined: nothing within the time of a held call. */
+  async dequeue() {
+    const reply = await this.post("/builds/dequeue", { instance: "fake", architecture: "x64", libc: "glibc" });
+    assert.equal(reply.status, 200, reply.text);
+    return reply.json[0];
+  }
+
+  /** The same, until there is something. */
+  async take() {
+    for (;;) {
+      const build = await this.dequeue();
+      if (build) return build;
+    }
+  }
+
+  heartbeat(build, more = {}) { return this.post(`/builds/${build.deployment.id}/heartbeat`, { attempt: build.attempt, ...more }); }
+
+  register(build, tasks = ["hello"], key = build.key) {
+    const metadata = { packageVersion: "4.8.3", contentHash: build.deployment.contentHash, queues: [], tasks: tasks.map((task) => ({ filePath: "src/tasks.ts", ...(task.id ? task : { id: task }) })) };
+    return this.gateway.post(`/api/v1/deployments/${build.deployment.id}/background-workers`, { localOnly: true, engine: "V2", metadata }, { key });
+  }
+
+  complete(build, more = {}) {
+    const { sha256, bytes } = build.archive;
+    return this.post(`/builds/${build.deployment.id}/complete`, { ok: true, index: "{\"tasks\":[]}", sha256, bytes, architecture: "x64", libc: "glibc", runtimeVersion: "22.1.0", attempt: build.attempt, ...more });
+  }
+
+  fail(build, error = { name: "BuildError", message: "npm failed" }) { return this.post(`/builds/${build.deployment.id}/complete`, { ok: false, attempt: build.attempt, error }); }
+
+  /** The next deployment is built, with these tasks. */
+  async build(tasks) {
+    const build = await this.take();
+    for (const step of ["INSTALLING", "BUILDING"]) assert.equal((await this.heartbeat(build, { step })).status, 200);
+    const registered = await this.register(build, tasks);
+    assert.equal(registered.status, 200, registered.text);
+    const done = await this.complete(build);
+    assert.equal(done.status, 200, done.text);
+    return build;
+  }
+}
+
+export const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");

@@ -1,0 +1,161 @@
+// A run controller as a supervise role knows it: no packages, and the task is in the payload.
+//
+//   { "do": "finish" | "sleep" | "retry" | "wait" | "hang" | "die" | "parent" | "audit" | "peek" | "leave", … }
+//
+// It lies in a version's folder, with websocket.mjs beside it, and tells what happens as lines of
+// the file events/<runner id>, which tests read. A file events/exit makes the next one end at once.
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import fs from "node:fs";
+
+import { opcodes, WebSocket } from "./websocket.mjs";
+
+const env = process.env, events = new URL("events/", import.meta.url).pathname;
+const port = Number(env.TRIGGER_SUPERVISOR_API_PORT), base = `http://127.0.0.1:${port}`;
+const mine = { "x-trigger-workload-deployment-id": env.TRIGGER_DEPLOYMENT_ID, "x-trigger-workload-runner-id": env.TRIGGER_RUNNER_ID };
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const tell = (event, more) => fs.appendFileSync(`${events}${env.TRIGGER_RUNNER_ID}`, `${JSON.stringify({ event, pid: process.pid, at: Date.now(), ...more })}\n`);
+const internal = (code) => ({ type: "INTERNAL_ERROR", code });
+
+let run = env.TRIGGER_RUN_ID, snapshot = env.TRIGGER_SNAPSHOT_ID, busy = false;
+process.on("SIGTERM", () => { tell("SIGTERM", { busy }); if (!busy) process.exit(0); });
+tell("spawned", { run });
+if (fs.existsSync(`${events}exit`)) { fs.renameSync(`${events}exit`, `${events}exited`); process.exit(3); }
+
+/** Asked again under the same key until the gateway is there. */
+async function call(method, rest, body, { headers = mine, path = `/api/v1/workload-actions/runs/${run}/snapshots/${rest}`, once = false } = {}) {
+  const key = randomUUID();
+  for (;; await sleep(100)) {
+    const response = await fetch(base + path, { method, headers: { ...headers, "x-trigger-request-idempotency-key": key }, body: body && JSON.stringify(body) }).catch((error) => ({ status: 0, text: () => String(error) }));
+    const text = await response.text();
+    if (once || (response.status && response.status < 500)) return { status: response.status, text, json: text.startsWith("{") ? JSON.parse(text) : undefined };
+  }
+}
+
+let told = () => {};
+const notices = [];
+async function listen() {
+  const ws = await WebSocket.open({ port, target: "/socket.io/?EIO=4&transport=websocket", headers: mine });
+  const say = (text) => ws.send(opcodes.text, text);
+  ws.listen((payload) => {
+    const text = payload.toString();
+    if (text.startsWith("0")) say("40/workload,");
+    else if (text === "2") say("3");
+    else if (text.startsWith("40/workload")) say(`42/workload,["run:start",${JSON.stringify({ version: "1", run: { friendlyId: run }, snapshot: { friendlyId: snapshot } })}]`);
+    else if (text.includes("run:notify")) { notices.push(text); told(); }
+  });
+}
+
+/** The newest snapshot that wanted() accepts. */
+async function newest(wanted) {
+  for (;;) {
+    const { json } = await call("GET", `since/${snapshot}`);
+    const last = json?.snapshots?.at(-1);
+    if (last) snapshot = last.snapshot.friendlyId;
+    if (last && wanted(last)) return last;
+    await Promise.race([sleep(5000), new Promise((resolve) => { told = resolve; })]);
+  }
+}
+
+async function complete(completion) {
+  const reply = await call("POST", `${snapshot}/attempts/complete`, { completion: { id: run, ...completion } });
+  tell("completed", { status: reply.status, result: reply.json?.result?.attemptStatus });
+  if (reply.json?.result) snapshot = reply.json.result.snapshot.friendlyId;
+  return reply.json?.result?.attemptStatus;
+}
+const succeed = (output) => complete({ ok: true, output: JSON.stringify(output ?? null), outputType: "application/json" });
+
+const read = (file) => { try { return fs.readFileSync(file, "utf8"); } catch { return ""; } };
+const look = () => ({
+  uid: process.getuid(), groups: process.getgroups(), cwd: process.cwd(), names: Object.keys(env).sort(), values: Object.values(env),
+  files: fs.readdirSync("/proc/self/fd").map((fd) => { try { return fs.readlinkSync(`/proc/self/fd/${fd}`); } catch { return ""; } }),
+  status: Object.fromEntries(fs.readFileSync("/proc/self/status", "utf8").split("\n").filter(Boolean).map((line) => line.split(/:\s+/))),
+  arguments: process.argv.slice(1), parent: read(`/proc/${process.ppid}/environ`),
+});
+
+const tasks = {
+  finish: ({ output }) => succeed(output ?? { attempt: number, runner: env.TRIGGER_RUNNER_ID }),
+  sleep: async ({ ms }) => { await sleep(ms); return succeed({ attempt: number, runner: env.TRIGGER_RUNNER_ID }); },
+  async retry({ delay }) {
+    if (number > 1) return succeed({ attempt: number, runner: env.TRIGGER_RUNNER_ID });
+    return complete({ ok: false, error: { type: "BUILT_IN_ERROR", name: "Error", message: "boom", stackTrace: "Error: boom" }, retry: { timestamp: Date.now() + delay, delay } });
+  },
+  async wait({ ms }) {
+    const response = await fetch(`${variables.TRIGGER_API_URL}/engine/v1/runs/${run}/wait/duration`, { method: "POST", headers: { authorization: `Bearer ${variables.TRIGGER_SECRET_KEY}`, "content-type": "application/json" }, body: JSON.stringify({ date: new Date(Date.now() + ms) }) });
+    tell("waits", { status: response.status });
+    await newest((one) => one.completedWaitpoints.length > 0);
+    return succeed({ waited: true, notices: notices.length });
+  },
+  async parent({ depth }) {
+    const payload = depth > 1 ? { do: "parent", depth: depth - 1 } : { do: "sleep", ms: 50 };
+    const response = await fetch(`${variables.TRIGGER_API_URL}/api/v1/tasks/task/trigger`, { method: "POST", headers: { authorization: `Bearer ${variables.TRIGGER_SECRET_KEY}`, "content-type": "application/json" }, body: JSON.stringify({ payload, options: { parentRunId: run, resumeParentOnCompletion: true } }) });
+    tell("waits", { status: response.status });
+    await newest((one) => one.completedWaitpoints.length > 0);
+    return succeed({ depth });
+  },
+  async hang() {
+    await newest((one) => one.snapshot.executionStatus === "PENDING_CANCEL");
+    tell("canceled");
+    return complete({ ok: false, error: internal("TASK_RUN_CANCELLED") });
+  },
+  async die() { if (number > 1) return succeed({ attempt: number }); process.stderr.write("last words\n"); await sleep(50); process.kill(process.pid, "SIGKILL"); return sleep(1000); },
+  audit: () => succeed(look()),
+  async peek({ other }) {
+    const asked = async (path, headers) => { const { status, text } = await call("GET", "", undefined, { path, headers, once: true }); return [status, text]; };
+    const at = (id) => `/api/v1/workload-actions/runs/${id}/snapshots/since/${snapshot}`;
+    return succeed({ own: (await asked(at(run), mine))[0], refused: [
+      await asked(at(other), mine), await asked(at(run), {}), await asked(at(run), { ...mine, "x-trigger-workload-deployment-id": "x".repeat(43) }),
+      await asked(at(run), { ...mine, "x-trigger-workload-runner-id": "runner-other" }), await asked("/nothing", mine), await asked(`/engine/v1/worker-actions/runs/${run}/snapshots/latest`, mine),
+      await asked("/warm-start", { "x-trigger-workload-controller-id": env.TRIGGER_RUNNER_ID }),
+    ] });
+  },
+  async leave() {
+    const child = spawn("sleep", ["1000"], { detached: true, stdio: "inherit" });
+    child.unref();
+    tell("left", { child: child.pid });
+    return succeed({ child: child.pid });
+  },
+};
+
+let number, variables;
+async function execute() {
+  for (;;) {
+    const start = await call("POST", `${snapshot}/attempts/start`, { isWarmStart: false });
+    if (start.status !== 200) { tell("refused", { status: start.status, text: start.text }); process.exit(1); }
+    busy = true;
+    variables = start.json.envVars;
+    number = start.json.execution.attempt.number;
+    snapshot = start.json.snapshot.friendlyId;
+    tell("started", { run, attempt: number });
+    const beat = setInterval(() => call("POST", `${snapshot}/heartbeat`, {}, { once: true }), 300);
+    const payload = JSON.parse(start.json.execution.run.payload);
+    const result = await tasks[payload.do](payload);
+    clearInterval(beat);
+    busy = false;
+    if (result !== "RETRY_IMMEDIATELY") return;
+    await sleep(payload.delay);
+  }
+}
+
+/** Another run, for one that is kept. */
+async function next() {
+  if (!env.TRIGGER_WARM_START_URL) return false;
+  const { connectionTimeoutMs, keepaliveMs } = await (await fetch(`${env.TRIGGER_WARM_START_URL}/connect`)).json();
+  if (!connectionTimeoutMs) return false;
+  const headers = { "x-trigger-workload-controller-id": env.TRIGGER_WORKLOAD_CONTROLLER_ID, "x-trigger-deployment-id": env.TRIGGER_DEPLOYMENT_ID, "x-trigger-deployment-version": env.TRIGGER_DEPLOYMENT_VERSION };
+  for (const end = Date.now() + keepaliveMs; Date.now() < end;) {
+    const reply = await fetch(`${env.TRIGGER_WARM_START_URL}/warm-start`, { headers, signal: AbortSignal.timeout(connectionTimeoutMs) }).catch(() => null);
+    if (reply && !reply.ok) return false;
+    if (!reply) continue;
+    const message = await reply.json();
+    run = message.run.friendlyId;
+    snapshot = message.snapshot.friendlyId;
+    tell("kept", { run });
+    return true;
+  }
+  return false;
+}
+
+await listen();
+do await execute(); while (await next());
+process.exit(0);

@@ -1,0 +1,39 @@
+/* life.h - one life of a gateway without its socket, over a store that outlives it: what is
+ * loaded at a start, and what is done then. */
+#pragma once
+
+#include <stdio.h>
+
+#include "gateway/load.h"
+#include "schedules/schedules.h"
+
+struct life {
+    struct loop *loop;
+    struct store *store;
+    struct vault *vault;
+    struct accounts *accounts;
+    struct engine *engine;
+    struct schedules *schedules;
+    struct auth *auth;
+    struct api *api;
+    FILE *keys;
+    struct load_accounts load_accounts;
+    struct load_runs load_runs;
+    enum err status; /* of the load */
+    struct failure why;
+    bool done;
+    unsigned turns; /* that it took to load */
+};
+
+/* Loads, and makes the first accounts in an empty store. memory: for finished runs, in
+ * bytes; 0: 64 MiB. */
+void life_begin(struct life *life, struct loop *loop, struct store *store, size_t memory);
+
+/* What follows from what was loaded, as at a start; until nothing is left to do. */
+void life_start(struct life *life);
+
+/* Turns until it is so; then until nothing is left to do. */
+void life_wait(struct life *life, const bool *done);
+void life_settle(struct life *life);
+
+void life_end(struct life *life);
