@@ -7,8 +7,8 @@
 # warnings are errors) and runs at most two programs at a time. The last line says
 # `N passed, N failed`: unit tests, scenarios, conformance operations, rules, replayed
 # corpora. What crashes, hangs, is skipped or says nothing has failed. The line before it
-# names the rules that were not run, because their tool is not packaged for this release of
-# Debian. What each program said is kept in build-asan/log.
+# names what was not run, because its tool is not packaged for this release of Debian, or
+# because Node is too old for it. What each program said is kept in build-asan/log.
 set -euo pipefail
 shopt -s nullglob
 
@@ -191,7 +191,7 @@ if wanted integration; then
 fi
 if wanted conformance; then
     conformance=tests/conformance
-    for folder in sdk-v4 sdk-v3 browser worker; do
+    for folder in sdk-v4 sdk-v3 browser worker deploy; do
         begin "npm-$folder" 300 bash -c \
             'as_test "npm ci in $0" install_modules "$0"' "$conformance/$folder"
     done
@@ -230,6 +230,12 @@ if wanted conformance; then
     begin worker 300 env NO_CLI=1 "${beside_a_gateway[@]}" --worker \
         node $conformance/worker/e2e.mjs success failsAfterThreeAttempts \
         succeedsOnThirdAttempt cancelWhileExecuting delayed
+    if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
+        not_run+=("deploy (what is deployed needs Node 20)")
+    else
+        begin deploy 500 env "HOME=$log/home" "${beside_a_gateway[@]}" --execute \
+            node $conformance/deploy/deploy.mjs
+    fi
     begin browser 200 node --test-reporter=tap $conformance/browser/browser.test.mjs
 fi
 finish

@@ -2,6 +2,8 @@
 //
 // w: get, post, put, delete (each a checked request, see contract.test.mjs), run, batch, ref,
 // worker, makeRun(options), pat. A new operation needs a line here.
+import { Builder, bundle, Deployer, form } from "../support/js/deployments.mjs";
+
 const pat = (w) => ({ key: w.pat });
 const lines = { headers: { "content-type": "application/x-ndjson" } };
 const queue = "/api/v1/queues/hello";
@@ -27,8 +29,27 @@ const actions = "/engine/v1/worker-actions", as = (w) => ({ key: w.workerToken }
 const taken = async (w) => { await w.makeRun({}, prod(w)); return (await w.post(`${actions}/dequeue`, {}, as(w))).json[0]; };
 const leased = ({ run, snapshot: { id } }) => `${actions}/runs/${run.id}/snapshots/${id}`;
 const bulk = async (w) => (await w.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "nobody" } })).json.id;
+/** A deployment that a builder has taken: what it was given. */
+const building = async (w) => {
+  const cli = new Deployer(w.gateway), builder = new Builder(w.gateway, w.workerToken);
+  void cli.deploy({}, { tries: 1 });
+  const build = await builder.take();
+  return { build, one: `/api/v1/deployments/${build.deployment.id}`, its: `${actions}/builds/${build.deployment.id}` };
+};
+const made = ({ archive: { sha256, bytes } }) => ({ ok: true, index: "{}", sha256, bytes, architecture: "x64", libc: "glibc", runtimeVersion: "22.1.0", attempt: 1 });
+const metadata = { contentHash: "hash", tasks: [{ id: "hello", filePath: "a.ts" }] };
+/** One that is deployed and current: { id, version, one }. */
+const deployed = async (w) => {
+  const { build, one, its } = await building(w);
+  await w.post(`${one}/background-workers`, { metadata }, { key: build.key });
+  await w.post(`${its}/complete`, made(build), as(w));
+  return { ...build.deployment, one };
+};
+/** One that ends in the middle. */
+const undone = async (w, more) => { const { one } = await building(w); await w.post(`${one}/cancel`, { reason: "contract" }, prod(w)); return one + more; };
 const presigned = (reply) => reply.json.presignedUrl.replace(/^https?:\/\/[^/]+/, "");
 
+export const deploymentOptions = ["--deploy-hold", "2s", "--dequeue-wait", "1s"];
 export const metricsToken = "the-metrics-token";
 
 export const calls = {
@@ -103,6 +124,7 @@ export const calls = {
   get_jwt_claims_v1: (w) => w.post("/api/v1/auth/jwt/claims"),
   create_public_token_v1: async (w) => { await w.post("/api/v1/auth/public-tokens", { scopes: ["read:runs"] }); await w.post("/api/v1/auth/public-tokens", { scopes: [] }); },
   create_jwt_v1: (w) => w.post("/api/v1/auth/jwt", {}),
+  create_environment_jwt_v1: (w) => w.post(`/api/v1/projects/${w.ref}/prod/jwt`, { claims: { scopes: ["read:runs"] } }, pat(w)),
 
   // packets
   create_upload_payload_url_v2: (w) => w.put("/api/v2/packets/contract%2Fa.json"),
@@ -119,6 +141,42 @@ export const calls = {
     await w.put(presigned(await w.put("/api/v2/packets/contract%2Fr.json")), "1", { key: null, headers: { "content-type": "application/json" } });
     await w.get(presigned(await w.get("/api/v1/packets/contract/r.json")), { key: null });
   },
+
+  // deployments
+  create_artifact_v1: async (w) => { await w.post("/api/v1/artifacts", { type: "deployment_bundle", contentType: "application/gzip", contentLength: 100 }, { key: w.staging }); await w.post("/api/v1/artifacts", {}, prod(w)); },
+  upload_artifact_v1: async (w) => {
+    const bytes = bundle(), { uploadUrl, uploadFields } = (await w.post("/api/v1/artifacts", { type: "deployment_bundle", contentLength: bytes.length }, { key: w.staging })).json;
+    const { body, headers } = form(uploadFields, bytes), { pathname: at, search } = new URL(uploadUrl), pathname = at.replace("bundles/", "bundles%2F"); // one segment of the document
+    await w.send("POST", pathname + search, body, { key: null, headers });
+  },
+  deploy_settings_v1: async (w) => { await building(w); await w.get(`/api/v1/projects/${w.ref}/prod/deploy-settings`, prod(w)); await w.get(`/api/v1/projects/${w.ref}/dev/deploy-settings`); },
+  initialize_deployment_v1: async (w) => {
+    const cli = new Deployer(w.gateway), body = cli.body(await cli.artifact(), { externalId: "contract", gitMeta: { commitSha: "a" }, buildEnvVars: { A: "1" } });
+    const answer = w.post("/api/v1/deployments", body, prod(w));
+    await new Builder(w.gateway, w.workerToken).build();
+    await answer;
+    await w.post("/api/v1/deployments", body, prod(w));
+    await w.post("/api/v1/deployments", { contentHash: "h" }, { ...prod(w), wrong: true });
+  },
+  list_deployments_v1: async (w) => { await deployed(w); await w.get("/api/v1/deployments?page[size]=5&status=DEPLOYED&period=1d", prod(w)); await w.get("/api/v1/deployments?page[size]=0", prod(w)); },
+  retrieve_current_deployment_v1: async (w) => { await deployed(w); await w.get("/api/v1/deployments/current", prod(w)); await w.get("/api/v1/deployments/current"); },
+  retrieve_latest_deployment_v1: async (w) => { await deployed(w); await w.get("/api/v1/deployments/latest", prod(w)); },
+  retrieve_deployment_v1: async (w) => { await w.get((await deployed(w)).one, prod(w)); await w.get(await undone(w, ""), prod(w)); },
+  retrieve_deployment_logs_v1: async (w) => w.get(`${(await deployed(w)).one}/logs`, prod(w)),
+  register_deployed_worker_v1: async (w) => { const { build, one } = await building(w); await w.post(`${one}/background-workers`, { metadata }, { key: build.key }); await w.post(`${one}/background-workers`, { metadata }, prod(w)); },
+  fail_deployment_v1: async (w) => { const { one } = await building(w); await w.post(`${one}/fail`, { error: { name: "E", message: "m" } }, prod(w)); await w.get(one, prod(w)); },
+  cancel_deployment_v1: async (w) => { const at = await undone(w, "/cancel"); await w.post(at, {}, prod(w)); },
+  progress_deployment_v1: async (w) => w.post(await undone(w, "/progress"), {}, prod(w)),
+  promote_deployment_v1: async (w) => { const { version } = await deployed(w); await deployed(w); await w.post(`/api/v1/deployments/${version}/promote`, undefined, prod(w)); await w.post(`/api/v1/deployments/${version}/promote?allowRollbacks=true`, undefined, prod(w)); },
+  ...Object.fromEntries([1, 2, 3].map((v) => [`finalize_deployment_v${v}`, async (w) => w.post((await undone(w, "/finalize")).replace("v1", `v${v}`), {}, prod(w))])),
+  generate_registry_credentials_v1: async (w) => w.post(await undone(w, "/generate-registry-credentials"), undefined, prod(w)),
+  remote_build_provider_status_v1: (w) => w.get("/api/v1/remote-build-provider-status", prod(w)),
+  retrieve_current_worker_v1: async (w) => { await deployed(w); await w.get(`/api/v1/projects/${w.ref}/prod/workers/current`, pat(w)); },
+  dequeue_build_v1: (w) => w.post(`${actions}/builds/dequeue`, { instance: "a", architecture: "x64", libc: "glibc" }, as(w)),
+  heartbeat_build_v1: async (w) => { const { its, build } = await building(w); await w.post(`${its}/heartbeat`, { step: "BUILDING", log: "a\n", attempt: build.attempt }, as(w)); await w.post(`${its}/heartbeat`, { attempt: 7 }, as(w)); },
+  complete_build_v1: async (w) => { await deployed(w); const { its } = await building(w); await w.post(`${its}/complete`, { ok: false, error: { name: "BuildError", message: "m" } }, as(w)); },
+  read_deployment_archive_v1: async (w) => w.get(`${actions}/deployments/${(await deployed(w)).id}/archive`, as(w)),
+  read_deployment_index_v1: async (w) => w.get(`${actions}/deployments/${(await deployed(w)).id}/index`, as(w)),
 
   // projects
   list_orgs_v1: (w) => w.get("/api/v1/orgs", pat(w)),

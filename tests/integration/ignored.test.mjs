@@ -84,11 +84,14 @@ test("what runcast does not do is refused by its name; null and empty ask for no
   }
 });
 
-test("a deployment of the caller's name is refused where it would matter", async () => {
+test("a run that names a deployment waits for it where there are any", async () => {
   const ask = (key, options) => trigger({ options: { delay: "1h", ...options } }, { key });
   assert.equal((await ask(keys.dev, { externalDeploymentId: "abc" })).status, 200);
-  const { status, json } = await ask(keys.prod, { externalDeploymentId: "abc" });
-  assert.match(`${status} ${json.error}`, /^400 .*"options.externalDeploymentId"/);
+  assert.equal((await ask(keys.prod, { externalDeploymentId: " abc " })).status, 200);
+  const { json: { id } } = await trigger({ options: { externalDeploymentId: " abc " } }, { key: keys.prod });
+  const { json: run } = await gateway.get(`/api/v3/runs/${id}`, { key: keys.prod });
+  assert.deepEqual([run.status, run.waitingFor.reason], ["WAITING_FOR_DEPLOY", "version"]);
+  assert.match(run.waitingFor.message, /with the external id abc, which its trigger names/);
   for (const nothing of [null, "", "  "]) assert.equal((await ask(keys.prod, { externalDeploymentId: nothing })).status, 200);
   for (const key of [keys.dev, keys.prod]) for (const wrong of [5, "x".repeat(129)]) assert.equal((await ask(key, { externalDeploymentId: wrong })).status, 400);
   // Beside a version, which governs, it is not looked at; here the version is what is missing.
@@ -172,6 +175,63 @@ test("metadata names the members that it does not have", async () => {
   assert.equal(named(reply), "operation, parent");
 });
 
+test("an operation on metadata names the members that it does not have, and metadata beside operations is named", async () => {
+  const { id } = (await trigger({ options: { delay: "1h" } })).json;
+  const put = (body) => gateway.put(`/api/v1/runs/${id}/metadata`, body);
+  const reply = await put({ operations: [{ type: "set", key: "a", value: { own: 1 }, ttl: 1 }], rootOperations: [{ type: "delete", key: "b", if: 1 }], metadata: { lost: 1 } });
+  assert.deepEqual([reply.status, reply.json.metadata, named(reply)], [200, { a: { own: 1 } }, "metadata, operations[].ttl, rootOperations[].if"]);
+  assert.equal(named(await put({ metadata: { type: 1, ttl: 2 } })), undefined);
+  assert.equal(named(await put({ operations: [{ type: "increment", key: "n", value: 1 }], metadata: null })), undefined);
+});
+
+test("a body with members where none is read is named", async () => {
+  const { id } = (await trigger({ options: { delay: "1h" } })).json;
+  for (const [body, names] of [[{ reason: "late", by: "me" }, "reason, by"], [{}, undefined], ["", undefined], ["[1]", undefined], ["no JSON", undefined]])
+    assert.equal(named(await gateway.post(`/api/v2/runs/${id}/cancel`, body)), names, JSON.stringify(body));
+  const { json: schedule } = await gateway.post("/api/v1/schedules", { task: "tick", cron: "0 9 * * *", deduplicationKey: "body" });
+  assert.equal(named(await gateway.post(`/api/v1/schedules/${schedule.id}/deactivate`, { until: "tomorrow" })), "until");
+});
+
+test("a parameter whose value is not taken is named", async () => {
+  const { id } = (await trigger({ payload: 1, options: { tags: "values" } })).json;
+  for (const [path, names] of [
+    ["/api/v1/timezones?excludeUtc=yes", "excludeUtc"],
+    ["/api/v1/runs?filter[createdAt][period]=1h&filter[createdAt][from]=1&filter[createdAt][to]=2030-01-01", "filter[createdAt][from], filter[createdAt][to]"],
+    ["/api/v1/runs?filter[createdAt][from]=1&filter[createdAt][to]=2030-01-01", undefined],
+    ["/api/v1/timezones?excludeUtc=false", undefined],
+    ["/realtime/v1/runs?offset=-1&tags=values&createdAt=yesterday", "createdAt"],
+    ["/realtime/v1/runs?offset=-1&tags=values&createdAt=2d", "createdAt"],
+    ["/realtime/v1/runs?offset=-1&tags=values&createdAt=1d", undefined],
+    [`/realtime/v1/runs/${id}?offset=-1&skipColumns=payload,outptu`, "skipColumns"],
+    [`/realtime/v1/runs/${id}?offset=-1&skipColumns=status`, "skipColumns"],
+    [`/realtime/v1/runs/${id}?offset=-1&skipColumns=payload,output`, undefined],
+  ]) {
+    const reply = await gateway.get(path);
+    assert.deepEqual([reply.status, named(reply)], [200, names], path);
+  }
+  const { token } = (await gateway.post("/api/v1/auth/jwt", { claims: { scopes: ["read:runs"], realtime: { skipColumns: ["payload"] } } })).json;
+  for (const [column, names] of [["payload", undefined], ["output", "skipColumns"]])
+    assert.equal(named(await gateway.get(`/realtime/v1/runs/${id}?offset=-1&skipColumns=${column}`, { key: token })), names, column);
+});
+
+test("a token whose hidden column is none is refused: it would show what was to be hidden", async () => {
+  for (const column of ["payloa", "status", ""]) {
+    const realtime = { skipColumns: ["payload", column] };
+    for (const [path, body] of [["/api/v1/auth/public-tokens", { scopes: ["read:runs"], realtime }], ["/api/v1/auth/jwt", { claims: { realtime } }]]) {
+      const { status, json } = await gateway.post(path, body);
+      assert.match(`${status} ${json.error}`, new RegExp(`^400 .*realtime\\.skipColumns names '${column}'`));
+    }
+  }
+  const { status } = await gateway.post("/api/v1/auth/public-tokens", { scopes: ["read:runs"], realtime: { skipColumns: ["payload", "runTags", "number"] } });
+  assert.equal(status, 200);
+});
+
+test("variables for the parent of what is no branch are named", async () => {
+  const upload = (body) => gateway.post(`/api/v1/projects/${keys.ref}/envvars/dev/import`, body, { key: keys.pat });
+  assert.equal(named(await upload({ variables: { OWN: "1" }, parentVariables: { ABOVE: "2" } })), "parentVariables");
+  assert.equal(named(await upload({ variables: { OWN2: "1" }, parentVariables: {} })), undefined);
+});
+
 test("an event stream names its unknown parameters in its first event, too, and takes all=0 for no yes", async (t) => {
   const headers = { authorization: `Bearer ${keys.dev}` };
   const stream = await EventStream.open(`${gateway.url}/realtime/v1/events?all=1&tag=a&field=id`, { headers });
@@ -201,10 +261,15 @@ test("a WebSocket tells in its answers what nobody reads", async (t) => {
 
 test("a bulk action with a filter that is none is refused: it would reach more runs than was meant", async () => {
   const { json: { id } } = await trigger({ payload: 1, options: { delay: "1h", tags: "kept" } });
-  for (const filter of [{ tag: "kept", tga: "other" }, { tags: "kept" }]) {
+  for (const [filter, why] of [
+    [{ tag: "kept", tga: "other" }, /^filter\.tga: there is no such filter/], [{ tags: "kept" }, /^filter\.tags: there is no such filter/],
+    [{ tag: "kept", taskIdentifier: [] }, /^filter\.taskIdentifier: it names nothing, and without it/], [{ queue: [], tag: "kept" }, /^filter\.queue: it names nothing/],
+    [{ tag: "kept", schedule: " " }, /^filter\.schedule: it names nothing/], [{ tag: "kept", version: null }, /^filter\.version: it names nothing/],
+    [{ from: 1, period: "1h" }, /^filter\.period: it would count instead of from and to/], [{ tag: [""] }, /^At least one filter must be provided/],
+  ]) {
     const reply = await gateway.post("/api/v1/bulk-actions", { action: "cancel", filter });
     assert.equal(reply.status, 400, reply.text);
-    assert.match(reply.json.error, /^filter\.(tga|tags): there is no such filter/);
+    assert.match(reply.json.error, why);
   }
   assert.equal((await gateway.get(`/api/v3/runs/${id}`)).json.status, "DELAYED");
   const told = await gateway.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "nobody", queue: [{ type: "task", name: "a", of: 1 }] } });

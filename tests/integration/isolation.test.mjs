@@ -18,7 +18,8 @@ import { chooseSeed, Random } from "../support/js/random.mjs";
 import { addSecondProject, otherKeys } from "../support/js/second_project.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { publicToken, signJwt } from "../support/js/tokens.mjs";
-import { leaks, noteGuess, owners, plain, remember, routesWithIds, Side, sides } from "../support/js/trespass.mjs";
+import { Builder, Deployer } from "../support/js/deployments.mjs";
+import { deploymentsOf, leaks, noteGuess, owners, plain, remember, routesWithIds, Side, sides } from "../support/js/trespass.mjs";
 import { opcodes, WebSocket } from "../support/js/websocket.mjs";
 
 const operations = Number(process.env.OPS ?? 100_000);
@@ -73,7 +74,7 @@ class Actor {
   other() { return this.random.pick(this.others); }
 
   async step() {
-    const kind = this.random.weighted({ trigger: 8, batch: 1.5, stream: 0.7, change: 5, read: 15, list: 3, poll: 7, foreignRead: 30, foreignWrite: 22, foreignName: 8, token: 6, person: 3, keep: 3, foreignKept: 8, foreignWait: 5, deployed: 4, trace: 2, packet: 2, bulk: 0.3 });
+    const kind = this.random.weighted({ trigger: 8, batch: 1.5, stream: 0.7, change: 5, read: 15, list: 3, poll: 7, foreignRead: 30, foreignWrite: 22, foreignName: 8, token: 6, person: 3, keep: 3, foreignKept: 8, foreignWait: 5, foreignDeployment: 3, deployed: 4, trace: 2, packet: 2, bulk: 0.3 });
     await this[kind]();
   }
 
@@ -310,6 +311,13 @@ class Actor {
     await this.askBoth("a deployed worker's run", run, (one) => ({ method, path: path(one, rest), key: side.workerToken, body: body && JSON.parse(JSON.stringify(body).replaceAll(run, one)) }));
   }
 
+  /** What was deployed to prod, seen from the others; and what nobody has, from everywhere. */
+  async foreignDeployment() {
+    const { side, random } = this;
+    const [asked, make] = random.pick(deploymentsOf(this.other(), side, { id: never(random, sides[1].deployment.id), mark: side.canary("trespass") }));
+    await this.askBoth("a deployment", asked, (one) => ({ method: "GET", key: side.key, ...make(one) }));
+  }
+
   /** Spans by a signed address of its own, of its own runs and of others'. */
   async trace() {
     const { side, random } = this, address = this.pick(side.telemetry), about = random.pick(sides), run = this.pick(about.runs);
@@ -515,6 +523,9 @@ before(async () => {
   }
   routes = routesWithIds((await gateway.get("/openapi.json", { key: null })).json);
   sides[1].workerToken = (await runProgram(["worker-token", "create", "--data", gateway.data, "--project", keys.ref])).stdout.trim();
+  const builder = await Builder.start(gateway, "--project", keys.ref), answer = new Deployer(gateway).deploy({ skipPromotion: true });
+  await builder.build(["task-0"]);
+  owners.set((sides[1].deployment = (await answer).json).id, "B");
   const first = await gateway.get(`/realtime/v1/runs/${sides[0].runs[0]}?offset=-1`, { key: keys.dev, headers: electric });
   [epoch] = first.headers["electric-handle"].split("-");
 });

@@ -112,6 +112,23 @@ export const rows = [
   action("GET", "snapshots/:/continue", undefined, 400),
   action("POST", "snapshots/:/restore-outcome", {}, 400),
   action("POST", "logs/debug", {}, 204),
+  // deployments: of nobody, so that nothing is held
+  { route: "POST /api/v1/artifacts", takes: "key", at: () => post({}), ok: [400] },
+  { route: "POST /artifacts/v1/:/*", takes: "anyone", at: (w) => ({ path: `/artifacts/v1/${w.sub}/bundles/a.tar.gz?length=1&expires=9999999999&signature=${"A".repeat(43)}`, body: "1" }), ok: [403] },
+  { route: "GET /api/v1/projects/:/:/deploy-settings", takes: "key", at: (w) => ({ path: `/api/v1/projects/${w.ref}/prod/deploy-settings` }), ok: [404] },
+  { route: "POST /api/v1/deployments", takes: "key", at: () => post({}), ok: [400] },
+  { route: "GET /api/v1/deployments", takes: "key token", asks: () => [["read", "deployments"]], at: () => ({}) },
+  { route: "GET /api/v1/deployments/current", takes: "key token", asks: () => [["read", "deployments"]], at: () => ({}), ok: [404] },
+  { route: "GET /api/v1/deployments/latest", takes: "key", at: () => ({}), ok: [404] },
+  ...[["GET", ""], ["GET", "/logs"], ["POST", "/background-workers"], ["POST", "/fail"], ["POST", "/cancel"], ["POST", "/progress"], ["POST", "/promote"], ["POST", "/finalize"], ["POST", "/generate-registry-credentials"]].map(([method, rest]) =>
+    ({ route: `${method} /api/v1/deployments/:${rest}`, takes: "key", at: () => ({ path: `/api/v1/deployments/deployment_nobody${rest}`, body: method === "POST" ? {} : undefined }), ok: [404] })),
+  ...["v2", "v3"].map((v) => ({ route: `POST /api/${v}/deployments/:/finalize`, takes: "key", at: () => ({ path: `/api/${v}/deployments/deployment_nobody/finalize`, body: {} }), ok: [404] })),
+  { route: "GET /api/v1/remote-build-provider-status", takes: "key personal", at: () => ({}) },
+  { route: "GET /api/v1/projects/:/:/workers/current", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/staging/workers/current` }), ok: [404] },
+  { route: "POST /api/v1/projects/:/:/jwt", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/prod/jwt`, body: {} }) },
+  { route: "POST /engine/v1/worker-actions/builds/dequeue", takes: "worker", at: () => post("["), ok: [400] }, // else it were held
+  ...["heartbeat", "complete"].map((rest) => ({ route: `POST /engine/v1/worker-actions/builds/:/${rest}`, takes: "worker", at: () => ({ path: `/engine/v1/worker-actions/builds/deployment_nobody/${rest}`, body: {} }), ok: [404] })),
+  ...["archive", "index"].map((rest) => ({ route: `GET /engine/v1/worker-actions/deployments/:/${rest}`, takes: "worker", at: () => ({ path: `/engine/v1/worker-actions/deployments/deployment_nobody/${rest}` }), ok: [404] })),
   // waitpoints and waits, traces
   { route: "POST /api/v1/waitpoints/tokens", takes: "key", at: () => post({}) },
   { route: "GET /api/v1/waitpoints/tokens", takes: "key", at: () => ({}) },

@@ -1,0 +1,176 @@
+// Builds: a real supervise role makes versions out of bundles, whose index controllers are the test's.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+
+import { makeBundle } from "../support/js/bundles.mjs";
+import { Builder, Deployer } from "../support/js/deployments.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { isRoot, processesOf, runnerUid, Supervisor, versionsFolder } from "../support/js/supervisor.mjs";
+
+const quick = ["--deploy-hold", "20s", "--dequeue-wait", "2s"];
+
+/** A folder with an npm that installs what the test says, as a script. */
+function fakeNpm(script) {
+  const folder = path.join(versionsFolder(), "..", "bin");
+  fs.mkdirSync(folder, { mode: 0o755 });
+  fs.writeFileSync(path.join(folder, "npm"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  return folder;
+}
+
+async function begin({ t, options = [], npm = "exit 7", gatewayOptions = [], env = {} } = {}) {
+  const gateway = await startGateway({ t, options: [...quick, ...gatewayOptions] });
+  const { token } = await Builder.start(gateway);
+  const supervisor = await Supervisor.start(gateway, { t, token, options, env: { PATH: `${fakeNpm(npm)}:${process.env.PATH}`, ...env } });
+  const cli = new Deployer(gateway);
+  const log = (id) => until(async () => (await cli.get(`/api/v1/deployments/${id}/logs`)).text || undefined, { what: "the log" });
+  const newest = async () => (await cli.get("/api/v1/deployments")).json.data[0];
+  const versions = () => fs.readdirSync(path.join(supervisor.folder, "versions")).sort();
+  const refused = async (bundle, more) => {
+    const { status, json } = await cli.deploy(more, bundle);
+    assert.equal(status, 422, JSON.stringify(json));
+    return json.error;
+  };
+  const end = async () => { await supervisor.stop(); await gateway.stop(); };
+  return { gateway, token, supervisor, cli, log, newest, versions, refused, end };
+}
+
+describe("a bundle", () => {
+  let world;
+  before(async () => {
+    world = await begin({ options: ["--builder-env", "SHOWN", "--deploy-packages", "curl"], env: { SHOWN: "to-builds", HIDDEN: "from-builds", RUNCAST_ENCRYPTION_KEY: "00".repeat(32) },
+      npm: 'echo "installs for $BUILD_TOKEN"; mkdir -p node_modules/ms; echo "module.exports = 1" > node_modules/ms/index.js' });
+  });
+  after(() => world.end());
+
+  test("becomes the current version, in a folder that nobody changes", async () => {
+    const { cli, supervisor } = world;
+    const bundle = makeBundle({ dependencies: { ms: "2.1.3" }, commands: ["echo $BUILD_TOKEN > made.txt", "id -u \\\n  && pwd"],
+      index: 'console.log("user", process.getuid(), "sees", Object.keys(process.env).sort().join()); console.log(Object.keys(await variables()).length); await register(["hello", "other"]);' });
+    const { status, json } = await cli.deploy({ buildEnvVars: { BUILD_TOKEN: "build-token-value" } }, bundle);
+    assert.equal(status, 200, JSON.stringify(json));
+    const current = (await cli.get("/api/v1/deployments/current")).json;
+    assert.deepEqual([current.version, current.status, current.runtimeVersion], [json.version, "DEPLOYED", process.versions.node]);
+    assert.deepEqual((await cli.show(json.id)).worker.tasks.map(({ slug }) => slug), ["hello", "other"]);
+
+    const folder = path.join(supervisor.folder, "versions", json.id);
+    const read = (name) => JSON.parse(fs.readFileSync(path.join(folder, name), "utf8"));
+    assert.equal(read("build.json").runControllerEntryPoint, `${folder}/node_modules/trigger.dev/entry/run-controller.mjs`);
+    assert.equal(read("index.json").configPath, `${folder}/trigger.config.mjs`);
+    assert.deepEqual([read("runcast.json").sha256, read("runcast.json").id, read("runcast.json").architecture], [bundle.hash, json.id, process.arch]);
+    for (const name of [".", "index.json", "node_modules/ms/index.js", "made.txt", "node_modules"]) {
+      const { uid, mode } = fs.statSync(path.join(folder, name));
+      assert.equal(uid, process.getuid(), name);
+      assert.equal(mode & 0o022, 0, name);
+    }
+    assert.equal(fs.readFileSync(path.join(folder, "made.txt"), "utf8"), "build-token-value\n");
+    assert.deepEqual(world.versions(), [json.id], "neither archive nor what is unfinished");
+    assert.deepEqual(await until(() => { const left = fs.readdirSync(path.join(supervisor.folder, "runners")); return left.length === 0 && left; }), [], "scratch");
+
+    const kept = (await new Builder(world.gateway, world.token).get(`/deployments/${json.id}/index`)).json;
+    assert.equal(kept.configPath, "/app/trigger.config.mjs", "other machines have other folders");
+    const log = await world.log(json.id);
+    assert.match(log, /installs for <redacted>/);
+    assert.match(log, new RegExp(`user ${runnerUid} sees`));
+    const names = /sees (\S+)/.exec(log)[1].split(",");
+    assert.ok(names.includes("SHOWN") && names.includes("TRIGGER_SECRET_KEY"), log);
+    assert.deepEqual(names.filter((name) => /^RUNCAST|HIDDEN|BUILD_TOKEN|WORKER/.test(name)), []);
+    assert.ok(!log.includes("build-token-value"));
+  });
+
+  test("whose task throws at import fails with what the index says, and changes nothing", async () => {
+    const before = (await world.cli.get("/api/v1/deployments/current")).json;
+    const stack = JSON.stringify([{ message: "thrown while indexing", file: "src/tasks.ts", stack: "", name: "Error" }]);
+    const error = await world.refused(makeBundle({ index: `await fail({ name: "TaskIndexingImportError", message: "Failed to import some task files", stack: ${JSON.stringify(stack)} });` }));
+    assert.match(error, /src\/tasks\.ts: thrown while indexing/);
+    assert.deepEqual([(await world.newest()).status, (await world.newest()).error.name], ["FAILED", "TaskIndexingImportError"]);
+    assert.deepEqual((await world.cli.get("/api/v1/deployments/current")).json, before);
+    await until(() => world.versions().length === 1, { what: "its folder is removed" });
+  });
+
+  test("whose registration is refused fails, although its index exits with 0", async () => {
+    const error = await world.refused(makeBundle({ index: 'await register([""]);' }));
+    assert.match(error, /failed/);
+    assert.equal((await world.newest()).status, "FAILED");
+    await until(() => world.versions().length === 1, { what: "its folder is removed" });
+    assert.match(await world.refused(makeBundle({ index: "writeIndex([]);" })), /without registering its tasks/);
+    await until(() => world.versions().length === 1, { what: "its folder is removed" });
+  });
+
+  test("is refused with the reason when it cannot be built here", async () => {
+    const cases = [
+      [{ commands: ["echo the reason >&2; exit 3"] }, /the command 'echo the reason >&2; exit 3' failed: it ended with exit code 3/],
+      [{ commands: ["echo the reason >&2; exit 3"] }, /the reason/],
+      [{ image: { pkgs: ["ffmpeg", "curl"] } }, /system packages ffmpeg; install them on the machine and name them in --deploy-packages/],
+      [{ image: { base: "debian" } }, /--deploy-ignore-image/],
+      [{ runtime: "bun" }, /this version wants bun, which is not here/],
+      [{ cli: "4.3.0" }, /upgrade to 4.4 or newer/],
+      [{ without: ["build.json"] }, /the archive has no build.json/],
+      [{ files: { Containerfile: "FROM scratch\n" } }, /unknown CLI version/],
+      [{ index: "process.exit(5);" }, /indexing failed: it ended with exit code 5/],
+      [{ index: "await variables();" }, /no index\.json/],
+    ];
+    for (const [options, reason] of cases) assert.match(await world.refused(makeBundle(options)), reason);
+    assert.match(await world.refused({ bytes: Buffer.from("no archive") }), /archive/i);
+    assert.equal(world.versions().length, 1);
+  });
+
+  test("asks for the packages that are there", async () => {
+    assert.equal((await world.cli.deploy({}, makeBundle({ image: { pkgs: ["curl"] } }))).status, 200);
+  });
+});
+
+describe("a build", () => {
+  const hanging = makeBundle({ index: 'console.log("hangs"); setInterval(() => {}, 1000);' });
+  const atIndex = async (world) => {
+    const answer = world.cli.deploy({}, { ...hanging, tries: 1 });
+    const id = await until(async () => { const found = await world.newest(); return found?.status === "BUILDING" && found.id; }, { what: "a deployment" });
+    await until(() => processesOf(path.join(world.supervisor.folder, "versions")).length > 0, { what: "its index" });
+    return { answer, id };
+  };
+  const nothingLeft = (world) => until(() => processesOf(path.join(world.supervisor.folder, "versions")).length === 0 && world.versions().length === 0, { what: "the end of its processes and its folder" });
+
+  test("that is canceled is killed", async (t) => {
+    const world = await begin({ t });
+    const { answer, id } = await atIndex(world);
+    assert.equal((await world.cli.post(`/api/v1/deployments/${id}/cancel`, { reason: "enough" })).status, 204);
+    assert.equal((await answer).status, 422);
+    await nothingLeft(world);
+    assert.equal((await world.cli.show(id)).status, "CANCELED");
+    assert.equal((await world.cli.deploy({}, makeBundle())).status, 200, "the next one is built");
+    await world.end();
+  });
+
+  test("that takes too long is killed", async (t) => {
+    const world = await begin({ t, gatewayOptions: ["--deploy-timeout", "5s"] });
+    const { answer, id } = await atIndex(world);
+    assert.equal((await answer).status, 422);
+    await nothingLeft(world);
+    assert.equal((await world.cli.show(id)).status, "TIMED_OUT");
+    await world.end();
+  });
+
+  test("ends with its supervise role, and the next life of it begins anew", async (t) => {
+    const world = await begin({ t });
+    const { id } = await atIndex(world);
+    await world.supervisor.kill();
+    await until(() => processesOf(path.join(world.supervisor.folder, "versions")).length === 0, { what: "its processes end" });
+    await world.supervisor.begin();
+    assert.deepEqual(world.versions(), [], "what was unfinished is removed");
+    await world.cli.post(`/api/v1/deployments/${id}/cancel`, {});
+    await world.end();
+  });
+
+  test("outlives its gateway: what was made before is told, or made anew", async (t) => {
+    const world = await begin({ t });
+    const { id } = await atIndex(world);
+    await world.gateway.kill();
+    await world.gateway.restart();
+    const attempts = () => world.supervisor.log.split("event=building").length - 1;
+    await until(() => attempts() === 2, { what: "the second build", timeoutMs: 30_000 });
+    await world.cli.post(`/api/v1/deployments/${id}/cancel`, {});
+    await nothingLeft(world);
+    await world.end();
+  });
+});

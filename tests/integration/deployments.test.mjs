@@ -1,0 +1,521 @@
+// Deployments, from the upload to the current version, with a builder that builds nothing.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { Builder, bundle, Deployer, form, sha256 } from "../support/js/deployments.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+
+const sdk = fileURLToPath(new URL("../conformance/sdk-v4/node_modules/@trigger.dev/sdk/dist/esm/v3/index.js", import.meta.url));
+const options = ["--deploy-hold", "2s", "--dequeue-wait", "1s"];
+
+async function start(t, more = []) {
+  const gateway = await startGateway({ t, options: [...options, ...more] });
+  return { gateway, cli: new Deployer(gateway), builder: await Builder.start(gateway) };
+}
+
+const current = (cli) => cli.get("/api/v1/deployments/current");
+const files = (gateway, folder) => fs.readdirSync(path.join(gateway.data, folder)).sort();
+
+test("a bundle is uploaded, built and current before the call is answered", async (t) => {
+  const { gateway, cli, builder } = await start(t);
+  const bytes = bundle("the bundle");
+  assert.equal((await current(cli)).status, 404);
+  const answer = cli.deploy({ gitMeta: { commitSha: "abc", dirty: false }, userId: "someone" }, { bytes });
+  const build = await builder.take();
+  assert.deepEqual([build.archive, build.attempt, build.environment.type, build.environment.slug, build.project.ref, build.buildEnvVars], [{ bytes: bytes.length, sha256: sha256(bytes) }, 1, "PRODUCTION", "prod", keys.ref, {}]);
+  assert.match(build.key, /^tr_prod_\w{24}$/);
+  const { id, version } = build.deployment;
+  assert.equal((await cli.show(id)).status, "INSTALLING");
+  assert.equal((await cli.get("/api/v1/deployments?status=BUILDING")).json.data[0].id, id, "the list has fewer words");
+  const archive = await builder.get(`/deployments/${id}/archive`);
+  assert.deepEqual([archive.status, archive.headers.etag, Number(archive.headers["content-length"])], [200, `"${sha256(bytes)}"`, bytes.length]);
+  assert.equal((await builder.heartbeat(build, { step: "BUILDING", log: "installing\n" })).status, 200);
+  assert.equal((await cli.get(`/api/v1/deployments/${id}/logs`)).text, "installing\n");
+  const registered = await builder.register(build, ["hello"]);
+  assert.equal(registered.json.version, version, registered.text);
+  assert.deepEqual((await builder.register(build, ["hello"])).json, registered.json, "a second try");
+  assert.equal((await cli.show(id)).status, "DEPLOYING");
+  const done = await builder.complete(build);
+  assert.deepEqual([done.status, done.json], [200, { ok: true, status: "DEPLOYED" }]);
+  const { status, json } = await answer;
+  assert.equal(status, 200);
+  assert.deepEqual([json.id, json.version, json.outcome, json.imageTag, json.imagePlatform], [id, version, "created", `runcast/${keys.ref}:${version}`, "linux/amd64"]);
+  const now = (await current(cli)).json;
+  assert.deepEqual([now.id, now.status, now.runtime, now.runtimeVersion, now.git.commitSha], [id, "DEPLOYED", "node-22", "22.1.0", "abc"]);
+  const whole = await cli.show(id);
+  assert.deepEqual([whole.commitSHA, whole.worker.version, whole.worker.tasks[0].slug], ["abc", version, "hello"]);
+  assert.deepEqual((await builder.complete(build)).json, { ok: true, status: "DEPLOYED" }, "its answer may be lost");
+  assert.equal((await builder.get(`/deployments/${id}/index`)).text, "{\"tasks\":[]}");
+  assert.equal((await until(async () => { const log = await cli.get(`/api/v1/deployments/${id}/logs`); return log.text && log; })).text, "installing\n");
+  assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/envvars`, { key: build.key })).status, 401, "its key opens nothing any more");
+  assert.deepEqual(files(gateway, "artifacts"), []);
+  assert.deepEqual(files(gateway, "deployments"), [`${id}.index.json`, `${id}.log`, `${id}.tar.gz`]);
+  assert.equal(await gateway.metric('runcast_deployments_total{status="DEPLOYED"}'), 1);
+  await gateway.stop();
+  await gateway.restart();
+  assert.deepEqual((await current(cli)).json, now);
+  assert.deepEqual(await cli.show(id), whole);
+  assert.deepEqual(files(gateway, "deployments").length, 3);
+  await gateway.stop();
+});
+
+// ---- held calls ----
+
+test("a call is held in slices, and its next try joins the same build", async (t) => {
+  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "1s"]);
+  const id = randomUUID(), body = cli.body(await cli.artifact());
+  const first = await cli.initialize(body, { id });
+  assert.deepEqual([first.status, first.headers["x-should-retry"]], [503, "true"]);
+  const build = await builder.take(), next = cli.initialize(body, { id }), same = cli.initialize(body, { id });
+  await builder.register(build);
+  await builder.complete(build);
+  for (const { status, json } of [await next, await same]) assert.deepEqual([status, json.id, json.outcome], [200, build.deployment.id, "created"]);
+  assert.equal((await cli.initialize(body, { id })).json.id, build.deployment.id, "also later");
+  assert.equal((await cli.initialize({ ...body, contentHash: "other" }, { id })).status, 400, "another body is another call");
+  assert.equal((await new Deployer(gateway, { key: keys.staging }).initialize(body, { id })).status, 400, "and so is another environment's");
+  assert.equal((await cli.get("/api/v1/deployments")).json.data.length, 1);
+  await gateway.stop();
+});
+
+test("the fifth try is answered while the version is still being built", async (t) => {
+  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "1s"]);
+  const answer = cli.deploy(), build = await builder.take();
+  const { status, json } = await answer;
+  assert.deepEqual([status, json.version], [200, build.deployment.version]);
+  assert.equal((await cli.show(json.id)).status, "INSTALLING");
+  await gateway.stop();
+});
+
+test("a drain answers what is held, and the next gateway goes on with it", async (t) => {
+  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "30s", "--dequeue-wait", "30s"]);
+  const id = randomUUID(), body = cli.body(await cli.artifact());
+  /** By a connection of its own, which stays while the gateway drains. */
+  const ask = (target, key, body) => fetch(gateway.url + target, { method: "POST", headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "x-trigger-request-idempotency-key": id }, body: JSON.stringify(body) });
+  const held = ask("/api/v1/deployments", keys.prod, body);
+  await builder.take();
+  const waiting = ask(`${builder.base}/builds/dequeue`, builder.token, { architecture: "x64", libc: "glibc" });
+  await until(async () => (await gateway.metric("runcast_connections")) >= 3);
+  await gateway.stop();
+  const { status, headers } = await held;
+  assert.deepEqual([status, headers.get("x-should-retry")], [503, "true"]);
+  assert.deepEqual(await (await waiting).json(), []);
+  await gateway.restart();
+  const again = cli.initialize(body, { id });
+  assert.equal((await builder.build()).attempt, 2);
+  assert.equal((await again).status, 200);
+  await gateway.stop();
+});
+
+// ---- what goes wrong ----
+
+const importError = { name: "TaskIndexingImportError", message: "Failed to import tasks", stack: JSON.stringify([{ message: "thrown while indexing", file: "/app/src/a.ts", name: "Error" }]) };
+
+test("a failed build is told with its reason, and changes nothing", async (t) => {
+  const { gateway, cli, builder } = await start(t);
+  const good = cli.deploy();
+  await builder.build();
+  const before = (await good, await current(cli)).json;
+  for (const [error, text] of [
+    [importError, "Version V failed: Failed to import tasks\n/app/src/a.ts: thrown while indexing"],
+    [{ name: "BuildError", message: "npm failed", stderr: `${"x\n".repeat(100)}npm ERR! 404` }, `Version V failed: npm failed\n${"x\n".repeat(49)}npm ERR! 404`],
+  ]) {
+    const answer = cli.deploy(), build = await builder.take();
+    await builder.register(build);
+    assert.deepEqual((await builder.fail(build, error)).json, { ok: true, status: "FAILED" });
+    const { status, json } = await answer;
+    assert.deepEqual([status, json.error], [422, text.replace("Version V", `Version ${build.deployment.version}`)]);
+    const whole = await cli.show(build.deployment.id);
+    assert.deepEqual([whole.status, whole.errorData.name, whole.worker], ["FAILED", error.name, undefined]);
+    assert.equal((await builder.get(`/deployments/${build.deployment.id}/archive`)).status, 404);
+  }
+  assert.equal((await cli.get("/api/v1/deployments?status=FAILED")).json.data[0].error.name, "BuildError");
+  assert.deepEqual((await current(cli)).json, before);
+  const silent = cli.deploy(), build = await builder.take();
+  assert.equal((await builder.complete(build)).json.status, "FAILED", "an index that has registered nothing");
+  assert.match((await silent).json.error, /without registering its tasks/);
+  const wrong = cli.deploy(), cron = await builder.take();
+  assert.equal((await builder.register(cron, [{ id: "a", triggerSource: "schedule", schedule: { cron: "nonsense", timezone: "UTC" } }])).status, 400);
+  assert.equal((await wrong).status, 422);
+  await until(() => files(gateway, "deployments").filter((name) => name.endsWith(".gz")).length === 1);
+  await gateway.stop();
+});
+
+test("no value of a variable is in what is told of a build", async (t) => {
+  const { gateway, cli, builder } = await start(t);
+  await gateway.post(`/api/v1/projects/${keys.ref}/envvars/prod/import`, { variables: { TOKEN: "the-secret-token" }, isSecret: true, override: true }, { key: keys.prod });
+  const answer = cli.deploy({ buildEnvVars: { NPM_TOKEN: "npm-secret-value", SHORT: "x" } }), build = await builder.take();
+  assert.deepEqual(build.buildEnvVars, { NPM_TOKEN: "npm-secret-value", SHORT: "x" });
+  await builder.heartbeat(build, { log: "fetch npm-secr" });
+  await builder.heartbeat(build, { log: "et-value with the-secret-token x\n" });
+  await builder.fail(build, { name: "BuildError", message: "401 for npm-secret-value", stderr: "token the-secret-token" });
+  const told = [(await answer).text, JSON.stringify(await cli.show(build.deployment.id)), (await until(async () => { const log = await cli.get(`/api/v1/deployments/${build.deployment.id}/logs`); return log.text && log; })).text, gateway.stderr];
+  for (const text of told) assert.doesNotMatch(text, /secret-value|secret-token/);
+  assert.equal(told[2], "fetch <redacted> with <redacted> x\n");
+  await gateway.stop();
+  const stored = ["runcast.db", "runcast.db-wal"].map((name) => path.join(gateway.data, name)).filter((file) => fs.existsSync(file)).map((file) => fs.readFileSync(file, "latin1")).join("");
+  assert.doesNotMatch(stored, /npm-secret-value/);
+});
+
+test("a build's variables are sealed with the new key after a rotation, and end with the build", async (t) => {
+  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"]);
+  const rotate = async () => { const { code, all } = await runProgram(["vault", "rotate", "--data", gateway.data]); assert.equal(code, 0, all); };
+  const first = cli.deploy({ buildEnvVars: { A: "of the first" } }), build = await builder.take();
+  await rotate();
+  await builder.register(build);
+  assert.equal((await builder.complete(build)).status, 200);
+  assert.equal((await first).status, 200);
+  const id = randomUUID(), body = cli.body(await cli.artifact(), { buildEnvVars: { A: "of the second" } });
+  cli.initialize(body, { id }).catch(() => {});
+  await until(async () => (await cli.get("/api/v1/deployments/latest")).json.status === "PENDING");
+  await rotate();
+  await gateway.kill();
+  await gateway.restart();
+  const next = cli.initialize(body, { id });
+  assert.deepEqual((await builder.build()).buildEnvVars, { A: "of the second" });
+  assert.equal((await next).status, 200);
+  await rotate();
+  await gateway.stop();
+});
+
+test("what is canceled, or takes too long, is taken from its builder", async (t) => {
+  const { gateway, cli, builder } = await start(t, ["--deploy-timeout", "1s"]);
+  const canceled = cli.deploy(), build = await builder.take();
+  assert.equal((await cli.post(`/api/v1/deployments/${build.deployment.id}/cancel`, { reason: "never mind" })).status, 204);
+  assert.equal((await canceled).json.error, `Version ${build.deployment.version} was canceled: never mind`);
+  assert.equal((await builder.heartbeat(build)).status, 409);
+  assert.equal((await builder.complete(build)).status, 409);
+  assert.equal((await cli.post(`/api/v1/deployments/${build.deployment.id}/cancel`, {})).status, 409, "final");
+  assert.deepEqual((await cli.post(`/api/v1/deployments/${build.deployment.id}/fail`, { error: { name: "E", message: "m" } })).json, { id: build.deployment.id });
+  assert.equal((await cli.show(build.deployment.id)).canceledReason, "never mind");
+  const slow = cli.deploy(), late = await builder.take();
+  const { status, json } = await slow;
+  assert.deepEqual([status, json.error], [422, `Version ${late.deployment.version} timed out: the build took longer than 1s (setting deploy-timeout)`]);
+  assert.equal((await cli.show(late.deployment.id)).errorData.name, "TimeoutError");
+  assert.equal(await gateway.metric('runcast_deployments_total{status="TIMED_OUT"}'), 1);
+  await gateway.stop();
+});
+
+// ---- the gateway ends in the middle ----
+
+const states = {
+  PENDING: async () => {},
+  INSTALLING: async ({ builder }) => { await builder.take(); },
+  BUILDING: async ({ builder }) => { const build = await builder.take(); await builder.heartbeat(build, { step: "BUILDING" }); },
+  DEPLOYING: async ({ builder }) => { const build = await builder.take(); await builder.heartbeat(build, { step: "BUILDING" }); await builder.register(build); },
+};
+for (const [state, reach] of Object.entries(states))
+  test(`killed while it is ${state}, a deployment begins anew, and the CLI's next try joins it`, async (t) => {
+    const all = await start(t, ["--deploy-hold", "20s"]), { gateway, cli, builder } = all;
+    const id = randomUUID(), body = cli.body(await cli.artifact(), { buildEnvVars: { A: "given" } });
+    const cut = cli.initialize(body, { id }).catch(() => "cut");
+    await until(async () => (await cli.get("/api/v1/deployments/latest")).status === 200);
+    await reach(all);
+    const { id: deployment, status, version } = (await cli.get("/api/v1/deployments/latest")).json;
+    assert.equal(status, state);
+    await gateway.kill();
+    assert.equal(await cut, "cut");
+    await gateway.restart();
+    const next = cli.initialize(body, { id }), build = await builder.build();
+    assert.deepEqual([build.deployment.id, build.deployment.version, build.attempt, build.buildEnvVars], [deployment, version, state === "PENDING" ? 1 : 2, { A: "given" }]);
+    assert.deepEqual([(await next).status, (await next).json.id], [200, deployment]);
+    assert.equal((await current(cli)).json.version, version);
+    await gateway.stop();
+  });
+
+test("killed twice while it is built, a deployment has failed, and the next is another version", async (t) => {
+  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"]);
+  const id = randomUUID(), body = cli.body(await cli.artifact());
+  cli.initialize(body, { id }).catch(() => {});
+  const first = await builder.take();
+  for (let i = 0; i < 2; i++) {
+    await gateway.kill();
+    await gateway.restart();
+    if (!i) assert.equal((await builder.take()).attempt, 2);
+  }
+  const told = await cli.initialize(body, { id });
+  assert.deepEqual([told.status, told.json.error], [422, `Version ${first.deployment.version} failed: the gateway ended while it was built`]);
+  const next = cli.deploy(), build = await builder.build();
+  assert.equal(Number(build.deployment.version.split(".")[1]), Number(first.deployment.version.split(".")[1]) + 1);
+  assert.equal((await next).status, 200);
+  await gateway.kill();
+  await gateway.restart();
+  assert.equal((await current(cli)).json.version, build.deployment.version);
+  await gateway.stop();
+});
+
+test("a bundle that was uploaded is there after a kill, a half one is not", async (t) => {
+  const { gateway, cli, builder } = await start(t);
+  const artifactKey = await cli.artifact();
+  await gateway.kill();
+  fs.writeFileSync(path.join(gateway.data, "artifacts/3.9999999999.10.aaaaaaaaaaaaaaaaaaaaaaaa.part"), "x");
+  fs.writeFileSync(path.join(gateway.data, "artifacts/3.9999999999.10.aaaaaaaaaaaaaaaaaaaaaaaa"), "short");
+  fs.writeFileSync(path.join(gateway.data, "deployments/deployment_nobody.tar.gz"), "x");
+  await gateway.restart();
+  assert.deepEqual([files(gateway, "artifacts").length, files(gateway, "deployments").length], [1, 0]);
+  const answer = cli.initialize(cli.body(artifactKey));
+  await builder.build();
+  assert.equal((await answer).status, 200);
+  await gateway.stop();
+});
+
+// ---- uploads, and what is refused ----
+
+test("an upload address takes what was announced, once", async (t) => {
+  const { gateway, cli } = await start(t, ["--deploy-bundle", "1m"]);
+  const big = await cli.offer(1e12);
+  assert.deepEqual([big.status, /1000000000000 bytes.*1048576/.test(big.json.error)], [400, true], big.text);
+  assert.equal((await cli.offer(undefined)).status, 400);
+  assert.match((await cli.offer(10, { type: "deployment_context" })).json.error, /takes bundles: deploy without --native-build, or with --native-build --local-bundle/);
+  const bytes = bundle(), { json } = await cli.offer(bytes.length);
+  assert.match(json.artifactKey, /^bundles\//);
+  const refused = async (what, address, ...more) => { const reply = await cli.upload(address, ...more); assert.ok([400, 403].includes(reply.status), `${what}: ${reply.status} ${reply.text}`); };
+  await refused("another key", json, bytes, { ...json.uploadFields, key: "bundles/../../x" });
+  await refused("no key", json, bytes, {});
+  await refused("more", json, Buffer.concat([bytes, Buffer.alloc(500_000)]));
+  await refused("fewer", json, bytes.subarray(1));
+  await refused("no file", json, null);
+  await refused("another length", { ...json, uploadUrl: json.uploadUrl.replace(/length=\d+/, "length=5") }, bytes);
+  await refused("another environment", { ...json, uploadUrl: json.uploadUrl.replace(/env_\w+/, "env_other") }, bytes);
+  const target = new URL(json.uploadUrl), { body, headers } = form(json.uploadFields, bytes);
+  const raw = await gateway.connect();
+  await raw.send(`POST ${target.pathname}${target.search} HTTP/1.1\r\nhost: x\r\ncontent-type: ${headers["content-type"]}\r\ncontent-length: ${body.length}\r\n\r\n`);
+  await raw.send(body.subarray(0, body.length - 20));
+  raw.socket.destroy();
+  await until(async () => (await cli.upload(json, bytes)).status === 204, { what: "after one that was cut" });
+  await refused("twice", json, bytes);
+  assert.equal((await new Deployer(gateway, { key: keys.staging }).initialize(cli.body(json.artifactKey))).status, 400, "of another environment");
+  assert.deepEqual(files(gateway, "artifacts").length, 1);
+  for (let i = 0; i < 3; i++) assert.equal((await cli.offer(10)).status, 201);
+  assert.equal((await cli.offer(10)).status, 429);
+  await gateway.stop();
+});
+
+test("a large bundle goes to the disk as it comes", async (t) => {
+  const { gateway, cli, builder } = await start(t, ["--deploy-bundle", "100m"]);
+  const bytes = Buffer.alloc(40 << 20, "r\r\n--");
+  bytes.set([0x1f, 0x8b]);
+  const answer = cli.deploy({}, { bytes }), build = await builder.take();
+  assert.deepEqual(build.archive, { bytes: bytes.length, sha256: sha256(bytes) });
+  const got = await fetch(`${gateway.url}${builder.base}/deployments/${build.deployment.id}/archive`, { headers: { authorization: `Bearer ${builder.token}` } });
+  assert.equal(sha256(Buffer.from(await got.arrayBuffer())), build.archive.sha256);
+  await builder.fail(build);
+  await answer;
+  await gateway.stop();
+});
+
+test("what cannot be built is refused in words", async (t) => {
+  const { gateway, cli } = await start(t);
+  const garbage = await cli.artifact(Buffer.from("no gzip, but of some length"));
+  const told = await cli.initialize(cli.body(garbage));
+  assert.deepEqual([told.status, told.json.error], [422, "The bundle is not a gzip archive: deploy again"]);
+  assert.deepEqual([files(gateway, "artifacts"), files(gateway, "deployments")], [[], []]);
+  assert.equal((await cli.get("/api/v1/deployments")).json.data.length, 0);
+  for (const [more, text] of [
+    [{ type: undefined }, /upgrade the CLI/], [{ type: "V1" }, /MANAGED/], [{ isLocalBuild: true }, /without --local-build and --depot-build/], [{ isNativeBuild: false }, /without --local-build/],
+    [{ fromBundle: undefined }, /takes bundles/], [{ artifactKey: undefined }, /artifactKey/], [{ artifactKey: "bundles/none.tar.gz" }, /no bundle by this key/], [{ contentHash: "" }, /contentHash/],
+    [{ force: true }, /force requires externalId/], [{ externalId: "x".repeat(129) }, /128/], [{ buildEnvVars: { A: 1 } }, /buildEnvVars/], [{ buildEnvVars: [] }, /buildEnvVars/], [{ gitMeta: 1 }, /gitMeta/],
+  ]) {
+    const reply = await cli.initialize(cli.body("bundles/none.tar.gz", more));
+    assert.deepEqual([reply.status, text.test(reply.json.error)], [400, true], `${JSON.stringify(more)}: ${reply.text}`);
+  }
+  assert.match((await new Deployer(gateway, { key: keys.dev }).initialize(cli.body("x"))).json.error, /development environment/);
+  await gateway.stop();
+});
+
+// ---- versions ----
+
+test("external ids build once, wait for nobody, and make room by force", async (t) => {
+  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"]);
+  const first = cli.deploy({ externalId: " ci-1 " }), build = await builder.take();
+  const busy = await cli.deploy({ externalId: "ci-1" });
+  assert.deepEqual([busy.status, busy.headers["x-should-retry"], busy.json.error.includes(build.deployment.version)], [409, "false", true]);
+  const forced = cli.deploy({ externalId: "ci-1", force: true });
+  assert.equal((await first).status, 422);
+  const other = await builder.build();
+  const { json } = await forced;
+  assert.deepEqual([json.version, json.externalId, json.canceledDeployments], [other.deployment.version, "ci-1", [{ version: build.deployment.version, shortCode: build.deployment.shortCode }]]);
+  const again = await cli.deploy({ externalId: "ci-1" });
+  assert.deepEqual([again.status, again.json.outcome, again.json.version, again.json.isPromoted], [200, "existing", other.deployment.version, true]);
+  assert.equal((await cli.show(json.id)).externalId, "ci-1");
+  await gateway.stop();
+});
+
+test("versions are promoted, skipped, and rolled back to", async (t) => {
+  const { gateway, cli, builder } = await start(t);
+  const deploy = async (more) => { const answer = cli.deploy(more); await builder.build(); return (await answer).json; };
+  const one = await deploy(), two = await deploy({ skipPromotion: true });
+  assert.equal((await current(cli)).json.version, one.version);
+  const promote = (version, query = "") => cli.post(`/api/v1/deployments/${version}/promote${query}`);
+  assert.deepEqual((await promote(two.version)).json, { id: two.id, version: two.version, shortCode: two.shortCode });
+  assert.equal((await current(cli)).json.version, two.version);
+  assert.deepEqual([(await promote(two.version)).status, (await promote(one.version)).status], [400, 400], "already current; older");
+  assert.equal((await promote(one.version, "?allowRollbacks=true")).status, 200);
+  assert.equal((await current(cli)).json.version, one.version);
+  assert.equal((await promote("20200101.1")).status, 404);
+  assert.equal((await new Deployer(gateway, { key: keys.staging }).post(`/api/v1/deployments/${one.version}/promote`)).status, 404);
+  const worker = await gateway.get(`/api/v1/projects/${keys.ref}/prod/workers/current`, { key: keys.pat });
+  assert.deepEqual([worker.json.worker.version, worker.json.worker.tasks[0].slug], [one.version, "hello"]);
+  const failing = cli.deploy(), build = await builder.take();
+  await builder.fail(build);
+  await failing;
+  assert.equal((await promote(build.deployment.version)).status, 400);
+  const page = (await cli.get("/api/v1/deployments?page[size]=2")).json;
+  assert.deepEqual([page.data.map(({ version }) => version), page.pagination.next], [[build.deployment.version, two.version], two.id]);
+  assert.deepEqual((await cli.get(`/api/v1/deployments?page[size]=2&page[after]=${page.pagination.next}`)).json.data.map(({ version }) => version), [one.version]);
+  await gateway.kill();
+  await gateway.restart();
+  assert.equal((await current(cli)).json.version, one.version);
+  await gateway.stop();
+});
+
+test("of a project one is built at a time, the oldest first, and the later version is current", async (t) => {
+  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"]);
+  const staging = new Deployer(gateway, { key: keys.staging });
+  const first = cli.deploy();
+  await until(async () => (await cli.get("/api/v1/deployments/latest")).status === 200);
+  const second = staging.deploy();
+  await until(async () => (await staging.get("/api/v1/deployments/latest")).status === 200);
+  const one = await builder.take();
+  assert.equal(one.environment.slug, "prod");
+  assert.equal(await builder.dequeue(), undefined);
+  await builder.register(one);
+  await builder.complete(one);
+  const two = await builder.build();
+  assert.equal(two.environment.slug, "staging");
+  assert.deepEqual([(await first).status, (await second).status], [200, 200]);
+  assert.equal((await current(staging)).json.version, (await second).json.version);
+  await gateway.stop();
+});
+
+test("versions that nobody needs are not kept, and say so", async (t) => {
+  const { gateway, cli, builder } = await start(t, ["--keep-versions", "2"]);
+  const deploy = async () => { const answer = cli.deploy(); await builder.build(); return (await answer).json; };
+  const lock = (version) => cli.post("/api/v1/tasks/hello/trigger", { payload: "{}", options: { lockToVersion: version } });
+  const kept = () => files(gateway, "deployments").filter((name) => name.endsWith(".tar.gz")).map((name) => name.slice(0, -7));
+  const one = await deploy(), two = await deploy();
+  const waiting = await lock(one.version);
+  assert.equal(waiting.status, 200, waiting.text);
+  const three = await deploy(), four = await deploy();
+  await until(() => !kept().includes(two.id), { what: "the second version goes" });
+  assert.deepEqual(kept(), [one, three, four].map(({ id }) => id).sort(), "the first has a run that waits");
+  const gone = async () => {
+    const promoted = await cli.post(`/api/v1/deployments/${two.version}/promote?allowRollbacks=true`), locked = await lock(two.version);
+    assert.deepEqual([promoted.status, /no longer kept/.test(promoted.json.error), locked.status, /no longer kept/.test(locked.json.error)], [400, true, 422, true], `${promoted.text} ${locked.text}`);
+    assert.deepEqual([(await cli.show(two.id)).status, (await cli.show(two.id)).worker], ["DEPLOYED", undefined]);
+    assert.equal((await builder.get(`/deployments/${two.id}/archive`)).status, 404);
+  };
+  await gone();
+  await gateway.kill();
+  await gateway.restart();
+  await gone();
+  assert.equal(kept().length, 3);
+  await cli.post(`/api/v2/runs/${waiting.json.id}/cancel`, {});
+  await deploy();
+  await until(() => !kept().includes(one.id), { what: "the first version goes with its run" });
+  assert.equal(kept().length, 2);
+  await gateway.stop();
+});
+
+test("archives count as stored of their project", async (t) => {
+  const { gateway, cli, builder } = await start(t, ["--storage-quota", "1m"]);
+  const answer = cli.deploy({}, { bytes: Buffer.concat([bundle(), Buffer.alloc(900_000)]) });
+  const build = await builder.take();
+  const full = await cli.offer(500_000);
+  assert.deepEqual([full.status, /storage_quota/.test(full.json.error)], [507, true]);
+  await builder.fail(build);
+  await answer;
+  assert.equal((await cli.offer(500_000)).status, 201, "a failed one gives it back");
+  await gateway.stop();
+});
+
+// ---- who may what ----
+
+test("the CLI is told to send bundles only where somebody builds", async (t) => {
+  const { gateway, cli, builder } = await start(t);
+  const settings = (env, key) => gateway.get(`/api/v1/projects/${keys.ref}/${env}/deploy-settings`, { key });
+  assert.equal((await settings("prod", keys.prod)).status, 404);
+  await builder.dequeue();
+  assert.deepEqual((await settings("prod", keys.prod)).json, { build_path: "native_local_bundle" });
+  assert.deepEqual([(await settings("dev", keys.dev)).status, (await settings("staging", keys.prod)).status, (await settings("prod", "tr_prod_000000000000000000000000")).status], [404, 404, 401]);
+  assert.equal((await cli.get("/api/v1/projects/proj_ofsomebodyelseaaaaaa/prod/deploy-settings")).status, 404);
+  await gateway.stop();
+});
+
+test("the key of a build opens its own calls, and ends with it", async (t) => {
+  const { gateway, cli, builder } = await start(t);
+  const other = cli.deploy({ skipPromotion: true }), past = await builder.build();
+  await other;
+  const answer = cli.deploy(), build = await builder.take(), as = { key: build.key }, one = `/api/v1/deployments/${build.deployment.id}`;
+  assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/envvars`, as)).status, 200);
+  assert.doesNotMatch((await gateway.get(`/api/v1/projects/${keys.ref}/envvars`, as)).text, new RegExp(keys.prod));
+  for (const target of ["/api/v1/runs", "/api/v1/deployments", one, `/api/v1/projects/${keys.ref}/prod`]) assert.equal((await gateway.get(target, as)).status, 401, target);
+  assert.equal((await gateway.post("/api/v1/tasks/hello/trigger", {}, as)).status, 401);
+  assert.equal((await builder.register(build, ["hello"], keys.prod)).status, 403, "a plain key");
+  assert.equal((await builder.register(past, ["hello"], build.key)).status, 404, "another deployment");
+  assert.equal((await gateway.post(`/api/v1/deployments/${past.deployment.id}/fail`, { error: { name: "E", message: "m" } }, as)).status, 404);
+  assert.equal((await gateway.post(`${one}/fail`, { error: { name: "E", message: "m" } }, as)).status, 200);
+  assert.equal((await gateway.post(`${one}/fail`, { error: { name: "E", message: "m" } }, as)).status, 401);
+  assert.equal((await answer).status, 422);
+  await gateway.stop();
+});
+
+test("what another environment has answers as what is not there, byte for byte", async (t) => {
+  const { gateway, cli, builder } = await start(t);
+  const answer = cli.deploy();
+  await builder.build();
+  const { id, version } = (await answer).json, artifact = await cli.artifact();
+  const staging = new Deployer(gateway, { key: keys.staging }), elsewhere = await Builder.start(gateway, "--env", "staging");
+  const nobody = `deployment_${"z".repeat(21)}`, plain = ({ status, text, headers }) => [status, text.replaceAll(/deployment_\w+|\d{8}\.\d+/g, "X"), headers["x-should-retry"]];
+  const same = async (ask, ...pair) => { const [there, not] = [await ask(pair[0]), await ask(pair[1])]; assert.deepEqual(plain(there), plain(not)); assert.ok(there.status >= 400, String(ask)); };
+  for (const rest of ["", "/logs"]) await same((one) => staging.get(`/api/v1/deployments/${one}${rest}`), id, nobody);
+  for (const rest of ["/cancel", "/fail", "/progress", "/background-workers", "/finalize", "/generate-registry-credentials"]) await same((one) => staging.post(`/api/v1/deployments/${one}${rest}`, { error: { name: "E", message: "m" }, metadata: { contentHash: "h", tasks: [] } }), id, nobody);
+  await same((one) => staging.post(`/api/v1/deployments/${one}/promote?allowRollbacks=true`), version, "20200101.1");
+  await same((one) => staging.initialize(staging.body(one)), artifact, "bundles/zzzzzzzzzzzzzzzzzzzzzzzz.tar.gz");
+  for (const rest of ["archive", "index"]) await same((one) => elsewhere.get(`/deployments/${one}/${rest}`), id, nobody);
+  for (const rest of ["heartbeat", "complete"]) await same((one) => elsewhere.post(`/builds/${one}/${rest}`, { ok: false, error: { name: "E", message: "m" } }), id, nobody);
+  assert.deepEqual((await staging.get("/api/v1/deployments")).json.data, []);
+  const pending = cli.deploy({}, { tries: 1 });
+  assert.equal(await elsewhere.dequeue(), undefined, "nor is it handed to who does not serve it");
+  await pending;
+  await gateway.stop();
+});
+
+test("an archived branch takes its deployments with it", async (t) => {
+  const { gateway, builder } = await start(t, ["--deploy-hold", "20s"]);
+  const branch = (rest, name = "feat") => gateway.post(`/api/v1/projects/${keys.ref}/branches${rest}`, { env: "preview", branch: name }, { key: keys.pat });
+  await branch("");
+  const cli = new Deployer(gateway, { key: keys.preview, branch: "feat" }), answer = cli.deploy(), build = await builder.build();
+  assert.deepEqual([(await answer).status, build.environment.branch, build.environment.type], [200, "feat", "PREVIEW"]);
+  const pending = cli.deploy();
+  await until(async () => (await cli.get("/api/v1/deployments")).json.data.length === 2);
+  assert.equal((await branch("/archive")).status, 200);
+  assert.match((await pending).json.error, /was canceled: its environment was archived/);
+  await until(() => files(gateway, "deployments").length === 0, { what: "its files are gone" });
+  await gateway.stop();
+});
+
+test("the SDK lists deployments, and reads the current one", async (t) => {
+  const { gateway, cli, builder } = await start(t);
+  const { auth, configure, deployments } = await import(sdk);
+  configure({ baseURL: gateway.url, secretKey: keys.prod });
+  await assert.rejects(deployments.retrieveCurrent(), { status: 404 });
+  const made = [];
+  for (let i = 0; i < 3; i++) {
+    const answer = cli.deploy({ gitMeta: { commitSha: "abc" }, externalId: `ci-${i}` });
+    await builder.build();
+    made.unshift((await answer).json);
+  }
+  const now = await deployments.retrieveCurrent();
+  assert.deepEqual([now.id, now.version, now.status, now.externalId, now.deployedAt instanceof Date], [made[0].id, made[0].version, "DEPLOYED", "ci-2", true]);
+  const listed = [];
+  for await (const one of deployments.list({ limit: 5, status: "DEPLOYED", period: "1d" })) listed.push(one.id);
+  assert.deepEqual(listed, made.map(({ id }) => id));
+  const { token } = (await gateway.post("/api/v1/auth/public-tokens", { scopes: ["read:deployments"] }, { key: keys.prod })).json;
+  await auth.withAuth({ baseURL: gateway.url, accessToken: token }, async () => assert.equal((await deployments.retrieveCurrent()).id, made[0].id));
+  await gateway.stop();
+});

@@ -1,0 +1,150 @@
+// A gateway with --execute: its supervise role begins with it, outlives its kill, and ends with it.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { describe, test } from "node:test";
+
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { isRoot, prepareVersion, processesOf, runnerUid, Supervisor } from "../support/js/supervisor.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
+
+const user = isRoot ? ["--runner-user", String(runnerUid)] : ["--execute-unsafe"];
+const tasks = [{ id: "task", retry: { maxAttempts: 3, minTimeoutInMs: 50, maxTimeoutInMs: 100, factor: 1, randomize: false } }];
+
+const alive = (pid) => { try { process.kill(pid, 0); return true; } catch { return false; } };
+const rolesIn = (folder) => fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).filter((pid) => {
+  try {
+    const words = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    return words.includes("supervise") && words.includes(folder);
+  } catch { return false; }
+}).map(Number);
+
+async function begin(t, options = []) {
+  const top = temporaryFolder(), data = path.join(top, "data"), folder = `${data}-versions`;
+  fs.chmodSync(top, 0o711);
+  fs.mkdirSync(folder);
+  t.after(() => { for (const pid of rolesIn(data)) process.kill(pid, "SIGKILL"); });
+  const gateway = await startGateway({ t, data, options: ["--execute", ...user, "--heartbeat-timeout", "3s", "--lease", "5s", ...options] });
+  const worker = await Worker.register(gateway, { tasks, key: keys.prod });
+  const version = prepareVersion(folder, worker.id);
+  const view = Object.assign(new Supervisor(), { folder });
+  const ended = (id) => until(async () => {
+    const { run } = await worker.show(id);
+    return run.finishedAt && run;
+  }, { what: `the end of ${id}\n${gateway.stderr.slice(-2000)}` });
+  return { gateway, worker, data, folder, version, ended, events: (wanted) => view.events(worker.id, wanted), trigger: (payload) => worker.trigger("task", {}, payload), roles: () => rolesIn(data) };
+}
+
+describe("a gateway that executes", () => {
+  test("runs what is triggered, with a token that only its owner can read", async (t) => {
+    const world = await begin(t);
+    const run = await world.ended(await world.trigger({ do: "audit" }));
+    assert.deepEqual([run.status, run.output.uid], ["COMPLETED", runnerUid]);
+    const token = path.join(world.data, "supervise.token"), secret = fs.readFileSync(token, "utf8");
+    assert.equal(fs.statSync(token).mode & 0o777, 0o600);
+    assert.match(secret, /^tr_wgt_\w{32,}$/);
+    assert.ok(!JSON.stringify(run.output).includes(secret));
+    const [role] = world.roles();
+    const environment = fs.readFileSync(`/proc/${role}/environ`, "utf8");
+    assert.ok(!Object.values(keys).some((key) => key.startsWith("tr_") && environment.includes(key)), "the role has none of the gateway's keys");
+    await world.gateway.stop();
+    assert.deepEqual([world.roles(), processesOf(world.version)], [[], []]);
+  });
+
+  test("leaves runs alone that are of development, and the token opens nothing else", async (t) => {
+    const world = await begin(t);
+    const dev = await Worker.register(world.gateway, { tasks });
+    const id = await dev.trigger("task", {}, { do: "finish" });
+    assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED");
+    assert.equal(await dev.status(id), "QUEUED");
+    const secret = fs.readFileSync(path.join(world.data, "supervise.token"), "utf8");
+    assert.equal((await world.gateway.get("/api/v1/runs", { key: secret })).status, 401);
+    assert.equal((await world.gateway.post("/api/v1/tasks/task/trigger", { payload: 1 }, { key: secret })).status, 401);
+    await world.gateway.stop();
+  });
+
+  test("that is killed leaves role and run, and the next one takes them over", async (t) => {
+    const world = await begin(t);
+    const id = await world.trigger({ do: "sleep", ms: 1500 });
+    await until(() => world.events("started").length, { what: "the start" });
+    const [role] = world.roles(), [{ runner }] = world.events("started");
+    world.gateway.http.close();
+    world.gateway.child.kill("SIGKILL");
+    await until(() => world.gateway.child.signalCode, { what: "its end" }); // its pipes stay open: the role has them too
+    assert.ok(alive(role));
+    await world.gateway.restart();
+    const run = await world.ended(id);
+    assert.deepEqual([run.status, run.output.attempt, run.output.runner], ["COMPLETED", 1, runner]);
+    assert.deepEqual(world.roles(), [role]);
+    await world.gateway.stop();
+    assert.deepEqual(world.roles(), [], "it has ended with the gateway that did not start it");
+  });
+
+  test("starts another role when one is killed, and the run is tried again", async (t) => {
+    const world = await begin(t);
+    const id = await world.trigger({ do: "sleep", ms: 2500 });
+    await until(() => world.events("started").length, { what: "the start" });
+    const [role] = world.roles();
+    process.kill(role, "SIGKILL");
+    const run = await world.ended(id);
+    assert.deepEqual([run.status, run.output.attempt], ["COMPLETED", 2]);
+    assert.notEqual(world.roles()[0], role);
+    await world.gateway.stop();
+  });
+
+  test("finishes its runs before it stops", async (t) => {
+    const world = await begin(t);
+    const id = await world.trigger({ do: "sleep", ms: 1000 });
+    await until(() => world.events("started").length, { what: "the start" });
+    await world.gateway.stop();
+    assert.deepEqual(world.events("completed").map(({ result }) => result), ["RUN_FINISHED"]);
+    await world.gateway.restart();
+    assert.equal((await world.ended(id)).output.attempt, 1);
+    await world.gateway.stop();
+  });
+
+  test("that cannot start takes its role along", async (t) => {
+    const top = temporaryFolder(), data = path.join(top, "data");
+    const port = await freePort();
+    const first = await startGateway({ t, port, data: path.join(top, "other") });
+    const { code, all } = await runProgram(["--data", data, "--listen", `127.0.0.1:${port}`, "--execute", ...user]);
+    assert.equal(code, 1, all);
+    assert.deepEqual(rolesIn(data), []);
+    await first.stop();
+  });
+});
+
+describe("is refused in words", () => {
+  const start = (...words) => runProgram(["--data", path.join(temporaryFolder(), "data"), "--listen", "127.0.0.1:1", ...words]);
+
+  test("without saying as whom tasks execute", async () => {
+    const { code, all } = await start("--execute", "on");
+    assert.equal(code, 2, all);
+    assert.match(all, isRoot ? /--runner-user/ : /--execute-unsafe/);
+    const checked = await start("--execute", "--check-config");
+    assert.equal(checked.code, 2);
+    assert.match(checked.stderr, isRoot ? /--runner-user/ : /--execute-unsafe/);
+  });
+
+  test("together with --url, or without an address that has a port", async () => {
+    const { all } = await start("--execute", "--url", "http://127.0.0.1:9", ...user);
+    assert.match(all, /say one of them/);
+    const folder = temporaryFolder();
+    const lone = await runProgram(["--data", path.join(folder, "data"), "--listen", `unix:${folder}/socket`, "--execute", ...user]);
+    assert.match(lone.all, /an address of the gateway that has a port/);
+  });
+
+  test("with several organizations, unless that is said", async (t) => {
+    const world = await begin(t);
+    await world.gateway.stop();
+    assert.equal((await runProgram(["org", "create", "Another", "--data", world.data])).code, 0);
+    await world.gateway.restart({ ready: false });
+    assert.equal((await world.gateway.ended()).code, 1);
+    assert.match(world.gateway.stderr, /there are several organizations/);
+    assert.deepEqual(world.roles(), []);
+    await world.gateway.restart({ options: [...world.gateway.options, "--execute-tenants"] });
+    assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED");
+    await world.gateway.stop();
+  });
+});

@@ -1,0 +1,259 @@
+// The supervise role: a real one beside a real gateway, with controllers that the tests play.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { isRoot, prepareVersion, processesOf, runnerUid, Supervisor, versionsFolder } from "../support/js/supervisor.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
+
+const tasks = [{ id: "task", retry: { maxAttempts: 3, minTimeoutInMs: 50, maxTimeoutInMs: 100, factor: 1, randomize: false } }];
+const quick = ["--heartbeat-timeout", "3s", "--lease", "5s"];
+
+const makeToken = async (gateway) => {
+  const { code, stdout, all } = await runProgram(["worker-token", "create", "--data", gateway.data]);
+  assert.equal(code, 0, all);
+  return stdout.trim();
+};
+
+/** A gateway with a registered version, and a supervise role that has it. */
+async function begin(t, { options = [], gatewayOptions = [], about } = {}) {
+  const gateway = await startGateway({ t, options: [...quick, ...gatewayOptions] });
+  const token = await makeToken(gateway);
+  const worker = await Worker.register(gateway, { tasks, key: keys.prod });
+  const folder = versionsFolder();
+  const version = prepareVersion(folder, worker.id, { about });
+  const supervisor = await Supervisor.start(gateway, { t, token, folder, options });
+  const events = (wanted) => supervisor.events(worker.id, wanted);
+  const ended = (id, timeoutMs = 20_000) => until(async () => {
+    const { run } = await worker.show(id);
+    return run.finishedAt && run;
+  }, { what: `the end of ${id}\n${supervisor.log.slice(-2000)}`, timeoutMs });
+  const trigger = (payload, more = {}) => worker.trigger("task", more, payload);
+  const when = (event, count = 1) => until(() => events(event).length >= count && events(event), { what: event });
+  return { gateway, token, worker, folder, version, supervisor, events, ended, trigger, when };
+}
+
+describe("a run", () => {
+  let world;
+  before(async () => { world = await begin(); });
+  after(async () => { await world.supervisor.kill(); await world.gateway.stop(); });
+
+  test("executes in a process of its own, of which nothing stays", async () => {
+    const run = await world.ended(await world.trigger({ do: "finish" }));
+    assert.deepEqual([run.status, run.output.attempt], ["COMPLETED", 1]);
+    await until(() => processesOf(world.version).length === 0, { what: "the end of its processes" });
+    await until(() => fs.readdirSync(path.join(world.folder, "runners")).length === 0, { what: "its scratch is removed" });
+    assert.equal(fs.readFileSync(path.join(world.folder, "supervise.pids"), "utf8"), "");
+  });
+
+  test("is tried again in the same process after a short pause", async () => {
+    const { output, status } = await world.ended(await world.trigger({ do: "retry", delay: 50 }));
+    assert.deepEqual([status, output.attempt], ["COMPLETED", 2]);
+    const starts = world.events("started").filter(({ runner }) => runner === output.runner);
+    assert.deepEqual(starts.map(({ attempt }) => attempt), [1, 2]);
+  });
+
+  test("waits, and is told by a notice when that is over", async () => {
+    const begun = Date.now();
+    const { output, status } = await world.ended(await world.trigger({ do: "wait", ms: 700 }));
+    assert.equal(status, "COMPLETED");
+    assert.ok(output.waited && output.notices > 0, JSON.stringify(output));
+    assert.ok(Date.now() - begun < 4500, "before the poll that would have found it");
+  });
+
+  test("is canceled by a notice", async () => {
+    const id = await world.trigger({ do: "hang" });
+    await until(() => world.events("started").some(({ run }) => run === id), { what: "its start" });
+    await world.worker.cancel(id);
+    assert.equal((await world.ended(id)).status, "CANCELED");
+    await world.when("canceled");
+  });
+
+  test("whose controller is killed is tried again in another process", async () => {
+    const id = await world.trigger({ do: "die" });
+    const { output, status } = await world.ended(id);
+    assert.deepEqual([status, output.attempt], ["COMPLETED", 2]);
+    const starts = world.events("started").filter(({ run }) => run === id);
+    assert.equal(new Set(starts.map(({ runner }) => runner)).size, 2);
+  });
+
+  test("whose controller ends before its start spends no attempt", async () => {
+    fs.writeFileSync(path.join(world.version, "events/exit"), "");
+    const { output, status } = await world.ended(await world.trigger({ do: "finish" }));
+    assert.deepEqual([status, output.attempt], ["COMPLETED", 1]);
+    assert.ok(fs.existsSync(path.join(world.version, "events/exited")));
+  });
+
+  test("leaves no process behind that it started, whatever its session", async () => {
+    const { output } = await world.ended(await world.trigger({ do: "leave" }));
+    assert.ok(output.child > 0);
+    await until(() => processesOf(world.version).length === 0, { what: "the end of its child" });
+  });
+
+  test("sees nothing of the supervise role: environment, descriptors, user", async () => {
+    const { output } = await world.ended(await world.trigger({ do: "audit" }));
+    const own = output.names.filter((name) => !name.startsWith("TRIGGER_"));
+    assert.deepEqual(own.filter((name) => !["NODE_EXTRA_CA_CERTS", "NODE_OPTIONS", "SSL_CERT_FILE"].includes(name)),
+      ["HOME", "LANG", "NODE_ENV", "OTEL_EXPORTER_OTLP_ENDPOINT", "PATH", "TMPDIR", "UV_USE_IO_URING"]);
+    assert.ok(!output.values.some((value) => value.includes(world.token)), "the worker token is nowhere");
+    assert.ok(!output.parent.includes(world.token), "nor in what it sees of its parent");
+    assert.equal(output.uid, runnerUid);
+    if (isRoot) assert.ok(output.groups.every((group) => group !== 0), "none of root's groups");
+    assert.equal(output.cwd, world.version);
+    const foreign = output.files.filter((file) => !/^(pipe|socket|anon_inode|\/dev\/null|$|\/proc)/.test(file));
+    assert.deepEqual(foreign, []);
+    assert.equal(output.status.NoNewPrivs, "1");
+    assert.equal(output.status.Umask, "0027");
+  });
+
+  test("opens with its token its own run and nothing else", async () => {
+    const other = await world.trigger({ do: "hang" });
+    await until(() => world.events("started").some(({ run }) => run === other), { what: "the start of the other" });
+    const { output } = await world.ended(await world.trigger({ do: "peek", other }));
+    assert.equal(output.own, 200);
+    for (const [status, text] of output.refused) assert.deepEqual([status, text], [404, '{"error":"Not found"}']);
+    await world.worker.cancel(other);
+    await world.ended(other);
+  });
+});
+
+describe("gateway and supervise role", () => {
+  test("a killed gateway changes nothing for a run: the same process completes it", async (t) => {
+    const world = await begin(t);
+    const id = await world.trigger({ do: "sleep", ms: 1500 });
+    const [{ runner }] = await world.when("started");
+    await world.gateway.kill();
+    await world.gateway.restart();
+    const run = await world.ended(id);
+    assert.deepEqual([run.status, run.output.attempt, run.output.runner], ["COMPLETED", 1, runner]);
+    assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED", "and it goes on taking runs");
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("a killed supervise role leaves nothing, and its run is tried again", async (t) => {
+    const world = await begin(t);
+    const id = await world.trigger({ do: "sleep", ms: 2500 });
+    await world.when("started");
+    await world.supervisor.kill();
+    await until(() => processesOf(world.version).length === 0, { what: "the end of its processes" });
+    await world.supervisor.begin();
+    const run = await world.ended(id, 30_000);
+    assert.deepEqual([run.status, run.output.attempt], ["COMPLETED", 2]);
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("a drain lets runs finish, and kills what does not", async (t) => {
+    const world = await begin(t, { options: ["--supervise-drain-timeout", "2s"] });
+    const [short, long] = [await world.trigger({ do: "sleep", ms: 700 }), await world.trigger({ do: "sleep", ms: 60_000 })];
+    await world.when("started", 2);
+    assert.deepEqual(await world.supervisor.stop(), { code: 0, signal: null }, world.supervisor.log.slice(-3000));
+    assert.equal((await world.ended(short)).status, "COMPLETED");
+    assert.equal((await world.worker.show(long)).a, "REATTEMPTING", "it was reported, and is due again");
+    assert.deepEqual(processesOf(world.version), []);
+    await world.gateway.stop();
+  });
+
+  test("one that is stopped takes no run, and gives back none that is lost", async (t) => {
+    const world = await begin(t);
+    assert.deepEqual(await world.supervisor.stop(), { code: 0, signal: null }, world.supervisor.log.slice(-3000));
+    const id = await world.trigger({ do: "finish" });
+    assert.equal(await world.worker.status(id), "QUEUED");
+    await world.supervisor.begin();
+    assert.equal((await world.ended(id)).output.attempt, 1);
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("a second one in the same folder is kept away", async (t) => {
+    const world = await begin(t);
+    const second = await Supervisor.start(world.gateway, { t, token: world.token, folder: world.folder, wait: false });
+    assert.equal((await second.exited).code, 3);
+    assert.match(second.log, /another supervise role works in/);
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+});
+
+describe("room", () => {
+  test("runs beyond the places wait in the queue", async (t) => {
+    const world = await begin(t, { options: ["--supervise-runs", "2"] });
+    const ids = await Promise.all(Array.from({ length: 5 }, () => world.trigger({ do: "sleep", ms: 300 })));
+    await Promise.all(ids.map((id) => world.ended(id)));
+    await world.when("completed", 5);
+    let executing = 0, most = 0;
+    for (const { event } of world.events()) {
+      if (event === "spawned") most = Math.max(most, ++executing);
+      if (event === "completed") executing--;
+    }
+    assert.equal(most, 2);
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("one that waits lets another execute", async (t) => {
+    const world = await begin(t, { options: ["--supervise-runs", "1", "--supervise-waiting", "3"] });
+    const waiting = await world.trigger({ do: "wait", ms: 8000 });
+    await world.when("waits");
+    const other = await world.ended(await world.trigger({ do: "finish" }));
+    assert.equal(other.status, "COMPLETED");
+    assert.notEqual(await world.worker.status(waiting), "COMPLETED");
+    assert.equal((await world.ended(waiting)).status, "COMPLETED");
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("parents with children and grandchildren all end, however few places there are", async (t) => {
+    const world = await begin(t, { options: ["--supervise-runs", "2", "--supervise-waiting", "30"] });
+    const ids = await Promise.all(Array.from({ length: 5 }, () => world.trigger({ do: "parent", depth: 2 })));
+    for (const id of ids) assert.equal((await world.ended(id, 60_000)).status, "COMPLETED");
+    assert.equal((await world.when("completed", 15)).length, 15);
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("a kept controller executes the next run, and ends with the role", async (t) => {
+    const world = await begin(t, { options: ["--warm", "1"] });
+    const first = await world.ended(await world.trigger({ do: "finish" }));
+    await until(() => world.supervisor.log.includes("a controller is kept"), { what: "it asks for another" });
+    const second = await world.ended(await world.trigger({ do: "finish" }));
+    assert.equal(second.output.runner, first.output.runner);
+    await world.when("kept", 1);
+    assert.deepEqual(await world.supervisor.stop(), { code: 0, signal: null }, world.supervisor.log.slice(-3000));
+    await world.gateway.stop();
+  });
+});
+
+describe("what cannot be executed", () => {
+  test("a version that is not here is given back in words", async (t) => {
+    const world = await begin(t);
+    fs.rmSync(world.version, { recursive: true });
+    const id = await world.trigger({ do: "finish" });
+    await until(() => world.supervisor.log.includes("this version is not here"), { what: "the reason" });
+    assert.ok(["QUEUED", "DEQUEUED", "EXECUTING"].includes(await world.worker.status(id)));
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("a version of another machine is refused in words", async (t) => {
+    const world = await begin(t, { about: { libc: "musl" } });
+    await world.trigger({ do: "finish" });
+    await until(() => /built for libc musl, and this machine has glibc/.test(world.supervisor.log), { what: "the reason" });
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("settings that would endanger the data are refused in words", async () => {
+    const run = (...words) => runProgram(["supervise", "--url", "http://127.0.0.1:9", ...words], { env: { RUNCAST_WORKER_TOKEN: "tr_wgt_x" } });
+    const plain = await run();
+    assert.equal(plain.code, 2);
+    assert.match(plain.stderr, isRoot ? /--runner-user/ : /--execute-unsafe/);
+    const missing = await runProgram(["supervise", "--url", "http://127.0.0.1:9"]);
+    assert.match(missing.stderr, /needs a token of that gateway/);
+    if (isRoot) assert.match((await run("--runner-user", "root")).stderr, /root/);
+  });
+});
