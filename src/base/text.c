@@ -88,13 +88,14 @@ static void count_up(char *digits, size_t len)
 void text_make_next_id(const char *prefix, int64_t unix_ms, char last[ID_MAX])
 {
     char id[ID_MAX];
-    size_t drawn = strlen(prefix) + 1 + ID_TIME_LEN;
     text_make_id(prefix, unix_ms, id);
-    if (strncmp(id, last, drawn) == 0) {
-        memcpy(id + drawn, last + drawn, ID_COUNTED_LEN);
-        count_up(id + drawn, ID_COUNTED_LEN);
+    char *time = id + strlen(prefix) + 1, *counted = time + ID_TIME_LEN;
+    const char *before = last + strcspn(last, "_");
+    if (*before && strncmp(before + 1, time, ID_TIME_LEN) == 0) {
+        memcpy(counted, before + 1 + ID_TIME_LEN, ID_COUNTED_LEN);
+        count_up(counted, ID_COUNTED_LEN);
     } else {
-        id[drawn] = id_alphabet[0];
+        *counted = id_alphabet[0];
     }
     memcpy(last, id, sizeof(id));
 }

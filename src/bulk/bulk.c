@@ -69,13 +69,14 @@ static enum err read_action(struct api_call *call, const json_t *body,
                             struct bulk_action *action)
 {
     const char *type = json_string_value(json_object_get(body, "action"));
-    int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
+    struct engine *engine = api_engine(call->api);
+    int64_t now = loop_wall_ms(engine_loop(engine));
 
     if (!type || (strcmp(type, "cancel") && strcmp(type, "replay")))
         return explain(&call->why, ERR_INVALID, "action: must be cancel or replay");
     action->type = strcmp(type, "cancel") ? BULK_REPLAY : BULK_CANCEL;
     action->created_at = now;
-    text_make_id("bulk", now, action->id);
+    engine_make_id(engine, "bulk", now, action->id);
     enum err refused = read_text(call, body, "name", &action->name);
     refused = refused ? refused : read_text(call, body, "targetRegion", &action->region);
     if (!refused && action->region && action->type == BULK_CANCEL)

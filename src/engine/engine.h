@@ -43,6 +43,12 @@ void engine_destroy(struct engine *engine);
 
 const struct engine_options *engine_options(const struct engine *engine);
 struct loop *engine_loop(const struct engine *engine);
+
+/* Writes an id, prefix and all, that sorts behind every other that was made here at an
+ * earlier time or earlier in the same millisecond. So lists that go by ids are in the order
+ * in which things were made. */
+void engine_make_id(struct engine *engine, const char *prefix, int64_t unix_ms,
+                    char out[ID_MAX]);
 struct store *engine_store(const struct engine *engine);
 
 /* The environment of that number joins the room of its project for what is stored: from now

@@ -11,6 +11,13 @@ struct loop *engine_loop(const struct engine *engine)
     return engine->loop;
 }
 
+void engine_make_id(struct engine *engine, const char *prefix, int64_t unix_ms,
+                    char out[ID_MAX])
+{
+    text_make_next_id(prefix, unix_ms, engine->last_id);
+    memcpy(out, engine->last_id, sizeof(engine->last_id));
+}
+
 struct store *engine_store(const struct engine *engine)
 {
     return engine->store;

@@ -37,7 +37,7 @@ struct engine {
     struct timer again_timer;        /* begins those again */
     struct fleets fleets;            /* who executes, in all environments */
     struct flusher evictor;          /* keeps finished runs inside the budget */
-    char last_run_id[ID_MAX];        /* ids rise, also within a millisecond */
+    char last_id[ID_MAX];            /* engine_make_id */
     uint64_t served;                 /* leases given out; dequeue.c */
     uint32_t due_kind, wait_kind;    /* of timers: runs, dequeues */
     uint32_t again_kind;             /* of again_timer */

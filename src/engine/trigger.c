@@ -70,10 +70,8 @@ static void complete_run(struct engine *engine, const struct environment *env,
     struct run *run = &item->run;
     int64_t now = loop_wall_ms(engine->loop);
 
-    if (!run->id[0]) {
-        text_make_next_id("run", now, engine->last_run_id);
-        memcpy(item->id, engine->last_run_id, sizeof(item->id));
-    }
+    if (!run->id[0])
+        engine_make_id(engine, "run", now, item->id);
     memcpy(run->id, item->id, sizeof(run->id));
     run->created_at = run->updated_at = now;
     run->snapshot = 1;

@@ -16,8 +16,9 @@ void waitpoint_make_init(struct waitpoint_make *make, struct api_call *call,
 {
     *make = (struct waitpoint_make){ .call = call, .done = done };
     make->made = &make->waitpoint;
-    make->waitpoint.created_at = loop_wall_ms(engine_loop(api_engine(call->api)));
-    text_make_id("waitpoint", make->waitpoint.created_at, make->waitpoint.id);
+    struct engine *engine = api_engine(call->api);
+    make->waitpoint.created_at = loop_wall_ms(engine_loop(engine));
+    engine_make_id(engine, "waitpoint", make->waitpoint.created_at, make->waitpoint.id);
 }
 
 void waitpoint_make_finish(struct waitpoint_make *make)

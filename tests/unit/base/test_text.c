@@ -336,6 +336,18 @@ static void ids_made_one_behind_the_other_rise(void **state)
                             8); /* the rest is drawn */
 }
 
+static void ids_of_several_kinds_rise_behind_one_last(void **state)
+{
+    (void)state;
+    char last[ID_MAX] = "", before[2][ID_MAX] = { "", "" };
+    for (int i = 0; i < 2000; i++) {
+        text_make_next_id(i % 2 ? "bulk" : "waitpoint", 1706691600123, last);
+        if (strcmp(before[i % 2], last) >= 0)
+            fail_msg("%s behind %s", last, before[i % 2]);
+        memcpy(before[i % 2], last, sizeof(last));
+    }
+}
+
 static void only_ids_of_the_prefix_are_ids(void **state)
 {
     (void)state;
@@ -535,6 +547,7 @@ int main(void)
         cmocka_unit_test(ids_of_later_times_sort_behind),
         cmocka_unit_test(ids_of_one_time_differ_in_their_second_half),
         cmocka_unit_test(ids_made_one_behind_the_other_rise),
+        cmocka_unit_test(ids_of_several_kinds_rise_behind_one_last),
         cmocka_unit_test(only_ids_of_the_prefix_are_ids),
         cmocka_unit_test(drawn_characters_are_all_of_the_alphabet_and_about_equally_often),
         cmocka_unit_test(base64url_is_written_without_padding),
