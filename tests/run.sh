@@ -6,9 +6,10 @@
 # Installs what is missing, builds (into build-asan, build-tsan, build-gcc and build-clang,
 # warnings are errors) and runs at most two programs at a time. The last line says
 # `N passed, N failed`: unit tests, scenarios, conformance operations, rules, replayed
-# corpora. What crashes, hangs, is skipped or says nothing has failed. The line before it
-# names what was not run, because its tool is not packaged for this release of Debian, or
-# because Node is too old for it. What each program said is kept in build-asan/log.
+# corpora. What crashes, hangs, is skipped or says nothing has failed. The lines before it
+# name the programs in which something failed, and what was not run, because its tool is not
+# packaged for this release of Debian, or because Node is too old for it. What each program
+# said is kept in build-asan/log.
 set -euo pipefail
 shopt -s nullglob
 
@@ -246,6 +247,7 @@ passed=0 failed=0
 for file in "$log"/*.count; do
     read -r good bad <"$file"
     passed=$((passed + good)) failed=$((failed + bad))
+    [ "$bad" -eq 0 ] || echo "failed: $(basename "$file" .count) ($bad)"
 done
 for rule in "${not_run[@]}"; do
     echo "not run: $rule"
