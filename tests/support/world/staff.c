@@ -180,7 +180,14 @@ void staff_check_taken(const struct staff *staff, const char *version,
 
 /* ---- at rest ---- */
 
-static struct session *session_for(const struct environment *env, const struct run *run)
+static bool is_missed(const struct session *session, const struct session *asking)
+{
+    return session->missed_since && session != asking;
+}
+
+/* Whose the run is while asking asks, which is heard thereby; NULL: nobody asks. */
+static struct session *session_for(const struct environment *env, const struct run *run,
+                                   const struct session *asking)
 {
     struct session *found = NULL;
     const struct worker *bound =
@@ -189,7 +196,7 @@ static struct session *session_for(const struct environment *env, const struct r
         return bound && has_task(bound, run) ? bound->session : NULL;
     for (struct session *s = NULL; (s = sessions_next(env, s));)
         if (has_task(s->current, run) &&
-            (!found || !s->missed_since || found->missed_since))
+            (!found || !is_missed(s, asking) || is_missed(found, asking)))
             found = s; /* the newest is last */
     return found;
 }
@@ -208,7 +215,7 @@ static bool has_run_for(const struct staff *staff, const struct session *session
     list_each (link, &staff->ledger->stories) {
         const struct run *last = story_last(container_of(link, struct story, link));
         const struct tracked *run = environment_find(env, slice_of(last->id));
-        if (run && is_ready(staff, run) && session_for(env, &run->run) == session)
+        if (run && is_ready(staff, run) && session_for(env, &run->run, session) == session)
             return true;
     }
     return false;
@@ -280,8 +287,8 @@ static void check_statuses(const struct staff *staff)
         const struct run *run = story_last(container_of(link, struct story, link));
         const char *version = env->is_dev ? NULL : version_for(staff, run);
         const struct worker *wanted = version ? worker_of(env, version) : NULL;
-        bool has =
-            env->is_dev ? session_for(env, run) != NULL : wanted && has_task(wanted, run);
+        bool has = env->is_dev ? session_for(env, run, NULL) != NULL
+                               : wanted && has_task(wanted, run);
         if (run->status == RUN_PENDING_VERSION && has)
             violated("%s waits for a version that is there", run->id);
         if (run->status == RUN_QUEUED && !has && !undecided)
