@@ -79,7 +79,8 @@ class World {
     return seq;
   }
 
-  /** A client hears at once of what concerns it; of the rest with a ping, some time. */
+  /** A client hears at once of what concerns it; of the rest with a ping, some time. The recorder
+   *  may know of a change later than it was, so a poll may be held to its end before it is in sync. */
   #newestOf(filtersOf) {
     let newest = 0;
     for (const [id, entries] of this.recorder.history.runs) {
