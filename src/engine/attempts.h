@@ -9,13 +9,21 @@
 #include "fleet/line.h"
 #include "fleet/worker_versions.h"
 
+/* Which runs a worker takes. All zero: any. */
+struct dequeue_terms {
+    bool deployed_only; /* those whose version was deployed */
+    bool has_room;      /* those whose machine takes at most this */
+    double cores, gigabytes;
+};
+
 /* One worker that asks for a run, at once or as soon as there is one. */
 struct dequeue {
     struct command command; /* first; command.env is where the run came from */
     struct timer timer;
     bool holding; /* a run was chosen and is being committed */
     bool canceled;
-    bool pinned; /* the run was not bound to a version before */
+    bool pinned;                /* the run was not bound to a version before */
+    struct dequeue_terms terms; /* outside of dev */
     struct slice request_id;
     char worker[ID_MAX]; /* that it names; "": none */
     /* OK: command.run is leased to the worker and shows its snapshot. ERR_NOT_FOUND:
@@ -27,9 +35,12 @@ struct dequeue {
 };
 
 /* ERR_DRAINING at once; else done comes. Of several environments that have something, the
- * one that was served longest ago is next. */
+ * one that was served longest ago is next. A run that is first in its environment and takes
+ * more than the worker has room for is not passed by: a smaller one behind it would always be
+ * there. */
 enum err dequeue_begin(struct engine *engine, struct environment *const *environments,
-                       size_t count, struct dequeue *dequeue, int64_t wait_ms,
+                       size_t count, const struct dequeue_terms *terms,
+                       struct dequeue *dequeue, int64_t wait_ms,
                        void (*done)(struct dequeue *dequeue, enum err status));
 
 /* The same for a worker that names its version by its id, in one environment; absent: it

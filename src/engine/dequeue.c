@@ -212,10 +212,34 @@ static void on_leased(struct command *command, enum err status)
 
 /* ---- who gets what ---- */
 
+static bool is_open(const struct environment *env)
+{
+    return !engine_is_retired(env) && !engine_is_at_quota(env);
+}
+
 static bool has_work(const struct environment *env, uint32_t audience)
 {
-    return !engine_is_retired(env) && !engine_is_at_quota(env) &&
-           queues_next(&env->queues, audience);
+    return is_open(env) && queues_next(&env->queues, audience);
+}
+
+static bool has_room_for(const struct dequeue_terms *terms, const struct queue_item *item)
+{
+    enum machine machine = container_of(item, const struct tracked, item)->run.machine;
+    return !terms->has_room || (machine_cpu(machine) <= terms->cores &&
+                                machine_memory_gb(machine) <= terms->gigabytes);
+}
+
+/* Outside of dev: the run of the environment that the dequeue gets next. NULL: none. */
+static struct queue_item *next_for(const struct dequeue *dequeue,
+                                   const struct environment *env)
+{
+    const struct dequeue_terms *terms = &dequeue->terms;
+    struct queue_item *plain =
+        terms->deployed_only ? NULL : queues_next(&env->queues, AUDIENCE_PLAIN);
+    struct queue_item *item = queues_next(&env->queues, AUDIENCE_NOBODY);
+    if (plain && (!item || plain->position < item->position))
+        item = plain;
+    return item && is_open(env) && has_room_for(terms, item) ? item : NULL;
 }
 
 static bool is_served_before(const struct environment *env, const struct environment *other)
@@ -230,7 +254,7 @@ static struct environment *best_environment(const struct dequeue *dequeue)
     struct environment *best = NULL;
     for (size_t i = 0; i < dequeue->seat_count; i++) {
         struct environment *env = dequeue->seats[i].env;
-        if (has_work(env, AUDIENCE_NOBODY) && (!best || is_served_before(env, best)))
+        if (next_for(dequeue, env) && (!best || is_served_before(env, best)))
             best = env;
     }
     return best;
@@ -242,8 +266,9 @@ static void lease(struct dequeue_seat *seat, struct environment *env)
 {
     struct dequeue *dequeue = seat->dequeue;
     struct engine *engine = dequeue->command.engine;
-    uint32_t audience = seat->session ? seat->session->audience : AUDIENCE_NOBODY;
-    struct queue_item *item = queues_next(&env->queues, audience);
+    struct queue_item *item = env->is_dev
+                                  ? queues_next(&env->queues, seat->session->audience)
+                                  : next_for(dequeue, env);
     struct tracked *run = container_of(item, struct tracked, item);
     if (env->is_dev && sessions_of_run(env, &run->run) != seat->session) {
         engine_place(engine, run);
@@ -278,15 +303,29 @@ static struct dequeue_seat *first_of(const struct list *line)
     return container_of(line->next, struct dequeue_seat, link);
 }
 
+/* Outside of dev: the first in line that there is a run for, and the environment of that.
+ * NULL: there is none. */
+static struct dequeue_seat *next_served(const struct environment *env,
+                                        struct environment **from)
+{
+    if (!has_work(env, AUDIENCE_NOBODY) && !has_work(env, AUDIENCE_PLAIN))
+        return NULL;
+    list_each (link, &env->fleet->line) {
+        struct dequeue_seat *seat = container_of(link, struct dequeue_seat, link);
+        if ((*from = best_environment(seat->dequeue)))
+            return seat;
+    }
+    return NULL;
+}
+
 void engine_match_now(struct deferred *matching)
 {
     struct environment *env = container_of(matching, struct engine_share, matching)->env;
     for (struct session *session; (session = best_session(env));)
         lease(first_of(&session->dequeues), env);
-    while (!list_empty(&env->fleet->line) && has_work(env, AUDIENCE_NOBODY)) {
-        struct dequeue_seat *seat = first_of(&env->fleet->line);
-        lease(seat, best_environment(seat->dequeue));
-    }
+    struct environment *from;
+    for (struct dequeue_seat *seat; (seat = next_served(env, &from));)
+        lease(seat, from);
 }
 
 void dequeue_timed_out(struct timer *timer)
@@ -301,18 +340,20 @@ void dequeue_timed_out(struct timer *timer)
 }
 
 static enum err begin(struct engine *engine, struct environment *const *environments,
-                      size_t count, struct dequeue *dequeue,
+                      size_t count, const struct dequeue_terms *terms,
+                      struct dequeue *dequeue,
                       void (*done)(struct dequeue *dequeue, enum err status))
 {
     if (engine->draining)
         return ERR_DRAINING;
-    *dequeue = (struct dequeue){ .done = done, .seat_count = count };
+    *dequeue = (struct dequeue){ .done = done, .terms = *terms, .seat_count = count };
     dequeue->command.engine = engine;
     list_init(&dequeue->deferred.link);
     dequeue->seats = mem_new_array(struct dequeue_seat, count);
     for (size_t i = 0; i < count; i++) {
         dequeue->seats[i] = (struct dequeue_seat){ .dequeue = dequeue,
                                                    .env = environments[i],
+                                                   .deployed_only = terms->deployed_only,
                                                    .hurry = hurry };
         environment_hold(environments[i]);
         list_init(&dequeue->seats[i].link);
@@ -326,9 +367,10 @@ enum err dequeue_begin_for(struct engine *engine, struct environment *env,
 {
     if (env->is_dev && !engine->draining)
         wait_ms = sessions_hold_ms(env, sessions_ask(env, worker), wait_ms);
+    static const struct dequeue_terms any;
     if (worker.len >= sizeof(dequeue->worker))
         worker = SLICE("-"); /* nobody's */
-    enum err refused = begin(engine, &env, 1, dequeue, done);
+    enum err refused = begin(engine, &env, 1, &any, dequeue, done);
     if (refused)
         return refused;
     snprintf(dequeue->worker, sizeof(dequeue->worker), "%.*s", SLICE_ARG(worker));
@@ -338,13 +380,14 @@ enum err dequeue_begin_for(struct engine *engine, struct environment *env,
 }
 
 enum err dequeue_begin(struct engine *engine, struct environment *const *environments,
-                       size_t count, struct dequeue *dequeue, int64_t wait_ms,
+                       size_t count, const struct dequeue_terms *terms,
+                       struct dequeue *dequeue, int64_t wait_ms,
                        void (*done)(struct dequeue *dequeue, enum err status))
 {
-    if (count == 1)
+    if (count == 1 && environments[0]->is_dev)
         return dequeue_begin_for(engine, environments[0], (struct slice){ 0 }, dequeue,
                                  wait_ms, done);
-    enum err refused = begin(engine, environments, count, dequeue, done);
+    enum err refused = begin(engine, environments, count, terms, dequeue, done);
     if (refused)
         return refused;
     loop_set_timer(engine->loop, &dequeue->timer, engine->wait_kind, wait_ms);

@@ -10,6 +10,7 @@
 #include "engine/state.h"
 #include "fleet/lookout.h"
 #include "fleet/sessions.h"
+#include "fleet/versions.h"
 
 int64_t engine_lost_at(const struct tracked *run)
 {
@@ -50,12 +51,15 @@ static int64_t not_at_once(const struct engine *engine, int64_t deadline)
     return trouble && deadline <= now ? now + STORE_AGAIN_MS : deadline;
 }
 
-/* The workers that may have the run: in dev those of its session. */
+/* The workers that may have the run: in dev those of its session, elsewhere all, but of a
+ * plain registration only those that take such runs. */
 static uint32_t audience_of(const struct tracked *run)
 {
     const struct session *session =
         run->env->is_dev ? sessions_of_run(run->env, &run->run) : NULL;
-    return session ? session->audience : AUDIENCE_NOBODY;
+    if (session)
+        return session->audience;
+    return versions_is_plain(run->env, &run->run) ? AUDIENCE_PLAIN : AUDIENCE_NOBODY;
 }
 
 void engine_place(struct engine *engine, struct tracked *run)

@@ -34,6 +34,8 @@ struct fleet {
     struct list line;     // dequeue_seat::link; workers that wait; not in dev
     uint32_t seated;      /* how many; in dev how many wait in lines of sessions */
     int64_t served_until; /* monotonic ms: a worker asked, and is taken to be there */
+    uint32_t open_seats;  /* of those seated, who take runs of plain registrations too */
+    int64_t open_until;   /* as served_until, of those */
 };
 
 void fleets_init(struct fleets *fleets);

@@ -16,8 +16,13 @@ bool line_join(struct dequeue_seat *seat, struct slice worker)
         line = &seat->session->dequeues;
     }
     list_append(line, &seat->link);
+    int64_t until = loop_now_ms(env->loop) + SESSION_LOST_MS;
     env->fleet->seated++;
-    env->fleet->served_until = loop_now_ms(env->loop) + SESSION_LOST_MS;
+    env->fleet->served_until = until;
+    if (!seat->deployed_only) {
+        env->fleet->open_seats++;
+        env->fleet->open_until = until;
+    }
     return true;
 }
 
@@ -30,6 +35,10 @@ void line_leave(struct dequeue_seat *seat)
     list_remove(&seat->link);
     fleet->seated--;
     fleet->served_until = now + SESSION_LOST_MS;
+    if (!seat->deployed_only) {
+        fleet->open_seats--;
+        fleet->open_until = fleet->served_until;
+    }
     if (!seat->session)
         return;
     seat->session->held--;

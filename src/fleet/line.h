@@ -15,6 +15,7 @@ struct session;
 struct dequeue_seat {
     struct dequeue *dequeue; /* the owner's */
     struct environment *env;
+    bool deployed_only;      /* it takes no run of a plain registration */
     struct session *session; /* in dev, while it stands in its line; else NULL */
     struct list link;        // fleet::line or session::dequeues
     /* The version that the worker names is about to change: the dequeue leaves the line, and

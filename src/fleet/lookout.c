@@ -52,8 +52,8 @@ void lookout_note(struct tracked *run)
 /* The run waits for something that somebody has to do. */
 static bool is_worth_a_line(enum waiting_reason reason)
 {
-    return reason == WAITING_NO_WORKER || reason == WAITING_VERSION ||
-           reason == WAITING_STORAGE_QUOTA;
+    return reason == WAITING_NO_WORKER || reason == WAITING_ROOM ||
+           reason == WAITING_VERSION || reason == WAITING_STORAGE_QUOTA;
 }
 
 enum look { LOOK_GONE, LOOK_WAITS_ELSE, LOOK_WAITS };

@@ -28,8 +28,10 @@
 
 enum {
     SESSION_LOST_MS = 60 * 1000,
-    SESSIONS_MAX = 16,   /* in one environment; the one longest unheard of makes room */
-    AUDIENCE_NOBODY = 0, /* of runs that no session has, and of all elsewhere than in dev */
+    SESSIONS_MAX = 16, /* in one environment; the one longest unheard of makes room */
+    AUDIENCE_NOBODY =
+        0, /* of runs that no session has, and elsewhere than in dev of all… */
+    AUDIENCE_PLAIN = 1, /* …but those of plain registrations; in dev a session's */
 };
 
 struct session {

@@ -29,6 +29,13 @@ bool versions_lack(const struct environment *env, const struct run *run)
     return versions_judge(env, run) > VERSION_UNDECIDED;
 }
 
+bool versions_is_plain(const struct environment *env, const struct run *run)
+{
+    const struct worker *worker =
+        env->is_dev ? NULL : workers_for(env->fleet->workers, run);
+    return worker && !worker->deployment[0];
+}
+
 void versions_lock(const struct environment *env, struct run *run)
 {
     if (!run_rare(run)->external_deployment || run->worker_version)

@@ -27,6 +27,10 @@ bool versions_lack(const struct environment *env, const struct run *run);
  * has its task. */
 void versions_lock(const struct environment *env, struct run *run);
 
+/* Outside of dev: the version that the run is to have was registered by a worker that has its
+ * code, and not deployed. */
+bool versions_is_plain(const struct environment *env, const struct run *run);
+
 struct worker;
 
 /* The deployment of the worker is DEPLOYED: runs may be locked to its version, and those that

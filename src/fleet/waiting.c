@@ -2,6 +2,7 @@
 #include "fleet/waiting.h"
 
 #include "fleet/sessions.h"
+#include "fleet/worker_versions.h"
 #include "model/wait_list.h"
 
 enum { WAITS_LOOKED_AT = 1000 };
@@ -20,6 +21,16 @@ static bool has_worker(const struct environment *env)
            loop_now_ms(env->loop) < env->fleet->served_until;
 }
 
+/* The same, of one that takes runs of plain registrations. Where the current version is one,
+ * what executes is taken to be of it. */
+static bool has_open_worker(const struct environment *env)
+{
+    const struct fleet *fleet = env->fleet;
+    const struct worker *current = workers_current(fleet->workers);
+    bool executes = env->queues.running && current && !current->deployment[0];
+    return fleet->open_seats || executes || loop_now_ms(env->loop) < fleet->open_until;
+}
+
 /* A worker is there that could execute it, though it may be busy. A session outlives the
  * connection of its CLI for a minute. */
 static bool is_served(const struct tracked *run, int64_t *gone_ms)
@@ -27,7 +38,7 @@ static bool is_served(const struct tracked *run, int64_t *gone_ms)
     const struct environment *env = run->env;
     const struct session *session;
     if (!env->is_dev)
-        return has_worker(env);
+        return versions_is_plain(env, &run->run) ? has_open_worker(env) : has_worker(env);
     session = sessions_of_run(env, &run->run);
     *gone_ms = session ? sessions_gone_ms(env, session) : 0;
     return session && !*gone_ms;
@@ -76,7 +87,7 @@ static void look_in_line(const struct tracked *run, struct waiting *waiting)
     else if (queues->running >= queues->limit)
         set_limit(waiting, WAITING_ENVIRONMENT_LIMIT, queues->limit, queues->running);
     else
-        waiting->reason = WAITING_NO_WORKER;
+        waiting->reason = run->env->is_dev ? WAITING_NO_WORKER : WAITING_ROOM;
 }
 
 static void judge_version(const struct tracked *run, struct waiting *waiting)
@@ -97,6 +108,7 @@ static void look_in_queue(const struct tracked *run, struct waiting *waiting)
     waiting->since = in_queue_since(&run->run);
     judge_version(run, waiting);
     waiting->is_served = is_served(run, &waiting->gone_ms);
+    waiting->is_plain = versions_is_plain(run->env, &run->run);
     if (waiting->verdict > VERSION_UNDECIDED)
         waiting->reason = WAITING_VERSION;
     else if (run->item.place)

@@ -7,7 +7,8 @@
  *                 its queue is paused                             ─► queue_paused
  *                 all slots of the queue, of its key are taken    ─► queue_limit, …_key
  *                 all slots of the environment are                ─► environment_limit
- *                 none of that: nobody asks for it                ─► no_worker
+ *                 none of that, in dev: nobody asks for it        ─► no_worker
+ *                 elsewhere: who is there has no room for it      ─► room
  *
  * Found from what is in memory when somebody asks. */
 #pragma once
@@ -25,6 +26,7 @@ enum waiting_reason {
     WAITING_QUEUE_LIMIT,
     WAITING_CONCURRENCY_KEY,
     WAITING_ENVIRONMENT_LIMIT,
+    WAITING_ROOM,
     WAITING_DELAY,
     WAITING_RETRY,
     WAITING_WAITPOINT,
@@ -42,6 +44,7 @@ struct waiting {
     bool is_in_line;    /* ahead does, too */
     uint32_t ahead;     /* runs of its queue and key that are first; at most AHEAD_MAX */
     bool is_served;     /* no_worker: somebody is there, who asks for nothing now */
+    bool is_plain;      /* no_worker: only who has its code could execute it */
     int64_t gone_ms;    /* no_worker: since the CLI's connection closed; 0: not known */
     int64_t returns_ms; /* so long who has its task may come back after a start; 0: no */
     enum version_verdict verdict;

@@ -21,6 +21,7 @@ const char *waiting_name(enum waiting_reason reason)
         [WAITING_QUEUE_LIMIT] = "queue_limit",
         [WAITING_CONCURRENCY_KEY] = "concurrency_key",
         [WAITING_ENVIRONMENT_LIMIT] = "environment_limit",
+        [WAITING_ROOM] = "room",
         [WAITING_DELAY] = "delay",
         [WAITING_RETRY] = "retry",
         [WAITING_WAITPOINT] = "waitpoint",
@@ -55,9 +56,22 @@ static void explain_worker(const struct tracked *run, const struct waiting *wait
                   (long long)(waiting->gone_ms / 1000));
     else if (run->env->is_dev)
         explain_nobody(waiting, out);
+    else if (waiting->is_plain && run->env->fleet->seated)
+        buf_add_text(out, "Its version was registered by a worker and not deployed, and no "
+                          "such worker asks for runs: start it, or deploy the version");
     else
         buf_add_text(out, "No worker asks for runs of this environment: start one, or see "
                           "in its log why it does not");
+}
+
+static void explain_room(const struct tracked *run, struct buf *out)
+{
+    enum machine machine = run->run.machine;
+    buf_print(out,
+              "Who executes runs of this environment has no room for a %s (%g cores, %g "
+              "GB) now: it begins when others end, or where there is more room "
+              "(supervise-cpu, supervise-memory, supervise-waiting, another machine)",
+              machine_name(machine), machine_cpu(machine), machine_memory_gb(machine));
 }
 
 /* Nothing else releases it but its ttl, so the id has to be said. */
@@ -207,6 +221,7 @@ void waiting_explain(const struct tracked *run, const struct waiting *waiting,
     case WAITING_QUEUE_LIMIT:
     case WAITING_CONCURRENCY_KEY:
     case WAITING_ENVIRONMENT_LIMIT: explain_limit(run, waiting, out); break;
+    case WAITING_ROOM: explain_room(run, out); break;
     case WAITING_DELAY:
         buf_add_text(out, "It is delayed until ");
         add_time(out, waiting->until);

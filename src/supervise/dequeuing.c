@@ -10,6 +10,7 @@ enum {
     PAUSE_MS = 250,          /* behind the first failure; then twice as long */
     PAUSE_MAX_MS = 5 * 1000,
     EMPTY_MS = 500, /* between empty answers that were not held */
+    RENEW_MS = 100, /* a dequeue is held at least so long, whatever room there is */
     HEARTBEAT_MS = 30 * 1000,
     KEY_LEN = 32,
     ANSWER_MAX = 4 << 20,
@@ -30,6 +31,9 @@ struct dequeuing {
     uint32_t look_kind, heart_kind;
     int64_t pause_ms;
     int64_t asked_ms; /* monotonic */
+    unsigned told_room;
+    bool holds;  /* the call on its way is a dequeue… */
+    bool renews; /* …and canceled, to be asked anew */
 };
 
 static void tell_reach(struct dequeuing *dequeuing, bool reached, const char *why)
@@ -97,7 +101,13 @@ static void on_dequeued(struct upward_call *call)
     struct dequeuing *dequeuing = container_of(call, struct dequeuing, call);
     struct slice message;
     size_t at = 0, count = 0;
-    dequeuing->asks = false;
+    bool renews = dequeuing->renews;
+    dequeuing->asks = dequeuing->holds = dequeuing->renews = false;
+    if (renews && call->status != 200) {
+        dequeuing->key[0] = '\0'; /* what it may have been about to get goes back */
+        dequeuing_look(dequeuing);
+        return;
+    }
     if (call->status != 200) {
         pause(dequeuing, reason_of(call));
         return;
@@ -117,11 +127,13 @@ static void ask(struct dequeuing *dequeuing)
     struct buf body = { 0 };
     if (!dequeuing->key[0])
         text_random(dequeuing->key, KEY_LEN, letters);
-    buf_add_text(&body, "{\"maxResources\":");
-    dequeuing->events->tell_room(dequeuing->owner, &body);
+    buf_add_text(&body, "{\"deployed\":true,\"maxResources\":");
+    if (!dequeuing->events->tell_room(dequeuing->owner, &body))
+        buf_add_text(&body, "null");
     buf_add_char(&body, '}');
     dequeuing->asked_ms = loop_now_ms(dequeuing->loop);
-    begin(dequeuing, "/dequeue", &body, on_dequeued);
+    dequeuing->told_room = dequeuing->events->room(dequeuing->owner);
+    dequeuing->holds = begin(dequeuing, "/dequeue", &body, on_dequeued);
     buf_finish(&body);
 }
 
@@ -149,13 +161,30 @@ static void connect_now(struct dequeuing *dequeuing)
     buf_finish(&body);
 }
 
+/* The dequeue that is held says of its room what is not so any more. */
+static void maybe_renew(struct dequeuing *dequeuing)
+{
+    int64_t held_ms = loop_now_ms(dequeuing->loop) - dequeuing->asked_ms;
+    if (!dequeuing->holds || dequeuing->renews ||
+        dequeuing->events->room(dequeuing->owner) == dequeuing->told_room)
+        return;
+    if (held_ms < RENEW_MS) {
+        look_in(dequeuing, RENEW_MS - held_ms);
+        return;
+    }
+    dequeuing->renews = true;
+    fetch_cancel(&dequeuing->call.fetch);
+}
+
 void dequeuing_look(struct dequeuing *dequeuing)
 {
-    if (dequeuing->stopped || dequeuing->asks || dequeuing->timer.place)
+    if (dequeuing->stopped || dequeuing->timer.place)
         return;
-    if (!dequeuing->connected)
+    if (dequeuing->asks)
+        maybe_renew(dequeuing);
+    else if (!dequeuing->connected)
         connect_now(dequeuing);
-    else if (dequeuing->events->has_room(dequeuing->owner))
+    else if (dequeuing->events->room(dequeuing->owner))
         ask(dequeuing);
 }
 
@@ -180,7 +209,8 @@ static void on_heart(struct timer *timer)
     if (dequeuing->beats || !dequeuing->connected)
         return;
     buf_add_text(&body, "{\"tasks\":[],\"resources\":");
-    dequeuing->events->tell_room(dequeuing->owner, &body);
+    if (!dequeuing->events->tell_room(dequeuing->owner, &body))
+        buf_add_text(&body, "null");
     buf_add_char(&body, '}');
     struct bytes *content = buf_to_bytes(&body);
     dequeuing->heartbeat =

@@ -4,7 +4,9 @@
  *       ▲            │
  *       └─ a pause ◄─┴─ away, or refused        every 30 s: heartbeat
  *
- * A call whose answer was lost is repeated under its key, and answered with the same run. */
+ * A call whose answer was lost is repeated under its key, and answered with the same run. One
+ * that is held says what there is room for: when that is not so any more it is dropped, and asked
+ * anew. */
 #pragma once
 
 #include "base/loop.h"
@@ -14,9 +16,11 @@ struct dequeuing;
 
 /* Functions of the owner. */
 struct dequeuing_events {
-    bool (*has_room)(void *owner);
-    /* What is left, and used. */
-    void (*tell_room)(void *owner, struct buf *out);
+    /* The machines of which one run more fits, as bits; 0: there is no room. */
+    unsigned (*room)(void *owner);
+    /* Appends what is left for one run, an object of JSON. False, and nothing: whatever the
+     * run takes. */
+    bool (*tell_room)(void *owner, struct buf *out);
     void (*on_message)(void *owner, struct slice message);
     /* The gateway answers, or does so no more. */
     void (*on_reach)(void *owner, bool reached, const char *why);
@@ -25,7 +29,7 @@ struct dequeuing_events {
 struct dequeuing *dequeuing_create(struct loop *loop, struct upward *upward,
                                    const struct dequeuing_events *events, void *owner);
 
-/* There may be room now. */
+/* There may be more or less room now. */
 void dequeuing_look(struct dequeuing *dequeuing);
 
 /* Asks no more; what was asked is dropped. A message that comes all the same is told. */

@@ -1,6 +1,8 @@
 /* places.c - adds up what runs take. */
 #include "supervise/places.h"
 
+#include "runcast/run.h"
+
 enum { THOUSAND = 1000, MIB_OF_GB = 1024 };
 
 void places_init(struct places *places, const struct places_options *options)
@@ -56,10 +58,27 @@ static double left(uint64_t all, uint64_t used, double unit)
     return used < all ? (double)(all - used) / unit : 0;
 }
 
-void places_left(const struct places *places, double *cores, double *gigabytes)
+bool places_left(const struct places *places, double *cores, double *gigabytes)
 {
+    uint64_t memory = places->memory + (may_exceed(places) ? 0 : places->waiting_memory);
     *cores = left(places->options.cpu, places->cpu, THOUSAND);
-    *gigabytes = left(places->options.memory, places->memory, MIB_OF_GB);
+    *gigabytes = left(places->options.memory, memory, MIB_OF_GB);
+    return !places->options.runs &&
+           (places->executing || (places->waiting && !may_exceed(places)));
+}
+
+unsigned places_machines(const struct places *places)
+{
+    double cores, gigabytes;
+    unsigned fit = 0;
+    if (!places_have_room(places))
+        return 0;
+    bool limited = places_left(places, &cores, &gigabytes);
+    for (enum machine machine = 0; machine < MACHINE_COUNT; machine++)
+        if (!limited ||
+            (machine_cpu(machine) <= cores && machine_memory_gb(machine) <= gigabytes))
+            fit |= 1u << machine;
+    return fit;
 }
 
 static void execute(struct places *places, struct machine_place *place)

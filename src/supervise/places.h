@@ -57,8 +57,12 @@ struct machine_place place_of(double cores, double gigabytes);
 /* Is there a place for the smallest preset? */
 bool places_have_room(const struct places *places);
 
-/* What those that execute have left. */
-void places_left(const struct places *places, double *cores, double *gigabytes);
+/* What one run more may take, in cores and GB: its machine fits when it takes at most that.
+ * False: whatever it takes; while nothing executes, also what is larger than the whole. */
+bool places_left(const struct places *places, double *cores, double *gigabytes);
+
+/* The machines of which one run more fits, as bits by enum machine. */
+unsigned places_machines(const struct places *places);
 
 enum place_answer place_take(struct places *places, struct machine_place *place);
 

@@ -447,10 +447,10 @@ void runner_note_snapshots(struct runner *runner, struct slice answer)
         return;
     if (slice_is(bytes_slice(status), "EXECUTING_WITH_WAITPOINTS")) {
         place_wait(runner->shared->places, &runner->place);
-        runner->shared->on_room(runner->shared->owner);
     } else {
         place_resume(runner->shared->places, &runner->place);
     }
+    runner->shared->on_room(runner->shared->owner);
     bytes_unref(status);
 }
 

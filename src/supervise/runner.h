@@ -49,7 +49,7 @@ struct runner_shared {
     void *owner;
     void (*on_run)(struct runner *runner);  /* its run is here, or another one */
     void (*on_done)(struct runner *runner); /* its run is over: its place is free */
-    void (*on_room)(void *owner);           /* of the run of a runner that goes on */
+    void (*on_room)(void *owner); /* a run waits or goes on: there may be more or less */
     void (*on_gone)(struct runner *runner); /* it is freed when this returns */
 };
 

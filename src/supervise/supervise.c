@@ -1,9 +1,8 @@
-/* supervise.c - knows all parts of the role: makes them, and decides what is executed.
+/* supervise.c - knows all parts of the role: makes them, tells each what it has to know of the
+ * others, and ends them.
  *
- *   dequeuing ─ message ─► a place? ─► a kept controller, or a new runner
- *                            └─ not now: kept aside, and nothing else is asked for
- *
- * A run that does not get its place before its lease is over is given back. */
+ *   dequeuing ─ message ─► admission ─► runner ─ its run is over ─► admission, dequeuing
+ *                  gateway_notices ─► workload ─► controllers            building */
 #include "supervise/supervise.h"
 
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "client/trust.h"
 #include "process/cgroup.h"
 #include "process/children.h"
+#include "supervise/admission.h"
 #include "supervise/dequeuing.h"
 #include "supervise/gateway_notices.h"
 #include "supervise/host.h"
@@ -25,20 +25,11 @@ enum {
     MIB = 1 << 20,
     WAITING_BYTES = 256 << 20, /* what a process that waits was measured to take */
     TOKEN_LOOK_MS = 500,
-    ASIDE_MS = 40 * 1000, /* below the shortest lease that is usual */
     DRAIN_LOOK_MS = 20,
     KEEP_MS = 60 * 1000,
     POLL_MS = 20 * 1000,
     NAME_MAX_LEN = 64,
     TOKEN_MAX = 4096,
-};
-
-/* A run for which there is no place yet. */
-struct run_aside {
-    struct run_message message;
-    struct machine_place place;
-    int64_t until_ms;
-    struct list link; // supervise::aside
 };
 
 enum supervise_phase {
@@ -62,9 +53,9 @@ struct supervise {
     struct dequeuing *dequeuing;     /* the same */
     struct building *building;       /* the same, and where nothing is built */
     struct gateway_notices *notices; /* the same */
-    struct list aside;               // run_aside::link
-    struct timer timer, aside_timer;
-    uint32_t token_kind, drain_kind, aside_kind;
+    struct admission *admission;     /* the same */
+    struct timer timer;
+    uint32_t token_kind, drain_kind;
     int64_t drain_until; /* monotonic ms */
     bool killed;
     bool told_waiting;
@@ -102,108 +93,28 @@ enum err supervise_check(const struct supervise_options *options, struct failure
 
 /* ---- runs ---- */
 
-static void begin(struct supervise *supervise, struct run_message *message,
-                  const struct machine_place *place)
-{
-    if (!workload_hand_over(supervise->workload, message, place))
-        runner_begin(&supervise->shared, message, place);
-}
-
-static bool take_place(struct supervise *supervise, struct run_message *message,
-                       struct machine_place *place)
-{
-    switch (place_take(&supervise->places, place)) {
-    case PLACE_ALONE:
-        log_warn("a run is larger than the whole room: it executes alone", "run",
-                 message->run, NULL);
-        begin(supervise, message, place);
-        return true;
-    case PLACE_TAKEN: begin(supervise, message, place); return true;
-    case PLACE_NEVER:
-        runner_refuse(&supervise->shared, message,
-                      "its machine is larger than the whole room of this supervise role");
-        return true;
-    case PLACE_LATER: break;
-    }
-    return false;
-}
-
-static void set_aside_timer(struct supervise *supervise)
-{
-    if (list_empty(&supervise->aside))
-        return;
-    struct run_aside *first = container_of(supervise->aside.next, struct run_aside, link);
-    int64_t left = first->until_ms - loop_now_ms(supervise->loop);
-    loop_set_timer(supervise->loop, &supervise->aside_timer, supervise->aside_kind,
-                   left > 0 ? left : 0);
-}
-
-static void keep_aside(struct supervise *supervise, struct run_message *message,
-                       const struct machine_place *place)
-{
-    struct run_aside *aside = mem_new(struct run_aside);
-    aside->message = *message;
-    aside->place = *place;
-    aside->until_ms = loop_now_ms(supervise->loop) + ASIDE_MS;
-    list_append(&supervise->aside, &aside->link);
-    set_aside_timer(supervise);
-}
-
-static void give_back(struct supervise *supervise, struct run_aside *aside,
-                      const char *reason)
-{
-    list_remove(&aside->link);
-    runner_refuse(&supervise->shared, &aside->message, reason);
-    free(aside);
-}
-
-static void on_aside(struct timer *timer)
-{
-    struct supervise *supervise = container_of(timer, struct supervise, aside_timer);
-    int64_t now = loop_now_ms(supervise->loop);
-    list_each (link, &supervise->aside) {
-        struct run_aside *aside = container_of(link, struct run_aside, link);
-        if (aside->until_ms <= now)
-            give_back(supervise, aside, "this supervise role has no room for its machine");
-    }
-    set_aside_timer(supervise);
-    dequeuing_look(supervise->dequeuing);
-}
-
 /* There may be room. */
-static void look(struct supervise *supervise)
+static void look(void *owner)
 {
+    struct supervise *supervise = owner;
     if (supervise->phase != SUPERVISE_WORKING)
         return;
-    while (!list_empty(&supervise->aside)) {
-        struct run_aside *aside =
-            container_of(supervise->aside.next, struct run_aside, link);
-        if (!take_place(supervise, &aside->message, &aside->place))
-            break;
-        list_remove(&aside->link);
-        free(aside);
-    }
+    admission_look(supervise->admission);
     dequeuing_look(supervise->dequeuing);
 }
 
 /* ---- events of the parts ---- */
 
-static bool has_room(void *owner)
+static unsigned room(void *owner)
 {
     const struct supervise *supervise = owner;
-    return list_empty(&supervise->aside) && places_have_room(&supervise->places);
+    return admission_machines(supervise->admission);
 }
 
-static void tell_room(void *owner, struct buf *out)
+static bool tell_room(void *owner, struct buf *out)
 {
     const struct supervise *supervise = owner;
-    double cores, gigabytes;
-    places_left(&supervise->places, &cores, &gigabytes);
-    buf_add_text(out, "{\"cpu\":");
-    buf_add_json_double(out, cores);
-    buf_add_text(out, ",\"memory\":");
-    buf_add_json_double(out, gigabytes);
-    buf_add_char(out, '}');
+    return admission_tell_room(supervise->admission, out);
 }
 
 static void on_message(void *owner, struct slice text)
@@ -217,11 +128,10 @@ static void on_message(void *owner, struct slice text)
             runner_refuse(&supervise->shared, &message, why.text);
         return;
     }
-    struct machine_place place = place_of(message.cores, message.gigabytes);
     if (supervise->phase != SUPERVISE_WORKING)
         runner_refuse(&supervise->shared, &message, "the supervise role is ending");
-    else if (!list_empty(&supervise->aside) || !take_place(supervise, &message, &place))
-        keep_aside(supervise, &message, &place);
+    else
+        admission_take(supervise->admission, &message);
 }
 
 static void on_reach(void *owner, bool reached, const char *why)
@@ -234,7 +144,7 @@ static void on_reach(void *owner, bool reached, const char *why)
                  "reason", why ? why : "", NULL);
 }
 
-static const struct dequeuing_events dequeuing_events = { has_room, tell_room, on_message,
+static const struct dequeuing_events dequeuing_events = { room, tell_room, on_message,
                                                           on_reach };
 
 static void on_notices_open(void *owner)
@@ -266,11 +176,6 @@ static void on_run(struct runner *runner)
         gateway_notices_follow(supervise->notices, runner->message.run);
 }
 
-static void on_room(void *owner)
-{
-    look(owner);
-}
-
 static void on_done(struct runner *runner)
 {
     look(supervise_of(runner));
@@ -292,6 +197,7 @@ static void on_closed(void *owner)
     struct supervise_events events = supervise->events;
     struct failure none = { 0 };
     dequeuing_destroy(supervise->dequeuing);
+    admission_destroy(supervise->admission);
     building_destroy(supervise->building);
     children_destroy(supervise->shared.processes);
     version_store_destroy(supervise->shared.versions);
@@ -369,12 +275,9 @@ void supervise_drain(struct supervise *supervise)
              NULL);
     supervise->phase = SUPERVISE_DRAINING;
     supervise->shared.draining = true;
-    timers_clear(loop_timers(supervise->loop), &supervise->aside_timer);
     dequeuing_stop(supervise->dequeuing);
     building_stop(supervise->building);
-    while (!list_empty(&supervise->aside))
-        give_back(supervise, container_of(supervise->aside.next, struct run_aside, link),
-                  "the supervise role is ending");
+    admission_give_back(supervise->admission, "the supervise role is ending");
     workload_end_kept(supervise->workload);
     for (struct runner *runner; (runner = table_next(&supervise->shared.runners, &at));)
         runner_ask_to_end(runner);
@@ -455,7 +358,7 @@ static enum err share(struct supervise *supervise, struct failure *why)
                                       .owner = supervise,
                                       .on_run = on_run,
                                       .on_done = on_done,
-                                      .on_room = on_room,
+                                      .on_room = look,
                                       .on_gone = on_gone };
     runner_shared_init(shared);
     if (*options->runner_user)
@@ -508,6 +411,7 @@ static enum err begin_work(struct supervise *supervise, const char *token,
                                                .credential =
                                                    upward_credential(shared->upward) };
     supervise->phase = SUPERVISE_WORKING;
+    supervise->admission = admission_create(shared, supervise->workload, look, supervise);
     supervise->notices =
         gateway_notices_create(supervise->loop, &notices, &notices_events, supervise);
     supervise->dequeuing =
@@ -574,10 +478,8 @@ enum err supervise_start(struct uv_loop_s *uv, const struct supervise_options *o
     *supervise = (struct supervise){ .options = options,
                                      .events = *events,
                                      .loop = loop_create(uv) };
-    list_init(&supervise->aside);
     supervise->token_kind = timers_kind(loop_timers(supervise->loop), on_token);
     supervise->drain_kind = timers_kind(loop_timers(supervise->loop), on_drain);
-    supervise->aside_kind = timers_kind(loop_timers(supervise->loop), on_aside);
     name_instance(supervise);
     enum err refused = prepare(supervise, why);
     if (!refused && *options->token)

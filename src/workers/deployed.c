@@ -24,21 +24,53 @@ enum {
 
 /* ---- a run of any of them ---- */
 
+static enum err read_room(struct api_call *call, const json_t *room,
+                          struct dequeue_terms *terms)
+{
+    const json_t *cores = json_object_get(room, "cpu");
+    const json_t *memory = json_object_get(room, "memory");
+    terms->has_room = room && !json_is_null(room);
+    if (!terms->has_room)
+        return OK;
+    if (!json_is_number(cores) || !json_is_number(memory))
+        return explain(&call->why, ERR_INVALID,
+                       "maxResources: must be an object of two numbers, cpu (cores) and "
+                       "memory (GB)");
+    terms->cores = json_number_value(cores);
+    terms->gigabytes = json_number_value(memory);
+    return OK;
+}
+
+/* Other members, as regions: one worker is as good as another. */
+static enum err read_terms(struct api_call *call, const json_t *body,
+                           struct dequeue_terms *terms)
+{
+    const json_t *deployed = json_object_get(body, "deployed");
+    if (deployed && !json_is_boolean(deployed))
+        return explain(&call->why, ERR_INVALID, "deployed: must be true or false");
+    terms->deployed_only = json_is_true(deployed);
+    return read_room(call, json_object_get(body, "maxResources"), terms);
+}
+
 static enum err take(struct api_call *call)
 {
+    struct dequeue_terms terms = { 0 };
     size_t count = 0;
     struct account *account = NULL;
     json_t *body;
 
     if (api_read_json(call, &body))
         return ERR_INVALID;
-    json_decref(body); /* resources and regions: one worker is as good as another */
+    enum err refused = read_terms(call, body, &terms);
+    json_decref(body);
+    if (refused)
+        return refused;
     while ((account = served_next(call->api, call->identity, account)))
         count++;
     struct environment **environments = mem_new_array(struct environment *, count);
     for (size_t i = 0; (account = served_next(call->api, call->identity, account));)
         environments[i++] = served_runs(call->api, account);
-    enum err refused = worker_take(call, environments, count);
+    refused = worker_take(call, environments, count, &terms);
     free(environments);
     return refused;
 }
@@ -312,7 +344,7 @@ static const struct route routes[] = {
       .auth = AUTH_WORKER, .body_limit = SMALL_BODY, .handle = take,
       .id = "deployed_dequeue_v1",
       .summary = "Take the next run of any environment of the token",
-      .body = "{...}",
+      .body = "{maxResources?: {cpu: number, memory: number}, deployed?: boolean, ...}",
       .reply = "{...}[]" },
     { .method = HTTP_POST_, .path = ACTIONS "/heartbeat",
       .auth = AUTH_WORKER, .body_limit = SMALL_BODY, .handle = heartbeat_worker,

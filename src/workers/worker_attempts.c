@@ -141,7 +141,7 @@ static void read_named(const struct api_call *call, struct buf *out)
 }
 
 enum err worker_take(struct api_call *call, struct environment *const *environments,
-                     size_t count)
+                     size_t count, const struct dequeue_terms *terms)
 {
     struct engine *engine = api_engine(call->api);
     int64_t wait_ms = api_options(call->api)->dequeue_wait_ms;
@@ -158,8 +158,8 @@ enum err worker_take(struct api_call *call, struct environment *const *environme
         refused = dequeue_begin_for(engine, call->env, buf_slice(&named), &op->dequeue,
                                     wait_ms, on_dequeued);
     else if (!refused)
-        refused =
-            dequeue_begin(engine, environments, count, &op->dequeue, wait_ms, on_dequeued);
+        refused = dequeue_begin(engine, environments, count, terms, &op->dequeue, wait_ms,
+                                on_dequeued);
     buf_finish(&named);
     if (refused) {
         taking_destroy(op);
@@ -175,7 +175,7 @@ enum err worker_take(struct api_call *call, struct environment *const *environme
 
 enum err worker_dequeue(struct api_call *call)
 {
-    return worker_take(call, &call->env, 1);
+    return worker_take(call, &call->env, 1, NULL);
 }
 
 /* ---- latest, since, heartbeat ---- */

@@ -27,9 +27,11 @@ route_fn worker_start;
 /* attempt_completion.c */
 route_fn worker_complete;
 
-/* A dequeue, held until one of the environments has something. */
+struct dequeue_terms;
+
+/* A dequeue, held until one of the environments has something. terms: of a worker's token. */
 enum err worker_take(struct api_call *call, struct environment *const *environments,
-                     size_t count);
+                     size_t count, const struct dequeue_terms *terms);
 
 /* Notes that the worker of the run that the call is about is there. */
 void worker_hear(const struct api_call *call);

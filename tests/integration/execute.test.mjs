@@ -4,9 +4,11 @@ import fs from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
 
+import { makeFakeBundle } from "../support/js/bundles.mjs";
+import { Deployer } from "../support/js/deployments.mjs";
 import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
-import { isRoot, prepareVersion, processesOf, runnerUid, Supervisor } from "../support/js/supervisor.mjs";
+import { isRoot, processesOf, runnerUid, Supervisor } from "../support/js/supervisor.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
 
 const user = isRoot ? ["--runner-user", String(runnerUid)] : ["--execute-unsafe"];
@@ -23,17 +25,21 @@ const rolesIn = (folder) => fs.readdirSync("/proc").filter((name) => /^\d+$/.tes
 async function begin(t, options = []) {
   const top = temporaryFolder(), data = path.join(top, "data"), folder = `${data}-versions`;
   fs.chmodSync(top, 0o711);
-  fs.mkdirSync(folder);
   t.after(() => { for (const pid of rolesIn(data)) process.kill(pid, "SIGKILL"); });
   const gateway = await startGateway({ t, data, options: ["--execute", ...user, "--heartbeat-timeout", "3s", "--lease", "5s", ...options] });
-  const worker = await Worker.register(gateway, { tasks, key: keys.prod });
-  const version = prepareVersion(folder, worker.id);
+  const deployed = await new Deployer(gateway).deploy({}, makeFakeBundle(tasks));
+  assert.equal(deployed.status, 200, deployed.text);
+  const { id } = deployed.json, worker = new Worker(gateway, keys.prod);
+  const version = path.join(folder, "versions", id);
+  fs.chmodSync(version, 0o755);
+  fs.mkdirSync(path.join(version, "events"));
+  fs.chmodSync(path.join(version, "events"), 0o777);
   const view = Object.assign(new Supervisor(), { folder });
   const ended = (id) => until(async () => {
     const { run } = await worker.show(id);
     return run.finishedAt && run;
   }, { what: `the end of ${id}\n${gateway.stderr.slice(-2000)}` });
-  return { gateway, worker, data, folder, version, ended, events: (wanted) => view.events(worker.id, wanted), trigger: (payload) => worker.trigger("task", {}, payload), roles: () => rolesIn(data) };
+  return { gateway, worker, data, folder, version, ended, events: (wanted) => view.events(id, wanted), trigger: (payload) => worker.trigger("task", {}, payload), roles: () => rolesIn(data) };
 }
 
 describe("a gateway that executes", () => {

@@ -1,9 +1,11 @@
 // The supervise role: a real one beside a real gateway, with controllers that the tests play.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
+import { Builder, Deployer } from "../support/js/deployments.mjs";
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { isRoot, prepareVersion, processesOf, runnerUid, Supervisor, versionsFolder } from "../support/js/supervisor.mjs";
@@ -18,15 +20,18 @@ const makeToken = async (gateway) => {
   return stdout.trim();
 };
 
-/** A gateway with a registered version, and a supervise role that has it. */
+/** A gateway with a deployed version, which a fake builder made, and a supervise role that has it. */
 async function begin(t, { options = [], gatewayOptions = [], about } = {}) {
   const gateway = await startGateway({ t, options: [...quick, ...gatewayOptions] });
   const token = await makeToken(gateway);
-  const worker = await Worker.register(gateway, { tasks, key: keys.prod });
+  const deploying = new Deployer(gateway).deploy();
+  await new Builder(gateway, token).build(tasks);
+  const { id } = (await deploying).json;
+  const worker = new Worker(gateway, keys.prod);
   const folder = versionsFolder();
-  const version = prepareVersion(folder, worker.id, { about });
+  const version = prepareVersion(folder, id, { about });
   const supervisor = await Supervisor.start(gateway, { t, token, folder, options });
-  const events = (wanted) => supervisor.events(worker.id, wanted);
+  const events = (wanted) => supervisor.events(id, wanted);
   const ended = (id, timeoutMs = 20_000) => until(async () => {
     const { run } = await worker.show(id);
     return run.finishedAt && run;
@@ -208,10 +213,50 @@ describe("room", () => {
   });
 
   test("parents with children and grandchildren all end, however few places there are", async (t) => {
-    const world = await begin(t, { options: ["--supervise-runs", "2", "--supervise-waiting", "30"] });
-    const ids = await Promise.all(Array.from({ length: 5 }, () => world.trigger({ do: "parent", depth: 2 })));
+    const world = await begin(t, { options: ["--supervise-runs", "4", "--supervise-waiting", "40"] });
+    const ids = await Promise.all(Array.from({ length: 12 }, () => world.trigger({ do: "parent", depth: 2 })));
     for (const id of ids) assert.equal((await world.ended(id, 60_000)).status, "COMPLETED");
-    assert.equal((await world.when("completed", 15)).length, 15);
+    assert.equal((await world.when("completed", 36)).length, 36);
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("what cannot start because of runs that wait says so, and starts when one has gone", async (t) => {
+    const world = await begin(t, { options: ["--supervise-runs", "1", "--supervise-waiting", "1"] });
+    const waiting = await world.trigger({ do: "wait", ms: 5000 });
+    await world.when("waits");
+    const other = await world.trigger({ do: "finish" });
+    const held = await until(async () => { const { run } = await world.worker.show(other); return run.waitingFor?.reason === "room" && run; }, { what: "the reason" });
+    assert.match(held.waitingFor.message, /has no room for a small-1x \(0\.5 cores, 0\.5 GB\).*supervise-waiting/);
+    for (const id of [waiting, other]) assert.equal((await world.ended(id)).status, "COMPLETED");
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("fifty runs that wait for a minute keep nothing from running, and take no slot of their queue", async (t) => {
+    const world = await begin(t, { options: ["--supervise-cpu", "2", "--supervise-memory", "2g", "--supervise-waiting", "60"], gatewayOptions: ["--env-concurrency", "4"] });
+    const ids = await Promise.all(Array.from({ length: 50 }, () => world.trigger({ do: "wait", ms: 60_000 })));
+    await until(() => world.events("waits").length === 50, { what: "all wait", timeoutMs: 60_000 });
+    const other = await world.ended(await world.trigger({ do: "finish" }));
+    assert.equal(other.status, "COMPLETED");
+    assert.ok(Date.parse(other.finishedAt) < Date.parse((await world.worker.show(ids[0])).run.createdAt) + 60_000, "while they waited");
+    for (const id of ids) assert.equal((await world.worker.show(id)).a, "FROZEN");
+    await Promise.all(ids.map((id) => world.worker.cancel(id)));
+    await world.supervisor.kill();
+    await world.gateway.stop();
+  });
+
+  test("a run waits for as much room as its machine takes, and is not given back meanwhile", async (t) => {
+    const world = await begin(t, { options: ["--supervise-cpu", "2", "--supervise-memory", "4g"] });
+    const small = await world.trigger({ do: "hang" });
+    await world.when("started");
+    const large = await world.trigger({ do: "finish" }, { machine: "medium-2x" });
+    const behind = await world.trigger({ do: "finish" });
+    await until(async () => (await world.worker.show(large)).run.waitingFor?.reason === "room", { what: "the reason" });
+    assert.equal(await world.worker.status(behind), "QUEUED", "it is not overtaken");
+    await world.worker.cancel(small);
+    for (const id of [large, behind]) assert.equal((await world.ended(id)).status, "COMPLETED");
+    assert.doesNotMatch(world.supervisor.log, /given back/);
     await world.supervisor.stop();
     await world.gateway.stop();
   });
@@ -229,6 +274,24 @@ describe("room", () => {
 });
 
 describe("what cannot be executed", () => {
+  test("a run of a plain registration waits for the worker that has its code", async (t) => {
+    const gateway = await startGateway({ t, options: quick });
+    const token = await makeToken(gateway);
+    const worker = await Worker.register(gateway, { tasks: ["double"], key: keys.prod });
+    const supervisor = await Supervisor.start(gateway, { t, token });
+    const id = await worker.trigger("double", {}, 4);
+    await until(async () => /registered by a worker and not deployed/.test((await worker.show(id)).run.waitingFor?.message), { what: "the reason" });
+    const program = new URL("../support/js/plain_worker.mjs", import.meta.url).pathname;
+    const plain = spawn(process.execPath, [program], { env: { ...process.env, URL: gateway.url, WORKER_TOKEN: token }, stdio: "ignore" });
+    t.after(() => plain.kill("SIGKILL"));
+    const run = await until(async () => { const { run } = await worker.show(id); return run.finishedAt && run; }, { what: "its end" });
+    assert.deepEqual([run.status, run.output], ["COMPLETED", 8]);
+    assert.doesNotMatch(supervisor.log, /given back/);
+    await supervisor.stop();
+    await gateway.stop();
+  });
+
+
   test("a version that is not here is given back in words", async (t) => {
     const world = await begin(t);
     fs.rmSync(world.version, { recursive: true });

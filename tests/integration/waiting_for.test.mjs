@@ -56,7 +56,7 @@ test("each thing that holds a run is said, the first of them", async (t) => {
   const last = await worker.trigger("c");
   assert.deepEqual(await standing(last), ["environment_limit", 3, 3, 0]);
   await holding.succeed(1);
-  assert.deepEqual(await standing(last), ["no_worker", undefined, undefined, 0]);
+  assert.deepEqual(await standing(last), ["room", undefined, undefined, 0]);
   await third.succeed(1);
 
   const { id: token } = (await gateway.post("/api/v1/waitpoints/tokens", { timeout: "1h" }, { key })).json;

@@ -19,7 +19,7 @@ const call = (method, target, body) => fetch(api + target, { method, headers: { 
 const variables = async () => (await (await call("GET", "/api/v1/projects/" + ref + "/envvars")).json()).variables;
 const writeIndex = (tasks) => fs.writeFileSync("index.json", JSON.stringify({ configPath: manifest.configPath, runtimeVersion: process.versions.node, tasks }));
 const register = async (names) => {
-  const tasks = names.map((name) => ({ id: name, filePath: "src/tasks.ts", entryPoint: manifest.files[0].out }));
+  const tasks = names.map((name) => ({ filePath: "src/tasks.ts", entryPoint: manifest.files[0].out, ...(name.id ? name : { id: name }) }));
   writeIndex(tasks);
   const answer = await call("POST", "/api/v1/deployments/" + id + "/background-workers", { localOnly: true, engine: "V2", metadata: { packageVersion: "4.8.3", contentHash, queues: [], tasks } });
   if (answer.status !== 200) console.error("Failed to create background worker", answer.status, await answer.text());
@@ -48,4 +48,13 @@ export function makeBundle({ index = 'await variables(); await register(["hello"
   }
   const bytes = execFileSync("tar", ["-czf", "-", "-C", folder, ...fs.readdirSync(folder)], { maxBuffer: 64 << 20 });
   return { bytes, hash: createHash("sha256").update(bytes).digest("hex") };
+}
+
+/** A bundle whose run controller is fake_controller.mjs; tasks: names, or objects as a registration has them. */
+export function makeFakeBundle(tasks) {
+  const read = (name) => fs.readFileSync(new URL(name, import.meta.url), "utf8");
+  return makeBundle({ index: `await variables(); await register(${JSON.stringify(tasks)});`, files: {
+    "fake_controller.mjs": read("fake_controller.mjs"), "websocket.mjs": read("websocket.mjs"),
+    [entry("run-controller").slice(5)]: 'import "../../../fake_controller.mjs";',
+  } });
 }

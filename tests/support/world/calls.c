@@ -251,7 +251,8 @@ const char *dequeue(struct world *world)
 {
     static char id[ID_MAX];
     struct dequeue op;
-    assert_int_equal(dequeue_begin(world->engine, &world->env, 1, &op, 5, on_dequeued), OK);
+    assert_int_equal(
+        dequeue_begin(world->engine, &world->env, 1, &any_run, &op, 5, on_dequeued), OK);
     enum err status = wait_for_answer(world);
     snprintf(id, sizeof(id), "%s", status ? "" : op.command.run_id);
     return id;

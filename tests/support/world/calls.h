@@ -23,6 +23,9 @@ struct wish {
     uint16_t max_attempts;
 };
 
+/* A worker that takes whatever there is. */
+static const struct dequeue_terms any_run = { 0 };
+
 /* A trigger and its answer. */
 struct triggering {
     struct trigger_op op;

@@ -89,9 +89,9 @@ static void on_dequeued(struct dequeue *dequeue, enum err status)
 static void wait_for_work(struct world *world, struct waiter *waiter, int64_t ms)
 {
     waiter->done = false;
-    assert_int_equal(
-        dequeue_begin(world->engine, &world->env, 1, &waiter->dequeue, ms, on_dequeued),
-        OK);
+    assert_int_equal(dequeue_begin(world->engine, &world->env, 1, &any_run,
+                                   &waiter->dequeue, ms, on_dequeued),
+                     OK);
 }
 
 static void a_waiting_worker_gets_what_comes(void **state)
@@ -364,7 +364,7 @@ static void a_draining_engine_gives_nothing_out(void **state)
     struct world *world = *state;
     struct dequeue op;
     engine_drain(world->engine);
-    assert_int_equal(dequeue_begin(world->engine, &world->env, 1, &op, 5, NULL),
+    assert_int_equal(dequeue_begin(world->engine, &world->env, 1, &any_run, &op, 5, NULL),
                      ERR_DRAINING);
 }
 

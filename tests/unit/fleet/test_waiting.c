@@ -81,7 +81,7 @@ static void of_all_that_holds_a_run_the_first_is_named(void **state)
     assert_true(waiting.since == since && !waiting.until);
     assert_int_equal(succeed(world, other.id, "1"), OK);
     assert_waits(world, other.id, "", "");
-    assert_waits(world, got.id, "no_worker", "ask for no run now");
+    assert_waits(world, got.id, "room", "no room for a micro (0.25 cores, 0.25 GB)");
     assert_string_equal(dequeue(world), got.id);
     assert_waits(world, got.id, "", "");
     assert_int_equal(start(world, got.id), OK);
@@ -111,7 +111,7 @@ static void a_full_key_is_told_from_a_full_queue(void **state)
     assert_limit(assert_waits(world, plain[2].id, "queue_limit", "task/hello"), 2, 2);
     assert_int_equal(start(world, plain[0].id), OK);
     assert_int_equal(succeed(world, plain[0].id, "1"), OK);
-    assert_waits(world, plain[2].id, "no_worker", "");
+    assert_waits(world, plain[2].id, "room", "");
     assert_waits(world, keyed[2].id, "concurrency_key", "");
     world_destroy(world);
 }
@@ -151,7 +151,7 @@ static void a_pause_says_when_it_is_over(void **state)
             assert_int_equal(start(world, got.id), OK);
     }
     world_pass(world, 40000);
-    assert_waits(world, got.id, "no_worker", "");
+    assert_waits(world, got.id, "room", "");
     world_destroy(world);
 }
 

@@ -250,7 +250,8 @@ static void a_worker_takes_from_its_environments_in_turn(void **state)
     for (int i = 0; i < 8; i++) {
         struct dequeue op;
         answered = false;
-        assert_int_equal(dequeue_begin(world->engine, both, 2, &op, 1000, on_dequeued), OK);
+        assert_int_equal(
+            dequeue_begin(world->engine, both, 2, &any_run, &op, 1000, on_dequeued), OK);
         for (int turn = 0; turn < 100 && !answered; turn++)
             loop_turn(world->loop, 0);
         assert_true(answered);

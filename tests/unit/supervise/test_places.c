@@ -1,4 +1,5 @@
 /* places: how many runs execute at once, and what those that wait leave to others. */
+#include "runcast/run.h"
 #include "supervise/places.h"
 #include "tests/support/world/unit.h"
 
@@ -25,8 +26,9 @@ static void runs_take_what_their_machine_names(void **state)
     assert_int_equal(place_take(&places, &medium), PLACE_TAKEN);
     assert_int_equal(place_take(&places, &other), PLACE_LATER);
     assert_true(places_have_room(&places));
-    places_left(&places, &cores, &gigabytes);
+    assert_true(places_left(&places, &cores, &gigabytes));
     assert_true(cores == 0.5 && gigabytes == 1.5);
+    assert_int_equal(places_machines(&places), 1 << MACHINE_MICRO | 1 << MACHINE_SMALL_1X);
     place_leave(&places, &small);
     assert_int_equal(place_take(&places, &other), PLACE_TAKEN);
     assert_false(places_have_room(&places));
