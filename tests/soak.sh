@@ -2,7 +2,7 @@
 # What takes hours: kills, models and simulations of many seeds, fuzzing.
 #
 #   tests/soak.sh [--kills N] [--powers N] [--flips N] [--models N] [--ops N] [--sims N]
-#                 [--minutes N] [--trespasses N] [part …]
+#                 [--minutes N] [--trespasses N] [--runs N] [part …]
 #
 #   kills      kill -9 under load, N rounds                            (1000)
 #   power      losses of power under load, N of them; needs root       (200)
@@ -11,6 +11,8 @@
 #   sim        N seeds of the simulation                               (5000)
 #   fuzz       each fuzz target for N minutes, with libFuzzer          (10)
 #   isolation  N operations of environments that guess at each other   (1000000)
+#   deployed   N runs of two deployments, while the gateway, the supervise
+#              role and controllers are killed, once for each 50 runs   (1000)
 #
 # Without a part: all of them. Builds into build-asan, build-gcc and build-fuzz. What was
 # said is kept in build-soak; a failed seed is named there and here, and what a fuzzer
@@ -20,20 +22,21 @@ shopt -s nullglob
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
-usage() { sed -n 2,17p "$0" >&2; exit 2; }
+usage() { sed -n 2,19p "$0" >&2; exit 2; }
 
-kills=1000 powers=200 flips=1000 models=50 ops=20000 sims=5000 minutes=10 trespasses=1000000 parts=()
+kills=1000 powers=200 flips=1000 models=50 ops=20000 sims=5000 minutes=10 trespasses=1000000 runs=1000
+parts=()
 while [ $# -gt 0 ]; do
     case $1 in
-    --kills | --powers | --flips | --models | --ops | --sims | --minutes | --trespasses)
+    --kills | --powers | --flips | --models | --ops | --sims | --minutes | --trespasses | --runs)
         [[ ${2:-} =~ ^[0-9]+$ ]] || usage
         declare "${1#--}=$2"
         shift 2 ;;
-    kills | power | damage | model | sim | fuzz | isolation) parts+=("$1"); shift ;;
+    kills | power | damage | model | sim | fuzz | isolation | deployed) parts+=("$1"); shift ;;
     *) usage ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(kills power damage model sim fuzz isolation)
+[ ${#parts[@]} -gt 0 ] || parts=(kills power damage model sim fuzz isolation deployed)
 wanted() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 
 log=$top/build-soak
@@ -60,7 +63,8 @@ run() { # NAME COMMAND…
     fi
 }
 
-if wanted kills || wanted power || wanted damage || wanted model || wanted sim || wanted isolation; then
+if wanted kills || wanted power || wanted damage || wanted model || wanted sim ||
+    wanted isolation || wanted deployed; then
     configure build-asan gcc -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
     configure build-gcc gcc -DCMAKE_BUILD_TYPE=Release
     ninja -C build-asan runcast sim_gateway
@@ -93,6 +97,11 @@ if wanted isolation; then
     seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
     run "isolation-$seed" env SEED="$seed" OPS="$trespasses" node --test-reporter=tap \
         tests/integration/isolation.test.mjs
+fi
+if wanted deployed; then
+    seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
+    run "deployed-$seed" env SEED="$seed" RUNS="$runs" KILLS=$((runs / 50)) \
+        node --test-reporter=tap tests/integration/kills.test.mjs
 fi
 if wanted fuzz; then
     configure build-fuzz clang -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address -DFUZZ=ON

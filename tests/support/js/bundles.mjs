@@ -50,11 +50,12 @@ export function makeBundle({ index = 'await variables(); await register(["hello"
   return { bytes, hash: createHash("sha256").update(bytes).digest("hex") };
 }
 
-/** A bundle whose run controller is fake_controller.mjs; tasks: names, or objects as a registration has them. */
-export function makeFakeBundle(tasks) {
+/** A bundle whose run controller is fake_controller.mjs; tasks: names, or objects as a registration has them;
+ *  events: a folder, with a slash at its end, that the tasks may write to. */
+export function makeFakeBundle(tasks, { events } = {}) {
   const read = (name) => fs.readFileSync(new URL(name, import.meta.url), "utf8");
   return makeBundle({ index: `await variables(); await register(${JSON.stringify(tasks)});`, files: {
     "fake_controller.mjs": read("fake_controller.mjs"), "websocket.mjs": read("websocket.mjs"),
-    [entry("run-controller").slice(5)]: 'import "../../../fake_controller.mjs";',
+    [entry("run-controller").slice(5)]: 'import "../../../fake_controller.mjs";', ...events && { "events.path": events },
   } });
 }

@@ -3,14 +3,16 @@
 //   { "do": "finish" | "sleep" | "retry" | "wait" | "hang" | "die" | "parent" | "audit" | "peek" | "leave", … }
 //
 // It lies in a version's folder, with websocket.mjs beside it, and tells what happens as lines of
-// the file events/<runner id>, which tests read. A file events/exit makes the next one end at once.
+// the file events/<runner id>, which tests read; a file events.path names another folder for them. A
+// file exit there makes the next one end at once.
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";
 
 import { opcodes, WebSocket } from "./websocket.mjs";
 
-const env = process.env, events = new URL("events/", import.meta.url).pathname;
+const env = process.env, beside = (name) => new URL(name, import.meta.url).pathname;
+const events = fs.existsSync(beside("events.path")) ? fs.readFileSync(beside("events.path"), "utf8") : beside("events/");
 const port = Number(env.TRIGGER_SUPERVISOR_API_PORT), base = `http://127.0.0.1:${port}`;
 const mine = { "x-trigger-workload-deployment-id": env.TRIGGER_DEPLOYMENT_ID, "x-trigger-workload-runner-id": env.TRIGGER_RUNNER_ID };
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
