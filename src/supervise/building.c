@@ -557,7 +557,6 @@ struct building *building_create(const struct building_options *options)
         .on_child = on_child,
         .owner = building,
     };
-    version_folder_remove_unfinished(site_versions(options->site));
     look_in(building, 0);
     return building;
 }

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "build/version_folder.h"
 #include "client/trust.h"
 #include "process/cgroup.h"
 #include "process/children.h"
@@ -18,6 +19,7 @@
 #include "supervise/dequeuing.h"
 #include "supervise/gateway_notices.h"
 #include "supervise/host.h"
+#include "supervise/version_fetch.h"
 #include "supervise/workload.h"
 #include "json/scan.h"
 
@@ -52,6 +54,7 @@ struct supervise {
     struct workload *workload;       /* NULL: not yet */
     struct dequeuing *dequeuing;     /* the same */
     struct building *building;       /* the same, and where nothing is built */
+    struct version_fetch *fetch;     /* NULL: not yet */
     struct gateway_notices *notices; /* the same */
     struct admission *admission;     /* the same */
     struct timer timer;
@@ -199,6 +202,7 @@ static void on_closed(void *owner)
     dequeuing_destroy(supervise->dequeuing);
     admission_destroy(supervise->admission);
     building_destroy(supervise->building);
+    version_fetch_destroy(supervise->fetch);
     children_destroy(supervise->shared.processes);
     version_store_destroy(supervise->shared.versions);
     table_finish(&supervise->shared.runners);
@@ -248,9 +252,11 @@ static void close_parts(struct supervise *supervise)
 static void on_drain(struct timer *timer)
 {
     struct supervise *supervise = container_of(timer, struct supervise, timer);
-    bool quiet =
-        !supervise->shared.runners.count && dequeuing_is_idle(supervise->dequeuing) &&
-        building_is_idle(supervise->building) && site_is_idle(supervise->shared.site);
+    bool quiet = !supervise->shared.runners.count &&
+                 dequeuing_is_idle(supervise->dequeuing) &&
+                 building_is_idle(supervise->building) &&
+                 version_store_is_idle(supervise->shared.versions) &&
+                 site_is_idle(supervise->shared.site);
     if (quiet) {
         close_parts(supervise);
         return;
@@ -277,6 +283,7 @@ void supervise_drain(struct supervise *supervise)
     supervise->shared.draining = true;
     dequeuing_stop(supervise->dequeuing);
     building_stop(supervise->building);
+    version_store_stop(supervise->shared.versions);
     admission_give_back(supervise->admission, "the supervise role is ending");
     workload_end_kept(supervise->workload);
     for (struct runner *runner; (runner = table_next(&supervise->shared.runners, &at));)
@@ -367,6 +374,7 @@ static enum err share(struct supervise *supervise, struct failure *why)
     if (refused)
         return refused;
     shared->processes = children_create(supervise->loop, NULL);
+    version_folder_remove_unfinished(site_versions(shared->site));
     shared->versions = version_store_create(supervise->loop, site_versions(shared->site),
                                             options->programs);
     return OK;
@@ -386,6 +394,22 @@ static void begin_building(struct supervise *supervise)
                                          .outer = options->environment,
                                          .settings = options->build };
     supervise->building = building_create(&building);
+}
+
+static void begin_fetching(struct supervise *supervise)
+{
+    const struct supervise_options *options = supervise->options;
+    const struct runner_shared *shared = &supervise->shared;
+    struct version_fetch_options fetch = { .loop = supervise->loop,
+                                           .upward = shared->upward,
+                                           .processes = shared->processes,
+                                           .site = shared->site,
+                                           .users = shared->users,
+                                           .programs = options->programs,
+                                           .outer = options->environment,
+                                           .settings = options->build };
+    supervise->fetch = version_fetch_create(&fetch);
+    version_store_use(shared->versions, supervise->fetch);
 }
 
 static enum err begin_work(struct supervise *supervise, const char *token,
@@ -417,6 +441,7 @@ static enum err begin_work(struct supervise *supervise, const char *token,
     supervise->dequeuing =
         dequeuing_create(supervise->loop, shared->upward, &dequeuing_events, supervise);
     begin_building(supervise);
+    begin_fetching(supervise);
     log_info("supervising", "url", options->url, "folder", options->folder, "instance",
              supervise->instance, "user",
              *options->runner_user ? options->runner_user : "its own", NULL);

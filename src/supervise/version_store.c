@@ -1,4 +1,5 @@
-/* version_store.c - reads what a version says of itself, once. */
+/* version_store.c - reads what a version says of itself, once, and keeps a line of those that are
+ * to be fetched. */
 #include "supervise/version_store.h"
 
 #include <errno.h>
@@ -8,15 +9,35 @@
 #include "base/mem.h"
 #include "base/table.h"
 #include "supervise/host.h"
+#include "supervise/version_fetch.h"
 #include "json/members.h"
 #include "json/scan.h"
 
-enum { FILE_MAX = 16 << 20 };
+enum {
+    FILE_MAX = 16 << 20,
+    AGAIN_MS = 30 * 1000, /* a version that could not be fetched is not tried before */
+};
+
+/* A version that is not here. It stays for a while after it failed. */
+struct missing_version {
+    char id[MESSAGE_ID_MAX];
+    char version[MESSAGE_VERSION_MAX];
+    char hash[MESSAGE_ID_MAX];
+    struct list wishes; // version_wish::link
+    bool failed;
+    int64_t again_ms; /* monotonic, when it has failed */
+    struct failure why;
+    struct list link; // version_store::missing
+};
 
 struct version_store {
     struct loop *loop;
     char *path, *programs;
     struct table versions; /* of struct ready_version */
+    struct version_fetch *fetch;
+    struct missing_version *fetched; /* that is being fetched; NULL: none */
+    bool stopped;
+    struct list missing; // missing_version::link; in the order in which they came
 };
 
 static struct slice version_key(const void *value)
@@ -32,6 +53,7 @@ struct version_store *version_store_create(struct loop *loop, const char *path,
     store->path = mem_text(slice_of(path));
     store->programs = mem_text(slice_of(programs));
     table_init(&store->versions, version_key);
+    list_init(&store->missing);
     return store;
 }
 
@@ -52,6 +74,8 @@ void version_store_destroy(struct version_store *store)
     for (struct ready_version *version; (version = table_next(&store->versions, &at));)
         version_free(version);
     table_finish(&store->versions);
+    while (!list_empty(&store->missing))
+        free(container_of(list_take(&store->missing), struct missing_version, link));
     free(store->path);
     free(store->programs);
     free(store);
@@ -201,15 +225,146 @@ static void on_later(struct deferred *deferred)
     wish->done(wish, wish->status);
 }
 
-void version_store_provide(struct version_store *store, const struct run_message *message,
-                           struct version_wish *wish)
+static void tell(struct version_store *store, struct version_wish *wish)
 {
-    wish->status = find(store, message, &wish->version, &wish->why);
     wish->later = (struct deferred){ .fn = on_later };
     loop_defer(store->loop, &wish->later);
 }
 
+/* ---- what is not here ---- */
+
+static struct missing_version *find_missing(const struct version_store *store,
+                                            const char *id)
+{
+    list_each (link, &store->missing) {
+        struct missing_version *missing = container_of(link, struct missing_version, link);
+        if (!strcmp(missing->id, id))
+            return missing;
+    }
+    return NULL;
+}
+
+static void on_fetched(void *owner, enum err status, const struct failure *why);
+
+static void fetch_next(struct version_store *store)
+{
+    list_each (link, &store->missing) {
+        struct missing_version *missing = container_of(link, struct missing_version, link);
+        if (store->fetched || store->stopped || missing->failed)
+            continue;
+        struct fetched_version wanted = { .deployment = missing->id,
+                                          .version = missing->version,
+                                          .archive_hash = missing->hash };
+        store->fetched = missing;
+        version_fetch_begin(store->fetch, &wanted, on_fetched, store);
+    }
+}
+
+static void tell_all(struct version_store *store, struct missing_version *missing,
+                     const struct run_message *message)
+{
+    while (!list_empty(&missing->wishes)) {
+        struct version_wish *wish =
+            container_of(list_take(&missing->wishes), struct version_wish, link);
+        wish->why = missing->why;
+        wish->status =
+            missing->failed ? ERR_RULE : find(store, message, &wish->version, &wish->why);
+        tell(store, wish);
+    }
+}
+
+static void on_fetched(void *owner, enum err status, const struct failure *why)
+{
+    struct version_store *store = owner;
+    struct missing_version *missing = store->fetched;
+    struct run_message message = { 0 };
+    store->fetched = NULL;
+    missing->failed = status != OK;
+    missing->again_ms = loop_now_ms(store->loop) + AGAIN_MS;
+    missing->why = *why;
+    memcpy(message.deployment, missing->id, sizeof(missing->id));
+    memcpy(message.version_hash, missing->hash, sizeof(missing->hash));
+    tell_all(store, missing, &message);
+    if (!missing->failed) {
+        list_remove(&missing->link);
+        free(missing);
+    }
+    fetch_next(store);
+}
+
+static struct missing_version *note_missing(struct version_store *store,
+                                            const struct run_message *message)
+{
+    struct missing_version *missing = mem_new(struct missing_version);
+    memcpy(missing->id, message->deployment, sizeof(missing->id));
+    memcpy(missing->version, message->version, sizeof(missing->version));
+    memcpy(missing->hash, message->version_hash, sizeof(missing->hash));
+    list_init(&missing->wishes);
+    list_append(&store->missing, &missing->link);
+    return missing;
+}
+
+/* False: it was tried a moment ago, and the wish has the reason. */
+static bool await(struct version_store *store, const struct run_message *message,
+                  struct version_wish *wish)
+{
+    struct missing_version *missing = find_missing(store, message->deployment);
+    if (missing && missing->failed && missing->again_ms > loop_now_ms(store->loop)) {
+        wish->why = missing->why;
+        return false;
+    }
+    if (missing && missing->failed) {
+        list_remove(&missing->link);
+        free(missing);
+        missing = NULL;
+    }
+    if (!missing)
+        missing = note_missing(store, message);
+    list_append(&missing->wishes, &wish->link);
+    fetch_next(store);
+    return true;
+}
+
+/* ---- from outside ---- */
+
+void version_store_use(struct version_store *store, struct version_fetch *fetch)
+{
+    store->fetch = fetch;
+}
+
+void version_store_provide(struct version_store *store, const struct run_message *message,
+                           struct version_wish *wish)
+{
+    list_init(&wish->link);
+    wish->status = find(store, message, &wish->version, &wish->why);
+    bool is_missing = wish->status == ERR_NOT_FOUND || wish->status == ERR_INVALID;
+    if (is_missing && store->fetch && message->version_hash[0] &&
+        await(store, message, wish))
+        return;
+    tell(store, wish);
+}
+
+void version_store_stop(struct version_store *store)
+{
+    struct failure why = { 0 };
+    explain(&why, ERR_DRAINING, "the supervise role is ending");
+    store->stopped = true;
+    list_each (link, &store->missing) {
+        struct missing_version *missing = container_of(link, struct missing_version, link);
+        missing->why = why;
+        missing->failed = true;
+        tell_all(store, missing, NULL);
+    }
+    version_fetch_stop(store->fetch);
+}
+
+bool version_store_is_idle(const struct version_store *store)
+{
+    return !store->fetched;
+}
+
 void version_store_forget(struct version_wish *wish)
 {
+    list_remove(&wish->link);
     loop_cancel_deferred(&wish->later);
 }

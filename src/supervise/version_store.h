@@ -4,13 +4,19 @@
  *              /runcast.json    what the builder says of it: architecture, libc, hash
  *              /…               node_modules, controllers, tasks
  *
- * A folder is there whole or not at all, and nothing in it changes. */
+ * A folder is there whole or not at all, and nothing in it changes. One that is not there, or is
+ * damaged, is fetched from the gateway (version_fetch.h), once for all who want it:
+ *
+ *   provide ─► here? ─► done
+ *                └─ no ─► in line ─► fetched ─► done, for all who wait
+ *                             └─ it failed: done with the reason, and again in a while */
 #pragma once
 
 #include "base/loop.h"
 #include "supervise/run_message.h"
 
 struct version_store;
+struct version_fetch;
 
 /* Borrowed from the store, for as long as it lives. */
 struct ready_version {
@@ -28,12 +34,20 @@ struct version_wish {
     struct failure why;                  /* else */
     struct deferred later;
     enum err status;
+    struct list link; // of those who wait for the same version
 };
 
 /* programs: as host_program takes them; path: the folder of all. Copied. */
 struct version_store *version_store_create(struct loop *loop, const char *path,
                                            const char *programs);
 void version_store_destroy(struct version_store *store);
+
+/* What fetches the versions that are not here; before it only those that are can be had. */
+void version_store_use(struct version_store *store, struct version_fetch *fetch);
+
+/* Whoever waits is told soon that it ends. */
+void version_store_stop(struct version_store *store);
+bool version_store_is_idle(const struct version_store *store);
 
 /* done comes later, once: with the version, or why it cannot be executed here. */
 void version_store_provide(struct version_store *store, const struct run_message *message,

@@ -292,11 +292,11 @@ describe("what cannot be executed", () => {
   });
 
 
-  test("a version that is not here is given back in words", async (t) => {
+  test("a run whose version is not here and cannot be made is given back in words", async (t) => {
     const world = await begin(t);
     fs.rmSync(world.version, { recursive: true });
     const id = await world.trigger({ do: "finish" });
-    await until(() => world.supervisor.log.includes("this version is not here"), { what: "the reason" });
+    await until(() => /a version cannot be made here.*reason="the archive.*\n.*a run is given back.*reason="the archive/.test(world.supervisor.log), { what: "the reason" });
     assert.ok(["QUEUED", "DEQUEUED", "EXECUTING"].includes(await world.worker.status(id)));
     await world.supervisor.stop();
     await world.gateway.stop();

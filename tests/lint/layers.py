@@ -53,7 +53,7 @@ SEES_EVERYTHING = {"gateway", "main.c"}
 LIBRARIES = {
     "libuv": (r"uv\.h|uv/", {"base/loop.c", "base/loop.h", "base/timers.c", "base/timers.h",
                              "net", "http", "client", "store", "process",
-                             "supervise/site.c", "supervise/building.c",
+                             "supervise/site.c", "supervise/building.c", "supervise/version_fetch.c",
                              "artifacts/file_job.c",
                              "build/version_build.c",
                              "gateway", "main.c"}),
