@@ -323,10 +323,25 @@ static enum err judge_folder(const struct site *site, struct failure *why)
     return OK;
 }
 
-static enum err open_folder(struct site *site, struct failure *why)
+/* Versions are told their own paths, which are whole ones. */
+static enum err name_folders(struct site *site, const char *path, struct failure *why)
+{
+    char *whole = realpath(path, NULL);
+    if (!whole)
+        return explain(why, ERR_INVALID, "%s: %s", path, strerror(errno));
+    site->path = mem_text(slice_of(whole));
+    free(whole);
+    site->versions = below(site->path, "versions");
+    site->runners = below(site->path, "runners");
+    return OK;
+}
+
+static enum err open_folder(struct site *site, const char *path, struct failure *why)
 {
     mode_t before = umask(0);
-    enum err refused = make_folder(site->path, 0711, why);
+    enum err refused = make_folder(path, 0711, why);
+    if (!refused)
+        refused = name_folders(site, path, why);
     if (!refused)
         refused = make_folder(site->versions, 0711, why);
     if (!refused)
@@ -345,13 +360,8 @@ enum err site_open(struct loop *loop, const char *path, struct site **out,
                    struct failure *why)
 {
     struct site *site = mem_new(struct site);
-    char *whole = realpath(path, NULL); /* NULL: it is not there yet */
     *site = (struct site){ .loop = loop, .folder = -1, .lock = -1 };
-    site->path = mem_text(slice_of(whole ? whole : path));
-    free(whole);
-    site->versions = below(site->path, "versions");
-    site->runners = below(site->path, "runners");
-    enum err refused = open_folder(site, why);
+    enum err refused = open_folder(site, path, why);
     if (refused) {
         site_close(site);
         return refused;
@@ -360,6 +370,24 @@ enum err site_open(struct loop *loop, const char *path, struct site **out,
     remove_all_scratch(site);
     *out = site;
     return OK;
+}
+
+enum err site_check_way(const struct site *site, struct failure *why)
+{
+    struct stat found;
+    char *way = mem_text(slice_of(site->path));
+    bool open = true;
+    for (char *end; open && (end = strrchr(way, '/')) && end != way;) {
+        *end = '\0';
+        open = stat(way, &found) == 0 && (found.st_mode & S_IXOTH);
+    }
+    if (!open)
+        explain(why, ERR_INVALID,
+                "other users cannot enter %s, so tasks could not be executed from %s: name "
+                "another folder, as in --versions /var/lib/runcast-versions",
+                way, site->path);
+    free(way);
+    return open ? OK : ERR_INVALID;
 }
 
 bool site_is_idle(const struct site *site)

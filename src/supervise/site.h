@@ -21,6 +21,10 @@ struct site;
 enum err site_open(struct loop *loop, const char *path, struct site **site,
                    struct failure *why);
 
+/* Where runners are other users: whether they can enter the folder from above. ERR_INVALID
+ * names what they cannot. */
+enum err site_check_way(const struct site *site, struct failure *why);
+
 /* Nothing is being removed any more: site_is_idle. NULL is fine. */
 void site_close(struct site *site);
 bool site_is_idle(const struct site *site);

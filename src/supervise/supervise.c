@@ -371,6 +371,8 @@ static enum err share(struct supervise *supervise, struct failure *why)
     if (*options->runner_user)
         shared->users = &supervise->users;
     enum err refused = site_open(supervise->loop, options->folder, &shared->site, why);
+    if (!refused && shared->users)
+        refused = site_check_way(shared->site, why);
     if (refused)
         return refused;
     shared->processes = children_create(supervise->loop, NULL);

@@ -22,11 +22,11 @@ const rolesIn = (folder) => fs.readdirSync("/proc").filter((name) => /^\d+$/.tes
   } catch { return false; }
 }).map(Number);
 
-async function begin(t, options = []) {
+async function begin(t, options = [], { relative = false } = {}) {
   const top = temporaryFolder(), data = path.join(top, "data"), folder = `${data}-versions`;
   fs.chmodSync(top, 0o711);
   t.after(() => { for (const pid of rolesIn(data)) process.kill(pid, "SIGKILL"); });
-  const gateway = await startGateway({ t, data, options: ["--execute", ...user, "--heartbeat-timeout", "3s", "--lease", "5s", ...options] });
+  const gateway = await startGateway({ t, data: relative ? path.relative(process.cwd(), data) : data, options: ["--execute", ...user, "--heartbeat-timeout", "3s", "--lease", "5s", ...options] });
   const deployed = await new Deployer(gateway).deploy({}, makeFakeBundle(tasks));
   assert.equal(deployed.status, 200, deployed.text);
   const { id } = deployed.json, worker = new Worker(gateway, keys.prod);
@@ -121,6 +121,12 @@ describe("a gateway that executes", () => {
   });
 });
 
+test("a gateway whose data lie at a relative path executes as well", async (t) => {
+  const world = await begin(t, [], { relative: true });
+  assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED");
+  await world.gateway.stop();
+});
+
 describe("is refused in words", () => {
   const start = (...words) => runProgram(["--data", path.join(temporaryFolder(), "data"), "--listen", "127.0.0.1:1", ...words]);
 
@@ -131,6 +137,14 @@ describe("is refused in words", () => {
     const checked = await start("--execute", "--check-config");
     assert.equal(checked.code, 2);
     assert.match(checked.stderr, isRoot ? /--runner-user/ : /--execute-unsafe/);
+  });
+
+  test("with a folder that the runner's user cannot enter", async () => {
+    if (!isRoot) return; // only root executes as others
+    const top = temporaryFolder(); // mode 0700
+    const { code, all } = await runProgram(["supervise", "--url", "http://127.0.0.1:9", "--versions", path.join(top, "versions"), ...user], { env: { RUNCAST_WORKER_TOKEN: "tr_wgt_x" } });
+    assert.notEqual(code, 0);
+    assert.match(all, new RegExp(`other users cannot enter ${top}.*--versions`));
   });
 
   test("together with --url, or without an address that has a port", async () => {
