@@ -80,7 +80,7 @@ static void assert_waits(struct world *world, const char *id, const char *reason
 static struct triggered trigger_for(struct world *world, enum machine machine)
 {
     struct triggered got = trigger(world, (struct wish){ 0 });
-    environment_find(world->env, slice_of(got.id))->run.machine = machine;
+    environment_find(world->env, slice_of(got.id))->run.machine = (uint8_t)machine;
     world_pass(world, 10);
     return got;
 }
