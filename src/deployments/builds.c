@@ -61,9 +61,18 @@ static const struct builder *builder_for(const struct deployments *all,
     return NULL;
 }
 
+/* A builder that is silent for so short a time is not lost; so where one has built before, it is
+ * expected for as long behind a start. */
+static bool is_expected(const struct deployments *all, const struct account *account)
+{
+    const struct deployment_set *set = slots_get(&all->sets, account->number);
+    return set && !list_empty(&set->all) &&
+           loop_now_ms(all->loop) - all->created_ms < BUILDER_LOST_MS;
+}
+
 bool builds_are_served(const struct deployments *all, const struct account *account)
 {
-    return builder_for(all, account);
+    return builder_for(all, account) || is_expected(all, account);
 }
 
 const char *builds_platform(const struct deployments *all, const struct account *account)

@@ -50,6 +50,7 @@ struct deployments *deployments_create(struct api *api,
     list_init(&all->active);
     list_init(&all->lines);
     list_init(&all->heard);
+    all->created_ms = loop_now_ms(all->loop);
     all->on_change = on_change;
     all->promote = promote;
     all->keeping = keeping_create(all);

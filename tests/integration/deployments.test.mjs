@@ -443,6 +443,13 @@ test("the CLI is told to send bundles only where somebody builds", async (t) => 
   assert.deepEqual((await settings("prod", keys.prod)).json, { build_path: "native_local_bundle" });
   assert.deepEqual([(await settings("dev", keys.dev)).status, (await settings("staging", keys.prod)).status, (await settings("prod", "tr_prod_000000000000000000000000")).status], [404, 404, 401]);
   assert.equal((await cli.get("/api/v1/projects/proj_ofsomebodyelseaaaaaa/prod/deploy-settings")).status, 404);
+  const deploying = cli.deploy();
+  await builder.build();
+  assert.equal((await deploying).status, 200);
+  await gateway.kill();
+  await gateway.restart();
+  assert.equal((await settings("prod", keys.prod)).status, 200, "a builder that was there is expected to come back");
+  assert.equal((await settings("staging", keys.staging)).status, 404, "where none has built, nobody is");
   await gateway.stop();
 });
 
