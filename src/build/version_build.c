@@ -2,6 +2,7 @@
  *
  *   OPEN      the archive is opened, the folder made                        pool
  *   READ      judged and hashed; manifest, commands; package.json unpacked  pool
+ *   ASK       the program that will execute it says its version             child
  *   INSTALL   npm, if there are dependencies                                child
  *   UNPACK    everything: npm deletes what it does not know                 pool
  *   COMMANDS  one after the other                                           children
@@ -31,9 +32,11 @@ enum {
     INDEX_MEMORY_MAX = 8192, /* MiB */
     BUILD_OOM_SCORE = 500,   /* builds before runs before the gateway */
     ARGUMENTS_MAX = 10,
+    NODE_LEAST = 20,
+    PROGRAM_VERSION_MAX = 32,
 };
 
-enum build_part { OPEN, READ, INSTALL, UNPACK, COMMANDS, PLACE, INDEX, SEAL, CLEAN };
+enum build_part { OPEN, READ, ASK, INSTALL, UNPACK, COMMANDS, PLACE, INDEX, SEAL, CLEAN };
 
 struct version_build {
     const struct version_build_options *options;
@@ -56,6 +59,7 @@ struct version_build {
     struct containerfile containerfile;
     bool has_dependencies;
     char *program;
+    char program_version[PROGRAM_VERSION_MAX]; /* "v22.11.0", as it says */
 
     struct process process;
     bool runs; /* the process is there */
@@ -261,6 +265,13 @@ static enum err find_program(struct version_build *build, struct failure *why)
 static void on_output(struct process *process, enum process_pipe pipe, struct slice text)
 {
     struct version_build *build = container_of(process, struct version_build, process);
+    if (build->step == ASK && pipe != PROCESS_STDERR) {
+        size_t len = strlen(build->program_version);
+        snprintf(build->program_version + len, PROGRAM_VERSION_MAX - len, "%.*s",
+                 (int)(text.len < PROGRAM_VERSION_MAX ? text.len : PROGRAM_VERSION_MAX),
+                 text.ptr);
+        return;
+    }
     if (pipe == PROCESS_STDERR || build->step != INDEX)
         build_output_add_error(build->task.output, text);
     else
@@ -269,7 +280,9 @@ static void on_output(struct process *process, enum process_pipe pipe, struct sl
 
 static void name_step(const struct version_build *build, char *name, size_t size)
 {
-    if (build->step == INSTALL)
+    if (build->step == ASK)
+        snprintf(name, size, "asking node for its version");
+    else if (build->step == INSTALL)
         snprintf(name, size, "installing packages");
     else if (build->step == INDEX)
         snprintf(name, size, "indexing");
@@ -289,6 +302,30 @@ static void fail_child(struct version_build *build, const char *reason)
     fail_build(build, "%s%s failed: %s", full ? "the disk is full: " : "", name, reason);
 }
 
+/* What Node is older than the controllers need would fail somewhere inside of them. */
+static void judge_program(struct version_build *build)
+{
+    const char *runtime = build->manifest.runtime, *said = build->program_version;
+    long major = *said == 'v' ? strtol(said + 1, NULL, 10) : 0;
+    long named = strncmp(runtime, "node-", 5) == 0 ? strtol(runtime + 5, NULL, 10) : 0;
+    struct buf line = { 0 };
+    build->program_version[strcspn(said, "\r\n")] = '\0';
+    if (major < NODE_LEAST)
+        fail_build(
+            build,
+            "versions need Node %d or newer, and %s here says that it is %s: install "
+            "another one, and name it as in --node %ld=/opt/node/bin/node",
+            NODE_LEAST, build->program, said, named ? named : NODE_LEAST + 2);
+    else if (named && named != major)
+        buf_print(
+            &line,
+            "warning: this version names Node %ld and is executed by %s: --node %ld=PATH "
+            "names another one\n",
+            named, said, named);
+    build_output_add(build->task.output, buf_slice(&line));
+    buf_finish(&line);
+}
+
 static void on_ended(struct process *process, const struct process_end *end)
 {
     struct version_build *build = container_of(process, struct version_build, process);
@@ -297,6 +334,8 @@ static void on_ended(struct process *process, const struct process_end *end)
     child_environment_finish(&build->environment);
     if (end->cause != PROCESS_EXITED || end->status != 0)
         fail_child(build, end->why);
+    else if (build->step == ASK)
+        judge_program(build);
     next_step(build);
 }
 
@@ -339,6 +378,14 @@ static struct build_home home_of(const struct version_build *build)
 static bool is_bun(const struct version_build *build)
 {
     return slice_starts(slice_of(build->manifest.runtime), "bun");
+}
+
+static bool ask_program(struct version_build *build)
+{
+    const char *const arguments[] = { build->program, "--version", NULL };
+    struct build_home home = home_of(build);
+    build_environment_install(&build->environment, &home, build->task.job);
+    return spawn(build, arguments);
 }
 
 static bool install(struct version_build *build)
@@ -447,6 +494,7 @@ static void on_worked(uv_work_t *request, int canceled)
 static bool run_step(struct version_build *build)
 {
     switch (build->step) {
+    case ASK: return !is_bun(build) && ask_program(build);
     case INSTALL: return build->has_dependencies && install(build);
     case COMMANDS:
         return build->command < build->containerfile.count && execute_command(build);

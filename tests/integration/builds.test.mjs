@@ -7,7 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { makeBundle } from "../support/js/bundles.mjs";
 import { Builder, Deployer } from "../support/js/deployments.mjs";
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
-import { isRoot, processesOf, runnerUid, Supervisor, versionsFolder } from "../support/js/supervisor.mjs";
+import { fakeNode, isRoot, processesOf, runnerUid, Supervisor, versionsFolder } from "../support/js/supervisor.mjs";
 
 const quick = ["--deploy-hold", "20s", "--dequeue-wait", "2s"];
 
@@ -119,6 +119,17 @@ describe("a bundle", () => {
   test("asks for the packages that are there", async () => {
     assert.equal((await world.cli.deploy({}, makeBundle({ image: { pkgs: ["curl"] } }))).status, 200);
   });
+});
+
+test("a bundle is executed by a Node that is new enough, and told when it is another than it names", async (t) => {
+  const old = path.join(fakeNpm("exit 7"), "node18"), major = Math.max(20, Number(process.versions.node.split(".")[0]));
+  fs.writeFileSync(old, "#!/bin/sh\necho v18.20.4\n", { mode: 0o755 });
+  const { cli, log, refused, end } = await begin({ t, options: ["--node", `24=${old} 26=${fakeNode()}`] });
+  const deployed = await cli.deploy({}, makeBundle({ runtime: "node-26" }));
+  assert.equal(deployed.status, 200, deployed.text);
+  assert.match(await log(deployed.json.id), new RegExp(`warning: this version names Node 26 and is executed by v${major}\\.`));
+  assert.match(await refused(makeBundle({ runtime: "node-24" })), /need Node 20 or newer, and .*node18 here says that it is v18\.20\.4: .*--node 24=/);
+  await end();
 });
 
 describe("a build", () => {

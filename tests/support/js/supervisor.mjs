@@ -14,6 +14,18 @@ const binary = () => process.env.GATEWAY_BIN ?? path.join(here, "../../../build-
 export const isRoot = process.getuid() === 0;
 export const runnerUid = isRoot ? 54321 : process.getuid();
 
+/** A program that executes fakes: this Node, or where that is older than versions may have, one that says
+ *  that it is newer; the fakes need no more than Node 18. */
+export function fakeNode() {
+  if (Number(process.versions.node.split(".")[0]) >= 20) return process.execPath;
+  const folder = temporaryFolder(), program = path.join(folder, "node");
+  fs.chmodSync(folder, 0o711);
+  fs.writeFileSync(program, `#!/bin/sh\nif [ "$1" = --version ]; then echo v20.0.0; else unset PWD OLDPWD; exec ${process.execPath} "$@"; fi\n`, { mode: 0o755 });
+  return program;
+}
+/** What a supervise role is told for it. */
+export const nodeOptions = () => Number(process.versions.node.split(".")[0]) < 20 ? ["--node", `22=${fakeNode()}`] : [];
+
 /** A folder for versions, which other users may enter. */
 export function versionsFolder() {
   const folder = temporaryFolder();
@@ -49,7 +61,7 @@ export class Supervisor {
     const user = isRoot ? ["--runner-user", String(runnerUid)] : ["--execute-unsafe"];
     const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RUNCAST_")));
     const from = this.log.length;
-    this.child = spawn(binary(), ["supervise", "--url", this.gateway.url, "--versions", this.folder, "--log-format", "logfmt", "--log-level", "debug", ...user, ...this.options],
+    this.child = spawn(binary(), ["supervise", "--url", this.gateway.url, "--versions", this.folder, "--log-format", "logfmt", "--log-level", "debug", ...user, ...nodeOptions(), ...this.options],
       { env: { ...clean, ASAN_OPTIONS: "detect_leaks=1", RUNCAST_WORKER_TOKEN: this.token, ...this.env }, stdio: ["ignore", "pipe", "pipe"] });
     for (const stream of [this.child.stdout, this.child.stderr]) stream.setEncoding("utf8").on("data", (text) => { this.log += text; });
     this.end = undefined;

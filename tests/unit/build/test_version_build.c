@@ -41,7 +41,8 @@ static const char npm_script[] =
 
 /* node: the index, which is told apart by what it is given. */
 static const char node_script[] =
-    "#!/bin/sh\nset -e\ncase \"$1\" in --max_old_space_size=*) ;; *) exit 9;; esac\n"
+    "#!/bin/sh\nset -e\nif [ \"$1\" = --version ]; then echo v24.1.0; exit 0; fi\n"
+    "case \"$1\" in --max_old_space_size=*) ;; *) exit 9;; esac\n"
     "test -f \"$2\"; grep -q \"$PWD/c.mjs\" build.json\n"
     "test -f node_modules/ms/index.js; test -z \"$TOKEN\"\n"
     "echo index \"$TRIGGER_SECRET_KEY\" \"$TRIGGER_DEPLOYMENT_ID\"\nid -u >&2\n"
