@@ -90,9 +90,8 @@ struct deployments {
     struct list active; // deployment::active; not final, oldest first
     struct list lines;  // build_wait::link; builders that wait, the first first
     struct list heard;  // builder::link; those that asked
-    int64_t
-        created_ms; /* monotonic: before, builders may have asked another life of ours */
-    unsigned busy;  /* commands, and operations of our own, that are under way */
+    int64_t created_ms; /* monotonic; before, builders asked the process that we were */
+    unsigned busy;      /* commands, and operations of our own, that are under way */
     struct keeping *keeping;
     bool started, stopped;
     void (*on_change)(struct deployment *deployment, enum deployment_status before);

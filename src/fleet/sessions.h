@@ -29,10 +29,12 @@
 enum {
     SESSION_LOST_MS = 60 * 1000,
     SESSIONS_MAX = 16, /* in one environment; the one longest unheard of makes room */
-    AUDIENCE_NOBODY =
-        0, /* of runs that no session has, and elsewhere than in dev of all… */
-    AUDIENCE_PLAIN = 1, /* …but those of plain registrations; in dev a session's */
 };
+
+/* Audiences of runs (queue.h). In dev each session has one of its own, from 1 on, and nobody
+ * has the runs that no session has. Elsewhere any worker has all runs but those of plain
+ * registrations, which only some take. */
+enum { AUDIENCE_NOBODY = 0, AUDIENCE_PLAIN = 1 };
 
 struct session {
     struct worker *current; /* what it asks with; changes when it registers anew */

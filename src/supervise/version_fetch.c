@@ -25,7 +25,6 @@ enum {
     PATIENCE_MS = 45 * 1000, /* below the shortest lease that is usual */
     MAKE_MS = 8 * 60 * 1000, /* as long as a build has by default */
     ARCHIVE_BYTES = 1 << 30, /* the gateway has judged it already */
-    INDEX_BYTES = INDEX_BYTES_MAX,
 };
 
 enum fetch_state { FETCH_IDLE, FETCH_ARCHIVE, FETCH_INDEX, FETCH_CLEARING, FETCH_MAKING };
@@ -219,7 +218,7 @@ static void ask(struct version_fetch *fetch)
     fetch->call =
         (struct upward_call){ .fetch = { .download = { .used = loads, .fd = fetch->file },
                                          .answer_max =
-                                             loads ? ARCHIVE_BYTES : INDEX_BYTES },
+                                             loads ? ARCHIVE_BYTES : INDEX_BYTES_MAX },
                               .path = path.ptr,
                               .done = on_answered };
     fetch->calls = upward_begin(fetch->options.upward, &fetch->call, &why) == OK;
