@@ -223,7 +223,7 @@ describe("room", () => {
 
   test("what cannot start because of runs that wait says so, and starts when one has gone", async (t) => {
     const world = await begin(t, { options: ["--supervise-runs", "1", "--supervise-waiting", "1"] });
-    const waiting = await world.trigger({ do: "wait", ms: 5000 });
+    const waiting = await world.trigger({ do: "wait", ms: 8000 });
     await world.when("waits");
     const other = await world.trigger({ do: "finish" });
     const held = await until(async () => { const { run } = await world.worker.show(other); return run.waitingFor?.reason === "room" && run; }, { what: "the reason" });
@@ -233,14 +233,13 @@ describe("room", () => {
     await world.gateway.stop();
   });
 
-  test("fifty runs that wait for a minute keep nothing from running, and take no slot of their queue", async (t) => {
+  test("fifty runs that wait keep nothing from running, and take no slot of their queue", async (t) => {
     const world = await begin(t, { options: ["--supervise-cpu", "2", "--supervise-memory", "2g", "--supervise-waiting", "60"], gatewayOptions: ["--env-concurrency", "4"] });
-    const ids = await Promise.all(Array.from({ length: 50 }, () => world.trigger({ do: "wait", ms: 60_000 })));
-    await until(() => world.events("waits").length === 50, { what: "all wait", timeoutMs: 60_000 });
+    const ids = await Promise.all(Array.from({ length: 50 }, () => world.trigger({ do: "wait", ms: 300_000 })));
+    await until(() => world.events("waits").length === 50, { what: "all wait", timeoutMs: 120_000 });
     const other = await world.ended(await world.trigger({ do: "finish" }));
     assert.equal(other.status, "COMPLETED");
-    assert.ok(Date.parse(other.finishedAt) < Date.parse((await world.worker.show(ids[0])).run.createdAt) + 60_000, "while they waited");
-    for (const id of ids) assert.equal((await world.worker.show(id)).a, "FROZEN");
+    for (const id of ids) assert.equal((await world.worker.show(id)).a, "FROZEN", "they wait still");
     await Promise.all(ids.map((id) => world.worker.cancel(id)));
     await world.supervisor.kill();
     await world.gateway.stop();
