@@ -387,8 +387,12 @@ void accounts_forget(struct account *account)
 bool secret_serves(const struct secret *secret, const struct account *account)
 {
     bool has_runs = account->type != ENVIRONMENT_PREVIEW || account->parent;
-    return (secret->serves_all || secret->project == account->project) &&
-           secret->serves & 1u << account->type && has_runs && !account->archived;
+    bool is_ours =
+        secret->serves_all
+            ? !secret->only[0] || !strcmp(secret->only, account->project->organization->id)
+            : secret->project == account->project;
+    return is_ours && secret->serves & 1u << account->type && has_runs &&
+           !account->archived;
 }
 
 bool secret_is_of_worker(const struct secret *secret)
@@ -396,7 +400,8 @@ bool secret_is_of_worker(const struct secret *secret)
     return secret->project || secret->serves_all;
 }
 
-enum err accounts_serve_all(struct accounts *accounts, struct slice token)
+enum err accounts_serve_all(struct accounts *accounts, struct slice token,
+                            const struct organization *only)
 {
     unsigned char hash[HASH_LEN];
     vault_hash(token, hash);
@@ -408,6 +413,8 @@ enum err accounts_serve_all(struct accounts *accounts, struct slice token)
     secret->document = mem_text(SLICE(""));
     secret->serves = ENVIRONMENTS_DEPLOYED;
     secret->serves_all = true;
+    if (only)
+        snprintf(secret->only, sizeof(secret->only), "%s", only->id);
     list_init(&secret->of_owner);
     table_insert(&accounts->secrets, secret);
     return OK;

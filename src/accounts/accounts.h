@@ -107,6 +107,7 @@ struct secret {
     bool ended;              /* revoked */
     unsigned serves;         /* of a worker's token: bits of environment types; else 0 */
     bool serves_all;         /* a worker's token of all projects; no document says so */
+    char only[ID_MAX];       /* of the projects of this organization; "": of any */
     struct account *account; /* of a key; since accounts_link */
     struct user *user;       /* of a personal token; since accounts_link */
     struct project *project; /* of a worker's token; since accounts_link */
@@ -175,8 +176,10 @@ bool secret_serves(const struct secret *secret, const struct account *account);
 bool secret_is_of_worker(const struct secret *secret);
 
 /* Lets in a worker's token that serves all projects, their environments of development not
- * among them, for as long as this process lives. ERR_INVALID: no such token. */
-enum err accounts_serve_all(struct accounts *accounts, struct slice token);
+ * among them, for as long as this process lives. only: those of this organization; NULL: of
+ * any. ERR_INVALID: no such token. */
+enum err accounts_serve_all(struct accounts *accounts, struct slice token,
+                            const struct organization *only);
 
 /* Is the user in the organization, or another user of the same address? */
 bool user_is_in(const struct user *user, const struct organization *organization);

@@ -33,12 +33,16 @@ static bool has_several(const struct list *organizations)
 enum err supervise_token_serve(const struct config *config, struct accounts *accounts,
                                struct failure *why)
 {
-    if (has_several(accounts_organizations(accounts)) && !config->execute_tenants)
+    const struct list *organizations = accounts_organizations(accounts);
+    const struct organization *only = NULL;
+    if (has_several(organizations) && !config->execute_tenants)
         return explain(why, ERR_INVALID,
                        "there are several organizations, whose tasks would share this "
                        "machine's kernel, network and readable files: execute them on "
                        "machines of their own (runcast supervise), or say "
                        "--execute-tenants");
+    if (!list_empty(organizations) && !config->execute_tenants)
+        only = container_of(organizations->next, const struct organization, link);
     char *path = gateway_path(config, "supervise.token"), *token = NULL;
     char *beside = gateway_path(config, "supervise.token.new");
     enum err refused = OK;
@@ -46,7 +50,7 @@ enum err supervise_token_serve(const struct config *config, struct accounts *acc
         refused = make(path, beside, why);
     if (!refused)
         refused = secret_file_read(path, SECRET_FILE_PRIVATE, &token, why);
-    if (!refused && accounts_serve_all(accounts, slice_of(token)))
+    if (!refused && accounts_serve_all(accounts, slice_of(token), only))
         refused = explain(why, ERR_INVALID,
                           "%s: not a token of a worker; remove it, a start makes "
                           "another",

@@ -157,14 +157,21 @@ describe("is refused in words", () => {
 
   test("with several organizations, unless that is said", async (t) => {
     const world = await begin(t);
-    await world.gateway.stop();
+    const settings = (ref, key) => world.gateway.get(`/api/v1/projects/${ref}/prod/deploy-settings`, { key });
+    assert.equal((await settings(keys.ref, keys.prod)).status, 200);
     assert.equal((await runProgram(["org", "create", "Another", "--data", world.data])).code, 0);
+    const { stdout } = await runProgram(["project", "create", "Theirs", "--org", "another", "--data", world.data]);
+    const [, ref] = /(proj_\w+)/.exec(stdout), [, theirs] = /(tr_prod_\w+)/.exec(stdout);
+    assert.equal((await settings(ref, theirs)).status, 404, "one that comes later has nobody here");
+    assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED", "and changes nothing for the first");
+    await world.gateway.stop();
     await world.gateway.restart({ ready: false });
     assert.equal((await world.gateway.ended()).code, 1);
     assert.match(world.gateway.stderr, /there are several organizations/);
     assert.deepEqual(world.roles(), []);
     await world.gateway.restart({ options: [...world.gateway.options, "--execute-tenants"] });
     assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED");
+    await until(async () => (await settings(ref, theirs)).status === 200, { what: "somebody who builds for the second one" });
     await world.gateway.stop();
   });
 });
