@@ -114,6 +114,7 @@ enum err build_job_read(struct slice text, struct build_job *job, struct failure
     if (!read_id(environment, "id", job->environment) ||
         !read_id(project, "id", job->project) || !read_id(project, "ref", job->project_ref))
         return explain(why, ERR_INVALID, "the job names no environment and project");
+    read_id(object_of(text, "organization"), "id", job->organization);
     job->branch = read_text(environment, "branch");
     if (!read_hash(archive, job->archive_hash) ||
         !members_number(archive, "bytes", &job->archive_bytes) || job->archive_bytes <= 0)

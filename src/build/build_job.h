@@ -16,6 +16,7 @@ enum {
 struct build_job {
     char deployment[BUILD_ID_MAX], version[BUILD_VERSION_MAX];
     char environment[BUILD_ID_MAX], project[BUILD_ID_MAX], project_ref[BUILD_ID_MAX];
+    char organization[BUILD_ID_MAX]; /* "": the gateway does not say it */
     char archive_hash[BUILD_HASH_MAX];
     int64_t archive_bytes;
     int64_t deadline_ms; /* from when it is handed out */

@@ -351,6 +351,9 @@ static bool spawn(struct version_build *build, const char *const *arguments)
         .environment = child_environment_list(&build->environment),
         .directory = build->folder.new_path,
         .user = build->task.user,
+        .namespaces =
+            build->options->apart ? PROCESS_NAMESPACES_ON : PROCESS_NAMESPACES_AUTO,
+        .temporary = build->options->apart ? build->task.scratch : NULL,
         .cgroup = build->options->cgroup,
         .oom_score_adj = BUILD_OOM_SCORE,
     };

@@ -24,11 +24,12 @@ struct version_build_options {
     const char *versions; /* the folder of all, absolute */
     const char *architecture, *libc;
     struct image_settings image;
-    bool no_scripts;                    /* packages install without their scripts */
-    const char *passed;                 /* build_home */
-    char *const *outer;                 /* the same */
-    const char *cgroup;                 /* of the children; NULL: none */
-    uint64_t memory;                    /* bytes that the index may take */
+    bool no_scripts;    /* packages install without their scripts */
+    const char *passed; /* build_home */
+    char *const *outer; /* the same */
+    const char *cgroup; /* of the children; NULL: none */
+    bool apart;         /* children have no folder for temporary files but the scratch */
+    uint64_t memory;    /* bytes that the index may take */
     const struct bundle_limits *limits; /* NULL: the defaults */
     /* The program that executes this runtime here, to be freed; or why there is none. */
     enum err (*find_program)(void *owner, struct slice runtime, char **program,

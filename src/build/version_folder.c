@@ -14,7 +14,7 @@
 #include "json/members.h"
 #include "json/scan.h"
 
-enum { READ_BYTES = 65536 };
+enum { READ_BYTES = 65536, GIVEN_MODE = 0750 };
 
 static const char unfinished[] = ".new";
 
@@ -36,12 +36,12 @@ static enum err failed(struct failure *why, const char *what)
 static enum err open_new(struct version_folder *folder, struct failure *why)
 {
     tree_remove(folder->versions, folder->new_name);
-    if (mkdirat(folder->versions, folder->new_name, 0755))
+    if (mkdirat(folder->versions, folder->new_name, 0700))
         return failed(why, folder->new_name);
     folder->folder = openat(folder->versions, folder->new_name,
                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     const struct process_user *user = &folder->user;
-    if (folder->folder < 0 || fchmod(folder->folder, 0755) ||
+    if (folder->folder < 0 || fchmod(folder->folder, 0700) ||
         (user->uid && fchown(folder->folder, user->uid, user->gid)))
         return failed(why, folder->new_name);
     return OK;
@@ -164,6 +164,31 @@ static void write_facts(const struct version_facts *facts, struct buf *out)
     buf_add_text(out, "}\n");
 }
 
+static enum err give(int folder, const char *name, struct process_user user,
+                     struct failure *why)
+{
+    struct stat found;
+    if (fstat(folder, &found))
+        return failed(why, name);
+    if (found.st_uid == geteuid() && found.st_gid == user.gid &&
+        (found.st_mode & 07777) == GIVEN_MODE)
+        return OK;
+    return fchown(folder, geteuid(), user.gid) || fchmod(folder, GIVEN_MODE)
+               ? failed(why, name)
+               : OK;
+}
+
+enum err version_folder_give(const char *path, struct process_user user,
+                             struct failure *why)
+{
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0)
+        return failed(why, path);
+    enum err refused = give(folder, path, user, why);
+    close(folder);
+    return refused;
+}
+
 /* A damaged one that is there already gives way: first it gets another name, then it goes. */
 static enum err put_in_place(struct version_folder *folder, struct failure *why)
 {
@@ -199,6 +224,8 @@ enum err version_folder_seal(struct version_folder *folder, struct slice manifes
     buf_finish(&text);
     if (!refused)
         refused = tree_seal(folder->folder, bytes, why);
+    if (!refused && folder->user.uid)
+        refused = give(folder->folder, folder->name, folder->user, why);
     return refused ? refused : put_in_place(folder, why);
 }
 

@@ -6,6 +6,7 @@
  *   version_folder_seal       index.json and build.json with those of ID, runcast.json; sealed,
  *                             synced, renamed to ID
  *
+ * Both belong to this process at the end, and only the group of the builder's user enters ID.
  * A folder ID is whole; what is called ID.new at a start is not, and is removed. All of this
  * blocks: for a thread of the pool. */
 #pragma once
@@ -48,6 +49,11 @@ enum err version_folder_read_index(struct version_folder *folder, struct buf *in
 enum err version_folder_seal(struct version_folder *folder, struct slice manifest,
                              struct slice index, const struct version_facts *facts,
                              uint64_t *bytes, struct failure *why);
+
+/* What is ready may be entered by the group of this user alone, and changed by nobody: it may
+ * have had another user, or all of them. ERR_STORE with the reason. */
+enum err version_folder_give(const char *path, struct process_user user,
+                             struct failure *why);
 
 /* One that nobody needs, wherever its build has come to. */
 void version_folder_remove(const char *versions, const char *id);

@@ -109,6 +109,7 @@ enum err supervise_role_init(struct supervise_role *role, const struct config *c
         .programs = config->node,
         .runner_user = config->runner_user,
         .unsafe = config->execute_unsafe,
+        .tenants = config->execute_tenants,
         .cgroup = config->cgroup,
         .cores = config->supervise_cpu,
         .memory = config->supervise_memory,

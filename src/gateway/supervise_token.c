@@ -39,8 +39,8 @@ enum err supervise_token_serve(const struct config *config, struct accounts *acc
         return explain(why, ERR_INVALID,
                        "there are several organizations, whose tasks would share this "
                        "machine's kernel, network and readable files: execute them on "
-                       "machines of their own (runcast supervise), or say "
-                       "--execute-tenants");
+                       "machines of their own (runcast supervise), or give each a user "
+                       "with --execute-tenants");
     if (!list_empty(organizations) && !config->execute_tenants)
         only = container_of(organizations->next, const struct organization, link);
     char *path = gateway_path(config, "supervise.token"), *token = NULL;

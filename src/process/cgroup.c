@@ -12,7 +12,8 @@
 
 enum { CPU_PERIOD_US = 100000 };
 
-static const char *const written[] = { "memory.max", "cpu.weight", "cpu.max", "pids.max" };
+static const char *const written[] = { "memory.max", "cpu.weight", "cpu.max", "pids.max",
+                                       "cgroup.procs" };
 
 /* In the file system of groups the files are there and none can be made. */
 static enum err write_file(const char *folder, const char *name, const char *text,

@@ -48,7 +48,8 @@ static bool read_order(struct launch_order *order)
 
 static void write_or_give_up(const char *path, const char *text, const char *what)
 {
-    int file = open(path, O_WRONLY | O_CLOEXEC);
+    int file =
+        open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644); /* plain folders have none */
     if (file < 0 || write(file, text, strlen(text)) < 0)
         report_give_up(what);
     close(file);
@@ -180,6 +181,8 @@ static _Noreturn void begin_namespace(const struct process_options *options, int
 {
     if (!namespace_mount_proc())
         report_line("note", "/proc shows the processes outside: %s", strerror(errno));
+    if (*options->temporary && !namespace_cover_temporary(options->temporary))
+        report_give_up("cannot have folders for temporary files of its own");
     pid_t program = fork_or_give_up();
     if (!program)
         execute(options, 1);

@@ -39,6 +39,7 @@ void launch_order_write(const struct launch_order *order, struct buf *out)
     add_text(out, options->program);
     add_text(out, options->directory ? options->directory : "/");
     add_text(out, options->cgroup ? options->cgroup : "");
+    add_text(out, options->temporary ? options->temporary : "");
     add_texts(out, options->arguments);
     add_texts(out, options->environment);
 }
@@ -86,6 +87,7 @@ bool launch_order_read(struct slice bytes, struct launch_order *order)
     options->namespaces = (enum process_namespaces)numbers[6];
     options->oom_score_adj = (int)numbers[7];
     return take_text(&bytes, &options->program) && take_text(&bytes, &options->directory) &&
-           take_text(&bytes, &options->cgroup) && take_texts(&bytes, &options->arguments) &&
+           take_text(&bytes, &options->cgroup) && take_text(&bytes, &options->temporary) &&
+           take_texts(&bytes, &options->arguments) &&
            take_texts(&bytes, &options->environment) && !bytes.len;
 }

@@ -1,13 +1,18 @@
-/* namespace.c - makes PID namespaces, with a mount namespace for a /proc of their own. */
+/* namespace.c - makes PID namespaces, with a mount namespace for a /proc of their own, and one for
+ * System V's objects. */
 #include "process/namespace.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "process/report.h"
+
+const char *const namespace_temporary[] = { "/tmp", "/var/tmp", "/dev/shm", NULL };
 
 static bool write_file(const char *path, const char *text, int len)
 {
@@ -28,9 +33,9 @@ static bool map_id(const char *path, unsigned id)
 bool namespace_begin(void)
 {
     if (geteuid() == 0)
-        return unshare(CLONE_NEWPID | CLONE_NEWNS) == 0;
+        return unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC) == 0;
     unsigned uid = geteuid(), gid = getegid();
-    if (unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS))
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC))
         return false;
     /* There is no way back from here. */
     if (!write_file("/proc/self/setgroups", "deny", 4) ||
@@ -44,4 +49,33 @@ bool namespace_mount_proc(void)
 {
     return mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
            mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
+}
+
+/* A machine may be without one of them, and then there is nothing to cover. */
+static bool cover(const char *path, const char *folder)
+{
+    return mount(folder, path, NULL, MS_BIND, NULL) == 0 ||
+           (errno == ENOENT && access(path, F_OK) != 0);
+}
+
+bool namespace_cover_temporary(const char *folder)
+{
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
+        return false;
+    for (size_t i = 0; namespace_temporary[i]; i++)
+        if (!cover(namespace_temporary[i], folder))
+            return false;
+    return true;
+}
+
+bool namespace_is_permitted(void)
+{
+    int status = 1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC) ||
+              mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL));
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

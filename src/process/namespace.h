@@ -13,3 +13,14 @@ bool namespace_begin(void);
 /* For the first process of the namespace: /proc shows the namespace. False: it is not
  * permitted, and /proc shows the processes outside. */
 bool namespace_mount_proc(void);
+
+/* The folders in which everybody may write: a NULL ends the list. */
+extern const char *const namespace_temporary[];
+
+/* For the first process of the namespace: those folders are this one, for all in it. False: it
+ * is not permitted. */
+bool namespace_cover_temporary(const char *folder);
+
+/* Whether root may make namespaces here and change what is mounted in them; tried by a child,
+ * which blocks for a moment. */
+bool namespace_is_permitted(void);

@@ -53,6 +53,9 @@ struct process_options {
     struct process_user user;
     struct process_limits limits;
     enum process_namespaces namespaces;
+    /* Absolute: what the child finds as /tmp, /var/tmp and /dev/shm. It needs namespaces; NULL:
+     * the machine's. */
+    const char *temporary;
     const char *cgroup;  /* the folder of a group (cgroup.h); NULL: the spawner's */
     int oom_score_adj;   /* 0 to 1000: who is killed first when memory ends */
     int64_t deadline_ms; /* from now, then it is killed; 0: none */

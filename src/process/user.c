@@ -87,8 +87,7 @@ enum err user_resolve(const char *text, struct user_range *range, struct failure
     return resolve_range(text, first, last, range, why);
 }
 
-struct process_user user_of(const struct user_range *range, uint32_t number)
+struct process_user user_of(const struct user_range *range, uid_t uid)
 {
-    uid_t uid = range->first + (uid_t)(number % ((uint64_t)range->last - range->first + 1));
     return (struct process_user){ uid, range->gid ? range->gid : uid };
 }

@@ -13,5 +13,5 @@ struct user_range {
  * meant for the start. ERR_INVALID with the reason. */
 enum err user_resolve(const char *text, struct user_range *range, struct failure *why);
 
-/* The user of this number; those behind the end of the range begin anew. */
-struct process_user user_of(const struct user_range *range, uint32_t number);
+/* The user of a uid of the range. */
+struct process_user user_of(const struct user_range *range, uid_t uid);

@@ -58,9 +58,8 @@ struct building {
     struct bytes *piece; /* of the log, that the gateway does not have yet */
 
     struct build_job job;
-    bool lost;      /* the job is not ours any more */
-    bool mute;      /* the rest of the log is not wanted, or cannot be told */
-    uint32_t count; /* of jobs ever, to give each a user */
+    bool lost; /* the job is not ours any more */
+    bool mute; /* the rest of the log is not wanted, or cannot be told */
     char *archive, *scratch, *scratch_name; /* paths, and the name of the folder */
     int file;                               /* the archive, while it is loaded; -1: none */
     struct build_output output;
@@ -377,14 +376,14 @@ static void on_child(void *owner, pid_t pid, bool begins)
 static void make(struct building *building)
 {
     const struct building_options *options = &building->options;
-    struct process_user user = options->users ? user_of(options->users, building->count++)
-                                              : (struct process_user){ 0 };
+    struct process_user user;
     struct failure why = { 0 };
     struct buf name = { 0 };
     buf_print(&name, "build-%s", building->job.deployment);
     building->scratch_name = mem_text(buf_slice(&name));
     buf_finish(&name);
-    if (site_make_scratch(options->site, building->scratch_name, user, &building->scratch,
+    if (tenants_find(options->tenants, slice_of(building->job.organization), &user, &why) ||
+        site_make_scratch(options->site, building->scratch_name, user, &building->scratch,
                           &why)) {
         fail_job(building, why.text);
         return;
@@ -553,6 +552,7 @@ struct building *building_create(const struct building_options *options)
         .passed = options->settings.passed,
         .outer = options->outer,
         .memory = host_memory() / 4 * 3,
+        .apart = tenants_are_apart(options->tenants),
         .find_program = find_program,
         .on_child = on_child,
         .owner = building,

@@ -8,8 +8,8 @@
 #pragma once
 
 #include "build/image_needs.h"
-#include "process/user.h"
 #include "supervise/site.h"
+#include "supervise/tenants.h"
 #include "supervise/upward.h"
 
 struct building;
@@ -28,7 +28,7 @@ struct building_options {
     struct upward *upward;
     struct processes *processes;
     struct site *site;
-    const struct user_range *users; /* NULL: as this process */
+    struct tenants *tenants;
     const char *instance;
     const char *programs; /* host_program */
     char *const *outer;   /* the environment of this process */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "build/version_folder.h"
 #include "process/cgroup.h"
 #include "process/tail.h"
 #include "supervise/runner_environment.h"
@@ -281,11 +282,16 @@ static enum err spawn(struct runner *runner, struct failure *why)
 {
     struct runner_shared *shared = runner->shared;
     const struct ready_version *version = runner->wish.version;
-    struct process_user user =
-        shared->users ? user_of(shared->users, shared->count) : (struct process_user){ 0 };
+    bool apart = tenants_are_apart(shared->tenants);
+    struct process_user user;
     struct child_environment environment = { 0 };
     char *scratch;
-    enum err refused = site_make_scratch(shared->site, runner->id, user, &scratch, why);
+    enum err refused =
+        tenants_find(shared->tenants, slice_of(runner->message.organization), &user, why);
+    if (!refused && user.uid)
+        refused = version_folder_give(version->directory, user, why);
+    if (!refused)
+        refused = site_make_scratch(shared->site, runner->id, user, &scratch, why);
     if (refused)
         return refused;
     runner->has_scratch = true;
@@ -310,6 +316,8 @@ static enum err spawn(struct runner *runner, struct failure *why)
         .directory = version->directory,
         .user = user,
         .limits = { .open_files = OPEN_FILES, .processes = user.uid ? PROCESSES : 0 },
+        .namespaces = apart ? PROCESS_NAMESPACES_ON : PROCESS_NAMESPACES_AUTO,
+        .temporary = apart ? scratch : NULL,
         .cgroup = runner->cgroup,
         .oom_score_adj = OOM_SCORE,
     };
@@ -371,7 +379,6 @@ static struct runner *create(struct runner_shared *shared, struct run_message *m
     *message = (struct run_message){ 0 };
     runner->has_run = true;
     name_runner(runner);
-    shared->count++;
     table_insert(&shared->runners, runner);
     return runner;
 }

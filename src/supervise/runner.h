@@ -13,11 +13,11 @@
 #include "base/table.h"
 #include "http/http.h"
 #include "process/process.h"
-#include "process/user.h"
 #include "supervise/places.h"
 #include "supervise/run_message.h"
 #include "supervise/runner_end.h"
 #include "supervise/site.h"
+#include "supervise/tenants.h"
 #include "supervise/upward.h"
 #include "supervise/version_store.h"
 
@@ -35,15 +35,14 @@ struct runner_shared {
     struct site *site;
     struct version_store *versions;
     const char *instance;
-    const char *gateway;            /* URL */
-    const char *cgroup;             /* the root of groups; NULL: none */
-    const struct user_range *users; /* NULL: as the supervisor */
-    char *const *outer;             /* its environment */
-    int port;                       /* of the workload API */
-    bool strict;                    /* CPU is a hard limit */
-    bool warm;                      /* controllers may be kept */
+    const char *gateway; /* URL */
+    const char *cgroup;  /* the root of groups; NULL: none */
+    struct tenants *tenants;
+    char *const *outer; /* its environment */
+    int port;           /* of the workload API */
+    bool strict;        /* CPU is a hard limit */
+    bool warm;          /* controllers may be kept */
     bool draining;
-    uint32_t count;       /* of runners ever, to give each a user */
     struct table runners; /* by id: runner_shared_init */
 
     void *owner;

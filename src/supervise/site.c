@@ -410,6 +410,11 @@ void site_close(struct site *site)
     free(site);
 }
 
+const char *site_path(const struct site *site)
+{
+    return site->path;
+}
+
 const char *site_versions(const struct site *site)
 {
     return site->versions;

@@ -32,7 +32,8 @@ bool site_is_idle(const struct site *site);
 /* The process that has the lock of that folder; 0: none. */
 pid_t site_holder(const char *path);
 
-/* PATH/versions */
+/* PATH, absolute and without links; PATH/versions */
+const char *site_path(const struct site *site);
 const char *site_versions(const struct site *site);
 
 /* Notes that a child begins or is gone. */

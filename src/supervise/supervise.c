@@ -19,6 +19,8 @@
 #include "supervise/dequeuing.h"
 #include "supervise/gateway_notices.h"
 #include "supervise/host.h"
+#include "supervise/supervise_check.h"
+#include "supervise/tenants.h"
 #include "supervise/version_fetch.h"
 #include "supervise/workload.h"
 #include "json/scan.h"
@@ -48,7 +50,6 @@ struct supervise {
     enum supervise_phase phase;
     struct url url;
     struct trust *trust;
-    struct user_range users;
     struct places places;
     struct runner_shared shared;
     struct workload *workload;       /* NULL: not yet */
@@ -65,34 +66,6 @@ struct supervise {
     char instance[NAME_MAX_LEN];
     char *cgroup;
 };
-
-/* ---- refusals ---- */
-
-enum err supervise_check(const struct supervise_options *options, struct failure *why)
-{
-    struct user_range users;
-    struct url url;
-    double cores;
-    if (geteuid() == 0 && !*options->runner_user)
-        return explain(why, ERR_INVALID,
-                       "as root tasks would execute as root: name a user for them, as in "
-                       "--runner-user runcast-runner (useradd -r runcast-runner makes it)");
-    if (geteuid() != 0 && *options->runner_user)
-        return explain(why, ERR_INVALID,
-                       "--runner-user: only root can execute tasks as another user");
-    if (geteuid() != 0 && !options->unsafe)
-        return explain(why, ERR_INVALID,
-                       "without root tasks execute as this user, who can read the database "
-                       "and its key: start as root with --runner-user, or say "
-                       "--execute-unsafe");
-    if (*options->runner_user && user_resolve(options->runner_user, &users, why))
-        return ERR_INVALID;
-    if (*options->cores &&
-        (!scan_number(slice_of(options->cores), &cores) || !(cores > 0 && cores <= 4096)))
-        return explain(why, ERR_INVALID, "supervise-cpu: '%.40s' is no number of cores",
-                       options->cores);
-    return url_read(slice_of(options->url), &url, why);
-}
 
 /* ---- runs ---- */
 
@@ -206,6 +179,7 @@ static void on_closed(void *owner)
     children_destroy(supervise->shared.processes);
     version_store_destroy(supervise->shared.versions);
     table_finish(&supervise->shared.runners);
+    tenants_close(supervise->shared.tenants);
     site_close(supervise->shared.site);
     trust_destroy(supervise->trust);
     free(supervise->cgroup);
@@ -350,6 +324,24 @@ static void name_instance(struct supervise *supervise)
     memcpy(supervise->instance, name, sizeof(name));
 }
 
+/* Whatever asks for it, organizations are told apart as far as a range of users goes. */
+static enum err find_tenants(struct supervise *supervise, struct failure *why)
+{
+    const struct supervise_options *options = supervise->options;
+    struct runner_shared *shared = &supervise->shared;
+    bool others = *options->runner_user;
+    struct user_range users;
+    enum err refused = OK;
+    if (options->tenants)
+        refused = supervise_check_apart(shared->site, supervise->cgroup, why);
+    if (!refused && others)
+        refused = user_resolve(options->runner_user, &users, why);
+    if (refused)
+        return refused;
+    return tenants_open(site_path(shared->site), others ? &users : NULL, options->tenants,
+                        &shared->tenants, why);
+}
+
 static enum err share(struct supervise *supervise, struct failure *why)
 {
     const struct supervise_options *options = supervise->options;
@@ -368,11 +360,11 @@ static enum err share(struct supervise *supervise, struct failure *why)
                                       .on_room = look,
                                       .on_gone = on_gone };
     runner_shared_init(shared);
-    if (*options->runner_user)
-        shared->users = &supervise->users;
     enum err refused = site_open(supervise->loop, options->folder, &shared->site, why);
-    if (!refused && shared->users)
+    if (!refused && *options->runner_user)
         refused = site_check_way(shared->site, why);
+    if (!refused)
+        refused = find_tenants(supervise, why);
     if (refused)
         return refused;
     shared->processes = children_create(supervise->loop, NULL);
@@ -390,7 +382,7 @@ static void begin_building(struct supervise *supervise)
                                          .upward = shared->upward,
                                          .processes = shared->processes,
                                          .site = shared->site,
-                                         .users = shared->users,
+                                         .tenants = shared->tenants,
                                          .instance = supervise->instance,
                                          .programs = options->programs,
                                          .outer = options->environment,
@@ -406,7 +398,7 @@ static void begin_fetching(struct supervise *supervise)
                                            .upward = shared->upward,
                                            .processes = shared->processes,
                                            .site = shared->site,
-                                           .users = shared->users,
+                                           .tenants = shared->tenants,
                                            .programs = options->programs,
                                            .outer = options->environment,
                                            .settings = options->build };
@@ -490,8 +482,6 @@ static enum err prepare(struct supervise *supervise, struct failure *why)
     if (!refused && (supervise->url.secure || *options->ca_file))
         refused = trust_create(*options->ca_file ? options->ca_file : NULL,
                                &supervise->trust, why);
-    if (!refused && *options->runner_user)
-        refused = user_resolve(options->runner_user, &supervise->users, why);
     if (!refused)
         refused = find_groups(supervise, why);
     return refused ? refused : share(supervise, why);
@@ -514,6 +504,7 @@ enum err supervise_start(struct uv_loop_s *uv, const struct supervise_options *o
     if (refused) {
         children_destroy(supervise->shared.processes);
         version_store_destroy(supervise->shared.versions);
+        tenants_close(supervise->shared.tenants);
         site_close(supervise->shared.site);
         trust_destroy(supervise->trust);
         free(supervise->cgroup);

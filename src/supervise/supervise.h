@@ -29,6 +29,7 @@ struct supervise_options {
     const char *programs;    /* host_program */
     const char *runner_user; /* user_resolve; "": as this process, which unsafe permits */
     bool unsafe;
+    bool tenants; /* organizations are kept apart: supervise_check says what it takes */
     const char *cgroup; /* "auto", "off" or a path */
     const char *cores;  /* "": those of the machine */
     int64_t memory;     /* bytes; 0: 75 % of the machine's */

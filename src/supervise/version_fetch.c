@@ -37,7 +37,6 @@ struct version_fetch {
     struct timer timer;
     uint32_t kind;
     int64_t until_ms; /* monotonic: the gateway is asked again */
-    uint32_t count;   /* of builds ever, to give each a user */
 
     version_fetch_done_fn *done;
     void *owner;
@@ -116,14 +115,14 @@ static void on_child(void *owner, pid_t pid, bool begins)
 static void make(struct version_fetch *fetch)
 {
     const struct version_fetch_options *options = &fetch->options;
-    struct process_user user = options->users ? user_of(options->users, fetch->count++)
-                                              : (struct process_user){ 0 };
+    struct process_user user;
     struct failure why = { 0 };
     struct buf name = { 0 };
     buf_print(&name, "fetch-%s", fetch->job.deployment);
     fetch->scratch_name = mem_text(buf_slice(&name));
     buf_finish(&name);
-    if (site_make_scratch(options->site, fetch->scratch_name, user, &fetch->scratch,
+    if (tenants_find(options->tenants, slice_of(fetch->job.organization), &user, &why) ||
+        site_make_scratch(options->site, fetch->scratch_name, user, &fetch->scratch,
                           &why)) {
         finish(fetch, ERR_RULE, why.text);
         return;
@@ -251,6 +250,7 @@ struct version_fetch *version_fetch_create(const struct version_fetch_options *o
         .passed = options->settings.passed,
         .outer = options->outer,
         .memory = host_memory() / 4 * 3,
+        .apart = tenants_are_apart(options->tenants),
         .find_program = find_program,
         .on_child = on_child,
         .owner = fetch,
@@ -266,6 +266,7 @@ void version_fetch_begin(struct version_fetch *fetch, const struct fetched_versi
     *job = (struct build_job){ .deadline_ms = MAKE_MS };
     snprintf(job->deployment, sizeof(job->deployment), "%s", wanted->deployment);
     snprintf(job->version, sizeof(job->version), "%s", wanted->version);
+    snprintf(job->organization, sizeof(job->organization), "%s", wanted->organization);
     snprintf(job->archive_hash, sizeof(job->archive_hash), "%s", wanted->archive_hash);
     build_output_init(&fetch->output);
     fetch->done = done;

@@ -16,9 +16,9 @@ struct version_fetch_options {
     struct upward *upward;
     struct processes *processes;
     struct site *site;
-    const struct user_range *users; /* NULL: as this process */
-    const char *programs;           /* host_program */
-    char *const *outer;             /* the environment of this process */
+    struct tenants *tenants;
+    const char *programs; /* host_program */
+    char *const *outer;   /* the environment of this process */
     struct building_settings settings;
 };
 
@@ -27,6 +27,7 @@ struct fetched_version {
     const char *deployment;
     const char *version;
     const char *archive_hash; /* SHA-256, in hex */
+    const char *organization; /* whose user makes it */
 };
 
 /* why: the reason, unless status is OK. Another one may be begun. */

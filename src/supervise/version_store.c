@@ -23,6 +23,7 @@ struct missing_version {
     char id[MESSAGE_ID_MAX];
     char version[MESSAGE_VERSION_MAX];
     char hash[MESSAGE_ID_MAX];
+    char organization[MESSAGE_ID_MAX];
     struct list wishes; // version_wish::link
     bool failed;
     int64_t again_ms; /* monotonic, when it has failed */
@@ -254,7 +255,8 @@ static void fetch_next(struct version_store *store)
             continue;
         struct fetched_version wanted = { .deployment = missing->id,
                                           .version = missing->version,
-                                          .archive_hash = missing->hash };
+                                          .archive_hash = missing->hash,
+                                          .organization = missing->organization };
         store->fetched = missing;
         version_fetch_begin(store->fetch, &wanted, on_fetched, store);
     }
@@ -299,6 +301,7 @@ static struct missing_version *note_missing(struct version_store *store,
     memcpy(missing->id, message->deployment, sizeof(missing->id));
     memcpy(missing->version, message->version, sizeof(missing->version));
     memcpy(missing->hash, message->version_hash, sizeof(missing->hash));
+    memcpy(missing->organization, message->organization, sizeof(missing->organization));
     list_init(&missing->wishes);
     list_append(&store->missing, &missing->link);
     return missing;

@@ -1,6 +1,6 @@
 // A run controller as a supervise role knows it: no packages, and the task is in the payload.
 //
-//   { "do": "finish" | "sleep" | "retry" | "wait" | "hang" | "die" | "parent" | "audit" | "peek" | "leave", … }
+//   { "do": "finish" | "sleep" | "retry" | "wait" | "hang" | "die" | "parent" | "audit" | "reach" | "peek" | "leave", … }
 //
 // It lies in a version's folder, with websocket.mjs beside it, and tells what happens as lines of
 // the file events/<runner id>, which tests read; a file events.path names another folder for them. A
@@ -67,12 +67,12 @@ async function complete(completion) {
 }
 const succeed = (output) => complete({ ok: true, output: JSON.stringify(output ?? null), outputType: "application/json" });
 
-const read = (file) => { try { return fs.readFileSync(file, "utf8"); } catch { return ""; } };
+const textOf = (file) => { try { return fs.readFileSync(file, "utf8"); } catch { return ""; } };
 const look = () => ({
   uid: process.getuid(), groups: process.getgroups(), cwd: process.cwd(), names: Object.keys(env).sort(), values: Object.values(env),
   files: fs.readdirSync("/proc/self/fd").map((fd) => { try { return fs.readlinkSync(`/proc/self/fd/${fd}`); } catch { return ""; } }),
   status: Object.fromEntries(fs.readFileSync("/proc/self/status", "utf8").split("\n").filter(Boolean).map((line) => line.split(/:\s+/))),
-  arguments: process.argv.slice(1), parent: read(`/proc/${process.ppid}/environ`),
+  arguments: process.argv.slice(1), parent: textOf(`/proc/${process.ppid}/environ`),
 });
 
 const tasks = {
@@ -102,6 +102,13 @@ const tasks = {
   },
   async die() { if (number > 1) return succeed({ attempt: number }); process.stderr.write("last words\n"); await sleep(50); process.kill(process.pid, "SIGKILL"); return sleep(1000); },
   audit: () => succeed(look()),
+  /** What the operating system lets it do: the code of the error, else what came of it. */
+  async reach({ read = [], list = [], write = [], signal = [] }) {
+    const attempt = (all, act) => Object.fromEntries(all.map((one) => { try { return [one, act(one) ?? "done"]; } catch (error) { return [one, error.code]; } }));
+    return succeed({ ...look(), read: attempt(read, (file) => fs.readFileSync(file, "latin1")), list: attempt(list, (folder) => fs.readdirSync(folder)),
+      write: attempt(write, (file) => fs.writeFileSync(file, `by ${process.getuid()}`, { mode: 0o666 })), signal: attempt(signal, (pid) => process.kill(pid, 0) && "done"),
+      score: textOf("/proc/self/oom_score_adj").trim(), limits: textOf("/proc/self/limits") });
+  },
   async peek({ other }) {
     const asked = async (path, headers) => { const { status, text } = await call("GET", "", undefined, { path, headers, once: true }); return [status, text]; };
     const at = (id) => `/api/v1/workload-actions/runs/${id}/snapshots/since/${snapshot}`;

@@ -337,7 +337,7 @@ static void a_version_is_built(void **state)
     assert_says(&scene, IN_VERSION("index.json"), "/versions/deployment_a/c.mjs");
     assert_says(&scene, IN_VERSION("runcast.json"), scene.job.archive_hash);
     assert_says(&scene, IN_VERSION("runcast.json"), "\"architecture\":\"x64\"");
-    assert_sealed(&scene, version_at, 0755);
+    assert_sealed(&scene, version_at, geteuid() ? 0755 : 0750);
     assert_sealed(&scene, IN_VERSION("node_modules/ms"), 0755);
     assert_sealed(&scene, IN_VERSION("node_modules/ms/index.js"), 0755);
     assert_sealed(&scene, IN_VERSION("c.mjs"), 0644);

@@ -158,11 +158,11 @@ static void users_are_names_numbers_and_ranges(void **state)
     assert_int_equal(user_resolve("nobody", &range, &why), OK);
     assert_true(range.first && range.first == range.last && range.gid);
     assert_int_equal(user_resolve("54321", &range, &why), OK);
-    struct process_user user = user_of(&range, 7);
+    struct process_user user = user_of(&range, range.first);
     assert_int_equal(user.uid, 54321);
     assert_int_equal(user.gid, 54321);
     assert_int_equal(user_resolve("70000-70009", &range, &why), OK);
-    user = user_of(&range, 23);
+    user = user_of(&range, 70003);
     assert_int_equal(user.uid, 70003);
     assert_int_equal(user.gid, 70003);
 }

@@ -1,0 +1,95 @@
+// Two organizations on one machine (--execute-tenants): each is a user of its own, for ever, and reaches
+// nothing of the other one.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+
+import { makeFakeBundle } from "../support/js/bundles.mjs";
+import { Deployer } from "../support/js/deployments.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { isRoot, nodeOptions } from "../support/js/supervisor.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
+
+const users = "710000-710009";
+
+/** Not below /tmp, of which each organization has another one. */
+function place(t) {
+  const top = fs.mkdtempSync("/var/lib/runcast-test-");
+  t.after(() => fs.rmSync(top, { recursive: true, force: true }));
+  fs.chmodSync(top, 0o711);
+  for (const name of ["groups", "events"]) fs.mkdirSync(path.join(top, name));
+  fs.chmodSync(path.join(top, "events"), 0o777);
+  return top;
+}
+
+async function deploy(gateway, key, events) {
+  const answer = await new Deployer(gateway, { key }).deploy({}, makeFakeBundle(["task"], { events }));
+  assert.equal(answer.status, 200, answer.text);
+  return answer.json.id;
+}
+
+/** The output of a run of that key. */
+async function execute(gateway, key, payload) {
+  const worker = new Worker(gateway, key), id = await worker.trigger("task", {}, payload);
+  const run = await until(async () => {
+    const { run } = await worker.show(id);
+    return run.finishedAt && run;
+  }, { what: `the end of ${id}\n${gateway.stderr.slice(-3000)}` });
+  assert.equal(run.status, "COMPLETED", JSON.stringify(run.error));
+  return run.output;
+}
+
+test("two organizations have users, versions and temporary files of their own", { skip: !isRoot && "only root executes as others" }, async (t) => {
+  const top = place(t), events = path.join(top, "events/"), versions = path.join(top, "data-versions/versions");
+  const gateway = await startGateway({ t, data: path.join(top, "data"), options: ["--execute", "--execute-tenants", "--runner-user", users, "--cgroup", path.join(top, "groups"), "--heartbeat-timeout", "3s", "--lease", "5s", ...nodeOptions()] });
+  const ask = async (...words) => { const ended = await runProgram([...words, "--data", path.join(top, "data")]); assert.equal(ended.code, 0, ended.all); return ended.stdout; };
+  await ask("org", "create", "Another");
+  const theirs = /(tr_prod_\w+)/.exec(await ask("project", "create", "Theirs", "--org", "another"))[1];
+  const mine = await deploy(gateway, keys.prod, events);
+  const other = await deploy(gateway, theirs, events);
+
+  const left = ["/tmp/left", "/var/tmp/left", "/dev/shm/left"].map((file) => `${file}-${process.pid}`);
+  const first = await execute(gateway, keys.prod, { do: "reach", write: left });
+  const entry = path.join(versions, mine, "build.json");
+  const second = await execute(gateway, theirs, { do: "reach", read: [...left, entry], list: [versions, path.join(versions, mine), path.join(versions, other), "/proc"] });
+  assert.deepEqual([first.uid, second.uid], [710000, 710001]);
+  assert.deepEqual([first.groups, second.groups], [[710000], [710001]]);
+  assert.deepEqual(Object.values(first.write), ["done", "done", "done"]);
+  assert.deepEqual(left.map((file) => second.read[file]), ["ENOENT", "ENOENT", "ENOENT"], "temporary files of the other one");
+  assert.ok(!left.some((file) => fs.existsSync(file)), "nor are they the machine's");
+  assert.deepEqual([second.read[entry], second.list[versions], second.list[path.join(versions, mine)]], ["EACCES", "EACCES", "EACCES"]);
+  assert.ok(second.list[path.join(versions, other)].includes("build.json"), "its own version it can read");
+  assert.deepEqual(second.list["/proc"].filter((name) => /^\d+$/.test(name)).length <= 2, true, "it sees its own processes alone");
+
+  gateway.http.close();
+  gateway.child.kill("SIGKILL");
+  await until(() => gateway.child.signalCode, { what: "its end" });
+  await gateway.restart();
+  assert.equal((await execute(gateway, theirs, { do: "audit" })).uid, 710001, "behind a restart it is the same user");
+  assert.equal((await execute(gateway, keys.prod, { do: "audit" })).uid, 710000);
+
+  // A version that everybody could read, as older releases made them, is closed before it executes.
+  fs.chownSync(path.join(versions, mine), 0, 0);
+  fs.chmodSync(path.join(versions, mine), 0o755);
+  assert.equal((await execute(gateway, keys.prod, { do: "audit" })).uid, 710000);
+  const { mode, gid } = fs.statSync(path.join(versions, mine));
+  assert.deepEqual([mode & 0o777, gid], [0o750, 710000]);
+  await gateway.stop();
+});
+
+test("--execute-tenants says what it takes", { skip: !isRoot && "only root executes as others" }, async (t) => {
+  const top = place(t), groups = path.join(top, "groups");
+  const start = async (folder, ...words) => {
+    const { code, all } = await runProgram(["supervise", "--url", "http://127.0.0.1:9", "--versions", path.join(folder, "versions"), "--execute-tenants", ...words], { env: { RUNCAST_WORKER_TOKEN: "tr_wgt_x" } });
+    assert.notEqual(code, 0, all);
+    return all;
+  };
+  assert.match(await start(top, "--runner-user", "54321"), /a range of uids that nobody else has/);
+  assert.match(await start(top, "--runner-user", users, "--cgroup", "off"), /--cgroup off would leave/);
+  assert.match(await start(top, "--runner-user", users, "--cgroup", path.join(top, "none")), /there is no such folder/);
+  const below = temporaryFolder();
+  fs.chmodSync(below, 0o711);
+  assert.match(await start(below, "--runner-user", users, "--cgroup", groups), /of its own, in which .* could not be found.*--versions/);
+});
