@@ -30,7 +30,7 @@ enum {
     MESSAGE_MAX = 512,
     MIB = 1 << 20,
     INDEX_MEMORY_MAX = 8192, /* MiB */
-    BUILD_OOM_SCORE = 500,   /* builds before runs before the gateway */
+    BUILD_OOM_SCORE = 700,   /* when memory ends: builds, then runs, then the rest */
     ARGUMENTS_MAX = 10,
     NODE_LEAST = 20,
     PROGRAM_VERSION_MAX = 32,

@@ -6,12 +6,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "gateway/config_listen.h"
+#include "process/user.h"
 
 extern char **environ;
 
@@ -87,6 +89,24 @@ static enum err check_credential(const struct config *config, struct failure *wh
                    "RUNCAST_WORKER_TOKEN_FILE to the path of a file that holds it");
 }
 
+/* Who owns the data could read the database, and the keys beside it. */
+static enum err check_owner(const struct config *config, struct failure *why)
+{
+    struct user_range users;
+    struct stat found;
+    enum err refused = OK;
+    if (!*config->runner_user || stat(config->data, &found))
+        return OK;
+    refused = user_resolve(config->runner_user, &users, why);
+    if (!refused && found.st_uid >= users.first && found.st_uid <= users.last)
+        refused =
+            explain(why, ERR_INVALID,
+                    "--runner-user %s: the gateway's data (%s) belong to that user, so "
+                    "tasks could read them: name another one",
+                    config->runner_user, config->data);
+    return refused;
+}
+
 enum err supervise_role_init(struct supervise_role *role, const struct config *config,
                              struct failure *why)
 {
@@ -127,6 +147,8 @@ enum err supervise_role_init(struct supervise_role *role, const struct config *c
     };
     if (!refused)
         refused = supervise_check(&role->options, why);
+    if (!refused)
+        refused = check_owner(config, why);
     if (refused)
         supervise_role_finish(role);
     return refused;

@@ -59,6 +59,22 @@ static enum err resolve_number(const char *text, uint64_t uid, struct user_range
     return OK;
 }
 
+/* A range is for nobody else: what a user of the machine may do its tasks could do as well. */
+static enum err check_nobody(const char *text, const struct user_range *range,
+                             struct failure *why)
+{
+    enum err err = OK;
+    setpwent();
+    for (struct passwd *user; !err && (user = getpwent());)
+        if (user->pw_uid >= range->first && user->pw_uid <= range->last)
+            err =
+                explain(why, ERR_INVALID,
+                        "%s: %u is the user %s of this machine: name uids that nobody has",
+                        text, (unsigned)user->pw_uid, user->pw_name);
+    endpwent();
+    return err;
+}
+
 static enum err resolve_range(const char *text, uint64_t first, uint64_t last,
                               struct user_range *range, struct failure *why)
 {
@@ -66,9 +82,10 @@ static enum err resolve_range(const char *text, uint64_t first, uint64_t last,
     err = err ? err : check(text, last, why);
     if (!err && last < first)
         err = explain(why, ERR_INVALID, "%s: the range ends before it begins", text);
-    if (!err)
-        *range = (struct user_range){ (uid_t)first, (uid_t)last, 0 };
-    return err;
+    if (err)
+        return err;
+    *range = (struct user_range){ (uid_t)first, (uid_t)last, 0 };
+    return check_nobody(text, range, why);
 }
 
 enum err user_resolve(const char *text, struct user_range *range, struct failure *why)

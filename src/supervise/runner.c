@@ -21,7 +21,8 @@ enum {
     OUTPUT_MAX = 64 * 1024,
     OPEN_FILES = 16384,
     PROCESSES = 8192, /* of a user who may have many runners */
-    OOM_SCORE = 500,
+    OOM_SCORE =
+        500, /* when memory ends: behind builds, before supervise role and gateway */
     CONTROLLER_BYTES = 128 << 20,
     MIB = 1 << 20,
     PAUSE_MS = 500,

@@ -51,10 +51,10 @@ export function makeBundle({ index = 'await variables(); await register(["hello"
 }
 
 /** A bundle whose run controller is fake_controller.mjs; tasks: names, or objects as a registration has them;
- *  events: a folder, with a slash at its end, that the tasks may write to. */
-export function makeFakeBundle(tasks, { events } = {}) {
+ *  events: a folder, with a slash at its end, that the tasks may write to; index: JavaScript that comes first. */
+export function makeFakeBundle(tasks, { events, index = "" } = {}) {
   const read = (name) => fs.readFileSync(new URL(name, import.meta.url), "utf8");
-  return makeBundle({ index: `await variables(); await register(${JSON.stringify(tasks)});`, files: {
+  return makeBundle({ index: `${index}; await variables(); await register(${JSON.stringify(tasks)});`, files: {
     "fake_controller.mjs": read("fake_controller.mjs"), "websocket.mjs": read("websocket.mjs"),
     [entry("run-controller").slice(5)]: 'import "../../../fake_controller.mjs";', ...events && { "events.path": events },
   } });

@@ -177,6 +177,9 @@ static void root_and_nonsense_are_no_users(void **state)
     assert_refused("no-such-user", "no-such-user: there is no such user");
     assert_refused("12-", "12-: there is no such user");
     assert_refused("9-8", "9-8: the range ends before it begins");
+    assert_refused("1-1",
+                   "1-1: 1 is the user daemon of this machine: name uids that nobody "
+                   "has");
     assert_refused("4294967295", "4294967295: 4294967295 is no uid");
     assert_refused("1-4294967296", "1-4294967296: 4294967296 is no uid");
 }
