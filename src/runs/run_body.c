@@ -245,18 +245,39 @@ static void add_error(struct buf *out, const struct run *run)
         buf_print(out, "{\"type\":\"INTERNAL_ERROR\",\"code\":\"%s\"}", code_of(run));
 }
 
-void run_body_result(const struct run *run, struct buf *out)
+/* Opens the object, which stays open. */
+static void begin_result(struct buf *out, const struct run *run)
 {
     bool ok = run->status == RUN_COMPLETED;
     buf_print(out, "{\"ok\":%s,\"id\":\"%s\"", ok ? "true" : "false", run->id);
     members_add_text(out, "taskIdentifier", bytes_slice(run->task));
-    if (ok) {
-        members_add_bytes(out, "output", run->output);
-        const struct bytes *type = run_rare(run)->output_type;
+    if (!ok)
+        add_error(out, run);
+}
+
+static void end_result(struct buf *out, const struct run *run)
+{
+    const struct bytes *type = run_rare(run)->output_type;
+    if (run->status == RUN_COMPLETED)
         members_add_text(out, "outputType",
                          type ? bytes_slice(type) : SLICE("application/json"));
-    } else {
-        add_error(out, run);
-    }
     buf_add_char(out, '}');
+}
+
+void run_body_result(const struct run *run, struct buf *out)
+{
+    begin_result(out, run);
+    if (run->status == RUN_COMPLETED)
+        members_add_bytes(out, "output", run->output);
+    end_result(out, run);
+}
+
+void run_body_result_value(const struct run *run, struct slice url, struct buf *out)
+{
+    begin_result(out, run);
+    if (run->status == RUN_COMPLETED) {
+        add_packet(out, "output", run->output, run_rare(run)->output_type);
+        members_add_text(out, "outputPresignedUrl", url);
+    }
+    end_result(out, run);
 }

@@ -2,7 +2,7 @@
  *
  *   item      in lists, and as a relative of another run
  *   whole     what retrieve answers
- *   result    what it ended with, packets as texts
+ *   result    what it ended with, its output as a text or as a value
  *
  * Written straight into a buffer: payload, output and metadata keep the bytes that the user
  * sent. A field that is unset is left out, never null. Into the buffer of a rope they come by
@@ -34,8 +34,11 @@ struct run_details {
 void run_body_whole(const struct run *run, enum vocabulary vocabulary,
                     const struct run_details *details, struct buf *out);
 
-/* Of a final run. */
+/* Of a final run; its output is a text, which holds whatever its type says. */
 void run_body_result(const struct run *run, struct buf *out);
+
+/* The same with the output as the value that retrieve shows; of application/store the url. */
+void run_body_result_value(const struct run *run, struct slice url, struct buf *out);
 
 /* The metadata as an object; {} when there is none. */
 struct slice run_body_metadata(const struct run *run);

@@ -37,7 +37,8 @@ struct run_list_row {
 struct run_listing {
     struct api_call *call;
     struct run_query query;
-    uint32_t hidden; /* fields that the token leaves out */
+    struct run_read parent; /* of a list of children */
+    uint32_t hidden;        /* fields that the token leaves out */
     struct run_list_part parts[ENVIRONMENT_TYPES];
     size_t part_count, waiting;
     enum store_status status; /* the first that was not STORE_OK */
@@ -270,8 +271,8 @@ static void tell_times(struct api_call *call)
             ignored_add_parameter(&call->ignored, slice_of(times[i]));
 }
 
-/* NULL: the query was refused, and that was replied. */
-static struct run_listing *listing_create(struct api_call *call)
+/* NULL: the query was refused, and that was replied. any_time: no week by default. */
+static struct run_listing *listing_create(struct api_call *call, bool any_time)
 {
     struct run_listing *listing = mem_new(struct run_listing);
     struct failure why = { 0 };
@@ -281,7 +282,7 @@ static struct run_listing *listing_create(struct api_call *call)
     listing->hidden = hidden_fields(call->identity);
     listing->deferred.fn = write_rows;
     list_init(&listing->deferred.link);
-    if (run_query_read(call, now, &listing->query, &why)) {
+    if (run_query_read(call, any_time, now, &listing->query, &why)) {
         api_reply_details(call, "Query Error", "details", listing->query.wrong, why.text);
         finish(listing);
         return NULL;
@@ -305,7 +306,7 @@ static bool may_list(struct api_call *call, const struct run_filter *filter)
 
 enum err run_list(struct api_call *call)
 {
-    struct run_listing *listing = listing_create(call);
+    struct run_listing *listing = listing_create(call, false);
     if (!listing)
         return OK;
     if (!may_list(call, &listing->query.filter)) {
@@ -338,7 +339,7 @@ enum err run_list_project(struct api_call *call)
     enum err refused = project_find(call, call->params[0], &project);
     if (refused)
         return refused;
-    struct run_listing *listing = listing_create(call);
+    struct run_listing *listing = listing_create(call, false);
     if (!listing)
         return OK;
     for (int type = 0; !refused && type < ENVIRONMENT_TYPES; type++)
@@ -348,4 +349,31 @@ enum err run_list_project(struct api_call *call)
     else
         read_parts(listing);
     return refused;
+}
+
+/* Who may see a run may see those that it has triggered, as retrieve shows them. */
+static void on_parent(struct run_read *read, enum err status)
+{
+    struct run_listing *listing = container_of(read, struct run_listing, parent);
+    struct api_call *call = listing->call;
+    if (!status)
+        status = api_check_run_scope(call, "read", read->run);
+    if (status) {
+        api_reply_error(call, status);
+        finish(listing);
+        return;
+    }
+    add_part(listing, call->account);
+    read_parts(listing);
+}
+
+enum err run_list_children(struct api_call *call)
+{
+    struct run_listing *listing = listing_create(call, true);
+    if (!listing)
+        return OK;
+    call->busy = true;
+    listing->query.filter.parent = call->params[0];
+    run_read_begin(call->env, call->params[0], &listing->parent, on_parent);
+    return OK;
 }

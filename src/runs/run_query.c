@@ -282,11 +282,12 @@ enum err run_query_read_from(const struct run_query_source *source, int64_t now_
     return OK;
 }
 
-enum err run_query_read(const struct api_call *call, int64_t now_ms,
+enum err run_query_read(const struct api_call *call, bool any_time, int64_t now_ms,
                         struct run_query *query, struct failure *why)
 {
     const struct run_query_source source = { .vocabulary = call->vocabulary,
                                              .pairs = call->query,
-                                             .count = call->query_count };
+                                             .count = call->query_count,
+                                             .any_time = any_time };
     return run_query_read_from(&source, now_ms, query, why);
 }

@@ -36,8 +36,9 @@ struct run_query_source {
 enum err run_query_read_from(const struct run_query_source *source, int64_t now_ms,
                              struct run_query *query, struct failure *why);
 
-/* ERR_INVALID with the reason and query->wrong. The query stays where it is. */
-enum err run_query_read(const struct api_call *call, int64_t now_ms,
+/* Of a call: the same, with a week by default or any time. ERR_INVALID with the reason and
+ * query->wrong. The query stays where it is. */
+enum err run_query_read(const struct api_call *call, bool any_time, int64_t now_ms,
                         struct run_query *query, struct failure *why);
 
 void run_cursor(const char *run_id, char out[CURSOR_MAX]);

@@ -42,7 +42,7 @@ static void finish(struct run_reply *reply)
 
 /* ---- the reply ---- */
 
-static struct slice url_of(struct api_call *call, const struct bytes *name,
+struct slice run_reply_url(struct api_call *call, const struct bytes *name,
                            const struct bytes *type, struct buf *url)
 {
     if (!name || !slice_is(bytes_slice(type), "application/store"))
@@ -88,8 +88,9 @@ static void send(struct run_reply *reply)
         .children = reply->children.runs,
         .child_count = reply->children.count,
         .payload_url =
-            url_of(call, run->payload, run_rare(run)->payload_type, &payload_url),
-        .output_url = url_of(call, run->output, run_rare(run)->output_type, &output_url),
+            run_reply_url(call, run->payload, run_rare(run)->payload_type, &payload_url),
+        .output_url =
+            run_reply_url(call, run->output, run_rare(run)->output_type, &output_url),
         .schedule = buf_slice(&schedule),
         .waiting = buf_slice(&reply->waiting),
     };

@@ -1,4 +1,4 @@
-/* runs.c - the run routes, and the plain ones of them: retrieve, result, cancel.
+/* runs.c - the run routes, and the plain ones of them: retrieve, cancel.
  *
  * A run is looked up in the caller's environment before its scopes are checked, because
  * they depend on its task and tags; anybody else's is not found. */
@@ -7,10 +7,10 @@
 #include "call/rooms.h"
 #include "call/route.h"
 #include "engine/run_commands.h"
-#include "runs/run_body.h"
 #include "runs/run_changes.h"
 #include "runs/run_list.h"
 #include "runs/run_reply.h"
+#include "runs/run_result.h"
 
 struct run_op {
     struct api_call *call;
@@ -47,35 +47,6 @@ static enum err retrieve(struct api_call *call)
 {
     struct run_op *op = op_create(call);
     run_read_begin(call->env, call->params[0], &op->read, on_retrieved);
-    return OK;
-}
-
-/* ---- result ---- */
-
-static void on_result(struct run_read *read, enum err status)
-{
-    struct run_op *op = container_of(read, struct run_op, read);
-    struct rope body = { 0 };
-    rope_clear(&body);
-    if (!status && !run_is_final(read->run))
-        status = ERR_NOT_FOUND;
-    if (!status)
-        status = rooms_let_go(op->call);
-    if (status) {
-        api_reply_refused(op->call, status, NULL,
-                          "Run either doesn't exist or is not finished");
-    } else {
-        run_body_result(read->run, &body.text);
-        api_reply_json_rope(op->call, 200, &body);
-    }
-    rope_finish(&body);
-    free(op);
-}
-
-static enum err result(struct api_call *call)
-{
-    struct run_op *op = op_create(call);
-    run_read_begin(call->env, call->params[0], &op->read, on_result);
     return OK;
 }
 
@@ -169,9 +140,20 @@ static const struct route routes[] = {
       .id = "retrieve_run_v3", .summary = "Retrieve a run",
       .reply = "Run" },
     { .method = HTTP_GET_, .path = "/api/v1/runs/{runId}/result",
-      .auth = AUTH_KEY, .body_limit = UNREAD_BODY, .handle = result,
+      .auth = AUTH_KEY, .body_limit = UNREAD_BODY, .handle = run_result,
       .id = "retrieve_run_result_v1", .summary = "What a finished run gave back",
+      .query = "format?: 'json'",
       .reply = "RunResult" },
+    { .method = HTTP_GET_, .path = "/api/v1/runs/{runId}/children",
+      .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = run_list_children,
+      .id = "list_run_children_v1", .summary = "List the runs that a run has triggered",
+      .query = "filter[status]?: string, filter[taskIdentifier]?: string, filter[version]?: "
+          "string, filter[tag]?: string, filter[bulkAction]?: string, filter[isTest]?: "
+          "'true'|'false', filter[createdAt][from]?: string, filter[createdAt][to]?: string, "
+          "filter[createdAt][period]?: string, filter[batch]?: string, filter[queue]?: string, "
+          "filter[machine]?: string, filter[region]?: string, page[size]?: integer(1..100), "
+          "page[after]?: string, page[before]?: string",
+      .reply = "ListRunsResult" },
     { .method = HTTP_POST_, .path = "/api/v2/runs/{runId}/cancel",
       .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = cancel,
       .id = "cancel_run_v2", .summary = "Cancel a run",
@@ -286,8 +268,9 @@ static const struct schema schemas[] = {
       " task?: string, message: string}" },
     { "RunSchedule", "{id: string, ...}" },
     { "RunResult",
-      "{ok: boolean, id: string, taskIdentifier: string, output?: string,"
-      " outputType?: string, error?: {type: string, ...}, usage?: {...}, ...}" },
+      "{ok: boolean, id: string, taskIdentifier: string, output?: any,"
+      " outputType?: string, outputPresignedUrl?: string, error?: {type: string, ...},"
+      " usage?: {...}, ...}" },
     { 0 },
 };
 

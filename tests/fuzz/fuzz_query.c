@@ -49,7 +49,7 @@ static void check_cursor(const char *id)
     run_cursor(id, cursor);
     struct query_pair pair = { SLICE("page[after]"), slice_of(cursor) };
     struct api_call call = { .query = &pair, .query_count = 1 };
-    assert(!run_query_read(&call, 0, &again, &why) && !strcmp(again.after, id));
+    assert(!run_query_read(&call, false, 0, &again, &why) && !strcmp(again.after, id));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *room = mem_alloc(size + 1);
 
     if (split_query((struct slice){ (const char *)data, size }, room, &call)) {
-        if (run_query_read(&call, INT64_C(1700000000000), &query, &why)) {
+        if (run_query_read(&call, false, INT64_C(1700000000000), &query, &why)) {
             assert(why.code == ERR_INVALID && why.text[0] && query.wrong);
         } else {
             assert(query.limit >= 1 && query.limit <= 100);

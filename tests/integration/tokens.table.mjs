@@ -43,6 +43,7 @@ export const rows = [
   { route: "GET /api/v1/projects/:/runs", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/runs` }) },
   { route: "GET /api/v3/runs/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v3/runs/${w.run}` }), foreign: [404] },
   { route: "GET /api/v1/runs/:/result", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/result` }), ok: [404], foreign: [404] }, // not finished
+  { route: "GET /api/v1/runs/:/children", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/children` }), foreign: [404] },
   { route: "POST /api/v2/runs/:/cancel", takes: "key token", asks: (w) => [["write", "runs", w.doomed], ["write", "tasks", w.task]], at: (w) => ({ path: `/api/v2/runs/${w.doomed}/cancel`, body: {} }), foreign: [404] },
   { route: "POST /api/v1/runs/:/replay", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/replay`, body: {} }), foreign: [404] },
   { route: "POST /api/v1/runs/:/reschedule", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/reschedule`, body: { delay: "1h" } }), ok: [400], foreign: [404] }, // not delayed

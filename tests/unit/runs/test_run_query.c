@@ -23,7 +23,7 @@ static void read_query(const char *const *pairs)
 {
     struct api_call call = call_of(pairs, VOCABULARY_B);
     struct failure why = { 0 };
-    assert_int_equal(run_query_read(&call, now, &query, &why), OK);
+    assert_int_equal(run_query_read(&call, false, now, &query, &why), OK);
     assert_null(query.wrong);
 }
 
@@ -96,7 +96,7 @@ static void statuses_are_words_of_either_vocabulary(void **state)
         struct api_call call =
             call_of(QUERY("filter[status]", cases[i].words), cases[i].vocabulary);
         struct failure why = { 0 };
-        assert_int_equal(run_query_read(&call, now, &query, &why), OK);
+        assert_int_equal(run_query_read(&call, false, now, &query, &why), OK);
         assert_int_equal(query.filter.statuses, cases[i].set);
     }
 }
@@ -193,7 +193,7 @@ static void what_cannot_be_read_is_refused_by_its_name(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct api_call call = call_of(QUERY(cases[i].name, cases[i].value), VOCABULARY_A);
         struct failure why = { 0 };
-        assert_int_equal(run_query_read(&call, now, &query, &why), ERR_INVALID);
+        assert_int_equal(run_query_read(&call, false, now, &query, &why), ERR_INVALID);
         assert_string_equal(query.wrong, cases[i].name);
         assert_true(strlen(why.text) > 0);
     }
@@ -213,7 +213,7 @@ static void a_list_has_an_end(void **state)
     values[2 * QUERY_VALUES_MAX - 1] = ',';
     values[2 * QUERY_VALUES_MAX + 1] = '\0';
     struct api_call call = call_of(QUERY("filter[tag]", values), VOCABULARY_A);
-    assert_int_equal(run_query_read(&call, now, &query, &why), ERR_INVALID);
+    assert_int_equal(run_query_read(&call, false, now, &query, &why), ERR_INVALID);
     assert_string_equal(query.wrong, "filter[tag]");
 }
 

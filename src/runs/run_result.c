@@ -1,0 +1,74 @@
+/* run_result.c - what a finished run gave back.
+ *
+ *   ?format=json ─► the output as a value
+ *   without      ─► the output as its text in a string, which is what SDKs parse by its type
+ *
+ * A run that has not finished is answered like one that is not there. */
+#include "runs/run_result.h"
+
+#include "base/mem.h"
+#include "call/rooms.h"
+#include "runs/run_body.h"
+#include "runs/run_reply.h"
+
+struct result {
+    struct api_call *call;
+    bool as_value;
+    struct run_read read;
+};
+
+static void write_body(const struct result *result, const struct run *run, struct buf *out)
+{
+    struct buf url = { 0 };
+    if (result->as_value)
+        run_body_result_value(
+            run, run_reply_url(result->call, run->output, run_rare(run)->output_type, &url),
+            out);
+    else
+        run_body_result(run, out);
+    buf_finish(&url);
+}
+
+static void on_read(struct run_read *read, enum err status)
+{
+    struct result *result = container_of(read, struct result, read);
+    struct rope body = { 0 };
+    rope_clear(&body);
+    if (!status && !run_is_final(read->run))
+        status = ERR_NOT_FOUND;
+    if (!status)
+        status = rooms_let_go(result->call);
+    if (status) {
+        api_reply_refused(result->call, status, NULL,
+                          "Run either doesn't exist or is not finished");
+    } else {
+        write_body(result, read->run, &body.text);
+        api_reply_json_rope(result->call, 200, &body);
+    }
+    rope_finish(&body);
+    free(result);
+}
+
+static enum err read_format(struct api_call *call, bool *as_value)
+{
+    struct slice format = api_query(call, "format");
+    *as_value = slice_is(format, "json");
+    if (format.ptr && !*as_value)
+        return explain(&call->why, ERR_INVALID,
+                       "format must be json, or left out: then the output is a text");
+    return OK;
+}
+
+enum err run_result(struct api_call *call)
+{
+    bool as_value;
+    enum err refused = read_format(call, &as_value);
+    if (refused)
+        return refused;
+    struct result *result = mem_new(struct result);
+    result->call = call;
+    result->as_value = as_value;
+    call->busy = true;
+    run_read_begin(call->env, call->params[0], &result->read, on_read);
+    return OK;
+}
