@@ -7,7 +7,7 @@
  * Without it everything goes on, in steps of the controllers' polls. */
 #pragma once
 
-#include "client/websocket.h"
+#include "outbound/websocket.h"
 
 struct gateway_notices;
 

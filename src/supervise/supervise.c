@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "build/version_folder.h"
-#include "client/trust.h"
+#include "outbound/trust.h"
 #include "process/cgroup.h"
 #include "process/children.h"
 #include "supervise/admission.h"

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "client/url.h"
+#include "outbound/url.h"
 #include "process/namespace.h"
 #include "process/user.h"
 #include "supervise/site.h"

@@ -6,8 +6,8 @@
  * to ask again. Supervisor and builder share this. */
 #pragma once
 
-#include "client/fetch.h"
-#include "client/fetcher.h"
+#include "outbound/fetch.h"
+#include "outbound/fetcher.h"
 
 struct upward;
 struct upward_call;

@@ -132,7 +132,7 @@ class Actor {
   }
 
   readsOf(run, batch) {
-    const all = [`/api/v3/runs/${run}`, `/api/v1/runs/${run}/result`, `/api/v1/runs/${run}/metadata`, `/api/v1/runs/${run}/packets/payload`, `/api/v1/runs/${run}/packets/output`,
+    const all = [`/api/v3/runs/${run}`, `/api/v1/runs/${run}/result`, `/api/v1/runs/${run}/children`, `/api/v1/runs/${run}/metadata`, `/api/v1/runs/${run}/packets/payload`, `/api/v1/runs/${run}/packets/output`,
       `/api/v1/runs/${run}/events`, `/api/v1/runs/${run}/trace`, `/api/v1/runs/${run}/trace?page[size]=2`, `/api/v1/runs/${run}/spans/00f067aa0ba902b7`, `/engine/v1/dev/runs/${run}/snapshots/latest`,
       `/realtime/v1/runs/${run}?offset=-1`, `/realtime/v1/runs/${run}?offset=-1&skipColumns=payload`];
     return batch ? [...all, `/api/v1/batches/${batch}`, `/api/v2/batches/${batch}`, `/api/v1/batches/${batch}/results`, `/realtime/v1/batches/${batch}?offset=-1`] : all;

@@ -9,8 +9,8 @@
 
 #include "base/buf.h"
 #include "base/loop.h"
-#include "client/fetcher.h"
-#include "client/websocket.h"
+#include "outbound/fetcher.h"
+#include "outbound/websocket.h"
 
 struct certificate;
 struct ssl_st;

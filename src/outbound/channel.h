@@ -11,9 +11,9 @@
  * a call, and nothing but on_closed after channel_close. */
 #pragma once
 
-#include "client/deadline.h"
-#include "client/url.h"
 #include "net/readiness.h"
+#include "outbound/deadline.h"
+#include "outbound/url.h"
 
 struct channel;
 struct tls;

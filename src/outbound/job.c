@@ -1,5 +1,5 @@
 /* job.c - the request in stretches, and the answer where it belongs. */
-#include "client/job.h"
+#include "outbound/job.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/rope.h"
 #include "base/text.h"
-#include "client/head.h"
+#include "outbound/head.h"
 
 enum {
     FILE_BYTES = 64 * 1024,     /* of a file at once */

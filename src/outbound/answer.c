@@ -1,6 +1,6 @@
 /* answer.c - lines of the head judged one by one, and llhttp for what they say and for the
  * body. */
-#include "client/answer.h"
+#include "outbound/answer.h"
 
 #include "http/http_check.h"
 

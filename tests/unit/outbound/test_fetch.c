@@ -58,7 +58,7 @@ static const struct row {
     const char *body;
     enum err error;
 } rows[] = {
-#include "tests/unit/client/answers.def"
+#include "tests/unit/outbound/answers.def"
 };
 
 static void play(const struct row *row, size_t step)

@@ -5,8 +5,8 @@
  * It tells what has become of a request, and its owner decides what follows. */
 #pragma once
 
-#include "client/channel.h"
-#include "client/job.h"
+#include "outbound/channel.h"
+#include "outbound/job.h"
 
 struct carrier;
 

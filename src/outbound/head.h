@@ -5,8 +5,8 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "client/url.h"
 #include "http/http.h"
+#include "outbound/url.h"
 
 struct head_request {
     const char *method;

@@ -1,5 +1,5 @@
 /* url.c - cuts the URL at its marks, from the left, and judges each part. */
-#include "client/url.h"
+#include "outbound/url.h"
 
 #include <arpa/inet.h>
 #include <strings.h>

@@ -1,5 +1,5 @@
 /* head.c - judges first, then writes. */
-#include "client/head.h"
+#include "outbound/head.h"
 
 #include "http/http_check.h"
 

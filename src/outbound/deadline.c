@@ -1,5 +1,5 @@
 /* deadline.c - one kind of timer, which finds the function of its owner. */
-#include "client/deadline.h"
+#include "outbound/deadline.h"
 
 static void on_timer(struct timer *timer)
 {

@@ -8,9 +8,9 @@
 #pragma once
 
 #include "base/loop.h"
-#include "client/trust.h"
-#include "client/url.h"
 #include "http/http.h"
+#include "outbound/trust.h"
+#include "outbound/url.h"
 
 struct websocket;
 

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/slice.h"
-#include "client/trust.h"
-#include "client/url.h"
+#include "outbound/trust.h"
+#include "outbound/url.h"
 
 struct tls;
 

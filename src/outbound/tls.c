@@ -1,5 +1,5 @@
 /* tls.c - an SSL over a BIO of our own, because that of OpenSSL would raise SIGPIPE. */
-#include "client/tls.h"
+#include "outbound/tls.h"
 
 #include <errno.h>
 #include <openssl/err.h>

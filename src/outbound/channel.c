@@ -3,7 +3,7 @@
  *   resolving ─► connecting ─► shaking hands ─► open
  *                 ▲    │ refused, or its share of the time is over
  *                 └────┘ the next address */
-#include "client/channel.h"
+#include "outbound/channel.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/tls.h"
 #include "net/address.h"
+#include "outbound/tls.h"
 
 enum { READ_BYTES = 16 * 1024, READS_A_TURN = 8 };
 

@@ -1,5 +1,5 @@
 /* carrier.c - sends while it listens: a server may answer before it has all of a request. */
-#include "client/carrier.h"
+#include "outbound/carrier.h"
 
 static struct carrier *of(struct channel *channel)
 {

@@ -2,12 +2,12 @@
  *
  * Requests are matched with connections once at the end of a turn, in the order in which they
  * came; one that is tried again is the first. */
-#include "client/fetcher.h"
+#include "outbound/fetcher.h"
 
 #include <errno.h>
 
 #include "base/mem.h"
-#include "client/carrier.h"
+#include "outbound/carrier.h"
 
 enum {
     CONNECTIONS_MAX = 16,

@@ -1,5 +1,5 @@
 /* transfer.c - one call of libuv's thread pool after the other. */
-#include "client/transfer.h"
+#include "outbound/transfer.h"
 
 #include <errno.h>
 

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "base/loop.h"
-#include "client/fetch.h"
-#include "client/trust.h"
-#include "client/url.h"
+#include "outbound/fetch.h"
+#include "outbound/trust.h"
+#include "outbound/url.h"
 
 typedef void fetcher_closed_fn(void *owner);
 

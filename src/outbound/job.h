@@ -8,11 +8,11 @@
 #pragma once
 
 #include "base/rope.h"
-#include "client/answer.h"
-#include "client/deadline.h"
-#include "client/fetch.h"
-#include "client/transfer.h"
-#include "client/url.h"
+#include "outbound/answer.h"
+#include "outbound/deadline.h"
+#include "outbound/fetch.h"
+#include "outbound/transfer.h"
+#include "outbound/url.h"
 
 struct carrier;
 

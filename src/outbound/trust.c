@@ -1,5 +1,5 @@
 /* trust.c - the context of OpenSSL from which all connections are made. */
-#include "client/trust.h"
+#include "outbound/trust.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>

@@ -5,7 +5,7 @@
  *      └────────┴────► a fault, a silence, the end of the connection ────────────────┘
  *
  * The deadline is for what the state waits for: the answer, a byte of the peer or the end. */
-#include "client/websocket.h"
+#include "outbound/websocket.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -13,12 +13,12 @@
 #include <openssl/rand.h>
 
 #include "base/mem.h"
-#include "client/answer.h"
-#include "client/channel.h"
-#include "client/head.h"
 #include "http/http_check.h"
 #include "http/ws_input.h"
 #include "http/ws_key.h"
+#include "outbound/answer.h"
+#include "outbound/channel.h"
+#include "outbound/head.h"
 
 enum {
     CONNECT_MS = 10 * 1000,

@@ -1,7 +1,7 @@
 /* URLs of operators: what is read from them, and what is refused in words. */
 #include "tests/support/world/unit.h"
 
-#include "client/url.h"
+#include "outbound/url.h"
 
 static const struct {
     const char *text, *host;
