@@ -23,6 +23,15 @@ const struct worker *show_worker_of(const struct deployment *deployment)
                : NULL;
 }
 
+/* Of the machine that has built it, or is likely to. */
+static const char *platform_of(const struct deployment *deployment)
+{
+    const char *built = deployment->row.architecture;
+    if (!built[0])
+        return builds_platform(deployment->all, account_of(deployment));
+    return strcmp(built, "arm64") == 0 ? "linux/arm64" : "linux/amd64";
+}
+
 static void add_image(const struct deployment *deployment, const char *name,
                       struct buf *out)
 {
@@ -30,8 +39,7 @@ static void add_image(const struct deployment *deployment, const char *name,
     buf_print(&tag, "runcast/%s:%s", account_of(deployment)->project->ref,
               deployment->row.version);
     members_add_text(out, name, buf_slice(&tag));
-    members_add_text(out, "imagePlatform",
-                     slice_of(builds_platform(deployment->all, account_of(deployment))));
+    members_add_text(out, "imagePlatform", slice_of(platform_of(deployment)));
     buf_finish(&tag);
 }
 

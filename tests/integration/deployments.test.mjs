@@ -392,6 +392,19 @@ test("of a project one is built at a time, the oldest first, and the later versi
   await gateway.stop();
 });
 
+test("a version says of which machine it is, also when that is there no more", async (t) => {
+  const { gateway, cli, builder } = await start(t);
+  const deploying = cli.deploy(), build = await builder.take();
+  await builder.register(build);
+  await builder.complete(build, { architecture: "arm64" });
+  const { json } = await deploying;
+  assert.deepEqual([json.imagePlatform, (await cli.show(json.id)).imagePlatform], ["linux/arm64", "linux/arm64"]);
+  await gateway.kill();
+  await gateway.restart();
+  assert.equal((await cli.show(json.id)).imagePlatform, "linux/arm64");
+  await gateway.stop();
+});
+
 test("versions that nobody needs are not kept, and say so", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--keep-versions", "2"]);
   const deploy = async () => { const answer = cli.deploy(); await builder.build(); return (await answer).json; };
