@@ -271,7 +271,9 @@ static enum err not_kept(struct api_call *call)
 
 struct file_sending {
     struct api_call *call;
-    struct loop *loop;
+    struct deployments *all;
+    uint32_t env;
+    char id[ID_MAX];
     struct piece_reading reading;
     bool begun, in_flight;
 };
@@ -298,8 +300,8 @@ static void on_piece(struct file_job *job);
 static void read_piece(struct file_sending *op)
 {
     op->in_flight = true;
-    op->reading.limit = PIECE_BYTES;
-    piece_reading_begin(op->loop, &op->reading, on_piece);
+    op->reading.limit = op->call->x->method == HTTP_HEAD_ ? 0 : PIECE_BYTES;
+    piece_reading_begin(op->all->loop, &op->reading, on_piece);
 }
 
 static void on_drained(struct api_call *call)
@@ -322,6 +324,19 @@ static void begin_sending(struct file_sending *op)
     api_stream_begin_sized(call, (size_t)op->reading.size);
 }
 
+/* It may have been let go of in between. If not, somebody has removed its file: machines that
+ * have the version are not told that it is kept no more, for they would remove it, too. */
+static enum err explain_missing(const struct file_sending *op)
+{
+    const struct deployment *deployment =
+        deployments_find(op->all, op->env, slice_of(op->id));
+    if (!deployment || !deployment->row.archive_bytes)
+        return not_kept(op->call);
+    return explain(&op->call->why, ERR_STORE,
+                   "The file of this version is missing in the "
+                   "gateway's folder of deployments");
+}
+
 static void on_piece(struct file_job *job)
 {
     struct file_sending *op = container_of(job, struct file_sending, reading.job);
@@ -330,7 +345,7 @@ static void on_piece(struct file_job *job)
     op->in_flight = false;
     op->reading.piece = NULL;
     if (job->error && !op->begun) {
-        enum err err = job->error == ENOENT ? not_kept(call) : ERR_STORE;
+        enum err err = job->error == ENOENT ? explain_missing(op) : ERR_STORE;
         sending_free(op);
         api_reply_error(call, err);
         return;
@@ -353,7 +368,9 @@ static enum err send_file(struct api_call *call, const struct deployment *deploy
 {
     struct file_sending *op = mem_new(struct file_sending);
     op->call = call;
-    op->loop = deployment->all->loop;
+    op->all = deployment->all;
+    op->env = deployment->env;
+    memcpy(op->id, deployment->row.id, sizeof(op->id));
     op->reading.path = deployment_path(deployment->all, deployment->row.id, ending);
     api_add_header(call, "content-type", slice_of(type));
     call->busy = true;

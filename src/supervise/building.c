@@ -121,8 +121,10 @@ static void maybe_end(struct building *building)
         return;
     forget_job(building);
     building->state = BUILDING_IDLE;
-    if (!building->stopped)
-        look_in(building, next_pause(building));
+    if (building->stopped)
+        return;
+    version_sweep_soon(building->options.sweep);
+    look_in(building, next_pause(building));
 }
 
 static void end_job(struct building *building)

@@ -11,6 +11,7 @@
 #include "supervise/site.h"
 #include "supervise/tenants.h"
 #include "supervise/upward.h"
+#include "supervise/version_sweep.h"
 
 struct building;
 
@@ -29,6 +30,7 @@ struct building_options {
     struct processes *processes;
     struct site *site;
     struct tenants *tenants;
+    struct version_sweep *sweep;
     const char *instance;
     const char *programs; /* host_program */
     char *const *outer;   /* the environment of this process */

@@ -22,6 +22,7 @@
 #include "supervise/supervise_check.h"
 #include "supervise/tenants.h"
 #include "supervise/version_fetch.h"
+#include "supervise/version_sweep.h"
 #include "supervise/workload.h"
 #include "json/scan.h"
 
@@ -56,6 +57,7 @@ struct supervise {
     struct dequeuing *dequeuing;     /* the same */
     struct building *building;       /* the same, and where nothing is built */
     struct version_fetch *fetch;     /* NULL: not yet */
+    struct version_sweep *sweep;     /* the same */
     struct gateway_notices *notices; /* the same */
     struct admission *admission;     /* the same */
     struct timer timer;
@@ -176,6 +178,7 @@ static void on_closed(void *owner)
     admission_destroy(supervise->admission);
     building_destroy(supervise->building);
     version_fetch_destroy(supervise->fetch);
+    version_sweep_destroy(supervise->sweep);
     children_destroy(supervise->shared.processes);
     version_store_destroy(supervise->shared.versions);
     table_finish(&supervise->shared.runners);
@@ -226,11 +229,11 @@ static void close_parts(struct supervise *supervise)
 static void on_drain(struct timer *timer)
 {
     struct supervise *supervise = container_of(timer, struct supervise, timer);
-    bool quiet = !supervise->shared.runners.count &&
-                 dequeuing_is_idle(supervise->dequeuing) &&
-                 building_is_idle(supervise->building) &&
-                 version_store_is_idle(supervise->shared.versions) &&
-                 site_is_idle(supervise->shared.site);
+    bool quiet =
+        !supervise->shared.runners.count && dequeuing_is_idle(supervise->dequeuing) &&
+        building_is_idle(supervise->building) &&
+        version_store_is_idle(supervise->shared.versions) &&
+        version_sweep_is_idle(supervise->sweep) && site_is_idle(supervise->shared.site);
     if (quiet) {
         close_parts(supervise);
         return;
@@ -258,6 +261,7 @@ void supervise_drain(struct supervise *supervise)
     dequeuing_stop(supervise->dequeuing);
     building_stop(supervise->building);
     version_store_stop(supervise->shared.versions);
+    version_sweep_stop(supervise->sweep);
     admission_give_back(supervise->admission, "the supervise role is ending");
     workload_end_kept(supervise->workload);
     for (struct runner *runner; (runner = table_next(&supervise->shared.runners, &at));)
@@ -374,6 +378,26 @@ static enum err share(struct supervise *supervise, struct failure *why)
     return OK;
 }
 
+static bool is_used(void *owner, struct slice deployment)
+{
+    const struct supervise *supervise = owner;
+    size_t at = 0;
+    for (struct runner *runner; (runner = table_next(&supervise->shared.runners, &at));)
+        if (slice_is(deployment, runner->message.deployment))
+            return true;
+    return false;
+}
+
+static void begin_sweeping(struct supervise *supervise)
+{
+    struct version_sweep_options sweep = { .loop = supervise->loop,
+                                           .upward = supervise->shared.upward,
+                                           .site = supervise->shared.site,
+                                           .is_used = is_used,
+                                           .owner = supervise };
+    supervise->sweep = version_sweep_create(&sweep);
+}
+
 static void begin_building(struct supervise *supervise)
 {
     const struct supervise_options *options = supervise->options;
@@ -383,6 +407,7 @@ static void begin_building(struct supervise *supervise)
                                          .processes = shared->processes,
                                          .site = shared->site,
                                          .tenants = shared->tenants,
+                                         .sweep = supervise->sweep,
                                          .instance = supervise->instance,
                                          .programs = options->programs,
                                          .outer = options->environment,
@@ -399,6 +424,7 @@ static void begin_fetching(struct supervise *supervise)
                                            .processes = shared->processes,
                                            .site = shared->site,
                                            .tenants = shared->tenants,
+                                           .sweep = supervise->sweep,
                                            .programs = options->programs,
                                            .outer = options->environment,
                                            .settings = options->build };
@@ -434,6 +460,7 @@ static enum err begin_work(struct supervise *supervise, const char *token,
         gateway_notices_create(supervise->loop, &notices, &notices_events, supervise);
     supervise->dequeuing =
         dequeuing_create(supervise->loop, shared->upward, &dequeuing_events, supervise);
+    begin_sweeping(supervise);
     begin_building(supervise);
     begin_fetching(supervise);
     log_info("supervising", "url", options->url, "folder", options->folder, "instance",

@@ -81,6 +81,8 @@ static void finish(struct version_fetch *fetch, enum err status, const char *rea
     build_output_finish(&fetch->output);
     build_job_finish(&fetch->job);
     fetch->state = FETCH_IDLE;
+    if (!fetch->stopped)
+        version_sweep_soon(fetch->options.sweep);
     fetch->done(fetch->owner, status, &why);
 }
 

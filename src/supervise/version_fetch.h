@@ -17,6 +17,7 @@ struct version_fetch_options {
     struct processes *processes;
     struct site *site;
     struct tenants *tenants;
+    struct version_sweep *sweep;
     const char *programs; /* host_program */
     char *const *outer;   /* the environment of this process */
     struct building_settings settings;

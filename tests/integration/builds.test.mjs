@@ -132,6 +132,19 @@ test("a bundle is executed by a Node that is new enough, and told when it is ano
   await end();
 });
 
+test("versions that the gateway keeps no more are removed where they were built", async (t) => {
+  const world = await begin({ t, gatewayOptions: ["--keep-versions", "2"] });
+  fs.mkdirSync(path.join(world.supervisor.folder, "versions/worker_of_somebody"));
+  const made = [];
+  for (let i = 0; i < 4; i++) made.push((await world.cli.deploy({}, makeBundle())).json.id);
+  const kept = [...made.slice(2), "worker_of_somebody"].sort();
+  await until(() => world.versions().join() === kept.join(), { what: "the first two are removed", timeoutMs: 30_000 });
+  fs.rmSync(path.join(world.gateway.data, "deployments", `${made[3]}.tar.gz`));
+  const { json: { id } } = await world.cli.deploy({}, makeBundle()), then = [made[3], id, "worker_of_somebody"].sort();
+  await until(() => world.versions().join() === then.join(), { what: "the third is removed; not the one whose archive somebody has taken away", timeoutMs: 30_000 });
+  await world.end();
+});
+
 describe("a build", () => {
   const hanging = makeBundle({ index: 'console.log("hangs"); setInterval(() => {}, 1000);' });
   const atIndex = async (world) => {

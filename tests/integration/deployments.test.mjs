@@ -422,6 +422,10 @@ test("versions that nobody needs are not kept, and say so", async (t) => {
     assert.deepEqual([(await cli.show(two.id)).status, (await cli.show(two.id)).worker], ["DEPLOYED", undefined]);
     assert.equal((await builder.get(`/deployments/${two.id}/archive`)).status, 404);
   };
+  fs.rmSync(path.join(gateway.data, "deployments", `${three.id}.tar.gz`));
+  const lost = await builder.get(`/deployments/${three.id}/archive`);
+  assert.deepEqual([lost.status, /is missing/.test(lost.json.error)], [503, true], `what was removed by hand is not said to be kept no more: ${lost.text}`);
+  fs.writeFileSync(path.join(gateway.data, "deployments", `${three.id}.tar.gz`), "");
   await gone();
   await gateway.kill();
   await gateway.restart();

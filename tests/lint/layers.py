@@ -54,6 +54,7 @@ LIBRARIES = {
     "libuv": (r"uv\.h|uv/", {"base/loop.c", "base/loop.h", "base/timers.c", "base/timers.h",
                              "net", "http", "outbound", "store", "process",
                              "supervise/site.c", "supervise/building.c", "supervise/version_fetch.c",
+                             "supervise/version_sweep.c",
                              "artifacts/file_job.c",
                              "build/version_build.c",
                              "gateway", "main.c"}),
