@@ -5,8 +5,8 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
 import { makeBundle } from "../support/js/bundles.mjs";
-import { Builder, Deployer } from "../support/js/deployments.mjs";
-import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { Builder, bundle as noArchive, Deployer } from "../support/js/deployments.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { fakeNode, isRoot, processesOf, runnerUid, Supervisor, versionsFolder } from "../support/js/supervisor.mjs";
 
 const quick = ["--deploy-hold", "20s", "--dequeue-wait", "2s"];
@@ -19,10 +19,10 @@ function fakeNpm(script) {
   return folder;
 }
 
-async function begin({ t, options = [], npm = "exit 7", gatewayOptions = [], env = {} } = {}) {
-  const gateway = await startGateway({ t, options: [...quick, ...gatewayOptions] });
+async function begin({ t, options = [], npm = "exit 7", gatewayOptions = [], gatewaySettings = {}, preload, env = {} } = {}) {
+  const gateway = await startGateway({ t, options: [...quick, ...gatewayOptions], ...gatewaySettings });
   const { token } = await Builder.start(gateway);
-  const supervisor = await Supervisor.start(gateway, { t, token, options, env: { PATH: `${fakeNpm(npm)}:${process.env.PATH}`, ...env } });
+  const supervisor = await Supervisor.start(gateway, { t, token, options, preload, env: { PATH: `${fakeNpm(npm)}:${process.env.PATH}`, ...env } });
   const cli = new Deployer(gateway);
   const log = (id) => until(async () => (await cli.get(`/api/v1/deployments/${id}/logs`)).text || undefined, { what: "the log" });
   const newest = async () => (await cli.get("/api/v1/deployments")).json.data[0];
@@ -40,7 +40,7 @@ describe("a bundle", () => {
   let world;
   before(async () => {
     world = await begin({ options: ["--builder-env", "SHOWN", "--deploy-packages", "curl"], env: { SHOWN: "to-builds", HIDDEN: "from-builds", RUNCAST_ENCRYPTION_KEY: "00".repeat(32) },
-      npm: 'echo "installs for $BUILD_TOKEN"; mkdir -p node_modules/ms; echo "module.exports = 1" > node_modules/ms/index.js' });
+      npm: '[ -z "$REGISTRY_IS_AWAY" ] || { echo "npm ERR! network request to the registry failed" >&2; exit 1; }; echo "installs for $BUILD_TOKEN"; mkdir -p node_modules/ms; echo "module.exports = 1" > node_modules/ms/index.js' });
   });
   after(() => world.end());
 
@@ -112,7 +112,11 @@ describe("a bundle", () => {
       [{ index: "await variables();" }, /no index\.json/],
     ];
     for (const [options, reason] of cases) assert.match(await world.refused(makeBundle(options)), reason);
-    assert.match(await world.refused({ bytes: Buffer.from("no archive") }), /archive/i);
+    assert.match(await world.refused({ bytes: Buffer.from("no archive") }), /not a gzip archive/);
+    assert.match(await world.refused({ bytes: noArchive() }), /archive/);
+    const away = await world.refused(makeBundle({ dependencies: { ms: "2.1.3" } }), { buildEnvVars: { REGISTRY_IS_AWAY: "yes" } });
+    assert.match(away, /installing packages failed: it ended with exit code 1\nnpm ERR! network request to the registry failed$/);
+    assert.equal((await world.newest()).error.name, "BuildError");
     assert.equal(world.versions().length, 1);
   });
 
@@ -132,6 +136,45 @@ test("a bundle is executed by a Node that is new enough, and told when it is ano
   await end();
 });
 
+test("a disk that is full fails the build in words, and the version before stays", async (t) => {
+  const order = path.join(temporaryFolder(), "disk");
+  const { cli, newest, versions, refused, end } = await begin({ t, preload: "shim_disk", env: { SHIM_DISK: order } });
+  const { json } = await cli.deploy({}, makeBundle()), before = (await cli.get("/api/v1/deployments/current")).json;
+  for (const [where, reason] of [
+    [".tar.gz.new", /the disk is full: the archive cannot be written$/], [".new/src/", /the disk is full: cannot write 'src\/tasks\.mjs': No space left on device$/],
+    [".new/build.json", /the disk is full: cannot write/], [".new/runcast.json", /the disk is full: cannot write runcast\.json/],
+  ]) {
+    fs.writeFileSync(order, `full ${where}`);
+    assert.match(await refused(makeBundle({ files: { "src/tasks.mjs": "// something" } })), reason);
+    assert.deepEqual([(await newest()).status, (await newest()).error.name], ["FAILED", "BuildError"]);
+  }
+  await until(() => versions().join() === json.id, { what: "nothing else is left" });
+  assert.deepEqual((await cli.get("/api/v1/deployments/current")).json, before);
+  fs.rmSync(order);
+  assert.equal((await cli.deploy({}, makeBundle())).status, 200);
+  await end();
+});
+
+test("a supervise role that is stopped in the middle of a build loses it, and builds the next one when it goes on", async (t) => {
+  const ahead = path.join(temporaryFolder(), "ahead"), minute = 60_000;
+  const world = await begin({ t, gatewaySettings: { preload: "shim_clock", env: { SHIM_MONOTONIC: ahead } } });
+  const { answer, id } = await atIndex(world);
+  const setAhead = (ms) => { fs.writeFileSync(`${ahead}.new`, String(ms)); fs.renameSync(`${ahead}.new`, ahead); };
+  const becomes = (status) => until(async () => (await world.cli.show(id).catch(() => ({}))).status === status, { what: status });
+  world.supervisor.child.kill("SIGSTOP");
+  setAhead(1.1 * minute);
+  await becomes("PENDING");
+  setAhead(17 * minute);
+  await becomes("TIMED_OUT");
+  assert.match((await world.cli.show(id)).errorData.message, /no builder has taken it for 15 minutes/);
+  world.supervisor.child.kill("SIGCONT");
+  await answer;
+  await nothingLeft(world);
+  const next = await world.cli.deploy({}, makeBundle());
+  assert.equal(next.status, 200, next.text);
+  await world.end();
+});
+
 test("versions that the gateway keeps no more are removed where they were built", async (t) => {
   const world = await begin({ t, gatewayOptions: ["--keep-versions", "2"] });
   fs.mkdirSync(path.join(world.supervisor.folder, "versions/worker_of_somebody"));
@@ -145,16 +188,16 @@ test("versions that the gateway keeps no more are removed where they were built"
   await world.end();
 });
 
-describe("a build", () => {
-  const hanging = makeBundle({ index: 'console.log("hangs"); setInterval(() => {}, 1000);' });
-  const atIndex = async (world) => {
-    const answer = world.cli.deploy({}, { ...hanging, tries: 1 });
-    const id = await until(async () => { const found = await world.newest(); return found?.status === "BUILDING" && found.id; }, { what: "a deployment" });
-    await until(() => processesOf(path.join(world.supervisor.folder, "versions")).length > 0, { what: "its index" });
-    return { answer, id };
-  };
-  const nothingLeft = (world) => until(() => processesOf(path.join(world.supervisor.folder, "versions")).length === 0 && world.versions().length === 0, { what: "the end of its processes and its folder" });
+const hanging = makeBundle({ index: 'console.log("hangs"); setInterval(() => {}, 1000);' });
+async function atIndex(world) {
+  const answer = world.cli.deploy({}, { ...hanging, tries: 1 });
+  const id = await until(async () => { const found = await world.newest(); return found?.status === "BUILDING" && found.id; }, { what: "a deployment" });
+  await until(() => processesOf(path.join(world.supervisor.folder, "versions")).length > 0, { what: "its index" });
+  return { answer, id };
+}
+const nothingLeft = (world) => until(() => processesOf(path.join(world.supervisor.folder, "versions")).length === 0 && world.versions().length === 0, { what: "the end of its processes and its folder" });
 
+describe("a build", () => {
   test("that is canceled is killed", async (t) => {
     const world = await begin({ t });
     const { answer, id } = await atIndex(world);

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { Builder, bundle, Deployer, form, sha256 } from "../support/js/deployments.mjs";
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const sdk = fileURLToPath(new URL("../conformance/sdk-v4/node_modules/@trigger.dev/sdk/dist/esm/v3/index.js", import.meta.url));
 const options = ["--deploy-hold", "2s", "--dequeue-wait", "1s"];
@@ -200,69 +201,6 @@ test("what is canceled, or takes too long, is taken from its builder", async (t)
   await gateway.stop();
 });
 
-// ---- the gateway ends in the middle ----
-
-const states = {
-  PENDING: async () => {},
-  INSTALLING: async ({ builder }) => { await builder.take(); },
-  BUILDING: async ({ builder }) => { const build = await builder.take(); await builder.heartbeat(build, { step: "BUILDING" }); },
-  DEPLOYING: async ({ builder }) => { const build = await builder.take(); await builder.heartbeat(build, { step: "BUILDING" }); await builder.register(build); },
-};
-for (const [state, reach] of Object.entries(states))
-  test(`killed while it is ${state}, a deployment begins anew, and the CLI's next try joins it`, async (t) => {
-    const all = await start(t, ["--deploy-hold", "20s"]), { gateway, cli, builder } = all;
-    const id = randomUUID(), body = cli.body(await cli.artifact(), { buildEnvVars: { A: "given" } });
-    const cut = cli.initialize(body, { id }).catch(() => "cut");
-    await until(async () => (await cli.get("/api/v1/deployments/latest")).status === 200);
-    await reach(all);
-    const { id: deployment, status, version } = (await cli.get("/api/v1/deployments/latest")).json;
-    assert.equal(status, state);
-    await gateway.kill();
-    assert.equal(await cut, "cut");
-    await gateway.restart();
-    const next = cli.initialize(body, { id }), build = await builder.build();
-    assert.deepEqual([build.deployment.id, build.deployment.version, build.attempt, build.buildEnvVars], [deployment, version, state === "PENDING" ? 1 : 2, { A: "given" }]);
-    assert.deepEqual([(await next).status, (await next).json.id], [200, deployment]);
-    assert.equal((await current(cli)).json.version, version);
-    await gateway.stop();
-  });
-
-test("killed twice while it is built, a deployment has failed, and the next is another version", async (t) => {
-  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"]);
-  const id = randomUUID(), body = cli.body(await cli.artifact());
-  cli.initialize(body, { id }).catch(() => {});
-  const first = await builder.take();
-  for (let i = 0; i < 2; i++) {
-    await gateway.kill();
-    await gateway.restart();
-    if (!i) assert.equal((await builder.take()).attempt, 2);
-  }
-  const told = await cli.initialize(body, { id });
-  assert.deepEqual([told.status, told.json.error], [422, `Version ${first.deployment.version} failed: the gateway ended while it was built`]);
-  const next = cli.deploy(), build = await builder.build();
-  assert.equal(Number(build.deployment.version.split(".")[1]), Number(first.deployment.version.split(".")[1]) + 1);
-  assert.equal((await next).status, 200);
-  await gateway.kill();
-  await gateway.restart();
-  assert.equal((await current(cli)).json.version, build.deployment.version);
-  await gateway.stop();
-});
-
-test("a bundle that was uploaded is there after a kill, a half one is not", async (t) => {
-  const { gateway, cli, builder } = await start(t);
-  const artifactKey = await cli.artifact();
-  await gateway.kill();
-  fs.writeFileSync(path.join(gateway.data, "artifacts/3.9999999999.10.aaaaaaaaaaaaaaaaaaaaaaaa.part"), "x");
-  fs.writeFileSync(path.join(gateway.data, "artifacts/3.9999999999.10.aaaaaaaaaaaaaaaaaaaaaaaa"), "short");
-  fs.writeFileSync(path.join(gateway.data, "deployments/deployment_nobody.tar.gz"), "x");
-  await gateway.restart();
-  assert.deepEqual([files(gateway, "artifacts").length, files(gateway, "deployments").length], [1, 0]);
-  const answer = cli.initialize(cli.body(artifactKey));
-  await builder.build();
-  assert.equal((await answer).status, 200);
-  await gateway.stop();
-});
-
 // ---- uploads, and what is refused ----
 
 test("an upload address takes what was announced, once", async (t) => {
@@ -389,6 +327,68 @@ test("of a project one is built at a time, the oldest first, and the later versi
   assert.equal(two.environment.slug, "staging");
   assert.deepEqual([(await first).status, (await second).status], [200, 200]);
   assert.equal((await current(staging)).json.version, (await second).json.version);
+  await gateway.stop();
+});
+
+test("two deploys at once in one environment are two versions, of which the later is current", async (t) => {
+  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"]);
+  const answers = [cli.deploy(), cli.deploy()], one = await builder.take();
+  await until(async () => (await cli.get("/api/v1/deployments")).json.data.length === 2);
+  assert.equal(await builder.dequeue(), undefined, "the other one waits");
+  await builder.register(one);
+  await builder.complete(one);
+  const two = await builder.build(), number = ({ version }) => Number(version.split(".")[1]);
+  const [older, later] = [one.deployment, two.deployment].sort((a, b) => number(a) - number(b)); // whose bundle was kept first is built first
+  assert.equal(number(later), number(older) + 1);
+  assert.deepEqual((await Promise.all(answers)).map(({ status }) => status), [200, 200]);
+  assert.equal((await current(cli)).json.version, later.version);
+
+  const late = cli.deploy(), build = await builder.take();
+  const plain = await Worker.register(gateway, { tasks: ["plain"], key: keys.prod }), worker = async () => (await gateway.get(`/api/v1/projects/${keys.ref}/prod/workers/current`, { key: keys.pat })).json.worker.version;
+  assert.equal(number(plain), number(build.deployment) + 1, "one count for deployments and registrations");
+  await builder.register(build);
+  assert.equal((await builder.complete(build)).json.status, "DEPLOYED");
+  assert.deepEqual([(await late).status, await worker()], [200, plain.version], "ready last, and older");
+  const newest = cli.deploy(), last = await builder.build();
+  assert.deepEqual([(await newest).status, await worker(), number(last.deployment)], [200, last.deployment.version, number(plain) + 1]);
+  await gateway.stop();
+});
+
+test("schedules follow the current version, not what was built last", async (t) => {
+  const { gateway, cli, builder } = await start(t);
+  const task = (id) => ({ id, triggerSource: "schedule", schedule: { cron: "0 3 * * *", timezone: "UTC" } });
+  const deploy = async (tasks, more) => { const answer = cli.deploy(more); await builder.build(tasks); return (await answer).json; };
+  const scheduled = async () => (await cli.get("/api/v1/schedules")).json.data.map(({ task }) => task).join();
+  const one = await deploy([task("first")]);
+  assert.equal(await scheduled(), "first");
+  const two = await deploy([task("second")], { skipPromotion: true });
+  const failing = cli.deploy(), build = await builder.take();
+  await builder.register(build, [task("third")]);
+  await builder.fail(build);
+  await failing;
+  assert.equal(await scheduled(), "first", "neither what was not promoted nor what has failed");
+  assert.equal((await cli.post(`/api/v1/deployments/${two.version}/promote`)).status, 200);
+  assert.equal(await scheduled(), "second");
+  assert.equal((await cli.post(`/api/v1/deployments/${one.version}/promote?allowRollbacks=true`)).status, 200);
+  assert.equal(await scheduled(), "first");
+  await gateway.stop();
+});
+
+test("a run that names an external id gets its version when that is deployed, promoted or not", async (t) => {
+  const { gateway, cli, builder } = await start(t);
+  const deploy = async (more) => { const answer = cli.deploy(more); await builder.build(); return (await answer).json; };
+  const one = await deploy(), worker = new Worker(gateway, keys.prod);
+  const parked = await worker.trigger("hello", { externalDeploymentId: "ci-9" }), other = await worker.trigger("hello");
+  assert.deepEqual([await worker.status(parked), await worker.status(other)], ["WAITING_FOR_DEPLOY", "QUEUED"]);
+  const failing = cli.deploy({ externalId: "ci-9" });
+  await builder.fail(await builder.take());
+  await failing;
+  assert.equal(await worker.status(parked), "WAITING_FOR_DEPLOY");
+  const named = await deploy({ externalId: "ci-9", skipPromotion: true });
+  await until(async () => await worker.status(parked) === "QUEUED", { what: "it is released" });
+  const [messages, more] = [await builder.post("/dequeue", { maxResources: null }), await builder.post("/dequeue", { maxResources: null })];
+  const taken = Object.fromEntries([...messages.json, ...more.json].map(({ run, backgroundWorker }) => [run.friendlyId, backgroundWorker.version]));
+  assert.deepEqual(taken, { [parked]: named.version, [other]: one.version });
   await gateway.stop();
 });
 

@@ -1,6 +1,6 @@
 // A real supervise role for a gateway, with a version whose controller is fake_controller.mjs.
 //
-//   const supervisor = await Supervisor.start(gateway, { t, worker, token });
+//   const supervisor = await Supervisor.start(gateway, { t, worker, token });   // preload: "shim_x", as of a gateway
 //   const id = await worker.trigger("task", {}, { do: "finish" });
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -10,7 +10,8 @@ import { fileURLToPath } from "node:url";
 import { temporaryFolder, until } from "./gateway.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const binary = () => process.env.GATEWAY_BIN ?? path.join(here, "../../../build-asan/runcast");
+const built = (folder, name) => path.join(here, "../../..", folder, name);
+const binary = (release) => release ? process.env.GATEWAY_RELEASE_BIN ?? built("build-gcc", "runcast") : process.env.GATEWAY_BIN ?? built("build-asan", "runcast");
 export const isRoot = process.getuid() === 0;
 export const runnerUid = isRoot ? 54321 : process.getuid();
 
@@ -51,8 +52,9 @@ export function prepareVersion(folder, id, { about = {} } = {}) {
 }
 
 export class Supervisor {
-  static async start(gateway, { t, token, folder = versionsFolder(), options = [], env = {}, wait = true }) {
-    const supervisor = Object.assign(new Supervisor(), { gateway, token, folder, options, env, log: "" });
+  static async start(gateway, { t, token, folder = versionsFolder(), options = [], env = {}, preload, wait = true }) {
+    const shim = preload && { LD_PRELOAD: path.resolve(process.env.SHIM_DIR ?? built("build-gcc", ""), `${preload}.so`) };
+    const supervisor = Object.assign(new Supervisor(), { gateway, token, folder, options, env: { ...shim, ...env }, preload, log: "" });
     t?.after(() => supervisor.kill());
     return supervisor.begin(wait);
   }
@@ -61,7 +63,7 @@ export class Supervisor {
     const user = isRoot ? ["--runner-user", String(runnerUid)] : ["--execute-unsafe"];
     const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RUNCAST_")));
     const from = this.log.length;
-    this.child = spawn(binary(), ["supervise", "--url", this.gateway.url, "--versions", this.folder, "--log-format", "logfmt", "--log-level", "debug", ...user, ...nodeOptions(), ...this.options],
+    this.child = spawn(binary(this.preload), ["supervise", "--url", this.gateway.url, "--versions", this.folder, "--log-format", "logfmt", "--log-level", "debug", ...user, ...nodeOptions(), ...this.options],
       { env: { ...clean, ASAN_OPTIONS: "detect_leaks=1", RUNCAST_WORKER_TOKEN: this.token, ...this.env }, stdio: ["ignore", "pipe", "pipe"] });
     for (const stream of [this.child.stdout, this.child.stderr]) stream.setEncoding("utf8").on("data", (text) => { this.log += text; });
     this.end = undefined;
