@@ -60,7 +60,8 @@ struct runner {
     bool has_run; /* the token opens the run of the message */
     struct machine_place place;
     struct runner_facts facts;
-    unsigned calls; /* passed on and not answered: how the run stands is not known */
+    unsigned arriving; /* calls whose bodies are not here yet */
+    unsigned calls;    /* passed on and not answered: how the run stands is not known */
 
     struct version_wish wish;
     struct process process;

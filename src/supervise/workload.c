@@ -19,6 +19,11 @@ enum {
     PARTS_MAX = 12,
     PASS_MS = 60 * 1000,
     CONNECTIONS = 4096,
+    ARRIVING_MAX = 4, /* bodies of one runner on their way here */
+    CLIENT_LEFT = 499, /* a status that nobody sees */
+    CALLS_MAX = 16,   /* of one runner, passed on and not answered */
+    BODY_MS = 10 * 1000,
+    BYTES_PER_S = 1024 * 1024, /* the least: nobody is farther away than this machine */
 };
 
 struct workload {
@@ -127,16 +132,24 @@ static struct workload_route route_of(const struct exchange *x)
 
 /* ---- whose call it is ---- */
 
-/* NULL: nobody's. */
-static struct runner *runner_of(const struct workload *workload, const struct exchange *x,
+/* Of whom the request says that it is; NULL: of nobody who is here. */
+static struct runner *sender_of(const struct workload *workload, const struct exchange *x,
                                 const struct workload_route *route)
 {
     bool warm = route->call == CALL_WARM_START;
     struct slice id = http_header(x, warm ? "x-trigger-workload-controller-id"
                                           : "x-trigger-workload-runner-id");
+    return runner_find(workload->options.shared, id);
+}
+
+/* NULL: nobody's. */
+static struct runner *runner_of(const struct workload *workload, const struct exchange *x,
+                                const struct workload_route *route)
+{
+    bool warm = route->call == CALL_WARM_START;
     struct slice token = http_header(x, warm ? "x-trigger-deployment-id"
                                              : "x-trigger-workload-deployment-id");
-    struct runner *runner = runner_find(workload->options.shared, id);
+    struct runner *runner = sender_of(workload, x, route);
     if (!runner || !runner->runs || !runner_token_is(runner, token))
         return NULL;
     if (route->run.ptr && !(runner->has_run && slice_is(route->run, runner->message.run)))
@@ -268,18 +281,56 @@ static size_t body_limit(enum workload_call call)
                                  : SMALL_BODY;
 }
 
+/* One run must not take what all of this machine share. */
+static bool has_too_many(const struct runner *runner, const struct exchange *x)
+{
+    return runner->calls >= CALLS_MAX ||
+           (x->method == HTTP_POST_ && runner->arriving >= ARRIVING_MAX);
+}
+
+/* From its head to the end of its body a request counts for its runner; NULL: nobody's. */
+static void begin_arriving(struct workload *workload, struct exchange *x,
+                           struct runner *runner)
+{
+    x->call = workload;
+    if (runner && x->method == HTTP_POST_)
+        runner->arriving++;
+}
+
+/* False: it has arrived before. The runner may be gone by now. */
+static bool end_arriving(struct workload *workload, struct exchange *x)
+{
+    struct workload_route route = route_of(x);
+    struct runner *runner = sender_of(workload, x, &route);
+    bool arrives = x->call;
+    x->call = NULL;
+    if (arrives && runner && x->method == HTTP_POST_)
+        runner->arriving--;
+    return arrives;
+}
+
 /* Nothing is kept of what a stranger sends. */
 static void on_head(void *owner, struct exchange *x)
 {
     struct workload *workload = owner;
     struct workload_route route = route_of(x);
-    bool known = route.call == CALL_CONNECT || runner_of(workload, x, &route);
-    if (route.call == CALL_NONE || !known) {
+    struct runner *runner = runner_of(workload, x, &route);
+    if (route.call == CALL_CONNECT) { /* it is the same for everybody */
+        begin_arriving(workload, x, NULL);
+        return;
+    }
+    if (route.call == CALL_NONE || !runner) {
         reply_nothing(x);
         return;
     }
+    if (has_too_many(runner, x)) {
+        reply_json(x, 503,
+                   SLICE("{\"error\":\"Too many calls of this run are under way\"}"));
+        return;
+    }
     http_trust(x);
-    x->body_limit = body_limit(route.call);
+    begin_arriving(workload, x, runner);
+    x->body_limit = x->method == HTTP_POST_ ? body_limit(route.call) : 0;
     x->body_room = &workload->bodies;
     x->stream_body = route.call == CALL_DEBUG;
 }
@@ -297,6 +348,7 @@ static void on_request(void *owner, struct exchange *x)
     struct workload *workload = owner;
     struct workload_route route = route_of(x);
     struct runner *runner = runner_of(workload, x, &route);
+    end_arriving(workload, x);
     if (route.call == CALL_CONNECT) {
         kept_controllers_answer_connect(workload->kept, x);
         return;
@@ -322,10 +374,14 @@ static void on_request(void *owner, struct exchange *x)
     }
 }
 
+/* A body that does not come to its end has nobody who answers it; what was passed on has. */
 static void on_gone(void *owner, struct exchange *x)
 {
     struct workload *workload = owner;
-    kept_controllers_drop(workload->kept, x);
+    if (end_arriving(workload, x))
+        http_reply(x, CLIENT_LEFT, SLICE(""), SLICE(""));
+    else
+        kept_controllers_drop(workload->kept, x);
 }
 
 /* ---- all of it ---- */
@@ -344,6 +400,8 @@ enum err workload_create(struct loop *loop, const struct workload_options *optio
                      .on_gone = on_gone },
         .owner = workload,
         .connections_max = CONNECTIONS,
+        .body_timeout_ms = BODY_MS,
+        .least_bytes_per_s = BYTES_PER_S,
     };
     *workload = (struct workload){ .loop = loop, .options = *options };
     workload->bodies.limit = BODIES_MAX;

@@ -1,4 +1,4 @@
-/* workload_sockets.c - one socket for each controller that wants one.
+/* workload_sockets.c - one socket for each controller that wants one, or a few.
  *
  * A notice goes to the controllers whose runner has that run now: what a controller says of its
  * run is not believed. */
@@ -8,7 +8,12 @@
 #include "http/ws.h"
 #include "supervise/socket_packet.h"
 
-enum { PING_MS = 25 * 1000, PONG_TIMEOUT_MS = 20 * 1000, UNSENT_MAX = 64 * 1024 };
+enum {
+    PING_MS = 25 * 1000,
+    PONG_TIMEOUT_MS = 20 * 1000,
+    UNSENT_MAX = 64 * 1024,
+    SOCKETS_MAX = 4, /* of one runner: a controller has one, and maybe those that broke */
+};
 
 static const char space[] = "/workload";
 
@@ -90,9 +95,25 @@ static void on_closed(struct ws *ws)
 
 static const struct ws_ops ops = { on_message, on_drained, on_closed };
 
+static unsigned count(const struct workload_sockets *sockets, const struct runner *runner)
+{
+    unsigned found = 0;
+    list_each (link, &sockets->all) {
+        const struct workload_socket *socket =
+            container_of(link, struct workload_socket, link);
+        found += strcmp(socket->runner, runner->id) == 0;
+    }
+    return found;
+}
+
 void workload_sockets_accept(struct workload_sockets *sockets, struct exchange *x,
                              const struct runner *runner)
 {
+    if (count(sockets, runner) >= SOCKETS_MAX) {
+        http_reply(x, 429, SLICE("content-type: application/json\r\n"),
+                   SLICE("{\"error\":\"This run has too many sockets open\"}"));
+        return;
+    }
     struct workload_socket *socket = mem_new(struct workload_socket);
     struct buf text = { 0 };
     memcpy(socket->runner, runner->id, sizeof(socket->runner));

@@ -7,8 +7,10 @@ import { after, before, describe, test } from "node:test";
 
 import { Builder, Deployer } from "../support/js/deployments.mjs";
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { RawConnection } from "../support/js/http.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { isRoot, prepareVersion, processesOf, runnerUid, Supervisor, versionsFolder } from "../support/js/supervisor.mjs";
+import { WebSocket } from "../support/js/websocket.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
 
 const tasks = [{ id: "task", retry: { maxAttempts: 3, minTimeoutInMs: 50, maxTimeoutInMs: 100, factor: 1, randomize: false } }];
@@ -269,6 +271,76 @@ describe("room", () => {
     await world.when("kept", 1);
     assert.deepEqual(await world.supervisor.stop(), { code: 0, signal: null }, world.supervisor.log.slice(-3000));
     await world.gateway.stop();
+  });
+});
+
+describe("what all runs of a machine share", () => {
+  const MIB = 1024 * 1024;
+
+  /** A run that executes for as long as the test, and what its own code could do with its token. */
+  async function intruder(world) {
+    const id = await world.trigger({ do: "hang" });
+    await until(() => world.events("started").some(({ run }) => run === id), { what: "its start" });
+    const [pid] = processesOf(world.version);
+    const env = Object.fromEntries(fs.readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").map((entry) => entry.split(/=(.*)/s)));
+    const port = Number(env.TRIGGER_SUPERVISOR_API_PORT);
+    const headers = { "x-trigger-workload-deployment-id": env.TRIGGER_DEPLOYMENT_ID, "x-trigger-workload-runner-id": env.TRIGGER_RUNNER_ID };
+    const complete = async (announced, sent) => {
+      const lines = Object.entries({ host: "x", ...headers, "content-type": "application/json", "content-length": announced }).map(([name, value]) => `${name}: ${value}\r\n`);
+      const connection = await RawConnection.open(port);
+      await connection.send(`POST /api/v1/workload-actions/runs/${id}/snapshots/${env.TRIGGER_SNAPSHOT_ID}/attempts/complete HTTP/1.1\r\n${lines.join("")}\r\n`);
+      await connection.send(Buffer.alloc(sent, 32));
+      return connection;
+    };
+    return { port, headers, complete };
+  }
+
+  let world, own;
+  before(async () => { world = await begin(); own = await intruder(world); });
+  after(() => world.supervisor.kill().then(() => world.gateway.stop()));
+  const othersGoOn = async () => assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED");
+
+  test("what a body took that did not come to its end is given back", async () => {
+    for (let i = 0; i < 20; i++) {
+      const connection = await own.complete(16 * MIB, 15 * MIB);
+      connection.socket.destroy();
+      await until(() => connection.ended, { what: "it is closed" });
+    }
+    const whole = await own.complete(15 * MIB, 15 * MIB);
+    assert.match(await whole.read((text) => text.includes("\r\n")), /^HTTP\/1\.1 4/, "there is room for one that is no completion");
+    whole.socket.destroy();
+    await othersGoOn();
+  });
+
+  test("one run has a few bodies on their way, and a few sockets", async () => {
+    const bodies = await Promise.all(Array.from({ length: 4 }, () => own.complete(MIB, 1)));
+    const fifth = await own.complete(MIB, 1);
+    assert.match(await fifth.read((text) => text.includes("}")), /^HTTP\/1\.1 503 [^]*Too many calls of this run/);
+    const open = () => WebSocket.open({ port: own.port, target: "/socket.io/?EIO=4&transport=websocket", headers: own.headers });
+    const sockets = await Promise.all(Array.from({ length: 3 }, open)); // the controller has the first
+    await assert.rejects(open(), /429 .*This run has too many sockets open/);
+    await othersGoOn();
+    for (const { socket } of [...bodies, fifth, ...sockets]) socket.destroy();
+    await until(() => open().then(({ socket }) => socket.destroy() && true, () => false), { what: "the place of a socket that closed" });
+  });
+
+  test("a body that trickles is cut", async () => {
+    const connection = await own.complete(MIB, 1000);
+    assert.match(await connection.readToEnd({ timeoutMs: 20_000 }), /^HTTP\/1\.1 408 /);
+  });
+
+  test("who has shown no token sends no body", async () => {
+    const connection = await RawConnection.open(own.port);
+    await connection.send(`GET /connect HTTP/1.1\r\nhost: x\r\ncontent-length: 60000\r\n\r\n`);
+    assert.match(await connection.readToEnd(), /^HTTP\/1\.1 413 /);
+  });
+
+  test("the role ends all the same", async () => {
+    const connection = await own.complete(MIB, 1000);
+    world.supervisor.child.kill("SIGTERM"); // its run hangs: the second one kills it
+    connection.socket.destroy();
+    await until(() => world.supervisor.log.includes("draining"), { what: "the drain" });
+    assert.deepEqual(await world.supervisor.stop(), { code: 0, signal: null }, world.supervisor.log.slice(-3000));
   });
 });
 
