@@ -1,6 +1,6 @@
 /* version_build.c - the steps of a build, each of which ends in on_step.
  *
- *   OPEN      the archive is opened, the folder made                        pool
+ *   OPEN      the archive is opened, folder and control group made          pool
  *   READ      judged and hashed; manifest, commands; package.json unpacked  pool
  *   ASK       the program that will execute it says its version             child
  *   INSTALL   npm, if there are dependencies                                child
@@ -23,6 +23,7 @@
 #include "build/containerfile.h"
 #include "build/manifest.h"
 #include "build/version_folder.h"
+#include "process/cgroup.h"
 #include "json/scan.h"
 
 enum {
@@ -34,6 +35,10 @@ enum {
     ARGUMENTS_MAX = 10,
     NODE_LEAST = 20,
     PROGRAM_VERSION_MAX = 32,
+    OPEN_FILES = 16384,
+    PROCESSES = 8192, /* of a user, whose runs count, too */
+    GROUP_PROCESSES = 1024,
+    CPU_WEIGHT = 100, /* as one core */
 };
 
 enum build_part { OPEN, READ, ASK, INSTALL, UNPACK, COMMANDS, PLACE, INDEX, SEAL, CLEAN };
@@ -54,7 +59,8 @@ struct version_build {
 
     struct bundle *bundle; /* from READ on */
     struct version_folder folder;
-    struct buf manifest_text; /* build.json */
+    char group[CGROUP_PATH_MAX]; /* of the children; "": none */
+    struct buf manifest_text;    /* build.json */
     struct manifest manifest;
     struct containerfile containerfile;
     bool has_dependencies;
@@ -97,15 +103,29 @@ static bool is_stopped(const struct version_build *build)
 
 /* ---- steps in the pool ---- */
 
+/* What limits were asked for are there, or nothing is executed. */
+static enum err make_group(struct version_build *build, struct failure *why)
+{
+    const struct version_build_options *options = build->options;
+    char name[sizeof("build-") + BUILD_ID_MAX];
+    struct cgroup_limits limits = { .memory = options->memory,
+                                    .cpu_weight = CPU_WEIGHT,
+                                    .pids = GROUP_PROCESSES };
+    if (!options->cgroup)
+        return OK;
+    snprintf(name, sizeof(name), "build-%s", build->task.job->deployment);
+    return cgroup_make(options->cgroup, name, &limits, build->group, why);
+}
+
 static enum err open_archive(struct version_build *build, struct failure *why)
 {
     const struct bundle_limits *limits = build->options->limits;
     enum err refused = bundle_open(
         build->task.archive, limits ? limits : &bundle_limits_default, &build->bundle, why);
-    return refused
-               ? refused
-               : version_folder_make(&build->folder, build->options->versions,
-                                     build->task.job->deployment, build->task.user, why);
+    if (!refused)
+        refused = version_folder_make(&build->folder, build->options->versions,
+                                      build->task.job->deployment, build->task.user, why);
+    return refused ? refused : make_group(build, why);
 }
 
 static enum err check_hash(struct version_build *build, struct failure *why)
@@ -229,9 +249,10 @@ static enum err seal(struct version_build *build, struct failure *why)
 
 static enum err clean(struct version_build *build, struct failure *why)
 {
-    (void)why;
     version_folder_finish(&build->folder);
     bundle_close(build->bundle);
+    if (build->group[0])
+        cgroup_remove(build->group, why); /* one that stays is empty, and used again */
     return OK;
 }
 
@@ -351,10 +372,12 @@ static bool spawn(struct version_build *build, const char *const *arguments)
         .environment = child_environment_list(&build->environment),
         .directory = build->folder.new_path,
         .user = build->task.user,
+        .limits = { .open_files = OPEN_FILES,
+                    .processes = build->task.user.uid ? PROCESSES : 0 },
         .namespaces =
             build->options->apart ? PROCESS_NAMESPACES_ON : PROCESS_NAMESPACES_AUTO,
         .temporary = build->options->apart ? build->task.scratch : NULL,
-        .cgroup = build->options->cgroup,
+        .cgroup = build->group[0] ? build->group : NULL,
         .oom_score_adj = BUILD_OOM_SCORE,
     };
     build_output_forget_errors(build->task.output);

@@ -27,9 +27,9 @@ struct version_build_options {
     bool no_scripts;    /* packages install without their scripts */
     const char *passed; /* build_home */
     char *const *outer; /* the same */
-    const char *cgroup; /* of the children; NULL: none */
+    const char *cgroup; /* the root of groups (cgroup.h); NULL: none */
     bool apart;         /* children have no folder for temporary files but the scratch */
-    uint64_t memory;    /* bytes that the index may take */
+    uint64_t memory;    /* bytes that its children may take */
     const struct bundle_limits *limits; /* NULL: the defaults */
     /* The program that executes this runtime here, to be freed; or why there is none. */
     enum err (*find_program)(void *owner, struct slice runtime, char **program,

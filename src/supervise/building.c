@@ -553,6 +553,7 @@ struct building *building_create(const struct building_options *options)
         .no_scripts = options->settings.no_scripts,
         .passed = options->settings.passed,
         .outer = options->outer,
+        .cgroup = options->cgroup,
         .memory = host_memory() / 4 * 3,
         .apart = tenants_are_apart(options->tenants),
         .find_program = find_program,

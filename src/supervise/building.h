@@ -34,6 +34,7 @@ struct building_options {
     const char *instance;
     const char *programs; /* host_program */
     char *const *outer;   /* the environment of this process */
+    const char *cgroup;   /* the root of groups; NULL: none */
     struct building_settings settings;
 };
 

@@ -257,12 +257,12 @@ static void expect_news(struct runner *runner, int64_t ms)
     loop_set_timer(loop, &runner->handed, timers_kind(loop_timers(loop), on_late), ms);
 }
 
-static void make_group(struct runner *runner)
+/* Organizations that are told apart execute nothing without their limits. */
+static enum err make_group(struct runner *runner, struct failure *why)
 {
     const struct runner_shared *shared = runner->shared;
     const struct run_message *message = &runner->message;
     char path[CGROUP_PATH_MAX];
-    struct failure why;
     double weight = message->cores * CPU_WEIGHT;
     struct cgroup_limits limits = {
         .memory = (uint64_t)(message->gigabytes * 1024) * MIB + CONTROLLER_BYTES,
@@ -272,11 +272,15 @@ static void make_group(struct runner *runner)
         .cpu_thousandth = shared->strict ? (unsigned)(message->cores * 1000) : 0,
     };
     if (!shared->cgroup)
-        return;
-    if (cgroup_make(shared->cgroup, runner->id, &limits, path, &why))
-        log_warn("a runner has no control group", "reason", why.text, NULL);
-    else
+        return OK;
+    enum err refused = cgroup_make(shared->cgroup, runner->id, &limits, path, why);
+    if (!refused)
         runner->cgroup = mem_text(slice_of(path));
+    else if (!tenants_are_apart(shared->tenants)) {
+        log_warn("a runner has no control group", "reason", why->text, NULL);
+        refused = OK;
+    }
+    return refused;
 }
 
 static enum err spawn(struct runner *runner, struct failure *why)
@@ -292,11 +296,12 @@ static enum err spawn(struct runner *runner, struct failure *why)
     if (!refused && user.uid)
         refused = version_folder_give(version->directory, user, why);
     if (!refused)
+        refused = make_group(runner, why);
+    if (!refused)
         refused = site_make_scratch(shared->site, runner->id, user, &scratch, why);
     if (refused)
         return refused;
     runner->has_scratch = true;
-    make_group(runner);
     struct runner_home home = { .message = &runner->message,
                                 .token = runner->token,
                                 .runner = runner->id,

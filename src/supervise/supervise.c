@@ -411,6 +411,7 @@ static void begin_building(struct supervise *supervise)
                                          .instance = supervise->instance,
                                          .programs = options->programs,
                                          .outer = options->environment,
+                                         .cgroup = shared->cgroup,
                                          .settings = options->build };
     supervise->building = building_create(&building);
 }
@@ -427,6 +428,7 @@ static void begin_fetching(struct supervise *supervise)
                                            .sweep = supervise->sweep,
                                            .programs = options->programs,
                                            .outer = options->environment,
+                                           .cgroup = shared->cgroup,
                                            .settings = options->build };
     supervise->fetch = version_fetch_create(&fetch);
     version_store_use(shared->versions, supervise->fetch);

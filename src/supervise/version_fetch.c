@@ -251,6 +251,7 @@ struct version_fetch *version_fetch_create(const struct version_fetch_options *o
         .no_scripts = options->settings.no_scripts,
         .passed = options->settings.passed,
         .outer = options->outer,
+        .cgroup = options->cgroup,
         .memory = host_memory() / 4 * 3,
         .apart = tenants_are_apart(options->tenants),
         .find_program = find_program,

@@ -20,6 +20,7 @@ struct version_fetch_options {
     struct version_sweep *sweep;
     const char *programs; /* host_program */
     char *const *outer;   /* the environment of this process */
+    const char *cgroup;   /* the root of groups; NULL: none */
     struct building_settings settings;
 };
 

@@ -19,9 +19,9 @@ enum {
     PARTS_MAX = 12,
     PASS_MS = 60 * 1000,
     CONNECTIONS = 4096,
-    ARRIVING_MAX = 4, /* bodies of one runner on their way here */
+    ARRIVING_MAX = 4,  /* bodies of one runner on their way here */
     CLIENT_LEFT = 499, /* a status that nobody sees */
-    CALLS_MAX = 16,   /* of one runner, passed on and not answered */
+    CALLS_MAX = 16,    /* of one runner, passed on and not answered */
     BODY_MS = 10 * 1000,
     BYTES_PER_S = 1024 * 1024, /* the least: nobody is farther away than this machine */
 };

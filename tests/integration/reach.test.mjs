@@ -20,7 +20,7 @@ const attempt = (act) => { try { act(); return "done"; } catch (error) { return 
 console.log("REACHED " + JSON.stringify({
   uid: process.getuid(), groups: process.getgroups(), score: fs.readFileSync("/proc/self/oom_score_adj", "utf8").trim(), names: Object.keys(process.env).sort(),
   read: ${JSON.stringify(files)}.map((file) => attempt(() => fs.readFileSync(file))), signal: ${JSON.stringify(pids)}.map((pid) => attempt(() => process.kill(pid, 0))),
-  status: fs.readFileSync("/proc/self/status", "utf8"),
+  status: fs.readFileSync("/proc/self/status", "utf8"), limits: fs.readFileSync("/proc/self/limits", "utf8"),
 }));`;
 
 describe("code of users", { skip }, () => {
@@ -73,6 +73,7 @@ describe("code of users", { skip }, () => {
     for (const found of reached.signal) assert.ok(["ESRCH", "EPERM"].includes(found), found);
     assert.deepEqual([reached.uid, reached.groups, reached.score], [runnerUid, [runnerUid], "700"]);
     assert.match(reached.status, /NoNewPrivs:\t1/);
+    for (const limit of [/Max core file size +0 +0/, /Max open files +16384 +16384/, /Max processes +8192 +8192/]) assert.match(reached.limits, limit);
     assert.deepEqual(reached.names.filter((name) => !name.startsWith("TRIGGER_") && !/^(NODE_|npm_|SSL_CERT_FILE)/.test(name)), ["HOME", "LANG", "PATH", "TMPDIR"]);
     assert.ok(!log.text.includes(keys.prod), "nor is a key in its log");
   });

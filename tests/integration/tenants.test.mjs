@@ -24,8 +24,8 @@ function place(t) {
   return top;
 }
 
-async function deploy(gateway, key, events) {
-  const answer = await new Deployer(gateway, { key }).deploy({}, makeFakeBundle(["task"], { events }));
+async function deploy(gateway, key, events, index) {
+  const answer = await new Deployer(gateway, { key }).deploy({}, makeFakeBundle(["task"], { events, index }));
   assert.equal(answer.status, 200, answer.text);
   return answer.json.id;
 }
@@ -76,6 +76,26 @@ test("two organizations have users, versions and temporary files of their own", 
   assert.equal((await execute(gateway, keys.prod, { do: "audit" })).uid, 710000);
   const { mode, gid } = fs.statSync(path.join(versions, mine));
   assert.deepEqual([mode & 0o777, gid], [0o750, 710000]);
+  await gateway.stop();
+});
+
+test("no organization executes anything without the limits of a control group", { skip: !isRoot && "only root executes as others" }, async (t) => {
+  const top = place(t), groups = path.join(top, "groups"), away = path.join(top, "away");
+  const gateway = await startGateway({ t, data: path.join(top, "data"), options: ["--execute", "--execute-tenants", "--runner-user", users, "--cgroup", groups, "--lease", "5s", ...nodeOptions()] });
+  const id = await deploy(gateway, keys.prod, path.join(top, "events/"), `console.log("GROUP " + JSON.stringify(fs.readdirSync(${JSON.stringify(groups)}).filter((name) => name.startsWith("build-")).map((name) => [name, fs.readdirSync(${JSON.stringify(`${groups}/`)} + name).sort()])))`);
+  const log = await gateway.get(`/api/v1/deployments/${id}/logs`, { key: keys.prod });
+  assert.deepEqual(JSON.parse(/GROUP (.*)/.exec(log.text)[1]), [[`build-${id}`, ["cgroup.procs", "cpu.weight", "memory.max", "pids.max"]]]);
+  await until(() => !fs.readdirSync(groups).some((name) => name.startsWith("build-")), { what: "the end of its group" });
+
+  fs.renameSync(groups, away);
+  const worker = new Worker(gateway, keys.prod), run = await worker.trigger("task", {}, { do: "finish" });
+  await until(() => /a run is given back.*cannot make the group/.test(gateway.stderr), { what: "the reason" });
+  assert.ok(!fs.readdirSync(path.join(top, "events")).length, "no process was begun");
+  const refused = await new Deployer(gateway).deploy({}, makeFakeBundle(["task"]));
+  assert.equal(refused.status, 422);
+  assert.match(refused.text, /cannot make the group/);
+  fs.renameSync(away, groups);
+  await until(async () => (await worker.show(run)).run.status === "COMPLETED", { what: "the end of the run" });
   await gateway.stop();
 });
 
