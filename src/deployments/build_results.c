@@ -23,6 +23,8 @@ enum {
     INDEX_BYTES_MAX = 8 << 20,
 };
 
+static const int64_t version_bytes_max = INT64_C(1) << 40;
+
 /* ---- complete ---- */
 
 struct completing {
@@ -31,6 +33,7 @@ struct completing {
     bool ok;
     unsigned build; /* which is complete */
     char architecture[MACHINE_TEXT], libc[MACHINE_TEXT];
+    int64_t bytes; /* of the version's folder */
     struct bytes *runtime_version;
     struct bytes *error;
     struct file_writing writing; /* of the index */
@@ -112,6 +115,7 @@ static enum err decide_complete(struct deployment_command *command,
     next->deployed_at = next->ended_at = now;
     next->has_index = true;
     next->promotes = !next->skip_promotion;
+    next->version_bytes = op->bytes;
     memcpy(next->architecture, op->architecture, MACHINE_TEXT);
     memcpy(next->libc, op->libc, MACHINE_TEXT);
     bytes_set(&next->runtime_version, op->runtime_version);
@@ -176,6 +180,10 @@ static enum err read_made(struct completing *op, struct body_fields *fields,
     read_machine(body, "architecture", op->architecture);
     read_machine(body, "libc", op->libc);
     op->runtime_version = members_text(body, "runtimeVersion");
+    members_number(body, "bytes", &op->bytes);
+    if (op->bytes < 0 || op->bytes > version_bytes_max)
+        return explain(&op->call->why, ERR_INVALID,
+                       "bytes: must be the size of the version's folder");
     op->writing.content = body_fields_bytes(fields, scan_member(body, "index"));
     if (!op->writing.content || op->writing.content->len > INDEX_BYTES_MAX)
         return explain(&op->call->why, ERR_INVALID,

@@ -85,7 +85,7 @@ void deployment_row_end(struct deployment_row *row, enum deployment_status statu
 {
     row->status = status;
     row->ended_at = now_ms;
-    row->archive_bytes = 0;
+    row->archive_bytes = row->version_bytes = 0;
     row->has_index = false;
     bytes_unref(row->error);
     bytes_unref(row->canceled_reason);
@@ -182,6 +182,7 @@ struct bytes *deployment_write(const struct deployment_row *row)
     members_add_json(&out, "error", bytes_slice(row->error));
     members_add_text(&out, "canceledReason", bytes_slice(row->canceled_reason));
     add_number(&out, "archiveBytes", row->archive_bytes);
+    add_number(&out, "versionBytes", row->version_bytes);
     add_short(&out, "archiveHash", row->archive_hash);
     add_short(&out, "architecture", row->architecture);
     add_short(&out, "libc", row->libc);
@@ -242,6 +243,7 @@ static void read_rest(struct slice body, struct deployment_row *row)
     row->error = read_object(body, "error");
     row->canceled_reason = members_text(body, "canceledReason");
     row->archive_bytes = read_number(body, "archiveBytes");
+    row->version_bytes = read_number(body, "versionBytes");
     row->has_index = members_is_true(body, "hasIndex");
     row->promotes = members_is_true(body, "promotes");
 }

@@ -64,7 +64,8 @@ struct deployment_row {
     struct bytes *canceled_reason;
     int64_t
         archive_bytes; /* 0: it is not kept any more, nor anything that was made of it */
-    char archive_hash[65];                               /* SHA-256, in hex */
+    int64_t version_bytes; /* of the folder that was made of it */
+    char archive_hash[65]; /* SHA-256, in hex */
     char architecture[MACHINE_TEXT], libc[MACHINE_TEXT]; /* of its builder; "": not known */
     bool has_index;
     bool promotes; /* it is DEPLOYED, and still to be made the current version */

@@ -44,7 +44,7 @@ struct deployment {
     uint32_t env;        /* number of its environment */
     uint32_t document;   /* version of its document; 0: not written yet */
     struct failure lost; /* why it was never written; else its code is OK */
-    size_t held;         /* bytes of its archive that count as stored of its project */
+    size_t held;         /* bytes of archive and version, as they count for its project */
 
     /* What its build gets as environment: a JSON object of texts, in clear; NULL: nothing, or
      * the build has ended. */

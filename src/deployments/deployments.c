@@ -113,11 +113,13 @@ static struct worker *worker_of(const struct deployment *deployment)
                : NULL;
 }
 
-/* Its archive counts as stored of the project. */
-static void count_archive(struct deployment *deployment)
+/* Archive and version count as stored of the project. */
+static void count_stored(struct deployment *deployment)
 {
     struct environment *env = environment_of(deployment);
-    size_t now = (size_t)deployment->row.archive_bytes, before = deployment->held;
+    const struct deployment_row *row = &deployment->row;
+    size_t now = (size_t)row->archive_bytes + (size_t)row->version_bytes;
+    size_t before = deployment->held;
     if (!env)
         return;
     deployment->held = now;
@@ -223,7 +225,7 @@ static void let_runs_have(struct deployment *deployment)
 static void on_change(struct deployment *deployment, enum deployment_status before)
 {
     enum deployment_status now = deployment->row.status;
-    count_archive(deployment);
+    count_stored(deployment);
     if (!deployment_is_being_built(now))
         build_end(deployment);
     if (now == DEPLOYMENT_PENDING)
@@ -286,7 +288,7 @@ enum err deployments_restore(struct deployments *all, struct environment *env,
     deployment->document = document->version;
     deployment->tries =
         RESTORED_TRIES; /* nobody knows which one comes next: perhaps the last */
-    count_archive(deployment);
+    count_stored(deployment);
     workers_reserve_version(env->fleet->workers, slice_of(deployment->row.version));
     bool is_deployed = deployment->row.status == DEPLOYMENT_DEPLOYED;
     if (worker && is_deployed)

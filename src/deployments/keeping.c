@@ -91,7 +91,7 @@ static enum err decide_drop(struct deployment_command *command,
 {
     (void)deployment;
     (void)command;
-    next->archive_bytes = 0;
+    next->archive_bytes = next->version_bytes = 0;
     next->has_index = false;
     next->promotes = false;
     return OK;

@@ -438,7 +438,7 @@ test("versions that nobody needs are not kept, and say so", async (t) => {
   await gateway.stop();
 });
 
-test("archives count as stored of their project", async (t) => {
+test("archives and versions count as stored of their project", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--storage-quota", "1m"]);
   const answer = cli.deploy({}, { bytes: Buffer.concat([bundle(), Buffer.alloc(900_000)]) });
   const build = await builder.take();
@@ -447,6 +447,15 @@ test("archives count as stored of their project", async (t) => {
   await builder.fail(build);
   await answer;
   assert.equal((await cli.offer(500_000)).status, 201, "a failed one gives it back");
+  const deploying = cli.deploy(), second = await builder.take();
+  await builder.register(second);
+  assert.equal((await builder.complete(second, { bytes: -1 })).status, 400);
+  await builder.complete(second, { bytes: 900_000 });
+  assert.equal((await deploying).status, 200);
+  for (const again of [false, true]) {
+    if (again) { await gateway.kill(); await gateway.restart(); }
+    assert.equal((await cli.offer(500_000)).status, 507, "what was made of an archive counts, too");
+  }
   await gateway.stop();
 });
 

@@ -62,6 +62,7 @@ static struct deployment_row whole_row(void)
                                   .ended_at = 4,
                                   .builds = 2,
                                   .archive_bytes = 5,
+                                  .version_bytes = 6,
                                   .archive_hash = "bb",
                                   .architecture = "x64",
                                   .libc = "glibc",
@@ -92,6 +93,7 @@ static void a_document_says_all_of_its_row(void **state)
     assert_string_equal(read.id, row.id);
     assert_string_equal(read.version, row.version);
     assert_int_equal(read.builds, row.builds);
+    assert_int_equal(read.version_bytes, row.version_bytes);
     assert_true(read.promotes && read.has_index && read.skip_promotion);
     assert_true(slice_equal(bytes_slice(read.git), bytes_slice(row.git)));
     assert_true(slice_equal(bytes_slice(read.external_id), bytes_slice(row.external_id)));
