@@ -186,12 +186,12 @@ static struct change change_of(const struct deployment *deployment, enum documen
     };
 }
 
-/* They begin with the row, and end with the build. */
+/* They begin with the row, and end with the build; a row that begins with its end has none. */
 static bool writes_variables(const struct deployment *deployment)
 {
-    return !deployment->document ? deployment->variables != NULL
-                                 : deployment->variables_document &&
-                                       deployment_is_final(deployment->next.status);
+    bool ends = deployment_is_final(deployment->next.status);
+    return deployment->document ? deployment->variables_document && ends
+                                : deployment->variables && !ends;
 }
 
 static struct vault *vault_of(const struct deployment *deployment)

@@ -307,7 +307,9 @@ static void refuse_bundle(struct deployment_making *op)
         explain(&why, ERR_RULE, "The bundle is not a gzip archive: deploy again");
     if (why.code == ERR_RULE)
         artifact_remove(op->artifacts, op->artifact);
-    deployment_lose(op->deployment, &why);
+    bool is_canceled = op->deployment->document || !list_empty(&op->deployment->commands);
+    if (!is_canceled)
+        deployment_lose(op->deployment, &why);
     making_free(op);
 }
 
@@ -395,8 +397,7 @@ static json_t *cancel_others(const struct api_call *call, const struct bytes *id
     json_t *canceled = NULL;
     list_each (link, &set_of(call)->all) {
         struct deployment *deployment = container_of(link, struct deployment, link);
-        if (!deployment->document || deployment_is_final(deployment->row.status) ||
-            !has_id(deployment, id))
+        if (deployment_is_final(deployment->row.status) || !has_id(deployment, id))
             continue;
         canceled = canceled ? canceled : json_array();
         json_array_append_new(canceled,

@@ -104,6 +104,31 @@ test("addresses of uploads, and bundles that nobody deploys, end after a quarter
   await gateway.stop();
 });
 
+test("a forced deployment cancels also what was asked for a moment ago and is not written yet", async (t) => {
+  const control = path.join(temporaryFolder(), "control");
+  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"], { preload: "shim_sync", env: { SHIM_CONTROL: control } });
+  const named = { externalId: "ci-1", buildEnvVars: { A: "of the first" } };
+  const [one, two] = [await cli.artifact(), await cli.artifact()];
+  fs.writeFileSync(control, "delay 1000"); // each bundle is synced before its deployment is written
+  const first = cli.initialize(cli.body(one, named));
+  await until(() => /"action":"deploy"/.test(gateway.stderr), { what: "the first is taken" });
+  const forced = cli.initialize(cli.body(two, { ...named, force: true }));
+  await until(() => gateway.stderr.match(/"action":"deploy"/g).length === 2, { what: "the second is taken" });
+  assert.deepEqual((await cli.get("/api/v1/deployments")).json.data, [], "neither is written");
+  const { status, json } = await first;
+  assert.deepEqual([status, /was canceled: another deployment with its external id was forced/.test(json.error)], [422, true], json.error);
+  fs.rmSync(control);
+  const build = await builder.build(), made = (await forced).json;
+  assert.deepEqual([made.version, made.canceledDeployments.length], [build.deployment.version, 1]);
+  const listed = async () => (await cli.get("/api/v1/deployments")).json.data.map(({ status }) => status);
+  assert.deepEqual(await listed(), ["DEPLOYED", "CANCELED"]);
+  await gateway.kill();
+  await gateway.restart();
+  assert.deepEqual(await listed(), ["DEPLOYED", "CANCELED"]);
+  await until(() => files(gateway, "deployments").filter((name) => name.endsWith(".gz")).length === 1, { what: "one archive is left" });
+  await gateway.stop();
+});
+
 // ---- no room ----
 
 test("where the disk is full nothing is taken, and what is there stays", async (t) => {
