@@ -165,6 +165,19 @@ describe("gateway and supervise role", () => {
     await world.gateway.stop();
   });
 
+  test("a second signal kills what the drain would wait for", async (t) => {
+    const world = await begin(t, { options: ["--supervise-drain-timeout", "10m"] });
+    const id = await world.trigger({ do: "sleep", ms: 600_000 });
+    await world.when("started");
+    world.supervisor.child.kill("SIGTERM");
+    await world.when("SIGTERM");
+    assert.equal((await world.worker.show(id)).a, "EXECUTING");
+    world.supervisor.child.kill("SIGTERM");
+    assert.deepEqual(await world.supervisor.exited, { code: 0, signal: null }, world.supervisor.log.slice(-3000));
+    assert.deepEqual([(await world.worker.show(id)).a, processesOf(world.version)], ["REATTEMPTING", []]);
+    await world.gateway.stop();
+  });
+
   test("one that is stopped takes no run, and gives back none that is lost", async (t) => {
     const world = await begin(t);
     assert.deepEqual(await world.supervisor.stop(), { code: 0, signal: null }, world.supervisor.log.slice(-3000));
@@ -344,6 +357,34 @@ describe("what all runs of a machine share", () => {
   });
 });
 
+describe("a kept controller", () => {
+  test("that does not start what it was given loses it to a new one, and no attempt is spent", async (t) => {
+    const world = await begin(t, { options: ["--warm", "1"] });
+    const first = await world.ended(await world.trigger({ do: "finish" }));
+    await until(() => world.supervisor.log.includes("a controller is kept"), { what: "it asks for another" });
+    fs.writeFileSync(path.join(world.version, "events/deaf"), "");
+    const { status, output } = await world.ended(await world.trigger({ do: "finish" }));
+    assert.deepEqual([status, output.attempt, output.runner !== first.output.runner], ["COMPLETED", 1, true]);
+    assert.ok(fs.existsSync(path.join(world.version, "events/deafened")), "it was given to the kept one first");
+    assert.match(world.supervisor.log, /a kept controller did not start its run: it is begun anew/);
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("of a version before ends when a run of the next one comes", async (t) => {
+    const world = await begin(t, { options: ["--warm", "2", "--builders", "0"] });
+    await world.ended(await world.trigger({ do: "finish" }));
+    await until(() => world.supervisor.log.includes("a controller is kept"), { what: "it asks for another" });
+    const deploying = new Deployer(world.gateway).deploy();
+    await new Builder(world.gateway, world.token).build(tasks);
+    prepareVersion(world.folder, (await deploying).json.id);
+    assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED");
+    await until(() => processesOf(world.version).length === 0, { what: "the end of the one that was kept" });
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+});
+
 describe("what cannot be executed", () => {
   test("a run of a plain registration waits for the worker that has its code", async (t) => {
     const gateway = await startGateway({ t, options: quick });
@@ -373,13 +414,15 @@ describe("what cannot be executed", () => {
     await world.gateway.stop();
   });
 
-  test("a version of another machine is refused in words", async (t) => {
-    const world = await begin(t, { about: { libc: "musl" } });
-    await world.trigger({ do: "finish" });
-    await until(() => /built for libc musl, and this machine has glibc/.test(world.supervisor.log), { what: "the reason" });
-    await world.supervisor.stop();
-    await world.gateway.stop();
-  });
+  for (const [about, reason] of [[{ libc: "musl" }, /built for libc musl, and this machine has glibc/], [{ architecture: "s390x" }, new RegExp(`built for architecture s390x, and this machine has ${process.arch}`)]])
+    test(`a version of another machine is refused in words: ${Object.keys(about)}`, async (t) => {
+      const world = await begin(t, { about });
+      const id = await world.trigger({ do: "finish" });
+      await until(() => /a run is given back/.test(world.supervisor.log) && reason.test(world.supervisor.log), { what: "the reason" });
+      assert.deepEqual([world.events(), (await world.worker.show(id)).run.attemptCount ?? 0], [[], 0], "nothing of it was executed");
+      await world.supervisor.stop();
+      await world.gateway.stop();
+    });
 
   test("settings that would endanger the data are refused in words", async () => {
     const run = (...words) => runProgram(["supervise", "--url", "http://127.0.0.1:9", ...words], { env: { RUNCAST_WORKER_TOKEN: "tr_wgt_x" } });

@@ -4,7 +4,7 @@
 //
 // It lies in a version's folder, with websocket.mjs beside it, and tells what happens as lines of
 // the file events/<runner id>, which tests read; a file events.path names another folder for them. A
-// file exit there makes the next one end at once.
+// file exit there makes the next one end at once, a file deaf one that is kept not start what it is given.
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";
@@ -157,6 +157,7 @@ async function next() {
     if (reply && !reply.ok) return false;
     if (!reply) continue;
     const message = await reply.json();
+    if (fs.existsSync(`${events}deaf`)) { fs.renameSync(`${events}deaf`, `${events}deafened`); await sleep(1e9); }
     run = message.run.friendlyId;
     snapshot = message.snapshot.friendlyId;
     tell("kept", { run });
