@@ -114,11 +114,11 @@ void attempt_complete(struct engine *engine, struct environment *env, struct sli
 
 struct release {
     struct command command;
-    struct slice snapshot; /* the caller's until done */
+    struct slice snapshot, reason; /* the caller's until done */
 };
 /* A leased run that its worker will not start goes back, as if the lease had run out: after
- * a pause, or it fails when that was too often. ERR_CONFLICT: not the newest snapshot.
- * ERR_INVALID: not leased. */
+ * a pause, or it fails, for that reason, when that was too often. ERR_CONFLICT: not the newest
+ * snapshot. ERR_INVALID: not leased. */
 void attempt_release(struct engine *engine, struct environment *env, struct slice run_id,
                      struct release *op, command_done_fn *done);
 

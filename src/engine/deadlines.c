@@ -18,6 +18,7 @@ enum {
     DEQUEUE_PAUSE_MS = 1000,
     DEQUEUE_PAUSE_MAX_MS = 3600 * 1000,
     STALLED_RETRY_MS = 250,
+    NEVER_STARTED_TEXT = 512, /* with what the worker has said, and a zero */
 };
 
 static enum decision expire(struct run *next, int64_t time, unsigned *marks)
@@ -45,19 +46,26 @@ static enum decision start_queue(const struct command *command, struct run *next
     return DECISION_COMMIT;
 }
 
-/* Pauses double, with a random part, up to an hour. */
+static struct bytes *never_started(struct slice said)
+{
+    char text[NEVER_STARTED_TEXT] = "No worker started the run after it was dequeued";
+    if (said.len)
+        snprintf(text, sizeof(text),
+                 "No worker started the run after it was dequeued; the last one said: %.*s",
+                 SLICE_ARG(said));
+    return error_internal("TASK_RUN_DEQUEUED_MAX_RETRIES", text);
+}
+
+/* Pauses double, with a random part, up to an hour. said: by the worker; absent: nothing. */
 static enum decision lease_over(const struct command *command, struct run *next,
-                                const char *reason, unsigned *marks)
+                                const char *reason, struct slice said, unsigned *marks)
 {
     int64_t pause = DEQUEUE_PAUSE_MS, time = loop_wall_ms(command->engine->loop);
 
     if (++next->dequeue_failures >= DEQUEUE_FAILURES_MAX) {
         if (run_advance(next, EVENT_SYSTEM_FAILURE, time))
             return DECISION_NOTHING;
-        run_end_with(next,
-                     error_internal("TASK_RUN_DEQUEUED_MAX_RETRIES",
-                                    "No worker started the run after it was dequeued"),
-                     marks);
+        run_end_with(next, never_started(said), marks);
         log_decision("lease over", command->env->id, next->id, reason, "failures",
                      log_number(next->dequeue_failures), NULL);
         return DECISION_COMMIT;
@@ -85,7 +93,7 @@ static enum decision decide_release(struct command *command, const struct run *n
         explain(&command->why, ERR_INVALID, "The run is not dequeued");
         return DECISION_REFUSE;
     }
-    return lease_over(command, next, "its worker gave it back", marks);
+    return lease_over(command, next, "its worker gave it back", op->reason, marks);
 }
 
 void attempt_release(struct engine *engine, struct environment *env, struct slice run_id,
@@ -161,7 +169,8 @@ static enum decision decide_due(struct command *command, const struct run *now,
     case EXECUTION_QUEUED:
         return due && !now->started_at ? expire(next, time, marks) : DECISION_NOTHING;
     case EXECUTION_PENDING_EXECUTING:
-        return due ? lease_over(command, next, "its worker did not start it in time", marks)
+        return due ? lease_over(command, next, "its worker did not start it in time",
+                                (struct slice){ 0 }, marks)
                    : DECISION_NOTHING;
     case EXECUTION_PENDING_CANCEL:
         return due ? confirm_cancel(next, time) : DECISION_NOTHING;

@@ -210,6 +210,7 @@ static enum err since(struct api_call *call)
 struct releasing {
     struct api_call *call;
     struct release release;
+    char reason[REASON_MAX + 1];
 };
 
 static void on_released(struct command *command, enum err status)
@@ -228,11 +229,28 @@ static void on_released(struct command *command, enum err status)
     free(op);
 }
 
+static enum err read_reason(struct api_call *call, char reason[REASON_MAX + 1])
+{
+    json_t *body;
+    if (api_read_json(call, &body))
+        return ERR_INVALID;
+    const json_t *value = json_object_get(body, "reason");
+    size_t len = json_string_length(value);
+    bool fits = len && len <= REASON_MAX;
+    snprintf(reason, REASON_MAX + 1, "%s", fits ? json_string_value(value) : "");
+    json_decref(body);
+    return fits ? OK
+                : explain(&call->why, ERR_INVALID,
+                          "reason: must be a string of 1 to %d characters", REASON_MAX);
+}
+
 static enum err release_here(struct api_call *call)
 {
     struct releasing *op = mem_new(struct releasing);
     op->call = call;
     op->release.snapshot = call->params[1];
+    read_reason(call, op->reason); /* it was accepted before */
+    op->release.reason = slice_of(op->reason);
     call->busy = true;
     attempt_release(api_engine(call->api), call->env, call->params[0], &op->release,
                     on_released);
@@ -241,15 +259,9 @@ static enum err release_here(struct api_call *call)
 
 static enum err release(struct api_call *call)
 {
-    json_t *body;
-    if (api_read_json(call, &body))
-        return ERR_INVALID;
-    size_t len = json_string_length(json_object_get(body, "reason"));
-    json_decref(body);
-    if (!len || len > REASON_MAX)
-        return explain(&call->why, ERR_INVALID,
-                       "reason: must be a string of 1 to %d characters", REASON_MAX);
-    return in_environment(call, release_here);
+    char reason[REASON_MAX + 1];
+    enum err refused = read_reason(call, reason);
+    return refused ? refused : in_environment(call, release_here);
 }
 
 /* ---- checkpoints, which there are not ---- */

@@ -1,5 +1,5 @@
 /* Outside of dev a worker may say which runs it takes: of versions that were deployed, and of
- * machines that it has room for. */
+ * machines that it has room for; and why it will not start one that it got. */
 #include "engine/state.h"
 #include "fleet/versions.h"
 #include "fleet/waiting.h"
@@ -155,6 +155,33 @@ static void a_machine_that_takes_all_the_room_fits(void **state)
     assert_got(&exact, got.id);
 }
 
+static void on_released(struct command *command, enum err status)
+{
+    (void)command;
+    assert_int_equal(status, OK);
+}
+
+/* The one that gave it back last says why. */
+static void a_run_that_is_given_back_too_often_fails_for_that_reason(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    for (int i = 0; i < 12; i++) {
+        struct release op = { .reason = SLICE("this version was built for libc \"musl\"") };
+        char snapshot[64];
+        assert_string_equal(dequeue(world), got.id);
+        run_snapshot_id(run_now(world, got.id), snapshot);
+        op.snapshot = slice_of(snapshot);
+        attempt_release(world->engine, world->env, slice_of(got.id), &op, on_released);
+        world_settle(world);
+        world_pass(world, 3600 * 1000); /* the longest pause */
+    }
+    assert_status(world, got.id, RUN_SYSTEM_FAILURE);
+    assert_non_null(strstr(run_now(world, got.id)->error->data,
+                           "after it was dequeued; the last one said: this version was "
+                           "built for libc \\\"musl\\\""));
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, create_world, destroy_world)
 
 int main(void)
@@ -165,6 +192,7 @@ int main(void)
         TEST(a_promotion_makes_queued_runs_those_of_the_deployment),
         TEST(a_run_is_not_given_to_who_has_no_room_for_its_machine),
         TEST(a_machine_that_takes_all_the_room_fits),
+        TEST(a_run_that_is_given_back_too_often_fails_for_that_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
