@@ -1,5 +1,6 @@
 // Builds: a real supervise role makes versions out of bundles, whose index controllers are the test's.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -188,9 +189,17 @@ test("versions that the gateway keeps no more are removed where they were built"
   await world.end();
 });
 
+/** A folder that builds may write to. */
+function sharedFolder() {
+  const folder = temporaryFolder();
+  fs.chmodSync(folder, 0o777);
+  return folder;
+}
+/** JavaScript for an index, which ends the second time. */
+const hangsOnce = (folder) => `if (!fs.existsSync("${folder}/once")) { fs.writeFileSync("${folder}/once", ""); console.log("hangs"); await new Promise((resolve) => setTimeout(resolve, 1e9)); }`;
 const hanging = makeBundle({ index: 'console.log("hangs"); setInterval(() => {}, 1000);' });
-async function atIndex(world) {
-  const answer = world.cli.deploy({}, { ...hanging, tries: 1 });
+async function atIndex(world, bundle = hanging) {
+  const answer = world.cli.deploy({}, { ...bundle, tries: 1 });
   const id = await until(async () => { const found = await world.newest(); return found?.status === "BUILDING" && found.id; }, { what: "a deployment" });
   await until(() => processesOf(path.join(world.supervisor.folder, "versions")).length > 0, { what: "its index" });
   return { answer, id };
@@ -219,15 +228,44 @@ describe("a build", () => {
   });
 
   test("ends with its supervise role, and the next life of it begins anew", async (t) => {
-    const world = await begin({ t });
-    const { id } = await atIndex(world);
+    const ahead = path.join(temporaryFolder(), "ahead");
+    const world = await begin({ t, gatewaySettings: { preload: "shim_clock", env: { SHIM_MONOTONIC: ahead } } });
+    const folder = sharedFolder(), { answer, id } = await atIndex(world, makeBundle({ index: `${hangsOnce(folder)} await register(["hello"]);` }));
+    await until(() => fs.existsSync(path.join(folder, "once")), { what: "it hangs" });
     await world.supervisor.kill();
     await until(() => processesOf(path.join(world.supervisor.folder, "versions")).length === 0, { what: "its processes end" });
     await world.supervisor.begin();
     assert.deepEqual(world.versions(), [], "what was unfinished is removed");
-    await world.cli.post(`/api/v1/deployments/${id}/cancel`, {});
+    fs.writeFileSync(ahead, "61000"); // so long a builder may be silent
+    await answer;
+    await until(async () => (await world.cli.show(id).catch(() => ({}))).status === "DEPLOYED", { what: "it is built all the same" });
+    assert.deepEqual(world.versions(), [id]);
     await world.end();
   });
+
+  /** Of a gateway that is killed in the middle: a bundle that hangs there once, and the npm for it. */
+  const middles = {
+    INSTALLING: (folder) => [makeBundle({ dependencies: { ms: "2.1.3" } }), `[ -e ${folder}/once ] || { : > ${folder}/once; sleep 1000; }; exit 0`],
+    BUILDING: (folder) => [makeBundle({ commands: [`test -e ${folder}/once || { : > ${folder}/once; sleep 1000; }`] })],
+    DEPLOYING: (folder) => [makeBundle({ index: `await register(["hello"]); ${hangsOnce(folder)}` })],
+  };
+  for (const [status, make] of Object.entries(middles))
+    test(`begins anew behind a kill of the gateway while it is ${status}, and the CLI's next try joins it`, async (t) => {
+      const folder = sharedFolder(), [bundle, npm] = make(folder), world = await begin({ t, npm });
+      const id = randomUUID(), body = world.cli.body(await world.cli.artifact(bundle.bytes));
+      const cut = world.cli.initialize(body, { id }).catch(() => "cut");
+      await until(() => fs.existsSync(path.join(folder, "once")), { what: "it hangs" });
+      const before = await world.newest();
+      await until(async () => (await world.cli.show(before.id)).status === status, { what: status });
+      await world.gateway.kill();
+      assert.equal(await cut, "cut");
+      await world.gateway.restart();
+      const { status: code, json, text } = await world.cli.initialize(body, { id });
+      assert.deepEqual([code, json.version], [200, before.version], text);
+      assert.deepEqual([(await world.cli.get("/api/v1/deployments/current")).json.version, world.versions()], [before.version, [before.id]]);
+      assert.equal(world.supervisor.log.split("event=building").length - 1, 2);
+      await world.end();
+    });
 
   test("outlives its gateway: what was made before is told, or made anew", async (t) => {
     const world = await begin({ t });
