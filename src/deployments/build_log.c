@@ -12,6 +12,8 @@
 #include "vault/secret.h"
 #include "json/scan.h"
 
+enum { SLACK = BUILD_LOG_MAX / 4 };
+
 static const char redacted[] = "<redacted>";
 
 static uint64_t begin_of(const char *text)
@@ -144,13 +146,19 @@ void secret_filter_apply(const struct secret_filter *filter, struct slice text,
 
 /* ---- a log ---- */
 
-static void cut(struct buf *text)
+struct slice build_log_text(const struct build_log *log)
 {
-    if (text->len <= BUILD_LOG_MAX + BUILD_LOG_MAX / 4)
-        return;
-    size_t drop = text->len - BUILD_LOG_MAX;
-    const char *line = memchr(text->ptr + drop, '\n', text->len - drop);
-    buf_drop(text, line ? (size_t)(line - text->ptr) + 1 : drop);
+    struct slice text = buf_slice(&log->text);
+    if (text.len <= BUILD_LOG_MAX)
+        return text;
+    text = slice_from(text, text.len - BUILD_LOG_MAX);
+    const char *line = memchr(text.ptr, '\n', text.len);
+    return line ? slice_from(text, (size_t)(line - text.ptr) + 1) : text;
+}
+
+static void cut(struct build_log *log)
+{
+    buf_drop(&log->text, log->text.len - build_log_text(log).len);
 }
 
 /* What may still be the beginning of a secret is held back. */
@@ -164,14 +172,15 @@ void build_log_add(struct build_log *log, const struct secret_filter *filter,
             apply_until(filter, buf_slice(&log->held), log->held.len - back, &log->text);
         buf_drop(&log->held, taken);
     }
-    cut(&log->text);
+    if (log->text.len > BUILD_LOG_MAX + SLACK) /* not with each piece */
+        cut(log);
 }
 
 void build_log_end(struct build_log *log, const struct secret_filter *filter)
 {
     secret_filter_apply(filter, buf_slice(&log->held), &log->text);
     buf_finish(&log->held);
-    cut(&log->text);
+    cut(log);
 }
 
 void build_log_finish(struct build_log *log)

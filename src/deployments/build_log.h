@@ -54,4 +54,7 @@ void build_log_add(struct build_log *log, const struct secret_filter *filter,
 /* Nothing comes any more. */
 void build_log_end(struct build_log *log, const struct secret_filter *filter);
 
+/* What is told of it: whole lines, the last MiB of them. */
+struct slice build_log_text(const struct build_log *log);
+
 void build_log_finish(struct build_log *log);

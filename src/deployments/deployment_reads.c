@@ -13,7 +13,6 @@ enum {
     PAGE_LEAST = 1,
     PAGE_MOST = 100,
     PAGE_USUAL = 20,
-    LOG_BYTES_MAX = BUILD_LOG_MAX + BUILD_LOG_MAX / 4,
 };
 
 static struct deployment_set *set_of(const struct api_call *call)
@@ -210,13 +209,13 @@ enum err deployment_log(struct api_call *call)
         return ERR_NOT_FOUND;
     if (deployment->build) {
         api_reply_text(call, 200, "text/plain; charset=utf-8",
-                       buf_slice(&deployment->build->log.text));
+                       build_log_text(&deployment->build->log));
         return OK;
     }
     struct log_reading *op = mem_new(struct log_reading);
     op->call = call;
     op->reading.path = deployment_path(deployment->all, deployment->row.id, ".log");
-    op->reading.limit = LOG_BYTES_MAX;
+    op->reading.limit = BUILD_LOG_MAX;
     call->busy = true;
     piece_reading_begin(deployment->all->loop, &op->reading, on_log);
     return OK;
