@@ -107,10 +107,10 @@ test("addresses of uploads, and bundles that nobody deploys, end after a quarter
 test("a forced deployment cancels also what was asked for a moment ago and is not written yet", async (t) => {
   const control = path.join(temporaryFolder(), "control");
   const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"], { preload: "shim_sync", env: { SHIM_CONTROL: control } });
-  const named = { externalId: "ci-1", buildEnvVars: { A: "of the first" } };
+  const named = { externalId: "ci-1" };
   const [one, two] = [await cli.artifact(), await cli.artifact()];
   fs.writeFileSync(control, "delay 1000"); // each bundle is synced before its deployment is written
-  const first = cli.initialize(cli.body(one, named));
+  const first = cli.initialize(cli.body(one, { ...named, buildEnvVars: { A: "of the first" } }));
   await until(() => /"action":"deploy"/.test(gateway.stderr), { what: "the first is taken" });
   const forced = cli.initialize(cli.body(two, { ...named, force: true }));
   await until(() => gateway.stderr.match(/"action":"deploy"/g).length === 2, { what: "the second is taken" });
@@ -127,6 +127,8 @@ test("a forced deployment cancels also what was asked for a moment ago and is no
   assert.deepEqual(await listed(), ["DEPLOYED", "CANCELED"]);
   await until(() => files(gateway, "deployments").filter((name) => name.endsWith(".gz")).length === 1, { what: "one archive is left" });
   await gateway.stop();
+  const stored = fs.readFileSync(path.join(gateway.data, "runcast.db"), "latin1");
+  assert.ok(stored.includes(made.id) && !stored.includes('{"sealed":'), "of a build that never began no variables were written");
 });
 
 // ---- no room ----
