@@ -49,7 +49,8 @@
  *   - A row whose version is not above the one it has is old news, unless it is whole and
  *     of the same version. A jump by k + 1 means k states were skipped: it was behind.
  *   - It keeps runs by id and files them under its subscriptions by the same filters; a
- *     run never leaves a filter. After unsub it goes on applying until end.
+ *     run never leaves a filter; what a limit takes of other filters' runs is known with its
+ *     ok. After unsub it goes on applying until end.
  *   - It keeps one position: epoch of welcome, seq of the last frame, base, the seq of the
  *     last frame without more. patch and ping move it, and a rows without more, and only
  *     while every subscription that was complete before is live again. On a new connection

@@ -229,6 +229,7 @@ static void add_schemas(struct buf *out, const struct areas *areas)
 static const struct {
     const char *status, *text;
 } refusals[] = {
+    { "304", "It is what the client has already" },
     { "400", "The request is wrong; the text says where" },
     { "401", "The credential is missing, unknown, or of another kind" },
     { "403", "The token's scopes do not allow it" },
@@ -248,11 +249,14 @@ static const struct {
 static void add_responses(struct buf *out)
 {
     buf_add_text(out, ",\"responses\":{");
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
-        buf_print(out,
-                  "%s\"%s\":{\"description\":\"%s.\",\"content\":{\"application/json\":{"
-                  "\"schema\":{\"$ref\":\"#/components/schemas/Error\"}}}}",
-                  i ? "," : "", refusals[i].status, refusals[i].text);
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        buf_print(out, "%s\"%s\":{\"description\":\"%s.\"", i ? "," : "",
+                  refusals[i].status, refusals[i].text);
+        if (refusals[i].status[0] != '3')
+            buf_add_text(out, ",\"content\":{\"application/json\":{\"schema\":{"
+                              "\"$ref\":\"#/components/schemas/Error\"}}}");
+        buf_add_char(out, '}');
+    }
     buf_add_char(out, '}');
 }
 

@@ -53,6 +53,7 @@ struct api_call {
     struct bytes **shared;  /* of rooms_hold_run, which take room once (base/share.h) */
     size_t shared_count;
     bool busy;    /* an operation will reply; set it when one is begun */
+    bool cached;  /* the handler has said how long the answer may be kept: api_let_cache */
     bool refused; /* by http, which has answered and is in the log */
     void *state;  /* the handler's, for the pieces of a body */
     void (*on_drain)(struct api_call *call);   /* api_hold */
@@ -161,6 +162,9 @@ struct slice api_request_id(const struct api_call *call);
 /* Absent when there is none; the first if it repeats. */
 struct slice api_query(const struct api_call *call, const char *name);
 
+/* Whether the answer may come compressed. */
+bool api_accepts_gzip(const struct api_call *call);
+
 /* The body as an envelope by jansson: an object, depth <= 64, no member twice, and all its
  * objects together have at most 1000 members, since all of it is read in one turn.
  * ERR_INVALID with a sentence, which becomes the message of the SDK's exception. For small
@@ -196,6 +200,9 @@ bool api_identity_may_follow(const struct identity *identity, const struct filte
 /* ---- the reply; each ends the call ---- */
 
 void api_add_header(struct api_call *call, const char *name, struct slice value);
+
+/* The answer may be kept, as cache-control says it; without this it is no-store. */
+void api_let_cache(struct api_call *call, const char *control);
 
 /* x-runs-seq: epoch.seq (read your writes). 0, nothing had to be written: what the
  * environment has is what the caller asked for. */

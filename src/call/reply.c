@@ -22,7 +22,8 @@ static void add_ignored(struct api_call *call)
 static void add_common_headers(struct api_call *call, int status)
 {
     request_log_answer(call, status);
-    buf_add_text(&call->headers, "cache-control: no-store\r\n");
+    if (!call->cached)
+        buf_add_text(&call->headers, "cache-control: no-store\r\n");
     if (call->x->admin)
         return; /* no web page reads it */
     add_ignored(call);
@@ -96,6 +97,12 @@ void api_add_header(struct api_call *call, const char *name, struct slice value)
         if ((unsigned char)value.ptr[i] < ' ' || value.ptr[i] == 0x7f)
             return; /* nothing that could end the line */
     buf_print(&call->headers, "%s: %.*s\r\n", name, SLICE_ARG(value));
+}
+
+void api_let_cache(struct api_call *call, const char *control)
+{
+    call->cached = true;
+    api_add_header(call, "cache-control", slice_of(control));
 }
 
 void api_add_seq(struct api_call *call, uint64_t seq)

@@ -1,4 +1,4 @@
-/* request.c - what a call asks for: query, body, scopes, the address it came to. */
+/* request.c - what a call asks for: query, body, encoding, scopes, the address it came to. */
 #include "base/mem.h"
 #include "call/call.h"
 #include "call/unread.h"
@@ -53,6 +53,26 @@ enum err api_read_target(struct api_call *call)
         call->query_count++;
     }
     return OK;
+}
+
+/* A weight of Accept-Encoding that means no: "q=0", "q=0.000". */
+static bool is_zero(struct slice weight)
+{
+    for (size_t i = 2; i < weight.len; i++)
+        if (weight.ptr[i] != '0' && weight.ptr[i] != '.')
+            return false;
+    return weight.len > 2;
+}
+
+bool api_accepts_gzip(const struct api_call *call)
+{
+    struct slice rest = http_header(call->x, "accept-encoding"), one, name;
+    while (rest.ptr && slice_split(&rest, ',', &one)) {
+        slice_split(&one, ';', &name);
+        if (slice_is(slice_trim(name), "gzip"))
+            return !is_zero(slice_trim(one));
+    }
+    return false;
 }
 
 struct slice api_request_id(const struct api_call *call)

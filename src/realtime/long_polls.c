@@ -88,26 +88,6 @@ static struct bytes *join(struct poll *poll, struct bytes *const *frames, size_t
 
 /* ---- the answer ---- */
 
-/* A weight of Accept-Encoding that means no: "q=0", "q=0.000". */
-static bool is_zero(struct slice weight)
-{
-    for (size_t i = 2; i < weight.len; i++)
-        if (weight.ptr[i] != '0' && weight.ptr[i] != '.')
-            return false;
-    return weight.len > 2;
-}
-
-static bool accepts_gzip(const struct api_call *call)
-{
-    struct slice rest = http_header(call->x, "accept-encoding"), one, name;
-    while (rest.ptr && slice_split(&rest, ',', &one)) {
-        slice_split(&one, ';', &name);
-        if (slice_is(slice_trim(name), "gzip"))
-            return !is_zero(slice_trim(one));
-    }
-    return false;
-}
-
 static void leave_count(struct poll *poll)
 {
     if (!poll->seat.env)
@@ -139,7 +119,7 @@ static void answer(struct poll *poll, struct bytes *body, uint64_t seen, uint64_
     poll_add_headers(poll, seen, base, complete);
     if (body->len >= GZIP_WORTH) {
         api_add_header(call, "vary", SLICE("accept-encoding"));
-        if (accepts_gzip(call) && (packed = gzip_shared(body)))
+        if (api_accepts_gzip(call) && (packed = gzip_shared(body)))
             api_add_header(call, "content-encoding", SLICE("gzip"));
     }
     end_call(poll);

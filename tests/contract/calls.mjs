@@ -268,4 +268,6 @@ export const calls = {
   openapi: (w) => w.get("/openapi.json", { key: null }),
   page: (w) => w.get("/", { key: null }),
   page_of_project: (w) => w.get("/projects/proj_x", { key: null }),
+  client: async (w) => { const { headers } = await w.get("/client.js", { key: null }); await w.get("/client.js", { key: null, headers: { "if-none-match": headers.etag } }); },
+  client_react: (w) => w.get("/client/react.js", { key: null }),
 };

@@ -171,6 +171,8 @@ export const rows = [
   { route: "GET /metrics", takes: "nobody", at: () => ({}) },
   { route: "GET /openapi.json", takes: "anyone", at: () => ({}) },
   { route: "GET /", takes: "anyone", at: () => ({}) },
+  { route: "GET /client.js", takes: "anyone", at: () => ({}) },
+  { route: "GET /client/react.js", takes: "anyone", at: () => ({}) },
   { route: "GET /projects/*", takes: "anyone", at: () => ({ path: "/projects/v3/proj_a/runs/run_1" }) },
 ];
 

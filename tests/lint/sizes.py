@@ -29,7 +29,7 @@ def main():
     top = root()
     rules = Rules(f"files of at most {FILE_LIMIT} lines",
                   f"functions of at most {FUNCTION_LIMIT} lines")
-    for path in files(top, ".c", ".h", ".mjs", ".py", ".sh"):
+    for path in files(top, ".c", ".h", ".js", ".mjs", ".py", ".sh"):
         name = path.relative_to(top)
         text = path.read_text(errors="replace").splitlines()
         if len(text) > FILE_LIMIT:

@@ -1,0 +1,522 @@
+// client.js - a live mirror of runs, for pages and Node: the client's half of runs.v1, whose rules
+// are in include/runcast/protocol.h.
+//
+//   Client - Mirrors, one for each subscribe or watch, with the runs of its filter
+//          - a Connection for all of them; while the gateway drains the next one beside it
+//
+// Patches are for all subscriptions at once: one table has their rows, and runs are filed under the
+// mirrors by their filters. A watch has a table of its own, since runs leave it.
+
+const backOffMs = { first: 500, most: 30_000 };
+const units = { w: 6048e5, d: 864e5, h: 36e5, m: 6e4, s: 1e3 };
+const final = /^(COMPLETED|CANCELED|FAILED|CRASHED|INTERRUPTED|SYSTEM_FAILURE|EXPIRED|TIMED_OUT)$/;
+
+const failure = (code, message) => Object.assign(new Error(message || `closed with ${code}`), { code });
+
+/** Close codes after which to come back; after all others it would not help. */
+const atOnce = /^(42..|1001|1012)$/, later = /^(41..|1006|1011|1013)$/;
+
+/** "24h" becomes a time of this clock, so that gateway and mirror mean the same. */
+function timeOf(since) {
+  if (!/^(\d+[wdhms])+$/.test(since)) return since && new Date(since).toISOString();
+  let ms = Date.now();
+  for (const [, count, unit] of since.matchAll(/(\d+)(.)/g)) ms -= count * units[unit];
+  return new Date(ms).toISOString();
+}
+
+/** Takes a row into a table, unless it is old news. A run that changes is a new object. */
+function merge(table, [id, version, fields, whole]) {
+  const known = table.get(id);
+  if (known && (version < known.version || (version === known.version && !whole))) return { run: known.run, skipped: 0 };
+  if (!known && !whole) throw failure("unknown_run", `a change of ${id}, which was never sent`);
+  const run = whole ? fields : { ...known.run, ...fields };
+  for (const name in whole ? {} : fields) if (fields[name] === null && name !== "payload") delete run[name];
+  table.set(id, { version, run });
+  return { run, skipped: known?.version ? Math.max(version - known.version - 1, 0) : 0 };
+}
+
+class Emitter {
+  #listeners = {};
+
+  /** Gives the function that ends it. */
+  on(event, listener) {
+    const all = (this.#listeners[event] ??= new Set());
+    all.add(listener);
+    return () => all.delete(listener);
+  }
+
+  emit(event, value) {
+    for (const listener of this.#listeners[event] ?? [])
+      try { listener(value); } catch (error) { queueMicrotask(() => { throw error; }); }
+  }
+
+  turn(state, error) {
+    if (this.state === "closed") return;
+    this.error = error;
+    if (this.state === state) return;
+    this.state = state;
+    this.emit("state", state);
+  }
+}
+
+class Mirror extends Emitter {
+  runs = new Map();
+  counts;
+  gaps = 0;
+  state = "connecting";
+  error;
+  complete = false; // it had everything once, and goes on from the client's position
+
+  constructor(request, close) {
+    super();
+    Object.assign(this, { request, close, isWatch: request.op === "watch" });
+    this.begin();
+  }
+
+  /** The floor is a time of creation: which one a limit means the gateway will say. */
+  begin() {
+    const { since = "", limit } = this.request;
+    if (!this.complete) this.floor = limit ? undefined : since;
+  }
+
+  takes(run) {
+    const { run: id, batch, tags, task } = this.request;
+    return (!id || run.id === id) && (!batch || run.batchId === batch) && (!task || task.includes(run.taskIdentifier)) &&
+      (!tags || tags.every((tag) => run.tags.includes(tag))) && run.createdAt >= this.floor;
+  }
+
+  emit(event, value) {
+    if (this.state !== "closed" || event === "state") super.emit(event, value);
+  }
+
+  skip({ run, skipped }) {
+    this.gaps += skipped;
+    if (skipped) this.emit("gap", { run, skipped });
+  }
+
+  tell(runs, removed) {
+    if (runs.length + removed.length) this.emit("change", { runs, removed });
+  }
+
+  /** Each run, and again when it has changed: who is slow gets its newest state. */
+  async *[Symbol.asyncIterator]() {
+    const waiting = new Map(this.runs);
+    let wake;
+    const ends = [this.on("change", ({ runs, removed }) => {
+      for (const run of runs) waiting.set(run.id, run);
+      for (const id of removed) waiting.delete(id);
+      wake?.();
+    }), this.on("state", () => wake?.())];
+    try {
+      for (;;) {
+        for (const [id, run] of waiting) {
+          waiting.delete(id);
+          yield run;
+        }
+        if (this.state === "closed") break;
+        await new Promise((resolve) => { wake = resolve; });
+      }
+      if (this.error) throw this.error;
+    } finally {
+      for (const end of ends) end();
+    }
+  }
+}
+
+/** A socket, with the pace that its gateway allows and an ear for silence. */
+class Connection {
+  live = new Set(); // mirrors that miss nothing up to the last frame
+  seen = new Map(); // mirror -> ids that its snapshot has brought so far
+  asked = new Set(); // ids of subscriptions and watches whose rows may come
+  perSecond = 50; // messages that the gateway allows, until it says so
+  #queue = [];
+  #credit = 50;
+
+  constructor(socket, silenceMs, onMessage, onLost) {
+    Object.assign(this, { socket, silenceMs, onLost });
+    socket.onopen = () => this.#pump();
+    socket.onmessage = ({ data }) => {
+      this.heard = true;
+      if (this.onLost) onMessage(data);
+    };
+    socket.onclose = ({ code, reason }) => this.lose(code, reason);
+    socket.onerror = () => {}; // onclose follows
+    this.#listen(true);
+  }
+
+  send(message) {
+    this.#queue.push(JSON.stringify(message));
+    this.#pump();
+  }
+
+  /** Fifty at once, and again, at half the pace that is allowed. */
+  #pump() {
+    if (this.socket.readyState !== 1) return;
+    const texts = this.#queue.splice(0, this.#credit);
+    for (const text of texts) this.socket.send(text);
+    this.#credit -= texts.length;
+    if (!this.#credit) this.pace ??= setTimeout(() => {
+      this.pace = undefined;
+      this.#credit = 50;
+      this.#pump();
+    }, 1e5 / this.perSecond);
+  }
+
+  /** A path that broke tells nobody: after silence the gateway is asked, and then given up. */
+  #listen(asked) {
+    this.heard = false;
+    clearTimeout(this.ear);
+    this.ear = setTimeout(() => {
+      if (this.heard) this.#listen();
+      else if (asked) this.lose(1006, "nothing is heard of the gateway");
+      else this.ask();
+    }, asked ? this.silenceMs / 2 : this.silenceMs);
+  }
+
+  ask() {
+    this.send({ op: "unsub", id: 0 }); // nobody's: the answer is an error, and a sign of life
+    this.#listen(true);
+  }
+
+  lose(code, reason) {
+    const { onLost } = this;
+    this.close();
+    onLost?.(code, reason);
+  }
+
+  close() {
+    this.onLost = undefined;
+    clearTimeout(this.ear);
+    clearTimeout(this.pace);
+    this.socket.close();
+  }
+}
+
+class Client extends Emitter {
+  state = "connecting";
+  error;
+  #options;
+  #mirrors = new Map(); // by id; a closed one stays until the gateway has ended it
+  #rows = new Map(); // of all subscriptions: id -> { version, run }
+  #epoch;
+  #position; // [seq, base] of what was received
+  #now; // the connection,
+  #next; // and the one that takes over from it
+  #isOpening = false;
+  #attempts = 0;
+  #ids = 0;
+  #heedless = new AbortController(); // of the page
+
+  constructor(url, options) {
+    super();
+    const address = new URL("realtime/v1/ws", `${url}`.replace(/\/*$/, "/"));
+    address.protocol = address.protocol.replace("http", "ws");
+    this.#options = { WebSocket: globalThis.WebSocket, silence: 30_000, hiddenAfter: 60_000, address, ...options };
+    if (!this.#options.WebSocket) throw new TypeError("no WebSocket here: give one as an option");
+    const { document, addEventListener } = globalThis, until = { signal: this.#heedless.signal };
+    addEventListener?.("online", () => this.#hurry(), until);
+    addEventListener?.("offline", () => this.#now?.ask(), until);
+    document?.addEventListener("visibilitychange", () => this.#attend(), until);
+    this.#open();
+    if (document?.hidden) this.#attend();
+  }
+
+  subscribe({ task, since, ...filter }) {
+    return this.#add({ op: "sub", ...filter, task: task && [task].flat(), since: timeOf(since) });
+  }
+
+  watch(filter = {}, { limit, counts } = {}) {
+    return this.#add({ op: "watch", filter, limit, counts });
+  }
+
+  close(error) {
+    this.#heedless.abort();
+    this.#hangUp("closed", error);
+  }
+
+  // ---- the page: back on the network, hidden, shown again ----
+
+  #hurry() {
+    this.#attempts = 0;
+    if (this.#now) this.#now.ask();
+    else this.#open();
+  }
+
+  /** Nobody sees a hidden tab, and to come back from its position costs next to nothing. */
+  #attend() {
+    const { hiddenAfter } = this.#options;
+    clearTimeout(this.hiding);
+    if (document.hidden && hiddenAfter < Infinity) this.hiding = setTimeout(() => this.#hangUp("paused"), hiddenAfter);
+    if (document.hidden) return;
+    if (this.state === "paused") this.turn("connecting");
+    this.#show(this.error);
+    this.#hurry();
+  }
+
+  #hangUp(state, error) {
+    const open = this.#connections();
+    clearTimeout(this.timer);
+    clearTimeout(this.hiding);
+    this.#now = this.#next = undefined;
+    for (const one of [this, ...this.#mirrors.values()]) one.turn(state, error);
+    for (const connection of open) connection.close();
+    this.#forgetClosed();
+  }
+
+  // ---- mirrors ----
+
+  #add(request) {
+    const id = ++this.#ids, mirror = new Mirror({ ...request, id }, () => this.#leave(mirror));
+    if (this.state === "closed") mirror.turn("closed", this.error);
+    else this.#mirrors.set(id, mirror);
+    for (const connection of this.#connections()) this.#ask(connection, mirror);
+    return mirror;
+  }
+
+  #ask(connection, mirror) {
+    const { request, complete, floor } = mirror, from = this.#position && [this.#epoch, ...this.#position];
+    mirror.begin();
+    connection.asked.add(request.id);
+    connection.send(complete ? { ...request, limit: undefined, since: floor || undefined, from } : request);
+  }
+
+  #leave(mirror, error) {
+    const { id } = mirror.request;
+    mirror.turn("closed", error);
+    mirror.complete = false;
+    for (const connection of this.#connections()) {
+      connection.live.delete(mirror);
+      if (connection.asked.has(id)) connection.send({ op: "unsub", id });
+    }
+    this.#forgetClosed();
+  }
+
+  /** Changes of a closed mirror's runs may be under way until the gateway has ended it. */
+  #forgetClosed() {
+    for (const [id, { state, runs }] of this.#mirrors) {
+      if (state !== "closed" || this.#connections().some(({ asked }) => asked.has(id))) continue;
+      this.#mirrors.delete(id);
+      for (const run of runs.keys()) this.#release(run);
+    }
+  }
+
+  #subscriptions() { return [...this.#mirrors.values()].filter(({ isWatch }) => !isWatch); }
+
+  #release(id) {
+    if (!this.#subscriptions().some(({ runs }) => runs.has(id))) this.#rows.delete(id);
+  }
+
+  // ---- connections ----
+
+  #connections() { return [this.#now, this.#next].filter(Boolean); }
+
+  #isAway() { return this.state === "paused" || this.state === "closed"; }
+
+  async #open() {
+    clearTimeout(this.timer);
+    if (this.#isOpening || this.#next || this.#isAway()) return;
+    this.#isOpening = true;
+    const { getToken, fields, every, api, address, silence, WebSocket } = this.#options;
+    try {
+      const token = getToken ? await getToken() : this.#options.token;
+      if (this.#isAway()) return;
+      const connection = new Connection(new WebSocket(address, "runs.v1.json"), silence * Math.min(2 ** this.#attempts, 8),
+        (text) => this.#receive(connection, text), (code, reason) => this.#lost(connection, code, reason));
+      this.#next = this.#now && connection;
+      this.#now ??= connection;
+      connection.send({ op: "hello", token, fields, every, api });
+      for (const mirror of this.#mirrors.values()) if (mirror.state !== "closed") this.#ask(connection, mirror);
+    } catch (error) {
+      this.emit("error", error);
+      if (this.#isAway()) return;
+      this.#show(error);
+      this.#later();
+    } finally {
+      this.#isOpening = false;
+    }
+  }
+
+  /** Exponential back-off with full jitter. */
+  #later(ms = Math.random() * Math.min(backOffMs.most, backOffMs.first * 2 ** this.#attempts++)) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.#open(), ms);
+  }
+
+  #lost(connection, code, reason) {
+    const next = this.#next, error = failure(code, reason);
+    if (connection === this.#now) this.#now = next;
+    this.#next = undefined;
+    this.#forgetClosed();
+    if (!this.#now && !atOnce.test(code) && !later.test(code)) return this.close(error);
+    if (!next || next === connection) this.#later(atOnce.test(code) && !this.#attempts++ ? 0 : undefined);
+    this.#show(error);
+  }
+
+  /** The next connection has all that this one has: no change is lost, and none comes twice. */
+  #takeOver() {
+    const old = this.#now;
+    if (![...old.live].every((mirror) => this.#next.live.has(mirror))) return;
+    this.#now = this.#next;
+    this.#next = undefined;
+    old.close();
+    this.#forgetClosed();
+  }
+
+  #show(error) {
+    if (this.state === "paused") return;
+    this.turn(this.#now?.isWelcome ? "live" : "connecting", error);
+    for (const mirror of this.#mirrors.values())
+      mirror.turn(this.#connections().some(({ live }) => live.has(mirror)) ? "live" : "connecting", error);
+  }
+
+  /** Nothing received counts any more. */
+  #restart() {
+    this.#position = undefined;
+    for (const row of this.#rows.values()) row.version = 0;
+    for (const mirror of this.#mirrors.values()) mirror.complete = false;
+  }
+
+  // ---- what the gateway says ----
+
+  #receive(connection, text) {
+    try {
+      const message = JSON.parse(text), { op, id, ignored } = message, mirror = this.#mirrors.get(id);
+      if (ignored) console.warn(`runcast: the gateway does not know ${ignored.join(", ")}`);
+      if (mirror || id === undefined) this[`on_${op}`]?.(message, connection, mirror);
+    } catch (error) { // what is not understood is asked for anew
+      this.#restart();
+      connection.lose(1011, error.message);
+    }
+  }
+
+  on_welcome({ epoch, limits }, connection) {
+    connection.isWelcome = true;
+    connection.perSecond = limits.messagesPerSecond;
+    if (epoch !== this.#epoch) { // another life of the database
+      this.#epoch = epoch;
+      this.#restart();
+      this.#now.live.clear();
+    }
+    if (!this.#mirrors.size) this.#attempts = 0;
+    if (connection === this.#next) this.#takeOver();
+    this.#show();
+  }
+
+  on_ok({ id, mode, since }, connection, mirror) {
+    if (mirror.state === "closed") connection.send({ op: "unsub", id }); // it was no subscription yet
+    mirror.floor = since ?? mirror.request.since ?? "";
+    if (mode === "resume" || mirror.isWatch) return;
+    mirror.complete = false;
+    connection.seen.set(mirror, new Set());
+  }
+
+  on_rows({ rows, more, seq }, connection, mirror) {
+    const seen = connection.seen.get(mirror), others = [...connection.live].filter((one) => one !== mirror && !one.isWatch);
+    this.#file(rows, mirror);
+    for (const [id] of rows) seen?.add(id);
+    if (more || mirror.state === "closed") return;
+    connection.live.add(mirror);
+    connection.seen.delete(mirror);
+    mirror.complete = true;
+    if (seen) this.#remove(mirror, (run) => !seen.has(run.id) && !(mirror.takes(run) && others.some(({ runs }) => runs.has(run.id))));
+    this.#show();
+    this.#advance(connection, seq);
+  }
+
+  on_patch({ rows, more, seq }, connection) {
+    this.#file(rows);
+    this.#advance(connection, seq, more);
+  }
+
+  on_ping({ seq }, connection) { this.#advance(connection, seq); }
+
+  /** A watch shows a moment: nothing of a frame that more follow. */
+  on_list({ begin, rows, more, seq }, connection, mirror) {
+    if (begin) Object.assign(mirror, { table: new Map(), source: connection });
+    if (mirror.source !== connection) return;
+    const { table, runs } = mirror, before = new Map(runs);
+    for (const row of rows) {
+      if (row[3] === 2) table.delete(row[0]);
+      else mirror.skip(merge(table, row));
+    }
+    if (more) return;
+    runs.clear();
+    for (const [id, { run }] of [...table].sort(([a], [b]) => (a < b ? 1 : -1))) runs.set(id, run);
+    connection.live.add(mirror);
+    this.#attempts = 0;
+    if (connection === this.#next) this.#takeOver();
+    this.#show();
+    mirror.tell([...runs.values()].filter((run) => before.get(run.id) !== run), [...before.keys()].filter((id) => !runs.has(id)));
+    mirror.emit("synced", seq);
+  }
+
+  on_counts({ byStatus, total, seq }, _connection, mirror) {
+    mirror.counts = { byStatus, total, seq };
+    mirror.emit("change", { runs: [], removed: [] });
+  }
+
+  on_error({ id, code, message }, connection, mirror) {
+    const error = failure(code, message ?? `the gateway has ended it: ${code}`);
+    if (!mirror) return this.emit("error", error);
+    if (mirror.state === "closed" && code === "unknown_id") return;
+    connection.asked.delete(id);
+    this.#leave(mirror, error);
+  }
+
+  on_end = this.on_error;
+
+  /** Retention: final runs that changed last before are gone. */
+  on_floor({ updatedAt }) {
+    for (const mirror of this.#subscriptions()) this.#remove(mirror, (run) => run.updatedAt < updatedAt && final.test(run.status));
+  }
+
+  async on_expiring(_message, connection) {
+    const { getToken } = this.#options;
+    try {
+      if (getToken) connection.send({ op: "auth", token: await getToken() });
+    } catch (error) {
+      this.emit("error", error);
+    }
+  }
+
+  on_drain(message, connection) {
+    if (connection === this.#now && !this.#next) this.#later(message.in);
+  }
+
+  // ---- rows ----
+
+  /** of: whose rows they are; undefined: of all. */
+  #file(rows, of) {
+    const changes = rows.map((row) => merge(this.#rows, row));
+    for (const mirror of this.#subscriptions()) {
+      const { runs } = mirror;
+      const own = changes.filter(({ run }) => runs.get(run.id) !== run && (mirror === of || runs.has(run.id) || mirror.takes(run)));
+      for (const change of own) {
+        runs.set(change.run.id, change.run);
+        mirror.skip(change);
+      }
+      mirror.tell(own.map(({ run }) => run), []);
+    }
+  }
+
+  #remove(mirror, isGone) {
+    const ids = [...mirror.runs.values()].filter(isGone).map(({ id }) => id);
+    for (const id of ids) {
+      mirror.runs.delete(id);
+      this.#release(id);
+    }
+    mirror.tell([], ids);
+  }
+
+  /** The position moves only while everything that was complete before is live again. */
+  #advance(connection, seq, more) {
+    if (connection === this.#next && !more) this.#takeOver();
+    if (connection === this.#now && this.#subscriptions().every((one) => !one.complete || connection.live.has(one)))
+      this.#position = [seq, more ? this.#position?.[1] ?? 0 : seq];
+    if (more) return;
+    this.#attempts = 0;
+    for (const mirror of connection.live) if (!mirror.isWatch) mirror.emit("synced", seq);
+  }
+}
+
+export const connect = (url, options) => new Client(url, options);

@@ -1,0 +1,304 @@
+// The client for pages (src/client) makes and keeps its connection: its pace, when it comes back,
+// its token, a drain, a page that is hidden or off the network.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { connect } from "../../src/client/client.js";
+import { again, begin, hear, ids, ok, patch, rows, Script, settle, whole } from "../support/js/scripted_gateway.mjs";
+
+describe("a connection", () => {
+  test("has the address of the gateway, the subprotocol, and says hello before all else", (t) => {
+    const script = new Script(t);
+    for (const [url, address] of [["http://runs.test", "ws://runs.test/realtime/v1/ws"], ["https://runs.test:8/", "wss://runs.test:8/realtime/v1/ws"],
+      ["https://runs.test/behind/a/proxy", "wss://runs.test/behind/a/proxy/realtime/v1/ws"]]) {
+      const client = connect(url, { token: "secret", fields: ["-payload"], every: 50, WebSocket: script.WebSocket });
+      client.subscribe({ tags: ["a"], task: "one" });
+      const socket = script.socket();
+      assert.deepEqual([socket.url, socket.protocol], [address, "runs.v1.json"]);
+      socket.open();
+      assert.deepEqual(socket.take(), [{ op: "hello", token: "secret", fields: ["-payload"], every: 50 }, { op: "sub", id: 1, tags: ["a"], task: ["one"] }]);
+      client.close();
+    }
+  });
+
+  test("is one for all subscriptions and watches, also those that come later", (t) => {
+    const { script, client, socket } = begin(t);
+    client.subscribe({ all: true, counts: true });
+    client.watch({ status: "EXECUTING" }, { limit: 5, counts: true });
+    assert.deepEqual(socket.take(), [{ op: "sub", id: 1, all: true, counts: true },
+      { op: "watch", id: 2, filter: { status: "EXECUTING" }, limit: 5, counts: true }]);
+    assert.equal(script.sockets.length, 1);
+  });
+
+  test("says no more at once, and each second, than the gateway allows", (t) => {
+    const script = new Script(t);
+    const client = connect("http://runs.test", { token: "secret", WebSocket: script.WebSocket });
+    for (let i = 0; i < 256; i++) client.subscribe({ run: `run_${i}` });
+    const socket = script.welcomed();
+    const first = socket.take().length;
+    assert.ok(first <= 200, `${first} at once`);
+    for (let seconds = 2, left = 257 - first; left > 0; seconds += 2) {
+      script.pass(2000);
+      const count = socket.take().length;
+      assert.ok(count > 0 && count <= 100, `${count} in two seconds`);
+      left -= count;
+    }
+  });
+
+  test("that is silent is asked, and given up when it does not answer", (t) => {
+    const { script, client, socket } = begin(t);
+    const lost = [];
+    client.on("state", (state) => lost.push([state, client.error?.message]));
+    script.pass(25_000);
+    socket.says({ op: "ping", seq: 1 });
+    assert.deepEqual(socket.take(), []);
+    script.pass(61_000);
+    assert.deepEqual(socket.take(), [{ op: "unsub", id: 0 }]);
+    socket.says({ op: "error", id: 0, code: "unknown_id", message: "no subscription has this id" });
+    script.pass(20_000);
+    assert.equal(socket.isClosed, false);
+    script.pass(60_000);
+    assert.equal(socket.isClosed, true);
+    assert.deepEqual(lost, [["connecting", "nothing is heard of the gateway"]]);
+    assert.notEqual(script.waits(), undefined);
+  });
+
+  test("is patient with a slow network, but not for ever", (t) => {
+    const { script } = begin(t);
+    for (let i = 0; i < 40; i++) {
+      script.socket().ends(1006);
+      script.waits();
+    }
+    script.pass(100_000);
+    assert.equal(script.socket().isClosed, false);
+    script.pass(21_000);
+    assert.equal(script.sockets[40].isClosed, true);
+  });
+
+  test("that never opens is given up", (t) => {
+    const script = new Script(t);
+    connect("http://runs.test", { token: "secret", WebSocket: script.WebSocket });
+    script.pass(16_000);
+    assert.ok(script.sockets[0].isClosed);
+    assert.equal(script.sockets.length, 2);
+  });
+});
+
+describe("close codes", () => {
+  const never = [1000, 1002, 1003, 1005, 1008, 1009, 1010, 4000, 4001, 4003, 4004, 4005, 3000];
+  for (const code of never)
+    test(`${code} is the end, and an error`, async (t) => {
+      const { script, client, socket } = begin(t);
+      const mirror = client.subscribe({ all: true });
+      socket.ends(code, "a reason");
+      assert.equal(script.waits(), undefined);
+      assert.deepEqual([client.state, mirror.state, mirror.error.code, mirror.error.message], ["closed", "closed", code, "a reason"]);
+      await assert.rejects(async () => { for await (const one of mirror) assert.fail(one); }, { code });
+      const late = client.subscribe({ all: true });
+      assert.deepEqual([late.state, late.error.code], ["closed", code]);
+    });
+
+  for (const code of [1006, 1011, 1013, 4100, 4101, 4102, 4103])
+    test(`${code} is tried again later and later, at a random moment`, (t) => {
+      const { script } = begin(t);
+      const waited = [];
+      for (let i = 0; i < 9; i++) {
+        script.socket().ends(code);
+        waited.push(script.waits());
+      }
+      assert.deepEqual(waited.slice(0, 8), [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+      Math.random = () => 0.1;
+      script.socket().ends(code);
+      assert.equal(script.waits(), 3000);
+      script.welcomed();
+      Math.random = () => 1;
+      script.socket().ends(code);
+      assert.equal(script.waits(), 500);
+    });
+
+  for (const code of [1001, 1012, 4200, 4201])
+    test(`${code} is tried again at once, but not for ever at once`, (t) => {
+      const { script } = begin(t);
+      script.socket().ends(code);
+      assert.ok(script.waits() <= 1);
+      script.socket().ends(code);
+      assert.ok(script.waits() >= 500);
+    });
+});
+
+describe("tokens", () => {
+  const start = async (t, options) => {
+    const script = new Script(t), client = connect("http://runs.test", { WebSocket: script.WebSocket, ...options });
+    await settle();
+    return { script, client };
+  };
+
+  test("are asked for with each connection, and when they are about to expire", async (t) => {
+    let count = 0;
+    const { script } = await start(t, { getToken: async () => `token ${++count}` });
+    const socket = script.welcomed();
+    assert.equal(socket.take()[0].token, "token 1");
+    socket.says({ op: "expiring", in: 30_000 });
+    await settle();
+    assert.deepEqual(socket.take(), [{ op: "auth", token: "token 2" }]);
+    socket.ends(4101);
+    script.pass(500);
+    await settle();
+    assert.equal(script.welcomed().take()[0].token, "token 3");
+  });
+
+  test("that cannot be had are an error of the client, and asked for again later", async (t) => {
+    let count = 0;
+    const heard = [];
+    const script = new Script(t);
+    const client = connect("http://runs.test", { WebSocket: script.WebSocket, getToken: async () => {
+      if (++count < 3) throw new Error(`no token ${count}`);
+      return "token";
+    } });
+    client.on("error", (error) => heard.push(error.message));
+    await settle();
+    assert.deepEqual([client.state, client.error.message], ["connecting", "no token 1"]);
+    for (const ms of [500, 1000]) {
+      script.pass(ms);
+      await settle();
+    }
+    assert.deepEqual([heard, script.welcomed().take()[0].token], [["no token 1", "no token 2"], "token"]);
+  });
+
+  test("that come when the client is closed are not used", async (t) => {
+    let give;
+    const { script, client } = await start(t, { getToken: () => new Promise((resolve) => { give = resolve; }) });
+    client.close();
+    give("token");
+    await settle();
+    assert.equal(script.sockets.length, 0);
+  });
+});
+
+describe("a drain", () => {
+  const live = (t) => {
+    const all = begin(t), { client, socket } = all;
+    const mirror = client.subscribe({ all: true }), watch = client.watch({});
+    socket.says(ok(1), rows(1, 5, [whole("run_1", 1)]), ok(2), { op: "list", id: 2, seq: 5, begin: true, rows: [whole("run_1", 1)] });
+    socket.take();
+    return { ...all, mirror, watch, heard: hear(mirror), seen: hear(watch) };
+  };
+
+  test("is a second connection, and the end of the first when the second has everything", (t) => {
+    const { script, mirror, watch, socket, heard } = live(t);
+    socket.says({ op: "drain", in: 3000 });
+    script.pass(2990);
+    assert.equal(script.sockets.length, 1);
+    script.pass(20);
+    const next = script.welcomed();
+    assert.deepEqual(next.take().slice(1), [{ op: "sub", id: 1, all: true, from: ["e1", 5, 5] }, { op: "watch", id: 2, filter: {} }]);
+    socket.says(patch(6, [["run_1", 2, { status: "DEQUEUED" }]]));
+    next.says(ok(1, { mode: "resume" }), ok(2), { op: "list", id: 2, seq: 6, begin: true, rows: [whole("run_1", 2)] });
+    socket.says({ op: "list", id: 2, seq: 6, rows: [["run_1", 1, null, 2]] });
+    assert.deepEqual([socket.isClosed, ids(watch)], [false, ["run_1"]]);
+    next.says(rows(1, 7, [["run_1", 2, { status: "DEQUEUED" }], whole("run_2", 1)]));
+    assert.equal(socket.isClosed, true);
+    socket.says(patch(8, [["run_1", 3, { status: "FAILED" }]]));
+    next.says(patch(8, [["run_1", 3, { status: "EXECUTING" }]]));
+    assert.deepEqual([ids(mirror), mirror.runs.get("run_1").status, mirror.gaps, mirror.state], [["run_1", "run_2"], "EXECUTING", 0, "live"]);
+    assert.deepEqual(heard.filter(([event]) => event === "state"), []);
+    assert.deepEqual(heard.filter(([event]) => event === "change").flatMap(([, { runs }]) => runs.map((one) => `${one.id} ${one.status}`)),
+      ["run_1 DEQUEUED", "run_2 QUEUED", "run_1 EXECUTING"]);
+    assert.deepEqual(again(script).asked[0].from, ["e1", 8, 8]);
+  });
+
+  test("goes on trying while the first lives, and with the second when the first ends", (t) => {
+    const { script, mirror, socket } = live(t);
+    socket.says({ op: "drain", in: 0 });
+    script.pass(1);
+    script.socket().ends(1006);
+    assert.equal(mirror.state, "live");
+    assert.equal(script.waits(), 500);
+    const next = script.welcomed();
+    socket.ends(4200);
+    assert.deepEqual([mirror.state, script.sockets.length], ["connecting", 3]);
+    next.says(ok(1, { mode: "resume" }), rows(1, 9, [["run_1", 2, {}]]));
+    assert.equal(mirror.state, "live");
+    assert.deepEqual(again(script).asked[0].from, ["e1", 9, 9]);
+  });
+
+  test("to another life of the database leaves the first at once", (t) => {
+    const { script, mirror, socket } = live(t);
+    socket.says({ op: "drain", in: 0 });
+    script.pass(1);
+    const next = script.welcomed({ epoch: "e2" });
+    assert.ok(socket.isClosed);
+    next.says(ok(1), rows(1, 2, [whole("run_3", 1)]));
+    assert.deepEqual(ids(mirror), ["run_3"]);
+  });
+});
+
+describe("a page", () => {
+  test("that is hidden for a minute lets its connection go, and comes back where it was", (t) => {
+    const { script, client, socket } = begin(t);
+    const mirror = client.subscribe({ all: true });
+    socket.says(ok(1), rows(1, 5, []));
+    const heard = hear(mirror, ["state"]);
+    script.hide(true);
+    script.pass(30_000);
+    script.hide(false);
+    assert.deepEqual(heard, []);
+    socket.says({ op: "ping", seq: 5 });
+    script.hide(true);
+    script.pass(59_000);
+    socket.says({ op: "ping", seq: 6 });
+    script.pass(2000);
+    assert.deepEqual([socket.isClosed, client.state, mirror.state], [true, "paused", "paused"]);
+    script.tell("online");
+    assert.equal(script.waits(), undefined);
+    script.hide(false);
+    assert.deepEqual([mirror.state, script.sockets.length], ["connecting", 2]);
+    assert.deepEqual(script.welcomed().take()[1].from, ["e1", 6, 6]);
+  });
+
+  test("stays while it is hidden if it is told to", (t) => {
+    const { script, socket } = begin(t, { hiddenAfter: Infinity });
+    script.hide(true);
+    for (let i = 0; i < 100; i++) {
+      script.pass(20_000);
+      socket.says({ op: "ping", seq: i });
+    }
+    assert.equal(socket.isClosed, false);
+  });
+
+  test("that is back on the network tries at once, and asks when it believes to be connected", (t) => {
+    const { script, socket } = begin(t);
+    for (let i = 0; i < 5; i++) {
+      script.socket().ends(1006);
+      if (i < 4) script.waits();
+    }
+    script.tell("online");
+    assert.equal(script.sockets.length, 6);
+    script.welcomed().take();
+    for (const event of ["offline", "online"]) {
+      script.tell(event);
+      assert.deepEqual(script.socket().take(), [{ op: "unsub", id: 0 }]);
+    }
+    script.pass(16_000);
+    assert.ok(script.sockets[5].isClosed && socket.isClosed);
+  });
+
+  test("that closes its client hears of nothing more", (t) => {
+    const { script, client, socket } = begin(t);
+    const mirror = client.subscribe({ all: true });
+    client.close();
+    assert.deepEqual([socket.isClosed, client.state, client.error, mirror.state, mirror.error], [true, "closed", undefined, "closed", undefined]);
+    for (const event of ["online", "offline"]) script.tell(event);
+    script.hide(true);
+    script.hide(false);
+    assert.equal(script.waits(), undefined);
+  });
+});
+
+test("where there is no WebSocket one is asked for", (t) => {
+  const script = new Script(t), before = globalThis.WebSocket;
+  globalThis.WebSocket = undefined;
+  t.after(() => { globalThis.WebSocket = before; });
+  assert.throws(() => connect("http://runs.test", { token: "secret" }), /WebSocket/);
+  assert.equal(script.sockets.length, 0);
+});

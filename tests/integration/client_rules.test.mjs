@@ -1,0 +1,313 @@
+// The client for pages (src/client) does with rows, positions and ends what "What a client does" in
+// include/runcast/protocol.h says, frame by frame. Its connections: client_connection. Against the
+// gateway itself: tests/property/client.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { again, begin, hear, ids, ok, patch, rows, run, settle, welcome, whole } from "../support/js/scripted_gateway.mjs";
+
+describe("rows", () => {
+  test("are merged by version: absolute values, null clears, old news is none", (t) => {
+    const { client, socket } = begin(t);
+    const mirror = client.subscribe({ all: true });
+    socket.says(ok(1), rows(1, 1, [whole("run_1", 3, { startedAt: "x", payload: { deep: 1 } })]));
+    const first = mirror.runs.get("run_1");
+    socket.says(patch(2, [["run_1", 4, { status: "EXECUTING", startedAt: null, payload: null }]]));
+    assert.deepEqual(mirror.runs.get("run_1"), run("run_1", { status: "EXECUTING", payload: null }));
+    assert.equal(first.status, "QUEUED");
+    const heard = hear(mirror, ["change"]);
+    socket.says(patch(3, [["run_1", 4, { status: "FAILED" }], ["run_1", 2, { status: "FAILED" }], whole("run_1", 3)]));
+    assert.deepEqual([mirror.runs.get("run_1").status, heard], ["EXECUTING", []]);
+    socket.says(patch(4, [whole("run_1", 4, { status: "COMPLETED" })]));
+    assert.equal(mirror.runs.get("run_1").status, "COMPLETED");
+    assert.equal(mirror.gaps, 0);
+  });
+
+  test("that jump tell how many states were skipped", (t) => {
+    const { client, socket } = begin(t);
+    const mirror = client.subscribe({ all: true }), heard = hear(mirror, ["gap"]);
+    socket.says(ok(1), rows(1, 1, [whole("run_1", 1)]), patch(2, [["run_1", 2, {}]]), patch(9, [["run_1", 6, { status: "EXECUTING" }]]));
+    assert.deepEqual(heard.map(([, { run: one, skipped }]) => [one.status, skipped]), [["EXECUTING", 3]]);
+    socket.says(patch(12, [whole("run_1", 8), whole("run_2", 7)]));
+    assert.equal(mirror.gaps, 4);
+  });
+
+  test("are filed under every subscription whose filter takes them", (t) => {
+    const { client, socket } = begin(t);
+    const filters = [{ all: true }, { run: "run_1" }, { tags: ["a", "b"] }, { batch: "batch_1" }, { all: true, task: ["one", "two"] },
+      { all: true, since: "2026-01-02T00:00:00Z" }, { tags: ["b"], since: new Date("2026-01-01") }];
+    const mirrors = filters.map((filter) => client.subscribe(filter));
+    for (let id = 1; id <= filters.length; id++) socket.says(ok(id), rows(id, 1, []));
+    socket.says(patch(4, [whole("run_1", 1), whole("run_2", 1, { tags: ["b", "a"] }), whole("run_3", 1, { tags: ["b"], batchId: "batch_1" }),
+      whole("run_4", 1, { taskIdentifier: "two", createdAt: "2026-01-02T00:00:00.000Z" })]));
+    assert.deepEqual(mirrors.map(ids), [["run_1", "run_2", "run_3", "run_4"], ["run_1"], ["run_2"], ["run_3"], ["run_4"], ["run_4"], ["run_2", "run_3"]]);
+    socket.says(patch(5, [["run_1", 2, { tags: ["a", "b"] }]]));
+    assert.deepEqual([ids(mirrors[2]), ids(mirrors[6])], [["run_2", "run_1"], ["run_2", "run_3", "run_1"]]);
+  });
+
+  test("since is a time for the gateway and for the mirror, and nonsense is refused at once", (t) => {
+    const { client, socket } = begin(t);
+    client.subscribe({ all: true, since: "1d12h" });
+    assert.deepEqual(socket.take(), [{ op: "sub", id: 1, all: true, since: "2025-12-30T12:00:00.000Z" }]);
+    assert.throws(() => client.subscribe({ all: true, since: "yesterday" }), RangeError);
+  });
+
+  test("of a gateway that is not understood are asked for anew", (t) => {
+    const { script, client, socket } = begin(t);
+    const mirror = client.subscribe({ all: true });
+    socket.says(ok(1), rows(1, 5, [whole("run_1", 3)]), patch(6, [["run_2", 3, { status: "FAILED" }]]));
+    assert.ok(socket.isClosed);
+    assert.equal(client.error.message, "a change of run_2, which was never sent");
+    script.waits();
+    const next = script.welcomed();
+    assert.deepEqual(next.take().at(-1), { op: "sub", id: 1, all: true });
+    next.says(ok(1), rows(1, 7, [whole("run_1", 3), whole("run_2", 3)]));
+    assert.deepEqual([ids(mirror), mirror.state, mirror.gaps], [["run_1", "run_2"], "live", 0]);
+  });
+
+  test("below the floor of retention are forgotten when they are final", (t) => {
+    const { client, socket } = begin(t);
+    const mirror = client.subscribe({ all: true }), heard = hear(mirror, ["change"]);
+    socket.says(ok(1), rows(1, 1, [whole("run_1", 1), whole("run_2", 1, { status: "COMPLETED" }),
+      whole("run_3", 1, { status: "FAILED", updatedAt: "2026-01-03T00:00:00.000Z" })]));
+    socket.says({ op: "floor", updatedAt: "2026-01-02T00:00:00.000Z" });
+    assert.deepEqual(ids(mirror), ["run_1", "run_3"]);
+    assert.deepEqual(heard.at(-1), ["change", { runs: [], removed: ["run_2"] }]);
+  });
+});
+
+describe("the position", () => {
+  test("is that of the last frame, and of the last without more", (t) => {
+    const { script, client, socket } = begin(t);
+    client.subscribe({ all: true });
+    socket.says(ok(1), rows(1, 10, [whole("run_1", 1)]));
+    assert.deepEqual(again(script).asked, [{ op: "sub", id: 1, all: true, from: ["e1", 10, 10] }]);
+    script.socket().says(ok(1, { mode: "resume" }), rows(1, 10, []), patch(12, [["run_1", 2, {}]]), patch(14, [["run_1", 3, {}]], { more: true }));
+    assert.deepEqual(again(script).asked[0].from, ["e1", 14, 12]);
+    script.socket().says(ok(1, { mode: "resume" }), rows(1, 15, [["run_1", 4, {}]], { more: true }));
+    assert.deepEqual(again(script).asked[0].from, ["e1", 14, 12]); // not live again
+    script.socket().says(ok(1, { mode: "resume" }), rows(1, 16, []), { op: "ping", seq: 20 });
+    assert.deepEqual(again(script).asked[0].from, ["e1", 20, 20]);
+  });
+
+  test("rests until all that was complete is live again; what was not complete starts anew", (t) => {
+    const { script, client, socket } = begin(t);
+    client.subscribe({ tags: ["a"] });
+    client.subscribe({ tags: ["b"] });
+    socket.says(ok(1), ok(2), rows(1, 5, []), rows(2, 6, []));
+    client.subscribe({ tags: ["c"] });
+    socket.says(ok(3), rows(3, 7, [whole("run_1", 1, { tags: ["c"] })], { more: true }));
+    const { asked, socket: next } = again(script);
+    assert.deepEqual(asked.map(({ id, from }) => [id, from]), [[1, ["e1", 6, 6]], [2, ["e1", 6, 6]], [3, undefined]]);
+    next.says(ok(1, { mode: "resume" }), ok(2, { mode: "resume" }), ok(3), rows(1, 8, []), patch(9, [whole("run_2", 1)]), rows(3, 9, []));
+    assert.deepEqual(again(script).asked.map(({ from }) => from), [["e1", 6, 6], ["e1", 6, 6], ["e1", 6, 6]]);
+    script.socket().says(ok(1, { mode: "resume" }), ok(2, { mode: "resume" }), ok(3, { mode: "resume" }), rows(1, 9, []), rows(3, 9, []), rows(2, 10, []));
+    assert.deepEqual(again(script).asked[1].from, ["e1", 10, 10]);
+  });
+
+  test("comes with the floor that the limit became", (t) => {
+    const { script, client, socket } = begin(t);
+    client.subscribe({ all: true, limit: 20 });
+    assert.equal(socket.take()[0].limit, 20);
+    const since = "2026-01-01T12:00:00.000Z";
+    socket.says(ok(1, { since }), rows(1, 5, [], { more: true }));
+    const { asked, socket: next } = again(script);
+    assert.deepEqual(asked, [{ op: "sub", id: 1, all: true, limit: 20 }]); // it was not complete
+    next.says(ok(1, { since }), rows(1, 5, []));
+    assert.deepEqual(again(script).asked, [{ op: "sub", id: 1, all: true, since, from: ["e1", 5, 5] }]);
+  });
+
+  test("of a limit that the gateway has not said yet takes no older run, whoever has it", (t) => {
+    const { client, socket } = begin(t);
+    const all = client.subscribe({ all: true });
+    socket.says(ok(1), rows(1, 5, [whole("run_1", 1)]));
+    const newest = client.subscribe({ all: true, limit: 1 });
+    socket.says(patch(6, [["run_1", 2, { status: "EXECUTING" }]]), ok(2, { since: "2026-01-02T00:00:00.000Z" }),
+      rows(2, 7, [whole("run_2", 1, { createdAt: "2026-01-02T00:00:00.000Z" })]), patch(8, [["run_1", 3, { status: "COMPLETED" }]]));
+    assert.deepEqual([ids(newest), ids(all)], [["run_2"], ["run_1", "run_2"]]);
+  });
+
+  test("of another epoch counts no more, nor do versions", (t) => {
+    const { script, client, socket } = begin(t);
+    const mirror = client.subscribe({ all: true });
+    socket.says(ok(1), rows(1, 50, [whole("run_1", 9, { status: "COMPLETED" }), whole("run_2", 9)]));
+    const { socket: next } = again(script, 1006, { epoch: "e2" });
+    next.says(ok(1), rows(1, 40, [whole("run_1", 2)]));
+    assert.deepEqual([ids(mirror), mirror.runs.get("run_1").status, mirror.gaps], [["run_1"], "QUEUED", 0]);
+    assert.deepEqual(again(script, 1006, { epoch: "e2" }).asked[0].from, ["e2", 40, 40]);
+  });
+});
+
+describe("a snapshot", () => {
+  test("forgets runs that were not in it, unless another live filter holds them", (t) => {
+    const { script, client, socket } = begin(t);
+    const a = client.subscribe({ tags: ["a"] }), b = client.subscribe({ tags: ["b"] });
+    const both = { tags: ["a", "b"] };
+    socket.says(ok(1), ok(2), rows(1, 5, [whole("run_1", 1), whole("run_2", 1, both), whole("run_3", 1)]), rows(2, 5, [whole("run_2", 1, both)]));
+    const heard = hear(a, ["change"]);
+    const { socket: next } = again(script);
+    next.says(ok(1), ok(2, { mode: "resume" }), rows(2, 6, []), rows(1, 7, [whole("run_3", 1)]));
+    assert.deepEqual([ids(a), ids(b)], [["run_2", "run_3"], ["run_2"]]);
+    assert.deepEqual(heard.at(-1)[1].removed, ["run_1"]);
+  });
+});
+
+describe("a mirror that is closed", () => {
+  test("is applied until its end, and heard of no more", (t) => {
+    const { client, socket } = begin(t);
+    const a = client.subscribe({ tags: ["a"] }), all = client.subscribe({ all: true });
+    socket.says(ok(1), rows(1, 1, [whole("run_1", 1)]));
+    const heard = hear(a);
+    a.close();
+    assert.deepEqual(heard, [["state", "closed"]]);
+    assert.deepEqual(socket.take().at(-1), { op: "unsub", id: 1 });
+    socket.says(patch(2, [["run_1", 2, { status: "EXECUTING" }]]), ok(2), { op: "end", id: 1 }, rows(2, 3, [["run_1", 3, { status: "COMPLETED" }]]));
+    assert.deepEqual([all.runs.get("run_1").status, all.state, heard.length], ["COMPLETED", "live", 1]);
+  });
+
+  test("before the gateway has opened it is closed when it has", (t) => {
+    const { script, client, socket } = begin(t);
+    const mirror = client.subscribe({ all: true, limit: 5 });
+    mirror.close();
+    socket.says({ op: "error", id: 1, code: "unknown_id", message: "no subscription has this id" }, ok(1));
+    assert.deepEqual(socket.take().slice(-2), [{ op: "unsub", id: 1 }, { op: "unsub", id: 1 }]);
+    socket.says(rows(1, 5, [whole("run_1", 1)], { more: true }), { op: "end", id: 1 });
+    assert.deepEqual(again(script).asked, []);
+  });
+
+  test("is not asked for again, nor is its position waited for", (t) => {
+    const { script, client, socket } = begin(t);
+    const a = client.subscribe({ tags: ["a"] });
+    client.subscribe({ tags: ["b"] });
+    socket.says(ok(1), ok(2), rows(1, 5, []), rows(2, 5, []));
+    socket.ends(1006);
+    a.close();
+    script.waits();
+    const next = script.welcomed();
+    assert.deepEqual(next.take().slice(1).map(({ id }) => id), [2]);
+    next.says(ok(2, { mode: "resume" }), rows(2, 8, []));
+    assert.deepEqual(again(script).asked[0].from, ["e1", 8, 8]);
+  });
+});
+
+describe("errors of the gateway", () => {
+  test("end the mirror they are about, with code and message", async (t) => {
+    const { client, socket } = begin(t);
+    const refused = client.subscribe({ all: true }), ended = client.subscribe({ run: "run_1" });
+    socket.says({ op: "error", id: 1, code: "forbidden", message: "the token's scopes do not allow this" }, ok(2), rows(2, 1, []),
+      { op: "end", id: 2, code: "forbidden" });
+    assert.deepEqual([refused.state, refused.error.code, refused.error.message], ["closed", "forbidden", "the token's scopes do not allow this"]);
+    assert.deepEqual([ended.state, ended.error.code], ["closed", "forbidden"]);
+    await assert.rejects(async () => { for await (const one of ended) assert.fail(one); }, { code: "forbidden" });
+    assert.equal(client.state, "live");
+  });
+
+  test("that are about none of them are the client's", (t) => {
+    const { client, socket } = begin(t);
+    const heard = [];
+    client.on("error", (error) => heard.push([error.code, error.message]));
+    socket.says({ op: "error", code: "bad_token", message: "of another subject" });
+    assert.deepEqual([heard, client.state], [[["bad_token", "of another subject"]], "live"]);
+  });
+
+  test("name on the console what nobody reads", (t) => {
+    const { socket } = begin(t);
+    const said = [];
+    t.mock.method(console, "warn", (text) => said.push(text));
+    socket.says(welcome({ ignored: ["tag"] }));
+    assert.deepEqual(said, ["runcast: the gateway does not know tag"]);
+  });
+});
+
+describe("a watch", () => {
+  const list = (seq, all, more) => ({ op: "list", id: 1, seq, rows: all, ...more });
+  const watching = (t) => {
+    const all = begin(t), watch = all.client.watch({ status: ["QUEUED"] }, { limit: 3 });
+    all.socket.says(ok(1), list(5, [whole("run_b", 1), whole("run_a", 1)], { begin: true }));
+    return { ...all, watch, heard: hear(watch) };
+  };
+
+  test("has the newest runs first, and what leaves is gone", (t) => {
+    const { socket, watch, heard } = watching(t);
+    assert.deepEqual(ids(watch), ["run_b", "run_a"]);
+    socket.says(list(6, [whole("run_c", 1)]), list(7, [["run_a", 2, null, 2], ["run_b", 3, { metadata: 1 }]]));
+    assert.deepEqual([ids(watch), watch.runs.get("run_b").metadata, watch.gaps], [["run_c", "run_b"], 1, 1]);
+    const changes = heard.filter(([event]) => event === "change").map(([, { runs, removed }]) => [runs.map(({ id }) => id), removed]);
+    assert.deepEqual(changes, [[["run_c"], []], [["run_b"], ["run_a"]]]);
+  });
+
+  test("shows a moment: nothing of a frame that more follow", (t) => {
+    const { socket, watch } = watching(t);
+    socket.says(list(9, [whole("run_z", 1)], { begin: true, more: true }));
+    assert.deepEqual(ids(watch), ["run_b", "run_a"]);
+    socket.says(list(9, [whole("run_y", 1)]));
+    assert.deepEqual(ids(watch), ["run_z", "run_y"]);
+  });
+
+  test("is asked for anew with a new connection, without a position", (t) => {
+    const { script, watch, heard } = watching(t);
+    const { socket, asked } = again(script);
+    assert.deepEqual(asked, [{ op: "watch", id: 1, filter: { status: ["QUEUED"] }, limit: 3 }]);
+    assert.deepEqual([watch.state, ids(watch)], ["connecting", ["run_b", "run_a"]]);
+    socket.says(ok(1), list(2, [whole("run_a", 5)], { begin: true }));
+    assert.deepEqual([watch.state, ids(watch), watch.gaps], ["live", ["run_a"], 0]);
+    assert.deepEqual(heard.at(-2)[1].removed, ["run_b"]);
+  });
+
+  test("is beside subscriptions, whose rows are others", (t) => {
+    const { client, socket, watch } = watching(t);
+    const all = client.subscribe({ all: true });
+    socket.says(ok(2), rows(2, 6, [whole("run_a", 7), whole("run_x", 1)]), patch(7, [["run_a", 8, { status: "EXECUTING" }]]));
+    assert.deepEqual([ids(watch), watch.runs.get("run_a").status], [["run_b", "run_a"], "QUEUED"]);
+    watch.close();
+    assert.deepEqual(socket.take().at(-1), { op: "unsub", id: 1 });
+    socket.says(list(8, [["run_a", 3, null, 2]]), { op: "end", id: 1 });
+    assert.deepEqual(ids(all), ["run_a", "run_x"]);
+  });
+
+  test("and a subscription may count", (t) => {
+    const { socket, watch, heard } = watching(t);
+    socket.says({ op: "counts", id: 1, seq: 9, byStatus: { QUEUED: 2 }, total: 2 });
+    assert.deepEqual(watch.counts, { byStatus: { QUEUED: 2 }, total: 2, seq: 9 });
+    assert.deepEqual(heard, [["change", { runs: [], removed: [] }]]);
+  });
+});
+
+describe("iteration", () => {
+  test("gives each run and its changes, to who is slow the newest state", async (t) => {
+    const { client, socket } = begin(t);
+    const mirror = client.subscribe({ all: true });
+    socket.says(ok(1), rows(1, 1, [whole("run_1", 1), whole("run_2", 1)]));
+    const given = [];
+    const reading = (async () => {
+      for await (const one of mirror) {
+        given.push(`${one.id} ${one.status}`);
+        if (given.length === 1) {
+          socket.says(patch(2, [["run_1", 2, { status: "DEQUEUED" }], ["run_2", 2, { status: "DEQUEUED" }]]), patch(3, [["run_1", 3, { status: "EXECUTING" }]]));
+          await settle();
+        }
+      }
+    })();
+    for (let i = 0; i < 5; i++) await settle();
+    socket.says(patch(4, [["run_2", 3, { status: "COMPLETED" }]]));
+    await settle();
+    mirror.close();
+    await reading;
+    assert.deepEqual(given, ["run_1 QUEUED", "run_2 DEQUEUED", "run_1 EXECUTING", "run_2 COMPLETED"]);
+  });
+});
+
+test("a listener that throws hurts no other, and its error is not lost", async (t) => {
+  const { client, socket } = begin(t);
+  const mirror = client.subscribe({ all: true }), thrown = [];
+  const before = globalThis.queueMicrotask;
+  globalThis.queueMicrotask = (call) => { try { call(); } catch (error) { thrown.push(error.message); } };
+  t.after(() => { globalThis.queueMicrotask = before; });
+  const end = mirror.on("change", () => { throw new Error("mine"); });
+  const heard = hear(mirror, ["change"]);
+  socket.says(ok(1), rows(1, 1, [whole("run_1", 1)]));
+  assert.deepEqual([thrown, heard.length, mirror.state], [["mine"], 1, "live"]);
+  end();
+  socket.says(patch(2, [["run_1", 2, {}]]));
+  assert.deepEqual([thrown.length, heard.length], [1, 2]);
+});

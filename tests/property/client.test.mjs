@@ -1,0 +1,75 @@
+// The client for pages (src/client) against the gateway itself, whatever happens between them:
+// connections that break and stall at drawn moments, subscriptions that come and go, a gateway that
+// is killed and started. When all rests, each mirror is what REST says.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { WebSocket as Socket } from "ws";
+
+import { connect } from "../../src/client/client.js";
+import { ClientWorld, Path, watchOrder } from "../support/js/client_world.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { chooseSeed, Random } from "../support/js/random.mjs";
+
+const WebSocket = globalThis.WebSocket ?? Socket; // Node 18 and 20 have none
+const lives = 3;
+
+/** What a browser has: the news that the network is there again. */
+const network = new EventTarget();
+globalThis.addEventListener = network.addEventListener.bind(network);
+globalThis.removeEventListener = network.removeEventListener.bind(network);
+
+/** A client with a path of its own, as a world tries it. */
+async function localClient(t, gateway, name, options) {
+  const path = await Path.start(t, gateway.port), mirrors = new Map(), wrong = [];
+  const client = connect(path.url, { token: keys.dev, WebSocket, silence: 2000, ...options });
+  t.after(() => client.close());
+  client.on("error", (error) => wrong.push(`${error.code} ${error.message}`));
+  const subscribe = (key, filter) => {
+    mirrors.set(key, client.subscribe(filter));
+    watchOrder(mirrors.get(key), wrong);
+  };
+  const close = (key) => {
+    mirrors.get(key).close();
+    mirrors.delete(key);
+  };
+  const look = () => Object.fromEntries([...mirrors].map(([key, { runs, state, error }]) => [key, { runs: [...runs.values()], state, error: error?.message }]));
+  const online = () => network.dispatchEvent(new Event("online"));
+  return { name, path, client, wrong, subscribe, close, look, online };
+}
+
+test("each mirror is what REST says, through cuts, stalls, kills and restarts", { timeout: 120_000 }, async (t) => {
+  const random = new Random(chooseSeed(t)), gateway = await startGateway({ t, options: ["--drain-timeout", "3s"] });
+  const world = new ClientWorld(gateway, random);
+  for (const [name, options] of [["plain", {}], ["paced", { every: 30 }], ["restless", {}]]) {
+    world.add(await localClient(t, gateway, name, options));
+    await world.ask(world.clients.at(-1), { all: true });
+  }
+  for (let life = 0; life < lives; life++) {
+    await world.trouble(250, { kills: 2 });
+    await world.rest();
+  }
+  for (const { name, wrong } of world.clients) assert.deepEqual(wrong, [], name);
+  t.diagnostic(`${world.generator.ids.length} runs, the gateway was ended ${world.kills} times`);
+  for (const { client } of world.clients) client.close();
+  await until(async () => (await gateway.metric("runcast_subscriptions")) === 0);
+  await gateway.stop();
+});
+
+test("what is skipped is counted by the client as by the gateway", { timeout: 60_000 }, async (t) => {
+  const gateway = await startGateway({ t });
+  const client = connect(gateway.url, { token: keys.dev, WebSocket, every: 100 });
+  t.after(() => client.close());
+  const { json: { id } } = await gateway.post("/api/v1/tasks/hello/trigger", { options: { delay: "1h" } });
+  const mirror = client.subscribe({ run: id });
+  await until(() => mirror.state === "live");
+  let told = 0;
+  mirror.on("change", () => { told++; });
+  for (let n = 1; n <= 300; n++) await gateway.put(`/api/v1/runs/${id}/metadata`, { metadata: { n } });
+  await until(() => mirror.runs.get(id).metadata?.n === 300);
+  assert.ok(mirror.gaps > 0 && told > 1);
+  assert.equal(mirror.gaps + told, 300);
+  assert.equal(mirror.gaps, await gateway.metric("runcast_conflated_versions_total"));
+  client.close();
+  await gateway.stop();
+});

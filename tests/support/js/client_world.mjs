@@ -1,0 +1,183 @@
+// What the client for pages (src/client) is tried with, in Node and in a browser: a gateway that is
+// killed and started, paths to it that break and stall, runs that change all the time; and what
+// must be so when nothing happens any more: each mirror is what REST says.
+//
+//   const world = new ClientWorld(gateway, random);
+//   world.add({ name, path, subscribe(key, filter), close(key), online(), look() → { key: shown } });
+//   await world.trouble(300); await world.rest();
+import assert from "node:assert/strict";
+import net from "node:net";
+import { isDeepStrictEqual } from "node:util";
+
+import { Generator } from "./generator.mjs";
+import { sleep, until } from "./gateway.mjs";
+import { matches } from "./runs.mjs";
+
+/** A way to the gateway that can break, or carry nothing while it seems open. */
+export class Path {
+  #open = new Map(); // socket -> the other end
+  #stalled = false;
+
+  static async start(t, port) {
+    const path = new Path();
+    const server = net.createServer((from) => {
+      const to = net.connect(port, "127.0.0.1");
+      path.#join(from, to);
+      path.#join(to, from);
+    });
+    await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+    path.url = `http://127.0.0.1:${server.address().port}`;
+    t.after(() => {
+      server.close();
+      path.cut();
+    });
+    return path;
+  }
+
+  #join(from, to) {
+    this.#open.set(from, to);
+    if (this.#stalled) from.pause();
+    from.on("data", (bytes) => {
+      if (to.write(bytes)) return;
+      from.pause();
+      to.once("drain", () => this.#stalled || from.resume());
+    });
+    from.on("end", () => to.end()).on("error", () => {}).on("close", () => {
+      this.#open.delete(from);
+      to.destroy();
+    });
+  }
+
+  cut() { for (const socket of this.#open.keys()) socket.resetAndDestroy(); }
+
+  stall(stalled = true) {
+    this.#stalled = stalled;
+    for (const socket of this.#open.keys()) socket[stalled ? "pause" : "resume"]();
+  }
+}
+
+const filters = [{ all: true }, { tags: ["t0"] }, { tags: ["t1", "t2"] }, { all: true, task: ["worked", "waiting"] }, { tags: ["t3"], since: "1h" }, { all: true, limit: 7 }];
+
+/** Fields that a run has in both, as they are compared. */
+const same = ["id", "status", "taskIdentifier", "createdAt", "updatedAt", "payload", "output", "metadata", "startedAt", "delayedUntil", "ttl",
+  "isTest", "durationMs", "idempotencyKey", "batchId", "version", "error"];
+const compared = (one) => Object.fromEntries([...same.map((name) => [name, one[name] ?? null]), ["tags", [...one.tags].sort()]]);
+
+export class ClientWorld {
+  clients = [];
+
+  constructor(gateway, random) {
+    Object.assign(this, { gateway, random, generator: new Generator(gateway, random) });
+    this.kills = 0;
+  }
+
+  add(client) {
+    this.clients.push(Object.assign(client, { asked: new Map(), count: 0 }));
+  }
+
+  async ask(client, filter) {
+    const key = `${client.name} ${++client.count}`;
+    client.asked.set(key, filter);
+    await client.subscribe(key, filter);
+  }
+
+  /** Runs change, and meanwhile paths break and stall, filters come and go, the gateway dies. */
+  async trouble(count, { kills = 1 } = {}) {
+    const { random, generator, gateway } = this, stalls = [];
+    generator.startWorker();
+    const writing = generator.work(count, { parallel: 3 });
+    let over = false, ends = kills;
+    writing.finally(() => { over = true; }).catch(() => {});
+    while (!over || ends > 0) {
+      await sleep(random.below(15));
+      const client = random.pick(this.clients);
+      switch (random.weighted({ cut: 8, stall: 4, ask: 4, leave: 4, end: ends > 0 ? 1 : 0 })) {
+        case "cut": client.path.cut(); break;
+        case "stall":
+          client.path.stall();
+          stalls.push(sleep(random.below(150)).then(() => {
+            if (random.chance(0.3)) client.path.cut();
+            client.path.stall(false);
+          }));
+          break;
+        case "ask":
+          if (client.asked.size < 6) await this.ask(client, this.#filter());
+          break;
+        case "leave":
+          if (client.asked.size > 1) {
+            const key = random.pick([...client.asked.keys()]);
+            client.asked.delete(key);
+            await client.close(key);
+          }
+          break;
+        default:
+          ends--;
+          this.kills++;
+          await (random.chance(0.7) ? gateway.kill() : gateway.stop());
+          await gateway.restart();
+      }
+    }
+    await writing;
+    await Promise.all(stalls);
+    await generator.stopWorker();
+  }
+
+  #filter() {
+    const { random, generator } = this;
+    if (generator.ids.length && random.chance(0.2)) return { run: random.pick(generator.ids) };
+    if (generator.batches.length && random.chance(0.2)) return { batch: random.pick(generator.batches) };
+    return random.pick(filters);
+  }
+
+  /** All runs as REST has them, also those whose trigger was never answered. */
+  async #rest() {
+    const runs = [];
+    for (let after = ""; after !== undefined;) {
+      const { json } = await this.gateway.get(`/api/v1/runs?page[size]=100${after}`);
+      for (const { id } of json.data) runs.push((await this.gateway.get(`/api/v3/runs/${id}`)).json);
+      after = json.pagination.next && `&page[after]=${json.pagination.next}`;
+    }
+    return runs;
+  }
+
+  /** Waits until every mirror is what REST says, and says what is not. */
+  async rest() {
+    let wrong;
+    await until(async () => {
+      const all = await this.#rest();
+      wrong = undefined;
+      for (const client of this.clients) {
+        const looked = await client.look();
+        if (Object.values(looked).some(({ state }) => state !== "live")) await client.online(); // it tries now
+        for (const [key, filter] of client.asked) wrong ??= differs(looked[key], filter, all) && `${key} ${JSON.stringify(filter)}: ${differs(looked[key], filter, all)}`;
+      }
+      return !wrong;
+    }, { timeoutMs: 6000, everyMs: 100 }).catch((error) => { throw new Error(wrong ?? error.message); });
+  }
+}
+
+/** What is wrong with a mirror, in words; undefined: nothing. */
+function differs(shown, filter, all) {
+  if (shown?.state !== "live") return `it is ${JSON.stringify(shown)}`;
+  const own = all.filter((one) => matches({ ...filter, since: undefined }, one.id, one));
+  const expected = new Map(own.map((one) => [one.id, compared(one)]));
+  for (const one of shown.runs) {
+    const wanted = expected.get(one.id);
+    if (!isDeepStrictEqual(compared(one), wanted)) return `${JSON.stringify(compared(one))} instead of ${JSON.stringify(wanted)}`;
+  }
+  const newest = [...expected.keys()].sort().reverse().slice(0, filter.limit), has = new Set(shown.runs.map(({ id }) => id));
+  const missing = newest.find((id) => !has.has(id));
+  return missing && `${missing} is missing`;
+}
+
+/** Notes a state that is older than one that was shown before: this must never be. */
+export function watchOrder(mirror, wrong) {
+  const newest = new Map();
+  mirror.on("change", ({ runs }) => {
+    for (const { id, metadata } of runs) {
+      const n = metadata?.n ?? 0;
+      if (n < newest.get(id)) wrong.push(`${id} went back from ${newest.get(id)} to ${n}`);
+      newest.set(id, n);
+    }
+  });
+}

@@ -1,0 +1,149 @@
+// What src/client is tested with when every frame, and each moment, is the test's choice: sockets
+// that a test speaks through, a clock that it moves, and a page that it hides.
+//
+//   const script = new Script(t);                 // takes the place of timers, until the test ends
+//   const client = connect("http://x", { token: "t", WebSocket: script.WebSocket });
+//   const socket = script.socket(); socket.open(); socket.says(welcome()); script.pass(1000);
+// or, where it is welcomed, const { script, client, socket } = begin(t).
+
+import assert from "node:assert/strict";
+
+import { connect } from "../../../src/client/client.js";
+
+export const welcome = (more) => ({ op: "welcome", epoch: "e1", seq: 0, env: "env_x", fields: [],
+  limits: { subscriptions: 256, tags: 16, messageBytes: 65536, messagesPerSecond: 50, burst: 200 }, ...more });
+
+export const run = (id, more) => ({ id, taskIdentifier: "task", status: "QUEUED", tags: ["a"], createdAt: "2026-01-01T00:00:00.000Z",
+  updatedAt: "2026-01-01T00:00:00.000Z", payload: null, ...more });
+
+export const whole = (id, version, more) => [id, version, run(id, more), 1];
+
+export class Script {
+  sockets = [];
+  page = new EventTarget();
+  #timers = new Map();
+  #now = Date.parse("2026-01-01T00:00:00Z");
+  #last = 0;
+
+  constructor(t) {
+    const script = this;
+    this.WebSocket = class extends Socket {
+      constructor(...address) {
+        super(...address);
+        script.sockets.push(this);
+      }
+    };
+    const before = { setTimeout, clearTimeout, Date: Date.now, random: Math.random };
+    globalThis.setTimeout = (call, ms) => { this.#timers.set(++this.#last, { call, at: this.#now + ms, ms }); return this.#last; };
+    globalThis.clearTimeout = (id) => this.#timers.delete(id);
+    Date.now = () => this.#now;
+    Math.random = () => 1;
+    globalThis.document = Object.assign(new EventTarget(), { hidden: false });
+    globalThis.addEventListener = this.page.addEventListener.bind(this.page);
+    globalThis.removeEventListener = this.page.removeEventListener.bind(this.page);
+    t.after(() => {
+      Object.assign(globalThis, { setTimeout: before.setTimeout, clearTimeout: before.clearTimeout });
+      Date.now = before.Date;
+      Math.random = before.random;
+      for (const name of ["document", "addEventListener", "removeEventListener"]) delete globalThis[name];
+    });
+  }
+
+  /** The newest connection. */
+  socket() { return this.sockets.at(-1); }
+
+  /** The newest connection, open and welcomed. */
+  welcomed(more) {
+    const socket = this.socket();
+    socket.open();
+    socket.says(welcome(more));
+    return socket;
+  }
+
+  /** Time passes, and what is due happens. */
+  pass(ms) {
+    for (const end = this.#now + ms; ;) {
+      const [id, timer] = [...this.#timers].sort(([, a], [, b]) => a.at - b.at)[0] ?? [];
+      if (!timer || timer.at > end) { this.#now = end; return; }
+      this.#now = Math.max(this.#now, timer.at);
+      this.#timers.delete(id);
+      timer.call();
+    }
+  }
+
+  /** How long until the next connection is tried. */
+  waits() {
+    const before = this.sockets.length, begin = this.#now;
+    for (let ms = 0; ms < 120_000; ms += 1) {
+      if (this.sockets.length > before) return this.#now - begin;
+      this.pass(1);
+    }
+    return undefined;
+  }
+
+  hide(hidden) {
+    document.hidden = hidden;
+    document.dispatchEvent(new Event("visibilitychange"));
+  }
+
+  tell(event) { this.page.dispatchEvent(new Event(event)); }
+}
+
+class Socket {
+  readyState = 0;
+  sent = [];
+
+  constructor(url, protocol) { Object.assign(this, { url: String(url), protocol }); }
+
+  send(text) { this.sent.push(JSON.parse(text)); }
+  close() { this.readyState = 3; }
+  get isClosed() { return this.readyState === 3; }
+
+  open() {
+    this.readyState = 1;
+    this.onopen({});
+  }
+
+  says(...messages) { for (const message of messages) this.onmessage({ data: JSON.stringify(message) }); }
+
+  ends(code, reason = "") {
+    this.readyState = 3;
+    this.onerror({});
+    this.onclose({ code, reason });
+  }
+
+  /** What was sent and nobody has asked for yet. */
+  take() { return this.sent.splice(0); }
+}
+
+/** Lets what was awaited go on. */
+export async function settle() { for (let i = 0; i < 10; i++) await null; }
+
+/** A client that is welcomed, and its socket; what it said so far is taken. */
+export function begin(t, options = {}) {
+  const script = new Script(t);
+  const client = connect("http://runs.test", { token: "secret", WebSocket: script.WebSocket, ...options });
+  const socket = script.welcomed();
+  socket.take();
+  return { script, client, socket };
+}
+
+/** What a mirror tells from now on: [event, value]. */
+export function hear(mirror, events = ["change", "gap", "synced", "state"]) {
+  const heard = [];
+  for (const event of events) mirror.on(event, (value) => heard.push([event, value]));
+  return heard;
+}
+
+export const ok = (id, more) => ({ op: "ok", id, mode: "snapshot", ...more });
+export const rows = (id, seq, list, more) => ({ op: "rows", id, seq, rows: list, ...more });
+export const patch = (seq, list, more) => ({ op: "patch", seq, rows: list, ...more });
+export const ids = (mirror) => [...mirror.runs.keys()];
+
+/** The connection breaks; gives the next one, welcomed, and what was asked of it. */
+export function again(script, code = 1006, more) {
+  script.socket().ends(code);
+  assert.notEqual(script.waits(), undefined);
+  const socket = script.welcomed(more);
+  return { socket, asked: socket.take().filter(({ op }) => op !== "hello") };
+}
