@@ -238,6 +238,7 @@ if wanted conformance; then
             node $conformance/deploy/deploy.mjs
     fi
     begin browser 200 node --test-reporter=tap $conformance/browser/browser.test.mjs
+    begin browser-client 200 node --test-reporter=tap $conformance/browser/client.test.mjs
 fi
 finish
 

@@ -75,6 +75,32 @@ test("trigger, retrieve, watch for a minute and cancel, as the README says", asy
   await gateway.stop();
 });
 
+test("a page of Python follows a tag across a kill of the gateway, and ends when its key is none", async (t) => {
+  const gateway = await startGateway({ t });
+  const lines = readme.slice(readme.indexOf("In Python, with")).split("\n").slice(2);
+  const page = lines.slice(0, lines.findIndex((line) => line && !line.startsWith("    "))).map((line) => line.slice(4)).join("\n");
+  const follow = (more) => {
+    const following = shell(gateway, `${more}\nexec python3 -u - <<'END'\n${page}\nEND`);
+    t.after(() => following.child.kill());
+    return following;
+  };
+  const trigger = async () => (await gateway.post("/api/v1/tasks/hello/trigger", { options: { tags: ["demo"] } })).json.id;
+  const first = await trigger(), following = follow("");
+  const says = (text) => until(() => following.said.out.includes(text), { what: text }).catch((error) => { throw new Error(`${error.message}; ${following.said.err}`); });
+  await says(`${first} QUEUED`);
+  await gateway.kill();
+  await gateway.restart();
+  await gateway.post(`/api/v2/runs/${first}/cancel`, {});
+  await says(`${first} CANCELED`);
+  await says(`${await trigger()} QUEUED`);
+  assert.equal(following.said.out.split(`${first} `).length, 3, "each state was told once");
+  following.child.kill();
+  const refused = follow("TRIGGER_SECRET_KEY=tr_dev_nonsense");
+  assert.notEqual(await refused.ended, 0);
+  assert.match(refused.said.err, /4001/);
+  await gateway.stop();
+});
+
 test("an environment variable is set as the README says", async (t) => {
   const gateway = await startGateway({ t });
   const set = shell(gateway, block("## Environment variables"));

@@ -28,8 +28,8 @@ async function bundle() {
   return outputFiles[0].text;
 }
 
-function serve(script) {
-  const files = { "/": ["text/html", html], "/page.js": ["text/javascript", script] };
+/** files: path -> [content type, text]; a test may add some. */
+function serve(files) {
   const server = http.createServer((request, response) => {
     const [type, text] = files[request.url] ?? ["text/plain", ""];
     response.writeHead(files[request.url] ? 200 : 404, { "content-type": type }).end(text);
@@ -46,10 +46,12 @@ export async function startBrowser() {
     args: ["--no-sandbox", "--disable-dev-shm-usage",
       "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
   });
-  const server = await serve(script);
+  const files = { "/": ["text/html", html], "/page.js": ["text/javascript", script] };
+  const server = await serve(files);
   const { port } = server.address();
   return {
     origin: `http://127.0.0.1:${port}`,
+    files,
     otherOrigin: `http://localhost:${port}`,
     /** A page that shares nothing with the others, and goes away with the test. */
     async open(t, origin = `http://127.0.0.1:${port}`) {

@@ -3,7 +3,8 @@
 // must be so when nothing happens any more: each mirror is what REST says.
 //
 //   const world = new ClientWorld(gateway, random);
-//   world.add({ name, path, subscribe(key, filter), close(key), online(), look() → { key: shown } });
+//   world.add({ name, path, subscribe(key, filter), close(key), online(), look() → { key: shown },
+//               hide(hidden) });          // of a page
 //   await world.trouble(300); await world.rest();
 import assert from "node:assert/strict";
 import net from "node:net";
@@ -91,7 +92,7 @@ export class ClientWorld {
     while (!over || ends > 0) {
       await sleep(random.below(15));
       const client = random.pick(this.clients);
-      switch (random.weighted({ cut: 8, stall: 4, ask: 4, leave: 4, end: ends > 0 ? 1 : 0 })) {
+      switch (random.weighted({ cut: 8, stall: 4, ask: 4, leave: 4, hide: client.hide ? 2 : 0, end: ends > 0 ? 1 : 0 })) {
         case "cut": client.path.cut(); break;
         case "stall":
           client.path.stall();
@@ -99,6 +100,10 @@ export class ClientWorld {
             if (random.chance(0.3)) client.path.cut();
             client.path.stall(false);
           }));
+          break;
+        case "hide":
+          client.hidden = !client.hidden;
+          await client.hide(client.hidden);
           break;
         case "ask":
           if (client.asked.size < 6) await this.ask(client, this.#filter());
@@ -143,6 +148,7 @@ export class ClientWorld {
   /** Waits until every mirror is what REST says, and says what is not. */
   async rest() {
     let wrong;
+    for (const client of this.clients) if (client.hidden) await client.hide(client.hidden = false);
     await until(async () => {
       const all = await this.#rest();
       wrong = undefined;

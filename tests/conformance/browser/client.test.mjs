@@ -1,0 +1,146 @@
+// The client for pages (src/client) in a real browser, from the gateway's own address, on pages of
+// another origin: the README's pages, and the property test of tests/property/client.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { build } from "esbuild";
+
+import { ClientWorld, Path, watchOrder } from "../../support/js/client_world.mjs";
+import { keys, startGateway, until } from "../../support/js/gateway.mjs";
+import { chooseSeed, Random } from "../../support/js/random.mjs";
+import { publicToken } from "../../support/js/tokens.mjs";
+import { startBrowser } from "./tab.mjs";
+
+const here = path.dirname(fileURLToPath(import.meta.url)), top = path.resolve(here, "../../..");
+const readme = readFileSync(path.join(top, "README.md"), "utf8");
+const lives = 2;
+let browser;
+before(async () => { browser = await startBrowser(); });
+after(() => browser?.stop());
+
+/** The indented block behind the sentence that begins so; the gateway's address in it is this one's. */
+function block(words, gateway) {
+  assert.ok(readme.includes(words), `the README says: ${words}`);
+  const lines = readme.slice(readme.indexOf(words)).split("\n"), first = lines.findIndex((line) => line.startsWith("    "));
+  const end = lines.findIndex((line, at) => at > first && line && !line.startsWith("    "));
+  return lines.slice(first, end).map((line) => line.slice(4)).join("\n").replaceAll("http://127.0.0.1:3030", gateway.url);
+}
+
+const start = (t, options = []) => startGateway({ t, options: ["--allow-origin", browser.origin, "--drain-timeout", "3s", ...options] });
+const shows = (tab, text, where = "body") => until(async () => (await tab.page.locator(where).textContent()).includes(text), { timeoutMs: 15_000, what: text });
+
+describe("the README's", () => {
+  /** A run is shown, its end after a kill of the gateway, and a run that comes later. */
+  async function live(gateway, tab) {
+    const trigger = async () => (await gateway.post("/api/v1/tasks/hello/trigger", { options: { tags: ["demo"] } })).json.id;
+    const first = await trigger();
+    await shows(tab, `${first} QUEUED`);
+    await gateway.kill();
+    await gateway.restart();
+    await gateway.post(`/api/v2/runs/${first}/cancel`, {});
+    await shows(tab, `${first} CANCELED`);
+    const second = await trigger();
+    await shows(tab, `${second} QUEUED`);
+  }
+
+  const token = (gateway, more) => publicToken(gateway, { scopes: ["read:tags:demo"], ...more });
+
+  test("page with the module", async (t) => {
+    const gateway = await start(t), tab = await browser.open(t);
+    browser.files["/token"] = ["text/plain", await token(gateway)];
+    browser.files["/module"] = ["text/html", block("A page, when", gateway)];
+    await tab.page.goto(`${browser.origin}/module`);
+    await live(gateway, tab);
+    await until(async () => (await tab.page.title()).startsWith("live"));
+    browser.files["/token"] = ["text/plain", await token(gateway, { expiresInS: -5 })];
+    await gateway.kill();
+    await gateway.restart();
+    await until(async () => (await tab.page.title()).startsWith("closed "), { timeoutMs: 15_000, what: "an error in the title" });
+    await gateway.stop();
+  });
+
+  test("component of React, also when it is mounted twice, when its tag changes, and when it is gone", async (t) => {
+    const gateway = await start(t), tab = await browser.open(t);
+    const contents = `${block("The same in React", gateway)}
+      import { StrictMode } from "react";
+      import { createRoot } from "react-dom/client";
+      const root = createRoot(document.getElementById("root"));
+      window.mount = (tag) => root.render(<StrictMode>{tag && <Demo tag={tag} />}</StrictMode>);`;
+    const { outputFiles } = await build({ stdin: { contents, resolveDir: here, loader: "jsx" }, bundle: true, write: false, jsx: "automatic", logLevel: "error",
+      nodePaths: [path.join(here, "node_modules")], define: { "process.env.NODE_ENV": '"development"' },
+      alias: { "runcast/react": path.join(top, "src/client/react.js"), runcast: path.join(top, "src/client/client.js") } });
+    browser.files["/token"] = ["text/plain", await publicToken(gateway, { scopes: ["read:tags"] })];
+    browser.files["/react.js"] = ["text/javascript", outputFiles[0].text];
+    browser.files["/react"] = ["text/html", '<!doctype html><meta charset="utf-8"><div id="root"></div><script src="/react.js"></script>'];
+    await tab.page.goto(`${browser.origin}/react`);
+    const subscriptions = (count) => until(async () => (await gateway.metric("runcast_subscriptions")) === count, { what: `${count} subscriptions` });
+    await tab.run(() => window.mount("demo"));
+    await shows(tab, "live", "h1");
+    await subscriptions(1); // of two, since StrictMode mounts twice
+    await live(gateway, tab);
+    const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { options: { tags: ["other"] } })).json;
+    await tab.run(() => window.mount("other"));
+    await shows(tab, `${id} QUEUED`);
+    assert.equal(await tab.page.locator("li").count(), 1);
+    await subscriptions(1);
+    await tab.run(() => window.mount());
+    await subscriptions(0);
+    assert.equal(tab.broken, undefined);
+    await gateway.stop();
+  });
+
+  test("page with EventSource", async (t) => {
+    const gateway = await start(t), tab = await browser.open(t);
+    await tab.run(([lines, key]) => { new Function("token", lines)(key); }, [block("Without the module", gateway), await token(gateway)]);
+    await live(gateway, tab);
+    await gateway.stop();
+  });
+});
+
+/** A client in a page of its own, with a path of its own, as a world tries it. */
+async function pageClient(t, gateway, name, options) {
+  const way = await Path.start(t, gateway.port), tab = await browser.open(t);
+  await tab.run(async ([module, url, given, order]) => {
+    const { connect } = await import(module);
+    window.watchOrder = new Function(`return ${order}`)();
+    window.wrong = [];
+    window.mirrors = {};
+    window.client = connect(url, given);
+    window.client.on("error", (error) => window.wrong.push(`${error.code} ${error.message}`));
+  }, [`${gateway.url}/client.js`, way.url, { token: keys.dev, silence: 2000, hiddenAfter: 100, ...options }, watchOrder.toString()]);
+  const subscribe = (key, filter) => tab.run(([as, what]) => {
+    window.mirrors[as] = window.client.subscribe(what);
+    window.watchOrder(window.mirrors[as], window.wrong);
+  }, [key, filter]);
+  const close = (key) => tab.run((as) => {
+    window.mirrors[as].close();
+    delete window.mirrors[as];
+  }, key);
+  const look = () => tab.run(() => Object.fromEntries(Object.entries(window.mirrors).map(([key, { runs, state, error }]) =>
+    [key, { runs: [...runs.values()], state, error: error?.message }])));
+  const online = () => tab.run(() => { window.dispatchEvent(new Event("online")); });
+  return { name, path: way, tab, subscribe, close, look, online, hide: (hidden) => tab.turn(hidden ? "hidden" : "visible") };
+}
+
+test("each mirror is what REST says, through cuts, stalls, kills, restarts and hidden tabs", { timeout: 120_000 }, async (t) => {
+  const random = new Random(chooseSeed(t)), gateway = await start(t);
+  const world = new ClientWorld(gateway, random);
+  for (const [name, options] of [["plain", {}], ["paced", { every: 30 }]]) {
+    world.add(await pageClient(t, gateway, name, options));
+    await world.ask(world.clients.at(-1), { all: true });
+  }
+  for (let life = 0; life < lives; life++) {
+    await world.trouble(200, { kills: 1 });
+    await world.rest();
+  }
+  for (const { name, tab } of world.clients) {
+    assert.deepEqual(await tab.run(() => window.wrong), [], name);
+    assert.equal(tab.broken, undefined);
+    await tab.run(() => window.client.close());
+  }
+  await until(async () => (await gateway.metric("runcast_subscriptions")) === 0);
+  await gateway.stop();
+});
