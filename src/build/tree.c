@@ -30,7 +30,7 @@ static int open_folder(int above, const char *name)
 /* ---- sealing ---- */
 
 struct sealing {
-    uid_t uid;
+    uid_t uid, builder;
     gid_t gid;
     uint64_t bytes;
     struct failure *why;
@@ -49,16 +49,33 @@ static bool own(int opened, const struct sealing *sealing, mode_t mode)
     return fchown(opened, sealing->uid, sealing->gid) == 0 && fchmod(opened, mode) == 0;
 }
 
-static enum err seal_file(struct sealing *sealing, int folder, const char *name)
+/* Where the kernel lets everybody link to everything (fs.protected_hardlinks), a build can have
+ * a file of somebody else's, which would become readable to all. */
+static bool is_foreign(const struct sealing *sealing, const struct stat *found)
+{
+    return found->st_nlink > 1 && found->st_uid != sealing->builder;
+}
+
+static enum err seal_opened(struct sealing *sealing, int file, const char *name)
 {
     struct stat found;
+    if (fstat(file, &found) || !S_ISREG(found.st_mode))
+        return not_sealed(sealing, name);
+    if (is_foreign(sealing, &found))
+        return explain(sealing->why, ERR_INVALID, "'%.*s' is a link to a file outside",
+                       SLICE_ARG(text_clip(slice_of(name))));
+    if (!own(file, sealing, found.st_mode & 0111 ? 0755 : 0644) || fsync(file))
+        return not_sealed(sealing, name);
+    sealing->bytes += (uint64_t)found.st_size;
+    return OK;
+}
+
+static enum err seal_file(struct sealing *sealing, int folder, const char *name)
+{
     int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)
         return not_sealed(sealing, name);
-    bool done = fstat(file, &found) == 0 && S_ISREG(found.st_mode) &&
-                own(file, sealing, found.st_mode & 0111 ? 0755 : 0644) && fsync(file) == 0;
-    enum err refused = done ? OK : not_sealed(sealing, name);
-    sealing->bytes += (uint64_t)found.st_size;
+    enum err refused = seal_opened(sealing, file, name);
     close(file);
     return refused;
 }
@@ -116,9 +133,11 @@ static enum err seal_folder(struct sealing *sealing, int folder, unsigned depth)
     return refused;
 }
 
-enum err tree_seal(int folder, uint64_t *bytes, struct failure *why)
+enum err tree_seal(int folder, uid_t builder, uint64_t *bytes, struct failure *why)
 {
-    struct sealing sealing = { .uid = geteuid(), .gid = getegid(), .why = why };
+    struct sealing sealing = {
+        .uid = geteuid(), .builder = builder, .gid = getegid(), .why = why
+    };
     int again = open_folder(folder, ".");
     if (again < 0)
         return not_sealed(&sealing, ".");

@@ -206,24 +206,40 @@ static enum err put_in_place(struct version_folder *folder, struct failure *why)
     return refused;
 }
 
-enum err version_folder_seal(struct version_folder *folder, struct slice manifest,
-                             struct slice index, const struct version_facts *facts,
-                             uint64_t *bytes, struct failure *why)
+static enum err write_ours(struct version_folder *folder, struct slice manifest,
+                           struct slice index, const struct version_facts *facts,
+                           uint64_t *bytes, struct failure *why)
 {
     struct buf text = { 0 };
     manifest_move(manifest, folder->path, &text);
     enum err refused = write_file(folder, "build.json", buf_slice(&text), why);
+    *bytes += text.len;
     buf_clear(&text);
     index_move(index, MANIFEST_ROOT, folder->path, &text);
     if (!refused)
         refused = write_file(folder, "index.json", buf_slice(&text), why);
+    *bytes += text.len;
     buf_clear(&text);
     write_facts(facts, &text);
     if (!refused)
         refused = write_file(folder, "runcast.json", buf_slice(&text), why);
+    *bytes += text.len;
     buf_finish(&text);
+    if (!refused && fsync(folder->folder))
+        refused = failed(why, folder->name);
+    return refused;
+}
+
+/* Our files come when the folder is sealed: before, whoever executes as the builder's user could
+ * put others in their place. */
+enum err version_folder_seal(struct version_folder *folder, struct slice manifest,
+                             struct slice index, const struct version_facts *facts,
+                             uint64_t *bytes, struct failure *why)
+{
+    uid_t builder = folder->user.uid ? folder->user.uid : geteuid();
+    enum err refused = tree_seal(folder->folder, builder, bytes, why);
     if (!refused)
-        refused = tree_seal(folder->folder, bytes, why);
+        refused = write_ours(folder, manifest, index, facts, bytes, why);
     if (!refused && folder->user.uid)
         refused = give(folder->folder, folder->name, folder->user, why);
     return refused ? refused : put_in_place(folder, why);
