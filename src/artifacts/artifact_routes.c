@@ -80,13 +80,25 @@ static void add_url(struct api_call *call, const struct artifact *artifact, stru
     buf_finish(&name);
 }
 
+static bool is_of_project(const void *owner, uint32_t env)
+{
+    return engine_share_quota(owner, env);
+}
+
+/* Uploads that no deployment has taken count as well, whatever branches they are for. */
+static enum err check_quota(struct api_call *call, size_t length)
+{
+    size_t open = artifacts_bytes(api_artifacts(call->api), is_of_project, call->env);
+    return engine_check_quota(call->env, open + length, &call->why);
+}
+
 static enum err offer(struct api_call *call)
 {
     struct artifact *artifact;
     struct buf out = { 0 }, url = { 0 };
     int64_t length;
     enum err err = read_offer(call, &length);
-    err = err ? err : engine_check_quota(call->env, (size_t)length, &call->why);
+    err = err ? err : check_quota(call, (size_t)length);
     if (!err)
         err = artifact_offer(api_artifacts(call->api), call->account->number, length,
                              &artifact, &call->why);

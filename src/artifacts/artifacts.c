@@ -236,6 +236,17 @@ enum err artifact_offer(struct artifacts *artifacts, uint32_t env, int64_t lengt
     return OK;
 }
 
+size_t artifacts_bytes(const struct artifacts *artifacts,
+                       bool (*counts)(const void *owner, uint32_t env), const void *owner)
+{
+    size_t bytes = 0;
+    list_each (link, &artifacts->all) {
+        const struct artifact *artifact = container_of(link, struct artifact, link);
+        bytes += counts(owner, artifact->env) ? (size_t)artifact->length : 0;
+    }
+    return bytes;
+}
+
 struct artifact *artifacts_find(struct artifacts *artifacts, uint32_t env, struct slice key)
 {
     int64_t now = loop_wall_ms(artifacts->loop);

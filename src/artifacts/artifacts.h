@@ -59,6 +59,10 @@ int64_t artifacts_bytes_max(const struct artifacts *artifacts);
 enum err artifact_offer(struct artifacts *artifacts, uint32_t env, int64_t length,
                         struct artifact **artifact, struct failure *why);
 
+/* What all that is open of some environments has on the disk, or may have soon. */
+size_t artifacts_bytes(const struct artifacts *artifacts,
+                       bool (*counts)(const void *owner, uint32_t env), const void *owner);
+
 /* NULL: unknown, expired, taken, or of another environment. */
 struct artifact *artifacts_find(struct artifacts *artifacts, uint32_t env,
                                 struct slice key);

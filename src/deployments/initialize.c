@@ -62,12 +62,26 @@ static enum err read_text(struct api_call *call, struct slice body, const char *
     return OK;
 }
 
+/* Not there, or null, is false: what decides about production is never guessed. */
+static enum err read_flag(struct api_call *call, struct slice body, const char *member,
+                          bool *out)
+{
+    struct slice value = scan_member(body, member);
+    enum scan_type type = scan_type(value);
+    *out = type == SCAN_TRUE;
+    if (type == SCAN_NONE || type == SCAN_NULL || type == SCAN_TRUE || type == SCAN_FALSE)
+        return OK;
+    return explain(&call->why, ERR_INVALID, "Validation error: %s must be true or false",
+                   member);
+}
+
 /* ---- which way of building ---- */
 
 static enum err check_way(struct api_call *call, struct slice body)
 {
     struct bytes *type = members_text(body, "type");
     bool has_type = type, is_managed = type && slice_is(bytes_slice(type), "MANAGED");
+    bool is_local, is_native, is_bundle;
     bytes_unref(type);
     if (call->account->type == ENVIRONMENT_DEV)
         return refuse(call,
@@ -77,11 +91,15 @@ static enum err check_way(struct api_call *call, struct slice body)
                             "and deploy again");
     if (!is_managed)
         return refuse(call, "Validation error: type must be \"MANAGED\"");
-    if (members_is_true(body, "isLocalBuild") || !members_is_true(body, "isNativeBuild"))
+    if (read_flag(call, body, "isLocalBuild", &is_local) ||
+        read_flag(call, body, "isNativeBuild", &is_native) ||
+        read_flag(call, body, "fromBundle", &is_bundle))
+        return ERR_INVALID;
+    if (is_local || !is_native)
         return refuse(call,
                       "This gateway builds deployments itself and has no registry for "
                       "images: deploy without --local-build and --depot-build");
-    if (!members_is_true(body, "fromBundle"))
+    if (!is_bundle)
         return refuse(call, "this gateway takes bundles: deploy without --native-build, or "
                             "with --native-build --local-bundle");
     return OK;
@@ -109,7 +127,7 @@ static enum err read_external_id(struct api_call *call, struct slice body,
     struct bytes *given = NULL;
     enum err err = read_text(call, body, "externalId", (size_t)8 * EXTERNAL_ID_MAX, &given);
     struct slice id = slice_trim(bytes_slice(given));
-    read->force = members_is_true(body, "force");
+    err = err ? err : read_flag(call, body, "force", &read->force);
     if (!err && text_utf16_length(id) > EXTERNAL_ID_MAX)
         err = explain(&call->why, ERR_INVALID,
                       "Validation error: externalId must be at most %d characters",
@@ -206,8 +224,7 @@ static enum err read_members(struct api_call *call, struct slice body,
               : read_text(call, body, "triggeredVia", SHORT_TEXT_MAX, &row->triggered_via);
     err = err ? err : read_git(call, body, row);
     err = err ? err : read_variables(call, body, read);
-    row->skip_promotion = members_is_true(body, "skipPromotion");
-    return err;
+    return err ? err : read_flag(call, body, "skipPromotion", &row->skip_promotion);
 }
 
 static void finish_body(struct initialize_body *body)

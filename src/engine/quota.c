@@ -106,6 +106,12 @@ enum err engine_check_quota(const struct environment *env, size_t more, struct f
                    project->used, project->limit, more);
 }
 
+bool engine_share_quota(const struct environment *env, uint32_t other)
+{
+    const struct room *project = engine_stored_room(env);
+    return project && slots_get(&env->engine->stored, other) == project;
+}
+
 enum err engine_check_growth(const struct environment *env, size_t before, size_t after,
                              struct failure *why)
 {

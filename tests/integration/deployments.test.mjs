@@ -256,6 +256,7 @@ test("what cannot be built is refused in words", async (t) => {
   for (const [more, text] of [
     [{ type: undefined }, /upgrade the CLI/], [{ type: "V1" }, /MANAGED/], [{ isLocalBuild: true }, /without --local-build and --depot-build/], [{ isNativeBuild: false }, /without --local-build/],
     [{ fromBundle: undefined }, /takes bundles/], [{ artifactKey: undefined }, /artifactKey/], [{ artifactKey: "bundles/none.tar.gz" }, /no bundle by this key/], [{ contentHash: "" }, /contentHash/],
+    [{ skipPromotion: "true" }, /skipPromotion must be true or false/], [{ force: 1, externalId: "x" }, /force must be true or false/], [{ isNativeBuild: "yes" }, /isNativeBuild must be/], [{ fromBundle: 1 }, /fromBundle must be/],
     [{ force: true }, /force requires externalId/], [{ externalId: "x".repeat(129) }, /128/], [{ buildEnvVars: { A: 1 } }, /buildEnvVars/], [{ buildEnvVars: [] }, /buildEnvVars/], [{ gitMeta: 1 }, /gitMeta/],
   ]) {
     const reply = await cli.initialize(cli.body("bundles/none.tar.gz", more));
@@ -456,6 +457,18 @@ test("archives and versions count as stored of their project", async (t) => {
     if (again) { await gateway.kill(); await gateway.restart(); }
     assert.equal((await cli.offer(500_000)).status, 507, "what was made of an archive counts, too");
   }
+  await gateway.stop();
+});
+
+test("uploads that are open count for their project, however many branches they are for", async (t) => {
+  const { gateway, cli } = await start(t, ["--storage-quota", "1m"]);
+  assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch: "b" }, { key: keys.pat })).status, 200);
+  const branch = new Deployer(gateway, { key: keys.preview, branch: "b" });
+  assert.equal((await cli.offer(500_000)).status, 201);
+  assert.equal((await branch.offer(600_000)).status, 507);
+  assert.equal((await branch.offer(300_000)).status, 201);
+  assert.equal((await cli.offer(400_000)).status, 507);
+  assert.equal((await gateway.post("/api/v1/tasks/hello/trigger", { payload: "x".repeat(300_000) })).status, 200, "runs have their room: nothing is stored for an offer");
   await gateway.stop();
 });
 
