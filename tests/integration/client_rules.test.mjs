@@ -105,6 +105,15 @@ describe("the position", () => {
     assert.deepEqual(again(script).asked[1].from, ["e1", 10, 10]);
   });
 
+  test("that the gateway does not know any more is not sent twice", (t) => {
+    const { script, client, socket } = begin(t);
+    client.subscribe({ all: true });
+    socket.says(ok(1), rows(1, 5, []));
+    const { socket: next } = again(script);
+    next.says(ok(1, { mode: "snapshot" }), rows(1, 7, [whole("run_1", 1)], { more: true }));
+    assert.deepEqual(again(script).asked, [{ op: "sub", id: 1, all: true }]);
+  });
+
   test("comes with the floor that the limit became", (t) => {
     const { script, client, socket } = begin(t);
     client.subscribe({ all: true, limit: 20 });
