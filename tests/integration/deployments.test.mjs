@@ -233,6 +233,17 @@ test("an upload address takes what was announced, once", async (t) => {
   await gateway.stop();
 });
 
+test("the log has nothing by which somebody else could upload", async (t) => {
+  const { gateway, cli } = await start(t, ["--log-level", "debug"]);
+  const { json } = await cli.offer(bundle("x").length);
+  assert.equal((await cli.upload(json, bundle("more than was announced"))).status, 403);
+  assert.equal((await cli.upload(json, bundle("x"))).status, 204);
+  await until(() => gateway.stderr.split("\n").filter((line) => line.includes("/artifacts/v1/")).length >= 2, { what: "both are logged" });
+  await gateway.stop();
+  const signature = new URL(json.uploadUrl).searchParams.get("signature"), [random] = /[0-9a-z]{24}/.exec(json.artifactKey);
+  for (const secret of [signature, random]) assert.ok(!`${gateway.stderr}${gateway.stdout}`.includes(secret), secret);
+});
+
 test("a large bundle goes to the disk as it comes", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--deploy-bundle", "100m"]);
   const bytes = Buffer.alloc(40 << 20, "r\r\n--");

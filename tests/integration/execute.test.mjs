@@ -42,6 +42,14 @@ async function begin(t, options = [], { relative = false } = {}) {
   return { gateway, worker, data, folder, version, ended, events: (wanted) => view.events(id, wanted), trigger: (payload) => worker.trigger("task", {}, payload), roles: () => rolesIn(data) };
 }
 
+test("a gateway that was not asked to executes nothing", async (t) => {
+  const data = path.join(temporaryFolder(), "data"), gateway = await startGateway({ t, data });
+  const offered = await gateway.get(`/api/v1/projects/${keys.ref}/prod/deploy-settings`, { key: keys.prod });
+  assert.equal(offered.status, 404);
+  assert.deepEqual([rolesIn(data), fs.existsSync(`${data}-versions`), fs.existsSync(path.join(data, "supervise.token"))], [[], false, false]);
+  await gateway.stop();
+});
+
 describe("a gateway that executes", () => {
   test("runs what is triggered, with a token that only its owner can read", async (t) => {
     const world = await begin(t);

@@ -342,6 +342,13 @@ describe("what all runs of a machine share", () => {
     assert.match(await connection.readToEnd({ timeoutMs: 20_000 }), /^HTTP\/1\.1 408 /);
   });
 
+  test("its address is this machine's alone", () => {
+    const port = own.port.toString(16).toUpperCase().padStart(4, "0");
+    const listening = ["/proc/net/tcp", "/proc/net/tcp6"].filter((file) => fs.existsSync(file)).flatMap((file) => fs.readFileSync(file, "utf8").split("\n"))
+      .map((line) => line.trim().split(/\s+/)).filter(([, local, , state]) => state === "0A" && local.endsWith(`:${port}`)).map(([, local]) => local);
+    assert.deepEqual(listening, [`0100007F:${port}`]);
+  });
+
   test("who has shown no token sends no body", async () => {
     const connection = await RawConnection.open(own.port);
     await connection.send(`GET /connect HTTP/1.1\r\nhost: x\r\ncontent-length: 60000\r\n\r\n`);

@@ -375,6 +375,18 @@ static void without_dependencies_and_commands_only_the_index_is_executed(void **
     scene_end(&scene);
 }
 
+static void scripts_of_packages_are_left_out_where_the_operator_says_so(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, STAGE(""), index_of_tasks);
+    scene.options.no_scripts = true;
+    scene_run(&scene);
+    assert_true(scene.ok);
+    assert_non_null(strstr(scene.log.ptr, "--no-package-lock --ignore-scripts "));
+    scene_end(&scene);
+}
+
 /* A machine that executes what another one has built. */
 static void with_an_index_of_another_machine_none_is_made(void **state)
 {
@@ -530,6 +542,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_version_is_built),
         cmocka_unit_test(without_dependencies_and_commands_only_the_index_is_executed),
+        cmocka_unit_test(scripts_of_packages_are_left_out_where_the_operator_says_so),
         cmocka_unit_test(with_an_index_of_another_machine_none_is_made),
         cmocka_unit_test(what_fails_is_said_and_leaves_nothing),
         cmocka_unit_test(another_archive_than_the_uploaded_one_is_refused),
