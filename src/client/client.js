@@ -1,13 +1,12 @@
 // client.js - a live mirror of runs, for pages and Node: the client's half of runs.v1, whose rules
-// are in include/runcast/protocol.h.
+// are in include/runcast/protocol.h; options and events are in client.d.ts.
 //
-//   Client - Mirrors, one for each subscribe or watch, with the runs of its filter
+//   Client - Mirrors, one for each subscribe or watch
 //          - a Connection for all of them; while the gateway drains the next one beside it
 //
 // Patches are for all subscriptions at once: one table has their rows, and runs are filed under the
 // mirrors by their filters. A watch has a table of its own, since runs leave it.
 
-const backOffMs = { first: 500, most: 30_000 };
 const units = { w: 6048e5, d: 864e5, h: 36e5, m: 6e4, s: 1e3 };
 const final = /^(COMPLETED|CANCELED|FAILED|CRASHED|INTERRUPTED|SYSTEM_FAILURE|EXPIRED|TIMED_OUT)$/;
 
@@ -38,7 +37,6 @@ function merge(table, [id, version, fields, whole]) {
 class Emitter {
   #listeners = {};
 
-  /** Gives the function that ends it. */
   on(event, listener) {
     const all = (this.#listeners[event] ??= new Set());
     all.add(listener);
@@ -186,8 +184,7 @@ class Connection {
 
   close() {
     this.onLost = undefined;
-    clearTimeout(this.ear);
-    clearTimeout(this.pace);
+    for (const timer of [this.ear, this.pace, this.renewal]) clearTimeout(timer);
     this.socket.close();
   }
 }
@@ -213,10 +210,10 @@ class Client extends Emitter {
     address.protocol = address.protocol.replace("http", "ws");
     this.#options = { WebSocket: globalThis.WebSocket, silence: 30_000, hiddenAfter: 60_000, address, ...options };
     if (!this.#options.WebSocket) throw new TypeError("no WebSocket here: give one as an option");
-    const { document, addEventListener } = globalThis, until = { signal: this.#heedless.signal };
-    addEventListener?.("online", () => this.#hurry(), until);
-    addEventListener?.("offline", () => this.#now?.ask(), until);
-    document?.addEventListener("visibilitychange", () => this.#attend(), until);
+    const { document, addEventListener } = globalThis, { signal } = this.#heedless;
+    addEventListener?.("online", () => this.#hurry(), { signal });
+    addEventListener?.("offline", () => this.#now?.ask(), { signal });
+    document?.addEventListener("visibilitychange", () => this.#attend(), { signal });
     this.#open();
     if (document?.hidden) this.#attend();
   }
@@ -246,8 +243,10 @@ class Client extends Emitter {
   #attend() {
     const { hiddenAfter } = this.#options;
     clearTimeout(this.hiding);
-    if (document.hidden && hiddenAfter < Infinity) this.hiding = setTimeout(() => this.#hangUp("paused"), hiddenAfter);
-    if (document.hidden) return;
+    if (document.hidden) {
+      if (hiddenAfter < Infinity) this.hiding = setTimeout(() => this.#hangUp("paused"), hiddenAfter);
+      return;
+    }
     if (this.state === "paused") this.turn("connecting");
     this.#show(this.error);
     this.#hurry();
@@ -255,8 +254,7 @@ class Client extends Emitter {
 
   #hangUp(state, error) {
     const open = this.#connections();
-    clearTimeout(this.timer);
-    clearTimeout(this.hiding);
+    for (const timer of [this.timer, this.hiding]) clearTimeout(timer);
     this.#now = this.#next = undefined;
     for (const one of [this, ...this.#mirrors.values()]) one.turn(state, error);
     for (const connection of open) connection.close();
@@ -337,7 +335,7 @@ class Client extends Emitter {
   }
 
   /** Exponential back-off with full jitter. */
-  #later(ms = Math.random() * Math.min(backOffMs.most, backOffMs.first * 2 ** this.#attempts++)) {
+  #later(ms = Math.random() * Math.min(30_000, 500 * 2 ** this.#attempts++)) {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.#open(), ms);
   }
@@ -470,13 +468,16 @@ class Client extends Emitter {
     for (const mirror of this.#subscriptions()) this.#remove(mirror, (run) => run.updatedAt < updatedAt && final.test(run.status));
   }
 
-  async on_expiring(_message, connection) {
+  /** The token is renewed when half of what is left of it is over. */
+  on_expiring(message, connection) {
     const { getToken } = this.#options;
-    try {
-      if (getToken) connection.send({ op: "auth", token: await getToken() });
-    } catch (error) {
-      this.emit("error", error);
-    }
+    if (getToken) connection.renewal = setTimeout(async () => {
+      try {
+        connection.send({ op: "auth", token: await getToken() });
+      } catch (error) {
+        this.emit("error", error);
+      }
+    }, message.in / 2);
   }
 
   on_drain(message, connection) {

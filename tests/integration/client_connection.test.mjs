@@ -139,6 +139,9 @@ describe("tokens", () => {
     const socket = script.welcomed();
     assert.equal(socket.take()[0].token, "token 1");
     socket.says({ op: "expiring", in: 30_000 });
+    script.pass(14_999);
+    assert.equal(count, 1);
+    script.pass(1);
     await settle();
     assert.deepEqual(socket.take(), [{ op: "auth", token: "token 2" }]);
     socket.ends(4101);

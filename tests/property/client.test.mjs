@@ -10,6 +10,7 @@ import { connect } from "../../src/client/client.js";
 import { ClientWorld, Path, watchOrder } from "../support/js/client_world.mjs";
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
 import { chooseSeed, Random } from "../support/js/random.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
 
 const WebSocket = globalThis.WebSocket ?? Socket; // Node 18 and 20 have none
 const lives = 3;
@@ -22,7 +23,7 @@ globalThis.removeEventListener = network.removeEventListener.bind(network);
 /** A client with a path of its own, as a world tries it. */
 async function localClient(t, gateway, name, options) {
   const path = await Path.start(t, gateway.port), mirrors = new Map(), wrong = [];
-  const client = connect(path.url, { token: keys.dev, WebSocket, silence: 2000, ...options });
+  const client = connect(path.url, { token: keys.dev, WebSocket, silence: 500, ...options });
   t.after(() => client.close());
   client.on("error", (error) => wrong.push(`${error.code} ${error.message}`));
   const subscribe = (key, filter) => {
@@ -53,6 +54,25 @@ test("each mirror is what REST says, through cuts, stalls, kills and restarts", 
   t.diagnostic(`${world.generator.ids.length} runs, the gateway was ended ${world.kills} times`);
   for (const { client } of world.clients) client.close();
   await until(async () => (await gateway.metric("runcast_subscriptions")) === 0);
+  await gateway.stop();
+});
+
+test("a token that lives for seconds is renewed, and the connection stays", { timeout: 60_000 }, async (t) => {
+  const gateway = await startGateway({ t }), states = [];
+  let asked = 0;
+  const getToken = () => {
+    asked++;
+    return publicToken(gateway, { scopes: ["read:runs"], expiresInS: 3 });
+  };
+  const client = connect(gateway.url, { getToken, WebSocket });
+  t.after(() => client.close());
+  client.on("error", (error) => states.push(error.message));
+  const mirror = client.subscribe({ all: true });
+  mirror.on("state", (state) => states.push(state));
+  await until(() => asked === 4).catch((error) => { throw new Error(`${error.message}: ${asked} ${states}`); });
+  assert.deepEqual(states, ["live"]);
+  assert.equal(await gateway.metric('runcast_connections{kind="ws"}'), 1);
+  client.close();
   await gateway.stop();
 });
 

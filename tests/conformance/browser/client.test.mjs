@@ -32,6 +32,16 @@ function block(words, gateway) {
 const start = (t, options = []) => startGateway({ t, options: ["--allow-origin", browser.origin, "--drain-timeout", "3s", ...options] });
 const shows = (tab, text, where = "body") => until(async () => (await tab.page.locator(where).textContent()).includes(text), { timeoutMs: 15_000, what: text });
 
+/** A page of React, bundled as a user's bundler would. */
+async function showReact(tab, contents) {
+  const { outputFiles } = await build({ stdin: { contents, resolveDir: here, loader: "jsx" }, bundle: true, write: false, jsx: "automatic", logLevel: "error",
+    nodePaths: [path.join(here, "node_modules")], define: { "process.env.NODE_ENV": '"development"' },
+    alias: { "runcast/react": path.join(top, "src/client/react.js"), runcast: path.join(top, "src/client/client.js") } });
+  browser.files["/react.js"] = ["text/javascript", outputFiles[0].text];
+  browser.files["/react"] = ["text/html", '<!doctype html><meta charset="utf-8"><div id="root"></div><script src="/react.js"></script>'];
+  await tab.page.goto(`${browser.origin}/react`);
+}
+
 describe("the README's", () => {
   /** A run is shown, its end after a kill of the gateway, and a run that comes later. */
   async function live(gateway, tab) {
@@ -69,13 +79,8 @@ describe("the README's", () => {
       import { createRoot } from "react-dom/client";
       const root = createRoot(document.getElementById("root"));
       window.mount = (tag) => root.render(<StrictMode>{tag && <Demo tag={tag} />}</StrictMode>);`;
-    const { outputFiles } = await build({ stdin: { contents, resolveDir: here, loader: "jsx" }, bundle: true, write: false, jsx: "automatic", logLevel: "error",
-      nodePaths: [path.join(here, "node_modules")], define: { "process.env.NODE_ENV": '"development"' },
-      alias: { "runcast/react": path.join(top, "src/client/react.js"), runcast: path.join(top, "src/client/client.js") } });
     browser.files["/token"] = ["text/plain", await publicToken(gateway, { scopes: ["read:tags"] })];
-    browser.files["/react.js"] = ["text/javascript", outputFiles[0].text];
-    browser.files["/react"] = ["text/html", '<!doctype html><meta charset="utf-8"><div id="root"></div><script src="/react.js"></script>'];
-    await tab.page.goto(`${browser.origin}/react`);
+    await showReact(tab, contents);
     const subscriptions = (count) => until(async () => (await gateway.metric("runcast_subscriptions")) === count, { what: `${count} subscriptions` });
     await tab.run(() => window.mount("demo"));
     await shows(tab, "live", "h1");
@@ -100,6 +105,55 @@ describe("the README's", () => {
   });
 });
 
+test("useWatch shows the list and the counts that come, asks anew for another filter, and ends", async (t) => {
+  const tab = await browser.open(t);
+  await showReact(tab, `
+    import { createRoot } from "react-dom/client";
+    import { connect } from "runcast";
+    import { useWatch } from "runcast/react";
+
+    window.asked = [];
+    class Scripted {
+      readyState = 0;
+      constructor() {
+        window.says = (message) => this.onmessage({ data: JSON.stringify(message) });
+        setTimeout(() => { this.readyState = 1; this.onopen({}); });
+      }
+      send(text) {
+        const message = JSON.parse(text);
+        if (message.op !== "hello") return window.asked.push(message);
+        window.says({ op: "welcome", epoch: "e1", seq: 1, limits: { burst: 200, messagesPerSecond: 50 } });
+      }
+      close() {}
+    }
+    const client = connect("http://runs.test", { token: "t", WebSocket: Scripted });
+
+    function List({ filter }) {
+      const { runs, counts, state, error } = useWatch(client, filter, { limit: 2, counts: true });
+      return <p>{state} {error?.message} {runs.map(({ id }) => id).join()} {counts?.total}</p>;
+    }
+    const root = createRoot(document.getElementById("root"));
+    window.mount = (filter) => root.render(filter !== undefined && <List filter={filter} />);`);
+  const says = (message) => tab.run((one) => window.says(one), message);
+  const asked = (count) => until(() => tab.run((least) => window.asked.length >= least && window.asked.splice(0), count), { what: `${count} messages` });
+  const row = (id, version) => [id, version, { id, status: "QUEUED", createdAt: "2026-01-01T00:00:00.000Z" }, 1];
+  await tab.run(() => window.mount(null));
+  await shows(tab, "connecting");
+  await tab.run(() => window.mount({ status: "QUEUED" }));
+  const [watch] = await asked(1);
+  assert.deepEqual(watch, { op: "watch", id: 1, filter: { status: "QUEUED" }, limit: 2, counts: true });
+  await says({ op: "list", id: 1, seq: 1, begin: true, rows: [row("run_1", 1), row("run_2", 1)] });
+  await says({ op: "counts", id: 1, seq: 1, byStatus: { QUEUED: 7 }, total: 7 });
+  await shows(tab, "live  run_2,run_1 7");
+  await says({ op: "list", id: 1, seq: 2, rows: [["run_1", 2, null, 2], row("run_3", 1)] });
+  await shows(tab, "live  run_3,run_2 7");
+  await tab.run(() => window.mount({ status: "EXECUTING" }));
+  assert.deepEqual((await asked(2)).map(({ op, id }) => [op, id]), [["unsub", 1], ["watch", 2]]);
+  await says({ op: "error", id: 2, code: "forbidden", message: "not with this token" });
+  await shows(tab, "closed not with this token");
+  assert.equal(tab.broken, undefined);
+});
+
 /** A client in a page of its own, with a path of its own, as a world tries it. */
 async function pageClient(t, gateway, name, options) {
   const way = await Path.start(t, gateway.port), tab = await browser.open(t);
@@ -110,7 +164,7 @@ async function pageClient(t, gateway, name, options) {
     window.mirrors = {};
     window.client = connect(url, given);
     window.client.on("error", (error) => window.wrong.push(`${error.code} ${error.message}`));
-  }, [`${gateway.url}/client.js`, way.url, { token: keys.dev, silence: 2000, hiddenAfter: 100, ...options }, watchOrder.toString()]);
+  }, [`${gateway.url}/client.js`, way.url, { token: keys.dev, silence: 500, hiddenAfter: 100, ...options }, watchOrder.toString()]);
   const subscribe = (key, filter) => tab.run(([as, what]) => {
     window.mirrors[as] = window.client.subscribe(what);
     window.watchOrder(window.mirrors[as], window.wrong);

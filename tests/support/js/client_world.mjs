@@ -96,7 +96,7 @@ export class ClientWorld {
         case "cut": client.path.cut(); break;
         case "stall":
           client.path.stall();
-          stalls.push(sleep(random.below(150)).then(() => {
+          stalls.push(sleep(random.chance(0.1) ? 1500 : random.below(150)).then(() => {
             if (random.chance(0.3)) client.path.cut();
             client.path.stall(false);
           }));
