@@ -179,6 +179,33 @@ async function pageClient(t, gateway, name, options) {
   return { name, path: way, tab, subscribe, close, look, online, hide: (hidden) => tab.turn(hidden ? "hidden" : "visible") };
 }
 
+test("a page that was off the network, or in the background, shows what it missed as soon as it is back", { timeout: 60_000 }, async (t) => {
+  const gateway = await start(t), page = await pageClient(t, gateway, "away", { silence: 1000 });
+  const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { options: { delay: "1h" } })).json;
+  await page.subscribe("one", { run: id });
+  const says = (n) => until(async () => (await page.look()).one.runs[0]?.metadata?.n === n, { timeoutMs: 10_000, what: `n is ${n}` });
+  const write = (n) => gateway.put(`/api/v1/runs/${id}/metadata`, { metadata: { n } });
+  await write(1);
+  await says(1);
+  await page.tab.page.context().setOffline(true);
+  page.path.stall(); // what the network does not carry: nobody closes anything
+  await write(2);
+  await until(async () => (await page.look()).one.state === "connecting", { what: "it knows that it is cut" });
+  page.path.cut();
+  page.path.stall(false);
+  await page.tab.page.context().setOffline(false);
+  await says(2);
+  await page.hide(true);
+  await until(async () => (await page.look()).one.state === "paused");
+  await until(async () => (await gateway.metric('runcast_connections{kind="ws"}')) === 0, { what: "no connection" });
+  await write(3);
+  await write(4);
+  await page.hide(false);
+  await says(4);
+  assert.equal((await page.look()).one.runs.length, 1);
+  await gateway.stop();
+});
+
 test("each mirror is what REST says, through cuts, stalls, kills, restarts and hidden tabs", { timeout: 120_000 }, async (t) => {
   const random = new Random(chooseSeed(t)), gateway = await start(t);
   const world = new ClientWorld(gateway, random);
