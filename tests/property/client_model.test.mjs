@@ -18,7 +18,7 @@ class History {
     this.script = script;
     this.gateway = new ModelGateway(this.random);
     this.mirrors = new Map(); // mirror -> filter
-    this.counts = { synced: 0, gaps: 0, drains: 0, takenOver: 0 };
+    this.counts = { synced: 0, listed: 0, gaps: 0, drains: 0, takenOver: 0 };
     const { gateway } = this;
     const WebSocket = class extends script.WebSocket {
       constructor(...address) {
@@ -29,6 +29,16 @@ class History {
     for (let i = 0; i < 6; i++) gateway.create([tags[i % 3]]);
     this.client = connect("http://runs.test", { token: "secret", WebSocket });
     this.client.on("state", () => { if (this.client.error?.code === 1011) this.wrong ??= this.client.error; }); // not understood
+  }
+
+  watch() {
+    const { random, gateway } = this, request = { filter: { odd: random.below(2) }, limit: 1 + random.below(5) };
+    const mirror = this.client.watch(request.filter, { limit: request.limit });
+    this.mirrors.set(mirror, request);
+    mirror.on("synced", (seq) => {
+      this.counts.listed++;
+      try { assert.deepEqual([...mirror.runs.values()], gateway.lists.get(`${seq} ${JSON.stringify(request)}`)); } catch (error) { this.wrong ??= error; }
+    });
   }
 
   subscribe() {
@@ -52,7 +62,7 @@ class History {
       case "change": gateway.change(random.pick([...gateway.runs.values()]), { [random.pick(["status", "durationMs", "metadata", "output"])]: gateway.seq }); break;
       case "create": gateway.create(random.some(tags, 2)); break;
       case "tag": gateway.change(random.pick([...gateway.runs.values()]), { metadata: gateway.seq }, random.pick(tags)); break;
-      case "ask": if (this.mirrors.size < 5) this.subscribe(); break;
+      case "ask": if (this.mirrors.size < 5) random.chance(0.3) ? this.watch() : this.subscribe(); break;
       case "leave": {
         const [mirror] = this.mirrors.size ? random.pick([...this.mirrors]) : [];
         this.mirrors.delete(mirror);
@@ -85,6 +95,10 @@ class History {
     }
     for (const [mirror, filter] of this.mirrors) {
       assert.equal(mirror.state, "live");
+      if (filter.limit) {
+        assert.deepEqual([...mirror.runs.keys()], gateway.listed(filter).map(({ id }) => id));
+        continue;
+      }
       gateway.check(filter, mirror.runs, gateway.seq);
       const has = [...gateway.runs.values()].filter(({ id, tags: own }) => (filter.run ? filter.run === id : filter.all || filter.tags.every((tag) => own[tag])));
       assert.deepEqual([...mirror.runs.keys()].sort(), has.map(({ id }) => id).sort());
@@ -94,7 +108,7 @@ class History {
 }
 
 test(`${histories} histories end in sync, and are in sync whenever they say so`, (t) => {
-  const first = chooseSeed(t), script = new Script(t), total = { synced: 0, gaps: 0, drains: 0, takenOver: 0 };
+  const first = chooseSeed(t), script = new Script(t), total = { synced: 0, listed: 0, gaps: 0, drains: 0, takenOver: 0 };
   for (let i = 0; i < histories; i++) {
     const history = new History(script, first + i);
     try {
@@ -108,5 +122,5 @@ test(`${histories} histories end in sync, and are in sync whenever they say so`,
     for (const [name, count] of Object.entries(history.counts)) total[name] += count;
   }
   t.diagnostic(JSON.stringify(total));
-  assert.ok(total.synced > histories * 20 && total.gaps > histories && total.takenOver > 10, JSON.stringify(total));
+  assert.ok(total.synced > histories * 20 && total.listed > histories * 5 && total.gaps > histories && total.takenOver > 10, JSON.stringify(total));
 });

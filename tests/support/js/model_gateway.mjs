@@ -9,10 +9,11 @@ const ringMost = 6, wireMost = 3;
 export class ModelGateway {
   constructor(random) {
     Object.assign(this, { random, epoch: "e1", seq: 0, runs: new Map(), recent: [], dropped: 0, links: new Set() });
+    this.lists = new Map(); // seq and request of a watch -> what it was at that seq
   }
 
   create(tags) {
-    const id = `run_${this.runs.size + 1}`, born = this.seq + 1;
+    const id = `run_${String(this.runs.size + 1).padStart(5, "0")}`, born = this.seq + 1;
     const run = { id, version: 0, rev: 0, born, fields: {}, revs: {}, tags: Object.fromEntries(tags.map((tag) => [tag, born])), wholeRev: 0 };
     this.runs.set(id, run);
     this.change(run, Object.fromEntries(columns.map((name) => [name, 0])));
@@ -38,6 +39,11 @@ export class ModelGateway {
   whole(run) {
     const time = new Date(run.born * 1000).toISOString();
     return [run.id, run.version, { id: run.id, taskIdentifier: "task", createdAt: time, updatedAt: time, tags: Object.keys(run.tags), ...run.fields }, 1];
+  }
+
+  /** The newest runs of a watch: here a status is a number, and a filter wants even or odd ones. */
+  listed({ filter, limit }) {
+    return [...this.runs.values()].reverse().filter(({ fields }) => fields.status % 2 === filter.odd).slice(0, limit);
   }
 
   /** For a client that was complete at base. */
@@ -75,6 +81,7 @@ const joined = (filter, run) => Math.max(run.born, ...(filter.tags ?? []).map((t
 class Link {
   live = new Map();
   catching = new Map();
+  watches = new Map();
   wire = [];
   visits = 0;
 
@@ -90,8 +97,12 @@ class Link {
 
   #read({ op, id, from, ...filter }) {
     if (op === "hello") return this.#say({ op: "welcome", epoch: this.gateway.epoch, seq: this.gateway.seq, limits: { burst: 200, messagesPerSecond: 50 } });
+    if (op === "watch") {
+      this.watches.set(id, { request: filter, seq: 0, has: undefined });
+      return this.#say({ op: "ok", id, mode: "snapshot" });
+    }
     if (op === "unsub") {
-      const known = this.live.delete(id) || this.catching.delete(id);
+      const known = this.live.delete(id) || this.catching.delete(id) || this.watches.delete(id);
       return this.#say(known ? { op: "end", id } : { op: "error", id, code: "unknown_id", message: "none" });
     }
     const resumes = from && from[0] === this.gateway.epoch && from[1] <= this.gateway.seq;
@@ -119,6 +130,7 @@ class Link {
   visit(most) {
     const { gateway } = this;
     if (this.socket.readyState !== 1 || this.wire.length >= wireMost) return;
+    for (const [id, watch] of this.watches) this.#visitWatch(id, watch, most);
     if (!this.live.size) this.seen = this.base = gateway.seq;
     const clean = this.#visitLive(most);
     if (this.wire.length >= wireMost) return;
@@ -135,6 +147,22 @@ class Link {
       return;
     }
     if (clean && this.live.size && gateway.random.chance(0.1)) this.#say({ op: "ping", seq: gateway.seq });
+  }
+
+  /** What changed of a list; the whole of it at first, and for who fell behind. */
+  #visitWatch(id, watch, most) {
+    const { gateway } = this, { request, has, seq } = watch, list = gateway.listed(request);
+    const begin = !has || gateway.random.chance(0.05), rows = [];
+    for (const run of list) {
+      if (begin || !has.has(run.id)) rows.push(gateway.whole(run));
+      else if (run.rev > seq) rows.push(gateway.since(run, seq));
+    }
+    for (const run of begin ? [] : has) if (!list.some((one) => one.id === run)) rows.push([run, gateway.runs.get(run).version, null, 2]);
+    Object.assign(watch, { has: new Set(list.map((run) => run.id)), seq: gateway.seq });
+    if (!begin && !rows.length) return;
+    gateway.lists.set(`${gateway.seq} ${JSON.stringify(request)}`, list.map((run) => gateway.whole(run)[2]));
+    for (let at = 0; at === 0 || at < rows.length; at += most)
+      this.#say({ op: "list", id, seq: gateway.seq, ...(begin && at === 0 && { begin }), more: at + most < rows.length, rows: rows.slice(at, at + most) });
   }
 
   #changedSince(seq, filters) {
