@@ -88,7 +88,8 @@ static enum err put(struct bundle_names *names, struct slice text, bool is_folde
                     struct failure *why)
 {
     if (names->table.count >= names->max)
-        return explain(why, ERR_TOO_LARGE, "there are more than %u files and folders",
+        return explain(why, ERR_TOO_LARGE,
+                       "there are more than %u files and folders (setting deploy-files)",
                        names->max);
     struct bundle_name *name = mem_new_flex(struct bundle_name, text.len + 1);
     name->is_folder = is_folder;

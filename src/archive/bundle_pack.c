@@ -78,7 +78,8 @@ static enum err add_file(struct packing *packing, int file, const struct stat *f
     uint64_t size = (uint64_t)found->st_size;
     if (size > packing->limits->unpacked_max - packing->unpacked)
         return explain(packing->why, ERR_TOO_LARGE,
-                       "the files are larger than %llu bytes together",
+                       "the files are larger than %llu bytes together (setting "
+                       "deploy-unpacked)",
                        (unsigned long long)packing->limits->unpacked_max);
     packing->unpacked += size;
     enum err err = add_header(packing, found);

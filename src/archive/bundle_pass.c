@@ -59,7 +59,8 @@ static enum err count(struct pass *pass, uint64_t more)
     const struct bundle_limits *limits = &pass->bundle->limits;
     if (more > limits->unpacked_max || pass->unpacked + more > limits->unpacked_max)
         return explain(pass->why, ERR_TOO_LARGE,
-                       "the files are larger than %llu bytes together",
+                       "the files are larger than %llu bytes together (setting "
+                       "deploy-unpacked)",
                        (unsigned long long)limits->unpacked_max);
     return OK;
 }

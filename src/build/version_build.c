@@ -119,9 +119,8 @@ static enum err make_group(struct version_build *build, struct failure *why)
 
 static enum err open_archive(struct version_build *build, struct failure *why)
 {
-    const struct bundle_limits *limits = build->options->limits;
-    enum err refused = bundle_open(
-        build->task.archive, limits ? limits : &bundle_limits_default, &build->bundle, why);
+    enum err refused =
+        bundle_open(build->task.archive, build->options->limits, &build->bundle, why);
     if (!refused)
         refused = version_folder_make(&build->folder, build->options->versions,
                                       build->task.job->deployment, build->task.user, why);

@@ -30,7 +30,7 @@ struct version_build_options {
     const char *cgroup; /* the root of groups (cgroup.h); NULL: none */
     bool apart;         /* children have no folder for temporary files but the scratch */
     uint64_t memory;    /* bytes that its children may take */
-    const struct bundle_limits *limits; /* NULL: the defaults */
+    const struct bundle_limits *limits;
     /* The program that executes this runtime here, to be freed; or why there is none. */
     enum err (*find_program)(void *owner, struct slice runtime, char **program,
                              struct failure *why);

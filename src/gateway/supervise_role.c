@@ -142,7 +142,10 @@ enum err supervise_role_init(struct supervise_role *role, const struct config *c
                    .passed = config->builder_env,
                    .image = { .packages = config->deploy_packages,
                               .ignore_image = config->deploy_ignore_image },
-                   .no_scripts = strcmp(config->deploy_scripts, "off") == 0 },
+                   .no_scripts = strcmp(config->deploy_scripts, "off") == 0,
+                   .limits = { .files_max = (uint32_t)config->deploy_files,
+                               .unpacked_max = (uint64_t)config->deploy_unpacked,
+                               .ratio_max = bundle_limits_default.ratio_max } },
         .environment = environ,
     };
     if (!refused)

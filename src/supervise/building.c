@@ -552,6 +552,7 @@ struct building *building_create(const struct building_options *options)
         .image = options->settings.image,
         .no_scripts = options->settings.no_scripts,
         .passed = options->settings.passed,
+        .limits = &building->options.settings.limits,
         .outer = options->outer,
         .cgroup = options->cgroup,
         .memory = host_memory() / 4 * 3,

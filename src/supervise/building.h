@@ -7,6 +7,7 @@
  * its time is over. Then the children are killed, and nothing is told. */
 #pragma once
 
+#include "archive/bundle.h"
 #include "build/image_needs.h"
 #include "supervise/site.h"
 #include "supervise/tenants.h"
@@ -21,6 +22,7 @@ struct building_settings {
     const char *passed; /* names of this process's variables that builds get, too */
     struct image_settings image;
     bool no_scripts; /* packages install without their scripts */
+    struct bundle_limits limits;
 };
 
 /* Borrowed for as long as it lives. */

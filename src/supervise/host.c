@@ -99,7 +99,7 @@ enum err host_cgroup(char **path, struct failure *why)
 
 /* ---- programs ---- */
 
-/* "22" of "node-22", "bun" of "bun", "" of "node". */
+/* "22" of "node-22", "" of "node", else the runtime: "bun", "bun-1.4". */
 static struct slice key_of(struct slice runtime)
 {
     if (slice_is(runtime, "node"))
@@ -133,8 +133,8 @@ enum err host_program(const char *programs, struct slice runtime, char **program
         return explain(
             why, ERR_RULE,
             "this version wants %.*s, which is not here: name its program, as in "
-            "--node bun=/usr/local/bin/bun",
-            SLICE_ARG(text_clip(runtime)));
+            "--node %.*s=/usr/local/bin/bun",
+            SLICE_ARG(text_clip(runtime)), SLICE_ARG(text_clip(wanted)));
     *program = mem_text(SLICE("node"));
     return OK;
 }

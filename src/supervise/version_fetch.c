@@ -250,6 +250,7 @@ struct version_fetch *version_fetch_create(const struct version_fetch_options *o
         .image = options->settings.image,
         .no_scripts = options->settings.no_scripts,
         .passed = options->settings.passed,
+        .limits = &fetch->options.settings.limits,
         .outer = options->outer,
         .cgroup = options->cgroup,
         .memory = host_memory() / 4 * 3,

@@ -137,6 +137,31 @@ test("a bundle is executed by a Node that is new enough, and told when it is ano
   await end();
 });
 
+test("a bundle is executed by the programs that --node names, Bun among them", async (t) => {
+  const bun = path.join(fakeNpm("exit 7"), "bun");
+  fs.writeFileSync(bun, `#!/bin/sh\necho "Bun $1 $2"; [ "$1" = install ] || { shift; exec ${fakeNode()} "$@"; }\n`, { mode: 0o755 });
+  const { cli, log, refused, end } = await begin({ t, options: ["--node", `bun=${bun} 22=${fakeNode()} 24=/nowhere/node`] });
+  const deployed = await cli.deploy({}, makeBundle({ runtime: "bun", dependencies: { ms: "2.1.3" } }));
+  assert.equal(deployed.status, 200, deployed.text);
+  assert.match(await log(deployed.json.id), /Bun install --production\n[^]*Bun run \//);
+  const node = await cli.deploy({}, makeBundle({ runtime: "node-22" }));
+  assert.equal(node.status, 200, node.text);
+  assert.doesNotMatch(await log(node.json.id), /Bun/);
+  assert.match(await refused(makeBundle({ runtime: "node-24" })), /\/nowhere\/node/);
+  assert.match(await refused(makeBundle({ runtime: "bun-1.4" })), /this version wants bun-1\.4, which is not here: name its program, as in --node bun-1\.4=/);
+  await end();
+});
+
+test("a bundle with more files, or larger ones, than the builder takes is refused in words", async (t) => {
+  const { versions, cli, refused, end } = await begin({ t, options: ["--deploy-unpacked", "1m", "--deploy-files", "20"] });
+  assert.match(await refused(makeBundle({ files: { "large.txt": "x".repeat(1 << 20) } })), /the files are larger than 1048576 bytes together \(setting deploy-unpacked\)/);
+  const many = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`file-${i}`, ""]));
+  assert.match(await refused(makeBundle({ files: many })), /there are more than 20 files and folders \(setting deploy-files\)/);
+  assert.deepEqual(versions(), []);
+  assert.equal((await cli.deploy({}, makeBundle())).status, 200);
+  await end();
+});
+
 test("a disk that is full fails the build in words, and the version before stays", async (t) => {
   const order = path.join(temporaryFolder(), "disk");
   const { cli, newest, versions, refused, end } = await begin({ t, preload: "shim_disk", env: { SHIM_DISK: order } });

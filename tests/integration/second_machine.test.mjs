@@ -86,6 +86,16 @@ describe("a second machine", () => {
     assert.deepEqual(await third.stop(), { code: 0, signal: null }, third.log.slice(-3000));
   });
 
+  test("gives back a run whose version is larger than its settings allow, and says why", async () => {
+    const narrow = await second(["--deploy-files", "5"]);
+    const run = await trigger({ do: "finish" });
+    await until(() => /a version cannot be made here.*there are more than 5 files and folders \(setting deploy-files\)/.test(narrow.log), { what: "the reason", timeoutMs: 30_000 });
+    await narrow.stop();
+    const other = await second();
+    assert.equal((await ended(run, () => other.log)).status, "COMPLETED");
+    await other.stop();
+  });
+
   test("says what is wrong with an address, a certificate and a token", async () => {
     const wrong = await Supervisor.start({ url: proxy.url }, { token, options: ["--ca-file", "/etc/ssl/certs/ca-certificates.crt"], wait: false });
     await until(() => /does not answer as it should.*certificate/.test(wrong.log), { what: "the reason" });

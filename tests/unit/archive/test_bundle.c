@@ -275,7 +275,8 @@ static void there_is_a_limit_of_files_and_folders(void **state)
     tar_add_file(&made.tar, "a/b/c/d/e/f/g/h/i/j", "");
     assert_fine(&made);
     tar_add_file(&made.tar, "a/b/c/d/e/f/g/h/i/j/k", "");
-    assert_refused(&made, ERR_TOO_LARGE, "there are more than 10 files and folders");
+    assert_refused(&made, ERR_TOO_LARGE,
+                   "there are more than 10 files and folders (setting deploy-files)");
 }
 
 static void there_is_a_limit_of_bytes(void **state)
@@ -290,17 +291,23 @@ static void there_is_a_limit_of_bytes(void **state)
     assert_fine(&made);
     entry = (struct tar_entry){ .name = "a", .content = { zeros, 5001 } };
     tar_add(&made.tar, &entry);
-    assert_refused(&made, ERR_TOO_LARGE, "the files are larger than 5000 bytes together");
+    assert_refused(
+        &made, ERR_TOO_LARGE,
+        "the files are larger than 5000 bytes together (setting deploy-unpacked)");
     entry = (struct tar_entry){ .name = "a", .content = { zeros, 4000 } };
     tar_add(&made.tar, &entry);
     entry = (struct tar_entry){ .name = "b", .content = { zeros, 1001 } };
     tar_add(&made.tar, &entry);
-    assert_refused(&made, ERR_TOO_LARGE, "the files are larger than 5000 bytes together");
+    assert_refused(
+        &made, ERR_TOO_LARGE,
+        "the files are larger than 5000 bytes together (setting deploy-unpacked)");
     /* One that only says so is refused before it is read. */
     entry = (struct tar_entry){ .name = "a", .size = UINT64_C(8) << 30 };
     entry.size = 077777777777;
     tar_add(&made.tar, &entry);
-    assert_refused(&made, ERR_TOO_LARGE, "the files are larger than 5000 bytes together");
+    assert_refused(
+        &made, ERR_TOO_LARGE,
+        "the files are larger than 5000 bytes together (setting deploy-unpacked)");
 }
 
 static void a_bomb_is_refused_while_it_is_read(void **state)

@@ -146,6 +146,7 @@ static void scene_begin(struct scene *scene, const char *containerfile, const ch
     scene->scratch = path_of(scene, "scratch");
     char *versions = path_of(scene, "versions");
     scene->options = (struct version_build_options){ .loop = child_world.loop,
+                                                     .limits = &bundle_limits_default,
                                                      .processes = child_world.processes,
                                                      .versions = versions,
                                                      .architecture = "x64",
