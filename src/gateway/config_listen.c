@@ -142,22 +142,49 @@ enum err config_check_listeners(const struct config *config, struct failure *why
     return err;
 }
 
-enum err config_admin_listener(const struct config *config,
-                               struct config_listener *listener, struct failure *why)
+/* What the setting says, or metrics.sock in the folder, which the setting home names. */
+static enum err read_own(const struct config *config, enum config_setting which,
+                         const char *text, enum config_setting home, const char *folder,
+                         struct config_listener *listener, struct failure *why)
 {
-    struct slice word = slice_of(config->admin_listen);
+    struct slice word = slice_of(text);
     if (word.len)
         return read_listener(word, listener) && !listener->proxied
                    ? OK
-                   : refuse(config, SETTING_admin_listen, word, why);
+                   : refuse(config, which, word, why);
     *listener = (struct config_listener){ 0 };
-    int len =
-        snprintf(listener->path, sizeof(listener->path), "%s/metrics.sock", config->data);
+    int len = snprintf(listener->path, sizeof(listener->path), "%s/metrics.sock", folder);
     if (len >= (int)sizeof(listener->path))
-        return explain(why, ERR_INVALID,
-                       "%s: the path of %s is too long for a socket: say --admin-listen",
-                       config->origins[SETTING_data], "metrics.sock in it");
+        return explain(
+            why, ERR_INVALID, "%s: the path of %s is too long for a socket: say --%s",
+            config->origins[home], "metrics.sock in it", config_settings[which].name);
     return OK;
+}
+
+enum err config_admin_listener(const struct config *config,
+                               struct config_listener *listener, struct failure *why)
+{
+    return read_own(config, SETTING_admin_listen, config->admin_listen, SETTING_data,
+                    config->data, listener, why);
+}
+
+enum err config_supervise_listener(const struct config *config, const char *folder,
+                                   struct config_listener *listener, struct failure *why)
+{
+    return read_own(config, SETTING_supervise_listen, config->supervise_listen,
+                    *config->versions ? SETTING_versions : SETTING_data, folder, listener,
+                    why);
+}
+
+struct listen_options config_listener_address(const struct config_listener *listener,
+                                              bool admin)
+{
+    return (struct listen_options){ .host = listener->host,
+                                    .port = listener->port,
+                                    .path = listener->path[0] ? listener->path : NULL,
+                                    .mode = admin ? 0600 : 0660,
+                                    .proxied = listener->proxied,
+                                    .admin = admin };
 }
 
 bool config_listener_is_local(const struct config_listener *listener)

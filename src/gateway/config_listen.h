@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gateway/config.h"
+#include "http/server.h"
 
 enum { CONFIG_LISTENERS_MAX = 16, CONFIG_PATH_MAX = 108 };
 
@@ -23,8 +24,17 @@ enum err config_listeners(const struct config *config,
 enum err config_admin_listener(const struct config *config,
                                struct config_listener *listener, struct failure *why);
 
-/* Both of the above are right, and no address is there twice. */
+/* supervise-listen, or metrics.sock in the folder of the supervise role. */
+enum err config_supervise_listener(const struct config *config, const char *folder,
+                                   struct config_listener *listener, struct failure *why);
+
+/* The first two of the above are right, and no address is there twice. */
 enum err config_check_listeners(const struct config *config, struct failure *why);
+
+/* It as an address that servers listen on, which borrows it. A proxy of the same group may speak
+ * to a UNIX socket; to the admin's only the owner. */
+struct listen_options config_listener_address(const struct config_listener *listener,
+                                              bool admin);
 
 /* Nobody reaches it from another machine. */
 bool config_listener_is_local(const struct config_listener *listener);

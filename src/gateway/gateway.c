@@ -179,17 +179,6 @@ static void note_url(struct gateway *gateway, const struct config_listener *list
                  six ? "]" : "", gateway->port);
 }
 
-/* A proxy of the same group may speak to a UNIX socket; to the admin's only the owner. */
-static struct listen_options address_of(const struct config_listener *listener, bool admin)
-{
-    return (struct listen_options){ .host = listener->host,
-                                    .port = listener->port,
-                                    .path = listener->path[0] ? listener->path : NULL,
-                                    .mode = admin ? 0600 : 0660,
-                                    .proxied = listener->proxied,
-                                    .admin = admin };
-}
-
 static enum err listen_now(struct gateway *gateway, struct failure *why)
 {
     const struct config *config = gateway->config;
@@ -209,7 +198,7 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
     if (refused)
         return refused;
     for (size_t i = 0; i <= count; i++)
-        addresses[i] = address_of(&listeners[i], i == count);
+        addresses[i] = config_listener_address(&listeners[i], i == count);
     options.listener_count = count + 1;
     refused = server_create(gateway->loop, &options, &gateway->server, why);
     if (refused)

@@ -12,7 +12,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "gateway/config_listen.h"
 #include "process/user.h"
 
 extern char **environ;
@@ -119,6 +118,9 @@ enum err supervise_role_init(struct supervise_role *role, const struct config *c
     role->folder = *config->versions ? mem_text(slice_of(config->versions))
                                      : folder_beside(config->data);
     role->token_file = joined(config->data, "/supervise.token");
+    role->figures = mem_new(struct config_listener);
+    if (!refused)
+        refused = config_supervise_listener(config, role->folder, role->figures, why);
     role->options = (struct supervise_options){
         .url = role->url,
         .ca_file = config->ca_file,
@@ -146,6 +148,7 @@ enum err supervise_role_init(struct supervise_role *role, const struct config *c
                    .limits = { .files_max = (uint32_t)config->deploy_files,
                                .unpacked_max = (uint64_t)config->deploy_unpacked,
                                .ratio_max = bundle_limits_default.ratio_max } },
+        .figures = config_listener_address(role->figures, true),
         .environment = environ,
     };
     if (!refused)
@@ -162,6 +165,7 @@ void supervise_role_finish(struct supervise_role *role)
     free(role->url);
     free(role->folder);
     free(role->token_file);
+    free(role->figures);
     *role = (struct supervise_role){ 0 };
 }
 
@@ -236,6 +240,10 @@ int supervise_role_run(const struct config *config)
         supervise_role_finish(&role);
         return 1;
     }
+    if (!config_listener_is_local(role.figures))
+        log_warn("supervise-listen is no address of this machine alone: whoever reaches it "
+                 "reads the metrics",
+                 "address", config->supervise_listen, NULL);
     int status = run(&process, &role.options);
     bytes_forget_shared();
     supervise_role_finish(&role);

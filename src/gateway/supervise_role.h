@@ -1,7 +1,7 @@
 /* supervise_role.h - the supervise role as a command: its settings, signals and exit status. */
 #pragma once
 
-#include "gateway/config.h"
+#include "gateway/config_listen.h"
 #include "supervise/supervise.h"
 
 /* What it says when another process supervises in its folder. */
@@ -11,6 +11,7 @@ enum { SUPERVISE_ROLE_TAKEN = 3 };
 struct supervise_role {
     struct supervise_options options;
     char *url, *folder, *token_file;
+    struct config_listener *figures;
 };
 
 /* Without a URL it is the gateway of this config, at the first address of listen that has a

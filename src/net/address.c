@@ -91,6 +91,15 @@ bool address_read(struct slice text, struct address *address)
     return read_ip(has_port ? host : text, address);
 }
 
+bool address_is_of_host(struct slice host)
+{
+    struct address address;
+    struct slice rest = host, name;
+    if (slice_split(&rest, ':', &name) && slice_is(name, "localhost"))
+        return true;
+    return address_read(host, &address);
+}
+
 void address_print(const struct address *address, char text[ADDRESS_TEXT])
 {
     if (!address->is_ip)

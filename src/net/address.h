@@ -27,6 +27,10 @@ struct address address_of_ip6(const unsigned char ip[16]);
  * none of them. */
 bool address_read(struct slice text, struct address *address);
 
+/* Whether a Host header names an address, or localhost. A web page may give its own name any
+ * address (DNS rebinding): a browser then sends that name, never an address. */
+bool address_is_of_host(struct slice host);
+
 /* "192.0.2.1", "2001:db8::1" or "unix". */
 void address_print(const struct address *address, char text[ADDRESS_TEXT]);
 

@@ -228,8 +228,10 @@ static void on_ended(struct process *process, const struct process_end *end)
     runner->end = *end;
     runner->runs = false;
     site_drop_child(runner->shared->site, runner->pid);
-    bool expected = !runner->has_run || (runner->facts.started && !runner->facts.open);
-    if (expected)
+    enum runner_cause cause = runner_end_cause(&runner->facts, runner->has_run, end);
+    runner->shared->figures.exits[cause]++;
+    runner->shared->figures.runners--;
+    if (cause == RUNNER_CAUSE_DONE)
         log_debug("a runner ended", "runner", runner->id, "how", end->why, NULL);
     else
         log_info("a runner ended before its run did", "runner", runner->id, "how", end->why,
@@ -357,6 +359,8 @@ static void on_version(struct version_wish *wish, enum err status)
     }
     runner->runs = true;
     runner->pid = process_pid(&runner->process);
+    runner->shared->figures.cold_starts++;
+    runner->shared->figures.runners++;
     site_add_child(runner->shared->site, runner->pid);
     expect_news(runner, START_MS);
     log_debug("a runner begins", "runner", runner->id, "version", runner->message.version,
@@ -507,6 +511,7 @@ void runner_rebind(struct runner *runner, struct run_message *message,
     runner->facts = (struct runner_facts){ 0 };
     runner->has_run = true;
     runner->idle = false;
+    runner->shared->figures.warm_starts++;
     runner->shared->on_run(runner);
 }
 

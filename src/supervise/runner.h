@@ -16,6 +16,7 @@
 #include "supervise/places.h"
 #include "supervise/run_message.h"
 #include "supervise/runner_end.h"
+#include "supervise/runner_figures.h"
 #include "supervise/site.h"
 #include "supervise/tenants.h"
 #include "supervise/upward.h"
@@ -44,6 +45,7 @@ struct runner_shared {
     bool warm;          /* controllers may be kept */
     bool draining;
     struct table runners; /* by id: runner_shared_init */
+    struct runner_figures figures;
 
     void *owner;
     void (*on_run)(struct runner *runner);  /* its run is here, or another one */

@@ -50,6 +50,20 @@ struct runner_newest runner_end_judge(const struct runner_facts *facts, struct s
     return newest;
 }
 
+enum runner_cause runner_end_cause(const struct runner_facts *facts, bool has_run,
+                                   const struct process_end *end)
+{
+    if (end->oom)
+        return RUNNER_CAUSE_MEMORY;
+    if (facts->killed)
+        return RUNNER_CAUSE_KILLED;
+    if (!has_run || (facts->started && !facts->open))
+        return RUNNER_CAUSE_DONE;
+    return end->cause == PROCESS_EXITED     ? RUNNER_CAUSE_EXIT
+           : end->cause == PROCESS_SIGNALED ? RUNNER_CAUSE_SIGNAL
+                                            : RUNNER_CAUSE_NOT_STARTED;
+}
+
 /* A SIGKILL alone does not tell whose it was: memory is to blame when the group has counted
  * that, or a shell says so. */
 const char *runner_end_code(const struct runner_facts *facts, const struct process_end *end)

@@ -41,6 +41,21 @@ struct runner_newest {
 struct runner_newest runner_end_judge(const struct runner_facts *facts,
                                       struct slice answer);
 
+/* Why a process has ended, as figures name it. */
+enum runner_cause {
+    RUNNER_CAUSE_DONE, /* it had no run any more */
+    RUNNER_CAUSE_EXIT,
+    RUNNER_CAUSE_SIGNAL,
+    RUNNER_CAUSE_MEMORY,
+    RUNNER_CAUSE_KILLED, /* by this role */
+    RUNNER_CAUSE_NOT_STARTED,
+    RUNNER_CAUSES
+};
+
+/* has_run: it was given one, and that one was not taken back. */
+enum runner_cause runner_end_cause(const struct runner_facts *facts, bool has_run,
+                                   const struct process_end *end);
+
 /* The code of an internal error. */
 const char *runner_end_code(const struct runner_facts *facts,
                             const struct process_end *end);

@@ -443,12 +443,15 @@ static enum err begin_work(struct supervise *supervise, const char *token,
                                      .trust = supervise->trust,
                                      .token = token,
                                      .instance = supervise->instance };
-    struct workload_options workload = {
-        .shared = shared, .kept_max = options->warm, .keep_ms = KEEP_MS, .poll_ms = POLL_MS
-    };
-    enum err refused = upward_create(supervise->loop, &upward, &shared->upward, why);
+    struct workload_options workload = { .shared = shared,
+                                         .kept_max = options->warm,
+                                         .keep_ms = KEEP_MS,
+                                         .poll_ms = POLL_MS,
+                                         .figures = options->figures };
+    enum err refused =
+        workload_create(supervise->loop, &workload, &supervise->workload, why);
     if (!refused)
-        refused = workload_create(supervise->loop, &workload, &supervise->workload, why);
+        refused = upward_create(supervise->loop, &upward, &shared->upward, why);
     if (refused)
         return refused;
     shared->port = workload_port(supervise->workload);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "http/server.h"
 #include "supervise/building.h"
 
 struct supervise;
@@ -39,7 +40,8 @@ struct supervise_options {
     unsigned warm;      /* controllers that are kept */
     int64_t drain_ms;
     struct building_settings build;
-    char *const *environment; /* of this process */
+    struct listen_options figures; /* where its metrics are read */
+    char *const *environment;      /* of this process */
 };
 
 struct supervise_events {

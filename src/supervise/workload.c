@@ -313,6 +313,10 @@ static bool end_arriving(struct workload *workload, struct exchange *x)
 static void on_head(void *owner, struct exchange *x)
 {
     struct workload *workload = owner;
+    if (x->admin) {
+        x->body_limit = runner_figures_are_asked_for(x) ? 0 : x->body_limit;
+        return;
+    }
     struct workload_route route = route_of(x);
     struct runner *runner = runner_of(workload, x, &route);
     if (route.call == CALL_CONNECT) { /* it is the same for everybody */
@@ -346,6 +350,10 @@ static void drop_body(void *owner, struct exchange *x, struct slice piece)
 static void on_request(void *owner, struct exchange *x)
 {
     struct workload *workload = owner;
+    if (x->admin) {
+        runner_figures_answer(&workload->options.shared->figures, x);
+        return;
+    }
     struct workload_route route = route_of(x);
     struct runner *runner = runner_of(workload, x, &route);
     end_arriving(workload, x);
@@ -390,10 +398,10 @@ enum err workload_create(struct loop *loop, const struct workload_options *optio
                          struct workload **out, struct failure *why)
 {
     struct workload *workload = mem_new(struct workload);
-    struct listen_options address = { .host = "127.0.0.1" };
+    struct listen_options addresses[] = { { .host = "127.0.0.1" }, options->figures };
     struct server_options server = {
-        .listeners = &address,
-        .listener_count = 1,
+        .listeners = addresses,
+        .listener_count = sizeof(addresses) / sizeof(addresses[0]),
         .handler = { .on_head = on_head,
                      .on_body = drop_body,
                      .on_request = on_request,

@@ -1,4 +1,5 @@
-/* workload.h - the API that controllers speak: HTTP on loopback, at a port of its own.
+/* workload.h - the API that controllers speak: HTTP on loopback, at a port of its own. Beside
+ * it, for those who run the role, figures are read (runner_figures.h).
  *
  *   controller ── its runner's id and token ──► its own run? ─► passed on to the gateway
  *                                                 └─ no: 404, whatever else is asked
@@ -7,15 +8,17 @@
  * that it does not open answers as what does not exist. */
 #pragma once
 
+#include "http/server.h"
 #include "supervise/runner.h"
 
 struct workload;
 
 struct workload_options {
     struct runner_shared *shared;
-    unsigned kept_max; /* controllers that are kept for another run; 0: none */
-    int64_t keep_ms;   /* for so long */
-    int64_t poll_ms;   /* of one question of theirs */
+    unsigned kept_max;             /* controllers that are kept for another run; 0: none */
+    int64_t keep_ms;               /* for so long */
+    int64_t poll_ms;               /* of one question of theirs */
+    struct listen_options figures; /* where figures are read; not for controllers */
 };
 
 /* shared outlives it. */

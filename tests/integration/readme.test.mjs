@@ -3,10 +3,12 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
 
-import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { getBySocket, keys, startGateway, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
+import { Supervisor } from "../support/js/supervisor.mjs";
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
 
@@ -38,7 +40,9 @@ test("the README has every setting and every metric, and no other", async (t) =>
   assert.deepEqual(words(table.map((row) => row[1])), settings.sort());
 
   const gateway = await startGateway({ t });
-  const metrics = [...(await gateway.getAsAdmin("/metrics")).text.matchAll(/^# TYPE (\w+)/gm)].map((match) => match[1]);
+  const role = await Supervisor.start(gateway, { t, token: (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim() });
+  const told = [await gateway.getAsAdmin("/metrics"), await getBySocket(path.join(role.folder, "metrics.sock"), "/metrics")];
+  const metrics = told.flatMap(({ text }) => [...text.matchAll(/^# TYPE (\w+)/gm)].map((match) => match[1]));
   assert.deepEqual(words(rows("### Metrics", "### Another")).filter((word) => word !== "/metrics"), metrics.sort());
 });
 

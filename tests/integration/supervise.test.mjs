@@ -6,7 +6,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
 import { Builder, Deployer } from "../support/js/deployments.mjs";
-import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { freePort, getBySocket, keys, samplesOf, startGateway, until } from "../support/js/gateway.mjs";
 import { RawConnection } from "../support/js/http.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { isRoot, prepareVersion, processesOf, runnerUid, Supervisor, versionsFolder } from "../support/js/supervisor.mjs";
@@ -285,6 +285,50 @@ describe("room", () => {
     assert.deepEqual(await world.supervisor.stop(), { code: 0, signal: null }, world.supervisor.log.slice(-3000));
     await world.gateway.stop();
   });
+});
+
+test("a supervise role tells how many processes there are, how they began and why they ended", async (t) => {
+  const world = await begin(t, { options: ["--warm", "1"] });
+  const socket = path.join(world.folder, "metrics.sock");
+  const figures = async () => Object.fromEntries(samplesOf(await getBySocket(socket, "/metrics")));
+  const becomes = (wanted, what) => until(async () => { const now = await figures(); return Object.entries(wanted).every(([name, value]) => now[name] === value); }, { what });
+  const name = { runners: "runcast_runners", cold: 'runcast_runner_starts_total{kind="cold"}', warm: 'runcast_runner_starts_total{kind="warm"}' };
+  const exits = (cause) => `runcast_runner_exits_total{cause="${cause}"}`;
+  assert.deepEqual(await figures(), { [name.runners]: 0, [name.cold]: 0, [name.warm]: 0, ...Object.fromEntries(["done", "exit", "signal", "memory", "killed", "not_started"].map((cause) => [exits(cause), 0])) });
+  assert.equal(fs.statSync(socket).mode & 0o777, 0o600);
+  assert.equal((await getBySocket(socket, "/metrics", { host: "runs.example.com" })).status, 403);
+  for (const other of ["/", "/connect", "/warm-start", "/socket.io/"]) assert.equal((await getBySocket(socket, other)).status, 404, other);
+
+  await world.ended(await world.trigger({ do: "finish" }));
+  await until(() => world.supervisor.log.includes("a controller is kept"), { what: "it asks for another" });
+  await world.ended(await world.trigger({ do: "finish" }));
+  await becomes({ [name.runners]: 1, [name.cold]: 1, [name.warm]: 1 }, "one process has executed two runs");
+  await world.ended(await world.trigger({ do: "die" }));
+  await becomes({ [exits("signal")]: 1 }, "a process that was killed by somebody");
+  const started = (id) => until(() => world.events("started").some(({ run }) => run === id), { what: "its start" });
+  await started(await world.trigger({ do: "hang" })); // in the one that is kept
+  fs.writeFileSync(path.join(world.version, "events/exit"), "");
+  await started(await world.trigger({ do: "hang" }));
+  await becomes({ [exits("exit")]: 1 }, "a process that ended before its run did");
+  const sum = (now) => Object.entries(now).filter(([one]) => one.startsWith("runcast_runner_exits_total")).reduce((all, [, value]) => all + value, now[name.runners]);
+  const now = await figures();
+  assert.equal(now[name.cold], sum(now), "what began has ended, or is there");
+  await world.supervisor.kill();
+  await world.supervisor.begin();
+  assert.equal((await figures())[exits("exit")], 0, "another life counts anew, at the socket that the first one left");
+
+  const port = await freePort();
+  await world.supervisor.kill();
+  world.supervisor.options.push("--supervise-listen", `127.0.0.1:${port}`);
+  await world.supervisor.begin();
+  const answer = await fetch(`http://127.0.0.1:${port}/metrics`);
+  assert.match(await answer.text(), /^runcast_runners \d+$/m);
+  await world.supervisor.kill();
+  world.supervisor.options.push("--supervise-listen", `127.0.0.1:${world.gateway.port}`);
+  await world.supervisor.begin(false);
+  assert.deepEqual(await world.supervisor.exited, { code: 2, signal: null });
+  assert.match(world.supervisor.log, new RegExp(`cannot listen|in use|${world.gateway.port}`));
+  await world.gateway.stop();
 });
 
 describe("what all runs of a machine share", () => {

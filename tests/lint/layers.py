@@ -17,7 +17,7 @@ MAY_INCLUDE = {
     "process": {"base"},
     "archive": {"base"},
     "build": {"archive", "process", "json", "base"},
-    "supervise": {"build", "outbound", "process", "http", "net", "json", "base"},
+    "supervise": {"build", "archive", "outbound", "process", "http", "net", "json", "base"},
     "model": {"json", "base"},
     "store": {"model", "json", "base"},
     "vault": {"base"},

@@ -167,27 +167,10 @@ class Gateway {
   connect() { return RawConnection.open(this.port); }
 
   /** GET by the admin listener in the data directory: { status, headers, text }. */
-  getAsAdmin(target, headers = {}, method = "GET") {
-    return new Promise((resolve, reject) => {
-      const request = http.request({ socketPath: path.join(this.data, "metrics.sock"), path: target, method, headers, agent: false }, (answer) => {
-        let text = "";
-        answer.setEncoding("utf8").on("data", (more) => { text += more; });
-        answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, text })).on("error", reject);
-      });
-      request.on("error", reject).end();
-    });
-  }
+  getAsAdmin(target, headers = {}, method = "GET") { return getBySocket(path.join(this.data, "metrics.sock"), target, headers, method); }
 
   /** GET /metrics as a Map from `name` or `name{labels}` to a number. */
-  async metrics() {
-    const { status, text } = await this.getAsAdmin("/metrics");
-    if (status !== 200) throw new Error(`GET /metrics: ${status} ${text}`);
-    const samples = text.split("\n").filter((line) => line && !line.startsWith("#"));
-    return new Map(samples.map((line) => {
-      const space = line.lastIndexOf(" ");
-      return [line.slice(0, space), Number(line.slice(space + 1))];
-    }));
-  }
+  async metrics() { return samplesOf(await this.getAsAdmin("/metrics")); }
 
   /** One sample; of a name with several label sets the sum. */
   async metric(name) {
@@ -197,6 +180,28 @@ class Gateway {
     if (!parts.length) throw new Error(`/metrics has no ${name}`);
     return parts.reduce((sum, [, value]) => sum + value, 0);
   }
+}
+
+/** By a UNIX socket: { status, headers, text }. */
+export function getBySocket(socketPath, target, headers = {}, method = "GET") {
+  return new Promise((resolve, reject) => {
+    const request = http.request({ socketPath, path: target, method, headers, agent: false }, (answer) => {
+      let text = "";
+      answer.setEncoding("utf8").on("data", (more) => { text += more; });
+      answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, text })).on("error", reject);
+    });
+    request.on("error", reject).end();
+  });
+}
+
+/** An answer to GET /metrics as a Map from `name` or `name{labels}` to a number. */
+export function samplesOf({ status, text }) {
+  if (status !== 200) throw new Error(`GET /metrics: ${status} ${text}`);
+  const samples = text.split("\n").filter((line) => line && !line.startsWith("#"));
+  return new Map(samples.map((line) => {
+    const space = line.lastIndexOf(" ");
+    return [line.slice(0, space), Number(line.slice(space + 1))];
+  }));
 }
 
 /** { t, options, env, data, port, release, preload: "shim_x", binary, withKeys, ready } */

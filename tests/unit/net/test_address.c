@@ -231,6 +231,20 @@ static void what_is_no_proxy_header_is_refused_as_soon_as_it_shows(void **state)
     }
 }
 
+static void
+a_host_header_names_an_address_or_a_name_that_a_page_may_have_chosen(void **state)
+{
+    (void)state;
+    assert_true(address_is_of_host(SLICE("localhost")));
+    assert_true(address_is_of_host(SLICE("localhost:9464")));
+    assert_true(address_is_of_host(SLICE("127.0.0.1:9464")));
+    assert_true(address_is_of_host(SLICE("[::1]:9464")));
+    assert_false(address_is_of_host(SLICE("")));
+    assert_false(address_is_of_host((struct slice){ 0 }));
+    assert_false(address_is_of_host(SLICE("localhost.example")));
+    assert_false(address_is_of_host(SLICE("127.0.0.1.example:9464")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +254,8 @@ int main(void)
         cmocka_unit_test(loopback_is_known_in_both_families),
         cmocka_unit_test(a_proxy_header_says_who_the_client_is),
         cmocka_unit_test(what_is_no_proxy_header_is_refused_as_soon_as_it_shows),
+        cmocka_unit_test(
+            a_host_header_names_an_address_or_a_name_that_a_page_may_have_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,11 +118,43 @@ static void reports_are_json_whatever_the_process_wrote(void **state)
     buf_finish(&out);
 }
 
+static void an_end_has_its_cause(void **state)
+{
+    static const struct {
+        struct runner_facts facts;
+        bool has_run;
+        struct process_end end;
+        enum runner_cause cause;
+    } cases[] = {
+        { { .started = true }, true, { .cause = PROCESS_EXITED }, RUNNER_CAUSE_DONE },
+        { { 0 }, false, { .cause = PROCESS_EXITED }, RUNNER_CAUSE_DONE },
+        { { 0 }, true, { .cause = PROCESS_EXITED, .status = 1 }, RUNNER_CAUSE_EXIT },
+        { { .started = true, .open = true },
+          true,
+          { .cause = PROCESS_SIGNALED, .status = SIGSEGV },
+          RUNNER_CAUSE_SIGNAL },
+        { { .started = true, .open = true },
+          true,
+          { .cause = PROCESS_SIGNALED, .status = SIGKILL, .oom = true },
+          RUNNER_CAUSE_MEMORY },
+        { { .started = true, .open = true, .killed = true },
+          true,
+          { .cause = PROCESS_SIGNALED, .status = SIGKILL },
+          RUNNER_CAUSE_KILLED },
+        { { 0 }, true, { .cause = PROCESS_NOT_STARTED }, RUNNER_CAUSE_NOT_STARTED },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(runner_end_cause(&cases[i].facts, cases[i].has_run, &cases[i].end),
+                         cases[i].cause);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_not_started_is_given_back),
         cmocka_unit_test(an_end_has_its_code),
+        cmocka_unit_test(an_end_has_its_cause),
         cmocka_unit_test(the_newest_snapshot_says_what_is_left_to_do),
         cmocka_unit_test(an_answer_to_a_complete_ends_the_attempt_or_not),
         cmocka_unit_test(reports_are_json_whatever_the_process_wrote),
