@@ -20,7 +20,7 @@ struct timer {
 struct timers {
     struct timer **heap; /* from 1 */
     uint32_t count, capacity;
-    timer_fn *kinds[32];
+    timer_fn *kinds[48];
     uint32_t kind_count;
 };
 

@@ -2,6 +2,7 @@
 #include "batches/batch.h"
 
 #include "base/mem.h"
+#include "base/random.h"
 #include "json/members.h"
 #include "json/scan.h"
 
@@ -215,14 +216,34 @@ void batch_load_begin(struct api_call *call, struct slice id, struct batch_load 
 /* ---- what it says ---- */
 
 /* A run that is not in memory is final. */
-static bool is_over(const struct batch *batch, const struct environment *env)
+static bool is_unfinished(const struct batch_run *of, const struct environment *env)
 {
-    for (size_t i = 0; i < batch->count; i++) {
-        const struct tracked *run = environment_find(env, slice_of(batch->runs[i].id));
-        if (run && !run_is_final(&run->run))
-            return false;
-    }
-    return true;
+    const struct tracked *run = environment_find(env, slice_of(of->id));
+    return run && !run_is_final(&run->run);
+}
+
+static size_t count_unfinished(const struct batch *batch, const struct environment *env)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < batch->count; i++)
+        count += is_unfinished(&batch->runs[i], env);
+    return count;
+}
+
+bool batch_has_ended(const struct batch *batch, const struct environment *env)
+{
+    const char *status = batch_status(batch, env);
+    return !strcmp(status, "COMPLETED") || !strcmp(status, "ABORTED");
+}
+
+const char *batch_draw_unfinished(const struct batch *batch, const struct environment *env)
+{
+    size_t count = count_unfinished(batch, env);
+    uint64_t drawn = count ? random_below(count) : 0;
+    for (size_t i = 0; i < batch->count; i++)
+        if (is_unfinished(&batch->runs[i], env) && drawn-- == 0)
+            return batch->runs[i].id;
+    return NULL;
 }
 
 const char *batch_status(const struct batch *batch, const struct environment *env)
@@ -231,7 +252,7 @@ const char *batch_status(const struct batch *batch, const struct environment *en
         return "PENDING";
     if (batch->error_count && !batch->count)
         return "ABORTED";
-    if (batch->complete || is_over(batch, env))
+    if (batch->complete || !count_unfinished(batch, env))
         return "COMPLETED";
     return batch->error_count ? "PARTIAL_FAILED" : "PENDING";
 }

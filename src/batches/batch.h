@@ -57,5 +57,11 @@ struct batch_load {
 void batch_load_begin(struct api_call *call, struct slice id, struct batch_load *load,
                       void (*done)(struct batch_load *load, enum err status));
 
+/* Every run of it has ended, or none could be made. */
+bool batch_has_ended(const struct batch *batch, const struct environment *env);
+
+/* The id of one of its runs that have not ended, each as likely as the others; NULL: none. */
+const char *batch_draw_unfinished(const struct batch *batch, const struct environment *env);
+
 /* PENDING, COMPLETED, PARTIAL_FAILED or ABORTED. */
 const char *batch_status(const struct batch *batch, const struct environment *env);

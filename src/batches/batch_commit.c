@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/ends.h"
 
 void batch_commit_new(struct batch_commit *commit, struct api_call *call,
                       uint32_t run_count)
@@ -98,6 +99,8 @@ static void on_triggered(struct trigger_op *op, enum err status)
         log_decision("batch sealed", commit->call->env->id, NULL, "it has all its items",
                      "batch", commit->batch.id, "runs", log_number(commit->batch.count),
                      NULL);
+    if (!status && commit->seals)
+        ends_tell(op->engine, op->env, slice_of(commit->batch.id));
     if (!status && is_new && batch_blocks(&commit->batch)) {
         blocking_begin_batch(&commit->blocking, commit->call, &commit->batch, on_blocked);
         return;

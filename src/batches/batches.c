@@ -3,12 +3,14 @@
 
 #include "base/mem.h"
 #include "batches/batch.h"
+#include "call/held_call.h"
 #include "call/route.h"
 
 /* ---- retrieve ---- */
 
 struct retrieve {
     struct api_call *call;
+    struct held_call held;
     struct batch_load load;
     bool v1;
 };
@@ -73,15 +75,59 @@ static void show(struct retrieve *op, const struct batch *batch)
     buf_finish(&out);
 }
 
+static void load(struct retrieve *op);
+
+static void refuse(struct retrieve *op, enum err status)
+{
+    held_call_refuse(&op->held, status);
+    free(op);
+}
+
+static void on_over(struct held_call *held, enum err status)
+{
+    struct retrieve *op = container_of(held, struct retrieve, held);
+    if (status)
+        refuse(op, status);
+    else
+        load(op);
+}
+
+/* Waits for one run of those that have not ended, drawn: when it ends, only a part of them is
+ * left, so that a batch of a thousand is loaded about eight times in all, however its runs
+ * end, and nothing is kept of it meanwhile. One that is not sealed has been listened for since
+ * before it was loaded. */
+static enum err hold(struct retrieve *op, const struct batch *batch)
+{
+    const char *run_id = batch_draw_unfinished(batch, op->call->env);
+    if (batch->sealed_at && run_id)
+        held_call_listen(&op->held, slice_of(run_id));
+    return held_call_hold(&op->held, on_over);
+}
+
 static void on_loaded(struct batch_load *load, enum err status)
 {
     struct retrieve *op = container_of(load, struct retrieve, load);
-    if (status)
-        api_reply_error(op->call, status);
-    else
-        show(op, &load->batch);
+    const struct batch *batch = &load->batch;
+    bool waits =
+        !status && held_call_may_wait(&op->held) && !batch_has_ended(batch, op->call->env);
+    if (waits)
+        status = hold(op, batch);
+    if (!status && !waits) {
+        held_call_finish(&op->held);
+        show(op, batch);
+    }
     batch_finish(&load->batch);
-    free(op);
+    if (status)
+        refuse(op, status);
+    else if (!waits)
+        free(op);
+}
+
+static void load(struct retrieve *op)
+{
+    if (held_call_may_wait(&op->held))
+        held_call_listen(&op->held, op->call->params[0]);
+    batch_load_begin(op->call, op->call->params[0], &op->load, on_loaded);
 }
 
 static enum err begin_retrieve(struct api_call *call, bool v1)
@@ -90,10 +136,15 @@ static enum err begin_retrieve(struct api_call *call, bool v1)
         api_check_scope(call, "read", "runs", (struct slice){ 0 }))
         return ERR_FORBIDDEN;
     struct retrieve *op = mem_new(struct retrieve);
+    enum err refused = held_call_read(&op->held, call);
+    if (refused) {
+        free(op);
+        return refused;
+    }
     op->call = call;
     op->v1 = v1;
     call->busy = true;
-    batch_load_begin(call, call->params[0], &op->load, on_loaded);
+    load(op);
     return OK;
 }
 
@@ -157,11 +208,14 @@ static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/api/v1/batches/{batchId}",
       .auth = BOTH, .body_limit = NO_BODY, .handle = retrieve_v1,
       .id = "retrieve_batch_v1", .summary = "Retrieve a batch, as SDK 3.x does",
+      .query = "wait?: string",
       .reply = "{id: string, status: string, idempotencyKey?: string, createdAt: datetime, "
           "updatedAt: datetime, runCount: integer, runs: string[]}" },
     { .method = HTTP_GET_, .path = "/api/v2/batches/{batchId}",
       .auth = BOTH, .body_limit = NO_BODY, .handle = retrieve_v2,
-      .id = "retrieve_batch_v2", .summary = "Retrieve a batch",
+      .id = "retrieve_batch_v2", .summary = "Retrieve a batch, at once or when its runs have "
+          "ended",
+      .query = "wait?: string",
       .reply = "{id: string, status: string, idempotencyKey?: string, createdAt: datetime, "
           "updatedAt: datetime, runCount: integer, runs: string[], successfulRunCount?: "
           "integer, failedRunCount?: integer, processing: {completedAt?: datetime, "

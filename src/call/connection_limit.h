@@ -1,5 +1,5 @@
 /* connection_limit.h - how many connections that stay an environment may have: WebSockets, event
- * streams, readers and piping writers of streams, held polls, dequeues, notice sockets and
+ * streams, readers and piping writers of streams, held polls and calls, dequeues, notice sockets and
  * presences of workers.
  *
  * Each has a seat. An environment has --realtime-connections seats and a project more (gateway.c

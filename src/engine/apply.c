@@ -19,6 +19,7 @@
 #include <assert.h>
 
 #include "base/metrics.h"
+#include "engine/ends.h"
 #include "engine/run_commands.h"
 #include "engine/state.h"
 #include "engine/waits.h"
@@ -83,8 +84,10 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
     engine_follow_version(engine,
                           run); /* another one may be current since it was decided */
     waits_note(engine, run);
-    if (run_is_final(&run->run))
+    if (run_is_final(&run->run)) {
         waits_end(engine, env, slice_of(run->run.id));
+        ends_tell(engine, env, slice_of(run->run.id));
+    }
     if (run_is_settled(&run->run) && run->run.status == RUN_CANCELED)
         end_children(engine, run);
     else if (engine_is_retired(env))

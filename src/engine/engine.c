@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/again.h"
+#include "engine/ends.h"
 #include "engine/state.h"
 
 static bool evict(struct flusher *flusher)
@@ -43,6 +44,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     again_init(engine);
     flights_init(engine);
     waits_init(engine);
+    ends_init(engine);
     list_init(&engine->triggers);
     list_init(&engine->writes);
     list_init(&engine->resets);
@@ -77,6 +79,7 @@ void engine_destroy(struct engine *engine)
     while (!list_empty(&engine->sweeps))
         engine_end_sweep(engine->sweeps.next);
     waits_finish(engine);
+    ends_finish(engine);
     for (struct environment *env; (env = slots_next(&engine->environments, &at));)
         destroy_environment(env);
     slots_finish(&engine->environments);

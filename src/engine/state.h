@@ -23,24 +23,27 @@ struct engine {
     struct loop *loop;
     struct store *store;
     struct engine_options options;
-    struct slots environments;       /* of struct environment, by number */
-    struct slots shares;             /* of struct engine_share, by number */
-    struct slots stored;             /* of struct room, its project's, by number */
-    struct table flights;            /* of struct flight, by environment and run id */
-    struct table waiters, awaited;   /* waits.c: who waits, and for what */
-    struct list triggers;            // trigger_op::link; not answered yet
-    struct list writes;              // document_write::link; not answered yet
-    struct list resets;              // reset_key::link; not answered yet
-    unsigned reads;                  /* under way, of what nobody asked for */
-    struct list sweeps;              // sweep::link; not through yet
-    struct list again;               // again::link; what the store has not done
-    struct timer again_timer;        /* begins those again */
-    struct fleets fleets;            /* who executes, in all environments */
-    struct flusher evictor;          /* keeps finished runs inside the budget */
-    char last_id[ID_MAX];            /* engine_make_id */
-    uint64_t served;                 /* leases given out; dequeue.c */
-    uint32_t due_kind, wait_kind;    /* of timers: runs, dequeues */
-    uint32_t again_kind;             /* of again_timer */
+    struct slots environments;     /* of struct environment, by number */
+    struct slots shares;           /* of struct engine_share, by number */
+    struct slots stored;           /* of struct room, its project's, by number */
+    struct table flights;          /* of struct flight, by environment and run id */
+    struct table waiters, awaited; /* waits.c: who waits, and for what */
+    struct table end_points;       /* ends.c: of struct end_point, by environment and id */
+    struct list ends_told;         // end_point::link; whose watches are to be told
+    struct flusher end_teller;     /* tells them */
+    struct list triggers;          // trigger_op::link; not answered yet
+    struct list writes;            // document_write::link; not answered yet
+    struct list resets;            // reset_key::link; not answered yet
+    unsigned reads;                /* under way, of what nobody asked for */
+    struct list sweeps;            // sweep::link; not through yet
+    struct list again;             // again::link; what the store has not done
+    struct timer again_timer;      /* begins those again */
+    struct fleets fleets;          /* who executes, in all environments */
+    struct flusher evictor;        /* keeps finished runs inside the budget */
+    char last_id[ID_MAX];          /* engine_make_id */
+    uint64_t served;               /* leases given out; dequeue.c */
+    uint32_t due_kind, wait_kind;  /* of timers: runs, dequeues */
+    uint32_t again_kind;           /* of again_timer */
     engine_sessions_fn *on_sessions; /* NULL: nobody listens */
     void *sessions_owner;
     engine_notice_fn *on_notice; /* NULL: nobody listens */

@@ -3,18 +3,20 @@
  *   ?format=json ─► the output as a value
  *   without      ─► the output as its text in a string, which is what SDKs parse by its type
  *
- * A run that has not finished is answered like one that is not there. */
+ * A run that has not finished is answered like one that is not there, when ?wait= is over if
+ * there is one. */
 #include "runs/run_result.h"
 
 #include "base/mem.h"
 #include "call/rooms.h"
+#include "runs/run_await.h"
 #include "runs/run_body.h"
 #include "runs/run_reply.h"
 
 struct result {
     struct api_call *call;
     bool as_value;
-    struct run_read read;
+    struct run_await await;
 };
 
 static void write_body(const struct result *result, const struct run *run, struct buf *out)
@@ -29,20 +31,22 @@ static void write_body(const struct result *result, const struct run *run, struc
     buf_finish(&url);
 }
 
-static void on_read(struct run_read *read, enum err status)
+static void on_read(struct run_await *await, enum err status)
 {
-    struct result *result = container_of(read, struct result, read);
+    struct result *result = container_of(await, struct result, await);
+    const struct run *run = await->read.run;
     struct rope body = { 0 };
     rope_clear(&body);
-    if (!status && !run_is_final(read->run))
+    if (!status && !run_is_final(run))
         status = ERR_NOT_FOUND;
     if (!status)
         status = rooms_let_go(result->call);
+    if (status == ERR_NOT_FOUND)
+        explain(&result->call->why, status, "Run either doesn't exist or is not finished");
     if (status) {
-        api_reply_refused(result->call, status, NULL,
-                          "Run either doesn't exist or is not finished");
+        held_call_refuse(&await->held, status);
     } else {
-        write_body(result, read->run, &body.text);
+        write_body(result, run, &body.text);
         api_reply_json_rope(result->call, 200, &body);
     }
     rope_finish(&body);
@@ -68,7 +72,8 @@ enum err run_result(struct api_call *call)
     struct result *result = mem_new(struct result);
     result->call = call;
     result->as_value = as_value;
-    call->busy = true;
-    run_read_begin(call->env, call->params[0], &result->read, on_read);
-    return OK;
+    refused = run_await_begin(call, &result->await, on_read);
+    if (refused)
+        free(result);
+    return refused;
 }

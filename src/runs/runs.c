@@ -7,6 +7,7 @@
 #include "call/rooms.h"
 #include "call/route.h"
 #include "engine/run_commands.h"
+#include "runs/run_await.h"
 #include "runs/run_changes.h"
 #include "runs/run_list.h"
 #include "runs/run_reply.h"
@@ -28,26 +29,25 @@ static struct run_op *op_create(struct api_call *call)
 
 /* ---- retrieve ---- */
 
-static void on_retrieved(struct run_read *read, enum err status)
+static void on_retrieved(struct run_await *await, enum err status)
 {
-    struct run_op *op = container_of(read, struct run_op, read);
-    struct api_call *call = op->call;
+    struct api_call *call = await->call;
     if (!status)
-        status = api_check_run_scope(call, "read", read->run);
-    if (!status)
-        status = rooms_hold_run(call, read);
+        status = rooms_hold_run(call, &await->read);
     if (status)
-        api_reply_error(call, status);
+        held_call_refuse(&await->held, status);
     else
-        run_reply_begin(call, read->run, 0);
-    free(op);
+        run_reply_begin(call, await->read.run, 0);
+    free(await);
 }
 
 static enum err retrieve(struct api_call *call)
 {
-    struct run_op *op = op_create(call);
-    run_read_begin(call->env, call->params[0], &op->read, on_retrieved);
-    return OK;
+    struct run_await *await = mem_new(struct run_await);
+    enum err refused = run_await_begin(call, await, on_retrieved);
+    if (refused)
+        free(await);
+    return refused;
 }
 
 /* ---- cancel ---- */
@@ -137,12 +137,13 @@ static const struct route routes[] = {
       .reply = "ListRunsResult" },
     { .method = HTTP_GET_, .path = "/api/v3/runs/{runId}",
       .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = retrieve,
-      .id = "retrieve_run_v3", .summary = "Retrieve a run",
+      .id = "retrieve_run_v3", .summary = "Retrieve a run, at once or when it has ended",
+      .query = "wait?: string",
       .reply = "Run" },
     { .method = HTTP_GET_, .path = "/api/v1/runs/{runId}/result",
       .auth = AUTH_KEY, .body_limit = UNREAD_BODY, .handle = run_result,
       .id = "retrieve_run_result_v1", .summary = "What a finished run gave back",
-      .query = "format?: 'json'",
+      .query = "format?: 'json', wait?: string",
       .reply = "RunResult" },
     { .method = HTTP_GET_, .path = "/api/v1/runs/{runId}/children",
       .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = run_list_children,

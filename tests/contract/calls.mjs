@@ -64,8 +64,8 @@ export const calls = {
   retrieve_run_trace_v1: async (w) => { await w.get(`/api/v1/runs/${w.run}/trace`); await w.get(`/api/v1/runs/${w.run}/trace?page[size]=5`); },
   retrieve_span_v1: async (w) => { await telemetry(w); await w.get(`/api/v1/runs/${w.run}/spans/0123456789abcdef`); },
   list_project_runs_v1: (w) => w.get(`/api/v1/projects/${w.ref}/runs?filter[env]=dev`, pat(w)),
-  retrieve_run_v3: async (w) => { for (const id of w.ends) await w.get(`/api/v3/runs/${id}`); await w.get("/api/v3/runs/nobody"); },
-  retrieve_run_result_v1: async (w) => { for (const id of w.ends) for (const query of ["", "?format=json", "?format=xml"]) await w.get(`/api/v1/runs/${id}/result${query}`); await w.get(`/api/v1/runs/${w.run}/result`); },
+  retrieve_run_v3: async (w) => { for (const id of w.ends) await w.get(`/api/v3/runs/${id}?wait=1s`); for (const query of ["wait=1", "wait=soon"]) await w.get(`/api/v3/runs/${w.run}?${query}`); await w.get("/api/v3/runs/nobody"); },
+  retrieve_run_result_v1: async (w) => { for (const id of w.ends) for (const query of ["", "?format=json", "?format=xml", "?wait=1s", "?wait=soon"]) await w.get(`/api/v1/runs/${id}/result${query}`); await w.get(`/api/v1/runs/${w.run}/result`); },
   list_run_children_v1: async (w) => { await w.get(`/api/v1/runs/${w.run}/children?page[size]=5&filter[status]=QUEUED`); await w.get("/api/v1/runs/nobody/children"); },
   cancel_run_v2: async (w) => w.post(`/api/v2/runs/${await w.makeRun()}/cancel`, {}),
   replay_run_v1: async (w) => { await w.post(`/api/v1/runs/${w.run}/replay`, {}); await w.post(`/api/v1/runs/${w.run}/replay`, { nothing: 1 }, { wrong: true }); },
@@ -83,8 +83,8 @@ export const calls = {
     const { id } = (await w.post("/api/v3/batches", { runCount: 1 })).json;
     await w.post(`/api/v3/batches/${id}/items`, '{"index":0,"task":"hello","payload":"1"}\n', lines);
   },
-  retrieve_batch_v1: (w) => w.get(`/api/v1/batches/${w.batch}`),
-  retrieve_batch_v2: (w) => w.get(`/api/v2/batches/${w.batch}`),
+  retrieve_batch_v1: (w) => w.get(`/api/v1/batches/${w.batch}?wait=1s`),
+  retrieve_batch_v2: async (w) => { for (const query of ["", "?wait=1s", "?wait=2m"]) await w.get(`/api/v2/batches/${w.batch}${query}`); },
   retrieve_batch_results_v1: (w) => w.get(`/api/v1/batches/${w.batch}/results`),
 
   // queues, bulk actions

@@ -1,5 +1,5 @@
-// What a poll costs that nothing happens to: while it is held it takes no memory that it
-// did not have from the beginning, and does not wake the gateway.
+// What a poll costs that nothing happens to, and a call with ?wait=: while it is held it takes
+// no memory that it did not have from the beginning, and does not wake the gateway.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";
@@ -11,7 +11,8 @@ import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
 
 const held = 400, whileMs = 1000;
 
-test("a held poll allocates nothing and wakes nobody until it is answered", { timeout: 60_000 }, async (t) => {
+/** A gateway that counts its allocations: get and quiet tell what it does. */
+async function start(t) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "runcast-alloc-"));
   t.after(() => fs.rmSync(folder, { recursive: true, force: true }));
   const file = path.join(folder, "calls");
@@ -20,9 +21,9 @@ test("a held poll allocates nothing and wakes nobody until it is answered", { ti
   t.after(() => agent.destroy());
   const allocations = () => Number(fs.readFileSync(file).readBigUInt64LE());
   const turns = () => gateway.metric("runcast_loop_turn_cpu_seconds_count");
-  const get = (query) => new Promise((resolve, reject) => {
+  const get = (path) => new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${keys.dev}`, "x-trigger-electric-version": "1.0.0-beta.1" };
-    http.get({ port: gateway.port, host: "127.0.0.1", path: `/realtime/v1/runs?${query}`, headers, agent },
+    http.get({ port: gateway.port, host: "127.0.0.1", path, headers, agent },
       (response) => response.resume().on("end", () => resolve(response.headers))).on("error", reject);
   });
 
@@ -33,26 +34,50 @@ test("a held poll allocates nothing and wakes nobody until it is answered", { ti
     const allocated = allocations() - asked;
     return { allocated, turned: await turns() - before };
   }
+  return { gateway, agent, allocations, get, quiet };
+}
 
-  const first = await get("offset=-1&tags=idle");
+/**
+ * Holds so many calls, compares what the gateway does meanwhile with what it does without, and
+ * gives the headers of their answers, which end() brings.
+ */
+async function holdQuietly(t, { gateway, allocations, get, quiet }, target, end) {
   let alone;
   do alone = await quiet(); while (alone.allocated >= held / 10); // what the start has left to do
-  const position = `cursor=1&handle=${first["electric-handle"]}&live=true&offset=${first["electric-offset"]}&tags=idle`;
   const before = allocations();
-  const answers = Array.from({ length: held }, () => get(position));
+  const answers = Array.from({ length: held }, () => get(target));
   for (const answer of answers) answer.catch(() => {});
-  await until(async () => await gateway.metric("runcast_polls") === held, { what: "held polls" });
+  await until(async () => await gateway.metric("runcast_polls") === held, { what: "held calls" });
   assert.ok(allocations() - before >= held, "allocations are counted");
   await sleep(300);
   const holding = await quiet();
-  t.diagnostic(`in ${whileMs} ms: ${JSON.stringify(alone)} without polls, ${JSON.stringify(holding)} with ${held} of them`);
+  t.diagnostic(`in ${whileMs} ms: ${JSON.stringify(alone)} without, ${JSON.stringify(holding)} with ${held} of them`);
   assert.ok(holding.allocated - alone.allocated < held / 10, JSON.stringify({ alone, holding }));
   assert.ok(holding.turned - alone.turned < held / 10, JSON.stringify({ alone, holding }));
+  const { status, text } = await end();
+  assert.equal(status, 200, text);
+  return Promise.all(answers);
+}
 
-  const { status } = await gateway.post("/api/v1/tasks/task/trigger", { options: { tags: ["idle"] } });
-  assert.equal(status, 200);
-  const offsets = new Set((await Promise.all(answers)).map((headers) => headers["electric-offset"]));
-  assert.equal(offsets.size, 1);
-  agent.destroy();
+test("a held poll allocates nothing and wakes nobody until it is answered", { timeout: 60_000 }, async (t) => {
+  const world = await start(t), { gateway } = world;
+  const first = await world.get("/realtime/v1/runs?offset=-1&tags=idle");
+  const target = `/realtime/v1/runs?cursor=1&handle=${first["electric-handle"]}&live=true&offset=${first["electric-offset"]}&tags=idle`;
+  const answers = await holdQuietly(t, world, target,
+    () => gateway.post("/api/v1/tasks/task/trigger", { options: { tags: ["idle"] } }));
+  assert.equal(new Set(answers.map((headers) => headers["electric-offset"])).size, 1);
+  world.agent.destroy();
+  await gateway.stop();
+});
+
+test("nor does a call with ?wait=, on a run or a batch", { timeout: 60_000 }, async (t) => {
+  const world = await start(t), { gateway } = world;
+  const options = { delay: "1h" };
+  const run = (await gateway.post("/api/v1/tasks/task/trigger", { options })).json.id;
+  const batch = (await gateway.post("/api/v2/tasks/batch", { items: [{ task: "task", options }] })).json.id;
+  const [child] = (await gateway.get(`/api/v2/batches/${batch}`)).json.runs;
+  for (const [target, id] of [[`/api/v3/runs/${run}`, run], [`/api/v2/batches/${batch}`, child]])
+    await holdQuietly(t, world, `${target}?wait=50s`, () => gateway.post(`/api/v2/runs/${id}/cancel`));
+  world.agent.destroy();
   await gateway.stop();
 });
