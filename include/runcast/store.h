@@ -30,6 +30,7 @@ struct store_commit;
 struct store_load;
 struct store_piece;
 struct store_list;
+struct store_count;
 struct store_walk;
 struct store_scan;
 
@@ -220,18 +221,34 @@ struct run_filter {
     bool nothing;        /* matches no run (an unknown error group) */
 };
 
+/* What a list brings of its runs beside their facts. */
+enum store_parts { STORE_METADATA, STORE_FACTS_ALONE, STORE_PACKETS };
+
 struct store_list {
     uint32_t env;
     struct run_filter filter; /* borrowed until done */
     char after[ID_MAX];       /* older than this id; "": from the newest */
     char before[ID_MAX];      /* newer than this id; wins over after */
     unsigned limit;
-    bool packets; /* also payload, output, metadata, error; else only metadata */
+    size_t byte_limit; /* the page ends behind the run that exceeds it; 0: none */
+    enum store_parts parts;
     void (*done)(struct store_list *req, enum store_status status);
 
     struct run *runs; /* newest first; mem_alloc'd */
     size_t count;
-    bool more; /* in the direction of travel */
+    bool more;    /* in the direction of travel */
+    uint64_t seq; /* of the environment's last change that this read knows of */
+    enum store_status status;
+};
+
+/* How many runs a filter wants, by their status. */
+struct store_count {
+    uint32_t env;
+    struct run_filter filter; /* borrowed until done */
+    void (*done)(struct store_count *req, enum store_status status);
+
+    uint64_t counts[RUN_STATUS_COUNT];
+    uint64_t seq; /* of the environment's last change that this read knows of */
     enum store_status status;
 };
 
@@ -350,6 +367,7 @@ struct store_ops {
     void (*load)(struct store *store, struct store_load *req);
     void (*piece)(struct store *store, struct store_piece *req);
     void (*list)(struct store *store, struct store_list *req);
+    void (*count)(struct store *store, struct store_count *req);
     void (*walk)(struct store *store, struct store_walk *req);
     void (*scan)(struct store *store, struct store_scan *req);
     void (*purge)(struct store *store, struct store_purge *req);

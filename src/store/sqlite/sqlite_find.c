@@ -9,6 +9,8 @@
  *   unfinished only   the index of unfinished runs, when they are few
  *   else              the runs themselves, newest first
  *
+ * A count takes the same index, and every run of it instead of a page.
+ *
  * What the leading index does not decide is checked run by run; a filter that matches too
  * little ends by the clock. */
 #include "store/sqlite/sqlite_find.h"
@@ -206,14 +208,13 @@ static enum store_status few_unfinished(struct sqlite_db *db, uint32_t env, bool
     return status;
 }
 
-static enum store_status choose_lead(struct sqlite_db *db, const struct store_list *req,
-                                     enum lead *lead)
+static enum store_status choose_lead(struct sqlite_db *db, uint32_t env,
+                                     const struct run_filter *f, enum lead *lead)
 {
-    const struct run_filter *f = &req->filter;
     bool few = false;
     enum store_status status = STORE_OK;
     if (f->statuses && !(f->statuses & FINAL_STATUSES))
-        status = few_unfinished(db, req->env, &few);
+        status = few_unfinished(db, env, &few);
     *lead = f->batch.ptr    ? LEAD_BATCH
             : f->parent.ptr ? LEAD_PARENT
             : f->bulk.ptr   ? LEAD_BULK
@@ -262,7 +263,7 @@ enum store_status sqlite_find_listed(struct sqlite_db *db, struct store_list *re
     if (f->nothing)
         return STORE_OK;
     enum lead lead;
-    enum store_status status = choose_lead(db, req, &lead);
+    enum store_status status = choose_lead(db, req->env, f, &lead);
     const struct slice *values = lead == LEAD_TAG    ? f->tags
                                  : lead == LEAD_TASK ? f->tasks
                                                      : NULL;
@@ -273,6 +274,49 @@ enum store_status sqlite_find_listed(struct sqlite_db *db, struct store_list *re
         status = find_page(db, req, lead, values ? values[i] : (struct slice){ 0 }, ids);
     if (!status && ids->count > 0)
         cut_page(req, ids);
+    return status;
+}
+
+/* ---- counts ---- */
+
+/* Each run must come once: of several tags or tasks one query finds all, where a list merges
+ * a page of each. */
+static void add_count_source(struct sqlite_query *query, const struct store_count *req,
+                             enum lead lead)
+{
+    const struct run_filter *f = &req->filter;
+    bool any_tag = lead == LEAD_TAG && !f->every_tag && f->tag_count > 1;
+    sqlite_query_add(query, "SELECT r.status, count(*) ");
+    sqlite_query_number(query, leads[any_tag ? LEAD_RUNS : lead].from, req->env);
+    if (any_tag) {
+        sqlite_query_number(query, " AND r.id IN (SELECT id FROM run_tag WHERE env = ?",
+                            req->env);
+        sqlite_query_any(query, " AND tag IN", f->tags, f->tag_count);
+        sqlite_query_add(query, ")");
+    } else if (lead == LEAD_TAG) {
+        sqlite_query_text(query, " AND d.tag = ?", f->tags[0]);
+    } else if (lead == LEAD_TASK) {
+        sqlite_query_any(query, " AND r.task IN", f->tasks, f->task_count);
+    }
+}
+
+enum store_status sqlite_find_counts(struct sqlite_db *db, struct store_count *req)
+{
+    struct sqlite_query query = { 0 };
+    char from[ID_MAX], to[ID_MAX];
+    enum lead lead;
+    if (req->filter.nothing)
+        return STORE_OK;
+    enum store_status status = choose_lead(db, req->env, &req->filter, &lead);
+    if (status)
+        return status;
+    add_count_source(&query, req, lead);
+    add_id_bounds(&query, &req->filter, "r.id", from, to);
+    add_packet(&query, req->env, req->filter.packet);
+    add_conditions(&query, &req->filter, lead);
+    sqlite_query_add(&query, " GROUP BY r.status");
+    status = sqlite_query_tally(&query, db, req->counts, RUN_STATUS_COUNT);
+    sqlite_query_finish(&query);
     return status;
 }
 

@@ -102,6 +102,19 @@ enum store_status sqlite_query_ask(struct sqlite_query *query, struct sqlite_db 
     return finish(db, stmt, code);
 }
 
+enum store_status sqlite_query_tally(struct sqlite_query *query, struct sqlite_db *db,
+                                     uint64_t *counts, size_t size)
+{
+    sqlite3_stmt *stmt = prepare(query, db);
+    int code = SQLITE_OK;
+    while (stmt && (code = sqlite3_step(stmt)) == SQLITE_ROW) {
+        uint64_t which = (uint64_t)sqlite3_column_int64(stmt, 0);
+        if (which < size)
+            counts[which] += (uint64_t)sqlite3_column_int64(stmt, 1);
+    }
+    return finish(db, stmt, code);
+}
+
 void sqlite_ids_finish(struct sqlite_ids *ids)
 {
     free(ids->ids);

@@ -38,4 +38,8 @@ enum store_status sqlite_query_collect(struct sqlite_query *query, struct sqlite
 enum store_status sqlite_query_ask(struct sqlite_query *query, struct sqlite_db *db,
                                    int64_t *number);
 
+/* Adds the second column of each row to the count that the first one names, below size. */
+enum store_status sqlite_query_tally(struct sqlite_query *query, struct sqlite_db *db,
+                                     uint64_t *counts, size_t size);
+
 void sqlite_ids_finish(struct sqlite_ids *ids);

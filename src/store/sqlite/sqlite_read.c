@@ -18,7 +18,7 @@
 
 static const uint64_t read_limit_ns = UINT64_C(2000000000);
 
-enum read_kind { READ_LOAD, READ_PIECE, READ_LIST, READ_WALK, READ_SCAN };
+enum read_kind { READ_LOAD, READ_PIECE, READ_LIST, READ_COUNT, READ_WALK, READ_SCAN };
 
 struct read {
     uv_work_t work;
@@ -29,6 +29,7 @@ struct read {
         struct store_load *load;
         struct store_piece *piece;
         struct store_list *list;
+        struct store_count *count;
         struct store_walk *walk;
         struct store_scan *scan;
     } req;
@@ -38,16 +39,21 @@ struct read {
 /* ---- worker threads ---- */
 
 static enum store_status load_run_work(struct sqlite_db *db, uint32_t env, struct slice id,
-                                       bool packets, struct run *run)
+                                       enum store_parts parts, struct run *run)
 {
-    sqlite3_stmt *stmt = sqlite_db_stmt(db, packets ? SQL_LOAD_RUN : SQL_LOAD_FACTS);
+    static const enum sqlite_statement statements[] = {
+        [STORE_METADATA] = SQL_LOAD_METADATA,
+        [STORE_FACTS_ALONE] = SQL_LOAD_FACTS,
+        [STORE_PACKETS] = SQL_LOAD_RUN,
+    };
+    sqlite3_stmt *stmt = sqlite_db_stmt(db, statements[parts]);
     if (!stmt)
         return sqlite_status(sqlite3_extended_errcode(db->handle));
     sqlite3_bind_int64(stmt, 1, env);
     sqlite_bind_text(stmt, 2, id);
     int code = sqlite3_step(stmt);
     if (code == SQLITE_ROW)
-        sqlite_rows_read(stmt, run, packets);
+        sqlite_rows_read(stmt, run, parts);
     sqlite3_reset(stmt);
     return code == SQLITE_DONE ? STORE_MISSING : sqlite_status(code);
 }
@@ -66,11 +72,11 @@ static struct document read_document(sqlite3_stmt *stmt, enum document_kind kind
 static void find_run_work(struct sqlite_db *db, struct store_load *req)
 {
     struct slice id = bytes_slice(req->name);
-    req->status =
-        req->env ? load_run_work(db, req->env, id, true, &req->run) : STORE_MISSING;
+    req->status = req->env ? load_run_work(db, req->env, id, STORE_PACKETS, &req->run)
+                           : STORE_MISSING;
     for (size_t i = 0; i < req->other_count && req->status == STORE_MISSING; i++) {
         req->env = req->others[i];
-        req->status = load_run_work(db, req->env, id, true, &req->run);
+        req->status = load_run_work(db, req->env, id, STORE_PACKETS, &req->run);
     }
 }
 
@@ -140,23 +146,6 @@ static void drop_runs(struct run **runs, size_t *count)
     *count = 0;
 }
 
-static void list_work(struct sqlite_db *db, struct store_list *req)
-{
-    struct sqlite_ids ids = { 0 };
-    req->count = 0;
-    req->runs = NULL;
-    req->status = sqlite_find_listed(db, req, &ids);
-    req->runs = mem_new_array(struct run, ids.count);
-    for (size_t i = 0; i < ids.count && !req->status; i++) {
-        struct run *run = &req->runs[req->count];
-        req->status = load_run_work(db, req->env, slice_of(ids.ids[i]), req->packets, run);
-        req->count += req->status == STORE_OK;
-    }
-    sqlite_ids_finish(&ids);
-    if (req->status)
-        drop_runs(&req->runs, &req->count);
-}
-
 static uint64_t read_seq(struct sqlite_db *db, uint32_t env)
 {
     sqlite3_stmt *stmt = sqlite_db_stmt(db, SQL_SEQ);
@@ -166,6 +155,37 @@ static uint64_t read_seq(struct sqlite_db *db, uint32_t env)
         seq = (uint64_t)sqlite3_column_int64(stmt, 0);
     sqlite3_reset(stmt);
     return seq;
+}
+
+static void list_work(struct sqlite_db *db, struct store_list *req)
+{
+    struct sqlite_ids ids = { 0 };
+    size_t bytes = 0;
+    req->count = 0;
+    req->runs = NULL;
+    req->seq = read_seq(db, req->env);
+    req->status = sqlite_find_listed(db, req, &ids);
+    req->runs = mem_new_array(struct run, ids.count);
+    for (size_t i = 0; i < ids.count && !req->status; i++) {
+        struct run *run = &req->runs[req->count];
+        if (req->byte_limit && bytes > req->byte_limit) {
+            req->more = true;
+            break;
+        }
+        req->status = load_run_work(db, req->env, slice_of(ids.ids[i]), req->parts, run);
+        req->count += req->status == STORE_OK;
+        bytes += req->status == STORE_OK ? run_packet_bytes(run) : 0;
+    }
+    sqlite_ids_finish(&ids);
+    if (req->status)
+        drop_runs(&req->runs, &req->count);
+}
+
+static void count_work(struct sqlite_db *db, struct store_count *req)
+{
+    memset(req->counts, 0, sizeof(req->counts));
+    req->seq = read_seq(db, req->env);
+    req->status = sqlite_find_counts(db, req);
 }
 
 static void walk_work(struct sqlite_db *db, struct store_walk *req)
@@ -182,7 +202,7 @@ static void walk_work(struct sqlite_db *db, struct store_walk *req)
             break;
         struct run *run = &req->runs[req->count];
         struct slice id = slice_of(ids.ids[req->count]);
-        req->status = load_run_work(db, req->env, id, true, run);
+        req->status = load_run_work(db, req->env, id, STORE_PACKETS, run);
         if (req->status)
             break;
         bytes += run_packet_bytes(run);
@@ -274,6 +294,7 @@ static void read_work(uv_work_t *work)
     case READ_LOAD: load_work(db, read->req.load); break;
     case READ_PIECE: piece_work(db, read->req.piece); break;
     case READ_LIST: list_work(db, read->req.list); break;
+    case READ_COUNT: count_work(db, read->req.count); break;
     case READ_WALK: walk_work(db, read->req.walk); break;
     case READ_SCAN: scan_work(db, read->req.scan); break;
     }
@@ -290,6 +311,7 @@ static void answer(const struct read *read)
     case READ_LOAD: read->req.load->done(read->req.load, read->req.load->status); break;
     case READ_PIECE: read->req.piece->done(read->req.piece, read->req.piece->status); break;
     case READ_LIST: read->req.list->done(read->req.list, read->req.list->status); break;
+    case READ_COUNT: read->req.count->done(read->req.count, read->req.count->status); break;
     case READ_WALK: read->req.walk->done(read->req.walk, read->req.walk->status); break;
     case READ_SCAN: read->req.scan->done(read->req.scan, read->req.scan->status); break;
     }
@@ -388,6 +410,13 @@ void sqlite_readers_list(struct sqlite_readers *readers, struct store_list *req)
           (struct read){ .kind = READ_LIST,
                          .req.list = req,
                          .waiter.slow = !is_narrow(&req->filter) });
+}
+
+/* A count looks at every run that it counts. */
+void sqlite_readers_count(struct sqlite_readers *readers, struct store_count *req)
+{
+    begin(readers, req->env,
+          (struct read){ .kind = READ_COUNT, .req.count = req, .waiter.slow = true });
 }
 
 void sqlite_readers_walk(struct sqlite_readers *readers, struct store_walk *req)

@@ -102,17 +102,19 @@ void sqlite_rows_add_update(struct buf *sql)
     buf_add_text(sql, " WHERE env = ?1 AND id = ?2 AND version = ?3");
 }
 
-void sqlite_rows_add_select(struct buf *sql, bool packets)
+void sqlite_rows_add_select(struct buf *sql, enum store_parts parts)
 {
     buf_add_text(sql, "SELECT r.id, r.tags");
     for (int i = 0; i < COLUMN_COUNT; i++)
         buf_print(sql, ", r.%s", columns[i].name);
-    buf_add_text(sql, ", m.body, m.seed");
-    if (packets)
+    if (parts != STORE_FACTS_ALONE)
+        buf_add_text(sql, ", m.body, m.seed");
+    if (parts == STORE_PACKETS)
         buf_add_text(sql, ", p.body, p.type, o.body, o.type, o.error");
-    buf_add_text(sql,
-                 " FROM run r LEFT JOIN run_metadata m ON m.env = r.env AND m.id = r.id");
-    if (packets)
+    buf_add_text(sql, " FROM run r");
+    if (parts != STORE_FACTS_ALONE)
+        buf_add_text(sql, " LEFT JOIN run_metadata m ON m.env = r.env AND m.id = r.id");
+    if (parts == STORE_PACKETS)
         buf_add_text(sql, " LEFT JOIN run_payload p ON p.env = r.env AND p.id = r.id"
                           " LEFT JOIN run_output o ON o.env = r.env AND o.id = r.id");
     buf_add_text(sql, " WHERE r.env = ?1 AND r.id = ?2");
@@ -307,7 +309,7 @@ static struct tag_list *read_tags(struct slice text)
     return tag_list_create(names, count);
 }
 
-void sqlite_rows_read(sqlite3_stmt *stmt, struct run *run, bool packets)
+void sqlite_rows_read(sqlite3_stmt *stmt, struct run *run, enum store_parts parts)
 {
     *run = (struct run){ 0 };
     struct slice id = sqlite_column(stmt, 0);
@@ -317,9 +319,11 @@ void sqlite_rows_read(sqlite3_stmt *stmt, struct run *run, bool packets)
     int at = 2;
     for (int i = 0; i < COLUMN_COUNT; i++)
         read_column(stmt, at++, &columns[i], run);
+    if (parts == STORE_FACTS_ALONE)
+        return;
     run->metadata = read_value(stmt, at++);
     run->metadata_seed = sqlite_column_copy(stmt, at++);
-    if (!packets)
+    if (parts == STORE_METADATA)
         return;
     run->payload = read_value(stmt, at++);
     struct bytes *payload_type = sqlite_column_copy(stmt, at++);

@@ -9,7 +9,7 @@
 /* Append the statements, whose parameters the functions below bind. */
 void sqlite_rows_add_insert(struct buf *sql);
 void sqlite_rows_add_update(struct buf *sql);
-void sqlite_rows_add_select(struct buf *sql, bool packets); /* ?1 env, ?2 id */
+void sqlite_rows_add_select(struct buf *sql, enum store_parts parts); /* ?1 env, ?2 id */
 
 /* Which texts of a run are asked for: all, or those that an update writes. */
 enum sqlite_texts { SQLITE_TEXTS_ALL, SQLITE_TEXTS_CHANGING };
@@ -29,7 +29,7 @@ void sqlite_rows_bind_insert(sqlite3_stmt *stmt, const struct change *change,
 void sqlite_rows_bind_update(sqlite3_stmt *stmt, const struct change *change);
 
 /* The row of a select; run holds nothing before. */
-void sqlite_rows_read(sqlite3_stmt *stmt, struct run *run, bool packets);
+void sqlite_rows_read(sqlite3_stmt *stmt, struct run *run, enum store_parts parts);
 
 /* Tags as the text of their column: "3:one,3:two,". */
 void sqlite_rows_add_tags(struct buf *out, const struct tag_list *tags);

@@ -167,8 +167,9 @@ void sqlite_sql_add(struct buf *sql, enum sqlite_statement which)
     case SQL_PURGE_RUN: add_purge_run(sql); return;
     case SQL_INSERT_RUN: sqlite_rows_add_insert(sql); return;
     case SQL_UPDATE_RUN: sqlite_rows_add_update(sql); return;
-    case SQL_LOAD_RUN: sqlite_rows_add_select(sql, true); return;
-    case SQL_LOAD_FACTS: sqlite_rows_add_select(sql, false); return;
+    case SQL_LOAD_RUN: sqlite_rows_add_select(sql, STORE_PACKETS); return;
+    case SQL_LOAD_METADATA: sqlite_rows_add_select(sql, STORE_METADATA); return;
+    case SQL_LOAD_FACTS: sqlite_rows_add_select(sql, STORE_FACTS_ALONE); return;
     default: buf_add_text(sql, texts[which]);
     }
 }

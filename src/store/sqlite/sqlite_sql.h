@@ -15,7 +15,8 @@ enum sqlite_statement {
     SQL_INSERT_RUN,
     SQL_UPDATE_RUN,
     SQL_LOAD_RUN,
-    SQL_LOAD_FACTS, /* a run without payload and output */
+    SQL_LOAD_METADATA, /* a run without payload and output */
+    SQL_LOAD_FACTS,    /* and without metadata */
     SQL_GET_TAGS,
     SQL_PUT_TAGS,
     SQL_INSERT_TAG,

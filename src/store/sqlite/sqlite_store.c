@@ -58,6 +58,11 @@ static void list(struct store *store, struct store_list *req)
     sqlite_readers_list(&sqlite_of(store)->readers, req);
 }
 
+static void count(struct store *store, struct store_count *req)
+{
+    sqlite_readers_count(&sqlite_of(store)->readers, req);
+}
+
 static void walk(struct store *store, struct store_walk *req)
 {
     sqlite_readers_walk(&sqlite_of(store)->readers, req);
@@ -113,6 +118,7 @@ static const struct store_ops sqlite_ops = {
     .load = load,
     .piece = piece,
     .list = list,
+    .count = count,
     .walk = walk,
     .scan = scan,
     .purge = purge,

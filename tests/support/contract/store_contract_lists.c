@@ -252,15 +252,94 @@ static void a_list_brings_packets_when_asked(void **state)
     change.run.metadata = text_bytes("{}");
     change.run.output = text_bytes("1");
     assert_int_equal(commit_one(world, change), STORE_OK);
-    for (int packets = 0; packets < 2; packets++) {
+    static const enum store_parts all[] = { STORE_FACTS_ALONE, STORE_METADATA,
+                                            STORE_PACKETS };
+    for (int i = 0; i < 3; i++) {
         struct waiting_list waiting = list_of(ENV_A);
-        waiting.req.packets = packets;
+        waiting.req.parts = all[i];
         ask_list(world, &waiting);
         assert_int_equal(waiting.req.count, 1);
-        assert_non_null(waiting.req.runs[0].metadata);
-        assert_int_equal(waiting.req.runs[0].payload != NULL, packets);
-        assert_int_equal(waiting.req.runs[0].output != NULL, packets);
+        assert_int_equal(waiting.req.runs[0].metadata != NULL, i > 0);
+        assert_int_equal(waiting.req.runs[0].payload != NULL, i == 2);
+        assert_int_equal(waiting.req.runs[0].output != NULL, i == 2);
+        assert_int_equal(waiting.req.seq, 1);
         drop_runs(waiting.req.runs, waiting.req.count);
+    }
+}
+
+static void a_list_ends_behind_the_run_that_fills_its_bytes(void **state)
+{
+    struct store_world *world = *state;
+    for (int n = 1; n <= 4; n++) {
+        struct change change = new_run(ENV_A, n, "a");
+        change.marks |= MARK_OUTPUT;
+        change.run.output = text_bytes("0123456789");
+        assert_int_equal(commit_one(world, change), STORE_OK);
+    }
+    struct waiting_list waiting = list_of(ENV_A);
+    waiting.req.parts = STORE_PACKETS;
+    waiting.req.byte_limit = 1;
+    assert_list(world, &waiting, "4");
+    assert_true(waiting.req.more);
+    make_run_id(2, waiting.req.after);
+    assert_list(world, &waiting, "1");
+    assert_false(waiting.req.more);
+}
+
+/* ---- counts ---- */
+
+struct waiting_count {
+    struct store_count req;
+    bool answered;
+};
+
+static void on_counted(struct store_count *req, enum store_status status)
+{
+    assert_int_equal(status, STORE_OK);
+    container_of(req, struct waiting_count, req)->answered = true;
+}
+
+/* A count is that of a list without pages, for each filter that a list has. */
+static void a_filter_is_counted_by_status(void **state)
+{
+    struct store_world *world = *state;
+    static struct slice even[] = { SLICE("even") }, ab[] = { SLICE("a"), SLICE("b") };
+    static struct slice both[] = { SLICE("even"), SLICE("four"), SLICE("even") };
+    static struct slice twice[] = { SLICE("a"), SLICE("a") };
+    const struct {
+        struct run_filter filter;
+        unsigned queued, completed;
+    } cases[] = {
+        { { .is_test = -1 }, 4, 5 },
+        { { .is_test = -1, .statuses = 1u << RUN_QUEUED }, 4, 0 },
+        { { .is_test = -1, .tags = even, .tag_count = 1 }, 4, 0 },
+        { { .is_test = -1, .tags = both, .tag_count = 3 }, 4, 0 },
+        { { .is_test = -1, .tags = both, .tag_count = 2, .every_tag = true }, 2, 0 },
+        { { .is_test = -1, .tasks = ab, .task_count = 2 }, 3, 3 },
+        { { .is_test = -1, .tasks = twice, .task_count = 2 }, 1, 2 },
+        { { .is_test = -1, .batch = SLICE("batch_1") }, 1, 1 },
+        { { .is_test = -1, .parent = SLICE("run_parent") }, 1, 1 },
+        { { .is_test = -1, .bulk = SLICE("bulk_1") }, 1, 1 },
+        { { .is_test = 1 }, 0, 1 },
+        { { .is_test = -1, .created_from = FIRST_RUN_MS + 4 }, 3, 3 },
+        { { .is_test = -1, .created_to = FIRST_RUN_MS + 4 }, 2, 2 },
+        { { .is_test = -1, .nothing = true }, 0, 0 },
+    };
+    fill_runs(world);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct waiting_count waiting = {
+            .req = { .env = ENV_A, .filter = cases[i].filter, .done = on_counted }
+        };
+        world->store->ops->count(world->store, &waiting.req);
+        assert_false(waiting.answered);
+        while (!waiting.answered)
+            world->turn(world);
+        for (int status = 0; status < RUN_STATUS_COUNT; status++)
+            assert_int_equal(waiting.req.counts[status],
+                             status == RUN_QUEUED      ? cases[i].queued
+                             : status == RUN_COMPLETED ? cases[i].completed
+                                                       : 0);
+        assert_int_equal(waiting.req.seq, 9);
     }
 }
 
@@ -291,5 +370,7 @@ const struct CMUnitTest store_list_cases[] = {
     cmocka_unit_test(pages_continue_at_a_cursor_in_both_directions),
     cmocka_unit_test(a_list_brings_packets_when_asked),
     cmocka_unit_test(a_tag_that_was_gained_is_found),
+    cmocka_unit_test(a_list_ends_behind_the_run_that_fills_its_bytes),
+    cmocka_unit_test(a_filter_is_counted_by_status),
 };
 const size_t store_list_case_count = sizeof(store_list_cases) / sizeof(store_list_cases[0]);

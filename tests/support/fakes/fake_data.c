@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "model/run_match.h"
 #include "tests/support/fakes/fake_page.h"
 
 static struct slice key_of(const void *value)
@@ -417,15 +418,6 @@ void fake_data_piece(struct fake_data *data, struct store_piece *req)
     req->piece = bytes_create(body);
 }
 
-static bool is_any(const struct bytes *text, const struct slice *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (text && slice_equal(bytes_slice(text), values[i]))
-            return true;
-    }
-    return count == 0;
-}
-
 static bool has_tag(const struct run *run, struct slice tag)
 {
     for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
@@ -434,48 +426,9 @@ static bool has_tag(const struct run *run, struct slice tag)
     return false;
 }
 
-static bool has_tags(const struct run *run, const struct run_filter *filter)
-{
-    size_t found = 0;
-    for (size_t i = 0; i < filter->tag_count; i++)
-        found += has_tag(run, filter->tags[i]);
-    return filter->every_tag ? found == filter->tag_count : found > 0 || !filter->tag_count;
-}
-
 static bool is_value(const struct bytes *text, struct slice value)
 {
-    return !value.ptr || (text && slice_equal(bytes_slice(text), value));
-}
-
-static bool is_packet(const struct bytes *content, const struct bytes *type,
-                      struct slice name)
-{
-    return type && slice_is(bytes_slice(type), "application/store") && content &&
-           slice_equal(bytes_slice(content), name);
-}
-
-static bool names_packet(const struct run *run, struct slice name)
-{
-    const struct run_rare *rare = run_rare(run);
-    return !name.ptr || is_packet(run->payload, rare->payload_type, name) ||
-           is_packet(run->output, rare->output_type, name);
-}
-
-static bool matches(const struct run *run, const struct run_filter *f)
-{
-    const struct run_rare *rare = run_rare(run);
-    return !f->nothing && (!f->statuses || f->statuses & 1u << run->status) &&
-           (!f->machines || f->machines & 1u << run->machine) &&
-           (f->is_test < 0 || run->is_test == (f->is_test != 0)) &&
-           (!f->created_from || run->created_at >= f->created_from) &&
-           (!f->created_to || run->created_at <= f->created_to) &&
-           is_any(run->task, f->tasks, f->task_count) &&
-           is_any(run->worker_version, f->versions, f->version_count) &&
-           is_any(run->queue, f->queues, f->queue_count) &&
-           is_any(rare->region, f->regions, f->region_count) && has_tags(run, f) &&
-           is_value(run->batch, f->batch) && is_value(rare->schedule, f->schedule) &&
-           is_value(rare->bulk, f->bulk) && is_value(rare->parent, f->parent) &&
-           names_packet(run, f->packet);
+    return text && slice_equal(bytes_slice(text), value);
 }
 
 static int newest_id_first(const void *a, const void *b)
@@ -491,6 +444,24 @@ static bool inside_page(const struct run *run, const struct store_list *req)
     return !*req->after || strcmp(run->id, req->after) < 0;
 }
 
+/* What is not asked for is not there. */
+static void drop_parts(struct run *run, enum store_parts parts)
+{
+    if (parts == STORE_PACKETS)
+        return;
+    if (parts == STORE_FACTS_ALONE) {
+        bytes_clear(&run->metadata);
+        bytes_clear(&run->metadata_seed);
+    }
+    bytes_clear(&run->payload);
+    bytes_clear(&run->output);
+    bytes_clear(&run->error);
+    if (!run->rare)
+        return;
+    bytes_clear(&run_rare_edit(run)->payload_type);
+    bytes_clear(&run_rare_edit(run)->output_type);
+}
+
 void fake_data_list(struct fake_data *data, struct store_list *req)
 {
     struct env *env = fake_data_env(data, req->env);
@@ -498,28 +469,39 @@ void fake_data_list(struct fake_data *data, struct store_list *req)
     size_t count = 0;
     list_each (link, &env->runs) {
         const struct run *run = &container_of(link, struct stored_run, link)->run;
-        if (inside_page(run, req) && matches(run, &req->filter))
+        if (inside_page(run, req) && run_matches(run, &req->filter))
             found[count++] = run;
     }
     qsort(found, count, sizeof(*found), newest_id_first);
+    req->seq = env->position.seq;
     req->count = count < req->limit ? count : req->limit;
     req->more = count > req->count;
     req->runs = mem_new_array(struct run, req->count);
     size_t first = *req->before ? count - req->count : 0;
+    size_t bytes = 0;
     for (size_t i = 0; i < req->count; i++) {
-        struct run *run = &req->runs[i];
-        run_copy(run, found[first + i]);
-        if (req->packets)
-            continue;
-        bytes_clear(&run->payload);
-        bytes_clear(&run->output);
-        bytes_clear(&run->error);
-        if (!run->rare)
-            continue;
-        bytes_clear(&run_rare_edit(run)->payload_type);
-        bytes_clear(&run_rare_edit(run)->output_type);
+        if (req->byte_limit && bytes > req->byte_limit) {
+            req->count = i;
+            req->more = true;
+            break;
+        }
+        run_copy(&req->runs[i], found[first + i]);
+        drop_parts(&req->runs[i], req->parts);
+        bytes += run_packet_bytes(&req->runs[i]);
     }
     free(found);
+    req->status = STORE_OK;
+}
+
+void fake_data_tally(struct fake_data *data, struct store_count *req)
+{
+    struct env *env = fake_data_env(data, req->env);
+    memset(req->counts, 0, sizeof(req->counts));
+    req->seq = env->position.seq;
+    list_each (link, &env->runs) {
+        const struct run *run = &container_of(link, struct stored_run, link)->run;
+        req->counts[run->status] += run_matches(run, &req->filter);
+    }
     req->status = STORE_OK;
 }
 

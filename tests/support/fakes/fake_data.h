@@ -17,6 +17,7 @@ void fake_data_purge(struct fake_data *data, struct store_purge *req);
 void fake_data_load(struct fake_data *data, struct store_load *req);
 void fake_data_piece(struct fake_data *data, struct store_piece *req);
 void fake_data_list(struct fake_data *data, struct store_list *req);
+void fake_data_tally(struct fake_data *data, struct store_count *req);
 void fake_data_walk(struct fake_data *data, struct store_walk *req);
 void fake_data_scan(struct fake_data *data, struct store_scan *req);
 

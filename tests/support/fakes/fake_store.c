@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "tests/support/fakes/fake_data.h"
 
-enum pending_kind { COMMIT, PURGE, LOAD, PIECE, LIST, WALK, SCAN };
+enum pending_kind { COMMIT, PURGE, LOAD, PIECE, LIST, COUNT, WALK, SCAN };
 
 struct pending {
     enum pending_kind kind;
@@ -22,6 +22,7 @@ struct pending {
         struct store_load *load;
         struct store_piece *piece;
         struct store_list *list;
+        struct store_count *count;
         struct store_walk *walk;
         struct store_scan *scan;
     } req;
@@ -79,6 +80,7 @@ static void act(struct fake_store *fake, struct pending *pending)
     case LOAD: act_load(fake, pending->req.load); break;
     case PIECE: fake_data_piece(fake->data, pending->req.piece); break;
     case LIST: fake_data_list(fake->data, pending->req.list); break;
+    case COUNT: fake_data_tally(fake->data, pending->req.count); break;
     case WALK: fake_data_walk(fake->data, pending->req.walk); break;
     case SCAN: fake_data_scan(fake->data, pending->req.scan); break;
     }
@@ -94,6 +96,7 @@ static void answer(struct pending *pending)
     case LOAD: p.req.load->done(p.req.load, p.req.load->status); break;
     case PIECE: p.req.piece->done(p.req.piece, p.req.piece->status); break;
     case LIST: p.req.list->done(p.req.list, p.req.list->status); break;
+    case COUNT: p.req.count->done(p.req.count, p.req.count->status); break;
     case WALK: p.req.walk->done(p.req.walk, p.req.walk->status); break;
     case SCAN: p.req.scan->done(p.req.scan, p.req.scan->status); break;
     }
@@ -225,6 +228,11 @@ static void list(struct store *store, struct store_list *req)
     begin(fake_of(store), (struct pending){ .kind = LIST, .req.list = req });
 }
 
+static void count(struct store *store, struct store_count *req)
+{
+    begin(fake_of(store), (struct pending){ .kind = COUNT, .req.count = req });
+}
+
 static void walk(struct store *store, struct store_walk *req)
 {
     begin(fake_of(store), (struct pending){ .kind = WALK, .req.walk = req });
@@ -260,6 +268,7 @@ static const struct store_ops fake_ops = {
     .load = load,
     .piece = piece,
     .list = list,
+    .count = count,
     .walk = walk,
     .scan = scan,
     .purge = purge,

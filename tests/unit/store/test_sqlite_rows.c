@@ -89,9 +89,9 @@ static void put_packets(const struct change *change)
 static struct run read_back(const struct change *change, bool packets)
 {
     struct run run;
-    sqlite3_stmt *stmt = statement(packets ? SQL_LOAD_RUN : SQL_LOAD_FACTS, change);
+    sqlite3_stmt *stmt = statement(packets ? SQL_LOAD_RUN : SQL_LOAD_METADATA, change);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    sqlite_rows_read(stmt, &run, packets);
+    sqlite_rows_read(stmt, &run, packets ? STORE_PACKETS : STORE_METADATA);
     sqlite3_reset(stmt);
     return run;
 }
