@@ -222,6 +222,17 @@ const char *run_status_name(enum run_status status, enum vocabulary vocabulary);
  * the caller's vocabulary first. 0: unknown word. */
 unsigned run_statuses_named(struct slice word, enum vocabulary vocabulary);
 
+/* How many runs there are of a word. */
+struct run_word_count {
+    const char *word;
+    uint64_t count;
+};
+
+/* Counts by status (RUN_STATUS_COUNT of them) as counts by word: statuses that share one are
+ * added up, words without runs are left out. Their number. */
+size_t run_count_words(enum vocabulary vocabulary, const uint64_t *counts,
+                       struct run_word_count words[RUN_STATUS_COUNT]);
+
 const char *run_execution_name(enum run_execution execution);
 const char *machine_name(enum machine machine);
 enum err machine_from_name(struct slice name, enum machine *machine);

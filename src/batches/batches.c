@@ -5,6 +5,7 @@
 #include "batches/batch.h"
 #include "call/held_call.h"
 #include "call/route.h"
+#include "runs/run_counts.h"
 
 /* ---- retrieve ---- */
 
@@ -12,6 +13,7 @@ struct retrieve {
     struct api_call *call;
     struct held_call held;
     struct batch_load load;
+    struct store_count count; /* of its runs */
     bool v1;
 };
 
@@ -66,7 +68,8 @@ static void show(struct retrieve *op, const struct batch *batch)
     buf_add_json_time(&out, batch->created_at);
     buf_add_text(&out, ",\"updatedAt\":");
     buf_add_json_time(&out, batch->updated_at);
-    buf_print(&out, ",\"runCount\":%u", batch->run_count);
+    buf_print(&out, ",\"runCount\":%u,\"counts\":", batch->run_count);
+    run_counts_add(call->vocabulary, op->count.counts, &out);
     add_runs(&out, batch);
     if (!op->v1)
         add_errors(&out, batch);
@@ -74,6 +77,53 @@ static void show(struct retrieve *op, const struct batch *batch)
     api_reply_json(call, 200, buf_slice(&out));
     buf_finish(&out);
 }
+
+/* ---- how many of its runs are where ---- */
+
+/* False: some are only in the store. */
+static bool count_in_memory(struct retrieve *op)
+{
+    const struct batch *batch = &op->load.batch;
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct tracked *run =
+            environment_find(op->call->env, slice_of(batch->runs[i].id));
+        if (!run)
+            return false;
+        op->count.counts[run->run.status]++;
+    }
+    return true;
+}
+
+static void answer(struct retrieve *op, enum err status)
+{
+    if (status)
+        api_reply_error(op->call, status);
+    else
+        show(op, &op->load.batch);
+    batch_finish(&op->load.batch);
+    free(op);
+}
+
+static void on_counted(struct store_count *count, enum store_status status)
+{
+    answer(container_of(count, struct retrieve, count), err_of_store(status));
+}
+
+static void count_runs(struct retrieve *op)
+{
+    struct store *store = engine_store(api_engine(op->call->api));
+    if (count_in_memory(op)) {
+        answer(op, OK);
+        return;
+    }
+    op->count = (struct store_count){ .env = op->call->env->number,
+                                      .filter = { .is_test = -1,
+                                                  .batch = slice_of(op->load.batch.id) },
+                                      .done = on_counted };
+    store->ops->count(store, &op->count);
+}
+
+/* ---- retrieve, step by step ---- */
 
 static void load(struct retrieve *op);
 
@@ -114,13 +164,12 @@ static void on_loaded(struct batch_load *load, enum err status)
         status = hold(op, batch);
     if (!status && !waits) {
         held_call_finish(&op->held);
-        show(op, batch);
+        count_runs(op);
+        return;
     }
     batch_finish(&load->batch);
     if (status)
         refuse(op, status);
-    else if (!waits)
-        free(op);
 }
 
 static void load(struct retrieve *op)
@@ -210,14 +259,14 @@ static const struct route routes[] = {
       .id = "retrieve_batch_v1", .summary = "Retrieve a batch, as SDK 3.x does",
       .query = "wait?: string",
       .reply = "{id: string, status: string, idempotencyKey?: string, createdAt: datetime, "
-          "updatedAt: datetime, runCount: integer, runs: string[]}" },
+          "updatedAt: datetime, runCount: integer, counts: RunCounts, runs: string[]}" },
     { .method = HTTP_GET_, .path = "/api/v2/batches/{batchId}",
       .auth = BOTH, .body_limit = NO_BODY, .handle = retrieve_v2,
       .id = "retrieve_batch_v2", .summary = "Retrieve a batch, at once or when its runs have "
           "ended",
       .query = "wait?: string",
       .reply = "{id: string, status: string, idempotencyKey?: string, createdAt: datetime, "
-          "updatedAt: datetime, runCount: integer, runs: string[], successfulRunCount?: "
+          "updatedAt: datetime, runCount: integer, counts: RunCounts, runs: string[], successfulRunCount?: "
           "integer, failedRunCount?: integer, processing: {completedAt?: datetime, "
           "errors: {index: integer, taskIdentifier: string, error: string, errorCode: "
           "string}[]}}" },

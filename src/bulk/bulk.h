@@ -62,11 +62,9 @@ enum err bulk_selection_read(const json_t *body, enum vocabulary vocabulary, int
 int bulk_selection_ids(const struct bulk_action *action, const char *after,
                        char ids[][ID_MAX], int max);
 
-/* The filter, for one read of the store; bulk_filter_close gives it back. */
-struct bulk_filter;
-struct bulk_filter *bulk_filter_open(const struct bulk_action *action);
-const struct run_filter *bulk_filter_of(const struct bulk_filter *filter);
-void bulk_filter_close(struct bulk_filter *filter);
+/* The filter, for one read of the store; filter_words_close gives it back. */
+struct filter_words;
+struct filter_words *bulk_selection_open(const struct bulk_action *action);
 
 /* ---- document ---- */
 

@@ -256,7 +256,7 @@ static void take_ids(struct bulk_queue *queue)
         run_finish(&list->runs[i]);
     }
     free(list->runs);
-    bulk_filter_close(queue->filter);
+    filter_words_close(queue->filter);
     queue->filter = NULL;
 }
 
@@ -278,13 +278,13 @@ static void read_page(struct bulk_queue *queue)
 {
     struct store *store = engine_store(queue->bulks->engine);
     const struct bulk_progress *next = &queue->next;
-    queue->filter = bulk_filter_open(queue->now);
+    queue->filter = bulk_selection_open(queue->now);
     if (!queue->filter) {
         write_end(queue, BULK_ABORTED); /* words that an older gateway took */
         return;
     }
     queue->list = (struct store_list){ .env = queue->env->number,
-                                       .filter = *bulk_filter_of(queue->filter),
+                                       .filter = queue->filter->query.filter,
                                        .limit = BULK_SLICE,
                                        .done = on_listed };
     queue->list.filter.created_from = window_start(queue);

@@ -5,6 +5,7 @@
 #include "base/slots.h"
 #include "bulk/bulk.h"
 #include "engine/run_commands.h"
+#include "runs/filter_words.h"
 
 struct bulks {
     struct engine *engine;
@@ -32,7 +33,7 @@ struct bulk_queue {
     /* The slice. */
     struct bulk_action *now;
     struct bulk_progress next; /* of it, once the slice is done */
-    struct bulk_filter *filter;
+    struct filter_words *filter;
     struct store_list list;
     char ids[BULK_SLICE][ID_MAX];
     size_t count;

@@ -197,6 +197,10 @@ bool api_identity_may_run(const struct identity *identity, const char *action,
  * tags, since a filter is an AND. */
 bool api_identity_may_follow(const struct identity *identity, const struct filter *filter);
 
+/* Lists: read:runs, read:tasks, or read:tasks:{task} of every task that the filter names. */
+bool api_identity_may_list(const struct identity *identity,
+                           const struct run_filter *filter);
+
 /* ---- the reply; each ends the call ---- */
 
 void api_add_header(struct api_call *call, const char *name, struct slice value);

@@ -188,6 +188,18 @@ bool api_identity_may_follow(const struct identity *identity, const struct filte
     return false;
 }
 
+bool api_identity_may_list(const struct identity *identity, const struct run_filter *filter)
+{
+    struct slice whole = { 0 };
+    if (identity_may(identity, "read", "runs", whole) ||
+        identity_may(identity, "read", "tasks", whole))
+        return true;
+    for (size_t i = 0; i < filter->task_count; i++)
+        if (!identity_may(identity, "read", "tasks", filter->tasks[i]))
+            return false;
+    return filter->task_count > 0;
+}
+
 enum err api_drop_body(struct api_call *call, struct slice piece)
 {
     (void)call;

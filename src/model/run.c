@@ -346,6 +346,23 @@ unsigned run_statuses_named(struct slice word, enum vocabulary vocabulary)
     return set;
 }
 
+size_t run_count_words(enum vocabulary vocabulary, const uint64_t *counts,
+                       struct run_word_count words[RUN_STATUS_COUNT])
+{
+    size_t used = 0;
+    for (int i = 0; i < RUN_STATUS_COUNT; i++) {
+        const char *word = run_status_name((enum run_status)i, vocabulary);
+        size_t at = 0;
+        while (at < used && strcmp(words[at].word, word))
+            at++;
+        if (at == used && counts[i])
+            words[used++] = (struct run_word_count){ word, 0 };
+        if (counts[i])
+            words[at].count += counts[i];
+    }
+    return used;
+}
+
 const char *run_execution_name(enum run_execution execution)
 {
     assert(execution < EXECUTION_COUNT);

@@ -166,18 +166,21 @@ static void merge(struct run_listing *listing)
                 listing->row_count * sizeof(listing->rows[0]));
 }
 
-static void refuse(struct run_listing *listing)
+void run_list_refuse(struct api_call *call, enum store_status status)
 {
-    struct api_call *call = listing->call;
-    if (listing->status == STORE_SLOW) {
+    if (status == STORE_SLOW) {
         api_add_header(call, "x-should-retry", SLICE("false"));
         api_reply_refusal(call, 503,
-                          "The filter matches so few runs that finding them takes too "
-                          "long: ask for fewer days with filter[createdAt], or for a tag, "
-                          "task or batch");
+                          "Finding the runs of this filter takes too long: ask for fewer "
+                          "days with filter[createdAt], or for a tag, task or batch");
     } else {
-        api_reply_error(call, err_of_store(listing->status));
+        api_reply_error(call, err_of_store(status));
     }
+}
+
+static void refuse(struct run_listing *listing)
+{
+    run_list_refuse(listing->call, listing->status);
     finish(listing);
 }
 
@@ -260,8 +263,7 @@ static void read_parts(struct run_listing *listing)
         complete(listing);
 }
 
-/* A period counts instead of from and to. */
-static void tell_times(struct api_call *call)
+void run_list_tell_times(struct api_call *call)
 {
     static const char *const times[] = { "filter[createdAt][from]",
                                          "filter[createdAt][to]" };
@@ -287,21 +289,8 @@ static struct run_listing *listing_create(struct api_call *call, bool any_time)
         finish(listing);
         return NULL;
     }
-    tell_times(call);
+    run_list_tell_times(call);
     return listing;
-}
-
-/* With a task filter a token needs every task, without one the type as a whole. */
-static bool may_list(struct api_call *call, const struct run_filter *filter)
-{
-    struct slice whole = { 0 };
-    if (!api_check_scope(call, "read", "runs", whole) ||
-        !api_check_scope(call, "read", "tasks", whole))
-        return true;
-    for (size_t i = 0; i < filter->task_count; i++)
-        if (api_check_scope(call, "read", "tasks", filter->tasks[i]))
-            return false;
-    return filter->task_count > 0;
 }
 
 enum err run_list(struct api_call *call)
@@ -309,7 +298,7 @@ enum err run_list(struct api_call *call)
     struct run_listing *listing = listing_create(call, false);
     if (!listing)
         return OK;
-    if (!may_list(call, &listing->query.filter)) {
+    if (!api_identity_may_list(call->identity, &listing->query.filter)) {
         finish(listing);
         return ERR_FORBIDDEN;
     }

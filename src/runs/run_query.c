@@ -227,6 +227,7 @@ static enum err read_window(const struct run_query_source *source, int64_t now_m
     if (text.len) {
         if (text_to_duration_ms(text, &period))
             return explain(why, ERR_INVALID, "Must be a duration such as 30m, 12h or 7d");
+        query->period_ms = period;
         filter->created_from = now_ms > period ? now_ms - period : 1;
         return OK;
     }
@@ -236,8 +237,10 @@ static enum err read_window(const struct run_query_source *source, int64_t now_m
     text = value_of(source, query, "filter[createdAt][to]");
     if (text.len && read_time(text, &filter->created_to, why))
         return ERR_INVALID;
-    if (!source->any_time && !filter->created_from && !filter->created_to)
+    if (!source->any_time && !filter->created_from && !filter->created_to) {
+        query->period_ms = WINDOW_MS;
         filter->created_from = now_ms - WINDOW_MS;
+    }
     return OK;
 }
 

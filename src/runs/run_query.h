@@ -11,11 +11,21 @@ enum {
     CURSOR_MAX = 64,        /* with its terminating zero */
 };
 
+/* The parameters of a filter, as the tables of routes have them. */
+#define RUN_FILTER_QUERY                                                                   \
+    "filter[status]?: string, filter[taskIdentifier]?: string, filter[version]?: string, " \
+    "filter[tag]?: string, filter[bulkAction]?: string, filter[schedule]?: string, "       \
+    "filter[isTest]?: 'true'|'false', filter[createdAt][from]?: string, "                  \
+    "filter[createdAt][to]?: string, filter[createdAt][period]?: string, "                 \
+    "filter[batch]?: string, filter[queue]?: string, filter[machine]?: string, "           \
+    "filter[region]?: string"
+
 struct run_query {
     struct run_filter filter; /* points into this struct and into the call's texts */
     char after[ID_MAX];       /* "": none */
     char before[ID_MAX];      /* wins over after */
     unsigned limit;
+    int64_t period_ms;     /* that created_from was made of; 0: of none */
     unsigned environments; /* bit set of enum environment_type; 0: none was named */
     const char *wrong;     /* the parameter that was refused */
 

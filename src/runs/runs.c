@@ -9,7 +9,9 @@
 #include "engine/run_commands.h"
 #include "runs/run_await.h"
 #include "runs/run_changes.h"
+#include "runs/run_counts.h"
 #include "runs/run_list.h"
+#include "runs/run_query.h"
 #include "runs/run_reply.h"
 #include "runs/run_result.h"
 
@@ -116,23 +118,18 @@ static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/api/v1/runs",
       .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = run_list,
       .id = "list_runs_v1", .summary = "List runs",
-      .query = "filter[status]?: string, filter[taskIdentifier]?: string, filter[version]?: "
-          "string, filter[tag]?: string, filter[bulkAction]?: string, filter[schedule]?: "
-          "string, filter[isTest]?: 'true'|'false', filter[createdAt][from]?: string, "
-          "filter[createdAt][to]?: string, filter[createdAt][period]?: string, "
-          "filter[batch]?: string, filter[queue]?: string, filter[machine]?: string, "
-          "filter[region]?: string, page[size]?: integer(1..100), page[after]?: string, "
+      .query = RUN_FILTER_QUERY ", page[size]?: integer(1..100), page[after]?: string, "
           "page[before]?: string",
       .reply = "ListRunsResult" },
+    { .method = HTTP_GET_, .path = "/api/v1/runs/counts",
+      .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = run_counts,
+      .id = "count_runs_v1", .summary = "Count runs by status",
+      .query = RUN_FILTER_QUERY,
+      .reply = "RunCounts" },
     { .method = HTTP_GET_, .path = "/api/v1/projects/{projectRef}/runs",
       .auth = AUTH_PERSONAL, .body_limit = UNREAD_BODY, .handle = run_list_project,
       .id = "list_project_runs_v1", .summary = "List runs of a project",
-      .query = "filter[status]?: string, filter[taskIdentifier]?: string, filter[version]?: "
-          "string, filter[tag]?: string, filter[bulkAction]?: string, filter[schedule]?: "
-          "string, filter[isTest]?: 'true'|'false', filter[createdAt][from]?: string, "
-          "filter[createdAt][to]?: string, filter[createdAt][period]?: string, "
-          "filter[batch]?: string, filter[queue]?: string, filter[machine]?: string, "
-          "filter[region]?: string, page[size]?: integer(1..100), page[after]?: string, "
+      .query = RUN_FILTER_QUERY ", page[size]?: integer(1..100), page[after]?: string, "
           "page[before]?: string, filter[env]?: string",
       .reply = "ListRunsResult" },
     { .method = HTTP_GET_, .path = "/api/v3/runs/{runId}",
@@ -148,12 +145,8 @@ static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/api/v1/runs/{runId}/children",
       .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = run_list_children,
       .id = "list_run_children_v1", .summary = "List the runs that a run has triggered",
-      .query = "filter[status]?: string, filter[taskIdentifier]?: string, filter[version]?: "
-          "string, filter[tag]?: string, filter[bulkAction]?: string, filter[isTest]?: "
-          "'true'|'false', filter[createdAt][from]?: string, filter[createdAt][to]?: string, "
-          "filter[createdAt][period]?: string, filter[batch]?: string, filter[queue]?: string, "
-          "filter[machine]?: string, filter[region]?: string, page[size]?: integer(1..100), "
-          "page[after]?: string, page[before]?: string",
+      .query = RUN_FILTER_QUERY ", page[size]?: integer(1..100), page[after]?: string, "
+          "page[before]?: string",
       .reply = "ListRunsResult" },
     { .method = HTTP_POST_, .path = "/api/v2/runs/{runId}/cancel",
       .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = cancel,
@@ -238,6 +231,7 @@ static const struct schema schemas[] = {
                  " taskKind: 'STANDARD', env: {id: string, name: string, user?:"
                  " string}}" },
     { "ListRunsResult", "{data: RunItem[], pagination: CursorPage}" },
+    { "RunCounts", "{byStatus: {...}, total: integer}" },
     { "RelatedRun",
       "{id: string, status: RunStatus, taskIdentifier: string, number?: integer,"
       " idempotencyKey?: string, version?: string, region?: string, ttl?: string,"

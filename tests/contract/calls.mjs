@@ -66,6 +66,7 @@ export const calls = {
   list_project_runs_v1: (w) => w.get(`/api/v1/projects/${w.ref}/runs?filter[env]=dev`, pat(w)),
   retrieve_run_v3: async (w) => { for (const id of w.ends) await w.get(`/api/v3/runs/${id}?wait=1s`); for (const query of ["wait=1", "wait=soon"]) await w.get(`/api/v3/runs/${w.run}?${query}`); await w.get("/api/v3/runs/nobody"); },
   retrieve_run_result_v1: async (w) => { for (const id of w.ends) for (const query of ["", "?format=json", "?format=xml", "?wait=1s", "?wait=soon"]) await w.get(`/api/v1/runs/${id}/result${query}`); await w.get(`/api/v1/runs/${w.run}/result`); },
+  count_runs_v1: async (w) => { await w.get("/api/v1/runs/counts?filter[status]=QUEUED,COMPLETED"); await w.get("/api/v1/runs/counts?filter[status]=NO"); },
   list_run_children_v1: async (w) => { await w.get(`/api/v1/runs/${w.run}/children?page[size]=5&filter[status]=QUEUED`); await w.get("/api/v1/runs/nobody/children"); },
   cancel_run_v2: async (w) => w.post(`/api/v2/runs/${await w.makeRun()}/cancel`, {}),
   replay_run_v1: async (w) => { await w.post(`/api/v1/runs/${w.run}/replay`, {}); await w.post(`/api/v1/runs/${w.run}/replay`, { nothing: 1 }, { wrong: true }); },

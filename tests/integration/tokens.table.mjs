@@ -37,6 +37,8 @@ export const rows = [
   { route: "GET /api/v1/batches/:", takes: "key token", asks: (w) => [["read", "batch", w.batch], ["read", "runs"]], at: (w) => ({ path: `/api/v1/batches/${w.batch}` }), foreign: [404] },
   { route: "GET /api/v2/batches/:", takes: "key token", asks: (w) => [["read", "batch", w.batch], ["read", "runs"]], at: (w) => ({ path: `/api/v2/batches/${w.batch}` }), foreign: [404] },
   { route: "GET /api/v1/batches/:/results", takes: "key", at: (w) => ({ path: `/api/v1/batches/${w.batch}/results` }), foreign: [404] },
+  { route: "GET /api/v1/runs/counts", what: "all", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: () => ({ path: "/api/v1/runs/counts" }) },
+  { route: "GET /api/v1/runs/counts", what: "of a task", takes: "key token", asks: (w) => [["read", "runs"], ["read", "tasks", w.task]], at: (w) => ({ path: "/api/v1/runs/counts", query: `filter[taskIdentifier]=${w.task}` }) },
   { route: "GET /api/v1/runs", what: "all", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: () => ({}) },
   { route: "GET /api/v1/runs", what: "of a task", takes: "key token", asks: (w) => [["read", "runs"], ["read", "tasks", w.task]], at: (w) => ({ query: `filter[taskIdentifier]=${w.task}` }) },
   { route: "GET /api/v1/runs", what: "of a tag", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: (w) => ({ query: `filter[tag]=${w.tag}` }) },

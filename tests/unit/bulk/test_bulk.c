@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "bulk/bulk.h"
 #include "engine/run_commands.h"
+#include "runs/filter_words.h"
 #include "tests/support/world/world.h"
 
 static struct bulk_action *read_action(const char *text, enum err expected,
@@ -59,8 +60,8 @@ static void a_filter_keeps_its_words_and_its_times(void **state)
     assert_int_equal(action->until, world_start_ms);
     assert_int_equal(bulk_selection_ids(action, "", ids, 1), -1);
 
-    struct bulk_filter *open = bulk_filter_open(action);
-    const struct run_filter *filter = bulk_filter_of(open);
+    struct filter_words *open = bulk_selection_open(action);
+    const struct run_filter *filter = &open->query.filter;
     assert_int_equal(filter->tag_count, 2);
     assert_true(slice_is(filter->tags[1], "b"));
     assert_int_equal(filter->queue_count, 2);
@@ -69,7 +70,7 @@ static void a_filter_keeps_its_words_and_its_times(void **state)
     assert_int_equal(filter->is_test, 1);
     assert_int_equal(filter->statuses, run_statuses_named(SLICE("QUEUED"), VOCABULARY_B));
     assert_int_equal(filter->created_from, 0);
-    bulk_filter_close(open);
+    filter_words_close(open);
     bulk_action_destroy(action);
 }
 
