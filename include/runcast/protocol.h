@@ -15,7 +15,9 @@
  * Client:
  *   {"op":"hello","token":"…","fields":["-payload"],"every":0,"api":"2025-07-16"}
  *   {"op":"sub","id":1,"run":"run_x" | "batch":"batch_x" | "tags":["a","b"] | "all":true,
- *        "task":["t"],"since":"24h" | ISO time,"limit":200,"from":[epoch,seq,base]}
+ *        "task":["t"],"since":"24h" | ISO time,"limit":200,"from":[epoch,seq,base],
+ *        "counts":true}
+ *   {"op":"watch","id":1,"filter":{…},"limit":100,"counts":true}
  *   {"op":"unsub","id":1}      {"op":"auth","token":"…"}
  *
  *   Of hello everything is optional but what authenticates. fields: those wanted, or with
@@ -24,16 +26,21 @@
  *   for statuses; without it those of SDK 3.x. Of sub: exactly one of run, batch, tags
  *   (a run must have all of them) and all; task, since (created at or after) and limit
  *   (the newest so many, at subscribe time) narrow it; from goes on where a connection
- *   ended.
+ *   ended. Of watch: filter has the names and values of a list of runs (status,
+ *   taskIdentifier, version, tag, queue, machine, region, batch, schedule, bulkAction,
+ *   isTest, from, to, period), without from, to and period that of the last week; limit is
+ *   at most 200. counts: how many there are, beside the rows.
  *
  * Server:
  *   {"op":"welcome","epoch":"9f3c","seq":S,"env":"…","fields":[…],"expires":time?,
  *        "limits":{"subscriptions":…,"tags":…,"messageBytes":…,"messagesPerSecond":…,
- *                  "burst":…},"ignored":["…"]?}
+ *                  "burst":…,"watches":…,"watchLimit":…},"ignored":["…"]?}
  *   {"op":"ok","id":1,"mode":"snapshot" | "resume","count":42?,"since":time?,
  *        "ignored":["…"]?}
  *   {"op":"rows","id":1,"seq":S,"more":true?,"rows":[R,…]}   catching up one subscription
  *   {"op":"patch","seq":S,"more":true?,"rows":[R,…]}         all live ones, each run once
+ *   {"op":"list","id":1,"seq":S,"begin":true?,"more":true?,"rows":[R,…]}   of a watch
+ *   {"op":"counts","id":1,"seq":S,"byStatus":{"EXECUTING":3,…},"total":N}
  *   {"op":"end","id":1,"code":"…"?,"ignored":["…"]?}      answer to unsub, or ended by the
  *                                         server
  *   {"op":"floor","updatedAt":time}       final runs last changed before are gone
@@ -44,6 +51,15 @@
  *
  *   R = [runId, version, {changed fields}]       absolute values, null: cleared
  *   R = [runId, version, {all fields}, 1]        replaces what the client has of the run
+ *   R = [runId, version, null, 2]                the run leaves the watch (list only)
+ *
+ * A watch is the newest runs of a filter, those with the highest ids; a run leaves it when its
+ * status is another, when a newer one takes its place, or when its time is over. It has no
+ * position: begin says that what the client had of it is over, after ok, and whenever the
+ * client was too slow for differences; a new connection sends watch anew. A frame without more
+ * makes the client complete: its runs are those of the list at seq. A row is judged by its
+ * version as others are, but within its watch. Counts are those of all runs of the filter,
+ * exact at seq, whole each time, at most four times a second; what is not named is 0.
  *
  * What a client does:
  *   - A row whose version is not above the one it has is old news, unless it is whole and
@@ -115,6 +131,8 @@ static inline enum protocol_reconnect protocol_reconnect(int close_code)
 /* Defaults; welcome.limits tells those in force that a client must heed. */
 enum {
     PROTOCOL_SUBSCRIPTIONS = 256,    /* per connection */
+    PROTOCOL_WATCHES = 16,           /* per connection; subscriptions with counts, too */
+    PROTOCOL_WATCH_LIMIT = 200,      /* rows of a watch */
     PROTOCOL_TAGS = 16,              /* per filter */
     PROTOCOL_FILTER_BYTES = 262144,  /* per connection: tags and tasks of all filters */
     PROTOCOL_MESSAGE_BYTES = 65536,  /* in */

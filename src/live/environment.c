@@ -53,6 +53,7 @@ struct environment *environment_create(struct loop *loop, struct store *store,
     run_loads_init(&env->loads);
     queues_init(&env->queues, concurrency, item_id);
     hub_init(&env->hub, env);
+    windows_init(&env->windows, env);
     for (int i = 0; i < VIEWS_MAX; i++)
         env->views[i].index = (uint8_t)i;
 
@@ -89,6 +90,7 @@ void environment_destroy(struct environment *env)
     table_finish(&env->runs);
     table_finish(&env->children);
     table_finish(&env->loads);
+    windows_finish(&env->windows);
     hub_finish(&env->hub);
     recent_finish(&env->recent);
     history_finish(&env->history);
@@ -255,6 +257,7 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     count_in(env, tracked);
     hub_append_run(&env->hub, tracked);
     publish(env, tracked, before.id[0] ? &before : NULL);
+    windows_judge(&env->windows, before.id[0] ? &before : NULL, &tracked->run);
     run_finish(&before);
     metric_add(M_CHANGES, 1);
     return tracked;
@@ -319,8 +322,10 @@ bool environment_purge(struct environment *env, const struct store_position *pos
     struct stint stint = loop_stint(env->loop);
     if (position->purged > env->purged)
         env->purged = position->purged;
-    if (position->floor > env->floor)
+    if (position->floor > env->floor) {
         env->floor = position->floor;
+        windows_purge(&env->windows);
+    }
     for (uint32_t i = order_after(all, *at); i < all->count;) {
         struct place place = order_place(all, i++);
         uint32_t count = all->count;

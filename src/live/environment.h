@@ -2,6 +2,7 @@
  *
  *   run table: every unfinished run, and everything changed after `cold`
  *   hub:       topics, their orders, who listens
+ *   windows:   what live lists and counts are cut from
  *   recent:    the ring of updates
  *   queues:    what waits for a worker
  *
@@ -22,6 +23,7 @@
 #include "live/history.h"
 #include "live/hub.h"
 #include "live/recent.h"
+#include "live/windows.h"
 #include "model/queue.h"
 #include "runcast/store.h"
 #include "wire/view.h"
@@ -52,6 +54,7 @@ struct environment {
     struct table children; /* of struct children, by parent id */
     struct table loads;    /* of struct run_load, by run id: reads under way (run_read.h) */
     struct hub hub;
+    struct windows windows; /* live lists and counts */
     struct recent recent;
     struct history history;
     struct queues queues;

@@ -15,9 +15,14 @@
  *     ▲                       │  ▲                           │ fell below cold
  *     │                       │  └── feed_has_room ◄─────────┤
  *     │                       └───── catch_up_visit ──► catch_up.c
- *     └── hub_visit: go on, in a visit of its own ◄──────────┘
+ *     ├── hub_visit: go on, in a visit of its own ◄──────────┘
+ *     │                       │
+ *     │       watch_visit_all ▼   feed_has_room, feed_wait
+ *     ├────────────────── watch.c: live lists, a difference each
+ *     │                       │ ▲  windows_serve, windows_release
+ *     └── windows.c ◄─────────┘ └─ windows_mark: in line for a visit
  *
- * One visit in four files. Who has more to send goes back into the line of the hub, so no
+ * One visit in six files. Who has more to send goes back into the line of the hub, so no
  * visit begins inside of another. */
 #include "live/feed.h"
 
@@ -27,6 +32,7 @@
 #include "live/catch_up.h"
 #include "live/frame.h"
 #include "live/walk.h"
+#include "live/watch.h"
 
 enum {
     TAKE_FRAMES = 64,        /* shared frames in one write */
@@ -44,6 +50,7 @@ void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment
     feed->seen = feed->base = env->applied;
     list_init(&feed->live);
     list_init(&feed->catching);
+    list_init(&feed->watches);
     list_init(&feed->visit);
     env->hub.feeds++;
 }
@@ -74,6 +81,8 @@ void feed_finish(struct feed *feed)
         subscription_destroy(container_of(feed->live.next, struct subscription, link));
     while (!list_empty(&feed->catching))
         subscription_destroy(container_of(feed->catching.next, struct subscription, link));
+    while (!list_empty(&feed->watches))
+        watch_close(container_of(feed->watches.next, struct watch, link));
     list_remove(&feed->visit);
     timers_clear(loop_timers(feed->env->loop), &feed->timer);
     catch_up_abandon(feed);
@@ -200,15 +209,19 @@ bool feed_in_sync(struct feed *feed)
     return feed->seen == feed->env->applied;
 }
 
-bool feed_has_room(struct feed *feed)
+void feed_wait(struct feed *feed, int64_t ms)
 {
     struct loop *loop = feed->env->loop;
+    if (!feed->timer.place || feed->timer.at_ms > loop_now_ms(loop) + ms)
+        loop_set_timer(loop, &feed->timer, timers_kind(loop_timers(loop), on_every), ms);
+}
+
+bool feed_has_room(struct feed *feed)
+{
     if (room_has(feed->env->answers, 1))
         return true;
     feed->cramped = true;
-    if (!feed->timer.place || feed->timer.at_ms > loop_now_ms(loop) + ROOM_MS)
-        loop_set_timer(loop, &feed->timer, timers_kind(loop_timers(loop), on_every),
-                       ROOM_MS);
+    feed_wait(feed, ROOM_MS);
     return false;
 }
 
@@ -290,9 +303,7 @@ static bool too_early(struct feed *feed)
         feed->next_at = now + feed->every_ms;
         return false;
     }
-    if (!feed->timer.place)
-        loop_set_timer(loop, &feed->timer, timers_kind(loop_timers(loop), on_every),
-                       feed->next_at - now);
+    feed_wait(feed, feed->next_at - now);
     return true;
 }
 
@@ -346,6 +357,8 @@ void feed_visit(struct feed *feed)
                  (catch_up_waits(feed) && (clean || catch_up_is_for_live(feed)));
     if (!complete && (caught || !waits) && !feed->ops->busy(feed))
         hub_visit(hub, feed);
+    if (!list_empty(&feed->watches) && !feed->ops->busy(feed))
+        watch_visit_all(feed);
 }
 
 int64_t feed_count(struct environment *env, const struct filter *filter, uint64_t after)

@@ -53,6 +53,7 @@ struct feed {
     uint64_t seen, base;
     struct list live;       // subscription::link
     struct list catching;   // subscription::link
+    struct list watches;    // watch::link
     struct list visit;      // hub::visits; linked while in line
     struct feed_read *read; /* a page of the store on its way; NULL: none */
     int64_t every_ms;       /* least time between patches; 0: none */
@@ -60,7 +61,8 @@ struct feed {
     struct timer timer;     /* of every_ms, and of a wait for room */
     size_t filter_bytes;    /* names of all its filters */
     struct ahead ahead;     /* of the walk of the live subscriptions */
-    uint16_t subscriptions;
+    int64_t watches_at;     /* monotonic ms of what watches send next, with every_ms */
+    uint16_t subscriptions, watch_count;
     bool late;      /* not complete when last visited, or not visited */
     bool cramped;   /* did not go on for want of room */
     bool is_behind; /* for the log: late, and its socket has been full */
@@ -96,6 +98,9 @@ void feed_visit(struct feed *feed);
 /* False: unread answers fill the room of its project. It begins nothing that may be long and
  * is visited again in a moment. */
 bool feed_has_room(struct feed *feed);
+
+/* It is visited in so many ms, if nothing else comes before. */
+void feed_wait(struct feed *feed, int64_t ms);
 
 /* Complete and in sync up to env.applied: what a ping may say. */
 bool feed_in_sync(struct feed *feed);

@@ -11,7 +11,7 @@
 enum { FRAME_BYTES = PROTOCOL_FRAME_BYTES - 4096 };
 
 static struct {
-    struct rope rows;
+    struct rope rows, message;
     size_t count;
 } frame;
 
@@ -26,11 +26,16 @@ size_t frame_count(void)
     return frame.count;
 }
 
+static void begin_row(const struct view *view)
+{
+    if (frame.count && view->encoding != ENCODING_MSGPACK)
+        buf_add_char(&frame.rows.text, ',');
+}
+
 bool frame_add(const struct view *view, const struct run *run, uint64_t base)
 {
     struct rope_end before = rope_end(&frame.rows);
-    if (frame.count && view->encoding != ENCODING_MSGPACK)
-        buf_add_char(&frame.rows.text, ',');
+    begin_row(view);
     render_since(view, run, base, &frame.rows.text);
     if (frame.count && rope_len(&frame.rows) > FRAME_BYTES) {
         rope_cut(&frame.rows, before);
@@ -40,20 +45,36 @@ bool frame_add(const struct view *view, const struct run *run, uint64_t base)
     return true;
 }
 
-bool frame_send(struct feed *feed, int64_t id, uint64_t seq, bool more)
+void frame_add_left(const struct view *view, const char *id, uint32_t version)
 {
-    static struct rope message;
-    const struct view *view = feed->view;
+    begin_row(view);
+    render_left(view, id, version, &frame.rows.text);
+    frame.count++;
+}
 
-    rope_clear(&message);
-    const struct rope *text =
-        wire_rows(view->encoding, id, seq, more, &frame.rows, frame.count, &message);
+static bool send(struct feed *feed, const struct rope *text)
+{
+    const struct view *view = feed->view;
     struct bytes *wrapped = view->wrap(text, view->encoding == ENCODING_MSGPACK);
     metric_add(M_FRAMES_WALKED, 1);
     metric_add(M_ROWS_SENT, frame.count);
     bool sent = feed->ops->send(feed, &wrapped, 1);
     bytes_unref(wrapped);
     rope_give_back(&frame.rows, 4 * FRAME_BYTES);
-    rope_give_back(&message, 4 * FRAME_BYTES);
+    rope_give_back(&frame.message, 4 * FRAME_BYTES);
     return sent;
+}
+
+bool frame_send(struct feed *feed, int64_t id, uint64_t seq, bool more)
+{
+    rope_clear(&frame.message);
+    return send(feed, wire_rows(feed->view->encoding, id, seq, more, &frame.rows,
+                                frame.count, &frame.message));
+}
+
+bool frame_send_list(struct feed *feed, int64_t id, uint64_t seq, bool begin, bool more)
+{
+    rope_clear(&frame.message);
+    return send(feed, wire_list(feed->view->encoding, id, seq, begin, more, &frame.rows,
+                                frame.count, &frame.message));
 }

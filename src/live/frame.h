@@ -35,8 +35,14 @@ void frame_start(void);
  * longer fits; the first row always does: a single larger run goes alone. */
 bool frame_add(const struct view *view, const struct run *run, uint64_t base);
 
+/* Adds that the run has left a live list; among the first rows, where there is room. */
+void frame_add_left(const struct view *view, const char *id, uint32_t version);
+
 /* Rows so far. */
 size_t frame_count(void);
 
 /* Sends the rows as those of a subscription, or (id < 0) as a patch. False: bytes are unsent now. */
 bool frame_send(struct feed *feed, int64_t id, uint64_t seq, bool more);
+
+/* The same as rows of a live list. begin: what the client has of it is over. */
+bool frame_send_list(struct feed *feed, int64_t id, uint64_t seq, bool begin, bool more);

@@ -17,6 +17,7 @@
 #include "live/feed.h"
 #include "realtime/realtime.h"
 #include "realtime/subscribing.h"
+#include "realtime/watching.h"
 #include "json/members.h"
 
 enum {
@@ -34,6 +35,7 @@ struct event_stream {
     struct api_call *call;
     struct events *events;
     struct wire_message hello, sub;
+    struct watch_filter *watched; /* of a watch, until it is opened */
     struct run_read run;
     struct timer timer;
     struct deferred deferred; /* ends it, which cannot be done inside a visit */
@@ -57,11 +59,16 @@ static struct bytes *wrap(const struct rope *message, bool binary)
     return rope_join_line(SLICE("event: rows\ndata: "), message, SLICE("\n"));
 }
 
-/* Adds "id: epoch.seq.base", which a client comes back with, and the end of the event. */
+/* Adds "id: epoch.seq.base", which a client comes back with, and the end of the event. A watch
+ * has no position. */
 static void add_id(const struct event_stream *stream, struct buf *out)
 {
     const struct feed *feed = &stream->feed;
     uint64_t seen = feed->seen, base = feed->base;
+    if (!feed->subscriptions) {
+        buf_add_char(out, '\n');
+        return;
+    }
     if (!list_empty(&feed->catching)) {
         const struct subscription *sub =
             container_of(feed->catching.next, struct subscription, link);
@@ -148,6 +155,7 @@ static void stream_destroy(struct event_stream *stream)
     list_remove(&stream->link);
     wire_message_finish(&stream->hello);
     wire_message_finish(&stream->sub);
+    watch_filter_unref(stream->watched);
     free(stream);
     if (!started)
         return; /* whoever refused it has answered, or will */
@@ -248,7 +256,7 @@ static void on_time(struct timer *timer)
         set_timer(stream);
         return;
     }
-    if (feed_in_sync(&stream->feed))
+    if (stream->feed.subscriptions && feed_in_sync(&stream->feed))
         add_id(stream, &text);
     else
         buf_add_text(&text, ":\n\n");
@@ -275,13 +283,29 @@ static void add_names(struct buf *out, const char *member, struct slice list)
     buf_add_char(out, ']');
 }
 
-/* `all` of the query: anything but a yes is a text here, which is refused as such. */
-static void add_all(struct buf *out, struct slice all)
+static bool is_yes(struct slice text)
 {
-    if (slice_is(all, "1") || slice_is(all, "true"))
-        members_add_bool(out, "all", true);
+    return slice_is(text, "1") || slice_is(text, "true");
+}
+
+/* `all` and the like of the query: anything but a yes is a text here, which is refused as
+ * such. */
+static void add_yes(struct buf *out, const char *member, struct slice text)
+{
+    if (is_yes(text))
+        members_add_bool(out, member, true);
     else
-        members_add_text(out, "all", all);
+        members_add_text(out, member, text);
+}
+
+/* The same for what is no number. */
+static void add_count(struct buf *out, const char *member, struct slice text)
+{
+    uint64_t number;
+    if (text.ptr && !text_to_u64(text, &number) && number <= INT64_MAX >> 11)
+        buf_print(out, ",\"%s\":%" PRIu64, member, number);
+    else
+        members_add_text(out, member, text);
 }
 
 /* Makes "epoch.seq.base" the array of a subscription's `from`. An id that is none of ours
@@ -312,29 +336,53 @@ static enum err read_message(struct event_stream *stream, struct buf *text,
 }
 
 /* The query has what hello and sub of the WebSocket have, and is read as those are. */
-static enum err read_query(struct event_stream *stream)
+static enum err read_sub_query(struct event_stream *stream)
 {
     struct api_call *call = stream->call;
     struct slice last = http_header(call->x, "last-event-id");
-    struct buf hello = { 0 }, sub = { 0 };
+    struct buf sub = { 0 };
 
-    buf_add_text(&hello, "{\"op\":\"hello\"");
-    add_names(&hello, "fields", api_query(call, "fields"));
-    members_add_text(&hello, "api", api_query(call, "api"));
     buf_add_text(&sub, "{\"op\":\"sub\",\"id\":0");
     members_add_text(&sub, "run", api_query(call, "run"));
     members_add_text(&sub, "batch", api_query(call, "batch"));
     add_names(&sub, "tags", api_query(call, "tags"));
     add_names(&sub, "task", api_query(call, "task"));
     members_add_text(&sub, "since", api_query(call, "since"));
-    add_all(&sub, api_query(call, "all"));
+    add_yes(&sub, "all", api_query(call, "all"));
+    add_yes(&sub, "counts", api_query(call, "counts"));
     add_from(&sub, last.len ? last : api_query(call, "from"));
-    enum err refused = read_message(stream, &hello, &stream->hello);
-    if (refused) {
-        buf_finish(&sub);
-        return refused;
-    }
     return read_message(stream, &sub, &stream->sub);
+}
+
+/* The query of a watch has the filter of a list, and the limit and the counts of the message. */
+static enum err read_watch_query(struct event_stream *stream)
+{
+    struct api_call *call = stream->call;
+    struct buf watch = { 0 };
+    buf_add_text(&watch, "{\"op\":\"watch\",\"id\":0");
+    add_count(&watch, "limit", api_query(call, "limit"));
+    add_yes(&watch, "counts", api_query(call, "counts"));
+    enum err refused = read_message(stream, &watch, &stream->sub);
+    if (refused)
+        return refused;
+    return watching_query(call, stream->hello.vocabulary_b ? VOCABULARY_B : VOCABULARY_A,
+                          &stream->watched);
+}
+
+static enum err read_query(struct event_stream *stream)
+{
+    struct api_call *call = stream->call;
+    struct slice watch = api_query(call, "watch");
+    struct buf hello = { 0 };
+    buf_add_text(&hello, "{\"op\":\"hello\"");
+    add_names(&hello, "fields", api_query(call, "fields"));
+    members_add_text(&hello, "api", api_query(call, "api"));
+    enum err refused = read_message(stream, &hello, &stream->hello);
+    if (refused)
+        return refused;
+    if (watch.ptr && !is_yes(watch))
+        return explain(&call->why, ERR_INVALID, "watch: send 1, with the filter of a list");
+    return watch.ptr ? read_watch_query(stream) : read_sub_query(stream);
 }
 
 static void refuse(struct event_stream *stream, enum err error)
@@ -351,6 +399,30 @@ static void set_expiry(struct event_stream *stream)
     struct loop *loop = loop_of(stream);
     if (who->expires_at)
         stream->expires_at = loop_now_ms(loop) + who->expires_at - loop_wall_ms(loop);
+}
+
+/* The subscription, with its counts, or the watch. */
+static void follow(struct event_stream *stream, uint64_t seen, uint64_t base)
+{
+    struct wire_message *sub = &stream->sub;
+    struct buf message = { 0 };
+    struct watch_filter *filter = stream->watched;
+    bool is_watch = filter;
+    if (!is_watch && sub->counts)
+        filter = watching_counts(&sub->filter);
+    if (!is_watch)
+        feed_subscribe(&stream->feed, 0, &sub->filter, seen, base);
+    stream->watched = NULL;
+    if (!filter || watch_open(&stream->feed, 0, filter, is_watch ? (uint32_t)sub->limit : 0,
+                              sub->counts))
+        return;
+    wire_error(
+        ENCODING_JSON, 0, "limit",
+        "too many different filters are watched in this environment: try again later",
+        &message);
+    tell(stream, "error", &message);
+    if (is_watch)
+        end_soon(stream);
 }
 
 static void start(struct event_stream *stream)
@@ -381,12 +453,12 @@ static void start(struct event_stream *stream)
     api_stream_begin(call, "text/event-stream");
     struct tag_list *ignored =
         subscribing_ignored(call); /* an EventSource sees no headers */
-    wire_ok(ENCODING_JSON, 0, resumed, feed_count(env, &stream->sub.filter, seen), 0,
-            ignored, &message);
+    wire_ok(ENCODING_JSON, 0, resumed,
+            stream->watched ? -1 : feed_count(env, &stream->sub.filter, seen), 0, ignored,
+            &message);
     tag_list_unref(ignored);
     tell(stream, "ok", &message);
-    feed_subscribe(&stream->feed, 0, &stream->sub.filter, seen,
-                   resumed ? stream->sub.from_base : 0);
+    follow(stream, seen, resumed ? stream->sub.from_base : 0);
     metric_add(M_SNAPSHOTS, !resumed);
     set_expiry(stream);
     set_timer(stream);
@@ -437,7 +509,7 @@ enum err events_open(struct api_call *call)
     list_append(&stream->events->all, &stream->link);
     call->state = stream;
     refused = read_query(stream);
-    if (!refused && stream->sub.filter.kind != TOPIC_RUN &&
+    if (!refused && !stream->watched && stream->sub.filter.kind != TOPIC_RUN &&
         !api_identity_may_follow(call->identity, &stream->sub.filter))
         refused = ERR_FORBIDDEN;
     if (refused) {
@@ -445,7 +517,7 @@ enum err events_open(struct api_call *call)
         return refused;
     }
     call->busy = true;
-    if (stream->sub.filter.kind == TOPIC_RUN)
+    if (!stream->watched && stream->sub.filter.kind == TOPIC_RUN)
         run_read_begin(call->env, bytes_slice(stream->sub.filter.name), &stream->run,
                        on_run);
     else

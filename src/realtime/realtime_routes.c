@@ -1,5 +1,6 @@
 /* realtime_routes.c - the ways to a subscription: a WebSocket, an event stream, long polls. */
 #include "realtime/realtime.h"
+#include "runs/run_query.h"
 
 #define SHAPE_QUERY                                                                        \
     "offset?: string, handle?: string, shape_id?: string, live?: string, skipColumns?: "   \
@@ -35,7 +36,8 @@ static const struct route routes[] = {
       .handle = events_open,
       .id = "stream_events_v1", .summary = "Changes as server-sent events",
       .query = "run?: string, tags?: string, batch?: string, all?: string, task?: string, "
-          "since?: string, fields?: string, api?: string, from?: string, token?: string",
+          "since?: string, fields?: string, api?: string, from?: string, token?: string, "
+          "watch?: string, limit?: string, counts?: string, " RUN_FILTER_QUERY,
       .gives = "text/event-stream",
       .reply = "string",
       .also = "401 403 404 409 429" },

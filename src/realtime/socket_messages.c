@@ -1,4 +1,4 @@
-/* socket_messages.c - what a client of runs.v1 says: hello, sub, unsub, auth.
+/* socket_messages.c - what a client of runs.v1 says: hello, sub, watch, unsub, auth.
  *
  *   sub ─► limits, scope ─► (the run, when the scope is not for its id) ─► (the floor that
  *          a limit means) ─► ok ─► the feed catches up
@@ -11,6 +11,7 @@
 #include "realtime/socket.h"
 #include "realtime/sockets.h"
 #include "realtime/subscribing.h"
+#include "realtime/watching.h"
 #include "runcast/protocol.h"
 
 enum { FLOOR_PAGE = 500 };
@@ -57,7 +58,9 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
                                         .tags = PROTOCOL_TAGS,
                                         .message_bytes = PROTOCOL_MESSAGE_BYTES,
                                         .messages_per_s = PROTOCOL_MESSAGES_PER_S,
-                                        .burst = PROTOCOL_BURST };
+                                        .burst = PROTOCOL_BURST,
+                                        .watches = PROTOCOL_WATCHES,
+                                        .watch_limit = PROTOCOL_WATCH_LIMIT };
     struct buf message = { 0 };
     struct view wish = subscribing_view(socket->identity, hello);
 
@@ -175,6 +178,10 @@ static bool is_opening(const struct socket *socket, int64_t id)
     return false;
 }
 
+static const char too_many_filters[] =
+    "too many different filters are watched in this environment: try again later, or "
+    "narrow the rows of a subscription yourself";
+
 static void subscribe(struct socket *socket, struct wire_message *sub, int64_t floor)
 {
     struct environment *env = socket->feed.env;
@@ -189,7 +196,10 @@ static void subscribe(struct socket *socket, struct wire_message *sub, int64_t f
     wire_ok(socket->encoding, sub->id, resumed, feed_count(env, &sub->filter, seq), floor,
             sub->ignored, &message);
     socket_answer(socket, &message);
+    struct watch_filter *counted = sub->counts ? watching_counts(&sub->filter) : NULL;
     feed_subscribe(&socket->feed, sub->id, &sub->filter, seq, base);
+    if (counted && !watch_open(&socket->feed, sub->id, counted, 0, true))
+        refuse(socket, -1, "limit", too_many_filters);
 }
 
 static void on_floor_page(struct store_list *list, enum store_status status);
@@ -291,26 +301,58 @@ static void on_run_read(struct run_read *read, enum err status)
     opening_destroy(opening);
 }
 
+/* What a connection has, with what waits for the store. */
+struct socket_use {
+    size_t subscriptions, watches, filter_bytes;
+};
+
+static struct socket_use use_of(const struct socket *socket)
+{
+    struct socket_use use = { .subscriptions = socket->feed.subscriptions,
+                              .watches = socket->feed.watch_count,
+                              .filter_bytes = socket->feed.filter_bytes };
+    list_each (link, &socket->opening) {
+        const struct wire_message *sub = &container_of(link, struct opening, link)->message;
+        use.filter_bytes += filter_size(&sub->filter);
+        use.watches += sub->counts;
+        use.subscriptions++;
+    }
+    return use;
+}
+
+/* The first limit that a connection with this one more would exceed; NULL: none. */
+static const char *over_limit(const struct socket *socket, const struct socket_use *use)
+{
+    if (use->subscriptions > (size_t)api_options(socket->api)->subscriptions_max)
+        return "too many subscriptions on this connection";
+    if (use->watches > PROTOCOL_WATCHES)
+        return "too many watches, and subscriptions with counts, on this connection: send "
+               "unsub for some, or open another connection";
+    if (use->filter_bytes > PROTOCOL_FILTER_BYTES)
+        return "the tags and tasks of this connection's subscriptions take more than 256 "
+               "KiB: send unsub for some, or open another connection";
+    return NULL;
+}
+
+static bool is_taken(struct socket *socket, int64_t id)
+{
+    return feed_find(&socket->feed, id) || watch_find(&socket->feed, id) ||
+           is_opening(socket, id);
+}
+
 static void on_sub(struct socket *socket, struct wire_message *sub)
 {
     bool allowed = api_identity_may_follow(socket->identity, &sub->filter);
-    size_t open = socket->feed.subscriptions;
-    size_t bytes = socket->feed.filter_bytes + filter_size(&sub->filter);
-    list_each (link, &socket->opening) {
-        bytes += filter_size(&container_of(link, struct opening, link)->message.filter);
-        open++;
-    }
-    if (open >= (size_t)api_options(socket->api)->subscriptions_max) {
-        refuse(socket, sub->id, "limit", "too many subscriptions on this connection");
+    struct socket_use use = use_of(socket);
+    use.subscriptions++;
+    use.watches += sub->counts;
+    use.filter_bytes += filter_size(&sub->filter);
+    const char *limit = over_limit(socket, &use);
+    if (limit) {
+        refuse(socket, sub->id, "limit", limit);
         return;
     }
-    if (bytes > PROTOCOL_FILTER_BYTES) {
-        refuse(socket, sub->id, "limit",
-               "the tags and tasks of this connection's subscriptions take more than 256 "
-               "KiB: send unsub for some, or open another connection");
-        return;
-    }
-    if (feed_find(&socket->feed, sub->id) || is_opening(socket, sub->id)) {
+    if (is_taken(socket, sub->id)) {
         refuse(socket, sub->id, "duplicate_id", "a subscription with this id exists");
         return;
     }
@@ -330,6 +372,49 @@ static void on_sub(struct socket *socket, struct wire_message *sub)
                        &opening->read, on_run_read);
 }
 
+/* ---- watch ---- */
+
+static void open_watch(struct socket *socket, const struct wire_message *watch,
+                       struct watch_filter *filter)
+{
+    struct socket_use use = use_of(socket);
+    struct buf message = { 0 };
+    use.watches++;
+    use.filter_bytes += filter->size;
+    const char *limit = over_limit(socket, &use);
+    if (limit) {
+        watch_filter_unref(filter);
+        refuse(socket, watch->id, "limit", limit);
+        return;
+    }
+    if (!watch_open(&socket->feed, watch->id, filter, (uint32_t)watch->limit,
+                    watch->counts)) {
+        refuse(socket, watch->id, "limit", too_many_filters);
+        return;
+    }
+    metric_add(M_SNAPSHOTS, 1);
+    wire_ok(socket->encoding, watch->id, false, -1, 0, watch->ignored, &message);
+    socket_answer(socket, &message);
+}
+
+static void on_watch(struct socket *socket, const struct wire_message *watch)
+{
+    struct failure why = { 0 };
+    struct watch_filter *filter;
+    int64_t now = loop_wall_ms(engine_loop(api_engine(socket->api)));
+    if (is_taken(socket, watch->id)) {
+        refuse(socket, watch->id, "duplicate_id", "a subscription with this id exists");
+        return;
+    }
+    enum err refused = watching_filter(socket->identity, watch,
+                                       socket->feed.view->vocabulary, now, &filter, &why);
+    if (refused)
+        refuse(socket, watch->id, refused == ERR_FORBIDDEN ? "forbidden" : "bad_member",
+               why.text);
+    else
+        open_watch(socket, watch, filter);
+}
+
 /* ---- unsub, auth ---- */
 
 static void end(struct socket *socket, int64_t id, const char *code,
@@ -340,14 +425,24 @@ static void end(struct socket *socket, int64_t id, const char *code,
     socket_answer(socket, &message);
 }
 
+/* Ends the subscription of this id, its counts, or the watch. False: there is none. */
+static bool leave(struct socket *socket, int64_t id)
+{
+    struct subscription *sub = feed_find(&socket->feed, id);
+    struct watch *watch = watch_find(&socket->feed, id);
+    if (sub)
+        feed_unsubscribe(&socket->feed, sub);
+    if (watch)
+        watch_close(watch);
+    return sub || watch;
+}
+
 static void on_unsub(struct socket *socket, const struct wire_message *unsub)
 {
-    struct subscription *sub = feed_find(&socket->feed, unsub->id);
-    if (!sub) {
+    if (!leave(socket, unsub->id)) {
         refuse(socket, unsub->id, "unknown_id", "no subscription has this id");
         return;
     }
-    feed_unsubscribe(&socket->feed, sub);
     end(socket, unsub->id, NULL, unsub->ignored);
 }
 
@@ -364,7 +459,20 @@ static void end_forbidden(struct socket *socket, struct list *subs)
                 : NULL;
         if (run && api_identity_may_run(socket->identity, "read", &run->run))
             continue;
-        feed_unsubscribe(&socket->feed, sub);
+        leave(socket, id);
+        end(socket, id, "forbidden", NULL);
+    }
+}
+
+static void end_forbidden_watches(struct socket *socket)
+{
+    list_each (link, &socket->feed.watches) {
+        struct watch *watch = container_of(link, struct watch, link);
+        int64_t id = watch->id;
+        if (!watch->limit ||
+            api_identity_may_list(socket->identity, &watch->window->filter->run))
+            continue;
+        watch_close(watch);
         end(socket, id, "forbidden", NULL);
     }
 }
@@ -410,6 +518,7 @@ static void on_auth(struct socket *socket, const struct wire_message *auth)
     socket_set_expiry(socket);
     end_forbidden(socket, &socket->feed.live);
     end_forbidden(socket, &socket->feed.catching);
+    end_forbidden_watches(socket);
     if (auth->ignored)
         tell_ignored(socket, auth->ignored);
 }
@@ -432,6 +541,7 @@ static void dispatch(struct socket *socket, struct wire_message *message)
         return;
     switch (message->op) {
     case WIRE_SUB: on_sub(socket, message); break;
+    case WIRE_WATCH: on_watch(socket, message); break;
     case WIRE_UNSUB: on_unsub(socket, message); break;
     case WIRE_AUTH: on_auth(socket, message); break;
     case WIRE_HELLO: break;

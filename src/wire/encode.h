@@ -54,11 +54,15 @@ struct member {
     struct value value;
 };
 
-/* [id, version, {members}], and a 1 behind it when the row is whole. */
+/* What a row means for a client, as the number behind its members says; of a change there is
+ * none. */
+enum row_kind { ROW_CHANGE, ROW_WHOLE, ROW_LEFT };
+
+/* [id, version, {members}], [id, version, {members}, 1], [id, version, null, 2]. */
 struct row {
     const char *id;
     uint32_t version;
-    bool whole;
+    enum row_kind kind;
     const struct member *members;
     size_t count;
 };

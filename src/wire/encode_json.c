@@ -89,6 +89,11 @@ void encode_json_row(const struct row *row, struct buf *out)
     buf_add_char(out, ',');
     buf_add_number(out, row->version);
     buf_add_char(out, ',');
-    encode_json_map(row->members, row->count, out);
-    buf_add(out, row->whole ? SLICE(",1]") : SLICE("]"));
+    if (row->kind == ROW_LEFT)
+        buf_add_text(out, "null");
+    else
+        encode_json_map(row->members, row->count, out);
+    if (row->kind != ROW_CHANGE)
+        buf_print(out, ",%d", (int)row->kind);
+    buf_add_char(out, ']');
 }

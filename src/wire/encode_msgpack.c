@@ -111,10 +111,13 @@ void encode_msgpack_row(const struct row *row, struct buf *out)
 {
     msgpack_packer packer;
     msgpack_packer_init(&packer, out, append);
-    msgpack_pack_array(&packer, row->whole ? 4 : 3);
+    msgpack_pack_array(&packer, row->kind == ROW_CHANGE ? 3 : 4);
     pack_text(&packer, slice_of(row->id));
     msgpack_pack_uint32(&packer, row->version);
-    encode_msgpack_map(row->members, row->count, out);
-    if (row->whole)
-        msgpack_pack_int(&packer, 1);
+    if (row->kind == ROW_LEFT)
+        msgpack_pack_nil(&packer);
+    else
+        encode_msgpack_map(row->members, row->count, out);
+    if (row->kind != ROW_CHANGE)
+        msgpack_pack_int(&packer, (int)row->kind);
 }

@@ -252,7 +252,7 @@ static void render_fields(const struct view *view, const struct run *run, uint32
                           uint32_t nulls, bool whole, struct buf *out)
 {
     struct member members[FIELD_COUNT];
-    struct row row = { run->id, run->version, whole, members, 0 };
+    struct row row = { run->id, run->version, whole ? ROW_WHOLE : ROW_CHANGE, members, 0 };
     if (view->encoding == ENCODING_SHAPE) {
         shape_add_row(view, run, fields, whole, out);
         return;
@@ -298,4 +298,10 @@ void render_since(const struct view *view, const struct run *run, uint64_t base,
     if (run->output_rev > base)
         fields |= FIELDS_WITH_OUTPUT;
     render_fields(view, run, view->fields & fields, FIELDS_ALL, false, out);
+}
+
+void render_left(const struct view *view, const char *id, uint32_t version, struct buf *out)
+{
+    const struct row row = { .id = id, .version = version, .kind = ROW_LEFT };
+    encode_row(view->encoding, &row, out);
 }

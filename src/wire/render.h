@@ -2,6 +2,7 @@
  *
  *     [runId, version, {changed fields}]        delta: absolute values, null: cleared
  *     [runId, version, {all fields}, 1]         whole
+ *     [runId, version, null, 2]                 it has left a live list
  *
  * A row's fields are collected first (which, and their values), then written by one of two
  * encoders. JSON: payload, output, metadata, error are the user's bytes. msgpack: they are
@@ -27,6 +28,10 @@ void render_delta(const struct view *view, const struct run *before,
  * output and error if they changed after base. */
 void render_since(const struct view *view, const struct run *run, uint64_t base,
                   struct buf *out);
+
+/* The run is no longer among those that the client is shown. */
+void render_left(const struct view *view, const char *id, uint32_t version,
+                 struct buf *out);
 
 /* Appends the value of a packet as JSON text: of SuperJSON its json member, untouched; of text a
  * JSON string. False: there is none, as of application/store. Content that is not the JSON its

@@ -61,6 +61,8 @@ void wire_welcome(const struct view *view, const char *epoch, uint64_t seq,
     add_number(&inner, "messageBytes", limits->message_bytes);
     add_number(&inner, "messagesPerSecond", limits->messages_per_s);
     add_number(&inner, "burst", limits->burst);
+    add_number(&inner, "watches", limits->watches);
+    add_number(&inner, "watchLimit", limits->watch_limit);
 
     struct message message = message_of("welcome");
     add_text(&message, "epoch", slice_of(epoch));
@@ -103,6 +105,42 @@ const struct rope *wire_rows(enum encoding encoding, int64_t id, uint64_t seq, b
     add(&message, "rows", (struct value){ VALUE_ROWS, .rows = { rows, rows_count } });
     finish(encoding, &message, &out->text);
     return out;
+}
+
+const struct rope *wire_list(enum encoding encoding, int64_t id, uint64_t seq, bool begin,
+                             bool more, const struct rope *rows, size_t rows_count,
+                             struct rope *out)
+{
+    struct message message = message_of("list");
+    add_number(&message, "id", id);
+    add_number(&message, "seq", (int64_t)seq);
+    if (begin)
+        add(&message, "begin", (struct value){ VALUE_BOOL, .truth = true });
+    if (more)
+        add(&message, "more", (struct value){ VALUE_BOOL, .truth = true });
+    add(&message, "rows", (struct value){ VALUE_ROWS, .rows = { rows, rows_count } });
+    finish(encoding, &message, &out->text);
+    return out;
+}
+
+void wire_counts(const struct view *view, int64_t id, uint64_t seq, const uint64_t *counts,
+                 struct buf *out)
+{
+    struct run_word_count words[RUN_STATUS_COUNT];
+    struct member members[RUN_STATUS_COUNT];
+    size_t used = run_count_words(view->vocabulary, counts, words);
+    int64_t total = 0;
+    for (size_t i = 0; i < used; i++) {
+        int64_t count = (int64_t)words[i].count;
+        members[i] = (struct member){ words[i].word, { VALUE_NUMBER, .number = count } };
+        total += count;
+    }
+    struct message message = message_of("counts");
+    add_number(&message, "id", id);
+    add_number(&message, "seq", (int64_t)seq);
+    add(&message, "byStatus", (struct value){ VALUE_MAP, .map = { members, used } });
+    add_number(&message, "total", total);
+    finish(view->encoding, &message, out);
 }
 
 void wire_end(enum encoding encoding, int64_t id, const char *code,

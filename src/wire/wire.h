@@ -13,23 +13,27 @@
 #include "wire/filter.h"
 #include "wire/view.h"
 
-enum wire_op { WIRE_HELLO, WIRE_SUB, WIRE_UNSUB, WIRE_AUTH };
+struct json_t;
+
+enum wire_op { WIRE_HELLO, WIRE_SUB, WIRE_WATCH, WIRE_UNSUB, WIRE_AUTH };
 
 enum { WIRE_FIELDS_MAX = 64, WIRE_IGNORED_MAX = 16, WIRE_IGNORED_BYTES = 1024 };
 
 /* A message of the client. Owns what it refers to: wire_message_finish. */
 struct wire_message {
     enum wire_op op;
-    int64_t id; /* of sub and unsub: 0 … 2^53-1 */
+    int64_t id; /* of sub, watch and unsub: 0 … 2^53-1 */
     bool has_id;
     char *token; /* hello, auth; NULL: none. Terminated, no zero byte in it */
     bool has_fields;
-    uint32_t fields;      /* hello: bit set after applying "-x" or the list */
-    int64_t every_ms;     /* hello */
-    bool vocabulary_b;    /* hello: api "2025-07-16" */
-    struct filter filter; /* sub; taken over by whoever uses it (then zeroed) */
-    int64_t limit;        /* sub; 0: none */
-    bool has_from;        /* sub */
+    uint32_t fields;       /* hello: bit set after applying "-x" or the list */
+    int64_t every_ms;      /* hello */
+    bool vocabulary_b;     /* hello: api "2025-07-16" */
+    struct filter filter;  /* sub; taken over by whoever uses it (then zeroed) */
+    int64_t limit;         /* sub; 0: none. watch: how many rows */
+    struct json_t *wanted; /* watch: its filter, as it came; NULL: none */
+    bool counts;           /* sub, watch */
+    bool has_from;         /* sub */
     char from_epoch[24];
     uint64_t from_seq, from_base;
     struct tag_list *ignored; /* names of members that the op does not have; NULL: none */
@@ -45,7 +49,7 @@ enum err wire_read(struct slice text, int64_t now_ms, struct wire_message *messa
 void wire_message_finish(struct wire_message *message);
 
 struct wire_limits {
-    int64_t subscriptions, tags, message_bytes, messages_per_s, burst;
+    int64_t subscriptions, tags, message_bytes, messages_per_s, burst, watches, watch_limit;
 };
 
 /* ignored, here and below: what of the client's message nobody reads; NULL: nothing.
@@ -64,6 +68,15 @@ void wire_ok(enum encoding encoding, int64_t id, bool resumed, int64_t count, in
  * subscription. Returns the message, which is in out; of a shape just the rows. */
 const struct rope *wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
                              const struct rope *rows, size_t rows_count, struct rope *out);
+
+/* The same of a live list. begin: the client forgets what it had of it. */
+const struct rope *wire_list(enum encoding encoding, int64_t id, uint64_t seq, bool begin,
+                             bool more, const struct rope *rows, size_t rows_count,
+                             struct rope *out);
+
+/* counts: RUN_STATUS_COUNT of them; said by the words of the view, without those that are 0. */
+void wire_counts(const struct view *view, int64_t id, uint64_t seq, const uint64_t *counts,
+                 struct buf *out);
 
 /* code NULL: the answer to unsub. */
 void wire_end(enum encoding encoding, int64_t id, const char *code,

@@ -19,6 +19,7 @@ enum {
     TASKS_MAX = 64,
     TASK_CHARS_MAX = 256,
     LIMIT_MAX = 100000,
+    WATCH_LIMIT = 100,
     EVERY_MAX_MS = 3600000,
     QUOTED_MAX = 40, /* bytes of the client's text in a sentence */
 };
@@ -278,6 +279,15 @@ static enum err read_from(struct reader *reader)
     return OK;
 }
 
+static enum err read_counts(struct reader *reader)
+{
+    const json_t *counts = get(reader, "counts");
+    if (counts && !json_is_boolean(counts))
+        return refuse(reader, "bad_member", "counts: send true or false");
+    reader->message->counts = json_is_true(counts);
+    return OK;
+}
+
 static enum err read_sub(struct reader *reader)
 {
     struct wire_message *message = reader->message;
@@ -287,8 +297,25 @@ static enum err read_sub(struct reader *reader)
                    &filter->task_count) ||
         read_since(reader) ||
         read_number(reader, "limit", 1, LIMIT_MAX, &message->limit, NULL) ||
-        read_from(reader))
+        read_from(reader) || read_counts(reader))
         return reader->why->code;
+    if (message->counts && filter->kind == TOPIC_RUN)
+        return refuse(reader, "bad_member",
+                      "counts: a run has none; ask for them with batch, tags or all");
+    return OK;
+}
+
+/* ---- watch ---- */
+
+/* What the filter means is known to those who list runs. */
+static enum err read_watch(struct reader *reader)
+{
+    struct wire_message *message = reader->message;
+    message->limit = WATCH_LIMIT;
+    if (read_id(reader) || read_counts(reader) ||
+        read_number(reader, "limit", 1, PROTOCOL_WATCH_LIMIT, &message->limit, NULL))
+        return reader->why->code;
+    message->wanted = json_incref(get(reader, "filter"));
     return OK;
 }
 
@@ -300,7 +327,9 @@ static const struct {
     const char *members; /* beside op, each between spaces */
 } ops[] = {
     [WIRE_HELLO] = { "hello", read_hello, " token fields every api " },
-    [WIRE_SUB] = { "sub", read_sub, " id run batch tags all task since limit from " },
+    [WIRE_SUB] = { "sub", read_sub,
+                   " id run batch tags all task since limit from counts " },
+    [WIRE_WATCH] = { "watch", read_watch, " id filter limit counts " },
     [WIRE_UNSUB] = { "unsub", read_id, " id " },
     [WIRE_AUTH] = { "auth", read_auth, " token " },
 };
@@ -349,8 +378,9 @@ static enum err read_message(struct reader *reader)
         return ops[i].read(reader);
     }
     if (!op.ptr)
-        return refuse(reader, "unknown_op", "op: send hello, sub, unsub or auth");
-    return refuse(reader, "unknown_op", "op: '%.*s' is none of hello, sub, unsub and auth",
+        return refuse(reader, "unknown_op", "op: send hello, sub, watch, unsub or auth");
+    return refuse(reader, "unknown_op",
+                  "op: '%.*s' is none of hello, sub, watch, unsub and auth",
                   SLICE_ARG(quoted(op)));
 }
 
@@ -396,6 +426,7 @@ void wire_message_finish(struct wire_message *message)
 {
     free(message->token);
     tag_list_unref(message->ignored);
+    json_decref(message->wanted);
     filter_finish(&message->filter);
     *message = (struct wire_message){ 0 };
 }

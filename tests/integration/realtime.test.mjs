@@ -20,7 +20,7 @@ describe("opening", () => {
     assert.equal(typeof seq, "number");
     assert.match(env, /^env_/);
     assert.deepEqual(fields, everyField);
-    assert.deepEqual(limits, { subscriptions: 256, tags: 16, messageBytes: 65536, messagesPerSecond: 50, burst: 200 });
+    assert.deepEqual(limits, { subscriptions: 256, tags: 16, messageBytes: 65536, messagesPerSecond: 50, burst: 200, watches: 16, watchLimit: 200 });
     assert.equal(socket.welcome.expires, undefined);
   });
 

@@ -19,7 +19,7 @@ CIRCLES = {
     "bulk": [("bulk_work", {"bulk_cancel", "bulk_replay"})],
     "engine": [("apply", {"again", "flight", "run_commands", "sweep", "waits"})],
     "http": [("http_reply", {"http_conn"})],
-    "live": [("feed", {"catch_up", "hub", "walk"})],
+    "live": [("feed", {"catch_up", "hub", "walk", "watch", "windows"})],
     "realtime": [("socket", {"socket_messages"})],
     "schedules": [("schedules", {"firing", "schedule_commands"})],
 }

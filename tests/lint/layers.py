@@ -38,7 +38,7 @@ MAY_INCLUDE = {
     "batches": CALL | {"packets", "triggers", "runs"},
     "bulk": CALL | {"triggers", "runs"},
     "waitpoints": CALL | {"triggers", "streams"},
-    "realtime": CALL | {"batches"},
+    "realtime": CALL | {"batches", "runs"},
     "notices": CALL,
     "workers": CALL | {"packets", "telemetry", "batches", "bulk", "schedules"},
     "artifacts": CALL,

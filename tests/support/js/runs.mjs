@@ -11,7 +11,7 @@ function parse(bytes, opcode) {
   const message = decode(bytes);
   for (const [, , fields] of message.rows ?? [])
     for (const name of JSON_TEXTS)
-      if (typeof fields[name] === "string") fields[name] = JSON.parse(fields[name]);
+      if (typeof fields?.[name] === "string") fields[name] = JSON.parse(fields[name]);
   return message;
 }
 

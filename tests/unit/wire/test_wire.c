@@ -3,6 +3,7 @@
 
 #include "runcast/protocol.h"
 #include "tests/support/world/show_msgpack.h"
+#include "wire/render.h"
 #include "wire/wire.h"
 #include "json/scan.h"
 
@@ -384,7 +385,7 @@ static void assert_message(enum encoding encoding, struct buf *out, const char *
 static void a_welcome_says_where_the_client_is_and_what_holds(void **state)
 {
     (void)state;
-    const struct wire_limits limits = { 256, 16, 65536, 50, 200 };
+    const struct wire_limits limits = { 256, 16, 65536, 50, 200, 16, 200 };
     struct view view = { .encoding = ENCODING_JSON, .fields = FIELDS_ALWAYS };
     struct buf out = { 0 };
     wire_welcome(&view, "9f3c", 123400, SLICE("dev"), 0, &limits, NULL, &out);
@@ -393,14 +394,15 @@ static void a_welcome_says_where_the_client_is_and_what_holds(void **state)
                    "\"fields\":[\"id\",\"taskIdentifier\",\"status\",\"createdAt\","
                    "\"updatedAt\",\"tags\",\"batchId\"],\"limits\":{\"subscriptions\":256,"
                    "\"tags\":16,\"messageBytes\":65536,\"messagesPerSecond\":50,"
-                   "\"burst\":200}}");
+                   "\"burst\":200,\"watches\":16,\"watchLimit\":200}}");
     view = (struct view){ .encoding = ENCODING_MSGPACK, .fields = 1 << FIELD_ID };
     wire_welcome(&view, "9f3c", 1, SLICE("dev"), 1700000000000, &limits, NULL, &out);
     assert_message(view.encoding, &out,
                    "{\"op\":\"welcome\",\"epoch\":\"9f3c\",\"seq\":1,\"env\":\"dev\","
                    "\"fields\":[\"id\"],\"expires\":@1700000000.000000000,"
                    "\"limits\":{\"subscriptions\":256,\"tags\":16,\"messageBytes\":65536,"
-                   "\"messagesPerSecond\":50,\"burst\":200}}");
+                   "\"messagesPerSecond\":50,\"burst\":200,\"watches\":16,"
+                   "\"watchLimit\":200}}");
     buf_finish(&out);
 }
 
@@ -443,6 +445,48 @@ static void rows_stand_in_patches_and_rows(void **state)
                    "\"rows\":[[\"a\",1,{}],[\"b\",2,{}]]}");
     rope_finish(&out);
     rope_finish(&rows);
+}
+
+static void rows_of_a_live_list_begin_go_on_and_leave(void **state)
+{
+    (void)state;
+    struct rope out = { 0 }, rows = { 0 };
+    struct view view = { .encoding = ENCODING_JSON };
+    rope_clear(&out);
+    rope_clear(&rows);
+    render_left(&view, "a", 7, &rows.text);
+    wire_list(ENCODING_JSON, 1, 9, true, true, &rows, 1, &out);
+    assert_message(ENCODING_JSON, &out.text,
+                   "{\"op\":\"list\",\"id\":1,\"seq\":9,\"begin\":true,\"more\":true,"
+                   "\"rows\":[[\"a\",7,null,2]]}");
+    rope_clear(&rows);
+    view.encoding = ENCODING_MSGPACK;
+    render_left(&view, "a", 7, &rows.text);
+    wire_list(ENCODING_MSGPACK, 1, 9, false, false, &rows, 1, &out);
+    assert_message(ENCODING_MSGPACK, &out.text,
+                   "{\"op\":\"list\",\"id\":1,\"seq\":9,\"rows\":[[\"a\",7,null,2]]}");
+    rope_finish(&out);
+    rope_finish(&rows);
+}
+
+static void counts_are_told_by_the_words_of_the_view(void **state)
+{
+    (void)state;
+    const uint64_t counts[RUN_STATUS_COUNT] = {
+        [RUN_QUEUED] = 2, [RUN_WAITING] = 1, [RUN_EXPIRED] = 4
+    };
+    struct view view = { .encoding = ENCODING_JSON, .vocabulary = VOCABULARY_B };
+    struct buf out = { 0 };
+    wire_counts(&view, 3, 12, counts, &out);
+    assert_message(view.encoding, &out,
+                   "{\"op\":\"counts\",\"id\":3,\"seq\":12,\"byStatus\":{\"QUEUED\":2,"
+                   "\"WAITING\":1,\"EXPIRED\":4},\"total\":7}");
+    view = (struct view){ .encoding = ENCODING_MSGPACK, .vocabulary = VOCABULARY_A };
+    const uint64_t none[RUN_STATUS_COUNT] = { 0 };
+    wire_counts(&view, 3, 12, none, &out);
+    assert_message(view.encoding, &out,
+                   "{\"op\":\"counts\",\"id\":3,\"seq\":12,\"byStatus\":{},\"total\":0}");
+    buf_finish(&out);
 }
 
 static void short_messages_look_as_documented(void **state)
@@ -533,6 +577,8 @@ int main(void)
         cmocka_unit_test(a_welcome_says_where_the_client_is_and_what_holds),
         cmocka_unit_test(ok_tells_how_a_subscription_begins),
         cmocka_unit_test(rows_stand_in_patches_and_rows),
+        cmocka_unit_test(rows_of_a_live_list_begin_go_on_and_leave),
+        cmocka_unit_test(counts_are_told_by_the_words_of_the_view),
         cmocka_unit_test(short_messages_look_as_documented),
         cmocka_unit_test(a_close_code_says_by_its_class_what_to_do),
     };
