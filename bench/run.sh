@@ -317,6 +317,8 @@ rm -rf "${data:?}/gateway"
 printf '\n'
 node "$root/bench/hostile.mjs" "$build" || missed=$((missed + 1))
 printf '\n'
+node "$root/bench/watches.mjs" "$build" || missed=$((missed + 1))
+printf '\n'
 node "$root/bench/children.mjs" "$build" || missed=$((missed + 1))
 
 if [ "$missed" -gt 0 ]; then
