@@ -39,32 +39,41 @@ function serve(files) {
   });
 }
 
+/** Says what keeps these tests from ending, when their time is over. */
+process.once("SIGTERM", () => {
+  console.error("still open:", process.getActiveResourcesInfo().join(" "));
+  process.exit(124);
+});
+
 export async function startBrowser() {
   const script = await bundle();
-  const process = await chromium.launch({
+  const server = await chromium.launchServer({
     executablePath: "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-dev-shm-usage",
       "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
   });
+  const browser = await chromium.connect(server.wsEndpoint());
   const files = { "/": ["text/html", html], "/page.js": ["text/javascript", script] };
-  const server = await serve(files);
-  const { port } = server.address();
+  const origin = await serve(files);
+  const { port } = origin.address();
   return {
     origin: `http://127.0.0.1:${port}`,
     files,
     otherOrigin: `http://localhost:${port}`,
     /** A page that shares nothing with the others, and goes away with the test. */
-    async open(t, origin = `http://127.0.0.1:${port}`) {
-      const context = await process.newContext();
+    async open(t, at = `http://127.0.0.1:${port}`) {
+      const context = await browser.newContext();
       t.after(() => context.close());
       const tab = new Tab(await context.newPage());
-      await tab.page.goto(origin);
+      await tab.page.goto(at);
       return tab;
     },
+    /** Ends the browser with all its processes: one that stays would hold our pipes open. */
     async stop() {
-      await process.close();
-      server.closeAllConnections();
-      server.close();
+      await browser.close();
+      await server.kill();
+      origin.close();
+      origin.closeAllConnections();
     },
   };
 }
