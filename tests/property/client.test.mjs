@@ -27,14 +27,14 @@ async function localClient(t, gateway, name, options) {
   t.after(() => client.close());
   client.on("error", (error) => wrong.push(`${error.code} ${error.message}`));
   const subscribe = (key, filter) => {
-    mirrors.set(key, client.subscribe(filter));
+    mirrors.set(key, filter.watch ? client.watch(filter.watch, { limit: filter.limit, counts: true }) : client.subscribe(filter));
     watchOrder(mirrors.get(key), wrong);
   };
   const close = (key) => {
     mirrors.get(key).close();
     mirrors.delete(key);
   };
-  const look = () => Object.fromEntries([...mirrors].map(([key, { runs, state, error }]) => [key, { runs: [...runs.values()], state, error: error?.message }]));
+  const look = () => Object.fromEntries([...mirrors].map(([key, { runs, counts, state, error }]) => [key, { runs: [...runs.values()], counts, state, error: error?.message }]));
   const online = () => network.dispatchEvent(new Event("online"));
   return { name, path, client, wrong, subscribe, close, look, online };
 }

@@ -166,15 +166,15 @@ async function pageClient(t, gateway, name, options) {
     window.client.on("error", (error) => window.wrong.push(`${error.code} ${error.message}`));
   }, [`${gateway.url}/client.js`, way.url, { token: keys.dev, silence: 500, hiddenAfter: 100, ...options }, watchOrder.toString()]);
   const subscribe = (key, filter) => tab.run(([as, what]) => {
-    window.mirrors[as] = window.client.subscribe(what);
+    window.mirrors[as] = what.watch ? window.client.watch(what.watch, { limit: what.limit, counts: true }) : window.client.subscribe(what);
     window.watchOrder(window.mirrors[as], window.wrong);
   }, [key, filter]);
   const close = (key) => tab.run((as) => {
     window.mirrors[as].close();
     delete window.mirrors[as];
   }, key);
-  const look = () => tab.run(() => Object.fromEntries(Object.entries(window.mirrors).map(([key, { runs, state, error }]) =>
-    [key, { runs: [...runs.values()], state, error: error?.message }])));
+  const look = () => tab.run(() => Object.fromEntries(Object.entries(window.mirrors).map(([key, { runs, counts, state, error }]) =>
+    [key, { runs: [...runs.values()], counts, state, error: error?.message }])));
   const online = () => tab.run(() => { window.dispatchEvent(new Event("online")); });
   return { name, path: way, tab, subscribe, close, look, online, hide: (hidden) => tab.turn(hidden ? "hidden" : "visible") };
 }

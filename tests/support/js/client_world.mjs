@@ -59,6 +59,12 @@ export class Path {
 
 const filters = [{ all: true }, { tags: ["t0"] }, { tags: ["t1", "t2"] }, { all: true, task: ["worked", "waiting"] }, { tags: ["t3"], since: "1h" }, { all: true, limit: 7 }];
 
+/** Live lists: { watch, limit }, which a client has by watch(). */
+const watches = [{ watch: {} }, { watch: { status: ["QUEUED", "DELAYED"] }, limit: 20 }, { watch: { tag: ["t1", "t2"], status: "CANCELED" }, limit: 5 }, { watch: { taskIdentifier: "waiting" }, limit: 3 }];
+const among = (value, wanted) => wanted === undefined || [wanted].flat().includes(value);
+const isListed = (run, { status, tag, taskIdentifier }) =>
+  among(run.status, status) && among(run.taskIdentifier, taskIdentifier) && (!tag || run.tags.some((one) => tag.includes(one)));
+
 /** Fields that a run has in both, as they are compared. */
 const same = ["id", "status", "taskIdentifier", "createdAt", "updatedAt", "payload", "output", "metadata", "startedAt", "delayedUntil", "ttl",
   "isTest", "durationMs", "idempotencyKey", "batchId", "version", "error"];
@@ -131,6 +137,7 @@ export class ClientWorld {
     const { random, generator } = this;
     if (generator.ids.length && random.chance(0.2)) return { run: random.pick(generator.ids) };
     if (generator.batches.length && random.chance(0.2)) return { batch: random.pick(generator.batches) };
+    if (random.chance(0.4)) return random.pick(watches);
     return random.pick(filters);
   }
 
@@ -165,6 +172,7 @@ export class ClientWorld {
 /** What is wrong with a mirror, in words; undefined: nothing. */
 function differs(shown, filter, all) {
   if (shown?.state !== "live") return `it is ${JSON.stringify(shown)}`;
+  if (filter.watch) return differsFromList(shown, filter, all);
   const own = all.filter((one) => matches({ ...filter, since: undefined }, one.id, one));
   const expected = new Map(own.map((one) => [one.id, compared(one)]));
   for (const one of shown.runs) {
@@ -174,6 +182,17 @@ function differs(shown, filter, all) {
   const newest = [...expected.keys()].sort().reverse().slice(0, filter.limit), has = new Set(shown.runs.map(({ id }) => id));
   const missing = newest.find((id) => !has.has(id));
   return missing && `${missing} is missing`;
+}
+
+/** A live list has no more than the list, and counts all that the list could have. */
+function differsFromList(shown, { watch, limit = 100 }, all) {
+  const listed = all.filter((run) => isListed(run, watch)), counted = {};
+  for (const { status } of listed) counted[status] = (counted[status] ?? 0) + 1;
+  const expected = listed.map(compared).sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
+  const wrong = expected.find((run, i) => !shown.runs[i] || !isDeepStrictEqual(compared(shown.runs[i]), run));
+  if (wrong) return `${JSON.stringify(wrong)} is missing, or another`;
+  if (shown.runs.length !== expected.length) return `${shown.runs.length} runs instead of ${expected.length}`;
+  if (!isDeepStrictEqual(shown.counts?.byStatus, counted)) return `counts ${JSON.stringify(shown.counts)} instead of ${JSON.stringify(counted)}`;
 }
 
 /** Notes a state that is older than one that was shown before: this must never be. */
