@@ -30,7 +30,11 @@ function block(words, gateway) {
 }
 
 const start = (t, options = []) => startGateway({ t, options: ["--allow-origin", browser.origin, "--drain-timeout", "3s", ...options] });
-const shows = (tab, text, where = "body") => until(async () => (await tab.page.locator(where).textContent()).includes(text), { timeoutMs: 15_000, what: text });
+async function shows(tab, text, where = "body") {
+  let shown;
+  const find = async () => { shown = await tab.page.locator(where).textContent(); return shown.includes(text); };
+  await until(find, { timeoutMs: 15_000, what: text }).catch((error) => assert.fail(`${error.message}; it shows ${shown}`));
+}
 
 /** A page of React, bundled as a user's bundler would. */
 async function showReact(tab, contents) {
@@ -93,6 +97,28 @@ describe("the README's", () => {
     await subscriptions(1);
     await tab.run(() => window.mount());
     await subscriptions(0);
+    assert.equal(tab.broken, undefined);
+    await gateway.stop();
+  });
+
+  test("live list of React shows what is unfinished and how many, also through a kill", async (t) => {
+    const gateway = await start(t), tab = await browser.open(t);
+    const trigger = async () => (await gateway.post("/api/v1/tasks/hello/trigger", { options: { tags: ["demo"] } })).json.id;
+    browser.files["/token"] = ["text/plain", await token(gateway, { scopes: ["read:runs"] })];
+    await showReact(tab, `${block("A live list, whose runs leave", gateway)}
+      import { createRoot } from "react-dom/client";
+      createRoot(document.getElementById("root")).render(<Unfinished tag="demo" />);`);
+    await shows(tab, "live 0", "h1");
+    const ids = [];
+    for (let i = 0; i < 22; i++) ids.unshift(await trigger());
+    const listed = (all) => until(async () => (await tab.page.locator("li").allTextContents()).join() === all.map((id) => `${id} QUEUED`).join(), { what: "the list" });
+    await shows(tab, "live 22", "h1");
+    await listed(ids.slice(0, 20));
+    await gateway.kill();
+    await gateway.restart();
+    for (const id of ids.splice(0, 3)) await gateway.post(`/api/v2/runs/${id}/cancel`, {});
+    await shows(tab, "live 19", "h1");
+    await listed(ids);
     assert.equal(tab.broken, undefined);
     await gateway.stop();
   });
