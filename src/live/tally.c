@@ -133,9 +133,7 @@ static void complete(struct tally_load *load)
 static void on_time(struct timer *timer)
 {
     struct tally_load *load = container_of(timer, struct tally_load, timer);
-    if (!load->window)
-        load_destroy(load);
-    else if (!load->count.status && load->env->applied < load->count.seq)
+    if (!load->count.status && load->env->applied < load->count.seq)
         wait(load, AHEAD_MS);
     else
         complete(load);
@@ -144,7 +142,10 @@ static void on_time(struct timer *timer)
 static void on_counted(struct store_count *count, enum store_status status)
 {
     struct tally_load *load = container_of(count, struct tally_load, count);
-    wait(load, status && status != STORE_SLOW ? AGAIN_MS : 0);
+    if (!load->window)
+        load_destroy(load);
+    else
+        wait(load, status && status != STORE_SLOW ? AGAIN_MS : 0);
 }
 
 static struct tally_load *load_create(struct window *window)
@@ -193,9 +194,12 @@ void tally_advance(struct window *window, int64_t from)
 void tally_stop(struct window *window)
 {
     struct tally *tally = &window->tally;
+    struct tally_load *load = tally->load;
     timers_clear(loop_timers(window->env->loop), &tally->timer);
-    if (tally->load)
-        tally->load->window = NULL;
     tally->load = NULL;
+    if (load && load->timer.place)
+        load_destroy(load);
+    else if (load)
+        load->window = NULL; /* until the store has answered */
     tally->exact = tally->refused = false;
 }

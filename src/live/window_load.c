@@ -133,9 +133,7 @@ static void wait(struct window_load *load, int64_t ms)
 static void on_time(struct timer *timer)
 {
     struct window_load *load = container_of(timer, struct window_load, timer);
-    if (!load->window)
-        load_destroy(load);
-    else if (load->list.status == STORE_SLOW)
+    if (load->list.status == STORE_SLOW)
         refuse(load);
     else if (load->list.status)
         read_page(load);
@@ -148,7 +146,10 @@ static void on_time(struct timer *timer)
 static void on_page(struct store_list *list, enum store_status status)
 {
     struct window_load *load = container_of(list, struct window_load, list);
-    wait(load, status && status != STORE_SLOW ? AGAIN_MS : 0);
+    if (!load->window)
+        load_destroy(load);
+    else
+        wait(load, status && status != STORE_SLOW ? AGAIN_MS : 0);
 }
 
 void window_load_begin(struct window *window,
@@ -171,7 +172,10 @@ void window_load_begin(struct window *window,
 
 void window_load_abandon(struct window *window)
 {
-    if (window->load)
-        window->load->window = NULL;
+    struct window_load *load = window->load;
     window->load = NULL;
+    if (load && load->timer.place)
+        load_destroy(load);
+    else if (load)
+        load->window = NULL; /* until the store has answered */
 }
