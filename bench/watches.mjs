@@ -10,7 +10,7 @@
 // CPU of a change is what the gateway's process uses while it is made (utime and stime of
 // /proc/PID/stat): once with connections that watch nothing, once with those that watch. The two
 // take turns on one gateway, so that whatever else the machine does is in both. Of four filters one
-// names a tag, one a task, which the gateway has indices of; one a queue and one a version, by
+// names a tag, one a task, one a queue, which the gateway has indices of, and one a version, by
 // which each change is judged.
 //
 // Ends with status 1 if a target is missed.
