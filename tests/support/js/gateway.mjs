@@ -8,6 +8,7 @@
 // Node 18 or later, no packages. Which program: GATEWAY_BIN (with sanitizers), or for
 // { release: true } and for a preloaded shim GATEWAY_RELEASE_BIN; shims lie in SHIM_DIR.
 import { spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import fs from "node:fs";
 import http from "node:http";
 import net from "node:net";
@@ -48,14 +49,16 @@ export async function until(check, { timeoutMs = 20_000, everyMs = 10, what = "c
   }
 }
 
-export function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = net.createServer().on("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
+/** A port that nobody listens on, below those that the kernel gives to connections: a gateway may
+ *  leave it and come back. Drawn, so that tests beside each other have different ones. */
+export async function freePort() {
+  for (;;) {
+    const port = randomInt(12_000, 32_768), server = net.createServer();
+    const free = await new Promise((resolve) => {
+      server.on("error", () => resolve(false)).listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
     });
-  });
+    if (free) return port;
+  }
 }
 
 // Whatever ends this process, no gateway and no data directory is left behind.
