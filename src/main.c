@@ -19,6 +19,7 @@
 #include "gateway/execute.h"
 #include "gateway/supervise_role.h"
 #include "process/launch.h"
+#include "remote/remote_command.h"
 #include "runcast/gateway.h"
 
 extern char **environ;
@@ -201,6 +202,27 @@ static int check(const struct config *config)
     return 0;
 }
 
+/* The key is read as the SDK and the CLI read it. */
+static int ask_remote(const struct config *config)
+{
+    struct remote_settings settings = {
+        .words = config->words,
+        .word_count = config->word_count,
+        .url = *config->url ? config->url : getenv("TRIGGER_API_URL"),
+        .key = getenv("TRIGGER_SECRET_KEY"),
+        .ca_file = config->ca_file,
+        .limits = { .files_max = (uint32_t)config->deploy_files,
+                    .unpacked_max = (uint64_t)config->deploy_unpacked,
+                    .ratio_max = bundle_limits_default.ratio_max },
+    };
+    signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
+    int status = remote_command_run(&settings, stdout, stderr);
+    bytes_forget_shared();
+    uv_library_shutdown();
+    return status;
+}
+
 static int run(const struct config *config, int argc, char **argv)
 {
     struct failure why = { 0 };
@@ -211,6 +233,7 @@ static int run(const struct config *config, int argc, char **argv)
     case COMMAND_PRINT_CONFIG: print(config_print, config); return 0;
     case COMMAND_KEYS:
     case COMMAND_ACCOUNTS: return tell(gateway_command(config, stdout, &why), &why);
+    case COMMAND_REMOTE: return ask_remote(config);
     case COMMAND_VAULT_ROTATE:
         return tell(gateway_rotate_vault(config, stdout, &why), &why);
     case COMMAND_RESTORED: return tell(gateway_restored(config, stdout, &why), &why);

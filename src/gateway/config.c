@@ -18,7 +18,9 @@
 #include "gateway/config_help.h"
 #include "gateway/config_listen.h"
 #include "gateway/config_value.h"
+#include "gateway/config_words.h"
 #include "gateway/edit_distance.h"
+#include "remote/remote_command.h"
 #include "vault/secret.h"
 #include "vault/secret_file.h"
 #include "vault/vault.h"
@@ -87,24 +89,13 @@ static enum err unknown(struct slice name, const char *origin, const char *dashe
 
 /* ---- arguments ---- */
 
-static bool is_noun(const char *word)
-{
-    static const char *const nouns[] = { "org", "project", "user", "token",
-                                         "worker-token" };
-    for (size_t i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++) {
-        if (strcmp(word, nouns[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
 static enum err add_word(struct config_reading *reading, const char *word)
 {
     struct config *config = &reading->config;
     if (config->word_count == CONFIG_WORDS_MAX)
         return explain(reading->why, ERR_INVALID, "%.60s: too many words", word);
     config->words[config->word_count++] = word;
-    if (config->word_count > 1)
+    if (config->word_count > 1 && config->command == COMMAND_KEYS)
         config->command = COMMAND_ACCOUNTS;
     return OK;
 }
@@ -155,38 +146,25 @@ static enum err read_command(struct config_reading *reading, const char *word)
         *command = COMMAND_VAULT_ROTATE;
     else if (strcmp(word, "restored") == 0)
         *command = COMMAND_RESTORED;
-    else if (is_noun(word))
+    else if (config_words_are_of_accounts(word))
         *command = COMMAND_ACCOUNTS;
+    else if (remote_command_knows(word))
+        *command = COMMAND_REMOTE;
     else
         return explain(
             reading->why, ERR_INVALID,
-            "%.60s: not a command; there are serve, keys, org, project, user, token, "
-            "worker-token, vault rotate, restored and supervise, and options "
-            "begin with two dashes",
+            "%.60s: not a command; there are serve, supervise, deploy, versions, "
+            "promote, rollback, keys, org, project, user, token, worker-token, "
+            "vault rotate and restored, and options begin with two dashes",
             word);
-    bool has_words = *command == COMMAND_KEYS || *command == COMMAND_ACCOUNTS;
+    bool has_words = *command == COMMAND_KEYS || *command == COMMAND_ACCOUNTS ||
+                     *command == COMMAND_REMOTE;
     return has_words ? add_word(reading, word) : OK;
-}
-
-/* Behind keys, in the place of a second word. */
-static const char new_token_option[] = "--new-personal-token";
-
-/* "--name" of the name; NULL: no command has such an option. */
-static const char *find_command_option(struct slice name)
-{
-    static const char *const options[] = { "--org", "--name",   "--email",   "--slug",
-                                           "--ref", "--user",   "--project", "--grace",
-                                           "--env", "--confirm" };
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-        if (slice_is(name, options[i] + 2))
-            return options[i];
-    }
-    return NULL;
 }
 
 static bool is_of_command(const struct config_reading *reading, struct slice name)
 {
-    return reading->config.word_count && find_command_option(name);
+    return reading->config.word_count && config_words_option(name);
 }
 
 /* The last flag of a name counts; of a list all do. */
@@ -233,8 +211,8 @@ static enum err read_option(struct config_reading *reading, char **argv, int arg
 
     int which = find_setting(name);
     bool is_file = slice_is(name, "config"), is_word = is_of_command(reading, name);
-    if (reading->config.word_count == 1 && strcmp(argument, new_token_option) == 0)
-        return add_word(reading, new_token_option);
+    if (reading->config.word_count && config_words_are_switch(argument))
+        return add_word(reading, argument);
     if (which < 0 && !is_file && !is_word)
         return unknown(name, shown, "--", reading->why);
     if (which >= 0 && config_settings[which].type == SETTING_IS_SECRET)
@@ -253,7 +231,7 @@ static enum err read_option(struct config_reading *reading, char **argv, int arg
     if (!value)
         return explain(reading->why, ERR_INVALID, "%s: needs a value", shown);
     if (is_word) {
-        enum err err = add_word(reading, find_command_option(name));
+        enum err err = add_word(reading, config_words_option(name));
         return err ? err : add_word(reading, value);
     }
     if (is_file) {

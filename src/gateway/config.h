@@ -19,6 +19,7 @@ enum config_command {
     COMMAND_SUPERVISE,
     COMMAND_KEYS,
     COMMAND_ACCOUNTS, /* words */
+    COMMAND_REMOTE,   /* words, of a command that asks a gateway by its API */
     COMMAND_VAULT,    /* not whole without its second word */
     COMMAND_VAULT_ROTATE,
     COMMAND_RESTORED,
@@ -53,8 +54,8 @@ enum config_setting {
  * is "default", "--data", "RUNCAST_DATA" or "runcast.conf:3". */
 struct config {
     enum config_command command;
-    /* Of a command on accounts: its words and options, borrowed from the arguments, with
-     * "--name" and its value as words of their own. */
+    /* Of a command on accounts, or one of remote_command.h: its words and options, borrowed
+     * from the arguments, with "--name" and its value as words of their own. */
     const char *words[CONFIG_WORDS_MAX];
     size_t word_count;
     const char *topic; /* the command that help is asked for; NULL: all */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gateway/config_value.h"
+#include "remote/remote_command.h"
 
 static const struct {
     const char *name, *usage, *about; /* lines; usage is in the overview too */
@@ -16,6 +17,34 @@ static const struct {
       "token (runcast worker-token create) in RUNCAST_WORKER_TOKEN. As root it executes "
       "tasks\n"
       "as --runner-user; without root it needs --execute-unsafe.\n" },
+    { "deploy",
+      "  runcast deploy DIR [--env ENV] [--branch NAME] [--skip-promotion] [--external-id "
+      "ID]\n"
+      "                               deploys a bundle, and waits until it is built\n",
+      "DIR is the folder that npx trigger.dev deploy --dry-run leaves "
+      "(.trigger/tmp/build-…).\n"
+      "Variables that build extensions sync or need to build are not in it. Which gateway "
+      "and\n"
+      "which environment TRIGGER_API_URL (or --url) and TRIGGER_SECRET_KEY say; --env is\n"
+      "prod, staging or preview, and refused when the key is that of another one.\n" },
+    { "versions",
+      "  runcast versions [--env ENV] [--branch NAME]\n"
+      "                               lists what was deployed; * is the current one\n",
+      "The newest hundred, of the environment whose key is in TRIGGER_SECRET_KEY, at the\n"
+      "gateway of TRIGGER_API_URL (or --url).\n" },
+    { "promote",
+      "  runcast promote VERSION [--env ENV] [--branch NAME]\n"
+      "                               makes a version the current one that is newer\n",
+      "Runs that are queued, and those that are triggered from then on, execute it; those\n"
+      "that have begun finish on theirs. The gateway is that of TRIGGER_API_URL (or "
+      "--url),\n"
+      "the environment that of TRIGGER_SECRET_KEY.\n" },
+    { "rollback",
+      "  runcast rollback VERSION [--env ENV] [--branch NAME]\n"
+      "                               the same, of one that is older\n",
+      "As promote, with the schedules and limits of queues of the version that is gone "
+      "back\n"
+      "to. Of older ones the gateway keeps the newest ten (keep-versions).\n" },
     { "keys",
       "  runcast keys [--project REF] [options]\n"
       "                               prints the secret keys\n"
@@ -117,11 +146,13 @@ static void print_all(struct buf *out)
                  "runcast - manages runs of background tasks and tells every change\n\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
         buf_add_text(out, commands[i].usage);
-    buf_add_text(out,
-                 "  runcast help COMMAND         says more of one of these\n"
-                 "  All but serve, supervise and restored speak to the gateway that runs\n"
-                 "  on --data; all but vault rotate work without one too.\n\n"
-                 "options [default]\n");
+    buf_add_text(
+        out, "  runcast help COMMAND         says more of one of these\n"
+             "  deploy, versions, promote and rollback speak to the gateway at\n"
+             "  TRIGGER_API_URL, wherever it is. Of the others all but serve, supervise\n"
+             "  and restored speak to the gateway that runs on --data; all but vault\n"
+             "  rotate work without one too.\n\n"
+             "options [default]\n");
     for (int i = 0; i < SETTING_COUNT; i++)
         print_option(&config_settings[i], out);
     buf_add_text(
@@ -147,6 +178,10 @@ void config_print_help(const char *command, struct buf *out)
         return;
     }
     buf_print(out, "%s\n%s\n", commands[which].usage, commands[which].about);
+    if (remote_command_knows(command)) {
+        buf_add_text(out, "  --ca-file FILE: certificates that are trusted, too.\n");
+        return;
+    }
     buf_print(out, "  --data DIR, or RUNCAST_DATA: the data directory. %s\n",
               strcmp(command, "restored") == 0    ? "No gateway runs on it."
               : strcmp(command, "supervise") == 0 ? "That of the gateway on this machine."

@@ -31,7 +31,7 @@ const containerfile = (commands) => ["FROM triggerdotdev/node AS base", "", "FRO
   "COPY --chown=node:node package.json ./", "RUN npm i --no-audit --no-fund --no-save --no-package-lock", "", "# Now copy all the files", "COPY --chown=node:node . .", "",
   ...commands.map((command) => `RUN ${command}`), "", "COPY --chown=node:node . .", "", "RUN mkdir -p node_modules", "", "FROM scratch AS code", ""].join("\n");
 
-/** A bundle's bytes. index: JavaScript behind indexHead; files: more of them, by name. */
+/** A bundle's bytes, and the folder that they were packed from. index: JavaScript behind indexHead; files: more of them, by name. */
 export function makeBundle({ index = 'await variables(); await register(["hello"]);', commands = [], dependencies = {}, image, runtime = "node-22", cli = "4.8.3", files = {}, without = [] } = {}) {
   const folder = temporaryFolder();
   const manifest = { build: {}, deploy: {}, cliPackageVersion: cli, packageVersion: "4.8.3", contentHash: "hash", runtime, image, environment: "prod", target: "deploy", config: { project: "proj", dirs: [] },
@@ -47,7 +47,7 @@ export function makeBundle({ index = 'await variables(); await register(["hello"
     fs.writeFileSync(path.join(folder, name), text);
   }
   const bytes = execFileSync("tar", ["-czf", "-", "-C", folder, ...fs.readdirSync(folder)], { maxBuffer: 64 << 20 });
-  return { bytes, hash: createHash("sha256").update(bytes).digest("hex") };
+  return { bytes, hash: createHash("sha256").update(bytes).digest("hex"), folder };
 }
 
 /** A bundle whose run controller is fake_controller.mjs; tasks: names, or objects as a registration has them;
