@@ -250,6 +250,14 @@ static inline bool run_is_settled(const struct run *run)
     return run_is_final(run) && run->execution == EXECUTION_FINISHED;
 }
 
+/* When a queued run came into its queue, Unix ms: for its first attempt, or for the next one. */
+static inline int64_t run_in_queue_since(const struct run *run)
+{
+    if (run->status != RUN_RETRYING && !run->started_at)
+        return run->queued_at;
+    return run->due_at ? run->due_at : run->updated_at;
+}
+
 /* "snapshot_<run>-n<number>", in ten digits: every transition has its own, and a worker must
  * name the newest. The controller of a deployed run takes the greater text for the newer
  * snapshot; so a new one is also greater than "snapshot_<run>-9", as they once were. */

@@ -13,6 +13,7 @@ static const struct {
     { "runs", "Trigger, watch and steer runs" },
     { "batches", "Trigger many runs at once" },
     { "queues", "What waits, and how much of it runs" },
+    { "environments", "What happens in an environment" },
     { "schedules", "Runs by the clock" },
     { "envvars", "Variables that tasks see" },
     { "tokens", "Tokens for browsers and others" },

@@ -50,13 +50,6 @@ static bool may_pause(const struct run *run)
     return run->status == RUN_RETRYING || run->started_at;
 }
 
-static int64_t in_queue_since(const struct run *run)
-{
-    if (!may_pause(run))
-        return run->queued_at;
-    return run->due_at ? run->due_at : run->updated_at;
-}
-
 static void set_limit(struct waiting *waiting, enum waiting_reason reason, uint32_t limit,
                       uint32_t running)
 {
@@ -105,7 +98,7 @@ static void look_in_queue(const struct tracked *run, struct waiting *waiting)
         waiting->until = run->run.due_at;
         return;
     }
-    waiting->since = in_queue_since(&run->run);
+    waiting->since = run_in_queue_since(&run->run);
     judge_version(run, waiting);
     waiting->is_served = is_served(run, &waiting->gone_ms);
     waiting->is_plain = versions_is_plain(run->env, &run->run);
@@ -169,7 +162,8 @@ void waiting_look(const struct tracked *tracked, const struct room *full,
 int64_t waiting_oldest(const struct environment *env)
 {
     const struct queue_item *item = queues_oldest(&env->queues);
-    return item ? in_queue_since(&container_of(item, const struct tracked, item)->run) : 0;
+    return item ? run_in_queue_since(&container_of(item, const struct tracked, item)->run)
+                : 0;
 }
 
 bool waiting_is_unserved(const struct environment *env)

@@ -54,6 +54,7 @@ struct environment *environment_create(struct loop *loop, struct store *store,
     queues_init(&env->queues, concurrency, item_id);
     hub_init(&env->hub, env);
     windows_init(&env->windows, env);
+    stats_init(&env->stats, loop_wall_ms(loop));
     for (int i = 0; i < VIEWS_MAX; i++)
         env->views[i].index = (uint8_t)i;
 
@@ -95,6 +96,7 @@ void environment_destroy(struct environment *env)
     recent_finish(&env->recent);
     history_finish(&env->history);
     queues_finish(&env->queues);
+    stats_finish(&env->stats);
     free(env);
 }
 
@@ -243,6 +245,7 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     struct tracked *tracked = environment_find(env, slice_of(run->id));
     struct run before = { 0 };
 
+    stats_pass(env);
     if (tracked) {
         count_out(env, tracked);
         hub_remove_run(&env->hub, tracked);
@@ -258,6 +261,7 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     hub_append_run(&env->hub, tracked);
     publish(env, tracked, before.id[0] ? &before : NULL);
     windows_judge(&env->windows, before.id[0] ? &before : NULL, &tracked->run);
+    stats_note_run(&env->stats, before.id[0] ? before.status : -1, tracked->run.status);
     run_finish(&before);
     metric_add(M_CHANGES, 1);
     return tracked;

@@ -5,6 +5,7 @@
  *   windows:   what live lists and counts are cut from
  *   recent:    the ring of updates
  *   queues:    what waits for a worker
+ *   stats:     samples of what happened
  *
  *   seq:   0 ────── purged ───────── cold ──────────────────────── applied
  *               retention         only the store has it    memory has everything
@@ -23,6 +24,7 @@
 #include "live/history.h"
 #include "live/hub.h"
 #include "live/recent.h"
+#include "live/stats.h"
 #include "live/windows.h"
 #include "model/queue.h"
 #include "runcast/store.h"
@@ -58,6 +60,7 @@ struct environment {
     struct recent recent;
     struct history history;
     struct queues queues;
+    struct stats stats;
     struct view views[VIEWS_MAX];
 
     uint64_t applied; /* every change up to here is in memory */

@@ -252,6 +252,13 @@ static bool is_long(const struct feed *feed)
     return feed->ops->heavy || feed->seen != feed->base || !list_empty(&feed->catching);
 }
 
+static void note_delivery(struct hub *hub, int64_t us)
+{
+    metric_observe_us(H_FANOUT, us);
+    stats_pass(hub->env);
+    stats_note_delivery(&hub->env->stats, us);
+}
+
 static bool flush(struct flusher *flusher)
 {
     struct hub *hub = container_of(flusher, struct hub, flusher);
@@ -267,7 +274,7 @@ static bool flush(struct flusher *flusher)
     }
     hub->flushed = hub->env->applied;
     if (hub->marked_us)
-        metric_observe_us(H_FANOUT, now_us() - hub->marked_us);
+        note_delivery(hub, now_us() - hub->marked_us);
     hub->marked_us = 0;
     return false;
 }

@@ -89,6 +89,7 @@ export const calls = {
   retrieve_batch_results_v1: (w) => w.get(`/api/v1/batches/${w.batch}/results`),
 
   // queues, bulk actions
+  environment_stats_v1: async (w) => { await w.get("/api/v1/environments/stats"); await w.get("/api/v1/environments/stats?since=1h"); await w.get("/api/v1/environments/stats?since=soon"); },
   list_queues_v1: async (w) => { await w.get("/api/v1/queues?page=1&perPage=2"); await w.get("/api/v1/queues?page=0"); },
   retrieve_queue_v1: async (w) => { await w.get(`${queue}?type=task`); await w.get("/api/v1/queues/nobody"); },
   pause_queue_v1: async (w) => { for (const action of ["pause", "resume"]) await w.post(`${queue}/pause`, { type: "task", action }); },

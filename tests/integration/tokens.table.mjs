@@ -68,6 +68,7 @@ export const rows = [
   { route: "GET /api/v1/bulk-actions/:", takes: "key", at: () => ({ path: "/api/v1/bulk-actions/nobody" }), ok: [404] },
   { route: "POST /api/v1/bulk-actions/:/abort", takes: "key", at: () => ({ path: "/api/v1/bulk-actions/nobody/abort", body: {} }), ok: [404] },
   { route: "GET /api/v1/queues", takes: "key", at: () => ({}) },
+  { route: "GET /api/v1/environments/stats", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: () => ({}) },
   { route: "GET /api/v1/queues/:", takes: "key", at: () => ({ path: "/api/v1/queues/nobody", query: "type=custom" }), ok: [404] },
   ...["pause", "concurrency/override", "concurrency/reset"].map((what) => ({ route: `POST /api/v1/queues/:/${what}`, takes: "key", at: () => ({ path: `/api/v1/queues/nobody/${what}`, body: [] }), ok: [400] })),
   // A key is asked for its own environment, a person for any of the project.

@@ -1,0 +1,71 @@
+// GET /api/v1/environments/stats: what happened in an environment, in samples of ten seconds.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
+
+const stats = "/api/v1/environments/stats", interval = 10_000;
+
+test("samples tell what was triggered, what ended, what waits and how long changes took", async (t) => {
+  const file = path.join(temporaryFolder(), "ahead"), shown = { "x-trigger-api-version": "2025-07-16" };
+  const gateway = await startGateway({ t, preload: "shim_clock", env: { SHIM_CLOCK: file } });
+  let ahead = 0;
+  const pass = (ms) => { fs.writeFileSync(`${file}.new`, String(ahead += ms)); fs.renameSync(`${file}.new`, file); };
+  const ask = async (query = "", more) => {
+    const { status, json, text } = await gateway.get(`${stats}${query}`, more);
+    assert.equal(status, 200, text);
+    return json;
+  };
+  const trigger = async () => (await gateway.post("/api/v1/tasks/hello/trigger", {})).json.id;
+
+  const nothing = await ask();
+  assert.deepEqual([nothing.intervalMs, nothing.samples], [interval, []]);
+  const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
+  socket.send({ op: "sub", id: 1, all: true });
+  await socket.next("rows");
+  const first = await trigger();
+  for (let i = 0; i < 4; i++) await trigger();
+  await gateway.post(`/api/v2/runs/${first}/cancel`, {});
+  await until(async () => (await gateway.metric("runcast_change_to_write_seconds_count")) > 0);
+  pass(interval);
+  const sum = (samples, of) => samples.reduce((all, sample) => all + of(sample), 0); // the clock may have passed a border meanwhile
+  const { samples, from, to } = await until(async () => { const all = await ask(); return sum(all.samples, ({ triggers }) => triggers) === 5 && all; });
+  const last = samples.at(-1);
+  assert.deepEqual([sum(samples, ({ ends }) => ends.total), sum(samples, ({ ends }) => ends.byStatus.CANCELED ?? 0), last.queued], [1, 1, 4]);
+  assert.ok(last.oldestQueuedMs > 0 && last.oldestQueuedMs <= interval, `${last.oldestQueuedMs}`);
+  const { p50, p99 } = samples.find(({ deliveryMs }) => deliveryMs).deliveryMs;
+  assert.ok(p50 > 0 && p50 <= p99 && p99 < 5000, `${p50} ${p99}`);
+  assert.ok(samples.every(({ at }) => Date.parse(at) % interval === 0) && Date.parse(to) >= Date.parse(last.at) + interval && from <= to);
+
+  assert.deepEqual((await ask(`?since=${to}`)).samples, [], "they are known");
+  assert.deepEqual((await ask(`?since=${Date.parse(last.at)}`)).samples, [last]);
+  assert.deepEqual((await ask("?since=1h", { headers: shown })).samples.at(-1).ends, last.ends);
+  assert.deepEqual((await ask("", { key: keys.prod })).samples, [], "another environment has its own");
+
+  pass(3600_000);
+  await gateway.post(`/api/v2/runs/${await trigger()}/cancel`, {});
+  pass(interval);
+  const later = await until(async () => { const all = await ask("?since=5m"); return sum(all.samples, ({ triggers }) => triggers) === 1 && all.samples; });
+  assert.ok(later.at(-1).oldestQueuedMs > 3600_000, "what waits becomes older");
+  pass(6 * 3600_000);
+  assert.deepEqual((await ask()).samples, [], "six hours are kept");
+  await socket.cut();
+  await gateway.stop();
+});
+
+test("stats want what the list of all runs wants, and a time that is one", async (t) => {
+  const gateway = await startGateway({ t });
+  const status = async (scopes) => (await gateway.get(stats, { key: await publicToken(gateway, { scopes }) })).status;
+  assert.deepEqual([await status(["read:runs"]), await status(["read:tags:a"]), await status(["write:runs"])], [200, 403, 403]);
+  assert.equal((await gateway.get(stats, { key: keys.pat })).status, 401);
+  for (const since of ["soon", "-1", "1h1h", "99999999999999999999"]) {
+    const { status: code, json } = await gateway.get(`${stats}?since=${since}`);
+    assert.deepEqual([code, json.error], [400, "since: must be a time such as 2026-01-31T12:00:00Z, milliseconds since 1970, or a duration such as 1h"], since);
+  }
+  assert.equal((await gateway.get(`${stats}?from=1`)).headers["x-ignored-members"], "from");
+  await gateway.stop();
+});
