@@ -359,6 +359,14 @@ static enum err read_watch_query(struct event_stream *stream)
 {
     struct api_call *call = stream->call;
     struct buf watch = { 0 };
+    static const char *const others[] = { "run",  "tags",  "batch", "all",
+                                          "task", "since", "from" };
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (api_query(call, others[i]).ptr)
+            return explain(&call->why, ERR_INVALID,
+                           "%s: a watch has none; say filter[tag] and the other filters of "
+                           "a list, limit and counts",
+                           others[i]);
     buf_add_text(&watch, "{\"op\":\"watch\",\"id\":0");
     add_count(&watch, "limit", api_query(call, "limit"));
     add_yes(&watch, "counts", api_query(call, "counts"));
@@ -372,7 +380,7 @@ static enum err read_watch_query(struct event_stream *stream)
 static enum err read_query(struct event_stream *stream)
 {
     struct api_call *call = stream->call;
-    struct slice watch = api_query(call, "watch");
+    struct slice watch = api_query(call, "watch"), counts = api_query(call, "counts");
     struct buf hello = { 0 };
     buf_add_text(&hello, "{\"op\":\"hello\"");
     add_names(&hello, "fields", api_query(call, "fields"));
@@ -382,6 +390,8 @@ static enum err read_query(struct event_stream *stream)
         return refused;
     if (watch.ptr && !is_yes(watch))
         return explain(&call->why, ERR_INVALID, "watch: send 1, with the filter of a list");
+    if (counts.ptr && !is_yes(counts))
+        return explain(&call->why, ERR_INVALID, "counts: send 1, or leave it out");
     return watch.ptr ? read_watch_query(stream) : read_sub_query(stream);
 }
 

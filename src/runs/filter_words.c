@@ -129,7 +129,7 @@ enum err filter_words_read(json_t *filter, json_t *words,
         else if (!refused)
             nothing = member->name;
     }
-    if (!refused && nothing && json_object_size(words))
+    if (!refused && nothing)
         refused =
             explain(why, ERR_INVALID, "filter.%s: it names nothing, and without it %s",
                     nothing, purpose->otherwise);

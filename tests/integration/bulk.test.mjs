@@ -175,7 +175,7 @@ test("mistakes are refused with a reason", async () => {
     [{ action: "cancel" }, 400, "Exactly one of filter or runIds must be provided"],
     [{ action: "cancel", filter, runIds: one }, 400, "Exactly one of filter or runIds must be provided"],
     [{ action: "cancel", filter: {} }, 400, "At least one filter must be provided"],
-    [{ action: "cancel", filter: { tag: " ", queue: [] } }, 400, "At least one filter must be provided"],
+    [{ action: "cancel", filter: { tag: " ", queue: [] } }, 400, "filter.queue: it names nothing, and without it the action would reach more runs"],
     [{ action: "cancel", filter: { tag: "x", tags: "x" } }, 400, "filter.tags: there is no such filter, and without it the action would reach more runs"],
     [{ action: "cancel", filter: { tag: 5 } }, 400, "filter.tag: must be a string or a list of them"],
     [{ action: "cancel", filter: { tag: "a,b" } }, 400, "filter.tag: a value cannot have a comma"],
