@@ -245,11 +245,12 @@ static void line_up(struct hub *hub)
     }
 }
 
-/* True when the feed sends frames of its own, maybe one large run, instead of a few that
- * are shared. */
+/* True when the feed sends frames of its own, maybe one large run, or the rows of live lists,
+ * instead of a few that are shared. */
 static bool is_long(const struct feed *feed)
 {
-    return feed->ops->heavy || feed->seen != feed->base || !list_empty(&feed->catching);
+    return feed->ops->heavy || feed->seen != feed->base || feed->watch_count ||
+           !list_empty(&feed->catching);
 }
 
 static void note_delivery(struct hub *hub, int64_t us)

@@ -14,7 +14,8 @@
 #include "base/timers.h"
 #include "live/window.h"
 
-enum { WINDOWS_MAX = 2048 }; /* different filters in one environment */
+/* Different filters in one environment. A new run may come into all of them within one turn. */
+enum { WINDOWS_MAX = 1024 };
 
 struct environment;
 struct watch;

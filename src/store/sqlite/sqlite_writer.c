@@ -24,6 +24,7 @@
 
 enum {
     REPORTED_PER_TURN = 256, /* commits and changes; one commit in any case */
+    REPORT_NS = 2000000,     /* of a turn: what one change costs, those who watch decide */
     CHECKPOINT_PAGES = (32 << 20) / SQLITE_PAGE_BYTES, /* of log, between two of them */
     WAITED_FOR_PAGES = (48 << 20) / SQLITE_PAGE_BYTES,
     RESTART_PAGES = (64 << 20) / SQLITE_PAGE_BYTES, /* readers have to let it start again */
@@ -361,9 +362,10 @@ static void take_commits(struct list *to, struct list *from)
     }
 }
 
-/* Reports commits up to one that needs more turns. */
+/* Reports commits up to one that needs more turns, or until they have taken enough of this. */
 static void report_commits(struct sqlite_writer *writer)
 {
+    uint64_t end = uv_hrtime() + REPORT_NS;
     list_each (link, &writer->reporting) {
         struct store_commit *req = container_of(link, struct store_commit, link);
         if (req->status == STORE_OK && req->apply && req->apply(req))
@@ -373,6 +375,8 @@ static void report_commits(struct sqlite_writer *writer)
             sqlite_positions_note(writer->positions, req);
         count_outcome(req);
         req->done(req, req->status);
+        if (uv_hrtime() >= end)
+            return;
     }
 }
 
