@@ -63,7 +63,7 @@ let missed = 0;
 function row(label, value, unit, target) {
   const verdict = target ? value <= target ? "met" : "MISSED" : "";
   missed += verdict === "MISSED";
-  console.log(`${label.padEnd(46)} ${value.toFixed(unit === "µs" || unit === "ms" ? 0 : 2).padStart(12)} ${unit.padEnd(6)} ${target ? `<= ${target}` : ""}  ${verdict}`.trimEnd());
+  console.log(`${label.padEnd(46)} ${value.toFixed(unit === "µs" || unit === "ms" || Number.isInteger(value) ? 0 : 2).padStart(12)} ${unit.padEnd(6)} ${target ? `<= ${target}` : ""}  ${verdict}`.trimEnd());
 }
 
 // ---- what a change costs ----
@@ -85,6 +85,27 @@ console.log(`${WATCHES} watches with different filters, ${CHANGES} changes of ru
 row("CPU of a change, nobody watches", median(without), "µs");
 row("CPU of a change beside them", median(beside), "µs");
 row("the second by the first, of one round", median(ratios), "", 1.2);
+
+// ---- how long a turn becomes when all want the same change ----
+
+/** Turns of the loop that took more than 10 ms of CPU. */
+async function longTurns() {
+  const [all, short] = await Promise.all(["+Inf", "0.01"].map((le) => gateway.metric(`runcast_loop_turn_cpu_seconds_bucket{le="${le}"}`)));
+  return all - short;
+}
+
+const wanting = [], before = await longTurns();
+for (let i = 0; i < WATCHES; i++) {
+  if (i % 16 === 0) wanting.push(await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} }));
+  wanting.at(-1).send({ op: "watch", id: i, filter: { from: 1000 + i }, limit: 200, counts: true });
+}
+for (let i = 0; i < WATCHES; i++) await wanting[i >> 4].next((message) => message.op === "counts" && message.id === i);
+const items = Array.from({ length: 250 }, () => ({ task: "wanted", options: { tags: ["wanted"], delay: "1h" } }));
+for (let i = 0; i < 4; i++) await gateway.post("/api/v2/tasks/batch", { items });
+await gateway.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "wanted" } });
+await until(async () => (await gateway.get("/api/v1/runs/counts?filter[tag]=wanted")).json.byStatus.CANCELED === 1000, { timeoutMs: 60_000 });
+row("turns > 10 ms, each list wants 1,000 runs", await longTurns() - before, "", 2);
+await Promise.all(wanting.map((socket) => socket.cut()));
 
 // ---- how soon counts are there ----
 
