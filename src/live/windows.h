@@ -13,9 +13,10 @@
 #include "base/table.h"
 #include "base/timers.h"
 #include "live/window.h"
+#include "runcast/protocol.h"
 
-/* Different filters in one environment. A new run may come into all of them within one turn. */
-enum { WINDOWS_MAX = 1024 };
+/* A new run may come into all of them within one turn. */
+enum { WINDOWS_MAX = PROTOCOL_WATCHED };
 
 struct environment;
 struct watch;
