@@ -45,9 +45,11 @@ enum err held_call_read(struct held_call *held, struct api_call *call)
         return explain(&call->why, ERR_INVALID,
                        "wait must be a duration of at most 55s, such as 30s, or seconds: "
                        "ask again when it is over");
+    int64_t left = time_left(call, ms);
     held->call = call;
+    held->ends_with_token = left < ms;
     if (ms)
-        held->until_ms = loop_now_ms(call->env->loop) + time_left(call, ms);
+        held->until_ms = loop_now_ms(call->env->loop) + left;
     return OK;
 }
 
@@ -61,6 +63,12 @@ bool held_call_may_wait(const struct held_call *held)
 
 /* ---- held ---- */
 
+static enum err refuse_ended(struct held_call *held)
+{
+    return explain(&held->call->why, ERR_UNAUTHORIZED,
+                   "The credential has ended while the call waited");
+}
+
 static void over(struct held_call *held, enum err status)
 {
     struct api_call *call = held->call;
@@ -71,8 +79,7 @@ static void over(struct held_call *held, enum err status)
     call->on_gone = NULL;
     call->state = NULL;
     if (!status && !identity_is_valid(call->identity, loop_wall_ms(loop_of(held))))
-        status = explain(&call->why, ERR_UNAUTHORIZED,
-                         "The credential has ended while the call waited");
+        status = refuse_ended(held);
     held->over(held, status);
 }
 
@@ -84,9 +91,11 @@ static void on_told(struct end_watch *watch)
         over(held, OK);
 }
 
+/* The token ends by another clock than the timer's, maybe a moment later. */
 static void on_time(struct timer *timer)
 {
-    over(container_of(timer, struct held_call, timer), OK);
+    struct held_call *held = container_of(timer, struct held_call, timer);
+    over(held, held->ends_with_token ? refuse_ended(held) : OK);
 }
 
 static void on_gone(struct api_call *call)

@@ -16,8 +16,9 @@
 /* Embedded by the operation; zero for a call that does not wait. */
 struct held_call {
     struct api_call *call;
-    int64_t until_ms; /* monotonic; 0: it does not wait */
-    bool is_told;     /* what is listened for came, maybe before the call was held */
+    int64_t until_ms;     /* monotonic; 0: it does not wait */
+    bool ends_with_token; /* the token ends sooner than the wait that was asked for */
+    bool is_told;         /* what is listened for came, maybe before the call was held */
     bool is_held;
     struct seat seat;
     struct timer timer;

@@ -1,8 +1,10 @@
 // Calls with ?wait=: answered when the run or batch has ended, or as it is when the time is over.
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { keys, sleep, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { publicToken } from "../support/js/tokens.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
@@ -144,6 +146,18 @@ test("a token waits for what it may see, and not longer than it lives", async ()
   const [answer] = await hold([run(id, "?wait=50s")], { key });
   await cancel(id);
   assert.equal((await answer).json.status, "CANCELED");
+});
+
+test("a token that ends first ends the wait, although the clock that it ends by is behind", async (t) => {
+  const file = path.join(temporaryFolder(), "ahead");
+  const own = await startGateway({ t, preload: "shim_clock", env: { SHIM_CLOCK: file } });
+  const id = await trigger(later, own);
+  const key = await publicToken(own, { scopes: ["read:runs"], exp: Math.floor(Date.now() / 1000) + 2 });
+  const [answer] = await hold([run(id, "?wait=50s")], { key, to: own });
+  fs.writeFileSync(`${file}.new`, "-5000");
+  fs.renameSync(`${file}.new`, file);
+  assert.equal((await answer).status, 401);
+  await own.stop();
 });
 
 test("a run that has left memory when its end is told is read from the store", async (t) => {
