@@ -322,6 +322,23 @@ bool secret_is_valid(const struct secret *secret, int64_t now_ms)
     return !secret->ended && (!secret->ends_at || now_ms < secret->ends_at);
 }
 
+void secret_show_id(const struct secret *secret, char id[SECRET_ID_LEN + 1])
+{
+    text_to_hex(secret->hash, SECRET_ID_LEN / 2, id);
+}
+
+struct secret *secret_find(const struct list *of_owner, const char *id)
+{
+    list_each (link, of_owner) {
+        struct secret *secret = container_of(link, struct secret, of_owner);
+        char shown[SECRET_ID_LEN + 1];
+        secret_show_id(secret, shown);
+        if (strcmp(shown, id) == 0)
+            return secret;
+    }
+    return NULL;
+}
+
 struct account *account_of_keys(struct account *account)
 {
     return account->parent ? account->parent : account;

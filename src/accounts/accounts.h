@@ -172,6 +172,12 @@ void accounts_forget(struct account *account);
  * preview itself has no runs. */
 bool secret_serves(const struct secret *secret, const struct account *account);
 
+/* What lists and audits show of a secret: the first digits of its hash. */
+enum { SECRET_ID_LEN = 12 };
+void secret_show_id(const struct secret *secret, char id[SECRET_ID_LEN + 1]);
+/* The secret of that id among those of one owner; NULL: none. */
+struct secret *secret_find(const struct list *of_owner, const char *id);
+
 /* It is a worker's token, of a project or of all. */
 bool secret_is_of_worker(const struct secret *secret);
 

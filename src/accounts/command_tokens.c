@@ -1,10 +1,6 @@
 /* command_tokens.c - personal access tokens of people, and tokens of workers. */
 #include "accounts/command_words.h"
 
-#include "base/text.h"
-
-enum { TOKEN_ID_LEN = 12 }; /* hex digits of the hash */
-
 /* ---- of people ---- */
 
 void command_draw_token(struct account_command *command, struct draft *draft,
@@ -30,12 +26,6 @@ enum err command_create_token(struct account_command *command, struct draft *dra
     return OK;
 }
 
-static void token_id(const struct secret *secret, char out[2 * HASH_LEN + 1])
-{
-    text_to_hex(secret->hash, HASH_LEN, out);
-    out[TOKEN_ID_LEN] = '\0';
-}
-
 enum err command_list_tokens(struct account_command *command, struct draft *draft)
 {
     (void)draft;
@@ -44,8 +34,8 @@ enum err command_list_tokens(struct account_command *command, struct draft *draf
         const struct user *user = container_of(link, struct user, link);
         list_each (at, &user->secrets) {
             const struct secret *secret = container_of(at, struct secret, of_owner);
-            char id[2 * HASH_LEN + 1];
-            token_id(secret, id);
+            char id[SECRET_ID_LEN + 1];
+            secret_show_id(secret, id);
             fprintf(command->out, "%s  ", id);
             command_print_time(command->out, secret->created_at);
             fprintf(command->out, "  %-32s  %s\n", user->email, secret->name);
@@ -54,26 +44,13 @@ enum err command_list_tokens(struct account_command *command, struct draft *draf
     return OK;
 }
 
-/* The token of one owner that has the digits which lists show; NULL: none. */
-static struct secret *find_among(const struct list *secrets, const char *id)
-{
-    list_each (at, secrets) {
-        struct secret *secret = container_of(at, struct secret, of_owner);
-        char shown[2 * HASH_LEN + 1];
-        token_id(secret, shown);
-        if (strcmp(shown, id) == 0)
-            return secret;
-    }
-    return NULL;
-}
-
 static struct secret *find_token(struct accounts *accounts, const char *id)
 {
     struct secret *found = NULL;
     const struct list *all = accounts_users(accounts);
     list_each (link, all) {
         const struct user *user = container_of(link, struct user, link);
-        found = found ? found : find_among(&user->secrets, id);
+        found = found ? found : secret_find(&user->secrets, id);
     }
     return found;
 }
@@ -129,9 +106,9 @@ enum err command_create_worker_token(struct account_command *command, struct dra
 
 static void print_worker_token(const struct secret *secret, FILE *out)
 {
-    char id[2 * HASH_LEN + 1];
+    char id[SECRET_ID_LEN + 1];
     const char *comma = "";
-    token_id(secret, id);
+    secret_show_id(secret, id);
     fprintf(out, "%s  ", id);
     command_print_time(out, secret->created_at);
     fprintf(out, "  %-26s  ", secret->project->ref);
@@ -162,7 +139,7 @@ static struct secret *find_worker_token(struct accounts *accounts, const char *i
     const struct list *all = accounts_projects(accounts);
     list_each (link, all) {
         const struct project *project = container_of(link, struct project, link);
-        found = found ? found : find_among(&project->secrets, id);
+        found = found ? found : secret_find(&project->secrets, id);
     }
     return found;
 }

@@ -120,6 +120,14 @@ static enum err identify(struct api_call *call)
     return api_enter(call);
 }
 
+/* The token that was signed for a user has the scope that the route asks for. */
+static enum err check_user(struct api_call *call)
+{
+    const char *action = call->route->method == HTTP_GET_ ? "read" : "write";
+    struct slice id = call->param_count ? call->params[0] : (struct slice){ 0 };
+    return api_check_scope(call, action, call->area->tag, id);
+}
+
 static enum err check_credential(struct api_call *call, const struct route *route)
 {
     enum err refused = identify(call);
@@ -127,6 +135,8 @@ static enum err check_credential(struct api_call *call, const struct route *rout
         return refused;
     if (route->auth & auth_of(call->identity))
         return OK;
+    if (route->auth & AUTH_FOR_USER && identity_is_for_user(call->identity))
+        return check_user(call);
     log_decision("credential refused", call->account ? call->account->id : NULL, NULL,
                  "one of its kind may not call this route", "client", call->x->peer,
                  "route", route->path, NULL);

@@ -87,7 +87,7 @@ static void add_refusals(struct buf *out, const struct route *route)
         add_refusal(out, "400");
     if (route->auth)
         add_refusal(out, "401");
-    if (route->auth & (AUTH_PUBLIC | AUTH_SIGNED))
+    if (route->auth & (AUTH_PUBLIC | AUTH_SIGNED | AUTH_FOR_USER))
         add_refusal(out, "403");
     if (strchr(route->path, '{'))
         add_refusal(out, "404");
@@ -112,7 +112,8 @@ static void add_security(struct buf *out, unsigned auth)
                   { AUTH_PUBLIC, "publicAccessToken" },
                   { AUTH_PERSONAL, "personalAccessToken" },
                   { AUTH_WORKER, "workerToken" },
-                  { AUTH_BUILD, "buildKey" } };
+                  { AUTH_BUILD, "buildKey" },
+                  { AUTH_FOR_USER, "userAccessToken" } };
     buf_add_text(out, ",\"security\":[");
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (auth & kinds[i].auth)
@@ -274,6 +275,11 @@ static const char security[] =
     "\"bearerFormat\":\"JWT\",\"description\":\"What its scopes say, for browsers\"},"
     "\"personalAccessToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
     "\"description\":\"tr_pat_…: the projects of its user\"},"
+    "\"userAccessToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
+    "\"bearerFormat\":\"JWT\",\"description\":\"A public access token that "
+    "/api/v1/projects/{projectRef}/{env}/jwt has signed for a user, with the scope "
+    "read:TAG "
+    "or write:TAG of the operation's tag, or admin\"},"
     "\"workerToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
     "\"description\":\"tr_wgt_…: runs of a project, for its workers\"},"
     "\"buildKey\":{\"type\":\"http\",\"scheme\":\"bearer\","

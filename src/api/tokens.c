@@ -14,6 +14,7 @@ enum {
     TOKEN_BODY = 65536,
     DEFAULT_S = 3600,
     LONGEST_S = 30 * 24 * 3600,
+    LONGEST_FOR_USER_S = 3600,
     SCOPES_MAX = 100,
     DIGITS_MAX = 23,
 };
@@ -73,9 +74,11 @@ static enum err read_expiry(struct api_call *call, const json_t *value, int64_t 
             (struct slice){ json_string_value(value), json_string_length(value) });
     else if (json_is_number(value))
         lives = floor(json_number_value(value)) - floor((double)now_ms / 1000);
-    if (lives > (double)LONGEST_S)
+    bool is_for_user = call->identity->user;
+    if (lives > (double)(is_for_user ? LONGEST_FOR_USER_S : LONGEST_S))
         return explain(&call->why, ERR_INVALID,
-                       "expirationTime is more than 30 days away: ask for less");
+                       "expirationTime is more than %s away: ask for less",
+                       is_for_user ? "an hour" : "30 days");
     if (!(lives > 0))
         return explain(&call->why, ERR_INVALID,
                        "expirationTime must be a span like 1h or 2 days, or a Unix time in "
@@ -186,6 +189,16 @@ static void limit_to_one_use(json_t *claims, int64_t now_ms)
     json_object_set_new(claims, "jti", json_string(id));
 }
 
+/* Says who asks: what the token may do beyond other public ones, it may do for this user, as
+ * long as the personal token is good (auth.h). */
+static void add_actor(const struct identity *identity, json_t *claims)
+{
+    char id[SECRET_ID_LEN + 1];
+    secret_show_id(identity->secret, id);
+    json_object_set_new(claims, "act",
+                        json_pack("{s:s, s:s}", "sub", identity->user->id, "pat", id));
+}
+
 static enum err sign_wished(struct api_call *call, const struct token_wishes *wishes)
 {
     int64_t now_ms = now_of(call), lives_ms;
@@ -201,6 +214,8 @@ static enum err sign_wished(struct api_call *call, const struct token_wishes *wi
         limit_to_one_use(claims, now_ms);
     if (wishes->realtime)
         json_object_set(claims, "realtime", wishes->realtime);
+    if (call->identity->user)
+        add_actor(call->identity, claims);
     return sign_token(call, claims, now_ms, lives_ms);
 }
 
@@ -250,7 +265,7 @@ static enum err make_token(struct api_call *call)
     return err;
 }
 
-/* For a person: of any environment of the project. */
+/* For a person: of any environment of the project, for an hour at most. */
 static enum err make_token_of(struct api_call *call)
 {
     struct account *account;
@@ -258,6 +273,10 @@ static enum err make_token_of(struct api_call *call)
         project_find_environment(call, call->params[0], call->params[1], &account);
     if (refused)
         return refused;
+    if (account->type == ENVIRONMENT_PREVIEW && !account->parent)
+        return explain(&call->why, ERR_INVALID,
+                       "preview has runs in its branches only: name one in "
+                       "x-trigger-branch");
     api_enter_environment(call, account);
     return make_token(call);
 }

@@ -145,9 +145,17 @@ struct identity *identity_on_branch(const struct identity *identity, struct acco
 
 const char identity_ended_reason[] = "the credential was revoked";
 
+/* Of a token that was signed for nobody, too. */
+static bool grant_holds(const struct identity *identity, int64_t now_ms)
+{
+    const struct secret *grant = identity->granted_by;
+    return !grant || (secret_is_valid(grant, now_ms) &&
+                      user_sees(grant->user, identity->account->project));
+}
+
 bool identity_has_ended(const struct identity *identity, int64_t now_ms)
 {
-    return !secret_is_valid(identity->secret, now_ms) ||
+    return !secret_is_valid(identity->secret, now_ms) || !grant_holds(identity, now_ms) ||
            (identity->account && identity->account->archived);
 }
 
@@ -163,6 +171,8 @@ static const char *end_reason(const struct identity *identity, int64_t now_ms)
         return "it has expired";
     if (identity->account && identity->account->archived)
         return "its environment was archived";
+    if (!grant_holds(identity, now_ms))
+        return "the personal token that asked for it has ended";
     return identity->secret->ended ? "it was revoked, or the key that it hangs on"
                                    : "its key was replaced a while ago";
 }
@@ -181,11 +191,18 @@ bool identity_may(const struct identity *identity, const char *action, const cha
         return true;
     if (identity->kind != CREDENTIAL_PUBLIC_TOKEN)
         return false;
+    bool triggers = identity->granted_by && strcmp(type, "tasks") == 0 &&
+                    (strcmp(action, "trigger") == 0 || strcmp(action, "batchTrigger") == 0);
     for (size_t i = 0; i < identity->scope_count; i++) {
         if (scope_grants(slice_of(identity->scopes[i]), action, type, id))
             return true;
     }
-    return false;
+    return triggers && identity_may(identity, "write", type, id);
+}
+
+bool identity_is_for_user(const struct identity *identity)
+{
+    return identity->granted_by && !identity->one_time && !identity->skip_count;
 }
 
 bool identity_may_some(const struct identity *identity, const char *action,
@@ -294,6 +311,24 @@ static enum err verify(struct account *account, struct slice token, int64_t now_
     return why->code;
 }
 
+/* Finds the personal token that the claim act names, if it names one. */
+static enum err find_grant(struct auth *auth, const json_t *claims, int64_t now_ms,
+                           struct identity *identity, struct failure *why)
+{
+    const json_t *act = json_object_get(claims, "act");
+    const char *id = json_string_value(json_object_get(act, "pat"));
+    const char *user_id = json_string_value(json_object_get(act, "sub"));
+    const struct user *user =
+        user_id ? accounts_user(auth->accounts, slice_of(user_id)) : NULL;
+    if (!id)
+        return OK;
+    identity->granted_by = user ? secret_find(&user->secrets, id) : NULL;
+    if (!identity->granted_by || !grant_holds(identity, now_ms))
+        return explain(why, ERR_UNAUTHORIZED,
+                       "the personal token that asked for it has ended");
+    return OK;
+}
+
 /* why is for the log; the client learns that it is invalid. */
 static enum err identify_public(struct auth *auth, struct slice token, const char *subject,
                                 int64_t now_ms, struct identity *identity,
@@ -310,9 +345,10 @@ static enum err identify_public(struct auth *auth, struct slice token, const cha
     json_t *claims = json_loadb(payload.ptr, payload.len, JSON_DECODE_INT_AS_REAL, NULL);
     assert(claims); /* jwt_verify has parsed it */
     take_claims(identity, claims);
+    enum err refused = find_grant(auth, claims, now_ms, identity, why);
     json_decref(claims);
     buf_finish(&payload);
-    return OK;
+    return refused;
 }
 
 static enum err identify_new(struct auth *auth, struct slice text, int64_t now_ms,

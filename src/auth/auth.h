@@ -7,7 +7,11 @@
  *              ─► anything else                  ─► secret key ─► environment
  *
  * Identities are cached by their hash, those of tokens until they expire. Scopes:
- * action[:type[:id]], only the first two colons separate. */
+ * action[:type[:id]], only the first two colons separate.
+ *
+ * A public token may say for whom it was signed: act: {sub: user, pat: id of the personal
+ * token that asked for it}. It ends with that one, and when the user is no longer in the
+ * organization. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,11 +37,13 @@ struct identity {
     struct secret *secret;   /* what it hangs on: the key, the token, the signing key; of a
                                 build's key one of its environment */
     struct user *user;       /* of a personal token */
-    char build[ID_MAX];      /* of a build's key: the deployment; else "" */
-    bool one_time;           /* otu: the first trigger uses it up */
-    unsigned char hash[32];  /* SHA-256 of the credential */
-    int64_t expires_at;      /* Unix ms; 0: never */
-    char *subject;           /* act.sub, or sub: who refreshes as whom; NULL for keys */
+    struct secret *granted_by; /* of a public token that was signed for a user (act): the
+                                  personal token that asked for it; else NULL */
+    char build[ID_MAX];        /* of a build's key: the deployment; else "" */
+    bool one_time;             /* otu: the first trigger uses it up */
+    unsigned char hash[32];    /* SHA-256 of the credential */
+    int64_t expires_at;        /* Unix ms; 0: never */
+    char *subject;             /* act.sub, or sub: who refreshes as whom; NULL for keys */
     char **scopes;
     size_t scope_count;
     char **skip_columns; /* realtime.skipColumns */
@@ -90,6 +96,10 @@ struct identity *identity_ref(struct identity *identity);
  * secret key may everything in its environment; a personal token nothing here. */
 bool identity_may(const struct identity *identity, const char *action, const char *type,
                   struct slice id);
+
+/* A public token that was signed for a user, whom its signer lets do what the scopes say
+ * also where other public tokens end: neither for one use, nor without columns. */
+bool identity_is_for_user(const struct identity *identity);
 
 /* Does one of the scopes grant action on anything of the type at all? */
 bool identity_may_some(const struct identity *identity, const char *action,

@@ -271,7 +271,7 @@ static const struct route routes[] = {
           "errors: {index: integer, taskIdentifier: string, error: string, errorCode: "
           "string}[]}}" },
     { .method = HTTP_GET_, .path = "/api/v1/batches/{batchId}/results",
-      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = batch_results,
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = batch_results,
       .id = "retrieve_batch_results_v1", .summary = "What the finished runs of a batch "
           "gave back",
       .reply = "{id: string, items: RunResult[]}",

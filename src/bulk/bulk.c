@@ -239,23 +239,23 @@ static enum err abort_action(struct api_call *call)
 /* clang-format off */
 static const struct route routes[] = {
     { .method = HTTP_POST_, .path = ACTIONS,
-      .auth = AUTH_KEY, .body_limit = CREATE_BODY, .handle = create_action,
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = CREATE_BODY, .handle = create_action,
       .id = "create_bulk_action_v1", .summary = "Cancel or replay many runs",
       .body = "CreateBulkAction",
       .status = 202,
       .reply = "{id: string}",
       .also = "507" },
     { .method = HTTP_GET_, .path = ACTIONS,
-      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = list_actions,
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = list_actions,
       .id = "list_bulk_actions_v1", .summary = "List bulk actions",
       .query = "page[size]?: integer(1..100), page[after]?: string, page[before]?: string",
       .reply = "{data: BulkAction[], pagination: CursorPage}" },
     { .method = HTTP_GET_, .path = ACTIONS "/{id}",
-      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = retrieve,
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = retrieve,
       .id = "retrieve_bulk_action_v1", .summary = "Retrieve a bulk action",
       .reply = "BulkAction" },
     { .method = HTTP_POST_, .path = ACTIONS "/{id}/abort",
-      .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = abort_action,
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = abort_action,
       .id = "abort_bulk_action_v1", .summary = "Abort a bulk action",
       .reply = "{id: string}",
       .also = "409" },
@@ -283,5 +283,5 @@ static const struct schema schemas[] = {
 };
 
 const struct area bulk_area = {
-    .tag = "queues", .is_for_users = true, .routes = routes, .schemas = schemas
+    .tag = "runs", .is_for_users = true, .routes = routes, .schemas = schemas
 };

@@ -18,7 +18,6 @@ enum {
     LINES_MAX = 10, /* of a kind in a minute */
     MINUTE_MS = 60 * 1000,
     NEVER = 1000, /* above every status */
-    TOKEN_ID_LEN = 12,
 };
 
 /* A caller whose refused credential has its line already. */
@@ -217,12 +216,14 @@ void request_log_socket(struct request_log *log, unsigned code)
 void request_log_actor(const struct api_call *call, char out[ACTOR_TEXT])
 {
     const struct identity *identity = call->identity;
-    char id[2 * HASH_LEN + 1] = "";
-    if (identity && identity->secret)
-        text_to_hex(identity->secret->hash, HASH_LEN, id);
-    id[TOKEN_ID_LEN] = '\0';
-    if (identity && identity->user)
-        snprintf(out, ACTOR_TEXT, "token %s of user %s", id, identity->user->id);
+    const struct secret *secret = identity ? identity->secret : NULL;
+    char id[SECRET_ID_LEN + 1] = "";
+    if (identity && identity->granted_by)
+        secret = identity->granted_by;
+    if (secret)
+        secret_show_id(secret, id);
+    if (secret && secret->user)
+        snprintf(out, ACTOR_TEXT, "token %s of user %s", id, secret->user->id);
     else if (identity && identity->account)
         snprintf(out, ACTOR_TEXT, "key %s of environment %s", id, identity->account->id);
     else

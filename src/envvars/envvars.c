@@ -128,7 +128,7 @@ static enum err remove_one(struct api_call *call)
     return OK;
 }
 
-enum { BOTH = AUTH_KEY | AUTH_PERSONAL };
+enum { BOTH = AUTH_KEY | AUTH_PERSONAL | AUTH_FOR_USER };
 
 #define VARIABLES "/api/v1/projects/{projectRef}/envvars/{env}"
 

@@ -381,14 +381,14 @@ enum { KEY_OR_TOKEN = AUTH_KEY | AUTH_PUBLIC };
 /* clang-format off */
 static const struct route routes[] = {
     { .method = HTTP_POST_, .path = TOKENS,
-      .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = create_token,
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = SMALL_BODY, .handle = create_token,
       .id = "create_waitpoint_token_v1", .summary = "Create a token",
       .body = "{timeout?: string|number|null, idempotencyKey?: string|null, idempotencyKeyTTL?: "
           "string|null, tags?: string|string[]|null, ...}",
       .reply = "{id: string, isCached: boolean, url: string, publicAccessToken?: string}",
       .also = "422 507" },
     { .method = HTTP_GET_, .path = TOKENS,
-      .auth = AUTH_KEY, .handle = waitpoint_list,
+      .auth = AUTH_KEY | AUTH_FOR_USER, .handle = waitpoint_list,
       .id = "list_waitpoint_tokens_v1", .summary = "List tokens",
       .query = "page[size]?: integer, page[after]?: string, page[before]?: string, "
           "filter[status]?: string, filter[idempotencyKey]?: string, filter[tags]?: string, "

@@ -127,7 +127,7 @@ export const calls = {
   get_jwt_claims_v1: (w) => w.post("/api/v1/auth/jwt/claims"),
   create_public_token_v1: async (w) => { await w.post("/api/v1/auth/public-tokens", { scopes: ["read:runs"] }); await w.post("/api/v1/auth/public-tokens", { scopes: [] }); },
   create_jwt_v1: (w) => w.post("/api/v1/auth/jwt", {}),
-  create_environment_jwt_v1: (w) => w.post(`/api/v1/projects/${w.ref}/prod/jwt`, { claims: { scopes: ["read:runs"] } }, pat(w)),
+  create_environment_jwt_v1: async (w) => { for (const expirationTime of ["1h", "1d"]) await w.post(`/api/v1/projects/${w.ref}/prod/jwt`, { claims: { scopes: ["read:runs"] }, expirationTime }, pat(w)); },
 
   // packets
   create_upload_payload_url_v2: (w) => w.put("/api/v2/packets/contract%2Fa.json"),

@@ -1,7 +1,9 @@
 // What each credential may do on each route, written down from the protocol, not from the program.
 //
-// takes: which credentials the route knows: key, token (public access token), personal, worker, anyone.
+// takes: which credentials the route knows: key, token (public access token), user (a public access
+// token that was signed for a user), personal, worker, anyone.
 // asks: what a public token's scopes must grant: [action, type, id?]; any one of the list is enough.
+// of: what a user's token is asked for, read (GET) or write, where other public tokens are not taken.
 // at: the rest of the request. ok: the answers to whoever may (200 if left out). foreign: what the
 // key of another environment gets, where that is not the same: the thing is not there.
 // held: the answer never ends; its head decides.
@@ -17,6 +19,9 @@ export function grants(scope, [action, type, id]) {
   return (itsAction === action || itsAction === "*") && (itsType === type || itsType === "all") &&
     (itsId === undefined || (itsId !== "" && itsId === id));
 }
+
+/** What a user's token must grant on a row that is for it alone. */
+export const userAsks = ({ route, of }) => [[route.startsWith("GET ") ? "read" : "write", of]];
 
 const run = (w) => [["runs", w.run], ["tasks", w.task], ["tags", w.tag], ["batch", w.batch]];
 const reads = (things) => (w) => things(w).map(([type, id]) => ["read", type, id]);
@@ -36,7 +41,7 @@ export const rows = [
   { route: "POST /api/v3/batches/:/items", takes: "key token", asks: (w) => [["write", "batch", w.batch], ["batchTrigger", "tasks", w.task]], at: (w) => ({ path: `/api/v3/batches/${w.batch}/items`, ...lines(w) }), foreign: [422] },
   { route: "GET /api/v1/batches/:", takes: "key token", asks: (w) => [["read", "batch", w.batch], ["read", "runs"]], at: (w) => ({ path: `/api/v1/batches/${w.batch}` }), foreign: [404] },
   { route: "GET /api/v2/batches/:", takes: "key token", asks: (w) => [["read", "batch", w.batch], ["read", "runs"]], at: (w) => ({ path: `/api/v2/batches/${w.batch}` }), foreign: [404] },
-  { route: "GET /api/v1/batches/:/results", takes: "key", at: (w) => ({ path: `/api/v1/batches/${w.batch}/results` }), foreign: [404] },
+  { route: "GET /api/v1/batches/:/results", takes: "key user", of: "batches", at: (w) => ({ path: `/api/v1/batches/${w.batch}/results` }), foreign: [404] },
   { route: "GET /api/v1/runs/counts", what: "all", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: () => ({ path: "/api/v1/runs/counts" }) },
   { route: "GET /api/v1/runs/counts", what: "of a task", takes: "key token", asks: (w) => [["read", "runs"], ["read", "tasks", w.task]], at: (w) => ({ path: "/api/v1/runs/counts", query: `filter[taskIdentifier]=${w.task}` }) },
   { route: "GET /api/v1/runs", what: "all", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: () => ({}) },
@@ -44,14 +49,14 @@ export const rows = [
   { route: "GET /api/v1/runs", what: "of a tag", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: (w) => ({ query: `filter[tag]=${w.tag}` }) },
   { route: "GET /api/v1/projects/:/runs", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/runs` }) },
   { route: "GET /api/v3/runs/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v3/runs/${w.run}` }), foreign: [404] },
-  { route: "GET /api/v1/runs/:/result", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/result` }), ok: [404], foreign: [404] }, // not finished
+  { route: "GET /api/v1/runs/:/result", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/result` }), ok: [404], foreign: [404] }, // not finished
   { route: "GET /api/v1/runs/:/children", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/children` }), foreign: [404] },
   { route: "POST /api/v2/runs/:/cancel", takes: "key token", asks: (w) => [["write", "runs", w.doomed], ["write", "tasks", w.task]], at: (w) => ({ path: `/api/v2/runs/${w.doomed}/cancel`, body: {} }), foreign: [404] },
-  { route: "POST /api/v1/runs/:/replay", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/replay`, body: {} }), foreign: [404] },
-  { route: "POST /api/v1/runs/:/reschedule", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/reschedule`, body: { delay: "1h" } }), ok: [400], foreign: [404] }, // not delayed
-  { route: "POST /api/v1/runs/:/tags", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/tags`, body: { tags: w.tag } }), foreign: [404] },
-  { route: "GET /api/v1/runs/:/metadata", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/metadata` }), foreign: [404] },
-  { route: "PUT /api/v1/runs/:/metadata", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/metadata`, body: { metadata: { a: 1 } } }), foreign: [404] },
+  { route: "POST /api/v1/runs/:/replay", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/replay`, body: {} }), foreign: [404] },
+  { route: "POST /api/v1/runs/:/reschedule", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/reschedule`, body: { delay: "1h" } }), ok: [400], foreign: [404] }, // not delayed
+  { route: "POST /api/v1/runs/:/tags", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/tags`, body: { tags: w.tag } }), foreign: [404] },
+  { route: "GET /api/v1/runs/:/metadata", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/metadata` }), foreign: [404] },
+  { route: "PUT /api/v1/runs/:/metadata", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/metadata`, body: { metadata: { a: 1 } } }), foreign: [404] },
   { route: "POST /api/v1/idempotencyKeys/:/reset", takes: "key token", asks: () => [["write", "runs"]], at: (w) => ({ path: "/api/v1/idempotencyKeys/nobody/reset", body: { taskIdentifier: w.task } }), ok: [404] },
   { route: "POST /api/v1/auth/jwt/claims", takes: "key", at: () => ({}) },
   { route: "POST /api/v1/auth/public-tokens", takes: "key", at: () => post({ scopes: ["read:runs"] }) },
@@ -63,17 +68,17 @@ export const rows = [
   { route: "GET /api/v1/runs/:/packets/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/packets/payload` }), ok: [404], foreign: [404] }, // not stored beside it
   { route: "PUT /packets/v1/:/*", takes: "anyone", at: (w) => ({ path: `/packets/v1/${w.sub}/a/b.json?expires=9999999999&signature=${"A".repeat(43)}`, body: "1" }), ok: [403] },
   { route: "GET /packets/v1/:/*", takes: "anyone", at: (w) => ({ path: `/packets/v1/${w.sub}/a/b.json?expires=9999999999&signature=${"A".repeat(43)}` }), ok: [403] },
-  { route: "POST /api/v1/bulk-actions", takes: "key", at: () => post({ action: "cancel", filter: { tag: "nobody's" } }), ok: [202, 429] },
-  { route: "GET /api/v1/bulk-actions", takes: "key", at: () => ({}) },
-  { route: "GET /api/v1/bulk-actions/:", takes: "key", at: () => ({ path: "/api/v1/bulk-actions/nobody" }), ok: [404] },
-  { route: "POST /api/v1/bulk-actions/:/abort", takes: "key", at: () => ({ path: "/api/v1/bulk-actions/nobody/abort", body: {} }), ok: [404] },
-  { route: "GET /api/v1/queues", takes: "key", at: () => ({}) },
+  { route: "POST /api/v1/bulk-actions", takes: "key user", of: "runs", at: () => post({ action: "cancel", filter: { tag: "nobody's" } }), ok: [202, 429] },
+  { route: "GET /api/v1/bulk-actions", takes: "key user", of: "runs", at: () => ({}) },
+  { route: "GET /api/v1/bulk-actions/:", takes: "key user", of: "runs", at: () => ({ path: "/api/v1/bulk-actions/nobody" }), ok: [404] },
+  { route: "POST /api/v1/bulk-actions/:/abort", takes: "key user", of: "runs", at: () => ({ path: "/api/v1/bulk-actions/nobody/abort", body: {} }), ok: [404] },
+  { route: "GET /api/v1/queues", takes: "key user", of: "queues", at: () => ({}) },
   { route: "GET /api/v1/environments/stats", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: () => ({}) },
-  { route: "GET /api/v1/queues/:", takes: "key", at: () => ({ path: "/api/v1/queues/nobody", query: "type=custom" }), ok: [404] },
-  ...["pause", "concurrency/override", "concurrency/reset"].map((what) => ({ route: `POST /api/v1/queues/:/${what}`, takes: "key", at: () => ({ path: `/api/v1/queues/nobody/${what}`, body: [] }), ok: [400] })),
+  { route: "GET /api/v1/queues/:", takes: "key user", of: "queues", at: () => ({ path: "/api/v1/queues/nobody", query: "type=custom" }), ok: [404] },
+  ...["pause", "concurrency/override", "concurrency/reset"].map((what) => ({ route: `POST /api/v1/queues/:/${what}`, takes: "key user", of: "queues", at: () => ({ path: `/api/v1/queues/nobody/${what}`, body: [] }), ok: [400] })),
   // A key is asked for its own environment, a person for any of the project.
   ...[["GET", ""], ["POST", "", 400], ["POST", "/import", 400], ["GET", "/NOBODY", 404], ["PUT", "/NOBODY", 400], ["POST", "/NOBODY", 400], ["DELETE", "/NOBODY", 404]].map(([method, rest, status = 200]) =>
-    ({ route: `${method} /api/v1/projects/:/envvars/:${rest.replace("NOBODY", ":")}`, takes: "key personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/envvars/dev${rest}`, body: method === "GET" || method === "DELETE" ? undefined : {} }), ok: [status], foreign: [400] })),
+    ({ route: `${method} /api/v1/projects/:/envvars/:${rest.replace("NOBODY", ":")}`, takes: "key personal user", of: "envvars", at: (w) => ({ path: `/api/v1/projects/${w.ref}/envvars/dev${rest}`, body: method === "GET" || method === "DELETE" ? undefined : {} }), ok: [status], foreign: [400] })),
   { route: "GET /api/v1/orgs", takes: "personal", at: () => ({}) },
   { route: "GET /api/v1/orgs/:/projects", takes: "personal", at: () => ({ path: "/api/v1/orgs/org_nobody/projects" }), ok: [404] },
   { route: "GET /api/v1/projects", takes: "personal", at: () => ({}) },
@@ -81,10 +86,10 @@ export const rows = [
   { route: "GET /api/v1/projects/:/branches", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/branches` }) },
   { route: "POST /api/v1/projects/:/branches", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/branches`, body: {} }), ok: [400] },
   { route: "POST /api/v1/projects/:/branches/archive", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/branches/archive`, body: {} }), ok: [400] },
-  { route: "GET /api/v1/schedules", takes: "key", at: () => ({}) },
-  { route: "POST /api/v1/schedules", takes: "key", at: () => post({}), ok: [400] },
+  { route: "GET /api/v1/schedules", takes: "key user", of: "schedules", at: () => ({}) },
+  { route: "POST /api/v1/schedules", takes: "key user", of: "schedules", at: () => post({}), ok: [400] },
   ...[["GET", "", 404], ["PUT", "", 400], ["DELETE", "", 404], ["POST", "/activate", 404], ["POST", "/deactivate", 404]].map(([method, rest, status]) =>
-    ({ route: `${method} /api/v1/schedules/:${rest}`, takes: "key", at: () => ({ path: `/api/v1/schedules/sched_nobody${rest}`, body: method === "PUT" ? {} : undefined }), ok: [status] })),
+    ({ route: `${method} /api/v1/schedules/:${rest}`, takes: "key user", of: "schedules", at: () => ({ path: `/api/v1/schedules/sched_nobody${rest}`, body: method === "PUT" ? {} : undefined }), ok: [status] })),
   { route: "GET /api/v1/timezones", takes: "anyone", at: () => ({}) },
   // the CLI and its sessions
   { route: "GET /api/v2/whoami", takes: "personal", at: () => ({}) },
@@ -123,9 +128,9 @@ export const rows = [
   { route: "POST /api/v1/deployments", takes: "key", at: () => post({}), ok: [400] },
   { route: "GET /api/v1/deployments", takes: "key token", asks: () => [["read", "deployments"]], at: () => ({}) },
   { route: "GET /api/v1/deployments/current", takes: "key token", asks: () => [["read", "deployments"]], at: () => ({}), ok: [404] },
-  { route: "GET /api/v1/deployments/latest", takes: "key", at: () => ({}), ok: [404] },
-  ...[["GET", ""], ["GET", "/logs"], ["POST", "/background-workers"], ["POST", "/fail"], ["POST", "/cancel"], ["POST", "/progress"], ["POST", "/promote"], ["POST", "/finalize"], ["POST", "/generate-registry-credentials"]].map(([method, rest]) =>
-    ({ route: `${method} /api/v1/deployments/:${rest}`, takes: "key", at: () => ({ path: `/api/v1/deployments/deployment_nobody${rest}`, body: method === "POST" ? {} : undefined }), ok: [404] })),
+  { route: "GET /api/v1/deployments/latest", takes: "key user", of: "deployments", at: () => ({}), ok: [404] },
+  ...[["GET", "", true], ["GET", "/logs", true], ["POST", "/background-workers"], ["POST", "/fail"], ["POST", "/cancel", true], ["POST", "/progress"], ["POST", "/promote", true], ["POST", "/finalize"], ["POST", "/generate-registry-credentials"]].map(([method, rest, forUser]) =>
+    ({ route: `${method} /api/v1/deployments/:${rest}`, ...(forUser ? { takes: "key user", of: "deployments" } : { takes: "key" }), at: () => ({ path: `/api/v1/deployments/deployment_nobody${rest}`, body: method === "POST" ? {} : undefined }), ok: [404] })),
   ...["v2", "v3"].map((v) => ({ route: `POST /api/${v}/deployments/:/finalize`, takes: "key", at: () => ({ path: `/api/${v}/deployments/deployment_nobody/finalize`, body: {} }), ok: [404] })),
   { route: "GET /api/v1/remote-build-provider-status", takes: "key personal", at: () => ({}) },
   { route: "GET /api/v1/projects/:/:/workers/current", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/staging/workers/current` }), ok: [404] },
@@ -134,8 +139,8 @@ export const rows = [
   ...["heartbeat", "complete"].map((rest) => ({ route: `POST /engine/v1/worker-actions/builds/:/${rest}`, takes: "worker", at: () => ({ path: `/engine/v1/worker-actions/builds/deployment_nobody/${rest}`, body: {} }), ok: [404] })),
   ...["archive", "index"].map((rest) => ({ route: `GET /engine/v1/worker-actions/deployments/:/${rest}`, takes: "worker", at: () => ({ path: `/engine/v1/worker-actions/deployments/deployment_nobody/${rest}` }), ok: [404] })),
   // waitpoints and waits, traces
-  { route: "POST /api/v1/waitpoints/tokens", takes: "key", at: () => post({}) },
-  { route: "GET /api/v1/waitpoints/tokens", takes: "key", at: () => ({}) },
+  { route: "POST /api/v1/waitpoints/tokens", takes: "key user", of: "waitpoints", at: () => post({}) },
+  { route: "GET /api/v1/waitpoints/tokens", takes: "key user", of: "waitpoints", at: () => ({}) },
   { route: "GET /api/v1/waitpoints/tokens/:", takes: "key token", asks: (w) => [["read", "waitpoints", w.waitpoint]], at: (w) => ({ path: `/api/v1/waitpoints/tokens/${w.waitpoint}` }), foreign: [404] },
   { route: "POST /api/v1/waitpoints/tokens/:/complete", takes: "key token", asks: (w) => [["write", "waitpoints", w.waitpoint]], at: (w) => ({ path: `/api/v1/waitpoints/tokens/${w.waitpoint}/complete`, body: { data: 1 } }), foreign: [404] },
   { route: "POST /api/v1/waitpoints/tokens/:/callback/:/:", takes: "anyone", at: (w) => ({ path: `/api/v1/waitpoints/tokens/${w.waitpoint}/callback/${w.sub}/${"A".repeat(43)}`, body: {} }), ok: [403] },

@@ -11,7 +11,7 @@ import { keys } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { begin, closing, connect, end, gateway, trigger } from "../support/js/realtime.mjs";
 import { signJwt } from "../support/js/tokens.mjs";
-import { grants, rows, scopes, subscriptions } from "./tokens.table.mjs";
+import { grants, rows, scopes, subscriptions, userAsks } from "./tokens.table.mjs";
 
 const top = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 const agent = new http.Agent({ keepAlive: true, maxSockets: 32 });
@@ -44,6 +44,7 @@ function ask(method, target, { key, body, headers = {}, held = false, to = gatew
 const seconds = () => Math.floor(Date.now() / 1000);
 const claims = (more) => ({ sub: sub.dev, pub: true, iss: "https://id.trigger.dev", aud: "https://api.trigger.dev", iat: seconds(), exp: seconds() + 900, ...more });
 const token = (list, more) => signJwt(keys.dev, claims({ scopes: list, ...more }));
+const forUser = (list, more) => token(list, { act: w.act, ...more });
 
 /** A token of everything, wrong in one point. */
 function makeBroken() {
@@ -116,6 +117,8 @@ before(async () => {
   const batch = (await gateway.post("/api/v1/tasks/batch", { items: [{ task: w.task, payload: "1", options: { tags: [w.tag] } }] })).json;
   w.worker = (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim();
   w.prodRun = (await trigger({}, { task: w.task, key: keys.prod })).id;
+  const signed = (await gateway.post(`/api/v1/projects/${keys.ref}/dev/jwt`, {}, { key: keys.pat })).json.token;
+  w.act = JSON.parse(Buffer.from(signed.split(".")[1], "base64url")).act;
   w.waitpoint = (await gateway.post("/api/v1/waitpoints/tokens", {})).json.id;
   Object.assign(w, { batch: batch.id, run: batch.runs[0].id, doomed: (await trigger({}, { task: w.task })).id });
   [broken, sound] = [makeBroken(), makeSound()];
@@ -183,7 +186,26 @@ function credentials(row) {
   const tokenRoute = takes.includes("token");
   for (const scope of tokenRoute ? scopes(w) : ["admin", "*:all", "read:all", `read:runs:${w.run}`, "write:runs", "trigger:tasks"])
     cells.push([`a token of ${JSON.stringify(scope)}`, token([scope]), may(scope)]);
-  return cells;
+  return [...cells, ...ofUsers(row, ok, no, may)];
+}
+
+/** Tokens that were signed for a user: as other public tokens, and where the table says so by their scopes alone. */
+function ofUsers(row, ok, no, may) {
+  const takes = row.takes.split(" "), isFor = takes.includes("user"), triggers = row.asks?.(w).some(([action]) => /^(trigger|batchTrigger)$/.test(action));
+  const due = (scope, plain = true) => {
+    if (!isFor || !plain) return triggers && grants(scope, ["write", "tasks"]) ? ok : may(scope);
+    return userAsks(row).some((one) => grants(scope, one)) ? ok : [403];
+  };
+  const list = ["admin", "*:all", "read:all", "write:all", "write:tasks", "read:runs", "write:queues", "read:envvars", "write:deployments", "write:batch"];
+  return [
+    ...list.map((scope) => [`a user's token of ${scope}`, forUser([scope]), due(scope)]),
+    ["a user's token of no scope", forUser([]), isFor ? [403] : may()],
+    ["a user's token without columns", forUser(["admin"], { realtime: { skipColumns: ["tags"] } }), due("admin", false)],
+    ...(takes.includes("token") ? [] : [["a user's token for one use", forUser(["admin"], { otu: true, jti: crypto.randomUUID() }), due("admin", false)]]),
+    ["a token of another user", forUser(["admin"], { act: { ...w.act, sub: "user_nobody" } }), takes.includes("anyone") ? ok : no],
+    ["a token of an unknown personal token", forUser(["admin"], { act: { ...w.act, pat: "000000000000" } }), takes.includes("anyone") ? ok : no],
+    ["a token that names only a user", forUser(["admin"], { act: { sub: w.act.sub } }), may("admin")],
+  ];
 }
 
 const limited = async (items, count, work) => {
@@ -230,9 +252,9 @@ describe("the table of credentials", () => {
         }
         socket = await connect(t, { token: key });
         for (const [id, { what, asks, filter }] of subscriptions.entries()) {
-          const list = /^a token of (".*")$/.exec(who)?.[1];
-          const everything = /never|typ JWT|audiences|since now|everything|secret|another environment/.test(who);
-          const may = everything || (list && asks(w).some((one) => grants(JSON.parse(list), one)));
+          const scope = JSON.parse(/^a token of (".*")$/.exec(who)?.[1] ?? "null") ?? /^a user's token of ([\w:*]+)$/.exec(who)?.[1];
+          const everything = /never|typ JWT|audiences|since now|everything|secret|another environment|without columns|only a user/.test(who);
+          const may = everything || (scope !== undefined && asks(w).some((one) => grants(scope, one)));
           socket.send({ op: "sub", id, ...filter(w) });
           const { op, code } = await socket.next((one) => one.id === id && (one.op === "ok" || one.op === "error"));
           if (op !== (may ? "ok" : "error") || (!may && code !== "forbidden")) wrong.push(`${who} on ${what}: ${op} ${code ?? ""}`);
