@@ -9,8 +9,9 @@ build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson
 
 test_packages=(clang codespell libcmocka-dev curl python3 python3-websockets chromium openssl
     nginx haproxy sqlite3 locales)
-command -v node >/dev/null || test_packages+=(nodejs)
-command -v npm >/dev/null || test_packages+=(npm)
+# The dashboard is built by them; who has others than Debian's keeps them.
+command -v node >/dev/null || build_packages+=(nodejs)
+command -v npm >/dev/null || build_packages+=(npm)
 
 # Debian 13 has llhttp as a library, names the C part of msgpack, and has the older names of
 # time zones in a package of their own. Debian 12 has none of these, but the version of clang's

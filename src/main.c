@@ -232,7 +232,10 @@ static int run(const struct config *config, int argc, char **argv)
     case COMMAND_CHECK_CONFIG: return check(config);
     case COMMAND_PRINT_CONFIG: print(config_print, config); return 0;
     case COMMAND_KEYS:
-    case COMMAND_ACCOUNTS: return tell(gateway_command(config, stdout, &why), &why);
+    case COMMAND_ACCOUNTS:
+        if (strcmp(config->words[0], "dashboard") == 0)
+            return tell(gateway_dashboard(config, stdout, &why), &why);
+        return tell(gateway_command(config, stdout, &why), &why);
     case COMMAND_REMOTE: return ask_remote(config);
     case COMMAND_VAULT_ROTATE:
         return tell(gateway_rotate_vault(config, stdout, &why), &why);

@@ -227,6 +227,7 @@ if wanted conformance; then
     begin cli-sessions 400 node --test-reporter=tap $conformance/worker/sessions.test.mjs
     begin cli-pace 400 node --test-reporter=tap $conformance/worker/pace.test.mjs
     begin cli-platform 400 node --test-reporter=tap $conformance/worker/platform.test.mjs
+    begin cli-mcp 300 node --test-reporter=tap $conformance/worker/mcp.test.mjs
     begin cli-readme 300 node --test-reporter=tap $conformance/worker/readme.test.mjs
     begin worker 300 env NO_CLI=1 "${beside_a_gateway[@]}" --worker \
         node $conformance/worker/e2e.mjs success failsAfterThreeAttempts \
@@ -236,6 +237,12 @@ if wanted conformance; then
     else
         begin deploy 500 env "HOME=$log/home" "${beside_a_gateway[@]}" --execute \
             node $conformance/deploy/deploy.mjs
+    fi
+    if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
+        not_run+=("browser-dashboard (it deploys, which needs Node 20)")
+    else
+        begin browser-dashboard 300 env "HOME=$log/home" \
+            node --test-reporter=tap $conformance/browser/dashboard.test.mjs
     fi
     begin browser 200 node --test-reporter=tap $conformance/browser/browser.test.mjs
     begin browser-client 200 node --test-reporter=tap $conformance/browser/client.test.mjs

@@ -48,6 +48,9 @@ void gateway_stop(struct gateway *gateway);
  * there is to read. ERR_USAGE: the words are wrong. */
 enum err gateway_command(const struct config *config, FILE *out, struct failure *why);
 
+/* The same of `runcast dashboard`, whose link is opened, too, where there is a desktop. */
+enum err gateway_dashboard(const struct config *config, FILE *out, struct failure *why);
+
 /* Gives the database of a data directory that was put back from a copy a new epoch, so that
  * clients with a position from before begin anew. out gets what `restored` prints. */
 enum err gateway_restored(const struct config *config, FILE *out, struct failure *why);

@@ -22,7 +22,7 @@
  *
  *   Of hello everything is optional but what authenticates. fields: those wanted, or with
  *   a minus those left out; id, taskIdentifier, status, createdAt, updatedAt, tags and
- *   batchId always come. every: at least so many ms between two patches. api: the words
+ *   batchId always come, realtimeStreams and queue to those who name them. every: at least so many ms between two patches. api: the words
  *   for statuses; without it those of SDK 3.x. Of sub: exactly one of run, batch, tags
  *   (a run must have all of them) and all; task, since (created at or after) and limit
  *   (the newest so many, at subscribe time) narrow it; from goes on where a connection

@@ -9,7 +9,6 @@
 #include "base/log.h"
 
 enum {
-    NAME_MAX_BYTES = COMMAND_NAME_MAX,
     EMAIL_MAX = 254,
     GRACE_DAYS_MAX = 365,
     DAY_MS = 24 * 60 * 60 * 1000,
@@ -32,23 +31,6 @@ static bool is_email(const char *text)
     return true;
 }
 
-/* "My Shop!" becomes my-shop. */
-static void make_slug(const char *name, char out[NAME_MAX_BYTES + 1])
-{
-    size_t len = 0;
-    for (const char *c = name; *c && len < NAME_MAX_BYTES; c++) {
-        if (isascii((unsigned char)*c) && isalnum((unsigned char)*c))
-            out[len++] = (char)tolower((unsigned char)*c);
-        else if (len && out[len - 1] != '-')
-            out[len++] = '-';
-    }
-    while (len && out[len - 1] == '-')
-        len--;
-    if (!len)
-        out[len++] = 'x';
-    out[len] = '\0';
-}
-
 static enum err find_organization(struct account_command *command)
 {
     const struct list *all = accounts_organizations(command->accounts);
@@ -69,13 +51,13 @@ static enum err find_organization(struct account_command *command)
 
 static enum err create_organization(struct account_command *command, struct draft *draft)
 {
-    char slug[NAME_MAX_BYTES + 1], id[ID_MAX];
+    char slug[ACCOUNT_NAME_MAX + 1], id[ID_MAX];
     const char *given = command_option(command, "--slug");
     command->name = command_argument(command);
     if (!command_is_name(command->name) || (given && !command_is_name(given)))
         return command_misuse(command,
                               "a name has 1 to 100 bytes and no control characters");
-    make_slug(given ? given : command->name, slug);
+    account_make_slug(slice_of(given ? given : command->name), slug);
     if (accounts_organization(command->accounts, slice_of(slug)))
         return explain(&command->write.why, ERR_INVALID,
                        "there is an organization %s already: say another --slug", slug);
@@ -102,7 +84,6 @@ static enum err list_organizations(struct account_command *command, struct draft
 
 static enum err create_project(struct account_command *command, struct draft *draft)
 {
-    char slug[NAME_MAX_BYTES + 1], id[ID_MAX];
     uint32_t number = accounts_free_number(command->accounts);
     enum err refused = find_organization(command);
     if (refused)
@@ -123,16 +104,12 @@ static enum err create_project(struct account_command *command, struct draft *dr
         snprintf(command->ref, sizeof(command->ref), "%s", ref);
     else
         bootstrap_draw_ref(command->ref);
-    make_slug(command->name, slug);
-    draft_project(draft, command->organization->id, command->ref, slice_of(command->name),
-                  slice_of(slug), id);
+    draft_whole_project(draft, command->organization->id, command->ref,
+                        slice_of(command->name), number, command->keys);
     fprintf(command->out, "made project %s\n", command->ref);
-    for (int i = 0; i < ENVIRONMENT_TYPES; i++) {
-        enum environment_type type = (enum environment_type)i;
-        bootstrap_draw_key(type, command->keys[i]);
-        draft_environment(draft, number + (uint32_t)i, id, type, command->keys[i]);
-        fprintf(command->out, "  %-8s %s\n", environment_path_slug(type), command->keys[i]);
-    }
+    for (int i = 0; i < ENVIRONMENT_TYPES; i++)
+        fprintf(command->out, "  %-8s %s\n",
+                environment_path_slug((enum environment_type)i), command->keys[i]);
     return OK;
 }
 
@@ -297,6 +274,8 @@ static const struct command_form {
     { "worker-token", "create", NULL, " --project --env --name ", NULL, command_create_worker_token },
     { "worker-token", "list", NULL, "", NULL, command_list_worker_tokens },
     { "worker-token", "revoke", "ID", "", NULL, command_revoke_worker_token },
+    { "dashboard", "--user", "EMAIL", "", NULL, command_create_link },
+    { "dashboard", NULL, NULL, "", NULL, command_create_link },
     { "keys", "rotate", "ENV", " --project --grace ", NULL, rotate_key },
     { "keys", "--new-personal-token", NULL, " --user ", NULL, list_keys_and_token },
     { "keys", "--project", "REF", "", NULL, list_keys_of_project },

@@ -8,6 +8,7 @@
  *   user rename EMAIL --name NAME [--org SLUG] | delete EMAIL [--org SLUG] [--confirm EMAIL]
  *   token create --user EMAIL [--name NAME] | list | revoke ID
  *   worker-token create [--project REF] [--env ENV] [--name NAME] | list | revoke ID
+ *   dashboard [--user EMAIL]
  *   keys [--project REF] | keys rotate ENV [--project REF] [--grace 24h]
  *
  * Whoever may say them may everything: over a socket that only its owner opens, or with the
@@ -30,7 +31,9 @@ struct account_command {
     size_t word_count;
     const char
         *actor; /* borrowed until done: who asks, for the audit; NULL: none is kept */
-    FILE *out;  /* borrowed until done: what the operator reads */
+    const char
+        *url;  /* borrowed until done: of the gateway that does it; NULL: none serves */
+    FILE *out; /* borrowed until done: what the operator reads */
     /* Once, later. command->write.why says why not; ERR_USAGE: the words are wrong
      * whatever there is. */
     void (*done)(struct account_command *command, enum err status);

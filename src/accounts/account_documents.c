@@ -261,6 +261,7 @@ static bool add_token(struct accounts *accounts, const json_t *body,
         return false;
     secret->name = copy_text(body, "name");
     secret->created_at = take_time(body, "createdAt");
+    secret->ends_at = take_time(body, "endsAt");
     secret->serves = (unsigned)json_integer_value(json_object_get(body, "serves"));
     return true;
 }
@@ -367,6 +368,7 @@ static bool change_user(struct accounts *accounts, const struct document *docume
         take_name(&found->name, &found->version, document, body);
         return true;
     }
+    found->organization = NULL;
     list_remove(&found->others);
     list_remove(&found->link);
     list_append(&accounts->gone, &found->link);

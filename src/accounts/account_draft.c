@@ -2,6 +2,7 @@
 #include "accounts/account_draft.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdio.h>
 
 #include "base/buf.h"
@@ -35,6 +36,46 @@ static void add_member(struct buf *body, const char *name, struct slice text)
 {
     buf_print(body, ",\"%s\":", name);
     buf_add_json(body, text);
+}
+
+/* What moves a terminal, or turns the text around it: C0, C1, line and paragraph separators,
+ * and the controls of direction (Unicode 15, 23.2 and UAX 9). */
+static bool is_control(const unsigned char *at, size_t left)
+{
+    if (at[0] < ' ' || at[0] == 0x7f)
+        return true;
+    if (left >= 2 && at[0] == 0xc2 && at[1] < 0xa0)
+        return true; /* U+0080 to U+009F */
+    if (left < 3 || at[0] != 0xe2)
+        return false;
+    return (at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f ||     /* U+200E, U+200F */
+                              (at[2] >= 0xa8 && at[2] <= 0xae))) || /* U+2028 to U+202E */
+           (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);       /* U+2066 to U+2069 */
+}
+
+bool account_name_is_right(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (is_control((const unsigned char *)name.ptr + i, name.len - i))
+            return false;
+    return name.len && name.len <= ACCOUNT_NAME_MAX && text_is_utf8(name);
+}
+
+void account_make_slug(struct slice name, char slug[ACCOUNT_NAME_MAX + 1])
+{
+    size_t len = 0;
+    for (size_t i = 0; i < name.len && len < ACCOUNT_NAME_MAX; i++) {
+        unsigned char c = (unsigned char)name.ptr[i];
+        if (isascii(c) && isalnum(c))
+            slug[len++] = (char)tolower(c);
+        else if (len && slug[len - 1] != '-')
+            slug[len++] = '-';
+    }
+    while (len && slug[len - 1] == '-')
+        len--;
+    if (!len)
+        slug[len++] = 'x';
+    slug[len] = '\0';
 }
 
 void draft_organization(struct draft *draft, struct slice name, struct slice slug,
@@ -126,6 +167,20 @@ void draft_environment(struct draft *draft, uint32_t number, const char *project
     add_key(draft, id, key_name, key, 0, 0);
 }
 
+void draft_whole_project(struct draft *draft, const char *organization_id, const char *ref,
+                         struct slice name, uint32_t number,
+                         char keys[ENVIRONMENT_TYPES][SECRET_KEY_MAX])
+{
+    char slug[ACCOUNT_NAME_MAX + 1], id[ID_MAX];
+    account_make_slug(name, slug);
+    draft_project(draft, organization_id, ref, name, slice_of(slug), id);
+    for (int i = 0; i < ENVIRONMENT_TYPES; i++) {
+        bootstrap_draw_key((enum environment_type)i, keys[i]);
+        draft_environment(draft, number + (uint32_t)i, id, (enum environment_type)i,
+                          keys[i]);
+    }
+}
+
 static void add_branch(struct buf *body, uint32_t number, const char *project_id,
                        const char *parent_id, struct slice name)
 {
@@ -189,12 +244,14 @@ static void add_token(struct draft *draft, enum document_kind kind, struct buf *
 }
 
 void draft_token(struct draft *draft, const char *user_id, struct slice name,
-                 const char *token)
+                 const char *token, int64_t ends_at)
 {
     char hash_text[2 * HASH_LEN + 1];
     struct buf body = { 0 };
     begin_token(&body, token, hash_text);
     add_member(&body, "user", slice_of(user_id));
+    if (ends_at)
+        buf_print(&body, ",\"endsAt\":%lld", (long long)ends_at);
     add_token(draft, DOC_TOKEN, &body, name, hash_text);
 }
 

@@ -6,7 +6,10 @@
 
 #include "accounts/accounts.h"
 
-enum { DRAFT_MAX = 64, ORGANIZATION_NAME_MAX = 100 };
+enum {
+    DRAFT_MAX = 128,
+    ACCOUNT_NAME_MAX = 100, /* bytes of a name for people, and of a slug */
+};
 
 struct draft {
     const struct vault *vault;
@@ -15,11 +18,23 @@ struct draft {
     size_t count;
 };
 
+/* 1 to ACCOUNT_NAME_MAX bytes of UTF-8 without control characters, those of direction too. */
+bool account_name_is_right(struct slice name);
+
+/* "My Shop!" becomes my-shop. */
+void account_make_slug(struct slice name, char slug[ACCOUNT_NAME_MAX + 1]);
+
 /* Names are taken as they are; ids are drawn and written to id. */
 void draft_organization(struct draft *draft, struct slice name, struct slice slug,
                         char id[ID_MAX]);
 void draft_project(struct draft *draft, const char *organization_id, const char *ref,
                    struct slice name, struct slice slug, char id[ID_MAX]);
+/* The same with its four environments, whose numbers begin with this one, and keys that are
+ * drawn; its slug is that of the name. */
+void draft_whole_project(struct draft *draft, const char *organization_id, const char *ref,
+                         struct slice name, uint32_t number,
+                         char keys[ENVIRONMENT_TYPES][SECRET_KEY_MAX]);
+
 /* Another name for what is there; then the end of a user, and of an organization that has no
  * projects and users. */
 void draft_rename_organization(struct draft *draft, const struct organization *organization,
@@ -47,8 +62,9 @@ void draft_branch(struct draft *draft, uint32_t number, const struct account *pr
 void draft_archive(struct draft *draft, const struct account *branch);
 void draft_user(struct draft *draft, const char *organization_id, struct slice name,
                 struct slice email, char id[ID_MAX]);
+/* ends_at: Unix ms; 0: it is valid until it is revoked. */
 void draft_token(struct draft *draft, const char *user_id, struct slice name,
-                 const char *token);
+                 const char *token, int64_t ends_at);
 /* serves: bits of the environment types that its workers take runs of. */
 void draft_worker_token(struct draft *draft, const char *project_id, unsigned serves,
                         struct slice name, const char *token);

@@ -58,12 +58,13 @@ struct user { /* a person in an organization: in several, one for each, of one a
     int64_t created_at; /* Unix ms; 0: not known */
     uint32_t version;   /* of its document */
     char organization_id[ID_MAX];
-    struct organization *organization; /* since accounts_link */
-    struct list secrets;               // secret::of_owner
-    struct list others;                // user::others, of the same address
-    struct room bodies;                // of requests with these tokens; counted by net
-    struct room answers;               // unsent ones; the same
-    struct list link;                  // accounts::users, or accounts::gone
+    struct organization
+        *organization;   /* since accounts_link; NULL again of one who has left */
+    struct list secrets; // secret::of_owner
+    struct list others;  // user::others, of the same address
+    struct room bodies;  // of requests with these tokens; counted by net
+    struct room answers; // unsent ones; the same
+    struct list link;    // accounts::users, or accounts::gone
 };
 
 struct account {     /* one environment */
@@ -103,7 +104,9 @@ struct secret {
     char *key;               /* clear; NULL: a token, or ended */
     char *name;              /* of a token, for people */
     int64_t created_at;      /* Unix ms; 0: not known */
-    int64_t ends_at;         /* Unix ms: replaced, valid until then; 0: not replaced */
+    int64_t ends_at;         /* Unix ms: a key that was replaced, or a token for a time, is
+                                valid until then; 0: for ever */
+    int64_t used_at;         /* Unix ms: by a request, since the start; 0: not yet */
     bool ended;              /* revoked */
     unsigned serves;         /* of a worker's token: bits of environment types; else 0 */
     bool serves_all;         /* a worker's token of all projects; no document says so */

@@ -155,6 +155,11 @@ void bootstrap_draw_worker_token(char token[PERSONAL_TOKEN_MAX])
     draw("tr_wgt_", GENERATED_TOKEN_LEN, token_alphabet, token);
 }
 
+void bootstrap_draw_link(char token[PERSONAL_TOKEN_MAX])
+{
+    draw(BOOTSTRAP_LINK_PREFIX, GENERATED_TOKEN_LEN, token_alphabet, token);
+}
+
 void bootstrap_draw_ref(char ref[PROJECT_REF_MAX])
 {
     draw("proj_", GENERATED_REF_LEN, LOWER, ref);

@@ -50,6 +50,9 @@ enum err bootstrap_prepare(struct bootstrap *bootstrap, struct failure *why);
 void bootstrap_draw_key(enum environment_type type, char key[SECRET_KEY_MAX]);
 void bootstrap_draw_token(char token[PERSONAL_TOKEN_MAX]);
 void bootstrap_draw_worker_token(char token[PERSONAL_TOKEN_MAX]);
+/* Of a one-time link: a token that no call takes as a credential. */
+#define BOOTSTRAP_LINK_PREFIX "tr_link_"
+void bootstrap_draw_link(char token[PERSONAL_TOKEN_MAX]);
 void bootstrap_draw_ref(char ref[PROJECT_REF_MAX]);
 bool bootstrap_ref_is_right(struct slice ref);
 

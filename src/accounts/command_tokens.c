@@ -7,7 +7,7 @@ void command_draw_token(struct account_command *command, struct draft *draft,
                         const char *name)
 {
     bootstrap_draw_token(command->token);
-    draft_token(draft, command->user->id, slice_of(name), command->token);
+    draft_token(draft, command->user->id, slice_of(name), command->token, 0);
     fprintf(command->out, "%s\n", command->token);
 }
 
@@ -23,6 +23,39 @@ enum err command_create_token(struct account_command *command, struct draft *dra
         return command_misuse(command,
                               "a name has 1 to 100 bytes and no control characters");
     command_draw_token(command, draft, name ? name : "token");
+    return OK;
+}
+
+enum { LINK_LIVES_MS = 5 * 60 * 1000 };
+
+/* Prints a link to the dashboard that signs its reader in, once. The code is behind the #, which
+ * browsers send to nobody. */
+enum err command_create_link(struct account_command *command, struct draft *draft)
+{
+    const struct list *all = accounts_users(command->accounts);
+    const char *email = command_argument(command);
+    if (!command->url)
+        return command_refuse(command, "no gateway serves this data: start it first");
+    if (!*command->url)
+        return command_refuse(command, "the gateway shows no dashboard: start it with "
+                                       "--dashboard on, or admin");
+    if (strncmp(command->url, "http", 4) != 0)
+        return command_refuse(command,
+                              "the gateway shows its dashboard where no browser finds it: "
+                              "start it with --public-url, or where --dashboard is admin "
+                              "with --admin-listen 127.0.0.1:PORT");
+    if (email)
+        command->user = accounts_user(command->accounts, slice_of(email));
+    else if (!list_empty(all))
+        command->user = container_of(all->next, struct user, link);
+    if (!command->user)
+        return command_refuse(command,
+                              email ? "there is no such user; runcast user list shows them"
+                                    : "there are no users: runcast user create makes one");
+    bootstrap_draw_link(command->token);
+    draft_token(draft, command->user->id, SLICE("one-time link"), command->token,
+                draft->now_ms + LINK_LIVES_MS);
+    fprintf(command->out, "%s/#signin=%s\n", command->url, command->token);
     return OK;
 }
 

@@ -31,11 +31,7 @@ const char *command_argument(const struct account_command *command)
 
 bool command_is_name(const char *text)
 {
-    size_t len = strlen(text);
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-            return false;
-    return len && len <= COMMAND_NAME_MAX && text_is_utf8(slice_of(text));
+    return account_name_is_right(slice_of(text));
 }
 
 enum err command_find_project(struct account_command *command)

@@ -5,8 +5,6 @@
 
 #include "accounts/account_command.h"
 
-enum { COMMAND_NAME_MAX = 100 }; /* bytes of a name of people */
-
 typedef enum err command_fn(struct account_command *command, struct draft *draft);
 
 /* With the reason that the operator reads. ERR_USAGE: a word is wrong, whatever there is. */
@@ -38,6 +36,7 @@ command_fn command_delete_project;
 /* Draws a new token of command->user, and prints it in a line of its own. */
 void command_draw_token(struct account_command *command, struct draft *draft,
                         const char *name);
+command_fn command_create_link;
 command_fn command_create_token;
 command_fn command_list_tokens;
 command_fn command_revoke_token;

@@ -71,8 +71,9 @@ static void find_route(struct api_call *call, struct buf *allow)
     static const char *const names[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
     const struct exchange *x = call->x;
     enum http_method method = x->method == HTTP_HEAD_ ? HTTP_GET_ : x->method;
+    bool all = !x->admin || api_options(call->api)->dashboard_is_admins;
 
-    for (size_t i = 0; i < (x->admin ? 1 : AREAS); i++) {
+    for (size_t i = 0; i < (all ? AREAS : 1); i++) {
         for (const struct route *route = areas[i]->routes; route->path; route++) {
             if (!matches(route->path, x->path, call->params, &call->param_count))
                 continue;
@@ -160,7 +161,7 @@ static void reply_options(struct api_call *call)
 
 static void refuse_unknown(struct api_call *call, struct buf *allow)
 {
-    const char *absent = absent_at(call->x->method, call->x->path);
+    const char *absent = absent_at(call->x->path);
     if (absent) {
         explain(&call->why, ERR_NOT_FOUND, "Not found: runcast does not have %s", absent);
         api_reply_error(call, ERR_NOT_FOUND);
@@ -180,8 +181,7 @@ static void on_head(void *owner, struct exchange *x)
     struct api *api = owner;
     struct api_call *call = api_call_create(api, x);
     struct buf allow = { 0 };
-    if (!absent_hides_route(x->path))
-        find_route(call, &allow);
+    find_route(call, &allow);
     const struct route *route = call->route;
     bool open = route && (route->auth == AUTH_NONE || route->auth & AUTH_SIGNED);
     enum err refused = OK;
@@ -214,12 +214,34 @@ static void on_head(void *owner, struct exchange *x)
     buf_finish(&allow);
 }
 
+/* What takes the body lets go of it. */
+static void let_go(struct api_call *call)
+{
+    if (call->on_gone)
+        call->on_gone(call);
+    else if (!call->busy)
+        api_reply_gone(call);
+}
+
+/* A body may come long after its head: a credential that has ended meanwhile does nothing any
+ * more. False: the call is answered. */
+static bool is_still_let_in(struct api_call *call)
+{
+    int64_t now = loop_wall_ms(engine_loop(call->api->engine));
+    if (!call->identity || !identity_has_ended(call->identity, now))
+        return true;
+    identity_tell_end(call->identity, "request", now);
+    call->lost_credential = true;
+    let_go(call);
+    return false;
+}
+
 static void on_body(void *owner, struct exchange *x, struct slice piece)
 {
     struct api_call *call = x->call;
     (void)owner;
-    if (!call)
-        return; /* refused already; the rest of the body is drained */
+    if (!call || !is_still_let_in(call))
+        return; /* refused; the rest of the body is drained */
     enum err refused = call->route->on_body(call, piece);
     if (refused)
         api_reply_error(call, refused);
@@ -229,7 +251,7 @@ static void on_request(void *owner, struct exchange *x)
 {
     struct api_call *call = x->call;
     (void)owner;
-    if (!call)
+    if (!call || !is_still_let_in(call))
         return;
     unread_tell_whole_body(call);
     enum err refused = call->route->handle(call);
@@ -241,12 +263,8 @@ static void on_gone(void *owner, struct exchange *x)
 {
     struct api_call *call = x->call;
     (void)owner;
-    if (!call)
-        return;
-    if (call->on_gone)
-        call->on_gone(call);
-    else if (!call->busy)
-        api_reply_empty(call, 499); /* its body never came whole */
+    if (call)
+        let_go(call);
 }
 
 static void on_drained(void *owner, struct exchange *x)

@@ -241,6 +241,7 @@ static const struct {
     { "409", "The state does not allow it" },
     { "413", "The body is too large" },
     { "415", "The content type is not one of those taken" },
+    { "421", "The dashboard is not shown at this name of a host" },
     { "422", "A rule of the service does not allow it" },
     { "426", "An upgrade is needed" },
     { "429", "Too many requests" },

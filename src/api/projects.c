@@ -4,29 +4,7 @@
 #include "call/project.h"
 #include "call/route.h"
 
-enum { NO_BODY = 4096, BRANCH_BODY = 64 * 1024 };
-
-static json_t *time_of(int64_t unix_ms)
-{
-    char text[TIME_TEXT_LEN + 1];
-    text_from_time(unix_ms, text);
-    return json_string(text);
-}
-
-static json_t *show_organization(const struct organization *organization)
-{
-    return json_pack("{s:s, s:s, s:s, s:o}", "id", organization->id, "title",
-                     organization->name, "slug", organization->slug, "createdAt",
-                     time_of(organization->created_at));
-}
-
-static json_t *show_project(const struct project *project)
-{
-    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "id", project->id, "externalRef",
-                     project->ref, "name", project->name, "slug", project->slug,
-                     "createdAt", time_of(project->created_at), "organization",
-                     show_organization(project->organization));
-}
+enum { NO_BODY = 4096, NAME_BODY = 16 * 1024, BRANCH_BODY = 64 * 1024 };
 
 static enum err list_organizations(struct api_call *call)
 {
@@ -35,7 +13,7 @@ static enum err list_organizations(struct api_call *call)
     list_each (link, all) {
         const struct organization *one = container_of(link, struct organization, link);
         if (user_is_in(call->identity->user, one))
-            json_array_append_new(array, show_organization(one));
+            json_array_append_new(array, organization_show(one));
     }
     api_reply_value(call, 200, array);
     return OK;
@@ -51,7 +29,7 @@ static json_t *projects_of(const struct api_call *call,
         const struct project *project = container_of(link, struct project, link);
         if (user_sees(call->identity->user, project) &&
             (!organization || project->organization == organization))
-            json_array_append_new(array, show_project(project));
+            json_array_append_new(array, project_show(project));
     }
     return array;
 }
@@ -77,7 +55,7 @@ static enum err retrieve_project(struct api_call *call)
     const struct project *project;
     enum err refused = project_find(call, call->params[0], &project);
     if (!refused)
-        api_reply_value(call, 200, show_project(project));
+        api_reply_value(call, 200, project_show(project));
     return refused;
 }
 
@@ -89,14 +67,35 @@ static const struct route routes[] = {
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = list_organizations,
       .id = "list_orgs_v1", .summary = "List organizations",
       .reply = "Organization[]" },
+    { .method = HTTP_POST_, .path = "/api/v1/orgs",
+      .auth = AUTH_PERSONAL, .body_limit = NAME_BODY, .handle = organization_create,
+      .id = "create_org_v1", .summary = "Make an organization, where users may",
+      .body = "{title: string, ...}",
+      .reply = "Organization",
+      .also = "422" },
     { .method = HTTP_GET_, .path = "/api/v1/orgs/{organizationId}/projects",
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = list_projects_of,
       .id = "list_org_projects_v1", .summary = "List the projects of an organization",
       .reply = "Project[]" },
+    { .method = HTTP_POST_, .path = "/api/v1/orgs/{organizationId}/projects",
+      .auth = AUTH_PERSONAL, .body_limit = NAME_BODY, .handle = project_create,
+      .id = "create_project_v1", .summary = "Make a project with its four environments",
+      .body = "{name: string, ...}",
+      .reply = "Project",
+      .also = "422" },
     { .method = HTTP_GET_, .path = PROJECTS,
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = list_projects,
       .id = "list_projects_v1", .summary = "List projects",
       .reply = "Project[]" },
+    { .method = HTTP_GET_, .path = PROJECTS "/runtimes", /* no ref: before those */
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = project_runtimes,
+      .id = "list_project_runtimes_v1", .summary = "What the current deployments of prod run on",
+      .reply = "ProjectRuntime[]" },
+    { .method = HTTP_PATCH_, .path = PROJECTS "/{projectRef}",
+      .auth = AUTH_PERSONAL, .body_limit = NAME_BODY, .handle = project_rename,
+      .id = "rename_project_v1", .summary = "Rename a project",
+      .body = "{name: string, ...}",
+      .reply = "{id: string, name: string}" },
     { .method = HTTP_GET_, .path = PROJECTS "/{projectRef}",
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = retrieve_project,
       .id = "retrieve_project_v1", .summary = "Retrieve a project",
@@ -125,6 +124,12 @@ static const struct schema schemas[] = {
     { "Organization", "{id: string, title: string, slug: string, createdAt: datetime}" },
     { "Project", "{id: string, externalRef: string, name: string, slug: string, createdAt:"
                  " datetime, organization: Organization}" },
+    { "ProjectRuntime",
+      "{organization: {title: string, slug: string}, project: {name: string, slug: string, "
+      "externalRef: string}, environment: {slug: string}, deployment: {runtime: string | "
+      "null, runtimeVersion: string | null, nodeMajor: integer | null, deployedAt: "
+      "datetime "
+      "| null, shortCode: string} | null}" },
     { 0 },
 };
 

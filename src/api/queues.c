@@ -20,6 +20,7 @@ enum {
     LIMIT_MAX = 100000,
     CONFIGURED_MAX = 10000, /* queues with settings, of one environment */
     CHANGE_TRIES_MAX = 16,
+    OLDEST_AMONG = 2048, /* items that are looked at for the oldest one of a queue */
 };
 
 static const char id_prefix[] = "queue_", task_prefix[] = "task/";
@@ -59,6 +60,18 @@ static void add_concurrency(struct buf *out, const struct queue_figures *figures
     buf_add_text(out, ",\"overriddenBy\":null}");
 }
 
+/* Since when the oldest of the runs that wait in the queue does. */
+static void add_oldest(struct buf *out, const struct queues *queues, struct slice name)
+{
+    const struct queue_item *item = queues_oldest_of(queues, name, OLDEST_AMONG);
+    buf_add_text(out, ",\"oldestQueuedAt\":");
+    if (item)
+        buf_add_json_time(
+            out, run_in_queue_since(&container_of(item, const struct tracked, item)->run));
+    else
+        buf_add_text(out, "null");
+}
+
 static void add_queue(struct buf *out, const struct queues *queues, struct slice name)
 {
     struct queue_figures figures = queues_figures(queues, name);
@@ -73,6 +86,7 @@ static void add_queue(struct buf *out, const struct queues *queues, struct slice
               figures.settings.paused ? "true" : "false");
     add_limit(out, "concurrencyLimit", true, figures.limit);
     add_concurrency(out, &figures);
+    add_oldest(out, queues, name);
     buf_add_text(out, ",\"version\":\"V1\"}");
 }
 
@@ -384,7 +398,7 @@ static const struct schema schemas[] = {
     { "QueueItem",
       "{id: string, name: string, type: 'task'|'custom', running: integer, queued: integer,"
       " paused: boolean, concurrencyLimit: integer|null, concurrency: QueueConcurrency,"
-      " version: 'V1'}" },
+      " oldestQueuedAt: datetime|null, version: 'V1'}" },
     { "QueueConcurrency",
       "{current: integer|null, base: integer|null, override: integer|null,"
       " overriddenAt: datetime|null, overriddenBy: string|null}" },

@@ -10,6 +10,7 @@
 #include "api/rate_limit.h"
 #include "api/revocation.h"
 #include "artifacts/artifacts.h"
+#include "auth/logins.h"
 #include "base/mem.h"
 #include "batches/open_batches.h"
 #include "bulk/bulk.h"
@@ -64,6 +65,7 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
         streams_create(engine_loop(engine), &api->rooms, (size_t)options->stream_memory);
     api->open_batches = open_batches_create(engine_loop(engine), &api->rooms);
     api->bulks = bulks_create(engine);
+    api->logins = logins_create();
     api->artifacts =
         artifacts_create(engine_loop(engine), options->data, options->deploy_bundle);
     const struct deployment_options deployments = { .data = options->data,
@@ -99,6 +101,7 @@ void api_destroy(struct api *api)
     artifacts_destroy(api->artifacts);
     bulks_stop(api->bulks, NULL);
     bulks_destroy(api->bulks);
+    logins_destroy(api->logins);
     streams_destroy(api->streams);
     bytes_unref(api->document);
     bytes_unref(api->timezones);

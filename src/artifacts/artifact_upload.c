@@ -119,7 +119,7 @@ static void fail_with(struct artifact_writer *writer, enum err err)
 static void on_gone(struct api_call *call)
 {
     struct artifact_writer *writer = call->state;
-    api_reply_empty(take_call(writer), 499);
+    api_reply_gone(take_call(writer));
     fail_with(writer, ERR_CANCELED);
 }
 

@@ -432,6 +432,9 @@ static enum err identify(struct auth *auth, struct slice text, const char *clien
         }
         remember(auth, found, now_ms);
     }
+    struct secret *used = found->granted_by ? found->granted_by : found->secret;
+    if (used)
+        used->used_at = now_ms;
     *identity = found;
     return OK;
 }
@@ -462,6 +465,14 @@ static void add_texts(struct buf *out, const char *const *texts, size_t count)
     buf_add_char(out, ']');
 }
 
+/* For whom the caller's token was signed: what it makes ends with that one's token, too. */
+static void add_grant(struct buf *claims, const struct secret *grant)
+{
+    char id[SECRET_ID_LEN + 1];
+    secret_show_id(grant, id);
+    buf_print(claims, ",\"act\":{\"sub\":\"%s\",\"pat\":\"%s\"}", grant->user->id, id);
+}
+
 /* The scopes stand in the order of the official SDK, which puts what it was given before
  * what it adds. */
 void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
@@ -476,6 +487,8 @@ void auth_sign_for(const struct identity *caller, const char *const *scopes, siz
         add_texts(&claims, (const char *const *)caller->skip_columns, caller->skip_count);
         buf_add_char(&claims, '}');
     }
+    if (caller->granted_by)
+        add_grant(&claims, caller->granted_by);
     buf_print(&claims,
               ",\"iat\":%lld,\"iss\":\"https://id.trigger.dev\","
               "\"aud\":\"https://api.trigger.dev\",\"exp\":%lld}",

@@ -222,7 +222,7 @@ static bool is_unfinished(const struct batch_run *of, const struct environment *
     return run && !run_is_final(&run->run);
 }
 
-static size_t count_unfinished(const struct batch *batch, const struct environment *env)
+size_t batch_count_unfinished(const struct batch *batch, const struct environment *env)
 {
     size_t count = 0;
     for (size_t i = 0; i < batch->count; i++)
@@ -238,7 +238,7 @@ bool batch_has_ended(const struct batch *batch, const struct environment *env)
 
 const char *batch_draw_unfinished(const struct batch *batch, const struct environment *env)
 {
-    size_t count = count_unfinished(batch, env);
+    size_t count = batch_count_unfinished(batch, env);
     uint64_t drawn = count ? random_below(count) : 0;
     for (size_t i = 0; i < batch->count; i++)
         if (is_unfinished(&batch->runs[i], env) && drawn-- == 0)
@@ -252,7 +252,7 @@ const char *batch_status(const struct batch *batch, const struct environment *en
         return "PENDING";
     if (batch->error_count && !batch->count)
         return "ABORTED";
-    if (batch->complete || !count_unfinished(batch, env))
+    if (batch->complete || !batch_count_unfinished(batch, env))
         return "COMPLETED";
     return batch->error_count ? "PARTIAL_FAILED" : "PENDING";
 }

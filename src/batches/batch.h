@@ -60,6 +60,9 @@ void batch_load_begin(struct api_call *call, struct slice id, struct batch_load 
 /* Every run of it has ended, or none could be made. */
 bool batch_has_ended(const struct batch *batch, const struct environment *env);
 
+/* How many of its runs have not ended. */
+size_t batch_count_unfinished(const struct batch *batch, const struct environment *env);
+
 /* The id of one of its runs that have not ended, each as likely as the others; NULL: none. */
 const char *batch_draw_unfinished(const struct batch *batch, const struct environment *env);
 

@@ -189,7 +189,7 @@ static enum err read_item(struct item_array *body)
 static void on_gone(struct api_call *call)
 {
     destroy(call->state);
-    api_reply_empty(call, 499);
+    api_reply_gone(call);
 }
 
 static struct batch_call *state_of(struct api_call *call)

@@ -45,7 +45,7 @@ static void refuse(struct item_stream *stream, enum err err)
 static void on_gone(struct api_call *call)
 {
     destroy(call->state);
-    api_reply_empty(call, 499);
+    api_reply_gone(call);
 }
 
 static enum err begin(struct api_call *call, struct item_stream **stream)

@@ -254,6 +254,13 @@ static const struct route routes[] = {
       .reply = "{id: string, itemsAccepted: integer, itemsDeduplicated: integer, sealed: "
           "boolean, enqueuedCount?: integer, expectedCount?: integer, runCount?: integer}",
       .also = "409 415 422 507" },
+    { .method = HTTP_GET_, .path = "/api/v1/batches",
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = batch_list,
+      .id = "list_batches_v1", .summary = "List batches, newest first",
+      .query = "page[size]?: integer(1..100), page[after]?: string",
+      .reply = "{data: {id: string, status: string, idempotencyKey?: string, createdAt: "
+          "datetime, updatedAt: datetime, runCount: integer, endedCount: integer}[], "
+          "pagination: {next?: string}}" },
     { .method = HTTP_GET_, .path = "/api/v1/batches/{batchId}",
       .auth = BOTH, .body_limit = NO_BODY, .handle = retrieve_v1,
       .id = "retrieve_batch_v1", .summary = "Retrieve a batch, as SDK 3.x does",

@@ -9,3 +9,4 @@ route_fn batch_create; /* batch_create.c */
 route_fn batch_items;  /* batch_stream.c */
 enum err batch_items_piece(struct api_call *call, struct slice piece);
 route_fn batch_results; /* batch_results.c */
+route_fn batch_list;    /* batch_list.c */

@@ -171,7 +171,7 @@ static struct body_fields *take_out(struct api_call *call)
 static void on_gone(struct api_call *call)
 {
     body_fields_free(take_out(call));
-    api_reply_empty(call, 499);
+    api_reply_gone(call);
 }
 
 static enum err check(struct api_call *call, struct slice piece)

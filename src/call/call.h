@@ -55,7 +55,9 @@ struct api_call {
     bool busy;    /* an operation will reply; set it when one is begun */
     bool cached;  /* the handler has said how long the answer may be kept: api_let_cache */
     bool refused; /* by http, which has answered and is in the log */
-    void *state;  /* the handler's, for the pieces of a body */
+    bool
+        lost_credential; /* it has ended while the body came: what takes that lets go of it */
+    void *state;         /* the handler's, for the pieces of a body */
     void (*on_drain)(struct api_call *call);   /* api_hold */
     struct list held;                          // api::held; linked while held
     void (*on_gone)(struct api_call *call);    /* the peer left; still to be replied */
@@ -67,15 +69,20 @@ struct api_options {
     const char *allow_origin;
     const char *data;          /* the data directory */
     const char *metrics_token; /* "": there is none, the admin listener shows metrics */
+    const char *dashboard_url; /* where they are, when the admin listener alone shows it */
+    bool dashboard;            /* browsers are shown it */
+    bool dashboard_is_admins;  /* at the admin listener only, which then takes all calls */
     int64_t subscriptions_max;
     int64_t realtime_connections; /* seats of one environment, see connection_limit.h */
     int64_t project_connections;  /* of all environments of a project */
     int64_t batch_memory;
-    int64_t schedules_max;   /* of an environment */
-    int64_t branches_max;    /* of a project; those archived have a limit of their own */
-    int64_t storage_quota;   /* bytes that a project may store; 0: no limit */
-    int64_t stream_memory;   /* contents of streams, of one environment */
-    int64_t dequeue_wait_ms; /* how long a dequeue is held */
+    int64_t schedules_max;      /* of an environment */
+    int64_t branches_max;       /* of a project; those archived have a limit of their own */
+    int64_t user_projects;      /* of an organization: above it its users make none */
+    int64_t user_organizations; /* of a user: above it they make none; 0: nobody does */
+    int64_t storage_quota;      /* bytes that a project may store; 0: no limit */
+    int64_t stream_memory;      /* contents of streams, of one environment */
+    int64_t dequeue_wait_ms;    /* how long a dequeue is held */
     int64_t drain_timeout_ms;
     int64_t deploy_bundle;  /* bytes of an archive */
     int64_t deploy_hold_ms; /* how long a call that deploys is held */
@@ -95,6 +102,7 @@ struct events;
 struct run_notifications;
 struct bulks;
 struct open_batches;
+struct logins;
 struct long_polls;
 struct request_log;
 struct rooms;
@@ -118,6 +126,7 @@ struct envvars *api_envvars(const struct api *api);
 struct bytes *api_document(const struct api *api);  /* of openapi.c; borrowed */
 struct bytes *api_timezones(const struct api *api); /* of timezones.h; borrowed */
 struct bulks *api_bulks(const struct api *api);
+struct logins *api_logins(const struct api *api);
 struct artifacts *api_artifacts(const struct api *api);
 struct deployments *api_deployments(const struct api *api);
 struct streams *api_streams(const struct api *api);
@@ -241,8 +250,12 @@ void api_stream_begin(struct api_call *call, const char *type);
 /* 200 with a body of so many bytes, which comes in pieces: http_stream_begin_sized. */
 void api_stream_begin_sized(struct api_call *call, size_t len);
 
-/* Replies without a body: to preflights, and to calls whose peer has left. */
+/* Replies without a body, as to preflights. */
 void api_reply_empty(struct api_call *call, int status);
+
+/* The last reply of a call that what it was about has let go of: its peer has left, and nobody
+ * sees this; or its credential has ended while its body came, which is 401. */
+void api_reply_gone(struct api_call *call);
 
 /* The call is answered late on purpose (a poll, a stream): on_drain is called when the
  * gateway drains, so that it is answered then. Ends with the reply. */

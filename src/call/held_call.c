@@ -147,7 +147,7 @@ void held_call_refuse(struct held_call *held, enum err status)
 {
     held_call_finish(held);
     if (status == ERR_CANCELED)
-        api_reply_empty(held->call, 499);
+        api_reply_gone(held->call);
     else
         api_reply_error(held->call, status);
 }

@@ -36,7 +36,7 @@ static void clear_texts(uint32_t hidden, struct run *run)
     } texts[] = {
         { FIELD_PAYLOAD, &run->payload },        { FIELD_OUTPUT, &run->output },
         { FIELD_METADATA, &run->metadata },      { FIELD_ERROR, &run->error },
-        { FIELD_VERSION, &run->worker_version },
+        { FIELD_VERSION, &run->worker_version }, { FIELD_QUEUE, &run->queue },
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (is_hidden(hidden, texts[i].field))

@@ -63,6 +63,11 @@ struct open_batches *api_open_batches(const struct api *api)
     return api->open_batches;
 }
 
+struct logins *api_logins(const struct api *api)
+{
+    return api->logins;
+}
+
 struct bulks *api_bulks(const struct api *api)
 {
     return api->bulks;

@@ -22,6 +22,7 @@ struct api {
     struct streams *streams;
     struct open_batches *open_batches;
     struct bulks *bulks;
+    struct logins *logins;
     struct artifacts *artifacts;
     struct deployments *deployments;
     const struct area *const *areas; /* of all routes */

@@ -164,6 +164,16 @@ void api_reply_empty(struct api_call *call, int status)
     send(call, status, (struct slice){ 0 });
 }
 
+void api_reply_gone(struct api_call *call)
+{
+    if (!call->lost_credential) {
+        api_reply_empty(call, 499);
+        return;
+    }
+    explain(&call->why, ERR_UNAUTHORIZED, "%s", identity_ended_reason);
+    api_reply_error(call, ERR_UNAUTHORIZED);
+}
+
 void api_reply_value(struct api_call *call, int status, json_t *value)
 {
     char *text = json_dumps(value, JSON_COMPACT);

@@ -78,3 +78,7 @@ enum err rooms_hold_piece(struct api_call *call, size_t bytes);
 /* Bodies are in memory while they come, so they count in a room. False: they are thrown
  * away, or so long that they are used up piece by piece. */
 bool rooms_keep_body(const struct route *route);
+
+/* Bytes of a body that is kept although no room counts it, since its sender has no credential
+ * yet: signing in. Their connections are counted. */
+enum { STRANGER_BODY_MAX = 2048 };

@@ -13,6 +13,9 @@ export interface Run {
   output?: unknown;
   metadata?: Record<string, unknown>;
   error?: { message?: string; name?: string; stackTrace?: string };
+  /** These two to those who name them in `fields`. */
+  queue?: string;
+  realtimeStreams?: string[];
   number?: number;
   durationMs?: number;
   costInCents?: number;

@@ -238,31 +238,3 @@ enum err deployment_settings(struct api_call *call)
     api_reply_json(call, 200, SLICE("{\"build_path\":\"native_local_bundle\"}"));
     return OK;
 }
-
-enum err deployment_current_worker(struct api_call *call)
-{
-    struct account *account;
-    struct buf out = { 0 }, url = { 0 };
-    enum err refused =
-        project_find_environment(call, call->params[0], call->params[1], &account);
-    if (refused)
-        return refused;
-    const struct environment *env =
-        engine_environment(api_engine(call->api), account->number);
-    const struct worker *worker = env ? workers_current(env->fleet->workers) : NULL;
-    if (!worker)
-        return explain(&call->why, ERR_NOT_FOUND, "No version is current");
-    api_base_url(call, &url);
-    buf_print(&url, "/projects/v3/%s/runs", account->project->ref);
-    buf_add_text(&out, "{\"worker\":{");
-    members_add_text(&out, "id", slice_of(worker->id));
-    members_add_text(&out, "version", slice_of(worker->version));
-    members_add_text(&out, "engine", SLICE("V2"));
-    buf_add_char(&out, ',');
-    show_tasks(worker, true, &out);
-    buf_add_text(&out, "},\"urls\":{");
-    members_add_text(&out, "runs", buf_slice(&url));
-    buf_add_text(&out, "}}");
-    buf_finish(&url);
-    return reply(call, &out);
-}

@@ -132,11 +132,6 @@ static const struct route routes[] = {
       .auth = AUTH_KEY | AUTH_PERSONAL, .body_limit = NO_BODY, .handle = provider_status,
       .id = "remote_build_provider_status_v1", .summary = "Whether builds go on: always",
       .reply = "{status: string, message: string}" },
-    { .method = HTTP_GET_, .path = PROJECT "/workers/current",
-      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = deployment_current_worker,
-      .id = "retrieve_current_worker_v1", .summary = "The current version and its tasks",
-      .reply = "{worker: {id: string, version: string, engine: string, tasks: {slug: string,"
-          " filePath: string, triggerSource: string}[]}, urls: {runs: string}}" },
     { .method = HTTP_POST_, .path = ACTIONS "/builds/dequeue",
       .auth = AUTH_WORKER, .body_limit = SMALL_BODY, .handle = build_dequeue,
       .id = "dequeue_build_v1", .summary = "Take the next deployment to build",

@@ -82,22 +82,18 @@ void show_initialized(const struct deployment *deployment, bool existing,
 
 /* ---- one ---- */
 
-void show_tasks(const struct worker *worker, bool is_current, struct buf *out)
+static void add_tasks(const struct worker *worker, struct buf *out)
 {
-    buf_add_text(out, "\"tasks\":[");
+    members_add_name(out, "tasks");
+    buf_add_char(out, '[');
     for (size_t i = 0; i < worker->task_count; i++) {
         const struct worker_task *task = &worker->tasks[i];
         struct slice path = bytes_slice(task->file_path);
         buf_add_text(out, i ? ",{" : "{");
-        if (!is_current)
-            members_add_text(out, "id", bytes_slice(task->id));
+        members_add_text(out, "id", bytes_slice(task->id));
         members_add_text(out, "slug", bytes_slice(task->id));
         members_add_text(out, "filePath", path.ptr ? path : SLICE(""));
-        if (is_current)
-            members_add_text(out, "triggerSource",
-                             task->is_scheduled ? SLICE("SCHEDULED") : SLICE("STANDARD"));
-        else
-            members_add_text(out, "exportName", bytes_slice(task->export_name));
+        members_add_text(out, "exportName", bytes_slice(task->export_name));
         buf_add_char(out, '}');
     }
     buf_add_char(out, ']');
@@ -109,8 +105,7 @@ static void add_worker(const struct worker *worker, struct buf *out)
     buf_add_char(out, '{');
     members_add_text(out, "id", slice_of(worker->id));
     members_add_text(out, "version", slice_of(worker->version));
-    buf_add_char(out, ',');
-    show_tasks(worker, false, out);
+    add_tasks(worker, out);
     buf_add_char(out, '}');
 }
 

@@ -26,6 +26,3 @@ const struct worker *show_worker_of(const struct deployment *deployment);
 
 /* The word that a list has for a status. */
 const char *show_item_status(enum deployment_status status);
-
-/* The tasks of a worker; those of workers/current have more of each. */
-void show_tasks(const struct worker *worker, bool is_current, struct buf *out);

@@ -93,7 +93,7 @@ static void on_time(struct timer *timer)
 
 static void on_gone(struct api_call *call)
 {
-    api_reply_empty(end(call->state), 499);
+    api_reply_gone(end(call->state));
 }
 
 static void on_drain(struct api_call *call)

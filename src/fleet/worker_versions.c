@@ -32,6 +32,7 @@ void worker_destroy(struct worker *worker)
         bytes_unref(task->export_name);
         bytes_unref(task->queue);
         bytes_unref(task->ttl);
+        bytes_unref(task->schema);
         bytes_unref(task->cron);
         bytes_unref(task->timezone);
         bytes_unref(task->window);
@@ -91,11 +92,24 @@ static bool is_newest_plain(const struct workers *workers, size_t at)
     return true;
 }
 
+/* A schema that a task of another version has too is held once. */
+static void share_schemas(const struct workers *workers, struct worker *worker)
+{
+    for (size_t i = 0; i < worker->task_count; i++) {
+        struct worker_task *task = &worker->tasks[i];
+        const struct worker_task *other = workers_task(workers, bytes_slice(task->id));
+        if (task->schema && other && other->schema &&
+            slice_equal(bytes_slice(task->schema), bytes_slice(other->schema)))
+            bytes_set(&task->schema, other->schema);
+    }
+}
+
 /* At start versions come in the order of their names: here they stand in that of their
  * creation. */
 void workers_add(struct workers *workers, struct worker *worker)
 {
     size_t at = workers->count++;
+    share_schemas(workers, worker);
     workers->all = mem_resize(workers->all, workers->count * sizeof(struct worker *));
     for (; at > 0 && workers->all[at - 1]->created_at > worker->created_at; at--)
         workers->all[at] = workers->all[at - 1];

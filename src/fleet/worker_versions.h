@@ -28,6 +28,7 @@ struct worker_task {
     int machine;         /* enum machine; -1: none named */
     uint8_t big_machine; /* enum machine: after running out of memory; 0: no retry then */
     bool is_scheduled;
+    struct bytes *schema;                   /* of its payload, JSON; NULL: none is kept */
     struct bytes *cron, *timezone, *window; /* of its declared schedule; NULL: none */
     unsigned schedule_in; /* where it is declared: bits of the environments' types */
     bool has_retry;
@@ -44,6 +45,7 @@ enum {
     VERSIONS_REMEMBERED = 1000, /* that are not kept any more */
     WORKER_VERSION_MAX = 24,
     WORKER_RUNTIME_MAX = 24,
+    PACKAGE_VERSION_MAX = 64,
     EXTERNAL_ID_MAX = 128, /* UTF-16 units of what a user calls a deployment */
 };
 
@@ -58,8 +60,10 @@ struct worker {
     char id[ID_MAX];                  /* "worker_…" */
     char version[WORKER_VERSION_MAX]; /* "20261120.1" */
     char content_hash[128];
-    char deployment[ID_MAX]; /* "deployment_…"; "": registered without one */
-    char short_code[16];     /* of the deployment */
+    char sdk[PACKAGE_VERSION_MAX]; /* version of the package; "": not said */
+    char cli[PACKAGE_VERSION_MAX]; /* the same */
+    char deployment[ID_MAX];       /* "deployment_…"; "": registered without one */
+    char short_code[16];           /* of the deployment */
     char external_id[3 * EXTERNAL_ID_MAX + 1]; /* what its user calls it; "": nothing */
     char archive_hash[65];                     /* SHA-256 of its archive, in hex */
     char runtime[WORKER_RUNTIME_MAX];          /* of the deployment: "node-22" */

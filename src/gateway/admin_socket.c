@@ -24,6 +24,7 @@ struct admin {
     uv_pipe_t pipe;
     struct accounts *accounts;
     struct account_writer *writer;
+    const char *url; /* of the gateway, as it is when a command asks */
     struct rotate *rotate;
     struct list conns; // admin_conn::link
     char *path;
@@ -124,6 +125,7 @@ static void run_command(struct admin_conn *conn)
     struct account_command *command = &conn->command;
     command->accounts = conn->admin->accounts;
     command->writer = conn->admin->writer;
+    command->url = conn->admin->url;
     command->out = conn->out;
     command->actor = conn->actor;
     command->done = on_command;
@@ -216,12 +218,13 @@ static void on_listener_closed(uv_handle_t *handle)
 
 /* The data directory is locked by us: what is left at the path is an old one of ours. */
 enum err admin_create(struct uv_loop_s *loop, const char *path, struct accounts *accounts,
-                      struct account_writer *writer, struct admin **out,
+                      struct account_writer *writer, const char *url, struct admin **out,
                       struct failure *why)
 {
     struct admin *admin = mem_new(struct admin);
     admin->accounts = accounts;
     admin->writer = writer;
+    admin->url = url;
     admin->path = mem_text(slice_of(path));
     admin->handles = 1;
     list_init(&admin->conns);

@@ -16,9 +16,9 @@ struct admin;
 struct rotate;
 struct uv_loop_s;
 
-/* ERR_INVALID with the reason: the path is too long, or not to be bound. */
+/* url: of the gateway, borrowed. ERR_INVALID with the reason: the path is too long, or not to be bound. */
 enum err admin_create(struct uv_loop_s *loop, const char *path, struct accounts *accounts,
-                      struct account_writer *writer, struct admin **admin,
+                      struct account_writer *writer, const char *url, struct admin **admin,
                       struct failure *why);
 
 /* From now on the key can be rotated. */

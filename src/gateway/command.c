@@ -6,7 +6,11 @@
  * The store is locked by whoever has it open, so the two cannot meet. */
 #include "gateway/command.h"
 
+#include <fcntl.h>
+#include <spawn.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/list.h"
@@ -159,6 +163,66 @@ static enum err check_data(const struct config *config, struct failure *why)
     if (missing)
         return explain(why, ERR_NOT_FOUND, "there is no runcast data in %s", config->data);
     return gateway_directory_open(config->data, false, why);
+}
+
+static void run_quietly(const char *program, const char *argument)
+{
+    char *const argv[] = { (char *)program, (char *)argument, NULL };
+    posix_spawn_file_actions_t quiet;
+    pid_t child;
+    posix_spawn_file_actions_init(&quiet);
+    posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!posix_spawnp(&child, argv[0], &quiet, NULL, argv, environ))
+        waitpid(child, NULL, 0);
+    posix_spawn_file_actions_destroy(&quiet);
+}
+
+/* Writes a page that goes on to the link, for its user alone. */
+static bool write_page(const char *path, const char *link)
+{
+    unlink(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!file)
+        return false;
+    fprintf(file,
+            "<!doctype html><title>runcast</title>"
+            "<meta http-equiv=\"refresh\" content=\"0; url=%s\">",
+            link);
+    return fclose(file) == 0;
+}
+
+/* On a desktop the link that was printed is opened; elsewhere, and when that fails, it is only
+ * printed. It is no argument of a program, which everybody on the machine could read: a file in
+ * the user's own folder for such things leads to it, and its code is good once. */
+static void open_link(const char *link)
+{
+    char path[PATH_MAX];
+    const char *folder = getenv("XDG_RUNTIME_DIR");
+    if (!isatty(STDOUT_FILENO) || (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY")) ||
+        !folder || folder[0] != '/')
+        return;
+    int len = snprintf(path, sizeof(path), "%s/runcast-dashboard.html", folder);
+    if (len < (int)sizeof(path) && write_page(path, link))
+        run_quietly("xdg-open", path);
+}
+
+enum err gateway_dashboard(const struct config *config, FILE *out, struct failure *why)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *printed = open_memstream(&text, &len);
+    enum err refused = gateway_command(config, printed, why);
+    fclose(printed);
+    if (!refused) {
+        fwrite(text, 1, len, out);
+        fflush(out);
+        text[strcspn(text, "\n")] = '\0';
+        open_link(text);
+    }
+    secret_wipe(text, len);
+    free(text);
+    return refused;
 }
 
 enum err gateway_command(const struct config *config, FILE *out, struct failure *why)

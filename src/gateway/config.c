@@ -154,7 +154,7 @@ static enum err read_command(struct config_reading *reading, const char *word)
         return explain(
             reading->why, ERR_INVALID,
             "%.60s: not a command; there are serve, supervise, deploy, versions, "
-            "promote, rollback, keys, org, project, user, token, worker-token, "
+            "promote, rollback, dashboard, keys, org, project, user, token, worker-token, "
             "vault rotate and restored, and options begin with two dashes",
             word);
     bool has_words = *command == COMMAND_KEYS || *command == COMMAND_ACCOUNTS ||

@@ -99,6 +99,13 @@ static const struct {
     { "token", "  runcast token create --user EMAIL [--name NAME] | list | revoke ID\n",
       "Personal access tokens, shown once. A token sees the projects of its user's\n"
       "organizations. ID is what list shows first.\n" },
+    { "dashboard", "  runcast dashboard [--user EMAIL]\n",
+      "Prints a link that signs its reader in to the dashboard of the running gateway: "
+      "once, "
+      "within\n"
+      "5 minutes, for 12 hours. On a desktop it is opened, too. Without --user it is the "
+      "first "
+      "user's.\n" },
     { "worker-token",
       "  runcast worker-token create [--project REF] [--env ENV] [--name NAME]\n"
       "                       | list | revoke ID\n",

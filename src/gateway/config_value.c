@@ -274,6 +274,7 @@ static bool origins_are_right(const char *list)
 
 static const char *const log_formats[] = { "auto", "logfmt", "json", NULL };
 static const char *const request_logs[] = { "off", "errors", "all", NULL };
+static const char *const dashboards[] = { "on", "admin", "off", NULL };
 static const char *const machines[] = { "shared", "strict", NULL };
 static const char *const on_or_off[] = { "on", "off", NULL };
 static const char *const log_levels[] = { "debug", "info", "warn", "error", NULL };
@@ -335,6 +336,8 @@ enum err config_check_texts(const struct config *config, struct failure *why)
         return refuse_text(config, SETTING_log_format, "auto, logfmt or json", why);
     if (choice(config->log_level, log_levels) < 0)
         return refuse_text(config, SETTING_log_level, "debug, info, warn or error", why);
+    if (choice(config->dashboard, dashboards) < 0)
+        return refuse_text(config, SETTING_dashboard, "on, admin or off", why);
     if (choice(config->machines, machines) < 0)
         return refuse_text(config, SETTING_machines, "shared or strict", why);
     if (choice(config->deploy_scripts, on_or_off) < 0)

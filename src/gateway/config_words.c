@@ -13,8 +13,8 @@ static bool is_among(const char *const *words, size_t count, const char *word)
 
 bool config_words_are_of_accounts(const char *word)
 {
-    static const char *const nouns[] = { "org", "project", "user", "token",
-                                         "worker-token" };
+    static const char *const nouns[] = { "org",   "project",      "user",
+                                         "token", "worker-token", "dashboard" };
     return is_among(nouns, sizeof(nouns) / sizeof(nouns[0]), word);
 }
 

@@ -53,7 +53,8 @@ struct gateway {
     struct retain *retain;
     struct rotate *rotate;
     char url[128];
-    int port; /* of url; 0: all listeners are UNIX sockets */
+    char dashboard_url[128]; /* where browsers find the dashboard; "": it is off */
+    int port;                /* of url; 0: all listeners are UNIX sockets */
     enum phase phase;
     bool loading; /* load_* is on its way */
     struct load_accounts load_accounts;
@@ -154,8 +155,24 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
         gateway->events.on_ready(gateway->events.owner, gateway->port);
 }
 
+static void write_url(const struct config_listener *listener, int port, char *url,
+                      size_t size)
+{
+    const char *host = listener->host;
+    bool six = strchr(host, ':') != NULL;
+    if (!host[0]) {
+        snprintf(url, size, "unix:%s", listener->path);
+        return;
+    }
+    if (strcmp(host, "0.0.0.0") == 0)
+        host = "127.0.0.1";
+    else if (strcmp(host, "::") == 0)
+        host = "::1";
+    snprintf(url, size, "http://%s%s%s:%d", six ? "[" : "", host, six ? "]" : "", port);
+}
+
 /* Where clients on this machine find us: at the first address that asks for no header of a
- * proxy. */
+ * proxy; and where browsers find the dashboard. listeners[count] is that of the admin. */
 static void note_url(struct gateway *gateway, const struct config_listener *listeners,
                      size_t count)
 {
@@ -163,20 +180,17 @@ static void note_url(struct gateway *gateway, const struct config_listener *list
     size_t first = 0;
     while (first < count - 1 && (!listeners[first].host[0] || listeners[first].proxied))
         first++;
-    const char *host = listeners[first].host;
     gateway->port = server_port(gateway->server, first);
-    bool any4 = strcmp(host, "0.0.0.0") == 0, any6 = strcmp(host, "::") == 0;
-    bool six = strchr(host, ':') != NULL;
     if (given[0])
         snprintf(gateway->url, sizeof(gateway->url), "%s", given);
-    else if (!host[0])
-        snprintf(gateway->url, sizeof(gateway->url), "unix:%s", listeners[first].path);
     else
-        snprintf(gateway->url, sizeof(gateway->url), "http://%s%s%s:%d", six ? "[" : "",
-                 any4   ? "127.0.0.1"
-                 : any6 ? "::1"
-                        : host,
-                 six ? "]" : "", gateway->port);
+        write_url(&listeners[first], gateway->port, gateway->url, sizeof(gateway->url));
+    if (!strcmp(gateway->config->dashboard, "admin"))
+        write_url(&listeners[count], server_port(gateway->server, count),
+                  gateway->dashboard_url, sizeof(gateway->dashboard_url));
+    else if (!strcmp(gateway->config->dashboard, "on"))
+        snprintf(gateway->dashboard_url, sizeof(gateway->dashboard_url), "%s",
+                 gateway->url);
 }
 
 static enum err listen_now(struct gateway *gateway, struct failure *why)
@@ -274,10 +288,15 @@ static void create_parts(struct gateway *gateway)
                                .allow_origin = config->allow_origin,
                                .data = config->data,
                                .metrics_token = config->metrics_token,
+                               .dashboard_url = gateway->dashboard_url,
+                               .dashboard = strcmp(config->dashboard, "off") != 0,
+                               .dashboard_is_admins = !strcmp(config->dashboard, "admin"),
                                .subscriptions_max = config->subscriptions,
                                .batch_memory = config->batch_memory,
                                .schedules_max = config->schedules,
                                .branches_max = config->branches,
+                               .user_projects = config->user_projects,
+                               .user_organizations = config->user_organizations,
                                .stream_memory = config->stream_memory,
                                .storage_quota = config->storage_quota,
                                .dequeue_wait_ms = config->dequeue_wait_ms,
@@ -310,8 +329,9 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
     }
     if (!status) {
         char *path = gateway_path(gateway->config, "admin.sock");
-        status = admin_create(loop_uv(gateway->loop), path, gateway->accounts,
-                              gateway->writer, &gateway->admin, &why);
+        status =
+            admin_create(loop_uv(gateway->loop), path, gateway->accounts, gateway->writer,
+                         gateway->dashboard_url, &gateway->admin, &why);
         free(path);
     }
     if (!status && gateway->config->execute)

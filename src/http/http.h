@@ -49,6 +49,8 @@ struct exchange {
     bool wants_upgrade;      /* Connection: upgrade and Upgrade: websocket */
     bool admin;              /* it came by a listener for those who run the server */
     char peer[ADDRESS_TEXT]; /* address of the client, for logs */
+    bool hidden; /* that is of a proxy which is not trusted: whom it speaks for is
+                                not known */
 
     /* Set by on_head. */
     size_t body_limit;        /* bytes; more is 413; default 0 */

@@ -58,6 +58,7 @@ bool origin_note_request(struct http_conn *conn, struct exchange *x)
     if (!forwarded)
         return true;
     if (!ranges_hold(trusted, &conn->address)) {
+        x->hidden = true;
         excuse(conn);
         return true;
     }

@@ -485,6 +485,23 @@ const struct queue_item *queues_oldest(const struct queues *queues)
                : container_of(queues->line.next, const struct queue_item, in_line);
 }
 
+const struct queue_item *queues_oldest_of(const struct queues *queues, struct slice queue,
+                                          uint32_t most)
+{
+    const struct queue *q = table_find(&queues->by_name, present(queue));
+    if (!q || !q->waiting)
+        return NULL;
+    list_each (link, &queues->line) {
+        const struct queue_item *item =
+            container_of(link, const struct queue_item, in_line);
+        if (item->lane->queue == q)
+            return item;
+        if (!most--)
+            return NULL;
+    }
+    return NULL;
+}
+
 /* Below an item that is not before it no other one is: so it looks at about twice as many
  * as it counts. */
 static uint32_t count_before(const struct queues *queues, const struct queue_heap *heap,

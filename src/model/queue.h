@@ -102,6 +102,11 @@ struct queue_item *queues_next(const struct queues *queues, uint32_t audience);
 /* The item that has waited for longest, whatever holds it; NULL when none waits. */
 const struct queue_item *queues_oldest(const struct queues *queues);
 
+/* The same of one queue, looked for among the `most` items that have waited for longest; NULL
+ * also when it is none of them. */
+const struct queue_item *queues_oldest_of(const struct queues *queues, struct slice queue,
+                                          uint32_t most);
+
 /* What stands between a waiting item and a slot, but the limit of the environment. */
 struct queue_standing {
     bool paused;

@@ -74,7 +74,7 @@ static struct slice type_of(const struct api_call *call)
 static void on_gone(struct api_call *call)
 {
     packet_destroy(call->state);
-    api_reply_empty(call, 499);
+    api_reply_gone(call);
 }
 
 /* Begins to take a body, with room for what the head announces: the server

@@ -248,7 +248,7 @@ static void on_gone(struct api_call *call)
     struct poll *poll = call->state;
     leave_count(poll);
     end_call(poll);
-    api_reply_empty(call, 499);
+    api_reply_gone(call);
 }
 
 static void on_drain(struct api_call *call)
@@ -344,7 +344,7 @@ static void start(struct poll *poll)
     struct view *view;
     if (call->x->gone) {
         end_call(poll);
-        api_reply_empty(call, 499);
+        api_reply_gone(call);
         return;
     }
     if (poll->purged) {

@@ -127,6 +127,7 @@ static void add_common(struct buf *out, const struct run *run, enum vocabulary v
         members_add_number(out, "number", run->number);
     members_add_text(out, "idempotencyKey", bytes_slice(rare->idempotency_shown));
     members_add_text(out, "version", bytes_slice(run->worker_version));
+    members_add_text(out, "queue", bytes_slice(run->queue));
     members_add_text(out, "region", bytes_slice(rare->region));
     members_add_text(out, "ttl", bytes_slice(rare->ttl));
     add_times(out, run);
@@ -157,6 +158,8 @@ void run_body_item(const struct run *run, enum vocabulary vocabulary,
                    const struct run_place *place, struct buf *out)
 {
     add_common(out, run, vocabulary);
+    members_add_text(out, "batchId", bytes_slice(run->batch));
+    members_add_number(out, "attemptCount", run->attempt);
     buf_add_text(out, ",\"taskKind\":\"STANDARD\",\"env\":{\"id\":");
     buf_add_json(out, place->id);
     members_add_text(out, "name", place->slug);

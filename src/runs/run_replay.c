@@ -78,7 +78,7 @@ static struct replay *take_out(struct api_call *call)
 static void on_gone(struct api_call *call)
 {
     finish(take_out(call));
-    api_reply_empty(call, 499);
+    api_reply_gone(call);
 }
 
 enum err run_replay_take(struct api_call *call, struct slice piece)

@@ -99,11 +99,12 @@ bool schedule_window_is_valid(struct slice window)
     }
 }
 
-static enum err check_timezone(struct api_call *call, struct slice name,
-                               struct failure *why)
+enum err schedule_body_find_zone(struct api_call *call, struct slice name,
+                                 const struct zone **zone, struct failure *why)
 {
     struct buf url = { 0 };
-    if (schedules_zone(api_schedules(call->api), name))
+    *zone = schedules_zone(api_schedules(call->api), name);
+    if (*zone)
         return OK;
     api_base_url(call, &url);
     explain(why, ERR_RULE,
@@ -133,10 +134,11 @@ enum err schedule_body_check(struct api_call *call, const struct schedule_facts 
                              struct failure *why)
 {
     struct cron cron;
+    const struct zone *zone;
     struct slice name = bytes_slice(wish->task);
     if (cron_read(bytes_slice(wish->cron), &cron, why))
         return why->code = ERR_RULE;
-    if (check_timezone(call, bytes_slice(wish->timezone), why))
+    if (schedule_body_find_zone(call, bytes_slice(wish->timezone), &zone, why))
         return ERR_RULE;
     if (!schedule_window_is_valid(bytes_slice(wish->window)))
         return explain(why, ERR_RULE,

@@ -18,6 +18,10 @@ enum err schedule_body_read(struct api_call *call, bool with_key,
 enum err schedule_body_check(struct api_call *call, const struct schedule_facts *wish,
                              struct failure *why);
 
+/* The zone of a name. ERR_RULE with the text: the system knows none. */
+enum err schedule_body_find_zone(struct api_call *call, struct slice name,
+                                 const struct zone **zone, struct failure *why);
+
 /* "30m", "2h", "50%"; an absent one is fine. */
 bool schedule_window_is_valid(struct slice window);
 
@@ -26,3 +30,6 @@ void schedule_body_write(const struct api_call *call, struct schedule *schedule,
 
 /* As a run shows the schedule it comes from; nothing when there is no such schedule. */
 void schedule_body_brief(const struct api_call *call, struct slice id, struct buf *out);
+
+/* POST /api/v1/schedules/preview (schedule_preview.c). */
+enum err schedule_preview(struct api_call *call);

@@ -288,7 +288,7 @@ static void on_run(struct run_read *read, enum err status)
     call->state = NULL;
     reader_destroy(reader, true);
     if (call->x->gone)
-        api_reply_empty(call, 499);
+        api_reply_gone(call);
     else if (status)
         api_reply_error(call, status);
     else

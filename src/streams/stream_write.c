@@ -103,7 +103,7 @@ static void answer(struct stream_writer *writer, int status, struct slice json)
 static void on_gone(struct api_call *call)
 {
     struct stream_writer *writer = call->state;
-    api_reply_empty(take_call(writer), 499);
+    api_reply_gone(take_call(writer));
     if (!writer->in_flight)
         writer_destroy(writer);
 }

@@ -131,13 +131,16 @@ static void add_contents(struct buf *out, const struct showing *op,
     members_add_json(out, "events", node->events);
 }
 
-static void add_root_facts(struct buf *out, const struct run *run)
+static void add_root_facts(struct buf *out, const struct run *run, bool in_ms)
 {
     int64_t from = run->started_at ? run->started_at : run->created_at;
     int64_t ms = run->finished_at > from ? run->finished_at - from : 0;
     members_add_text(out, "message", bytes_slice(run->task));
     members_add_time(out, "startTime", from);
-    members_add_number(out, "duration", ms * NS_PER_MS);
+    if (in_ms)
+        members_add_number(out, "durationMs", ms);
+    else
+        members_add_number(out, "duration", ms * NS_PER_MS);
     add_state(out, run, is_failed(run), true);
     members_add_text(out, "level", SLICE("TRACE"));
     members_add_name(out, "costInCents");
@@ -265,7 +268,7 @@ static void show_tree(struct showing *op, struct buf *out)
     members_add_text(out, "id", buf_slice(&root));
     members_add_text(out, "runId", slice_of(op->run.id));
     buf_add_text(out, ",\"data\":{");
-    add_root_facts(out, &op->run);
+    add_root_facts(out, &op->run, false);
     add_run_facts(out, &op->run);
     buf_add_text(out, ",\"events\":[]}");
     add_children(out, op, nodes, first, buf_slice(&root));
@@ -284,7 +287,7 @@ static void add_page_span(struct buf *out, const struct showing *op,
     if (!number) {
         add_root_id(out, &op->run, "id");
         members_add_text(out, "runId", slice_of(op->run.id));
-        add_root_facts(out, &op->run);
+        add_root_facts(out, &op->run, false);
     } else {
         const struct trace_node *node = &nodes[number - 1];
         members_add_text(out, "id", node->id);
@@ -357,8 +360,32 @@ static enum err show_trace(struct showing *op, struct buf *out)
 
 /* ---- one of them ---- */
 
+/* True when the call names the span that stands for the run itself. */
+static bool is_root(const struct showing *op)
+{
+    struct buf root = { 0 };
+    add_hex(&root, &op->run, OTLP_SPAN_LEN);
+    bool is_it = slice_equal(buf_slice(&root), op->call->params[1]);
+    buf_finish(&root);
+    return is_it;
+}
+
+static void show_root(const struct showing *op, struct buf *out)
+{
+    buf_add_char(out, '{');
+    add_root_id(out, &op->run, "spanId");
+    members_add_json(out, "parentId", SLICE("null"));
+    members_add_text(out, "runId", slice_of(op->run.id));
+    add_root_facts(out, &op->run, true);
+    buf_add_char(out, '}');
+}
+
 static enum err show_span(struct showing *op, struct buf *out)
 {
+    if (is_root(op)) {
+        show_root(op, out);
+        return OK;
+    }
     struct trace_node *nodes = nodes_create(&op->look);
     size_t i = 0;
     while (i < op->look.count && !slice_equal(nodes[i].id, op->call->params[1]))
@@ -465,7 +492,7 @@ static const struct route routes[] = {
     { .method = HTTP_GET_, .path = RUN "/spans/{spanId}",
       .auth = KEY_OR_TOKEN, .handle = span,
       .id = "retrieve_span_v1", .summary = "One span or log",
-      .reply = "{spanId: string, parentId: string, runId: string, message: string, startTime: string, durationMs: number, ...}" },
+      .reply = "{spanId: string, parentId: string | null, runId: string, message: string, startTime: string, durationMs: number, ...}" },
     { 0 },
 };
 /* clang-format on */

@@ -40,7 +40,7 @@ static void task_call_destroy(struct task_call *trigger)
 static void on_gone(struct api_call *call)
 {
     task_call_destroy(call->state);
-    api_reply_empty(call, 499);
+    api_reply_gone(call);
 }
 
 static struct task_call *state_of(struct api_call *call)

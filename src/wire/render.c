@@ -77,6 +77,7 @@ static const struct source {
     [FIELD_VERSION] =         { FROM_TEXT,     offsetof(struct run, worker_version), 0 },
     [FIELD_ATTEMPT_COUNT] =   { FROM_COUNT,    offsetof(struct run, attempt), 0 },
     [FIELD_STREAMS] =         { FROM_JSON,     rare_offset(streams), 0 },
+    [FIELD_QUEUE] =           { FROM_TEXT,     offsetof(struct run, queue), 0 },
 };
 /* clang-format on */
 

@@ -31,6 +31,7 @@ static const char *const names[FIELD_COUNT] = {
     [FIELD_VERSION]         = "version",
     [FIELD_ATTEMPT_COUNT]   = "attemptCount",
     [FIELD_STREAMS]         = "realtimeStreams",
+    [FIELD_QUEUE]           = "queue",
 };
 /* clang-format on */
 

@@ -39,13 +39,14 @@ enum field {
     FIELD_IS_TEST,
     FIELD_VERSION,
     FIELD_ATTEMPT_COUNT,
-    FIELD_STREAMS, /* in runs.v1 only when it is asked for */
+    FIELD_STREAMS, /* this and the next in runs.v1 only when they are asked for */
+    FIELD_QUEUE,
     FIELD_COUNT
 };
 
 enum {
     FIELDS_ALL = (1 << FIELD_COUNT) - 1,
-    FIELDS_DEFAULT = FIELDS_ALL & ~(1 << FIELD_STREAMS),
+    FIELDS_DEFAULT = FIELDS_ALL & ~(1 << FIELD_STREAMS | 1 << FIELD_QUEUE),
     FIELDS_ALWAYS = (1 << (FIELD_BATCH_ID + 1)) - 1,
     VIEWS_MAX = 32,        /* per environment */
     NARROW_VIEWS_MAX = 16, /* of them: those whose clients left something out */

@@ -9,15 +9,18 @@
  * are where JSON has them. */
 #include "workers/declaration.h"
 
+static const char schema_name[] = "payloadSchema";
+
 /* What is read of a task or a queue. */
-static const char *const used[] = { "id",    "filePath",      "exportName",
-                                    "queue", "retry",         "schedule",
-                                    "ttl",   "maxDuration",   "machine",
-                                    "name",  "triggerSource", "concurrencyLimit" };
+static const char *const used[] = { "id",       "filePath",      "exportName",
+                                    "queue",    "retry",         "schedule",
+                                    "ttl",      "maxDuration",   "machine",
+                                    "name",     "triggerSource", "concurrencyLimit",
+                                    schema_name };
 
 static const char *const parts[DECLARED_PARTS] = {
-    [DECLARED_HASH] = "contentHash",
-    [DECLARED_TASKS] = "tasks",
+    [DECLARED_HASH] = "contentHash",      [DECLARED_SDK] = "packageVersion",
+    [DECLARED_CLI] = "cliPackageVersion", [DECLARED_TASKS] = "tasks",
     [DECLARED_QUEUES] = "queues",
 };
 
@@ -64,15 +67,35 @@ struct slice declaration_part(const struct declaration *declaration,
 
 /* ---- what is copied ---- */
 
+/* Bytes of the schema of the element, as far as it is there. */
+static size_t schema_len(const struct declaration *d)
+{
+    return d->in_schema ? d->out->len - d->schema_begin : d->schema;
+}
+
 static bool is_too_long(const struct declaration *d)
 {
-    return d->out && d->out->len - d->begin > d->most;
+    return d->out && d->out->len - d->begin - schema_len(d) > d->most;
+}
+
+static void leave_schema_out(struct declaration *d)
+{
+    bool behind_comma = d->out->ptr[d->schema_begin - 1] == ',';
+    d->out->len = d->schema_begin - (behind_comma ? 1 : 0);
+    d->in_schema = false;
+    d->skipping = 4;
 }
 
 static void put(struct declaration *d, struct slice text)
 {
-    if (d->out && !d->skipping && !is_too_long(d))
+    if (!d->out || d->skipping || is_too_long(d))
+        return;
+    if (!d->in_schema || (schema_len(d) + text.len <= SCHEMA_MAX &&
+                          d->schemas + schema_len(d) + text.len <= SCHEMAS_MAX)) {
         buf_add(d->out, text);
+        return;
+    }
+    leave_schema_out(d);
 }
 
 static void put_char(struct declaration *d, char c)
@@ -106,7 +129,7 @@ static bool choose_metadata(struct declaration *d)
 
 static bool choose_part(struct declaration *d)
 {
-    d->begin = d->index = 0;
+    d->begin = d->index = d->schema = 0;
     for (size_t i = 0; i < DECLARED_PARTS; i++) {
         if (!key_is(d, parts[i]))
             continue;
@@ -124,6 +147,8 @@ static bool choose_used(struct declaration *d)
             continue;
         if (d->out && d->out->len && d->out->ptr[d->out->len - 1] != '{')
             put_char(d, ',');
+        d->in_schema = used[i] == schema_name && d->out && !d->schema;
+        d->schema_begin = d->out ? d->out->len : 0;
         put_char(d, '"');
         put(d, slice_of(used[i]));
         put_char(d, '"');
@@ -154,6 +179,10 @@ static void end_key(struct declaration *d)
 
 static void end_member(struct declaration *d)
 {
+    if (d->depth == 4 && d->in_schema) {
+        d->schema = schema_len(d);
+        d->in_schema = false;
+    }
     if (d->skipping == d->depth)
         d->skipping = d->perhaps = 0;
     if (d->depth == 2)
@@ -209,6 +238,13 @@ static size_t follow_string(struct declaration *d, struct slice rest)
     return len;
 }
 
+static void begin_element(struct declaration *d)
+{
+    d->begin = d->out->len;
+    d->schemas += d->schema;
+    d->schema = 0;
+}
+
 static void begin_container(struct declaration *d, char c)
 {
     d->depth++;
@@ -219,7 +255,7 @@ static void begin_container(struct declaration *d, char c)
         d->has_metadata = c == '{' && d->is_object[1];
     put_char(d, c);
     if (d->depth == 3 && d->out)
-        d->begin = d->out->len;
+        begin_element(d);
 }
 
 static void end_container(struct declaration *d, char c)
@@ -237,7 +273,7 @@ static void take_comma(struct declaration *d)
         return;
     put_char(d, ',');
     if (d->depth == 3 && d->out) {
-        d->begin = d->out->len;
+        begin_element(d);
         d->index++;
     }
 }

@@ -5,15 +5,27 @@
  *                "sourceFiles":[…]}}
  *       └─► "h"      [{"id":"a"},…]
  *
- * Schemas and sources are megabytes, and what is used of a task a few hundred bytes: here
- * the rest is left out, so nobody walks over it in one turn. */
+ * Sources are megabytes, and what is used of a task a few hundred bytes: here the rest is left
+ * out, so nobody walks over it in one turn. The schema of a payload is kept for people to read
+ * while it is small, and so are those of a version together. */
 #pragma once
 
 #include "json/scan.h"
 
-enum declaration_part { DECLARED_HASH, DECLARED_TASKS, DECLARED_QUEUES, DECLARED_PARTS };
+enum declaration_part {
+    DECLARED_HASH,
+    DECLARED_SDK,
+    DECLARED_CLI,
+    DECLARED_TASKS,
+    DECLARED_QUEUES,
+    DECLARED_PARTS
+};
 
-enum { DECLARATION_KEY_MAX = 128 };
+enum {
+    DECLARATION_KEY_MAX = 128,
+    SCHEMA_MAX = 8 * 1024,     /* bytes of one payloadSchema; a longer one is left out */
+    SCHEMAS_MAX = 1024 * 1024, /* of all of a version, in the order of its tasks */
+};
 
 struct declaration {
     struct scan scan;
@@ -32,6 +44,11 @@ struct declaration {
     size_t index;    /* of its element */
     size_t begin;    /* of that in out */
 
+    bool in_schema;      /* in the payloadSchema of a task, which is copied */
+    size_t schema_begin; /* of that in out */
+    size_t schema;       /* bytes of it in the element, when it is over */
+    size_t schemas;      /* of all elements before */
+
     unsigned undone;  /* bits of declaration_undone: those that were there, not empty */
     unsigned perhaps; /* the bit of the member that is being left out; 0: it has none */
 };
@@ -39,7 +56,8 @@ struct declaration {
 /* What the CLI declares and runcast does not do, by bit: "prompts"; NULL behind the last. */
 const char *declaration_undone(unsigned bit);
 
-/* A task or queue of more than `most` bytes without what is left out is refused. */
+/* A task or queue of more than `most` bytes, its schema and what is left out not counted, is
+ * refused. */
 void declaration_init(struct declaration *declaration, size_t most);
 
 /* ERR_INVALID: it is no JSON, or something is too long; why says what. */

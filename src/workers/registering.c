@@ -262,7 +262,7 @@ static void read_some(struct deferred *deferred)
 static void on_gone(struct api_call *call)
 {
     destroy(call->state);
-    api_reply_empty(call, 499);
+    api_reply_gone(call);
 }
 
 static struct registering *state_of(struct api_call *call)

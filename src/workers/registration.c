@@ -327,6 +327,28 @@ static enum err add_task(const struct registration_spot *spot, const json_t *jso
     return read_task(spot, json, worker);
 }
 
+/* Loads an element but for its schema, a part of the text, which may hold what no tree does. */
+static json_t *load_without(struct slice text, struct slice schema, json_error_t *error)
+{
+    struct buf rest = { 0 };
+    if (!schema.ptr)
+        return json_loadb(text.ptr, text.len, 0, error);
+    size_t before = (size_t)(schema.ptr - text.ptr);
+    buf_add(&rest, (struct slice){ text.ptr, before });
+    buf_add_text(&rest, "null");
+    buf_add(&rest, slice_from(text, before + schema.len));
+    json_t *json = json_loadb(rest.ptr, rest.len, 0, error);
+    buf_finish(&rest);
+    return json;
+}
+
+/* As it came, for people to read. */
+static void keep_schema(struct slice schema, struct worker_task *task)
+{
+    if (scan_type(schema) == SCAN_OBJECT)
+        task->schema = bytes_create(schema);
+}
+
 static enum err read_element(const struct registration_spot *spot, struct slice span,
                              struct registration_reader *reader)
 {
@@ -334,13 +356,16 @@ static enum err read_element(const struct registration_spot *spot, struct slice 
     if (scan_type(span) != SCAN_OBJECT)
         return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: must be an object",
                        spot->list, spot->index);
-    json_t *json = json_loadb(span.ptr, span.len, 0, &error);
+    struct slice schema = scan_member(span, "payloadSchema");
+    json_t *json = load_without(span, schema, &error);
     if (!json)
         return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: %s", spot->list,
                        spot->index, error.text);
     enum err err = reader->list == DECLARED_TASKS ? add_task(spot, json, reader->worker)
                                                   : read_queue(spot, json, reader->worker);
     json_decref(json);
+    if (!err && reader->list == DECLARED_TASKS)
+        keep_schema(schema, &reader->worker->tasks[reader->worker->task_count - 1]);
     return err;
 }
 
@@ -409,6 +434,15 @@ static enum err read_hash(struct slice text, struct worker *worker, struct failu
                           "metadata.contentHash: must be a string of 1 to 127 bytes");
 }
 
+/* Only shown: one that is no text, or too long, is not there. */
+static void read_package(struct slice text, char out[PACKAGE_VERSION_MAX])
+{
+    struct buf version = { 0 };
+    if (scan_string(text, &version) && version.len < PACKAGE_VERSION_MAX)
+        memcpy(out, buf_slice(&version).ptr, version.len);
+    buf_finish(&version);
+}
+
 static void init_within(struct registration_reader *reader, size_t task_bytes, size_t tasks,
                         size_t queues)
 {
@@ -440,6 +474,8 @@ enum err registration_end(struct registration_reader *reader, struct failure *wh
         return explain(why, ERR_INVALID, "metadata.queues: must be an array");
     reader->worker = mem_new(struct worker);
     begin_list(reader, DECLARED_TASKS);
+    read_package(declaration_part(declaration, DECLARED_SDK), reader->worker->sdk);
+    read_package(declaration_part(declaration, DECLARED_CLI), reader->worker->cli);
     return read_hash(declaration_part(declaration, DECLARED_HASH), reader->worker, why);
 }
 

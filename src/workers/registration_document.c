@@ -52,6 +52,7 @@ static void add_task(struct buf *out, const struct worker_task *task)
     members_add_text(out, "filePath", bytes_slice(task->file_path));
     members_add_text(out, "exportName", bytes_slice(task->export_name));
     members_add_text(out, "ttl", bytes_slice(task->ttl));
+    members_add_json(out, "payloadSchema", bytes_slice(task->schema));
     if (task->queue) {
         buf_add_text(out, ",\"queue\":{\"name\":");
         buf_add_json(out, bytes_slice(task->queue));
@@ -109,6 +110,8 @@ struct bytes *registration_write(struct registration *registration)
     buf_print(&out, "{\"id\":\"%s\",\"version\":\"%s\",\"createdAt\":%lld,\"contentHash\":",
               worker->id, worker->version, (long long)worker->created_at);
     buf_add_json(&out, slice_of(worker->content_hash));
+    members_add_text(&out, "packageVersion", slice_of(worker->sdk));
+    members_add_text(&out, "cliPackageVersion", slice_of(worker->cli));
     add_deployment(&out, worker);
     buf_add_text(&out, ",\"tasks\":[");
     buf_add(&out, buf_slice(&registration->tasks));

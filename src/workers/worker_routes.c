@@ -76,6 +76,15 @@ static const struct route routes[] = {
       .body = "{metadata: {contentHash: string, tasks: {...}[], ...}, ...}",
       .reply = "{id: string, version: string, contentHash: string}",
       .also = "422 507" },
+    { .method = HTTP_GET_, .path = PROJECT "/dev-status",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = worker_dev_status,
+      .id = "get_dev_status_v1", .summary = "Whether a CLI serves dev",
+      .reply = "{isConnected: boolean}" },
+    { .method = HTTP_GET_, .path = PROJECT "/{env}/workers/current",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = worker_current,
+      .id = "retrieve_current_worker_v1", .summary = "The current version and its tasks",
+      .reply = "{worker: {id: string, version: string, engine: string, sdkVersion?: "
+          "string, cliVersion?: string, tasks: WorkerTask[]}, urls: {runs: string}}" },
     { .method = HTTP_GET_, .path = DEV "/config",
       .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = worker_config,
       .id = "worker_config_v1", .summary = "How to reach the engine",
@@ -130,6 +139,8 @@ static const struct route routes[] = {
 /* clang-format on */
 
 static const struct schema schemas[] = {
+    { "WorkerTask", "{id: string, slug: string, filePath: string, triggerSource: string, "
+                    "createdAt: datetime, payloadSchema?: {...}}" },
     { "WorkerEnvironment",
       "{apiKey: string, name: string, apiUrl: string, projectId: string}" },
     { 0 },

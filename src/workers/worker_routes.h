@@ -11,6 +11,10 @@ route_fn worker_variables;
 route_fn worker_register;
 enum err worker_register_piece(struct api_call *call, struct slice piece);
 
+/* current_worker.c */
+route_fn worker_dev_status;
+route_fn worker_current;
+
 /* presence.c */
 route_fn worker_presence;
 

@@ -2,10 +2,13 @@
 //
 // w: get, post, put, delete (each a checked request, see contract.test.mjs), run, batch, ref,
 // worker, makeRun(options), pat. A new operation needs a line here.
+import { createHash } from "node:crypto";
+
 import { Builder, bundle, Deployer, form } from "../support/js/deployments.mjs";
 
 const pat = (w) => ({ key: w.pat });
 const lines = { headers: { "content-type": "application/x-ndjson" } };
+const verifier = "a".repeat(43), login = { codeChallenge: createHash("sha256").update(verifier).digest("base64url"), codeChallengeMethod: "S256" };
 const queue = "/api/v1/queues/hello";
 const variables = (w) => `/api/v1/projects/${w.ref}/envvars/dev`;
 const cron = { task: "tick", cron: "0 9 * * *", deduplicationKey: "contract", externalId: "x", timezone: "Europe/Paris", window: "30m" };
@@ -84,6 +87,7 @@ export const calls = {
     const { id } = (await w.post("/api/v3/batches", { runCount: 1 })).json;
     await w.post(`/api/v3/batches/${id}/items`, '{"index":0,"task":"hello","payload":"1"}\n', lines);
   },
+  list_batches_v1: async (w) => { await w.get("/api/v1/batches?page[size]=2"); await w.get("/api/v1/batches?page[after]=nobody"); },
   retrieve_batch_v1: (w) => w.get(`/api/v1/batches/${w.batch}?wait=1s`),
   retrieve_batch_v2: async (w) => { for (const query of ["", "?wait=1s", "?wait=2m"]) await w.get(`/api/v2/batches/${w.batch}${query}`); },
   retrieve_batch_results_v1: (w) => w.get(`/api/v1/batches/${w.batch}/results`),
@@ -105,6 +109,10 @@ export const calls = {
   },
 
   // schedules
+  preview_schedule_v1: async (w) => { for (const body of [{ cron: "0 9 * * 1-5", timezone: "Europe/Berlin", count: 2 }, { cron: "61 * * * *" }]) await w.post("/api/v1/schedules/preview", body); },
+  list_workers_v1: (w) => w.get("/api/v1/environments/workers"),
+  list_tokens_v1: (w) => w.get("/api/v1/tokens", pat(w)),
+  list_keys_v1: async (w) => { for (const env of ["dev", "nobody"]) await w.get(`/api/v1/projects/${w.ref}/${env}/keys`, pat(w)); },
   list_schedules_v1: async (w) => { await schedule(w); await w.get("/api/v1/schedules?page=1&perPage=10"); },
   create_schedule_v1: async (w) => { await schedule(w); await w.post("/api/v1/schedules", { ...cron, cron: "nonsense" }); },
   get_schedule_v1: async (w) => w.get(await schedule(w)),
@@ -184,6 +192,11 @@ export const calls = {
   // projects
   list_orgs_v1: (w) => w.get("/api/v1/orgs", pat(w)),
   list_org_projects_v1: async (w) => w.get(`/api/v1/orgs/${(await w.get("/api/v1/orgs", pat(w))).json[0].slug}/projects`, pat(w)),
+  create_org_v1: async (w) => { for (const body of [{ title: "Ours" }, { title: "" }]) await w.post("/api/v1/orgs", body, { ...pat(w), wrong: !body.title }); },
+  create_project_v1: async (w) => { const [{ slug }] = (await w.get("/api/v1/orgs", pat(w))).json; for (const org of [slug, "nobody"]) await w.post(`/api/v1/orgs/${org}/projects`, { name: "Made" }, pat(w)); },
+  list_project_runtimes_v1: (w) => w.get("/api/v1/projects/runtimes", pat(w)),
+  rename_project_v1: async (w) => { for (const ref of [w.ref, "proj_nobodysprojectaaaaaa"]) await w.patch(`/api/v1/projects/${ref}`, { name: "My project" }, pat(w)); },
+  get_dev_status_v1: (w) => w.get(`/api/v1/projects/${w.ref}/dev-status`, pat(w)),
   list_projects_v1: (w) => w.get("/api/v1/projects", pat(w)),
   retrieve_project_v1: (w) => w.get(`/api/v1/projects/${w.ref}`, pat(w)),
   list_branches_v1: async (w) => { await w.post(branches(w), { env: "preview", branch: "listed" }, pat(w)); await w.get(branches(w), pat(w)); },
@@ -269,6 +282,21 @@ export const calls = {
   metrics: (w) => w.get("/metrics", { key: metricsToken }),
   openapi: (w) => w.get("/openapi.json", { key: null }),
   page: (w) => w.get("/", { key: null }),
+  page_of_tokens: (w) => w.get("/account/tokens", { key: null }),
+  page_of_login: (w) => w.get("/account/authorization-code/nobody", { key: null }),
+  sign_in_v1: async (w) => { for (const code of [await w.link(), "tr_link_nobody"]) await w.post("/api/v1/sign-in", { code }, { key: null }); },
+  create_authorization_code_v1: async (w) => { await w.post("/api/v1/authorization-code", login, { key: null }); await w.post("/api/v1/authorization-code", { ...login, codeChallenge: "short" }, { key: null }); },
+  retrieve_authorization_code_v1: async (w) => { const { authorizationCode } = (await w.post("/api/v1/authorization-code", login, { key: null })).json; await w.get(`/api/v1/authorization-code/${authorizationCode}`, pat(w)); await w.get("/api/v1/authorization-code/nobody", pat(w)); },
+  approve_authorization_code_v1: async (w) => { const { authorizationCode } = (await w.post("/api/v1/authorization-code", login, { key: null })).json; for (let i = 0; i < 2; i++) await w.post(`/api/v1/authorization-code/${authorizationCode}/approve`, {}, pat(w)); },
+  refuse_authorization_code_v1: async (w) => { const { authorizationCode } = (await w.post("/api/v1/authorization-code", login, { key: null })).json; for (let i = 0; i < 2; i++) await w.post(`/api/v1/authorization-code/${authorizationCode}/refuse`, {}, pat(w)); },
+  create_personal_token_v1: async (w) => {
+    const { authorizationCode } = (await w.post("/api/v1/authorization-code", login, { key: null })).json, { approvalCode } = (await w.post(`/api/v1/authorization-code/${authorizationCode}/approve`, {}, pat(w))).json;
+    for (const code of ["BCDF-BCDF-BCDF", approvalCode, approvalCode]) await w.post("/api/v1/token", { authorizationCode, codeVerifier: verifier, approvalCode: code }, { key: null });
+  },
+  page_of_run: (w) => w.get("/runs/run_x", { key: null }),
+  page_program: (w) => w.get("/dashboard/app.js", { key: null }),
+  page_style: (w) => w.get("/dashboard/app.css", { key: null }),
+  page_icon: (w) => w.get("/dashboard/icon.svg", { key: null }),
   page_of_project: (w) => w.get("/projects/proj_x", { key: null }),
   client: async (w) => { const { headers } = await w.get("/client.js", { key: null }); await w.get("/client.js", { key: null, headers: { "if-none-match": headers.etag } }); },
   client_react: (w) => w.get("/client/react.js", { key: null }),

@@ -11,7 +11,7 @@ import { calls, deploymentOptions, metricsToken } from "./calls.mjs";
 import { Document, lint } from "./document.mjs";
 
 /** Its calls hold more runs at once than a machine of two cores executes in dev. */
-const options = ["--dev-concurrency", "100", ...deploymentOptions];
+const options = ["--user-organizations", "50", "--dev-concurrency", "100", ...deploymentOptions];
 const gateway = await startGateway({ options, env: { RUNCAST_METRICS_TOKEN: metricsToken } });
 const text = (await gateway.get("/openapi.json", { key: null })).text;
 const document = new Document(JSON.parse(text));
@@ -80,8 +80,10 @@ async function call(method, target, body, { wrong, ...more } = {}) {
   if (reply.status < 300) succeeded.add(operationId);
   return reply;
 }
+/** The code of a one-time link. */
+w.link = async () => (await runProgram(["dashboard", "--data", gateway.data])).stdout.trim().split("#signin=")[1];
 for (const method of ["get", "head", "delete"]) w[method] = (target, more) => call(method.toUpperCase(), target, undefined, more);
-for (const method of ["post", "put"]) w[method] = (target, body, more) => call(method.toUpperCase(), target, body, more);
+for (const method of ["post", "put", "patch"]) w[method] = (target, body, more) => call(method.toUpperCase(), target, body, more);
 
 /** Bytes, as they are. */
 w.send = async (method, target, body, more) => {

@@ -13,7 +13,7 @@ import { Worker } from "../support/js/worker_calls.mjs";
 import { calls } from "./calls.mjs";
 import { Document } from "./document.mjs";
 
-const gateway = await startGateway();
+const gateway = await startGateway({ options: ["--user-organizations", "50"] });
 const document = new Document((await gateway.get("/openapi.json", { key: null })).json);
 after(() => gateway.stop());
 
@@ -31,7 +31,8 @@ async function record({ ref, dev: key, prod, pat }) {
     return reply;
   };
   for (const method of ["get", "delete"]) w[method] = (target, more) => call(method.toUpperCase(), target, undefined, more);
-  for (const method of ["post", "put"]) w[method] = (target, body, more) => call(method.toUpperCase(), target, body, more);
+  for (const method of ["post", "put", "patch"]) w[method] = (target, body, more) => call(method.toUpperCase(), target, body, more);
+  w.link = async () => (await runProgram(["dashboard", "--data", gateway.data])).stdout.trim().split("#signin=")[1];
   w.makeRun = async (options = {}, more) => (await w.post("/api/v1/tasks/hello/trigger", { payload: "{}", options: { tags: ["a"], ...options } }, more)).json.id;
   await Worker.register(gateway, { tasks: ["hello", { id: "tick", triggerSource: "schedule" }], key, ref });
   w.run = await w.makeRun({ metadata: { step: 1 }, ttl: "1h", concurrencyKey: "k" });

@@ -47,8 +47,9 @@ static void office_open(struct office *office)
     snprintf(office->folder, sizeof(office->folder), "/tmp/fuzz_admin.XXXXXX");
     assert(mkdtemp(office->folder));
     snprintf(office->path, sizeof(office->path), "%s/admin.sock", office->folder);
-    enum err refused = admin_create(&world->net.world.uv, office->path, world->accounts,
-                                    world->writer, &office->admin, &why);
+    enum err refused =
+        admin_create(&world->net.world.uv, office->path, world->accounts, world->writer,
+                     "http://127.0.0.1:3030", &office->admin, &why);
     assert(!refused);
     office->rotate = rotate_create(world->engine, world->accounts);
     admin_serve_rotation(office->admin, office->rotate);

@@ -163,6 +163,11 @@ describe("is refused in words", () => {
     assert.match(lone.all, /an address of the gateway that has a port/);
   });
 
+  test("where users make organizations, unless that is said", async () => {
+    const { all } = await runProgram(["--data", path.join(temporaryFolder(), "data"), "--listen", `127.0.0.1:${await freePort()}`, "--execute", "--user-organizations", "2", ...user]);
+    assert.match(all, /user-organizations lets users make organizations.*--execute-tenants/);
+  });
+
   test("with several organizations, unless that is said", async (t) => {
     const world = await begin(t);
     const settings = (ref, key) => world.gateway.get(`/api/v1/projects/${ref}/prod/deploy-settings`, { key });

@@ -220,7 +220,7 @@ class Actor {
     const asks = [
       [word, (one) => ({ path: `/api/v1/runs?filter[tag]=${one}` })], [word, (one) => ({ path: `/api/v1/runs?filter[taskIdentifier]=${one}` })],
       [batch, (one) => ({ path: `/api/v1/runs?filter[batch]=${one}` })], [word, (one) => ({ path: `/realtime/v1/runs?offset=-1&tags=${one}` })],
-      [run, (one) => ({ path: `/projects/v3/${other.ref}/runs/${one}` })],
+      [run, (one) => ({ path: `/projects/v3/${other.ref}/runs/${one}` })], [run, (one) => ({ path: `/runs/${one}` })],
       [word, (one) => ({ path: `/api/v1/queues/${one}?type=custom` })], [word, (one) => ({ path: `/api/v1/queues/task%2F${one}?type=task` })],
       [word, (one) => ({ method: "POST", path: `/api/v1/idempotencyKeys/${one}/reset`, body: { taskIdentifier: task } })],
       [other.sub, (one) => ({ path: `/packets/v1/${one}/trigger/packet_1/payload.json?expires=9999999999&signature=${"A".repeat(43)}` })],
@@ -373,12 +373,11 @@ class Actor {
   async person() {
     const { side, random } = this, stranger = sides.find((one) => one.pat !== side.pat);
     const sees = sides.filter((one) => one.pat === side.pat).map((one) => one.letter).join("");
-    const path = random.pick(["/runs?page[size]=5", `/runs?page[size]=5&filter[tag]=${random.pick(tags)}`, "/dev", "/prod", "/staging", "/preview", "", "/branches", "+branches", "+branches/archive", "organization"]);
+    const path = random.pick(["/runs?page[size]=5", `/runs?page[size]=5&filter[tag]=${random.pick(tags)}`, "/dev", "/prod", "/staging", "/preview", "", "/branches", "/dev/keys", "/dev-status", "rename", "make", "+branches", "+branches/archive", "organization"]);
     if (path.startsWith("/runs")) await this.ask("person", { method: "GET", path: encodeURI(`/api/v1/projects/${side.ref}${path}`), key: side.pat, sees });
-    if (path === "organization") {
-      await this.askBoth("an organization", stranger.organization, (one) => ({ method: "GET", path: `/api/v1/orgs/${one}/projects`, key: side.pat, sees }));
-      return;
-    }
+    if (path === "rename") return await this.askBoth("a project", stranger.ref, (one) => ({ method: "PATCH", path: `/api/v1/projects/${one}`, key: side.pat, sees, body: { name: "trespass" } }));
+    if (path === "make") return await this.askBoth("an organization", stranger.organization, (one) => ({ method: "POST", path: `/api/v1/orgs/${one}/projects`, key: side.pat, sees, body: { name: "trespass" } }));
+    if (path === "organization") return await this.askBoth("an organization", stranger.organization, (one) => ({ method: "GET", path: `/api/v1/orgs/${one}/projects`, key: side.pat, sees }));
     if (path.startsWith("+")) {
       const body = { branch: `kanari-${side.letter}-trespass`, env: "preview" };
       await this.askBoth("a project", stranger.ref, (one) => ({ method: "POST", path: `/api/v1/projects/${one}/${path.slice(1)}`, key: side.pat, sees, body }));

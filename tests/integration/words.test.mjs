@@ -30,8 +30,8 @@ test("help is there for everything and for each command, asked for in any way", 
   assert.deepEqual([unknown.code, unknown.stdout, unknown.stderr], [2, "", "runcast: orgs: not a command; runcast help shows them all\n"]);
 });
 
-test("a browser, and a link of the CLI, get a page that says where to look and shows nothing of the request", async (t) => {
-  const gateway = await startGateway({ t });
+test("without the dashboard a browser, and a link of the CLI, get a page that says where to look and shows nothing of the request", async (t) => {
+  const gateway = await startGateway({ t, options: ["--dashboard", "off"] });
   const root = await gateway.get("/", { key: null });
   assert.equal(root.status, 200);
   assert.match(root.headers["content-type"], /^text\/html/);

@@ -3,7 +3,7 @@ import pathlib
 import sys
 
 OURS = ("src", "include", "bench", "tests", "deploy")
-OTHERS = {"node_modules", "conformance", "corpus", "__pycache__"}
+OTHERS = {"node_modules", "conformance", "corpus", "pictures", "__pycache__"}
 
 
 def root():

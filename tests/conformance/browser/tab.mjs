@@ -61,8 +61,8 @@ export async function startBrowser() {
     files,
     otherOrigin: `http://localhost:${port}`,
     /** A page that shares nothing with the others, and goes away with the test. */
-    async open(t, at = `http://127.0.0.1:${port}`) {
-      const context = await browser.newContext();
+    async open(t, at = `http://127.0.0.1:${port}`, options = {}) {
+      const context = await browser.newContext(options);
       t.after(() => context.close());
       const tab = new Tab(await context.newPage());
       await tab.page.goto(at);

@@ -46,7 +46,7 @@ export function addSecondProject(data) {
   const documents = [
     [0, organization, { id: organization, name: "Other organization", slug: "other" }],
     [1, project, { id: project, ref: otherKeys.ref, name: "Other project", slug: "other", organization }],
-    [2, user, { id: user, name: "Other", email: "other@localhost", organization }],
+    [2, user, { id: user, name: "Other", email: "other@example.com", organization }],
     ...environments, [5, hash, { hash, user }],
   ];
   execFileSync("python3", ["-c", insert, path.join(data, "runcast.db")], { input: JSON.stringify(documents) });

@@ -371,7 +371,7 @@ static void a_second_organization_has_its_own_projects_and_users(void **state)
                           project, (enum environment_type)i, key);
     }
     draft_user(&draft, organization, SLICE("Ada"), SLICE("ada@example.com"), user);
-    draft_token(&draft, user, SLICE("laptop"), token);
+    draft_token(&draft, user, SLICE("laptop"), token, 0);
     commit(world, &draft);
     for (int i = 0; i < 2; i++) {
         struct user *ada = accounts_user(world->accounts, SLICE("ada@example.com"));

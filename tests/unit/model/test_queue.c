@@ -534,7 +534,12 @@ static void who_waits_for_longest_is_known(void **state)
     jobs[0].item.audience = 1;
     wait_in(&queues, &jobs[0], "x", 40); /* is moved, and came first all the same */
     assert_ptr_equal(queues_oldest(&queues), &jobs[0].item);
+    assert_ptr_equal(queues_oldest_of(&queues, SLICE("y"), 10), &jobs[1].item);
+    assert_ptr_equal(queues_oldest_of(&queues, SLICE("x"), 0), &jobs[0].item);
+    assert_null(queues_oldest_of(&queues, SLICE("y"), 0)); /* behind those looked at */
+    assert_null(queues_oldest_of(&queues, SLICE("z"), 10));
     start(&queues, &jobs[0], "x");
+    assert_null(queues_oldest_of(&queues, SLICE("x"), 10));
     assert_ptr_equal(queues_oldest(&queues), &jobs[1].item);
     wait_in(&queues, &jobs[0], "x", 0); /* once more, behind the others */
     queues_leave(&queues, &jobs[1].item);

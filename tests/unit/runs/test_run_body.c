@@ -400,7 +400,8 @@ static void a_list_item_names_its_environment(void **state)
         "123Z\",\"isQueued\":true,\"isExecuting\":false,\"isWaiting\":false,"
         "\"isCompleted\":false,\"isSuccess\":false,\"isFailed\":false,"
         "\"isCancelled\":false,\"isTest\":false,\"tags\":[],\"costInCents\":0,"
-        "\"baseCostInCents\":0,\"durationMs\":0,\"depth\":0,\"taskKind\":\"STANDARD\","
+        "\"baseCostInCents\":0,\"durationMs\":0,\"depth\":0,\"attemptCount\":0,"
+        "\"taskKind\":\"STANDARD\","
         "\"env\":{\"id\":\"env_1\",\"name\":\"dev\",\"user\":\"Ann \\\"A\\\"\"}}");
     run_finish(&run);
 }
@@ -415,7 +416,7 @@ static void a_list_item_without_a_user_leaves_it_out_and_shows_no_packets(void *
     assert_true(slice_is(member_of(&out, "env"), "{\"id\":\"env_2\",\"name\":\"prod\"}"));
     assert_false(member_of(&out, "payload").ptr);
     assert_false(member_of(&out, "output").ptr);
-    assert_false(member_of(&out, "batchId").ptr);
+    assert_true(slice_is(member_of(&out, "batchId"), "\"batch_1\""));
     assert_true(slice_is(member_of(&out, "metadata"), "{\"step\": 1}"));
     buf_finish(&out);
     run_finish(&run);

@@ -412,7 +412,8 @@ static void a_body_in_any_pieces_keeps_what_is_used(void **state)
         assert_int_equal(declaration_end(&declaration, &why), OK);
         assert_slice_equal(declaration_part(&declaration, DECLARED_HASH), "\"h\"");
         assert_slice_equal(declaration_part(&declaration, DECLARED_TASKS),
-                           "[{\"id\":\"a\",\"retry\":{\"maxAttempts\":4,\"id\":2}},"
+                           "[{\"payloadSchema\":{\"id\":[1,{\"a\":\"]\"}]},\"id\":\"a\","
+                           "\"retry\":{\"maxAttempts\":4,\"id\":2}},"
                            "{\"id\":\"b\\\\\"}]");
         assert_slice_equal(declaration_part(&declaration, DECLARED_QUEUES), "null");
         declaration_finish(&declaration);

@@ -1,0 +1,121 @@
+// app.jsx - the dashboard: who is signed in, where the address bar points, and the view of it.
+import "./style.css";
+
+import { Component, render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import { closeClient } from "./lib/live.js";
+import { addressOf, environments, go, usePlace } from "./lib/place.js";
+import { useQuery } from "./lib/query.js";
+import { session } from "./lib/session.js";
+import { Button, Empty, Loading, Page, Problem } from "./ui/basic.jsx";
+import { Toasts } from "./ui/toast.jsx";
+import { Approve } from "./views/approve.jsx";
+import { findDeployment } from "./views/deployments.jsx";
+import { Find } from "./views/find.jsx";
+import { Shell } from "./views/shell.jsx";
+import { InBranch } from "./views/preview.jsx";
+import { SignIn, takeCode } from "./views/sign_in.jsx";
+import { views } from "./views/views.js";
+
+const lastKey = "runcast.place";
+
+/** Where this tab was last, of what there still is. */
+function lastPlace(projects) {
+  let last = {};
+  try { last = JSON.parse(sessionStorage.getItem(lastKey)) ?? {}; } catch { /* none */ }
+  return projects.some(({ externalRef }) => externalRef === last.ref) ? last : { ref: projects[0]?.externalRef };
+}
+
+/** In dev there is a worker, in prod a deployment: what has runs is shown first. */
+async function busiest(ref) {
+  const counted = await Promise.all(["dev", "prod", "staging"].map(async (env) => {
+    const { total } = await session.ask({ ref, env }, "GET", "/api/v1/runs/counts").catch(() => ({ total: 0 }));
+    return { env, total };
+  }));
+  return (counted.find(({ env, total }) => env === "dev" && total) ?? counted.find(({ total }) => total) ?? counted[0]).env;
+}
+
+/** Whether an environment has what a link of the CLI names: such links do not say which one. */
+const has = {
+  runs: async (place, id) => Boolean(await session.ask(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`)),
+  deployments: async (place, id) => Boolean(await findDeployment(place, id)),
+};
+
+function NoEnvironment({ place, projects }) {
+  const { data, error } = useQuery([place.ref, place.view, place.id], async () => {
+    const last = lastPlace(projects);
+    for (const env of place.id && has[place.view] ? [last.ref === place.ref && last.env, ...environments].filter(Boolean) : [])
+      if (await has[place.view]({ ref: place.ref, env }, place.id).catch(() => false)) return env;
+    return last.ref === place.ref && last.env !== "preview" && last.env || busiest(place.ref);
+  });
+  useEffect(() => { if (data) go(addressOf({ ...place, env: data }), { replace: true }); }, [data]);
+  return error ? <Problem error={error} /> : <Loading />;
+}
+
+/** A view that fails says so, and others still open: another address is another try. */
+class Guard extends Component {
+  static getDerivedStateFromError(error) { return { error }; }
+
+  componentDidUpdate({ at }) { if (this.state.error && at !== this.props.at) this.setState({ error: undefined }); }
+
+  render({ children }, { error }) {
+    if (!error) return children;
+    return <Page title="This view has failed"><Empty title="The page has a fault here"><p>{String(error.message)}</p><p><Button onClick={() => this.setState({ error: undefined })}>Try again</Button></p></Empty></Page>;
+  }
+}
+
+function SignedIn({ place }) {
+  const { data: projects, error, reload } = useQuery(["projects"], () => session.personal("GET", "/api/v1/projects"));
+  useEffect(() => {
+    if (place.ref && environments.includes(place.env)) try { sessionStorage.setItem(lastKey, JSON.stringify({ ref: place.ref, env: place.env, branch: place.branch })); } catch { /* not kept */ }
+  }, [place.ref, place.env, place.branch]);
+  useEffect(() => {
+    if (!projects?.length || place.view !== "start") return;
+    const last = lastPlace(projects);
+    go(addressOf({ ...last, view: place.then ?? "runs" }), { replace: true });
+  }, [projects, place.view]);
+
+  if (place.view === "approve") return <Approve code={place.id} />;
+  if (!projects) return <main class="alone">{error ? <Problem error={error} retry={reload} /> : <Loading />}</main>;
+  if (!projects.length) return <main class="alone"><Empty title="No projects"><p>Your user belongs to an organization without a project. Make one where the gateway runs: <code>runcast project create NAME</code></p></Empty></main>;
+  if (place.view === "start") return <main class="alone"><Loading /></main>;
+  if (place.view === "find") return <main class="alone"><Find id={place.id} projects={projects} /></main>;
+  const project = projects.find(({ externalRef }) => externalRef === place.ref);
+  let content;
+  if (!project) content = <Empty title={place.ref ? "This project is not yours" : "There is no such page"}><p>{place.ref && <>No project <code>{place.ref}</code> belongs to the organizations of your token. </>}<a href="/">Go to your projects</a></p></Empty>;
+  else if (place.env && !environments.includes(place.env)) content = <Empty title={`There is no environment ${place.env}`}><p>A project has {environments.map((env, at) => <>{at > 0 && ", "}<a href={addressOf({ ...place, env })}>{env}</a></>)}.</p></Empty>;
+  else if (!place.env) content = <NoEnvironment place={place} projects={projects} />;
+  else {
+    const View = views[place.view]?.View;
+    content = View ? <View key={`${place.ref}/${place.env}/${place.branch}/${place.view}`} place={place} project={project} /> : <Page title="Not found"><Empty title="There is no such page"><p><a href={addressOf({ ...place, view: "runs", id: undefined })}>Show the runs</a></p></Empty></Page>;
+    if (place.env === "preview") content = <InBranch place={place}>{content}</InBranch>;
+  }
+  return <Shell place={place} project={project} projects={projects}><Guard at={location.pathname + location.search}>{content}</Guard></Shell>;
+}
+
+/** The code of the link that has led here: a link may also be pasted into a tab that is open. Who is
+ * signed in stays who they are. */
+function useCode(isSignedIn) {
+  const [code, setCode] = useState(takeCode);
+  useEffect(() => {
+    const take = () => setCode(takeCode());
+    addEventListener("hashchange", take);
+    return () => removeEventListener("hashchange", take);
+  }, []);
+  useEffect(() => { if (isSignedIn) setCode(undefined); }, [isSignedIn, code]);
+  return code;
+}
+
+function App() {
+  const place = usePlace(), [isSignedIn, setSignedIn] = useState(session.isSignedIn), code = useCode(isSignedIn);
+  useEffect(() => session.on("change", () => {
+    if (!session.isSignedIn) closeClient();
+    setSignedIn(session.isSignedIn);
+  }), []);
+  return <>{isSignedIn ? <SignedIn place={place} /> : <SignIn key={code} code={code} />}<Toasts /></>;
+}
+
+const root = document.getElementById("app");
+root.replaceChildren(); // index.html has the bar, which is there before this program
+render(<App />, root);

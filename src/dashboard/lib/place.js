@@ -1,0 +1,65 @@
+// place.js - what the address bar says: view, project, environment, branch, and the query of the view.
+//
+//   /projects/v3/REF/runs?env=prod&status=FAILED        a view of a project
+//   /projects/v3/REF/runs/RUN_ID                        one of its objects
+//   /runs/RUN_ID                                        a run, wherever it is
+//   /account/authorization-code/CODE                    a login of the CLI that waits for approval
+//   /account/tokens                                     where the CLI sends who has no token
+//
+// The official CLI prints links of this form; it names the environment as environment, envSlug or env.
+import { useEffect, useState } from "preact/hooks";
+
+import { Emitter } from "./emitter.js";
+
+export const environments = ["dev", "staging", "prod", "preview"];
+const slugs = { stg: "staging", development: "dev", production: "prod" };
+const moves = new Emitter();
+
+export function readPlace({ pathname, search } = location) {
+  const query = new URLSearchParams(search), parts = pathname.split("/").filter(Boolean).map((part) => {
+    try { return decodeURIComponent(part); } catch { return part; }
+  });
+  const named = query.get("env") ?? query.get("environment") ?? query.get("envSlug");
+  const env = (Object.hasOwn(slugs, named ?? "") ? slugs[named] : named) ?? undefined; // what is none of the four is said to be
+  const branch = env === "preview" ? query.get("branch") ?? undefined : undefined;
+  for (const name of ["env", "environment", "envSlug", "branch"]) query.delete(name);
+  if (parts[0] === "account" && parts[1] === "authorization-code" && parts[2]) return { view: "approve", id: parts[2], query };
+  if (parts[0] === "account" && parts[1] === "tokens") return { view: "start", then: "tokens", query };
+  if (parts[0] === "runs" && parts[1]) return { view: "find", id: parts[1], query };
+  if (parts[0] === "projects" && parts[1] === "v3" && parts[2])
+    return { ref: parts[2], env, branch, view: parts[3] ?? "runs", id: parts[4], query };
+  return { view: parts.length ? "missing" : "start", query };
+}
+
+/** The address of a place; of query what is undefined or "" stays out. */
+export function addressOf({ ref, env, branch, view = "runs", id, query = {} }) {
+  const named = new URLSearchParams();
+  if (env) named.set("env", env);
+  if (branch) named.set("branch", branch);
+  for (const [name, value] of query instanceof URLSearchParams ? query : Object.entries(query))
+    if (value !== undefined && value !== "") named.append(name, value);
+  return `/projects/v3/${encodeURIComponent(ref)}/${view}${id ? `/${encodeURIComponent(id)}` : ""}${named.size ? `?${named}` : ""}`;
+}
+
+export function go(address, { replace = false } = {}) {
+  history[replace ? "replaceState" : "pushState"]({}, "", address);
+  moves.emit("move");
+  if (!replace) window.scrollTo(0, 0);
+}
+
+addEventListener("popstate", () => moves.emit("move"));
+
+/** Links of the page are followed without a new page, but where the person asks for one. */
+addEventListener("click", (event) => {
+  const link = event.target.closest?.("a[href]");
+  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (link.target || link.origin !== location.origin || link.hasAttribute("download") || !/^\/(projects|runs|account)\/|^\/$/.test(link.pathname)) return;
+  event.preventDefault();
+  go(link.pathname + link.search);
+});
+
+export function usePlace() {
+  const [place, setPlace] = useState(readPlace);
+  useEffect(() => moves.on("move", () => setPlace(readPlace())), []);
+  return place;
+}

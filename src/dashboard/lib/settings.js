@@ -1,0 +1,33 @@
+// settings.js - what a person has chosen for this browser: colours, and how times are written.
+import { useEffect, useState } from "preact/hooks";
+
+import { Emitter } from "./emitter.js";
+
+const changes = new Emitter();
+const defaults = { theme: "system", clock: "local" };
+
+/** Storage may be forbidden; the choice then holds for this page. */
+const chosen = { ...defaults };
+try { Object.assign(chosen, JSON.parse(localStorage.getItem("runcast.settings"))); } catch { /* none */ }
+
+export const settings = () => chosen;
+
+function showTheme() {
+  const { theme } = chosen;
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+}
+showTheme();
+
+export function choose(name, value) {
+  chosen[name] = value;
+  try { localStorage.setItem("runcast.settings", JSON.stringify(chosen)); } catch { /* not kept */ }
+  showTheme();
+  changes.emit("change");
+}
+
+export function useSettings() {
+  const [, turn] = useState(0);
+  useEffect(() => changes.on("change", () => turn((count) => count + 1)), []);
+  return chosen;
+}

@@ -1,0 +1,21 @@
+// status.js - what the states of a run are called, in the gateway's newer words, and how they look.
+export const statuses = {
+  PENDING_VERSION: { label: "Waiting for version", tone: "wait" },
+  DELAYED: { label: "Delayed", tone: "wait" },
+  QUEUED: { label: "Queued", tone: "wait" },
+  DEQUEUED: { label: "Dequeued", tone: "run" },
+  EXECUTING: { label: "Executing", tone: "run" },
+  WAITING: { label: "Waiting", tone: "pause" },
+  COMPLETED: { label: "Completed", tone: "good" },
+  FAILED: { label: "Failed", tone: "bad" },
+  CRASHED: { label: "Crashed", tone: "bad" },
+  SYSTEM_FAILURE: { label: "System failure", tone: "bad" },
+  TIMED_OUT: { label: "Timed out", tone: "bad" },
+  CANCELED: { label: "Canceled", tone: "off" },
+  EXPIRED: { label: "Expired", tone: "off" },
+};
+
+export const finalStatuses = new Set(["COMPLETED", "FAILED", "CRASHED", "SYSTEM_FAILURE", "TIMED_OUT", "CANCELED", "EXPIRED"]);
+export const isFinal = (run) => finalStatuses.has(run.status);
+export const labelOf = (status) => statuses[status]?.label ?? status;
+export const toneOf = (status) => statuses[status]?.tone ?? "off";

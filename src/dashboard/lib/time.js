@@ -1,0 +1,80 @@
+// time.js - times and durations in words.
+import { useEffect, useState } from "preact/hooks";
+
+import { settings } from "./settings.js";
+
+const formats = new Map();
+function format(options) {
+  const timeZone = settings().clock === "utc" ? "UTC" : undefined, key = JSON.stringify([options, timeZone]);
+  if (!formats.has(key)) formats.set(key, new Intl.DateTimeFormat("en-GB", { hourCycle: "h23", timeZone, ...options }));
+  return formats.get(key);
+}
+
+const dayOf = (time) => format({ year: "numeric", month: "2-digit", day: "2-digit" }).format(time);
+
+/** 14:03:22, or with the day when it is another one. */
+export function clockTime(time, { ms = false, now = Date.now() } = {}) {
+  if (!time) return "–";
+  const date = new Date(time), clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", ...ms && { fractionalSecondDigits: 3 } };
+  const isToday = dayOf(date) === dayOf(now);
+  return format(isToday ? clock : { day: "numeric", month: "short", ...clock }).format(date);
+}
+
+/** The whole of it, for titles: 2026-11-25 14:03:22.123 UTC. */
+export function wholeTime(time) {
+  if (!time) return "";
+  const date = new Date(time);
+  return settings().clock === "utc" ? date.toISOString().replace("T", " ").replace("Z", " UTC")
+    : format({ dateStyle: "full", timeStyle: "long" }).format(date);
+}
+
+/** 412 ms, 3.1 s, 2 min 05 s, 3 h 12 min, 4 d 2 h. */
+export function duration(ms) {
+  if (ms === undefined || ms === null || Number.isNaN(ms)) return "–";
+  const s = Math.max(ms, 0) / 1000, two = (value) => String(Math.floor(value)).padStart(2, "0");
+  if (s < 1) return `${Math.round(s * 1000)} ms`;
+  if (s < 10) return `${(Math.floor(s * 10) / 10).toFixed(1)} s`;
+  if (s < 60) return `${Math.floor(s)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${two(s % 60)} s`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${two(s % 3600 / 60)} min`;
+  return `${Math.floor(s / 86400)} d ${Math.floor(s % 86400 / 3600)} h`;
+}
+
+/** "now", "12 s", "3 min", "2 h", "5 d": ago, or to come. */
+export function age(ms) {
+  const s = Math.floor(Math.abs(ms) / 1000);
+  if (s < 1) return "now";
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h`;
+  return `${Math.floor(s / 86400)} d`;
+}
+
+export const ago = (time, now = Date.now()) => time ? (now - new Date(time) < 1000 ? "now" : `${age(now - new Date(time))} ago`) : "–";
+export const until = (time, now = Date.now()) => time ? (new Date(time) <= now ? "now" : `in ${age(new Date(time) - now)}`) : "–";
+
+/** How long a run has executed or waited since its start, to its end or now. */
+export function runDuration(run, now = Date.now()) {
+  if (!run.startedAt) return undefined;
+  return new Date(run.finishedAt ?? now) - new Date(run.startedAt);
+}
+
+/** The time, anew each second: all clocks of the page tick together. */
+const tickers = new Set();
+let timer;
+function tick() {
+  for (const turn of tickers) turn(Date.now());
+}
+export function useNow(active = true) {
+  const [now, turn] = useState(Date.now);
+  useEffect(() => {
+    if (!active) return undefined;
+    tickers.add(turn);
+    timer ??= setInterval(tick, 1000);
+    return () => {
+      tickers.delete(turn);
+      if (!tickers.size) timer = clearInterval(timer);
+    };
+  }, [active]);
+  return now;
+}

@@ -1,0 +1,64 @@
+// trace.js - the spans and logs of a run and of the runs below it, as one list of lines.
+//
+// The gateway has a tree for each run. The tree of a child stands below the span that triggered it:
+// that of its own id or batch, else below its parent's root.
+import { session } from "./session.js";
+
+const tracedRuns = 60, tracedDepth = 4, pageSize = 50;
+
+const ms = (time) => new Date(time).getTime();
+
+/** Spans of the tree, each with its run, times in ms, and children in the order of their start. */
+function shape(span, run) {
+  const { data } = span, start = ms(data.startTime), properties = data.properties ?? {};
+  return {
+    id: span.id, run, message: data.message, level: data.level, start, durationMs: data.duration / 1e6,
+    isError: data.isError, isPartial: data.isPartial, isCancelled: data.isCancelled, properties, events: data.events ?? [],
+    runRef: properties.runId, batchRef: properties.batchId,
+    children: (span.children ?? []).map((child) => shape(child, run)).sort((a, b) => a.start - b.start),
+  };
+}
+
+function* all(span) {
+  yield span;
+  for (const child of span.children) yield* all(child);
+}
+
+/** The tree of a run with those of its children. Gives { root, isCut }: isCut when there are more runs than are shown. */
+export async function loadTrace(place, run) {
+  let left = tracedRuns, isCut = false;
+  async function load(one, depth) {
+    left--;
+    const [{ trace }, children] = await Promise.all([
+      session.ask(place, "GET", `/api/v1/runs/${one.id}/trace`),
+      depth < tracedDepth ? session.ask(place, "GET", `/api/v1/runs/${one.id}/children?page[size]=${pageSize}`) : { data: [] },
+    ]);
+    const root = shape(trace.rootSpan, one), taken = children.data.slice(0, Math.max(left, 0));
+    root.isRun = true;
+    if (taken.length < children.data.length || children.pagination?.next) isCut = true;
+    const below = await Promise.all(taken.map((child) => load(child, depth + 1)));
+    const spans = [...all(root)];
+    for (const child of below) {
+      const parent = spans.find((span) => span !== root && span.runRef === child.run.id && !span.message.startsWith("streams.")) ?? spans.find((span) => span.batchRef && span.batchRef === child.run.batchId) ?? root;
+      parent.children.push(child);
+      parent.children.sort((a, b) => a.start - b.start);
+    }
+    return root;
+  }
+  return { root: await load(run, 0), isCut };
+}
+
+/** The lines that are open: { span, depth, isOpen, hasChildren }, and from when to when all of it was. */
+export function linesOf(root, closed, now) {
+  const lines = [];
+  let from = root.start, to = root.start;
+  const visit = (span, depth) => {
+    const isOpen = !closed.has(span.id), end = span.isPartial || (span.isRun && !span.run.finishedAt) ? now : span.start + span.durationMs;
+    from = Math.min(from, span.start);
+    to = Math.max(to, end);
+    lines.push({ span, depth, isOpen, end, hasChildren: span.children.length > 0 });
+    if (isOpen) for (const child of span.children) visit(child, depth + 1);
+  };
+  visit(root, 0);
+  return { lines, from, to: Math.max(to, from + 1) };
+}

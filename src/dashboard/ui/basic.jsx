@@ -1,0 +1,180 @@
+// basic.jsx - the small parts that all views are made of.
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+
+import { labelOf, toneOf } from "../lib/status.js";
+import { useSettings } from "../lib/settings.js";
+import { ago, clockTime, useNow, wholeTime } from "../lib/time.js";
+import { Icon } from "./icons.jsx";
+import { say } from "./toast.jsx";
+
+export function Button({ icon, kind = "plain", children, busy, ...rest }) {
+  return (
+    <button type="button" class={`button ${kind}`} disabled={busy} {...rest}>
+      {busy ? <span class="spinner" aria-hidden="true" /> : icon && <Icon name={icon} />}
+      {children && <span>{children}</span>}
+    </button>
+  );
+}
+
+/** A button that only has a picture, and says in words what it does. */
+export function IconButton({ icon, label, ...rest }) {
+  return <button type="button" class="button ghost square" aria-label={label} title={label} {...rest}><Icon name={icon} /></button>;
+}
+
+export function Status({ status, label = labelOf(status) }) {
+  return <span class={`status ${toneOf(status)}`}><i aria-hidden="true" />{label}</span>;
+}
+
+export function Tag({ children, href }) {
+  return href ? <a class="tag" href={href}>{children}</a> : <span class="tag">{children}</span>;
+}
+
+/** A time, and in its title the whole of it. */
+export function Time({ at, relative = false, ms = false }) {
+  useSettings();
+  const now = useNow(relative && Boolean(at));
+  if (!at) return <span class="dim">–</span>;
+  return <time dateTime={new Date(at).toISOString()} title={wholeTime(at)}>{relative ? ago(at, now) : clockTime(at, { ms })}</time>;
+}
+
+export function Copy({ text, label = "Copy" }) {
+  const copy = async () => {
+    try { await navigator.clipboard.writeText(text); say("Copied"); }
+    catch { say("The browser does not let this page copy", "bad"); }
+  };
+  return <IconButton icon="copy" label={label} onClick={copy} />;
+}
+
+/** An id: shown whole, copied by a click. */
+export function Id({ children }) {
+  return <span class="id"><code>{children}</code><Copy text={children} label={`Copy ${children}`} /></span>;
+}
+
+export function Empty({ title, children }) {
+  return <div class="empty"><h2>{title}</h2><div>{children}</div></div>;
+}
+
+export function Problem({ error, retry }) {
+  if (!error) return null;
+  return (
+    <div class="problem" role="alert">
+      <strong>{error.status === 404 ? "Not found" : error.status === 403 || error.status === 401 ? "Not allowed" : error.status ? "Refused" : "Not reached"}</strong>
+      <span>{error.message}</span>
+      {retry && <Button onClick={retry}>Try again</Button>}
+    </div>
+  );
+}
+
+export function Loading({ what = "Loading" }) {
+  const [isSlow, setSlow] = useState(false);
+  useEffect(() => { const timer = setTimeout(() => setSlow(true), 250); return () => clearTimeout(timer); }, []);
+  return <div class="loading" role="status">{isSlow && <><span class="spinner" aria-hidden="true" /> {what}…</>}</div>;
+}
+
+/** A labelled input; hint says what is expected, error what is wrong. */
+export function Field({ label, hint, error, children, as: As = "input", ...rest }) {
+  const id = useId(), hintId = `${id}-hint`;
+  return (
+    <div class={`field ${error ? "wrong" : ""}`}>
+      <label for={id}>{label}</label>
+      {As === "select"
+        ? <select id={id} aria-describedby={hintId} {...rest}>{children}</select>
+        : <As id={id} aria-describedby={hintId} aria-invalid={error ? "true" : undefined} autocomplete="off" spellcheck={false} {...rest} />}
+      <p id={hintId} class={error ? "error" : "hint"}>{error ?? hint}</p>
+    </div>
+  );
+}
+
+/** A box above the page; Esc and a click beside it close it, and the focus comes back. */
+export function Dialog({ title, onClose, children, actions, wide = false }) {
+  const dialog = useRef(), titleId = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current.showModal();
+    return () => before?.focus?.();
+  }, []);
+  return (
+    <dialog ref={dialog} class={wide ? "wide" : ""} aria-labelledby={titleId} onCancel={(event) => { event.preventDefault(); onClose(); }}
+      onClick={(event) => { if (event.target === dialog.current) onClose(); }}>
+      <form method="dialog" onSubmit={(event) => event.preventDefault()}>
+        <header><h2 id={titleId}>{title}</h2><IconButton icon="close" label="Close" onClick={onClose} /></header>
+        <div class="body">{children}</div>
+        {actions && <footer>{actions}</footer>}
+      </form>
+    </dialog>
+  );
+}
+
+/** A button with a list below it. children(close) are the items. */
+export function Menu({ label, icon, text, kind = "plain", align = "left", children, title }) {
+  const [isOpen, setOpen] = useState(false), box = useRef();
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const outside = (event) => { if (!box.current.contains(event.target)) setOpen(false); };
+    const key = (event) => {
+      if (event.key === "Escape") { event.stopPropagation(); setOpen(false); box.current.querySelector("button").focus(); }
+      if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+      const items = [...box.current.querySelectorAll(".menu :is(button, input, a)")], at = items.indexOf(document.activeElement);
+      event.preventDefault();
+      items[(at + (event.key === "ArrowDown" ? 1 : items.length - 1)) % items.length]?.focus();
+    };
+    document.addEventListener("pointerdown", outside);
+    box.current.addEventListener("keydown", key);
+    box.current.querySelector(".menu :is(input, button, a)")?.focus();
+    const element = box.current;
+    return () => { document.removeEventListener("pointerdown", outside); element.removeEventListener("keydown", key); };
+  }, [isOpen]);
+  return (
+    <div class="menu-box" ref={box}>
+      <button type="button" class={`button ${kind}`} aria-expanded={isOpen} aria-haspopup="true" aria-label={label} title={title} onClick={() => setOpen(!isOpen)}>
+        {icon && <Icon name={icon} />}{text && <span>{text}</span>}{text && <Icon name="chevron" size={12} />}
+      </button>
+      {isOpen && <div class={`menu ${align}`}>{children(() => { setOpen(false); box.current?.querySelector("button").focus(); })}</div>}
+    </div>
+  );
+}
+
+export function MenuItem({ checked, children, ...rest }) {
+  return (
+    <button type="button" class="item" aria-pressed={checked} {...rest}>
+      <span class="mark">{checked && <Icon name="check" size={14} />}</span><span>{children}</span>
+    </button>
+  );
+}
+
+/** A table whose columns are [title, cell(row), class]. */
+export function Table({ label, columns, rows, rowKey = "id", onRow }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      <table>
+        <thead><tr>{columns.map(([title, , name]) => <th key={title} scope="col" class={name}>{name === "actions-cell" ? <span class="hidden">{title}</span> : title}</th>)}</tr></thead>
+        <tbody>{rows.map((row) => (
+          <tr key={row[rowKey]} class={onRow ? "clickable" : ""} onClick={onRow && ((event) => { if (!event.target.closest("a, button, input")) onRow(row); })}>
+            {columns.map(([title, cell, name]) => <td key={title} class={name} data-title={name === "actions-cell" ? undefined : title}>{cell(row)}</td>)}
+          </tr>
+        ))}</tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Names and values, two columns. Rows without a value stay out. */
+export function Facts({ rows }) {
+  return (
+    <dl class="facts">
+      {rows.filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false).map(([name, value]) => (
+        <div key={name}><dt>{name}</dt><dd>{value}</dd></div>
+      ))}
+    </dl>
+  );
+}
+
+export function Page({ title, actions, children, subtitle }) {
+  useEffect(() => { document.title = typeof title === "string" ? `${title} · runcast` : document.title; }, [title]);
+  return (
+    <div class="page">
+      <header class="page-head"><div><h1>{title}</h1>{subtitle && <p class="subtitle">{subtitle}</p>}</div>{actions && <div class="actions">{actions}</div>}</header>
+      {children}
+    </div>
+  );
+}

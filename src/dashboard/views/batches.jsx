@@ -1,0 +1,73 @@
+// batches.jsx - batches, and how far each is.
+import { useState } from "preact/hooks";
+
+import { useWatch } from "../lib/live.js";
+import { addressOf } from "../lib/place.js";
+import { useQuery } from "../lib/query.js";
+import { session } from "../lib/session.js";
+import { finalStatuses, statuses, toneOf } from "../lib/status.js";
+import { Empty, Facts, Id, Loading, Page, Problem, Status, Table, Button, Time } from "../ui/basic.jsx";
+import { Icon } from "../ui/icons.jsx";
+
+const order = Object.keys(statuses).sort((a, b) => finalStatuses.has(b) - finalStatuses.has(a));
+const tones = { PENDING: "run", PROCESSING: "run", COMPLETED: "good", PARTIAL_FAILED: "bad", ABORTED: "off" };
+
+/** Runs by status as one bar. */
+export function Progress({ byStatus, total }) {
+  const shown = order.filter((status) => byStatus[status]), done = shown.filter((status) => finalStatuses.has(status)).reduce((sum, status) => sum + byStatus[status], 0);
+  return (
+    <span class="progress" role="img" aria-label={`${done} of ${total} have ended`} title={shown.map((status) => `${statuses[status].label} ${byStatus[status]}`).join(", ")}>
+      {shown.map((status) => <i key={status} class={toneOf(status)} style={{ width: `${byStatus[status] / Math.max(total, 1) * 100}%` }} />)}
+    </span>
+  );
+}
+
+/** Of a list, which knows how many have ended, or of one batch. */
+const countsOf = ({ counts, endedCount, runCount }) => ({ byStatus: counts?.byStatus ?? { COMPLETED: endedCount }, total: runCount });
+
+function Batch({ place }) {
+  const mirror = useWatch(place, { batch: place.id, from: "2000-01-01T00:00:00Z" }, { limit: 200, counts: true }), back = addressOf({ ...place, id: undefined, query: {} });
+  const { data, error } = useQuery([place.ref, place.env, place.id], () => session.ask(place, "GET", `/api/v2/batches/${encodeURIComponent(place.id)}`), { everyMs: 2000 });
+  if (!data) return <Page title="Batch">{error?.status === 404 ? <Empty title="Batch not found"><p>{place.env} has no batch <code>{place.id}</code>: it may be in another environment, or retention has removed it.</p><p><a href={back}>Show all batches</a></p></Empty> : error ? <Problem error={error} /> : <Loading />}</Page>;
+  const counts = mirror?.counts ?? countsOf(data), rows = [...mirror?.runs.values() ?? []];
+  return (
+    <Page title="Batch" subtitle={<span class="row"><a class="back" href={back}><Icon name="left" size={14} />Batches</a><span class={`status ${tones[data.status] ?? "off"}`}><i />{data.status[0] + data.status.slice(1).toLowerCase().replace("_", " ")}</span><Id>{data.id}</Id></span>}
+      actions={<a class="button" href={addressOf({ ...place, view: "runs", id: undefined, query: { batch: place.id } })}>As a list of runs</a>}>
+      <section class="panel" aria-label="Progress"><div class="body stack">
+        <Progress byStatus={counts.byStatus} total={data.runCount} />
+        <ul class="plain">{order.filter((status) => counts.byStatus[status]).map((status) => <li key={status}><Status status={status} /> {counts.byStatus[status].toLocaleString("en")}</li>)}</ul>
+        <Facts rows={[["Runs", data.runCount.toLocaleString("en")], ["Created", <Time at={data.createdAt} />], ["Key", data.idempotencyKey]]} />
+      </div></section>
+      {rows.length > 0 && <Table label="Runs of the batch" rows={rows} columns={[
+        ["Task", (run) => <a href={addressOf({ ...place, view: "runs", id: run.id })}>{run.taskIdentifier}</a>], ["Run", (run) => <code class="dim">{run.id}</code>], ["Status", (run) => <Status status={run.status} />], ["Created", (run) => <Time at={run.createdAt} relative />, "number"],
+      ]} />}
+    </Page>
+  );
+}
+
+function List({ place }) {
+  const [before, setBefore] = useState([]);
+  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, before], () => session.ask(place, "GET", `/api/v1/batches?${new URLSearchParams({ "page[size]": 30, ...before.length && { "page[after]": before.at(-1) } })}`), { everyMs: 2000 });
+  const rows = data?.data ?? [];
+  return (
+    <Page title="Batches">
+      {error && <Problem error={error} retry={reload} />}
+      {!data && !error && <Loading />}
+      {data && !rows.length && <Empty title="No batches"><p>A batch triggers many runs with one call, and shows here how far they are:</p><pre>{`await tasks.batchTrigger("send-email", [
+  { payload: { to: "ada@example.com" } },
+  { payload: { to: "bob@example.com" } },
+]);`}</pre></Empty>}
+      {rows.length > 0 && <Table label="Batches" rows={rows} columns={[
+        ["Batch", (one) => <a href={addressOf({ ...place, id: one.id, query: {} })}><code>{one.id}</code></a>],
+        ["Status", (one) => <span class={`status ${tones[one.status] ?? "off"}`}><i />{one.status[0] + one.status.slice(1).toLowerCase().replace("_", " ")}</span>],
+        ["Ended", (one) => one.endedCount.toLocaleString("en"), "number"],
+        ["Progress", (one) => <Progress {...countsOf(one)} />, "wide-cell"],
+        ["Runs", (one) => one.runCount.toLocaleString("en"), "number"],
+        ["Created", (one) => <Time at={one.createdAt} relative />, "number"],
+      ]} />}
+      {(before.length > 0 || data?.pagination?.next) && <div class="row-end flat"><Button disabled={!before.length} onClick={() => setBefore(before.slice(0, -1))}>Previous</Button><Button disabled={!data?.pagination?.next} onClick={() => setBefore([...before, data.pagination.next])}>Next</Button></div>}
+    </Page>
+  );
+}
+
+export const Batches = ({ place }) => place.id ? <Batch key={place.id} place={place} /> : <List place={place} />;

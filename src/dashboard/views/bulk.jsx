@@ -1,0 +1,71 @@
+// bulk.jsx - cancels or replays many runs: first says how many, then does it, and shows how far it is.
+import { useEffect, useState } from "preact/hooks";
+
+import { isOpenFilter, listQuery, watchFilter } from "../lib/filter.js";
+import { useQuery } from "../lib/query.js";
+import { session } from "../lib/session.js";
+import { finalStatuses, labelOf, statuses } from "../lib/status.js";
+import { Button, Dialog, Loading, Problem, Status } from "../ui/basic.jsx";
+import { attempt } from "../ui/toast.jsx";
+
+const words = {
+  cancel: { title: "Cancel runs", verb: "Cancel", done: "canceled" },
+  replay: { title: "Replay runs", verb: "Replay", done: "replayed" },
+};
+const unfinished = Object.keys(statuses).filter((status) => !finalStatuses.has(status));
+
+function Progress({ place, id, action, onClose }) {
+  const { data, error, reload } = useQuery([id], () => session.ask(place, "GET", `/api/v1/bulk-actions/${id}`), { everyMs: 500 });
+  if (!data) return error ? <Problem error={error} retry={reload} /> : <Loading />;
+  const { success, failure, total } = data.counts, isOver = data.status !== "PENDING", done = success + failure;
+  return (
+    <>
+      <p role="status">{isOver ? (data.status === "ABORTED" ? "Aborted. " : "Done. ") : ""}{success.toLocaleString("en")} {words[action].done}{failure ? `, ${failure.toLocaleString("en")} not (they had ended, or were refused)` : ""}{!isOver && total ? ` of ${total.toLocaleString("en")}` : ""}.</p>
+      <progress aria-label="Progress" max={Math.max(total, done, 1)} value={isOver ? Math.max(total, done, 1) : done} />
+      <div class="row-end">
+        {!isOver && <Button onClick={() => attempt(() => session.ask(place, "POST", `/api/v1/bulk-actions/${id}/abort`, { body: {} })).then(reload)}>Stop here</Button>}
+        <Button kind="primary" onClick={onClose}>{isOver ? "Close" : "Leave it to the gateway"}</Button>
+      </div>
+    </>
+  );
+}
+
+export function BulkDialog({ place, action, filter, ids, onClose, onDone }) {
+  const [started, setStarted] = useState(), [isBusy, setBusy] = useState(false), byIds = ids.length > 0;
+  const wanted = { ...filter };
+  if (!byIds && action === "cancel") wanted.status = filter.status?.filter((status) => unfinished.includes(status)) ?? unfinished;
+  const isNothing = !byIds && wanted.status && !wanted.status.length;
+  const { data, error } = useQuery([wanted, byIds], () => byIds || isNothing ? { total: ids.length, byStatus: {} }
+    : session.ask(place, "GET", `/api/v1/runs/counts?${listQuery(wanted)}`));
+  const { title, verb } = words[action];
+
+  async function start() {
+    setBusy(true);
+    const body = byIds ? { action, runIds: ids } : { action, filter: watchFilter(wanted) };
+    await attempt(async () => {
+      setStarted((await session.ask(place, "POST", "/api/v1/bulk-actions", { body })).id);
+      onDone();
+    });
+    setBusy(false);
+  }
+
+  const count = data?.total, isWide = !byIds && isOpenFilter(filter) && action === "replay";
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {started ? <Progress place={place} id={started} action={action} onClose={onClose} /> : error ? <Problem error={error} /> : !data ? <Loading what="Counting" /> : (
+        <>
+          {count === 0 ? <p>{byIds || isNothing || action === "cancel" ? "No run of this list is unfinished." : "No run fits."}</p> : (
+            <>
+              <p>{verb} <b>{count.toLocaleString("en")} {count === 1 ? "run" : "runs"}</b> {byIds ? "that you have selected" : isOpenFilter(filter) ? `of ${place.env}, all of the last 7 days${action === "cancel" ? " that have not ended" : ""}` : `that fit the filter${action === "cancel" ? " and have not ended" : ""}`}?</p>
+              {!byIds && <ul class="plain">{Object.entries(data.byStatus).filter(([, n]) => n).map(([status, n]) => <li key={status}><Status status={status} /> {n.toLocaleString("en")}</li>)}</ul>}
+              {isWide && <p class="warn">No filter narrows this: each of them becomes a new run.</p>}
+              {action === "cancel" ? <p class="dim">Runs that execute are told to stop. This cannot be taken back.</p> : <p class="dim">Each becomes a new run with the same payload and the options that it had.</p>}
+            </>
+          )}
+          <div class="row-end"><Button onClick={onClose}>{count === 0 ? "Close" : "Keep them as they are"}</Button>
+            {count > 0 && <Button kind={action === "cancel" ? "danger" : "primary"} busy={isBusy} onClick={start}>{verb} {count.toLocaleString("en")} {count === 1 ? "run" : "runs"}</Button>}</div>
+        </>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,151 @@
+// run.jsx - one run: where it stands and why, what happened when, what went in and came out.
+import { useEffect, useState } from "preact/hooks";
+
+import { useSubscription } from "../lib/live.js";
+import { addressOf, go } from "../lib/place.js";
+import { useQuery } from "../lib/query.js";
+import { parseExactly, session } from "../lib/session.js";
+import { isFinal } from "../lib/status.js";
+import { clockTime, duration, runDuration, until, useNow } from "../lib/time.js";
+import { loadTrace } from "../lib/trace.js";
+import { Button, Empty, Facts, Id, Loading, Page, Problem, Status, Tag, Time } from "../ui/basic.jsx";
+import { Icon } from "../ui/icons.jsx";
+import { Json } from "../ui/json.jsx";
+import { attempt } from "../ui/toast.jsx";
+import { CancelDialog, ReplayDialog, RescheduleDialog, SnippetDialog } from "./run_dialogs.jsx";
+import { Streams } from "./run_streams.jsx";
+import { Trace } from "./trace.jsx";
+import { CompleteDialog } from "./waitpoints.jsx";
+
+const traceMs = 1500; // while the run has not ended
+
+const fetchedMax = 2_000_000; // characters of a long value that are shown on demand
+
+/** A value that the SDK has stored beside the run, since it is long: shown on demand. */
+function LongValue({ url, label }) {
+  const [value, setValue] = useState(), [problem, setProblem] = useState();
+  async function show() {
+    try {
+      const response = await fetch(url), text = await response.text();
+      if (!response.ok || text.length > fetchedMax) throw new Error(response.ok ? "It is too long to be shown here." : `The gateway answered with ${response.status}.`);
+      try { setValue(parseExactly(text)); } catch { setValue(text); }
+    } catch (error) { setProblem(error.message); }
+  }
+  if (value !== undefined) return <Json value={value} label={label} />;
+  return <><p class="row">It is long: {!problem && <Button kind="small" onClick={show}>Show it</Button>} <a href={url} target="_blank" rel="noreferrer noopener">download it</a></p>{problem && <p class="error">{problem}</p>}</>;
+}
+
+function Value({ run, name, label }) {
+  const value = run[name], url = run[`${name}PresignedUrl`];
+  return value === undefined && url ? <LongValue key={url} url={url} label={label} /> : <Json value={value} label={label} />;
+}
+
+/** What the gateway says of a waiting run, with its times as the page writes them. */
+const withTimes = (text) => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => clockTime(time));
+
+function Panel({ title, children }) {
+  return <section class="panel" aria-label={title}><header><h2>{title}</h2></header><div class="body">{children}</div></section>;
+}
+
+function States({ run }) {
+  const now = useNow(!isFinal(run));
+  const steps = [["Triggered", run.createdAt], ["Due", run.delayedUntil], ["Queued", run.queuedAt !== run.createdAt && run.queuedAt], ["Started", run.startedAt], [isFinal(run) ? "Ended" : "Now", run.finishedAt ?? (isFinal(run) ? run.updatedAt : now)]].filter(([, at]) => at).sort((a, b) => new Date(a[1]) - new Date(b[1]));
+  return (
+    <ol class="steps">{steps.map(([label, at], index) => (
+      <li key={label}><b>{label}</b><Time at={at} ms />{index > 0 && <span class="dim">+{duration(new Date(at) - new Date(steps[index - 1][1]))}</span>}</li>
+    ))}</ol>
+  );
+}
+
+function RunLink({ place, run }) {
+  return <a class="run-link" href={addressOf({ ...place, view: "runs", id: run.id })}><span>{run.taskIdentifier}</span><Status status={run.status} /></a>;
+}
+
+const firstChildren = 20, childrenPage = 100;
+
+/** The newest children live, and more of them by pages. */
+function Children({ place, id, first }) {
+  const [pages, setPages] = useState([]), [after, setAfter] = useState(""), [isBusy, setBusy] = useState(false);
+  const more = pages.flat(), shown = more.length ? more : first.slice(0, firstChildren), mayHaveMore = after !== undefined && (more.length > 0 || first.length > firstChildren);
+  async function load() {
+    setBusy(true);
+    await attempt(async () => {
+      const { data, pagination } = await session.ask(place, "GET", `/api/v1/runs/${encodeURIComponent(id)}/children?${new URLSearchParams({ "page[size]": childrenPage, ...after && { "page[after]": after } })}`);
+      setPages((old) => [...old, data]);
+      setAfter(pagination?.next);
+    });
+    setBusy(false);
+  }
+  return (
+    <>
+      <h3 class="dim">Children</h3>
+      <div class="children">{shown.map((child) => <RunLink key={child.id} place={place} run={first.find((one) => one.id === child.id) ?? child} />)}</div>
+      {mayHaveMore && <Button kind="small" busy={isBusy} onClick={load}>Show more</Button>}
+    </>
+  );
+}
+
+export function Run({ place }) {
+  const { id } = place, mirror = useSubscription(place, { run: id }), live = mirror?.runs.get(id);
+  const [dialog, setDialog] = useState();
+  const { data: run, error, isLoading, reload } = useQuery([place.ref, place.env, place.branch, id], () => session.ask(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`));
+  const isLive = run && !isFinal(run);
+  const trace = useQuery([place.ref, place.env, place.branch, id, "trace", run?.id], () => loadTrace(place, run), { enabled: Boolean(run), everyMs: isLive ? traceMs : undefined });
+  useEffect(() => { if (live) { reload(); trace.reload(); } }, [live]);
+  const now = useNow(Boolean(isLive));
+  const back = addressOf({ ...place, view: "runs", id: undefined });
+  useEffect(() => {
+    const press = (event) => { if (event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open], .menu") && !event.target.closest("input, textarea, select")) go(back); };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, [back]);
+
+  if (!run && isLoading) return <Page title="Run"><Loading what="Loading the run" /></Page>;
+  if (!run) return (
+    <Page title="Run"><Problem error={error.status === 404 ? undefined : error} retry={reload} />
+      {error.status === 404 && <Empty title="Run not found"><p>{place.env} has no run <code>{id}</code>: it may be in another environment, or retention has removed it.</p><p><a href={`/runs/${encodeURIComponent(id)}`}>Look in all environments</a> or <a href={back}>show the runs</a></p></Empty>}
+    </Page>
+  );
+  const token = run.waitingFor?.reason === "waitpoint" ? /waitpoint_\w+/.exec(run.waitingFor.message)?.[0] : undefined;
+  const related = run.relatedRuns ?? {}, streams = live?.realtimeStreams ?? [], link = (view, value, query) => <a href={addressOf({ ...place, view, id: query ? undefined : value, query })}>{value}</a>;
+  return (
+    <Page title={run.taskIdentifier} subtitle={<span class="row"><a class="back" href={back}><Icon name="left" size={14} />Runs</a><Status status={run.status} /><Id>{run.id}</Id></span>}
+      actions={<>
+        <Button icon="copy" onClick={() => setDialog("snippet")}>Copy as…</Button>
+        <Button icon="replay" onClick={() => setDialog("replay")}>Replay…</Button>
+        {run.status === "DELAYED" && <Button icon="schedules" onClick={() => setDialog("time")}>Another time…</Button>}
+        {!isFinal(run) && <Button icon="stop" onClick={() => setDialog("cancel")}>Cancel…</Button>}
+      </>}>
+      {error && <Problem error={error} retry={reload} />}
+      {run.waitingFor && <div class="waiting" role="status"><Icon name="waitpoints" /><span>{withTimes(run.waitingFor.message)}{run.waitingFor.until && <span class="dim"> ({until(run.waitingFor.until, now)})</span>}</span>{token && <Button kind="small" onClick={() => setDialog("token")}>Complete…</Button>}</div>}
+      {run.error && <section class="failure" aria-label="Error"><h2>{run.error.name ?? "Error"}: {run.error.message}</h2>{run.error.stackTrace && <pre class="stack-trace" tabIndex={0}>{run.error.stackTrace}</pre>}</section>}
+      <div class="columns">
+        <div class="stack">
+          {trace.data ? <Trace place={place} trace={trace.data} isLive={isLive} /> : trace.error ? <Problem error={trace.error} retry={trace.reload} /> : <Loading />}
+          <div class="pair"><Panel title="Payload"><Value run={run} name="payload" label="payload" /></Panel><Panel title="Output"><Value run={run} name="output" label="output" /></Panel></div>
+          {run.metadata && Object.keys(run.metadata).length > 0 && <Panel title="Metadata"><Json value={run.metadata} label="metadata" /></Panel>}
+          {streams.length > 0 && <Panel title="Streams"><Streams place={place} run={id} names={streams} /></Panel>}
+        </div>
+        <aside class="stack">
+          <Panel title="States"><States run={run} /></Panel>
+          <Panel title="About it"><Facts rows={[
+            ["Task", link("runs", run.taskIdentifier, { task: run.taskIdentifier })], ["Version", run.version && link("runs", run.version, { version: run.version })], ["Queue", run.queue && link("runs", run.queue, { queue: run.queue })],
+            ["Duration", duration(runDuration(run, now))], ["Attempts", run.attemptCount], ["Tags", run.tags.length > 0 && <span class="row">{run.tags.map((tag) => <Tag key={tag} href={addressOf({ ...place, view: "runs", id: undefined, query: { tag } })}>{tag}</Tag>)}</span>],
+            ["Batch", run.batchId && <a href={addressOf({ ...place, view: "batches", id: run.batchId })}>{run.batchId}</a>], ["Schedule", run.schedule && <a href={addressOf({ ...place, view: "schedules", id: run.schedule.id })}>{run.schedule.id}</a>],
+            ["Key", run.idempotencyKey], ["Concurrency key", run.concurrencyKey], ["Expires after", run.ttl], ["Triggered by", run.triggerFunction], ["Test", run.isTest && "yes"], ["Costs", run.costInCents + run.baseCostInCents > 0 && `${(run.costInCents + run.baseCostInCents).toFixed(4)} ¢`],
+          ]} /></Panel>
+          {(related.parent || related.children?.length > 0) && <Panel title="Family">
+            {related.root && related.root.id !== related.parent?.id && <><h3 class="dim">Root</h3><RunLink place={place} run={related.root} /></>}
+            {related.parent && <><h3 class="dim">Parent</h3><RunLink place={place} run={related.parent} /></>}
+            {related.children?.length > 0 && <Children key={id} place={place} id={id} first={related.children} />}
+          </Panel>}
+        </aside>
+      </div>
+      {dialog === "token" && token && <CompleteDialog place={place} token={{ id: token }} onClose={() => setDialog()} onDone={reload} />}
+      {dialog === "replay" && <ReplayDialog place={place} run={run} onClose={() => setDialog()} />}
+      {dialog === "cancel" && <CancelDialog place={place} run={run} onClose={() => setDialog()} onDone={reload} />}
+      {dialog === "time" && <RescheduleDialog place={place} run={run} onClose={() => setDialog()} onDone={reload} />}
+      {dialog === "snippet" && <SnippetDialog run={run} onClose={() => setDialog()} />}
+    </Page>
+  );
+}

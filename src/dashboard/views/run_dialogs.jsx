@@ -1,0 +1,77 @@
+// run_dialogs.jsx - replay with another payload, cancel, another time, and how to trigger the same elsewhere.
+import { useState } from "preact/hooks";
+
+import { addressOf, go } from "../lib/place.js";
+import { parseExactly, session } from "../lib/session.js";
+import { snippetsOf } from "../lib/snippets.js";
+import { Button, Copy, Dialog, Field } from "../ui/basic.jsx";
+import { attempt, say } from "../ui/toast.jsx";
+
+/** The JSON of a text, or why it is none. */
+export function parseJson(text) {
+  try { return { value: text.trim() ? parseExactly(text) : undefined }; }
+  catch (error) { return { error: `This is no JSON: ${error.message}` }; }
+}
+
+export function ReplayDialog({ place, run, onClose }) {
+  const [text, setText] = useState(() => JSON.stringify(run.payload, null, 2) ?? ""), [isBusy, setBusy] = useState(false), { value, error } = parseJson(text);
+  const isSame = text === (JSON.stringify(run.payload, null, 2) ?? "");
+  async function replay() {
+    setBusy(true);
+    const path = `/api/v1/runs/${run.id}/replay`, body = isSame ? {} : { payload: value, payloadType: "application/json" };
+    await attempt(async () => {
+      const { id } = await session.ask(place, "POST", path, { body });
+      onClose();
+      go(addressOf({ ...place, view: "runs", id }));
+      say("This is the new run");
+    });
+    setBusy(false);
+  }
+  return (
+    <Dialog title={`Replay ${run.taskIdentifier}`} wide onClose={onClose} actions={<>
+      <Button onClick={onClose}>Close</Button><Button kind="primary" icon="replay" busy={isBusy} disabled={Boolean(error)} onClick={replay}>Replay</Button></>}>
+      <Field as="textarea" label="Payload" rows={14} value={text} onInput={(event) => setText(event.currentTarget.value)} error={error}
+        hint={isSame ? "As it was. The new run has the options of this one." : "Changed. The new run has the options of this one."} />
+    </Dialog>
+  );
+}
+
+export function CancelDialog({ place, run, onClose, onDone }) {
+  const [isBusy, setBusy] = useState(false);
+  async function cancel() {
+    setBusy(true);
+    if (await attempt(() => session.ask(place, "POST", `/api/v2/runs/${run.id}/cancel`, { body: {} }), "Canceled")) { onDone(); onClose(); }
+    setBusy(false);
+  }
+  return (
+    <Dialog title="Cancel this run" onClose={onClose} actions={<><Button onClick={onClose}>Keep it</Button><Button kind="danger" busy={isBusy} onClick={cancel}>Cancel the run</Button></>}>
+      <p>{run.taskIdentifier} is told to stop{run.startedAt ? ", wherever it is" : " before it begins"}, and so are the runs that it has triggered and waits for. This cannot be taken back.</p>
+    </Dialog>
+  );
+}
+
+export function RescheduleDialog({ place, run, onClose, onDone }) {
+  const local = new Date(new Date(run.delayedUntil) - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  const [time, setTime] = useState(local), [isBusy, setBusy] = useState(false);
+  async function save() {
+    setBusy(true);
+    if (await attempt(() => session.ask(place, "POST", `/api/v1/runs/${run.id}/reschedule`, { body: { delay: new Date(time).toISOString() } }), "It has another time")) { onDone(); onClose(); }
+    setBusy(false);
+  }
+  return (
+    <Dialog title="Another time" onClose={onClose} actions={<><Button onClick={onClose}>Close</Button><Button kind="primary" busy={isBusy} disabled={!time} onClick={save}>Save</Button></>}>
+      <Field label="It begins at" type="datetime-local" value={time} onInput={(event) => setTime(event.currentTarget.value)} hint="By the clock of this machine" />
+    </Dialog>
+  );
+}
+
+export function SnippetDialog({ run, onClose }) {
+  const all = snippetsOf(run), [chosen, setChosen] = useState(0);
+  return (
+    <Dialog title="Trigger the same from elsewhere" wide onClose={onClose}>
+      <div class="row" role="group" aria-label="Language">{all.map(([name], at) => <Button key={name} kind={`small ${at === chosen ? "primary" : ""}`} aria-pressed={at === chosen} onClick={() => setChosen(at)}>{name}</Button>)}<span class="gap" /><Copy text={all[chosen][1]} label={`Copy ${all[chosen][0]}`} /></div>
+      <pre class="log" tabIndex={0}>{all[chosen][1]}</pre>
+      <p class="dim">The key of the environment is printed by <code>runcast keys</code>.</p>
+    </Dialog>
+  );
+}

@@ -1,0 +1,94 @@
+// run_streams.jsx - what a run streams, as it comes.
+//
+// Each stream that is read holds a connection, of which a browser has six for all tabs of an address:
+// a tab reads two at a time, all tabs together four, and one that is hidden none.
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { session } from "../lib/session.js";
+import { Button } from "../ui/basic.jsx";
+
+const keptChunks = 500, againMs = 2000, openMax = 2;
+
+const slots = 4; // of all tabs
+
+/** Does it when fewer than that many tabs do such a thing; what waits for a slot may be aborted. */
+async function inSlot(signal, action) {
+  const { locks } = navigator, name = (slot) => `runcast.stream.${slot}`;
+  if (!locks) return action(); // an address that is not secure
+  for (let slot = 0; slot < slots; slot++)
+    if (await locks.request(name(slot), { ifAvailable: true }, async (lock) => { if (lock) await action(); return Boolean(lock); })) return undefined;
+  return locks.request(name(Math.floor(Math.random() * slots)), { signal }, action);
+}
+
+/** The chunks of a stream: read as server-sent events, and gone on with when the connection is cut. */
+async function read(place, run, name, from, onChunks, signal) {
+  let last = from;
+  while (!signal.aborted) {
+    try {
+      const token = await session.token(place);
+      const response = await fetch(`/realtime/v1/streams/${run}/${encodeURIComponent(name)}`, { signal, headers: { authorization: `Bearer ${token}`, accept: "text/event-stream", "timeout-seconds": "60", ...last && { "last-event-id": last } } });
+      if (!response.ok) throw new Error(`${response.status}`);
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        text += value;
+        const events = text.split("\n\n"), chunks = [];
+        text = events.pop();
+        for (const event of events) {
+          const lines = event.split("\n"), data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trimStart()).join("\n");
+          last = lines.find((line) => line.startsWith("id:"))?.slice(3).trim() ?? last;
+          if (data) chunks.push(data);
+        }
+        if (chunks.length) onChunks(chunks, last);
+      }
+      return; // it has ended, or said nothing for a minute
+    } catch (error) {
+      if (signal.aborted) return;
+      await new Promise((resolve) => setTimeout(resolve, againMs));
+    }
+  }
+}
+
+const textOf = (chunk) => {
+  try { const value = JSON.parse(chunk); return typeof value === "string" ? value : `${JSON.stringify(value)}\n`; } catch { return chunk; }
+};
+
+function useIsVisible() {
+  const [isVisible, setVisible] = useState(!document.hidden);
+  useEffect(() => {
+    const look = () => setVisible(!document.hidden);
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
+  return isVisible;
+}
+
+function Stream({ place, run, name, isRead, onRead }) {
+  const [chunks, setChunks] = useState([]), [isOver, setOver] = useState(false), last = useRef(), box = useRef();
+  useEffect(() => {
+    if (!isRead || isOver) return undefined;
+    const control = new AbortController();
+    const take = (more, at) => {
+      last.current = at;
+      setChunks((old) => [...old, ...more].slice(-keptChunks));
+    };
+    inSlot(control.signal, () => read(place, run, name, last.current, take, control.signal)).then(() => { if (!control.signal.aborted) setOver(true); }, () => { /* aborted while it waited */ });
+    return () => control.abort();
+  }, [run, name, isRead, isOver]);
+  useEffect(() => { box.current.scrollTop = box.current.scrollHeight; }, [chunks]);
+  const hint = isOver ? "Nothing of it is kept." : isRead ? "Nothing yet." : "It is not read now.";
+  return (
+    <section class="stream" aria-label={`Stream ${name}`}>
+      <h3><code>{name}</code> {!isOver && (isRead ? <span class="spinner" aria-hidden="true" /> : <Button kind="small ghost" onClick={onRead}>Read</Button>)}</h3>
+      <div class="log" ref={box} tabIndex={0}>{chunks.length ? chunks.map(textOf).join("") : <span class="dim">{hint}</span>}</div>
+    </section>
+  );
+}
+
+export function Streams({ place, run, names }) {
+  const [chosen, setChosen] = useState([]), isVisible = useIsVisible();
+  const open = [...chosen, ...names.filter((name) => !chosen.includes(name))].slice(0, openMax);
+  return names.map((name) => <Stream key={name} place={place} run={run} name={name} isRead={isVisible && open.includes(name)} onRead={() => setChosen([name, ...open].slice(0, openMax))} />);
+}

@@ -1,0 +1,227 @@
+// runs.jsx - the live table of runs, its filters, and what can be done with many runs at once.
+import { Component } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+
+import { readFilter, writeFilter } from "../lib/filter.js";
+import { addressOf, go } from "../lib/place.js";
+import { RunList } from "../lib/run_list.js";
+import { session } from "../lib/session.js";
+import { deployCommand } from "../lib/snippets.js";
+import { labelOf, statuses } from "../lib/status.js";
+import { age, duration, runDuration, useNow, wholeTime } from "../lib/time.js";
+import { Button, Empty, Loading, Page, Problem, Status } from "../ui/basic.jsx";
+import { BulkDialog } from "./bulk.jsx";
+import { FilterBar } from "./filter_bar.jsx";
+import { KeyHelp } from "./key_help.jsx";
+
+const overscan = 4, older = 60, restMs = 150; // rows drawn beyond the edges; rows before the end at which older ones are asked for; without scrolling before rows are followed
+
+/** The list that was shown last, and where one was in it: who comes back from a run finds it so. */
+let kept = {};
+
+function keep(place, filter) {
+  const key = JSON.stringify([place.ref, place.env, place.branch, filter]);
+  if (kept.key === key && kept.list.state !== "closed") return kept;
+  kept.list?.close();
+  kept = { key, list: new RunList(place, filter), cursor: undefined, selection: new Set(), top: 0 };
+  return kept;
+}
+
+/** The list of a place and filter, drawn anew when it changes. */
+function useRunList(place, filter) {
+  const shown = useMemo(() => keep(place, filter), [place.ref, place.env, place.branch, JSON.stringify(filter)]), [, draw] = useState(0);
+  useEffect(() => shown.list.on("change", () => draw((version) => version + 1)), [shown]);
+  return shown;
+}
+
+function StatusTabs({ place, filter, counts }) {
+  const byStatus = counts?.byStatus, chosen = filter.status ?? [];
+  const shown = Object.keys(statuses).filter((status) => byStatus?.[status] || chosen.includes(status));
+  const addressWith = (status) => addressOf({ ...place, view: "runs", id: undefined, query: writeFilter({ ...filter, status }) });
+  return (
+    <nav class="tabs" aria-label="Runs by status">
+      <a href={addressWith(undefined)} aria-current={!chosen.length ? "true" : undefined}>All{!chosen.length && byStatus && <b>{counts.total.toLocaleString("en")}</b>}</a>
+      {shown.map((status) => (
+        <a key={status} href={addressWith([status])} aria-current={chosen.includes(status) ? "true" : undefined}>
+          <Status status={status} />{byStatus?.[status] !== undefined && <b>{byStatus[status].toLocaleString("en")}</b>}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+/** Drawn anew when what it shows has changed: most changes of a list are of other rows. */
+class Row extends Component {
+  shouldComponentUpdate(next) { return ["run", "index", "height", "place", "now", "query", "isCursor", "isSelected"].some((name) => next[name] !== this.props[name]); }
+
+  render({ run, index, height, place, now, isCursor, isSelected, query }) {
+    const address = addressOf({ ...place, view: "runs", id: run.id, query });
+    return (
+      <div role="row" id={`row-${run.id}`} class={`run-row ${isCursor ? "cursor" : ""} ${isSelected ? "selected" : ""}`} style={{ transform: `translateY(${index * height}px)`, height: `${height}px` }}
+        aria-rowindex={index + 2} aria-selected={isSelected} onClick={(event) => { if (!event.target.closest("a, input, label")) go(address); }}>
+        <span role="gridcell" class="pick"><label><input type="checkbox" tabIndex={-1} checked={isSelected} aria-label={`Select ${run.id}`} onClick={(event) => this.props.onSelect(run.id, event.shiftKey)} /></label></span>
+        <span role="gridcell" class="what"><a href={address} tabIndex={-1}>{run.taskIdentifier}</a>{run.isTest && <em class="mini">test</em>}<code title={run.id}>{`…${run.id.slice(-8)}`}</code></span>
+        <span role="gridcell" class="state"><Status status={run.status} /></span>
+        <span role="gridcell" class="tags">{run.tags?.slice(0, 2).map((tag, at) => <a key={at} class="tag" tabIndex={-1} href={addressOf({ ...place, view: "runs", query: { tag } })}>{tag}</a>)}{run.tags?.length > 2 && <span class="dim" title={run.tags.join(", ")}>+{run.tags.length - 2}</span>}</span>
+        <span role="gridcell" class="queue">{run.queue === `task/${run.taskIdentifier}` ? "" : run.queue}</span>
+        <span role="gridcell" class="version">{run.version ?? "–"}</span>
+        <span role="gridcell" class="number">{run.attemptCount > 1 ? `${run.attemptCount}×` : ""}</span>
+        <span role="gridcell" class="number">{duration(runDuration(run, now))}</span>
+        <span role="gridcell" class="number" onPointerEnter={(event) => { event.currentTarget.title = wholeTime(run.createdAt); }}>{age(now - new Date(run.createdAt))}</span>
+      </div>
+    );
+  }
+}
+
+/** The key of each run's row: a row that has left lends its elements to one that comes, since making new
+ * ones is most of what scrolling costs. */
+function useRowKeys(ids) {
+  const { taken, free } = useRef({ taken: new Map(), free: [] }).current, shown = new Set(ids);
+  for (const [id, key] of taken) {
+    if (shown.has(id)) continue;
+    taken.delete(id);
+    free.push(key);
+  }
+  for (const id of ids) if (!taken.has(id)) taken.set(id, free.shift() ?? taken.size);
+  return taken;
+}
+
+const columns = [["Task", "what"], ["Status", "state"], ["Tags", "tags"], ["Queue", "queue"], ["Version", "version"], ["Tries", "number"], ["Duration", "number"], ["Age", "number"]];
+
+function RunTable({ place, shown, list, filter, cursor, setCursor, selection, select, selectAll }) {
+  const scroller = useRef(), [view, setView] = useState({ top: shown.top, height: 600 }), now = useNow();
+  const rowHeight = useRowHeight(), count = list.length, query = useMemo(() => writeFilter(filter), [filter]);
+  const first = Math.max(Math.floor(view.top / rowHeight) - overscan, 0), last = Math.min(Math.ceil((view.top + view.height) / rowHeight) + overscan, count);
+
+  useLayoutEffect(() => {
+    const measure = () => setView({ top: scroller.current.scrollTop, height: scroller.current.clientHeight });
+    scroller.current.scrollTop = shown.top;
+    const observer = new ResizeObserver(measure);
+    observer.observe(scroller.current);
+    return () => observer.disconnect();
+  }, []);
+  useEffect(() => { if (list.isHeld && count - last < older && !list.tailError) list.loadOlder(); });
+  useEffect(() => {
+    const rest = setTimeout(() => list.follow(list.isHeld ? runs : []), restMs);
+    return () => clearTimeout(rest);
+  }, [first, last, list.isHeld, count]);
+  useLayoutEffect(() => {
+    const at = cursor ? list.indexOf(cursor) : -1, box = scroller.current;
+    if (at < 0) return;
+    if (at * rowHeight < box.scrollTop) box.scrollTop = at * rowHeight;
+    else if ((at + 1) * rowHeight > box.scrollTop + box.clientHeight) box.scrollTop = (at + 1) * rowHeight - box.clientHeight;
+  }, [cursor]);
+
+  const scrolled = () => {
+    const { scrollTop, clientHeight } = scroller.current;
+    shown.top = scrollTop;
+    setView({ top: scrollTop, height: clientHeight });
+    list.hold(scrollTop > 0);
+  };
+  const runs = Array.from({ length: Math.max(last - first, 0) }, (_, i) => list.at(first + i)), keys = useRowKeys(runs.map(({ id }) => id));
+  const pick = (id, isRange) => { select(id, isRange); setCursor(id); };
+  const rows = runs.map((run, i) => <Row key={keys.get(run.id)} run={run} index={first + i} height={rowHeight} place={place} now={now} query={query} isCursor={cursor === run.id} isSelected={selection.has(run.id)} onSelect={pick} />);
+  return (
+    <div class="run-table">
+      <div class="run-grid" role="grid" aria-label="Runs" aria-rowcount={list.isWhole ? count + 1 : -1} aria-multiselectable="true" tabIndex={0} aria-activedescendant={cursor && list.indexOf(cursor) >= first && list.indexOf(cursor) < last ? `row-${cursor}` : undefined}>
+        <div role="rowgroup" class="run-head"><div role="row" aria-rowindex={1}>
+          <span role="columnheader" class="pick"><label><input type="checkbox" tabIndex={-1} aria-label="Select all that are loaded" checked={count > 0 && selection.size >= count} onClick={selectAll} /></label></span>
+          {columns.map(([title, name]) => <span key={title} role="columnheader" class={name}>{title}</span>)}</div></div>
+        <div role="rowgroup" class="run-scroll" tabIndex={0} aria-label="Rows" ref={scroller} onScroll={scrolled}>
+          <div role="presentation" class="run-rows" style={{ height: `${count * rowHeight}px` }}>{rows}</div>
+        </div>
+      </div>
+      {list.newCount > 0 && <button type="button" class="new-runs" onClick={() => { scroller.current.scrollTop = 0; }}>{list.newCount >= 200 ? "200 and more" : list.newCount} new {list.newCount === 1 ? "run" : "runs"}</button>}
+      {list.isLoading && <div class="more-rows">Loading older runs…</div>}
+      {list.tailError && <Problem error={list.tailError} retry={() => list.loadOlder()} />}
+    </div>
+  );
+}
+
+function useRowHeight() {
+  const [narrow] = useState(() => matchMedia("(max-width: 760px)")), [isNarrow, setNarrow] = useState(narrow.matches);
+  useEffect(() => {
+    const turn = () => setNarrow(narrow.matches);
+    narrow.addEventListener("change", turn);
+    return () => narrow.removeEventListener("change", turn);
+  }, []);
+  return isNarrow ? 64 : 40;
+}
+
+function NoRuns({ place, filter }) {
+  const isOpen = !Object.keys(filter).length;
+  if (!isOpen) return <Empty title="No run fits"><p>Runs that come and fit appear here. <a href={addressOf({ ...place, view: "runs" })}>Show all runs</a></p></Empty>;
+  return (
+    <Empty title={`No runs in ${place.env} yet`}>
+      <p>{place.env === "dev" ? <>Start a worker in your project, <code>npx trigger.dev@4.8.3 dev</code>, then trigger a task:</> : <>Deploy your project, <code>{deployCommand(place)}</code>, then trigger a task:</>}</p>
+      <pre>{`await tasks.trigger("hello-world", { name: "Ada" });`}</pre>
+      <p>or <a href={addressOf({ ...place, view: "test" })}>trigger one here</a>. It appears at once.</p>
+    </Empty>
+  );
+}
+
+export function Runs({ place }) {
+  const filter = useMemo(() => readFilter(place.query), [place.query.toString()]);
+  const shown = useRunList(place, filter), { list, cursor, selection } = shown, search = useRef();
+  const [, draw] = useState(0), [bulk, setBulk] = useState(), [isHelping, setHelping] = useState(false);
+  const anchor = useRef(), rowHeight = useRowHeight(), change = (what) => { Object.assign(shown, what); draw((version) => version + 1); };
+  const setCursor = (id) => change({ cursor: id }), setSelection = (ids) => change({ selection: ids }); // at once: keys may come faster than frames
+
+  function select(id, isRange) {
+    const next = new Set(shown.selection), from = anchor.current && isRange ? list.indexOf(anchor.current) : -1, to = list.indexOf(id);
+    if (from >= 0) for (let at = Math.min(from, to); at <= Math.max(from, to); at++) next.add(list.at(at).id);
+    else if (next.has(id)) next.delete(id);
+    else next.add(id);
+    setSelection(next);
+    anchor.current = id;
+  }
+
+  const selectAll = () => setSelection(selection.size >= list.length ? new Set() : new Set(list.ids()));
+
+  useEffect(() => {
+    const move = (step) => {
+      if (!list.length) return;
+      const firstSeen = Math.ceil(shown.top / rowHeight), index = shown.cursor ? list.indexOf(shown.cursor) : step > 0 ? firstSeen - 1 : firstSeen + 1;
+      setCursor(list.at(Math.min(Math.max(index + step, 0), list.length - 1))?.id);
+    };
+    const keys = {
+      j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
+      x: () => shown.cursor && select(shown.cursor), Enter: () => shown.cursor && go(addressOf({ ...place, view: "runs", id: shown.cursor, query: writeFilter(filter) })),
+      "/": () => search.current?.focus(), "?": () => setHelping(true),
+      Escape: () => { setSelection(new Set()); setCursor(undefined); },
+    };
+    const press = (event) => {
+      if (event.metaKey || event.ctrlKey || event.altKey || document.querySelector("dialog[open], .menu")) return;
+      if (event.target.closest("input:not([type=checkbox]), textarea, select")) return;
+      if ((event.key === "Enter" || event.key.startsWith("Arrow")) && event.target.closest("a, button")) return;
+      const act = keys[event.key];
+      if (!act) return;
+      event.preventDefault();
+      act();
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  });
+
+  const isEmpty = list.state === "live" && !list.length;
+  // What has not changed is not compared: rows may be drawn anew in each frame.
+  const bar = useMemo(() => <FilterBar place={place} filter={filter} search={search} />, [place, filter]);
+  const tabs = useMemo(() => <StatusTabs place={place} filter={filter} counts={list.counts} />, [place, filter, list.counts]);
+  return (
+    <Page title="Runs" actions={<>
+      {selection.size > 0 && <span class="dim">{selection.size} selected</span>}
+      <Button icon="stop" onClick={() => setBulk("cancel")}>Cancel…</Button>
+      <Button icon="replay" onClick={() => setBulk("replay")}>Replay…</Button>
+      <Button icon="keyboard" kind="ghost" aria-label="Keyboard" title="Keyboard (?)" onClick={() => setHelping(true)} />
+    </>}>
+      {bar}
+      {tabs}
+      {list.error && list.state === "closed" && <Problem error={{ status: 400, message: list.error.message }} />}
+      {isEmpty ? <NoRuns place={place} filter={filter} />
+        : list.length > 0 || list.state === "live" ? <RunTable key={shown.key} place={place} shown={shown} list={list} filter={filter} cursor={cursor} setCursor={setCursor} selection={selection} select={select} selectAll={selectAll} />
+          : list.state !== "closed" && <Loading what="Loading runs" />}
+      {bulk && <BulkDialog place={place} action={bulk} filter={filter} ids={[...selection]} onClose={() => setBulk(undefined)} onDone={() => setSelection(new Set())} />}
+      {isHelping && <KeyHelp onClose={() => setHelping(false)} />}
+    </Page>
+  );
+}

@@ -1,0 +1,88 @@
+// shell.jsx - what stands around every view: where one is, where one can go, and whether the page is live.
+import { useEffect, useState } from "preact/hooks";
+
+import { clientOf, useConnection } from "../lib/live.js";
+import { addressOf, environments, go } from "../lib/place.js";
+import { useQuery } from "../lib/query.js";
+import { session } from "../lib/session.js";
+import { choose, useSettings } from "../lib/settings.js";
+import { Button, IconButton, Menu, MenuItem } from "../ui/basic.jsx";
+import { Icon } from "../ui/icons.jsx";
+import { useBranches } from "./preview.jsx";
+import { views } from "./views.js";
+
+const states = {
+  live: ["live", "Live", "Connected: changes appear as they happen"],
+  connecting: ["connecting", "Connecting", "The connection is lost, or being made; what is shown may be older"],
+  paused: ["paused", "Paused", "The tab was hidden; it catches up when it is shown"],
+  closed: ["closed", "Not connected", "The gateway has closed the connection"],
+};
+
+function Connection({ place }) {
+  const { state, error } = useConnection(), [name, label, title] = states[state];
+  return (
+    <span class={`connection ${name}`} role="status" title={`${title}${error?.message ? `: ${error.message}` : ""}`}>
+      <i aria-hidden="true" />{label}
+      {state === "closed" && <Button kind="ghost" onClick={() => location.reload()}>Connect</Button>}
+    </span>
+  );
+}
+
+function Branch({ place }) {
+  const { branches = [] } = useBranches(place.ref);
+  return (
+    <Menu text={place.branch ?? "Branch"} label={`Branch ${place.branch ?? ""}`} kind="ghost branch">{(close) => branches.length ? branches.map((branch) => (
+      <MenuItem key={branch} checked={branch === place.branch} onClick={() => { close(); go(addressOf({ ...place, branch, id: undefined, query: {} })); }}>{branch}</MenuItem>
+    )) : <p class="menu-title">No branches yet</p>}</Menu>
+  );
+}
+
+function Choices() {
+  const { theme, clock } = useSettings(), { data: who } = useQuery(["who"], () => session.personal("GET", "/api/v2/whoami"));
+  return (
+    <Menu icon={theme === "dark" ? "moon" : theme === "light" ? "sun" : "screen"} label="Appearance and account" title="Appearance and account" kind="ghost square" align="right">{(close) => (
+      <>
+        <p class="menu-title">Colours</p>
+        {[["system", "As the system has it"], ["light", "Light"], ["dark", "Dark"]].map(([value, label]) => <MenuItem key={value} checked={theme === value} onClick={() => choose("theme", value)}>{label}</MenuItem>)}
+        <p class="menu-title">Times</p>
+        {[["local", "Of this machine"], ["utc", "UTC"]].map(([value, label]) => <MenuItem key={value} checked={clock === value} onClick={() => choose("clock", value)}>{label}</MenuItem>)}
+        <p class="menu-title">{who?.email ?? "Account"}</p>
+        <MenuItem onClick={() => { close(); session.signOut(); }}>Sign out</MenuItem>
+      </>
+    )}</Menu>
+  );
+}
+
+export function Shell({ place, project, projects, children }) {
+  const [isOpen, setOpen] = useState(false), at = { ...place, id: undefined, query: {} };
+  useEffect(() => setOpen(false), [location.pathname, location.search]);
+  const isShown = environments.includes(place.env) && (place.env !== "preview" || place.branch);
+  useEffect(() => { if (project && isShown) clientOf(place); }, [project, place.env, place.branch]);
+  return (
+    <div class="shell">
+      <a class="skip" href="#view" onClick={(event) => { event.preventDefault(); document.getElementById("view").focus(); }}>To the content</a>
+      <header class="bar">
+        <IconButton icon="menu" label="Navigation" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} />
+        <a class="brand" href="/" aria-label="runcast: to the runs"><img src="/dashboard/icon.svg" alt="" width="22" height="22" /><span>runcast</span></a>
+        <Menu text={project?.name ?? "Projects"} label={`Project ${project?.name ?? ""}`} kind="ghost">{(close) => projects.map((one) => (
+          <MenuItem key={one.externalRef} checked={one === project} onClick={() => { close(); go(addressOf({ ref: one.externalRef, view: "runs" })); }}><span>{one.name}<br /><span class="dim">{one.organization.title}</span></span></MenuItem>
+        ))}</Menu>
+        {project && place.env && <>
+          <Menu text={place.env} label={`Environment ${place.env}`} kind={`ghost env ${place.env}`}>{(close) => environments.map((env) => (
+            <MenuItem key={env} checked={env === place.env} onClick={() => { close(); go(addressOf({ ...at, env, branch: undefined })); }}>{env}</MenuItem>
+          ))}</Menu>
+          {place.env === "preview" && <Branch place={place} />}
+        </>}
+        <span class="gap" />
+        {project && isShown && <Connection place={place} />}
+        <Choices />
+      </header>
+      <nav class={`side ${isOpen ? "open" : ""}`} aria-label="Views">
+        {project && place.env && Object.entries(views).map(([view, { label, icon }]) => (
+          <a key={view} href={addressOf({ ...at, view })} aria-current={place.view === view ? "page" : undefined}><Icon name={icon} />{label}</a>
+        ))}
+      </nav>
+      <main id="view" tabIndex={-1}>{children}</main>
+    </div>
+  );
+}

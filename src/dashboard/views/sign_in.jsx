@@ -1,0 +1,63 @@
+// sign_in.jsx - who has no token in this tab: a one-time link of `runcast dashboard`, or a personal
+// access token. The code of a link leaves the address bar before anything else happens.
+import { useEffect, useState } from "preact/hooks";
+
+import { session } from "../lib/session.js";
+import { Button, Field, Loading, Problem } from "../ui/basic.jsx";
+import { say } from "../ui/toast.jsx";
+
+const signInMark = "#signin=";
+
+/** Says as whom: a link may come from somebody else. */
+const signInBy = (code) => async () => { const { email } = await session.signInByCode(code); say(`Signed in as ${email}`); };
+
+/** What a person may paste for a token, and how it signs in. */
+function readPasted(text) {
+  const [, code] = text.split(signInMark);
+  if (code) return signInBy(code);
+  if (/^tr_(dev|stg|prod|preview)_/.test(text)) throw new Error("This is a secret key, which is for programs. The page asks for a token of yours, tr_pat_…: runcast token create makes one.");
+  return () => session.signIn(text);
+}
+
+/** The code of a one-time link, which leaves the address bar. */
+export function takeCode() {
+  const [, code] = location.hash.split(signInMark);
+  if (code) history.replaceState({}, "", location.pathname + location.search);
+  return code || undefined;
+}
+
+export function SignIn({ code }) {
+  const [token, setToken] = useState(""), [error, setError] = useState(), [isBusy, setBusy] = useState(Boolean(code)), [isAsking, setAsking] = useState(!code);
+
+  async function attempt(signIn) {
+    setBusy(true);
+    setError(undefined);
+    try { await signIn(); } catch (refusal) { setError(refusal); setBusy(false); }
+  }
+  useEffect(() => {
+    document.title = "Sign in · runcast";
+    if (code) attempt(signInBy(code));
+    else session.askTabs().then((has) => { if (!has) setAsking(false); });
+  }, []);
+
+  const refused = error && (error.status === 401 ? "The gateway does not know this token, or it has ended." : error.message);
+  if ((isBusy && code) || isAsking) return <main class="alone"><Loading what="Signing in" /></main>;
+  return (
+    <main class="sign-in">
+      <img src="/dashboard/icon.svg" alt="" width="44" height="44" />
+      <h1>Sign in to runcast</h1>
+      {session.ended && !error && <Problem error={{ status: 401, message: "Your token has ended or was revoked. Sign in again." }} />}
+      {code && error && <Problem error={error} />}
+      <section>
+        <p>Where the gateway runs, this prints a link that is good once:</p>
+        <pre>runcast dashboard</pre>
+      </section>
+      <div class="or"><span>or</span></div>
+      <form onSubmit={(event) => { event.preventDefault(); attempt(() => readPasted(token.trim())()); }}>
+        <Field label="Personal access token" type="password" placeholder="tr_pat_…" value={token} onInput={(event) => setToken(event.currentTarget.value)}
+          error={!code && refused} hint="It stays in this tab, and is forgotten when you close it." required />
+        <Button type="submit" kind="primary" busy={isBusy}>Sign in</Button>
+      </form>
+    </main>
+  );
+}

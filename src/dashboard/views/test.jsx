@@ -1,0 +1,83 @@
+// test.jsx - triggers a task with a payload that somebody types, and leads to its run.
+import { useEffect, useMemo, useState } from "preact/hooks";
+
+import { addressOf, go } from "../lib/place.js";
+import { useQuery } from "../lib/query.js";
+import { exampleOf, problemsOf } from "../lib/schema.js";
+import { branchHeader, session } from "../lib/session.js";
+import { deployCommand } from "../lib/snippets.js";
+import { Button, Empty, Field, Loading, Page, Problem } from "../ui/basic.jsx";
+import { Json } from "../ui/json.jsx";
+import { attempt } from "../ui/toast.jsx";
+import { parseJson } from "./run_dialogs.jsx";
+
+const memory = "runcast.payload."; // what was typed for a task stays in the tab
+
+export const currentWorker = (place) => session.personal("GET", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/workers/current`,
+  { headers: branchHeader(place) }).catch((error) => { if (error.status === 404) return {}; throw error; });
+
+function TaskForm({ place, task }) {
+  const { payloadSchema: schema } = task, key = memory + task.slug;
+  const [text, setText] = useState(() => sessionStorage.getItem(key) ?? JSON.stringify(exampleOf(schema) ?? {}, null, 2));
+  const [options, setOptions] = useState({ isTest: "true" }), [isBusy, setBusy] = useState(false);
+  const { value, error } = parseJson(text), problems = useMemo(() => error || !schema ? [] : problemsOf(schema, value), [text, schema]);
+  useEffect(() => { try { sessionStorage.setItem(key, text); } catch { /* not kept */ } }, [text]);
+  const set = (name) => (event) => setOptions({ ...options, [name]: event.currentTarget.value });
+  async function trigger() {
+    setBusy(true);
+    const named = {
+      payloadType: "application/json", test: options.isTest === "true" || undefined, tags: options.tags?.split(/[,\s]+/).filter(Boolean), delay: options.delay || undefined, ttl: options.ttl || undefined,
+      queue: options.queue ? { name: options.queue } : undefined, concurrencyKey: options.concurrencyKey || undefined, idempotencyKey: options.idempotencyKey || undefined, machine: options.machine || undefined, maxAttempts: options.maxAttempts ? Number(options.maxAttempts) : undefined, lockToVersion: options.version || undefined,
+    };
+    if (!named.tags?.length) delete named.tags;
+    await attempt(async () => {
+      const { id } = await session.ask(place, "POST", `/api/v1/tasks/${encodeURIComponent(task.slug)}/trigger`, { body: { payload: JSON.stringify(value ?? null), options: named } });
+      go(addressOf({ ...place, view: "runs", id, query: {} }));
+    });
+    setBusy(false);
+  }
+  return (
+    <form class="columns" onSubmit={(event) => { event.preventDefault(); trigger(); }}>
+      <section class="panel" aria-label="Payload"><header><h2>Payload</h2><Button kind="small ghost" onClick={() => setText(JSON.stringify(exampleOf(schema) ?? {}, null, 2))}>{schema ? "An example" : "Empty"}</Button></header>
+        <div class="body stack">
+          <Field as="textarea" label="JSON" rows={16} value={text} onInput={(event) => setText(event.currentTarget.value)} error={error} hint={schema ? undefined : "The task declares no schema: any JSON goes."} />
+          {problems.length > 0 && <ul class="hints" aria-label="What the schema says">{problems.slice(0, 8).map((problem) => <li key={problem} class="warn">{problem}</li>)}</ul>}
+          {schema && <details><summary>Schema</summary><Json value={schema} label="schema" /></details>}
+        </div></section>
+      <aside class="stack"><section class="panel" aria-label="Options"><header><h2>Options</h2></header><div class="body stack">
+        <Field label="Marked as a test" as="select" value={options.isTest} onChange={set("isTest")}><option value="true">yes</option><option value="false">no</option></Field>
+        <Field label="Tags" placeholder="eu, shop" value={options.tags ?? ""} onInput={set("tags")} />
+        <Field label="Delay" placeholder="10s, 5m, 2026-12-01T08:00:00Z" value={options.delay ?? ""} onInput={set("delay")} />
+        <Field label="Expires after" placeholder="10m" value={options.ttl ?? ""} onInput={set("ttl")} />
+        <details><summary>More</summary><div class="stack more-options">
+          <Field label="Queue" value={options.queue ?? ""} onInput={set("queue")} />
+          <Field label="Concurrency key" value={options.concurrencyKey ?? ""} onInput={set("concurrencyKey")} />
+          <Field label="Idempotency key" value={options.idempotencyKey ?? ""} onInput={set("idempotencyKey")} />
+          <Field label="Machine" placeholder="small-1x" value={options.machine ?? ""} onInput={set("machine")} />
+          <Field label="Attempts" type="number" min="1" value={options.maxAttempts ?? ""} onInput={set("maxAttempts")} />
+          <Field label="Version" value={options.version ?? ""} onInput={set("version")} />
+        </div></details>
+        <Button type="submit" kind="primary" icon="test" busy={isBusy} disabled={Boolean(error)}>Trigger {task.slug}</Button>
+      </div></section></aside>
+    </form>
+  );
+}
+
+export function Test({ place }) {
+  const { data, error, reload } = useQuery([place.ref, place.env, place.branch], () => currentWorker(place)), tasks = data?.worker?.tasks ?? [];
+  const chosen = tasks.find(({ slug }) => slug === place.id) ?? tasks[0];
+  return (
+    <Page title="Test" subtitle={data?.worker && `Version ${data.worker.version} of ${place.env}`}>
+      {error && <Problem error={error} retry={reload} />}
+      {!data && !error && <Loading />}
+      {data && !tasks.length && <Empty title={`${place.env} has no version with tasks`}>
+        <p>{place.env === "dev" ? <>Start a worker in your project: <code>npx trigger.dev@4.8.3 dev</code></> : <>Deploy your project: <code>{deployCommand(place)}</code></>}</p>
+        <p><Button onClick={reload}>Look again</Button></p>
+      </Empty>}
+      {chosen && <>
+        <Field label="Task" as="select" value={chosen.slug} onChange={(event) => go(addressOf({ ...place, view: "test", id: event.currentTarget.value, query: {} }), { replace: true })}>{tasks.map(({ slug, filePath }) => <option key={slug} value={slug}>{slug}{filePath ? ` (${filePath})` : ""}</option>)}</Field>
+        <TaskForm key={chosen.slug} place={place} task={chosen} />
+      </>}
+    </Page>
+  );
+}

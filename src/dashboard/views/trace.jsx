@@ -1,0 +1,82 @@
+// trace.jsx - spans and logs as a tree beside their times.
+import { useState } from "preact/hooks";
+
+import { addressOf, go } from "../lib/place.js";
+import { toneOf } from "../lib/status.js";
+import { clockTime, duration, useNow } from "../lib/time.js";
+import { linesOf } from "../lib/trace.js";
+import { Button, Facts, Status, Time } from "../ui/basic.jsx";
+import { Icon } from "../ui/icons.jsx";
+import { Json } from "../ui/json.jsx";
+
+const shownLines = 300;
+const isLog = (span) => span.level !== "TRACE";
+const toneOfSpan = (span) => span.isRun ? toneOf(span.run.status) : span.isError || span.level === "ERROR" ? "bad" : span.level === "WARN" ? "wait" : span.isCancelled ? "off" : span.isPartial ? "run" : "plain";
+
+/** What the SDK and the gateway note for themselves is not the task's. */
+const ownProperties = (properties) => Object.fromEntries(Object.entries(properties).filter(([name]) => !name.startsWith("$")));
+
+const textOf = (value) => typeof value === "string" ? value : JSON.stringify(value, null, 2);
+
+/** Where an exception was thrown, or what else is said of it. */
+const stackOf = ({ properties = {} }) => textOf(properties.exception?.stacktrace ?? properties["exception.stacktrace"] ?? properties.exception?.message ?? properties);
+
+function Detail({ span, place }) {
+  const own = ownProperties(span.properties), exceptions = span.events.filter(({ name }) => name === "exception");
+  return (
+    <div class="span-detail">
+      <Facts rows={[
+        ["What", span.message], ["Level", isLog(span) && span.level], ["Run", span.isRun && <a href={addressOf({ ...place, view: "runs", id: span.run.id })}>{span.run.id}</a>],
+        ["Began", <Time at={span.start} ms />], ["Took", !isLog(span) && (span.isPartial ? "not over" : duration(span.durationMs))],
+      ]} />
+      {Object.keys(own).length > 0 && <Json value={own} label="attributes" />}
+      {exceptions.length > 0 && <pre class="stack-trace" tabIndex={0}>{exceptions.map(stackOf).join("\n\n")}</pre>}
+    </div>
+  );
+}
+
+export function Trace({ place, trace, isLive }) {
+  const [closed, setClosed] = useState(() => new Set()), [chosen, setChosen] = useState(), [shown, setShown] = useState(shownLines), logsOnly = place.query.get("logs") === "1";
+  const setLogsOnly = (isOn) => go(addressOf({ ...place, query: isOn ? { logs: 1 } : {} }), { replace: true });
+  const now = useNow(isLive), { lines: everything, from, to } = linesOf(trace.root, logsOnly ? new Set() : closed, now), total = to - from;
+  const lines = logsOnly ? everything.filter(({ span }) => isLog(span)) : everything;
+  const turn = (id) => setClosed((old) => { const next = new Set(old); if (!next.delete(id)) next.add(id); return next; });
+  const ticks = [0, .25, .5, .75].map((part) => ({ part, text: duration(total * part) }));
+  return (
+    <section class="panel trace" aria-label="Timeline">
+      <header><h2>Timeline</h2><div class="row">
+        <Button kind={`small ${logsOnly ? "primary" : ""}`} aria-pressed={logsOnly} onClick={() => setLogsOnly(!logsOnly)}>Logs only</Button>
+        <span class="dim">{duration(total)}</span></div></header>
+      <div class="trace-axis" aria-hidden="true"><span /><div>{ticks.map(({ part, text }) => <i key={part} style={{ left: `${part * 100}%` }}>{text}</i>)}</div></div>
+      <ol class="trace-lines">
+        {lines.slice(0, shown).map(({ span, depth, isOpen, end, hasChildren }) => {
+          const left = (span.start - from) / total * 100, width = Math.max((end - span.start) / total * 100, .25), key = `${span.run.id}/${span.id}`;
+          return (
+            <li key={key} class={`${toneOfSpan(span)} ${isLog(span) ? "log-line" : ""} ${chosen === key ? "chosen" : ""}`}>
+              <div class="trace-line">
+                <div class="trace-name" style={{ paddingLeft: `${(logsOnly ? 0 : Math.min(depth, 12)) * 16}px` }}>
+                  {hasChildren && !logsOnly ? <button type="button" class="twist" aria-expanded={isOpen} aria-label={`${isOpen ? "Close" : "Open"} ${span.message}`} onClick={() => turn(span.id)}><Icon name={isOpen ? "chevron" : "right"} size={12} /></button> : <span class="twist" />}
+                  <button type="button" class="span-name" aria-expanded={chosen === key} onClick={() => setChosen(chosen === key ? undefined : key)}>
+                    {span.isRun ? <b>{span.message}</b> : span.message}
+                    {isLog(span) && span.level !== "LOG" && span.level !== "INFO" && <> <em class="mini">{span.level.toLowerCase()}</em></>}
+                  </button>
+                  {span.isRun && depth > 0 && span.run.status !== "COMPLETED" && <Status status={span.run.status} />}
+                  {span.isRun && depth > 0 && <a class="to-run" href={addressOf({ ...place, view: "runs", id: span.run.id })} aria-label={`Open the run ${span.run.id}`}><Icon name="right" size={12} /></a>}
+                </div>
+                <div class="trace-bar" title={`${clockTime(span.start, { ms: true })}${isLog(span) ? "" : ` · ${duration(end - span.start)}`}`}>
+                  {isLog(span) ? <i class="point" style={{ left: `${left}%` }} /> : <i class="bar-line" style={{ left: `${Math.min(left, 99.7)}%`, width: `${Math.min(width, 100 - Math.min(left, 99.7))}%` }} />}
+                </div>
+                <div class="trace-ms">{isLog(span) ? "" : duration(end - span.start)}</div>
+              </div>
+              {chosen === key && <Detail span={span} place={place} />}
+            </li>
+          );
+        })}
+      </ol>
+      {lines.length === 0 && <p class="dim pad">Nothing was logged.</p>}
+      {lines.length === 1 && !logsOnly && !trace.root.run.startedAt && <p class="dim pad">Spans and logs appear here as the task executes.</p>}
+      {lines.length > shown && <div class="pad"><Button onClick={() => setShown(shown + 1000)}>Show {Math.min(lines.length - shown, 1000)} more lines</Button></div>}
+      {trace.isCut && <p class="dim pad">More runs lie below this one than are drawn: all children are listed under Family, and each has a timeline of its own.</p>}
+    </section>
+  );
+}

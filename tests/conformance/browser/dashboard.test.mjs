@@ -1,0 +1,572 @@
+// The dashboard in a real browser, against a gateway with the real CLI as a worker and a version that it has
+// deployed: every view is opened, does what it is for, and has nothing that axe-core finds fault with.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import fs from "node:fs";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+
+import { deploy, runCli, startWorld } from "../../support/js/dashboard_world.mjs";
+import { freePort, keys, startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
+import { runProgram } from "../../support/js/program.mjs";
+import { startBrowser } from "./tab.mjs";
+
+const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const order = (number, amount = 120) => ({ order: `${number}`, amount, to: "ada@example.com" });
+let browser, world, gateway;
+before(async () => {
+  [browser, world] = await Promise.all([startBrowser(), startWorld()]);
+  ({ gateway } = world);
+});
+after(async () => { await browser?.stop(); await world?.stop(); });
+
+const at = (view, { env = "dev", ...query } = {}) => `/projects/v3/${keys.ref}/${view}?${new URLSearchParams({ env, ...query })}`;
+
+/** A signed-in tab at an address. What the console complains of fails the test. */
+async function open(t, address, { token = keys.pat, of = gateway, ...options } = {}) {
+  const tab = await browser.open(t, "about:blank", options), { page } = tab, complaints = [];
+  page.on("console", (message) => { if (message.type() === "error" && !/Failed to load resource|WebSocket connection/.test(message.text())) complaints.push(message.text()); });
+  t.after(() => assert.deepEqual([tab.broken?.stack, ...complaints].filter(Boolean), []));
+  if (token) await page.addInitScript((value) => { if (!sessionStorage.getItem("runcast.token")) sessionStorage.setItem("runcast.token", value); }, token);
+  page.setDefaultTimeout(15_000);
+  await page.goto(of.url + address);
+  return page;
+}
+
+/** Nothing is foreign, and axe-core finds nothing; in both colours. */
+async function judge(page) {
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
+    const found = await page.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations
+      .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")}`));
+    assert.deepEqual(found, [], colorScheme);
+  }
+}
+
+const row = (page, id) => page.locator(`#row-${id}`);
+const shows = (locator, text) => until(async () => (await locator.textContent().catch(() => "")).includes(text), { timeoutMs: 20_000, everyMs: 50, what: `it shows ${text}` });
+
+describe("signing in", () => {
+  test("by a one-time link, whose code leaves the address bar; a new tab asks the one that is there; out is out everywhere", async (t) => {
+    const link = (await runProgram(["dashboard", "--data", gateway.data])).stdout.trim();
+    const page = await open(t, new URL(link).hash.replace(/^/, "/"), { token: null });
+    await page.waitForURL(/\/runs\?env=/);
+    assert.ok(!page.url().includes("signin") && !page.url().includes("tr_"));
+    const other = await page.context().newPage();
+    await other.goto(gateway.url + at("queues"));
+    await other.getByRole("heading", { name: "Queues" }).waitFor();
+    await other.getByRole("button", { name: "Appearance and account" }).click();
+    await other.getByRole("button", { name: "Sign out" }).click();
+    for (const tab of [page, other]) await tab.getByRole("heading", { name: "Sign in to runcast" }).waitFor();
+    assert.equal(await page.evaluate(() => sessionStorage.getItem("runcast.token")), null);
+    await judge(page);
+    const late = await open(t, new URL(link).hash.replace(/^/, "/"), { token: null });
+    await late.getByText("This link has been used, or is over").waitFor();
+  });
+
+  test("by a link that is pasted: into the address bar of the tab that asks, or where it asks for a token", async (t) => {
+    const link = async () => (await runProgram(["dashboard", "--data", gateway.data])).stdout.trim();
+    const page = await open(t, "/", { token: null }), isIn = () => page.waitForURL(/\/runs\?env=/);
+    await page.getByRole("heading", { name: "Sign in to runcast" }).waitFor();
+    await page.goto(await link()); // the same address but for what is behind #: nothing is loaded
+    await isIn();
+    await page.getByRole("button", { name: "Appearance and account" }).click();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("Personal access token").fill(keys.dev);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("This is a secret key, which is for programs.").waitFor();
+    await page.getByLabel("Personal access token").fill(` ${await link()}\n`);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await isIn();
+    await page.goto(`${page.url()}#signin=tr_link_of_somebody`);
+    await until(() => !page.url().includes("signin"), { what: "the code leaves the address bar" });
+    assert.equal(await page.evaluate(() => Boolean(sessionStorage.getItem("runcast.token"))), true);
+  });
+
+  test("by a personal access token; a wrong one, and one that ends, are said in the page", async (t) => {
+    const page = await open(t, at("runs"), { token: null });
+    const made = (await runProgram(["token", "create", "--user", "admin@example.com", "--name", "tab", "--data", gateway.data])).stdout.trim();
+    await page.getByLabel("Personal access token").fill("tr_pat_nobody");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("The gateway does not know this token").waitFor();
+    await page.getByLabel("Personal access token").fill(made);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("heading", { name: "Runs" }).waitFor();
+    await runProgram(["token", "revoke", made, "--data", gateway.data]);
+    await page.goto(gateway.url + at("queues"));
+    await page.getByText("Your token has ended or was revoked").waitFor();
+  });
+
+  test("of the CLI: login prints a link, the person approves it, and whoami and logout work", async (t) => {
+    const home = temporaryFolder(), { out } = await runCli(["login", "-a", gateway.url, "--no-browser"], { home });
+    const [link] = /http:\S+authorization-code\/\w+/.exec(out);
+    const page = await open(t, new URL(link).pathname);
+    await page.getByText("127.0.0.1, the gateway's own").waitFor();
+    await judge(page);
+    await page.getByRole("button", { name: "Approve" }).click();
+    const code = await page.locator(".approval code").textContent();
+    const wrong = await runCli(["login", "-a", gateway.url, "--code", "BCDF-GHJK-LMNP"], { home });
+    assert.match(wrong.out, /That code didn't work/);
+    const right = await runCli(["login", "-a", gateway.url, "--code", code], { home });
+    assert.match(right.out, /Logged in successfully/);
+    assert.match((await runCli(["whoami"], { home })).out, /admin@example\.com/);
+    assert.match((await runCli(["list-profiles"], { home })).out, new RegExp(`default - ${gateway.url}`));
+    assert.match((await runCli(["logout"], { home })).out, /Logged out/);
+    await page.goto(link);
+    await page.getByText("the login is not known").waitFor();
+  });
+
+  test("of the CLI beside the browser: login opens the page, and goes on by itself when the person approves", async (t) => {
+    const home = temporaryFolder(), opened = path.join(home, "opened");
+    const script = (name, text) => fs.writeFileSync(path.join(home, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+    script("xdg-open", "exit 0"); // the CLI looks whether there is one, and takes its own
+    script("browser", `echo "$1" > ${opened}.new && mv ${opened}.new ${opened}`);
+    const login = runCli(["login", "-a", gateway.url], { home, env: { PATH: `${home}:${process.env.PATH}`, BROWSER: path.join(home, "browser") } });
+    await until(() => fs.existsSync(opened), { timeoutMs: 60_000, what: "the CLI opens the browser" });
+    const page = await open(t, new URL(fs.readFileSync(opened, "utf8").trim()).pathname);
+    await page.getByText("it goes on by itself, on this machine").waitFor();
+    await page.getByRole("button", { name: "Approve" }).click();
+    await page.getByText("Return to your terminal to continue.").waitFor();
+    assert.match((await login).out, /Logged in successfully/);
+    assert.match((await runCli(["switch", "default"], { home })).out, /default/);
+  });
+
+  test("of the CLI: it lists, makes and renames projects, and says who may make organizations", async () => {
+    const env = { TRIGGER_API_URL: gateway.url, TRIGGER_ACCESS_TOKEN: keys.pat }, cli = async (...words) => (await runCli(words, { env })).out;
+    const [{ slug }] = (await gateway.get("/api/v1/orgs", { key: keys.pat })).json;
+    assert.match(await cli("orgs", "list"), new RegExp(slug));
+    const made = await cli("projects", "create", "--org", slug, "--name", "Made by the CLI"), [ref] = /proj_\w+/.exec(made);
+    assert.match(await cli("projects", "rename", ref, "Named again"), /Named again/);
+    assert.match(await cli("projects", "get", ref), /Named again/);
+    assert.match(await cli("projects", "list"), /Named again/);
+    assert.match(await cli("orgs", "create", "--name", "Others"), /runcast org create/);
+  });
+});
+
+describe("runs", () => {
+  test("appear, change and count as they happen, through a kill of the gateway", async (t) => {
+    const page = await open(t, "/");
+    await page.getByText("Live", { exact: true }).waitFor();
+    const id = await world.trigger("approve-refund", { order: "1" }, { tags: ["eu"] });
+    await row(page, id).waitFor();
+    await shows(row(page, id), "Waiting");
+    await judge(page);
+    gateway.child.kill("SIGKILL"); // its supervise role lives on, and has its standard error
+    await page.getByText("Connecting", { exact: true }).waitFor();
+    gateway.http.close();
+    await gateway.restart();
+    await page.getByText("Live", { exact: true }).waitFor({ timeout: 40_000 });
+    await gateway.post(`/api/v2/runs/${id}/cancel`, {});
+    await shows(row(page, id), "Canceled");
+  });
+
+  test("are filtered, found by id, its beginning, tag and task; the address has it all", async (t) => {
+    const id = await world.trigger("send-email", { to: "x@example.com" }, { tags: ["filtered"], delay: "1h" }), page = await open(t, at("runs"));
+    await page.getByLabel("Find a run by its id, a tag, a task or a batch").fill("filtered");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/tag=filtered/);
+    await until(async () => (await page.locator(".run-row").count()) === 1, { what: "one row" });
+    await page.getByRole("button", { name: "Status", exact: true }).click();
+    await page.locator(".menu").getByText("Failed").click();
+    await page.waitForURL(/status=FAILED/);
+    await page.getByText("No run fits").waitFor();
+    await page.keyboard.press("Escape");
+    await page.goBack();
+    await row(page, id).waitFor();
+    for (const text of [id, id.slice(0, -6)]) {
+      await page.goto(gateway.url + at("runs"));
+      await page.getByLabel("Find a run by its id, a tag, a task or a batch").fill(text);
+      await page.keyboard.press("Enter");
+      await page.waitForURL(new RegExp(`/runs/${id}`));
+    }
+    await page.getByText("It is delayed until").waitFor();
+  });
+
+  test("are reached by keys, selected, canceled and replayed in bulk after a count", async (t) => {
+    const ids = [];
+    for (let i = 0; i < 4; i++) ids.unshift(await world.trigger("send-email", { to: `${i}@example.com` }, { tags: ["bulk"], delay: "1h" }));
+    const page = await open(t, at("runs", { tag: "bulk" }));
+    await row(page, ids[3]).waitFor();
+    for (const key of ["j", "x", "j", "x", "k"]) await page.keyboard.press(key);
+    await page.getByText("2 selected").waitFor();
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Cancel…" }).click();
+    await page.getByRole("button", { name: "Cancel 2 runs" }).click();
+    await page.getByText("Done. 2 canceled").waitFor();
+    await judge(page);
+    await page.getByRole("button", { name: "Close", exact: true }).last().click();
+    await shows(row(page, ids[0]), "Canceled");
+    await page.getByRole("button", { name: "Cancel…" }).click();
+    await page.getByRole("button", { name: "Cancel 2 runs" }).click();
+    await page.getByText("Done. 2 canceled").waitFor();
+    await page.getByRole("button", { name: "Close", exact: true }).last().click();
+    await page.goto(gateway.url + at("runs", { tag: "bulk", status: "CANCELED" }));
+    await page.getByRole("button", { name: "Replay…" }).click();
+    await page.getByRole("button", { name: "Replay 4 runs" }).click();
+    await page.getByText("Done. 4 replayed").waitFor();
+    await page.getByRole("button", { name: "Close", exact: true }).last().click();
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/runs\/run_/);
+  });
+
+  test("stay where they are while somebody scrolls, and older ones come", async (t) => {
+    const items = Array.from({ length: 330 }, (_, n) => ({ task: "never", payload: `${n}`, options: { tags: ["many"] } }));
+    await gateway.post("/api/v2/tasks/batch", { items }, { key: keys.staging });
+    const page = await open(t, at("runs", { env: "staging" })), box = page.locator(".run-scroll"), count = () => page.locator(".run-rows").evaluate((rows) => rows.clientHeight / 40);
+    await until(async () => (await count()) === 200, { what: "200 rows" });
+    await until(async () => { await box.evaluate((element) => element.scrollTo(0, element.scrollHeight)); return (await count()) === 330; }, { what: "older rows" });
+    const first = await page.locator(".run-row").first().getAttribute("id");
+    await world.trigger("never", {}, { key: keys.staging });
+    await page.getByRole("button", { name: "1 new run" }).waitFor();
+    assert.equal(await page.locator(".run-row").first().getAttribute("id"), first);
+    await page.getByRole("button", { name: "1 new run" }).click();
+    await until(async () => (await box.evaluate((element) => element.scrollTop)) === 0);
+  });
+});
+
+describe("a run", () => {
+  test("shows its family as one timeline, payload, output, metadata, streams and tags", async (t) => {
+    const id = await world.trigger("process-order", order(77), { tags: ["family"] }), page = await open(t, at(`runs/${id}`));
+    await page.getByRole("heading", { name: "process-order" }).waitFor();
+    await shows(page.locator(".page-head"), "Completed");
+    const lines = page.locator(".trace-lines");
+    for (const text of ["charge-card", "charging", "send-email", "smtp", "the mail server is slow", "triggerAndWait()"]) await shows(lines, text);
+    for (const [name, text] of [["Payload", "ada@example.com"], ["Output", "r-77"], ["Metadata", "100"], ["Streams", "charged r-77"], ["About it", "order_77"], ["Family", "charge-card"]])
+      await shows(page.getByRole("region", { name, exact: true }), text);
+    await page.getByRole("button", { name: "the mail server is slow" }).first().click();
+    await page.getByText("120", { exact: true }).first().waitFor();
+    await judge(page);
+    await page.getByRole("button", { name: "Copy as…" }).click();
+    for (const [name, text] of [["curl", "$TRIGGER_SECRET_KEY"], ["SDK", "tasks.trigger"], ["Python", "urllib.request"]]) {
+      await page.getByRole("button", { name, exact: true }).click();
+      await shows(page.getByRole("dialog"), text);
+    }
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Replay…" }).click();
+    await page.getByRole("textbox", { name: "Payload" }).fill('{"order": "78"');
+    await page.getByText("This is no JSON").waitFor();
+    await page.getByRole("textbox", { name: "Payload" }).fill(JSON.stringify(order(78)));
+    await page.getByRole("button", { name: "Replay", exact: true }).click();
+    await page.waitForURL((url) => /\/runs\/run_/.test(url.pathname) && !url.pathname.includes(id));
+    await shows(page.getByRole("region", { name: "Output" }), "r-78");
+  });
+
+  test("that fails shows its error with the stack; its parent and where it is are links", async (t) => {
+    const id = await world.trigger("process-order", order(79, 950));
+    await world.reaches(id, "WAITING");
+    const child = await until(async () => (await world.run(id)).relatedRuns.children[0]?.id, { everyMs: 100 });
+    await world.reaches(child, "FAILED");
+    const page = await open(t, `/runs/${child}`);
+    await page.waitForURL(new RegExp(`${keys.ref}/runs/${child}\\?env=dev`));
+    await page.getByRole("heading", { name: /the bank refuses 950/ }).waitFor();
+    await shows(page.getByRole("region", { name: "Error" }), "shop.ts");
+    await page.getByRole("region", { name: "Family" }).getByText("process-order").first().click();
+    await page.waitForURL(new RegExp(`/runs/${id}`));
+    await gateway.post(`/api/v2/runs/${id}/cancel`, {});
+  });
+
+  test("that executes is canceled, after a question", async (t) => {
+    const id = await world.trigger("rebuild-index", { seconds: 120 }), page = await open(t, at(`runs/${id}`));
+    await shows(page.locator(".page-head"), "Executing");
+    await shows(page.getByRole("region", { name: "Metadata" }), "done");
+    await page.getByRole("button", { name: "Cancel…" }).click();
+    await page.getByRole("button", { name: "Cancel the run" }).click();
+    await shows(page.locator(".page-head"), "Canceled");
+  });
+
+  test("that is nowhere is said to be, and so is a project of others", async (t) => {
+    const page = await open(t, at("runs/run_217aaaaaaaaaaaaaaaaaa"));
+    await page.getByRole("heading", { name: "Run not found" }).waitFor();
+    await page.getByRole("link", { name: "Look in all environments" }).click();
+    await page.getByText("No environment of your projects has a run").waitFor();
+    await page.goto(`${gateway.url}/projects/v3/proj_somebodyelsesaaaaaaa/runs`);
+    await page.getByRole("heading", { name: "This project is not yours" }).waitFor();
+    await page.goto(gateway.url + at("nonsense"));
+    await page.getByRole("heading", { name: "There is no such page" }).waitFor();
+    for (const env of ["nonsense", "constructor"]) {
+      await page.goto(gateway.url + at("runs", { env }));
+      await page.getByRole("heading", { name: `There is no environment ${env}` }).waitFor();
+    }
+  });
+});
+
+describe("the other views", () => {
+  test("test: a task is triggered with a payload, from the link that the CLI prints", async (t) => {
+    const page = await open(t, `/projects/v3/${keys.ref}/test?environment=dev`);
+    await page.getByLabel("Task").selectOption("send-email");
+    await page.waitForURL(/test\/send-email/);
+    await page.getByLabel("JSON").fill('{"to": "test@example.com"}');
+    await page.getByText("The task declares no schema").waitFor();
+    await page.getByLabel("Task").selectOption("process-order");
+    await until(async () => (await page.getByLabel("JSON").inputValue()).includes('"amount"'), { what: "an example of the payload" });
+    await page.getByLabel("JSON").fill('{"order": 7, "amount": 0}');
+    for (const hint of ["order", "amount", "to"]) await shows(page.getByLabel("What the schema says"), hint);
+    await judge(page);
+    await page.getByLabel("Task").selectOption("send-email");
+    await page.getByLabel("JSON").fill('{"to": "test@example.com"}');
+    await page.getByLabel("Tags").fill("by-hand, twice");
+    await judge(page);
+    await page.getByRole("button", { name: "Trigger send-email" }).click();
+    await page.waitForURL(/\/runs\/run_/);
+    await shows(page.locator(".page-head"), "Completed");
+    await shows(page.getByRole("region", { name: "About it" }), "by-hand");
+  });
+
+  test("batches: how far they are", async (t) => {
+    const { id } = (await gateway.post("/api/v2/tasks/batch", { items: [1, 2, 3].map((n) => ({ task: "send-email", payload: JSON.stringify({ to: `${n}@example.com` }), options: { payloadType: "application/json" } })) })).json;
+    const page = await open(t, at("batches"));
+    await page.getByRole("link", { name: id }).waitFor();
+    await judge(page);
+    await page.getByRole("link", { name: id }).click();
+    await shows(page.locator(".page-head"), "Completed");
+    await shows(page.getByRole("region", { name: "Progress" }), "Completed 3");
+    await judge(page);
+  });
+
+  test("queues: paused, resumed, limited and let go again", async (t) => {
+    const page = await open(t, at("queues")), line = page.getByRole("row").filter({ has: page.getByRole("link", { name: "payments", exact: true }) });
+    await line.getByRole("button", { name: "Pause payments" }).click();
+    await line.getByText("Paused").waitFor();
+    await judge(page);
+    await line.getByRole("button", { name: "Resume payments" }).click();
+    await line.getByRole("button", { name: "Limit of payments" }).click();
+    await page.getByLabel("Runs at once").fill("7");
+    await judge(page);
+    await page.getByRole("button", { name: "Set the limit" }).click();
+    await shows(line, "overridden");
+    assert.equal((await gateway.get("/api/v1/queues/payments?type=custom")).json.concurrencyLimit, 7);
+    await line.getByRole("button", { name: "Limit of payments" }).click();
+    await page.getByRole("button", { name: "Take it back" }).click();
+    await until(async () => (await gateway.get("/api/v1/queues/payments?type=custom")).json.concurrencyLimit === 2);
+  });
+
+  test("schedules: made with a look at the next times, edited, switched off, deleted", async (t) => {
+    const page = await open(t, at("schedules"));
+    await shows(page.getByRole("table"), "Europe/Berlin");
+    await page.getByRole("button", { name: "New schedule" }).click();
+    await page.getByLabel("Task").fill("daily-report");
+    await page.getByLabel("Cron").fill("99 * * * *");
+    await page.getByText("Invalid cron expression").waitFor();
+    await page.getByLabel("Cron").fill("15 7 * * 1");
+    await page.getByLabel("Time zone").fill("America/New_York");
+    await until(async () => (await page.locator(".next li").count()) === 5, { what: "five times" });
+    await judge(page);
+    await page.getByRole("button", { name: "Make it" }).click();
+    const line = page.getByRole("row").filter({ hasText: "15 7 * * 1" });
+    await line.waitFor();
+    await line.getByRole("button", { name: "Edit…" }).click();
+    await page.getByLabel("Cron").fill("30 8 * * 2");
+    await page.locator(".next li").first().waitFor();
+    await page.getByRole("button", { name: "Save" }).click();
+    const edited = page.getByRole("row").filter({ hasText: "30 8 * * 2" });
+    await edited.getByRole("switch").click();
+    await shows(edited, "Off");
+    await edited.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+    await edited.waitFor({ state: "detached" });
+  });
+
+  test("waitpoints: completed by hand, and the run goes on", async (t) => {
+    const id = await world.trigger("approve-refund", { order: "by-hand" });
+    await world.reaches(id, "WAITING");
+    const page = await open(t, at("waitpoints")), line = page.getByRole("row").filter({ hasText: "order_by-hand" });
+    await line.getByRole("button", { name: "Complete…" }).click();
+    await judge(page);
+    await page.getByLabel("Output").fill('{"approved": true}');
+    await page.getByRole("button", { name: "Complete", exact: true }).click();
+    await world.reaches(id, "COMPLETED");
+    assert.deepEqual((await world.run(id)).output, { order: "by-hand", approved: true });
+  });
+
+  test("variables: a secret is written, and shown to nobody", async (t) => {
+    const page = await open(t, at("variables"));
+    await page.getByRole("heading", { name: "No variables" }).waitFor();
+    for (const [name, value, isSecret] of [["LOG_LEVEL", "info", false], ["API_TOKEN", "s3cret", true]]) {
+      await page.getByRole("button", { name: "New variable" }).click();
+      await page.getByRole("textbox", { name: "Name" }).fill(name);
+      await page.getByRole("textbox", { name: "Value" }).fill(value);
+      await page.getByLabel(/A secret/).setChecked(isSecret);
+      await page.getByRole("button", { name: "Add" }).click();
+      await page.getByRole("row").filter({ hasText: name }).waitFor();
+    }
+    await page.getByRole("button", { name: "Show LOG_LEVEL" }).click();
+    await page.getByText("info", { exact: true }).waitFor();
+    await judge(page);
+    assert.ok(!(await page.content()).includes("s3cret"));
+    await page.getByRole("button", { name: "Delete API_TOKEN" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+    await page.getByRole("row").filter({ hasText: "API_TOKEN" }).waitFor({ state: "detached" });
+  });
+
+  test("deployments: from the CLI's link to the log, promoted and rolled back; prod's workers and runs", async (t) => {
+    const first = await deploy(gateway), link = /http:\S+deployments\/\w+/.exec(first.out)?.[0];
+    assert.ok(link, first.out);
+    const page = await open(t, new URL(link).pathname); // which names no environment
+    await page.waitForURL(/env=prod/);
+    await shows(page.locator(".page-head"), "Deployed");
+    await shows(page.getByRole("region", { name: "Build", exact: true }), "index.json");
+    await judge(page);
+    await deploy(gateway);
+    await page.goto(gateway.url + at("deployments", { env: "prod" }));
+    const older = page.getByRole("row").filter({ has: page.getByRole("button", { name: /Make .* the current/ }) });
+    await older.getByRole("button").click();
+    await page.getByRole("button", { name: /Roll back to/ }).click();
+    await until(async () => (await gateway.get("/api/v1/deployments/current", { key: keys.prod })).json.shortCode === link.split("/").at(-1), { what: "it is rolled back" });
+    await judge(page);
+    await page.goto(gateway.url + at("workers", { env: "prod" }));
+    await page.getByText("Supervise role").waitFor();
+    const id = await world.trigger("send-email", { to: "prod@example.com" }, { key: keys.prod });
+    await page.goto(gateway.url + at("runs", { env: "prod" }));
+    await shows(row(page, id), "Completed");
+  });
+
+  test("overview, workers, keys and tokens", async (t) => {
+    const page = await open(t, at("overview"));
+    await page.getByRole("region", { name: "Triggered" }).locator("canvas").waitFor();
+    await shows(page.locator(".tiles"), "Completed");
+    await judge(page);
+    await page.getByRole("link", { name: "Workers" }).click();
+    await page.getByText("CLI of a developer").waitFor();
+    await judge(page);
+    await page.getByRole("link", { name: "Keys and tokens" }).click();
+    await shows(page.getByRole("region", { name: "Secret keys", exact: true }).first(), `tr_dev_…${keys.dev.slice(-4)}`);
+    await page.getByText("this tab").waitFor();
+    await judge(page);
+    assert.ok(!(await page.content()).includes(keys.dev));
+  });
+
+  test("on a phone, in UTC, with the navigation behind a button", async (t) => {
+    const page = await open(t, at("runs"), { viewport: { width: 390, height: 800 } });
+    await page.locator(".run-row").first().waitFor();
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing is wider than the phone");
+    await page.getByRole("button", { name: "Navigation" }).click();
+    await judge(page);
+    await page.getByRole("link", { name: "Queues" }).click();
+    await page.getByRole("heading", { name: "Queues" }).waitFor();
+    await page.getByRole("button", { name: "Appearance and account" }).click();
+    await page.getByRole("button", { name: "UTC" }).click();
+    await page.getByRole("button", { name: "Dark" }).click();
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  });
+});
+
+describe("preview", () => {
+  test("has runs in its branches, whatever they are called", async (t) => {
+    const page = await open(t, at("runs", { env: "preview" })), branch = "größe/分支";
+    await page.getByRole("heading", { name: "No preview branches yet" }).waitFor();
+    await judge(page);
+    await gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch }, { key: keys.pat });
+    await page.goto(gateway.url + at("runs", { env: "preview" }));
+    await page.waitForURL((url) => url.searchParams.get("branch") === branch);
+    await page.getByRole("heading", { name: "No runs in preview yet" }).waitFor();
+    const headers = { authorization: `Bearer ${keys.preview}`, "content-type": "application/json", "x-trigger-branch": Buffer.from(branch).toString("latin1") };
+    const { id } = await (await fetch(`${gateway.url}/api/v1/tasks/send-email/trigger`, { method: "POST", headers, body: '{"payload":"{}"}' })).json();
+    await row(page, id).waitFor();
+    await page.goto(`${gateway.url}/runs/${id}`);
+    await page.waitForURL((url) => url.searchParams.get("branch") === branch && url.pathname.endsWith(id));
+    await page.goto(gateway.url + at("runs", { env: "preview", branch: "of-nobody" }));
+    await page.getByRole("heading", { name: "This branch is not there" }).waitFor();
+    await page.getByRole("link", { name: branch }).click();
+    await row(page, id).waitFor();
+  });
+});
+
+describe("what a task's author may want", () => {
+  const register = (tasks, key) => gateway.post(`/api/v1/projects/${keys.ref}/background-workers`, { localOnly: true, engine: "V2", metadata: { packageVersion: "4.8.3", contentHash: `${Math.random()}`, tasks } }, { key });
+  const wide = { $ref: "#/d", d: { type: "object", properties: Object.fromEntries(Array.from({ length: 250 }, (_, i) => [`p${i}`, { $ref: "#/d" }])) } };
+  const deep = { ...Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`d${i}`, { anyOf: Array(30).fill({ $ref: `#/d${i + 1}` }) }])), d9: { type: "null" }, default: 1, anyOf: Array(30).fill({ $ref: "#/d0" }) };
+  const odd = { type: "object", required: { length: 3 }, properties: { a: { type: "string", format: "constructor", minLength: { toString: 1, valueOf: 1 } }, b: { $ref: "#/%" }, c: { $ref: {} }, d: { type: "number", minimum: { valueOf: 1 } } } };
+
+  test("schemas that never end, or are none, do not stop the page", async (t) => {
+    const { json: { token: key } } = await gateway.post(`/api/v1/projects/${keys.ref}/staging/jwt`, { claims: { scopes: ["admin"] } }, { key: keys.pat });
+    assert.ok(key);
+    const made = await register([["wide", wide], ["deep", deep], ["odd", odd]].map(([id, payloadSchema]) => ({ id, filePath: "a.ts", exportName: id, payloadSchema })), keys.dev);
+    assert.equal(made.status, 200, made.text);
+    const page = await open(t, at("test"));
+    for (const task of ["wide", "deep", "odd"]) {
+      await page.getByLabel("Task").selectOption(task);
+      await page.getByRole("button", { name: `Trigger ${task}` }).waitFor();
+      await page.getByLabel("JSON").fill('{"a":"x","b":1,"c":2,"d":3}');
+      await page.getByRole("button", { name: `Trigger ${task}` }).waitFor();
+    }
+  });
+
+  test("a run with many streams leaves connections for everything else, also in several tabs", async (t) => {
+    const { json: { id } } = await gateway.post("/api/v1/tasks/send-email/trigger", { payload: "{}", options: { delay: "1h" } });
+    for (let i = 0; i < 7; i++) {
+      const { status, text } = await gateway.post(`/realtime/v1/streams/${id}/self/s${i}`, "still going");
+      assert.ok(status < 300, text);
+    }
+    const page = await open(t, at(`runs/${id}`));
+    await page.getByRole("region", { name: "Streams" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Read" }).count(), 5);
+    const others = [];
+    for (let i = 0; i < 2; i++) {
+      const other = await page.context().newPage();
+      await other.goto(gateway.url + at(`runs/${id}`));
+      await other.getByRole("region", { name: "Streams" }).waitFor();
+      others.push(other);
+    }
+    await others.at(-1).getByRole("button", { name: "Cancel…" }).click();
+    await others.at(-1).getByRole("button", { name: "Cancel the run" }).click();
+    await world.reaches(id, "CANCELED");
+  });
+});
+
+describe("what serves the page", () => {
+  const load = (of, host, target = "/") => of.http.request("GET", target, { key: null, headers: { host } });
+
+  test("names what it may load, and knows by which names it is asked", async (t) => {
+    const { port } = gateway, page = await load(gateway, `127.0.0.1:${port}`), policy = page.headers["content-security-policy"];
+    assert.equal(page.status, 200);
+    assert.ok(!policy.includes("unsafe"), policy);
+    assert.match(policy, /default-src 'none'.*frame-ancestors 'none'/);
+    assert.equal((await load(gateway, `localhost:${port}`)).status, 200);
+    assert.equal((await load(gateway, "evil.example.com")).status, 421);
+    const named = await startGateway({ t, options: ["--public-url", "https://runs.example.com"] });
+    assert.equal((await load(named, "Runs.example.com")).status, 200);
+    assert.equal((await load(named, "runs.example.com.evil.net")).status, 421);
+    const total = await Promise.all(["/", "/dashboard/app.js", "/dashboard/app.css", "/dashboard/icon.svg"].map(async (target) => {
+      const { headers } = await gateway.http.request("GET", target, { key: null, headers: { "accept-encoding": "gzip" } });
+      assert.equal(headers["x-content-type-options"], "nosniff");
+      return Number(headers["content-length"]);
+    }));
+    assert.ok(total.reduce((sum, bytes) => sum + bytes) < 150_000, `${total} bytes`);
+    await named.stop();
+  });
+
+  test("shows it at the admin listener alone, or not at all, when told so", async (t) => {
+    const off = await startGateway({ t, options: ["--dashboard", "off"] });
+    assert.match((await load(off, "localhost")).text, /--dashboard/);
+    assert.equal((await load(off, "localhost", "/dashboard/app.js")).status, 404);
+    await off.stop();
+    const admin = await startGateway({ t, options: ["--dashboard", "admin"] });
+    assert.equal((await load(admin, "localhost", "/dashboard/app.js")).status, 404);
+    assert.match((await admin.getAsAdmin("/", { host: "localhost" })).text, /app\.js/);
+    assert.equal((await admin.getAsAdmin("/api/v2/whoami", { host: "localhost", authorization: `Bearer ${keys.pat}` })).status, 200);
+    assert.equal((await admin.getAsAdmin("/api/v2/whoami", { host: "localhost" })).status, 401);
+    assert.equal((await admin.getAsAdmin("/", { host: "evil.example.com" })).status, 403);
+    await admin.stop();
+    const port = await freePort(), listens = await startGateway({ t, options: ["--dashboard", "admin", "--admin-listen", `127.0.0.1:${port}`] });
+    const link = async (of) => (await runProgram(["dashboard", "--data", of.data])).all.trim();
+    assert.match(await link(listens), new RegExp(`^http://127.0.0.1:${port}/#signin=`));
+    const login = await listens.post("/api/v1/authorization-code", { codeChallenge: "A".repeat(43), codeChallengeMethod: "S256" }, { key: null });
+    assert.match(login.json.url, new RegExp(`^http://127.0.0.1:${port}/account/`));
+    await listens.stop();
+    const none = await startGateway({ t, options: ["--dashboard", "off"] });
+    assert.match(await link(none), /shows no dashboard/);
+    await none.stop();
+  });
+
+  test("is asked by nothing but itself", async (t) => {
+    const tab = await browser.open(t, "about:blank"), hosts = new Set();
+    tab.page.on("request", (request) => hosts.add(new URL(request.url()).host));
+    await tab.page.goto(`${gateway.url}/`);
+    await tab.page.getByRole("heading", { name: "Sign in to runcast" }).waitFor();
+    assert.deepEqual([...hosts].filter(Boolean), [`127.0.0.1:${gateway.port}`]);
+  });
+});

@@ -1,0 +1,28 @@
+// What the MCP server of the CLI is asked about: a task that says what it takes, one that waits,
+// and one that fails.
+import { logger, task, wait } from "@trigger.dev/sdk";
+
+export const greet = task({
+  id: "greet",
+  jsonSchema: { type: "object", properties: { name: { type: "string", description: "who is greeted" } }, required: ["name"] },
+  run: async ({ name }: { name: string }) => {
+    logger.info("greeting somebody", { name });
+    return { greeting: `Hello, ${name}!` };
+  },
+});
+
+export const waits = task({
+  id: "waits",
+  run: async ({ seconds }: { seconds: number }) => {
+    await wait.for({ seconds });
+    return "waited";
+  },
+});
+
+export const fails = task({
+  id: "fails",
+  retry: { maxAttempts: 1 },
+  run: async () => {
+    throw new Error("it was meant to fail");
+  },
+});

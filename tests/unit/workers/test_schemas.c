@@ -1,0 +1,98 @@
+/* The schema that a task declares of its payload: kept for people while it is small. */
+#include "tests/support/world/unit.h"
+
+#include "base/mem.h"
+#include "fleet/fleet.h"
+#include "workers/registration.h"
+
+/* Feeds tasks a0, a1, … whose schemas have so many bytes with their names. */
+static void feed_schemas(struct registration_reader *reader, size_t count, size_t bytes)
+{
+    struct failure why = { 0 };
+    struct buf body = { 0 };
+    buf_add_text(&body, "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[");
+    for (size_t i = 0; i < count; i++) {
+        buf_print(&body, "%s{\"payloadSchema\":{\"\":\"", i ? "," : "");
+        size_t frame = strlen("\"payloadSchema\":{\"\":\"\"}");
+        memset(buf_reserve(&body, bytes - frame), 'x', bytes - frame);
+        body.len += bytes - frame;
+        buf_print(&body, "\"},\"id\":\"a%03zu\"}", i);
+    }
+    buf_add_text(&body, "]}}");
+    assert_int_equal(registration_feed(reader, buf_slice(&body), &why), OK);
+    assert_int_equal(registration_end(reader, &why), OK);
+    buf_finish(&body);
+}
+
+/* How many of the tasks keep their schema, the first ones, also when they are read again from
+ * the document. */
+static size_t count_schemas(size_t count, size_t bytes)
+{
+    struct registration_reader reader;
+    struct registration made = { 0 }, stored = { 0 };
+    struct failure why = { 0 };
+    size_t kept = 0;
+    registration_reader_init(&reader);
+    feed_schemas(&reader, count, bytes);
+    while (!made.worker)
+        assert_int_equal(registration_read_next(&reader, &made, &why), OK);
+    assert_int_equal(made.worker->task_count, count);
+    while (kept < count && made.worker->tasks[kept].schema)
+        kept++;
+    struct bytes *document = registration_write(&made);
+    assert_int_equal(registration_restore(bytes_slice(document), &stored, &why), OK);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(stored.worker->tasks[i].schema != NULL, i < kept);
+        if (i < kept)
+            assert_true(slice_equal(bytes_slice(stored.worker->tasks[i].schema),
+                                    bytes_slice(made.worker->tasks[i].schema)));
+    }
+    bytes_unref(document);
+    registration_finish(&made);
+    registration_finish(&stored);
+    registration_reader_finish(&reader);
+    return kept;
+}
+
+static void a_schema_is_kept_while_it_is_small(void **state)
+{
+    (void)state;
+    assert_int_equal(count_schemas(3, 100), 3);
+    assert_int_equal(count_schemas(2, SCHEMA_MAX), 2);
+    assert_int_equal(count_schemas(2, SCHEMA_MAX + 1), 0);
+    assert_int_equal(count_schemas(200, SCHEMA_MAX), SCHEMAS_MAX / SCHEMA_MAX);
+}
+
+/* What a tree does not hold, a schema may. */
+static void a_schema_may_hold_any_text(void **state)
+{
+    (void)state;
+    struct registration_reader reader;
+    struct registration made = { 0 };
+    struct failure why = { 0 };
+    struct slice body = SLICE("{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[{"
+                              "\"payloadSchema\":{\"const\":\"\\u0000\"},"
+                              "\"id\":\"a\"},{\"id\":\"b\",\"payloadSchema\":"
+                              "[1]}]}}");
+    registration_reader_init(&reader);
+    for (size_t i = 0; i < body.len; i++)
+        assert_int_equal(
+            registration_feed(&reader, (struct slice){ body.ptr + i, 1 }, &why), OK);
+    assert_int_equal(registration_end(&reader, &why), OK);
+    while (!made.worker)
+        assert_int_equal(registration_read_next(&reader, &made, &why), OK);
+    registration_reader_finish(&reader);
+    assert_true(
+        slice_is(bytes_slice(made.worker->tasks[0].schema), "{\"const\":\"\\u0000\"}"));
+    assert_null(made.worker->tasks[1].schema);
+    registration_finish(&made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_schema_is_kept_while_it_is_small),
+        cmocka_unit_test(a_schema_may_hold_any_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
