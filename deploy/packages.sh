@@ -8,7 +8,7 @@ build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson
     tzdata)
 
 test_packages=(clang codespell libcmocka-dev curl python3 python3-websockets chromium openssl
-    nginx haproxy sqlite3 locales)
+    nginx haproxy sqlite3 locales systemd)
 # The dashboard is built by them; who has others than Debian's keeps them.
 command -v node >/dev/null || build_packages+=(nodejs)
 command -v npm >/dev/null || build_packages+=(npm)

@@ -17,6 +17,7 @@
 #include "gateway/config.h"
 #include "gateway/config_help.h"
 #include "gateway/execute.h"
+#include "gateway/service_manager.h"
 #include "gateway/supervise_role.h"
 #include "process/launch.h"
 #include "remote/remote_command.h"
@@ -27,6 +28,7 @@ extern char **environ;
 struct service {
     uv_loop_t loop;
     uv_signal_t term, interrupt, hangup;
+    uv_timer_t watchdog;
     bool watches_hangup;
     struct gateway *gateway;
     struct execute *execute; /* NULL: nothing is executed */
@@ -51,6 +53,7 @@ static void on_ready(void *owner, int port)
     struct service *service = owner;
     (void)port;
     service->ready = true;
+    service_tell("READY=1\nSTATUS=serves, version " RUNCAST_VERSION);
 }
 
 /* The gateway is gone. One that never was ready takes the role along that it has started; else
@@ -73,6 +76,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (service->draining)
         _Exit(1); /* said twice: at once */
     service->draining = true;
+    service_tell("STOPPING=1\nSTATUS=drains");
     if (service->execute)
         execute_end(service->execute, EXECUTE_ANY, on_executed, service);
     else
@@ -107,6 +111,21 @@ static void watch_hangup(struct service *service)
         signal(SIGHUP, SIG_IGN);
 }
 
+/* A loop that hangs does not come here, and the service manager ends the process. */
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    service_tell("WATCHDOG=1");
+}
+
+static void watch_loop(struct service *service)
+{
+    uint64_t each = (uint64_t)service_watchdog_ms();
+    uv_timer_init(&service->loop, &service->watchdog);
+    if (each)
+        uv_timer_start(&service->watchdog, on_watchdog, 0, each);
+}
+
 static void on_stopped(void *owner, const struct failure *reason)
 {
     struct service *service = owner;
@@ -114,6 +133,7 @@ static void on_stopped(void *owner, const struct failure *reason)
         tell_end(reason->text);
         service->status = 1;
     }
+    uv_close((uv_handle_t *)&service->watchdog, NULL);
     uv_close((uv_handle_t *)&service->term, NULL);
     uv_close((uv_handle_t *)&service->interrupt, NULL);
     if (service->watches_hangup)
@@ -140,6 +160,7 @@ static int serve(const struct config *config, int argc, char **argv)
     struct failure why = { 0 };
 
     keep_large_blocks_apart();
+    service_keep_sockets();
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
     if (uv_loop_init(&service.loop)) {
@@ -162,6 +183,7 @@ static int serve(const struct config *config, int argc, char **argv)
     watch(&service, &service.term, SIGTERM);
     watch(&service, &service.interrupt, SIGINT);
     watch_hangup(&service);
+    watch_loop(&service);
     uv_run(&service.loop, UV_RUN_DEFAULT);
     uv_loop_close(&service.loop);
     uv_library_shutdown();

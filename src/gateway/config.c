@@ -511,6 +511,8 @@ static enum err read_all(struct config_reading *reading, int argc, char **argv,
     if (!err)
         err = read_environment(reading, environment);
     if (!err)
+        err = config_read_credentials(&reading->config, environment, reading->why);
+    if (!err)
         err = apply_flags(reading);
     if (!err)
         err = config_check_listeners(&reading->config, reading->why);

@@ -2,12 +2,15 @@
 #include "gateway/config_listen.h"
 
 #include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "base/slice.h"
 #include "base/text.h"
 #include "gateway/config_value.h"
 
-static const char unix_prefix[] = "unix:", proxy_suffix[] = ",proxy";
+static const char unix_prefix[] = "unix:", handed_prefix[] = "systemd:",
+                  proxy_suffix[] = ",proxy";
 
 /* The host is what stands before the last colon, an IPv6 address in brackets. */
 static bool split_listen(struct slice listen, struct slice *host, struct slice *port)
@@ -55,6 +58,19 @@ static bool read_path(struct slice path, struct config_listener *listener)
     return true;
 }
 
+/* As systemd takes it: ASCII that is printed, and no colon. */
+static bool read_name(struct slice name, struct config_listener *listener)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (name.ptr[i] <= ' ' || name.ptr[i] > '~' || name.ptr[i] == ':')
+            return false;
+    if (!name.len || name.len >= sizeof(listener->handed))
+        return false;
+    memcpy(listener->handed, name.ptr, name.len);
+    listener->handed[name.len] = '\0';
+    return true;
+}
+
 static bool read_listener(struct slice word, struct config_listener *listener)
 {
     size_t suffix = sizeof(proxy_suffix) - 1;
@@ -63,6 +79,8 @@ static bool read_listener(struct slice word, struct config_listener *listener)
         listener->proxied = true;
         word.len -= suffix;
     }
+    if (slice_starts(word, handed_prefix))
+        return read_name(slice_from(word, sizeof(handed_prefix) - 1), listener);
     if (slice_starts(word, unix_prefix))
         return read_path(slice_from(word, sizeof(unix_prefix) - 1), listener);
     return read_port(word, listener);
@@ -77,13 +95,17 @@ static enum err refuse(const struct config *config, enum config_setting which,
                    "unix:/run/runcast/http.sock%s",
                    config->origins[which], config_settings[which].name,
                    (int)(word.len < 60 ? word.len : 60), word.ptr,
-                   which == SETTING_listen ? ", each maybe with ,proxy behind it" : "");
+                   which == SETTING_listen ? ", or systemd:NAME, each maybe with ,proxy "
+                                             "behind it"
+                                           : ", or systemd:NAME");
 }
 
 /* Whether one of two listeners could not be bound. Port 0 is a free one each time. */
 static bool collide(const struct config_listener *a, const struct config_listener *b)
 {
     static const char every[] = "0.0.0.0";
+    if (a->handed[0] || b->handed[0])
+        return strcmp(a->handed, b->handed) == 0;
     if (a->path[0] || b->path[0])
         return strcmp(a->path, b->path) == 0;
     bool is_ipv4 = !strchr(a->host, ':') && !strchr(b->host, ':');
@@ -125,6 +147,46 @@ enum err config_listeners(const struct config *config,
         if (is_among(listeners, *count, &listeners[*count]))
             return refuse_twice(config, SETTING_listen, word, why);
         ++*count;
+    }
+    return OK;
+}
+
+static void write_address(const struct sockaddr_storage *address,
+                          struct config_listener *listener)
+{
+    const struct sockaddr_in *four = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
+    const struct sockaddr_un *un = (const struct sockaddr_un *)address;
+    if (address->ss_family == AF_INET) {
+        inet_ntop(AF_INET, &four->sin_addr, listener->host, sizeof(listener->host));
+        listener->port = ntohs(four->sin_port);
+    } else if (address->ss_family == AF_INET6) {
+        inet_ntop(AF_INET6, &six->sin6_addr, listener->host, sizeof(listener->host));
+        listener->port = ntohs(six->sin6_port);
+    } else {
+        snprintf(listener->path, sizeof(listener->path), "%.*s",
+                 (int)sizeof(un->sun_path) - 1, un->sun_path);
+    }
+}
+
+enum err config_listener_find(struct config_listener *listeners, size_t count,
+                              struct failure *why)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct config_listener *one = &listeners[i];
+        struct sockaddr_storage address = { 0 };
+        socklen_t len = sizeof(address);
+        if (!one->handed[0])
+            continue;
+        one->fd = service_socket(one->handed);
+        if (one->fd < 0 || getsockname(one->fd, (struct sockaddr *)&address, &len))
+            return explain(
+                why, ERR_INVALID,
+                "listen: no socket called %s was handed over: start runcast by a "
+                "service manager, whose socket has that name "
+                "(FileDescriptorName=%s)",
+                one->handed, one->handed);
+        write_address(&address, one);
     }
     return OK;
 }
@@ -182,6 +244,7 @@ struct listen_options config_listener_address(const struct config_listener *list
     return (struct listen_options){ .host = listener->host,
                                     .port = listener->port,
                                     .path = listener->path[0] ? listener->path : NULL,
+                                    .handed = listener->fd,
                                     .mode = admin ? 0600 : 0660,
                                     .proxied = listener->proxied,
                                     .admin = admin };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gateway/config.h"
+#include "gateway/service_manager.h"
 #include "http/server.h"
 
 enum { CONFIG_LISTENERS_MAX = 16, CONFIG_PATH_MAX = 108 };
@@ -11,11 +12,15 @@ struct config_listener {
     int port;
     char path[CONFIG_PATH_MAX]; /* of a UNIX socket */
     bool proxied;               /* by the PROXY protocol: ",proxy" behind the address */
+    char handed
+        [SERVICE_SOCKET_NAME_MAX]; /* of "systemd:NAME"; "": it is bound here. The address
+                                             is found by config_listener_find */
+    int fd;                        /* of such a socket, when it was found */
 };
 
 /* The addresses of listen, in their order: "127.0.0.1:3030", "[::1]:3030",
- * "localhost:3030", ":3030" (every IPv4 address), "3030" (this machine only), "unix:PATH"; each
- * may end in ",proxy". */
+ * "localhost:3030", ":3030" (every IPv4 address), "3030" (this machine only), "unix:PATH",
+ * "systemd:NAME", a socket that the service manager hands over; each may end in ",proxy". */
 enum err config_listeners(const struct config *config,
                           struct config_listener listeners[CONFIG_LISTENERS_MAX],
                           size_t *count, struct failure *why);
@@ -27,6 +32,11 @@ enum err config_admin_listener(const struct config *config,
 /* supervise-listen, or metrics.sock in the folder of the supervise role. */
 enum err config_supervise_listener(const struct config *config, const char *folder,
                                    struct config_listener *listener, struct failure *why);
+
+/* Finds the sockets that were handed over, and their addresses. ERR_INVALID: there is none of that
+ * name. */
+enum err config_listener_find(struct config_listener *listeners, size_t count,
+                              struct failure *why);
 
 /* The first two of the above are right, and no address is there twice. */
 enum err config_check_listeners(const struct config *config, struct failure *why);

@@ -41,3 +41,8 @@ void config_print_value(const struct config *config, enum config_setting which,
 
 /* Texts with a form: public-url, allow-origin, prices, the choices, the encryption key. */
 enum err config_check_texts(const struct config *config, struct failure *why);
+
+/* Reads secrets that nothing else sets from $CREDENTIALS_DIRECTORY (systemd.exec(5), CREDENTIALS):
+ * the file runcast_NAME, as LoadCredential=runcast:FOLDER makes it, or runcast.NAME. */
+enum err config_read_credentials(struct config *config, char **environment,
+                                 struct failure *why);

@@ -79,6 +79,8 @@ static enum err check_listen(const struct config *config, struct failure *why)
     struct bootstrap given;
     size_t count, open = 0;
     enum err refused = config_listeners(config, listeners, &count, why);
+    if (!refused && config->command == COMMAND_SERVE)
+        refused = config_listener_find(listeners, count, why);
     while (!refused && open < count && config_listener_is_local(&listeners[open]))
         open++;
     if (refused || open == count || config->insecure)
@@ -209,6 +211,8 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
     enum err refused = config_listeners(config, listeners, &count, why);
     if (!refused)
         refused = config_admin_listener(config, &listeners[count], why);
+    if (!refused)
+        refused = config_listener_find(listeners, count + 1, why);
     if (refused)
         return refused;
     for (size_t i = 0; i <= count; i++)

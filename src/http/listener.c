@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -226,12 +227,31 @@ static enum err open_socket(struct listener *listener, struct sockaddr_storage *
     return error ? cannot_listen(listener, error, why) : OK;
 }
 
+/* A socket that somebody else has bound, and keeps bound when this process ends. */
+static enum err take_over(struct listener *listener, struct failure *why)
+{
+    int fd = listener->options.handed, unsent = UNSENT_BYTES, listens = 0;
+    socklen_t len = sizeof(listens);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) || !listens)
+        return explain(why, ERR_INVALID, "descriptor %d is no socket that listens", fd);
+    int flags = fcntl(fd, F_GETFL);
+    fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    if (!listener->options.path)
+        setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
+    listener->fd = fd;
+    listener->port = listener->options.port;
+    return OK;
+}
+
 enum err listener_bind(struct listener *listener, struct server *server,
                        const struct listen_options *options, struct failure *why)
 {
     struct sockaddr_storage address = { 0 };
     socklen_t len = parse_address(options, &address);
     *listener = (struct listener){ .server = server, .options = *options, .fd = -1 };
+    if (options->handed)
+        return take_over(listener, why);
     if (!len && options->path)
         return explain(why, ERR_INVALID, "cannot listen on %s: the path is too long",
                        options->path);

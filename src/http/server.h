@@ -17,10 +17,12 @@ struct listen_options {
     const char *host; /* numeric address, IPv4 or IPv6 */
     int port;         /* 0: any; see server_port */
     const char *path; /* of a UNIX socket, instead of host and port */
-    mode_t mode;      /* of its file; 0: 0600 */
-    bool proxied;     /* its connections begin with a header of the PROXY protocol, else
+    int handed;   /* the descriptor of a socket that listens already, which is taken over,
+                         and whose file is not removed at the end; 0: none */
+    mode_t mode;  /* of its file; 0: 0600 */
+    bool proxied; /* its connections begin with a header of the PROXY protocol, else
                          they are closed */
-    bool admin;       /* what comes here has exchange.admin, and a few more connections than
+    bool admin;   /* what comes here has exchange.admin, and a few more connections than
                          connections_max, so that it is heard when the others take them all */
 };
 

@@ -1,0 +1,126 @@
+// The gateway as a service manager runs it: sockets that are handed over and stay bound, what is told of the
+// service's state and of its loop, and credentials. service_manager.py does what systemd does.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import http from "node:http";
+import path from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { freePort, getBySocket, keys, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+
+const program = process.env.GATEWAY_BIN, manager = fileURLToPath(new URL("../support/python/service_manager.py", import.meta.url));
+const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RUNCAST_")));
+
+class Service {
+  events = [];
+  stderr = "";
+
+  constructor(t, sockets, words, env = {}) {
+    this.child = spawn("python3", ["-B", manager, ...Object.entries(sockets).map(([name, address]) => `${name}=${address}`), "--", program, ...words],
+      { env: { ...clean, RUNCAST_DEV_SECRET_KEY: keys.dev, RUNCAST_STAGING_SECRET_KEY: keys.staging, RUNCAST_PROD_SECRET_KEY: keys.prod, RUNCAST_PREVIEW_SECRET_KEY: keys.preview, RUNCAST_PROJECT_REF: keys.ref, ...env } });
+    let rest = "";
+    this.child.stdout.setEncoding("utf8").on("data", (text) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop();
+      for (const line of lines) this.events.push(JSON.parse(line));
+    });
+    this.child.stderr.setEncoding("utf8").on("data", (text) => { this.stderr += text; });
+    const gone = new Promise((resolve) => this.child.on("close", resolve));
+    t.after(async () => { this.child.stdin.end("end\n"); await gone; });
+  }
+
+  say(order) { this.child.stdin.write(`${order}\n`); }
+  count(told) { return this.events.filter((event) => event.told === told).length; }
+  ends() { return this.events.filter(({ ended }) => ended !== undefined).map(({ ended }) => ended); }
+  async start() {
+    const before = this.count("READY=1");
+    this.say("start");
+    await until(() => this.count("READY=1") > before, { timeoutMs: 60_000, what: "READY=1" });
+    return this;
+  }
+  async stop(order = "stop") {
+    const before = this.ends().length;
+    this.say(order);
+    await until(() => this.ends().length > before, { timeoutMs: 60_000, what: "the end" });
+    return this.ends().at(-1);
+  }
+}
+
+const get = (port, target, headers = {}) => new Promise((resolve, reject) => {
+  http.get({ port, path: target, headers, agent: false }, (answer) => { answer.resume().on("end", () => resolve(answer.statusCode)).on("error", reject); }).on("error", reject);
+});
+
+test("sockets that are handed over by name refuse nobody while the gateway is started anew, also when it is killed", async (t) => {
+  const folder = temporaryFolder(), port = await freePort(), admin = path.join(folder, "admin.sock");
+  const service = await new Service(t, { http: port, admin }, ["--listen", "systemd:http", "--admin-listen", "systemd:admin", "--data", path.join(folder, "data"), "--drain-timeout", "5s"]).start();
+  assert.equal(await get(port, "/api/v1/runs", { authorization: `Bearer ${keys.dev}` }), 200);
+  assert.match((await getBySocket(admin, "/metrics")).text, /runcast_connections/);
+  assert.match(service.stderr, new RegExp(`http://127.0.0.1:${port}`), "the log tells where it is");
+  let isOver = false, answered = 0;
+  const failures = [], ask = async () => {
+    while (!isOver) {
+      try {
+        const status = await get(port, "/readyz");
+        if (status === 200) answered++;
+        else if (status !== 503) failures.push(status);
+      } catch (error) { if (error.code !== "ECONNRESET") failures.push(error.code); } // whom a killed process had accepted
+    }
+  };
+  const askers = Array.from({ length: 8 }, ask);
+  for (const order of ["stop", "stop", "kill"]) {
+    const before = answered;
+    await until(() => answered > before + 20, { what: "answers" });
+    assert.equal(await service.stop(order), order === "kill" ? -9 : 0, service.stderr.slice(-2000));
+    await service.start();
+  }
+  const before = answered;
+  await until(() => answered > before + 20, { what: "answers" });
+  isOver = true;
+  await Promise.all(askers);
+  assert.deepEqual(failures, []);
+  assert.equal(await service.stop(), 0);
+  assert.ok(fs.existsSync(admin), "a file of somebody else's socket stays");
+});
+
+test("the service manager hears when the gateway is ready, that its loop turns, and that it stops", async (t) => {
+  const folder = temporaryFolder(), port = await freePort();
+  const service = await new Service(t, { http: port }, ["--listen", "systemd:http", "--data", path.join(folder, "data")], { WATCHDOG_USEC: "200000" }).start();
+  assert.equal(await get(port, "/readyz"), 200);
+  const beats = () => service.count("WATCHDOG=1");
+  await until(() => beats() > 3, { what: "signs of life" });
+  const { started: pid } = service.events.find(({ started }) => started);
+  process.kill(pid, "SIGSTOP"); // as a loop that hangs
+  const stopped = await until(async () => { const one = beats(); await new Promise((resolve) => setTimeout(resolve, 500)); return one === beats() && one; }, { what: "silence" });
+  process.kill(pid, "SIGCONT");
+  await until(() => beats() > stopped, { what: "signs of life again" });
+  assert.equal(await service.stop(), 0);
+  assert.deepEqual([service.count("READY=1"), service.count("STOPPING=1")], [1, 1]);
+});
+
+test("a socket that was not handed over is named, with what to do", async () => {
+  const { code, all } = await runProgram(["--listen", "systemd:http", "--data", path.join(temporaryFolder(), "data")]);
+  assert.equal(code, 1);
+  assert.match(all, /no socket called http was handed over.*FileDescriptorName=http/);
+  const twice = await runProgram(["--listen", "systemd:http", "--admin-listen", "systemd:http", "--check-config"]);
+  assert.deepEqual([twice.code, /systemd:http, where listen has an address already/.test(twice.all)], [2, true]);
+  for (const name of ["systemd:", "systemd:a:b", `systemd:${"x".repeat(64)}`]) assert.equal((await runProgram(["--listen", name, "--check-config"])).code, 2, name);
+  assert.equal((await runProgram(["--listen", "systemd:http,proxy", "--check-config"])).code, 0);
+});
+
+test("secrets come as credentials, after everything else that sets them", async () => {
+  const folder = temporaryFolder(), write = (name, text) => fs.writeFileSync(path.join(folder, name), text, { mode: 0o400 });
+  write("runcast_encryption-key", `${"ab".repeat(32)}\n`);
+  write("runcast.metrics-token", "a-token-of-some-length\n");
+  const shown = async (env = {}) => (await runProgram(["--print-config"], { env: { CREDENTIALS_DIRECTORY: folder, ...env } })).stdout;
+  assert.match(await shown(), /encryption-key +=.*; runcast_encryption-key\n/);
+  assert.match(await shown(), /metrics-token +=.*; runcast\.metrics-token\n/);
+  assert.match(await shown({ RUNCAST_ENCRYPTION_KEY: "cd".repeat(32) }), /encryption-key +=.*; RUNCAST_ENCRYPTION_KEY\n/);
+  assert.ok(!(await shown()).includes("abab"));
+  write("runcast.encryption-key", "short");
+  fs.rmSync(path.join(folder, "runcast_encryption-key"));
+  const wrong = await runProgram(["--check-config"], { env: { CREDENTIALS_DIRECTORY: folder } });
+  assert.deepEqual([wrong.code, /runcast\.encryption-key: /.test(wrong.all)], [2, true], wrong.all);
+});
