@@ -4,8 +4,7 @@
  *   2: the settings or the words of the command are wrong
  *
  * The first SIGTERM or SIGINT drains, a second one ends at once. SIGHUP does as they do when
- * the gateway was started on a terminal, which is closed then; else nothing: there is
- * nothing to be read again. */
+ * the gateway was started on a terminal, which is closed then; else the settings are read again. */
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -31,6 +30,9 @@ struct service {
     uv_timer_t watchdog;
     bool watches_hangup;
     struct gateway *gateway;
+    struct config *config;
+    int argc;
+    char **argv;
     struct execute *execute; /* NULL: nothing is executed */
     bool ready, draining, stopped;
     bool executed; /* the supervise role has ended */
@@ -83,11 +85,44 @@ static void on_signal(uv_signal_t *handle, int number)
         gateway_drain(service->gateway);
 }
 
-static void watch(struct service *service, uv_signal_t *handle, int number)
+/* Flags and variables are as they were: what changes is the file of --config. */
+static enum err reload(struct service *service, struct failure *why)
+{
+    struct config fresh;
+    enum err refused = config_read(&fresh, service->argc, service->argv, environ, why);
+    if (refused)
+        return refused;
+    refused = config_take(service->config, &fresh, why);
+    if (!refused)
+        gateway_reload(service->gateway);
+    config_finish(&fresh);
+    return refused;
+}
+
+static void on_reload(uv_signal_t *handle, int number)
+{
+    struct service *service = handle->data;
+    struct failure why = { 0 };
+    (void)number;
+    if (service->draining || !service->ready)
+        return;
+    service_tell("RELOADING=1\nMONOTONIC_USEC=%llu",
+                 (unsigned long long)(uv_hrtime() / 1000));
+    enum err refused = reload(service, &why);
+    if (refused)
+        log_error("the settings stay as they were", "reason", why.text, NULL);
+    else
+        log_audit("reload", "result", "ok", NULL);
+    service_tell("READY=1\nSTATUS=%s%s", refused ? "not reloaded: " : "serves, reloaded",
+                 refused ? why.text : "");
+}
+
+static void watch(struct service *service, uv_signal_t *handle, uv_signal_cb heard,
+                  int number)
 {
     uv_signal_init(&service->loop, handle);
     handle->data = service;
-    uv_signal_start(handle, on_signal, number);
+    uv_signal_start(handle, heard, number);
 }
 
 /* Why there is no gateway: once, to whoever reads it. */
@@ -102,13 +137,11 @@ static void tell_end(const char *reason)
 static void watch_hangup(struct service *service)
 {
     struct sigaction before;
-    service->watches_hangup = (isatty(STDIN_FILENO) || isatty(STDERR_FILENO)) &&
-                              !sigaction(SIGHUP, NULL, &before) &&
-                              before.sa_handler != SIG_IGN; /* nohup */
+    bool is_on_terminal = isatty(STDIN_FILENO) || isatty(STDERR_FILENO);
+    service->watches_hangup =
+        !sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN; /* nohup */
     if (service->watches_hangup)
-        watch(service, &service->hangup, SIGHUP);
-    else
-        signal(SIGHUP, SIG_IGN);
+        watch(service, &service->hangup, is_on_terminal ? on_signal : on_reload, SIGHUP);
 }
 
 /* A loop that hangs does not come here, and the service manager ends the process. */
@@ -151,9 +184,9 @@ static void keep_large_blocks_apart(void)
     mallopt(M_TRIM_THRESHOLD, 32 << 20);
 }
 
-static int serve(const struct config *config, int argc, char **argv)
+static int serve(struct config *config, int argc, char **argv)
 {
-    struct service service = { 0 };
+    struct service service = { .config = config, .argc = argc, .argv = argv };
     struct gateway_events events = { .on_ready = on_ready,
                                      .on_stopped = on_stopped,
                                      .owner = &service };
@@ -180,8 +213,8 @@ static int serve(const struct config *config, int argc, char **argv)
         uv_loop_close(&service.loop);
         return 1;
     }
-    watch(&service, &service.term, SIGTERM);
-    watch(&service, &service.interrupt, SIGINT);
+    watch(&service, &service.term, on_signal, SIGTERM);
+    watch(&service, &service.interrupt, on_signal, SIGINT);
     watch_hangup(&service);
     watch_loop(&service);
     uv_run(&service.loop, UV_RUN_DEFAULT);
@@ -245,7 +278,7 @@ static int ask_remote(const struct config *config)
     return status;
 }
 
-static int run(const struct config *config, int argc, char **argv)
+static int run(struct config *config, int argc, char **argv)
 {
     struct failure why = { 0 };
     switch (config->command) {

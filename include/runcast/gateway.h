@@ -37,6 +37,9 @@ enum err gateway_start(struct uv_loop_s *loop, const struct config *config,
                        const struct gateway_events *events, FILE *first_keys,
                        struct gateway **gateway, struct failure *why);
 
+/* The config that gateway_start was given has changed, by config_take. */
+void gateway_reload(struct gateway *gateway);
+
 /* Refuses what is new, finishes what is under way, at most for the drain timeout. */
 void gateway_drain(struct gateway *gateway);
 

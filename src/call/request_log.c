@@ -232,14 +232,19 @@ void request_log_actor(const struct api_call *call, char out[ACTOR_TEXT])
 
 /* ---- the log itself ---- */
 
-struct request_log *request_log_create(struct loop *loop, enum request_log_mode mode)
+void request_log_set_mode(struct request_log *log, enum request_log_mode mode)
 {
     static const int lowest[] = {
         [REQUEST_LOG_OFF] = NEVER, [REQUEST_LOG_ERRORS] = 400, [REQUEST_LOG_ALL] = 0
     };
+    log->from = lowest[mode];
+}
+
+struct request_log *request_log_create(struct loop *loop, enum request_log_mode mode)
+{
     struct request_log *log = mem_new(struct request_log);
     log->loop = loop;
-    log->from = lowest[mode];
+    request_log_set_mode(log, mode);
     log->timer_kind = timers_kind(loop_timers(loop), on_minute_over);
     return log;
 }

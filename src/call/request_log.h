@@ -17,6 +17,7 @@ enum request_log_mode { REQUEST_LOG_OFF, REQUEST_LOG_ERRORS, REQUEST_LOG_ALL };
 struct request_log;
 
 struct request_log *request_log_create(struct loop *loop, enum request_log_mode mode);
+void request_log_set_mode(struct request_log *log, enum request_log_mode mode);
 /* NULL is fine. */
 void request_log_destroy(struct request_log *log);
 

@@ -84,6 +84,12 @@ struct config {
 enum err config_read(struct config *config, int argc, char **argv, char **environment,
                      struct failure *why);
 
+/* Takes over from fresh, which config_read has read again, what may change while the gateway runs:
+ * limits that are looked at when they are needed, origins, the log. fresh gets what was there
+ * before, which may be in use until the caller has told everybody. ERR_INVALID: something else has
+ * changed, and nothing was taken. */
+enum err config_take(struct config *config, struct config *fresh, struct failure *why);
+
 /* Wipes the secrets. */
 void config_finish(struct config *config);
 

@@ -321,6 +321,13 @@ enum err config_check_texts(const struct config *config, struct failure *why)
         return explain(why, ERR_INVALID,
                        "%s: deploy-hold can be at most 280s: clients give up at 300",
                        config->origins[SETTING_deploy_hold_ms]);
+    if (config->user_organizations && config->execute && !config->execute_tenants)
+        return explain(
+            why, ERR_INVALID,
+            "%s: user-organizations lets users make organizations, whose tasks would "
+            "share this machine's kernel, network and readable files: give each a "
+            "user with --execute-tenants, or leave it at 0",
+            config->origins[SETTING_user_organizations]);
     struct prices prices = { 0 };
     if (!price_read(slice_of(config->run_price), &prices.run))
         return refuse_text(config, SETTING_run_price,

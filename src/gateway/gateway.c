@@ -271,6 +271,36 @@ static void share_connections(const struct config *config, struct api_options *a
              NULL);
 }
 
+static struct api_options api_options_of(const struct gateway *gateway)
+{
+    const struct config *config = gateway->config;
+    return (struct api_options){ .public_url = config->public_url,
+                                 .allow_origin = config->allow_origin,
+                                 .data = config->data,
+                                 .metrics_token = config->metrics_token,
+                                 .dashboard_url = gateway->dashboard_url,
+                                 .dashboard = strcmp(config->dashboard, "off") != 0,
+                                 .dashboard_is_admins = !strcmp(config->dashboard, "admin"),
+                                 .subscriptions_max = config->subscriptions,
+                                 .batch_memory = config->batch_memory,
+                                 .schedules_max = config->schedules,
+                                 .branches_max = config->branches,
+                                 .user_projects = config->user_projects,
+                                 .user_organizations = config->user_organizations,
+                                 .stream_memory = config->stream_memory,
+                                 .storage_quota = config->storage_quota,
+                                 .dequeue_wait_ms = config->dequeue_wait_ms,
+                                 .drain_timeout_ms = config->drain_timeout_ms,
+                                 .deploy_bundle = config->deploy_bundle,
+                                 .deploy_hold_ms = config->deploy_hold_ms,
+                                 .deploy_timeout_ms = config->deploy_timeout_ms,
+                                 .keep_versions = config->keep_versions,
+                                 .rate_limit = config->rate_limit,
+                                 .writer = gateway->writer,
+                                 .request_log = gateway->request_log,
+                                 .owner = (void *)gateway };
+}
+
 static void create_parts(struct gateway *gateway)
 {
     const struct config *config = gateway->config;
@@ -288,31 +318,7 @@ static void create_parts(struct gateway *gateway)
                                      .prices = config_prices(config) };
     gateway->request_log = request_log_create(
         gateway->loop, (enum request_log_mode)config_log_requests(config));
-    struct api_options api = { .public_url = config->public_url,
-                               .allow_origin = config->allow_origin,
-                               .data = config->data,
-                               .metrics_token = config->metrics_token,
-                               .dashboard_url = gateway->dashboard_url,
-                               .dashboard = strcmp(config->dashboard, "off") != 0,
-                               .dashboard_is_admins = !strcmp(config->dashboard, "admin"),
-                               .subscriptions_max = config->subscriptions,
-                               .batch_memory = config->batch_memory,
-                               .schedules_max = config->schedules,
-                               .branches_max = config->branches,
-                               .user_projects = config->user_projects,
-                               .user_organizations = config->user_organizations,
-                               .stream_memory = config->stream_memory,
-                               .storage_quota = config->storage_quota,
-                               .dequeue_wait_ms = config->dequeue_wait_ms,
-                               .drain_timeout_ms = config->drain_timeout_ms,
-                               .deploy_bundle = config->deploy_bundle,
-                               .deploy_hold_ms = config->deploy_hold_ms,
-                               .deploy_timeout_ms = config->deploy_timeout_ms,
-                               .keep_versions = config->keep_versions,
-                               .rate_limit = config->rate_limit,
-                               .writer = gateway->writer,
-                               .request_log = gateway->request_log,
-                               .owner = gateway };
+    struct api_options api = api_options_of(gateway);
     share_connections(config, &api);
     account_writer_on_environment(gateway->writer, on_environment, gateway);
     gateway->engine = engine_create(gateway->loop, gateway->store, &engine);
@@ -396,6 +402,17 @@ fail_vault:
 fail:
     free(gateway);
     return refused;
+}
+
+void gateway_reload(struct gateway *gateway)
+{
+    struct api_options options = api_options_of(gateway);
+    if (gateway->phase == PHASE_CLOSING)
+        return;
+    api_reload(gateway->api, &options);
+    request_log_set_mode(gateway->request_log,
+                         (enum request_log_mode)config_log_requests(gateway->config));
+    log_configure(config_log_level(gateway->config), config_log_format(gateway->config));
 }
 
 /* ---- stop ---- */

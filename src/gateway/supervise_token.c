@@ -41,12 +41,6 @@ enum err supervise_token_serve(const struct config *config, struct accounts *acc
                        "machine's kernel, network and readable files: execute them on "
                        "machines of their own (runcast supervise), or give each a user "
                        "with --execute-tenants");
-    if (config->user_organizations && !config->execute_tenants)
-        return explain(
-            why, ERR_INVALID,
-            "user-organizations lets users make organizations, whose tasks would "
-            "share this machine's kernel, network and readable files: give each a "
-            "user with --execute-tenants, or leave user-organizations at 0");
     if (!list_empty(organizations) && !config->execute_tenants)
         only = container_of(organizations->next, const struct organization, link);
     char *path = gateway_path(config, "supervise.token"), *token = NULL;

@@ -164,7 +164,7 @@ describe("is refused in words", () => {
   });
 
   test("where users make organizations, unless that is said", async () => {
-    const { all } = await runProgram(["--data", path.join(temporaryFolder(), "data"), "--listen", `127.0.0.1:${await freePort()}`, "--execute", "--user-organizations", "2", ...user]);
+    const { all } = await start("--execute", "--user-organizations", "2", "--check-config", ...user);
     assert.match(all, /user-organizations lets users make organizations.*--execute-tenants/);
   });
 

@@ -100,6 +100,40 @@ test("the service manager hears when the gateway is ready, that its loop turns, 
   assert.deepEqual([service.count("READY=1"), service.count("STOPPING=1")], [1, 1]);
 });
 
+test("SIGHUP reads the file of settings again: limits and origins hold at once, and what wants a restart changes nothing", async (t) => {
+  const folder = temporaryFolder(), port = await freePort(), file = path.join(folder, "runcast.conf");
+  const settings = (more) => { fs.writeFileSync(`${file}.new`, `listen = systemd:http\ndata = ${folder}/data\n${more}`); fs.renameSync(`${file}.new`, file); };
+  settings("branches = 1\n");
+  const service = await new Service(t, { http: port }, ["--config", file]).start();
+  const { started: pid } = service.events.find(({ started }) => started);
+  const reload = async () => {
+    const before = [service.count("RELOADING=1"), service.count("READY=1")];
+    process.kill(pid, "SIGHUP");
+    await until(() => service.count("RELOADING=1") > before[0] && service.count("READY=1") > before[1], { what: "it has been reloaded" });
+    await until(() => service.events.filter(({ told }) => told?.startsWith("STATUS=")).length >= service.count("READY=1"), { what: "its state" });
+    return service.events.filter(({ told }) => told?.startsWith("STATUS=")).at(-1).told;
+  };
+  const pat = (await runProgram(["token", "create", "--user", "admin@example.com", "--data", `${folder}/data`])).stdout.trim();
+  const branch = async (name) => (await fetch(`http://127.0.0.1:${port}/api/v1/projects/${keys.ref}/branches`, { method: "POST", headers: { authorization: `Bearer ${pat}`, "content-type": "application/json" }, body: JSON.stringify({ env: "preview", branch: name }) })).status;
+  assert.deepEqual([await branch("a"), await branch("b")], [200, 422]);
+  settings("branches = 2\nallow-origin = https://app.example.com\nlog-requests = all\n");
+  assert.equal(await reload(), "STATUS=serves, reloaded");
+  assert.deepEqual([await branch("b"), await branch("c")], [200, 422]);
+  await until(() => /branches.*422/.test(service.stderr), { what: "requests are in the log" });
+  settings("branches = 3\nlease = 30s\n");
+  assert.match(await reload(), /not reloaded: .*runcast\.conf:4: lease changes with a restart only, so nothing was changed/);
+  assert.equal(await branch("c"), 422, "nothing of it was taken");
+  settings("branches = many\n");
+  assert.match(await reload(), /not reloaded: .*runcast\.conf:3/);
+  fs.rmSync(file);
+  assert.match(await reload(), /not reloaded: /);
+  assert.equal(await branch("c"), 422);
+  settings("branches = 3\n");
+  assert.equal(await reload(), "STATUS=serves, reloaded");
+  assert.equal(await branch("c"), 200);
+  assert.equal(await service.stop(), 0, service.stderr.slice(-2000));
+});
+
 test("a socket that was not handed over is named, with what to do", async () => {
   const { code, all } = await runProgram(["--listen", "systemd:http", "--data", path.join(temporaryFolder(), "data")]);
   assert.equal(code, 1);
