@@ -12,10 +12,8 @@ struct config_listener {
     int port;
     char path[CONFIG_PATH_MAX]; /* of a UNIX socket */
     bool proxied;               /* by the PROXY protocol: ",proxy" behind the address */
-    char handed
-        [SERVICE_SOCKET_NAME_MAX]; /* of "systemd:NAME"; "": it is bound here. The address
-                                             is found by config_listener_find */
-    int fd;                        /* of such a socket, when it was found */
+    char handed[SERVICE_SOCKET_NAME_MAX]; /* of "systemd:NAME"; "": it is bound here */
+    int fd; /* of that socket, since config_listener_find, which has its address, too */
 };
 
 /* The addresses of listen, in their order: "127.0.0.1:3030", "[::1]:3030",
