@@ -28,7 +28,7 @@ struct service {
     uv_loop_t loop;
     uv_signal_t term, interrupt, hangup;
     uv_timer_t watchdog;
-    bool watches_hangup;
+    bool watches_hangup, reloads_when_ready;
     struct gateway *gateway;
     struct config *config;
     int argc;
@@ -56,6 +56,8 @@ static void on_ready(void *owner, int port)
     (void)port;
     service->ready = true;
     service_tell("READY=1\nSTATUS=serves, version " RUNCAST_VERSION);
+    if (service->reloads_when_ready)
+        raise(SIGHUP); /* it came while the runs were loaded */
 }
 
 /* The gateway is gone. One that never was ready takes the role along that it has started; else
@@ -104,6 +106,7 @@ static void on_reload(uv_signal_t *handle, int number)
     struct service *service = handle->data;
     struct failure why = { 0 };
     (void)number;
+    service->reloads_when_ready = !service->ready;
     if (service->draining || !service->ready)
         return;
     service_tell("RELOADING=1\nMONOTONIC_USEC=%llu",
@@ -148,7 +151,7 @@ static void watch_hangup(struct service *service)
 static void on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
-    service_tell("WATCHDOG=1");
+    service_tell_life();
 }
 
 static void watch_loop(struct service *service)
@@ -157,6 +160,14 @@ static void watch_loop(struct service *service)
     uv_timer_init(&service->loop, &service->watchdog);
     if (each)
         uv_timer_start(&service->watchdog, on_watchdog, 0, each);
+}
+
+/* What comes after that is nothing: the default would end a process that stops well. */
+static void end_hangup(struct service *service)
+{
+    if (service->watches_hangup)
+        uv_close((uv_handle_t *)&service->hangup, NULL);
+    signal(SIGHUP, SIG_IGN);
 }
 
 static void on_stopped(void *owner, const struct failure *reason)
@@ -169,8 +180,7 @@ static void on_stopped(void *owner, const struct failure *reason)
     uv_close((uv_handle_t *)&service->watchdog, NULL);
     uv_close((uv_handle_t *)&service->term, NULL);
     uv_close((uv_handle_t *)&service->interrupt, NULL);
-    if (service->watches_hangup)
-        uv_close((uv_handle_t *)&service->hangup, NULL);
+    end_hangup(service);
     let_go_of_role(service);
 }
 
@@ -200,14 +210,18 @@ static int serve(struct config *config, int argc, char **argv)
         fprintf(stderr, "runcast: cannot start an event loop\n");
         return 1;
     }
+    watch_hangup(&service);
     if (config->execute &&
         execute_start(&service.loop, config, argc, argv, &service.execute, &why)) {
         tell_end(why.text);
+        end_hangup(&service);
+        uv_run(&service.loop, UV_RUN_DEFAULT);
         uv_loop_close(&service.loop);
         return 2;
     }
     if (gateway_start(&service.loop, config, &events, stdout, &service.gateway, &why)) {
         tell_end(why.text);
+        end_hangup(&service);
         let_go_of_role(&service);
         uv_run(&service.loop, UV_RUN_DEFAULT);
         uv_loop_close(&service.loop);
@@ -215,7 +229,6 @@ static int serve(struct config *config, int argc, char **argv)
     }
     watch(&service, &service.term, on_signal, SIGTERM);
     watch(&service, &service.interrupt, on_signal, SIGINT);
-    watch_hangup(&service);
     watch_loop(&service);
     uv_run(&service.loop, UV_RUN_DEFAULT);
     uv_loop_close(&service.loop);

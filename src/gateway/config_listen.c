@@ -151,7 +151,8 @@ enum err config_listeners(const struct config *config,
     return OK;
 }
 
-static void write_address(const struct sockaddr_storage *address,
+/* False: it is none of the three families. */
+static bool write_address(const struct sockaddr_storage *address,
                           struct config_listener *listener)
 {
     const struct sockaddr_in *four = (const struct sockaddr_in *)address;
@@ -163,10 +164,13 @@ static void write_address(const struct sockaddr_storage *address,
     } else if (address->ss_family == AF_INET6) {
         inet_ntop(AF_INET6, &six->sin6_addr, listener->host, sizeof(listener->host));
         listener->port = ntohs(six->sin6_port);
-    } else {
+    } else if (address->ss_family == AF_UNIX) {
         snprintf(listener->path, sizeof(listener->path), "%.*s",
                  (int)sizeof(un->sun_path) - 1, un->sun_path);
+    } else {
+        return false;
     }
+    return true;
 }
 
 enum err config_listener_find(struct config_listener *listeners, size_t count,
@@ -179,14 +183,15 @@ enum err config_listener_find(struct config_listener *listeners, size_t count,
         if (!one->handed[0])
             continue;
         one->fd = service_socket(one->handed);
-        if (one->fd < 0 || getsockname(one->fd, (struct sockaddr *)&address, &len))
+        if (one->fd < 0 || getsockname(one->fd, (struct sockaddr *)&address, &len) ||
+            !write_address(&address, one))
             return explain(
                 why, ERR_INVALID,
-                "listen: no socket called %s was handed over: start runcast by a "
-                "service manager, whose socket has that name "
+                "listen: no socket called %s was handed over, or not just one of TCP or "
+                "UNIX: "
+                "start runcast by a service manager, one of whose sockets has that name "
                 "(FileDescriptorName=%s)",
                 one->handed, one->handed);
-        write_address(&address, one);
     }
     return OK;
 }

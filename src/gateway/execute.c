@@ -53,12 +53,25 @@ static bool is_variable_of(struct slice name, enum config_setting which)
             slice_is(slice_from(name, strlen(variable)), "_FILE"));
 }
 
+/* What the service manager has said to the gateway. */
+static bool is_of_service(struct slice name)
+{
+    static const char *const all[] = {
+        "CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "LISTEN_PID",   "LISTEN_FDS",
+        "LISTEN_FDNAMES",        "WATCHDOG_PID",  "WATCHDOG_USEC"
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (slice_is(name, all[i]))
+            return true;
+    return false;
+}
+
 /* Keys and tokens are the gateway's alone. */
 static bool is_secret(const char *entry)
 {
     struct slice rest = slice_of(entry), name;
     slice_split(&rest, '=', &name);
-    if (bootstrap_reads(name))
+    if (bootstrap_reads(name) || is_of_service(name))
         return true;
     for (int i = 0; i < SETTING_COUNT; i++)
         if (config_settings[i].type == SETTING_IS_SECRET &&

@@ -195,6 +195,20 @@ static void note_url(struct gateway *gateway, const struct config_listener *list
                  gateway->url);
 }
 
+/* Who connects to a socket that nobody listens at is never answered. */
+static void tell_unused_sockets(const struct config_listener *listeners, size_t count)
+{
+    unsigned used = 0;
+    for (size_t i = 0; i < count; i++)
+        used += listeners[i].handed[0] != '\0';
+    if (service_socket_count() > used)
+        log_warn(
+            "a socket was handed over that no setting names: who connects to it is not "
+            "answered",
+            "handed over", log_number(service_socket_count()), "named", log_number(used),
+            NULL);
+}
+
 static enum err listen_now(struct gateway *gateway, struct failure *why)
 {
     const struct config *config = gateway->config;
@@ -215,6 +229,7 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
         refused = config_listener_find(listeners, count + 1, why);
     if (refused)
         return refused;
+    tell_unused_sockets(listeners, count + 1);
     for (size_t i = 0; i <= count; i++)
         addresses[i] = config_listener_address(&listeners[i], i == count);
     options.listener_count = count + 1;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -16,7 +17,8 @@
 enum {
     FIRST_SOCKET = 3, /* SD_LISTEN_FDS_START */
     SOCKETS_MAX = 64,
-    MESSAGE_MAX = 1024
+    MESSAGE_MAX = 1024,
+    PATIENCE_US = 200 * 1000
 };
 
 /* The number that a variable says; 0: it is not there, or says none. */
@@ -28,7 +30,7 @@ static uint64_t number_of(const char *variable)
 }
 
 /* The variables may be of a service that has started this one: they name their process. */
-static unsigned socket_count(void)
+unsigned service_socket_count(void)
 {
     uint64_t count = number_of("LISTEN_FDS");
     return number_of("LISTEN_PID") == (uint64_t)getpid() && count <= SOCKETS_MAX
@@ -40,15 +42,20 @@ int service_socket(const char *name)
 {
     const char *names = getenv("LISTEN_FDNAMES");
     struct slice rest = slice_of(names ? names : ""), one;
-    for (unsigned i = 0; i < socket_count() && slice_split(&rest, ':', &one); i++)
-        if (slice_is(one, name))
-            return FIRST_SOCKET + (int)i;
-    return -1;
+    int found = -1;
+    for (unsigned i = 0; i < service_socket_count() && slice_split(&rest, ':', &one); i++) {
+        if (!slice_is(one, name))
+            continue;
+        if (found >= 0)
+            return -1;
+        found = FIRST_SOCKET + (int)i;
+    }
+    return found;
 }
 
 void service_keep_sockets(void)
 {
-    for (unsigned i = 0; i < socket_count(); i++)
+    for (unsigned i = 0; i < service_socket_count(); i++)
         fcntl(FIRST_SOCKET + (int)i, F_SETFD, FD_CLOEXEC);
 }
 
@@ -65,23 +72,35 @@ static socklen_t read_address(const char *text, struct sockaddr_un *address)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
 }
 
+static void send_message(const char *message, size_t size, int flags)
+{
+    struct sockaddr_un address;
+    struct timeval patience = { .tv_usec = PATIENCE_US };
+    const char *path = getenv("NOTIFY_SOCKET");
+    socklen_t len = path ? read_address(path, &address) : 0;
+    int fd = len ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+    if (fd < 0)
+        return;
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    sendto(fd, message, size, MSG_NOSIGNAL | flags, (const struct sockaddr *)&address, len);
+    close(fd);
+}
+
 void service_tell(const char *format, ...)
 {
     char message[MESSAGE_MAX];
-    struct sockaddr_un address;
-    const char *path = getenv("NOTIFY_SOCKET");
-    socklen_t len = path ? read_address(path, &address) : 0;
     va_list values;
     va_start(values, format);
     int size = vsnprintf(message, sizeof(message), format, values);
     va_end(values);
-    int fd = len && size > 0 && size < MESSAGE_MAX
-                 ? socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
-                 : -1;
-    if (fd < 0)
-        return;
-    sendto(fd, message, (size_t)size, MSG_NOSIGNAL, (const struct sockaddr *)&address, len);
-    close(fd);
+    if (size > 0 && size < MESSAGE_MAX)
+        send_message(message, (size_t)size, 0);
+}
+
+void service_tell_life(void)
+{
+    static const char life[] = "WATCHDOG=1";
+    send_message(life, sizeof(life) - 1, MSG_DONTWAIT);
 }
 
 int64_t service_watchdog_ms(void)

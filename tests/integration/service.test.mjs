@@ -19,7 +19,7 @@ class Service {
   stderr = "";
 
   constructor(t, sockets, words, env = {}) {
-    this.child = spawn("python3", ["-B", manager, ...Object.entries(sockets).map(([name, address]) => `${name}=${address}`), "--", program, ...words],
+    this.child = spawn("python3", ["-B", manager, ...(Array.isArray(sockets) ? sockets : Object.entries(sockets)).map(([name, address]) => `${name}=${address}`), "--", program, ...words],
       { env: { ...clean, RUNCAST_DEV_SECRET_KEY: keys.dev, RUNCAST_STAGING_SECRET_KEY: keys.staging, RUNCAST_PROD_SECRET_KEY: keys.prod, RUNCAST_PREVIEW_SECRET_KEY: keys.preview, RUNCAST_PROJECT_REF: keys.ref, ...env } });
     let rest = "";
     this.child.stdout.setEncoding("utf8").on("data", (text) => {
@@ -134,14 +134,45 @@ test("SIGHUP reads the file of settings again: limits and origins hold at once, 
   assert.equal(await service.stop(), 0, service.stderr.slice(-2000));
 });
 
+test("a socket that nobody listens at is told, and a name that two have is refused", async (t) => {
+  const folder = temporaryFolder(), words = ["--listen", "systemd:http", "--data", path.join(folder, "data")];
+  const service = await new Service(t, { http: await freePort(), other: await freePort() }, words).start();
+  await until(() => /a socket was handed over that no setting names/.test(service.stderr), { what: "a warning" });
+  assert.equal(await service.stop(), 0);
+  const twice = new Service(t, [["http", await freePort()], ["http", await freePort()]], words);
+  twice.say("start");
+  await until(() => twice.ends().length, { what: "it is refused" });
+  assert.deepEqual(twice.ends(), [1]);
+  assert.match(twice.stderr, /no socket called http was handed over, or not just one/);
+});
+
 test("a socket that was not handed over is named, with what to do", async () => {
   const { code, all } = await runProgram(["--listen", "systemd:http", "--data", path.join(temporaryFolder(), "data")]);
   assert.equal(code, 1);
-  assert.match(all, /no socket called http was handed over.*FileDescriptorName=http/);
+  assert.match(all, /no socket called http was handed over, .*FileDescriptorName=http/);
   const twice = await runProgram(["--listen", "systemd:http", "--admin-listen", "systemd:http", "--check-config"]);
   assert.deepEqual([twice.code, /systemd:http, where listen has an address already/.test(twice.all)], [2, true]);
   for (const name of ["systemd:", "systemd:a:b", `systemd:${"x".repeat(64)}`]) assert.equal((await runProgram(["--listen", name, "--check-config"])).code, 2, name);
   assert.equal((await runProgram(["--listen", "systemd:http,proxy", "--check-config"])).code, 0);
+});
+
+test("SIGHUP ends no gateway that starts or stops: one that comes early is obeyed when it is ready", async (t) => {
+  const folder = temporaryFolder(), port = await freePort(), file = path.join(folder, "runcast.conf");
+  fs.writeFileSync(file, `listen = systemd:http\ndata = ${folder}/data\nbranches = 1\n`);
+  const service = new Service(t, { http: port }, ["--config", file]);
+  const before = service.start();
+  await until(() => service.events.some(({ started }) => started), { what: "it is started" });
+  const { started: pid } = service.events.find(({ started }) => started);
+  await until(() => (BigInt(`0x${/^SigCgt:\s*(\w+)/m.exec(fs.readFileSync(`/proc/${pid}/status`, "utf8"))[1]}`) & 1n) === 1n, { what: "it catches SIGHUP", everyMs: 1 });
+  process.kill(pid, "SIGHUP");
+  await before;
+  await until(() => service.count("RELOADING=1") === 1 || service.count("READY=1") === 2, { what: "it has reloaded" });
+  service.say("stop");
+  while (!service.ends().length) {
+    try { process.kill(pid, "SIGHUP"); } catch { /* it has gone */ }
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  assert.deepEqual(service.ends(), [0]);
 });
 
 test("secrets come as credentials, after everything else that sets them", async () => {
@@ -157,4 +188,13 @@ test("secrets come as credentials, after everything else that sets them", async 
   fs.rmSync(path.join(folder, "runcast_encryption-key"));
   const wrong = await runProgram(["--check-config"], { env: { CREDENTIALS_DIRECTORY: folder } });
   assert.deepEqual([wrong.code, /runcast\.encryption-key: /.test(wrong.all)], [2, true], wrong.all);
+  fs.rmSync(path.join(folder, "runcast.encryption-key"));
+  fs.symlinkSync("nowhere", path.join(folder, "runcast_encryption-key"));
+  for (const directory of [folder, path.join(folder, "none")]) {
+    const lost = await runProgram(["--check-config"], { env: { CREDENTIALS_DIRECTORY: directory } });
+    assert.equal(lost.code, 2, `${directory}: ${lost.all}`);
+  }
+  fs.rmSync(path.join(folder, "runcast_encryption-key"));
+  write("runcast_encryption_key", "ab".repeat(32));
+  assert.match((await runProgram(["--check-config"], { env: { CREDENTIALS_DIRECTORY: folder } })).all, /a credential is of no setting.*runcast_encryption_key/);
 });
