@@ -13,12 +13,12 @@
 #include <uv.h>
 
 #include "base/log.h"
-#include "gateway/config.h"
-#include "gateway/config_help.h"
+#include "config/config.h"
+#include "config/config_help.h"
 #include "gateway/execute.h"
-#include "gateway/service_manager.h"
 #include "gateway/supervise_role.h"
 #include "process/launch.h"
+#include "process/service_manager.h"
 #include "remote/remote_command.h"
 #include "runcast/gateway.h"
 

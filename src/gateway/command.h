@@ -2,7 +2,7 @@
  * find none running. */
 #pragma once
 
-#include "gateway/config.h"
+#include "config/config.h"
 #include "runcast/store.h"
 #include "vault/vault.h"
 

@@ -13,7 +13,7 @@
 #include "accounts/bootstrap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "gateway/config_value.h"
+#include "config/config_value.h"
 #include "gateway/supervise_role.h"
 #include "supervise/site.h"
 

@@ -8,7 +8,7 @@
  * go on. Who has the lock is the kernel's word (site.h), so no file names a process. */
 #pragma once
 
-#include "gateway/config.h"
+#include "config/config.h"
 
 struct execute;
 struct uv_loop_s;

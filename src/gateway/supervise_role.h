@@ -1,7 +1,7 @@
 /* supervise_role.h - the supervise role as a command: its settings, signals and exit status. */
 #pragma once
 
-#include "gateway/config_listen.h"
+#include "config/config_listen.h"
 #include "supervise/supervise.h"
 
 /* What it says when another process supervises in its folder. */

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "accounts/accounts.h"
-#include "gateway/config.h"
+#include "config/config.h"
 
 /* Makes the file at the first start that executes, for its owner alone, and lets its token in:
  * it serves every environment but those of development. Unless it was said that several

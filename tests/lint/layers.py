@@ -15,6 +15,7 @@ MAY_INCLUDE = {
     "http": {"net", "base"},
     "outbound": {"http", "net", "base"},
     "process": {"base"},
+    "config": {"accounts", "vault", "model", "http", "net", "process", "remote", "base"},
     "archive": {"base"},
     "build": {"archive", "process", "json", "base"},
     "supervise": {"build", "archive", "outbound", "process", "http", "net", "json", "base"},
@@ -68,7 +69,7 @@ LIBRARIES = {
     "llhttp": (r"llhttp", {"http", "outbound"}),
     "zlib": (r"zlib\.h", {"realtime/gzip.c"}),
     "libarchive": (r"archive(_entry)?\.h", {"archive"}),
-    "inih": (r"ini\.h", {"gateway/config.c"}),
+    "inih": (r"ini\.h", {"config/config.c"}),
 }
 KNOWN = "only known folders and files in src"
 NO_CIRCLE = "the table of who may include whom has no circle"

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "gateway/config_help.h"
-#include "gateway/config_value.h"
+#include "config/config_help.h"
+#include "config/config_value.h"
 
 #define HEX_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define CANARY "CANARY_of_a_secret"

@@ -1,5 +1,5 @@
 /* config_listen.c - addresses to listen on: split, checked, judged. */
-#include "gateway/config_listen.h"
+#include "config/config_listen.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 
 #include "base/slice.h"
 #include "base/text.h"
-#include "gateway/config_value.h"
+#include "config/config_value.h"
 
 static const char unix_prefix[] = "unix:", handed_prefix[] = "systemd:",
                   proxy_suffix[] = ",proxy";

@@ -39,7 +39,7 @@ enum config_setting {
 #define CONFIG_BYTES(name, field, def, min, max, help) SETTING_##field,
 #define CONFIG_DURATION(name, field, def, min_ms, help) SETTING_##field,
 #define CONFIG_FLAG(name, field, help) SETTING_##field,
-#include "gateway/config.def"
+#include "config/config.def"
 #undef CONFIG_TEXT
 #undef CONFIG_LIST
 #undef CONFIG_SECRET
@@ -68,7 +68,7 @@ struct config {
 #define CONFIG_BYTES(name, field, def, min, max, help) int64_t field;
 #define CONFIG_DURATION(name, field, def, min_ms, help) int64_t field;
 #define CONFIG_FLAG(name, field, help) bool field;
-#include "gateway/config.def"
+#include "config/config.def"
 #undef CONFIG_TEXT
 #undef CONFIG_LIST
 #undef CONFIG_SECRET

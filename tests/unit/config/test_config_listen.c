@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "gateway/config_listen.h"
+#include "config/config_listen.h"
 
 static void an_address_is_split_into_host_and_port(void **state)
 {

@@ -1,9 +1,9 @@
 /* config_help.c - what runcast says of itself: everything, or of one command. */
-#include "gateway/config_help.h"
+#include "config/config_help.h"
 
 #include <string.h>
 
-#include "gateway/config_value.h"
+#include "config/config_value.h"
 #include "remote/remote_command.h"
 
 static const struct {

@@ -3,7 +3,7 @@
  *   defaults ─► --config FILE ─► RUNCAST_* ─► flags        what comes later wins
  *
  * Flags are looked at first, because they may name the file, and applied last. */
-#include "gateway/config.h"
+#include "config/config.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,11 +15,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/slice.h"
-#include "gateway/config_help.h"
-#include "gateway/config_listen.h"
-#include "gateway/config_value.h"
-#include "gateway/config_words.h"
-#include "gateway/edit_distance.h"
+#include "config/config_help.h"
+#include "config/config_listen.h"
+#include "config/config_value.h"
+#include "config/config_words.h"
+#include "config/edit_distance.h"
 #include "remote/remote_command.h"
 #include "vault/secret.h"
 #include "vault/secret_file.h"

@@ -1,7 +1,7 @@
 /* Commands on accounts: their words, among settings. */
 #include "tests/support/world/unit.h"
 
-#include "gateway/config.h"
+#include "config/config.h"
 
 enum { ARGUMENTS_MAX = 24 };
 

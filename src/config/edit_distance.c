@@ -1,7 +1,7 @@
 /* edit_distance.c - Levenshtein's, one row at a time. */
-#include "gateway/edit_distance.h"
+#include "config/edit_distance.h"
 
-#include "gateway/config_value.h"
+#include "config/config_value.h"
 
 static unsigned least(unsigned a, unsigned b)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "gateway/config_value.h"
+#include "config/config_value.h"
 #include "vault/secret.h"
 #include "vault/secret_file.h"
 

@@ -1,7 +1,7 @@
 /* config_reload.c - takes over what may change while the gateway runs, all of it or nothing. */
 #include <string.h>
 
-#include "gateway/config_value.h"
+#include "config/config_value.h"
 
 static bool is_reloadable(enum config_setting which)
 {

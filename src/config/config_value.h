@@ -1,7 +1,7 @@
 /* config_value.h - one setting's value as text: read, checked, printed. */
 #pragma once
 
-#include "gateway/config.h"
+#include "config/config.h"
 
 enum setting_type {
     SETTING_IS_TEXT,

@@ -1,9 +1,9 @@
 /* config_listen.h - addresses to listen on, from the settings that hold them. */
 #pragma once
 
-#include "gateway/config.h"
-#include "gateway/service_manager.h"
+#include "config/config.h"
 #include "http/server.h"
+#include "process/service_manager.h"
 
 enum { CONFIG_LISTENERS_MAX = 16, CONFIG_PATH_MAX = 108 };
 

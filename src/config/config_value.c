@@ -1,5 +1,5 @@
 /* config_value.c - settings from text and to text. */
-#include "gateway/config_value.h"
+#include "config/config_value.h"
 
 #include <ctype.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ const struct setting config_settings[SETTING_COUNT] = {
     ROW(name, SETTING_IS_DURATION, field, def, min_ms, INT64_MAX, help)
 #define CONFIG_FLAG(name, field, help) \
     ROW(name, SETTING_IS_FLAG, field, "false", 0, 0, help)
-#include "gateway/config.def"
+#include "config/config.def"
 #undef ROW
 #undef CONFIG_TEXT
 #undef CONFIG_LIST

@@ -1,5 +1,5 @@
 /* config_words.c - the lists of words. */
-#include "gateway/config_words.h"
+#include "config/config_words.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* service_manager.c - the variables of systemd: LISTEN_*, NOTIFY_SOCKET, WATCHDOG_*. */
-#include "gateway/service_manager.h"
+#include "process/service_manager.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
