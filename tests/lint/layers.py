@@ -44,9 +44,11 @@ MAY_INCLUDE = {
     "notices": CALL,
     "workers": CALL | {"packets", "telemetry", "batches", "bulk", "schedules"},
     "artifacts": CALL,
+    "pages": CALL,
+    "projects": CALL | {"deployments"},
     "deployments": CALL | {"artifacts", "schedules", "workers"},
     "api": CALL | {"artifacts", "deployments", "packets", "telemetry", "envvars", "schedules", "streams", "runs", "batches",
-                   "bulk", "waitpoints", "realtime", "notices", "workers"},
+                   "bulk", "waitpoints", "realtime", "notices", "workers", "pages", "projects"},
 }
 ANYONE = {"runcast"}  # include/runcast: the contracts
 SEES_EVERYTHING = {"gateway", "main.c"}

@@ -1,5 +1,5 @@
 /* projects.c - what a personal token sees: its user's organizations and projects. */
-#include "api/projects.h"
+#include "projects/projects.h"
 
 #include "call/project.h"
 #include "call/route.h"

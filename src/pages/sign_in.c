@@ -13,7 +13,6 @@
 
 #include "accounts/account_writer.h"
 #include "accounts/bootstrap.h"
-#include "api/own_host.h"
 #include "auth/logins.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -22,6 +21,7 @@
 #include "call/rooms.h"
 #include "call/route.h"
 #include "net/address.h"
+#include "pages/own_host.h"
 #include "vault/secret.h"
 
 enum {

@@ -3,8 +3,8 @@
  * The build has put the files into the program: as they are written, compressed, and a tag of
  * their content. A page of another origin may have them, as it may ask for all else; what it sees
  * of runs is a matter of its token, and of --allow-origin. */
-#include "api/web_file.h"
 #include "call/route.h"
+#include "pages/web_file.h"
 
 extern const char client_js[], client_js_gzip[], client_js_tag[];
 extern const unsigned client_js_len, client_js_gzip_len;

@@ -1,6 +1,6 @@
 /* web_file.c - one file of the program as an answer: compressed for who takes that, and not at all
  * for who has it already. */
-#include "api/web_file.h"
+#include "pages/web_file.h"
 
 /* Whether the client's If-None-Match names the content, be it one of several. */
 static bool is_known(const struct api_call *call, const char *tag)

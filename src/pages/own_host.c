@@ -1,5 +1,5 @@
 /* own_host.c - Host and Origin as browsers send them (RFC 9110 7.2, RFC 6454 7). */
-#include "api/own_host.h"
+#include "pages/own_host.h"
 
 #include <strings.h>
 

@@ -4,9 +4,9 @@
  * The dashboard is one page for all addresses that links of the CLI lead to: it reads the address
  * itself. Nothing of a request is in a page, and no cookie opens anything. Names of hosts are
  * checked, so that no name of a stranger leads a browser to the page on somebody's own machine. */
-#include "api/own_host.h"
-#include "api/web_file.h"
 #include "call/route.h"
+#include "pages/own_host.h"
+#include "pages/web_file.h"
 
 static const char page[] =
     "<!doctype html>\n"

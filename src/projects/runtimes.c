@@ -2,10 +2,10 @@
  * which lists them to tell old versions of Node. */
 #include <ctype.h>
 
-#include "api/projects.h"
 #include "call/call.h"
 #include "deployments/deployment_commands.h"
 #include "fleet/fleet.h"
+#include "projects/projects.h"
 
 /* The deployment that is current in an environment; NULL: none is, or what is current was
  * registered without one. */

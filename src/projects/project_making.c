@@ -6,12 +6,12 @@
  * A project costs four environments for ever, so how many there may be is decided when the
  * write has its turn: two calls at once get no more than one. */
 #include "accounts/account_writer.h"
-#include "api/projects.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "call/project.h"
 #include "call/request_log.h"
 #include "call/route.h"
+#include "projects/projects.h"
 #include "vault/secret.h"
 
 enum { SLUG_TAIL = 6 }; /* of an id, behind a slug that is taken */

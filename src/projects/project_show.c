@@ -1,7 +1,7 @@
 /* project_show.c - an organization and a project as calls show them. */
 #include "accounts/accounts.h"
-#include "api/projects.h"
 #include "base/text.h"
+#include "projects/projects.h"
 
 static json_t *time_of(int64_t unix_ms)
 {

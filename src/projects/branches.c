@@ -7,11 +7,11 @@
  * number of an environment, a document and an account in memory. */
 #include "accounts/account_writer.h"
 #include "accounts/branch.h"
-#include "api/projects.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "call/project.h"
 #include "call/request_log.h"
+#include "projects/projects.h"
 
 #include "call/route.h"
 
