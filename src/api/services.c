@@ -190,14 +190,7 @@ bool api_may_end(struct api *api)
 
 void api_reload(struct api *api, const struct api_options *options)
 {
-    api->options.allow_origin = options->allow_origin;
-    api->options.subscriptions_max = options->subscriptions_max;
-    api->options.schedules_max = options->schedules_max;
-    api->options.branches_max = options->branches_max;
-    api->options.user_projects = options->user_projects;
-    api->options.user_organizations = options->user_organizations;
-    api->options.dequeue_wait_ms = options->dequeue_wait_ms;
-    api->options.drain_timeout_ms = options->drain_timeout_ms;
+    api->options = *options;
 }
 
 void api_set_ready(struct api *api, const char *reason)

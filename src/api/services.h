@@ -26,7 +26,8 @@ void api_add_environment(struct api *api, struct account *account);
  * environment ends, and then it leaves memory. Nothing if that was said before. */
 void api_retire_environment(struct api *api, const struct account *account);
 
-/* Other limits and origins, from now on: those of config_take. */
+/* Options of which nothing has changed but what config_take lets change: that is looked at where it is
+ * needed. */
 void api_reload(struct api *api, const struct api_options *options);
 
 /* Not ready: /readyz 503 with the reason, everything but health 503. NULL: ready. */

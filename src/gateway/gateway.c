@@ -273,9 +273,13 @@ enum { NUMBER_TEXT = 24 };
 static void share_connections(const struct config *config, struct api_options *api)
 {
     int64_t all = config->connections, given = config->realtime_connections;
-    char connections[NUMBER_TEXT], environment[NUMBER_TEXT], project[NUMBER_TEXT];
     api->realtime_connections = given ? given : all - all / 4;
     api->project_connections = given ? 2 * given : all - all / 8;
+}
+
+static void tell_connections(int64_t all, const struct api_options *api)
+{
+    char connections[NUMBER_TEXT], environment[NUMBER_TEXT], project[NUMBER_TEXT];
     snprintf(connections, sizeof(connections), "%" PRId64, all);
     snprintf(environment, sizeof(environment), "%" PRId64, api->realtime_connections);
     snprintf(project, sizeof(project), "%" PRId64, api->project_connections);
@@ -289,31 +293,34 @@ static void share_connections(const struct config *config, struct api_options *a
 static struct api_options api_options_of(const struct gateway *gateway)
 {
     const struct config *config = gateway->config;
-    return (struct api_options){ .public_url = config->public_url,
-                                 .allow_origin = config->allow_origin,
-                                 .data = config->data,
-                                 .metrics_token = config->metrics_token,
-                                 .dashboard_url = gateway->dashboard_url,
-                                 .dashboard = strcmp(config->dashboard, "off") != 0,
-                                 .dashboard_is_admins = !strcmp(config->dashboard, "admin"),
-                                 .subscriptions_max = config->subscriptions,
-                                 .batch_memory = config->batch_memory,
-                                 .schedules_max = config->schedules,
-                                 .branches_max = config->branches,
-                                 .user_projects = config->user_projects,
-                                 .user_organizations = config->user_organizations,
-                                 .stream_memory = config->stream_memory,
-                                 .storage_quota = config->storage_quota,
-                                 .dequeue_wait_ms = config->dequeue_wait_ms,
-                                 .drain_timeout_ms = config->drain_timeout_ms,
-                                 .deploy_bundle = config->deploy_bundle,
-                                 .deploy_hold_ms = config->deploy_hold_ms,
-                                 .deploy_timeout_ms = config->deploy_timeout_ms,
-                                 .keep_versions = config->keep_versions,
-                                 .rate_limit = config->rate_limit,
-                                 .writer = gateway->writer,
-                                 .request_log = gateway->request_log,
-                                 .owner = (void *)gateway };
+    struct api_options options = { .public_url = config->public_url,
+                                   .allow_origin = config->allow_origin,
+                                   .data = config->data,
+                                   .metrics_token = config->metrics_token,
+                                   .dashboard_url = gateway->dashboard_url,
+                                   .dashboard = strcmp(config->dashboard, "off") != 0,
+                                   .dashboard_is_admins =
+                                       !strcmp(config->dashboard, "admin"),
+                                   .subscriptions_max = config->subscriptions,
+                                   .batch_memory = config->batch_memory,
+                                   .schedules_max = config->schedules,
+                                   .branches_max = config->branches,
+                                   .user_projects = config->user_projects,
+                                   .user_organizations = config->user_organizations,
+                                   .stream_memory = config->stream_memory,
+                                   .storage_quota = config->storage_quota,
+                                   .dequeue_wait_ms = config->dequeue_wait_ms,
+                                   .drain_timeout_ms = config->drain_timeout_ms,
+                                   .deploy_bundle = config->deploy_bundle,
+                                   .deploy_hold_ms = config->deploy_hold_ms,
+                                   .deploy_timeout_ms = config->deploy_timeout_ms,
+                                   .keep_versions = config->keep_versions,
+                                   .rate_limit = config->rate_limit,
+                                   .writer = gateway->writer,
+                                   .request_log = gateway->request_log,
+                                   .owner = (void *)gateway };
+    share_connections(config, &options);
+    return options;
 }
 
 static void create_parts(struct gateway *gateway)
@@ -334,7 +341,7 @@ static void create_parts(struct gateway *gateway)
     gateway->request_log = request_log_create(
         gateway->loop, (enum request_log_mode)config_log_requests(config));
     struct api_options api = api_options_of(gateway);
-    share_connections(config, &api);
+    tell_connections(config->connections, &api);
     account_writer_on_environment(gateway->writer, on_environment, gateway);
     gateway->engine = engine_create(gateway->loop, gateway->store, &engine);
     gateway->schedules = schedules_create(gateway->engine);

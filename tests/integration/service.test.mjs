@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 
 import { freePort, getBySocket, keys, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
 
 const program = process.env.GATEWAY_BIN, manager = fileURLToPath(new URL("../support/python/service_manager.py", import.meta.url));
 const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RUNCAST_")));
@@ -132,6 +133,45 @@ test("SIGHUP reads the file of settings again: limits and origins hold at once, 
   assert.equal(await reload(), "STATUS=serves, reloaded");
   assert.equal(await branch("c"), 200);
   assert.equal(await service.stop(), 0, service.stderr.slice(-2000));
+});
+
+test("what SIGHUP takes holds for the next call that asks for it, each of its settings", async (t) => {
+  const folder = temporaryFolder(), port = await freePort(), file = path.join(folder, "runcast.conf"), app = "https://app.example.com";
+  const write = (more) => { fs.writeFileSync(`${file}.new`, `listen = systemd:http\ndata = ${folder}/data\n${more}`); fs.renameSync(`${file}.new`, file); };
+  write("");
+  const service = await new Service(t, { http: port }, ["--config", file]).start();
+  const { started: pid } = service.events.find(({ started }) => started);
+  const pat = (await runProgram(["token", "create", "--user", "admin@example.com", "--data", `${folder}/data`])).stdout.trim();
+  const post = async (target, body, key = keys.dev) => (await fetch(`http://127.0.0.1:${port}${target}`, { method: "POST", headers: { authorization: `Bearer ${key}`, "content-type": "application/json" }, body: JSON.stringify(body) })).status;
+  const upgrade = (headers) => new Promise((resolve, reject) => {
+    http.get({ port, path: `/realtime/v1/ws?token=${keys.dev}`, agent: false, headers: { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", ...headers } }, (answer) => { answer.resume(); resolve(answer.statusCode); })
+      .on("upgrade", (_answer, socket) => { socket.destroy(); resolve(101); }).on("error", reject);
+  });
+  const subscriptions = async () => {
+    const socket = await RunsSocket.open({ port, token: keys.dev, hello: {} });
+    const { limits } = await socket.next("welcome");
+    socket.cut();
+    return limits.subscriptions;
+  };
+  const held = async () => {
+    const from = performance.now(), { status } = await fetch(`http://127.0.0.1:${port}/engine/v1/dev/dequeue`, { method: "POST", headers: { authorization: `Bearer ${keys.dev}`, "content-type": "application/json" }, body: JSON.stringify({ currentWorker: "20991231.1", oldWorkers: [] }) });
+    return [status, performance.now() - from];
+  };
+  const schedule = () => post("/api/v1/schedules", { task: "hourly", cron: "0 * * * *", deduplicationKey: `${Math.random()}` });
+  const project = () => post("/api/v1/orgs/my-organization/projects", { name: "One" }, pat), organization = () => post("/api/v1/orgs", { title: "One" }, pat);
+  assert.equal(await post(`/api/v1/projects/${keys.ref}/background-workers`, { localOnly: true, engine: "V2", metadata: { packageVersion: "4.8.3", contentHash: "h", tasks: [{ id: "hourly", filePath: "a.ts", exportName: "hourly", triggerSource: "schedule" }] } }), 200);
+  assert.deepEqual([await upgrade({ origin: app }), await subscriptions(), await schedule(), await project(), await organization()], [403, 256, 200, 200, 422]);
+  write(`allow-origin = ${app}\nsubscriptions = 3\nschedules = 1\nuser-projects = 2\nuser-organizations = 2\nlog-level = warn\nlog-format = logfmt\ndequeue-wait = 0\ndrain-timeout = 1s\n`);
+  process.kill(pid, "SIGHUP");
+  await until(() => service.count("READY=1") === 2, { what: "it has been reloaded" });
+  assert.deepEqual([await upgrade({ origin: app }), await upgrade({ origin: "https://evil.example" }), await subscriptions(), await schedule(), await project(), await organization()], [101, 403, 3, 422, 422, 200]);
+  assert.ok((await held())[1] < 5000, "a dequeue is not held");
+  write("misspelt = 1\n");
+  process.kill(pid, "SIGHUP");
+  await until(() => /level=error.*misspelt/.test(service.stderr), { what: "an unknown name is told, as logfmt" });
+  await RunsSocket.open({ port, token: keys.dev, hello: {} });
+  assert.equal(await service.stop(), 0);
+  assert.doesNotMatch(service.stderr, /level=info event="?(?!audit)/);
 });
 
 test("a socket that nobody listens at is told, and a name that two have is refused", async (t) => {
