@@ -31,10 +31,8 @@ enum {
 struct login {
     char code[LOGIN_CODE_LEN + 1];
     char challenge[LOGIN_CHALLENGE_LEN + 1];
-    char approval[15]; /* "ABCD-EFGH-JKLM"; "": not approved yet */
-    const struct secret
-        *approver; /* with which token a person has approved: a login that waits
-                                      ends with it; NULL: not approved yet */
+    char approval[15];             /* "ABCD-EFGH-JKLM"; "": not approved yet */
+    const struct secret *approver; /* the token that has approved, with which this ends */
     char client[LOGIN_CLIENT_MAX]; /* the address of who has begun; "": not known */
     unsigned char network[LOGIN_NETWORK_LEN]; /* what is counted of that */
     uint16_t port;      /* of 127.0.0.1 where the CLI listens; 0: the code is pasted */
