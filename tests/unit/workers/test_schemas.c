@@ -88,11 +88,55 @@ static void a_schema_may_hold_any_text(void **state)
     registration_finish(&made);
 }
 
+/* Wherever it stands in its task, and however long, its neighbours are what they would be. */
+static void a_long_schema_is_left_out_alone(void **state)
+{
+    (void)state;
+    static const char *const orders[] = {
+        "{\"payloadSchema\":%s,\"id\":\"b\",\"ttl\":5}",
+        "{\"id\":\"b\",\"payloadSchema\":%s,\"ttl\":5}",
+        "{\"id\":\"b\",\"ttl\":5,\"payloadSchema\":%s}",
+    };
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+        struct registration_reader reader;
+        struct registration made = { 0 };
+        struct failure why = { 0 };
+        struct buf body = { 0 }, schema = { 0 };
+        buf_add_text(&schema, "{\"enum\":[");
+        while (schema.len < 64 * SCHEMA_MAX)
+            buf_add_text(&schema, "\"x,]}\",");
+        buf_add_text(&schema, "0]}");
+        buf_add_text(&body, "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\","
+                            "\"payloadSchema\":{\"a\":1}},");
+        for (const char *c = orders[i]; *c; c++)
+            if (c[0] == '%' && c++)
+                buf_add(&body, buf_slice(&schema));
+            else
+                buf_add_char(&body, *c);
+        buf_add_text(&body, ",{\"payloadSchema\":{\"b\":2},\"id\":\"c\"}]}}");
+        registration_reader_init(&reader);
+        assert_int_equal(registration_feed(&reader, buf_slice(&body), &why), OK);
+        assert_int_equal(registration_end(&reader, &why), OK);
+        while (!made.worker)
+            assert_int_equal(registration_read_next(&reader, &made, &why), OK);
+        assert_int_equal(made.worker->task_count, 3);
+        assert_true(slice_is(bytes_slice(made.worker->tasks[0].schema), "{\"a\":1}"));
+        assert_null(made.worker->tasks[1].schema);
+        assert_true(slice_is(bytes_slice(made.worker->tasks[1].id), "b"));
+        assert_true(slice_is(bytes_slice(made.worker->tasks[2].schema), "{\"b\":2}"));
+        registration_finish(&made);
+        registration_reader_finish(&reader);
+        buf_finish(&body);
+        buf_finish(&schema);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_schema_is_kept_while_it_is_small),
         cmocka_unit_test(a_schema_may_hold_any_text),
+        cmocka_unit_test(a_long_schema_is_left_out_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
