@@ -61,6 +61,7 @@ struct child {
     uint64_t oom_kills; /* of the group before */
     pid_t group;        /* of the program, without a namespace; 0: not known */
     int handles;        /* open */
+    int signal;         /* the last that was sent; 0: none */
     bool keeper_ended, told_end, closing;
     int keeper_status, keeper_signal; /* how the keeper ended */
     struct process_end end;
@@ -152,6 +153,14 @@ static void wait_for_rest(struct child *child)
     loop_set_timer(child->children->loop, &child->rest, child->children->on_rest, REST_MS);
 }
 
+/* The signal that ended the keeper. A keeper that still starts ends by the SIGTERM that
+ * brings it a signal for its program: then it is the signal that was sent. */
+static int signal_of_end(const struct child *child)
+{
+    return child->keeper_signal == SIGTERM && child->signal ? child->signal
+                                                            : child->keeper_signal;
+}
+
 /* A keeper that did not say how the program ended was killed, and nobody killed the group. */
 static void maybe_untold(struct child *child)
 {
@@ -160,7 +169,7 @@ static void maybe_untold(struct child *child)
         return;
     child->told_end = true;
     child->end.cause = child->keeper_signal ? PROCESS_SIGNALED : PROCESS_EXITED;
-    child->end.status = child->keeper_signal ? child->keeper_signal : child->keeper_status;
+    child->end.status = child->keeper_signal ? signal_of_end(child) : child->keeper_status;
     if (child->group)
         kill(-child->group, SIGKILL);
 }
@@ -200,6 +209,7 @@ static void send_signal(struct process *process, int signal, bool alone)
     union sigval value = { .sival_int = keeper_value(signal, alone) };
     if (child->keeper_ended)
         return;
+    child->signal = signal;
     sigqueue(child->keeper.pid, SIGTERM, value);
     if (signal == SIGKILL)
         hurry_keeper(child);

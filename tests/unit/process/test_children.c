@@ -236,22 +236,24 @@ static void a_launcher_that_is_not_there_is_refused(void **state)
     children_destroy(other);
 }
 
+/* Also at one that comes while the child is still being started. */
 static void at_its_deadline_a_child_is_killed(void **state)
 {
     (void)state;
     for (enum process_namespaces how = PROCESS_NAMESPACES_AUTO;
-         how <= PROCESS_NAMESPACES_OFF; how++) {
-        struct job job = { 0 };
-        struct process_options options = SHELL("trap '' TERM; sleep 1000");
-        options.deadline_ms = 100;
-        options.namespaces = how;
-        run(&job, options);
-        assert_ended(&job, PROCESS_SIGNALED, SIGKILL);
-        assert_true(job.end.overdue);
-        assert_string_equal(job.end.why,
-                            "it was ended by signal 9 (Killed), at its deadline");
-        job_finish(&job);
-    }
+         how <= PROCESS_NAMESPACES_OFF; how++)
+        for (int64_t deadline_ms = 1; deadline_ms <= 100; deadline_ms += 99) {
+            struct job job = { 0 };
+            struct process_options options = SHELL("trap '' TERM; sleep 1000");
+            options.deadline_ms = deadline_ms;
+            options.namespaces = how;
+            run(&job, options);
+            assert_ended(&job, PROCESS_SIGNALED, SIGKILL);
+            assert_true(job.end.overdue);
+            assert_string_equal(job.end.why,
+                                "it was ended by signal 9 (Killed), at its deadline");
+            job_finish(&job);
+        }
 }
 
 static void a_flood_waits_while_its_pipe_is_paused(void **state)
@@ -310,8 +312,8 @@ static void a_signal_reaches_the_program_alone_or_all(void **state)
 {
     (void)state;
     static const char script[] =
-        "(trap 'echo child; exit' TERM; echo up; while :; do sleep 0.01; done) &"
-        "trap 'echo program; exit 3' TERM; wait";
+        "trap 'echo program; exit 3' TERM;"
+        "(trap 'echo child; exit' TERM; echo up; while :; do sleep 0.01; done) & wait";
     for (enum process_namespaces how = PROCESS_NAMESPACES_AUTO;
          how <= PROCESS_NAMESPACES_OFF; how++)
         for (int alone = 0; alone < 2; alone++) {
