@@ -147,7 +147,7 @@ if wanted build unit sim; then
 fi
 
 if wanted lint; then
-    for rule in layers doors circles tags banned sizes tops format spelling tidy; do
+    for rule in layers doors circles tags banned sizes tops format spelling links tidy; do
         if [[ $rule =~ ^(format|tidy)$ ]] && ! command -v "clang-$rule-14" >/dev/null; then
             not_run+=("lint-$rule (clang-$rule-14 is not packaged here)")
         else

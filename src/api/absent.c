@@ -1,5 +1,5 @@
 /* absent.c - paths of Trigger.dev's published API, of its SDKs and of its CLI, without a
- * route here. README.md lists them; tests/contract/absent.test.mjs calls each. */
+ * route here. src/api/README.md lists them; tests/contract/absent.test.mjs calls each. */
 #include "api/absent.h"
 
 /* A path matches when it begins with the segments; ":" is any one. */

@@ -4,7 +4,7 @@
  *   without effect   what SDKs send by themselves: members of the old engine, and whatever
  *                    is null or empty
  *
- * Both are judged by type. README.md lists them. */
+ * Both are judged by type. src/api/README.md lists them. */
 #include "triggers/trigger_reading.h"
 #include "json/scan.h"
 

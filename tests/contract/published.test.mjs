@@ -13,7 +13,7 @@ import { Worker } from "../support/js/worker_calls.mjs";
 const packageOf = "../conformance/sdk-v4/node_modules/@trigger.dev/core/dist/esm/v3/schemas/";
 const api = await import(packageOf + "api.js");
 const queues = await import(packageOf + "queues.js");
-const readme = fs.readFileSync(fileURLToPath(new URL("../../README.md", import.meta.url)), "utf8");
+const readme = fs.readFileSync(fileURLToPath(new URL("../../src/api/README.md", import.meta.url)), "utf8");
 
 const gateway = await startGateway();
 after(() => gateway.stop());

@@ -1,4 +1,4 @@
-// Backups, made and put back by the README's own commands; and what a database says whose key is
+// Backups, made and put back by the own commands of deploy/README.md; and what a database says whose key is
 // not beside it.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -10,7 +10,7 @@ import { keys, startGateway, temporaryFolder } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 
-const readme = fs.readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+const readme = fs.readFileSync(new URL("../../deploy/README.md", import.meta.url), "utf8");
 const binaries = path.resolve(process.env.GATEWAY_BIN ? path.dirname(process.env.GATEWAY_BIN) : new URL("../../build-asan", import.meta.url).pathname);
 const variables = `/api/v1/projects/${keys.ref}/envvars/dev`;
 

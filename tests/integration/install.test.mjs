@@ -21,16 +21,23 @@ before(() => {
   assert.equal(status, 0, all);
 });
 
-const at = (file) => path.join(root, file), unit = "usr/local/lib/systemd/system/runcast.service";
+const at = (file) => path.join(root, file), unit = "usr/local/lib/systemd/system/runcast.service", doc = "usr/local/share/doc/runcast";
 
 test("program, units, settings, user and folders are where a distribution has them", () => {
   const files = fs.readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => path.relative(root, path.join(entry.parentPath ?? entry.path, entry.name))).sort();
-  assert.deepEqual(files, [
+  const chapters = files.filter((file) => file.startsWith(doc) && !file.endsWith("/LICENSE"));
+  assert.ok(chapters.includes(`${doc}/deploy/README.md`), `${chapters}`);
+  assert.deepEqual(files.filter((file) => !chapters.includes(file)), [
     "usr/local/bin/runcast", "usr/local/etc/runcast/runcast.conf", "usr/local/lib/systemd/system/runcast.service", "usr/local/lib/systemd/system/runcast.socket",
-    "usr/local/lib/sysusers.d/runcast.conf", "usr/local/lib/tmpfiles.d/runcast.conf", "usr/local/share/doc/runcast/LICENSE", "usr/local/share/doc/runcast/README.md",
+    "usr/local/lib/sysusers.d/runcast.conf", "usr/local/lib/tmpfiles.d/runcast.conf", `${doc}/LICENSE`,
   ]);
   for (const file of files.filter((one) => /systemd|etc|\.d\//.test(one))) assert.doesNotMatch(fs.readFileSync(at(file), "utf8"), /@\w+@/, file);
   assert.match(fs.readFileSync(at(unit), "utf8"), /^ExecStart=\/usr\/local\/bin\/runcast --config \/usr\/local\/etc\/runcast\/runcast\.conf$/m);
+});
+
+test("the chapters come along, and lead to each other", () => {
+  const { status, all } = run("python3", "-B", path.join(top, "tests/lint/links.py"), at(doc));
+  assert.equal(status, 0, all);
 });
 
 test("the settings that come along are right, and are what the units hand over", () => {

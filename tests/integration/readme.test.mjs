@@ -1,21 +1,27 @@
 // The README's first minute, run as it is written: its own lines, in a shell, against a
-// gateway; and a live subscriber that stays open for a minute.
+// gateway; and a live subscriber that stays open for a minute. What the chapters beside the
+// code say in tables and lines to be run is held to it here, too.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { getBySocket, keys, startGateway, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { Supervisor } from "../support/js/supervisor.mjs";
 
-const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+const top = fileURLToPath(new URL("../..", import.meta.url));
+const chapter = (name) => readFileSync(path.join(top, name), "utf8");
+const chapters = ["README.md", "deploy/README.md", "deploy/CHANGELOG.md", "bench/README.md", "src/README.md",
+  ...readdirSync(path.join(top, "src")).map((room) => `src/${room}/README.md`).filter((name) => existsSync(path.join(top, name)))];
+const readme = chapter("README.md"), operating = chapter("deploy/README.md");
 
 /** The indented block behind the sentence that contains `words`. */
-function block(words) {
-  const after = readme.slice(readme.indexOf(words)).split("\n\n");
-  assert.ok(readme.includes(words), `the README says: ${words}`);
+function block(words, text = readme) {
+  const after = text.slice(text.indexOf(words)).split("\n\n");
+  assert.ok(text.includes(words), `the chapter says: ${words}`);
   return after.find((text) => text.startsWith("    ")).replace(/^ {4}/gm, "");
 }
 
@@ -32,23 +38,41 @@ function shell(gateway, script) {
   return { child, said, ended };
 }
 
-test("the README has every setting and every metric, and no other", async (t) => {
-  const rows = (from, to) => readme.slice(readme.indexOf(from), readme.indexOf(to)).split("\n").filter((line) => line.startsWith("| "));
+/** The rows of the tables between two headings of deploy/README.md. */
+function rows(from, to) {
+  const begin = operating.indexOf(`\n${from}\n`), end = operating.indexOf(`\n${to}\n`);
+  assert.ok(begin >= 0 && end > begin, `${from}, then ${to}`);
+  return operating.slice(begin, end).split("\n").filter((line) => line.startsWith("| "));
+}
+
+test("deploy/README.md has every setting and every metric, and no other", async (t) => {
   const words = (cells) => cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1])).sort();
   const settings = (await runProgram(["--print-config"])).stdout.trim().split("\n").map((line) => line.split(/\s/)[0]);
-  const table = rows("## Configuration", "## Environment variables").map((row) => row.split("|"));
+  const table = rows("## Configuration", "## Limits").map((row) => row.split("|"));
   assert.deepEqual(words(table.map((row) => row[1])), settings.sort());
 
   const gateway = await startGateway({ t });
   const role = await Supervisor.start(gateway, { t, token: (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim() });
   const told = [await gateway.getAsAdmin("/metrics"), await getBySocket(path.join(role.folder, "metrics.sock"), "/metrics")];
   const metrics = told.flatMap(({ text }) => [...text.matchAll(/^# TYPE (\w+)/gm)].map((match) => match[1]));
-  assert.deepEqual(words(rows("### Metrics", "### Another")).filter((word) => word !== "/metrics"), metrics.sort());
+  assert.deepEqual(words(rows("## Metrics", "## Another encryption key")).filter((word) => word !== "/metrics"), metrics.sort());
 });
 
-test("the files that the README names are there", () => {
-  const named = [...readme.matchAll(/`((?:tests|bench|deploy|include|src)\/[\w./-]+)`/g)].map((match) => match[1]);
-  assert.deepEqual(named.filter((name) => !existsSync(new URL(`../../${name}`, import.meta.url))), []);
+test("the files that the chapters name are there", () => {
+  const named = chapters.flatMap((name) => [...chapter(name).matchAll(/`((?:tests|bench|deploy|include|src)\/[\w./-]+)`/g)].map((match) => match[1]));
+  assert.ok(named.length > 40, `${named.length} files`);
+  assert.deepEqual(named.filter((name) => !name.includes("_X.") && !existsSync(path.join(top, name))), []);
+});
+
+test("each limit has a number, what is said above it, and a setting that there is", async () => {
+  const settings = (await runProgram(["--print-config"])).stdout.trim().split("\n").map((line) => line.split(/\s/)[0]);
+  const limits = rows("## Limits", "## Operations").slice(1).map((row) => row.split("|").map((cell) => cell.trim()));
+  assert.ok(limits.length > 90, `${limits.length} limits`);
+  for (const [, what, much, above, setting, ...more] of limits) {
+    assert.deepEqual(more, [""], what);
+    assert.equal(Boolean(much && above), !what.startsWith("**"), what);
+    for (const [, name] of setting.matchAll(/`([a-z][a-z-]*)`/g)) assert.ok(settings.includes(name), name);
+  }
 });
 
 test("trigger, retrieve, watch for a minute and cancel, as the README says", async (t) => {
@@ -81,7 +105,8 @@ test("trigger, retrieve, watch for a minute and cancel, as the README says", asy
 
 test("a page of Python follows a tag across a kill of the gateway, and ends when its key is none", async (t) => {
   const gateway = await startGateway({ t });
-  const lines = readme.slice(readme.indexOf("In Python, with")).split("\n").slice(2);
+  const realtime = chapter("src/realtime/README.md");
+  const lines = realtime.slice(realtime.indexOf("In Python, with")).split("\n").slice(2);
   const page = lines.slice(0, lines.findIndex((line) => line && !line.startsWith("    "))).map((line) => line.slice(4)).join("\n");
   const follow = (more) => {
     const following = shell(gateway, `${more}\nexec python3 -u - <<'END'\n${page}\nEND`);
@@ -105,9 +130,9 @@ test("a page of Python follows a tag across a kill of the gateway, and ends when
   await gateway.stop();
 });
 
-test("an environment variable is set as the README says", async (t) => {
+test("an environment variable is set as src/envvars/README.md says", async (t) => {
   const gateway = await startGateway({ t });
-  const set = shell(gateway, block("## Environment variables"));
+  const set = shell(gateway, block("# Environment variables", chapter("src/envvars/README.md")));
   assert.equal(await set.ended, 0, set.said.err);
   assert.deepEqual(JSON.parse(set.said.out), { success: true });
   const got = await gateway.get(`/api/v1/projects/${keys.ref}/envvars/prod/DATABASE_URL`, { key: keys.pat });

@@ -15,7 +15,7 @@ import { publicToken } from "../../support/js/tokens.mjs";
 import { startBrowser } from "./tab.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url)), top = path.resolve(here, "../../..");
-const readme = readFileSync(path.join(top, "README.md"), "utf8");
+const readme = ["src/client/README.md", "src/realtime/README.md"].map((chapter) => readFileSync(path.join(top, chapter), "utf8")).join("\n");
 const lives = 2;
 let browser;
 before(async () => { browser = await startBrowser(); });
@@ -65,7 +65,7 @@ describe("the README's", () => {
   test("page with the module", async (t) => {
     const gateway = await start(t), tab = await browser.open(t);
     browser.files["/token"] = ["text/plain", await token(gateway)];
-    browser.files["/module"] = ["text/html", block("A page, when", gateway)];
+    browser.files["/module"] = ["text/html", block("## In a page", gateway)];
     await tab.page.goto(`${browser.origin}/module`);
     await live(gateway, tab);
     await until(async () => (await tab.page.title()).startsWith("live"));
@@ -125,7 +125,7 @@ describe("the README's", () => {
 
   test("page with EventSource", async (t) => {
     const gateway = await start(t), tab = await browser.open(t);
-    await tab.run(([lines, key]) => { new Function("token", lines)(key); }, [block("Without the module", gateway), await token(gateway)]);
+    await tab.run(([lines, key]) => { new Function("token", lines)(key); }, [block("Without the client's module", gateway), await token(gateway)]);
     await live(gateway, tab);
     await gateway.stop();
   });

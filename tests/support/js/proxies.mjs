@@ -1,4 +1,4 @@
-// A proxy of Debian's in front of a gateway, with the settings that the README gives: only
+// A proxy of Debian's in front of a gateway, with the settings that deploy/README.md gives: only
 // addresses and files are others.
 //
 //   const proxy = await startProxy("nginx", { port, gateway: gateway.port });
@@ -12,7 +12,7 @@ import tls from "node:tls";
 
 import { temporaryFolder } from "./gateway.mjs";
 
-const readme = fs.readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
+const readme = fs.readFileSync(new URL("../../../deploy/README.md", import.meta.url), "utf8");
 
 /** The indented lines of the README from the one that begins with `first`. */
 function settings(first) {
