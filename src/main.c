@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "config/config_help.h"
 #include "gateway/execute.h"
+#include "gateway/health.h"
 #include "gateway/supervise_role.h"
 #include "process/launch.h"
 #include "process/service_manager.h"
@@ -308,6 +309,7 @@ static int run(struct config *config, int argc, char **argv)
     case COMMAND_VAULT_ROTATE:
         return tell(gateway_rotate_vault(config, stdout, &why), &why);
     case COMMAND_RESTORED: return tell(gateway_restored(config, stdout, &why), &why);
+    case COMMAND_HEALTH: return tell(health_ask(config, stdout, &why), &why);
     case COMMAND_VAULT: return 2;
     case COMMAND_SERVE: return serve(config, argc, argv);
     case COMMAND_SUPERVISE: return supervise_role_run(config);

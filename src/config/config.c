@@ -146,6 +146,8 @@ static enum err read_command(struct config_reading *reading, const char *word)
         *command = COMMAND_VAULT_ROTATE;
     else if (strcmp(word, "restored") == 0)
         *command = COMMAND_RESTORED;
+    else if (strcmp(word, "health") == 0)
+        *command = COMMAND_HEALTH;
     else if (config_words_are_of_accounts(word))
         *command = COMMAND_ACCOUNTS;
     else if (remote_command_knows(word))
@@ -155,7 +157,7 @@ static enum err read_command(struct config_reading *reading, const char *word)
             reading->why, ERR_INVALID,
             "%.60s: not a command; there are serve, supervise, deploy, versions, "
             "promote, rollback, dashboard, keys, org, project, user, token, worker-token, "
-            "vault rotate and restored, and options begin with two dashes",
+            "vault rotate, restored and health, and options begin with two dashes",
             word);
     bool has_words = *command == COMMAND_KEYS || *command == COMMAND_ACCOUNTS ||
                      *command == COMMAND_REMOTE;

@@ -23,6 +23,7 @@ enum config_command {
     COMMAND_VAULT,    /* not whole without its second word */
     COMMAND_VAULT_ROTATE,
     COMMAND_RESTORED,
+    COMMAND_HEALTH,
     COMMAND_HELP,
     COMMAND_VERSION,
     COMMAND_CHECK_CONFIG,

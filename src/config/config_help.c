@@ -68,6 +68,11 @@ static const struct {
       "Last-Event-ID, an offset) begin anew with a snapshot, instead of going on in a "
       "history\n"
       "that is no longer theirs. Before the gateway is started on them.\n" },
+    { "health",
+      "  runcast health               says whether the gateway is ready; else 1\n",
+      "It asks at admin-listen, which is metrics.sock in the data directory, and waits "
+      "five\n"
+      "seconds: for containers and supervisors that have no HTTP client at hand.\n" },
     { "org",
       "  runcast org create NAME [--slug SLUG] | list | rename SLUG --name NAME\n"
       "                       | delete SLUG --confirm SLUG\n",
@@ -158,7 +163,7 @@ static void print_all(struct buf *out)
              "  deploy, versions, promote and rollback speak to the gateway at\n"
              "  TRIGGER_API_URL, wherever it is. Of the others all but serve, supervise\n"
              "  and restored speak to the gateway that runs on --data; all but vault\n"
-             "  rotate work without one too.\n\n"
+             "  rotate and health work without one too.\n\n"
              "options [default]\n");
     for (int i = 0; i < SETTING_COUNT; i++)
         print_option(&config_settings[i], out);
@@ -192,7 +197,8 @@ void config_print_help(const char *command, struct buf *out)
     buf_print(out, "  --data DIR, or RUNCAST_DATA: the data directory. %s\n",
               strcmp(command, "restored") == 0    ? "No gateway runs on it."
               : strcmp(command, "supervise") == 0 ? "That of the gateway on this machine."
-              : strcmp(command, "vault") == 0     ? "A gateway runs on it."
-                                                  : "It speaks to the gateway that runs\n"
-                                                    "  on it, if there is one.");
+              : strcmp(command, "vault") == 0 || strcmp(command, "health") == 0
+                  ? "A gateway runs on it."
+                  : "It speaks to the gateway that runs\n"
+                    "  on it, if there is one.");
 }
