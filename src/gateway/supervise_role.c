@@ -63,8 +63,12 @@ static enum err find_url(const struct config *config, char **url, struct failure
     if (at == count)
         return explain(
             why, ERR_INVALID,
-            "the supervise role needs an address of the gateway that has a port: "
-            "let it listen at one, or name it with --url");
+            config->execute
+                ? "execute: the supervise role needs an address of the gateway that has a "
+                  "port: let it listen at one, too (listen), or start the role by "
+                  "itself, as runcast-supervise.service does"
+                : "the supervise role needs an address of the gateway that has a port: "
+                  "let it listen at one, or name it with --url");
     const char *host = listeners[at].host;
     bool any4 = strcmp(host, "0.0.0.0") == 0, any6 = strcmp(host, "::") == 0;
     bool six = strchr(host, ':') != NULL;
