@@ -9,9 +9,18 @@ build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson
 
 test_packages=(clang codespell libcmocka-dev curl python3 python3-websockets chromium openssl
     nginx haproxy sqlite3 locales systemd)
-# The dashboard is built by them; who has others than Debian's keeps them.
-command -v node >/dev/null || build_packages+=(nodejs)
-command -v npm >/dev/null || build_packages+=(npm)
+command -v kubectl >/dev/null || test_packages+=(kubernetes-client)
+
+# What deploy/release.sh takes beside those that build.
+release_packages=(build-essential debhelper dpkg-dev fakeroot git gzip python3 scdoc)
+# What deploy/container/build.sh takes beside those that build.
+container_packages=(buildah tzdata ca-certificates)
+# The dashboard is built by them; who has others than Debian's keeps them. A source archive has it
+# built already.
+if [ ! -e "$(dirname "${BASH_SOURCE[0]}")/../src/dashboard/built" ]; then
+    command -v node >/dev/null || build_packages+=(nodejs)
+    command -v npm >/dev/null || build_packages+=(npm)
+fi
 
 # Debian 13 has llhttp as a library, names the C part of msgpack, and has the older names of
 # time zones in a package of their own. Debian 12 has none of these, but the version of clang's

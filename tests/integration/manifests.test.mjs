@@ -1,0 +1,48 @@
+// The manifests of deploy/kubernetes and deploy/container: they say what the program and the image say. No
+// cluster and no Compose is started here.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { keys } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+
+const top = fileURLToPath(new URL("../..", import.meta.url)), read = (file) => fs.readFileSync(path.join(top, file), "utf8");
+const version = /^project\(runcast VERSION ([\d.]+)/m.exec(read("CMakeLists.txt"))[1];
+const built = spawnSync("kubectl", ["kustomize", path.join(top, "deploy/kubernetes")], { encoding: "utf8" });
+const kinds = Object.fromEntries((built.stdout ?? "").split(/^---$/m).map((text) => [/^kind: (\w+)$/m.exec(text)?.[1], text]));
+
+test("kustomize makes one gateway of them, with all that belongs to it", () => {
+  assert.equal(built.status, 0, built.stderr);
+  assert.deepEqual(Object.keys(kinds).sort(), ["ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "StatefulSet"]);
+  assert.match(kinds.StatefulSet, /^ {2}replicas: 1$/m);
+});
+
+test("the policies are about the gateway, and the name of its settings is that of this build of them", () => {
+  for (const kind of ["NetworkPolicy", "PodDisruptionBudget", "StatefulSet"])
+    assert.match(kinds[kind], /matchLabels:\n +app\.kubernetes\.io\/name: runcast/, kind);
+  const name = /^ {2}name: (runcast-\w+)$/m.exec(kinds.ConfigMap)[1];
+  assert.ok(kinds.StatefulSet.includes(`name: ${name}`));
+});
+
+test("every version that is named is this one", () => {
+  for (const file of ["deploy/kubernetes/kustomization.yaml", "deploy/container/compose.yaml"]) {
+    const named = [...read(file).matchAll(/(?:newTag: |runcast:|runcast-)(\d+\.\d+\.\d+)/g)].map(([, one]) => one);
+    assert.ok(named.length, file);
+    assert.deepEqual(new Set(named), new Set([version]), file);
+  }
+  assert.match(read("deploy/debian/changelog"), new RegExp(`^runcast \\(${version.replaceAll(".", "\\.")}-\\d+\\)`));
+});
+
+test("the settings are right, and listen where probes and policies look", async () => {
+  const { code, all } = await runProgram(["--config", path.join(top, "deploy/kubernetes/runcast.conf"), "--check-config"],
+    { env: { RUNCAST_LISTEN: "0.0.0.0:3030", RUNCAST_DEV_SECRET_KEY: keys.dev, RUNCAST_STAGING_SECRET_KEY: keys.staging, RUNCAST_PROD_SECRET_KEY: keys.prod, RUNCAST_PREVIEW_SECRET_KEY: keys.preview } });
+  assert.equal(code, 0, all);
+  const admin = /^admin-listen = 0\.0\.0\.0:(\d+)$/m.exec(read("deploy/kubernetes/runcast.conf"))[1];
+  const ports = [...kinds.StatefulSet.matchAll(/containerPort: (\d+)\n +name: (\w+)/g)].map(([, number, name]) => [name, number]);
+  assert.deepEqual(Object.fromEntries(ports), { http: "3030", admin });
+  assert.match(read("deploy/container/build.sh"), /RUNCAST_LISTEN=0\.0\.0\.0:3030/);
+});
