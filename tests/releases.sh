@@ -9,7 +9,7 @@
 #   root     as root
 #
 # Not named: both releases, both commands, the ordinary user. Each pair of release and user
-# gets a root of its own in ${TMPDIR:-/tmp} (4 GB, by debootstrap) with a clone of the commit
+# gets a root of its own in ${TMPDIR:-/tmp} (4 GB, by mmdebstrap) with a clone of the commit
 # that is checked out; what is not committed is not tested. The root lives in namespaces of
 # its own for processes and mounts, so that nothing of it is left when this ends, however it
 # ends; the network is the host's. The mirror is the one in /etc/apt of the host, and so are
@@ -19,7 +19,8 @@ set -euo pipefail
 shopt -s nullglob
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-source "$top/deploy/packages.sh"
+cd "$top"
+source deploy/packages.sh
 
 declare -A codename=([12]=bookworm [13]=trixie)
 releases=() commands=() users=()
@@ -38,82 +39,15 @@ if [ "$(id -u)" -ne 0 ]; then
     echo "tests/releases.sh: only root may make a root; start it with sudo" >&2
     exit 2
 fi
-install_missing debootstrap
+source tests/support/shell/roots.sh
 
 logs=$top/build-releases
 mkdir -p "$logs"
-folder=$(mktemp -d "${TMPDIR:-/tmp}/runcast-releases.XXXXXX")
-chmod 755 "$folder"
-running=
-finish() {
-    [ -z "$running" ] || kill -KILL "$running" 2>/dev/null || true
-    [ -z "$running" ] || wait "$running" 2>/dev/null || true
-    rm -rf --one-file-system "$folder"
-}
-trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 
-# --- a root ------------------------------------------------------------------------------
-
-# What the host's apt calls the mirror whose address ends in NAME.
-mirror() { # NAME
-    local found
-    found=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null |
-        sed 's/#.*//' | grep -oE "https?://[^ ]+/$1/?( |$)" | head -n 1) || true
-    echo "${found:-http://deb.debian.org/$1}"
-}
-
-# Runs a command that dies with this script, and whose mounts do.
-apart() { # COMMAND…
-    local status=0
-    unshare --mount --pid --fork --kill-child "$@" &
-    running=$!
-    wait "$running" || status=$?
-    running=
-    return "$status"
-}
-
-make_root() { # ROOT RELEASE
-    local root=$1 name=${codename[$2]} debian security file
-    debian=$(mirror debian) security=$(mirror debian-security)
-    apart debootstrap --variant=minbase --include=ca-certificates,sudo \
-        "$name" "$root" "$debian" || return
-    cat >"$root/etc/apt/sources.list" <<END
-deb $debian $name main
-deb $debian $name-updates main
-deb $security $name-security main
-END
-    apt-config dump | grep -E '^Acquire::(http|https|Check-Date|Check-Valid-Until)\b' \
-        >"$root/etc/apt/apt.conf.d/99host" || true
-    for file in /usr/local/share/ca-certificates/*.crt /etc/npmrc; do
-        cp "$file" "$root$file" || true
-    done
-    cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-    echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/hasty" # it may be lost with the power
-    printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" # no service is started
-    chmod 755 "$root/usr/sbin/policy-rc.d"
-    chroot "$root" update-ca-certificates
-    chroot "$root" useradd --create-home --shell /bin/bash user
-    echo 'user ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/user"
-}
-
-# Runs a command in the clone, as one of the users, with a bare environment.
-inside() { # ROOT USER COMMAND…
-    apart bash -c '
-        mount -t proc proc "$0/proc"
-        mount -t devpts -o newinstance,ptmxmode=0666 devpts "$0/dev/pts"
-        mount -t tmpfs -o mode=1777 tmpfs "$0/dev/shm"
-        chroot --userspec="$1:$1" "$0" env -i "HOME=$2" "USER=$1" LANG=C.UTF-8 \
-            PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-            NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt \
-            bash -c "cd ~/runcast && exec \"\$@\"" bash "${@:3}"
-        exit $? # not exec: the first process has to stay a shell, which buries orphans
-    ' "$1" "$2" "$(home_of "$2")" "${@:3}"
-}
-
-home_of() { # USER
-    if [ "$1" = root ]; then echo /root; else echo "/home/$1"; fi
+make_release() { # ROOT RELEASE
+    make_root "$1" "${codename[$2]}" sudo
+    chroot "$1" useradd --create-home --shell /bin/bash user
+    echo 'user ALL=(ALL) NOPASSWD: ALL' >"$1/etc/sudoers.d/user"
 }
 
 # --- the commands ------------------------------------------------------------------------
@@ -125,7 +59,7 @@ passed=0 failed=0
 try() { # ROOT RELEASE USER COMMAND
     local name="debian-$2-$3-$4" start=$SECONDS word=passed
     echo "$name: started, its log is $logs/$name.log"
-    if inside "$1" "$3" "${command_of[$4]}" >"$logs/$name.log" 2>&1 </dev/null; then
+    if inside "$1" "$3" "$(home_of "$3")/runcast" "${command_of[$4]}" >"$logs/$name.log" 2>&1 </dev/null; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1)) word=FAILED
@@ -140,8 +74,8 @@ try() { # ROOT RELEASE USER COMMAND
 }
 
 try_all() { # RELEASE USER
-    local root="$folder/debian-$1-$2" command
-    if ! make_root "$root" "$1" >"$logs/debian-$1.log" 2>&1; then
+    local root="$roots/debian-$1-$2" command
+    if ! make_release "$root" "$1" >"$logs/debian-$1.log" 2>&1; then
         failed=$((failed + ${#commands[@]}))
         echo "debian-$1: no root was made, see $logs/debian-$1.log"
         return

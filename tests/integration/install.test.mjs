@@ -28,7 +28,7 @@ test("program, units, settings, user and folders are where a distribution has th
   const chapters = files.filter((file) => file.startsWith(doc) && !file.endsWith("/LICENSE"));
   assert.ok(chapters.includes(`${doc}/deploy/README.md`), `${chapters}`);
   assert.deepEqual(files.filter((file) => !chapters.includes(file)), [
-    "usr/local/bin/runcast", "usr/local/etc/runcast/runcast.conf", "usr/local/lib/systemd/system/runcast.service", "usr/local/lib/systemd/system/runcast.socket",
+    "usr/local/bin/runcast", "usr/local/etc/runcast/runcast.conf", "usr/local/etc/runcast/supervise.conf", "usr/local/lib/systemd/system/runcast-supervise.service", "usr/local/lib/systemd/system/runcast.service", "usr/local/lib/systemd/system/runcast.socket",
     "usr/local/lib/sysusers.d/runcast.conf", "usr/local/lib/tmpfiles.d/runcast.conf", `${doc}/LICENSE`,
   ]);
   for (const file of files.filter((one) => /systemd|etc|\.d\//.test(one))) assert.doesNotMatch(fs.readFileSync(at(file), "utf8"), /@\w+@/, file);
@@ -46,6 +46,21 @@ test("the settings that come along are right, and are what the units hand over",
   const name = /^listen = systemd:(\w+)$/m.exec(fs.readFileSync(config, "utf8"))[1];
   assert.match(fs.readFileSync(at("usr/local/lib/systemd/system/runcast.socket"), "utf8"), new RegExp(`^FileDescriptorName=${name}$`, "m"));
   assert.match(fs.readFileSync(at(unit), "utf8"), /^StateDirectory=runcast$/m);
+});
+
+test("so are those of the supervise role, whose unit hands over its token", () => {
+  const config = at("usr/local/etc/runcast/supervise.conf");
+  const { status, all } = run("env", "RUNCAST_WORKER_TOKEN=tr_pat_0123456789", at("usr/local/bin/runcast"), "supervise", "--config", config, "--check-config");
+  assert.equal(status, 0, all);
+  const text = fs.readFileSync(at("usr/local/lib/systemd/system/runcast-supervise.service"), "utf8");
+  assert.match(text, /^LoadCredential=runcast:\/usr\/local\/etc\/runcast\/supervise$/m);
+  assert.match(text, /^StateDirectory=runcast-supervise$/m);
+  assert.match(fs.readFileSync(config, "utf8"), /^versions = \/var\/lib\/runcast-supervise$/m);
+});
+
+test("of what the supervise role may do at most 4.5 of 10 is left open", () => {
+  const { status, all } = run("systemd-analyze", "security", "--offline=yes", "--threshold=45", at("usr/local/lib/systemd/system/runcast-supervise.service"));
+  assert.equal(status, 0, all.slice(-300));
 });
 
 test("the service is confined: at most 2.0 of 10 of what a service could do is left open", () => {

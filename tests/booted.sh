@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# The packages on releases of Debian that boot, with systemd as their first process:
+#
+#   tests/booted.sh [12|13 …]                  not named: both
+#
+# For each release a root is made with what builds; deploy/release.sh makes the packages there out of
+# the source archive, twice, for the bytes have to be the same; lintian judges them. Then a bare root boots
+# (systemd-nspawn, without network), and tests/support/shell/booted_tests.sh installs, reloads, hangs,
+# upgrades, executes, removes and purges in it. The commit that is checked out is tested, not what is
+# not committed. Takes ten minutes and 3 GB of ${TMPDIR:-/tmp} a release. Logs and packages are kept
+# in build-booted. The last line says `N passed, N failed`.
+set -euo pipefail
+shopt -s nullglob
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$top"
+source deploy/packages.sh
+
+declare -A codename=([12]=bookworm [13]=trixie)
+releases=()
+for word in "$@"; do
+    case $word in
+    12 | 13) releases+=("$word") ;;
+    *) sed -n 2,4p "$0" >&2; exit 2 ;;
+    esac
+done
+[ ${#releases[@]} -gt 0 ] || releases=(12 13)
+if [ "$(id -u)" -ne 0 ]; then
+    echo "tests/booted.sh: only root may boot a root; start it with sudo" >&2
+    exit 2
+fi
+source tests/support/shell/roots.sh
+install_missing systemd-container
+
+logs=$top/build-booted
+mkdir -p "$logs"
+passed=0 failed=0
+
+# Counts what a command says by its status.
+try() { # NAME COMMAND…
+    local name=$1 start=$SECONDS word=ok
+    shift
+    if "$@" >"$logs/$name.log" 2>&1 </dev/null; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1)) word="NOT OK, see $logs/$name.log"
+    fi
+    echo "$name: $word, $((SECONDS - start)) s"
+    [ "$word" = ok ]
+}
+
+# The names that deploy/packages.sh has on that release.
+packages_of() { # ROOT
+    chroot "$1" bash -c 'source /root/runcast/deploy/packages.sh
+        echo "${build_packages[@]}" "${release_packages[@]}" lintian'
+}
+
+make_builder() { # ROOT RELEASE
+    make_root "$1" "${codename[$2]}" && mkdir "$1/root/runcast" &&
+        tar -C "$1/root/runcast" --strip-components=1 -xf "$roots"/sources/*.tar.gz &&
+        chroot "$1" apt-get -qq -y --no-install-recommends install $(packages_of "$1")
+}
+
+make_packages() { # ROOT
+    inside "$1" root /root/runcast deploy/release.sh /root/one &&
+        inside "$1" root /root/runcast deploy/release.sh /root/two
+}
+
+are_the_same() { # ROOT
+    diff -r "$1/root/one" "$1/root/two"
+}
+
+lintian_is_silent() { # ROOT
+    chroot "$1" sh -c 'lintian --allow-root --fail-on error,warning /root/one/debian/*.changes'
+}
+
+# The same package once more, as the next version.
+make_next() { # ROOT
+    chroot "$1" sh -ec '
+        dpkg-deb -R /root/one/debian/runcast_*.deb /root/next
+        sed -i "s/^Version: .*/&+next/" /root/next/DEBIAN/control
+        dpkg-deb --root-owner-group -b /root/next /root/runcast-next.deb'
+}
+
+# What is to be installed in the system that has no network is fetched before, and not installed.
+make_booted() { # ROOT RELEASE BUILDER
+    make_root "$1" "${codename[$2]}" systemd systemd-sysv dbus curl python3 man-db nodejs &&
+        rm "$1/usr/sbin/policy-rc.d" &&
+        cp "$3"/root/one/debian/runcast_*.deb "$1/root/runcast.deb" &&
+        cp "$3/root/runcast-next.deb" "$1/root/" &&
+        cp tests/support/shell/booted_tests.sh tests/support/python/busy_clients.py "$1/root/" &&
+        chroot "$1" apt-get -qq -y --no-install-recommends --download-only install /root/runcast.deb &&
+        cat >"$1/etc/systemd/system/booted-tests.service" <<END &&
+[Unit]
+After=multi-user.target
+[Service]
+Type=oneshot
+ExecStart=/bin/bash /root/booted_tests.sh
+StandardOutput=append:/root/tests.out
+StandardError=append:/root/tests.err
+ExecStopPost=/bin/systemctl poweroff --force
+[Install]
+WantedBy=default.target
+END
+        chroot "$1" systemctl enable booted-tests.service
+}
+
+boot() { # ROOT
+    apart env SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 timeout --kill-after=10 900 systemd-nspawn --quiet --boot \
+        --directory="$1" --private-network --register=no --keep-unit --console=pipe
+}
+
+# Counts the lines of the tests, and shows those that failed.
+count() { # RELEASE ROOT
+    local out=$logs/debian-$1.tests
+    cp "$2/root/tests.out" "$out" 2>/dev/null || : >"$out"
+    cp "$2/root/tests.err" "$out.err" 2>/dev/null || true
+    passed=$((passed + $(grep -c '^ok ' "$out" || true)))
+    failed=$((failed + $(grep -c '^not ok ' "$out" || true)))
+    grep -A8 '^not ok ' "$out" || true
+    if ! grep -q '^done$' "$out"; then
+        failed=$((failed + 1))
+        echo "debian-$1: the tests did not come to their end"
+        tail -n 20 "$out" "$out.err"
+    fi
+}
+
+try sources deploy/release.sh "$roots/sources" sources || releases=()
+for release in "${releases[@]}"; do
+    builder=$roots/builder-$release booted=$roots/booted-$release name=debian-$release
+    try "$name-builder" make_builder "$builder" "$release" || continue
+    try "$name-packages" make_packages "$builder" || continue
+    rm -rf "${logs:?}/$name"
+    cp -r "$builder/root/one" "$logs/$name"
+    try "$name-same-bytes" are_the_same "$builder" || true
+    try "$name-lintian" lintian_is_silent "$builder" || true
+    try "$name-next" make_next "$builder" || continue
+    try "$name-root" make_booted "$booted" "$release" "$builder" || continue
+    rm -rf --one-file-system "$builder"
+    try "$name-boot" boot "$booted" || true
+    count "$release" "$booted"
+    rm -rf --one-file-system "$booted"
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
