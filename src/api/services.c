@@ -190,7 +190,19 @@ bool api_may_end(struct api *api)
 
 void api_reload(struct api *api, const struct api_options *options)
 {
+    bool rate_is_same = api->options.rate_limit == options->rate_limit;
     api->options = *options;
+    for (struct account *account = NULL;
+         (account = accounts_next(api->accounts, account));) {
+        struct environment *env = engine_environment(api->engine, account->number);
+        if (env)
+            rooms_put_inside(&api->rooms, env, account->project, options);
+    }
+    engine_look_for_room(api->engine);
+    if (rate_is_same)
+        return;
+    rate_limit_destroy(api->rate_limit);
+    api->rate_limit = rate_limit_create(engine_loop(api->engine), options->rate_limit);
 }
 
 void api_set_ready(struct api *api, const char *reason)

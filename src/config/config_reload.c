@@ -10,6 +10,12 @@ static bool is_reloadable(enum config_setting which)
     case SETTING_log_level:
     case SETTING_log_format:
     case SETTING_log_requests:
+    case SETTING_connections:
+    case SETTING_connections_per_address:
+    case SETTING_realtime_connections:
+    case SETTING_rate_limit:
+    case SETTING_storage_quota:
+    case SETTING_batch_memory:
     case SETTING_subscriptions:
     case SETTING_schedules:
     case SETTING_branches:

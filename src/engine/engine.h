@@ -69,6 +69,9 @@ bool engine_share_quota(const struct environment *env, uint32_t other);
  * there is room again. */
 bool engine_is_at_quota(const struct environment *env);
 
+/* The limits of rooms have changed: workers that wait get runs wherever there is room now. */
+void engine_look_for_room(struct engine *engine);
+
 /* The room of the project for what is stored, when it is full; else NULL. */
 const struct room *engine_full_room(const struct environment *env);
 

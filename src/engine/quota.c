@@ -46,6 +46,14 @@ static void match_project(struct engine *engine, const struct room *project)
             engine_match(engine, env);
 }
 
+void engine_look_for_room(struct engine *engine)
+{
+    uint32_t at = 0;
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
+        if (!engine_is_at_quota(env))
+            engine_match(engine, env);
+}
+
 void engine_hold_stored(const struct environment *env, size_t bytes)
 {
     room_take(engine_stored_room(env), bytes);

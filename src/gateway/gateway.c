@@ -432,6 +432,8 @@ void gateway_reload(struct gateway *gateway)
     if (gateway->phase == PHASE_CLOSING)
         return;
     api_reload(gateway->api, &options);
+    server_limit_connections(gateway->server, (unsigned)gateway->config->connections,
+                             (unsigned)gateway->config->connections_per_address);
     request_log_set_mode(gateway->request_log,
                          (enum request_log_mode)config_log_requests(gateway->config));
     log_configure(config_log_level(gateway->config), config_log_format(gateway->config));

@@ -17,6 +17,11 @@
 
 enum { HURRIED_AT_ONCE = 64 };
 
+static unsigned share_of_address(unsigned connections_max)
+{
+    return 1 + (connections_max - 1) / 16;
+}
+
 static void set_defaults(struct server_options *options)
 {
     const struct server_options defaults = {
@@ -56,7 +61,7 @@ static void set_defaults(struct server_options *options)
     DEFAULT(closing_timeout_ms);
     DEFAULT(connections_max);
     if (!options->connections_per_address)
-        options->connections_per_address = 1 + (options->connections_max - 1) / 16;
+        options->connections_per_address = share_of_address(options->connections_max);
     DEFAULT(ws_message_max);
     DEFAULT(ws_fragments_max);
     DEFAULT(ws_unfinished_max);
@@ -182,6 +187,13 @@ enum err server_create(struct loop *loop, const struct server_options *options,
     server->rest_kind = timers_kind(loop_timers(loop), listener_on_rested);
     *result = server;
     return OK;
+}
+
+void server_limit_connections(struct server *server, unsigned most, unsigned per_address)
+{
+    server->options.connections_max = most;
+    server->options.connections_per_address =
+        per_address ? per_address : share_of_address(most);
 }
 
 int server_port(const struct server *server, size_t listener)

@@ -68,6 +68,9 @@ struct server_options {
 enum err server_create(struct loop *loop, const struct server_options *options,
                        struct server **server, struct failure *why);
 
+/* The same two numbers as in the options. Who is connected already stays, above them too. */
+void server_limit_connections(struct server *server, unsigned most, unsigned per_address);
+
 /* Of the listener at that place in the options; 0: of a UNIX socket. */
 int server_port(const struct server *server, size_t listener);
 

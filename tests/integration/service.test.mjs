@@ -135,6 +135,63 @@ test("SIGHUP reads the file of settings again: limits and origins hold at once, 
   assert.equal(await service.stop(), 0, service.stderr.slice(-2000));
 });
 
+test("limits that SIGHUP lowers refuse, and let in again when it raises them", async (t) => {
+  const folder = temporaryFolder(), port = await freePort(), file = path.join(folder, "runcast.conf");
+  const write = (more) => { fs.writeFileSync(`${file}.new`, `listen = systemd:http\ndata = ${folder}/data\n${more}`); fs.renameSync(`${file}.new`, file); };
+  write("");
+  const service = await new Service(t, { http: port }, ["--config", file]).start(), { started: pid } = service.events.find(({ started }) => started);
+  const reload = async (more) => {
+    const before = service.count("STATUS=serves, reloaded");
+    write(more);
+    process.kill(pid, "SIGHUP");
+    await until(() => service.count("STATUS=serves, reloaded") > before, { what: `a reload with ${more}` });
+  };
+  const trigger = async () => (await fetch(`http://127.0.0.1:${port}/api/v1/tasks/any/trigger`, { method: "POST", headers: { authorization: `Bearer ${keys.prod}`, "content-type": "application/json" }, body: '{"payload":{}}' })).status;
+  const list = async () => (await fetch(`http://127.0.0.1:${port}/api/v1/runs`, { headers: { authorization: `Bearer ${keys.prod}` } })).status;
+  const batch = async () => (await fetch(`http://127.0.0.1:${port}/api/v3/batches`, { method: "POST", headers: { authorization: `Bearer ${keys.prod}`, "content-type": "application/json" }, body: '{"runCount":1}' })).json();
+  const item = async (id) => (await fetch(`http://127.0.0.1:${port}/api/v3/batches/${id}/items`, { method: "POST", headers: { authorization: `Bearer ${keys.prod}`, "content-type": "application/x-ndjson" }, body: `${JSON.stringify({ index: 0, task: "any", payload: "x".repeat(1500000) })}\n` })).status;
+  const watch = () => new Promise((resolve) => {
+    http.get({ port, path: "/realtime/v1/events?tags=a", agent: false, headers: { authorization: `Bearer ${keys.prod}`, accept: "text/event-stream" } }, (answer) => resolve({ status: answer.statusCode, answer }));
+  });
+  const connect = () => new Promise((resolve) => {
+    const request = http.get({ port, path: "/healthz", agent: new http.Agent({ keepAlive: true }) }, (answer) => { answer.resume(); resolve({ status: answer.statusCode, close: () => request.destroy() }); });
+    request.on("error", () => resolve({ status: 0, close() {} }));
+  });
+
+  assert.equal(await trigger(), 200);
+  await reload("storage-quota = 1\n");
+  assert.equal(await trigger(), 507);
+  await reload("storage-quota = 0\n");
+  assert.equal(await trigger(), 200);
+
+  await reload("rate-limit = 2\n");
+  assert.deepEqual([await list(), await list()], [200, 429]);
+  await reload("rate-limit = 0\n");
+  assert.deepEqual([await list(), await list()], [200, 200]);
+
+  const { id } = await batch();
+  await reload("batch-memory = 1m\n");
+  assert.equal(await item(id), 503);
+  await reload("batch-memory = 64m\n");
+  assert.equal(await item(id), 200);
+
+  await reload("realtime-connections = 1\n");
+  const first = await watch(), second = await watch();
+  assert.deepEqual([first.status, second.status], [200, 429]);
+  await reload("realtime-connections = 2\n");
+  const third = await watch();
+  assert.equal(third.status, 200, "who was there already counts, too");
+  for (const { answer } of [first, second, third]) answer.destroy();
+
+  await reload("connections = 16\n");
+  const most = [];
+  for (let i = 0; i < 24; i++) most.push(await connect());
+  const open = async () => Number(/^runcast_connections\{kind="http"\} (\d+)$/m.exec((await getBySocket(path.join(folder, "data/metrics.sock"), "/metrics")).text)[1]);
+  assert.ok(await open() <= 16, "of twenty-four that stay open the idle ones were closed");
+  most.forEach(({ close }) => close());
+  assert.equal(await service.stop(), 0, service.stderr.slice(-2000));
+});
+
 test("what SIGHUP takes holds for the next call that asks for it, each of its settings", async (t) => {
   const folder = temporaryFolder(), port = await freePort(), file = path.join(folder, "runcast.conf"), app = "https://app.example.com";
   const write = (more) => { fs.writeFileSync(`${file}.new`, `listen = systemd:http\ndata = ${folder}/data\n${more}`); fs.renameSync(`${file}.new`, file); };
