@@ -165,7 +165,8 @@ struct store_commit {
     store_apply_fn *apply;
 
     enum store_status status; /* the driver's */
-    int64_t begun_us;         /* the driver's */
+    int64_t begun_us;         /* the driver's; monotonic, as below */
+    int64_t synced_us;        /* the driver's: when it was on the disk */
     size_t weight;            /* the driver's: what writing it costs, in changes */
     struct list link;         // of sqlite_line.c's queues; sqlite_writer::done, reporting
 };
@@ -382,9 +383,11 @@ struct store_ops {
 /* Drivers embed this as their first member. */
 struct store {
     const struct store_ops *ops;
-    char epoch[17];            /* random, made with the database */
-    bool failing;              /* a sync failed: nothing is acknowledged any more */
-    bool full;                 /* the last commit found no space */
+    char epoch[17];    /* random, made with the database */
+    bool failing;      /* a sync failed: nothing is acknowledged any more */
+    bool full;         /* the last commit found no space */
+    int64_t synced_us; /* when the commit that is being reported was on the disk; monotonic
+                          µs, 0: none is, or the driver does not know */
     store_feed_fn *on_changes; /* what other gateways committed, in commit order */
     void *owner;               /* of on_changes */
     /* Called on the loop thread for each transaction, before its requests are done. NULL:

@@ -17,69 +17,68 @@ static const struct {
 };
 
 static const struct {
-    const char *name, *help;
+    const char *name;
+    const struct bounds *bounds;
+    const char *help;
 } histogram_rows[] = {
-#define HISTOGRAM(code, name, help) [code] = { name, help },
+#define HISTOGRAM(code, name, bounds, help) [code] = { name, &(bounds), help },
 #include "base/histograms.def"
 #undef HISTOGRAM
 };
 
-/* Upper bounds, inclusive, in microseconds. */
-static const int64_t bounds_us[] = {
-    50,    100,    250,    500,    1000,    2500,    5000,    10000,    25000,
-    50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000,
-};
-
-enum { BOUND_COUNT = sizeof(bounds_us) / sizeof(bounds_us[0]) };
-
-static struct {
-    int64_t buckets[BOUND_COUNT + 1]; /* the last one has no bound */
-    int64_t sum_us;
-} histograms[HISTOGRAM_COUNT];
+static struct buckets histograms[HISTOGRAM_COUNT];
 
 void metric_observe_us(enum histogram histogram, int64_t us)
 {
     assert(histogram < HISTOGRAM_COUNT);
-    size_t bucket = 0;
-    while (bucket < BOUND_COUNT && us > bounds_us[bucket])
-        bucket++;
-    histograms[histogram].buckets[bucket]++;
-    histograms[histogram].sum_us += us;
+    buckets_note(&histograms[histogram], histogram_rows[histogram].bounds, us);
 }
 
-static void print_head(struct buf *out, const char *name, const char *help,
-                       const char *type)
+void metric_merge(enum histogram histogram, const struct buckets *buckets)
+{
+    assert(histogram < HISTOGRAM_COUNT);
+    buckets_add(&histograms[histogram], buckets);
+}
+
+const struct bounds *metric_bounds(enum histogram histogram)
+{
+    assert(histogram < HISTOGRAM_COUNT);
+    return histogram_rows[histogram].bounds;
+}
+
+void metrics_print_head(struct buf *out, const char *name, const char *type,
+                        const char *help)
 {
     buf_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void print_seconds(struct buf *out, int64_t us)
+void metrics_print_label(struct buf *out, const char *name, const char *value)
 {
-    buf_add_json_double(out, (double)us / 1e6);
+    buf_print(out, "%s=\"", name);
+    for (; *value; value++) {
+        if (*value == '\n') {
+            buf_add_text(out, "\\n");
+            continue;
+        }
+        if (*value == '"' || *value == '\\')
+            buf_add_char(out, '\\');
+        buf_add_char(out, *value);
+    }
+    buf_add_char(out, '"');
 }
 
 static void print_histogram(struct buf *out, enum histogram histogram)
 {
     const char *name = histogram_rows[histogram].name;
-    print_head(out, name, histogram_rows[histogram].help, "histogram");
-    int64_t count = 0;
-    for (size_t i = 0; i < BOUND_COUNT; i++) {
-        count += histograms[histogram].buckets[i];
-        buf_print(out, "%s_bucket{le=\"", name);
-        print_seconds(out, bounds_us[i]);
-        buf_print(out, "\"} %lld\n", (long long)count);
-    }
-    count += histograms[histogram].buckets[BOUND_COUNT];
-    buf_print(out, "%s_bucket{le=\"+Inf\"} %lld\n%s_sum ", name, (long long)count, name);
-    print_seconds(out, histograms[histogram].sum_us);
-    buf_print(out, "\n%s_count %lld\n", name, (long long)count);
+    metrics_print_head(out, name, "histogram", histogram_rows[histogram].help);
+    buckets_print(&histograms[histogram], histogram_rows[histogram].bounds, name, "", out);
 }
 
 void metrics_print(struct buf *out)
 {
     for (size_t i = 0; i < METRIC_COUNT; i++) {
         if (i == 0 || strcmp(rows[i].name, rows[i - 1].name) != 0)
-            print_head(out, rows[i].name, rows[i].help, rows[i].type);
+            metrics_print_head(out, rows[i].name, rows[i].type, rows[i].help);
         bool labelled = rows[i].labels[0] != '\0';
         buf_print(out, "%s%s%s%s %lld\n", rows[i].name, labelled ? "{" : "", rows[i].labels,
                   labelled ? "}" : "", (long long)metrics[i]);

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "base/buckets.h"
 #include "base/buf.h"
 
 enum metric {
@@ -19,7 +20,7 @@ enum metric {
 };
 
 enum histogram {
-#define HISTOGRAM(code, name, help) code,
+#define HISTOGRAM(code, name, bounds, help) code,
 #include "base/histograms.def"
 #undef HISTOGRAM
     HISTOGRAM_COUNT
@@ -29,8 +30,18 @@ extern int64_t metrics[METRIC_COUNT];
 
 #define metric_add(code, n) (metrics[code] += (int64_t)(n))
 
-/* Buckets from 50 µs to 10 s, in steps of about two; the values are microseconds. */
 void metric_observe_us(enum histogram histogram, int64_t us);
 
-/* Prometheus text format 0.0.4 of everything. */
+/* Takes in what another thread has noted, by these bounds. */
+void metric_merge(enum histogram histogram, const struct buckets *buckets);
+const struct bounds *metric_bounds(enum histogram histogram);
+
+/* The two lines before the samples of a name. */
+void metrics_print_head(struct buf *out, const char *name, const char *type,
+                        const char *help);
+
+/* name="value", with what the format wants to be escaped. */
+void metrics_print_label(struct buf *out, const char *name, const char *value);
+
+/* Prometheus text format 0.0.4 of both tables. */
 void metrics_print(struct buf *out);

@@ -185,6 +185,14 @@ void hub_insert_run(struct hub *hub, struct tracked *run)
     for_each_topic(hub, run, true, insert);
 }
 
+/* The first change since the last flush: the others came to the disk with it or later. */
+static void begin_delivery(struct hub *hub)
+{
+    int64_t synced_us = hub->env->store->synced_us;
+    hub->marked_us = now_us();
+    hub->synced_us = synced_us ? synced_us : hub->marked_us;
+}
+
 static void mark(struct hub *hub, struct topic *topic, struct tracked *run)
 {
     (void)run;
@@ -192,7 +200,7 @@ static void mark(struct hub *hub, struct topic *topic, struct tracked *run)
         return;
     topic->marked = true;
     if (!hub->marked_us)
-        hub->marked_us = now_us();
+        begin_delivery(hub);
     list_append(&hub->marked, &topic->link);
     loop_wake(hub->env->loop, &hub->flusher);
 }
@@ -253,9 +261,11 @@ static bool is_long(const struct feed *feed)
            !list_empty(&feed->catching);
 }
 
-static void note_delivery(struct hub *hub, int64_t us)
+static void note_delivery(struct hub *hub)
 {
+    int64_t now = now_us(), us = now - hub->marked_us;
     metric_observe_us(H_FANOUT, us);
+    metric_observe_us(H_DELIVERY, now - hub->synced_us);
     stats_pass(hub->env);
     stats_note_delivery(&hub->env->stats, us);
 }
@@ -275,7 +285,7 @@ static bool flush(struct flusher *flusher)
     }
     hub->flushed = hub->env->applied;
     if (hub->marked_us)
-        note_delivery(hub, now_us() - hub->marked_us);
+        note_delivery(hub);
     hub->marked_us = 0;
     return false;
 }

@@ -44,7 +44,9 @@ struct hub {
     uint64_t flushed; /* when the last flush was through: every feed that was not late
                          had everything up to here */
     uint32_t feeds;
-    int64_t marked_us; /* when the oldest change not flushed yet was applied; 0: none */
+    /* Of the oldest change that is not flushed yet; monotonic µs. */
+    int64_t marked_us; /* when it was applied; 0: there is none */
+    int64_t synced_us; /* when it was on the disk */
 };
 
 void hub_init(struct hub *hub, struct environment *env);

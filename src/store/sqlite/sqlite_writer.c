@@ -46,10 +46,25 @@ static void note_trouble(struct sqlite_writer *writer, int code)
     uv_mutex_unlock(&writer->lock);
 }
 
+static int64_t now_us(void)
+{
+    return (int64_t)(uv_hrtime() / 1000);
+}
+
 static int begin(struct sqlite_writer *writer)
 {
     writer->apply.trouble = SQLITE_OK;
     return sqlite_db_run(&writer->db, SQL_BEGIN);
+}
+
+/* Writes what is left of the transaction, and syncs the disk. */
+static int commit(struct sqlite_writer *writer)
+{
+    int64_t begun_us = now_us();
+    int code = sqlite_db_run(&writer->db, SQL_COMMIT);
+    writer->synced_us = now_us();
+    writer->sync_took_us = writer->synced_us - begun_us;
+    return code;
 }
 
 /* Ends the transaction. Not STORE_OK: nothing of it may be believed. */
@@ -58,7 +73,7 @@ static enum store_status end(struct sqlite_writer *writer, int code)
     if (code == SQLITE_OK)
         code = writer->apply.trouble;
     if (code == SQLITE_OK)
-        code = sqlite_db_run(&writer->db, SQL_COMMIT);
+        code = commit(writer);
     if (code == SQLITE_OK)
         return STORE_OK;
     if (!sqlite3_get_autocommit(writer->db.handle))
@@ -86,8 +101,10 @@ static enum store_status write_group(struct sqlite_writer *writer, struct list *
 
     enum store_status status = end(writer, code);
     list_each (link, group) {
+        struct store_commit *req = container_of(link, struct store_commit, link);
+        req->synced_us = writer->synced_us;
         if (status)
-            container_of(link, struct store_commit, link)->status = status;
+            req->status = status;
     }
     return status;
 }
@@ -212,11 +229,18 @@ static void wait_and_reopen(struct sqlite_writer *writer)
 /* ---- writer thread: the loop ---- */
 
 /* Called and left with the lock held. */
+static void note_synced(struct sqlite_writer *writer)
+{
+    writer->groups++;
+    buckets_note(&writer->sync_times, metric_bounds(H_SYNC), writer->sync_took_us);
+    sqlite_growths_take(&writer->grown, &writer->apply.growths);
+}
+
+/* Called and left with the lock held. */
 static void settle(struct sqlite_writer *writer, enum store_status status)
 {
-    writer->groups += status == STORE_OK;
     if (status == STORE_OK)
-        sqlite_growths_take(&writer->grown, &writer->apply.growths);
+        note_synced(writer);
     writer->full = status == STORE_NO_SPACE;
     if (writer->full)
         writer->next_try = uv_hrtime() + second_ns;
@@ -225,14 +249,20 @@ static void settle(struct sqlite_writer *writer, enum store_status status)
     uv_async_send(&writer->finished);
 }
 
+static int64_t count_commits(const struct list *group)
+{
+    int64_t count = 0;
+    list_each (link, group)
+        count++;
+    return count;
+}
+
 static void tell_slow(const struct list *group, int64_t took_ms)
 {
-    int64_t commits = 0, changes = 0;
-    list_each (link, group) {
-        commits++;
+    int64_t commits = count_commits(group), changes = 0;
+    list_each (link, group)
         changes +=
             (int64_t)container_of(link, const struct store_commit, link)->change_count;
-    }
     log_decision("slow commit", NULL, NULL, "the disk or the amount", "ms",
                  log_number(took_ms), "commits", log_number(commits), "changes",
                  log_number(changes), NULL);
@@ -250,7 +280,10 @@ static void serve_group(struct sqlite_writer *writer)
     int64_t took_ms = (int64_t)(uv_hrtime() - begun) / 1000000;
     if (log_has_debug() && took_ms > SLOW_MS)
         tell_slow(&group, took_ms);
+    int64_t commits = count_commits(&group);
     uv_mutex_lock(&writer->lock);
+    if (status == STORE_OK)
+        buckets_note(&writer->group_sizes, metric_bounds(H_GROUP), commits);
     list_move_all(&writer->done, &group);
     settle(writer, status);
 }
@@ -346,7 +379,7 @@ static void count_outcome(const struct store_commit *req)
     bool decided = req->status <= STORE_MISSING;
     metric_add(decided ? outcomes[req->status] : M_COMMITS_FAILED, 1);
     if (req->status == STORE_OK)
-        metric_observe_us(H_COMMIT, (int64_t)(uv_hrtime() / 1000) - req->begun_us);
+        metric_observe_us(H_COMMIT, now_us() - req->begun_us);
 }
 
 /* Takes the commits that are reported in one turn: applying changes takes longer than
@@ -368,6 +401,7 @@ static void report_commits(struct sqlite_writer *writer)
     uint64_t end = uv_hrtime() + REPORT_NS;
     list_each (link, &writer->reporting) {
         struct store_commit *req = container_of(link, struct store_commit, link);
+        writer->store->synced_us = req->synced_us;
         if (req->status == STORE_OK && req->apply && req->apply(req))
             return;
         list_remove(link);
@@ -441,15 +475,20 @@ static void on_finished(uv_async_t *async)
     bool failing = writer->failing, full = writer->full;
     unsigned groups = writer->groups;
     writer->groups = 0;
+    struct buckets group_sizes = writer->group_sizes, sync_times = writer->sync_times;
+    writer->group_sizes = writer->sync_times = (struct buckets){ 0 };
     struct sqlite_growths grown = writer->grown;
     writer->grown = (struct sqlite_growths){ 0 };
     memcpy(trouble, writer->trouble, sizeof(trouble));
     uv_mutex_unlock(&writer->lock);
 
     metric_add(M_COMMIT_GROUPS, groups);
+    metric_merge(H_GROUP, &group_sizes);
+    metric_merge(H_SYNC, &sync_times);
     follow(writer, failing, full, trouble);
     report_growth(writer, &grown);
     report_commits(writer);
+    writer->store->synced_us = 0;
     report_purges(writer, &purges_done);
     more = more || !list_empty(&writer->reporting);
     if (stopped && !more)
@@ -514,7 +553,7 @@ static enum store_status refusal(struct sqlite_writer *writer)
 
 void sqlite_writer_commit(struct sqlite_writer *writer, struct store_commit *req)
 {
-    req->begun_us = (int64_t)(uv_hrtime() / 1000);
+    req->begun_us = now_us();
     uv_mutex_lock(&writer->lock);
     assert(!writer->stopping);
     req->status = refusal(writer);

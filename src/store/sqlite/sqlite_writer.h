@@ -3,6 +3,7 @@
 
 #include <uv.h>
 
+#include "base/buckets.h"
 #include "store/sqlite/sqlite_apply.h"
 #include "store/sqlite/sqlite_checkpoint.h"
 #include "store/sqlite/sqlite_db.h"
@@ -29,8 +30,9 @@ struct sqlite_writer {
     bool full;         /* the last transaction found no space */
     uint64_t next_try; /* uv_hrtime: while full, who comes earlier fails at once */
     unsigned groups;   /* synced and not yet reported */
-    struct sqlite_growths grown; /* the same */
-    char trouble[160];           /* what SQLite said last */
+    struct buckets group_sizes, sync_times; /* of those, as H_GROUP and H_SYNC */
+    struct sqlite_growths grown;            /* the same */
+    char trouble[160];                      /* what SQLite said last */
 
     /* The writer thread's, once it runs. */
     const struct sqlite_options *options;
@@ -38,6 +40,8 @@ struct sqlite_writer {
     struct sqlite_apply apply;
     struct sqlite_checkpoint checkpoint;
     unsigned checkpointed_pages; /* where the log stood after the last attempt */
+    int64_t synced_us;           /* when the last transaction was on the disk, and how */
+    int64_t sync_took_us;        /* long its end took */
 };
 
 /* The caller has set store, positions and options and opened db, and closes db if this

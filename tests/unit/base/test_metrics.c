@@ -92,6 +92,54 @@ static void a_histogram_counts_up_to_each_bound(void **state)
             fail_msg("not printed: %s", lines[i]);
 }
 
+/* As a thread does that counts for itself. */
+static void what_was_counted_elsewhere_is_added_by_the_bounds_of_its_histogram(void **state)
+{
+    (void)state;
+    struct buckets sizes = { 0 };
+    buckets_note(&sizes, metric_bounds(H_GROUP), 1);
+    buckets_note(&sizes, metric_bounds(H_GROUP), 3);
+    buckets_note(&sizes, metric_bounds(H_GROUP), 5000);
+    metric_merge(H_GROUP, &sizes);
+    metric_merge(H_GROUP, &sizes);
+    const char *text = print();
+    static const char *const lines[] = {
+        "runcast_store_group_commits_bucket{le=\"1\"} 2\n",
+        "runcast_store_group_commits_bucket{le=\"2\"} 2\n",
+        "runcast_store_group_commits_bucket{le=\"4\"} 4\n",
+        "runcast_store_group_commits_bucket{le=\"1024\"} 4\n",
+        "runcast_store_group_commits_bucket{le=\"+Inf\"} 6\n",
+        "runcast_store_group_commits_sum 10008\n",
+        "runcast_store_group_commits_count 6\n",
+    };
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        if (!strstr(text, lines[i]))
+            fail_msg("not printed: %s", lines[i]);
+}
+
+static void buckets_have_the_labels_of_their_histogram_before_their_own(void **state)
+{
+    (void)state;
+    struct buckets waits = { 0 };
+    buckets_note(&waits, &bounds_of_queues, 200000);
+    buckets_print(&waits, &bounds_of_queues, "x_seconds", "a=\"b\"", &out);
+    buf_add_char(&out, '\0');
+    assert_non_null(strstr(out.ptr, "x_seconds_bucket{a=\"b\",le=\"0.1\"} 0\n"
+                                    "x_seconds_bucket{a=\"b\",le=\"0.5\"} 1\n"));
+    assert_non_null(strstr(out.ptr, "x_seconds_bucket{a=\"b\",le=\"3600\"} 1\n"
+                                    "x_seconds_bucket{a=\"b\",le=\"+Inf\"} 1\n"
+                                    "x_seconds_sum{a=\"b\"} 0.2\n"
+                                    "x_seconds_count{a=\"b\"} 1\n"));
+}
+
+static void a_label_is_escaped(void **state)
+{
+    (void)state;
+    metrics_print_label(&out, "name", "a\"b\\c\nd");
+    buf_add_char(&out, '\0');
+    assert_string_equal(out.ptr, "name=\"a\\\"b\\\\c\\nd\"");
+}
+
 static void every_line_is_a_comment_or_a_sample(void **state)
 {
     (void)state;
@@ -116,6 +164,11 @@ int main(void)
         cmocka_unit_test_teardown(rows_of_one_name_share_their_head, tear_down),
         cmocka_unit_test_teardown(no_name_has_two_heads, tear_down),
         cmocka_unit_test_teardown(a_histogram_counts_up_to_each_bound, tear_down),
+        cmocka_unit_test_teardown(
+            what_was_counted_elsewhere_is_added_by_the_bounds_of_its_histogram, tear_down),
+        cmocka_unit_test_teardown(
+            buckets_have_the_labels_of_their_histogram_before_their_own, tear_down),
+        cmocka_unit_test_teardown(a_label_is_escaped, tear_down),
         cmocka_unit_test_teardown(every_line_is_a_comment_or_a_sample, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
