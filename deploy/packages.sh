@@ -8,13 +8,14 @@ build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson
     tzdata)
 
 test_packages=(clang codespell libcmocka-dev curl python3 python3-websockets chromium openssl
-    nginx haproxy sqlite3 locales systemd)
+    nginx haproxy prometheus sqlite3 locales systemd)
 command -v kubectl >/dev/null || test_packages+=(kubernetes-client)
 
 # What deploy/release.sh takes beside those that build.
 release_packages=(build-essential debhelper dpkg-dev fakeroot git gzip python3 scdoc)
 # What deploy/container/build.sh takes beside those that build.
 container_packages=(buildah tzdata ca-certificates)
+
 # The dashboard is built by them; who has others than Debian's keeps them. A source archive has it
 # built already.
 if [ ! -e "$(dirname "${BASH_SOURCE[0]}")/../src/dashboard/built" ]; then

@@ -1,8 +1,7 @@
 /* admin.c - what operators ask: does the process answer, may it be sent work, what does it
  * count. */
 #include "api/admin_access.h"
-#include "api/process_metrics.h"
-#include "base/metrics.h"
+#include "api/scrape.h"
 #include "call/call.h"
 #include "call/route.h"
 
@@ -34,15 +33,11 @@ static enum err readyz(struct api_call *call)
 
 static enum err show_metrics(struct api_call *call)
 {
-    struct buf text = { 0 };
     if (!call->x->admin && !admin_has_metrics_token(call))
         return explain(&call->why, ERR_UNAUTHORIZED,
                        "Metrics are read at --admin-listen, which is metrics.sock in the "
                        "data directory; here with RUNCAST_METRICS_TOKEN as bearer token");
-    metrics_print(&text);
-    process_metrics_print(call->api, &text);
-    api_reply_text(call, 200, "text/plain; version=0.0.4; charset=utf-8", buf_slice(&text));
-    buf_finish(&text);
+    scrape_begin(call);
     return OK;
 }
 

@@ -11,6 +11,7 @@
 #include "api/absent.h"
 #include "api/admin_access.h"
 #include "api/rate_limit.h"
+#include "api/route_answers.h"
 #include "api/signed.h"
 #include "base/log.h"
 #include "call/parts.h"
@@ -68,8 +69,7 @@ static bool matches(const char *pattern, struct slice path, struct slice *params
  * names them. */
 static void find_route(struct api_call *call, struct buf *allow)
 {
-    static const char *const names[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
-    const struct exchange *x = call->x;
+    struct exchange *x = call->x;
     enum http_method method = x->method == HTTP_HEAD_ ? HTTP_GET_ : x->method;
     bool all = !x->admin || api_options(call->api)->dashboard_is_admins;
 
@@ -80,11 +80,12 @@ static void find_route(struct api_call *call, struct buf *allow)
             if (route->method == method) {
                 call->route = route;
                 call->area = areas[i];
+                x->answers = route_answers_of(call->api->route_answers, i, route);
                 return;
             }
             if (allow->len)
                 buf_add_text(allow, ", ");
-            buf_add_text(allow, names[route->method]);
+            buf_add_text(allow, http_method_name(route->method));
         }
     }
 }

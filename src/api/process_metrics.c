@@ -1,17 +1,19 @@
-/* process_metrics.c - looks at the process and at what waits when somebody reads the metrics. */
+/* process_metrics.c - looks at the process when somebody reads the metrics. */
 #include "api/process_metrics.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "fleet/sessions.h"
-#include "fleet/waiting.h"
+#include "base/descriptors.h"
+#include "base/metrics.h"
 
 static void print_gauge(struct buf *out, const char *name, const char *help, int64_t value)
 {
-    buf_print(out, "# HELP %s %s\n# TYPE %s gauge\n%s %lld\n", name, help, name, name,
-              (long long)value);
+    metrics_print_head(out, name, "gauge", help);
+    buf_print(out, "%s %lld\n", name, (long long)value);
 }
 
 static int64_t file_size(const char *folder, const char *name)
@@ -38,78 +40,75 @@ static int64_t resident_bytes(void)
     return read ? (int64_t)resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* Figures of all environments of a type together: one of each would be a series for each
- * preview branch. */
-struct figures {
-    int64_t seated;                    /* dequeues that are held */
-    int64_t sessions;                  /* CLIs */
-    int64_t unserved;                  /* environments */
-    int64_t oldest[ENVIRONMENT_TYPES]; /* Unix ms; 0: no run is queued */
-};
-
-static void look_at(const struct environment *env, int64_t *oldest, struct figures *figures)
+static double cpu_seconds(void)
 {
-    int64_t since = waiting_oldest(env);
-    struct session *session = NULL;
-    figures->seated += env->fleet->seated;
-    figures->unserved += waiting_is_unserved(env);
-    while (env->is_dev && (session = sessions_next(env, session)))
-        figures->sessions++;
-    if (since && (!*oldest || since < *oldest))
-        *oldest = since;
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
 }
 
-static struct figures look(const struct api *api)
+/* When the kernel has started the process; it says that in ticks since it was booted. */
+static double start_seconds(void)
 {
-    struct figures figures = { 0 };
-    struct accounts *accounts = api_accounts(api);
-    for (struct account *a = NULL; (a = accounts_next(accounts, a));) {
-        const struct environment *env = engine_environment(api_engine(api), a->number);
-        if (env)
-            look_at(env, &figures.oldest[a->type], &figures);
-    }
-    return figures;
+    struct timespec boot, now;
+    unsigned long long ticks = 0;
+    FILE *file = fopen("/proc/self/stat", "re");
+    /* The second field is a name in brackets, and the 22nd what is looked for. */
+    if (file && fscanf(file,
+                       "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u "
+                       "%*u %*d %*d %*d %*d %*d %*d %llu",
+                       &ticks) != 1)
+        ticks = 0;
+    if (file)
+        fclose(file);
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    clock_gettime(CLOCK_REALTIME, &now);
+    double age = (double)boot.tv_sec - (double)ticks / (double)sysconf(_SC_CLK_TCK);
+    return floor((double)now.tv_sec - age);
 }
 
-static void print_oldest(const struct api *api, const struct figures *figures,
-                         struct buf *out)
+static void print_number(struct buf *out, const char *name, const char *type,
+                         const char *help, double value)
 {
-    static const char name[] = "runcast_oldest_queued_seconds";
-    int64_t now = loop_wall_ms(engine_loop(api_engine(api)));
-    buf_print(out,
-              "# HELP %s How long the run has been queued that has been for longest, by "
-              "type of environment\n# TYPE %s gauge\n",
-              name, name);
-    for (int type = 0; type < ENVIRONMENT_TYPES; type++) {
-        int64_t since = figures->oldest[type];
-        int64_t ms = since && since < now ? now - since : 0;
-        buf_print(out, "%s{type=\"%s\"} %lld.%03d\n", name,
-                  environment_path_slug((enum environment_type)type),
-                  (long long)(ms / 1000), (int)(ms % 1000));
-    }
+    metrics_print_head(out, name, type, help);
+    buf_print(out, "%s ", name);
+    buf_add_json_double(out, value);
+    buf_add_char(out, '\n');
 }
 
-void process_metrics_print(const struct api *api, struct buf *out)
+#ifdef RUNCAST_DASHBOARD
+static const char has_dashboard[] = "yes";
+#else
+static const char has_dashboard[] = "no";
+#endif
+
+static void print_build(struct buf *out)
 {
-    struct figures figures = look(api);
+    metrics_print_head(
+        out, "runcast_build_info", "gauge",
+        "The version that runs, and whether it was built with the dashboard");
+    buf_print(out, "runcast_build_info{version=\"%s\",dashboard=\"%s\"} 1\n",
+              RUNCAST_VERSION, has_dashboard);
+}
+
+void process_metrics_print(const struct api *api, int64_t descriptors, struct buf *out)
+{
     const char *data = api_options(api)->data;
-    buf_print(out,
-              "# HELP runcast_build_info The version that runs\n"
-              "# TYPE runcast_build_info gauge\n"
-              "runcast_build_info{version=\"%s\"} 1\n",
-              RUNCAST_VERSION);
+    const struct store *store = engine_store(api_engine(api));
+    bool ready = !api_not_ready(api) && !store->failing && !store->full;
+    int64_t limit = descriptors_limit();
+    print_build(out);
+    print_gauge(out, "runcast_ready", "1 when /readyz says so", ready);
     print_gauge(out, "process_resident_memory_bytes", "Resident memory", resident_bytes());
+    print_number(out, "process_cpu_seconds_total", "counter", "CPU time of all threads",
+                 cpu_seconds());
+    print_number(out, "process_start_time_seconds", "gauge",
+                 "When the process was started, since 1970", start_seconds());
+    print_gauge(out, "process_open_fds", "Open files, sockets and pipes", descriptors);
+    if (limit < INT64_MAX)
+        print_gauge(out, "process_max_fds", "As many may be open", limit);
     print_gauge(out, "runcast_database_bytes", "Size of the database file",
                 file_size(data, "runcast.db"));
     print_gauge(out, "runcast_database_log_bytes", "Size of its write-ahead log",
                 file_size(data, "runcast.db-wal"));
-    print_gauge(out, "runcast_waiting_workers",
-                "Calls of workers for a run that are held because there is none",
-                figures.seated);
-    print_gauge(out, "runcast_sessions",
-                "CLIs that are there, executing or not, heard of in the last minute",
-                figures.sessions);
-    print_gauge(out, "runcast_unserved_environments",
-                "Environments that have queued runs, and no worker", figures.unserved);
-    print_oldest(api, &figures, out);
 }

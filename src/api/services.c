@@ -9,6 +9,7 @@
 #include "api/openapi.h"
 #include "api/rate_limit.h"
 #include "api/revocation.h"
+#include "api/route_answers.h"
 #include "artifacts/artifacts.h"
 #include "auth/logins.h"
 #include "base/mem.h"
@@ -75,6 +76,7 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
                                                     .keep = options->keep_versions };
     api->deployments = deployments_create(api, &deployments);
     api->areas = api_areas(&api->area_count);
+    api->route_answers = route_answers_create(api->areas, api->area_count);
     api->document = openapi_write(api->areas, api->area_count);
     api->timezones = timezones_list_installed();
     list_init(&api->held);
@@ -96,6 +98,7 @@ void api_destroy(struct api *api)
     revocation_destroy(services->revocation);
     leaving_destroy(services->leaving);
     rate_limit_destroy(api->rate_limit);
+    route_answers_destroy(api->route_answers);
     open_batches_destroy(api->open_batches);
     deployments_destroy(api->deployments);
     artifacts_destroy(api->artifacts);
@@ -120,6 +123,7 @@ void api_add_environment(struct api *api, struct account *account)
 {
     struct environment *env = engine_add_environment(
         api->engine, account->number, account->id, account->type == ENVIRONMENT_DEV);
+    engine_count_with(api->engine, env, account_of_keys(account)->number);
     rooms_put_inside(&api->rooms, env, account->project, &api->options);
     engine_join_stored(api->engine, account->number, &account->project->stored);
 }

@@ -6,6 +6,7 @@
 #include "call/rooms.h"
 
 struct rate_limit;
+struct route_answers;
 
 struct api {
     struct engine *engine;
@@ -27,11 +28,12 @@ struct api {
     struct deployments *deployments;
     const struct area *const *areas; /* of all routes */
     size_t area_count;
-    struct bytes *document;        /* /openapi.json */
-    struct bytes *timezones;       /* that clients are offered beside UTC */
-    struct list held;              // api_call::held
-    const char *not_ready;         /* NULL: ready */
-    struct rate_limit *rate_limit; /* NULL: no limit */
+    struct bytes *document;              /* /openapi.json */
+    struct bytes *timezones;             /* that clients are offered beside UTC */
+    struct list held;                    // api_call::held
+    const char *not_ready;               /* NULL: ready */
+    struct rate_limit *rate_limit;       /* NULL: no limit */
+    struct route_answers *route_answers; /* how often each route was answered how */
     struct rooms rooms;
     unsigned skipped; /* bits of api_skip */
 };

@@ -139,9 +139,7 @@ static bool may_write(struct request_log *log, const char *route, int status,
 
 static const char *method_of(const struct exchange *x)
 {
-    static const char *const names[] = { "GET",   "HEAD",   "POST",    "PUT",
-                                         "PATCH", "DELETE", "OPTIONS", "other" };
-    return x->path.ptr ? names[x->method] : "other"; /* not read that far */
+    return http_method_name(x->path.ptr ? x->method : HTTP_OTHER_); /* not read that far */
 }
 
 static void write_line(const struct exchange *x, const char *route, int status,

@@ -172,8 +172,10 @@ static void note_dequeued(struct engine *engine, struct tracked *run)
                  "version", log_slice(bytes_slice(run->run.worker_version)), "waited_ms",
                  log_number(waited_ms), NULL);
     metric_add(M_DEQUEUED, 1);
-    if (since && waited_ms >= 0)
+    if (since && waited_ms >= 0) {
         metric_observe_us(H_QUEUED, waited_ms * 1000);
+        figures_note_wait(run->env->figures, waited_ms * 1000);
+    }
     leases_note(run);
 }
 

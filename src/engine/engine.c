@@ -67,6 +67,7 @@ static void destroy_environment(struct environment *env)
     *slots_at(&env->engine->shares, env->number) = NULL;
     free(share);
     fleet_destroy(env->fleet);
+    figures_leave(env->figures);
     environment_destroy(env);
 }
 
@@ -115,10 +116,27 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
                                                  is_dev, engine->options.memory,
                                                  concurrency_of(&engine->options, is_dev));
     env->engine = engine;
+    env->figures = &engine->figures.rest;
     fleet_create(&engine->fleets, env);
     add_share(engine, env);
     *slots_at(&engine->environments, number) = env;
     return env;
+}
+
+void engine_count_with(struct engine *engine, struct environment *env, uint32_t number)
+{
+    figures_leave(env->figures);
+    env->figures = figures_join(&engine->figures, number);
+}
+
+const struct figures_table *engine_figures(const struct engine *engine)
+{
+    return &engine->figures;
+}
+
+struct environment *engine_next_environment(const struct engine *engine, uint32_t *at)
+{
+    return slots_next(&engine->environments, at);
 }
 
 void engine_retire_environment(struct engine *engine, struct environment *env)

@@ -26,6 +26,7 @@ struct engine {
     struct slots environments;     /* of struct environment, by number */
     struct slots shares;           /* of struct engine_share, by number */
     struct slots stored;           /* of struct room, its project's, by number */
+    struct figures_table figures;  /* what is counted, by environment */
     struct table flights;          /* of struct flight, by environment and run id */
     struct table waiters, awaited; /* waits.c: who waits, and for what */
     struct table end_points;       /* ends.c: of struct end_point, by environment and id */

@@ -166,6 +166,30 @@ int64_t waiting_oldest(const struct environment *env)
                 : 0;
 }
 
+/* A session whose connection has closed may not come back. */
+static uint32_t unserved_in_dev(const struct environment *env)
+{
+    uint32_t count = queues_waiting_for(&env->queues, AUDIENCE_NOBODY);
+    struct session *session = sessions_next(env, NULL);
+    if (!session)
+        return env->queues.waiting;
+    for (; session; session = sessions_next(env, session))
+        if (sessions_gone_ms(env, session))
+            count += queues_waiting_for(&env->queues, session->audience);
+    return count;
+}
+
+uint32_t waiting_unserved(const struct environment *env)
+{
+    if (!env->queues.waiting)
+        return 0;
+    if (env->is_dev)
+        return unserved_in_dev(env);
+    if (!has_worker(env))
+        return env->queues.waiting;
+    return has_open_worker(env) ? 0 : queues_waiting_for(&env->queues, AUDIENCE_PLAIN);
+}
+
 bool waiting_is_unserved(const struct environment *env)
 {
     bool is_there = env->is_dev ? sessions_next(env, NULL) != NULL : has_worker(env);

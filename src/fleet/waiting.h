@@ -67,5 +67,9 @@ void waiting_explain(const struct tracked *run, const struct waiting *waiting,
  * none is queued. */
 int64_t waiting_oldest(const struct environment *env);
 
+/* How many of the queued runs no worker that is there would take, were it free: nobody is
+ * there, or nobody who has their code. Those that wait for a version are not queued yet. */
+uint32_t waiting_unserved(const struct environment *env);
+
 /* Runs are queued, and nobody is there to execute any. */
 bool waiting_is_unserved(const struct environment *env);

@@ -37,6 +37,15 @@ struct http_header {
     struct slice value; /* trimmed */
 };
 
+/* As it is written in a request; "other" for HTTP_OTHER_. */
+const char *http_method_name(enum http_method method);
+
+/* How many answers had a status of each class, from 1xx to 5xx. */
+enum { HTTP_CLASSES = 5 };
+struct http_answers {
+    int64_t by_class[HTTP_CLASSES];
+};
+
 struct exchange {
     enum http_method method;
     struct slice path;  /* raw: split first, decode the segments after */
@@ -60,6 +69,7 @@ struct exchange {
                                  stream; NULL: they count nowhere */
     bool stream_body; /* on_body instead of exchange.body; body_limit still counts */
     bool slow_body;   /* pieces may be minutes apart: 408 only after 15 without any */
+    struct http_answers *answers; /* the answer counts there, too; NULL: nowhere else */
 
     bool body_paused; /* http_body_pause */
     bool replied, gone;

@@ -67,6 +67,13 @@ static const char *reason_of(int status)
     return "";
 }
 
+const char *http_method_name(enum http_method method)
+{
+    static const char *const names[] = { "GET",   "HEAD",   "POST",    "PUT",
+                                         "PATCH", "DELETE", "OPTIONS", "other" };
+    return names[method];
+}
+
 struct slice http_header(const struct exchange *x, const char *name)
 {
     for (size_t i = 0; i < x->header_count; i++)
@@ -128,9 +135,12 @@ static bool is_deaf(const struct request *request)
     return c->closed || c->lost || c->lingering;
 }
 
-static void count_answer(int status)
+void http_reply_count(const struct exchange *x, int status)
 {
-    metric_add(M_HTTP_1XX + (status / 100 - 1), 1);
+    int class = status / 100 - 1;
+    metric_add(M_HTTP_1XX + class, 1);
+    if (x->answers)
+        x->answers->by_class[class]++;
 }
 
 static struct piece make_head(struct request *request, int status, struct slice headers,
@@ -188,7 +198,7 @@ static void reply(struct exchange *x, int status, struct slice headers, struct p
     struct request *request = of(x);
     assert(!x->replied && !request->streaming);
     bool keep = http_conn_keeps(request);
-    count_answer(status);
+    http_reply_count(x, status);
     if (!is_deaf(request)) {
         connection_count_in(connection_of(request), x->answer_room, 0);
         write_reply(request, status, headers, body, keep);
@@ -203,7 +213,7 @@ void http_reply_parts(struct exchange *x, int status, struct slice headers,
     struct request *request = of(x);
     assert(!x->replied && !request->streaming && count);
     bool keep = http_conn_keeps(request);
-    count_answer(status);
+    http_reply_count(x, status);
     if (!is_deaf(request)) {
         connection_count_in(connection_of(request), x->answer_room, 0);
         write_parts(request, status, headers, parts, count, keep);
@@ -287,7 +297,7 @@ void http_stream_begin(struct exchange *x, int status, struct slice headers)
     request->streaming = true;
     request->reply_keeps = !request->http10 && http_conn_keeps(request);
     request->reply_chunked = !request->http10 && x->method != HTTP_HEAD_;
-    count_answer(status);
+    http_reply_count(x, status);
     if (is_deaf(request))
         return;
     struct buf *out = begin_head(request, status, headers, request->reply_keeps);
@@ -307,7 +317,7 @@ void http_stream_begin_sized(struct exchange *x, int status, struct slice header
     assert(!x->replied && !request->streaming);
     request->streaming = request->sized = true;
     request->reply_keeps = http_conn_keeps(request);
-    count_answer(status);
+    http_reply_count(x, status);
     if (is_deaf(request))
         return;
     connection_count_in(connection_of(request), x->answer_room, 0);

@@ -3,6 +3,9 @@
 
 #include "http/http_request.h"
 
+/* The exchange was answered with this status. */
+void http_reply_count(const struct exchange *x, int status);
+
 /* {"error": "<text>"} with the status, and headers as http_reply takes them. */
 void http_reply_refusal(struct exchange *x, struct http_fault fault, struct slice headers);
 

@@ -562,6 +562,7 @@ struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_o
     }
     struct server *server = request->conn->c.server;
     answer(server, x, protocol);
+    http_reply_count(x, 101);
     struct connection *c = http_conn_hand_over(request);
     struct ws *ws = of(c);
     memset((char *)ws + sizeof(*c), 0, sizeof(*ws) - sizeof(*c));
@@ -572,7 +573,6 @@ struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_o
     ws->credit_ms = now_ms(ws);
     ws->credit = (int64_t)server->options.ws_messages_burst * 1000;
     metric_add(M_WS_CONNECTIONS, 1);
-    metric_add(M_HTTP_1XX, 1);
 
     struct piece piece = { buf_slice(&server->scratch), NULL };
     connection_send(c, &piece, 1);

@@ -172,6 +172,7 @@ static void count_in(struct environment *env, struct tracked *run)
         return;
     }
     env->unfinished++;
+    env->unfinished_by_status[run->run.status]++;
     if (run_rare(&run->run)->parent)
         add_child(env, run);
 }
@@ -187,6 +188,7 @@ static void count_out(struct environment *env, struct tracked *run)
         return;
     }
     env->unfinished--;
+    env->unfinished_by_status[run->run.status]--;
     if (run_rare(&run->run)->parent)
         remove_child(env, run);
 }
@@ -261,7 +263,10 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     hub_append_run(&env->hub, tracked);
     publish(env, tracked, before.id[0] ? &before : NULL);
     windows_judge(&env->windows, before.id[0] ? &before : NULL, &tracked->run);
-    stats_note_run(&env->stats, before.id[0] ? before.status : -1, tracked->run.status);
+    int status = before.id[0] ? before.status : -1;
+    stats_note_run(&env->stats, status, tracked->run.status);
+    if (env->figures)
+        figures_note_run(env->figures, status, tracked->run.status);
     run_finish(&before);
     metric_add(M_CHANGES, 1);
     return tracked;

@@ -21,6 +21,7 @@
 #include "base/loop.h"
 #include "base/room.h"
 #include "base/table.h"
+#include "live/figures.h"
 #include "live/history.h"
 #include "live/hub.h"
 #include "live/recent.h"
@@ -61,6 +62,7 @@ struct environment {
     struct history history;
     struct queues queues;
     struct stats stats;
+    struct figures *figures; /* the engine's; NULL: what happens here is counted nowhere */
     struct view views[VIEWS_MAX];
 
     uint64_t applied; /* every change up to here is in memory */
@@ -76,6 +78,7 @@ struct environment {
     size_t budget;       /* for final_bytes */
     uint32_t evict_from; /* place in the order of all where the next look starts */
     uint32_t unfinished;
+    uint32_t unfinished_by_status[RUN_CANCELED];
     uint32_t holders; /* environment_hold */
     struct room
         *answers; /* of its project: unsent ones; feeds wait for it. NULL: of none */

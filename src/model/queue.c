@@ -227,9 +227,11 @@ static struct offer *offer_for(struct queues *queues, struct queue *queue,
             return offer;
     }
     for (; queues->audiences <= audience; queues->audiences++) {
-        size_t size = (queues->audiences + 1) * sizeof(queues->ready[0]);
-        queues->ready = mem_resize(queues->ready, size);
+        size_t count = queues->audiences + 1;
+        queues->ready = mem_resize(queues->ready, count * sizeof(queues->ready[0]));
+        queues->waiting_for = mem_resize(queues->waiting_for, count * sizeof(uint32_t));
         queues->ready[queues->audiences] = (struct queue_heap){ 0 };
+        queues->waiting_for[queues->audiences] = 0;
     }
     struct offer *offer = mem_new(struct offer);
     offer->audience = audience;
@@ -375,6 +377,7 @@ static struct lane *detach(struct queues *queues, struct queue_item *item)
         heap_remove(queues, &share->items, item->place);
         lane->queue->waiting--;
         queues->waiting--;
+        queues->waiting_for[share->offer->audience]--;
         metric_add(M_RUNS_QUEUED, -1);
     }
     item->lane = NULL;
@@ -420,6 +423,7 @@ void queues_finish(struct queues *queues)
     for (uint32_t i = 0; i < queues->audiences; i++)
         free(queues->ready[i].nodes);
     free(queues->ready);
+    free(queues->waiting_for);
     *queues = (struct queues){ 0 };
 }
 
@@ -435,6 +439,7 @@ void queues_wait(struct queues *queues, struct queue_item *item, struct slice qu
                 (struct queue_node){ .item = item, .place = &item->place });
     lane->queue->waiting++;
     queues->waiting++;
+    queues->waiting_for[item->audience]++;
     metric_add(M_RUNS_QUEUED, 1);
     if (!is_in_line(item))
         list_append(&queues->line, &item->in_line);

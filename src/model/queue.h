@@ -54,6 +54,7 @@ struct queues {
     struct ranking names;     /* the same, in the order of their names */
     uint32_t configured;      /* queues with settings of users */
     struct queue_heap *ready; /* by audience: heads of the queues that may offer one */
+    uint32_t *waiting_for;    /* by audience: how many items wait for it */
     uint32_t audiences;
     uint32_t limit; /* of the environment */
     uint32_t running, waiting;
@@ -98,6 +99,12 @@ void queues_leave(struct queues *queues, struct queue_item *item);
 
 /* The next item that may run and waits for this audience; NULL when there is none. */
 struct queue_item *queues_next(const struct queues *queues, uint32_t audience);
+
+/* How many items wait for this audience, whatever holds them. */
+static inline uint32_t queues_waiting_for(const struct queues *queues, uint32_t audience)
+{
+    return audience < queues->audiences ? queues->waiting_for[audience] : 0;
+}
 
 /* The item that has waited for longest, whatever holds it; NULL when none waits. */
 const struct queue_item *queues_oldest(const struct queues *queues);

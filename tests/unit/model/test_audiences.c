@@ -85,12 +85,22 @@ static bool may_run(const struct scene *scene, const struct job *job)
            count_running(scene, NULL) < scene->queues.limit;
 }
 
+static unsigned count_waiting(const struct scene *scene, uint32_t audience)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < ITEMS; i++)
+        count += scene->jobs[i].waiting && scene->jobs[i].item.audience == audience;
+    return count;
+}
+
 /* One is offered exactly when one of its audience may run, and it is one that may. */
 static void check(const struct scene *scene)
 {
     for (uint32_t audience = 0; audience <= AUDIENCES; audience++) {
         const struct job *next = (const struct job *)queues_next(&scene->queues, audience);
         bool any = false;
+        assert_int_equal(queues_waiting_for(&scene->queues, audience),
+                         count_waiting(scene, audience));
         for (unsigned i = 0; i < ITEMS; i++)
             any |=
                 scene->jobs[i].item.audience == audience && may_run(scene, &scene->jobs[i]);
