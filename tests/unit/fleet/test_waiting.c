@@ -275,6 +275,47 @@ static void in_dev_the_one_of_two_that_has_gone_is_told(void **state)
     world_destroy(world);
 }
 
+/* Those that wait for a version are not queued: they are not among them. */
+static void in_dev_the_runs_of_a_session_that_has_gone_are_nobodys(void **state)
+{
+    struct world *world = make(false, 10);
+    (void)state;
+    assert_int_equal(waiting_unserved(world->env), 0);
+    sessions_connect(world->env, SESSION_SOCKET);
+    register_worker(world, "20260101.1", "hello", 3);
+    world_settle(world);
+    trigger(world, (struct wish){ 0 });
+    trigger(world, (struct wish){ 0 });
+    trigger(world, (struct wish){ .task = "unknown" });
+    world_pass(world, 2000);
+    assert_int_equal(waiting_unserved(world->env), 0);
+    sessions_disconnect(world->env, SESSION_SOCKET);
+    world_pass(world, 7000);
+    assert_int_equal(waiting_unserved(world->env), 2);
+    sessions_connect(world->env, SESSION_SOCKET);
+    assert_int_equal(waiting_unserved(world->env), 0);
+    sessions_disconnect(world->env, SESSION_SOCKET);
+    world_pass(world, 60000); /* it has ended */
+    world_settle(world);
+    assert_null(sessions_next(world->env, NULL));
+    assert_int_equal(waiting_unserved(world->env), world->env->queues.waiting);
+    world_destroy(world);
+}
+
+static void without_a_worker_all_queued_runs_are_nobodys(void **state)
+{
+    struct world *world = make(true, 10);
+    (void)state;
+    register_worker(world, "20260101.1", "hello", 3);
+    world_settle(world);
+    struct triggered first = trigger(world, (struct wish){ 0 });
+    trigger(world, (struct wish){ 0 });
+    assert_int_equal(waiting_unserved(world->env), 2);
+    execute(world, first.id);
+    assert_int_equal(waiting_unserved(world->env), 0); /* it is busy */
+    world_destroy(world);
+}
+
 static void after_a_start_it_is_said_that_a_worker_may_come_back(void **state)
 {
     static const char soon[] = "The gateway has started 8 s ago: whether a worker that has "
@@ -437,6 +478,8 @@ int main(void)
         cmocka_unit_test(in_dev_a_session_has_to_have_the_task),
         cmocka_unit_test(in_dev_a_closed_connection_is_told_before_the_session_is_over),
         cmocka_unit_test(in_dev_the_one_of_two_that_has_gone_is_told),
+        cmocka_unit_test(in_dev_the_runs_of_a_session_that_has_gone_are_nobodys),
+        cmocka_unit_test(without_a_worker_all_queued_runs_are_nobodys),
         cmocka_unit_test(after_a_start_it_is_said_that_a_worker_may_come_back),
         cmocka_unit_test(a_run_knows_how_many_are_before_it_up_to_a_thousand),
         cmocka_unit_test(a_restart_changes_nothing_but_who_is_there),
