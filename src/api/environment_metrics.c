@@ -34,10 +34,12 @@ static void look_at(const struct environment *env, struct environment_gauges *ga
 bool environment_metrics_look(struct environment_metrics *seen, struct stint *stint)
 {
     const struct engine *engine = api_engine(seen->api);
-    while (stint_goes_on_by(stint, LOOKED_AT_ONCE)) {
+    while (!seen->all && stint_goes_on_by(stint, LOOKED_AT_ONCE)) {
         const struct environment *env = engine_next_environment(engine, &seen->at);
-        if (!env)
-            return true;
+        if (!env) {
+            seen->all = true;
+            break;
+        }
         size_t place = figures_place(engine_figures(engine), env->figures);
         const struct account *account =
             accounts_by_number(api_accounts(seen->api), env->number);
@@ -45,7 +47,7 @@ bool environment_metrics_look(struct environment_metrics *seen, struct stint *st
         note_older(&seen->oldest[account->type], waiting_oldest(env));
         seen->unserved += waiting_is_unserved(env);
     }
-    return false;
+    return seen->all;
 }
 
 /* ---- labels ---- */

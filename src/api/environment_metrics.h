@@ -22,12 +22,14 @@ struct environment_gauges {
 struct environment_metrics {
     const struct api *api;
     uint32_t at;                                       /* the next environment */
+    bool all;                                          /* were looked at */
     struct environment_gauges groups[FIGURES_MAX + 1]; /* the last one: the rest */
     int64_t oldest[ENVIRONMENT_TYPES];                 /* as environment_gauges::oldest */
     int64_t unserved; /* environments with queued runs and no worker */
 };
 
-/* Looks at some of the environments, begun with all zero but api. True: all were looked at. */
+/* Looks at some of the environments, begun with all zero but api. True: all were looked at, and
+ * no unit of the stint is taken any more. */
 bool environment_metrics_look(struct environment_metrics *seen, struct stint *stint);
 
 /* The metrics come in parts, each of which fits a turn: from 0 on. False: there is no such

@@ -2,12 +2,15 @@
 #include "base/descriptors.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { READ_AT_ONCE = 4096 /* bytes: some 150 entries */ };
+
+static const char folder[] = "/proc/self/fd";
 
 static void end(struct descriptors *descriptors)
 {
@@ -19,12 +22,14 @@ static void end(struct descriptors *descriptors)
 void descriptors_begin(struct descriptors *descriptors)
 {
     struct stat found;
-    descriptors->count = 0;
-    descriptors->folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptors->folder < 0 || fstat(descriptors->folder, &found) || !found.st_size)
+    *descriptors = (struct descriptors){ .folder = -1 };
+    if (!stat(folder, &found) && found.st_size) {
+        descriptors->count = found.st_size;
         return;
-    descriptors->count = found.st_size;
-    end(descriptors);
+    }
+    descriptors->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptors->folder < 0 && errno == EMFILE)
+        descriptors->count = descriptors_limit(); /* this one is one too many */
 }
 
 static int count_entries(const char *entries, ssize_t len)
