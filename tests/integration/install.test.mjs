@@ -30,6 +30,7 @@ test("program, units, settings, user and folders are where a distribution has th
   assert.deepEqual(files.filter((file) => !chapters.includes(file)), [
     "usr/local/bin/runcast", "usr/local/etc/runcast/runcast.conf", "usr/local/etc/runcast/supervise.conf", "usr/local/lib/systemd/system/runcast-supervise.service", "usr/local/lib/systemd/system/runcast.service", "usr/local/lib/systemd/system/runcast.socket",
     "usr/local/lib/sysusers.d/runcast.conf", "usr/local/lib/tmpfiles.d/runcast.conf", `${doc}/LICENSE`,
+    "usr/local/share/runcast/grafana/alerts.yaml", "usr/local/share/runcast/grafana/runcast.json",
   ]);
   for (const file of files.filter((one) => /systemd|etc|\.d\//.test(one))) assert.doesNotMatch(fs.readFileSync(at(file), "utf8"), /@\w+@/, file);
   assert.match(fs.readFileSync(at(unit), "utf8"), /^ExecStart=\/usr\/local\/bin\/runcast --config \/usr\/local\/etc\/runcast\/runcast\.conf$/m);

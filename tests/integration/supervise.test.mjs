@@ -9,6 +9,7 @@ import { Builder, Deployer } from "../support/js/deployments.mjs";
 import { freePort, getBySocket, keys, samplesOf, startGateway, until } from "../support/js/gateway.mjs";
 import { RawConnection } from "../support/js/http.mjs";
 import { runProgram } from "../support/js/program.mjs";
+import { promtool } from "../support/js/promtool.mjs";
 import { isRoot, prepareVersion, processesOf, runnerUid, Supervisor, versionsFolder } from "../support/js/supervisor.mjs";
 import { WebSocket } from "../support/js/websocket.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
@@ -322,7 +323,9 @@ test("a supervise role tells how many processes there are, how they began and wh
   world.supervisor.options.push("--supervise-listen", `127.0.0.1:${port}`);
   await world.supervisor.begin();
   const answer = await fetch(`http://127.0.0.1:${port}/metrics`);
-  assert.match(await answer.text(), /^runcast_runners \d+$/m);
+  const text = await answer.text();
+  assert.match(text, /^runcast_runners \d+$/m);
+  assert.deepEqual(promtool(["check", "metrics"], text), { status: 0, said: "" });
   await world.supervisor.kill();
   world.supervisor.options.push("--supervise-listen", `127.0.0.1:${world.gateway.port}`);
   await world.supervisor.begin(false);
