@@ -1,6 +1,7 @@
 /* admin.c - what operators ask: does the process answer, may it be sent work, what does it
  * count. */
 #include "api/admin_access.h"
+#include "api/obstacles.h"
 #include "api/scrape.h"
 #include "call/call.h"
 #include "call/route.h"
@@ -11,20 +12,15 @@ static enum err healthz(struct api_call *call)
     return OK;
 }
 
-/* Says what stands against sending work here; nothing: ready. A drain never turns back. */
 static enum err readyz(struct api_call *call)
 {
-    const struct store *store = engine_store(api_engine(call->api));
-    const char *reason = api_not_ready(call->api);
+    const char *words[OBSTACLES_MAX];
+    size_t count = obstacles_find(call->api, words);
     json_t *reasons = json_array();
 
-    if (reason)
-        json_array_append_new(reasons, json_string(reason));
-    if (store->failing)
-        json_array_append_new(reasons, json_string("storage_unavailable"));
-    if (store->full)
-        json_array_append_new(reasons, json_string("storage_full"));
-    bool ready = json_array_size(reasons) == 0;
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(reasons, json_string(words[i]));
+    bool ready = count == 0;
     json_t *body = json_pack("{s:s, s:o}", "status", ready ? "ready" : "not ready",
                              "reasons", reasons);
     api_reply_value(call, ready ? 200 : 503, body);

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/obstacles.h"
 #include "base/descriptors.h"
 #include "base/metrics.h"
 
@@ -94,11 +95,11 @@ static void print_build(struct buf *out)
 void process_metrics_print(const struct api *api, int64_t descriptors, struct buf *out)
 {
     const char *data = api_options(api)->data;
-    const struct store *store = engine_store(api_engine(api));
-    bool ready = !api_not_ready(api) && !store->failing && !store->full;
+    const char *obstacles[OBSTACLES_MAX];
     int64_t limit = descriptors_limit();
     print_build(out);
-    print_gauge(out, "runcast_ready", "1 when /readyz says so", ready);
+    print_gauge(out, "runcast_ready", "1 when /readyz says so",
+                !obstacles_find(api, obstacles));
     print_gauge(out, "process_resident_memory_bytes", "Resident memory", resident_bytes());
     print_number(out, "process_cpu_seconds_total", "counter", "CPU time of all threads",
                  cpu_seconds());
