@@ -247,8 +247,9 @@ test("the store tells the size of its groups and how long the disk takes, the pr
   const before = await gateway.metrics();
   await Promise.all(Array.from({ length: 50 }, () => gateway.post("/api/v1/tasks/hello/trigger", {})));
   const after = await gateway.metrics(), more = (name) => after.get(name) - before.get(name);
-  assert.equal(more("runcast_store_group_commits_sum"), 50);
-  assert.equal(more("runcast_store_group_commits_count"), more("runcast_store_commit_groups_total"));
+  assert.equal(more("runcast_store_group_commits_sum"), more('runcast_store_commits_total{result="ok"}'));
+  assert.ok(more("runcast_store_group_commits_sum") >= 50);
+  assert.ok(more("runcast_store_group_commits_count") <= more("runcast_store_commit_groups_total"), "retention has transactions, too");
   assert.equal(more("runcast_store_sync_seconds_count"), more("runcast_store_commit_groups_total"));
   assert.ok(more("runcast_store_sync_seconds_sum") > 0 && more("runcast_store_sync_seconds_sum") < 60);
   const truth = () => fs.readdirSync(`/proc/${gateway.pid}/fd`).length;
