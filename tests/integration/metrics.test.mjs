@@ -220,6 +220,32 @@ test("the first fifty environments have figures of their own, which their branch
   await gateway.stop();
 });
 
+test("a project that is deleted is told from another that gets its ref while its runs end", async (t) => {
+  const gateway = await startGateway({ t, options: ["--cancel-timeout", "1h"] });
+  const ref = "proj_zzzzzzzzzzzzzzzzzzzz", project = async (...words) => {
+    const { code, stdout, all } = await runProgram(["project", ...words, "--data", gateway.data]);
+    assert.equal(code, 0, all);
+    return stdout;
+  };
+  const make = async () => /^ +dev +(tr_\w+)$/m.exec(await project("create", "Theirs", "--ref", ref))[1];
+  const labels = async () => family(await gateway.metrics(), "runcast_environment_sessions").map(([sample]) => /"(.*)"/.exec(sample)[1]).filter((label) => label.startsWith(ref));
+  const slugs = ["dev", "staging", "prod", "preview"], after = (more) => slugs.map((slug) => `${ref}/${slug}${more}`).sort();
+  const key = await make();
+  assert.deepEqual((await labels()).sort(), after(""));
+  const worker = await Worker.register(gateway, { tasks: ["hello"], key, ref });
+  await worker.trigger("hello");
+  await worker.take();
+  await project("delete", ref, "--confirm", ref);
+  const other = await make();
+  await until(async () => (await labels()).length === 5, { what: "three of the four have nothing left that ends" });
+  assert.deepEqual((await labels()).sort(), [...after(""), `${ref}/dev#5`].sort());
+  await gateway.post("/api/v1/tasks/hello/trigger", {}, { key: other });
+  const metrics = await gateway.metrics();
+  assert.deepEqual(["dev", "dev#5"].map((slug) => metrics.get(`runcast_environment_triggers_total{environment="${ref}/${slug}"}`)), [1, 1]);
+  await expectPromtoolToBeSilent(gateway);
+  await gateway.kill();
+});
+
 test("each answer counts for its route and for its class, also one without a route, and a WebSocket", async (t) => {
   const gateway = await startGateway({ t });
   const worker = await Worker.register(gateway, { tasks: ["hello"] });
