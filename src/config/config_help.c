@@ -6,9 +6,7 @@
 #include "config/config_value.h"
 #include "remote/remote_command.h"
 
-static const struct {
-    const char *name, *usage, *about; /* lines; usage is in the overview too */
-} commands[] = {
+const struct help_command config_commands[] = {
     { "serve", "  runcast [serve] [options]    starts the gateway\n", "" },
     { "supervise",
       "  runcast supervise [options]  executes runs of deployed versions for a gateway\n",
@@ -119,12 +117,43 @@ static const struct {
       "the branches of preview, or with --env one of these kinds alone.\n" },
 };
 
-enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
+enum { COMMAND_COUNT = sizeof(config_commands) / sizeof(config_commands[0]) };
+
+const size_t config_command_count = COMMAND_COUNT;
+
+const struct help_row config_actions[] = {
+    { "--config FILE", "settings from a file: name = value lines" },
+    { "--check-config", "judges the settings, and ends" },
+    { "--print-config", "shows the settings and where each came from" },
+    { "--version", "says which version this is" },
+    { "--help", "shows this; help COMMAND says more of a command" },
+};
+
+enum { ACTION_COUNT = sizeof(config_actions) / sizeof(config_actions[0]) };
+
+const size_t config_action_count = ACTION_COUNT;
+
+const char config_help_of_commands[] =
+    "deploy, versions, promote and rollback speak to the gateway at TRIGGER_API_URL,\n"
+    "wherever it is. Of the others all but serve, supervise and restored speak to the\n"
+    "gateway that runs on --data; all but vault rotate and health\n"
+    "work without one too.\n";
+
+const char config_help_of_options[] =
+    "Every option is also a variable (RUNCAST_LOG_LEVEL=debug) and a line of the\n"
+    "file (log-level = debug). Flags win over variables, variables over the file.\n"
+    "A secret is no flag; it may lie in a file: RUNCAST_METRICS_TOKEN_FILE=/path.\n";
+
+const char config_help_of_keys[] =
+    "The first start on an empty data directory draws keys, or takes them from\n"
+    "RUNCAST_PROJECT_REF, RUNCAST_DEV_SECRET_KEY, RUNCAST_STAGING_SECRET_KEY,\n"
+    "RUNCAST_PROD_SECRET_KEY, RUNCAST_PREVIEW_SECRET_KEY and\n"
+    "RUNCAST_PERSONAL_ACCESS_TOKEN (each may lie in a file, too: …_FILE).\n";
 
 static int find(const char *command)
 {
     for (int i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(command, commands[i].name) == 0)
+        if (strcmp(command, config_commands[i].name) == 0)
             return i;
     return -1;
 }
@@ -134,18 +163,24 @@ bool config_help_knows(const char *command)
     return find(command) >= 0;
 }
 
-static void print_option(const struct setting *setting, struct buf *out)
+const char *config_help_value(const struct setting *setting)
 {
     static const char *const values[] = {
-        [SETTING_IS_TEXT] = " TEXT",     [SETTING_IS_LIST] = " TEXT",
-        [SETTING_IS_NUMBER] = " NUMBER", [SETTING_IS_BYTES] = " SIZE",
-        [SETTING_IS_DURATION] = " TIME", [SETTING_IS_FLAG] = "",
+        [SETTING_IS_TEXT] = "TEXT",     [SETTING_IS_LIST] = "TEXT",
+        [SETTING_IS_NUMBER] = "NUMBER", [SETTING_IS_BYTES] = "SIZE",
+        [SETTING_IS_DURATION] = "TIME", [SETTING_IS_FLAG] = "",
     };
+    return values[setting->type];
+}
+
+static void print_option(const struct setting *setting, struct buf *out)
+{
     char option[CONFIG_NAME_MAX];
     if (setting->type == SETTING_IS_SECRET)
         config_variable_of((enum config_setting)(setting - config_settings), option);
     else
-        snprintf(option, sizeof(option), "--%s%s", setting->name, values[setting->type]);
+        snprintf(option, sizeof(option), "--%s%s%s", setting->name,
+                 *config_help_value(setting) ? " " : "", config_help_value(setting));
     buf_print(out, "  %-34s %s", option, setting->help);
     if (*setting->def && setting->type != SETTING_IS_FLAG)
         buf_print(out, " [%s]", setting->def);
@@ -157,29 +192,15 @@ static void print_all(struct buf *out)
     buf_add_text(out,
                  "runcast - manages runs of background tasks and tells every change\n\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
-        buf_add_text(out, commands[i].usage);
-    buf_add_text(
-        out, "  runcast help COMMAND         says more of one of these\n"
-             "  deploy, versions, promote and rollback speak to the gateway at\n"
-             "  TRIGGER_API_URL, wherever it is. Of the others all but serve, supervise\n"
-             "  and restored speak to the gateway that runs on --data; all but vault\n"
-             "  rotate and health work without one too.\n\n"
-             "options [default]\n");
+        buf_add_text(out, config_commands[i].usage);
+    buf_print(out, "  runcast help COMMAND         says more of one of these\n\n%s\n",
+              config_help_of_commands);
+    buf_add_text(out, "options [default]\n");
     for (int i = 0; i < SETTING_COUNT; i++)
         print_option(&config_settings[i], out);
-    buf_add_text(
-        out,
-        "  --config FILE                      settings from a file: name = value lines\n"
-        "  --check-config                     judges the settings, and ends\n"
-        "  --print-config                     shows the settings and where each came from\n"
-        "  --version, --help\n\n"
-        "Every option is also a variable (RUNCAST_LOG_LEVEL=debug) and a line of the\n"
-        "file (log-level = debug). Flags win over variables, variables over the file.\n"
-        "A secret is no flag; it may lie in a file: RUNCAST_METRICS_TOKEN_FILE=/path.\n\n"
-        "The first start on an empty data directory draws keys, or takes them from\n"
-        "RUNCAST_PROJECT_REF, RUNCAST_DEV_SECRET_KEY, RUNCAST_STAGING_SECRET_KEY,\n"
-        "RUNCAST_PROD_SECRET_KEY, RUNCAST_PREVIEW_SECRET_KEY and\n"
-        "RUNCAST_PERSONAL_ACCESS_TOKEN (each may lie in a file, too: …_FILE).\n");
+    for (int i = 0; i < ACTION_COUNT; i++)
+        buf_print(out, "  %-34s %s\n", config_actions[i].name, config_actions[i].help);
+    buf_print(out, "\n%s\n%s", config_help_of_options, config_help_of_keys);
 }
 
 void config_print_help(const char *command, struct buf *out)
@@ -189,7 +210,7 @@ void config_print_help(const char *command, struct buf *out)
         print_all(out);
         return;
     }
-    buf_print(out, "%s\n%s\n", commands[which].usage, commands[which].about);
+    buf_print(out, "%s\n%s\n", config_commands[which].usage, config_commands[which].about);
     if (remote_command_knows(command)) {
         buf_add_text(out, "  --ca-file FILE: certificates that are trusted, too.\n");
         return;

@@ -139,8 +139,7 @@ static void print_duration(int64_t ms, struct buf *out)
     buf_add_char(out, units[unit].letter);
 }
 
-/* Says what value would be right, as the end of a sentence. */
-static void describe(const struct setting *setting, struct buf *out)
+void config_describe_value(const struct setting *setting, struct buf *out)
 {
     switch (setting->type) {
     case SETTING_IS_NUMBER:
@@ -166,7 +165,7 @@ static enum err refuse(const struct setting *setting, const char *value, const c
                        struct failure *why)
 {
     struct buf right = { 0 };
-    describe(setting, &right);
+    config_describe_value(setting, &right);
     enum err err = explain(why, ERR_INVALID, "%s: %s cannot be '%.60s': it is %.*s", origin,
                            setting->name, value, SLICE_ARG(buf_slice(&right)));
     buf_finish(&right);
@@ -278,6 +277,19 @@ static const char *const dashboards[] = { "on", "admin", "off", NULL };
 static const char *const machines[] = { "shared", "strict", NULL };
 static const char *const on_or_off[] = { "on", "off", NULL };
 static const char *const log_levels[] = { "debug", "info", "warn", "error", NULL };
+
+const char *const *config_choices(enum config_setting which)
+{
+    switch (which) {
+    case SETTING_log_requests: return request_logs;
+    case SETTING_log_format: return log_formats;
+    case SETTING_log_level: return log_levels;
+    case SETTING_dashboard: return dashboards;
+    case SETTING_machines: return machines;
+    case SETTING_deploy_scripts: return on_or_off;
+    default: return NULL;
+    }
+}
 
 /* -1: none of them. */
 static int choice(const char *text, const char *const *choices)

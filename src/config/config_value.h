@@ -30,6 +30,13 @@ extern const struct setting config_settings[SETTING_COUNT];
 /* The variable that sets it: RUNCAST_LOG_LEVEL. */
 void config_variable_of(enum config_setting which, char out[CONFIG_NAME_MAX]);
 
+/* Says what value would be right, as the end of a sentence: "a number from 1 to 9". Not of
+ * texts, lists and secrets, whose forms differ. */
+void config_describe_value(const struct setting *setting, struct buf *out);
+
+/* The words of which a text is one, ended by NULL; NULL: it is any. */
+const char *const *config_choices(enum config_setting which);
+
 /* Reads the value into the field and notes its origin. ERR_INVALID begins with the origin
  * and never shows a secret. */
 enum err config_set(struct config *config, enum config_setting which, const char *value,

@@ -29,8 +29,9 @@ test("program, units, settings, user and folders are where a distribution has th
   assert.ok(chapters.includes(`${doc}/deploy/README.md`), `${chapters}`);
   assert.deepEqual(files.filter((file) => !chapters.includes(file)), [
     "usr/local/bin/runcast", "usr/local/etc/runcast/runcast.conf", "usr/local/etc/runcast/supervise.conf", "usr/local/lib/systemd/system/runcast-supervise.service", "usr/local/lib/systemd/system/runcast.service", "usr/local/lib/systemd/system/runcast.socket",
-    "usr/local/lib/sysusers.d/runcast.conf", "usr/local/lib/tmpfiles.d/runcast.conf", `${doc}/LICENSE`,
-    "usr/local/share/runcast/grafana/alerts.yaml", "usr/local/share/runcast/grafana/runcast.json",
+    "usr/local/lib/sysusers.d/runcast.conf", "usr/local/lib/tmpfiles.d/runcast.conf", "usr/local/share/bash-completion/completions/runcast", `${doc}/LICENSE`,
+    "usr/local/share/fish/vendor_completions.d/runcast.fish", "usr/local/share/man/man1/runcast.1", "usr/local/share/man/man5/runcast.conf.5", "usr/local/share/man/man7/runcast-protocol.7",
+    "usr/local/share/runcast/grafana/alerts.yaml", "usr/local/share/runcast/grafana/runcast.json", "usr/local/share/zsh/site-functions/_runcast",
   ]);
   for (const file of files.filter((one) => /systemd|etc|\.d\//.test(one))) assert.doesNotMatch(fs.readFileSync(at(file), "utf8"), /@\w+@/, file);
   assert.match(fs.readFileSync(at(unit), "utf8"), /^ExecStart=\/usr\/local\/bin\/runcast --config \/usr\/local\/etc\/runcast\/runcast\.conf$/m);
