@@ -14,7 +14,7 @@ import { Supervisor } from "../support/js/supervisor.mjs";
 
 const top = fileURLToPath(new URL("../..", import.meta.url));
 const chapter = (name) => readFileSync(path.join(top, name), "utf8");
-const chapters = ["README.md", "deploy/README.md", "deploy/CHANGELOG.md", "bench/README.md", "src/README.md",
+const chapters = ["README.md", "deploy/README.md", "deploy/CHANGELOG.md", "deploy/SECURITY.md", "bench/README.md", "src/README.md",
   ...readdirSync(path.join(top, "src")).map((room) => `src/${room}/README.md`).filter((name) => existsSync(path.join(top, name)))];
 const readme = chapter("README.md"), operating = chapter("deploy/README.md");
 
