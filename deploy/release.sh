@@ -82,7 +82,7 @@ make_packages() {
     (cd "$work/build" && offline dpkg-buildpackage --no-sign --build=full)
     rm -rf "$out/debian"
     mkdir "$out/debian"
-    cp "$work"/runcast[_-]*_*.* "$out/debian"
+    cp "$work"/runcast*_* "$out/debian"
 }
 
 make_program() {
@@ -100,6 +100,6 @@ make_sources
 make_packages
 make_program
 cd "$out"
-find . -type f ! -name SHA256SUMS -printf '%P\0' | sort -z | xargs -0 sha256sum >"$work/sums"
+find . -type f ! -name SHA256SUMS ! -name '*.buildinfo' ! -name '*.changes' -printf '%P\0' | sort -z | xargs -0 sha256sum >"$work/sums"
 cp "$work/sums" SHA256SUMS
 cat SHA256SUMS
