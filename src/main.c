@@ -308,6 +308,7 @@ static int run(struct config *config, int argc, char **argv)
     case COMMAND_REMOTE: return ask_remote(config);
     case COMMAND_VAULT_ROTATE:
         return tell(gateway_rotate_vault(config, stdout, &why), &why);
+    case COMMAND_DATA: return tell(gateway_data_command(config, stdout, &why), &why);
     case COMMAND_RESTORED: return tell(gateway_restored(config, stdout, &why), &why);
     case COMMAND_HEALTH: return tell(health_ask(config, stdout, &why), &why);
     case COMMAND_VAULT: return 2;

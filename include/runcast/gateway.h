@@ -54,6 +54,11 @@ enum err gateway_command(const struct config *config, FILE *out, struct failure 
 /* The same of `runcast dashboard`, whose link is opened, too, where there is a desktop. */
 enum err gateway_dashboard(const struct config *config, FILE *out, struct failure *why);
 
+/* Carries out a subcommand on the data directory as a whole: backup DIR, restore DIR, db check, db
+ * stats; in this process, whether a gateway serves or not. ERR_USAGE: the words are wrong;
+ * ERR_CANCELED: a signal has stopped it. db check: ERR_INVALID if it has found something. */
+enum err gateway_data_command(const struct config *config, FILE *out, struct failure *why);
+
 /* Gives the database of a data directory that was put back from a copy a new epoch, so that
  * clients with a position from before begin anew. out gets what `restored` prints. */
 enum err gateway_restored(const struct config *config, FILE *out, struct failure *why);

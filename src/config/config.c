@@ -105,7 +105,9 @@ static enum err choose_second(const struct config_reading *reading, const char *
 {
     const char *topic = reading->config.topic;
     bool rotates = strcmp(topic, "vault") == 0 && strcmp(word, "rotate") == 0;
-    if (rotates || account_command_knows(topic, word))
+    bool is_of_db = strcmp(topic, "db") == 0 &&
+                    (strcmp(word, "check") == 0 || strcmp(word, "stats") == 0);
+    if (rotates || is_of_db || account_command_knows(topic, word))
         return OK;
     return explain(reading->why, ERR_INVALID,
                    "%.60s: not a command behind %s; runcast help %s shows what is", word,
@@ -148,6 +150,8 @@ static enum err read_command(struct config_reading *reading, const char *word)
         *command = COMMAND_RESTORED;
     else if (strcmp(word, "health") == 0)
         *command = COMMAND_HEALTH;
+    else if (config_words_are_of_data(word))
+        *command = COMMAND_DATA;
     else if (config_words_are_of_accounts(word))
         *command = COMMAND_ACCOUNTS;
     else if (remote_command_knows(word))
@@ -157,10 +161,11 @@ static enum err read_command(struct config_reading *reading, const char *word)
             reading->why, ERR_INVALID,
             "%.60s: not a command; there are serve, supervise, deploy, versions, "
             "promote, rollback, dashboard, keys, org, project, user, token, worker-token, "
-            "vault rotate, restored and health, and options begin with two dashes",
+            "vault rotate, backup, restore, db check, db stats, restored and "
+            "health, and options begin with two dashes",
             word);
     bool has_words = *command == COMMAND_KEYS || *command == COMMAND_ACCOUNTS ||
-                     *command == COMMAND_REMOTE;
+                     *command == COMMAND_REMOTE || *command == COMMAND_DATA;
     return has_words ? add_word(reading, word) : OK;
 }
 

@@ -24,6 +24,7 @@ enum config_command {
     COMMAND_VAULT_ROTATE,
     COMMAND_RESTORED,
     COMMAND_HEALTH,
+    COMMAND_DATA, /* words, of a command on the data directory as a whole */
     COMMAND_HELP,
     COMMAND_VERSION,
     COMMAND_CHECK_CONFIG,
@@ -55,7 +56,7 @@ enum config_setting {
  * is "default", "--data", "RUNCAST_DATA" or "runcast.conf:3". */
 struct config {
     enum config_command command;
-    /* Of a command on accounts, or one of remote_command.h: its words and options, borrowed
+    /* Of a command on accounts or the data directory, or one of remote_command.h: its words and options, borrowed
      * from the arguments, with "--name" and its value as words of their own. */
     const char *words[CONFIG_WORDS_MAX];
     size_t word_count;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/config_value.h"
+#include "config/config_words.h"
 #include "remote/remote_command.h"
 
 const struct help_command config_commands[] = {
@@ -60,8 +61,35 @@ const struct help_command config_commands[] = {
       "encryption.key.<id> for older backups. A key from RUNCAST_ENCRYPTION_KEY is "
       "replaced by\n"
       "RUNCAST_NEXT_ENCRYPTION_KEY, which the next start needs.\n" },
+    { "backup",
+      "  runcast backup DIR           copies the data directory while its gateway serves\n",
+      "DIR is made, and appears when it is whole. In it are the database with all that "
+      "was\n"
+      "acknowledged before the command was started, its encryption key unless that came "
+      "from\n"
+      "RUNCAST_ENCRYPTION_KEY, and the archives of deployed versions; and a manifest with "
+      "the\n"
+      "hash of each file. The copy has an epoch of its own. Best on another disk.\n" },
+    { "restore",
+      "  runcast restore DIR          puts a backup into an empty data directory\n",
+      "On this machine or another one, for a gateway that is not started yet. All hashes "
+      "are\n"
+      "compared first, and the encryption key is tried: the one in the backup, or that of\n"
+      "RUNCAST_ENCRYPTION_KEY. The data get a new epoch: clients with a position begin "
+      "anew\n"
+      "with a snapshot. As root it gives the files to the owner of the data directory.\n" },
+    { "db",
+      "  runcast db check             looks for damage, and says what to do\n"
+      "  runcast db stats [--json]    says how large the data are, and what of\n",
+      "check reads all of the database, opens what is sealed in it, and compares the files "
+      "of\n"
+      "deployments with what it says of them: a line for each finding, and exit status 1.\n"
+      "stats counts runs by environment and status, tables by rows and size, and what\n"
+      "retention (retain) removes. Neither changes anything, nor needs the gateway to "
+      "stop.\n"
+      "While they read, the log of a database that is written to does not start again.\n" },
     { "restored",
-      "  runcast restored             says that the data were put back from a backup\n",
+      "  runcast restored             says that a copy made by hand was put back\n",
       "The database gets a new epoch: clients with a position of its other life (from,\n"
       "Last-Event-ID, an offset) begin anew with a snapshot, instead of going on in a "
       "history\n"
@@ -135,9 +163,9 @@ const size_t config_action_count = ACTION_COUNT;
 
 const char config_help_of_commands[] =
     "deploy, versions, promote and rollback speak to the gateway at TRIGGER_API_URL,\n"
-    "wherever it is. Of the others all but serve, supervise and restored speak to the\n"
-    "gateway that runs on --data; all but vault rotate and health\n"
-    "work without one too.\n";
+    "wherever it is. backup, restore, db and restored read and write files themselves. Of\n"
+    "the others all but serve and supervise speak to the gateway that runs on --data; all\n"
+    "but vault rotate and health work without one too.\n";
 
 const char config_help_of_options[] =
     "Every option is also a variable (RUNCAST_LOG_LEVEL=debug) and a line of the\n"
@@ -203,6 +231,11 @@ static void print_all(struct buf *out)
     buf_print(out, "\n%s\n%s", config_help_of_options, config_help_of_keys);
 }
 
+static bool is_offline(const char *command)
+{
+    return strcmp(command, "restored") == 0 || strcmp(command, "restore") == 0;
+}
+
 void config_print_help(const char *command, struct buf *out)
 {
     int which = command ? find(command) : -1;
@@ -216,7 +249,8 @@ void config_print_help(const char *command, struct buf *out)
         return;
     }
     buf_print(out, "  --data DIR, or RUNCAST_DATA: the data directory. %s\n",
-              strcmp(command, "restored") == 0    ? "No gateway runs on it."
+              is_offline(command)                 ? "No gateway runs on it."
+              : config_words_are_of_data(command) ? "A gateway may run on it."
               : strcmp(command, "supervise") == 0 ? "That of the gateway on this machine."
               : strcmp(command, "vault") == 0 || strcmp(command, "health") == 0
                   ? "A gateway runs on it."

@@ -18,6 +18,12 @@ bool config_words_are_of_accounts(const char *word)
     return is_among(nouns, sizeof(nouns) / sizeof(nouns[0]), word);
 }
 
+bool config_words_are_of_data(const char *word)
+{
+    static const char *const nouns[] = { "backup", "restore", "db" };
+    return is_among(nouns, sizeof(nouns) / sizeof(nouns[0]), word);
+}
+
 const char *config_words_option(struct slice name)
 {
     static const char *const options[] = { "--org",     "--name",   "--email",
@@ -32,6 +38,7 @@ const char *config_words_option(struct slice name)
 
 bool config_words_are_switch(const char *argument)
 {
-    static const char *const switches[] = { "--new-personal-token", "--skip-promotion" };
+    static const char *const switches[] = { "--new-personal-token", "--skip-promotion",
+                                            "--json" };
     return is_among(switches, sizeof(switches) / sizeof(switches[0]), argument);
 }

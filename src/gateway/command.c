@@ -153,8 +153,7 @@ static enum err ask_gateway(const struct config *config, FILE *out, struct failu
     return refused;
 }
 
-/* There is a database, where nobody else can replace it. */
-static enum err check_data(const struct config *config, struct failure *why)
+enum err gateway_check_data(const struct config *config, struct failure *why)
 {
     struct stat found;
     char *path = gateway_path(config, "runcast.db");
@@ -232,7 +231,7 @@ enum err gateway_command(const struct config *config, FILE *out, struct failure 
     if (refused || (refused = ask_gateway(config, out, why)) != ERR_NOT_FOUND)
         return refused;
 
-    if ((refused = check_data(config, why)) ||
+    if ((refused = gateway_check_data(config, why)) ||
         (refused = gateway_open_vault(config, &vault, why)))
         return refused;
     refused = run_alone(config, vault, out, why);
@@ -284,7 +283,7 @@ static enum err check_key(const struct config *config, struct failure *why)
 enum err gateway_restored(const struct config *config, FILE *out, struct failure *why)
 {
     char epoch[17];
-    enum err refused = check_data(config, why);
+    enum err refused = gateway_check_data(config, why);
     if (!refused)
         refused = check_key(config, why);
     if (refused)

@@ -155,6 +155,13 @@ void vault_key_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX])
     text_to_hex(vault->key.id, KEY_ID_LEN, id);
 }
 
+bool vault_opened_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX])
+{
+    bool is_next = vault->has_next && vault->next.opened;
+    text_to_hex(is_next ? vault->next.id : vault->key.id, KEY_ID_LEN, id);
+    return is_next || vault->key.opened;
+}
+
 static void take_next(struct vault *vault)
 {
     vault->key = vault->next;
@@ -396,6 +403,15 @@ static bool read_id(struct slice sealed, unsigned char out[KEY_ID_LEN])
         return false;
     memcpy(out, bytes + 1, KEY_ID_LEN);
     return true;
+}
+
+bool vault_sealed_id(struct slice sealed, char id[KEY_ID_TEXT_MAX])
+{
+    unsigned char bytes[KEY_ID_LEN];
+    bool has_id = read_id(sealed, bytes);
+    if (has_id)
+        text_to_hex(bytes, KEY_ID_LEN, id);
+    return has_id;
 }
 
 bool vault_is_sealed_with_next(const struct vault *vault, struct slice sealed)

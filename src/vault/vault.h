@@ -46,6 +46,12 @@ void vault_close(struct vault *vault);
 /* The id of the key: 8 hex digits that tell nothing else about it. */
 void vault_key_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX]);
 
+/* The id of the key that a value was sealed with; false: it is none, or older than ids. */
+bool vault_sealed_id(struct slice sealed, char id[KEY_ID_TEXT_MAX]);
+
+/* The id of the key that has opened something; false: none has yet. */
+bool vault_opened_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX]);
+
 /* Appends the sealed value, base64url. */
 void vault_seal(const struct vault *vault, struct slice context, struct slice plain,
                 struct buf *out);

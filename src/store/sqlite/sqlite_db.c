@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "store/sqlite/sqlite_copy.h"
+#include "store/sqlite/sqlite_rows.h"
 
 enum {
     APPLICATION_ID = 1919115635, /* in the file's header; "rcas" */
@@ -176,8 +177,7 @@ int sqlite_db_run(struct sqlite_db *db, enum sqlite_statement which)
     return sqlite_db_finish(db, sqlite_db_stmt(db, which));
 }
 
-/* The first column of the first row; fallback when there is none. */
-static int64_t ask_number(struct sqlite_db *db, const char *sql, int64_t fallback)
+int64_t sqlite_db_number(struct sqlite_db *db, const char *sql, int64_t fallback)
 {
     sqlite3_stmt *stmt = NULL;
     if (sqlite3_prepare_v2(db->handle, sql, -1, &stmt, NULL) == SQLITE_OK &&
@@ -190,6 +190,19 @@ static int64_t ask_number(struct sqlite_db *db, const char *sql, int64_t fallbac
 static bool execute(struct sqlite_db *db, const char *sql)
 {
     return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+bool sqlite_db_take_epoch(struct sqlite_db *db, enum sqlite_statement which, char epoch[17])
+{
+    sqlite3_stmt *stmt = sqlite_db_stmt(db, which);
+    if (!stmt || sqlite3_step(stmt) != SQLITE_ROW)
+        return false;
+    struct slice text = sqlite_column(stmt, 0);
+    bool fits = text.len > 0 && text.len < 17;
+    if (fits)
+        snprintf(epoch, 17, "%.*s", SLICE_ARG(text));
+    bool whole = sqlite3_step(stmt) == SQLITE_DONE; /* what it writes is written now */
+    return sqlite3_reset(stmt) == SQLITE_OK && whole && fits;
 }
 
 bool sqlite_db_is_sound(struct sqlite_db *db)
@@ -277,7 +290,7 @@ static bool configure(struct sqlite_db *db, const struct sqlite_options *options
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     bool configured =
         execute(db, sql.ptr) &&
-        ask_number(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0);
+        sqlite_db_number(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0);
     buf_finish(&sql);
     if (role == SQLITE_READER)
         sqlite3_progress_handler(db->handle, PROGRESS_STEPS, on_progress, db);
@@ -289,9 +302,9 @@ static bool configure(struct sqlite_db *db, const struct sqlite_options *options
 /* Refuses a file that may not be ours, before anything is written into it. */
 static enum err refuse_foreign(struct sqlite_db *db, const char *path, struct failure *why)
 {
-    int64_t version = ask_number(db, "PRAGMA user_version", -1);
-    int64_t application = ask_number(db, "PRAGMA application_id", -1);
-    int64_t tables = ask_number(db, "SELECT count(*) FROM sqlite_schema", -1);
+    int64_t version = sqlite_db_number(db, "PRAGMA user_version", -1);
+    int64_t application = sqlite_db_number(db, "PRAGMA application_id", -1);
+    int64_t tables = sqlite_db_number(db, "SELECT count(*) FROM sqlite_schema", -1);
 
     if (version < 0 || application < 0 || tables < 0)
         return explain_db(why, path, db->handle);
@@ -319,6 +332,46 @@ enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *optio
                        : refuse_foreign(db, options->path, why);
     if (!err && !configure(db, options, role))
         err = explain_db(why, options->path, db->handle);
+    if (err)
+        sqlite_db_close(db);
+    return err;
+}
+
+/* The path as a URI, in which some characters mean something else. */
+static void add_uri(struct buf *uri, const char *path, bool still)
+{
+    buf_add_text(uri, *path == '/' ? "file://" : "file:");
+    for (; *path; path++) {
+        if (strchr("%?#", *path))
+            buf_print(uri, "%%%02x", (unsigned)*path);
+        else
+            buf_add_char(uri, *path);
+    }
+    buf_add_text(uri, still ? "?immutable=1" : "");
+    buf_add_char(uri, '\0');
+}
+
+enum err sqlite_db_look(struct sqlite_db *db, const char *path, bool still,
+                        struct failure *why)
+{
+    struct buf uri = { 0 };
+    *db = (struct sqlite_db){ 0 };
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    add_uri(&uri, path, still);
+    int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX |
+                SQLITE_OPEN_PRIVATECACHE;
+    bool open = sqlite3_open_v2(uri.ptr, &db->handle, flags, NULL) == SQLITE_OK;
+    buf_finish(&uri);
+    if (open) {
+        sqlite3_extended_result_codes(db->handle, 1);
+        sqlite3_busy_timeout(db->handle, SQLITE_BUSY_MS);
+        sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    }
+    enum err err = open && execute(db, "PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"
+                                       "PRAGMA cell_size_check = ON;"
+                                       "PRAGMA query_only = ON")
+                       ? refuse_foreign(db, path, why)
+                       : explain_db(why, path, db->handle);
     if (err)
         sqlite_db_close(db);
     return err;
@@ -360,12 +413,12 @@ static bool migrate_from(struct sqlite_db *db, int64_t version)
 static bool wants_copy(struct sqlite_db *db, int64_t version)
 {
     return version > 0 && version < SCHEMA_VERSION &&
-           !ask_number(db, "SELECT count(*) FROM meta WHERE name = 'steps_left'", 0);
+           !sqlite_db_number(db, "SELECT count(*) FROM meta WHERE name = 'steps_left'", 0);
 }
 
 enum err sqlite_db_migrate(struct sqlite_db *db, const char *path, struct failure *why)
 {
-    int64_t version = ask_number(db, "PRAGMA user_version", SCHEMA_VERSION);
+    int64_t version = sqlite_db_number(db, "PRAGMA user_version", SCHEMA_VERSION);
     if (wants_copy(db, version) && sqlite_keep_copy(db, path, version, why))
         return why->code;
     for (; version < SCHEMA_VERSION; version++) {

@@ -28,6 +28,12 @@ enum {
 enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *options,
                         enum sqlite_role role, struct failure *why);
 
+/* Opens a database to be read alone: nothing is made, brought forward or changed, though SQLite
+ * may leave an empty log beside it. still: nobody writes into it meanwhile, and what is beside it
+ * is not looked at; it may lie where nothing can be written. db as above. */
+enum err sqlite_db_look(struct sqlite_db *db, const char *path, bool still,
+                        struct failure *why);
+
 /* Creates the tables, or brings those of an older version forward: a copy of the file as it
  * was is kept beside it first. */
 enum err sqlite_db_migrate(struct sqlite_db *db, const char *path, struct failure *why);
@@ -42,12 +48,15 @@ sqlite3_stmt *sqlite_db_stmt(struct sqlite_db *db, enum sqlite_statement which);
 int sqlite_db_finish(struct sqlite_db *db, sqlite3_stmt *stmt);
 int sqlite_db_run(struct sqlite_db *db, enum sqlite_statement which);
 
+/* Takes the epoch that the statement's only row says: of SQL_EPOCH or SQL_RENEW_EPOCH. */
+bool sqlite_db_take_epoch(struct sqlite_db *db, enum sqlite_statement which,
+                          char epoch[17]);
+
+/* The first column of the first row; fallback when there is none. */
+int64_t sqlite_db_number(struct sqlite_db *db, const char *sql, int64_t fallback);
+
 /* True when PRAGMA quick_check finds nothing. */
 bool sqlite_db_is_sound(struct sqlite_db *db);
 
 /* What an (extended) result code means to a caller. */
 enum store_status sqlite_status(int code);
-
-/* Creates the file beside the database and locks it for this process: ERR_STORE when
- * another one has it. Close fd to unlock. */
-enum err sqlite_lock_file(const char *path, int *fd, struct failure *why);

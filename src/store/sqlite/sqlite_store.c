@@ -12,7 +12,6 @@
 
 #include "base/mem.h"
 #include "store/sqlite/sqlite_read.h"
-#include "store/sqlite/sqlite_rows.h"
 #include "store/sqlite/sqlite_writer.h"
 
 struct sqlite_store {
@@ -128,20 +127,6 @@ static const struct store_ops sqlite_ops = {
 
 /* ---- opening ---- */
 
-/* Takes the epoch of the statement's only row. */
-static bool take_epoch(struct sqlite_db *db, enum sqlite_statement which, char epoch[17])
-{
-    sqlite3_stmt *stmt = sqlite_db_stmt(db, which);
-    if (!stmt || sqlite3_step(stmt) != SQLITE_ROW)
-        return false;
-    struct slice text = sqlite_column(stmt, 0);
-    bool fits = text.len > 0 && text.len < 17;
-    if (fits)
-        snprintf(epoch, 17, "%.*s", SLICE_ARG(text));
-    bool whole = sqlite3_step(stmt) == SQLITE_DONE; /* what it writes is written now */
-    return sqlite3_reset(stmt) == SQLITE_OK && whole && fits;
-}
-
 static bool read_positions(struct sqlite_store *sqlite)
 {
     struct sqlite_db *db = &sqlite->writer.db;
@@ -169,7 +154,8 @@ static enum err open_database(struct sqlite_store *sqlite, struct failure *why)
         return why->code;
     if (sqlite_db_migrate(db, sqlite->path, why))
         return why->code;
-    if (!take_epoch(db, SQL_EPOCH, sqlite->store.epoch) || !read_positions(sqlite))
+    if (!sqlite_db_take_epoch(db, SQL_EPOCH, sqlite->store.epoch) ||
+        !read_positions(sqlite))
         return explain(why, ERR_STORE, "cannot read %s: %s", sqlite->path,
                        sqlite3_errmsg(db->handle));
     return OK;
@@ -211,7 +197,7 @@ enum err sqlite_store_renew_epoch(const char *path, char epoch[17], struct failu
     struct sqlite_db *db = &sqlite.writer.db;
     sqlite.options.path = sqlite.path;
     enum err refused = open_database(&sqlite, why);
-    if (!refused && !take_epoch(db, SQL_RENEW_EPOCH, epoch))
+    if (!refused && !sqlite_db_take_epoch(db, SQL_RENEW_EPOCH, epoch))
         refused = explain(why, ERR_STORE, "cannot write %s: %s", path,
                           sqlite3_errmsg(db->handle));
     sqlite_db_close(db);

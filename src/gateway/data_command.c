@@ -1,0 +1,229 @@
+/* data_command.c - backup, restore, db check, db stats: words in, text out.
+ *
+ * They read and write files in this process, beside a gateway or without one: a gateway may be
+ * allowed no folder but its own. SIGINT, SIGTERM and SIGHUP end a backup and a restore in good
+ * order. root may do it for whoever the data directory belongs to. */
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "data/backup.h"
+#include "data/db_check.h"
+#include "data/db_stats.h"
+#include "data/restore.h"
+#include "gateway/command.h"
+#include "gateway/data_directory.h"
+#include "runcast/gateway.h"
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+static void watch_signals(void)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction before, action = { .sa_handler = on_stop, .sa_flags = SA_RESTART };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+}
+
+/* The copies of others' data directories are root's. */
+static enum err check_owner(const struct config *config, struct failure *why)
+{
+    return geteuid() ? gateway_check_data(config, why) : OK;
+}
+
+static enum err find_data(const struct config *config, struct failure *why)
+{
+    char *path = gateway_path(config, "runcast.db");
+    enum err err =
+        access(path, F_OK)
+            ? explain(why, ERR_NOT_FOUND, "there is no runcast data in %s", config->data)
+            : check_owner(config, why);
+    free(path);
+    return err;
+}
+
+static void print_size(uint64_t bytes, FILE *out)
+{
+    if (bytes < 10 << 20)
+        fprintf(out, "%" PRIu64 " KiB", (bytes + 1023) >> 10);
+    else
+        fprintf(out, "%" PRIu64 " MiB", bytes >> 20);
+}
+
+/* ---- backup ---- */
+
+static void tell_backup(const struct config *config, const struct backup_manifest *manifest,
+                        FILE *out)
+{
+    char made[TIME_TEXT_LEN + 1];
+    text_from_time(manifest->made_at, made);
+    fprintf(out, "%s is a backup of %s as of %s: ", config->words[1], config->data, made);
+    print_size(backup_manifest_bytes(manifest), out);
+    fprintf(out, ", %zu files\n", manifest->count);
+    if (manifest->holds_key)
+        fprintf(out, "It holds the encryption key: whoever reads it reads every secret.\n");
+    else
+        fprintf(out,
+                "It holds no encryption key: keep the one that the gateway is given%s%s "
+                "elsewhere, restore needs it.\n",
+                manifest->key[0] ? ", which is " : "", manifest->key);
+}
+
+static enum err back_up(const struct config *config, FILE *out, struct failure *why)
+{
+    struct backup_manifest manifest = { 0 };
+    struct backup_options options = { .data = config->data,
+                                      .target = config->words[1],
+                                      .key = config->encryption_key,
+                                      .stopped = &stopped };
+    enum err err = find_data(config, why);
+    if (!err)
+        err = backup_make(&options, &manifest, why);
+    if (!err)
+        tell_backup(config, &manifest, out);
+    backup_manifest_finish(&manifest);
+    return err;
+}
+
+/* ---- restore ---- */
+
+/* One that is not there yet is made. */
+static enum err check_directory(const struct config *config, struct failure *why)
+{
+    enum err err = geteuid() ? gateway_directory_open(config->data, false, why) : OK;
+    return err == ERR_NOT_FOUND ? OK : err;
+}
+
+static enum err restore(const struct config *config, FILE *out, struct failure *why)
+{
+    struct backup_manifest manifest = { 0 };
+    struct restore_options options = { .source = config->words[1],
+                                       .data = config->data,
+                                       .key = config->encryption_key,
+                                       .stopped = &stopped };
+    char made[TIME_TEXT_LEN + 1];
+    enum err err = check_directory(config, why);
+    if (!err)
+        err = restore_make(&options, &manifest, why);
+    if (!err) {
+        text_from_time(manifest.made_at, made);
+        fprintf(out, "the data in %s are those of %s as of %s: ", config->data,
+                config->words[1], made);
+        print_size(backup_manifest_bytes(&manifest), out);
+        fprintf(out, ", %zu files; they begin a new epoch, %s\n", manifest.count,
+                manifest.epoch);
+    }
+    backup_manifest_finish(&manifest);
+    return err;
+}
+
+/* ---- db ---- */
+
+struct findings {
+    FILE *out;
+    unsigned count;
+};
+
+static void on_found(void *owner, const char *text)
+{
+    struct findings *findings = owner;
+    findings->count++;
+    fprintf(findings->out, "%s\n", text);
+}
+
+static enum err check(const struct config *config, FILE *out, struct failure *why)
+{
+    struct findings findings = { .out = out };
+    struct db_check_options options = { .data = config->data,
+                                        .found = on_found,
+                                        .owner = &findings };
+    struct failure unopened;
+    enum err err = find_data(config, why);
+    if (err)
+        return err;
+    if (gateway_open_vault(config, &options.vault, &unopened)) {
+        options.vault = NULL;
+        on_found(&findings, unopened.text);
+    }
+    err = db_check(&options, why);
+    vault_close(options.vault);
+    if (err)
+        return err;
+    if (!findings.count)
+        fprintf(out, "nothing was found in %s\n", config->data);
+    else
+        err = explain(why, ERR_INVALID, "%u findings in %s", findings.count, config->data);
+    return err;
+}
+
+static enum err stats(const struct config *config, FILE *out, struct failure *why)
+{
+    struct timespec now;
+    struct buf text = { 0 };
+    clock_gettime(CLOCK_REALTIME, &now);
+    struct db_stats_options options = { .data = config->data,
+                                        .retain_ms = config->retain_ms,
+                                        .now_ms = now.tv_sec * INT64_C(1000),
+                                        .as_json = config->word_count == 3 };
+    enum err err = find_data(config, why);
+    if (!err)
+        err = db_stats(&options, &text, why);
+    if (!err)
+        fwrite(text.ptr, 1, text.len, out);
+    buf_finish(&text);
+    return err;
+}
+
+/* ---- which ---- */
+
+static bool says(const struct config *config, size_t at, const char *word)
+{
+    return at < config->word_count && strcmp(config->words[at], word) == 0;
+}
+
+static enum err misused(const struct config *config, struct failure *why)
+{
+    static const char db[] = "say runcast db check, or runcast db stats [--json]";
+    if (says(config, 0, "db"))
+        return explain(why, ERR_USAGE, db);
+    return explain(why, ERR_USAGE, "say runcast %s DIR, and name one folder",
+                   config->words[0]);
+}
+
+static bool has_folder(const struct config *config)
+{
+    return config->word_count == 2 && *config->words[1] && config->words[1][0] != '-';
+}
+
+enum err gateway_data_command(const struct config *config, FILE *out, struct failure *why)
+{
+    enum err (*carry_out)(const struct config *, FILE *, struct failure *) = NULL;
+    size_t count = config->word_count;
+    if (says(config, 0, "backup") && has_folder(config))
+        carry_out = back_up;
+    else if (says(config, 0, "restore") && has_folder(config))
+        carry_out = restore;
+    else if (says(config, 0, "db") && says(config, 1, "check") && count == 2)
+        carry_out = check;
+    else if (says(config, 0, "db") && says(config, 1, "stats") &&
+             (count == 2 || (count == 3 && says(config, 2, "--json"))))
+        carry_out = stats;
+    if (!carry_out)
+        return misused(config, why);
+    if (carry_out == back_up || carry_out == restore)
+        watch_signals();
+    prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
+    enum err err = carry_out(config, out, why);
+    bytes_forget_shared();
+    return err;
+}
