@@ -1,25 +1,34 @@
-// Backups, made and put back by the own commands of deploy/README.md; and what a database says whose key is
-// not beside it.
+// Backups, made and put back: what is in them, who refuses them, and what is left when it goes wrong. And what a database says
+// whose key is not beside it.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { keys, startGateway, temporaryFolder } from "../support/js/gateway.mjs";
+import { Builder, bundle, Deployer, sha256 } from "../support/js/deployments.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { everyRun } from "../support/js/load.mjs";
 import { runProgram } from "../support/js/program.mjs";
-import { RunsSocket } from "../support/js/runs.mjs";
+import { RunsMirror, RunsSocket } from "../support/js/runs.mjs";
 
-const readme = fs.readFileSync(new URL("../../deploy/README.md", import.meta.url), "utf8");
-const binaries = path.resolve(process.env.GATEWAY_BIN ? path.dirname(process.env.GATEWAY_BIN) : new URL("../../build-asan", import.meta.url).pathname);
 const variables = `/api/v1/projects/${keys.ref}/envvars/dev`;
 
-/** Runs the indented block behind these words of the README in a folder that has data/. */
-function runBlock(words, cwd) {
-  assert.ok(readme.includes(words), `the README says: ${words}`);
-  const script = readme.slice(readme.indexOf(words)).split("\n\n").find((text) => text.startsWith("    "));
-  if (!fs.existsSync(path.join(cwd, "build"))) fs.symlinkSync(binaries, path.join(cwd, "build"));
-  const end = spawnSync("bash", ["-ec", script], { cwd, encoding: "utf8" });
+/** The two ways, each a script in a folder that has data/, or will have it: by the commands, and by hand, as backups were made
+ *  before there were any, which still can be put back. */
+const ways = {
+  "by runcast backup and restore": { running: "$RUNCAST backup backup --data data", stopped: "$RUNCAST backup backup --data data", back: "$RUNCAST restore backup --data data" },
+  "by hand": {
+    running: "mkdir -m 700 backup; sqlite3 data/runcast.db \"VACUUM INTO 'backup/runcast.db'\"; cp -p data/encryption.key* backup/",
+    stopped: "mkdir -m 700 backup; cp -p data/runcast.db* data/encryption.key* backup/",
+    back: "mkdir -m 700 data; cp -p backup/runcast.db* backup/encryption.key* data/; $RUNCAST restored --data data",
+  },
+};
+
+function run(script, cwd) {
+  const RUNCAST = path.resolve(process.env.GATEWAY_BIN ?? new URL("../../build-asan/runcast", import.meta.url).pathname);
+  const end = spawnSync("bash", ["-ec", script], { cwd, encoding: "utf8", env: { ...process.env, RUNCAST } });
   assert.equal(end.status, 0, end.stderr);
 }
 
@@ -57,12 +66,13 @@ test("a database without its key is refused with the key's name, and no key is d
   await gateway.stop();
 });
 
-test("a backup made while the gateway runs is put back, also one from before the key was rotated", async (t) => {
+for (const [how, way] of Object.entries(ways)) {
+test(`a backup made while the gateway runs is put back, also one from before the key was rotated, ${how}`, async (t) => {
   const folder = temporaryFolder(), data = path.join(folder, "data");
   let gateway = await startGatewayIn(t, folder);
   await setVariable(gateway, "before");
   const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1" })).json;
-  runBlock("While the gateway runs:", folder);
+  run(way.running, folder);
   const first = fs.readFileSync(path.join(data, "encryption.key"), "utf8");
   assert.equal((await runProgram(["vault", "rotate", "--data", data])).code, 0);
   await setVariable(gateway, "after");
@@ -75,7 +85,7 @@ test("a backup made while the gateway runs is put back, also one from before the
   // The whole of it elsewhere, as after the loss of a machine.
   const elsewhere = temporaryFolder();
   fs.cpSync(path.join(folder, "backup"), path.join(elsewhere, "backup"), { recursive: true });
-  runBlock("To put it back", elsewhere);
+  run(way.back, elsewhere);
   gateway = await startGatewayIn(t, elsewhere);
   await checkVariable(gateway, "before");
   assert.equal((await gateway.get(`/api/v3/runs/${id}`)).json.id, id);
@@ -97,21 +107,21 @@ test("a backup made while the gateway runs is put back, also one from before the
   assert.ok(all.some((name) => fs.readFileSync(path.join(data, name), "utf8") === today), all.join());
 });
 
-test("the files of a stopped gateway are a backup, with what a kill has left in the log", async (t) => {
+test(`of a stopped gateway the backup has what a kill has left in the log, ${how}`, async (t) => {
   const folder = temporaryFolder();
   let gateway = await startGatewayIn(t, folder);
   await setVariable(gateway, "logged");
   await gateway.kill();
-  runBlock("While it is stopped:", folder);
+  run(way.stopped, folder);
   const elsewhere = temporaryFolder();
   fs.cpSync(path.join(folder, "backup"), path.join(elsewhere, "backup"), { recursive: true });
-  runBlock("To put it back", elsewhere);
+  run(way.back, elsewhere);
   gateway = await startGatewayIn(t, elsewhere);
   await checkVariable(gateway, "logged");
   await gateway.stop();
 });
 
-test("who kept a position of the other life of a database that was put back begins anew", async (t) => {
+test(`who kept a position of the other life of a database that was put back begins anew, ${how}`, async (t) => {
   const folder = temporaryFolder(), headers = { "x-trigger-electric-version": "1.0.14" };
   const trigger = async (gateway) => (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1", options: { tags: ["x"] } })).json.id;
   const subscribe = async (gateway, from) => {
@@ -127,16 +137,17 @@ test("who kept a position of the other life of a database that was put back begi
 
   let gateway = await startGatewayIn(t, folder);
   const kept = await trigger(gateway);
-  runBlock("While the gateway runs:", folder);
+  run(way.running, folder);
   const lost = await trigger(gateway);
   const before = await subscribe(gateway), shape = (await poll(gateway, "", "-1")).headers;
   assert.deepEqual([...before.seen].sort(), [kept, lost].sort());
-  assert.equal((await runProgram(["restored", "--data", gateway.data])).code, 1, "not while it serves");
+  for (const words of [["restored"], ["restore", path.join(folder, "backup")]])
+    assert.equal((await runProgram([...words, "--data", gateway.data])).code, 1, "not while it serves");
   await gateway.stop();
 
   const elsewhere = temporaryFolder();
   fs.cpSync(path.join(folder, "backup"), path.join(elsewhere, "backup"), { recursive: true });
-  runBlock("To put it back", elsewhere);
+  run(way.back, elsewhere);
   gateway = await startGatewayIn(t, elsewhere);
   const other = [await trigger(gateway), await trigger(gateway)]; // it is further than the position
   const after = await subscribe(gateway, before.position);
@@ -164,4 +175,273 @@ test("who kept a position of the other life of a database that was put back begi
   assert.equal((await subscribe(gateway, after.position)).mode, "resume", "no new epoch");
   await gateway.stop();
   assert.match((await restored()).stdout, /begin a new epoch/);
+});
+}
+
+// ---- under load, and on another machine ----
+
+const command = (words, more) => runProgram(words, { timeoutMs: 120_000, ...more });
+
+/** Clients that trigger until they are told to end; acknowledged: the ids, in the order of the answers. */
+class Clients {
+  constructor(gateway, count = 6) {
+    Object.assign(this, { gateway, acknowledged: [], over: false });
+    this.all = Array.from({ length: count }, () => this.#trigger());
+  }
+
+  async #trigger() {
+    while (!this.over) {
+      const { json } = await this.gateway.post("/api/v1/tasks/hello/trigger", { payload: "x".repeat(3000), options: { tags: ["load"] } });
+      this.acknowledged.push(json.id);
+    }
+  }
+
+  end() {
+    this.over = true;
+    return Promise.all(this.all);
+  }
+}
+
+const manifestOf = (folder) => JSON.parse(fs.readFileSync(path.join(folder, "manifest.json"), "utf8"));
+const modeOf = (file) => (fs.lstatSync(file).mode & 0o777).toString(8);
+const filesIn = (folder) => fs.readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry) => ({ name: path.join(entry.parentPath ?? entry.path, entry.name), folder: entry.isDirectory() }));
+
+test("a backup under load has every run that was acknowledged before it, and the files of versions, and is put back on another machine", { timeout: 200_000 }, async (t) => {
+  const options = ["--deploy-hold", "2s", "--dequeue-wait", "1s"], bytes = bundle();
+  const gateway = await startGateway({ t, options });
+  const cli = new Deployer(gateway), builder = await Builder.start(gateway);
+  const answer = cli.deploy({}, { bytes });
+  const { deployment } = await builder.build();
+  assert.equal((await answer).status, 200);
+  const mirror = new RunsMirror({ port: gateway.port, token: keys.dev });
+  t.after(() => mirror.cut());
+  await mirror.connect();
+  mirror.subscribe({ tags: ["load"] });
+
+  const clients = new Clients(gateway);
+  await until(() => clients.acknowledged.length > 100, { what: "runs before the backup" });
+  const folder = temporaryFolder(), backup = path.join(folder, "nightly"), before = [...clients.acknowledged];
+  const made = await command(["backup", backup, "--data", gateway.data]);
+  assert.equal(made.code, 0, made.all);
+  assert.match(made.stdout, /is a backup of .* as of [\dTZ:.-]+: \d+ [KM]iB, 4 files\nIt holds the encryption key/);
+  const then = clients.acknowledged.length;
+  assert.ok(then > before.length, "triggers went on meanwhile");
+  await until(() => clients.acknowledged.length > then + 20, { what: "runs behind the backup" });
+  await clients.end();
+  await mirror.wait(() => mirror.runs.size === clients.acknowledged.length, "every run of the load");
+  await gateway.kill();
+
+  // What it is: whole, its owner's alone, and nothing beside it.
+  assert.deepEqual(fs.readdirSync(folder), ["nightly"]);
+  for (const { name, folder: isFolder } of [{ name: backup, folder: true }, ...filesIn(backup)]) assert.equal(modeOf(name), isFolder ? "700" : "600", name);
+  const manifest = manifestOf(backup);
+  assert.deepEqual(manifest.files.map(({ name }) => name).sort(), [`deployments/${deployment.id}.index.json`, `deployments/${deployment.id}.tar.gz`, "encryption.key", "runcast.db"]);
+  for (const { name, bytes: size, sha256: hash } of manifest.files) {
+    const content = fs.readFileSync(path.join(backup, name));
+    assert.deepEqual([content.length, createHash("sha256").update(content).digest("hex")], [size, hash], name);
+  }
+  assert.notEqual(manifest.epoch, mirror.epoch);
+
+  // Elsewhere: all that had been acknowledged, the version with its archive, and nobody's position.
+  const elsewhere = path.join(temporaryFolder(), "data");
+  const restored = await command(["restore", backup, "--data", elsewhere]);
+  assert.equal(restored.code, 0, restored.all);
+  assert.equal(modeOf(elsewhere), "700");
+  const checked = await command(["db", "check", "--data", elsewhere]);
+  assert.deepEqual([checked.code, checked.stdout], [0, `nothing was found in ${elsewhere}\n`], checked.all);
+  const other = await startGateway({ t, options, data: elsewhere });
+  const runs = await everyRun(other);
+  for (const id of before) assert.ok(runs.has(id), `${id} was acknowledged before the backup`);
+  const all = new Set(clients.acknowledged);
+  for (const id of runs.keys()) assert.ok(all.has(id), `${id} was made by nobody`);
+  assert.equal((await new Deployer(other).get("/api/v1/deployments/current")).json.version, deployment.version);
+  const archive = await other.http.request("GET", `/engine/v1/worker-actions/deployments/${deployment.id}/archive`, { key: builder.token });
+  assert.equal(archive.status, 200, archive.text);
+  assert.equal(fs.readFileSync(path.join(elsewhere, "deployments", `${deployment.id}.tar.gz`)).equals(bytes), true, sha256(bytes));
+
+  // A client that knew what is gone forgets it, and hears of what comes, once.
+  mirror.options.port = other.port;
+  const welcome = await mirror.connect();
+  assert.ok(![manifest.epoch].includes(welcome.epoch), "the data that were put back have an epoch of their own");
+  await mirror.wait(() => mirror.position, "in sync with the data that were put back");
+  assert.deepEqual([...mirror.runs.keys()].sort(), [...runs.keys()].sort());
+  const next = (await other.post("/api/v1/tasks/hello/trigger", { payload: 1, options: { tags: ["load"] } })).json.id;
+  await mirror.wait(() => mirror.runs.has(next), "what comes after it");
+  assert.equal(mirror.runs.size, runs.size + 1);
+  assert.deepEqual(mirror.errors, []);
+  await other.stop();
+});
+
+test("a backup that is put back twice begins another epoch each time", async (t) => {
+  const gateway = await startGateway({ t }), folder = temporaryFolder(), backup = path.join(folder, "b");
+  assert.equal((await command(["backup", backup, "--data", gateway.data])).code, 0);
+  await gateway.stop();
+  const epochs = [];
+  for (const name of ["one", "two"]) epochs.push((await command(["restore", backup, "--data", path.join(folder, name)])).stdout.match(/new epoch, ([0-9a-f]{16})\n/)[1]);
+  assert.equal(new Set([...epochs, manifestOf(backup).epoch]).size, 3);
+});
+
+// ---- refusals ----
+
+/** A gateway that has stopped, with a variable, a deployed version, and a backup; more: { env, … }. */
+async function backedUp(t, more = {}) {
+  const options = ["--deploy-hold", "2s", "--dequeue-wait", "1s"];
+  const gateway = await startGateway({ t, options, ...more });
+  await setVariable(gateway, "kept");
+  const builder = await Builder.start(gateway), answer = new Deployer(gateway).deploy();
+  const { deployment } = await builder.build();
+  await answer;
+  const folder = temporaryFolder(), backup = path.join(folder, "backup");
+  const made = await command(["backup", backup, "--data", gateway.data]);
+  assert.equal(made.code, 0, made.all);
+  await gateway.stop();
+  return { gateway, folder, backup, made, archive: `deployments/${deployment.id}.tar.gz` };
+}
+
+test("a backup without its key, or with another one, is refused before anything is written", async (t) => {
+  const key = "cd".repeat(32), env = { RUNCAST_ENCRYPTION_KEY: key };
+  const { folder, backup, made } = await backedUp(t, { env });
+  const [, id] = made.stdout.match(/It holds no encryption key: keep the one that the gateway is given, which is ([0-9a-f]{8}) elsewhere/);
+  assert.deepEqual([manifestOf(backup).holdsKey, manifestOf(backup).key], [false, id]);
+  for (const { name, folder: isFolder } of filesIn(backup)) if (!isFolder) assert.ok(!fs.readFileSync(name, "latin1").includes(key), name);
+
+  const data = path.join(folder, "data"), restore = (more) => command(["restore", backup, "--data", data], more);
+  const none = await restore(), wrong = await restore({ env: { RUNCAST_ENCRYPTION_KEY: "ab".repeat(32) } });
+  assert.deepEqual([none.code, wrong.code], [1, 1]);
+  assert.match(none.stderr, new RegExp(`the backup holds no encryption key: set RUNCAST_ENCRYPTION_KEY .* to the one that sealed it, which is ${id}`));
+  assert.match(wrong.stderr, new RegExp(`this is not the encryption key that sealed it, which is ${id}, but [0-9a-f]{8}`));
+  assert.equal(fs.existsSync(data), false);
+  const right = await restore({ env });
+  assert.equal(right.code, 0, right.all);
+  const gateway = await startGateway({ t, data, env });
+  await checkVariable(gateway, "kept");
+  await gateway.stop();
+});
+
+const flip = (file) => {
+  const bytes = fs.readFileSync(file);
+  bytes[bytes.length >> 1] ^= 1;
+  fs.writeFileSync(file, bytes);
+};
+const rewrite = (file, change) => fs.writeFileSync(file, change(fs.readFileSync(file, "utf8")));
+
+test("a backup that is damaged or was changed is refused by the name of the file, and nothing is written", async (t) => {
+  const { backup, folder, archive } = await backedUp(t), data = path.join(folder, "data");
+  const outside = path.join(folder, "outside");
+  fs.writeFileSync(outside, "x");
+  const cases = {
+    "a bit of the database": [(b) => flip(path.join(b, "runcast.db")), /runcast\.db of the backup is damaged: its content/],
+    "the end of the database": [(b) => fs.truncateSync(path.join(b, "runcast.db"), 8192), /runcast\.db of the backup is damaged: it has 8192 bytes, and had \d+/],
+    "an archive": [(b) => flip(path.join(b, archive)), new RegExp(`${archive} of the backup is damaged`)],
+    "no archive": [(b) => fs.rmSync(path.join(b, archive)), new RegExp(`${archive} of the backup is missing`)],
+    "no folder of archives": [(b) => fs.rmSync(path.join(b, "deployments"), { recursive: true }), /deployments\/\S+ of the backup is missing/],
+    "a key that was exchanged": [(b) => fs.writeFileSync(path.join(b, "encryption.key"), `${"ab".repeat(32)}\n`), /encryption\.key of the backup is damaged/],
+    "no manifest": [(b) => fs.rmSync(path.join(b, "manifest.json")), /has no manifest\.json: it is no whole backup/],
+    "half a manifest": [(b) => fs.truncateSync(path.join(b, "manifest.json"), 200), /manifest\.json is damaged/],
+    "a manifest of the future": [(b) => rewrite(path.join(b, "manifest.json"), (text) => text.replace('"format":1', '"format":2')), /made by a newer runcast/],
+    "a way out": [(b) => rewrite(path.join(b, "manifest.json"), (text) => text.replace("encryption.key", "../outside")), /names '\.\.\/outside', which is no file of a backup/],
+    "a link instead of the database": [(b) => { fs.rmSync(path.join(b, "runcast.db")); fs.symlinkSync(outside, path.join(b, "runcast.db")); }, /runcast\.db is a symbolic link/],
+    "a link instead of the folder": [(b) => { fs.renameSync(path.join(b, "deployments"), path.join(folder, "moved")); fs.symlinkSync(path.join(folder, "moved"), path.join(b, "deployments")); }, /deployments is no folder/],
+  };
+  for (const [what, [damage, said]] of Object.entries(cases)) {
+    const copy = path.join(temporaryFolder(), "backup");
+    fs.cpSync(backup, copy, { recursive: true });
+    damage(copy);
+    const end = await command(["restore", copy, "--data", data]);
+    assert.deepEqual([end.code, end.stdout], [1, ""], `${what}: ${end.all}`);
+    assert.match(end.stderr, said, what);
+    assert.equal(fs.existsSync(data), false, what);
+  }
+  assert.equal(fs.readFileSync(outside, "utf8"), "x");
+});
+
+test("a backup goes into a folder that is not there or is empty, and a restore into an empty data directory", async (t) => {
+  const { gateway, backup, folder } = await backedUp(t), full = path.join(folder, "full");
+  fs.mkdirSync(full);
+  fs.writeFileSync(path.join(full, "mine"), "mine");
+  const refused = {
+    [full]: /full is not empty: name a folder that is not there yet/,
+    [path.join(full, "mine")]: /is there, and no folder/,
+    [path.join(folder, "nowhere/x")]: /cannot open .*nowhere/,
+    [path.join(gateway.data, "backup")]: /is in the data directory: name a folder outside of it/,
+    [`${folder}/..`]: /is no name of a folder/,
+  };
+  for (const [target, said] of Object.entries(refused)) {
+    const end = await command(["backup", target, "--data", gateway.data]);
+    assert.deepEqual([end.code, end.stdout], [1, ""], target);
+    assert.match(end.stderr, said);
+  }
+  fs.mkdirSync(path.join(folder, "empty"));
+  assert.equal((await command(["backup", `${path.join(folder, "empty")}/`, "--data", gateway.data])).code, 0);
+  assert.deepEqual(fs.readdirSync(folder).sort(), ["backup", "empty", "full"]);
+  assert.match((await command(["backup", path.join(folder, "x"), "--data", path.join(folder, "empty2")])).stderr, /there is no runcast data/);
+
+  const into = await command(["restore", backup, "--data", full]);
+  assert.equal(into.code, 1);
+  assert.match(into.stderr, /the data directory \S+ is not empty \(mine\): stop its gateway, and move away/);
+  assert.deepEqual(fs.readdirSync(full), ["mine"]);
+  const misused = await command(["restore"]);
+  assert.deepEqual([misused.code, misused.stderr], [2, "runcast: say runcast restore DIR, and name one folder\n"]);
+});
+
+// ---- interrupted ----
+
+test("a disk that is full leaves nothing of a backup or a restore behind, whenever it is full", async (t) => {
+  const gateway = await startGateway({ t }), folder = temporaryFolder(), order = path.join(folder, "order"), backup = path.join(folder, "backup");
+  const env = { SHIM_DISK: order }, preload = "shim_disk";
+  for (const full of ["runcast.db", "encryption.key", "manifest.json"]) {
+    fs.writeFileSync(order, `full ${full}`);
+    const end = await command(["backup", backup, "--data", gateway.data], { preload, env });
+    assert.equal(end.code, 1, end.all);
+    assert.match(end.stderr, /[Nn]o space left/, full);
+    assert.deepEqual(fs.readdirSync(folder), ["order"], full);
+  }
+  assert.equal((await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 })).status, 200, "the gateway has not noticed");
+  fs.rmSync(order);
+  assert.equal((await command(["backup", backup, "--data", gateway.data], { preload, env })).code, 0);
+  for (const full of ["runcast.db", "encryption.key"]) {
+    fs.writeFileSync(order, `full ${full}`);
+    const end = await command(["restore", backup, "--data", path.join(folder, "data")], { preload, env });
+    assert.equal(end.code, 1, end.all);
+    assert.match(end.stderr, /[Nn]o space left/, full);
+    assert.deepEqual(fs.readdirSync(folder).sort(), ["backup", "order"], full);
+  }
+  await gateway.stop();
+});
+
+/** Begins a command whose syncs take long, and signals it as soon as there is what begun() looks for. */
+async function interrupted(words, signal, begun) {
+  const order = path.join(temporaryFolder(), "order");
+  fs.writeFileSync(order, "delay 1000");
+  let child;
+  const end = command(words, { preload: "shim_sync", env: { SHIM_CONTROL: order }, onStart: (started) => { child = started; } });
+  await until(begun, { everyMs: 1, what: "it has begun" });
+  child.kill(signal);
+  return end;
+}
+
+test("a signal ends a backup and a restore without a trace, and a kill leaves nothing that is taken for one", async (t) => {
+  const gateway = await startGateway({ t }), folder = temporaryFolder(), backup = path.join(folder, "backup");
+  const partial = () => fs.readdirSync(folder).find((name) => name.startsWith("backup.partial-"));
+  for (const signal of ["SIGINT", "SIGTERM"]) {
+    const end = await interrupted(["backup", backup, "--data", gateway.data], signal, partial);
+    assert.deepEqual([end.code, end.stderr], [1, "runcast: stopped: nothing is left of the backup\n"]);
+    assert.deepEqual(fs.readdirSync(folder), []);
+  }
+  assert.equal((await interrupted(["backup", backup, "--data", gateway.data], "SIGKILL", partial)).signal, "SIGKILL");
+  assert.equal(fs.existsSync(backup), false);
+  assert.equal((await command(["restore", path.join(folder, partial()), "--data", path.join(folder, "data")])).code, 1, "half a backup is none");
+  assert.equal((await command(["backup", backup, "--data", gateway.data])).code, 0, "the next one is not in its way");
+  fs.rmSync(path.join(folder, partial()), { recursive: true });
+
+  const data = path.join(folder, "data"), begun = () => fs.existsSync(path.join(data, "restore.partial/runcast.db"));
+  const stopped = await interrupted(["restore", backup, "--data", data], "SIGINT", begun);
+  assert.deepEqual([stopped.code, stopped.stderr], [1, "runcast: stopped: nothing was restored\n"]);
+  assert.deepEqual(fs.readdirSync(folder), ["backup"]);
+  assert.equal((await interrupted(["restore", backup, "--data", data], "SIGKILL", begun)).signal, "SIGKILL");
+  assert.equal(fs.existsSync(path.join(data, "runcast.db")), false, "nothing that a gateway would start on");
+  const again = await command(["restore", backup, "--data", data]);
+  assert.equal(again.code, 0, again.all);
+  assert.deepEqual(fs.readdirSync(data).sort(), ["deployments", "encryption.key", "runcast.db", "runcast.db.lock"]);
+  await gateway.stop();
 });

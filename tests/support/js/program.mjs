@@ -7,10 +7,14 @@ const top = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../..
 
 /**
  * Gives { code, signal, stdout, stderr, all }. env replaces what begins with RUNCAST_ in
- * ours; what takes longer than timeoutMs is killed and is an error.
+ * ours; what takes longer than timeoutMs is killed and is an error. preload: the name of a shim, for
+ * the program without sanitizers. onStart gets the process.
  */
-export function runProgram(args, { env = {}, timeoutMs = 30_000 } = {}) {
-  const binary = process.env.GATEWAY_BIN ?? path.join(top, "build-asan/runcast");
+export function runProgram(args, { env = {}, timeoutMs = 30_000, preload, onStart } = {}) {
+  const folder = process.env.SHIM_DIR ?? path.join(top, "build-gcc");
+  const binary = preload ? process.env.GATEWAY_RELEASE_BIN ?? path.join(top, "build-gcc/runcast")
+    : process.env.GATEWAY_BIN ?? path.join(top, "build-asan/runcast");
+  if (preload) env = { ...env, LD_PRELOAD: path.resolve(folder, `${preload}.so`) };
   const all = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RUNCAST_")));
   return new Promise((resolve, reject) => {
     const child = spawn(binary, args, { env: { ...all, ...env }, stdio: ["ignore", "pipe", "pipe"] });
@@ -18,6 +22,7 @@ export function runProgram(args, { env = {}, timeoutMs = 30_000 } = {}) {
       child.kill("SIGKILL");
       reject(new Error(`runcast ${args.join(" ")} did not end within ${timeoutMs} ms`));
     }, timeoutMs);
+    onStart?.(child);
     const end = { stdout: "", stderr: "" };
     child.stdout.setEncoding("utf8").on("data", (text) => { end.stdout += text; });
     child.stderr.setEncoding("utf8").on("data", (text) => { end.stderr += text; });

@@ -120,7 +120,11 @@ export class RunsMirror {
     const lost = socket.closed.then(({ code, reason }) => { throw new Error(`closed before welcome: ${code} ${reason}`); });
     lost.catch(() => {});
     this.welcome = await Promise.race([welcome, lost]);
-    if (this.position && this.position.epoch !== this.welcome.epoch) this.position = null;
+    if (this.position && this.position.epoch !== this.welcome.epoch) { // another life of the database: its versions are others
+      this.position = null;
+      this.told.clear();
+      for (const run of this.runs.values()) run.version = 0;
+    }
     this.epoch = this.welcome.epoch;
     this.owed = new Set(); // subscriptions that were complete and are not live again yet
     for (const [id, sub] of this.subscriptions) {
