@@ -131,16 +131,22 @@ static enum store_status judge(struct sqlite_writer *writer, int code)
     return STORE_FAILED;
 }
 
-/* A reader may keep the log from starting again; beyond RESTART_PAGES new readers use the
- * database alone, so the wait for old ones ends. */
+/* A reader may keep the log from starting again. When all of it is copied new readers use the
+ * database alone, so the wait for those of before ends. As long as somebody reads what the
+ * database was before, as a backup does, it is not, and commits do not wait for that. */
 static int copy_rest(struct sqlite_writer *writer)
 {
     bool large = writer->db.wal_pages > RESTART_PAGES;
     sqlite3 *handle = writer->db.handle;
-    sqlite3_busy_timeout(handle, RESTART_WAIT_MS);
-    int mode = large ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
-    int code = sqlite3_wal_checkpoint_v2(handle, NULL, mode, NULL, NULL);
-    sqlite3_busy_timeout(handle, SQLITE_BUSY_MS);
+    int pages, copied;
+    int code =
+        sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &copied);
+    if (code == SQLITE_OK && large && copied == pages) {
+        sqlite3_busy_timeout(handle, RESTART_WAIT_MS);
+        code =
+            sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        sqlite3_busy_timeout(handle, SQLITE_BUSY_MS);
+    }
     writer->checkpointed_pages = writer->db.wal_pages;
     return code;
 }

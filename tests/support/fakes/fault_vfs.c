@@ -161,6 +161,13 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     return code;
 }
 
+static int wait_for_lock(sqlite3_vfs *vfs, int us)
+{
+    (void)vfs;
+    fault_vfs.waits++;
+    return real_vfs->xSleep(real_vfs, us);
+}
+
 void fault_vfs_install(void)
 {
     static sqlite3_vfs vfs;
@@ -171,5 +178,6 @@ void fault_vfs_install(void)
     vfs.zName = "fault";
     vfs.szOsFile = (int)sizeof(struct file) + real_vfs->szOsFile;
     vfs.xOpen = open_file;
+    vfs.xSleep = wait_for_lock;
     sqlite3_vfs_register(&vfs, 1);
 }

@@ -18,6 +18,7 @@ struct fault_vfs {
     atomic_bool syncs_nothing;  /* a sync succeeds at once: of tests that write much */
     atomic_uint copies, copied; /* such syncs that began, and that ended */
     atomic_uint closed;         /* files that are no log, by their connections */
+    atomic_uint waits;          /* for a lock that another connection has */
     atomic_uint syncs;          /* counts those that succeeded */
     atomic_llong read_bytes;    /* of all files */
     atomic_llong log_bytes;     /* the end of the last write to a -wal file */

@@ -1,4 +1,5 @@
 /* The log is copied into the database while commits go on. */
+#include "store/sqlite/sqlite_look.h"
 #include "store/sqlite/sqlite_store.h"
 
 #include <stdio.h>
@@ -135,6 +136,24 @@ static void a_log_that_grows_faster_than_it_is_copied_is_waited_for(void **state
     assert_true(highest < GROWS_NO_MORE);
 }
 
+/* A backup, say, of a large database. */
+static void who_reads_for_long_holds_up_no_commit(void **state)
+{
+    struct sqlite_look *look;
+    struct failure why;
+    (void)state;
+    commit_large();
+    assert_int_equal(sqlite_look_open(scene.path, false, &look, &why), OK);
+    unsigned waits = fault_vfs.waits;
+    while (fault_vfs.log_bytes < 2 * GROWS_NO_MORE)
+        commit_large();
+    assert_int_equal(fault_vfs.waits, waits);
+    sqlite_look_close(look);
+    while (fault_vfs.log_bytes > COPIED_FROM / 2)
+        commit_large();
+    assert_true(scene.runs * (long long)LARGE < 4 * (long long)GROWS_NO_MORE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
@@ -144,6 +163,7 @@ int main(void)
         TEST(a_log_that_was_copied_begins_again),
         TEST(commits_go_on_while_a_log_that_has_begun_again_is_copied),
         TEST(a_log_that_grows_faster_than_it_is_copied_is_waited_for),
+        TEST(who_reads_for_long_holds_up_no_commit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
