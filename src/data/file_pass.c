@@ -1,9 +1,6 @@
 /* file_pass.c - one loop for hashing and for copying.
  *
- *   read 256 KiB ─► SHA-256 ─► write ─► every 16 MiB: sync ─► …
- *
- * A copy is synced on the way, so that the commits of a gateway on the same disk never wait for
- * a gigabyte of it. */
+ *   read 256 KiB ─► SHA-256 ─► write, and sync on the way (gentle_sync.h) ─► … */
 #include "data/file_pass.h"
 
 #include <errno.h>
@@ -13,16 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/gentle_sync.h"
 #include "base/mem.h"
 #include "base/text.h"
 
-enum { PIECE = 256 << 10, SYNC_BYTES = 16 << 20, HASH_BYTES = 32 };
+enum { PIECE = 256 << 10, HASH_BYTES = 32 };
 
 struct file_pass {
     int from, to; /* to -1: only the hash is wanted */
     const char *name, *to_name;
     uint64_t bytes;
-    size_t unsynced;
+    struct gentle_sync sync;
     EVP_MD_CTX *hash;
     char *piece;
 };
@@ -67,15 +65,12 @@ static enum err pass_on(struct file_pass *pass, size_t len, struct failure *why)
 {
     EVP_DigestUpdate(pass->hash, pass->piece, len);
     pass->bytes += len;
-    pass->unsynced += len;
     if (pass->to < 0)
         return OK;
     if (!write_all(pass->to, pass->piece, len))
         return not_written(pass->to_name, why);
-    if (pass->unsynced < SYNC_BYTES)
-        return OK;
-    pass->unsynced = 0;
-    return fdatasync(pass->to) ? not_written(pass->to_name, why) : OK;
+    return gentle_sync_wrote(&pass->sync, pass->to, len) ? OK
+                                                         : not_written(pass->to_name, why);
 }
 
 static enum err run(struct file_pass *pass, const volatile sig_atomic_t *stopped,

@@ -6,9 +6,12 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "data/backup.h"
 #include "data/db_check.h"
@@ -33,6 +36,15 @@ static void watch_signals(void)
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
+}
+
+/* Whoever waits for the gateway comes before whoever waits for a copy. */
+static void give_way(void)
+{
+    enum { NICE = 10, IO_WHO_PROCESS = 1, IO_BEST_EFFORT = 2 << 13, IO_LOWEST = 7 };
+    if (setpriority(PRIO_PROCESS, 0, NICE) ||
+        syscall(SYS_ioprio_set, IO_WHO_PROCESS, 0, IO_BEST_EFFORT | IO_LOWEST))
+        log_debug("cannot give way to the gateway", NULL);
 }
 
 /* The copies of others' data directories are root's. */
@@ -222,6 +234,7 @@ enum err gateway_data_command(const struct config *config, FILE *out, struct fai
         return misused(config, why);
     if (carry_out == back_up || carry_out == restore)
         watch_signals();
+    give_way();
     prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
     enum err err = carry_out(config, out, why);
     bytes_forget_shared();

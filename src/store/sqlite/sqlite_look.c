@@ -9,14 +9,13 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "base/gentle_sync.h"
 #include "base/mem.h"
 #include "store/sqlite/sqlite_db.h"
 #include "store/sqlite/sqlite_rows.h"
 
 enum {
-    COPY_PAGES = 64, /* between two looks at whether it was stopped */
-    SYNC_BYTES =
-        16 << 20,      /* written between two syncs: what a commit may have to wait for */
+    COPY_PAGES = 64,   /* between two looks at whether it was stopped */
     FINDINGS_MAX = 20, /* of one kind */
 };
 
@@ -137,13 +136,13 @@ static enum err make_target(const char *path, int *fd, sqlite3 **to, struct fail
 /* Copies page after page. SQLITE_DONE: all are there. */
 static int copy_pages(sqlite3_backup *backup, int fd, const volatile sig_atomic_t *stopped)
 {
-    int written = 0, code = SQLITE_OK;
+    struct gentle_sync sync = { 0 };
+    int code = SQLITE_OK;
     while (code == SQLITE_OK && !*stopped) {
         code = sqlite3_backup_step(backup, COPY_PAGES);
-        written += COPY_PAGES * SQLITE_PAGE_BYTES;
-        if (written >= SYNC_BYTES && fdatasync(fd))
+        if (code == SQLITE_OK &&
+            !gentle_sync_wrote(&sync, fd, COPY_PAGES * SQLITE_PAGE_BYTES))
             code = SQLITE_IOERR_FSYNC;
-        written = written >= SYNC_BYTES ? 0 : written;
     }
     return code;
 }
