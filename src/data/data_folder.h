@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 
-/* Opens it; links in the way to it are followed, it is none itself. -1: errno says why. */
+/* The folder of that name in another one, which may be no link. -1: errno says why. */
 int data_folder_open(int above, const char *name);
 
-/* The names in it, but those that end so, are none. An error counts as some. */
+/* False also when it cannot be listed. */
 bool data_folder_is_empty(int folder);
 
 /* Synced, with what was renamed in it. */

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -17,7 +16,7 @@
 #include "data/sealed.h"
 #include "data/stored_files.h"
 
-enum { SETTLED_S = 60 };
+enum { SETTLED_MS = 60 * 1000 };
 
 static const char deployments[] = "deployments";
 
@@ -88,7 +87,7 @@ static bool is_settled(const struct db_checking *checking, const char *name)
 {
     struct stat found;
     return !fstatat(checking->folder, name, &found, AT_SYMLINK_NOFOLLOW) &&
-           found.st_ctime < time(NULL) - SETTLED_S;
+           found.st_ctime * INT64_C(1000) < checking->options->now_ms - SETTLED_MS;
 }
 
 static void check_unnamed(const struct db_checking *checking)

@@ -9,6 +9,7 @@
 struct db_check_options {
     const char *data;    /* path of the folder */
     struct vault *vault; /* NULL: what is sealed is not opened */
+    int64_t now_ms;      /* Unix */
     sqlite_found_fn *found;
     void *owner;
 };

@@ -141,6 +141,13 @@ static enum err restore(const struct config *config, FILE *out, struct failure *
 
 /* ---- db ---- */
 
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
 struct findings {
     FILE *out;
     unsigned count;
@@ -156,9 +163,9 @@ static void on_found(void *owner, const char *text)
 static enum err check(const struct config *config, FILE *out, struct failure *why)
 {
     struct findings findings = { .out = out };
-    struct db_check_options options = { .data = config->data,
-                                        .found = on_found,
-                                        .owner = &findings };
+    struct db_check_options options = {
+        .data = config->data, .now_ms = now_ms(), .found = on_found, .owner = &findings
+    };
     struct failure unopened;
     enum err err = find_data(config, why);
     if (err)
@@ -174,18 +181,17 @@ static enum err check(const struct config *config, FILE *out, struct failure *wh
     if (!findings.count)
         fprintf(out, "nothing was found in %s\n", config->data);
     else
-        err = explain(why, ERR_INVALID, "%u findings in %s", findings.count, config->data);
+        err = explain(why, ERR_INVALID, "%u %s in %s", findings.count,
+                      findings.count == 1 ? "finding" : "findings", config->data);
     return err;
 }
 
 static enum err stats(const struct config *config, FILE *out, struct failure *why)
 {
-    struct timespec now;
     struct buf text = { 0 };
-    clock_gettime(CLOCK_REALTIME, &now);
     struct db_stats_options options = { .data = config->data,
                                         .retain_ms = config->retain_ms,
-                                        .now_ms = now.tv_sec * INT64_C(1000),
+                                        .now_ms = now_ms(),
                                         .as_json = config->word_count == 3 };
     enum err err = find_data(config, why);
     if (!err)

@@ -272,6 +272,50 @@ test("a backup under load has every run that was acknowledged before it, and the
   await other.stop();
 });
 
+test("whatever comes and goes meanwhile, versions and keys, a backup has all that its database names", { timeout: 200_000 }, async (t) => {
+  const gateway = await startGateway({ t, options: ["--deploy-hold", "2s", "--dequeue-wait", "1s", "--keep-versions", "1"] });
+  const cli = new Deployer(gateway), builder = await Builder.start(gateway), folder = temporaryFolder();
+  let over = false, deployed = 0, rotated = 0;
+  const deploying = (async () => {
+    for (; !over; deployed++) {
+      const answer = cli.deploy();
+      await builder.build();
+      await answer;
+    }
+  })();
+  const rotating = (async () => {
+    for (; !over; rotated++) assert.equal((await command(["vault", "rotate", "--data", gateway.data])).code, 0);
+  })();
+  for (let i = 0; i < 4; i++) {
+    const backup = path.join(folder, `backup-${i}`), data = path.join(folder, `data-${i}`), before = [deployed, rotated];
+    await until(() => deployed > before[0] && rotated > before[1], { what: "another version and another key" });
+    for (const words of [["backup", backup, "--data", gateway.data], ["restore", backup, "--data", data], ["db", "check", "--data", data]]) {
+      const end = await command(words);
+      assert.equal(end.code, 0, `${words}: ${end.all}`);
+    }
+    assert.equal(manifestOf(backup).holdsKey, true);
+    assert.ok(manifestOf(backup).files.some(({ name }) => name.endsWith(".tar.gz")));
+  }
+  over = true;
+  await Promise.all([deploying, rotating]);
+  await gateway.stop();
+});
+
+test("root backs up what belongs to another user, and puts it back for the owner of the data directory", async (t) => {
+  if (process.getuid() !== 0) return; // only root can give files away
+  const user = 12345, gateway = await startGateway({ t }), folder = temporaryFolder(), backup = path.join(folder, "backup"), data = path.join(folder, "data");
+  await gateway.stop();
+  for (const { name } of [{ name: gateway.data }, ...filesIn(gateway.data)]) fs.lchownSync(name, user, user);
+  assert.equal((await command(["backup", backup, "--data", gateway.data])).code, 0);
+  for (const { name } of filesIn(backup)) assert.equal(fs.lstatSync(name).uid, 0, name);
+  for (const { name } of filesIn(gateway.data)) assert.equal(fs.lstatSync(name).uid, user, `${name} is still its owner's`);
+  fs.mkdirSync(data);
+  fs.chownSync(data, user, user);
+  const restored = await command(["restore", backup, "--data", data]);
+  assert.equal(restored.code, 0, restored.all);
+  for (const { name } of filesIn(data)) assert.equal(fs.lstatSync(name).uid, user, name);
+});
+
 test("a backup that is put back twice begins another epoch each time", async (t) => {
   const gateway = await startGateway({ t }), folder = temporaryFolder(), backup = path.join(folder, "b");
   assert.equal((await command(["backup", backup, "--data", gateway.data])).code, 0);

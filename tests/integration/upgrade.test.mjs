@@ -7,6 +7,7 @@ import { describe, test } from "node:test";
 
 import { asOfFixture, fixtureOptions, openFixture, polls, withoutReasons } from "../support/js/fixture.mjs";
 import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 
 const sql = (data, text) => execFileSync("python3", ["-c",
@@ -115,6 +116,21 @@ describe("a data directory of version 6", () => {
     for (const text of ["PRAGMA user_version", "SELECT value FROM meta WHERE name = 'epoch'", "SELECT group_concat(id) FROM run", "SELECT sum(length(body)) FROM document"])
       assert.equal(sql(data, text), sql(old, text), text);
     assert.deepEqual(fs.readdirSync(data).filter((name) => name.endsWith(".part")), []);
+  });
+
+  test("is backed up and checked as it is, and put back with an epoch of its own", async (t) => {
+    const { data, seen } = openFixture("data_6"), folder = temporaryFolder(), backup = path.join(folder, "backup"), restored = path.join(folder, "data");
+    for (const words of [["db", "check", "--data", data], ["db", "stats", "--data", data], ["backup", backup, "--data", data], ["restore", backup, "--data", restored], ["db", "check", "--data", restored]]) {
+      const end = await runProgram(words);
+      assert.equal(end.code, 0, `${words}: ${end.all}`);
+    }
+    assert.match(sql(restored, "PRAGMA user_version"), /\(6,\)/);
+    for (const text of ["SELECT group_concat(id) FROM run", "SELECT sum(length(body)) FROM document"]) assert.equal(sql(restored, text), sql(data, text), text);
+    const gateway = await startGateway({ t, data: restored, options: fixtureOptions });
+    const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
+    assert.notEqual((await socket.next("welcome")).epoch, seen.position.epoch);
+    socket.cut();
+    await gateway.stop();
   });
 
   test("what was under way goes on", async (t) => {

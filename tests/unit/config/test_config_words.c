@@ -48,6 +48,10 @@ static void the_first_word_decides(void **state)
         { { "keys", "--data", "/x" }, COMMAND_KEYS },
         { { "keys", "--data", "/x", "rotate", "dev" }, COMMAND_ACCOUNTS },
         { { "org", "--help" }, COMMAND_HELP },
+        { { "backup", "--data", "/x", "db" }, COMMAND_DATA },
+        { { "restore", "x" }, COMMAND_DATA },
+        { { "db", "stats", "--json" }, COMMAND_DATA },
+        { { "help", "db", "check" }, COMMAND_HELP },
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
