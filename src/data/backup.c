@@ -1,12 +1,11 @@
 /* backup.c - which file is copied when, so that all that the copied database names is there.
  *
- *   archives that are there ─► database ─► of what it names: all that was not copied yet
- *                                ▲            │
- *                                └── again ◄──┘ an archive has gone meanwhile, and no row of the
- *                                               gateway names it any more
+ *   archives that are there ─► a look at the database: of what it names, what was not copied yet
+ *        ▲                        │                     ─► the database, as that look has it
+ *        └──────── again ◄────────┘ an archive has gone meanwhile: no row of now names it
  *
- * An archive never changes. Copied first, it is there however long the database takes, also when
- * the gateway lets go of it meanwhile; one that came after the first step is copied in the last. */
+ * An archive never changes. Copied first, it is there also when the gateway lets go of it
+ * while the others are copied; between the look and the last files is no time to speak of. */
 #include "data/backup.h"
 
 #include <dirent.h>
@@ -36,7 +35,7 @@ struct backup {
     int data, data_deployments; /* -1: there is no such folder, and nothing was deployed */
     char *partial_path, *database_path; /* of the copy */
     int partial, partial_deployments;
-    struct stored_files named; /* by the database of the copy */
+    struct stored_files named; /* by the database, at the moment of which it is the copy */
 };
 
 static char *join(const char *folder, const char *name)
@@ -160,6 +159,8 @@ static enum err copy_deployed(struct backup *backup, const char *name, struct fa
 {
     struct file_facts facts;
     const char *file = strrchr(name, '/') + 1;
+    if (backup_manifest_find(backup->manifest, name))
+        return OK; /* of the try before */
     if (backup->data_deployments < 0)
         return explain(why, ERR_NOT_FOUND, "%s is not there", name);
     enum err err =
@@ -206,32 +207,6 @@ static int64_t now_ms(void)
     return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
 }
 
-static enum err copy_database(struct backup *backup, struct failure *why)
-{
-    struct sqlite_look *look = NULL;
-    char *path = join(backup->options->data, database);
-    backup->manifest->made_at = now_ms();
-    enum err err = sqlite_look_open(path, false, &look, why);
-    if (!err) {
-        backup->manifest->schema = sqlite_look_schema(look);
-        err = sqlite_look_copy(look, backup->database_path, backup->options->stopped, why);
-    }
-    sqlite_look_close(look);
-    free(path);
-    return err;
-}
-
-static enum err read_named(struct backup *backup, struct failure *why)
-{
-    struct sqlite_look *look = NULL;
-    stored_files_finish(&backup->named);
-    enum err err = sqlite_look_open(backup->database_path, true, &look, why);
-    if (!err)
-        err = stored_files_read(look, &backup->named, why);
-    sqlite_look_close(look);
-    return err;
-}
-
 /* Whether the gateway's database names the file now. */
 static enum err is_named_now(const struct backup *backup, const char *name, bool *named,
                              struct failure *why)
@@ -257,8 +232,6 @@ static enum err copy_named(struct backup *backup, bool *gone, struct failure *wh
     for (size_t i = 0; i < backup->named.count && !*gone; i++) {
         const struct stored_file *file = &backup->named.all[i];
         bool named = false;
-        if (backup_manifest_find(backup->manifest, file->name))
-            continue;
         enum err err = copy_deployed(backup, file->name, why);
         if (err && err != ERR_NOT_FOUND)
             return err;
@@ -288,23 +261,44 @@ static void drop_unnamed(struct backup *backup)
     manifest->count = kept;
 }
 
+/* One try: gone, and the look at the database is closed again, or all that it names is copied. */
+static enum err look_and_copy_named(struct backup *backup, struct sqlite_look **look,
+                                    bool *gone, struct failure *why)
+{
+    char *path = join(backup->options->data, database);
+    enum err err = copy_archives(backup, why);
+    backup->manifest->made_at = now_ms();
+    if (!err)
+        err = sqlite_look_open(path, false, look, why);
+    stored_files_finish(&backup->named);
+    if (!err)
+        err = stored_files_read(*look, &backup->named, why);
+    if (!err)
+        err = copy_named(backup, gone, why);
+    if (err || *gone) {
+        sqlite_look_close(*look);
+        *look = NULL;
+    }
+    free(path);
+    return err;
+}
+
 static enum err copy_consistently(struct backup *backup, struct failure *why)
 {
+    struct sqlite_look *look = NULL;
     bool gone = true;
-    enum err err = copy_archives(backup, why);
-    for (int tries = 0; !err && gone && tries < TRIES; tries++) {
-        unlinkat(backup->partial, database, 0);
-        err = copy_database(backup, why);
-        if (!err)
-            err = read_named(backup, why);
-        if (!err)
-            err = copy_named(backup, &gone, why);
-    }
-    if (!err && gone)
+    enum err err = OK;
+    for (int tries = 0; !err && gone && tries < TRIES; tries++)
+        err = look_and_copy_named(backup, &look, &gone, why);
+    if (err)
+        return err;
+    if (gone)
         return explain(why, ERR_STORE,
                        "versions come and go too fast to be copied: try again later");
-    if (!err)
-        drop_unnamed(backup);
+    drop_unnamed(backup);
+    backup->manifest->schema = sqlite_look_schema(look);
+    err = sqlite_look_copy(look, backup->database_path, backup->options->stopped, why);
+    sqlite_look_close(look);
     return err;
 }
 
@@ -438,6 +432,18 @@ static enum err write_manifest(struct backup *backup, struct failure *why)
     return err;
 }
 
+/* At last, so that little time is between the look at the database and the copies of the files
+ * that it names. */
+static enum err sync_files(const struct backup *backup, struct failure *why)
+{
+    enum err err = OK;
+    for (size_t i = 0; !err && i < backup->manifest->count; i++)
+        err = *backup->options->stopped
+                  ? explain(why, ERR_CANCELED, "stopped")
+                  : file_pass_sync(backup->partial, backup->manifest->files[i].name, why);
+    return err;
+}
+
 static enum err put_in_place(struct backup *backup, struct failure *why)
 {
     const char *partial = strrchr(backup->partial_path, '/') + 1;
@@ -471,6 +477,8 @@ static enum err make(struct backup *backup, struct failure *why)
         err = sqlite_look_renew_epoch(backup->database_path, backup->manifest->epoch, why);
     if (!err)
         err = note_rest(backup, why);
+    if (!err)
+        err = sync_files(backup, why);
     if (!err)
         err = write_manifest(backup, why);
     return err ? err : put_in_place(backup, why);

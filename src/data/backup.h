@@ -1,7 +1,7 @@
 /* backup.h - a copy of a data directory, made while its gateway serves.
  *
- *   archives ─► the database, as it is at one moment ─► keys ─► what else the database names
- *      ─► does the key open it? ─► a new epoch ─► hashes, manifest ─► DIR.partial-XXXXXX becomes DIR
+ *   files of deployments ─► the database, as it is at one moment ─► keys: do they open it?
+ *      ─► a new epoch ─► hashes, manifest ─► DIR.partial-XXXXXX becomes DIR
  *
  * The gateway is neither asked nor told. What it acknowledged before is in the copy. It holds what
  * cannot be made again: not what is unpacked of versions, which is made of their archives, nor

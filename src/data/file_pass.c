@@ -86,8 +86,6 @@ static enum err run(struct file_pass *pass, const volatile sig_atomic_t *stopped
         else if (count < 0 && errno != EINTR)
             err = not_read(pass->name, why);
     }
-    if (!err && pass->to >= 0 && fsync(pass->to))
-        err = not_written(pass->to_name, why);
     return err;
 }
 
@@ -141,6 +139,15 @@ enum err file_pass_copy(int folder, const char *name, int to_folder, const char 
         err = not_written(to_name, why);
     if (pass.from >= 0)
         close(pass.from);
+    return err;
+}
+
+enum err file_pass_sync(int folder, const char *name, struct failure *why)
+{
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    enum err err = fd >= 0 && fsync(fd) == 0 ? OK : not_written(name, why);
+    if (fd >= 0)
+        close(fd);
     return err;
 }
 

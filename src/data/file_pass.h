@@ -21,11 +21,14 @@ struct file_facts {
 enum err file_pass_hash(int folder, const char *name, const volatile sig_atomic_t *stopped,
                         struct file_facts *facts, struct failure *why);
 
-/* The same, and a copy in another folder, which only we can read: synced when it returns. The copy
- * is not there before; after an error what there is of it is the caller's to remove. */
+/* The same, and a copy in another folder, which only we can read; it is not synced to its end. The
+ * copy is not there before; after an error what there is of it is the caller's to remove. */
 enum err file_pass_copy(int folder, const char *name, int to_folder, const char *to_name,
                         const volatile sig_atomic_t *stopped, struct file_facts *facts,
                         struct failure *why);
+
+/* Syncs a file that was copied. ERR_STORE with the reason. */
+enum err file_pass_sync(int folder, const char *name, struct failure *why);
 
 /* Writes a new file of this text, synced. ERR_STORE with the reason. */
 enum err file_pass_write(int folder, const char *name, const char *text, size_t len,

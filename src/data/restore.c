@@ -257,6 +257,8 @@ static enum err copy_files(struct restore *restore, struct failure *why)
         err = err == ERR_NOT_FOUND ? missing(file, why)
               : err                ? err
                                    : compare(file, &found, why);
+        if (!err)
+            err = file_pass_sync(to, name, why);
     }
     return err;
 }
