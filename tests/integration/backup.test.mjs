@@ -275,8 +275,8 @@ test("a backup under load has every run that was acknowledged before it, and the
 test("whatever comes and goes meanwhile, versions and keys, a backup has all that its database names", { timeout: 200_000 }, async (t) => {
   const gateway = await startGateway({ t, options: ["--deploy-hold", "2s", "--dequeue-wait", "1s", "--keep-versions", "1"] });
   const cli = new Deployer(gateway), builder = await Builder.start(gateway), folder = temporaryFolder();
-  const order = path.join(temporaryFolder(), "order"); // syncs take so long that versions come and go between two steps
-  fs.writeFileSync(order, "delay 500");
+  const order = path.join(temporaryFolder(), "order"); // syncs take a while, in which versions come and go
+  fs.writeFileSync(order, "delay 40");
   const slowly = { preload: "shim_sync", env: { SHIM_CONTROL: order } }, rotate = () => command(["vault", "rotate", "--data", gateway.data]);
   let over = false, deployed = 0;
   const deploying = (async () => {
