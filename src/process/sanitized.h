@@ -1,0 +1,15 @@
+/* sanitized.h - whether AddressSanitizer or ThreadSanitizer is in this program. They read about it
+ * and look at its threads from another process, so a sandbox leaves them that. */
+#pragma once
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { PROCESS_IS_SANITIZED = 1 };
+#elif defined(__clang__)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { PROCESS_IS_SANITIZED = 1 };
+#else
+enum { PROCESS_IS_SANITIZED = 0 };
+#endif
+#else
+enum { PROCESS_IS_SANITIZED = 0 };
+#endif

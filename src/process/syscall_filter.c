@@ -1,0 +1,285 @@
+/* syscall_filter.c - a program for the kernel (BPF) that looks at each system call.
+ *
+ *   another machine's numbers ─► the process is killed: no library of ours makes such a call
+ *   x32's, clone3             ─► ENOSYS: glibc goes on with clone, whose flags can be seen
+ *   what is refused           ─► EPERM
+ *   all else                  ─► allowed
+ *
+ * A list of what is refused, not of what is allowed. The latter would be stronger, but what is on
+ * it is decided by glibc, libuv, SQLite and OpenSSL, and changes with their updates: a gateway that
+ * ends because of a security update is no safer. systemd keeps such a list for its whole system
+ * (@system-service), and runcast.service has it. Refused is here what leads out of the sandbox
+ * (programs, processes, mounts, namespaces, other processes, the terminal), and what opens much of
+ * the kernel for little use.
+ *
+ * EPERM and not a kill: who is refused has gained nothing, and a library that only tries goes on,
+ * as it does in every container. Answers do not depend on arguments but for five calls, so that
+ * the kernel keeps them in a table, and other calls cost nothing.
+ *
+ * Of io_uring only making a ring is refused: who wants one makes it, restricted to the operations
+ * that it needs, before the sandbox is begun. libuv does without. */
+#include "process/syscall_filter.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "process/sanitized.h"
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
+#ifdef __x86_64__
+static const uint32_t machine = AUDIT_ARCH_X86_64;
+#else
+static const uint32_t machine = AUDIT_ARCH_AARCH64;
+#endif
+
+enum {
+    INSTRUCTIONS_MAX = 256,
+    X32_FIRST = 0x40000000,
+    OPEN_TREE_ATTR = 467, /* younger than the headers of Debian 12 */
+};
+
+/* Calls that only one of the machines has stand behind their own condition. */
+static const int refused[] = {
+    /* programs */
+    SYS_execve,
+    SYS_execveat,
+#ifdef SYS_uselib
+    SYS_uselib,
+#endif
+    /* other processes */
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_process_madvise,
+    SYS_pidfd_getfd,
+    SYS_pidfd_send_signal,
+    SYS_kcmp,
+    SYS_tkill,
+    SYS_rt_sigqueueinfo,
+    SYS_rt_tgsigqueueinfo,
+    SYS_migrate_pages,
+    SYS_move_pages,
+    /* what the file system is, and for whom */
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_open_tree,
+    OPEN_TREE_ATTR,
+    SYS_move_mount,
+    SYS_mount_setattr,
+    SYS_fsopen,
+    SYS_fsconfig,
+    SYS_fsmount,
+    SYS_fspick,
+    SYS_unshare,
+    SYS_setns,
+    SYS_open_by_handle_at,
+    SYS_fanotify_init,
+    SYS_quotactl,
+    SYS_quotactl_fd,
+    SYS_swapon,
+    SYS_swapoff,
+    /* the kernel's keys, programs, counters and modules */
+    SYS_add_key,
+    SYS_request_key,
+    SYS_keyctl,
+    SYS_bpf,
+    SYS_perf_event_open,
+    SYS_userfaultfd,
+    SYS_io_uring_setup,
+    SYS_io_uring_register,
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_kexec_load,
+    SYS_kexec_file_load,
+    SYS_syslog,
+#ifdef SYS_lookup_dcookie
+    SYS_lookup_dcookie,
+#endif
+    SYS_personality,
+#ifdef SYS_modify_ldt
+    SYS_modify_ldt,
+#endif
+#ifdef SYS_iopl
+    SYS_iopl,
+    SYS_ioperm,
+#endif
+    /* the machine */
+    SYS_reboot,
+    SYS_acct,
+    SYS_vhangup,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_clock_adjtime,
+};
+
+/* LeakSanitizer looks at the threads from a process that it clones, and that traces them. */
+static const int refused_without_sanitizer[] = {
+    SYS_ptrace,
+#ifdef SYS_fork
+    SYS_fork,
+    SYS_vfork,
+#endif
+};
+
+struct program {
+    struct sock_filter code[INSTRUCTIONS_MAX];
+    unsigned short len;
+};
+
+/* ---- instructions ---- */
+
+static void add(struct program *program, struct sock_filter instruction)
+{
+    assert(program->len < INSTRUCTIONS_MAX);
+    program->code[program->len++] = instruction;
+}
+
+static void load(struct program *program, size_t offset)
+{
+    add(program, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
+}
+
+/* The lower half, which is all of a number of 32 bits: both machines store it first. */
+static void load_argument(struct program *program, int number)
+{
+    load(program, offsetof(struct seccomp_data, args) + (size_t)number * sizeof(uint64_t));
+}
+
+static void answer(struct program *program, uint32_t action)
+{
+    add(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
+}
+
+static void refuse(struct program *program, int error)
+{
+    answer(program, SECCOMP_RET_ERRNO | (uint32_t)error);
+}
+
+/* The next instruction is for what is loaded when the comparison holds, else the one behind. */
+static void when(struct program *program, int comparison, uint32_t value)
+{
+    add(program, (struct sock_filter)BPF_JUMP((uint16_t)(BPF_JMP | comparison | BPF_K),
+                                              value, 0, 1));
+}
+
+/* The next count instructions are for that call alone. */
+static void when_call(struct program *program, int call, uint8_t count)
+{
+    add(program,
+        (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, count));
+}
+
+/* ---- what is refused ---- */
+
+static void begin(struct program *program)
+{
+    load(program, offsetof(struct seccomp_data, arch));
+    add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0));
+    answer(program, SECCOMP_RET_KILL_PROCESS);
+    load(program, offsetof(struct seccomp_data, nr));
+    when(program, BPF_JGE, X32_FIRST);
+    refuse(program, ENOSYS);
+}
+
+static void refuse_all(struct program *program, const int *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        when(program, BPF_JEQ, (uint32_t)calls[i]);
+        refuse(program, EPERM);
+    }
+}
+
+/* Threads may be begun, but no namespaces, and no processes: nobody needs one who executes
+ * nothing. */
+static void limit_clone(struct program *program)
+{
+    const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+                                CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+    when(program, BPF_JEQ, SYS_clone3);
+    refuse(program, ENOSYS);
+    when_call(program, SYS_clone, PROCESS_IS_SANITIZED ? 4 : 6);
+    load_argument(program, 0);
+    when(program, BPF_JSET, namespaces);
+    refuse(program, EPERM);
+    if (!PROCESS_IS_SANITIZED) {
+        add(program,
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0));
+        refuse(program, EPERM);
+    }
+    answer(program, SECCOMP_RET_ALLOW);
+}
+
+/* Signals are for this process: Landlock sees to that since ABI 6 only. */
+static void limit_signals(struct program *program, int call)
+{
+    if (PROCESS_IS_SANITIZED)
+        return; /* it ends what it has cloned */
+    when_call(program, call, 4);
+    load_argument(program, 0);
+    add(program,
+        (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 1, 0));
+    refuse(program, EPERM);
+    answer(program, SECCOMP_RET_ALLOW);
+}
+
+/* What is put into the terminal's input is read by the shell that has started the gateway. */
+static void limit_ioctl(struct program *program)
+{
+    when_call(program, SYS_ioctl, 6);
+    load_argument(program, 1);
+    when(program, BPF_JEQ, TIOCSTI);
+    refuse(program, EPERM);
+    when(program, BPF_JEQ, TIOCLINUX);
+    refuse(program, EPERM);
+    answer(program, SECCOMP_RET_ALLOW);
+}
+
+static void write_program(struct program *program)
+{
+    begin(program);
+    refuse_all(program, refused, sizeof(refused) / sizeof(refused[0]));
+    if (!PROCESS_IS_SANITIZED)
+        refuse_all(program, refused_without_sanitizer,
+                   sizeof(refused_without_sanitizer) /
+                       sizeof(refused_without_sanitizer[0]));
+    limit_clone(program);
+    limit_signals(program, SYS_kill);
+    limit_signals(program, SYS_tgkill);
+    limit_ioctl(program);
+    answer(program, SECCOMP_RET_ALLOW);
+}
+
+int syscall_filter_begin(void)
+{
+    struct program program = { .len = 0 };
+    write_program(&program);
+    struct sock_fprog given = { .len = program.len, .filter = program.code };
+    long failed =
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &given);
+    if (failed < 0)
+        return errno;
+    return failed ? EBUSY : 0; /* the number of a thread that has a filter of its own */
+}
+
+#else
+
+int syscall_filter_begin(void)
+{
+    return ENOSYS;
+}
+
+#endif
