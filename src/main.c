@@ -207,19 +207,17 @@ static int serve(struct config *config, int argc, char **argv)
     service_keep_sockets();
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
+    if (config->execute && execute_start(config, argc, argv, &service.execute, &why)) {
+        tell_end(why.text);
+        return 2;
+    }
     if (uv_loop_init(&service.loop)) {
         fprintf(stderr, "runcast: cannot start an event loop\n");
         return 1;
     }
     watch_hangup(&service);
-    if (config->execute &&
-        execute_start(&service.loop, config, argc, argv, &service.execute, &why)) {
-        tell_end(why.text);
-        end_hangup(&service);
-        uv_run(&service.loop, UV_RUN_DEFAULT);
-        uv_loop_close(&service.loop);
-        return 2;
-    }
+    if (service.execute)
+        execute_watch(service.execute, &service.loop);
     if (gateway_start(&service.loop, config, &events, stdout, &service.gateway, &why)) {
         tell_end(why.text);
         end_hangup(&service);
