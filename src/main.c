@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "config/config_help.h"
+#include "gateway/confinement.h"
 #include "gateway/execute.h"
 #include "gateway/health.h"
 #include "gateway/supervise_role.h"
@@ -211,6 +212,7 @@ static int serve(struct config *config, int argc, char **argv)
         tell_end(why.text);
         return 2;
     }
+    bool refused = confinement_begin(config, environ, &why); /* no thread runs yet */
     if (uv_loop_init(&service.loop)) {
         fprintf(stderr, "runcast: cannot start an event loop\n");
         return 1;
@@ -218,7 +220,8 @@ static int serve(struct config *config, int argc, char **argv)
     watch_hangup(&service);
     if (service.execute)
         execute_watch(service.execute, &service.loop);
-    if (gateway_start(&service.loop, config, &events, stdout, &service.gateway, &why)) {
+    if (refused ||
+        gateway_start(&service.loop, config, &events, stdout, &service.gateway, &why)) {
         tell_end(why.text);
         end_hangup(&service);
         let_go_of_role(&service);

@@ -276,6 +276,7 @@ static const char *const request_logs[] = { "off", "errors", "all", NULL };
 static const char *const dashboards[] = { "on", "admin", "off", NULL };
 static const char *const machines[] = { "shared", "strict", NULL };
 static const char *const on_or_off[] = { "on", "off", NULL };
+static const char *const sandboxes[] = { "auto", "off", NULL };
 static const char *const log_levels[] = { "debug", "info", "warn", "error", NULL };
 
 const char *const *config_choices(enum config_setting which)
@@ -357,6 +358,8 @@ enum err config_check_texts(const struct config *config, struct failure *why)
         return refuse_text(config, SETTING_log_level, "debug, info, warn or error", why);
     if (choice(config->dashboard, dashboards) < 0)
         return refuse_text(config, SETTING_dashboard, "on, admin or off", why);
+    if (choice(config->sandbox, sandboxes) < 0)
+        return refuse_text(config, SETTING_sandbox, "auto or off", why);
     if (choice(config->machines, machines) < 0)
         return refuse_text(config, SETTING_machines, "shared or strict", why);
     if (choice(config->deploy_scripts, on_or_off) < 0)

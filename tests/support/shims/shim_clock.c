@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "reach.h"
+
 static int (*real_clock_gettime)(clockid_t, struct timespec *);
 static const char *wall_path, *monotonic_path;
 

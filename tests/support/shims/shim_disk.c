@@ -16,6 +16,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "reach.h"
+
 enum { ORDER_MAX = 256, PATH_ROOM = 4096, FREE_MIB = 512, MIB = 1 << 20 };
 
 /* dlsym gives objects; POSIX promises that the pointer fits. */

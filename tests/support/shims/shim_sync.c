@@ -30,6 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "reach.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int trace_fd = -1;
 static long syncs, fail_from;
