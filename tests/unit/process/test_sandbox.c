@@ -40,7 +40,7 @@ static void expect(struct world *world, bool holds, const char *what)
         say(world, "%s\n", what);
 }
 
-static void begin_sandbox(struct world *world)
+static void begin_sandbox_with(struct world *world, bool abstract_sockets)
 {
     struct sandbox_path paths[] = {
         { world->data, SANDBOX_CHANGE },
@@ -59,10 +59,16 @@ static void begin_sandbox(struct world *world)
     struct sandbox_options options = { .paths = paths,
                                        .path_count = sizeof(paths) / sizeof(paths[0]),
                                        .ports = &port,
-                                       .port_count = 1 };
+                                       .port_count = 1,
+                                       .abstract_sockets = abstract_sockets };
     struct failure why = { 0 };
     if (sandbox_begin(&options, &world->sandbox, &why))
         say(world, "refused: %s\n", why.text);
+}
+
+static void begin_sandbox(struct world *world)
+{
+    begin_sandbox_with(world, false);
 }
 
 /* Landlock keeps a thread that ran before only since ABI 8. */
@@ -210,6 +216,13 @@ static void sockets_are_made_where_it_is_allowed(struct world *world)
                "the abstract socket of another process");
 }
 
+static void abstract_sockets_are_reached_if_asked_for(struct world *world)
+{
+    begin_sandbox_with(world, true);
+    expect(world, speak(world->abstract, sizeof(world->abstract), connect) == 0,
+           "the abstract socket of another process");
+}
+
 static void privileges_do_not_come_back(struct world *world)
 {
     char line[256];
@@ -313,6 +326,8 @@ static struct scene scenes[] = {
     { "names are resolved", names_are_resolved },
     { "a database is written", a_database_is_written },
     { "sockets are made where it is allowed", sockets_are_made_where_it_is_allowed },
+    { "abstract sockets are reached if asked for",
+      abstract_sockets_are_reached_if_asked_for },
     { "privileges do not come back", privileges_do_not_come_back },
 #ifdef __SANITIZE_ADDRESS__
     { "a sanitizer finds leaks", a_sanitizer_finds_leaks },
