@@ -13,11 +13,12 @@
  * the kernel for little use.
  *
  * EPERM and not a kill: who is refused has gained nothing, and a library that only tries goes on,
- * as it does in every container. Answers do not depend on arguments but for five calls, so that
+ * as it does in every container. Answers do not depend on arguments but for four calls, so that
  * the kernel keeps them in a table, and other calls cost nothing.
  *
- * Of io_uring only making a ring is refused: who wants one makes it, restricted to the operations
- * that it needs, before the sandbox is begun. libuv does without. */
+ * Of io_uring it is refused to make a ring and to change what one may do, not to use it: who wants
+ * one makes it, restricted to the operations that it needs, before the sandbox is begun. libuv does
+ * without. */
 #include "process/syscall_filter.h"
 
 #include <assert.h>

@@ -591,7 +591,7 @@ describe("logs", () => {
     await gateway.stop();
     const events = gateway.stderr.trim().split("\n").map((line) => JSON.parse(line));
     for (const one of events) assert.match(one.time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-    assert.deepEqual(events.map(({ event }) => event), ["connections that stay are limited", "audit", "ready", "draining", "stopped", "audit"]);
+    assert.deepEqual(events.map(({ event }) => event), ["the gateway is confined", "connections that stay are limited", "audit", "ready", "draining", "stopped", "audit"]);
     gateway.stderr = "";
     await gateway.restart({ options: ["--log-format", "logfmt"] });
     await gateway.stop();
