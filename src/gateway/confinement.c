@@ -47,7 +47,8 @@ static const struct sandbox_path of_every_machine[] = {
     { "/usr/lib", SANDBOX_READ },
     { "/usr/local/lib", SANDBOX_READ },
     { "/etc/ld.so.cache", SANDBOX_READ },
-    { "/etc/ssl", SANDBOX_READ },
+    { "/etc/ssl/openssl.cnf", SANDBOX_READ },
+    { "/etc/ssl/certs", SANDBOX_READ }, /* not what is private beside them */
     { "/usr/share/ca-certificates", SANDBOX_READ },
     { "/usr/local/share/ca-certificates", SANDBOX_READ },
     { "/etc/resolv.conf", SANDBOX_READ },
@@ -143,9 +144,8 @@ static enum err allow_all(struct confinement *all, const struct config *config,
     allow(all, slice_of(config->data), SANDBOX_CHANGE);
     if (config->file)
         allow_read_file(all, config->file);
-    if (PROCESS_IS_SANITIZED)
-        allow(all, slice_of("/proc/self/exe"),
-              SANDBOX_READ); /* its reports name functions */
+    if (PROCESS_IS_SANITIZED) /* whose reports name functions */
+        allow(all, slice_of("/proc/self/exe"), SANDBOX_READ);
     allow_variables(all, environment);
     return allow_listeners(all, config, why);
 }
