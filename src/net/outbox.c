@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/share.h"
+#include "net/tls.h"
 
 enum {
     SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT,
@@ -89,6 +90,65 @@ size_t outbox_pieces(const struct outbox *outbox)
     return outbox->backlog ? outbox->backlog->count : 0;
 }
 
+/* ---- sending ---- */
+
+/* Where in a vector the next record begins. */
+struct reading {
+    struct iovec *vector;
+    size_t count;
+    size_t offset; /* in the first one */
+};
+
+/* The next record's bytes. Those of one piece stay where they are, unless another one follows
+ * that has room in the record. */
+static struct slice next_record(struct reading *reading)
+{
+    static char joined[TLS_RECORD];
+    const struct iovec *first = reading->vector;
+    struct slice text = { (char *)first->iov_base + reading->offset,
+                          first->iov_len - reading->offset };
+    if (text.len >= TLS_RECORD || reading->count == 1) {
+        text.len = text.len < TLS_RECORD ? text.len : TLS_RECORD;
+        return text;
+    }
+    memcpy(joined, text.ptr, text.len);
+    for (size_t i = 1; i < reading->count && text.len < TLS_RECORD; i++) {
+        size_t room = TLS_RECORD - text.len, len = reading->vector[i].iov_len;
+        len = len < room ? len : room;
+        memcpy(joined + text.len, reading->vector[i].iov_base, len);
+        text.len += len;
+    }
+    return (struct slice){ joined, text.len };
+}
+
+static void skip(struct reading *reading, size_t len)
+{
+    while (reading->count && len >= reading->vector->iov_len - reading->offset) {
+        len -= reading->vector->iov_len - reading->offset;
+        reading->offset = 0;
+        reading->vector++;
+        reading->count--;
+    }
+    reading->offset += len;
+}
+
+/* A record that the kernel took in part counts as not taken: its bytes come again, as TLS wants
+ * it, for they stay the first that are unsent. Writing does not wait for the peer without
+ * renegotiation. */
+static ssize_t send_records(struct outbox *outbox, struct iovec *vector, size_t count)
+{
+    struct reading reading = { vector, count, 0 };
+    enum tls_result result = TLS_DONE;
+    size_t total = 0, len;
+    while (reading.count && result == TLS_DONE) {
+        result = tls_write(outbox->tls, next_record(&reading), &len);
+        skip(&reading, len);
+        total += len;
+    }
+    outbox->handed = tls_bytes_sent(outbox->tls);
+    return result == TLS_DONE || result == TLS_WANTS_WRITE ? (ssize_t)total : -1;
+}
+
 /* How much the kernel took: 0 when it is full, -1 when the connection is gone. */
 static ssize_t taken(struct outbox *outbox, ssize_t result)
 {
@@ -102,6 +162,8 @@ static ssize_t taken(struct outbox *outbox, ssize_t result)
 static ssize_t send_vector(struct outbox *outbox, int fd, struct iovec *vector,
                            size_t count)
 {
+    if (outbox->tls)
+        return send_records(outbox, vector, count);
     if (count == 1)
         return taken(outbox, send(fd, vector->iov_base, vector->iov_len, SEND_FLAGS));
     struct msghdr message = { .msg_iov = vector, .msg_iovlen = count };

@@ -6,6 +6,9 @@
  *
  * Bytes of BYTES_PARTS (base/rope.h) are read a stretch at a time as the kernel takes them.
  *
+ * With TLS the pieces are records instead of a vector: small ones are put together, so that many
+ * frames are one record.
+ *
  * It knows no connection and no loop: who owns it polls the socket. The zero value is an
  * empty outbox. */
 #pragma once
@@ -23,7 +26,8 @@ enum { OUTBOX_PIECES_MAX = 64 }; /* in one call */
 
 struct outbox {
     struct backlog *backlog; /* NULL: nothing is unsent */
-    int64_t handed;          /* bytes that the kernel took so far */
+    int64_t handed;          /* bytes that the kernel took so far, of TLS records and all */
+    struct tls *tls;         /* between us and the kernel, the owner's; NULL: nothing */
     struct room *room;       /* of outbox_count_in */
 };
 

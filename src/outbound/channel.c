@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "net/address.h"
-#include "outbound/tls.h"
+#include "outbound/tls_client.h"
 
 enum { READ_BYTES = 16 * 1024, READS_A_TURN = 8 };
 
@@ -114,11 +114,21 @@ static void watch(struct channel *channel)
     next_turn(channel);
 }
 
+/* An answer that was cut off may be a part of it: only an end that was said is one. */
+static enum tls_result note(struct channel *channel, enum tls_result result)
+{
+    if (result != TLS_CUT && result != TLS_FAILED)
+        return result;
+    explain(&channel->why, ERR_LOST, "the TLS connection was lost: %s",
+            tls_reason(channel->tls));
+    return TLS_FAILED;
+}
+
 static enum tls_result take(struct channel *channel, char *room, size_t size, size_t *len)
 {
     *len = 0;
     if (channel->tls)
-        return tls_read(channel->tls, room, size, len, &channel->why);
+        return note(channel, tls_read(channel->tls, room, size, len));
     ssize_t got = recv(channel->watch.fd, room, size, MSG_DONTWAIT);
     if (got > 0) {
         *len = (size_t)got;
@@ -165,7 +175,7 @@ static enum tls_result give(struct channel *channel, struct slice bytes, size_t 
 {
     *len = 0;
     if (channel->tls)
-        return tls_write(channel->tls, bytes, len, &channel->why);
+        return note(channel, tls_write(channel->tls, bytes, len));
     ssize_t sent =
         send(channel->watch.fd, bytes.ptr, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
@@ -277,8 +287,9 @@ static void become_open(struct channel *channel)
 
 static void shake_hands(struct channel *channel)
 {
-    enum tls_result result = tls_shake_hands(channel->tls, &channel->why);
-    if (result == TLS_FAILED) {
+    enum tls_result result = tls_shake_hands(channel->tls);
+    if (result == TLS_FAILED || result == TLS_CUT || result == TLS_ENDED) {
+        tls_client_explain(channel->tls, &channel->why);
         if (channel->why.code == ERR_UNTRUSTED) {
             end(channel, ERR_UNTRUSTED);
             return;
@@ -300,7 +311,7 @@ static void on_connected(struct channel *channel)
         return;
     }
     channel->tls =
-        tls_create(channel->options.trust, channel->options.url, channel->watch.fd);
+        tls_client_create(channel->options.trust, channel->options.url, channel->watch.fd);
     channel->state = CHANNEL_SHAKING_HANDS;
     if (channel->tls)
         shake_hands(channel);

@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 
 #include "base/mem.h"
+#include "net/tls.h"
 
 struct trust {
     SSL_CTX *context;
@@ -14,10 +15,7 @@ static enum err set_up(SSL_CTX *context, const char *ca_file, struct failure *wh
 {
     static const unsigned char protocols[] = "\x08http/1.1";
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
-    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS |
-                                  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    if (!SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) ||
+    if (!tls_set_up(context) ||
         SSL_CTX_set_alpn_protos(context, protocols, sizeof(protocols) - 1) ||
         !SSL_CTX_set_default_verify_paths(context))
         return explain(why, ERR_INVALID, "OpenSSL cannot be set up for clients");
