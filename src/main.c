@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "config/config_help.h"
+#include "config/config_tls.h"
 #include "gateway/confinement.h"
 #include "gateway/execute.h"
 #include "gateway/health.h"
@@ -89,16 +90,22 @@ static void on_signal(uv_signal_t *handle, int number)
         gateway_drain(service->gateway);
 }
 
-/* Flags and variables are as they were: what changes is the file of --config. */
+/* Flags and variables are as they were: what changes is the file of --config, and those of
+ * certificates. */
 static enum err reload(struct service *service, struct failure *why)
 {
     struct config fresh;
+    struct certificates *certificates = NULL;
     enum err refused = config_read(&fresh, service->argc, service->argv, environ, why);
     if (refused)
         return refused;
-    refused = config_take(service->config, &fresh, why);
+    refused = config_load_certificates(&fresh, &certificates, why);
     if (!refused)
-        gateway_reload(service->gateway);
+        refused = config_take(service->config, &fresh, why);
+    if (refused)
+        certificates_unref(certificates);
+    else
+        gateway_reload(service->gateway, certificates);
     config_finish(&fresh);
     return refused;
 }

@@ -28,7 +28,7 @@ struct gateway_events {
 };
 
 /* What a start would refuse before it looks at the data directory: the keys of the environment,
- * and listening for others without them. ERR_INVALID. */
+ * listening for others without them, and certificates that are of no use. ERR_INVALID. */
 enum err gateway_check(const struct config *config, struct failure *why);
 
 /* ERR_INVALID, ERR_STORE with the reason: nothing was started, no event comes. first_keys
@@ -37,8 +37,10 @@ enum err gateway_start(struct uv_loop_s *loop, const struct config *config,
                        const struct gateway_events *events, FILE *first_keys,
                        struct gateway **gateway, struct failure *why);
 
-/* The config that gateway_start was given has changed, by config_take. */
-void gateway_reload(struct gateway *gateway);
+/* The config that gateway_start was given has changed, by config_take. Takes over the certificates,
+ * which are those that it names. */
+struct certificates;
+void gateway_reload(struct gateway *gateway, struct certificates *certificates);
 
 /* Refuses what is new, finishes what is under way, at most for the drain timeout. */
 void gateway_drain(struct gateway *gateway);

@@ -10,6 +10,7 @@
 #include "api/obstacles.h"
 #include "base/descriptors.h"
 #include "base/metrics.h"
+#include "net/certificates.h"
 
 static void print_gauge(struct buf *out, const char *name, const char *help, int64_t value)
 {
@@ -112,4 +113,7 @@ void process_metrics_print(const struct api *api, int64_t descriptors, struct bu
                 file_size(data, "runcast.db"));
     print_gauge(out, "runcast_database_log_bytes", "Size of its write-ahead log",
                 file_size(data, "runcast.db-wal"));
+    if (api_options(api)->certificates)
+        certificates_print_metrics(api_options(api)->certificates,
+                                   loop_wall_ms(engine_loop(api_engine(api))) / 1000, out);
 }

@@ -64,10 +64,12 @@ struct api_call {
     void (*on_drained)(struct api_call *call); /* of a stream: http.h */
 };
 
+struct certificates;
 struct api_options {
     const char *public_url; /* "" : the request's Host */
     const char *allow_origin;
-    const char *data;          /* the data directory */
+    const char *data;                        /* the data directory */
+    const struct certificates *certificates; /* whose dates metrics tell; NULL: none */
     const char *metrics_token; /* "": there is none, the admin listener shows metrics */
     const char *dashboard_url; /* where they are, when the admin listener alone shows it */
     bool dashboard;            /* browsers are shown it */
@@ -195,7 +197,8 @@ enum err api_check_scope(struct api_call *call, const char *action, const char *
 enum err api_check_run_scope(struct api_call *call, const char *action,
                              const struct run *run);
 
-/* "http://host" that clients reach us by, without a slash at the end. */
+/* "https://host" that clients reach us by, without a slash at the end. Of what a proxy says the
+ * scheme is not believed: behind one that ends TLS public-url names it. */
 void api_base_url(const struct api_call *call, struct buf *out);
 
 /* The rule of api_check_run_scope, for an identity without a call. */

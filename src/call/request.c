@@ -169,7 +169,7 @@ void api_base_url(const struct api_call *call, struct buf *out)
         buf_add(out, url);
         return;
     }
-    buf_add_text(out, "http://");
+    buf_add_text(out, call->x->secure ? "https://" : "http://");
     buf_add(out, http_header(call->x, "host"));
 }
 

@@ -17,6 +17,7 @@
 #include "base/slice.h"
 #include "config/config_help.h"
 #include "config/config_listen.h"
+#include "config/config_tls.h"
 #include "config/config_value.h"
 #include "config/config_words.h"
 #include "config/edit_distance.h"
@@ -523,6 +524,8 @@ static enum err read_all(struct config_reading *reading, int argc, char **argv,
         err = apply_flags(reading);
     if (!err)
         err = config_check_listeners(&reading->config, reading->why);
+    if (!err)
+        err = config_check_tls(&reading->config, reading->why);
     return err ? err : config_check_texts(&reading->config, reading->why);
 }
 

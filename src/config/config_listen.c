@@ -10,7 +10,7 @@
 #include "config/config_value.h"
 
 static const char unix_prefix[] = "unix:", handed_prefix[] = "systemd:",
-                  proxy_suffix[] = ",proxy";
+                  proxy_suffix[] = ",proxy", tls_suffix[] = ",tls";
 
 /* The host is what stands before the last colon, an IPv6 address in brackets. */
 static bool split_listen(struct slice listen, struct slice *host, struct slice *port)
@@ -71,14 +71,22 @@ static bool read_name(struct slice name, struct config_listener *listener)
     return true;
 }
 
+/* Takes the suffix off, once. */
+static bool take_suffix(struct slice *word, const char *suffix, bool *found)
+{
+    size_t len = strlen(suffix);
+    if (*found || word->len <= len || !slice_is(slice_from(*word, word->len - len), suffix))
+        return false;
+    word->len -= len;
+    return *found = true;
+}
+
 static bool read_listener(struct slice word, struct config_listener *listener)
 {
-    size_t suffix = sizeof(proxy_suffix) - 1;
     *listener = (struct config_listener){ 0 };
-    if (word.len > suffix && slice_is(slice_from(word, word.len - suffix), proxy_suffix)) {
-        listener->proxied = true;
-        word.len -= suffix;
-    }
+    while (take_suffix(&word, proxy_suffix, &listener->proxied) ||
+           take_suffix(&word, tls_suffix, &listener->secure))
+        ;
     if (slice_starts(word, handed_prefix))
         return read_name(slice_from(word, sizeof(handed_prefix) - 1), listener);
     if (slice_starts(word, unix_prefix))
@@ -96,7 +104,7 @@ static enum err refuse(const struct config *config, enum config_setting which,
                    config->origins[which], config_settings[which].name,
                    (int)(word.len < 60 ? word.len : 60), word.ptr,
                    which == SETTING_listen ? ", or systemd:NAME, each maybe with ,proxy "
-                                             "behind it"
+                                             "or ,tls behind it"
                                            : ", or systemd:NAME");
 }
 
@@ -216,7 +224,7 @@ static enum err read_own(const struct config *config, enum config_setting which,
 {
     struct slice word = slice_of(text);
     if (word.len)
-        return read_listener(word, listener) && !listener->proxied
+        return read_listener(word, listener) && !listener->proxied && !listener->secure
                    ? OK
                    : refuse(config, which, word, why);
     *listener = (struct config_listener){ 0 };
@@ -252,6 +260,7 @@ struct listen_options config_listener_address(const struct config_listener *list
                                     .handed = listener->fd,
                                     .mode = admin ? 0600 : 0660,
                                     .proxied = listener->proxied,
+                                    .secure = listener->secure,
                                     .admin = admin };
 }
 

@@ -12,13 +12,14 @@ struct config_listener {
     int port;
     char path[CONFIG_PATH_MAX]; /* of a UNIX socket */
     bool proxied;               /* by the PROXY protocol: ",proxy" behind the address */
+    bool secure;                /* ",tls" */
     char handed[SERVICE_SOCKET_NAME_MAX]; /* of "systemd:NAME"; "": it is bound here */
     int fd; /* of that socket, since config_listener_find, which has its address, too */
 };
 
 /* The addresses of listen, in their order: "127.0.0.1:3030", "[::1]:3030",
  * "localhost:3030", ":3030" (every IPv4 address), "3030" (this machine only), "unix:PATH",
- * "systemd:NAME", a socket that the service manager hands over; each may end in ",proxy". */
+ * "systemd:NAME", a socket that the service manager hands over; each may end in ",proxy", ",tls" or both. */
 enum err config_listeners(const struct config *config,
                           struct config_listener listeners[CONFIG_LISTENERS_MAX],
                           size_t *count, struct failure *why);

@@ -7,6 +7,8 @@ static bool is_reloadable(enum config_setting which)
 {
     switch (which) {
     case SETTING_allow_origin:
+    case SETTING_tls_cert:
+    case SETTING_tls_key:
     case SETTING_log_level:
     case SETTING_log_format:
     case SETTING_log_requests:

@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "call/request_log.h"
 #include "config/config_listen.h"
+#include "config/config_tls.h"
 #include "gateway/admin_socket.h"
 #include "gateway/command.h"
 #include "gateway/data_directory.h"
@@ -48,6 +49,7 @@ struct gateway {
     struct auth *auth;
     struct api *api;
     struct request_log *request_log;
+    struct certificates *certificates; /* NULL: no address speaks TLS */
     struct server *server;
     struct admin *admin;
     struct retain *retain;
@@ -105,7 +107,9 @@ enum err gateway_check(const struct config *config, struct failure *why)
     enum err refused = bootstrap_prepare(&given, why);
     if (!refused)
         bootstrap_finish(&given);
-    return refused ? refused : check_listen(config, why);
+    if (!refused)
+        refused = check_listen(config, why);
+    return refused ? refused : config_try_certificates(config, why);
 }
 
 /* Elsewhere than on a terminal somebody keeps what is printed: a log, a journal. */
@@ -170,7 +174,8 @@ static void write_url(const struct config_listener *listener, int port, char *ur
         host = "127.0.0.1";
     else if (strcmp(host, "::") == 0)
         host = "::1";
-    snprintf(url, size, "http://%s%s%s:%d", six ? "[" : "", host, six ? "]" : "", port);
+    snprintf(url, size, "http%s://%s%s%s:%d", listener->secure ? "s" : "", six ? "[" : "",
+             host, six ? "]" : "", port);
 }
 
 /* Where clients on this machine find us: at the first address that asks for no header of a
@@ -218,6 +223,7 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
     struct server_options options = { .listeners = addresses,
                                       .handler = api_handler(),
                                       .owner = gateway->api,
+                                      .certificates = gateway->certificates,
                                       .trusted_proxies = config->trusted_proxies,
                                       .connections_max = (unsigned)config->connections,
                                       .connections_per_address =
@@ -316,6 +322,7 @@ static struct api_options api_options_of(const struct gateway *gateway)
                                    .deploy_timeout_ms = config->deploy_timeout_ms,
                                    .keep_versions = config->keep_versions,
                                    .rate_limit = config->rate_limit,
+                                   .certificates = gateway->certificates,
                                    .writer = gateway->writer,
                                    .request_log = gateway->request_log,
                                    .owner = (void *)gateway };
@@ -390,6 +397,7 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
     gateway->config = config;
     gateway->events = *events;
     if ((refused = check_listen(config, why)) ||
+        (refused = config_load_certificates(config, &gateway->certificates, why)) ||
         (refused = gateway_directory_open(config->data, true, why)) ||
         (refused = gateway_open_vault(config, &gateway->vault, why)))
         goto fail;
@@ -397,6 +405,7 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
         goto fail_vault;
 
     gateway->loop = loop_create(uv);
+    certificates_warn(gateway->certificates, loop_wall_ms(gateway->loop) / 1000);
     gateway->drain_kind = timers_kind(loop_timers(gateway->loop), on_drain_tick);
     gateway->api_kind = timers_kind(loop_timers(gateway->loop), on_api_tick);
     gateway->close_kind = timers_kind(loop_timers(gateway->loop), on_close_tick);
@@ -422,15 +431,22 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
 fail_vault:
     vault_close(gateway->vault);
 fail:
+    certificates_unref(gateway->certificates);
     free(gateway);
     return refused;
 }
 
-void gateway_reload(struct gateway *gateway)
+void gateway_reload(struct gateway *gateway, struct certificates *certificates)
 {
-    struct api_options options = api_options_of(gateway);
-    if (gateway->phase == PHASE_CLOSING)
+    if (gateway->phase == PHASE_CLOSING) {
+        certificates_unref(certificates);
         return;
+    }
+    certificates_unref(gateway->certificates);
+    gateway->certificates = certificates;
+    certificates_warn(certificates, loop_wall_ms(gateway->loop) / 1000);
+    server_show(gateway->server, certificates);
+    struct api_options options = api_options_of(gateway);
     api_reload(gateway->api, &options);
     server_limit_connections(gateway->server, (unsigned)gateway->config->connections,
                              (unsigned)gateway->config->connections_per_address);
@@ -454,6 +470,7 @@ static void on_store_closed(struct store *store)
     accounts_destroy(gateway->accounts);
     vault_close(gateway->vault);
     request_log_destroy(gateway->request_log);
+    certificates_unref(gateway->certificates);
     loop_destroy(gateway->loop);
     tag_list_forget_shared();
     bytes_forget_shared();

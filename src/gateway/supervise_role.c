@@ -48,7 +48,8 @@ static char *folder_beside(const char *data)
     return folder;
 }
 
-/* Where the gateway of this machine is reached without a proxy's header. */
+/* Where the gateway of this machine is reached without a proxy's header, and without TLS, whose
+ * certificate is for a name that this machine may not know itself by. */
 static enum err find_url(const struct config *config, char **url, struct failure *why)
 {
     struct config_listener listeners[CONFIG_LISTENERS_MAX];
@@ -57,18 +58,18 @@ static enum err find_url(const struct config *config, char **url, struct failure
     enum err refused = config_listeners(config, listeners, &count, why);
     if (refused)
         return refused;
-    while (at < count &&
-           (!listeners[at].host[0] || listeners[at].proxied || !listeners[at].port))
+    while (at < count && (!listeners[at].host[0] || listeners[at].proxied ||
+                          listeners[at].secure || !listeners[at].port))
         at++;
     if (at == count)
         return explain(
             why, ERR_INVALID,
             config->execute
                 ? "execute: the supervise role needs an address of the gateway that has a "
-                  "port: let it listen at one, too (listen), or start the role by "
-                  "itself, as runcast-supervise.service does"
-                : "the supervise role needs an address of the gateway that has a port: "
-                  "let it listen at one, or name it with --url");
+                  "port, without TLS: let it listen at one, too (listen), or start the "
+                  "role by itself, as runcast-supervise.service does"
+                : "the supervise role needs an address of the gateway that has a port, "
+                  "without TLS: let it listen at one, or name it with --url");
     const char *host = listeners[at].host;
     bool any4 = strcmp(host, "0.0.0.0") == 0, any6 = strcmp(host, "::") == 0;
     bool six = strchr(host, ':') != NULL;

@@ -11,6 +11,7 @@
 
 #include "base/metrics.h"
 #include "http/http_conn.h"
+#include "http/secure.h"
 #include "http/server_state.h"
 #include "http/ws_conn.h"
 
@@ -47,6 +48,9 @@ static void note_listener(struct http_conn *conn, const struct listener *listene
     struct server *server = listener->server;
     conn->admin = listener->options.admin;
     conn->header_due = listener->options.proxied;
+    conn->tls_due = listener->options.secure && conn->header_due;
+    if (listener->options.secure && !conn->tls_due)
+        secure_begin(&conn->c);
     if (conn->admin)
         connection_trust(&conn->c);
     else

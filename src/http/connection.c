@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -11,22 +12,39 @@
 
 #include "http/http.h"
 #include "http/server_state.h"
+#include "net/tls.h"
 
 enum {
     LOOKS = 6,                /* at the kernel, within the time that a peer may be silent */
     READ_SLOWLY = 384 * 1024, /* bytes; a sixteenth of what a kernel holds for its reader */
 };
 
+/* A handshake that is in line for its next step waits for nothing else. */
+static uint32_t events_of_handshake(const struct secure *secure)
+{
+    if (!list_empty(&secure->waiting))
+        return 0;
+    return secure->waits_to_write ? EPOLLOUT : EPOLLIN;
+}
+
 static bool update_watch(struct connection *conn)
 {
     if (conn->closed)
         return true;
+    if (conn->secure && !conn->secure->is_open)
+        return readiness_watch(&conn->server->readiness, &conn->watch,
+                               events_of_handshake(conn->secure));
     uint32_t events = conn->outbox.backlog ? EPOLLOUT : 0;
     if (!conn->eof && !conn->paused)
         events |= EPOLLIN;
     else if (!conn->eof && !conn->left)
         events |= EPOLLRDHUP;
     return readiness_watch(&conn->server->readiness, &conn->watch, events);
+}
+
+void connection_watch(struct connection *conn)
+{
+    update_watch(conn);
 }
 
 static void on_later(struct deferred *later)
@@ -64,10 +82,22 @@ bool connection_open(struct connection *conn, struct server *server, int fd,
     return false;
 }
 
+/* Who has not got all must not take what there is for all. */
+static void say_end(struct connection *conn)
+{
+    struct tls *tls = conn->outbox.tls;
+    if (!tls || conn->outbox.backlog || conn->end_bytes)
+        return;
+    int64_t before = tls_bytes_sent(tls);
+    tls_say_end(tls);
+    conn->end_bytes = (int)(tls_bytes_sent(tls) - before);
+}
+
 static void after_linger(struct connection *conn)
 {
     if (conn->outbox.backlog)
         return;
+    say_end(conn);
     shutdown(conn->fd, SHUT_WR);
     if (conn->eof)
         connection_close(conn);
@@ -237,29 +267,76 @@ void connection_feed(struct connection *conn, struct slice bytes)
 static size_t most_to_read(const struct connection *conn)
 {
     size_t kept = conn->pending.len;
+    if (conn->most)
+        return conn->most;
     if (conn->known)
         return SERVER_INPUT;
     return kept < STRANGER_INPUT ? STRANGER_INPUT - kept : 1;
 }
 
+/* What TLS holds already the kernel does not announce again. */
+static void read_rest_later(struct connection *conn)
+{
+    struct server *server = conn->server;
+    struct tls *tls = conn->outbox.tls;
+    if (!tls || conn->paused || conn->eof || !tls_has_more(tls) ||
+        !list_empty(&conn->secure->waiting))
+        return;
+    list_append(&server->unread, &conn->secure->waiting);
+    loop_defer(server->loop, &server->securing);
+}
+
+/* As recv. A peer whose socket ends without TLS having said so has left as one that said it: a
+ * request is whole or not by itself. Without renegotiation reading does not wait for writing. */
+static ssize_t receive(struct connection *conn, char *input, size_t most)
+{
+    size_t len;
+    if (!conn->outbox.tls)
+        return recv(conn->fd, input, most, MSG_DONTWAIT);
+    switch (tls_read(conn->outbox.tls, input, most, &len)) {
+    case TLS_DONE: return (ssize_t)len;
+    case TLS_ENDED:
+    case TLS_CUT: return 0;
+    case TLS_WANTS_READ: errno = EAGAIN; return -1;
+    default: errno = EPROTO; return -1;
+    }
+}
+
 static void on_readable(struct connection *conn)
 {
     char *input = conn->server->input;
-    ssize_t len = recv(conn->fd, input, most_to_read(conn), MSG_DONTWAIT);
+    ssize_t len = receive(conn, input, most_to_read(conn));
     if (len > 0)
         connection_feed(conn, (struct slice){ input, (size_t)len });
     else if (len == 0)
         on_end(conn);
     else if (errno != EAGAIN && errno != EINTR)
         close_lost(conn);
+    if (len > 0)
+        read_rest_later(conn);
+}
+
+void connection_read(struct connection *conn)
+{
+    if (!conn->closed && !conn->paused && !conn->eof)
+        on_readable(conn);
 }
 
 static void serve(struct connection *conn, uint32_t events)
 {
     if (events & EPOLLOUT && conn->outbox.backlog)
         on_writable(conn);
-    if (events & EPOLLIN && !conn->closed && !conn->paused && !conn->eof)
-        on_readable(conn);
+    if (events & EPOLLIN)
+        connection_read(conn);
+}
+
+/* The handshake's next step comes when it is its turn. */
+static void get_in_line(struct connection *conn)
+{
+    struct server *server = conn->server;
+    list_append(&server->shaking, &conn->secure->waiting);
+    update_watch(conn);
+    loop_defer(server->loop, &server->securing);
 }
 
 /* The kernel tells of errors and of the end also who did not ask. It keeps what is not done
@@ -268,10 +345,15 @@ static void serve(struct connection *conn, uint32_t events)
 static void on_ready(struct readiness_watch *watch, uint32_t events)
 {
     struct connection *conn = container_of(watch, struct connection, watch);
-    if (conn->closed || !readiness_may_serve(&conn->server->readiness, watch))
+    bool shakes = conn->secure && !conn->secure->is_open;
+    if (conn->closed || (!shakes && !readiness_may_serve(&conn->server->readiness, watch)))
         return;
     if (events & EPOLLERR) {
         close_lost(conn);
+        return;
+    }
+    if (shakes) {
+        get_in_line(conn);
         return;
     }
     if (events & EPOLLHUP)
@@ -292,6 +374,7 @@ void connection_pause(struct connection *conn, bool paused)
         return;
     conn->paused = paused;
     update_watch(conn);
+    read_rest_later(conn);
 }
 
 void connection_defer(struct connection *conn)
@@ -356,12 +439,28 @@ void connection_tell_delivery(struct connection *conn, bool lost)
         delivery->done(delivery, lost);
 }
 
-/* Its own end, once sent, counts as a byte that the peer's kernel has to take. */
+/* Its own end, once sent, counts as a byte that the peer's kernel has to take, and what TLS says
+ * of it is not of the answer. */
 static bool has_untaken(const struct connection *conn)
 {
     int queued = 0;
     ioctl(conn->fd, SIOCOUTQ, &queued);
-    return conn->outbox.backlog || queued > conn->lingering;
+    return conn->outbox.backlog || queued > conn->lingering + conn->end_bytes;
+}
+
+void connection_drop_secure(struct connection *conn)
+{
+    struct secure *secure = conn->secure;
+    if (!secure)
+        return;
+    conn->server->begun_count -= !list_empty(&secure->begun);
+    list_remove(&secure->begun);
+    list_remove(&secure->waiting);
+    tls_destroy(secure->tls);
+    certificates_unref(secure->certificates);
+    free(secure);
+    conn->secure = NULL;
+    conn->outbox.tls = NULL;
 }
 
 void connection_close(struct connection *conn)
@@ -370,6 +469,8 @@ void connection_close(struct connection *conn)
         return;
     conn->closed = true;
     conn->undelivered = conn->delivery && (conn->lost || has_untaken(conn));
+    if (!conn->lost)
+        say_end(conn);
     list_remove(&conn->spare);
     crowd_leave(&conn->place);
     timers_clear(loop_timers(conn->server->loop), &conn->timer);
@@ -377,6 +478,7 @@ void connection_close(struct connection *conn)
     outbox_finish(&conn->outbox);
     count_unsent(conn);
     buf_finish(&conn->pending);
+    connection_drop_secure(conn);
     close(conn->fd);
     conn->fd = -1;
     conn->server->open_count--;

@@ -5,7 +5,8 @@
  *   connection_linger: what is unsent, FIN, and input is thrown away until the peer closes
  *   connection_close: at once ─► on_closed, never from inside a call
  *
- * A connection begins as HTTP; ws_accept gives it other ops in the same memory. */
+ * A connection begins as HTTP; ws_accept gives it other ops in the same memory. With TLS it is
+ * first of all a handshake (secure.h), which none of the ops hears of. */
 #pragma once
 
 #include "base/buf.h"
@@ -16,6 +17,7 @@
 #include "net/outbox.h"
 #include "net/readiness.h"
 
+struct certificates;
 struct connection;
 struct delivery;
 struct server;
@@ -30,11 +32,24 @@ struct connection_ops {
     void (*on_closed)(struct connection *conn); /* frees, with server_forget */
 };
 
+/* TLS between the connection and its socket; secure.h. */
+struct secure {
+    struct connection *conn;
+    struct certificates *certificates; /* a reference */
+    struct tls *tls;                   /* NULL: nothing has come yet */
+    bool is_open;                      /* the handshake is over */
+    bool waits_to_write; /* the handshake goes on when the socket is writable */
+    struct list waiting; // server::shaking, then server::unread
+    struct list begun;   // server::begun
+};
+
 struct connection {
     struct readiness_watch watch;
     const struct connection_ops *ops;
     struct server *server;
     struct outbox outbox;
+    struct secure *secure; /* NULL: bytes go through the socket as they are */
+    size_t most;           /* bytes that are read at once; 0: what a turn takes */
     int fd;
     bool busy;   /* inside on_bytes: ends of requests are looked at behind it */
     bool paused; /* not reading; the peer's leaving is still noticed */
@@ -42,6 +57,7 @@ struct connection {
     bool eof;    /* and it was read */
     bool lingering;
     bool lost; /* the kernel said so; if while sending, it closes at the end of the turn */
+    int end_bytes;      /* that TLS has sent to say that nothing more comes */
     bool undelivered;   /* when it was closed the peer's kernel had not taken all */
     bool closed;        /* connection_close was called */
     bool gone;          /* on_closed was called */
@@ -66,6 +82,15 @@ struct connection {
 /* Starts reading. False: the socket is of no use, and closed. */
 bool connection_open(struct connection *conn, struct server *server, int fd,
                      const struct connection_ops *ops);
+
+/* Watches the socket for what the connection waits for. */
+void connection_watch(struct connection *conn);
+
+/* Reads, unless it is paused or over, what TLS holds or the socket has. */
+void connection_read(struct connection *conn);
+
+/* The bytes go through the socket as they are from now on. */
+void connection_drop_secure(struct connection *conn);
 
 /* As if the bytes had been read from the socket. */
 void connection_feed(struct connection *conn, struct slice bytes);

@@ -57,6 +57,7 @@ struct exchange {
     bool chunked;
     bool wants_upgrade;      /* Connection: upgrade and Upgrade: websocket */
     bool admin;              /* it came by a listener for those who run the server */
+    bool secure;             /* it came through TLS */
     char peer[ADDRESS_TEXT]; /* address of the client, for logs */
     bool hidden; /* that is of a proxy which is not trusted: whom it speaks for is
                                 not known */

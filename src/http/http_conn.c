@@ -10,8 +10,8 @@
 #include "base/metrics.h"
 #include "http/http_reply.h"
 #include "http/origin.h"
+#include "http/proxied.h"
 #include "http/server_state.h"
-#include "net/proxy_header.h"
 
 enum {
     SHORT_BODY = 64 * 1024, /* read and thrown away to keep a connection */
@@ -286,6 +286,7 @@ static void offer(struct http_conn *conn)
         return;
     }
     x->admin = conn->admin;
+    x->secure = conn->c.secure != NULL;
     request->offered = true;
     server->open_exchanges++;
     if (!request->complete)
@@ -381,47 +382,27 @@ static void consume(struct http_conn *conn, struct slice bytes)
 static void turn_away(struct http_conn *conn)
 {
     char answer[SERVER_FULL_ANSWER];
+    if (conn->c.secure) { /* a handshake would cost more than what is answered here */
+        metric_add(M_HTTP_REFUSED, 1);
+        connection_close(&conn->c);
+        return;
+    }
     struct piece piece = { .text = { answer, server_write_full(conn->c.server, answer) } };
     connection_send(&conn->c, &piece, 1);
     linger(conn);
 }
 
-/* The PROXY header is wrong: a proxy is set up otherwise, or a client found the address
- * for it. */
-static void refuse_header(struct http_conn *conn)
-{
-    char reason[128], text[ADDRESS_TEXT];
-    address_print(&conn->address, text);
-    snprintf(reason, sizeof(reason), "%s sent none, and this listener has ,proxy", text);
-    metric_add(M_HTTP_REFUSED, 1);
-    server_complain(conn->c.server,
-                    "closing connections without a header of the PROXY protocol 2", reason);
-    connection_close(&conn->c);
-}
-
-/* Reads the header of the PROXY protocol; the beginning of a request may stand behind it. */
+/* The beginning of a request may stand behind the header of the PROXY protocol. */
 static void on_header_bytes(struct http_conn *conn, struct slice bytes)
 {
-    struct connection *c = &conn->c;
-    struct proxy_header header;
-    connection_keep(c, bytes);
-    enum proxy_status status = proxy_header_read(buf_slice(&c->pending), &header);
-    if (status == PROXY_MORE)
+    struct buf rest;
+    if (!proxied_take(conn, bytes, &rest))
         return;
-    if (status == PROXY_BAD) {
-        refuse_header(conn);
-        return;
-    }
-    struct buf pending = c->pending;
-    c->pending = (struct buf){ 0 };
-    conn->header_due = false;
-    conn->named = header.names_client;
-    struct slice rest = slice_from(buf_slice(&pending), header.len);
-    if (!origin_note(conn, header.names_client ? &header.client : &conn->address))
+    if (!origin_note(conn, &conn->address))
         turn_away(conn);
     else if (rest.len)
-        consume(conn, rest);
-    buf_finish(&pending);
+        consume(conn, buf_slice(&rest));
+    buf_finish(&rest);
 }
 
 static void on_bytes(struct connection *c, struct slice bytes)
@@ -592,8 +573,11 @@ void http_conn_hurry(struct connection *c)
 
 void http_conn_begin(struct http_conn *conn, struct address peer)
 {
-    if (conn->header_due)
+    if (conn->header_due) {
         conn->address = peer; /* counts whom the header names */
-    else if (!origin_note(conn, &peer))
+        proxied_begin(conn);
+        return;
+    }
+    if (!origin_note(conn, &peer))
         turn_away(conn);
 }

@@ -19,6 +19,7 @@ struct http_conn {
     bool asked;              /* a whole head has come */
     bool admin;              /* of the listener */
     bool header_due;         /* of the PROXY protocol, before anything else */
+    bool tls_due;            /* behind that header */
     bool named;              /* its client, by that header */
     bool forwarded; /* the place is the request's: a trusted proxy sends it for others */
     struct address address;

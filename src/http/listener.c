@@ -31,11 +31,15 @@ static const char turning_away[] = "turning connections away";
 
 /* Tells the client to come back later, and forgets it. What it has sent is read first:
  * else the kernel would reset the connection, and the answer with it. Who goes on sending
- * is not waited for. */
-static void turn_away(struct server *server, int fd)
+ * is not waited for. Who speaks TLS would not understand, and hears nothing. */
+static void turn_away(struct listener *listener, int fd)
 {
     char answer[SERVER_FULL_ANSWER], waste[4096];
-    size_t len = server_write_full(server, answer);
+    size_t len = server_write_full(listener->server, answer);
+    if (listener->options.secure) {
+        close(fd);
+        return;
+    }
     if (send(fd, answer, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len)
         shutdown(fd, SHUT_WR);
     for (int i = 0; i < WASTE_READS; i++)
@@ -58,7 +62,7 @@ static bool shed_one(struct listener *listener)
     close(server->spare_fd);
     int fd = accept_one(listener);
     if (fd >= 0)
-        turn_away(server, fd);
+        turn_away(listener, fd);
     server->spare_fd = server_open_spare();
     return fd >= 0;
 }
@@ -110,7 +114,7 @@ static void on_listener(uv_poll_t *handle, int status, int events)
         } else if (admission_is_full(listener)) {
             server_complain(listener->server, turning_away,
                             "the limit of connections is reached");
-            turn_away(listener->server, fd);
+            turn_away(listener, fd);
         } else {
             admission_adopt(listener, fd);
         }

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "http/http_conn.h"
+#include "http/secure.h"
 #include "http/ws_input.h"
 #include "http/ws_key.h"
 #include "runcast/protocol.h"
@@ -115,6 +116,7 @@ static void destroy(struct server *server)
     for (size_t i = 0; i < server->listener_count; i++)
         listener_finish(&server->listeners[i]);
     free(server->listeners);
+    certificates_unref(server->certificates);
     ranges_finish(&server->trusted);
     crowd_finish(&server->crowd);
     free(server);
@@ -165,6 +167,7 @@ enum err server_create(struct loop *loop, const struct server_options *options,
     list_init(&server->requests);
     list_init(&server->inputs);
     list_init(&server->holding);
+    secure_init(server);
     list_init(&server->finish.link);
     server->finish.fn = on_finish;
     list_init(&server->hurrying.link);
@@ -194,6 +197,13 @@ void server_limit_connections(struct server *server, unsigned most, unsigned per
     server->options.connections_max = most;
     server->options.connections_per_address =
         per_address ? per_address : share_of_address(most);
+}
+
+void server_show(struct server *server, struct certificates *certificates)
+{
+    certificates_ref(certificates);
+    certificates_unref(server->certificates);
+    server->certificates = certificates;
 }
 
 int server_port(const struct server *server, size_t listener)
@@ -244,6 +254,7 @@ void server_close(struct server *server, server_closed_fn *closed)
     assert(!server->closed);
     server->closed = closed;
     loop_cancel_deferred(&server->hurrying);
+    loop_cancel_deferred(&server->securing);
     for (size_t i = 0; i < server->listener_count; i++)
         listener_close(&server->listeners[i], on_listener_closed);
     list_each (link, &server->connections)

@@ -9,6 +9,7 @@
 #include "base/loop.h"
 #include "http/http.h"
 
+struct certificates;
 struct server;
 typedef void server_closed_fn(struct server *server);
 
@@ -22,6 +23,7 @@ struct listen_options {
     mode_t mode;  /* of its file; 0: 0600 */
     bool proxied; /* its connections begin with a header of the PROXY protocol, else
                          they are closed */
+    bool secure;  /* its connections speak TLS; server_options.certificates */
     bool admin;   /* what comes here has exchange.admin, and a few more connections than
                          connections_max, so that it is heard when the others take them all */
 };
@@ -49,6 +51,8 @@ struct server_options {
                                    useful are closed; default 19,000 */
     unsigned connections_per_address; /* default 1/16 of connections_max; those of
                                          loopback are not counted */
+    struct certificates
+        *certificates;           /* of listeners that are secure; a reference is taken */
     const char *trusted_proxies; /* ranges_read; their X-Forwarded-For is believed. NULL:
                                     nobody's */
     /* WebSocket connections; ws.h */
@@ -73,6 +77,9 @@ void server_limit_connections(struct server *server, unsigned most, unsigned per
 
 /* Of the listener at that place in the options; 0: of a UNIX socket. */
 int server_port(const struct server *server, size_t listener);
+
+/* For connections that are accepted from now on; takes a reference. */
+void server_show(struct server *server, struct certificates *certificates);
 
 /* Each reply closes its connection from now on; WebSockets stay. New connections are still
  * accepted, so that whoever asks is told by the handler that it should go elsewhere. In each

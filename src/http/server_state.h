@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "http/listener.h"
 #include "http/server.h"
+#include "net/certificates.h"
 #include "net/crowd.h"
 #include "net/readiness.h"
 
@@ -47,6 +48,13 @@ struct server {
     size_t open_exchanges;
     uint32_t deadline_kind;
     uint32_t turn; /* spreads pings and retry-after over time */
+
+    struct certificates *certificates; /* a reference; NULL: no listener is secure */
+    struct deferred securing;          /* takes the first in these two lines; secure.h */
+    struct list shaking; // secure::waiting; their peers have sent a part of a handshake
+    struct list unread;  // secure::waiting; hold bytes that the kernel does not announce
+    struct list begun;   // secure::begun; handshakes, the oldest first
+    size_t begun_count;
 
     struct ranges trusted; /* proxies */
     struct crowd crowd;

@@ -78,3 +78,11 @@ enum proxy_status proxy_header_read(struct slice bytes, struct proxy_header *hea
         return PROXY_DONE;
     return read_addresses(at + PROXY_HEADER_FIXED, len, family, header);
 }
+
+size_t proxy_header_missing(struct slice bytes)
+{
+    const unsigned char *at = (const unsigned char *)bytes.ptr;
+    if (bytes.len < PROXY_HEADER_FIXED)
+        return PROXY_HEADER_FIXED - bytes.len;
+    return PROXY_HEADER_FIXED + read_u16(at + 14) - bytes.len;
+}

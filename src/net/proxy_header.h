@@ -23,6 +23,10 @@ struct proxy_header {
     size_t len; /* bytes of the header */
 };
 
+/* How many bytes more are surely of the header, whose first bytes these are: all of them, once its
+ * length is known. */
+size_t proxy_header_missing(struct slice bytes);
+
 /* Reads the bytes from the first of the connection on. The header is filled in with PROXY_DONE.
  * What TLVs say is not used; that they fit is checked. */
 enum proxy_status proxy_header_read(struct slice bytes, struct proxy_header *header);

@@ -4,13 +4,12 @@
 //   const proxy = await startProxy("nginx", { port, gateway: gateway.port });
 //   proxy.url          https://127.0.0.1:PORT, with proxy.certificate
 //   proxy.plainPort    the same without TLS, for clients that speak none
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import fs from "node:fs";
-import net from "node:net";
 import path from "node:path";
-import tls from "node:tls";
 
 import { temporaryFolder } from "./gateway.mjs";
+import { makeCertificate, unwrap } from "./tls.mjs";
 
 const readme = fs.readFileSync(new URL("../../../deploy/README.md", import.meta.url), "utf8");
 
@@ -37,31 +36,15 @@ const kinds = {
   }),
 };
 
-function makeCertificate(folder) {
-  const key = path.join(folder, "runs.key"), certificate = path.join(folder, "runs.pem");
-  execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", certificate], { stdio: "ignore" });
+/** In the folder as the README's settings name it; HAProxy reads both from one file. */
+function makeOwnCertificate(folder) {
+  const { certificate, key } = makeCertificate(folder, "runs");
   fs.writeFileSync(path.join(folder, "runs.both.pem"), fs.readFileSync(certificate, "utf8") + fs.readFileSync(key, "utf8"));
   return certificate;
 }
 
-/** A port whose connections become TLS connections to the proxy. */
-async function unwrap(port, certificate) {
-  const ca = fs.readFileSync(certificate), sockets = new Set();
-  const server = net.createServer((plain) => {
-    const wrapped = tls.connect({ port, host: "127.0.0.1", servername: "localhost", ca });
-    for (const [one, other] of [[plain, wrapped], [wrapped, plain]]) {
-      sockets.add(one);
-      one.pipe(other);
-      one.setNoDelay(true).on("error", () => other.destroy()).on("close", () => { sockets.delete(one); other.destroy(); });
-    }
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { port: server.address().port, close: () => { server.close(); for (const socket of sockets) socket.destroy(); } };
-}
-
 export async function startProxy(kind, { port, gateway }) {
-  const folder = temporaryFolder(), certificate = makeCertificate(folder);
+  const folder = temporaryFolder(), certificate = makeOwnCertificate(folder);
   const own = (text) => text.replace("listen 443", `listen 127.0.0.1:${port}`).replace("bind :443", `bind 127.0.0.1:${port}`)
     .replace("127.0.0.1:3030", `127.0.0.1:${gateway}`).replaceAll("/etc/ssl/", `${folder}/`);
   const { text, command: [program, ...args] } = kinds[kind](folder, own);

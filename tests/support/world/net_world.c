@@ -10,12 +10,59 @@
 
 #include "tests/support/world/unit.h"
 
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "net/certificates.h"
+#include "net/tls.h"
+#include "tests/support/world/certificates.h"
 
-enum { PATIENCE_MS = 30000, WATCHDOG_S = 120 };
+enum { PATIENCE_MS = 30000, WATCHDOG_S = 120, DAY_S = 24 * 3600 };
 
-static const struct listen_options any_port = { .host = "127.0.0.1" };
+bool net_world_is_secure(void)
+{
+    const char *kind = getenv("NET_WORLD");
+    return kind && strcmp(kind, "tls") == 0;
+}
+
+static void write_key(const struct certificate *certificate, char *template)
+{
+    int fd = mkstemp(template);
+    assert_true(fd >= 0);
+    FILE *file = fdopen(fd, "w");
+    assert_int_equal(
+        PEM_write_PrivateKey(file, certificate->key, NULL, NULL, 0, NULL, NULL), 1);
+    fclose(file);
+}
+
+struct certificates *net_world_make_certificates(const char *names)
+{
+    char file[] = "/tmp/net_world.crt.XXXXXX", key[] = "/tmp/net_world.key.XXXXXX";
+    struct certificate_files files = { file, key };
+    struct certificates *certificates;
+    struct certificate certificate;
+    struct failure why;
+    certificate_init(&certificate, NULL, names, -DAY_S, DAY_S);
+    certificate_write(&certificate, file);
+    write_key(&certificate, key);
+    if (certificates_load(&files, 1, &certificates, &why))
+        fail_msg("%s", why.text);
+    unlink(file);
+    unlink(key);
+    certificate_finish(&certificate);
+    return certificates;
+}
+
+/* They verify nothing: what is tested is the server. */
+static SSL_CTX *make_clients(void)
+{
+    SSL_CTX *clients = SSL_CTX_new(TLS_client_method());
+    assert_true(tls_set_up(clients));
+    return clients;
+}
 
 void net_world_open(struct net_world *world, struct server_options options)
 {
@@ -26,12 +73,21 @@ void net_world_open(struct net_world *world, struct server_options options)
     metrics[M_WS_CONNECTIONS] = 0;
     uv_loop_init(&world->uv);
     world->loop = loop_create(&world->uv);
+    struct certificates *certificates = NULL;
+    struct listen_options any_port = { .host = "127.0.0.1",
+                                       .secure = net_world_is_secure() };
     if (!options.listeners) {
         options.listeners = &any_port;
         options.listener_count = 1;
+        if (any_port.secure) {
+            options.certificates = certificates =
+                net_world_make_certificates("DNS:a.example");
+            world->clients = make_clients();
+        }
     }
     if (server_create(world->loop, &options, &world->server, &why))
         fail_msg("%s", why.text);
+    certificates_unref(certificates);
 }
 
 /* The owner of the server begins with the world. */
@@ -53,6 +109,7 @@ void net_world_close(struct net_world *world)
         net_world_until(world, is_closed, world);
     }
     alarm(0);
+    SSL_CTX_free(world->clients);
     loop_destroy(world->loop);
     uv_run(&world->uv, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&world->uv), 0);
@@ -90,7 +147,7 @@ struct wait {
     const char *text;
 };
 
-void peer_open(struct net_world *world, struct peer *peer)
+void peer_connect(struct net_world *world, struct peer *peer)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
                                    .sin_port =
@@ -103,8 +160,40 @@ void peer_open(struct net_world *world, struct peer *peer)
     net_world_turn(world); /* accepts */
 }
 
+struct shaking {
+    struct peer *peer;
+    enum tls_result result;
+};
+
+static bool has_shaken(void *owner)
+{
+    struct shaking *shaking = owner;
+    shaking->result = tls_shake_hands(shaking->peer->tls);
+    return shaking->result != TLS_WANTS_READ && shaking->result != TLS_WANTS_WRITE;
+}
+
+void peer_secure(struct net_world *world, struct peer *peer, SSL_CTX *clients)
+{
+    SSL *ssl = SSL_new(clients);
+    SSL_set_connect_state(ssl);
+    peer->tls = tls_create(ssl, peer->fd);
+    struct shaking shaking = { peer, TLS_DONE };
+    net_world_until(world, has_shaken, &shaking);
+    peer->ended = shaking.result != TLS_DONE;
+    net_world_turn(world); /* the server has its end, too */
+}
+
+void peer_open(struct net_world *world, struct peer *peer)
+{
+    peer_connect(world, peer);
+    if (world->clients)
+        peer_secure(world, peer, world->clients);
+}
+
 void peer_close(struct peer *peer)
 {
+    tls_destroy(peer->tls);
+    peer->tls = NULL;
     close(peer->fd);
     peer->fd = -1;
     buf_finish(&peer->got);
@@ -112,6 +201,11 @@ void peer_close(struct peer *peer)
 
 size_t peer_try_send(struct peer *peer, struct slice bytes)
 {
+    if (peer->tls) {
+        size_t taken;
+        enum tls_result result = tls_write(peer->tls, bytes, &taken);
+        return result == TLS_FAILED || result == TLS_CUT ? bytes.len : taken;
+    }
     ssize_t len = send(peer->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (len < 0 && errno != EAGAIN)
         return bytes.len; /* nobody listens any more */
@@ -130,9 +224,34 @@ void peer_send(struct net_world *world, struct peer *peer, struct slice bytes)
     }
 }
 
-void peer_read(struct peer *peer)
+/* A kernel that has answered for a while says late what it has taken. */
+static void acknowledge(struct peer *peer)
+{
+    int on = 1;
+    setsockopt(peer->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+}
+
+static void read_secure(struct peer *peer)
 {
     while (!peer->ended) {
+        size_t len;
+        char *place = buf_reserve(&peer->got, 65536);
+        enum tls_result result = tls_read(peer->tls, place, 65536, &len);
+        if (result == TLS_WANTS_READ || result == TLS_WANTS_WRITE)
+            return;
+        peer->got.len += len;
+        acknowledge(peer);
+        peer->ended = result != TLS_DONE;
+        peer->reset = result == TLS_FAILED;
+        peer->cut = result == TLS_CUT;
+    }
+}
+
+void peer_read(struct peer *peer)
+{
+    if (peer->tls)
+        read_secure(peer);
+    while (!peer->ended && !peer->tls) {
         char *place = buf_reserve(&peer->got, 65536);
         ssize_t len = recv(peer->fd, place, 65536, MSG_DONTWAIT);
         if (len < 0 && (errno == EAGAIN || errno == EINTR))

@@ -1,7 +1,8 @@
 /* Bytes in, statuses out: the whole of HTTP/1.1 as one table.
  *
  * Every row is sent whole, byte by byte, and in two parts at every offset, over loopback
- * sockets; the answer must be the same, and before the last byte there must be none. */
+ * sockets; the answer must be the same, and before the last byte there must be none. With TLS,
+ * where each connection costs a handshake, there are fewer cuts. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "http/http_reply.h"
 #include "tests/support/world/net_world.h"
 
-enum { BODY_LIMIT = 32, AT_ONCE = 100 };
+enum { BODY_LIMIT = 32, AT_ONCE = 100, SHORT = 1000 };
 
 struct deferred_reply {
     struct deferred deferred;
@@ -225,7 +226,7 @@ static void check_cuts(struct net_world *world, const struct row *row, struct sl
                        const struct buf *whole)
 {
     static struct trial trials[AT_ONCE];
-    size_t step = bytes.len / 400 + 1, count = 0;
+    size_t step = bytes.len / (net_world_is_secure() ? 20 : 400) + 1, count = 0;
     for (size_t cut = 1; cut < bytes.len; cut += step) {
         trials[count] = trial_of(row, bytes);
         trials[count++].cut = cut;
@@ -261,7 +262,8 @@ static void check_row(struct net_world *world, const struct row *row, struct sli
     send_trial(world, &whole);
     check_answer(world, &whole);
     check_cuts(world, row, bytes, &whole.peer.got);
-    check_octets(world, row, bytes, &whole.peer.got);
+    if (!net_world_is_secure() || bytes.len <= SHORT)
+        check_octets(world, row, bytes, &whole.peer.got);
     peer_close(&whole.peer);
 }
 

@@ -1,0 +1,56 @@
+/* proxied.c - who is behind a proxy, as it says before anything else. */
+#include "http/proxied.h"
+
+#include <stdio.h>
+
+#include "base/metrics.h"
+#include "http/secure.h"
+#include "http/server_state.h"
+#include "net/proxy_header.h"
+
+/* The header is wrong: a proxy is set up otherwise, or a client found the address for it. */
+static void refuse(struct http_conn *conn)
+{
+    char reason[128], text[ADDRESS_TEXT];
+    address_print(&conn->address, text);
+    snprintf(reason, sizeof(reason), "%s sent none, and this listener has ,proxy", text);
+    metric_add(M_HTTP_REFUSED, 1);
+    server_complain(conn->c.server,
+                    "closing connections without a header of the PROXY protocol 2", reason);
+    connection_close(&conn->c);
+}
+
+void proxied_begin(struct http_conn *conn)
+{
+    if (conn->tls_due)
+        conn->c.most = proxy_header_missing(buf_slice(&conn->c.pending));
+}
+
+static void end(struct http_conn *conn, const struct proxy_header *header)
+{
+    conn->header_due = false;
+    conn->named = header->names_client;
+    if (header->names_client)
+        conn->address = header->client;
+    if (!conn->tls_due)
+        return;
+    conn->c.most = 0;
+    secure_begin(&conn->c);
+}
+
+bool proxied_take(struct http_conn *conn, struct slice bytes, struct buf *rest)
+{
+    struct connection *c = &conn->c;
+    struct proxy_header header;
+    connection_keep(c, bytes);
+    switch (proxy_header_read(buf_slice(&c->pending), &header)) {
+    case PROXY_MORE: proxied_begin(conn); return false;
+    case PROXY_BAD: refuse(conn); return false;
+    case PROXY_DONE: break;
+    }
+    end(conn, &header);
+    *rest = c->pending;
+    c->pending = (struct buf){ 0 };
+    buf_drop(rest, header.len);
+    return true;
+}
