@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/mem.h"
+#include "secure.h"
 
 enum { INPUT_SIZE = 1 << 18, CLIENTS_AN_ADDRESS = 5000 };
 
@@ -61,7 +62,7 @@ void client_send(struct client *client, struct slice bytes)
 {
     /* What we send is small: a full socket buffer means that the server stopped reading,
      * which the next read or the server's own deadline reports. */
-    (void)!send(client->source.fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
+    (void)!secure_send(&client->source, bytes.ptr, bytes.len);
 }
 
 void client_close(struct client *client)
@@ -89,7 +90,7 @@ static size_t take_input(struct client *client, struct slice in, int64_t receive
 static void read_some(struct client *client)
 {
     struct client_group *group = client->group;
-    ssize_t n = recv(client->source.fd, group->input, INPUT_SIZE, 0);
+    ssize_t n = secure_recv(&client->source, group->input, INPUT_SIZE);
     if (n < 0 && errno == EAGAIN)
         return;
     if (n <= 0) {
@@ -125,9 +126,12 @@ static void on_ready(struct source *source, uint32_t events)
         read_some(client);
         return;
     }
-    client->state = CLIENT_BEGINNING;
-    client->group->transport->connected(client);
-    poller_change(client->group->poller, source, EPOLLIN);
+    uint32_t wanted = EPOLLIN;
+    if (secure_shake(source, client->group->options, &wanted)) {
+        client->state = CLIENT_BEGINNING;
+        client->group->transport->connected(client);
+    }
+    poller_change(client->group->poller, source, wanted);
 }
 
 static bool is_loopback(const struct sockaddr_in *address)

@@ -1,6 +1,6 @@
 /* client.h - thousands of connections that mostly listen, over any transport.
  *
- *   connect ──► transport->connected: sends what asks for the topic
+ *   connect ──► with https the handshake ──► transport->connected: sends what asks for the topic
  *   readable ─► one recv into group->input ─► transport->take ─► handler->on_message
  *                                               └─ what is incomplete goes to client->rest
  *

@@ -40,6 +40,7 @@ struct fanout {
     int64_t *n_of;                            /* by run: the change that came last */
     struct histogram round_trip, to_the_last; /* of a bare echo */
     double change_cpu_ns;                     /* of one change nobody hears of */
+    int64_t connect_cpu_ns;                   /* until all have subscribed */
     int64_t idle_cpu_ns;                      /* of IDLE_NS with all subscribers */
     int64_t memory_before, memory_after;
     int64_t cpu_ns;
@@ -102,7 +103,9 @@ static void connect_all(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
     fanout->memory_before = server_memory_bytes(options);
+    int64_t connecting = server_cpu_ns(options);
     subscribers_connect(&fanout->subs);
+    fanout->connect_cpu_ns = server_cpu_ns(options) - connecting;
     wait_until(fanout, now_ns() + IDLE_NS / 2, "settling");
     int64_t before = server_cpu_ns(options);
     wait_until(fanout, now_ns() + IDLE_NS, "idle");
@@ -235,6 +238,8 @@ static void report_cost(struct fanout *fanout)
         report_number(report, "floor_us_per_frame", "the floor's own figure a frame",
                       share((double)subs->floor_cpu_ns, (double)subs->floor_frames) / 1000,
                       "us");
+    report_number(report, "connect_us", "server CPU a connection, until it has subscribed",
+                  share((double)fanout->connect_cpu_ns, (double)subs->count) / 1000, "us");
     report_number(report, "idle_percent", "server busy while all are idle",
                   (double)fanout->idle_cpu_ns / (double)IDLE_NS * 100, "%");
     report_number(

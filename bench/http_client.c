@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "http_head.h"
+#include "secure.h"
 
 enum { READ_SIZE = 65536 };
 
@@ -90,8 +91,8 @@ static void watch(struct http_conn *conn)
 static bool write_some(struct http_conn *conn)
 {
     while (conn->sent < conn->out.len) {
-        ssize_t n = send(conn->source.fd, conn->out.ptr + conn->sent,
-                         conn->out.len - conn->sent, MSG_NOSIGNAL);
+        ssize_t n = secure_send(&conn->source, conn->out.ptr + conn->sent,
+                                conn->out.len - conn->sent);
         if (n < 0)
             return errno == EAGAIN;
         conn->sent += (size_t)n;
@@ -198,9 +199,17 @@ static void on_ready(struct source *source, uint32_t events)
 {
     struct http_conn *conn = container_of(source, struct http_conn, source);
     bool open = true;
+    uint32_t wanted;
+    if (conn->opening && !(events & (EPOLLHUP | EPOLLERR)) &&
+        !secure_shake(source, conn->client->options, &wanted)) {
+        poller_change(conn->client->poller, source, wanted);
+        return;
+    }
+    if (conn->opening)
+        events |= EPOLLOUT; /* connected, whatever has told */
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
         char *place = buf_reserve(&conn->in, READ_SIZE);
-        ssize_t n = recv(source->fd, place, READ_SIZE, 0);
+        ssize_t n = secure_recv(source, place, READ_SIZE);
         if (n > 0)
             conn->in.len += (size_t)n;
         open = n > 0 || (n < 0 && errno == EAGAIN);

@@ -2,7 +2,7 @@
  *
  * The caller takes an idle connection, sends, and hears of the reply in on_reply, from
  * where it may send the next request on the same connection. A connection the server has
- * closed is opened again by the next send. No redirects, no TLS, no pipelining. */
+ * closed is opened again by the next send. No redirects, no pipelining. */
 #pragma once
 
 #include <stdbool.h>

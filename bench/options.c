@@ -36,6 +36,9 @@ static const struct option_row rows[] = {
     { "--url", TEXT, EVERY, AT(url), "http://127.0.0.1:3030",
       "the server; or TRIGGER_API_URL" },
     { "--key", TEXT, EVERY, AT(key), "", "a secret key; or TRIGGER_SECRET_KEY" },
+    { "--ca", TEXT, EVERY, AT(ca), "",
+      "with https: certificates in PEM that are trusted, too" },
+    { "--insecure", FLAG, EVERY, AT(insecure), "0", "with https: trust any certificate" },
     { "--pid", NUMBER, EVERY, AT(pid), "0",
       "the server's process: measure its CPU and memory" },
     { "--json", FLAG, EVERY, AT(json), "0", "one JSON object instead of the table" },
@@ -128,10 +131,11 @@ static const struct option_row *find_row(enum command command, const char *name)
 static void resolve_url(struct options *options)
 {
     struct slice rest = slice_of(options->url);
-    if (!slice_starts(rest, "http://"))
-        fatal("--url: '%s' does not start with http://", options->url);
-    rest = slice_from(rest, strlen("http://"));
-    struct slice authority, name, port = SLICE("80");
+    options->secure = slice_starts(rest, "https://");
+    if (!options->secure && !slice_starts(rest, "http://"))
+        fatal("--url: '%s' does not start with http:// or https://", options->url);
+    rest = slice_from(rest, strlen(options->secure ? "https://" : "http://"));
+    struct slice authority, name, port = options->secure ? SLICE("443") : SLICE("80");
     slice_split(&rest, '/', &authority);
     snprintf(options->host, sizeof(options->host), "%.*s", SLICE_ARG(authority));
     slice_split(&authority, ':', &name);

@@ -20,6 +20,9 @@ struct options {
     const char *url, *key;
     int64_t pid; /* of the server; 0: its CPU and memory are not measured */
     bool json;
+    const char *ca; /* of a server with https: beside the system's; "": none */
+    bool insecure;  /* its certificate is not verified */
+    bool secure;    /* the URL is one of https */
 
     int64_t subscribers;
     const char *topic;     /* tag, run, batch or all */

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "net/tls.h"
+
 enum { EVENTS_A_TURN = 512 };
 
 static const int64_t NS_PER_S = 1000000000;
@@ -66,6 +68,8 @@ void poller_change(struct poller *poller, struct source *source, uint32_t events
 
 void poller_close(struct source *source)
 {
+    tls_destroy(source->tls);
+    source->tls = NULL;
     if (source->fd >= 0)
         close(source->fd);
     source->fd = -1;

@@ -6,8 +6,11 @@
 
 #include <stdint.h>
 
+struct tls;
+
 struct source {
-    int fd; /* -1: closed */
+    int fd;          /* -1: closed */
+    struct tls *tls; /* of secure.h; NULL: none. Goes with the descriptor */
     void (*ready)(struct source *source, uint32_t events);
 };
 

@@ -26,6 +26,8 @@ data=${DATA:-$build/bench-data}
 out=${OUT:-$build/bench-out}
 gateway_port=${GATEWAY_PORT:-3931}
 floor_port=${FLOOR_PORT:-3932}
+secure_port=${SECURE_PORT:-3933}
+secure=() # options of a gateway that also speaks TLS
 server_cores=0
 bench_core=1
 server_pid=
@@ -73,7 +75,7 @@ ready() {
 start_gateway() {
     rm -rf "${data:?}/gateway"
     taskset -c "$server_cores" "$build/runcast" --listen "127.0.0.1:$gateway_port" \
-        --data "$data/gateway" --log-level warn >"$out/gateway.log" 2>&1 &
+        --data "$data/gateway" --log-level warn "${secure[@]}" >"$out/gateway.log" 2>&1 &
     server_pid=$!
     for _ in $(seq 100); do
         if ready "$gateway_port"; then return 0; fi
@@ -83,6 +85,17 @@ start_gateway() {
     echo "bench/run.sh: the gateway did not become ready:" >&2
     cat "$out/gateway.log" >&2
     exit 1
+}
+
+# A gateway with a certificate of the kind that is usual: ECDSA, P-256.
+start_secure() {
+    [ -f "$out/tls.pem" ] ||
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
+            -subj /CN=bench -keyout "$out/tls.key" -out "$out/tls.pem" 2>/dev/null
+    secure=(--listen "127.0.0.1:$secure_port,tls" --tls-cert "$out/tls.pem"
+        --tls-key "$out/tls.key")
+    start_gateway
+    secure=()
 }
 
 start_floor() {
@@ -99,16 +112,19 @@ start_floor() {
     exit 1
 }
 
-# against gateway|floor NAME COMMAND [OPTIONS]: one measurement of a fresh server, to
+# against gateway|secure|floor NAME COMMAND [OPTIONS]: one measurement of a fresh server, to
 # OUT/NAME.json. A measurement that lost something is a missed target, not an end.
 against() {
-    local server=$1 name=$2 port=$gateway_port
+    local server=$1 name=$2 url=http://127.0.0.1:$gateway_port trust=()
     shift 2
-    [ "$server" = floor ] && port=$floor_port
+    case $server in
+    floor) url=http://127.0.0.1:$floor_port ;;
+    secure) url=https://127.0.0.1:$secure_port trust=(--insecure) ;;
+    esac
     progress "$name"
     "start_$server"
     if ! taskset -c "$bench_core" "$build/runcast-bench" "$@" --json --pid "$server_pid" \
-        --url "http://127.0.0.1:$port" >"$out/$name.json"; then
+        --url "$url" "${trust[@]}" >"$out/$name.json"; then
         [ -s "$out/$name.json" ] || exit 1
         echo "$name: lost or refused something, see $out/$name.json"
         missed=$((missed + 1))
@@ -195,6 +211,31 @@ burst_rows() {
     row "CPU a frame, bursts of 16 $label" "$alone" us "$floor" \
         "$(quotient "$alone" "$floor")" "<= 0.15"
     row "  frames that arrived together" "$(median "$name" frames_per_read)" "" - -
+}
+
+measure_secure() {
+    local i
+    for i in $(seq "$rounds"); do
+        against secure "tls1000-$i" fanout --subscribers 1000 --rate 50 --seconds "$seconds"
+    done
+}
+
+# The same as the first rows, through TLS; what these cost without stands under "floor".
+secure_rows() {
+    local alone plain shaken
+    alone=$(median tls1000 fanout_us_per_frame)
+    plain=$(median gateway-1000 fanout_us_per_frame)
+    row "CPU a frame, 1,000 subscribers by TLS" "$alone" us "$plain" \
+        "$(quotient "$alone" "$plain")"
+    row "  lost" "$(median tls1000 lost)" "" - - "<= 0"
+    turns "tls1000-$rounds" "  last round"
+    row "CPU a connection with its handshake" "$(median tls1000 connect_us)" us \
+        "$(median gateway-1000 connect_us)" -
+    shaken=$(awk -v a="$(median tls1000 connect_us)" -v b="$(median gateway-1000 connect_us)" \
+        'BEGIN { if (a > b) printf "%.0f", 1e6 / (a - b) }')
+    row "  handshakes of one core" "$shaken" /s - -
+    row "memory a connection by TLS" "$(median tls1000 bytes_per_connection)" bytes \
+        "$(median gateway-1000 bytes_per_connection)" -
 }
 
 measure_bursts() {
@@ -297,6 +338,7 @@ if [ -n "${FULL:-}" ]; then many=1000000; fi
 
 fanout_rounds 1000 50
 fanout_rounds 10000 5
+measure_secure
 measure_bursts
 measure_http
 measure_requests
@@ -307,6 +349,7 @@ printf '\n%s, %s cores, Linux %s, data on %s\n\n' "$processor" "$(nproc)" "$(una
 printf '%-46s %12s %-6s %9s %8s  %-10s\n' "" gateway "" floor ratio target
 fanout_rows 1000
 fanout_rows 10000
+secure_rows
 burst_rows batch16 "(one commit)"
 burst_rows put16 "(16 PUTs at once)"
 row "memory a connection, 10,000 idle" "$(median gateway-10000 bytes_per_connection)" \
