@@ -8,7 +8,8 @@ build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson
     tzdata)
 
 test_packages=(clang codespell libcmocka-dev curl python3 python3-websockets chromium openssl
-    nginx haproxy prometheus sqlite3 locales systemd scdoc man-db mandoc bash-completion zsh fish)
+    nginx haproxy caddy prometheus sqlite3 locales systemd scdoc man-db mandoc bash-completion zsh
+    fish)
 command -v kubectl >/dev/null || test_packages+=(kubernetes-client)
 
 # What deploy/release.sh takes beside those that build.

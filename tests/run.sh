@@ -121,7 +121,7 @@ export -f install_modules
 
 # What the packages of proxies start is not wanted: the tests start their own.
 services=()
-for package in nginx haproxy; do
+for package in nginx haproxy caddy; do
     is_installed "$package" || services+=("$package")
 done
 install_missing "${build_packages[@]}" "${test_packages[@]}"

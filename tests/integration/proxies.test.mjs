@@ -1,4 +1,4 @@
-// nginx and HAProxy in front, with the settings that the README gives, as they stand there:
+// nginx, HAProxy and Caddy in front, with the settings that the README gives, as they stand there:
 // everything that clients do, over TLS; and what a proxy and the gateway might read
 // differently.
 import assert from "node:assert/strict";
@@ -34,7 +34,7 @@ function refusedRequests() {
   return rows.filter(([, , statuses]) => /4\d\d$/.test(statuses ?? "")).map(([name, request]) => [name, request]);
 }
 
-for (const kind of ["nginx", "haproxy"])
+for (const kind of ["nginx", "haproxy", "caddy"])
   describe(`behind ${kind}`, () => {
     let gateway, proxy, http, worker;
     const trigger = async (options, payload = {}) => {
@@ -179,14 +179,16 @@ for (const kind of ["nginx", "haproxy"])
         connection.destroy();
         return { answers: answers(), reached };
       }
+      // Caddy passes on no answer before it has all of the body: one that never comes is a request that it knows of.
+      const unanswered = kind === "caddy" ? 1 : 0;
       assert.deepEqual(await counted("", 10_000), { answers: 1, reached: 1 });
       for (const [name, bytes] of requests) {
         let seen;
         for (let attempt = 0; attempt < 3; attempt++) { // HAProxy looks at /readyz now and then
           seen = await counted(bytes);
-          if (seen.reached <= seen.answers) break;
+          if (seen.reached <= Math.max(seen.answers, unanswered)) break;
         }
-        assert.ok(seen.reached <= seen.answers, `${name}: ${JSON.stringify(seen)}`);
+        assert.ok(seen.reached <= Math.max(seen.answers, unanswered), `${name}: ${JSON.stringify(seen)}`);
       }
     });
 

@@ -1,5 +1,5 @@
 // A proxy of Debian's in front of a gateway, with the settings that deploy/README.md gives: only
-// addresses and files are others.
+// addresses and files are others. Caddy needs hardly any.
 //
 //   const proxy = await startProxy("nginx", { port, gateway: gateway.port });
 //   proxy.url          https://127.0.0.1:PORT, with proxy.certificate
@@ -34,6 +34,11 @@ const kinds = {
     text: `global\n  maxconn 1000\n${own(settings("frontend runs"))}\n`,
     command: ["haproxy", "-db", "-f"],
   }),
+  // It asks authorities for certificates unless it is given one, which is all that is said beside its own few lines.
+  caddy: (folder, own, port) => ({
+    text: `{\n  admin off\n  auto_https off\n}\nhttps://:${port} {\n  tls ${folder}/runs.pem ${folder}/runs.key\n  ${own("reverse_proxy 127.0.0.1:3030")}\n}\n`,
+    command: ["caddy", "run", "--adapter", "caddyfile", "--config"],
+  }),
 };
 
 /** In the folder as the README's settings name it; HAProxy reads both from one file. */
@@ -47,10 +52,10 @@ export async function startProxy(kind, { port, gateway }) {
   const folder = temporaryFolder(), certificate = makeOwnCertificate(folder);
   const own = (text) => text.replace("listen 443", `listen 127.0.0.1:${port}`).replace("bind :443", `bind 127.0.0.1:${port}`)
     .replace("127.0.0.1:3030", `127.0.0.1:${gateway}`).replaceAll("/etc/ssl/", `${folder}/`);
-  const { text, command: [program, ...args] } = kinds[kind](folder, own);
+  const { text, command: [program, ...args] } = kinds[kind](folder, own, port);
   const file = path.join(folder, `${kind}.conf`);
   fs.writeFileSync(file, text);
-  const child = spawn(program, [...args, file], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` } });
+  const child = spawn(program, [...args, file], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin`, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder } });
   process.on("exit", () => child.kill("SIGKILL"));
   const plain = await unwrap(port, certificate);
   const proxy = { port, url: `https://127.0.0.1:${port}`, certificate, plainPort: plain.port, plainUrl: `http://127.0.0.1:${plain.port}`, said: "" };

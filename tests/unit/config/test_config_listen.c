@@ -94,11 +94,51 @@ static void an_address_may_be_behind_a_proxy(void **state)
         &(struct config_input){ .arguments = { "--admin-listen", "127.0.0.1:1,proxy" } });
     assert_non_null(strstr(why.text, "admin-listen cannot be"));
     why = config_input_wrong(
-        &(struct config_input){ .arguments = { "--listen", "127.0.0.1:1,tls" } });
+        &(struct config_input){ .arguments = { "--listen", "127.0.0.1:1,udp" } });
     assert_non_null(strstr(why.text, "listen cannot be"));
     why = config_input_wrong(
         &(struct config_input){ .arguments = { "--trusted-proxies", "10.0.0.0/33" } });
     assert_non_null(strstr(why.text, "trusted-proxies cannot be '10.0.0.0/33'"));
+}
+
+static void an_address_may_speak_tls(void **state)
+{
+    struct config_listener listeners[CONFIG_LISTENERS_MAX];
+    struct failure why;
+    size_t count;
+    (void)state;
+    struct config config = config_input_right(&(struct config_input){
+        .arguments = { "--listen", "127.0.0.1:1,tls 2,proxy,tls systemd:http,tls,proxy 3",
+                       "--tls-cert", "a.pem", "--tls-cert=b.pem", "--tls-key",
+                       "a.key b.key" } });
+    assert_int_equal(config_listeners(&config, listeners, &count, &why), OK);
+    assert_int_equal(count, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(listeners[i].secure, i < 3);
+        assert_int_equal(listeners[i].proxied, i == 1 || i == 2);
+    }
+    assert_string_equal(listeners[2].handed, "http");
+    assert_true(config_listener_address(&listeners[0], false).secure);
+    assert_string_equal(config.tls_cert, "a.pem b.pem");
+    config_finish(&config);
+
+    static const struct {
+        const char *arguments[6], *reason;
+    } wrong[] = {
+        { { "--listen", "1,tls" }, "needs a certificate" },
+        { { "--listen", "1,tls", "--tls-cert", "a" }, "1 files and tls-key 0" },
+        { { "--listen", "1,tls", "--tls-key", "a" }, "0 files and tls-key 1" },
+        { { "--tls-cert", "a", "--tls-key", "b" }, "no address of listen speaks TLS" },
+        { { "--listen", "1,tls,tls" }, "listen cannot be" },
+        { { "--admin-listen", "127.0.0.1:1,tls" }, "admin-listen cannot be" },
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct config_input input = { 0 };
+        memcpy(input.arguments, wrong[i].arguments, sizeof(wrong[i].arguments));
+        why = config_input_wrong(&input);
+        if (!strstr(why.text, wrong[i].reason))
+            fail_msg("'%s' and not '%s'", why.text, wrong[i].reason);
+    }
 }
 
 static void metrics_are_in_the_data_directory_unless_an_address_is_given(void **state)
@@ -142,6 +182,7 @@ int main(void)
         cmocka_unit_test(an_address_is_split_into_host_and_port),
         cmocka_unit_test(addresses_are_a_list_wherever_they_stand),
         cmocka_unit_test(an_address_may_be_behind_a_proxy),
+        cmocka_unit_test(an_address_may_speak_tls),
         cmocka_unit_test(metrics_are_in_the_data_directory_unless_an_address_is_given),
         cmocka_unit_test(what_is_no_address_is_refused),
     };
