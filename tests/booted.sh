@@ -51,53 +51,53 @@ try() { # NAME COMMAND…
 
 # The names that deploy/packages.sh has on that release.
 packages_of() { # ROOT
-    chroot "$1" bash -c 'source /root/runcast/deploy/packages.sh
+    chroot "$1" bash -c 'source /srv/runcast/deploy/packages.sh
         echo "${build_packages[@]}" "${release_packages[@]}" lintian'
 }
 
 make_builder() { # ROOT RELEASE
-    make_root "$1" "${codename[$2]}" && mkdir "$1/root/runcast" &&
-        tar -C "$1/root/runcast" --strip-components=1 -xf "$roots"/sources/*.tar.gz &&
+    make_root "$1" "${codename[$2]}" && mkdir "$1/srv/runcast" &&
+        tar -C "$1/srv/runcast" --strip-components=1 -xf "$roots"/sources/*.tar.gz &&
         chroot "$1" apt-get -qq -y --no-install-recommends install $(packages_of "$1")
 }
 
 make_packages() { # ROOT
-    inside "$1" root /root/runcast deploy/release.sh /root/one &&
-        inside "$1" root /root/runcast deploy/release.sh /root/two
+    inside "$1" root /srv/runcast deploy/release.sh /srv/one &&
+        inside "$1" root /srv/runcast deploy/release.sh /srv/two
 }
 
 are_the_same() { # ROOT
-    diff -r -x '*.buildinfo' -x '*.changes' "$1/root/one" "$1/root/two" # these tell when
+    diff -r -x '*.buildinfo' -x '*.changes' "$1/srv/one" "$1/srv/two" # these tell when
 }
 
 lintian_is_silent() { # ROOT
-    chroot "$1" sh -c 'lintian --allow-root --fail-on error,warning /root/one/debian/*.changes'
+    chroot "$1" sh -c 'lintian --allow-root --fail-on error,warning /srv/one/debian/*.changes'
 }
 
 # The same package once more, as the next version.
 make_next() { # ROOT
     chroot "$1" sh -ec '
-        dpkg-deb -R /root/one/debian/runcast_*.deb /root/next
-        sed -i "s/^Version: .*/&+next/" /root/next/DEBIAN/control
-        dpkg-deb --root-owner-group -b /root/next /root/runcast-next.deb'
+        dpkg-deb -R /srv/one/debian/runcast_*.deb /srv/next
+        sed -i "s/^Version: .*/&+next/" /srv/next/DEBIAN/control
+        dpkg-deb --root-owner-group -b /srv/next /srv/runcast-next.deb'
 }
 
 # What is to be installed in the system that has no network is fetched before, and not installed.
 make_booted() { # ROOT RELEASE BUILDER
     make_root "$1" "${codename[$2]}" systemd systemd-sysv dbus curl python3 man-db nodejs &&
         rm "$1/usr/sbin/policy-rc.d" &&
-        cp "$3"/root/one/debian/runcast_*.deb "$1/root/runcast.deb" &&
-        cp "$3/root/runcast-next.deb" "$1/root/" &&
-        cp tests/support/shell/booted_tests.sh tests/support/python/busy_clients.py "$1/root/" &&
-        chroot "$1" apt-get -qq -y --no-install-recommends --download-only install /root/runcast.deb &&
+        cp "$3"/srv/one/debian/runcast_*.deb "$1/srv/runcast.deb" &&
+        cp "$3/srv/runcast-next.deb" "$1/srv/" &&
+        cp tests/support/shell/booted_tests.sh tests/support/python/busy_clients.py "$1/srv/" &&
+        chroot "$1" apt-get -qq -y --no-install-recommends --download-only install /srv/runcast.deb &&
         cat >"$1/etc/systemd/system/booted-tests.service" <<END &&
 [Unit]
 After=multi-user.target
 [Service]
 Type=oneshot
-ExecStart=/bin/bash /root/booted_tests.sh
-StandardOutput=append:/root/tests.out
-StandardError=append:/root/tests.err
+ExecStart=/bin/bash /srv/booted_tests.sh
+StandardOutput=append:/srv/tests.out
+StandardError=append:/srv/tests.err
 ExecStopPost=/bin/systemctl poweroff --force
 [Install]
 WantedBy=default.target
@@ -113,8 +113,8 @@ boot() { # ROOT
 # Counts the lines of the tests, and shows those that failed.
 count() { # RELEASE ROOT
     local out=$logs/debian-$1.tests
-    cp "$2/root/tests.out" "$out" 2>/dev/null || : >"$out"
-    cp "$2/root/tests.err" "$out.err" 2>/dev/null || true
+    cp "$2/srv/tests.out" "$out" 2>/dev/null || : >"$out"
+    cp "$2/srv/tests.err" "$out.err" 2>/dev/null || true
     passed=$((passed + $(grep -c '^ok ' "$out" || true)))
     failed=$((failed + $(grep -c '^not ok ' "$out" || true)))
     grep -A8 '^not ok ' "$out" || true
@@ -131,7 +131,7 @@ for release in "${releases[@]}"; do
     try "$name-builder" make_builder "$builder" "$release" || continue
     try "$name-packages" make_packages "$builder" || continue
     rm -rf "${logs:?}/$name"
-    cp -r "$builder/root/one" "$logs/$name"
+    cp -r "$builder/srv/one" "$logs/$name"
     try "$name-same-bytes" are_the_same "$builder" || true
     try "$name-lintian" lintian_is_silent "$builder" || true
     try "$name-next" make_next "$builder" || continue

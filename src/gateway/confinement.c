@@ -2,7 +2,7 @@
  *
  *   data directory                                  to change
  *   folders of UNIX sockets that it listens on      to make sockets, and remove old ones
- *   folders of --config, RUNCAST_…_FILE, credentials
+ *   folders of --config, TLS files, RUNCAST_…_FILE, credentials
  *                                                   to read: a reload reads them again, and editors
  *                                                   replace files
  *   time zones, libraries, certificates, names      to read: what glibc, OpenSSL and SQLite open by
@@ -99,6 +99,17 @@ static void allow_read_file(struct confinement *all, const char *path)
         allow_folder_of(all, real, SANDBOX_READ);
 }
 
+/* Paths with spaces between. */
+static void allow_read_files(struct confinement *all, const char *list)
+{
+    struct slice rest = slice_of(list), word;
+    while (slice_split(&rest, ' ', &word)) {
+        char *path = mem_text(word);
+        allow_read_file(all, path);
+        free(path);
+    }
+}
+
 /* RUNCAST_…_FILE: a reload reads them as a start does. */
 static void allow_variables(struct confinement *all, char **environment)
 {
@@ -144,6 +155,8 @@ static enum err allow_all(struct confinement *all, const struct config *config,
     allow(all, slice_of(config->data), SANDBOX_CHANGE);
     if (config->file)
         allow_read_file(all, config->file);
+    allow_read_files(all, config->tls_cert);
+    allow_read_files(all, config->tls_key);
     if (PROCESS_IS_SANITIZED) /* whose reports name functions */
         allow(all, slice_of("/proc/self/exe"), SANDBOX_READ);
     allow_variables(all, environment);

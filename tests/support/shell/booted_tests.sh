@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What tests/booted.sh tries in a booted system: /root/runcast.deb is to be installed, and
-# /root/runcast-next.deb is the version behind it. A line "ok NAME" or "not ok NAME" for each, with the
+# What tests/booted.sh tries in a booted system: /srv/runcast.deb is to be installed, and
+# /srv/runcast-next.deb is the version behind it. A line "ok NAME" or "not ok NAME" for each, with the
 # reason below it; "done" at the end.
 set -uo pipefail
-cd /root
+cd /srv
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin
 address=127.0.0.1:3030
 config=/etc/runcast/runcast.conf
@@ -60,12 +60,12 @@ key() {
 }
 
 with_config() { # LINE…
-    cp "$config" /root/kept.conf
+    cp "$config" /srv/kept.conf
     printf '%s\n' "$@" >>"$config"
 }
 
 without_config() {
-    cp /root/kept.conf "$config"
+    cp /srv/kept.conf "$config"
 }
 
 journal_says() { # TEXT
@@ -73,7 +73,7 @@ journal_says() { # TEXT
 }
 
 begin_clients() {
-    python3 /root/busy_clients.py "$address" "$(key)" 8 >/root/clients.json &
+    python3 /srv/busy_clients.py "$address" "$(key)" 8 >/srv/clients.json &
     clients=$!
     sleep 0.5
 }
@@ -84,7 +84,7 @@ end_clients() { # MAY_BE_CUT
     wait "$clients"
     python3 - "$1" <<'END'
 import json, sys
-outcomes = json.load(open("/root/clients.json"))["outcomes"]
+outcomes = json.load(open("/srv/clients.json"))["outcomes"]
 print(outcomes)
 allowed = {"200", "cut"} if sys.argv[1] == "yes" else {"200"}
 sys.exit(0 if outcomes.get("200", 0) > 100 and set(outcomes) <= allowed else 1)
@@ -93,7 +93,7 @@ END
 
 acknowledged_are_there() {
     local run
-    for run in $(python3 -c 'import json; print(*json.load(open("/root/clients.json"))["last"][::50])'); do
+    for run in $(python3 -c 'import json; print(*json.load(open("/srv/clients.json"))["last"][::50])'); do
         is_there "$run" || fail "$run was acknowledged and is not there"
     done
 }
@@ -101,7 +101,7 @@ acknowledged_are_there() {
 # --- tests -----------------------------------------------------------------------------
 
 installs() {
-    apt-get -y --no-install-recommends install /root/runcast.deb
+    apt-get -y --no-install-recommends install /srv/runcast.deb
     until_it systemctl is-active --quiet runcast.service
     systemctl is-active --quiet runcast.socket
     systemctl is-enabled --quiet runcast.service runcast.socket
@@ -130,7 +130,7 @@ triggers_a_run() {
     local run
     run=$(trigger first)
     is_there "$run"
-    echo "$run" >/root/first.run
+    echo "$run" >/srv/first.run
 }
 
 has_pages() {
@@ -177,7 +177,7 @@ is_killed_when_it_hangs() {
     another() { [ "$(property runcast MainPID)" != "$pid" ] && answers /readyz; }
     until_it another
     journal_says "Watchdog timeout"
-    is_there "$(cat /root/first.run)"
+    is_there "$(cat /srv/first.run)"
     rm -r /etc/systemd/system/runcast.service.d
     systemctl daemon-reload
     systemctl restart runcast
@@ -224,20 +224,20 @@ supervises() {
     pid=$(property runcast-supervise MainPID)
     systemctl restart runcast
     equal "$pid" "$(property runcast-supervise MainPID)" "its process, after a restart of the gateway"
-    systemd-analyze security --no-pager runcast-supervise.service | tail -n 1 >>/root/scores
+    systemd-analyze security --no-pager runcast-supervise.service | tail -n 1 >>/srv/scores
 }
 
 upgrades_without_refusing_anybody() {
     local pid supervise
     pid=$(property runcast MainPID) supervise=$(property runcast-supervise MainPID)
     begin_clients
-    apt-get -y install /root/runcast-next.deb
+    apt-get -y install /srv/runcast-next.deb
     until_it answers /readyz
     end_clients no
     [ "$(property runcast MainPID)" != "$pid" ] || fail "the old process goes on"
     equal "$supervise" "$(property runcast-supervise MainPID)" "the supervise role's process"
     acknowledged_are_there
-    is_there "$(cat /root/first.run)"
+    is_there "$(cat /srv/first.run)"
 }
 
 is_removed_and_keeps_its_data() {
@@ -245,15 +245,15 @@ is_removed_and_keeps_its_data() {
     ! systemctl is-active --quiet runcast.service runcast.socket runcast-supervise.service || fail "it goes on"
     ! answers /healthz || fail "somebody answers"
     [ -e /var/lib/runcast/runcast.db ] && [ -e "$config" ]
-    apt-get -y --no-install-recommends install /root/runcast-next.deb
+    apt-get -y --no-install-recommends install /srv/runcast-next.deb
     until_it answers /readyz
-    is_there "$(cat /root/first.run)"
+    is_there "$(cat /srv/first.run)"
 }
 
 is_purged() {
     apt-get -y purge runcast
     local left
-    left=$(find / -xdev -name '*runcast*' -not -path '/root/*' -not -path '/proc/*' -not -path '/sys/*' \
+    left=$(find / -xdev -name '*runcast*' -not -path '/srv/*' -not -path '/proc/*' -not -path '/sys/*' \
         -not -path '/var/log/*' -not -path '/var/cache/*' -not -path '/run/*' -not -path '/var/tmp/*' -not -path '/tmp/*')
     equal "" "$left" "what is left"
 }
@@ -273,6 +273,6 @@ test_that "the supervise role starts, and outlives a restart of the gateway" sup
 test_that "an upgrade refuses nobody, and leaves the supervise role alone" upgrades_without_refusing_anybody
 test_that "it is removed, and keeps its data" is_removed_and_keeps_its_data
 test_that "purged, it leaves nothing" is_purged
-cp /root/scores /root/scores.txt 2>/dev/null
+cp /srv/scores /srv/scores.txt 2>/dev/null
 journalctl --no-pager -o short-monotonic -u runcast -u runcast-supervise -u runcast.socket >&2
 echo "done"

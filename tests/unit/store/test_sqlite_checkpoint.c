@@ -10,7 +10,13 @@
 #include "tests/support/contract/store_contract.h"
 #include "tests/support/fakes/fault_vfs.h"
 
-enum { LARGE = 2 << 20, COPIED_FROM = 32 << 20, GROWS_NO_MORE = 64 << 20 };
+enum {
+    LARGE = 2 << 20,
+    COPIED_FROM = 32 << 20, /* bytes of pages, each of which has a header in the log */
+    GROWS_NO_MORE = 64 << 20,
+    PAGE_BYTES = 4096,
+    FRAME_BYTES = PAGE_BYTES + 24,
+};
 
 static struct {
     struct store_world world;
@@ -77,9 +83,10 @@ static void commit_large(void)
     assert_int_equal(commit_one(&scene.world, change), STORE_OK);
 }
 
+/* Up to the commit at which it begins to be copied. */
 static void fill_the_log(void)
 {
-    while (fault_vfs.log_bytes <= COPIED_FROM)
+    while (fault_vfs.log_bytes / FRAME_BYTES < COPIED_FROM / PAGE_BYTES)
         commit_large();
 }
 
@@ -125,6 +132,8 @@ static void a_log_that_grows_faster_than_it_is_copied_is_waited_for(void **state
     (void)state;
     fault_vfs.copies_wait = true;
     fill_the_log();
+    while (fault_vfs.copies == fault_vfs.copied)
+        uv_sleep(1); /* a copy that commits overtake does not sync, and waits for nothing */
     while (fault_vfs.log_bytes < COPIED_FROM + COPIED_FROM / 4)
         commit_large();
     fault_vfs.copies_wait = false;
