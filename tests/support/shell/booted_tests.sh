@@ -60,7 +60,7 @@ key() {
 }
 
 with_config() { # LINE…
-    cp "$config" /srv/kept.conf
+    without_config
     printf '%s\n' "$@" >>"$config"
 }
 
@@ -105,6 +105,7 @@ installs() {
     until_it systemctl is-active --quiet runcast.service
     systemctl is-active --quiet runcast.socket
     systemctl is-enabled --quiet runcast.service runcast.socket
+    cp "$config" /srv/kept.conf
     ! systemctl is-enabled --quiet runcast-supervise.service || fail "the supervise role is enabled"
 }
 
@@ -146,8 +147,7 @@ reloads_its_settings() {
     pid=$(property runcast MainPID)
     with_config "log-level = debug" "rate-limit = 100000"
     systemctl reload runcast
-    until_it journal_says "settings"
-    until_it journal_says '"level":"debug"'
+    until_it journal_says '"action":"reload","result":"ok"'
     without_config
     systemctl reload runcast
     equal "$pid" "$(property runcast MainPID)" "its process after two reloads"
@@ -218,9 +218,10 @@ supervises() {
     ! systemctl start runcast-supervise || fail "it starts without a token"
     (umask 077 && runuser -u runcast -- runcast worker-token create --data /var/lib/runcast |
         grep -o 'tr_[A-Za-z0-9_]*' | head -n 1 >/etc/runcast/supervise/worker-token)
-    systemctl reset-failed runcast-supervise
     systemctl enable --now runcast-supervise
-    until_it journal_says "connected"
+    waits() { curl -fsS --unix-socket /var/lib/runcast/metrics.sock http://localhost/metrics |
+        grep -q '^runcast_waiting_workers [1-9]'; }
+    until_it waits
     pid=$(property runcast-supervise MainPID)
     systemctl restart runcast
     equal "$pid" "$(property runcast-supervise MainPID)" "its process, after a restart of the gateway"
