@@ -41,7 +41,9 @@ static struct values of_setting(enum config_setting which, struct buf *words)
         return (struct values){ KIND_WORDS, words->ptr };
     if (which == SETTING_data || which == SETTING_versions)
         return (struct values){ KIND_FOLDER, NULL };
-    return (struct values){ which == SETTING_ca_file ? KIND_FILE : KIND_ANY, NULL };
+    bool is_file =
+        which == SETTING_ca_file || which == SETTING_tls_cert || which == SETTING_tls_key;
+    return (struct values){ is_file ? KIND_FILE : KIND_ANY, NULL };
 }
 
 static bool has_flag(enum config_setting which)

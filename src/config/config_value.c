@@ -286,6 +286,7 @@ const char *const *config_choices(enum config_setting which)
     case SETTING_log_format: return log_formats;
     case SETTING_log_level: return log_levels;
     case SETTING_dashboard: return dashboards;
+    case SETTING_sandbox: return sandboxes;
     case SETTING_machines: return machines;
     case SETTING_deploy_scripts: return on_or_off;
     default: return NULL;

@@ -115,7 +115,7 @@ class Typist {
 /** What is typed, and the words that come of it. */
 const cases = [
   ["runcast --print-c\t", ["--print-config"]],
-  ["runcast rest\t", ["restored"]],
+  ["runcast heal\t", ["health"]],
   ["runcast help worker-t\t", ["help", "worker-token"]],
   ["runcast org cr\tX --sl\tS", ["org", "create", "X", "--slug", "S"]],
   ["runcast keys rotate st\t", ["keys", "rotate", "staging"]],
