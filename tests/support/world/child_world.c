@@ -52,9 +52,11 @@ static void on_guard(uv_timer_t *timer)
     (void)timer;
 }
 
+/* The guard repeats: a timer that is due when the turn begins, on a busy machine, goes off before
+ * the turn waits, and would leave it without an end. */
 void child_world_turn(int64_t ms)
 {
-    uv_timer_start(&guard, on_guard, (uint64_t)ms, 0);
+    uv_timer_start(&guard, on_guard, (uint64_t)ms, ms ? (uint64_t)ms : 1);
     uv_run(&uv, UV_RUN_ONCE);
     uv_timer_stop(&guard);
 }
