@@ -209,14 +209,18 @@ describe("a live poll", () => {
     const answers = Array.from({ length: 240 }, (_none, i) => poll("/realtime/v1/runs", { to: own, position, live: true,
       query: { tags: "busy", skipColumns: skipped[i % 12] }, headers: { ...v4, "accept-encoding": "gzip" } }));
     await isHeld(240, own);
+    const long = async () => {
+      const turns = await own.metrics(), within = (s) => turns.get(`runcast_loop_turn_cpu_seconds_bucket{le="${s}"}`);
+      return within("+Inf") - within("0.01");
+    };
+    const before = await long(); // the first turn of a gateway opens its database and listens
     const noise = Array.from({ length: 120_000 }, () => Math.floor(Math.random() * 36).toString(36)).join("");
     await own.put(`/api/v1/runs/${id}/metadata`, { metadata: { noise } });
     for (const { headers, rows: [{ value }] } of await Promise.all(answers)) {
       assert.equal(headers.get("content-encoding"), "gzip");
       assert.equal(value.metadata.length, noise.length + 12);
     }
-    const turns = await own.metrics(), within = (s) => turns.get(`runcast_loop_turn_cpu_seconds_bucket{le="${s}"}`);
-    assert.equal(within("+Inf") - within("0.01"), 0, "turns above 10 ms");
+    assert.equal(await long(), before, "turns above 10 ms");
     await own.stop();
   });
 

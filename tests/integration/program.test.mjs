@@ -58,7 +58,7 @@ describe("options", () => {
     ["a secret as a flag", ["--encryption-key", "a".repeat(64)], /--encryption-key: .*RUNCAST_ENCRYPTION_KEY, or RUNCAST_ENCRYPTION_KEY_FILE.*--config/],
     ["the next key as a flag", [`--next-encryption-key=${"a".repeat(64)}`], /RUNCAST_NEXT_ENCRYPTION_KEY_FILE/],
     ["a token as a flag", ["--metrics-token"], /--metrics-token: .*RUNCAST_METRICS_TOKEN,/],
-    ["an address that is none", ["--listen", "example.com:80"], /--listen: .*,proxy behind it/],
+    ["an address that is none", ["--listen", "example.com:80"], /--listen: .*,proxy or ,tls behind it/],
     ["a number out of bounds", ["--env-concurrency", "0"], /env-concurrency.*1 to/],
     ["a file that is not there", ["--config", "/nowhere/runcast.conf"], /\/nowhere\/runcast.conf: No such file/],
   ];
