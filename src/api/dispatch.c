@@ -9,16 +9,16 @@
 #include "api/dispatch.h"
 
 #include "api/absent.h"
-#include "api/admin_access.h"
 #include "api/rate_limit.h"
-#include "api/route_answers.h"
 #include "api/signed.h"
 #include "base/log.h"
 #include "call/parts.h"
 #include "call/request_log.h"
 #include "call/rooms.h"
 #include "call/route.h"
+#include "call/route_answers.h"
 #include "call/unread.h"
+#include "operators/admin_access.h"
 
 #define AREA(name) extern const struct area name##_area;
 #include "api/areas.def"

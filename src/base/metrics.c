@@ -52,6 +52,12 @@ void metrics_print_head(struct buf *out, const char *name, const char *type,
     buf_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+void metrics_print_gauge(struct buf *out, const char *name, const char *help, int64_t value)
+{
+    metrics_print_head(out, name, "gauge", help);
+    buf_print(out, "%s %lld\n", name, (long long)value);
+}
+
 void metrics_print_label(struct buf *out, const char *name, const char *value)
 {
     buf_print(out, "%s=\"", name);

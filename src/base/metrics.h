@@ -40,6 +40,10 @@ const struct bounds *metric_bounds(enum histogram histogram);
 void metrics_print_head(struct buf *out, const char *name, const char *type,
                         const char *help);
 
+/* A name that has one sample, and no labels. */
+void metrics_print_gauge(struct buf *out, const char *name, const char *help,
+                         int64_t value);
+
 /* name="value", with what the format wants to be escaped. */
 void metrics_print_label(struct buf *out, const char *name, const char *value);
 

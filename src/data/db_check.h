@@ -3,7 +3,7 @@
  * It works beside a gateway and without one. What it finds is a sentence that says what to do. */
 #pragma once
 
-#include "store/sqlite/sqlite_look.h"
+#include "store/look/sqlite_look.h"
 #include "vault/vault.h"
 
 struct db_check_options {

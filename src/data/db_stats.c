@@ -11,7 +11,7 @@
 #include "base/slots.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "store/sqlite/sqlite_stats.h"
+#include "store/look/sqlite_stats.h"
 #include "json/members.h"
 #include "json/scan.h"
 

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "store/sqlite/sqlite_look.h"
+#include "store/look/sqlite_look.h"
 #include "vault/vault.h"
 
 /* The id of the key that has sealed the keys of environments; false: they say none, or there are

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "data/backup_manifest.h"
-#include "store/sqlite/sqlite_look.h"
+#include "store/look/sqlite_look.h"
 
 struct stored_file {
     char name[BACKUP_NAME_MAX]; /* "deployments/deployment_….tar.gz" */

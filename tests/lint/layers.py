@@ -46,10 +46,11 @@ MAY_INCLUDE = {
     "workers": CALL | {"packets", "telemetry", "batches", "bulk", "schedules"},
     "artifacts": CALL,
     "pages": CALL,
+    "operators": CALL,
     "projects": CALL | {"deployments"},
     "deployments": CALL | {"artifacts", "schedules", "workers"},
     "api": CALL | {"artifacts", "deployments", "packets", "telemetry", "envvars", "schedules", "streams", "runs", "batches",
-                   "bulk", "waitpoints", "realtime", "notices", "workers", "pages", "projects"},
+                   "bulk", "waitpoints", "realtime", "notices", "workers", "pages", "projects", "operators"},
 }
 ANYONE = {"runcast"}  # include/runcast: the contracts
 SEES_EVERYTHING = {"gateway", "main.c"}

@@ -1,5 +1,5 @@
 /* The log is copied into the database while commits go on. */
-#include "store/sqlite/sqlite_look.h"
+#include "store/look/sqlite_look.h"
 #include "store/sqlite/sqlite_store.h"
 
 #include <stdio.h>

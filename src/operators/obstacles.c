@@ -1,5 +1,5 @@
 /* obstacles.c - looks at the gateway and at its store. */
-#include "api/obstacles.h"
+#include "operators/obstacles.h"
 
 size_t obstacles_find(const struct api *api, const char *words[OBSTACLES_MAX])
 {

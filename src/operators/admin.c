@@ -1,10 +1,10 @@
 /* admin.c - what operators ask: does the process answer, may it be sent work, what does it
  * count. */
-#include "api/admin_access.h"
-#include "api/obstacles.h"
-#include "api/scrape.h"
 #include "call/call.h"
 #include "call/route.h"
+#include "operators/admin_access.h"
+#include "operators/obstacles.h"
+#include "operators/scrape.h"
 
 static enum err healthz(struct api_call *call)
 {

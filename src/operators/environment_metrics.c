@@ -1,5 +1,5 @@
 /* environment_metrics.c - looks at environments, and prints what it has seen. */
-#include "api/environment_metrics.h"
+#include "operators/environment_metrics.h"
 
 #include <inttypes.h>
 
@@ -235,12 +235,6 @@ static const struct {
 
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
-static void print_gauge(struct buf *out, const char *name, const char *help, int64_t value)
-{
-    metrics_print_head(out, name, "gauge", help);
-    buf_print(out, "%s %" PRId64 "\n", name, value);
-}
-
 /* The figures of all environments. */
 static void print_sums(const struct environment_metrics *seen, struct buf *out)
 {
@@ -250,13 +244,15 @@ static void print_sums(const struct environment_metrics *seen, struct buf *out)
         seated += seen->groups[place].seated;
         sessions += seen->groups[place].sessions;
     }
-    print_gauge(out, "runcast_waiting_workers",
-                "Calls of workers for a run that are held because there is none", seated);
-    print_gauge(out, "runcast_sessions",
-                "CLIs that are there, executing or not, heard of in the last minute",
-                sessions);
-    print_gauge(out, "runcast_unserved_environments",
-                "Environments that have queued runs, and no worker", seen->unserved);
+    metrics_print_gauge(out, "runcast_waiting_workers",
+                        "Calls of workers for a run that are held because there is none",
+                        seated);
+    metrics_print_gauge(
+        out, "runcast_sessions",
+        "CLIs that are there, executing or not, heard of in the last minute", sessions);
+    metrics_print_gauge(out, "runcast_unserved_environments",
+                        "Environments that have queued runs, and no worker",
+                        seen->unserved);
     metrics_print_head(
         out, oldest, "gauge",
         "How long the run has been queued that has been for longest, by type "

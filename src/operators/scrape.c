@@ -4,15 +4,15 @@
  *
  * What it costs grows with the environments and not with the runs; no turn is long. Between
  * two turns an environment may come or go: that one is in the next answer. */
-#include "api/scrape.h"
+#include "operators/scrape.h"
 
-#include "api/environment_metrics.h"
-#include "api/process_metrics.h"
-#include "api/route_answers.h"
 #include "base/descriptors.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "call/parts.h"
+#include "call/route_answers.h"
+#include "operators/environment_metrics.h"
+#include "operators/process_metrics.h"
 
 struct scrape {
     struct api_call *call;

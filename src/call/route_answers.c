@@ -1,5 +1,5 @@
 /* route_answers.c - the counts, and their text. */
-#include "api/route_answers.h"
+#include "call/route_answers.h"
 
 #include "base/mem.h"
 #include "base/metrics.h"

@@ -2,7 +2,7 @@
  *
  * A copy is made page by page while that transaction is open: without it SQLite would begin the
  * copy anew with every commit of the gateway, and never come to its end. */
-#include "store/sqlite/sqlite_look.h"
+#include "store/look/sqlite_look.h"
 
 #include <errno.h>
 #include <fcntl.h>

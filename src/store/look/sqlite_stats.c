@@ -1,5 +1,5 @@
 /* sqlite_stats.c - asks for sizes and counts, each with one statement. */
-#include "store/sqlite/sqlite_stats.h"
+#include "store/look/sqlite_stats.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

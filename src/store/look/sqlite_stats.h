@@ -3,7 +3,7 @@
  * Sizes of tables are asked page by page: all of the database is read once. */
 #pragma once
 
-#include "store/sqlite/sqlite_look.h"
+#include "store/look/sqlite_look.h"
 
 struct sqlite_file_stats {
     int64_t bytes,

@@ -1,5 +1,5 @@
 /* process_metrics.c - looks at the process when somebody reads the metrics. */
-#include "api/process_metrics.h"
+#include "operators/process_metrics.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,16 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/obstacles.h"
 #include "base/descriptors.h"
 #include "base/metrics.h"
 #include "net/certificates.h"
-
-static void print_gauge(struct buf *out, const char *name, const char *help, int64_t value)
-{
-    metrics_print_head(out, name, "gauge", help);
-    buf_print(out, "%s %lld\n", name, (long long)value);
-}
+#include "operators/obstacles.h"
 
 static int64_t file_size(const char *folder, const char *name)
 {
@@ -99,20 +93,22 @@ void process_metrics_print(const struct api *api, int64_t descriptors, struct bu
     const char *obstacles[OBSTACLES_MAX];
     int64_t limit = descriptors_limit();
     print_build(out);
-    print_gauge(out, "runcast_ready", "1 when /readyz says so",
-                !obstacles_find(api, obstacles));
-    print_gauge(out, "process_resident_memory_bytes", "Resident memory", resident_bytes());
+    metrics_print_gauge(out, "runcast_ready", "1 when /readyz says so",
+                        !obstacles_find(api, obstacles));
+    metrics_print_gauge(out, "process_resident_memory_bytes", "Resident memory",
+                        resident_bytes());
     print_number(out, "process_cpu_seconds_total", "counter", "CPU time of all threads",
                  cpu_seconds());
     print_number(out, "process_start_time_seconds", "gauge",
                  "When the process was started, since 1970", start_seconds());
-    print_gauge(out, "process_open_fds", "Open files, sockets and pipes", descriptors);
+    metrics_print_gauge(out, "process_open_fds", "Open files, sockets and pipes",
+                        descriptors);
     if (limit < INT64_MAX)
-        print_gauge(out, "process_max_fds", "As many may be open", limit);
-    print_gauge(out, "runcast_database_bytes", "Size of the database file",
-                file_size(data, "runcast.db"));
-    print_gauge(out, "runcast_database_log_bytes", "Size of its write-ahead log",
-                file_size(data, "runcast.db-wal"));
+        metrics_print_gauge(out, "process_max_fds", "As many may be open", limit);
+    metrics_print_gauge(out, "runcast_database_bytes", "Size of the database file",
+                        file_size(data, "runcast.db"));
+    metrics_print_gauge(out, "runcast_database_log_bytes", "Size of its write-ahead log",
+                        file_size(data, "runcast.db-wal"));
     if (api_options(api)->certificates)
         certificates_print_metrics(api_options(api)->certificates,
                                    loop_wall_ms(engine_loop(api_engine(api))) / 1000, out);

@@ -1,5 +1,5 @@
 /* admin_access.c - who may ask the admin listener, and who may read metrics elsewhere. */
-#include "api/admin_access.h"
+#include "operators/admin_access.h"
 
 #include "net/address.h"
 
