@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "gateway/supervise_role.h"
-#include "supervise/site.h"
+#include "site/site.h"
 
 enum {
     LOOK_MS = 500,

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "supervise/workload.h"
+#include "runners/workload.h"
 
 enum { ASIDE_MS = 40 * 1000 /* below the shortest lease that is usual */ };
 

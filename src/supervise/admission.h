@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 #include "base/loop.h"
-#include "supervise/places.h"
-#include "supervise/run_message.h"
+#include "runners/places.h"
+#include "site/run_message.h"
 
 struct admission;
 struct runner_shared;

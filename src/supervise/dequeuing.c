@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "supervise/run_message.h"
+#include "site/run_message.h"
 
 enum {
     HOLD_MS = 5 * 60 * 1000, /* longer than any gateway holds a dequeue */

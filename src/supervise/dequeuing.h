@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/loop.h"
-#include "supervise/upward.h"
+#include "site/upward.h"
 
 struct dequeuing;
 

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "supervise/socket_packet.h"
+#include "runners/socket_packet.h"
 
 enum { PAUSE_MS = 500, PAUSE_MAX_MS = 10 * 1000 };
 

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "http/server.h"
-#include "supervise/building.h"
+#include "site/building.h"
 
 struct supervise;
 struct uv_loop_s;

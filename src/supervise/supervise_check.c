@@ -6,7 +6,7 @@
 #include "outbound/url.h"
 #include "process/namespace.h"
 #include "process/user.h"
-#include "supervise/site.h"
+#include "site/site.h"
 #include "json/scan.h"
 
 static enum err check_user(const struct supervise_options *options, struct failure *why)

@@ -1,0 +1,421 @@
+/* site.c - lock, list of children, scratch folders.
+ *
+ * The lock is one of fcntl: the kernel names its holder, and lets go of it when the holder
+ * dies. So no other file of the process may open the lock file. */
+#include "site/site.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "base/text.h"
+
+enum { DEPTH_MAX = 64, PIDS_MAX = 1 << 20, STAT_MAX = 1024, START_TIME_FIELD = 22 };
+
+static const char lock_name[] = "supervise.lock", pids_name[] = "supervise.pids";
+
+struct site_child {
+    pid_t pid;
+    uint64_t started; /* as /proc says it: a number that comes again has another one */
+};
+
+struct site {
+    struct loop *loop;
+    char *path, *versions, *runners;
+    int folder, lock; /* descriptors */
+    struct site_child *children;
+    size_t child_count, child_room;
+    unsigned removing;
+};
+
+static char *below(const char *path, const char *name)
+{
+    struct buf text = { 0 };
+    buf_print(&text, "%s/%s", path, name);
+    char *joined = mem_text(buf_slice(&text));
+    buf_finish(&text);
+    return joined;
+}
+
+/* ---- the lock ---- */
+
+static struct flock whole_file(void)
+{
+    return (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET };
+}
+
+pid_t site_holder(const char *path)
+{
+    struct flock lock = whole_file();
+    char *name = below(path, lock_name);
+    int file = open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    free(name);
+    if (file < 0)
+        return 0;
+    bool asked = fcntl(file, F_GETLK, &lock) == 0;
+    close(file);
+    return asked && lock.l_type != F_UNLCK ? lock.l_pid : 0;
+}
+
+static enum err take_lock(struct site *site, struct failure *why)
+{
+    struct flock lock = whole_file();
+    site->lock =
+        openat(site->folder, lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (site->lock < 0)
+        return explain(why, ERR_INVALID, "%s/%s: %s", site->path, lock_name,
+                       strerror(errno));
+    if (fcntl(site->lock, F_SETLK, &lock) == 0)
+        return OK;
+    return explain(why, ERR_CONFLICT, "another supervise role works in %s", site->path);
+}
+
+/* ---- children ---- */
+
+/* Clock ticks since the machine started; 0: there is no such process. */
+static uint64_t start_of(pid_t pid)
+{
+    char path[64], text[STAT_MAX + 1];
+    uint64_t started = 0;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = file < 0 ? -1 : read(file, text, STAT_MAX);
+    if (file >= 0)
+        close(file);
+    if (len <= 0)
+        return 0;
+    text[len] = '\0';
+    const char *end = strrchr(text, ')'); /* a name may have spaces */
+    struct slice rest = end ? slice_of(end + 1) : (struct slice){ 0 }, field;
+    for (int i = 2; i <= START_TIME_FIELD && slice_split(&rest, ' ', &field); i++)
+        if (i == START_TIME_FIELD)
+            text_to_u64(field, &started);
+    return started;
+}
+
+/* Written beside and renamed: half a list is never read. */
+static void write_children(struct site *site)
+{
+    static const char beside[] = "supervise.pids.new";
+    struct buf text = { 0 };
+    for (size_t i = 0; i < site->child_count; i++)
+        buf_print(&text, "%d %" PRIu64 "\n", (int)site->children[i].pid,
+                  site->children[i].started);
+    int file = openat(site->folder, beside,
+                      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool written = file >= 0 && write(file, text.ptr, text.len) == (ssize_t)text.len;
+    if (file >= 0)
+        close(file);
+    if (!written || renameat(site->folder, beside, site->folder, pids_name))
+        log_warn("the list of children cannot be written", "folder", site->path, NULL);
+    buf_finish(&text);
+}
+
+void site_add_child(struct site *site, pid_t pid)
+{
+    if (site->child_count == site->child_room) {
+        site->child_room = site->child_room ? 2 * site->child_room : 16;
+        site->children =
+            mem_resize(site->children, site->child_room * sizeof(*site->children));
+    }
+    site->children[site->child_count++] =
+        (struct site_child){ .pid = pid, .started = start_of(pid) };
+    write_children(site);
+}
+
+void site_drop_child(struct site *site, pid_t pid)
+{
+    for (size_t i = 0; i < site->child_count; i++)
+        if (site->children[i].pid == pid) {
+            site->children[i] = site->children[--site->child_count];
+            write_children(site);
+            return;
+        }
+}
+
+static void kill_line(struct slice line)
+{
+    struct slice number;
+    uint64_t pid, started;
+    slice_split(&line, ' ', &number);
+    if (text_to_u64(number, &pid) || pid < 2 || pid > INT32_MAX ||
+        text_to_u64(line, &started) || !started || start_of((pid_t)pid) != started)
+        return;
+    log_warn("a child of a supervise role that died is killed", "pid",
+             log_number((int64_t)pid), NULL);
+    kill(-(pid_t)pid, SIGKILL);
+    kill((pid_t)pid, SIGKILL);
+}
+
+static void kill_orphans(struct site *site)
+{
+    struct buf text = { 0 };
+    int file = openat(site->folder, pids_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t len = file < 0 ? -1 : read(file, buf_reserve(&text, PIDS_MAX), PIDS_MAX);
+    if (file >= 0)
+        close(file);
+    text.len = len > 0 ? (size_t)len : 0;
+    struct slice rest = buf_slice(&text), line;
+    while (slice_split(&rest, '\n', &line))
+        if (line.len)
+            kill_line(line);
+    buf_finish(&text);
+    unlinkat(site->folder, pids_name, 0);
+}
+
+/* ---- scratch ---- */
+
+struct removal {
+    uv_work_t work;
+    struct site *site;
+    char *name; /* below runners */
+};
+
+/* One folder of scratch, while it is removed. */
+struct removal_walk {
+    int top;
+    unsigned moved; /* to the top, in this round */
+};
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static void remove_tree(struct removal_walk *walk, int folder, const char *name,
+                        unsigned depth);
+
+/* Takes over the descriptor. */
+static void remove_entries(struct removal_walk *walk, int folder, unsigned depth)
+{
+    DIR *all = fdopendir(folder);
+    if (!all) {
+        close(folder);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(all));)
+        if (!is_dots(entry->d_name) && unlinkat(dirfd(all), entry->d_name, 0))
+            remove_tree(walk, dirfd(all), entry->d_name, depth);
+    closedir(all);
+}
+
+static int open_folder_in(int folder, const char *name)
+{
+    return openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* What is nested too deep is moved up to the top, to be met there in the next round. */
+static void remove_tree(struct removal_walk *walk, int folder, const char *name,
+                        unsigned depth)
+{
+    char moved[64];
+    if (depth == DEPTH_MAX) {
+        snprintf(moved, sizeof(moved), "moved-%u-%" PRIx64, walk->moved++,
+                 random_below(INT64_MAX));
+        renameat(folder, name, walk->top, moved);
+        return;
+    }
+    int opened = open_folder_in(folder, name);
+    if (opened < 0)
+        return;
+    remove_entries(walk, opened, depth + 1);
+    unlinkat(folder, name, AT_REMOVEDIR);
+}
+
+static void remove_scratch(int runners, const char *name)
+{
+    enum { ROUNDS_MAX = 1000 };
+    struct removal_walk walk = { .top = open_folder_in(runners, name) };
+    if (walk.top < 0)
+        return;
+    for (unsigned i = 0; i == 0 || (walk.moved && i < ROUNDS_MAX); i++) {
+        int again = open_folder_in(walk.top, ".");
+        walk.moved = 0;
+        if (again >= 0)
+            remove_entries(&walk, again, 1);
+    }
+    close(walk.top);
+    unlinkat(runners, name, AT_REMOVEDIR);
+}
+
+static void remove_all_scratch(const struct site *site)
+{
+    DIR *all = opendir(site->runners);
+    for (struct dirent *entry; all && (entry = readdir(all));)
+        if (!is_dots(entry->d_name))
+            remove_scratch(dirfd(all), entry->d_name);
+    if (all)
+        closedir(all);
+}
+
+static void remove_off_loop(uv_work_t *work)
+{
+    struct removal *op = container_of(work, struct removal, work);
+    int runners = open(op->site->runners, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (runners < 0)
+        return;
+    remove_scratch(runners, op->name);
+    close(runners);
+}
+
+static void on_removed(uv_work_t *work, int status)
+{
+    struct removal *op = container_of(work, struct removal, work);
+    (void)status;
+    op->site->removing--;
+    free(op->name);
+    free(op);
+}
+
+void site_remove_scratch(struct site *site, const char *runner)
+{
+    struct removal *op = mem_new(struct removal);
+    op->site = site;
+    op->name = mem_text(slice_of(runner));
+    site->removing++;
+    uv_queue_work(loop_uv(site->loop), &op->work, remove_off_loop, on_removed);
+}
+
+enum err site_make_scratch(struct site *site, const char *runner, struct process_user user,
+                           char **path, struct failure *why)
+{
+    char *name = below(site->runners, runner);
+    bool made =
+        mkdir(name, 0700) == 0 && (!user.uid || lchown(name, user.uid, user.gid) == 0);
+    if (made) {
+        *path = name;
+        return OK;
+    }
+    explain(why, ERR_STORE, "cannot make %s: %s", name, strerror(errno));
+    free(name);
+    return why->code;
+}
+
+/* ---- all of it ---- */
+
+static enum err make_folder(const char *path, mode_t mode, struct failure *why)
+{
+    if (mkdir(path, mode) && errno != EEXIST)
+        return explain(why, ERR_INVALID, "cannot make the folder %s: %s", path,
+                       strerror(errno));
+    return OK;
+}
+
+/* Who can write there can replace what is executed. */
+static enum err judge_folder(const struct site *site, struct failure *why)
+{
+    struct stat found;
+    if (fstat(site->folder, &found))
+        return explain(why, ERR_INVALID, "%s: %s", site->path, strerror(errno));
+    if (found.st_uid != geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)))
+        return explain(why, ERR_INVALID,
+                       "others can write in %s, from which versions are executed: it must "
+                       "belong to user %u, with mode 711",
+                       site->path, (unsigned)geteuid());
+    return OK;
+}
+
+/* Versions are told their own paths, which are whole ones. */
+static enum err name_folders(struct site *site, const char *path, struct failure *why)
+{
+    char *whole = realpath(path, NULL);
+    if (!whole)
+        return explain(why, ERR_INVALID, "%s: %s", path, strerror(errno));
+    site->path = mem_text(slice_of(whole));
+    free(whole);
+    site->versions = below(site->path, "versions");
+    site->runners = below(site->path, "runners");
+    return OK;
+}
+
+static enum err open_folder(struct site *site, const char *path, struct failure *why)
+{
+    mode_t before = umask(0);
+    enum err refused = make_folder(path, 0711, why);
+    if (!refused)
+        refused = name_folders(site, path, why);
+    if (!refused)
+        refused = make_folder(site->versions, 0711, why);
+    if (!refused)
+        refused = make_folder(site->runners, 0711, why);
+    umask(before);
+    if (refused)
+        return refused;
+    site->folder = open(site->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (site->folder < 0)
+        return explain(why, ERR_INVALID, "%s: %s", site->path, strerror(errno));
+    refused = judge_folder(site, why);
+    return refused ? refused : take_lock(site, why);
+}
+
+enum err site_open(struct loop *loop, const char *path, struct site **out,
+                   struct failure *why)
+{
+    struct site *site = mem_new(struct site);
+    *site = (struct site){ .loop = loop, .folder = -1, .lock = -1 };
+    enum err refused = open_folder(site, path, why);
+    if (refused) {
+        site_close(site);
+        return refused;
+    }
+    kill_orphans(site);
+    remove_all_scratch(site);
+    *out = site;
+    return OK;
+}
+
+enum err site_check_way(const struct site *site, struct failure *why)
+{
+    struct stat found;
+    char *way = mem_text(slice_of(site->path));
+    bool open = true;
+    for (char *end; open && (end = strrchr(way, '/')) && end != way;) {
+        *end = '\0';
+        open = stat(way, &found) == 0 && (found.st_mode & S_IXOTH);
+    }
+    if (!open)
+        explain(why, ERR_INVALID,
+                "other users cannot enter %s, so tasks could not be executed from %s: name "
+                "another folder, as in --versions /var/lib/runcast-versions",
+                way, site->path);
+    free(way);
+    return open ? OK : ERR_INVALID;
+}
+
+bool site_is_idle(const struct site *site)
+{
+    return !site->removing;
+}
+
+void site_close(struct site *site)
+{
+    if (!site)
+        return;
+    if (site->folder >= 0)
+        close(site->folder);
+    if (site->lock >= 0)
+        close(site->lock);
+    free(site->children);
+    free(site->path);
+    free(site->versions);
+    free(site->runners);
+    free(site);
+}
+
+const char *site_path(const struct site *site)
+{
+    return site->path;
+}
+
+const char *site_versions(const struct site *site)
+{
+    return site->versions;
+}
