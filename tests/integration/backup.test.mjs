@@ -126,11 +126,11 @@ test(`who kept a position of the other life of a database that was put back begi
   const trigger = async (gateway) => (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1", options: { tags: ["x"] } })).json.id;
   const subscribe = async (gateway, from) => {
     const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
-    t.after(() => socket.cut());
     const { epoch } = await socket.next("welcome");
     socket.send({ op: "sub", id: 1, all: true, from });
     const { mode } = await socket.next("ok");
     const { seq, rows = [] } = mode === "snapshot" ? await socket.next("rows") : {};
+    socket.cut(); // so that the gateway does not wait for it when it stops
     return { epoch, mode, seen: rows.map(([id]) => id), position: [epoch, seq, seq] };
   };
   const poll = (gateway, handle, offset) => gateway.get(`/realtime/v1/runs?tags=x&offset=${offset}${handle ? `&handle=${handle}` : ""}`, { headers });
@@ -278,9 +278,10 @@ test("whatever comes and goes meanwhile, versions and keys, a backup has all tha
   const order = path.join(temporaryFolder(), "order"); // syncs take a while, in which versions come and go
   fs.writeFileSync(order, "delay 40");
   const slowly = { preload: "shim_sync", env: { SHIM_CONTROL: order } }, rotate = () => command(["vault", "rotate", "--data", gateway.data]);
-  let over = false, deployed = 0;
+  let over = false, deployed = 0, most = 0; // archives that a backup copies: each costs it a sync
   const deploying = (async () => {
     for (; !over; deployed++) {
+      await until(() => over || deployed < most, { what: "the next backup", timeoutMs: 120_000 });
       const answer = cli.deploy();
       await builder.build();
       await answer;
@@ -288,6 +289,7 @@ test("whatever comes and goes meanwhile, versions and keys, a backup has all tha
   })();
   for (let i = 0; i < 4; i++) {
     const backup = path.join(folder, `backup-${i}`), data = path.join(folder, `data-${i}`), before = deployed;
+    most = deployed + 20;
     await until(() => deployed > before, { what: "another version" });
     const [made, rotated] = await Promise.all([command(["backup", backup, "--data", gateway.data], slowly), rotate()]);
     assert.deepEqual([made.code, made.stderr, rotated.code], [0, "", 0], made.all);

@@ -16,7 +16,7 @@ import { runProgram } from "../support/js/program.mjs";
 import { chooseSeed, Random } from "../support/js/random.mjs";
 import { processesOf, Supervisor } from "../support/js/supervisor.mjs";
 
-const runs = Number(process.env.RUNS ?? 120), kills = Number(process.env.KILLS ?? 12);
+const runs = Number(process.env.RUNS ?? 80), kills = Number(process.env.KILLS ?? 10);
 const pauseMs = Math.max(1200, (runs / kills) * 120); // so that they are spread over the time that the runs take
 const tasks = [{ id: "task", retry: { maxAttempts: 50, minTimeoutInMs: 50, maxTimeoutInMs: 100, factor: 1, randomize: false } }];
 
@@ -62,7 +62,7 @@ function judge(id, run, events = []) {
   assert.equal(starts.at(-1)?.attempt, run.attemptCount, `the last attempt of ${id} has ended it: ${said}`);
 }
 
-test("no kill loses a run, or makes an attempt execute twice", { timeout: 60_000 + runs * 1000 }, async (t) => {
+test("no kill loses a run, or makes an attempt execute twice", { timeout: 60_000 + runs * 3000 }, async (t) => {
   const random = new Random(chooseSeed(t));
   const top = temporaryFolder(), events = path.join(top, "events/"), folder = path.join(top, "versions");
   fs.chmodSync(top, 0o711);
@@ -113,7 +113,8 @@ test("no kill loses a run, or makes an attempt execute twice", { timeout: 60_000
     i++;
   }
   await triggering;
-  await until(async () => !await remaining(), { what: `the end of all runs\n${supervisor.log.slice(-3000)}`, timeoutMs: 30_000 + runs * 300 });
+  await until(async () => !await remaining(), { what: "the end of all runs", timeoutMs: 30_000 + runs * 2000 })
+    .catch((error) => assert.fail(`${error.message}\n${supervisor.log.slice(-3000)}`));
   assert.ok(Object.values(killed).reduce((a, b) => a + b) >= Math.min(kills, 3), "there was something to kill");
 
   assert.deepEqual(await supervisor.stop(), { code: 0, signal: null }, supervisor.log.slice(-3000));
