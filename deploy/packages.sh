@@ -4,10 +4,10 @@
 # Sourced by what builds or tests. When nothing is missing, apt is not called.
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson-dev
-    libsqlite3-dev libssl-dev zlib1g-dev libwslay-dev libinih-dev libarchive-dev ca-certificates
+    libsqlite3-dev libssl-dev libdeflate-dev libwslay-dev libinih-dev libarchive-dev ca-certificates
     tzdata)
 
-test_packages=(clang codespell libcmocka-dev curl python3 python3-websockets chromium openssl
+test_packages=(clang codespell libcmocka-dev zlib1g-dev curl python3 python3-websockets chromium openssl
     nginx haproxy caddy prometheus sqlite3 locales systemd scdoc man-db mandoc bash-completion zsh
     fish)
 command -v kubectl >/dev/null || test_packages+=(kubernetes-client)

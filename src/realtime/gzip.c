@@ -1,11 +1,13 @@
 /* gzip.c - one-shot compression, the last results remembered. */
 #include "realtime/gzip.h"
 
+#include <libdeflate.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-enum { WINDOW_AND_GZIP = 15 + 16, LEVEL = 1, MEMORY = 8 };
+/* The longest body takes about a millisecond, which is the most that one unit of a turn's work
+ * should; a streaming compressor takes three. */
+enum { LEVEL = 1 };
 enum { KEPT_MAX = 32, KEPT_BYTES = 4 << 20 };
 
 /* The newest first. */
@@ -13,26 +15,21 @@ static struct gzip_kept {
     struct bytes *body, *packed; /* packed NULL: it was not worth it */
 } all[KEPT_MAX];
 static size_t count, bytes;
+static struct libdeflate_compressor *compressor; /* NULL until something is compressed */
 
 static struct bytes *pack(const struct bytes *body)
 {
-    z_stream stream = { 0 };
-    if (deflateInit2(&stream, LEVEL, Z_DEFLATED, WINDOW_AND_GZIP, MEMORY,
-                     Z_DEFAULT_STRATEGY) != Z_OK)
+    if (!compressor && !(compressor = libdeflate_alloc_compressor(LEVEL)))
         return NULL;
     /* Only what is smaller is wanted, so that is all the room it gets. */
     struct bytes *packed = bytes_create_empty(body->len);
-    stream.next_in = (unsigned char *)body->data;
-    stream.avail_in = body->len;
-    stream.next_out = (unsigned char *)packed->data;
-    stream.avail_out = body->len;
-    int result = deflate(&stream, Z_FINISH);
-    packed->len = (uint32_t)stream.total_out;
-    deflateEnd(&stream);
-    if (result == Z_STREAM_END)
-        return packed;
-    bytes_unref(packed);
-    return NULL;
+    size_t len = libdeflate_gzip_compress(compressor, body->data, body->len, packed->data,
+                                          body->len);
+    if (!len)
+        bytes_clear(&packed);
+    else
+        packed->len = (uint32_t)len;
+    return packed;
 }
 
 static size_t cost_of(const struct gzip_kept *kept)
@@ -72,4 +69,6 @@ void gzip_forget(void)
 {
     while (count)
         drop_oldest();
+    libdeflate_free_compressor(compressor);
+    compressor = NULL;
 }

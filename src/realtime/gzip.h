@@ -1,4 +1,4 @@
-/* gzip.h - compressing a body once for everybody who gets it (RFC 1952, by zlib). */
+/* gzip.h - compressing a body once for everybody who gets it (RFC 1952, by libdeflate). */
 #pragma once
 
 #include "base/bytes.h"

@@ -211,7 +211,7 @@ describe("a live poll", () => {
     await isHeld(240, own);
     const long = async () => {
       const turns = await own.metrics(), within = (s) => turns.get(`runcast_loop_turn_cpu_seconds_bucket{le="${s}"}`);
-      return within("+Inf") - within("0.025"); // all at once they would take a hundred
+      return within("+Inf") - within("0.01");
     };
     const before = await long(); // the first turn of a gateway opens its database and listens
     const noise = Array.from({ length: 120_000 }, () => Math.floor(Math.random() * 36).toString(36)).join("");
@@ -220,7 +220,7 @@ describe("a live poll", () => {
       assert.equal(headers.get("content-encoding"), "gzip");
       assert.equal(value.metadata.length, noise.length + 12);
     }
-    assert.equal(await long(), before, "turns above 25 ms");
+    assert.equal(await long(), before, "turns above 10 ms");
     await own.stop();
   });
 

@@ -74,7 +74,7 @@ LIBRARIES = {
     "msgpack": (r"msgpack", {"wire"}),
     "wslay": (r"wslay", {"http", "outbound"}),
     "llhttp": (r"llhttp", {"http", "outbound"}),
-    "zlib": (r"zlib\.h", {"realtime/gzip.c"}),
+    "libdeflate": (r"libdeflate\.h", {"realtime/gzip.c"}),
     "libarchive": (r"archive(_entry)?\.h", {"archive"}),
     "inih": (r"ini\.h", {"config/config.c"}),
 }
