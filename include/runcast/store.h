@@ -42,6 +42,7 @@ enum store_status {
     STORE_NO_SPACE, /* the disk is full; nothing was written */
     STORE_SLOW,     /* a read was stopped after 2 s: the filter matches too little */
     STORE_FAILED,   /* nothing was written, or nobody can tell: not acknowledged */
+    STORE_MOVED,    /* another gateway leads the environment: forget it; not acknowledged */
 };
 
 /* The same as an error of the program. */
@@ -362,6 +363,52 @@ struct store_purge {
     struct list link; // the driver's
 };
 
+/* ---- several gateways on one database ---- */
+
+/* Which realm an environment belongs to: a realm is led as one. The installation is one, and
+ * so is a project with its environments, under the number of its first one. */
+struct store_home {
+    uint32_t env, realm;
+};
+
+/* A gateway's process. A restart is another one, under a higher number. */
+struct store_gateway {
+    uint64_t id;
+    uint64_t beat; /* how often it has beaten */
+    bool draining;
+    char name[64];
+};
+
+/* "I live", said about once a second, and what the database knows of everybody. Nobody's clock
+ * is in it but the database's. STORE_MOVED: our own row is gone, for others took us for dead or
+ * another process has begun under our name. */
+struct store_beat {
+    bool draining;
+    void (*done)(struct store_beat *req, enum store_status status);
+
+    uint64_t me;                    /* our own number */
+    struct store_gateway *gateways; /* all of them; the driver's until done returns */
+    size_t gateway_count;
+    uint64_t leader;  /* of the installation; 0: nobody */
+    int64_t clock_ms; /* the database's wall clock when it answered; Unix ms */
+    enum store_status status;
+};
+
+/* Takes realms that nobody leads, or whose leader is among the dead and has not beaten since it
+ * was found dead; realms that are ours already stay so. From the answer on only our commits to
+ * their environments succeed, and position() knows these. STORE_OK: all are ours. STORE_TAKEN:
+ * some are somebody else's. STORE_MOVED: as of a beat. STORE_FAILED: nobody knows; it may be
+ * tried again. */
+struct store_lead {
+    const struct store_home *homes; /* borrowed until done */
+    size_t count;
+    const struct store_gateway *dead; /* borrowed until done */
+    size_t dead_count;
+    void (*done)(struct store_lead *req, enum store_status status);
+
+    enum store_status status; /* the driver's */
+};
+
 struct store_ops {
     const char *name;
     void (*commit)(struct store *store, struct store_commit *req);
@@ -375,6 +422,9 @@ struct store_ops {
     /* Where the environment stands, known since the store was opened; zeros for one that was
      * never written to. */
     struct store_position (*position)(struct store *store, uint32_t env);
+    /* NULL, both: the database is this process's alone, which leads everything. */
+    void (*beat)(struct store *store, struct store_beat *req);
+    void (*lead)(struct store *store, struct store_lead *req);
     /* Ends the store: what was begun is done first, and nothing is begun any more. Its memory
      * is gone when closed returns. */
     void (*close)(struct store *store, void (*closed)(struct store *store));
@@ -394,6 +444,10 @@ struct store {
      * nobody asks; position() knows the sum all the same. */
     store_stored_fn *on_stored;
     void *stored_owner;
+    /* Somebody else leads what we led: called on the loop thread before the requests that found
+     * it are done. NULL: nobody asks. */
+    void (*on_moved)(void *owner);
+    void *moved_owner;
     /* Environments for which it says the same are one to whoever shares out what the store
      * can do; NULL: each is by itself. Asked with the stored_owner. */
     store_share_fn *share_of;
