@@ -365,12 +365,6 @@ struct store_purge {
 
 /* ---- several gateways on one database ---- */
 
-/* Which realm an environment belongs to: a realm is led as one. The installation is one, and
- * so is a project with its environments, under the number of its first one. */
-struct store_home {
-    uint32_t env, realm;
-};
-
 /* A gateway's process. A restart is another one, under a higher number. */
 struct store_gateway {
     uint64_t id;
@@ -389,19 +383,16 @@ struct store_beat {
     uint64_t me;                    /* our own number */
     struct store_gateway *gateways; /* all of them; the driver's until done returns */
     size_t gateway_count;
-    uint64_t leader;  /* of the installation; 0: nobody */
+    uint64_t leader;  /* 0: nobody */
     int64_t clock_ms; /* the database's wall clock when it answered; Unix ms */
     enum store_status status;
 };
 
-/* Takes realms that nobody leads, or whose leader is among the dead and has not beaten since it
- * was found dead; realms that are ours already stay so. From the answer on only our commits to
- * their environments succeed, and position() knows these. STORE_OK: all are ours. STORE_TAKEN:
- * some are somebody else's. STORE_MOVED: as of a beat. STORE_FAILED: nobody knows; it may be
- * tried again. */
+/* Takes everything there is, if nobody leads it, or who leads it is among the dead and has not
+ * beaten since it was found dead; if it is ours already it stays so. From the answer on only our
+ * commits succeed, and position() knows how far others came. STORE_TAKEN: it is somebody else's.
+ * STORE_MOVED: as of a beat. STORE_FAILED: nobody knows; it may be tried again. */
 struct store_lead {
-    const struct store_home *homes; /* borrowed until done */
-    size_t count;
     const struct store_gateway *dead; /* borrowed until done */
     size_t dead_count;
     void (*done)(struct store_lead *req, enum store_status status);

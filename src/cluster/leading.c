@@ -43,20 +43,17 @@ struct leading {
     bool stopped, draining;
     bool moved; /* a commit has found that somebody else leads; the next beat says who */
     struct timer timer; /* of the next beat */
-    uint32_t beat_kind, more_kind;
+    uint32_t beat_kind;
     struct store_beat beat;
     bool beating;
     int64_t beat_sent_ms, off_ms; /* how far our wall clock is ahead of the database's */
     bool clock_told, silence_told;
     struct store_lead lead;
     struct store_gateway dead; /* the leader before us, for lead */
-    struct list more;          // leading_more::link
     const char *lost;          /* the reason */
     bool lost_for_good;
     struct deferred turn; /* tells the owner */
 };
-
-static const struct store_home installation = { .env = ENV_INSTALLATION, .realm = 0 };
 
 /* ---- the end ---- */
 
@@ -126,9 +123,7 @@ static void take(struct leading *leading, uint64_t leader)
     const struct store_gateway *dead = observation_find(&leading->observation, leader);
     leading->dead = dead ? *dead : (struct store_gateway){ 0 };
     leading->state = TAKING;
-    leading->lead = (struct store_lead){ .homes = &installation,
-                                         .count = 1,
-                                         .dead = &leading->dead,
+    leading->lead = (struct store_lead){ .dead = &leading->dead,
                                          .dead_count = dead != NULL,
                                          .done = on_taken };
     leading->store->ops->lead(leading->store, &leading->lead);
@@ -244,62 +239,6 @@ static void on_moved(void *owner)
     beat(leading);
 }
 
-/* ---- more realms ---- */
-
-static void on_more_led(struct store_lead *lead, enum store_status status)
-{
-    struct leading_more *more = container_of(lead, struct leading_more, lead);
-    struct leading *leading = more->leading;
-    if (leading->stopped || leading->state == LOST)
-        return;
-    if (status == STORE_TAKEN) {
-        lose(leading, "another gateway leads a part of the database", false);
-    } else if (status) {
-        loop_set_timer(leading->loop, &more->timer, leading->more_kind,
-                       leading->options.beat_ms);
-    } else {
-        list_remove(&more->link);
-        more->done(more);
-    }
-}
-
-/* Whoever led the rest before is who led the installation. */
-static void lead_more(struct leading_more *more)
-{
-    struct leading *leading = more->leading;
-    more->lead = (struct store_lead){ .homes = more->homes,
-                                      .count = more->count,
-                                      .dead = &leading->dead,
-                                      .dead_count = leading->dead.id != 0,
-                                      .done = on_more_led };
-    leading->store->ops->lead(leading->store, &more->lead);
-}
-
-static void on_more_due(struct timer *timer)
-{
-    lead_more(container_of(timer, struct leading_more, timer));
-}
-
-static void on_more_alone(struct deferred *deferred)
-{
-    struct leading_more *more = container_of(deferred, struct leading_more, deferred);
-    list_remove(&more->link);
-    more->done(more);
-}
-
-void leading_take_more(struct leading *leading, struct leading_more *more)
-{
-    more->leading = leading;
-    more->timer = (struct timer){ 0 };
-    more->deferred.fn = on_more_alone;
-    list_init(&more->deferred.link);
-    list_append(&leading->more, &more->link);
-    if (leading->store->ops->lead)
-        lead_more(more);
-    else
-        loop_defer(leading->loop, &more->deferred);
-}
-
 /* ---- beginning and end ---- */
 
 struct leading *leading_create(struct loop *loop, struct store *store,
@@ -311,9 +250,7 @@ struct leading *leading_create(struct loop *loop, struct store *store,
     leading->options = *options;
     leading->turn.fn = on_turn;
     list_init(&leading->turn.link);
-    list_init(&leading->more);
     leading->beat_kind = timers_kind(loop_timers(loop), on_beat_due);
-    leading->more_kind = timers_kind(loop_timers(loop), on_more_due);
     observation_init(&leading->observation, options->dead_ms, options->beat_ms,
                      loop_boot_ms(loop));
     if (!store->ops->beat) {
@@ -333,11 +270,6 @@ void leading_stop(struct leading *leading)
     leading->stopped = true;
     loop_cancel_deferred(&leading->turn);
     timers_clear(loop_timers(leading->loop), &leading->timer);
-    list_each (link, &leading->more) {
-        struct leading_more *more = container_of(link, struct leading_more, link);
-        timers_clear(loop_timers(leading->loop), &more->timer);
-        loop_cancel_deferred(&more->deferred);
-    }
 }
 
 void leading_destroy(struct leading *leading)

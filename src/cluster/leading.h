@@ -12,7 +12,7 @@ struct leading_options {
     const char *name; /* of this gateway, which no other one has; borrowed */
     int64_t beat_ms;  /* between my beats */
     int64_t dead_ms;  /* a gateway that has not beaten for so long is dead */
-    /* The installation is ours: load what there is. Once. */
+    /* Everything is ours: load it. Once. */
     void (*on_taken)(void *owner);
     /* It is no longer: nothing that is in memory counts. The last call. for_good: another process
      * has begun under our name; to begin anew would take the lead from it, and so on. */
@@ -41,19 +41,3 @@ void leading_loaded(struct leading *leading);
  * too long that we lead); NULL: it leads. Right also in the first moment after this process
  * stood still. */
 const char *leading_why_not(const struct leading *leading);
-
-/* More realms, behind on_taken: those of all projects, at once, and later those of environments
- * that are made. Embedded; tried until they are ours. done does not come when the lead is lost or
- * leading has stopped before. */
-struct leading_more {
-    const struct store_home *homes; /* borrowed until done */
-    size_t count;
-    void (*done)(struct leading_more *more);
-
-    struct leading *leading;
-    struct store_lead lead;
-    struct timer timer; /* until it is tried again */
-    struct deferred deferred;
-    struct list link; // leading::more
-};
-void leading_take_more(struct leading *leading, struct leading_more *more);

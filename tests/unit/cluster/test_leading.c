@@ -28,16 +28,15 @@ struct process {
     int64_t ahead_ms; /* of its wall clock */
     struct store_beat *beating;
     struct store_lead *taking;
-    unsigned taken, lost, more, beats;
+    unsigned taken, lost, beats;
     bool for_good;
     const char *reason;
-    struct leading_more rest;
 };
 
 static struct {
     struct process all[GATEWAYS];
     size_t count;
-    uint64_t next_id, leader, leader_of_rest;
+    uint64_t next_id, leader;
     int64_t now_ms;
 } world;
 
@@ -111,14 +110,13 @@ static void answer_lead(struct process *process)
 {
     struct store_lead *req = process->taking;
     process->taking = NULL;
-    uint64_t *leader = req->homes[0].realm ? &world.leader_of_rest : &world.leader;
     if (process->cut || process->refused) {
         process->refused = false;
         req->done(req, STORE_FAILED);
     } else if (!process->id) {
         req->done(req, STORE_MOVED);
-    } else if (may_take(process, req, *leader)) {
-        *leader = process->id;
+    } else if (may_take(process, req, world.leader)) {
+        world.leader = process->id;
         req->done(req, STORE_OK);
     } else {
         req->done(req, STORE_TAKEN);
@@ -448,60 +446,6 @@ static void one_whose_clock_is_wrong_by_more_than_half_a_minute_takes_nothing(vo
     assert_int_equal(a->taken, 1);
 }
 
-/* ---- more realms ---- */
-
-static const struct store_home projects[] = { { 1, 1 }, { 2, 1 } };
-
-static void on_more(struct leading_more *more)
-{
-    container_of(more, struct process, rest)->more++;
-}
-
-static void take_rest(struct process *process)
-{
-    process->rest = (struct leading_more){ .homes = projects, .count = 2, .done = on_more };
-    leading_take_more(process->leading, &process->rest);
-}
-
-static void more_is_taken_until_it_is_ours(void **state)
-{
-    (void)state;
-    struct process *a = start("a", &several);
-    pass(TURN_MS);
-    a->refused = true;
-    take_rest(a);
-    pass(500);
-    assert_int_equal(a->more, 0);
-    pass(1000);
-    assert_int_equal(a->more, 1);
-}
-
-static void more_is_there_at_once_in_a_database_of_one_process(void **state)
-{
-    (void)state;
-    struct process *a = start("a", &alone);
-    pass(TURN_MS);
-    take_rest(a);
-    assert_int_equal(a->more, 0); /* not from inside the call */
-    pass(TURN_MS);
-    assert_int_equal(a->more, 1);
-}
-
-static void who_cannot_have_all_has_lost(void **state)
-{
-    (void)state;
-    struct process *b = start("b", &several);
-    world.leader_of_rest = b->id;
-    struct process *a = start("a", &several);
-    turn(a, TURN_MS);
-    assert_int_equal(a->taken, 1);
-    take_rest(a);
-    pass(TURN_MS);
-    assert_int_equal(a->more, 0);
-    assert_int_equal(a->lost, 1);
-    assert_false(a->for_good);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
@@ -523,9 +467,6 @@ int main(void)
         TEST(one_whose_row_is_gone_begins_anew),
         TEST(one_that_is_about_to_end_takes_nothing),
         TEST(one_whose_clock_is_wrong_by_more_than_half_a_minute_takes_nothing),
-        TEST(more_is_taken_until_it_is_ours),
-        TEST(more_is_there_at_once_in_a_database_of_one_process),
-        TEST(who_cannot_have_all_has_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
