@@ -10,6 +10,7 @@ enum err err_of_store(enum store_status status)
     case STORE_LOST:
     case STORE_TAKEN: return ERR_CONFLICT;
     case STORE_NO_SPACE: return ERR_STORE_FULL;
+    case STORE_MOVED: return ERR_MOVED;
     default: return ERR_STORE;
     }
 }
