@@ -4,11 +4,11 @@
 # Sourced by what builds or tests. When nothing is missing, apt is not called.
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson-dev
-    libsqlite3-dev libssl-dev libdeflate-dev libwslay-dev libinih-dev libarchive-dev ca-certificates
-    tzdata)
+    libsqlite3-dev libpq-dev libssl-dev libdeflate-dev libwslay-dev libinih-dev libarchive-dev
+    ca-certificates tzdata)
 
 test_packages=(clang codespell libcmocka-dev zlib1g-dev curl python3 python3-websockets chromium openssl
-    nginx haproxy caddy prometheus sqlite3 locales systemd scdoc man-db mandoc bash-completion zsh
+    nginx haproxy caddy prometheus sqlite3 postgresql locales systemd scdoc man-db mandoc bash-completion zsh
     fish)
 command -v kubectl >/dev/null || test_packages+=(kubernetes-client)
 
@@ -50,6 +50,16 @@ as_root() {
     fi
 }
 
+# Debian's PostgreSQL makes a database and starts it when it is installed: tests start their own.
+main_cluster=/etc/postgresql-common/createcluster.d/without-main.conf
+without_main_cluster() { # COMMAND…
+    local status=0
+    as_root sh -ec 'mkdir -p "$(dirname "$0")"; echo "create_main_cluster = false" >"$0"' "$main_cluster"
+    "$@" || status=$?
+    as_root rm -f "$main_cluster"
+    return "$status"
+}
+
 # install_missing PACKAGE…: says what is missing and installs it; silent when nothing is.
 install_missing() {
     local missing=() package
@@ -59,6 +69,6 @@ install_missing() {
     [ ${#missing[@]} -gt 0 ] || return 0
     echo "installing Debian packages: ${missing[*]}" >&2
     as_root DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2
-    as_root DEBIAN_FRONTEND=noninteractive \
+    without_main_cluster as_root DEBIAN_FRONTEND=noninteractive \
         apt-get install -qq -y --no-install-recommends "${missing[@]}" >&2
 }

@@ -1,0 +1,46 @@
+// A PostgreSQL and a relay before it for a test in C (tests/support/world/pg_world.h): a line in is
+// an order, a line out its answer, `ok …` or `error …`. Ends with its standard input.
+import readline from "node:readline";
+
+import { PgRelay } from "./pg_relay.mjs";
+import { startPostgres } from "./postgres.mjs";
+
+const postgres = await startPostgres();
+const relay = await PgRelay.start(postgres);
+let struck = 0;
+
+const orders = {
+  start: () => postgres.start(),
+  stop: (mode) => postgres.stop(mode),
+  kill: () => postgres.kill(),
+  readonly: (on) => postgres.readOnly(on === "on"),
+  freeze: () => postgres.freeze(),
+  continue: () => postgres.goOn(),
+  endbackends: (how, ...holding) => `${postgres.endBackends({ kill: how === "kill", holding: holding.join(" ") })}`,
+  ask: (...sql) => postgres.ask(sql.join(" ")).replaceAll("\n", ";"),
+  order: (what, from, at, of) => {
+    struck = 0;
+    relay.forget();
+    relay.order(what, { from, at: Number(at), of }).struck.then(() => { struck = 1; });
+  },
+  struck: () => `${struck}`,
+  twins: () => `${relay.twins}`,
+  forget: () => relay.forget(),
+  hold: (from) => relay.hold(from),
+  pass: () => relay.pass().then(() => ""),
+  refuse: () => relay.refuse(),
+  accept: () => relay.accept(),
+};
+
+console.log(`ok ${postgres.port} ${relay.port}`);
+for await (const line of readline.createInterface({ input: process.stdin })) {
+  const [name, ...words] = line.split(" ");
+  try {
+    const answer = await orders[name](...words);
+    console.log(`ok ${typeof answer === "string" ? answer : ""}`);
+  } catch (error) {
+    console.log(`error ${`${error.stderr ?? ""}${error}`.replaceAll("\n", " ")}`);
+  }
+}
+await postgres.stop("immediate");
+process.exit(0);

@@ -1,0 +1,184 @@
+// A PostgreSQL of a test's own: Debian's package, a folder that goes away, fsync on.
+//
+//   const postgres = await startPostgres({ t });
+//   postgres.url                       postgresql://runcast@127.0.0.1:PORT/runcast
+//   await postgres.stop("immediate"); await postgres.start();
+//
+// The database is made once a process, by initdb, and copied for each server. The role `runcast`
+// owns the database `runcast` and may do nothing else; postgres.ask() asks as the superuser.
+// As root it runs as another user, for PostgreSQL refuses root. Ends with the process.
+import { execFileSync, spawn } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+
+import { freePort, sleep, temporaryFolder, until } from "./gateway.mjs";
+
+const packaged = "/usr/lib/postgresql";
+
+/** The folder of the newest server's programs. */
+function programs() {
+  const versions = fs.existsSync(packaged) ? fs.readdirSync(packaged) : [];
+  const found = versions.map(Number).sort((a, b) => b - a).map((version) => path.join(packaged, `${version}`, "bin"))
+    .find((folder) => fs.existsSync(path.join(folder, "postgres")));
+  if (!found) throw new Error(`no PostgreSQL in ${packaged}: install Debian's package postgresql`);
+  return found;
+}
+
+/** Who the server runs as: { name, uid, gid }, undefined for ourselves. */
+function otherUser() {
+  if (process.getuid() !== 0) return undefined;
+  const users = fs.readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":"));
+  const [name, , uid, gid] = users.find(([name]) => name === "postgres") ?? users.find(([name]) => name === "nobody");
+  return { name, uid: Number(uid), gid: Number(gid) };
+}
+
+const user = otherUser();
+
+/** The command, as the other user, ending with us whatever ends us. */
+const asUser = (program, args) => ["setpriv", [
+  ...user ? [`--reuid=${user.uid}`, `--regid=${user.gid}`, "--clear-groups"] : [],
+  "--pdeathsig=QUIT", program, ...args]];
+
+function run(program, args, options = {}) {
+  const [command, all] = asUser(path.join(programs(), program), args);
+  return execFileSync(command, all, { encoding: "utf8", stdio: ["pipe", "pipe", "pipe"], cwd: "/", ...options });
+}
+
+function ownFolder() {
+  const folder = temporaryFolder();
+  if (user) fs.chownSync(folder, user.uid, user.gid);
+  return folder;
+}
+
+let template;
+
+/** What each server's data begin as. */
+function templateData() {
+  if (template) return template;
+  const data = path.join(ownFolder(), "template");
+  run("initdb", ["--pgdata", data, "--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"]);
+  run("postgres", ["--single", "-D", data, "postgres"],
+    { input: "CREATE ROLE runcast LOGIN PASSWORD 'runcast';\nCREATE DATABASE runcast OWNER runcast;\n" });
+  return template = data;
+}
+
+class Postgres {
+  constructor({ port, settings = {}, host = "127.0.0.1" }) {
+    this.folder = ownFolder();
+    this.data = path.join(this.folder, "data");
+    Object.assign(this, { port, settings, host, said: "" });
+    this.url = `postgresql://runcast@${host}:${port}/runcast`;
+  }
+
+  /** Starts the server and waits until it takes connections. */
+  async start() {
+    const settings = { port: this.port, listen_addresses: this.host, unix_socket_directories: this.folder,
+      fsync: "on", max_connections: 100, shared_buffers: "32MB", max_wal_size: "256MB", ...this.settings };
+    const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+    for (const end = Date.now() + 60_000; ; await sleep(50)) {
+      this.#spawn(args);
+      while (!this.end && !this.#answers()) await sleep(20);
+      if (!this.end) return this;
+      // One that was killed may still have processes, which end by themselves.
+      if (Date.now() > end) throw new Error(`PostgreSQL does not start:\n${this.said.slice(-3000)}`);
+    }
+  }
+
+  #spawn(args) {
+    const [command, all] = asUser(path.join(programs(), "postgres"), ["-D", this.data, ...args]);
+    const child = spawn(command, all, { stdio: ["ignore", "pipe", "pipe"], cwd: "/" });
+    this.child = child;
+    this.end = undefined;
+    for (const handle of [child, child.stdout, child.stderr]) handle.unref();
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { this.said += text; });
+    this.exited = new Promise((resolve) => {
+      child.on("error", (error) => { this.said += error; resolve(); }).on("exit", resolve);
+    }).then(() => { this.end = true; });
+  }
+
+  #answers() {
+    try { return run("pg_isready", ["-q", "-h", this.host, "-p", `${this.port}`]) === ""; } catch { return false; }
+  }
+
+  /** fast: sessions are ended; immediate: as if the machine had lost power; smart: when all have left. */
+  async stop(mode = "fast") {
+    if (this.end) return;
+    this.child.kill({ smart: "SIGTERM", fast: "SIGINT", immediate: "SIGQUIT" }[mode]);
+    await this.exited;
+  }
+
+  /** SIGKILL; the server's other processes notice and end. */
+  async kill() {
+    this.child.kill("SIGKILL");
+    await this.exited;
+  }
+
+  async restart({ mode = "fast", downMs = 0 } = {}) {
+    await this.stop(mode);
+    await sleep(downMs);
+    return this.start();
+  }
+
+  /** Stands still, without an end of any connection, until goOn(). */
+  freeze() { for (const pid of this.#processes()) process.kill(pid, "SIGSTOP"); }
+  goOn() { for (const pid of this.#processes()) process.kill(pid, "SIGCONT"); }
+
+  #processes() {
+    const children = execFileSync("ps", ["-o", "pid=", "--ppid", `${this.child.pid}`], { encoding: "utf8" });
+    return [this.child.pid, ...children.trim().split(/\s+/).map(Number)];
+  }
+
+  /** What a statement of the superuser says: rows by lines, columns by `|`. */
+  ask(sql, { database = "runcast" } = {}) {
+    return run("psql", ["-XAtq", "-v", "ON_ERROR_STOP=1", "-h", this.host, "-p", `${this.port}`, "-U", "postgres",
+      "-d", database, "-c", sql]).trimEnd();
+  }
+
+  /** Ends the backends whose newest statement holds a text: by pg_terminate_backend, or SIGKILL, by which the
+   *  server makes all others end, too, and recovers. Returns how many. */
+  endBackends({ holding = "", kill = false } = {}) {
+    const rows = this.ask(`SELECT pid FROM pg_stat_activity WHERE usename = 'runcast' AND position('${holding}' IN query) > 0`);
+    const pids = rows.split("\n").filter(Boolean).map(Number);
+    for (const pid of pids) {
+      if (!kill) this.ask(`SELECT pg_terminate_backend(${pid})`);
+      else try { process.kill(pid, "SIGKILL"); } catch { /* it went with another */ }
+    }
+    return pids.length;
+  }
+
+  /** Sessions, also those that are open, may no more write (or may again). */
+  readOnly(on = true) { this.set("default_transaction_read_only", on ? "on" : "off"); }
+
+  set(name, value) {
+    this.ask(`ALTER SYSTEM SET ${name} = '${value}'`);
+    this.ask("SELECT pg_reload_conf()");
+  }
+
+  /** Another server that gets every commit before it is acknowledged here. */
+  async standby({ t } = {}) {
+    const standby = new Postgres({ port: await freePort(), settings: this.settings, host: this.host });
+    t?.after(() => standby.stop("immediate"));
+    run("pg_basebackup", ["-D", standby.data, "-R", "-X", "stream", "-c", "fast", "-d",
+      `host=${this.host} port=${this.port} user=postgres application_name=standby`]);
+    await standby.start();
+    this.set("synchronous_standby_names", "standby");
+    await until(() => this.ask("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") === "1", { what: "the standby" });
+    return standby;
+  }
+
+  /** A standby becomes the server. What it was given of its first one's settings goes. */
+  promote() {
+    this.ask("ALTER SYSTEM RESET synchronous_standby_names");
+    this.ask("SELECT pg_promote()");
+  }
+}
+
+/** { t, settings: { name: value } of postgresql.conf, hba: lines that come first in pg_hba.conf } */
+export async function startPostgres({ t, settings, hba = "", host } = {}) {
+  const postgres = new Postgres({ port: await freePort(), settings, host });
+  t?.after(() => postgres.stop("immediate"));
+  execFileSync("cp", ["-a", templateData(), postgres.data]);
+  const rules = path.join(postgres.data, "pg_hba.conf");
+  if (hba) fs.writeFileSync(rules, `${hba}\n${fs.readFileSync(rules, "utf8")}`);
+  return postgres.start();
+}
