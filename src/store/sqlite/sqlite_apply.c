@@ -316,7 +316,7 @@ enum store_status sqlite_apply_tags(struct sqlite_apply *apply, const struct cha
 {
     enum store_status status = STORE_OK;
     struct slice tag;
-    while (!status && sqlite_rows_next_tag(&tags, &tag)) {
+    while (!status && run_tags_next(&tags, &tag)) {
         sqlite3_stmt *stmt = run_statement(apply, which, change);
         sqlite_bind_text(stmt, 3, tag);
         status = finish(apply, stmt);
@@ -328,7 +328,7 @@ enum store_status sqlite_apply_tags(struct sqlite_apply *apply, const struct cha
 static struct slice tags_text(struct sqlite_apply *apply, const struct run *run)
 {
     buf_clear(&apply->text);
-    sqlite_rows_add_tags(&apply->text, run->tags);
+    run_tags_add(&apply->text, run->tags);
     return run->tags ? buf_slice(&apply->text) : (struct slice){ 0 };
 }
 
@@ -420,7 +420,7 @@ static enum store_status grow_run(struct sqlite_apply *apply, const struct chang
                                   struct slice tags)
 {
     int64_t more = STORED_RUN + 2 * (int64_t)tags.len +
-                   sqlite_rows_size(&change->run, SQLITE_TEXTS_ALL);
+                   run_columns_size(&change->run, COLUMN_TEXTS_ALL);
     enum store_status status = STORE_OK;
     if (change->expected)
         status = outcome(apply, sqlite_grow_run(apply->db, change, &more));

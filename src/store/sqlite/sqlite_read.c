@@ -4,7 +4,7 @@
  *   begin ─► idle connection ─► read_work: query, copy rows into fresh bytes
  *   done  ◄─ connection idle ◄─ after_read
  *
- * A read without an idle connection waits on the loop thread (sqlite_waiting.h), so no worker
+ * A read without an idle connection waits on the loop thread (read_line.h), so no worker
  * ever waits. The clock ends what takes longer than two seconds; only what a start reads,
  * which cannot do without, may take longer. Functions that end in _work run on worker threads. */
 #include "store/sqlite/sqlite_read.h"
@@ -33,7 +33,7 @@ struct read {
         struct store_walk *walk;
         struct store_scan *scan;
     } req;
-    struct sqlite_waiter waiter;
+    struct read_waiter waiter;
 };
 
 /* ---- worker threads ---- */
@@ -343,9 +343,9 @@ static void start(struct sqlite_readers *readers, struct read *read)
 
 static void start_waiting(struct sqlite_readers *readers)
 {
-    struct sqlite_waiter *next;
+    struct read_waiter *next;
     while (!list_empty(&readers->idle) &&
-           (next = sqlite_waiting_take(&readers->waiting, slow_may(readers))))
+           (next = read_line_take(&readers->waiting, slow_may(readers))))
         start(readers, container_of(next, struct read, waiter));
 }
 
@@ -379,7 +379,7 @@ static void begin(struct sqlite_readers *readers, uint32_t env, struct read read
     own->waiter.env = env;
     list_init(&own->waiter.link);
     readers->begun++;
-    sqlite_waiting_add(&readers->waiting, &own->waiter);
+    read_line_add(&readers->waiting, &own->waiter);
     start_waiting(readers);
 }
 
@@ -437,7 +437,7 @@ enum err sqlite_readers_open(struct sqlite_readers *readers, const struct store 
     int count = options->readers > 0 ? options->readers : 2;
     *readers = (struct sqlite_readers){ .loop = loop, .store = store };
     list_init(&readers->idle);
-    sqlite_waiting_init(&readers->waiting);
+    read_line_init(&readers->waiting);
     for (int i = 0; i < count && i < SQLITE_READERS_MAX; i++) {
         struct sqlite_reader *reader = &readers->readers[i];
         if (sqlite_db_open(&reader->db, options, SQLITE_READER, why)) {
@@ -454,7 +454,7 @@ void sqlite_readers_finish(struct sqlite_readers *readers)
 {
     for (int i = 0; i < SQLITE_READERS_MAX; i++)
         sqlite_db_close(&readers->readers[i].db);
-    sqlite_waiting_finish(&readers->waiting);
+    read_line_finish(&readers->waiting);
 }
 
 void sqlite_readers_stop(struct sqlite_readers *readers,

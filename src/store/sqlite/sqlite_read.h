@@ -3,8 +3,8 @@
 
 #include <uv.h>
 
+#include "store/read_line.h"
 #include "store/sqlite/sqlite_db.h"
-#include "store/sqlite/sqlite_waiting.h"
 
 enum { SQLITE_READERS_MAX = 16 };
 
@@ -18,11 +18,11 @@ struct sqlite_readers {
     uv_loop_t *loop;
     const struct store *store; /* says whose an environment is */
     struct sqlite_reader readers[SQLITE_READERS_MAX];
-    size_t count;                  /* of them */
-    struct list idle;              /* connections that nobody uses */
-    struct sqlite_waiting waiting; /* reads for which there is none */
-    size_t begun;                  /* reads without an answer */
-    size_t slow;                   /* of them, those that are searched for now */
+    size_t count;             /* of them */
+    struct list idle;         /* connections that nobody uses */
+    struct read_line waiting; /* reads for which there is none */
+    size_t begun;             /* reads without an answer */
+    size_t slow;              /* of them, those that are searched for now */
     void (*stopped_fn)(struct sqlite_readers *readers);
 };
 

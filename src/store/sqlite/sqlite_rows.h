@@ -1,25 +1,19 @@
-/* sqlite_rows.h - runs as rows: one table of columns makes the SQL, binds and reads. */
+/* sqlite_rows.h - runs as rows: the columns of run_columns.h make the SQL, are bound and read. */
 #pragma once
 
 #include <sqlite3.h>
 
-#include "base/buf.h"
-#include "runcast/store.h"
+#include "store/run_columns.h"
 
 /* Append the statements, whose parameters the functions below bind. */
 void sqlite_rows_add_insert(struct buf *sql);
 void sqlite_rows_add_update(struct buf *sql);
 void sqlite_rows_add_select(struct buf *sql, enum store_parts parts); /* ?1 env, ?2 id */
 
-/* Which texts of a run are asked for: all, or those that an update writes. */
-enum sqlite_texts { SQLITE_TEXTS_ALL, SQLITE_TEXTS_CHANGING };
-
 /* Appends an expression: how many bytes the texts of a row have. Then: the columns of those
- * that an update writes; and how many bytes these texts of a run have. Tags and packets are
- * not among them. */
+ * that an update writes. Tags and packets are not among them. */
 void sqlite_rows_add_size(struct buf *sql);
 void sqlite_rows_add_changing(struct buf *sql);
-int64_t sqlite_rows_size(const struct run *run, enum sqlite_texts which);
 
 /* Binds a new run, tags included; the bytes are borrowed until the statement is reset. */
 void sqlite_rows_bind_insert(sqlite3_stmt *stmt, const struct change *change,
@@ -30,12 +24,6 @@ void sqlite_rows_bind_update(sqlite3_stmt *stmt, const struct change *change);
 
 /* The row of a select; run holds nothing before. */
 void sqlite_rows_read(sqlite3_stmt *stmt, struct run *run, enum store_parts parts);
-
-/* Tags as the text of their column: "3:one,3:two,". */
-void sqlite_rows_add_tags(struct buf *out, const struct tag_list *tags);
-
-/* Cuts the first tag off that text; false at its end. */
-bool sqlite_rows_next_tag(struct slice *text, struct slice *tag);
 
 /* ---- values ---- */
 

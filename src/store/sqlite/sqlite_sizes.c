@@ -73,7 +73,7 @@ int sqlite_grow_run(struct sqlite_db *db, const struct change *change, int64_t *
     for (int i = 0; code == SQLITE_ROW && i < sqlite3_column_count(stmt); i++)
         before += sqlite3_column_bytes(stmt, i);
     sqlite3_reset(stmt);
-    *more = sqlite_rows_size(&change->run, SQLITE_TEXTS_CHANGING) - before;
+    *more = run_columns_size(&change->run, COLUMN_TEXTS_CHANGING) - before;
     return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
 }
 

@@ -2,7 +2,7 @@
  *
  *   commit, purge ──► sqlite_writer   one thread, one connection, one fsync per group
  *   load, list … ──► sqlite_read     worker threads, a few connections
- *   position      ──► sqlite_positions
+ *   position      ──► positions
  *
  * A lock file beside the database keeps a second process out. There is no feed: nobody
  * else commits, so on_changes is never called. */
@@ -19,7 +19,7 @@ struct sqlite_store {
     struct sqlite_options options;
     char *path;
     int lock_fd;
-    struct sqlite_positions positions;
+    struct positions positions;
     struct sqlite_writer writer;
     struct sqlite_readers readers;
     void (*closed)(struct store *store);
@@ -74,7 +74,7 @@ static void scan(struct store *store, struct store_scan *req)
 
 static struct store_position position(struct store *store, uint32_t env)
 {
-    return sqlite_positions_get(&sqlite_of(store)->positions, env);
+    return positions_get(&sqlite_of(store)->positions, env);
 }
 
 /* ---- closing: the readers first, so that the writer's connection is the last one and
@@ -82,7 +82,7 @@ static struct store_position position(struct store *store, uint32_t env)
 
 static void free_store(struct sqlite_store *sqlite)
 {
-    sqlite_positions_finish(&sqlite->positions);
+    positions_finish(&sqlite->positions);
     if (sqlite->lock_fd >= 0)
         close(sqlite->lock_fd);
     free(sqlite->path);
@@ -140,7 +140,7 @@ static bool read_positions(struct sqlite_store *sqlite)
             .floor = sqlite3_column_int64(stmt, 3),
             .stored = sqlite3_column_int64(stmt, 4),
         };
-        sqlite_positions_put(&sqlite->positions, position);
+        positions_put(&sqlite->positions, position);
     }
     sqlite3_reset(stmt);
     return code == SQLITE_DONE;
@@ -170,8 +170,7 @@ enum err sqlite_store_open(struct uv_loop_s *loop, const struct sqlite_options *
     sqlite->options.path = sqlite->path;
     sqlite->lock_fd = -1;
     sqlite->store.ops = &sqlite_ops;
-    sqlite->writer.store = &sqlite->store;
-    sqlite->writer.positions = &sqlite->positions;
+    commit_report_init(&sqlite->writer.report, &sqlite->store, &sqlite->positions);
     sqlite->writer.options = &sqlite->options;
 
     if (open_database(sqlite, why))
@@ -201,7 +200,7 @@ enum err sqlite_store_renew_epoch(const char *path, char epoch[17], struct failu
         refused = explain(why, ERR_STORE, "cannot write %s: %s", path,
                           sqlite3_errmsg(db->handle));
     sqlite_db_close(db);
-    sqlite_positions_finish(&sqlite.positions);
+    positions_finish(&sqlite.positions);
     if (sqlite.lock_fd >= 0)
         close(sqlite.lock_fd);
     free(sqlite.path);

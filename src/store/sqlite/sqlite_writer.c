@@ -1,7 +1,7 @@
 /* sqlite_writer.c - group commit.
  *
  *   loop thread                      writer thread
- *   commit ──► line ───── wake ────► take who is next (sqlite_line.h)
+ *   commit ──► line ───── wake ────► take who is next (commit_line.h)
  *                                    BEGIN; a savepoint per request; COMMIT
  *   done()  ◄── done ◄── finished ── one fsync for all of them
  *
@@ -23,8 +23,6 @@
 #include "base/metrics.h"
 
 enum {
-    REPORTED_PER_TURN = 256, /* commits and changes; one commit in any case */
-    REPORT_NS = 2000000,     /* of a turn: what one change costs, those who watch decide */
     CHECKPOINT_PAGES = (32 << 20) / SQLITE_PAGE_BYTES, /* of log, between two of them */
     WAITED_FOR_PAGES = (48 << 20) / SQLITE_PAGE_BYTES,
     RESTART_PAGES = (64 << 20) / SQLITE_PAGE_BYTES, /* readers have to let it start again */
@@ -46,11 +44,6 @@ static void note_trouble(struct sqlite_writer *writer, int code)
     uv_mutex_unlock(&writer->lock);
 }
 
-static int64_t now_us(void)
-{
-    return (int64_t)(uv_hrtime() / 1000);
-}
-
 static int begin(struct sqlite_writer *writer)
 {
     writer->apply.trouble = SQLITE_OK;
@@ -60,9 +53,9 @@ static int begin(struct sqlite_writer *writer)
 /* Writes what is left of the transaction, and syncs the disk. */
 static int commit(struct sqlite_writer *writer)
 {
-    int64_t begun_us = now_us();
+    int64_t begun_us = commit_report_now_us();
     int code = sqlite_db_run(&writer->db, SQL_COMMIT);
-    writer->synced_us = now_us();
+    writer->synced_us = commit_report_now_us();
     writer->sync_took_us = writer->synced_us - begun_us;
     return code;
 }
@@ -207,7 +200,7 @@ static void start_failing(struct sqlite_writer *writer)
 {
     struct list waiting;
     list_init(&waiting);
-    sqlite_line_empty_into(&writer->line, &waiting);
+    commit_line_empty_into(&writer->line, &waiting);
     writer->failing = true;
     fail_all(&writer->done, &waiting, &writer->purges_done, &writer->purges, STORE_FAILED);
     uv_async_send(&writer->finished);
@@ -279,7 +272,7 @@ static void serve_group(struct sqlite_writer *writer)
 {
     struct list group;
     list_init(&group);
-    sqlite_line_take(&writer->line, &group);
+    commit_line_take(&writer->line, &group);
     uv_mutex_unlock(&writer->lock);
     uint64_t begun = uv_hrtime();
     enum store_status status = write_group(writer, &group);
@@ -320,7 +313,7 @@ static void keep_log_short(struct sqlite_writer *writer)
 /* Called with the lock held. */
 static bool has_work(const struct sqlite_writer *writer)
 {
-    return !sqlite_line_empty(&writer->line) || !list_empty(&writer->purges);
+    return !commit_line_empty(&writer->line) || !list_empty(&writer->purges);
 }
 
 static void writer_main(void *arg)
@@ -336,7 +329,7 @@ static void writer_main(void *arg)
             uv_cond_wait(&writer->wake, &writer->lock);
         if (!has_work(writer))
             break;
-        if (!sqlite_line_empty(&writer->line))
+        if (!commit_line_empty(&writer->line))
             serve_group(writer);
         if (!writer->failing && !list_empty(&writer->purges))
             serve_purge(writer);
@@ -358,76 +351,14 @@ static void writer_main(void *arg)
 
 /* ---- loop thread ---- */
 
-static void follow(struct sqlite_writer *writer, bool failing, bool full,
-                   const char *trouble)
-{
-    struct store *store = writer->store;
-    if (failing && !store->failing)
-        log_error("the store failed, nothing is acknowledged", "reason", trouble, NULL);
-    if (!failing && store->failing)
-        log_info("the store works again", NULL);
-    if (full && !store->full)
-        log_error("the disk is full, nothing is written", "reason", trouble, NULL);
-    if (!full && store->full)
-        log_info("the disk has space again", NULL);
-    store->failing = failing;
-    store->full = full;
-}
-
-static void count_outcome(const struct store_commit *req)
-{
-    static const enum metric outcomes[] = {
-        [STORE_OK] = M_COMMITS,
-        [STORE_LOST] = M_COMMITS_LOST,
-        [STORE_TAKEN] = M_COMMITS_TAKEN,
-        [STORE_MISSING] = M_COMMITS_MISSING,
-    };
-    bool decided = req->status <= STORE_MISSING;
-    metric_add(decided ? outcomes[req->status] : M_COMMITS_FAILED, 1);
-    if (req->status == STORE_OK)
-        metric_observe_us(H_COMMIT, now_us() - req->begun_us);
-}
-
-/* Takes the commits that are reported in one turn: applying changes takes longer than
- * taking them. A large batch comes alone. */
-static void take_commits(struct list *to, struct list *from)
-{
-    size_t count = 0;
-    while (!list_empty(from)) {
-        count += container_of(from->next, struct store_commit, link)->change_count + 1;
-        if (count > REPORTED_PER_TURN && !list_empty(to))
-            return;
-        list_append(to, list_take(from));
-    }
-}
-
-/* Reports commits up to one that needs more turns, or until they have taken enough of this. */
-static void report_commits(struct sqlite_writer *writer)
-{
-    uint64_t end = uv_hrtime() + REPORT_NS;
-    list_each (link, &writer->reporting) {
-        struct store_commit *req = container_of(link, struct store_commit, link);
-        writer->store->synced_us = req->synced_us;
-        if (req->status == STORE_OK && req->apply && req->apply(req))
-            return;
-        list_remove(link);
-        if (req->status == STORE_OK)
-            sqlite_positions_note(writer->positions, req);
-        count_outcome(req);
-        req->done(req, req->status);
-        if (uv_hrtime() >= end)
-            return;
-    }
-}
-
 static void report_purges(struct sqlite_writer *writer, struct list *done)
 {
     list_each (link, done) {
         struct store_purge *req = container_of(link, struct store_purge, link);
         list_remove(link);
         if (req->status == STORE_OK) {
-            req->position.stored = sqlite_positions_get(writer->positions, req->env).stored;
-            sqlite_positions_put(writer->positions, req->position);
+            req->position.stored = positions_get(writer->report.positions, req->env).stored;
+            positions_put(writer->report.positions, req->position);
         }
         req->done(req, req->status);
     }
@@ -435,14 +366,10 @@ static void report_purges(struct sqlite_writer *writer, struct list *done)
 
 static void report_growth(struct sqlite_writer *writer, struct sqlite_growths *grown)
 {
-    struct store *store = writer->store;
     sqlite_growths_merge(grown);
-    for (size_t i = 0; i < grown->count; i++) {
-        struct sqlite_growth *one = &grown->entries[i];
-        sqlite_positions_grow(writer->positions, one->env, one->bytes);
-        if (store->on_stored)
-            store->on_stored(store->stored_owner, one->env, one->bytes);
-    }
+    for (size_t i = 0; i < grown->count; i++)
+        commit_report_growth(&writer->report, grown->entries[i].env,
+                             grown->entries[i].bytes);
     sqlite_growths_finish(grown);
 }
 
@@ -451,7 +378,7 @@ static void on_closed(uv_handle_t *handle)
     struct sqlite_writer *writer =
         container_of((uv_async_t *)handle, struct sqlite_writer, finished);
     sqlite_growths_finish(&writer->grown);
-    sqlite_line_finish(&writer->line);
+    commit_line_finish(&writer->line);
     writer->stopped_fn(writer);
 }
 
@@ -472,8 +399,7 @@ static void on_finished(uv_async_t *async)
     list_init(&purges_done);
 
     uv_mutex_lock(&writer->lock);
-    if (list_empty(&writer->reporting))
-        take_commits(&writer->reporting, &writer->done);
+    commit_report_take(&writer->report, &writer->done);
     if (!list_empty(&writer->purges_done))
         list_append(&purges_done, list_take(&writer->purges_done));
     bool more = !list_empty(&writer->done) || !list_empty(&writer->purges_done);
@@ -491,12 +417,10 @@ static void on_finished(uv_async_t *async)
     metric_add(M_COMMIT_GROUPS, groups);
     metric_merge(H_GROUP, &group_sizes);
     metric_merge(H_SYNC, &sync_times);
-    follow(writer, failing, full, trouble);
+    commit_report_state(&writer->report, failing, full, trouble);
     report_growth(writer, &grown);
-    report_commits(writer);
-    writer->store->synced_us = 0;
+    more = !commit_report_run(&writer->report) || more;
     report_purges(writer, &purges_done);
-    more = more || !list_empty(&writer->reporting);
     if (stopped && !more)
         on_stopped(writer);
     else if (more)
@@ -506,9 +430,8 @@ static void on_finished(uv_async_t *async)
 enum err sqlite_writer_start(struct sqlite_writer *writer, uv_loop_t *loop,
                              struct failure *why)
 {
-    sqlite_line_init(&writer->line);
+    commit_line_init(&writer->line);
     list_init(&writer->done);
-    list_init(&writer->reporting);
     list_init(&writer->purges);
     list_init(&writer->purges_done);
     sqlite_apply_init(&writer->apply, &writer->db);
@@ -559,7 +482,7 @@ static enum store_status refusal(struct sqlite_writer *writer)
 
 void sqlite_writer_commit(struct sqlite_writer *writer, struct store_commit *req)
 {
-    req->begun_us = now_us();
+    req->begun_us = commit_report_now_us();
     uv_mutex_lock(&writer->lock);
     assert(!writer->stopping);
     req->status = refusal(writer);
@@ -567,7 +490,7 @@ void sqlite_writer_commit(struct sqlite_writer *writer, struct store_commit *req
         list_append(&writer->done, &req->link);
         uv_async_send(&writer->finished);
     } else {
-        sqlite_line_add(&writer->line, req);
+        commit_line_add(&writer->line, req);
         uv_cond_signal(&writer->wake);
     }
     uv_mutex_unlock(&writer->lock);

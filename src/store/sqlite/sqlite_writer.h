@@ -4,17 +4,15 @@
 #include <uv.h>
 
 #include "base/buckets.h"
+#include "store/commit_line.h"
+#include "store/commit_report.h"
 #include "store/sqlite/sqlite_apply.h"
 #include "store/sqlite/sqlite_checkpoint.h"
 #include "store/sqlite/sqlite_db.h"
-#include "store/sqlite/sqlite_line.h"
-#include "store/sqlite/sqlite_positions.h"
 
 struct sqlite_writer {
     /* The loop thread's. */
-    struct store *store;                /* whose failing and full follow ours */
-    struct sqlite_positions *positions; /* follow what is reported */
-    struct list reporting; /* store_commit::link; the first may be half applied */
+    struct commit_report report;
     uv_thread_t thread;
     uv_async_t finished;
     void (*stopped_fn)(struct sqlite_writer *writer);
@@ -22,7 +20,7 @@ struct sqlite_writer {
     uv_mutex_t lock;
     uv_cond_t wake;
     /* The lock guards: */
-    struct sqlite_line line;         /* of commits */
+    struct commit_line line;         /* of commits */
     struct list done;                /* store_commit::link */
     struct list purges, purges_done; /* store_purge::link */
     bool stopping, stopped;
@@ -44,7 +42,7 @@ struct sqlite_writer {
     int64_t sync_took_us;        /* long its end took */
 };
 
-/* The caller has set store, positions and options and opened db, and closes db if this
+/* The caller has set report and options and opened db, and closes db if this
  * fails. */
 enum err sqlite_writer_start(struct sqlite_writer *writer, uv_loop_t *loop,
                              struct failure *why);

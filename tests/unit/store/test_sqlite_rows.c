@@ -61,7 +61,7 @@ static void finish(sqlite3_stmt *stmt)
 static void insert(const struct change *change)
 {
     struct buf tags = { 0 };
-    sqlite_rows_add_tags(&tags, change->run.tags);
+    run_tags_add(&tags, change->run.tags);
     sqlite3_stmt *stmt = sqlite_db_stmt(&scene.db, SQL_INSERT_RUN);
     sqlite_rows_bind_insert(stmt, change, buf_slice(&tags));
     finish(stmt);
@@ -312,12 +312,12 @@ static void texts_have_the_size_in_sql_that_they_have_in_memory(void **state)
     assert_int_equal(
         sqlite3_prepare_v2(scene.db.handle, sql.ptr, (int)sql.len, &stmt, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    int64_t size = sqlite_rows_size(&change.run, SQLITE_TEXTS_ALL);
+    int64_t size = run_columns_size(&change.run, COLUMN_TEXTS_ALL);
     assert_int_equal(sqlite3_column_int64(stmt, 0), size);
     /* task, queue, version, batch, parent, waits */
     assert_int_equal(size, 5 + 8 + 10 + 7 + 4 + 2);
     /* Of those a task, a batch and a parent stay what they are. */
-    assert_int_equal(sqlite_rows_size(&change.run, SQLITE_TEXTS_CHANGING), 8 + 10 + 2);
+    assert_int_equal(run_columns_size(&change.run, COLUMN_TEXTS_CHANGING), 8 + 10 + 2);
     sqlite3_finalize(stmt);
     buf_finish(&sql);
     change_finish(&change);
@@ -330,14 +330,14 @@ static void a_text_that_is_no_list_of_tags_ends_it(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct slice text = slice_of(texts[i]), tag;
-        assert_false(sqlite_rows_next_tag(&text, &tag));
+        assert_false(run_tags_next(&text, &tag));
     }
     struct slice text = SLICE("0:,3:one,"), tag;
-    assert_true(sqlite_rows_next_tag(&text, &tag));
+    assert_true(run_tags_next(&text, &tag));
     assert_int_equal(tag.len, 0);
-    assert_true(sqlite_rows_next_tag(&text, &tag));
+    assert_true(run_tags_next(&text, &tag));
     assert_true(slice_is(tag, "one"));
-    assert_false(sqlite_rows_next_tag(&text, &tag));
+    assert_false(run_tags_next(&text, &tag));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)

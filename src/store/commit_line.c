@@ -1,4 +1,4 @@
-/* sqlite_line.c - who is written together, and who has to wait.
+/* commit_line.c - who is written together, and who has to wait.
  *
  *   small  A: c c c c c    as many as a group holds, and of each environment its share
  *          B: c
@@ -13,7 +13,7 @@
  *
  * Commits change their order here, those of one environment too where one is large: nobody
  * begins a commit that needs another before that one is done. */
-#include "store/sqlite/sqlite_line.h"
+#include "store/commit_line.h"
 
 #include <assert.h>
 
@@ -28,12 +28,12 @@ enum {
 struct env_commits {
     uint32_t env;
     struct list commits; // store_commit::link; in the order in which they came
-    struct list link;    // sqlite_turns::waiting, served
+    struct list link;    // commit_turns::waiting, served
 };
 
 /* ---- turns ---- */
 
-static struct env_commits *begin_queue(struct sqlite_turns *turns, uint32_t env)
+static struct env_commits *begin_queue(struct commit_turns *turns, uint32_t env)
 {
     struct env_commits *queue = mem_new(struct env_commits);
     queue->env = env;
@@ -43,14 +43,14 @@ static struct env_commits *begin_queue(struct sqlite_turns *turns, uint32_t env)
     return queue;
 }
 
-static void end_queue(struct sqlite_turns *turns, struct env_commits *queue)
+static void end_queue(struct commit_turns *turns, struct env_commits *queue)
 {
     *slots_at(&turns->queues, queue->env) = NULL;
     turns->count--;
     free(queue);
 }
 
-static void add(struct sqlite_turns *turns, uint32_t env, struct store_commit *req)
+static void add(struct commit_turns *turns, uint32_t env, struct store_commit *req)
 {
     void **place = slots_at(&turns->queues, env);
     if (!*place)
@@ -60,7 +60,7 @@ static void add(struct sqlite_turns *turns, uint32_t env, struct store_commit *r
 
 /* Moves commits of the environment whose turn it is until their weight reaches the share;
  * their weight. */
-static size_t take_turn(struct sqlite_turns *turns, size_t share, struct list *group)
+static size_t take_turn(struct commit_turns *turns, size_t share, struct list *group)
 {
     struct env_commits *queue =
         container_of(list_take(&turns->waiting), struct env_commits, link);
@@ -79,25 +79,25 @@ static size_t take_turn(struct sqlite_turns *turns, size_t share, struct list *g
 
 /* Environments that had a turn in the last group stand behind those that have
  * come since. */
-static void begin_group(struct sqlite_turns *turns)
+static void begin_group(struct commit_turns *turns)
 {
     list_move_all(&turns->waiting, &turns->served);
 }
 
-static void finish(struct sqlite_turns *turns)
+static void finish(struct commit_turns *turns)
 {
     assert(!turns->count);
     slots_finish(&turns->queues);
 }
 
-static void empty_into(struct sqlite_turns *turns, struct list *to)
+static void empty_into(struct commit_turns *turns, struct list *to)
 {
     begin_group(turns);
     while (turns->count)
         take_turn(turns, SIZE_MAX, to);
 }
 
-static void init(struct sqlite_turns *turns)
+static void init(struct commit_turns *turns)
 {
     list_init(&turns->waiting);
     list_init(&turns->served);
@@ -105,20 +105,20 @@ static void init(struct sqlite_turns *turns)
 
 /* ---- the line ---- */
 
-void sqlite_line_init(struct sqlite_line *line)
+void commit_line_init(struct commit_line *line)
 {
-    *line = (struct sqlite_line){ 0 };
+    *line = (struct commit_line){ 0 };
     init(&line->small);
     init(&line->large);
 }
 
-void sqlite_line_finish(struct sqlite_line *line)
+void commit_line_finish(struct commit_line *line)
 {
     finish(&line->small);
     finish(&line->large);
 }
 
-bool sqlite_line_empty(const struct sqlite_line *line)
+bool commit_line_empty(const struct commit_line *line)
 {
     return !line->small.count && !line->large.count;
 }
@@ -154,7 +154,7 @@ static uint32_t env_of(const struct store_commit *req)
     return req->claim_count ? req->claims[0].env : ENV_INSTALLATION;
 }
 
-void sqlite_line_add(struct sqlite_line *line, struct store_commit *req)
+void commit_line_add(struct commit_line *line, struct store_commit *req)
 {
     req->weight = weigh(req);
     add(req->weight >= LARGE ? &line->large : &line->small, env_of(req), req);
@@ -167,7 +167,7 @@ static size_t share_of_each(size_t environments)
 }
 
 /* Takes small commits: each environment has one turn. */
-static void take_small(struct sqlite_turns *small, struct list *group)
+static void take_small(struct commit_turns *small, struct list *group)
 {
     size_t share = share_of_each(small->count), weight = 0;
     begin_group(small);
@@ -175,13 +175,13 @@ static void take_small(struct sqlite_turns *small, struct list *group)
         weight += take_turn(small, share, group);
 }
 
-static void take_large(struct sqlite_turns *large, struct list *group)
+static void take_large(struct commit_turns *large, struct list *group)
 {
     begin_group(large);
     take_turn(large, 1, group); /* whatever the first one weighs */
 }
 
-void sqlite_line_take(struct sqlite_line *line, struct list *group)
+void commit_line_take(struct commit_line *line, struct list *group)
 {
     bool small = line->small.count, large = line->large.count;
     line->large_was_last = large && (!small || !line->large_was_last);
@@ -191,7 +191,7 @@ void sqlite_line_take(struct sqlite_line *line, struct list *group)
         take_small(&line->small, group);
 }
 
-void sqlite_line_empty_into(struct sqlite_line *line, struct list *to)
+void commit_line_empty_into(struct commit_line *line, struct list *to)
 {
     empty_into(&line->small, to);
     empty_into(&line->large, to);

@@ -1,7 +1,7 @@
 /* Who is written next: groups of small commits, large ones by themselves. */
 #include "tests/support/world/unit.h"
 
-#include "store/sqlite/sqlite_line.h"
+#include "store/commit_line.h"
 
 enum { COMMITS = 3000, ITEMS = 500, BYTES = 3 << 20, ATTACKER = 1, VICTIM = 2, OTHER = 3 };
 
@@ -11,7 +11,7 @@ struct commit {
 };
 
 static struct {
-    struct sqlite_line line;
+    struct commit_line line;
     struct commit commits[COMMITS];
     size_t count;
     struct change items[OTHER + 1][ITEMS]; /* of a batch, by environment */
@@ -22,7 +22,7 @@ static int set_up(void **state)
 {
     (void)state;
     memset(&scene, 0, sizeof(scene));
-    sqlite_line_init(&scene.line);
+    commit_line_init(&scene.line);
     list_init(&scene.group);
     return 0;
 }
@@ -32,8 +32,8 @@ static int tear_down(void **state)
     struct list all;
     (void)state;
     list_init(&all);
-    sqlite_line_empty_into(&scene.line, &all);
-    sqlite_line_finish(&scene.line);
+    commit_line_empty_into(&scene.line, &all);
+    commit_line_finish(&scene.line);
     return 0;
 }
 
@@ -43,7 +43,7 @@ static struct store_commit *add(uint32_t env)
     commit->change = (struct change){ .kind = CHANGE_RUN, .env = env };
     commit->req.changes = &commit->change;
     commit->req.change_count = 1;
-    sqlite_line_add(&scene.line, &commit->req);
+    commit_line_add(&scene.line, &commit->req);
     return &commit->req;
 }
 
@@ -54,7 +54,7 @@ static struct store_commit *add_batch(uint32_t env)
         scene.items[env][i] = (struct change){ .kind = CHANGE_RUN, .env = env };
     commit->req.changes = scene.items[env];
     commit->req.change_count = ITEMS;
-    sqlite_line_add(&scene.line, &commit->req);
+    commit_line_add(&scene.line, &commit->req);
     return &commit->req;
 }
 
@@ -63,7 +63,7 @@ static size_t take(void)
 {
     size_t count = 0;
     list_init(&scene.group);
-    sqlite_line_take(&scene.line, &scene.group);
+    commit_line_take(&scene.line, &scene.group);
     list_each (link, &scene.group)
         count++;
     return count;
@@ -81,10 +81,10 @@ static void those_that_wait_are_written_together_in_their_order(void **state)
 {
     (void)state;
     struct store_commit *first = add(ATTACKER), *second = add(VICTIM);
-    assert_false(sqlite_line_empty(&scene.line));
+    assert_false(commit_line_empty(&scene.line));
     assert_int_equal(take(), 2);
     assert_true(scene.group.next == &first->link && scene.group.prev == &second->link);
-    assert_true(sqlite_line_empty(&scene.line));
+    assert_true(commit_line_empty(&scene.line));
 }
 
 static void a_small_commit_waits_for_one_large_one_at_most(void **state)
@@ -126,14 +126,14 @@ static void a_commit_of_many_bytes_is_large(void **state)
     commit->req.change_count = 1;
 
     commit->change.marks = MARK_PAYLOAD;
-    sqlite_line_add(&scene.line, &commit->req);
+    commit_line_add(&scene.line, &commit->req);
     struct store_commit *victim = add(VICTIM);
     assert_int_equal(take(), 1);
     assert_int_equal(take(), 1);
     assert_true(has(victim));
 
     commit->change.marks = 0; /* it has a payload, which is not written again */
-    sqlite_line_add(&scene.line, &commit->req);
+    commit_line_add(&scene.line, &commit->req);
     victim = add(VICTIM);
     assert_int_equal(take(), 2);
     assert_true(has(victim));
@@ -148,7 +148,7 @@ static void nobody_waits_behind_all_that_another_environment_has_in_line(void **
     struct store_commit *victim = add(VICTIM);
     assert_in_range(take(), 2, 300);
     assert_true(has(victim));
-    while (!sqlite_line_empty(&scene.line))
+    while (!commit_line_empty(&scene.line))
         assert_in_range(take(), 1, 300);
 }
 
@@ -176,7 +176,7 @@ static void more_environments_than_a_group_holds_take_turns(void **state)
         groups++;
     } while (!has(last));
     assert_true(groups <= 4);
-    assert_true(sqlite_line_empty(&scene.line));
+    assert_true(commit_line_empty(&scene.line));
 }
 
 static void large_ones_of_environments_take_turns(void **state)
@@ -202,7 +202,7 @@ static void large_ones_of_several_environments_take_turns(void **state)
     assert_true(has(victim));
 }
 
-static bool has_queues(const struct sqlite_turns *turns)
+static bool has_queues(const struct commit_turns *turns)
 {
     uint32_t at = 0;
     return slots_next(&turns->queues, &at);
@@ -216,7 +216,7 @@ static void an_environment_without_commits_has_no_queue(void **state)
         add(env);
     add_batch(OTHER);
     assert_true(has_queues(&scene.line.small) && has_queues(&scene.line.large));
-    while (!sqlite_line_empty(&scene.line))
+    while (!commit_line_empty(&scene.line))
         take();
     assert_false(has_queues(&scene.line.small) || has_queues(&scene.line.large));
     struct store_commit *again = add(VICTIM);
@@ -231,8 +231,8 @@ static void what_waits_can_be_taken_as_a_whole(void **state)
     list_init(&all);
     add(ATTACKER);
     add_batch(ATTACKER);
-    sqlite_line_empty_into(&scene.line, &all);
-    assert_true(sqlite_line_empty(&scene.line));
+    commit_line_empty_into(&scene.line, &all);
+    assert_true(commit_line_empty(&scene.line));
     assert_false(list_empty(&all));
 }
 

@@ -1,4 +1,4 @@
-/* sqlite_waiting.h - the reads that wait for a connection, and which of them is next.
+/* read_line.h - the reads that wait for a connection, and which of them is next.
  *
  *   quick  project A ─ env 1: r r r r    found by its name, or a page of an index
  *                    ─ env 2: r
@@ -14,31 +14,31 @@
 #include "base/list.h"
 #include "base/table.h"
 
-struct sqlite_waiter {
+struct read_waiter {
     uint64_t owner; /* of the environment */
     uint64_t env;
     bool slow;
-    struct list link; // sqlite_party::waiters
+    struct list link; // read_party::waiters
 };
 
 /* Those that take turns, by their number: owners, or the environments of one. */
-struct sqlite_parties {
-    struct table by_number; /* of struct sqlite_party: of those with reads */
-    struct list waiting;    // sqlite_party::link; the next one first
+struct read_parties {
+    struct table by_number; /* of struct read_party: of those with reads */
+    struct list waiting;    // read_party::link; the next one first
 };
 
-struct sqlite_waiting {
-    struct sqlite_parties quick, slow; /* owners */
-    bool slow_was_last;                /* of those that were taken */
+struct read_line {
+    struct read_parties quick, slow; /* owners */
+    bool slow_was_last;              /* of those that were taken */
 };
 
-void sqlite_waiting_init(struct sqlite_waiting *waiting);
+void read_line_init(struct read_line *waiting);
 
 /* Nobody waits any more. */
-void sqlite_waiting_finish(struct sqlite_waiting *waiting);
+void read_line_finish(struct read_line *waiting);
 
-void sqlite_waiting_add(struct sqlite_waiting *waiting, struct sqlite_waiter *waiter);
+void read_line_add(struct read_line *waiting, struct read_waiter *waiter);
 
 /* The next one, which waits no longer. NULL: nobody waits, or only slow ones that may not be
  * begun. */
-struct sqlite_waiter *sqlite_waiting_take(struct sqlite_waiting *waiting, bool slow_may);
+struct read_waiter *read_line_take(struct read_line *waiting, bool slow_may);

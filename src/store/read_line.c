@@ -1,5 +1,5 @@
-/* sqlite_waiting.c - queues of reads in queues of environments in a queue of owners. */
-#include "store/sqlite/sqlite_waiting.h"
+/* read_line.c - queues of reads in queues of environments in a queue of owners. */
+#include "store/read_line.h"
 
 #include <assert.h>
 
@@ -7,11 +7,11 @@
 
 /* An owner, which has environments, or an environment, which has reads; there while it has
  * any. */
-struct sqlite_party {
+struct read_party {
     uint64_t number;
-    struct sqlite_parties environments;
-    struct list waiters; // sqlite_waiter::link; in the order in which they came
-    struct list link;    // sqlite_parties::waiting
+    struct read_parties environments;
+    struct list waiters; // read_waiter::link; in the order in which they came
+    struct list link;    // read_parties::waiting
 };
 
 static struct slice slice_of_number(const uint64_t *number)
@@ -21,40 +21,40 @@ static struct slice slice_of_number(const uint64_t *number)
 
 static struct slice party_key(const void *value)
 {
-    return slice_of_number(&((const struct sqlite_party *)value)->number);
+    return slice_of_number(&((const struct read_party *)value)->number);
 }
 
-static void init(struct sqlite_parties *parties)
+static void init(struct read_parties *parties)
 {
     table_init(&parties->by_number, party_key);
     list_init(&parties->waiting);
 }
 
-static void finish(struct sqlite_parties *parties)
+static void finish(struct read_parties *parties)
 {
     assert(list_empty(&parties->waiting));
     table_finish(&parties->by_number);
 }
 
-void sqlite_waiting_init(struct sqlite_waiting *waiting)
+void read_line_init(struct read_line *waiting)
 {
-    *waiting = (struct sqlite_waiting){ 0 };
+    *waiting = (struct read_line){ 0 };
     init(&waiting->quick);
     init(&waiting->slow);
 }
 
-void sqlite_waiting_finish(struct sqlite_waiting *waiting)
+void read_line_finish(struct read_line *waiting)
 {
     finish(&waiting->quick);
     finish(&waiting->slow);
 }
 
-static struct sqlite_party *party_of(struct sqlite_parties *parties, uint64_t number)
+static struct read_party *party_of(struct read_parties *parties, uint64_t number)
 {
-    struct sqlite_party *party = table_find(&parties->by_number, slice_of_number(&number));
+    struct read_party *party = table_find(&parties->by_number, slice_of_number(&number));
     if (party)
         return party;
-    party = mem_new(struct sqlite_party);
+    party = mem_new(struct read_party);
     party->number = number;
     init(&party->environments);
     list_init(&party->waiters);
@@ -63,20 +63,20 @@ static struct sqlite_party *party_of(struct sqlite_parties *parties, uint64_t nu
     return party;
 }
 
-void sqlite_waiting_add(struct sqlite_waiting *waiting, struct sqlite_waiter *waiter)
+void read_line_add(struct read_line *waiting, struct read_waiter *waiter)
 {
-    struct sqlite_parties *owners = waiter->slow ? &waiting->slow : &waiting->quick;
-    struct sqlite_party *owner = party_of(owners, waiter->owner);
+    struct read_parties *owners = waiter->slow ? &waiting->slow : &waiting->quick;
+    struct read_party *owner = party_of(owners, waiter->owner);
     list_append(&party_of(&owner->environments, waiter->env)->waiters, &waiter->link);
 }
 
-static struct sqlite_party *next_party(struct sqlite_parties *parties)
+static struct read_party *next_party(struct read_parties *parties)
 {
-    return container_of(list_take(&parties->waiting), struct sqlite_party, link);
+    return container_of(list_take(&parties->waiting), struct read_party, link);
 }
 
 /* Who has more goes behind the others. */
-static void end_turn(struct sqlite_parties *parties, struct sqlite_party *party, bool more)
+static void end_turn(struct read_parties *parties, struct read_party *party, bool more)
 {
     if (more) {
         list_append(&parties->waiting, &party->link);
@@ -87,17 +87,17 @@ static void end_turn(struct sqlite_parties *parties, struct sqlite_party *party,
     free(party);
 }
 
-static struct sqlite_waiter *take(struct sqlite_parties *owners)
+static struct read_waiter *take(struct read_parties *owners)
 {
-    struct sqlite_party *owner = next_party(owners);
-    struct sqlite_party *env = next_party(&owner->environments);
+    struct read_party *owner = next_party(owners);
+    struct read_party *env = next_party(&owner->environments);
     struct list *first = list_take(&env->waiters);
     end_turn(&owner->environments, env, !list_empty(&env->waiters));
     end_turn(owners, owner, !list_empty(&owner->environments.waiting));
-    return container_of(first, struct sqlite_waiter, link);
+    return container_of(first, struct read_waiter, link);
 }
 
-struct sqlite_waiter *sqlite_waiting_take(struct sqlite_waiting *waiting, bool slow_may)
+struct read_waiter *read_line_take(struct read_line *waiting, bool slow_may)
 {
     bool quick = !list_empty(&waiting->quick.waiting);
     bool slow = slow_may && !list_empty(&waiting->slow.waiting) &&

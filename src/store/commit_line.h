@@ -1,11 +1,11 @@
-/* sqlite_line.h - the commits that wait to be written, and which of them are next. */
+/* commit_line.h - the commits that wait to be written, and which of them are next. */
 #pragma once
 
 #include "base/slots.h"
 #include "runcast/store.h"
 
 /* Commits of one kind, small or large, by environment: the environments take turns. */
-struct sqlite_turns {
+struct commit_turns {
     struct slots queues; /* of struct queue, by the number of their environment: of those
                             with commits */
     struct list waiting; // queue::link; of those with commits, the next one first
@@ -13,21 +13,21 @@ struct sqlite_turns {
     size_t count;        /* of both */
 };
 
-struct sqlite_line {
-    struct sqlite_turns small, large;
+struct commit_line {
+    struct commit_turns small, large;
     bool large_was_last; /* of the groups */
 };
 
-void sqlite_line_init(struct sqlite_line *line);
+void commit_line_init(struct commit_line *line);
 
 /* Nobody waits any more. */
-void sqlite_line_finish(struct sqlite_line *line);
+void commit_line_finish(struct commit_line *line);
 
-bool sqlite_line_empty(const struct sqlite_line *line);
-void sqlite_line_add(struct sqlite_line *line, struct store_commit *req);
+bool commit_line_empty(const struct commit_line *line);
+void commit_line_add(struct commit_line *line, struct store_commit *req);
 
 /* Moves those of the next transaction to group: at least one if any waits. */
-void sqlite_line_take(struct sqlite_line *line, struct list *group);
+void commit_line_take(struct commit_line *line, struct list *group);
 
 /* Moves all of them to `to`. */
-void sqlite_line_empty_into(struct sqlite_line *line, struct list *to);
+void commit_line_empty_into(struct commit_line *line, struct list *to);

@@ -1,16 +1,16 @@
-/* sqlite_positions.c - where each environment stands: a sorted array. */
-#include "store/sqlite/sqlite_positions.h"
+/* positions.c - where each environment stands: a sorted array. */
+#include "store/positions.h"
 
 #include "base/mem.h"
 
-void sqlite_positions_finish(struct sqlite_positions *positions)
+void positions_finish(struct positions *positions)
 {
     free(positions->entries);
-    *positions = (struct sqlite_positions){ 0 };
+    *positions = (struct positions){ 0 };
 }
 
 /* The place of the environment, or the one where it belongs. */
-static size_t place_of(const struct sqlite_positions *positions, uint32_t env)
+static size_t place_of(const struct positions *positions, uint32_t env)
 {
     size_t low = 0, high = positions->count;
     while (low < high) {
@@ -23,7 +23,7 @@ static size_t place_of(const struct sqlite_positions *positions, uint32_t env)
     return low;
 }
 
-static struct store_position *entry_of(struct sqlite_positions *positions, uint32_t env)
+static struct store_position *entry_of(struct positions *positions, uint32_t env)
 {
     size_t at = place_of(positions, env);
     if (at < positions->count && positions->entries[at].env == env)
@@ -40,8 +40,7 @@ static struct store_position *entry_of(struct sqlite_positions *positions, uint3
     return &positions->entries[at];
 }
 
-struct store_position sqlite_positions_get(const struct sqlite_positions *positions,
-                                           uint32_t env)
+struct store_position positions_get(const struct positions *positions, uint32_t env)
 {
     size_t at = place_of(positions, env);
     if (at < positions->count && positions->entries[at].env == env)
@@ -49,8 +48,7 @@ struct store_position sqlite_positions_get(const struct sqlite_positions *positi
     return (struct store_position){ .env = env };
 }
 
-void sqlite_positions_put(struct sqlite_positions *positions,
-                          struct store_position position)
+void positions_put(struct positions *positions, struct store_position position)
 {
     struct store_position *entry = entry_of(positions, position.env);
     if (position.seq < entry->seq)
@@ -58,8 +56,7 @@ void sqlite_positions_put(struct sqlite_positions *positions,
     *entry = position;
 }
 
-void sqlite_positions_note(struct sqlite_positions *positions,
-                           const struct store_commit *req)
+void positions_note(struct positions *positions, const struct store_commit *req)
 {
     struct store_position *entry = NULL;
     for (size_t i = 0; i < req->change_count; i++) {
@@ -71,7 +68,7 @@ void sqlite_positions_note(struct sqlite_positions *positions,
     }
 }
 
-void sqlite_positions_grow(struct sqlite_positions *positions, uint32_t env, int64_t bytes)
+void positions_grow(struct positions *positions, uint32_t env, int64_t bytes)
 {
     entry_of(positions, env)->stored += bytes;
 }
