@@ -107,3 +107,12 @@ struct read_waiter *read_line_take(struct read_line *waiting, bool slow_may)
     waiting->slow_was_last = slow;
     return take(slow ? &waiting->slow : &waiting->quick);
 }
+
+bool read_line_is_narrow(const struct run_filter *f)
+{
+    bool every_child = !f->statuses && !f->machines && f->is_test < 0 && !f->created_from &&
+                       !f->created_to && !f->task_count && !f->version_count &&
+                       !f->tag_count && !f->queue_count && !f->region_count &&
+                       !f->batch.ptr && !f->schedule.ptr && !f->bulk.ptr;
+    return f->packet.ptr || (f->parent.ptr && every_child);
+}

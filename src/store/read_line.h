@@ -13,6 +13,7 @@
 
 #include "base/list.h"
 #include "base/table.h"
+#include "runcast/store.h"
 
 struct read_waiter {
     uint64_t owner; /* of the environment */
@@ -42,3 +43,7 @@ void read_line_add(struct read_line *waiting, struct read_waiter *waiter);
 /* The next one, which waits no longer. NULL: nobody waits, or only slow ones that may not be
  * begun. */
 struct read_waiter *read_line_take(struct read_line *waiting, bool slow_may);
+
+/* The filter is led by an index of its own, which has few runs of each value, or those that
+ * come first are the page: a run may have very many children. What is not narrow is slow. */
+bool read_line_is_narrow(const struct run_filter *filter);

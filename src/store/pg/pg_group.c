@@ -141,8 +141,8 @@ static void encode_heads(struct pg_group *group, pg_term_fn *term_of, const void
 /* ---- keys ---- */
 
 /* The number, and the text behind it. */
-static struct slice key_of(struct pg_group *group, char kind, uint32_t number,
-                           uint32_t env, struct slice text)
+static struct slice key_of(struct pg_group *group, char kind, uint32_t number, uint32_t env,
+                           struct slice text)
 {
     buf_clear(&group->text);
     buf_add_char(&group->text, kind);
@@ -193,8 +193,7 @@ static struct seen *note_seen(struct pg_group *group, struct slice key, bool *be
 static int32_t note_claim(struct pg_group *group, const struct claim *claim)
 {
     bool before;
-    struct slice key =
-        key_of(group, 'c', claim->kind, claim->env, bytes_slice(claim->key));
+    struct slice key = key_of(group, 'c', claim->kind, claim->env, bytes_slice(claim->key));
     struct seen *seen = note_seen(group, key, &before);
     int32_t earlier = seen->claim;
     seen->claim = (int32_t)group->claims.count + 1;
@@ -225,7 +224,8 @@ struct basis {
     bool again;
 };
 
-static struct basis basis_of(struct pg_group *group, const struct change *change, bool alone)
+static struct basis basis_of(struct pg_group *group, const struct change *change,
+                             bool alone)
 {
     struct basis basis = { .expected = change->expected };
     bool is_run = change->kind == CHANGE_RUN, removed = !is_run && !change->document.body;
@@ -304,10 +304,9 @@ static struct slice packet_of(const struct run *run, const struct packet *packet
 static int64_t counted_bytes(const struct change *change, int32_t puts)
 {
     const struct run *run = &change->run;
-    int64_t sum = change->expected
-                      ? run_columns_size(run, COLUMN_TEXTS_CHANGING)
-                      : STORED_RUN + run_columns_size(run, COLUMN_TEXTS_ALL) +
-                            2 * (int64_t)run_tag_bytes(run);
+    int64_t sum = change->expected ? run_columns_size(run, COLUMN_TEXTS_CHANGING)
+                                   : STORED_RUN + run_columns_size(run, COLUMN_TEXTS_ALL) +
+                                         2 * (int64_t)run_tag_bytes(run);
     for (int i = 0; i < PACKET_COUNT; i++)
         if (puts & packets[i].put)
             sum += (int64_t)packet_of(run, &packets[i]).len;

@@ -197,6 +197,9 @@ CREATE TABLE document (
     PRIMARY KEY (kind, env, name)
 );
 
+-- Long ones are read piece by piece, which takes pieces that can be found.
+ALTER TABLE document ALTER COLUMN body SET STORAGE EXTERNAL;
+
 CREATE INDEX document_age ON document (kind, env, written_at);
 
 -- Unique keys and whose they are; from expires_at on (0: never) they are nobody's.
@@ -226,6 +229,5 @@ BEGIN
     ALTER TABLE run_payload ALTER COLUMN body SET COMPRESSION lz4;
     ALTER TABLE run_metadata ALTER COLUMN body SET COMPRESSION lz4;
     ALTER TABLE run_output ALTER COLUMN body SET COMPRESSION lz4;
-    ALTER TABLE document ALTER COLUMN body SET COMPRESSION lz4;
 EXCEPTION WHEN feature_not_supported THEN NULL;
 END $$;

@@ -393,23 +393,12 @@ void sqlite_readers_piece(struct sqlite_readers *readers, struct store_piece *re
     begin(readers, req->env, (struct read){ .kind = READ_PIECE, .req.piece = req });
 }
 
-/* Its filter is led by an index of its own, which has few runs of each value, or those that
- * come first are the page: a run may have very many children. */
-static bool is_narrow(const struct run_filter *f)
-{
-    bool every_child = !f->statuses && !f->machines && f->is_test < 0 && !f->created_from &&
-                       !f->created_to && !f->task_count && !f->version_count &&
-                       !f->tag_count && !f->queue_count && !f->region_count &&
-                       !f->batch.ptr && !f->schedule.ptr && !f->bulk.ptr;
-    return f->packet.ptr || (f->parent.ptr && every_child);
-}
-
 void sqlite_readers_list(struct sqlite_readers *readers, struct store_list *req)
 {
     begin(readers, req->env,
           (struct read){ .kind = READ_LIST,
                          .req.list = req,
-                         .waiter.slow = !is_narrow(&req->filter) });
+                         .waiter.slow = !read_line_is_narrow(&req->filter) });
 }
 
 /* A count looks at every run that it counts. */

@@ -1,0 +1,125 @@
+/* pg_connect.c - connects with libpq's own time limits, and asks once what every connection has
+ * to know: the numbers of our types, and which timeline the server is on. */
+#include "store/pg/pg_connect.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char hello_sql[] =
+    "SELECT w.line, t.typname, t.oid, t.typarray"
+    " FROM (SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) AS line) w"
+    " LEFT JOIN (pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace AND n.nspname = "
+    "$1)"
+    " ON t.typname IN ('commit_request_v1', 'commit_claim_v1', 'commit_document_v1',"
+    " 'commit_run_v1')";
+
+const char *pg_schema_name(const struct pg_options *options)
+{
+    return options->schema ? options->schema : "runcast";
+}
+
+void pg_reason(char out[256], const char *message)
+{
+    size_t len = 0;
+    for (; *message && len < 255; message++)
+        out[len++] = *message == '\n' ? ' ' : *message;
+    while (len && out[len - 1] == ' ')
+        len--;
+    out[len] = '\0';
+}
+
+static enum err explain_conn(struct failure *why, const char *what, const char *message)
+{
+    char reason[256];
+    pg_reason(reason, message);
+    return explain(why, ERR_STORE, "%s: %s", what, reason);
+}
+
+PGresult *pg_run(PGconn *conn, const char *sql, int count, const char *const *values,
+                 struct failure *why)
+{
+    PGresult *result = count ? PQexecParams(conn, sql, count, NULL, values, NULL, NULL, 0)
+                             : PQexec(conn, sql);
+    ExecStatusType status = PQresultStatus(result);
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
+        return result;
+    explain_conn(why, "the database refuses", PQerrorMessage(conn));
+    PQclear(result);
+    return NULL;
+}
+
+int64_t pg_run_number(PGconn *conn, const char *sql, int64_t fallback)
+{
+    struct failure why;
+    PGresult *result = pg_run(conn, sql, 0, NULL, &why);
+    if (result && PQntuples(result) && !PQgetisnull(result, 0, 0))
+        fallback = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+    PQclear(result);
+    return fallback;
+}
+
+static void note_type(struct pg_types *types, const char *name, uint32_t one, uint32_t many)
+{
+    if (!strcmp(name, "commit_request_v1"))
+        types->request = one, types->requests = many;
+    else if (!strcmp(name, "commit_claim_v1"))
+        types->claim = one, types->claims = many;
+    else if (!strcmp(name, "commit_document_v1"))
+        types->document = one, types->documents = many;
+    else if (!strcmp(name, "commit_run_v1"))
+        types->run = one, types->runs = many;
+}
+
+enum err pg_hello(PGconn *conn, const struct pg_options *options, struct pg_hello *hello,
+                  struct failure *why)
+{
+    const char *values[] = { pg_schema_name(options) };
+    PGresult *result = pg_run(conn, hello_sql, 1, values, why);
+    if (!result)
+        return why->code;
+    *hello = (struct pg_hello){ 0 };
+    snprintf(hello->timeline, sizeof(hello->timeline), "%s", PQgetvalue(result, 0, 0));
+    for (int i = 0; i < PQntuples(result); i++)
+        note_type(&hello->types, PQgetvalue(result, i, 1),
+                  (uint32_t)strtoul(PQgetvalue(result, i, 2), NULL, 10),
+                  (uint32_t)strtoul(PQgetvalue(result, i, 3), NULL, 10));
+    PQclear(result);
+    return OK;
+}
+
+static void ignore_notice(void *arg, const PGresult *result)
+{
+    (void)arg;
+    (void)result;
+}
+
+/* What comes first can be said otherwise by what the operator gives. */
+PGconn *pg_connect(const struct pg_options *options, struct pg_hello *hello,
+                   struct failure *why)
+{
+    const char *const keys[] = { "connect_timeout",  "tcp_user_timeout",
+                                 "keepalives_idle",  "keepalives_interval",
+                                 "keepalives_count", "target_session_attrs",
+                                 "gssencmode",       "fallback_application_name",
+                                 "dbname",           NULL };
+    const char *const values[] = { "5",       "5000",    "5",
+                                   "2",       "3",       "read-write",
+                                   "disable", "runcast", options->database,
+                                   NULL };
+    PGconn *conn = PQconnectdbParams(keys, values, 1);
+    if (!conn) {
+        explain(why, ERR_STORE, "cannot reach the database: out of memory");
+        return NULL;
+    }
+    if (PQstatus(conn) != CONNECTION_OK) {
+        explain_conn(why, "cannot reach the database", PQerrorMessage(conn));
+    } else {
+        PQsetNoticeReceiver(conn, ignore_notice, NULL);
+        if (!pg_hello(conn, options, hello, why))
+            return conn;
+    }
+    PQfinish(conn);
+    return NULL;
+}

@@ -1,0 +1,178 @@
+/* pg_lead.c - calls join_v1 and lead_v1, and keeps what they say. */
+#include "store/pg/pg_lead.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FUNCTIONS_VERSION = 1 };
+
+struct pg_term {
+    uint64_t term;
+};
+
+const char pg_lead_columns[] =
+    "led_realm, led_term, led_env, led_seq, led_purged, led_floor, led_stored";
+
+void pg_lead_finish(struct pg_lead *lead)
+{
+    uint32_t at = 0;
+    for (struct pg_term *term; (term = slots_next(&lead->terms, &at));)
+        free(term);
+    slots_finish(&lead->terms);
+}
+
+uint64_t pg_lead_term(const void *owner, uint32_t env)
+{
+    const struct pg_lead *lead = owner;
+    const struct pg_term *term = slots_get(&lead->terms, env);
+    return term ? term->term : 0;
+}
+
+static void set_term(struct pg_lead *lead, uint32_t env, uint64_t term)
+{
+    void **place = slots_at(&lead->terms, env);
+    if (!*place)
+        *place = mem_new(struct pg_term);
+    ((struct pg_term *)*place)->term = term;
+}
+
+/* As text: {"one","two"}; ids are hexadecimal digits. */
+static void add_key_ids(struct buf *out, const struct pg_options *options)
+{
+    buf_add_char(out, '{');
+    for (size_t i = 0; i < options->key_id_count; i++)
+        buf_print(out, "%s\"%s\"", i ? "," : "", options->key_ids[i]);
+    buf_add_text(out, "}");
+    buf_add_char(out, '\0');
+}
+
+enum err pg_lead_join(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,
+                      struct failure *why)
+{
+    char sql[128];
+    struct buf key_ids = { 0 };
+    add_key_ids(&key_ids, options);
+    snprintf(sql, sizeof(sql), "SELECT \"%s\".join_v1($1, $2, $3, %d, $4::text[], %d)",
+             pg_schema_name(options), FUNCTIONS_VERSION, PG_WRITERS_MAX);
+    const char *values[] = { options->name ? options->name : "gateway",
+                             options->peer_url ? options->peer_url : "", RUNCAST_VERSION,
+                             key_ids.ptr };
+    PGresult *result = pg_run(conn, sql, 4, values, why);
+    buf_finish(&key_ids);
+    if (!result)
+        return why->code;
+    lead->me = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+    PQclear(result);
+    return OK;
+}
+
+void pg_lead_call_init(struct pg_lead_call *call, const struct pg_lead *lead,
+                       const uint32_t *envs, size_t count)
+{
+    *call = (struct pg_lead_call){ 0 };
+    pg_array_begin(&call->realms, PG_INT4);
+    pg_array_begin(&call->envs, PG_INT4);
+    pg_array_begin(&call->env_realms, PG_INT4);
+    pg_array_begin(&call->dead, PG_INT8);
+    pg_array_begin(&call->dead_beats, PG_INT8);
+    pg_put_int4(&call->realms, PG_REALM);
+    for (size_t i = 0; i < count; i++) {
+        pg_put_int4(&call->envs, (int32_t)envs[i]);
+        pg_put_int4(&call->env_realms, PG_REALM);
+    }
+    pg_param_int8(&call->params, lead->me);
+    pg_param_array(&call->params, PG_INT4_ARRAY, pg_array_end(&call->realms));
+    pg_param_array(&call->params, PG_INT4_ARRAY, pg_array_end(&call->envs));
+    pg_param_array(&call->params, PG_INT4_ARRAY, pg_array_end(&call->env_realms));
+    pg_param_array(&call->params, PG_INT8_ARRAY, pg_array_end(&call->dead));
+    pg_param_array(&call->params, PG_INT8_ARRAY, pg_array_end(&call->dead_beats));
+}
+
+void pg_lead_call_finish(struct pg_lead_call *call)
+{
+    pg_params_finish(&call->params);
+    pg_array_finish(&call->realms);
+    pg_array_finish(&call->envs);
+    pg_array_finish(&call->env_realms);
+    pg_array_finish(&call->dead);
+    pg_array_finish(&call->dead_beats);
+}
+
+/* Of a row in binary; 0 for NULL. */
+static int64_t number_at(const PGresult *answer, int row, int column)
+{
+    struct slice value = { PQgetvalue(answer, row, column),
+                           (size_t)PQgetlength(answer, row, column) };
+    int64_t number = 0;
+    int32_t small = 0;
+    if (value.len == 4 && pg_take_int4(&value, &small))
+        return small;
+    pg_take_int8(&value, &number);
+    return number;
+}
+
+/* A counter that we know already has moved on since: then it is left alone. */
+static void take_environment(struct pg_lead *lead, const PGresult *answer, int row)
+{
+    struct store_position position = {
+        .env = (uint32_t)number_at(answer, row, 2),
+        .seq = (uint64_t)number_at(answer, row, 3),
+        .purged = (uint64_t)number_at(answer, row, 4),
+        .floor = number_at(answer, row, 5),
+        .stored = number_at(answer, row, 6),
+    };
+    bool is_new = pg_lead_term(lead, position.env) != lead->term;
+    set_term(lead, position.env, lead->term);
+    if (is_new)
+        positions_put(lead->positions, position);
+}
+
+bool pg_lead_take(struct pg_lead *lead, const PGresult *answer)
+{
+    for (int row = 0; row < PQntuples(answer); row++) {
+        lead->term = (uint64_t)number_at(answer, row, 1);
+        if (!PQgetisnull(answer, row, 2))
+            take_environment(lead, answer, row);
+    }
+    return PQntuples(answer) > 0;
+}
+
+static PGresult *ask_lead(const struct pg_lead *lead, PGconn *conn, const char *schema)
+{
+    struct pg_lead_call call;
+    struct buf sql = { 0 };
+    Oid types[6];
+    const char *values[6];
+    int lens[6], formats[6];
+    pg_lead_call_init(&call, lead, NULL, 0);
+    for (size_t i = 0; i < 6; i++) {
+        types[i] = call.params.items[i].type;
+        values[i] = pg_param_value(&call.params, i);
+        lens[i] = (int)call.params.items[i].len;
+        formats[i] = 1;
+    }
+    buf_print(&sql, "SELECT %s FROM \"%s\".lead_v1($1, $2, $3, $4, $5, $6)",
+              pg_lead_columns, schema);
+    buf_add_char(&sql, '\0');
+    PGresult *answer = PQexecParams(conn, sql.ptr, 6, types, values, lens, formats, 1);
+    buf_finish(&sql);
+    pg_lead_call_finish(&call);
+    return answer;
+}
+
+enum err pg_lead_begin(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,
+                       struct failure *why)
+{
+    char reason[256];
+    PGresult *answer = ask_lead(lead, conn, pg_schema_name(options));
+    if (PQresultStatus(answer) != PGRES_TUPLES_OK) {
+        pg_reason(reason, PQerrorMessage(conn));
+        explain(why, ERR_STORE, "the lead cannot be taken: %s", reason);
+    } else if (!pg_lead_take(lead, answer)) {
+        explain(why, ERR_STORE, "another gateway leads this database");
+    } else {
+        why->code = OK;
+    }
+    PQclear(answer);
+    return why->code;
+}

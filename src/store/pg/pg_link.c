@@ -1,0 +1,325 @@
+/* pg_link.c - libpq without blocking: its socket is polled, what it has to say is read when it
+ * has all of it. */
+#include "store/pg/pg_link.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+enum {
+    BACK_OFF_FIRST_MS = 100,
+    BACK_OFF_MAX_MS = 5000,
+    DOUBLINGS_MAX = 6,
+};
+
+/* libpq closes its socket when it likes: so a descriptor of our own is polled. */
+struct pg_socket {
+    uv_poll_t poll;
+    struct pg_link *link;
+    int fd;
+};
+
+/* ---- handles ---- */
+
+static void maybe_closed(struct pg_link *link)
+{
+    if (link->closing && !link->handles && link->state == PG_CLOSED)
+        link->on_closed(link);
+}
+
+static void on_socket_closed(uv_handle_t *handle)
+{
+    struct pg_socket *socket = container_of((uv_poll_t *)handle, struct pg_socket, poll);
+    struct pg_link *link = socket->link;
+    close(socket->fd);
+    free(socket);
+    link->handles--;
+    maybe_closed(link);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct pg_link *link = container_of((uv_timer_t *)handle, struct pg_link, timer);
+    link->handles--;
+    maybe_closed(link);
+}
+
+static void drop_connection(struct pg_link *link)
+{
+    uv_timer_stop(&link->timer);
+    if (link->socket) {
+        uv_poll_stop(&link->socket->poll);
+        uv_close((uv_handle_t *)&link->socket->poll, on_socket_closed);
+        link->socket = NULL;
+    }
+    PQclear(link->answer);
+    link->answer = NULL;
+    PQfinish(link->conn);
+    link->conn = NULL;
+}
+
+/* ---- opening ---- */
+
+static void open_work(uv_work_t *work)
+{
+    struct pg_link *link = container_of(work, struct pg_link, work);
+    link->conn = pg_connect(link->options, &link->hello, &link->why);
+}
+
+static void after_open(uv_work_t *work, int status);
+
+static void begin_opening(struct pg_link *link)
+{
+    link->state = PG_OPENING;
+    int trouble = uv_queue_work(link->loop, &link->work, open_work, after_open);
+    assert(trouble == 0); /* it only refuses a missing function */
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* Half of it at least, so that gateways that were cut off together do not come together. */
+static void wait_and_open(struct pg_link *link)
+{
+    unsigned doublings = link->tries < DOUBLINGS_MAX ? link->tries : DOUBLINGS_MAX;
+    uint64_t most = (uint64_t)BACK_OFF_FIRST_MS << doublings;
+    most = most > BACK_OFF_MAX_MS ? BACK_OFF_MAX_MS : most;
+    link->tries++;
+    link->state = PG_WAITING;
+    uv_timer_start(&link->timer, on_timer, most / 2 + uv_hrtime() / 1000 % (most / 2), 0);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int what);
+
+static bool begin_polling(struct pg_link *link)
+{
+    int fd = dup(PQsocket(link->conn));
+    if (fd < 0)
+        return false;
+    struct pg_socket *socket = mem_new(struct pg_socket);
+    socket->link = link;
+    socket->fd = fd;
+    if (uv_poll_init(link->loop, &socket->poll, fd)) {
+        close(fd);
+        free(socket);
+        return false;
+    }
+    link->handles++;
+    link->socket = socket;
+    return uv_poll_start(&socket->poll, UV_READABLE, on_poll) == 0;
+}
+
+static bool take_connection(struct pg_link *link)
+{
+    return PQsetnonblocking(link->conn, 1) == 0 &&
+           (!link->reads || PQenterPipelineMode(link->conn)) && begin_polling(link);
+}
+
+static void after_open(uv_work_t *work, int status)
+{
+    struct pg_link *link = container_of(work, struct pg_link, work);
+    assert(status == 0); /* nobody cancels */
+    if (link->closing) {
+        drop_connection(link);
+        link->state = PG_CLOSED;
+        maybe_closed(link);
+    } else if (link->conn && take_connection(link)) {
+        link->state = PG_IDLE;
+        link->on_ready(link);
+    } else {
+        if (!link->conn && link->tries < 2)
+            log_warn("no connection to the database", "reason", link->why.text, NULL);
+        drop_connection(link);
+        wait_and_open(link);
+    }
+}
+
+/* ---- statements ---- */
+
+static void lose(struct pg_link *link, const char *reason)
+{
+    bool was_busy = link->state == PG_BUSY;
+    log_warn("the connection to the database was lost", "reason", reason, NULL);
+    drop_connection(link);
+    wait_and_open(link);
+    link->on_lost(link, was_busy);
+}
+
+static void lose_by_libpq(struct pg_link *link)
+{
+    char reason[256];
+    pg_reason(reason, PQerrorMessage(link->conn));
+    lose(link, reason);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct pg_link *link = container_of(timer, struct pg_link, timer);
+    if (link->state == PG_WAITING)
+        begin_opening(link);
+    else
+        lose(link, "no answer in time");
+}
+
+/* What is left to be written is written when the socket takes it. */
+static void flush(struct pg_link *link)
+{
+    int left = PQflush(link->conn);
+    if (left < 0)
+        lose_by_libpq(link);
+    else
+        uv_poll_start(&link->socket->poll, left ? UV_READABLE | UV_WRITABLE : UV_READABLE,
+                      on_poll);
+}
+
+static void answer(struct pg_link *link)
+{
+    PGresult *result = link->answer;
+    uv_timer_stop(&link->timer);
+    link->answer = NULL;
+    link->state = PG_IDLE;
+    link->tries = 0;
+    link->on_answer(link, result);
+}
+
+/* Of several results the last one counts, or the first that is an error. */
+static void keep(struct pg_link *link, PGresult *result)
+{
+    if (PQresultStatus(link->answer) == PGRES_FATAL_ERROR && link->answer) {
+        PQclear(result);
+        return;
+    }
+    PQclear(link->answer);
+    link->answer = result;
+}
+
+/* Takes in what has come of the answer. */
+static void collect(struct pg_link *link)
+{
+    while (link->state == PG_BUSY && !PQisBusy(link->conn)) {
+        PGresult *result = PQgetResult(link->conn);
+        bool at_end =
+            link->reads ? PQresultStatus(result) == PGRES_PIPELINE_SYNC && result : !result;
+        if (PQstatus(link->conn) != CONNECTION_OK) {
+            PQclear(result);
+            lose_by_libpq(link);
+            return;
+        }
+        if (at_end) {
+            PQclear(result);
+            answer(link);
+            return;
+        }
+        if (result)
+            keep(link, result);
+    }
+}
+
+static void fill(struct pg_link *link)
+{
+    if (!PQconsumeInput(link->conn))
+        lose_by_libpq(link);
+    else
+        collect(link);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int what)
+{
+    struct pg_link *link = container_of(poll, struct pg_socket, poll)->link;
+    if (status < 0) {
+        lose(link, uv_strerror(status));
+        return;
+    }
+    if (what & UV_WRITABLE)
+        flush(link);
+    if (what & UV_READABLE && (link->state == PG_IDLE || link->state == PG_BUSY))
+        fill(link);
+}
+
+static bool send_params(struct pg_link *link, const char *sql,
+                        const struct pg_params *params)
+{
+    size_t count = params->count;
+    Oid *types = mem_new_array(Oid, count);
+    const char **values = mem_new_array(const char *, count);
+    int *lens = mem_new_array(int, count), *formats = mem_new_array(int, count);
+    for (size_t i = 0; i < count; i++) {
+        types[i] = params->items[i].type;
+        values[i] = pg_param_value(params, i);
+        lens[i] = (int)params->items[i].len;
+        formats[i] = params->items[i].type != PG_TEXT;
+    }
+    bool sent = PQsendQueryParams(link->conn, sql, (int)count, types, values, lens, formats,
+                                  1) == 1;
+    free(types);
+    free(values);
+    free(lens);
+    free(formats);
+    return sent;
+}
+
+/* Reads find their tables, and have their limit, for this segment alone: that leaves nothing
+ * behind in a connection that a pooler gives to somebody else next. */
+static bool send_limits(struct pg_link *link, int64_t stop_ms)
+{
+    struct pg_params params = { 0 };
+    char limit[24];
+    snprintf(limit, sizeof(limit), "%lld", (long long)stop_ms);
+    pg_param_text(&params, limit);
+    pg_param_text(&params, pg_schema_name(link->options));
+    bool sent = send_params(link,
+                            "SELECT set_config('statement_timeout', $1, true),"
+                            " set_config('search_path', $2, true),"
+                            " set_config('enable_seqscan', 'off', true),"
+                            " set_config('jit', 'off', true)",
+                            &params);
+    pg_params_finish(&params);
+    return sent;
+}
+
+void pg_link_send(struct pg_link *link, const struct pg_statement *statement)
+{
+    assert(link->state == PG_IDLE);
+    link->state = PG_BUSY;
+    bool sent = (!link->reads || send_limits(link, statement->stop_ms)) &&
+                send_params(link, statement->sql, statement->params) &&
+                (!link->reads || PQpipelineSync(link->conn) == 1);
+    /* What libpq refuses to send is found when the deadline is over at once. */
+    if (statement->deadline_ms || !sent)
+        uv_timer_start(&link->timer, on_timer, sent ? statement->deadline_ms : 0, 0);
+    if (sent && PQflush(link->conn) > 0)
+        uv_poll_start(&link->socket->poll, UV_READABLE | UV_WRITABLE, on_poll);
+}
+
+/* ---- beginning and end ---- */
+
+void pg_link_begin(struct pg_link *link)
+{
+    uv_timer_init(link->loop, &link->timer);
+    link->handles = 1;
+    if (link->conn && take_connection(link)) {
+        link->state = PG_IDLE;
+        return;
+    }
+    drop_connection(link);
+    begin_opening(link);
+}
+
+void pg_link_reopen(struct pg_link *link)
+{
+    drop_connection(link);
+    wait_and_open(link);
+}
+
+void pg_link_close(struct pg_link *link)
+{
+    link->closing = true;
+    uv_timer_stop(&link->timer);
+    uv_close((uv_handle_t *)&link->timer, on_timer_closed);
+    if (link->state == PG_OPENING)
+        return;
+    drop_connection(link);
+    link->state = PG_CLOSED;
+}

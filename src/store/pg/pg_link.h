@@ -1,0 +1,64 @@
+/* pg_link.h - a connection that comes back: one statement at a time, on the loop.
+ *
+ *            ┌──────────── lost, or no answer in time ───────────┐
+ *            ▼                                                   │
+ *   ─► WAITING ── time is over ─► OPENING ── connected ─► IDLE ─ sent ─► BUSY
+ *         ▲        (back-off)    on a worker │              ▲              │
+ *         └────────── failed ────────────────┘              └── answered ──┘
+ *
+ * How long it waits grows with each try since a statement was answered, not since a connection
+ * was made: a pooler lets clients connect while its server is away. */
+#pragma once
+
+#include <uv.h>
+
+#include "store/pg/pg_connect.h"
+
+enum pg_state { PG_WAITING, PG_OPENING, PG_IDLE, PG_BUSY, PG_CLOSED };
+
+struct pg_statement {
+    const char *sql;
+    const struct pg_params *params;
+    int64_t stop_ms;      /* of a link that reads: the server ends it then; 0: never */
+    unsigned deadline_ms; /* then the connection is given up; 0: never */
+};
+
+struct pg_socket;
+
+struct pg_link {
+    uv_loop_t *loop;
+    const struct pg_options *options;
+    bool reads; /* each statement goes with what limits it, in one segment */
+    /* The owner's; each may send. */
+    void (*on_ready)(struct pg_link *link); /* connected, and idle */
+    /* The answer, or what the server refuses it with, which is taken over; the link is idle. */
+    void (*on_answer)(struct pg_link *link, PGresult *answer);
+    /* The connection is gone; if it was busy nobody knows what became of the statement. */
+    void (*on_lost)(struct pg_link *link, bool was_busy);
+    void (*on_closed)(struct pg_link *link);
+
+    enum pg_state state;
+    struct pg_hello hello; /* of the connection that there is */
+    PGconn *conn;          /* the worker's while opening */
+    struct pg_socket *socket;
+    PGresult *answer; /* as much as has come */
+    uv_timer_t timer; /* of the back-off, or of the deadline */
+    uv_work_t work;
+    struct failure why; /* the last one */
+    unsigned tries;     /* since a statement was answered */
+    unsigned handles;   /* of libuv, not closed yet */
+    bool closing;
+};
+
+/* The caller has set loop, options, reads and the callbacks, and conn and hello if it has a
+ * connection, which is taken over; else one is opened. */
+void pg_link_begin(struct pg_link *link);
+
+/* The link is idle. What the statement borrows is not needed any more when this returns. */
+void pg_link_send(struct pg_link *link, const struct pg_statement *statement);
+
+/* Gives the connection up for another one, after the back-off; on_lost is not called. */
+void pg_link_reopen(struct pg_link *link);
+
+/* on_closed comes later, nothing else any more. */
+void pg_link_close(struct pg_link *link);

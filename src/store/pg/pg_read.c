@@ -1,0 +1,512 @@
+/* pg_read.c - reads.
+ *
+ *   loop thread                                      worker thread
+ *   begin ─► waiting ─► idle link ─► statement
+ *                ▲          lost │      │ answered
+ *                └───────────────┘      └──────────► decode_work: rows into runs
+ *   done ◄───────────────────────────────────────── after_decode
+ *
+ * The server ends what takes longer than two seconds; only what a start reads, which cannot do
+ * without, may take longer. A read whose connection is lost is begun again; one that finds
+ * none for five seconds fails. */
+#include "store/pg/pg_read.h"
+
+#include <assert.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "store/pg/pg_refusal.h"
+#include "store/pg/pg_rows.h"
+
+enum {
+    STOP_MS = 2000,
+    DEADLINE_MS = 5000,
+    PATIENCE_MS = 5000,
+    LOOK_MS = 1000, /* between two looks at who has waited too long */
+};
+
+enum read_kind { READ_LOAD, READ_PIECE, READ_LIST, READ_COUNT, READ_WALK, READ_SCAN };
+
+struct pg_read {
+    uv_work_t work;
+    struct pg_readers *readers;
+    enum read_kind kind;
+    union {
+        struct store_load *load;
+        struct store_piece *piece;
+        struct store_list *list;
+        struct store_count *count;
+        struct store_walk *walk;
+        struct store_scan *scan;
+    } req;
+    struct read_waiter waiter;
+    struct list link; // pg_readers::reads
+    PGresult *answer;
+    uint64_t begun_ms;
+};
+
+static uint64_t now_ms(void)
+{
+    return uv_hrtime() / 1000000;
+}
+
+static enum store_status *status_of(struct pg_read *read)
+{
+    switch (read->kind) {
+    case READ_LOAD: return &read->req.load->status;
+    case READ_PIECE: return &read->req.piece->status;
+    case READ_LIST: return &read->req.list->status;
+    case READ_COUNT: return &read->req.count->status;
+    case READ_WALK: return &read->req.walk->status;
+    default: return &read->req.scan->status;
+    }
+}
+
+/* ---- worker threads: rows into what was asked for ---- */
+
+static void load_work(struct store_load *req, const PGresult *answer)
+{
+    req->status = PQntuples(answer) ? STORE_OK : STORE_MISSING;
+    if (req->status)
+        return;
+    if (req->is_document) {
+        req->document = pg_rows_read_document(answer, 0, req->kind);
+        return;
+    }
+    req->env = (uint32_t)pg_rows_number(answer, 0, 0);
+    pg_rows_read_run(answer, 0, 1, STORE_PACKETS, &req->run);
+}
+
+static void piece_work(struct store_piece *req, const PGresult *answer)
+{
+    req->status = PQntuples(answer) ? STORE_OK : STORE_MISSING;
+    if (req->status)
+        return;
+    uint64_t seq = (uint64_t)pg_rows_number(answer, 0, 0);
+    if (req->seq && req->seq != seq)
+        req->status = STORE_LOST;
+    else
+        req->piece = bytes_create(pg_rows_bytes(answer, 0, 2));
+    req->seq = seq;
+    req->total = (size_t)pg_rows_number(answer, 0, 1);
+}
+
+/* What a page brings: runs until they exceed the bytes, and whether there are more. */
+struct page {
+    struct run *runs;
+    size_t count;
+    bool more;
+    uint64_t seq;
+};
+
+static struct page read_page(const PGresult *answer, enum store_parts parts,
+                             size_t byte_limit)
+{
+    int rows = PQntuples(answer);
+    struct page page = { 0 };
+    size_t bytes = 0;
+    if (rows)
+        page.seq = (uint64_t)pg_rows_number(answer, 0, 0);
+    if (!rows || PQgetisnull(answer, 0, 1))
+        rows = 0;
+    page.runs = mem_new_array(struct run, (size_t)rows);
+    for (; page.count < (size_t)rows; page.count++) {
+        struct run *run = &page.runs[page.count];
+        if (byte_limit && bytes > byte_limit)
+            break;
+        pg_rows_read_run(answer, (int)page.count, 2, parts, run);
+        bytes += run_packet_bytes(run);
+    }
+    page.more = rows && (size_t)pg_rows_number(answer, 0, 1) > page.count;
+    return page;
+}
+
+static void list_work(struct store_list *req, const PGresult *answer)
+{
+    struct page page = read_page(answer, req->parts, req->byte_limit);
+    req->runs = page.runs;
+    req->count = page.count;
+    req->more = page.more;
+    req->seq = page.seq;
+    req->status = STORE_OK;
+}
+
+static void walk_work(struct store_walk *req, const PGresult *answer)
+{
+    struct page page = read_page(answer, STORE_PACKETS, req->byte_limit);
+    req->runs = page.runs;
+    req->count = page.count;
+    req->more = page.more;
+    req->seq = page.seq;
+    req->status = STORE_OK;
+}
+
+static void count_work(struct store_count *req, const PGresult *answer)
+{
+    memset(req->counts, 0, sizeof(req->counts));
+    for (int row = 0; row < PQntuples(answer); row++) {
+        int64_t status = pg_rows_number(answer, row, 1);
+        req->seq = (uint64_t)pg_rows_number(answer, row, 0);
+        if (!PQgetisnull(answer, row, 1) && status >= 0 && status < RUN_STATUS_COUNT)
+            req->counts[status] = (uint64_t)pg_rows_number(answer, row, 2);
+    }
+    req->status = STORE_OK;
+}
+
+static void scan_work(struct store_scan *req, const PGresult *answer)
+{
+    size_t rows = (size_t)PQntuples(answer);
+    req->documents = rows ? mem_new_array(struct document, rows) : NULL;
+    for (req->count = 0; req->count < rows; req->count++)
+        req->documents[req->count] =
+            pg_rows_read_document(answer, (int)req->count, req->kind);
+    req->more = req->limit && rows && (size_t)pg_rows_number(answer, 0, 4) > rows;
+    req->status = STORE_OK;
+}
+
+static void decode_work(uv_work_t *work)
+{
+    struct pg_read *read = container_of(work, struct pg_read, work);
+    switch (read->kind) {
+    case READ_LOAD: load_work(read->req.load, read->answer); break;
+    case READ_PIECE: piece_work(read->req.piece, read->answer); break;
+    case READ_LIST: list_work(read->req.list, read->answer); break;
+    case READ_COUNT: count_work(read->req.count, read->answer); break;
+    case READ_WALK: walk_work(read->req.walk, read->answer); break;
+    case READ_SCAN: scan_work(read->req.scan, read->answer); break;
+    }
+    PQclear(read->answer);
+    read->answer = NULL;
+}
+
+/* ---- answers ---- */
+
+static void tell(const struct pg_read *read)
+{
+    metric_add(M_STORE_READS, 1);
+    switch (read->kind) {
+    case READ_LOAD: read->req.load->done(read->req.load, read->req.load->status); break;
+    case READ_PIECE: read->req.piece->done(read->req.piece, read->req.piece->status); break;
+    case READ_LIST: read->req.list->done(read->req.list, read->req.list->status); break;
+    case READ_COUNT: read->req.count->done(read->req.count, read->req.count->status); break;
+    case READ_WALK: read->req.walk->done(read->req.walk, read->req.walk->status); break;
+    case READ_SCAN: read->req.scan->done(read->req.scan, read->req.scan->status); break;
+    }
+}
+
+static void maybe_closing(struct pg_readers *readers);
+
+static void finish(struct pg_read *read)
+{
+    struct pg_readers *readers = read->readers;
+    list_remove(&read->link);
+    tell(read);
+    free(read);
+    maybe_closing(readers);
+}
+
+static void after_decode(uv_work_t *work, int status)
+{
+    assert(status == 0); /* nobody cancels */
+    finish(container_of(work, struct pg_read, work));
+}
+
+/* Nothing was found. */
+static void finish_without(struct pg_read *read, enum store_status status)
+{
+    if (read->kind == READ_LIST)
+        read->req.list->runs = NULL, read->req.list->count = 0;
+    else if (read->kind == READ_WALK)
+        read->req.walk->runs = NULL, read->req.walk->count = 0;
+    else if (read->kind == READ_SCAN)
+        read->req.scan->documents = NULL, read->req.scan->count = 0;
+    *status_of(read) = status;
+    finish(read);
+}
+
+/* ---- who is next ---- */
+
+static void build(const struct pg_read *read, struct pg_query *query)
+{
+    switch (read->kind) {
+    case READ_LOAD:
+        if (read->req.load->is_document)
+            pg_query_load_document(query, read->req.load);
+        else
+            pg_query_load_run(query, read->req.load);
+        break;
+    case READ_PIECE: pg_query_piece(query, read->req.piece); break;
+    case READ_LIST: pg_query_list(query, read->req.list); break;
+    case READ_COUNT: pg_query_count(query, read->req.count); break;
+    case READ_WALK: pg_query_walk(query, read->req.walk); break;
+    case READ_SCAN: pg_query_scan(query, read->req.scan); break;
+    }
+    buf_add_char(&query->sql, '\0');
+}
+
+/* Whether a read ends in time: a page does, what a start reads when it is through. */
+static bool is_bounded(const struct pg_read *read)
+{
+    if (read->kind == READ_WALK)
+        return !read->req.walk->takes_its_time;
+    return read->kind != READ_SCAN || read->req.scan->limit;
+}
+
+static void start(struct pg_reader *reader, struct pg_read *read)
+{
+    struct pg_query query = { 0 };
+    build(read, &query);
+    struct pg_statement statement = {
+        .sql = query.sql.ptr,
+        .params = &query.params,
+        .stop_ms = is_bounded(read) ? STOP_MS : 0,
+        .deadline_ms = is_bounded(read) ? DEADLINE_MS : 0,
+    };
+    reader->read = read;
+    reader->all->slow += read->waiter.slow;
+    pg_link_send(&reader->link, &statement);
+    pg_query_finish(&query);
+}
+
+static void on_patience(uv_timer_t *timer);
+
+static bool is_waiting(const struct pg_readers *readers)
+{
+    return !list_empty(&readers->waiting.quick.waiting) ||
+           !list_empty(&readers->waiting.slow.waiting);
+}
+
+/* All connections but one may be searching; an only one may, too. */
+static bool slow_may(const struct pg_readers *readers)
+{
+    return readers->slow + 1 < readers->count || (!readers->slow && readers->count == 1);
+}
+
+static void start_waiting(struct pg_readers *readers)
+{
+    for (size_t i = 0; i < readers->count; i++) {
+        struct pg_reader *reader = &readers->readers[i];
+        if (reader->link.state != PG_IDLE || reader->read)
+            continue;
+        struct read_waiter *next = read_line_take(&readers->waiting, slow_may(readers));
+        if (!next)
+            break;
+        start(reader, container_of(next, struct pg_read, waiter));
+    }
+    if (is_waiting(readers) && !uv_is_active((uv_handle_t *)&readers->patience))
+        uv_timer_start(&readers->patience, on_patience, LOOK_MS, 0);
+}
+
+/* A line gives only who is next: so all leave it, and those that may wait on stand in it again. */
+static void on_patience(uv_timer_t *timer)
+{
+    struct pg_readers *readers = container_of(timer, struct pg_readers, patience);
+    struct list late;
+    list_init(&late);
+    struct read_line fresh;
+    read_line_init(&fresh);
+    for (struct read_waiter *next; (next = read_line_take(&readers->waiting, true));) {
+        struct pg_read *read = container_of(next, struct pg_read, waiter);
+        if (now_ms() < read->begun_ms + PATIENCE_MS) {
+            read_line_add(&fresh, next);
+            continue;
+        }
+        list_remove(&read->link);
+        list_append(&late, &read->link);
+    }
+    for (struct read_waiter *next; (next = read_line_take(&fresh, true));)
+        read_line_add(&readers->waiting, next);
+    read_line_finish(&fresh);
+    start_waiting(readers);
+    while (!list_empty(&late))
+        finish_without(container_of(late.next, struct pg_read, link), STORE_FAILED);
+}
+
+/* The reader serves nobody any more. */
+static struct pg_read *take_read(struct pg_reader *reader)
+{
+    struct pg_read *read = reader->read;
+    reader->read = NULL;
+    if (read)
+        reader->all->slow -= read->waiter.slow;
+    return read;
+}
+
+static struct pg_reader *reader_of(struct pg_link *link)
+{
+    return container_of(link, struct pg_reader, link);
+}
+
+static void take_error(struct pg_reader *reader, struct pg_read *read, PGresult *answer)
+{
+    enum pg_remedy remedy = pg_remedy_of(PQresultErrorField(answer, PG_DIAG_SQLSTATE));
+    char reason[256];
+    pg_reason(reason, PQresultErrorMessage(answer));
+    PQclear(answer);
+    if (remedy == PG_REPEAT) {
+        pg_link_reopen(&reader->link);
+        read_line_add(&reader->all->waiting, &read->waiter);
+        start_waiting(reader->all);
+        return;
+    }
+    if (remedy != PG_STOPPED)
+        log_warn("the database refuses a read", "reason", reason, NULL);
+    start_waiting(reader->all);
+    finish_without(read, remedy == PG_STOPPED ? STORE_SLOW : STORE_FAILED);
+}
+
+static void on_answer(struct pg_link *link, PGresult *answer)
+{
+    struct pg_reader *reader = reader_of(link);
+    struct pg_read *read = take_read(reader);
+    if (PQresultStatus(answer) != PGRES_TUPLES_OK) {
+        take_error(reader, read, answer);
+        return;
+    }
+    read->answer = answer;
+    int trouble =
+        uv_queue_work(read->readers->loop, &read->work, decode_work, after_decode);
+    assert(trouble == 0); /* it only refuses a missing function */
+    start_waiting(reader->all);
+}
+
+static void on_ready(struct pg_link *link)
+{
+    start_waiting(reader_of(link)->all);
+}
+
+static void on_lost(struct pg_link *link, bool was_busy)
+{
+    struct pg_read *read = take_read(reader_of(link));
+    (void)was_busy;
+    if (read)
+        read_line_add(&read->readers->waiting, &read->waiter);
+    start_waiting(reader_of(link)->all);
+}
+
+/* ---- what is asked for ---- */
+
+static uint64_t owner_of(const struct pg_readers *readers, uint32_t env)
+{
+    const struct store *store = readers->store;
+    return store->share_of ? store->share_of(store->stored_owner, env) : env;
+}
+
+static void begin(struct pg_readers *readers, uint32_t env, struct pg_read read)
+{
+    assert(!readers->stopped_fn);
+    struct pg_read *own = mem_new(struct pg_read);
+    *own = read;
+    own->readers = readers;
+    own->begun_ms = now_ms();
+    own->waiter.owner = owner_of(readers, env);
+    own->waiter.env = env;
+    list_init(&own->waiter.link);
+    list_append(&readers->reads, &own->link);
+    read_line_add(&readers->waiting, &own->waiter);
+    start_waiting(readers);
+}
+
+void pg_readers_load(struct pg_readers *readers, struct store_load *req)
+{
+    begin(readers, req->env, (struct pg_read){ .kind = READ_LOAD, .req.load = req });
+}
+
+void pg_readers_piece(struct pg_readers *readers, struct store_piece *req)
+{
+    begin(readers, req->env, (struct pg_read){ .kind = READ_PIECE, .req.piece = req });
+}
+
+void pg_readers_list(struct pg_readers *readers, struct store_list *req)
+{
+    begin(readers, req->env,
+          (struct pg_read){ .kind = READ_LIST,
+                            .req.list = req,
+                            .waiter.slow = !read_line_is_narrow(&req->filter) });
+}
+
+void pg_readers_count(struct pg_readers *readers, struct store_count *req)
+{
+    begin(readers, req->env,
+          (struct pg_read){ .kind = READ_COUNT, .req.count = req, .waiter.slow = true });
+}
+
+void pg_readers_walk(struct pg_readers *readers, struct store_walk *req)
+{
+    begin(readers, req->env,
+          (struct pg_read){ .kind = READ_WALK, .req.walk = req, .waiter.slow = true });
+}
+
+void pg_readers_scan(struct pg_readers *readers, struct store_scan *req)
+{
+    begin(readers, req->env, (struct pg_read){ .kind = READ_SCAN, .req.scan = req });
+}
+
+/* ---- beginning and end ---- */
+
+static void maybe_stopped(struct pg_readers *readers)
+{
+    if (readers->links || readers->handles)
+        return;
+    read_line_finish(&readers->waiting);
+    readers->stopped_fn(readers);
+}
+
+static void on_link_closed(struct pg_link *link)
+{
+    struct pg_readers *readers = reader_of(link)->all;
+    readers->links--;
+    maybe_stopped(readers);
+}
+
+static void on_patience_closed(uv_handle_t *handle)
+{
+    struct pg_readers *readers =
+        container_of((uv_timer_t *)handle, struct pg_readers, patience);
+    readers->handles--;
+    maybe_stopped(readers);
+}
+
+static void maybe_closing(struct pg_readers *readers)
+{
+    if (!readers->stopped_fn || readers->closing || !list_empty(&readers->reads))
+        return;
+    readers->closing = true;
+    readers->handles = 1;
+    readers->links = readers->count;
+    uv_close((uv_handle_t *)&readers->patience, on_patience_closed);
+    for (size_t i = 0; i < readers->count; i++)
+        pg_link_close(&readers->readers[i].link);
+}
+
+void pg_readers_start(struct pg_readers *readers, uv_loop_t *loop)
+{
+    int wanted = readers->options->readers;
+    readers->loop = loop;
+    readers->count = wanted > 0 ? (size_t)wanted : 3;
+    if (readers->count > PG_READERS_MAX)
+        readers->count = PG_READERS_MAX;
+    read_line_init(&readers->waiting);
+    list_init(&readers->reads);
+    uv_timer_init(loop, &readers->patience);
+    for (size_t i = 0; i < readers->count; i++) {
+        struct pg_reader *reader = &readers->readers[i];
+        reader->all = readers;
+        reader->link = (struct pg_link){ .loop = loop,
+                                         .options = readers->options,
+                                         .reads = true,
+                                         .on_ready = on_ready,
+                                         .on_answer = on_answer,
+                                         .on_lost = on_lost,
+                                         .on_closed = on_link_closed };
+        pg_link_begin(&reader->link);
+    }
+}
+
+void pg_readers_stop(struct pg_readers *readers,
+                     void (*stopped)(struct pg_readers *readers))
+{
+    readers->stopped_fn = stopped;
+    maybe_closing(readers);
+}

@@ -1,0 +1,24 @@
+/* pg_rows.h - answers of reads as runs and documents. Functions may be called on any thread. */
+#pragma once
+
+#include <libpq-fe.h>
+
+#include "base/buf.h"
+#include "runcast/store.h"
+
+/* Appends the columns of a run (r) and of its packets (m, p, o), and the joins that they take. */
+void pg_rows_add_columns(struct buf *sql, enum store_parts parts);
+void pg_rows_add_joins(struct buf *sql, enum store_parts parts);
+
+/* The columns of the row from `at` on; run holds nothing before. */
+void pg_rows_read_run(const PGresult *answer, int row, int at, enum store_parts parts,
+                      struct run *run);
+
+/* Of a row of env, version, name, body. */
+struct document pg_rows_read_document(const PGresult *answer, int row,
+                                      enum document_kind kind);
+
+int64_t pg_rows_number(const PGresult *answer, int row, int column);
+
+/* Borrowed; absent for NULL. */
+struct slice pg_rows_bytes(const PGresult *answer, int row, int column);

@@ -1,0 +1,147 @@
+/* pg_schema.c - migrations: each a step that only adds, all in one transaction, under a lock that
+ * another gateway's start waits for.
+ *
+ * A database says two numbers: `schema`, how far it was brought, which a program that knows
+ * fewer steps may exceed; and `least`, the oldest program that may run on it. */
+#include "store/pg/pg_schema.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Embedded from schema/ by the build. */
+extern const char postgres_schema_sql[];
+extern const char postgres_v1_sql[];
+
+/* The steps at index n make version n + 1 out of version n. */
+static const char *const migrations[][2] = {
+    { postgres_schema_sql, postgres_v1_sql },
+};
+
+enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
+
+static enum err check_name(const char *name, struct failure *why)
+{
+    size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (!len || name[len] || len > 63 || (name[0] >= '0' && name[0] <= '9'))
+        return explain(
+            why, ERR_INVALID,
+            "'%s' is not the name of a schema: lower case letters, digits and _, "
+            "at most 63",
+            name);
+    return OK;
+}
+
+static bool run(PGconn *conn, const char *sql, struct failure *why)
+{
+    PGresult *result = pg_run(conn, sql, 0, NULL, why);
+    PQclear(result);
+    return result;
+}
+
+/* The schema's name stands between the two texts. */
+static bool run_on_schema(PGconn *conn, struct failure *why, const char *before,
+                          const char *schema, const char *behind)
+{
+    char sql[256];
+    snprintf(sql, sizeof(sql), "%s%s%s", before, schema, behind);
+    return run(conn, sql, why);
+}
+
+static int64_t number_in_meta(PGconn *conn, const char *name)
+{
+    char sql[80];
+    snprintf(sql, sizeof(sql), "SELECT value FROM meta WHERE name = '%s'", name);
+    return pg_run_number(conn, sql, 0);
+}
+
+static enum err check_versions(PGconn *conn, struct failure *why)
+{
+    int64_t least = number_in_meta(conn, "least");
+    if (least > SCHEMA_VERSION)
+        return explain(why, ERR_STORE,
+                       "the database is for newer versions of runcast (%" PRId64
+                       ", this one knows %d): run one of those",
+                       least, SCHEMA_VERSION);
+    return OK;
+}
+
+static bool migrate_from(PGconn *conn, int64_t version, struct failure *why)
+{
+    char sql[96];
+    snprintf(sql, sizeof(sql),
+             "UPDATE meta SET value = '%" PRId64 "' WHERE name = 'schema'", version + 1);
+    return run(conn, migrations[version][0], why) &&
+           run(conn, migrations[version][1], why) && run(conn, sql, why);
+}
+
+/* Inside the transaction, with the lock. */
+static enum err bring_forward(PGconn *conn, struct failure *why)
+{
+    bool is_there = pg_run_number(conn, "SELECT count(to_regclass('meta'))", 0);
+    int64_t version = is_there ? number_in_meta(conn, "schema") : 0;
+    if (is_there && check_versions(conn, why))
+        return why->code;
+    for (; version < SCHEMA_VERSION; version++)
+        if (!migrate_from(conn, version, why))
+            return ERR_STORE;
+    return OK;
+}
+
+/* A timeline that was not seen before begins where another primary took over. */
+static bool note_timeline(PGconn *conn, const struct pg_hello *hello, bool lossless,
+                          struct failure *why)
+{
+    const char *values[] = { hello->timeline };
+    PGresult *result = pg_run(
+        conn,
+        lossless ? "SELECT $1::text"
+                 : "UPDATE meta SET value = left(replace(gen_random_uuid()::text, '-', ''),"
+                   " 16) WHERE name = 'epoch' AND EXISTS (SELECT 1 FROM meta WHERE"
+                   " name = 'timeline' AND value <> '' AND value <> $1)",
+        1, values, why);
+    PQclear(result);
+    if (!result)
+        return false;
+    result =
+        pg_run(conn, "UPDATE meta SET value = $1 WHERE name = 'timeline' AND value <> $1",
+               1, values, why);
+    PQclear(result);
+    return result;
+}
+
+static bool take_epoch(PGconn *conn, char epoch[17], struct failure *why)
+{
+    PGresult *result =
+        pg_run(conn, "SELECT value FROM meta WHERE name = 'epoch'", 0, NULL, why);
+    if (result && PQntuples(result))
+        snprintf(epoch, 17, "%s", PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return result;
+}
+
+enum err pg_schema_prepare(PGconn *conn, const struct pg_options *options,
+                           const struct pg_hello *hello, char epoch[17],
+                           struct failure *why)
+{
+    const char *schema = pg_schema_name(options);
+    if (check_name(schema, why))
+        return why->code;
+    if (!run(conn, "BEGIN", why))
+        return why->code;
+    bool done =
+        run_on_schema(conn, why,
+                      "SELECT pg_advisory_xact_lock(hashtext('runcast'), hashtext('",
+                      schema, "'))") &&
+        run_on_schema(conn, why, "CREATE SCHEMA IF NOT EXISTS ", schema, "") &&
+        run_on_schema(conn, why, "SET LOCAL search_path = ", schema, "") &&
+        !bring_forward(conn, why) && note_timeline(conn, hello, options->lossless, why) &&
+        take_epoch(conn, epoch, why);
+    struct failure ignored;
+    if (done)
+        done = run(conn, "COMMIT", why);
+    else
+        run(conn, "ROLLBACK", &ignored);
+    return done ? OK : why->code;
+}

@@ -1,0 +1,11 @@
+/* pg_schema.h - the tables and functions of a database, made and brought forward. */
+#pragma once
+
+#include "store/pg/pg_connect.h"
+
+/* Makes what is not there, and compares the server's timeline with the one that was seen last:
+ * another one is another history, unless options->lossless, and gets another epoch. ERR_STORE
+ * with the reason, also when the database is for newer programs alone. */
+enum err pg_schema_prepare(PGconn *conn, const struct pg_options *options,
+                           const struct pg_hello *hello, char epoch[17],
+                           struct failure *why);

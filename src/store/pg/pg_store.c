@@ -1,0 +1,164 @@
+/* pg_store.c - the driver for PostgreSQL.
+ *
+ *   commit, purge ──► pg_writer     a few connections; an environment has one of them
+ *   load, list … ──► pg_read       a few others
+ *   position      ──► positions     of what is led
+ *
+ * A process joins under a name, and leads before it writes: the term that it was given then
+ * stands with each group, and the database refuses those of a term that is over. */
+#include "store/pg/pg_store.h"
+
+#include "base/mem.h"
+#include "store/pg/pg_read.h"
+#include "store/pg/pg_schema.h"
+#include "store/pg/pg_writer.h"
+
+struct pg_store {
+    struct store store;
+    struct pg_options options;
+    struct positions positions;
+    struct pg_lead lead;
+    struct pg_writers writers;
+    struct pg_readers readers;
+    void (*closed)(struct store *store);
+};
+
+static struct pg_store *pg_of(struct store *store)
+{
+    return container_of(store, struct pg_store, store);
+}
+
+/* ---- the operations ---- */
+
+static void commit(struct store *store, struct store_commit *req)
+{
+    pg_writers_commit(&pg_of(store)->writers, req);
+}
+
+static void purge(struct store *store, struct store_purge *req)
+{
+    pg_writers_purge(&pg_of(store)->writers, req);
+}
+
+static void load(struct store *store, struct store_load *req)
+{
+    pg_readers_load(&pg_of(store)->readers, req);
+}
+
+static void piece(struct store *store, struct store_piece *req)
+{
+    pg_readers_piece(&pg_of(store)->readers, req);
+}
+
+static void list(struct store *store, struct store_list *req)
+{
+    pg_readers_list(&pg_of(store)->readers, req);
+}
+
+static void count(struct store *store, struct store_count *req)
+{
+    pg_readers_count(&pg_of(store)->readers, req);
+}
+
+static void walk(struct store *store, struct store_walk *req)
+{
+    pg_readers_walk(&pg_of(store)->readers, req);
+}
+
+static void scan(struct store *store, struct store_scan *req)
+{
+    pg_readers_scan(&pg_of(store)->readers, req);
+}
+
+static struct store_position position(struct store *store, uint32_t env)
+{
+    return positions_get(&pg_of(store)->positions, env);
+}
+
+/* ---- closing ---- */
+
+static void free_store(struct pg_store *pg)
+{
+    positions_finish(&pg->positions);
+    pg_lead_finish(&pg->lead);
+    free(pg);
+}
+
+static void on_writers_stopped(struct pg_writers *writers)
+{
+    struct pg_store *pg = container_of(writers, struct pg_store, writers);
+    pg->closed(&pg->store);
+    free_store(pg);
+}
+
+static void on_readers_stopped(struct pg_readers *readers)
+{
+    struct pg_store *pg = container_of(readers, struct pg_store, readers);
+    pg_writers_stop(&pg->writers, on_writers_stopped);
+}
+
+static void close_store(struct store *store, void (*closed)(struct store *store))
+{
+    pg_of(store)->closed = closed;
+    pg_readers_stop(&pg_of(store)->readers, on_readers_stopped);
+}
+
+static const struct store_ops pg_ops = {
+    .name = "postgres",
+    .commit = commit,
+    .load = load,
+    .piece = piece,
+    .list = list,
+    .count = count,
+    .walk = walk,
+    .scan = scan,
+    .purge = purge,
+    .position = position,
+    .close = close_store,
+};
+
+/* ---- opening ---- */
+
+/* With the connection that the store begins with. The types are there when the schema is. */
+static enum err begin(struct pg_store *pg, PGconn *conn, struct pg_hello *hello,
+                      struct failure *why)
+{
+    if (pg_schema_prepare(conn, &pg->options, hello, pg->store.epoch, why) ||
+        pg_lead_join(&pg->lead, conn, &pg->options, why) ||
+        pg_hello(conn, &pg->options, hello, why))
+        return why->code;
+    if (!pg->options.stands_by && pg_lead_begin(&pg->lead, conn, &pg->options, why))
+        return why->code;
+    pg->writers.types = hello->types;
+    memcpy(pg->writers.timeline, hello->timeline, sizeof(hello->timeline));
+    return OK;
+}
+
+enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
+                       struct store **store, struct failure *why)
+{
+    struct pg_store *pg = mem_new(struct pg_store);
+    struct pg_hello hello;
+    pg->options = *options;
+    pg->store.ops = &pg_ops;
+    pg->lead.positions = &pg->positions;
+    pg->writers.options = pg->readers.options = &pg->options;
+    pg->writers.lead = &pg->lead;
+    pg->readers.store = &pg->store;
+    commit_report_init(&pg->writers.report, &pg->store, &pg->positions);
+
+    PGconn *conn = pg_connect(&pg->options, &hello, why);
+    if (!conn)
+        goto fail;
+    enum err refused = begin(pg, conn, &hello, why);
+    PQfinish(conn);
+    if (refused || pg_writers_start(&pg->writers, loop, why))
+        goto fail;
+    pg_readers_start(&pg->readers, loop);
+    *store = &pg->store;
+    return OK;
+
+fail:
+    free_store(pg);
+    return why->code;
+}

@@ -1,0 +1,837 @@
+/* pg_writer.c - while a group is on its way the next one gathers, as in SQLite's driver.
+ *
+ *   commits ─► line ─► group ── commit_v1(writer, number, …) ──► answer ─► done
+ *                        ▲                                 │
+ *                        └── connection lost: the same ────┘
+ *                            group, the same number
+ *
+ * A group that was sent is repeated until it is answered: the function remembers what it has
+ * answered to which number, so it does nothing twice, and nobody has to guess.
+ *
+ * A group that is refused (a full disk, a value that does not fit) was not written. If it was
+ * sent before on a connection that was lost, it may still be on its way there: then its number
+ * is burnt first, by an empty group. Once that is written the other one never is; or it was,
+ * and the answer to the number is the answer to it.
+ *
+ * Nothing for two seconds: what was not sent yet fails, and whoever comes. What was sent waits
+ * on. */
+#include "store/pg/pg_writer.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "store/pg/pg_refusal.h"
+
+enum {
+    PATIENCE_MS = 2000,
+    DEADLINE_MS = 5000,
+    FAREWELL_MS = 5000,
+    SWEEP_EVERY_MS = 1000,
+    SLOW_MS = 100, /* to write a group: a line of the log at debug */
+};
+
+static const uint64_t second_ns = 1000000000;
+
+static void go_on(struct pg_writer *writer);
+static void go_on_all(struct pg_writers *writers);
+
+static struct pg_writer *writer_of(struct pg_link *link)
+{
+    return container_of(link, struct pg_writer, link);
+}
+
+static bool is_resting(const struct pg_writer *writer)
+{
+    return writer->step == PG_REST && list_empty(&writer->alone);
+}
+
+static bool has_work(const struct pg_writer *writer)
+{
+    return writer->step != PG_REST || !list_empty(&writer->alone) ||
+           !commit_line_empty(&writer->line) || !list_empty(&writer->purges);
+}
+
+/* ---- what is done ---- */
+
+static void wake(struct pg_writers *writers)
+{
+    uv_async_send(&writers->finished);
+}
+
+static void finish_commit(struct pg_writers *writers, struct store_commit *req,
+                          enum store_status status)
+{
+    req->status = status;
+    req->synced_us = commit_report_now_us();
+    list_remove(&req->link);
+    list_append(&writers->done, &req->link);
+    wake(writers);
+}
+
+static void finish_commits(struct pg_writers *writers, struct list *commits,
+                           enum store_status status)
+{
+    list_each (link, commits)
+        finish_commit(writers, container_of(link, struct store_commit, link), status);
+}
+
+static void finish_purge(struct pg_writers *writers, struct store_purge *req,
+                         enum store_status status)
+{
+    req->status = status;
+    list_append(&writers->purges_done, &req->link);
+    wake(writers);
+}
+
+static void finish_purges(struct pg_writers *writers, struct list *purges,
+                          enum store_status status)
+{
+    while (!list_empty(purges))
+        finish_purge(writers, container_of(list_take(purges), struct store_purge, link),
+                     status);
+}
+
+/* What waits, and was never sent. */
+static void finish_waiting(struct pg_writer *writer, enum store_status status)
+{
+    struct list waiting;
+    list_init(&waiting);
+    list_move_all(&waiting, &writer->alone);
+    commit_line_empty_into(&writer->line, &waiting);
+    finish_commits(writer->all, &waiting, status);
+    finish_purges(writer->all, &writer->purges, status);
+}
+
+static void finish_step(struct pg_writer *writer, enum store_status status)
+{
+    finish_commits(writer->all, &writer->group, status);
+    if (writer->purge)
+        finish_purge(writer->all, writer->purge, status);
+    writer->purge = NULL;
+    writer->step = PG_REST;
+    writer->haunted = writer->one_by_one = false;
+    uv_timer_stop(&writer->patience);
+}
+
+/* The commits of the group wait again, to be sent one by one. */
+static void part_group(struct pg_writer *writer)
+{
+    struct list rest;
+    list_init(&rest);
+    list_move_all(&rest, &writer->alone);
+    list_move_all(&writer->alone, &writer->group);
+    list_move_all(&writer->alone, &rest);
+    finish_step(writer, STORE_FAILED);
+}
+
+/* ---- how the store is ---- */
+
+static void follow(struct pg_writers *writers)
+{
+    bool failing = writers->gone, full = false;
+    const char *trouble = writers->gone ? "another process leads" : "";
+    for (unsigned i = 0; i < writers->count; i++) {
+        const struct pg_writer *writer = &writers->writers[i];
+        failing |= writer->failing;
+        full |= writer->full;
+        if (writer->failing || writer->full)
+            trouble = writer->trouble;
+    }
+    commit_report_state(&writers->report, failing, full, trouble);
+}
+
+static void start_failing(struct pg_writer *writer, const char *trouble)
+{
+    snprintf(writer->trouble, sizeof(writer->trouble), "%s", trouble);
+    writer->failing = true;
+    follow(writer->all);
+}
+
+/* The database has answered. */
+static void stop_failing(struct pg_writer *writer)
+{
+    writer->failing = writer->full = false;
+    follow(writer->all);
+}
+
+static void on_patience_over(uv_timer_t *timer)
+{
+    struct pg_writer *writer = container_of(timer, struct pg_writer, patience);
+    start_failing(writer, "the database does not answer");
+    writer->next_try = UINT64_MAX;
+    finish_waiting(writer, STORE_FAILED);
+    go_on_all(writer->all);
+}
+
+static void begin_patience(struct pg_writer *writer)
+{
+    if (!uv_is_active((uv_handle_t *)&writer->patience))
+        uv_timer_start(&writer->patience, on_patience_over, PATIENCE_MS, 0);
+}
+
+/* Somebody else leads: what waits was not written, what was sent may have been. */
+static void lose_all(struct pg_writers *writers, const char *reason)
+{
+    if (!writers->gone)
+        log_error("this process leads nothing any more", "reason", reason, NULL);
+    writers->gone = true;
+    for (unsigned i = 0; i < writers->count; i++) {
+        struct pg_writer *writer = &writers->writers[i];
+        if (writer->step != PG_REST && writer->link.state == PG_BUSY)
+            pg_link_reopen(&writer->link); /* its answer is not waited for */
+        finish_step(writer, STORE_MOVED);
+        finish_waiting(writer, STORE_MOVED);
+    }
+    finish_commits(writers, &writers->wide, STORE_MOVED);
+    follow(writers);
+}
+
+/* ---- sending ---- */
+
+static void call(struct pg_writer *writer, const char *function,
+                 const struct pg_params *params)
+{
+    struct buf sql = { 0 };
+    const char *schema = pg_schema_name(writer->all->options);
+    if (writer->step == PG_LEAD)
+        buf_print(&sql, "SELECT %s FROM \"%s\".%s(", pg_lead_columns, schema, function);
+    else
+        buf_print(&sql, "SELECT \"%s\".%s(", schema, function);
+    for (size_t i = 1; i <= params->count; i++)
+        buf_print(&sql, "%s$%zu", i > 1 ? ", " : "", i);
+    buf_add_text(&sql, ")");
+    buf_add_char(&sql, '\0');
+    struct pg_statement statement = { .sql = sql.ptr,
+                                      .params = params,
+                                      .deadline_ms = DEADLINE_MS };
+    writer->sent_us = commit_report_now_us();
+    begin_patience(writer);
+    pg_link_send(&writer->link, &statement);
+    buf_finish(&sql);
+}
+
+static void put_header(struct pg_writer *writer)
+{
+    const char *durability = writer->all->options->durability;
+    pg_params_clear(&writer->params);
+    pg_param_int8(&writer->params, writer->id);
+    pg_param_int8(&writer->params, writer->number);
+    pg_param_text(&writer->params, durability ? durability : "on");
+}
+
+/* Once a second the newest of the commits' times is that of a look for expired claims. */
+static int64_t sweep_time(struct pg_writer *writer)
+{
+    int64_t now_ms = 0;
+    list_each (link, &writer->group) {
+        const struct store_commit *req = container_of(link, struct store_commit, link);
+        now_ms = req->now_ms > now_ms ? req->now_ms : now_ms;
+    }
+    if (now_ms < writer->swept_at + SWEEP_EVERY_MS)
+        return 0;
+    return writer->swept_at = now_ms;
+}
+
+static void put_group(struct pg_writer *writer)
+{
+    const struct pg_types *types = &writer->link.hello.types;
+    pg_group_encode(&writer->encoded, &writer->group, types, pg_lead_term,
+                    writer->all->lead);
+    put_header(writer);
+    pg_param_int8(&writer->params, sweep_time(writer));
+    pg_group_bind(&writer->encoded, &writer->params, types);
+}
+
+static int64_t wall_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void put_purge(struct pg_writer *writer)
+{
+    const struct store_purge *req = writer->purge;
+    put_header(writer);
+    pg_param_int4(&writer->params, (int32_t)req->env);
+    pg_param_int8(&writer->params, (int64_t)pg_lead_term(writer->all->lead, req->env));
+    pg_param_int8(&writer->params, req->before);
+    pg_param_int8(&writer->params, req->documents_before);
+    pg_param_int4(&writer->params, (int32_t)req->limit);
+    pg_param_int4(&writer->params, req->whole);
+    pg_param_int8(&writer->params, wall_ms());
+}
+
+/* Sends what is under way: for the first time, or again. */
+static void send_step(struct pg_writer *writer)
+{
+    switch (writer->step) {
+    case PG_REST: break;
+    case PG_LEAD: call(writer, "lead_v1", &writer->lead_call.params); break;
+    case PG_GROUP:
+    case PG_BURN: call(writer, "commit_v1", &writer->params); break;
+    case PG_PURGE: call(writer, "purge_v1", &writer->params); break;
+    }
+}
+
+/* ---- what is next ---- */
+
+static void forget_lead_call(struct pg_writer *writer)
+{
+    if (writer->lead_called)
+        pg_lead_call_finish(&writer->lead_call);
+    writer->lead_called = false;
+}
+
+/* The environments of what is under way that we do not lead yet, at most so many. */
+static size_t unled(const struct pg_writer *writer, uint32_t *envs, size_t most)
+{
+    const struct pg_lead *lead = writer->all->lead;
+    size_t count = 0;
+    if (writer->purge) {
+        envs[0] = writer->purge->env;
+        return !pg_lead_term(lead, envs[0]);
+    }
+    for (size_t i = 0; i < writer->encoded.head_count && count < most; i++)
+        if (!pg_lead_term(lead, writer->encoded.heads[i].env))
+            envs[count++] = writer->encoded.heads[i].env;
+    return count;
+}
+
+static void put_step(struct pg_writer *writer)
+{
+    writer->step = writer->purge ? PG_PURGE : PG_GROUP;
+    if (writer->purge)
+        put_purge(writer);
+    else
+        put_group(writer);
+}
+
+/* Environments of which there is no row yet get one first. */
+static void begin_step(struct pg_writer *writer)
+{
+    uint32_t envs[256];
+    put_step(writer);
+    size_t count = unled(writer, envs, sizeof(envs) / sizeof(envs[0]));
+    if (count) {
+        forget_lead_call(writer);
+        pg_lead_call_init(&writer->lead_call, writer->all->lead, envs, count);
+        writer->lead_called = true;
+        writer->step = PG_LEAD;
+    }
+    send_step(writer);
+}
+
+static bool all_rest(const struct pg_writers *writers)
+{
+    for (unsigned i = 0; i < writers->count; i++)
+        if (!is_resting(&writers->writers[i]))
+            return false;
+    return true;
+}
+
+/* Takes what is sent next, if it may be; commits of several writers keep them all waiting. */
+static bool take_next(struct pg_writer *writer)
+{
+    struct pg_writers *writers = writer->all;
+    if (!list_empty(&writer->alone)) {
+        list_append(&writer->group, list_take(&writer->alone));
+    } else if (!list_empty(&writers->wide)) {
+        if (writer != &writers->writers[0] || !all_rest(writers))
+            return false;
+        list_append(&writer->group, list_take(&writers->wide));
+    } else if (!list_empty(&writer->purges) &&
+               (commit_line_empty(&writer->line) || !writer->purge_was_last)) {
+        writer->purge = container_of(list_take(&writer->purges), struct store_purge, link);
+    } else {
+        commit_line_take(&writer->line, &writer->group);
+    }
+    writer->purge_was_last = writer->purge;
+    return writer->purge || !list_empty(&writer->group);
+}
+
+static void go_on(struct pg_writer *writer)
+{
+    struct pg_writers *writers = writer->all;
+    if (writer->step != PG_REST || writers->closing)
+        return;
+    if (writer->link.state == PG_IDLE && take_next(writer))
+        begin_step(writer);
+    else if (has_work(writer) && writer->link.state != PG_IDLE)
+        begin_patience(writer);
+}
+
+static void maybe_closing(struct pg_writers *writers);
+
+static void go_on_all(struct pg_writers *writers)
+{
+    for (unsigned i = 0; i < writers->count; i++)
+        go_on(&writers->writers[i]);
+    maybe_closing(writers);
+}
+
+/* ---- answers ---- */
+
+static void note_group(struct pg_writer *writer)
+{
+    struct pg_writers *writers = writer->all;
+    int64_t took_us = commit_report_now_us() - writer->sent_us;
+    metric_add(M_COMMIT_GROUPS, 1);
+    struct buckets commits = { 0 };
+    buckets_note(&commits, metric_bounds(H_GROUP), writer->encoded.request_count);
+    metric_merge(H_GROUP, &commits);
+    metric_observe_us(H_SYNC, took_us);
+    if (log_has_debug() && took_us > SLOW_MS * 1000)
+        log_decision("slow commit", NULL, NULL, "the database or the amount", "ms",
+                     log_number(took_us / 1000), "commits",
+                     log_number(writer->encoded.request_count), NULL);
+    for (size_t i = 0; i < writer->encoded.head_count; i++)
+        if (writer->encoded.heads[i].grown)
+            commit_report_growth(&writers->report, writer->encoded.heads[i].env,
+                                 writer->encoded.heads[i].grown);
+}
+
+/* Each commit has its own status by now. */
+static void finish_group(struct pg_writer *writer)
+{
+    note_group(writer);
+    list_each (link, &writer->group) {
+        struct store_commit *req = container_of(link, struct store_commit, link);
+        finish_commit(writer->all, req, req->status);
+    }
+    writer->number++;
+    finish_step(writer, STORE_OK);
+}
+
+static void finish_burnt(struct pg_writer *writer)
+{
+    writer->number++;
+    if (writer->one_by_one)
+        part_group(writer);
+    else
+        finish_step(writer, writer->verdict);
+}
+
+static bool read_purge(struct pg_writer *writer, struct slice answer)
+{
+    struct store_purge *req = writer->purge;
+    int32_t count, more;
+    int64_t seq, purged, floor, grown;
+    if (!answer.len || *answer.ptr != 'p')
+        return false;
+    answer = slice_from(answer, 1);
+    if (!pg_take_int4(&answer, &count) || !pg_take_int4(&answer, &more) ||
+        !pg_take_int8(&answer, &seq) || !pg_take_int8(&answer, &purged) ||
+        !pg_take_int8(&answer, &floor) || !pg_take_int8(&answer, &grown))
+        return false;
+    req->count = (size_t)count;
+    req->more_documents = more;
+    req->position = (struct store_position){
+        .env = req->env, .seq = (uint64_t)seq, .purged = (uint64_t)purged, .floor = floor
+    };
+    if (grown)
+        commit_report_growth(&writer->all->report, req->env, grown);
+    return true;
+}
+
+/* The answer to the purge, or to the number that it has. */
+static enum pg_outcome take_purge(struct pg_writer *writer, struct slice answer)
+{
+    if (read_purge(writer, answer)) {
+        writer->number++;
+        finish_step(writer, STORE_OK);
+        return PG_ANSWERED;
+    }
+    if (slice_is(answer, "m")) {
+        writer->number++;
+        finish_step(writer, STORE_MOVED);
+        return PG_ANSWERED;
+    }
+    writer->encoded.request_count = 1;
+    struct list none;
+    list_init(&none);
+    return pg_group_decode(&writer->encoded, answer, &none);
+}
+
+static void take_answer(struct pg_writer *writer, struct slice answer)
+{
+    enum pg_outcome outcome;
+    if (writer->purge) {
+        outcome = take_purge(writer, answer);
+    } else {
+        outcome = pg_group_decode(&writer->encoded, answer, &writer->group);
+        if (outcome == PG_ANSWERED)
+            finish_group(writer);
+    }
+    switch (outcome) {
+    case PG_ANSWERED: break;
+    case PG_BURNT: finish_burnt(writer); break;
+    case PG_GONE: lose_all(writer->all, "another process has taken our place"); break;
+    case PG_STRAY:
+        lose_all(writer->all, "the database has lost what it had acknowledged");
+        break;
+    case PG_GARBLED:
+        lose_all(writer->all, "the database says what nobody understands");
+        break;
+    }
+}
+
+static void take_lead(struct pg_writer *writer, const PGresult *answer)
+{
+    forget_lead_call(writer);
+    if (!pg_lead_take(writer->all->lead, answer)) {
+        lose_all(writer->all, "another process leads");
+        return;
+    }
+    put_step(writer); /* once more: the terms were not known before */
+    send_step(writer);
+}
+
+/* Nothing of it was written. It gets the verdict, or goes one by one; but first its number is
+ * burnt, if it may still be on its way elsewhere. */
+static void refuse_step(struct pg_writer *writer, enum store_status verdict,
+                        bool one_by_one)
+{
+    writer->verdict = verdict;
+    writer->one_by_one = one_by_one;
+    if (!writer->haunted) {
+        if (one_by_one)
+            part_group(writer);
+        else
+            finish_step(writer, verdict);
+        return;
+    }
+    /* The answer may be that of the group, which stays encoded for it. */
+    writer->step = PG_BURN;
+    put_header(writer);
+    pg_param_int8(&writer->params, 0);
+    pg_group_bind(&writer->nothing, &writer->params, &writer->link.hello.types);
+    send_step(writer);
+}
+
+static bool is_one_of_many(const struct pg_writer *writer)
+{
+    return !list_empty(&writer->group) && writer->group.next != writer->group.prev;
+}
+
+static void tell_refused(struct pg_writer *writer, const PGresult *answer)
+{
+    pg_reason(writer->trouble, PQresultErrorMessage(answer));
+    log_warn("the database refuses a write", "reason", writer->trouble, NULL);
+}
+
+static void take_error(struct pg_writer *writer, const PGresult *answer)
+{
+    enum pg_remedy remedy = pg_remedy_of(PQresultErrorField(answer, PG_DIAG_SQLSTATE));
+    if (remedy == PG_REPEAT || remedy == PG_STOPPED || writer->step == PG_BURN) {
+        pg_reason(writer->trouble, PQresultErrorMessage(answer));
+        writer->haunted = true;
+        pg_link_reopen(&writer->link);
+        return;
+    }
+    tell_refused(writer, answer);
+    writer->next_try = uv_hrtime() + second_ns;
+    if (remedy == PG_NO_SPACE) {
+        writer->full = true;
+        refuse_step(writer, STORE_NO_SPACE, false);
+    } else if (remedy == PG_ONE_BY_ONE) {
+        refuse_step(writer, STORE_FAILED, is_one_of_many(writer));
+    } else {
+        writer->failing = true;
+        refuse_step(writer, STORE_FAILED, false);
+    }
+    follow(writer->all);
+}
+
+static void on_answer(struct pg_link *link, PGresult *answer)
+{
+    struct pg_writer *writer = writer_of(link);
+    if (PQresultStatus(answer) != PGRES_TUPLES_OK || !PQntuples(answer)) {
+        if (writer->step == PG_LEAD && PQresultStatus(answer) == PGRES_TUPLES_OK)
+            take_lead(writer, answer);
+        else
+            take_error(writer, answer);
+    } else {
+        uv_timer_stop(&writer->patience);
+        stop_failing(writer);
+        if (writer->step == PG_LEAD)
+            take_lead(writer, answer);
+        else
+            take_answer(writer, (struct slice){ PQgetvalue(answer, 0, 0),
+                                                (size_t)PQgetlength(answer, 0, 0) });
+    }
+    PQclear(answer);
+    go_on_all(writer->all);
+}
+
+/* ---- the connection ---- */
+
+static bool is_another_history(const struct pg_writer *writer, const char *timeline)
+{
+    return !writer->all->options->lossless && timeline[0] &&
+           strcmp(writer->link.hello.timeline, timeline);
+}
+
+/* A primary that took over may not have all that the old one had acknowledged: who starts anew
+ * gives the database another epoch. */
+static void on_ready(struct pg_link *link)
+{
+    struct pg_writer *writer = writer_of(link);
+    if (!writer->all->gone && is_another_history(writer, writer->all->timeline))
+        lose_all(writer->all, "another server has become the primary one");
+    if (writer->step != PG_REST)
+        send_step(writer);
+    else
+        stop_failing(writer);
+    go_on_all(writer->all);
+}
+
+static void on_lost(struct pg_link *link, bool was_busy)
+{
+    struct pg_writer *writer = writer_of(link);
+    writer->haunted |= was_busy && writer->step != PG_REST;
+    go_on(writer);
+}
+
+/* ---- the end ---- */
+
+static void maybe_stopped(struct pg_writers *writers)
+{
+    if (writers->links || writers->handles)
+        return;
+    for (unsigned i = 0; i < writers->count; i++) {
+        struct pg_writer *writer = &writers->writers[i];
+        commit_line_finish(&writer->line);
+        forget_lead_call(writer);
+        pg_group_finish(&writer->encoded);
+        pg_group_finish(&writer->nothing);
+        pg_params_finish(&writer->params);
+    }
+    writers->stopped_fn(writers);
+}
+
+static void on_link_closed(struct pg_link *link)
+{
+    struct pg_writers *writers = writer_of(link)->all;
+    writers->links--;
+    maybe_stopped(writers);
+}
+
+static void on_patience_closed(uv_handle_t *handle)
+{
+    struct pg_writers *writers =
+        container_of((uv_timer_t *)handle, struct pg_writer, patience)->all;
+    writers->handles--;
+    maybe_stopped(writers);
+}
+
+static void on_farewell_closed(uv_handle_t *handle)
+{
+    struct pg_writers *writers =
+        container_of((uv_timer_t *)handle, struct pg_writers, farewell);
+    writers->handles--;
+    maybe_stopped(writers);
+}
+
+static void on_finished_closed(uv_handle_t *handle)
+{
+    struct pg_writers *writers =
+        container_of((uv_async_t *)handle, struct pg_writers, finished);
+    writers->handles--;
+    maybe_stopped(writers);
+}
+
+static void close_all(struct pg_writers *writers)
+{
+    writers->closing = true;
+    writers->handles = 2 + writers->count;
+    writers->links = writers->count;
+    uv_close((uv_handle_t *)&writers->finished, on_finished_closed);
+    uv_close((uv_handle_t *)&writers->farewell, on_farewell_closed);
+    for (unsigned i = 0; i < writers->count; i++) {
+        uv_close((uv_handle_t *)&writers->writers[i].patience, on_patience_closed);
+        pg_link_close(&writers->writers[i].link);
+    }
+}
+
+static bool is_at_rest(const struct pg_writers *writers)
+{
+    bool rests = list_empty(&writers->wide) && list_empty(&writers->done) &&
+                 list_empty(&writers->purges_done) &&
+                 list_empty(&writers->report.reporting);
+    for (unsigned i = 0; i < writers->count && rests; i++)
+        rests = !has_work(&writers->writers[i]);
+    return rests;
+}
+
+static void maybe_closing(struct pg_writers *writers)
+{
+    if (writers->stopping && !writers->closing && is_at_rest(writers))
+        close_all(writers);
+}
+
+/* Nobody can tell what becomes of what was sent. */
+static void on_farewell(uv_timer_t *timer)
+{
+    struct pg_writers *writers = container_of(timer, struct pg_writers, farewell);
+    for (unsigned i = 0; i < writers->count; i++) {
+        struct pg_writer *writer = &writers->writers[i];
+        if (writer->step != PG_REST && writer->link.state == PG_BUSY)
+            pg_link_reopen(&writer->link);
+        finish_step(writer, STORE_FAILED);
+        finish_waiting(writer, STORE_FAILED);
+    }
+    finish_commits(writers, &writers->wide, STORE_FAILED);
+    wake(writers);
+}
+
+void pg_writers_stop(struct pg_writers *writers,
+                     void (*stopped)(struct pg_writers *writers))
+{
+    writers->stopped_fn = stopped;
+    writers->stopping = true;
+    uv_timer_start(&writers->farewell, on_farewell, FAREWELL_MS, 0);
+    wake(writers);
+}
+
+/* ---- reporting ---- */
+
+static void report_purge(struct pg_writers *writers)
+{
+    struct store_purge *req =
+        container_of(list_take(&writers->purges_done), struct store_purge, link);
+    if (req->status == STORE_OK) {
+        req->position.stored = positions_get(writers->report.positions, req->env).stored;
+        positions_put(writers->report.positions, req->position);
+    }
+    req->done(req, req->status);
+}
+
+static void on_finished(uv_async_t *async)
+{
+    struct pg_writers *writers = container_of(async, struct pg_writers, finished);
+    commit_report_take(&writers->report, &writers->done);
+    bool all = commit_report_run(&writers->report);
+    if (!list_empty(&writers->purges_done))
+        report_purge(writers);
+    if (!all || !list_empty(&writers->done) || !list_empty(&writers->purges_done))
+        wake(writers);
+    maybe_closing(writers);
+}
+
+/* ---- beginning ---- */
+
+static void begin_writer(struct pg_writers *writers, unsigned which)
+{
+    struct pg_writer *writer = &writers->writers[which];
+    writer->all = writers;
+    writer->id = writers->lead->me * PG_WRITERS_MAX + which;
+    writer->number = 1;
+    commit_line_init(&writer->line);
+    list_init(&writer->purges);
+    list_init(&writer->alone);
+    list_init(&writer->group);
+    pg_group_init(&writer->encoded);
+    pg_group_init(&writer->nothing);
+    struct list none;
+    list_init(&none);
+    pg_group_encode(&writer->nothing, &none, &writers->types, pg_lead_term, writers->lead);
+    uv_timer_init(writers->loop, &writer->patience);
+    writer->link.loop = writers->loop;
+    writer->link.options = writers->options;
+    writer->link.on_ready = on_ready;
+    writer->link.on_answer = on_answer;
+    writer->link.on_lost = on_lost;
+    writer->link.on_closed = on_link_closed;
+    pg_link_begin(&writer->link);
+}
+
+enum err pg_writers_start(struct pg_writers *writers, uv_loop_t *loop, struct failure *why)
+{
+    int wanted = writers->options->writers;
+    writers->loop = loop;
+    writers->count = wanted > 0 ? (unsigned)wanted : 2;
+    if (writers->count > PG_WRITERS_MAX)
+        writers->count = PG_WRITERS_MAX;
+    list_init(&writers->wide);
+    list_init(&writers->done);
+    list_init(&writers->purges_done);
+    if (uv_async_init(loop, &writers->finished, on_finished))
+        return explain(why, ERR_STORE, "cannot watch for what is written");
+    uv_timer_init(loop, &writers->farewell);
+    for (unsigned i = 0; i < writers->count; i++)
+        begin_writer(writers, i);
+    return OK;
+}
+
+/* ---- what is asked for ---- */
+
+/* While full, or while the database refuses, one commit a second tries. */
+static enum store_status refusal(struct pg_writer *writer)
+{
+    uint64_t now = uv_hrtime();
+    if (writer->all->gone)
+        return STORE_MOVED;
+    if (!writer->failing && !writer->full)
+        return STORE_OK;
+    if (now < writer->next_try)
+        return writer->full ? STORE_NO_SPACE : STORE_FAILED;
+    writer->next_try = now + second_ns;
+    return STORE_OK;
+}
+
+static struct pg_writer *writer_of_env(struct pg_writers *writers, uint32_t env)
+{
+    return &writers->writers[env % writers->count];
+}
+
+/* The only writer of all its environments; NULL: there are several. */
+static struct pg_writer *writer_of_commit(struct pg_writers *writers,
+                                          const struct store_commit *req)
+{
+    struct pg_writer *writer = NULL;
+    for (size_t i = 0; i < req->change_count + req->claim_count; i++) {
+        uint32_t env = i < req->change_count ? req->changes[i].env
+                                             : req->claims[i - req->change_count].env;
+        struct pg_writer *own = writer_of_env(writers, env);
+        if (writer && writer != own)
+            return NULL;
+        writer = own;
+    }
+    return writer ? writer : &writers->writers[0];
+}
+
+void pg_writers_commit(struct pg_writers *writers, struct store_commit *req)
+{
+    struct pg_writer *writer = writer_of_commit(writers, req);
+    assert(!writers->stopping);
+    req->begun_us = commit_report_now_us();
+    list_init(&req->link);
+    enum store_status status = refusal(writer ? writer : &writers->writers[0]);
+    if (status) {
+        finish_commit(writers, req, status);
+        return;
+    }
+    if (writer)
+        commit_line_add(&writer->line, req);
+    else
+        list_append(&writers->wide, &req->link);
+    go_on_all(writers);
+}
+
+void pg_writers_purge(struct pg_writers *writers, struct store_purge *req)
+{
+    struct pg_writer *writer = writer_of_env(writers, req->env);
+    assert(!writers->stopping);
+    list_init(&req->link);
+    if (writers->gone || writer->failing) {
+        finish_purge(writers, req, writers->gone ? STORE_MOVED : STORE_FAILED);
+        return;
+    }
+    list_append(&writer->purges, &req->link);
+    go_on(writer);
+}
