@@ -371,7 +371,7 @@ struct store_gateway {
     uint64_t id;
     uint64_t beat; /* how often it has beaten */
     bool draining;
-    char name[64];
+    char name[96];
 };
 
 /* "I live", said about once a second, and what the database knows of everybody. Nobody's clock
