@@ -104,12 +104,18 @@ class Postgres {
   async stop(mode = "fast") {
     if (this.end) return;
     this.child.kill({ smart: "SIGTERM", fast: "SIGINT", immediate: "SIGQUIT" }[mode]);
-    await this.exited;
+    await this.#ended();
   }
 
   /** SIGKILL; the server's other processes notice and end. */
   async kill() {
     this.child.kill("SIGKILL");
+    await this.#ended();
+  }
+
+  /** By itself the child does not keep us from ending. */
+  async #ended() {
+    this.child.ref();
     await this.exited;
   }
 
