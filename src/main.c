@@ -3,6 +3,9 @@
  *   0: served and drained, or the command did what it says   1: could not
  *   2: the settings or the words of the command are wrong
  *
+ * A gateway that has lost its database to another one is started again, in this process: it has no
+ * rights left to execute a program, and what it is connected to, listens at and counts stays.
+ *
  * The first SIGTERM or SIGINT drains, a second one ends at once. SIGHUP does as they do when
  * the gateway was started on a terminal, which is closed then; else the settings are read again. */
 #include <malloc.h>
@@ -31,8 +34,9 @@ struct service {
     uv_loop_t loop;
     uv_signal_t term, interrupt, hangup;
     uv_timer_t watchdog;
+    uv_timer_t again; /* the gateway is started once more */
     bool watches_hangup, reloads_when_ready;
-    struct gateway *gateway;
+    struct gateway *gateway; /* NULL: there is none at this moment */
     struct config *config;
     int argc;
     char **argv;
@@ -42,6 +46,9 @@ struct service {
     int status;
 };
 
+static void on_again(uv_timer_t *timer);
+static void drain(struct service *service);
+
 /* Runs have finished while the gateway still took what they completed with. */
 static void on_executed(void *owner)
 {
@@ -50,7 +57,7 @@ static void on_executed(void *owner)
     if (service->stopped)
         execute_destroy(service->execute);
     else
-        gateway_drain(service->gateway);
+        drain(service);
 }
 
 static void on_ready(void *owner, int port)
@@ -61,6 +68,13 @@ static void on_ready(void *owner, int port)
     service_tell("READY=1\nSTATUS=serves, version " RUNCAST_VERSION);
     if (service->reloads_when_ready)
         raise(SIGHUP); /* it came while the runs were loaded */
+}
+
+/* A service manager that waits for us to be ready need not wait for another gateway's end. */
+static void on_standby(void *owner)
+{
+    (void)owner;
+    service_tell("READY=1\nSTATUS=stands by, version " RUNCAST_VERSION);
 }
 
 /* The gateway is gone. One that never was ready takes the role along that it has started; else
@@ -87,7 +101,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (service->execute)
         execute_end(service->execute, EXECUTE_ANY, on_executed, service);
     else
-        gateway_drain(service->gateway);
+        drain(service);
 }
 
 /* Flags and variables are as they were: what changes is the file of --config, and those of
@@ -179,18 +193,32 @@ static void end_hangup(struct service *service)
     signal(SIGHUP, SIG_IGN);
 }
 
-static void on_stopped(void *owner, const struct failure *reason)
+/* Nothing keeps the loop any more. */
+static void end(struct service *service)
 {
-    struct service *service = owner;
-    if (reason->code) {
-        tell_end(reason->text);
-        service->status = 1;
-    }
+    uv_close((uv_handle_t *)&service->again, NULL);
     uv_close((uv_handle_t *)&service->watchdog, NULL);
     uv_close((uv_handle_t *)&service->term, NULL);
     uv_close((uv_handle_t *)&service->interrupt, NULL);
     end_hangup(service);
     let_go_of_role(service);
+}
+
+static void on_stopped(void *owner, const struct failure *reason)
+{
+    struct service *service = owner;
+    service->gateway = NULL;
+    if (reason->code == ERR_MOVED && !service->draining) {
+        service->ready = false;
+        log_warn("begins anew", "reason", reason->text, NULL);
+        uv_timer_start(&service->again, on_again, 0, 0);
+        return;
+    }
+    if (reason->code && reason->code != ERR_MOVED) {
+        tell_end(reason->text);
+        service->status = 1;
+    }
+    end(service);
 }
 
 /* What is larger is mapped by itself and grows without being copied: the arrays of a million
@@ -203,12 +231,38 @@ static void keep_large_blocks_apart(void)
     mallopt(M_TRIM_THRESHOLD, 32 << 20);
 }
 
+static enum err start(struct service *service, struct failure *why)
+{
+    struct gateway_events events = { .on_ready = on_ready,
+                                     .on_standby = on_standby,
+                                     .on_stopped = on_stopped,
+                                     .owner = service };
+    return gateway_start(&service->loop, service->config, &events, stdout,
+                         &service->gateway, why);
+}
+
+static void on_again(uv_timer_t *timer)
+{
+    struct service *service = container_of(timer, struct service, again);
+    struct failure why = { 0 };
+    if (!start(service, &why))
+        return;
+    tell_end(why.text);
+    service->status = 1;
+    end(service);
+}
+
+static void drain(struct service *service)
+{
+    if (service->gateway)
+        gateway_drain(service->gateway);
+    else
+        end(service);
+}
+
 static int serve(struct config *config, int argc, char **argv)
 {
     struct service service = { .config = config, .argc = argc, .argv = argv };
-    struct gateway_events events = { .on_ready = on_ready,
-                                     .on_stopped = on_stopped,
-                                     .owner = &service };
     struct failure why = { 0 };
 
     keep_large_blocks_apart();
@@ -227,8 +281,9 @@ static int serve(struct config *config, int argc, char **argv)
     watch_hangup(&service);
     if (service.execute)
         execute_watch(service.execute, &service.loop);
-    if (refused ||
-        gateway_start(&service.loop, config, &events, stdout, &service.gateway, &why)) {
+    uv_timer_init(&service.loop, &service.again);
+    if (refused || start(&service, &why)) {
+        uv_close((uv_handle_t *)&service.again, NULL);
         tell_end(why.text);
         end_hangup(&service);
         let_go_of_role(&service);

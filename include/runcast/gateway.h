@@ -1,7 +1,11 @@
 /* gateway.h - start, drain and stop a gateway.
  *
- *   gateway_start ─► loading ─► ready ─ gateway_drain ─► draining ─► on_stopped
- *                       └── cannot: on_stopped with the reason
+ *   gateway_start ─► standing by ─► loading ─► ready ─ gateway_drain ─► draining ─► on_stopped
+ *                                      └── cannot: on_stopped with the reason ──┘
+ *
+ * With a database of its own it does not stand by. With one that several gateways have it does
+ * until it leads, and when another one has taken over it stops: ERR_MOVED, and may be started
+ * again at once.
  *
  * Everything happens on the given libuv loop; the gateway is gone when on_stopped was
  * called and the loop has run on until it had nothing left to do.
@@ -22,6 +26,8 @@ struct uv_loop_s;
 struct gateway_events {
     /* Listening and loaded: port is the one in use. NULL: nobody wants to know. */
     void (*on_ready)(void *owner, int port);
+    /* Listening, and another gateway leads. NULL: nobody wants to know. */
+    void (*on_standby)(void *owner);
     /* The last call. reason.code OK: drained; else why it could not start or go on. */
     void (*on_stopped)(void *owner, const struct failure *reason);
     void *owner;

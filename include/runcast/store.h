@@ -364,6 +364,43 @@ struct store_purge {
     struct list link; // the driver's
 };
 
+/* ---- several gateways on one database ---- */
+
+/* A gateway's process. A restart is another one, under a higher number. */
+struct store_gateway {
+    uint64_t id;
+    uint64_t beat; /* how often it has beaten */
+    bool draining;
+    char name[96];
+};
+
+/* "I live", said about once a second, and what the database knows of everybody. Nobody's clock
+ * is in it but the database's. STORE_MOVED: our own row is gone, for others took us for dead or
+ * another process has begun under our name. */
+struct store_beat {
+    bool draining;
+    void (*done)(struct store_beat *req, enum store_status status);
+
+    uint64_t me;                    /* our own number */
+    struct store_gateway *gateways; /* all of them; the driver's until done returns */
+    size_t gateway_count;
+    uint64_t leader;  /* 0: nobody */
+    int64_t clock_ms; /* the database's wall clock when it answered; Unix ms */
+    enum store_status status;
+};
+
+/* Takes everything there is, if nobody leads it, or who leads it is among the dead and has not
+ * beaten since it was found dead; if it is ours already it stays so. From the answer on only our
+ * commits succeed, and position() knows how far others came. STORE_TAKEN: it is somebody else's.
+ * STORE_MOVED: as of a beat. STORE_FAILED: nobody knows; it may be tried again. */
+struct store_lead {
+    const struct store_gateway *dead; /* borrowed until done */
+    size_t dead_count;
+    void (*done)(struct store_lead *req, enum store_status status);
+
+    enum store_status status; /* the driver's */
+};
+
 struct store_ops {
     const char *name;
     void (*commit)(struct store *store, struct store_commit *req);
@@ -377,6 +414,9 @@ struct store_ops {
     /* Where the environment stands, known since the store was opened; zeros for one that was
      * never written to. */
     struct store_position (*position)(struct store *store, uint32_t env);
+    /* NULL, both: the database is this process's alone, which leads everything. */
+    void (*beat)(struct store *store, struct store_beat *req);
+    void (*lead)(struct store *store, struct store_lead *req);
     /* Ends the store: what was begun is done first, and nothing is begun any more. Its memory
      * is gone when closed returns. */
     void (*close)(struct store *store, void (*closed)(struct store *store));
@@ -396,6 +436,10 @@ struct store {
      * nobody asks; position() knows the sum all the same. */
     store_stored_fn *on_stored;
     void *stored_owner;
+    /* Somebody else leads what we led: called on the loop thread before the requests that found
+     * it are done. NULL: nobody asks. */
+    void (*on_moved)(void *owner);
+    void *moved_owner;
     /* Environments for which it says the same are one to whoever shares out what the store
      * can do; NULL: each is by itself. Asked with the stored_owner. */
     store_share_fn *share_of;

@@ -185,14 +185,15 @@ static void on_head(void *owner, struct exchange *x)
     find_route(call, &allow);
     const struct route *route = call->route;
     bool open = route && (route->auth == AUTH_NONE || route->auth & AUTH_SIGNED);
+    const char *not_ready = api_not_ready(api);
     enum err refused = OK;
 
     if (x->admin && (refused = admin_check_access(call))) {
         api_reply_error(call, refused);
     } else if (x->method == HTTP_OPTIONS_ && !x->admin) {
         reply_options(call);
-    } else if (api->not_ready && !(route && route->auth == AUTH_NONE)) {
-        explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", api->not_ready);
+    } else if (not_ready && !(route && route->auth == AUTH_NONE)) {
+        explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", not_ready);
         api_reply_error(call, ERR_DRAINING);
     } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {
         api_reply_error(call, refused);

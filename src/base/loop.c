@@ -201,6 +201,11 @@ int64_t loop_now_ms(struct loop *loop)
     return loop->uv ? (int64_t)uv_now(loop->uv) : loop->now_ms;
 }
 
+int64_t loop_boot_ms(struct loop *loop)
+{
+    return loop->uv ? clock_ns(CLOCK_BOOTTIME) / 1000000 : loop->now_ms;
+}
+
 /* A timer of 0 ms set by a timer would otherwise run in the same turn, for ever. */
 void loop_set_timer(struct loop *loop, struct timer *timer, uint32_t kind, int64_t ms)
 {

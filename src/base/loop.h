@@ -47,6 +47,10 @@ int64_t loop_wall_ms(struct loop *loop);
 /* Monotonic milliseconds of this turn. */
 int64_t loop_now_ms(struct loop *loop);
 
+/* The same clock read now, and it goes on while the machine sleeps: for what must be known
+ * however long this process stood still. */
+int64_t loop_boot_ms(struct loop *loop);
+
 /* Arms the timer ms from now (0: next turn; from inside a timer at least 1). An armed timer
  * keeps the libuv loop alive, and so does what is deferred or awake. */
 void loop_set_timer(struct loop *loop, struct timer *timer, uint32_t kind, int64_t ms);

@@ -91,6 +91,9 @@ struct api_options {
     int64_t deploy_timeout_ms;
     int64_t keep_versions; /* of an environment */
     int64_t rate_limit; /* requests a minute of a key's environment, or a token; 0: none */
+    /* Why nothing may be answered at this moment, though everything is in memory; NULL: it may.
+     * Asked with the owner, for each call. */
+    const char *(*why_not)(void *owner);
     struct account_writer *writer;
     struct request_log *request_log; /* NULL: there is none */
     void *owner;                     /* who created it: api_options(api)->owner */

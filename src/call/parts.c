@@ -92,7 +92,10 @@ void api_skip(struct api *api, unsigned bit, const char *what)
 
 const char *api_not_ready(const struct api *api)
 {
-    return api->not_ready;
+    const struct api_options *options = &api->options;
+    if (api->not_ready || !options->why_not)
+        return api->not_ready;
+    return options->why_not(options->owner);
 }
 
 struct engine *api_engine(const struct api *api)

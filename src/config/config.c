@@ -436,7 +436,7 @@ static int find_secret_of_file(struct slice name)
         return -1;
     name.len -= suffix;
     int which = find_setting(name);
-    return which >= 0 && config_settings[which].type == SETTING_IS_SECRET ? which : -1;
+    return which >= 0 && config_may_be_secret((enum config_setting)which) ? which : -1;
 }
 
 static enum err set_from_variable(struct config_reading *reading, int which,

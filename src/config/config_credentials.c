@@ -37,7 +37,7 @@ static enum err read_credential(struct config *config, int which, const char *pa
 static int find_secret(const char *name)
 {
     for (int i = 0; i < SETTING_COUNT; i++)
-        if (config_settings[i].type == SETTING_IS_SECRET &&
+        if (config_may_be_secret((enum config_setting)i) &&
             !strcmp(config_settings[i].name, name))
             return i;
     return -1;

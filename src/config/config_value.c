@@ -197,10 +197,28 @@ enum err config_set(struct config *config, enum config_setting which, const char
 
 /* ---- printing ---- */
 
+bool config_may_be_secret(enum config_setting which)
+{
+    return config_settings[which].type == SETTING_IS_SECRET || which == SETTING_database;
+}
+
+/* postgresql://user:password@host/name, or password=… among parameters or keywords. */
+static bool has_password(const char *database)
+{
+    const char *user = strstr(database, "://");
+    const char *at = user ? strchr(user, '@') : NULL;
+    const char *colon = user ? strchr(user + 3, ':') : NULL;
+    return strstr(database, "password") || (at && colon && colon < at);
+}
+
 void config_print_value(const struct config *config, enum config_setting which,
                         struct buf *out)
 {
     const void *field = field_of(config, which);
+    if (which == SETTING_database && has_password(config->database)) {
+        buf_add_text(out, "***");
+        return;
+    }
     switch (config_settings[which].type) {
     case SETTING_IS_TEXT:
     case SETTING_IS_LIST: buf_add_text(out, *(char *const *)field); break;
@@ -276,6 +294,7 @@ static const char *const request_logs[] = { "off", "errors", "all", NULL };
 static const char *const dashboards[] = { "on", "admin", "off", NULL };
 static const char *const machines[] = { "shared", "strict", NULL };
 static const char *const on_or_off[] = { "on", "off", NULL };
+static const char *const durabilities[] = { "on", "remote_write", "remote_apply", NULL };
 static const char *const sandboxes[] = { "auto", "off", NULL };
 static const char *const log_levels[] = { "debug", "info", "warn", "error", NULL };
 
@@ -289,6 +308,7 @@ const char *const *config_choices(enum config_setting which)
     case SETTING_sandbox: return sandboxes;
     case SETTING_machines: return machines;
     case SETTING_deploy_scripts: return on_or_off;
+    case SETTING_commit_durability: return durabilities;
     default: return NULL;
     }
 }
@@ -306,6 +326,59 @@ static int choice(const char *text, const char *const *choices)
 static bool is_key_or_empty(const char *text)
 {
     return !*text || vault_key_is_right(slice_of(text));
+}
+
+static bool is_schema_name(const char *text)
+{
+    size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return len && !text[len] && len < 64 && !(text[0] >= '0' && text[0] <= '9');
+}
+
+static bool is_gateway_name(const char *text)
+{
+    size_t len = strlen(text);
+    return len < 64 && len == strspn(text, "abcdefghijklmnopqrstuvwxyz"
+                                           "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_-");
+}
+
+/* Who is root on another machine, or has the database, has not the key: so it is not beside it. */
+static enum err check_database(const struct config *config, struct failure *why)
+{
+    const char *origin = config->origins[SETTING_database];
+    if (!is_schema_name(config->database_schema))
+        return refuse_text(config, SETTING_database_schema,
+                           "up to 63 lower case letters, digits and _, no digit first",
+                           why);
+    if (!is_gateway_name(config->gateway_name))
+        return refuse_text(config, SETTING_gateway_name,
+                           "up to 63 letters, digits, and any of . : _ -", why);
+    if (choice(config->commit_durability, durabilities) < 0)
+        return refuse_text(config, SETTING_commit_durability,
+                           "on, remote_write or remote_apply", why);
+    if (config->dead_after_ms < 5 * config->beat_ms)
+        return explain(
+            why, ERR_INVALID,
+            "%s: dead-after is shorter than five times beat (%s): a gateway that "
+            "is only busy would be taken over from",
+            config->origins[SETTING_dead_after_ms], config->origins[SETTING_beat_ms]);
+    if (!*config->database)
+        return OK;
+    if (strncmp(origin, "--", 2) == 0 && has_password(config->database))
+        return explain(
+            why, ERR_INVALID,
+            "--database: has a password, which everybody on this machine can read "
+            "among the arguments: set RUNCAST_DATABASE, or RUNCAST_DATABASE_FILE "
+            "to a file that has it, or database in the file of --config");
+    bool serves =
+        config->command == COMMAND_SERVE || config->command == COMMAND_CHECK_CONFIG;
+    if (serves && !*config->encryption_key)
+        return explain(
+            why, ERR_INVALID,
+            "%s: a database that others can reach needs a key that is not in it "
+            "and the same for every gateway: set RUNCAST_ENCRYPTION_KEY to 64 hex "
+            "digits, as openssl rand -hex 32 prints them",
+            origin);
+    return OK;
 }
 
 static enum err refuse_key(const struct config *config, enum config_setting which,
@@ -369,7 +442,7 @@ enum err config_check_texts(const struct config *config, struct failure *why)
         return refuse_key(config, SETTING_encryption_key, why);
     if (!is_key_or_empty(config->next_encryption_key))
         return refuse_key(config, SETTING_next_encryption_key, why);
-    return OK;
+    return check_database(config, why);
 }
 
 struct prices config_prices(const struct config *config)

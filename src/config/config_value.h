@@ -34,6 +34,9 @@ void config_variable_of(enum config_setting which, char out[CONFIG_NAME_MAX]);
  * texts, lists and secrets, whose forms differ. */
 void config_describe_value(const struct setting *setting, struct buf *out);
 
+/* Whether it may be read from a file of its own: a secret, or a text that may have one in it. */
+bool config_may_be_secret(enum config_setting which);
+
 /* The words of which a text is one, ended by NULL; NULL: it is any. */
 const char *const *config_choices(enum config_setting which);
 

@@ -57,16 +57,6 @@ enum err gateway_open_vault(const struct config *config, struct vault **vault,
     return refused;
 }
 
-enum err gateway_open_store(const struct config *config, struct uv_loop_s *uv,
-                            struct store **store, struct failure *why)
-{
-    char *path = gateway_path(config, "runcast.db");
-    struct sqlite_options options = { .path = path };
-    enum err refused = sqlite_store_open(uv, &options, store, why);
-    free(path);
-    return refused;
-}
-
 /* ---- without a gateway ---- */
 
 static void on_closed(struct store *store)
@@ -106,7 +96,8 @@ static enum err run_alone(const struct config *config, struct vault *vault, FILE
     uv_loop_t uv;
     if (uv_loop_init(&uv))
         return explain(why, ERR_STORE, "cannot start an event loop");
-    enum err refused = gateway_open_store(config, &uv, &lone.store, why);
+    static const struct gateway_identity nobody; /* of SQLite, where none is known */
+    enum err refused = gateway_open_store(config, &nobody, &uv, &lone.store, why);
     if (!refused) {
         struct accounts *accounts = accounts_create(vault);
         lone.loop = loop_create(&uv);
@@ -162,6 +153,16 @@ enum err gateway_check_data(const struct config *config, struct failure *why)
     if (missing)
         return explain(why, ERR_NOT_FOUND, "there is no runcast data in %s", config->data);
     return gateway_directory_open(config->data, false, why);
+}
+
+enum err gateway_check_is_file(const struct config *config, struct failure *why)
+{
+    if (!*config->database)
+        return OK;
+    return explain(why, ERR_INVALID,
+                   "%s: the database is a PostgreSQL, which has tools of its own for that: "
+                   "pg_dump makes a copy, pg_restore puts it back",
+                   config->origins[SETTING_database]);
 }
 
 static void run_quietly(const char *program, const char *argument)
@@ -231,6 +232,12 @@ enum err gateway_command(const struct config *config, FILE *out, struct failure 
     if (refused || (refused = ask_gateway(config, out, why)) != ERR_NOT_FOUND)
         return refused;
 
+    if (*config->database)
+        return explain(
+            why, ERR_NOT_FOUND,
+            "no gateway that leads serves the data in %s: start one, or say this "
+            "on the machine of the one that leads",
+            config->data);
     if ((refused = gateway_check_data(config, why)) ||
         (refused = gateway_open_vault(config, &vault, why)))
         return refused;
@@ -283,7 +290,9 @@ static enum err check_key(const struct config *config, struct failure *why)
 enum err gateway_restored(const struct config *config, FILE *out, struct failure *why)
 {
     char epoch[17];
-    enum err refused = gateway_check_data(config, why);
+    enum err refused = gateway_check_is_file(config, why);
+    if (!refused)
+        refused = gateway_check_data(config, why);
     if (!refused)
         refused = check_key(config, why);
     if (refused)

@@ -8,9 +8,11 @@
  *   time zones, libraries, certificates, names      to read: what glibc, OpenSSL and SQLite open by
  *                                                   themselves, some of it late
  *   ports of listen and admin-listen                to bind
+ *   ports of database, and the files that its address names
+ *                                                   to connect to, to read
  *   everything else                                 not at all
  *
- * A gateway connects to nobody by TCP: webhooks, registries and other gateways are the business of
+ * A gateway connects to nobody else by TCP: webhooks, registries and other gateways are the business of
  * the supervise role and of subcommands, which are processes of their own and not confined by this.
  * Nor is what users deploy: it executes below the supervise role, which the gateway's keeper starts
  * (role_keeper.h), a process from before the sandbox. */
@@ -23,6 +25,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/config_listen.h"
+#include "gateway/command.h"
 #include "gateway/data_directory.h"
 #include "process/sandbox.h"
 #include "process/sanitized.h"
@@ -35,6 +38,8 @@ struct confinement {
     size_t path_count;
     uint16_t ports[PORTS_MAX];
     size_t port_count;
+    uint16_t servers[GATEWAY_SERVERS_MAX];
+    size_t server_count;
 };
 
 /* /etc has secrets of others, so of its files those are named that libraries open. One that is
@@ -127,6 +132,11 @@ static void allow_variables(struct confinement *all, char **environment)
     }
 }
 
+static void allow_database_file(void *owner, const char *path)
+{
+    allow_read_file(owner, path);
+}
+
 static enum err allow_listeners(struct confinement *all, const struct config *config,
                                 struct failure *why)
 {
@@ -160,7 +170,9 @@ static enum err allow_all(struct confinement *all, const struct config *config,
     if (PROCESS_IS_SANITIZED) /* whose reports name functions */
         allow(all, slice_of("/proc/self/exe"), SANDBOX_READ);
     allow_variables(all, environment);
-    return allow_listeners(all, config, why);
+    enum err refused = gateway_database_reach(config, all->servers, &all->server_count,
+                                              allow_database_file, all, why);
+    return refused ? refused : allow_listeners(all, config, why);
 }
 
 static void finish(struct confinement *all)
@@ -207,6 +219,8 @@ static enum err begin(const struct config *config, char **environment, struct fa
                                        .path_count = all.path_count,
                                        .ports = all.ports,
                                        .port_count = all.port_count,
+                                       .servers = all.servers,
+                                       .server_count = all.server_count,
                                        .abstract_sockets = tells_abstract_socket() };
     if (!refused)
         refused = sandbox_begin(&options, &sandbox, why);

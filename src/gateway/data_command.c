@@ -238,11 +238,14 @@ enum err gateway_data_command(const struct config *config, FILE *out, struct fai
         carry_out = stats;
     if (!carry_out)
         return misused(config, why);
+    enum err err = gateway_check_is_file(config, why);
+    if (err)
+        return err;
     if (carry_out == back_up || carry_out == restore)
         watch_signals();
     give_way();
     prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
-    enum err err = carry_out(config, out, why);
+    err = carry_out(config, out, why);
     bytes_forget_shared();
     return err;
 }

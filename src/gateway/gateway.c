@@ -1,10 +1,11 @@
 /* gateway.c - the only file that knows all parts: builds them, wires them, drains them.
  *
- *   config ─► vault, store ─► engine ─► auth ─► api ─► server ─► accounts ─► runs ─► ready
+ *   config ─► vault, store ─► engine ─► auth ─► api ─► server ─► leads ─► accounts ─► runs ─► ready
  *
  * The server listens before anything is read or made: the keys of a first start are shown
  * once, with an address that is ours. Until the runs are in memory every call but health is
- * 503. Draining goes the other way: nothing new is let in, what is under
+ * 503; so are calls to a gateway that stands by, for another one with the same database leads. When
+ * another one has taken over, all of it is thrown away: main.c starts it anew. Draining goes the other way: nothing new is let in, what is under
  * way ends, sockets are asked to move, then server, engine and store are taken down in
  * reverse order of their creation. */
 #include "runcast/gateway.h"
@@ -14,18 +15,19 @@
 #include <uv.h>
 
 #include "accounts/account_writer.h"
-#include "accounts/bootstrap.h"
 #include "api/dispatch.h"
 #include "api/services.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "call/request_log.h"
+#include "cluster/leading.h"
 #include "config/config_listen.h"
 #include "config/config_tls.h"
 #include "gateway/admin_socket.h"
 #include "gateway/command.h"
 #include "gateway/data_directory.h"
 #include "gateway/key_rotation.h"
+#include "gateway/listening.h"
 #include "gateway/load.h"
 #include "gateway/retention.h"
 #include "gateway/supervise_token.h"
@@ -42,6 +44,9 @@ struct gateway {
     struct loop *loop;
     struct vault *vault;
     struct store *store;
+    struct leading *leading;
+    char name[GATEWAY_NAME_MAX], key_id[KEY_ID_TEXT_MAX]; /* as the store knows them */
+    FILE *first_keys;
     struct accounts *accounts;
     struct account_writer *writer;
     struct engine *engine;
@@ -72,45 +77,6 @@ static void on_api_tick(struct timer *timer);
 static void on_close_tick(struct timer *timer);
 
 /* ---- start ---- */
-
-/* Generated keys are fine on this machine; the world gets in with keys that somebody chose
- * to set, or after saying --insecure. */
-static enum err check_listen(const struct config *config, struct failure *why)
-{
-    struct config_listener listeners[CONFIG_LISTENERS_MAX];
-    struct bootstrap given;
-    size_t count, open = 0;
-    enum err refused = config_listeners(config, listeners, &count, why);
-    if (!refused && config->command == COMMAND_SERVE)
-        refused = config_listener_find(listeners, count, why);
-    while (!refused && open < count && config_listener_is_local(&listeners[open]))
-        open++;
-    if (refused || open == count || config->insecure)
-        return refused;
-    refused = bootstrap_prepare(&given, why);
-    bool chosen = !refused && given.from_environment;
-    bootstrap_finish(&given);
-    if (refused)
-        return refused;
-    if (!chosen)
-        return explain(why, ERR_INVALID,
-                       "%s is not a loopback address: set RUNCAST_DEV_SECRET_KEY, "
-                       "RUNCAST_STAGING_SECRET_KEY, RUNCAST_PROD_SECRET_KEY and "
-                       "RUNCAST_PREVIEW_SECRET_KEY, or say --insecure",
-                       listeners[open].host);
-    return OK;
-}
-
-enum err gateway_check(const struct config *config, struct failure *why)
-{
-    struct bootstrap given;
-    enum err refused = bootstrap_prepare(&given, why);
-    if (!refused)
-        bootstrap_finish(&given);
-    if (!refused)
-        refused = check_listen(config, why);
-    return refused ? refused : config_try_certificates(config, why);
-}
 
 /* Elsewhere than on a terminal somebody keeps what is printed: a log, a journal. */
 static bool prints_keys(const struct config *config, FILE *out)
@@ -153,29 +119,13 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     gateway->rotate = rotate_create(gateway->engine, gateway->accounts);
     admin_serve_rotation(gateway->admin, gateway->rotate);
     gateway->phase = PHASE_READY;
+    leading_loaded(gateway->leading);
     api_set_ready(gateway->api, NULL);
     log_audit("start", "version", RUNCAST_VERSION, "data", gateway->config->data, "user",
               log_number(getuid()), NULL);
     log_info("ready", "url", gateway->url, "listen", gateway->config->listen, NULL);
     if (gateway->events.on_ready)
         gateway->events.on_ready(gateway->events.owner, gateway->port);
-}
-
-static void write_url(const struct config_listener *listener, int port, char *url,
-                      size_t size)
-{
-    const char *host = listener->host;
-    bool six = strchr(host, ':') != NULL;
-    if (!host[0]) {
-        snprintf(url, size, "unix:%s", listener->path);
-        return;
-    }
-    if (strcmp(host, "0.0.0.0") == 0)
-        host = "127.0.0.1";
-    else if (strcmp(host, "::") == 0)
-        host = "::1";
-    snprintf(url, size, "http%s://%s%s%s:%d", listener->secure ? "s" : "", six ? "[" : "",
-             host, six ? "]" : "", port);
 }
 
 /* Where clients on this machine find us: at the first address that asks for no header of a
@@ -191,27 +141,14 @@ static void note_url(struct gateway *gateway, const struct config_listener *list
     if (given[0])
         snprintf(gateway->url, sizeof(gateway->url), "%s", given);
     else
-        write_url(&listeners[first], gateway->port, gateway->url, sizeof(gateway->url));
+        gateway_write_url(&listeners[first], gateway->port, gateway->url,
+                          sizeof(gateway->url));
     if (!strcmp(gateway->config->dashboard, "admin"))
-        write_url(&listeners[count], server_port(gateway->server, count),
-                  gateway->dashboard_url, sizeof(gateway->dashboard_url));
+        gateway_write_url(&listeners[count], server_port(gateway->server, count),
+                          gateway->dashboard_url, sizeof(gateway->dashboard_url));
     else if (!strcmp(gateway->config->dashboard, "on"))
         snprintf(gateway->dashboard_url, sizeof(gateway->dashboard_url), "%s",
                  gateway->url);
-}
-
-/* Who connects to a socket that nobody listens at is never answered. */
-static void tell_unused_sockets(const struct config_listener *listeners, size_t count)
-{
-    unsigned used = 0;
-    for (size_t i = 0; i < count; i++)
-        used += listeners[i].handed[0] != '\0';
-    if (service_socket_count() > used)
-        log_warn(
-            "a socket was handed over that no setting names: who connects to it is not "
-            "answered",
-            "handed over", log_number(service_socket_count()), "named", log_number(used),
-            NULL);
 }
 
 static enum err listen_now(struct gateway *gateway, struct failure *why)
@@ -235,7 +172,7 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
         refused = config_listener_find(listeners, count + 1, why);
     if (refused)
         return refused;
-    tell_unused_sockets(listeners, count + 1);
+    gateway_tell_unused_sockets(listeners, count + 1);
     for (size_t i = 0; i <= count; i++)
         addresses[i] = config_listener_address(&listeners[i], i == count);
     options.listener_count = count + 1;
@@ -296,6 +233,12 @@ static void tell_connections(int64_t all, const struct api_options *api)
              NULL);
 }
 
+static const char *why_not(void *owner)
+{
+    const struct gateway *gateway = owner;
+    return leading_why_not(gateway->leading);
+}
+
 static struct api_options api_options_of(const struct gateway *gateway)
 {
     const struct config *config = gateway->config;
@@ -323,6 +266,7 @@ static struct api_options api_options_of(const struct gateway *gateway)
                                    .keep_versions = config->keep_versions,
                                    .rate_limit = config->rate_limit,
                                    .certificates = gateway->certificates,
+                                   .why_not = why_not,
                                    .writer = gateway->writer,
                                    .request_log = gateway->request_log,
                                    .owner = (void *)gateway };
@@ -387,6 +331,66 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
     load_runs_begin(&gateway->load_runs);
 }
 
+/* ---- leading ---- */
+
+static void on_taken(void *owner)
+{
+    struct gateway *gateway = owner;
+    api_set_ready(gateway->api, leading_why_not(gateway->leading));
+    gateway->loading = true;
+    gateway->load_accounts =
+        (struct load_accounts){ .store = gateway->store,
+                                .accounts = gateway->accounts,
+                                .loop = gateway->loop,
+                                .first_keys = gateway->first_keys,
+                                .prints_keys =
+                                    prints_keys(gateway->config, gateway->first_keys),
+                                .data = gateway->config->data,
+                                .url = gateway->url,
+                                .done = on_accounts_loaded };
+    load_accounts_begin(&gateway->load_accounts);
+}
+
+static void on_lost(void *owner, const char *reason, bool for_good)
+{
+    struct gateway *gateway = owner;
+    struct failure why;
+    explain(&why, for_good ? ERR_CONFLICT : ERR_MOVED, "%s", reason);
+    if (gateway->phase != PHASE_CLOSING)
+        stop_with(gateway, &why);
+}
+
+static void begin_to_lead(struct gateway *gateway)
+{
+    struct leading_options options = { .name = gateway->name,
+                                       .beat_ms = gateway->config->beat_ms,
+                                       .dead_ms = gateway->config->dead_after_ms,
+                                       .on_taken = on_taken,
+                                       .on_lost = on_lost,
+                                       .owner = gateway };
+    gateway->leading = leading_create(gateway->loop, gateway->store, &options);
+    api_set_ready(gateway->api, leading_why_not(gateway->leading));
+    if (gateway->store->ops->lead && gateway->events.on_standby)
+        gateway->events.on_standby(gateway->events.owner);
+}
+
+static enum err open_data(struct gateway *gateway, struct uv_loop_s *uv,
+                          struct failure *why)
+{
+    struct gateway_identity identity = { .key_id = gateway->key_id, .name = gateway->name };
+    enum err refused = gateway_open_vault(gateway->config, &gateway->vault, why);
+    if (refused)
+        return refused;
+    vault_key_id(gateway->vault, gateway->key_id);
+    gateway_name(gateway->config, gateway->name);
+    refused = gateway_open_store(gateway->config, &identity, uv, &gateway->store, why);
+    if (refused)
+        vault_close(gateway->vault);
+    return refused;
+}
+
+/* ---- start ---- */
+
 enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
                        const struct gateway_events *events, FILE *first_keys,
                        struct gateway **out, struct failure *why)
@@ -396,13 +400,12 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
 
     gateway->config = config;
     gateway->events = *events;
-    if ((refused = check_listen(config, why)) ||
+    gateway->first_keys = first_keys;
+    if ((refused = gateway_check_listen(config, why)) ||
         (refused = config_load_certificates(config, &gateway->certificates, why)) ||
         (refused = gateway_directory_open(config->data, true, why)) ||
-        (refused = gateway_open_vault(config, &gateway->vault, why)))
+        (refused = open_data(gateway, uv, why)))
         goto fail;
-    if ((refused = gateway_open_store(config, uv, &gateway->store, why)))
-        goto fail_vault;
 
     gateway->loop = loop_create(uv);
     certificates_warn(gateway->certificates, loop_wall_ms(gateway->loop) / 1000);
@@ -415,21 +418,9 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
         stop_with(gateway, why);
         return OK;
     }
-    gateway->loading = true;
-    gateway->load_accounts =
-        (struct load_accounts){ .store = gateway->store,
-                                .accounts = gateway->accounts,
-                                .loop = gateway->loop,
-                                .first_keys = first_keys,
-                                .prints_keys = prints_keys(config, first_keys),
-                                .data = config->data,
-                                .url = gateway->url,
-                                .done = on_accounts_loaded };
-    load_accounts_begin(&gateway->load_accounts);
+    begin_to_lead(gateway);
     return OK;
 
-fail_vault:
-    vault_close(gateway->vault);
 fail:
     certificates_unref(gateway->certificates);
     free(gateway);
@@ -463,6 +454,7 @@ static void on_store_closed(struct store *store)
     struct gateway_events events = gateway->events;
     struct failure reason = gateway->reason;
 
+    leading_destroy(gateway->leading);
     rotate_destroy(gateway->rotate);
     schedules_destroy(gateway->schedules);
     engine_destroy(gateway->engine);
@@ -536,6 +528,8 @@ static void on_server_closed(struct server *server)
 void gateway_stop(struct gateway *gateway)
 {
     gateway->phase = PHASE_CLOSING;
+    if (gateway->leading)
+        leading_stop(gateway->leading);
     if (gateway->loading)
         return; /* its end comes back here */
     timers_clear(loop_timers(gateway->loop), &gateway->timer);
@@ -587,6 +581,7 @@ void gateway_drain(struct gateway *gateway)
     gateway->phase = PHASE_DRAINING;
     gateway->drain_until = loop_now_ms(gateway->loop) + gateway->config->drain_timeout_ms;
     api_set_ready(gateway->api, "draining");
+    leading_drain(gateway->leading);
     engine_drain(gateway->engine);
     server_drain(gateway->server);
     api_drain(gateway->api);

@@ -136,12 +136,24 @@ static enum err allow_path(int ruleset, uint64_t known, const struct sandbox_pat
     return refused;
 }
 
-static enum err allow_port(int ruleset, uint16_t port, struct failure *why)
+static enum err allow_port(int ruleset, uint64_t access, uint16_t port, struct failure *why)
 {
-    struct port_rule rule = { LANDLOCK_ACCESS_NET_BIND_TCP, port };
+    struct port_rule rule = { access, port };
     return syscall(SYS_landlock_add_rule, ruleset, PORT_RULE, &rule, 0)
-               ? cannot("a port that is listened on", why)
+               ? cannot("a port", why)
                : OK;
+}
+
+static enum err allow_ports(int ruleset, const struct sandbox_options *options,
+                            struct failure *why)
+{
+    enum err refused = OK;
+    for (size_t i = 0; !refused && i < options->port_count; i++)
+        refused = allow_port(ruleset, LANDLOCK_ACCESS_NET_BIND_TCP, options->ports[i], why);
+    for (size_t i = 0; !refused && i < options->server_count; i++)
+        refused =
+            allow_port(ruleset, LANDLOCK_ACCESS_NET_CONNECT_TCP, options->servers[i], why);
+    return refused;
 }
 
 static enum err allow_all(int ruleset, int abi, const struct sandbox_options *options,
@@ -150,9 +162,7 @@ static enum err allow_all(int ruleset, int abi, const struct sandbox_options *op
     enum err refused = OK;
     for (size_t i = 0; !refused && i < options->path_count; i++)
         refused = allow_path(ruleset, known_files(abi), &options->paths[i], why);
-    for (size_t i = 0; !refused && abi >= 4 && i < options->port_count; i++)
-        refused = allow_port(ruleset, options->ports[i], why);
-    return refused;
+    return refused || abi < 4 ? refused : allow_ports(ruleset, options, why);
 }
 
 enum err landlock_begin(int abi, const struct sandbox_options *options, struct failure *why)

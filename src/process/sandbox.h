@@ -2,7 +2,7 @@
  *
  *   what is told                       who keeps it          what an intruder then cannot do
  *   paths, and what is done there      Landlock              read or change other files
- *   ports that are bound               Landlock, ABI 4       bind others, connect anywhere (TCP)
+ *   ports that are bound, or called    Landlock, ABI 4       bind others, connect to others (TCP)
  *   who is spoken to and signalled     Landlock, ABI 6       speak to others by abstract sockets,
  *                                                            signal them
  *   nothing: the list is fixed         seccomp               begin a program or a process, trace
@@ -41,6 +41,8 @@ struct sandbox_options {
     size_t path_count;
     const uint16_t *ports; /* that may be bound; 0: whichever is free */
     size_t port_count;
+    const uint16_t *servers; /* ports that may be connected to */
+    size_t server_count;
     bool abstract_sockets; /* of other processes may be sent to */
 };
 

@@ -25,6 +25,7 @@ MAY_INCLUDE = {
     "data": {"deployments", "accounts", "store", "vault", "json", "base"},
     "model": {"json", "base"},
     "store": {"model", "json", "base"},
+    "cluster": {"base"},
     "vault": {"base"},
     "accounts": {"vault", "json", "base"},
     "auth": {"accounts", "json", "base"},

@@ -67,7 +67,7 @@ enum err pg_lead_join(struct pg_lead *lead, PGconn *conn, const struct pg_option
 }
 
 void pg_lead_call_init(struct pg_lead_call *call, const struct pg_lead *lead,
-                       const uint32_t *envs, size_t count)
+                       const uint32_t *envs, size_t count, const struct store_lead *take)
 {
     *call = (struct pg_lead_call){ 0 };
     pg_array_begin(&call->realms, PG_INT4);
@@ -79,6 +79,10 @@ void pg_lead_call_init(struct pg_lead_call *call, const struct pg_lead *lead,
     for (size_t i = 0; i < count; i++) {
         pg_put_int4(&call->envs, (int32_t)envs[i]);
         pg_put_int4(&call->env_realms, PG_REALM);
+    }
+    for (size_t i = 0; take && i < take->dead_count; i++) {
+        pg_put_int8(&call->dead, (int64_t)take->dead[i].id);
+        pg_put_int8(&call->dead_beats, (int64_t)take->dead[i].beat);
     }
     pg_param_int8(&call->params, lead->me);
     pg_param_array(&call->params, PG_INT4_ARRAY, pg_array_end(&call->realms));
@@ -144,7 +148,7 @@ static PGresult *ask_lead(const struct pg_lead *lead, PGconn *conn, const char *
     Oid types[6];
     const char *values[6];
     int lens[6], formats[6];
-    pg_lead_call_init(&call, lead, NULL, 0);
+    pg_lead_call_init(&call, lead, NULL, 0, NULL);
     for (size_t i = 0; i < 6; i++) {
         types[i] = call.params.items[i].type;
         values[i] = pg_param_value(&call.params, i);

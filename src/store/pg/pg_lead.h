@@ -25,15 +25,15 @@ uint64_t pg_lead_term(const void *lead, uint32_t env);
 enum err pg_lead_join(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,
                       struct failure *why);
 
-/* Puts in what lead_v1 takes: the realm, and environments that may be new in it. The arrays are
- * borrowed by the parameters. */
+/* Puts in what lead_v1 takes: the realm, environments that may be new in it, and who is dead, as
+ * far as somebody is. The arrays are borrowed by the parameters. */
 struct pg_lead_call {
     struct pg_params params;
     struct pg_array realms, envs, env_realms, dead, dead_beats;
 };
 
 void pg_lead_call_init(struct pg_lead_call *call, const struct pg_lead *lead,
-                       const uint32_t *envs, size_t count);
+                       const uint32_t *envs, size_t count, const struct store_lead *take);
 void pg_lead_call_finish(struct pg_lead_call *call);
 
 /* The columns of its answer, for the statement. */

@@ -85,7 +85,8 @@ static void wait_and_open(struct pg_link *link)
 {
     unsigned doublings = link->tries < DOUBLINGS_MAX ? link->tries : DOUBLINGS_MAX;
     uint64_t most = (uint64_t)BACK_OFF_FIRST_MS << doublings;
-    most = most > BACK_OFF_MAX_MS ? BACK_OFF_MAX_MS : most;
+    uint64_t limit = link->back_off_max_ms ? link->back_off_max_ms : BACK_OFF_MAX_MS;
+    most = most > limit ? limit : most;
     link->tries++;
     link->state = PG_WAITING;
     uv_timer_start(&link->timer, on_timer, most / 2 + uv_hrtime() / 1000 % (most / 2), 0);

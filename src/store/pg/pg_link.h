@@ -28,7 +28,8 @@ struct pg_socket;
 struct pg_link {
     uv_loop_t *loop;
     const struct pg_options *options;
-    bool reads; /* each statement goes with what limits it, in one segment */
+    bool reads;               /* each statement goes with what limits it, in one segment */
+    unsigned back_off_max_ms; /* 0: 5 s */
     /* The owner's; each may send. */
     void (*on_ready)(struct pg_link *link); /* connected, and idle */
     /* The answer, or what the server refuses it with, which is taken over; the link is idle. */

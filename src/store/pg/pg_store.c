@@ -2,6 +2,7 @@
  *
  *   commit, purge ──► pg_writer     a few connections; an environment has one of them
  *   load, list … ──► pg_read       a few others
+ *   beat, lead    ──► pg_beat       one of its own
  *   position      ──► positions     of what is led
  *
  * A process joins under a name, and leads before it writes: the term that it was given then
@@ -9,6 +10,7 @@
 #include "store/pg/pg_store.h"
 
 #include "base/mem.h"
+#include "store/pg/pg_beat.h"
 #include "store/pg/pg_read.h"
 #include "store/pg/pg_schema.h"
 #include "store/pg/pg_writer.h"
@@ -20,6 +22,7 @@ struct pg_store {
     struct pg_lead lead;
     struct pg_writers writers;
     struct pg_readers readers;
+    struct pg_beats beats;
     void (*closed)(struct store *store);
 };
 
@@ -75,6 +78,16 @@ static struct store_position position(struct store *store, uint32_t env)
     return positions_get(&pg_of(store)->positions, env);
 }
 
+static void beat(struct store *store, struct store_beat *req)
+{
+    pg_beats_beat(&pg_of(store)->beats, req);
+}
+
+static void take_lead(struct store *store, struct store_lead *req)
+{
+    pg_beats_take(&pg_of(store)->beats, req);
+}
+
 /* ---- closing ---- */
 
 static void free_store(struct pg_store *pg)
@@ -84,11 +97,18 @@ static void free_store(struct pg_store *pg)
     free(pg);
 }
 
+static void on_beats_stopped(struct pg_beats *beats)
+{
+    struct pg_store *pg = container_of(beats, struct pg_store, beats);
+    pg->closed(&pg->store);
+    free_store(pg);
+}
+
+/* Last, for it tells that nothing is under way any more. */
 static void on_writers_stopped(struct pg_writers *writers)
 {
     struct pg_store *pg = container_of(writers, struct pg_store, writers);
-    pg->closed(&pg->store);
-    free_store(pg);
+    pg_beats_stop(&pg->beats, on_beats_stopped);
 }
 
 static void on_readers_stopped(struct pg_readers *readers)
@@ -114,6 +134,8 @@ static const struct store_ops pg_ops = {
     .scan = scan,
     .purge = purge,
     .position = position,
+    .beat = beat,
+    .lead = take_lead,
     .close = close_store,
 };
 
@@ -145,6 +167,7 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
     pg->writers.options = pg->readers.options = &pg->options;
     pg->writers.lead = &pg->lead;
     pg->readers.store = &pg->store;
+    pg->beats.lead = &pg->lead;
     commit_report_init(&pg->writers.report, &pg->store, &pg->positions);
 
     PGconn *conn = pg_connect(&pg->options, &hello, why);
@@ -155,6 +178,7 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
     if (refused || pg_writers_start(&pg->writers, loop, why))
         goto fail;
     pg_readers_start(&pg->readers, loop);
+    pg_beats_start(&pg->beats, loop, &pg->options);
     *store = &pg->store;
     return OK;
 

@@ -62,9 +62,19 @@ static void wake(struct pg_writers *writers)
     uv_async_send(&writers->finished);
 }
 
+/* One environment or all: who asks leads nothing any more. */
+static void tell_moved(struct pg_writers *writers)
+{
+    struct store *store = writers->report.store;
+    if (store->on_moved)
+        store->on_moved(store->moved_owner);
+}
+
 static void finish_commit(struct pg_writers *writers, struct store_commit *req,
                           enum store_status status)
 {
+    if (status == STORE_MOVED)
+        tell_moved(writers);
     req->status = status;
     req->synced_us = commit_report_now_us();
     list_remove(&req->link);
@@ -82,6 +92,8 @@ static void finish_commits(struct pg_writers *writers, struct list *commits,
 static void finish_purge(struct pg_writers *writers, struct store_purge *req,
                          enum store_status status)
 {
+    if (status == STORE_MOVED)
+        tell_moved(writers);
     req->status = status;
     list_append(&writers->purges_done, &req->link);
     wake(writers);
@@ -188,6 +200,7 @@ static void lose_all(struct pg_writers *writers, const char *reason)
     }
     finish_commits(writers, &writers->wide, STORE_MOVED);
     follow(writers);
+    tell_moved(writers);
 }
 
 /* ---- sending ---- */
@@ -319,7 +332,7 @@ static void begin_step(struct pg_writer *writer)
     size_t count = unled(writer, envs, sizeof(envs) / sizeof(envs[0]));
     if (count) {
         forget_lead_call(writer);
-        pg_lead_call_init(&writer->lead_call, writer->all->lead, envs, count);
+        pg_lead_call_init(&writer->lead_call, writer->all->lead, envs, count, NULL);
         writer->lead_called = true;
         writer->step = PG_LEAD;
     }

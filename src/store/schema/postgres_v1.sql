@@ -68,6 +68,30 @@ BEGIN
     WHERE r.realm = ANY (ours) ORDER BY r.realm, e.env;
 END $$;
 
+-- "I live": counts the beats of a gateway, and says who else there is and who leads. A beat that a
+-- crash of the server loses is no harm, so nobody waits for the disk. Of a gateway whose row is
+-- gone nothing is counted, and its number is not among those that are returned.
+CREATE FUNCTION beat_v1(me bigint, my_draining int)
+RETURNS TABLE (seen_clock bigint, seen_leader bigint, seen_id bigint, seen_beat bigint,
+    seen_draining boolean, seen_name text)
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    UPDATE gateway g SET beat = g.beat + 1, draining = my_draining <> 0 WHERE g.id = me;
+    RETURN QUERY SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+        coalesce((SELECT r.leader FROM realm r WHERE r.realm = 0), 0),
+        g.id, g.beat, g.draining, g.name
+    FROM gateway g;
+END $$;
+
+-- A process ends and has nothing under way: nobody need wait until it is dead.
+CREATE FUNCTION leave_v1(me bigint) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    DELETE FROM writer WHERE gateway = me;
+    DELETE FROM gateway WHERE id = me;
+END $$;
+
 -- ---- commits ----
 
 -- A commit of the group: how many of the claims are its own, and a byte for each of its changes,

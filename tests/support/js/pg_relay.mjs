@@ -60,7 +60,7 @@ class Lane {
 class Connection {
   constructor(relay, client) {
     const server = net.connect(relay.target);
-    Object.assign(this, { relay, client, server, said: "", statement: [], lost: false });
+    Object.assign(this, { relay, client, server, said: "", statement: [], statements: 0, lost: false });
     this.lanes = { client: new Lane(server), server: new Lane(client) };
     for (const from of ["client", "server"]) if (relay.held.has(from)) this.lanes[from].held = true;
     this.#listen("client", client, new Messages({ startup: true }));
@@ -107,6 +107,7 @@ class Connection {
 
   /** The statement is complete: what is to be done with it a second time. */
   #ownStatement() {
+    this.statements++;
     const statement = Buffer.concat(this.statement.splice(0)), { twice } = this;
     this.twice = undefined;
     if (twice === "double") this.relay.say(this.startup, statement);

@@ -182,3 +182,10 @@ export async function startPostgres({ t, settings, hba = "", host } = {}) {
   if (hba) fs.writeFileSync(rules, `${hba}\n${fs.readFileSync(rules, "utf8")}`);
   return postgres.start();
 }
+
+/** What startGateway is given beside for a gateway on this database; url: by a relay. */
+export const onDatabase = (postgres, name, { url = postgres.url, options = [], env = {}, ...more } = {}) => ({
+  ...more,
+  options: ["--database", url, "--gateway-name", name, ...options],
+  env: { RUNCAST_ENCRYPTION_KEY: "5e".repeat(32), ...env },
+});

@@ -1,0 +1,43 @@
+/* leading.h - whether this process leads: it alone writes, answers, and has the runs in memory.
+ *
+ * With a database of one process (SQLite) it always does, from the next turn on. */
+#pragma once
+
+#include "base/loop.h"
+#include "runcast/store.h"
+
+struct leading;
+
+struct leading_options {
+    const char *name; /* of this gateway, which no other one has; borrowed */
+    int64_t beat_ms;  /* between my beats */
+    int64_t dead_ms;  /* a gateway that has not beaten for so long is dead */
+    /* Everything is ours: load it. Once. */
+    void (*on_taken)(void *owner);
+    /* It is no longer: nothing that is in memory counts. The last call. for_good: another process
+     * has begun under our name; to begin anew would take the lead from it, and so on. */
+    void (*on_lost)(void *owner, const char *reason, bool for_good);
+    void *owner;
+};
+
+/* Everything borrowed until leading_destroy. Beats at once, and stands by; store->on_moved becomes
+ * its own. */
+struct leading *leading_create(struct loop *loop, struct store *store,
+                               const struct leading_options *options);
+
+/* Behind the store's end, by which requests that are under way are done. NULL is fine. */
+void leading_destroy(struct leading *leading);
+
+/* Beats no more and calls nobody; what was begun comes to its end with the store. */
+void leading_stop(struct leading *leading);
+
+/* The process is about to end and takes nothing any more. */
+void leading_drain(struct leading *leading);
+
+/* Everything is in memory: from now on it leads. */
+void leading_loaded(struct leading *leading);
+
+/* Why nothing is answered: "standby", "starting", "no_beat" (the database has not confirmed for
+ * too long that we lead); NULL: it leads. Right also in the first moment after this process
+ * stood still. */
+const char *leading_why_not(const struct leading *leading);

@@ -1,0 +1,275 @@
+/* pg_beat.c - beat_v1, lead_v1 and leave_v1 on a connection of their own, so that no commit and no
+ * read is before them.
+ *
+ * What is asked for fails after two seconds without an answer: who asks knows by it that the database
+ * is away, and asks again. */
+#include "store/pg/pg_beat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum {
+    BEAT_DEADLINE_MS = 2000,
+    TAKE_DEADLINE_MS = 5000, /* lead_v1 waits 3 s for those who write */
+    LEAVE_DEADLINE_MS = 1000,
+    BACK_OFF_MAX_MS =
+        1000, /* after a restart of the server everybody beats before somebody is dead */
+};
+
+/* The columns of beat_v1. */
+enum { CLOCK, LEADER, ID, BEAT, DRAINING, NAME };
+
+static struct pg_beats *beats_of(struct pg_link *link)
+{
+    return container_of(link, struct pg_beats, link);
+}
+
+/* ---- what is done ---- */
+
+static void finish_beat(struct pg_beats *beats, enum store_status status)
+{
+    struct store_beat *req = beats->beat;
+    beats->beat = NULL;
+    if (!req)
+        return;
+    req->status = status;
+    req->done(req, status);
+}
+
+static void finish_take(struct pg_beats *beats, enum store_status status)
+{
+    struct store_lead *req = beats->take;
+    beats->take = NULL;
+    if (!req)
+        return;
+    req->status = status;
+    req->done(req, status);
+}
+
+static void finish_all(struct pg_beats *beats, enum store_status status)
+{
+    beats->step = PG_BEAT_REST;
+    finish_beat(beats, status);
+    finish_take(beats, status);
+}
+
+/* ---- answers ---- */
+
+static int64_t number_at(const PGresult *answer, int row, int column)
+{
+    struct slice value = { PQgetvalue(answer, row, column),
+                           (size_t)PQgetlength(answer, row, column) };
+    int64_t number = 0;
+    pg_take_int8(&value, &number);
+    return number;
+}
+
+static void take_gateway(struct store_gateway *gateway, const PGresult *answer, int row)
+{
+    *gateway = (struct store_gateway){
+        .id = (uint64_t)number_at(answer, row, ID),
+        .beat = (uint64_t)number_at(answer, row, BEAT),
+        .draining = PQgetvalue(answer, row, DRAINING)[0],
+    };
+    snprintf(gateway->name, sizeof(gateway->name), "%.*s", PQgetlength(answer, row, NAME),
+             PQgetvalue(answer, row, NAME));
+}
+
+/* Of a process whose row is gone there is no beat. */
+static void take_beat(struct pg_beats *beats, const PGresult *answer)
+{
+    struct store_beat *req = beats->beat;
+    int count = PQntuples(answer);
+    struct store_gateway *gateways = mem_new_array(struct store_gateway, (size_t)count);
+    bool is_there = false;
+    req->me = (uint64_t)beats->lead->me;
+    for (int i = 0; i < count; i++) {
+        take_gateway(&gateways[i], answer, i);
+        is_there |= gateways[i].id == req->me;
+        req->leader = (uint64_t)number_at(answer, i, LEADER);
+        req->clock_ms = number_at(answer, i, CLOCK);
+    }
+    req->gateways = gateways;
+    req->gateway_count = (size_t)count;
+    finish_beat(beats, is_there ? STORE_OK : STORE_MOVED);
+    free(gateways);
+}
+
+static void go_on(struct pg_beats *beats);
+static void close_all(struct pg_beats *beats);
+
+static void on_answer(struct pg_link *link, PGresult *answer)
+{
+    struct pg_beats *beats = beats_of(link);
+    enum pg_beat_step step = beats->step;
+    bool refused = PQresultStatus(answer) != PGRES_TUPLES_OK;
+    beats->step = PG_BEAT_REST;
+    if (step == PG_BEAT_LEAVES)
+        close_all(beats);
+    else if (step == PG_BEAT_BEATS && refused)
+        finish_beat(beats, STORE_FAILED);
+    else if (step == PG_BEAT_BEATS)
+        take_beat(beats, answer);
+    else if (refused)
+        finish_take(beats, STORE_FAILED);
+    else
+        finish_take(beats, pg_lead_take(beats->lead, answer) ? STORE_OK : STORE_TAKEN);
+    PQclear(answer);
+    go_on(beats);
+}
+
+/* ---- sending ---- */
+
+static void say(struct pg_beats *beats, enum pg_beat_step step, const char *columns,
+                const char *call, const struct pg_params *params)
+{
+    static const unsigned deadlines[] = { [PG_BEAT_BEATS] = BEAT_DEADLINE_MS,
+                                          [PG_BEAT_TAKES] = TAKE_DEADLINE_MS,
+                                          [PG_BEAT_LEAVES] = LEAVE_DEADLINE_MS };
+    struct buf sql = { 0 };
+    buf_print(&sql, "SELECT %s FROM \"%s\".%s", columns,
+              pg_schema_name(beats->link.options), call);
+    buf_add_char(&sql, '\0');
+    struct pg_statement statement = { .sql = sql.ptr,
+                                      .params = params,
+                                      .deadline_ms = deadlines[step] };
+    beats->step = step;
+    uv_timer_stop(&beats->patience);
+    pg_link_send(&beats->link, &statement);
+    buf_finish(&sql);
+}
+
+static void send_beat(struct pg_beats *beats)
+{
+    struct pg_params params = { 0 };
+    pg_param_int8(&params, beats->lead->me);
+    pg_param_int4(&params, beats->beat->draining);
+    say(beats, PG_BEAT_BEATS,
+        "seen_clock, seen_leader, seen_id, seen_beat, seen_draining, seen_name",
+        "beat_v1($1, $2)", &params);
+    pg_params_finish(&params);
+}
+
+static void send_take(struct pg_beats *beats)
+{
+    struct pg_lead_call call;
+    pg_lead_call_init(&call, beats->lead, NULL, 0, beats->take);
+    say(beats, PG_BEAT_TAKES, pg_lead_columns, "lead_v1($1, $2, $3, $4, $5, $6)",
+        &call.params);
+    pg_lead_call_finish(&call);
+}
+
+static void send_leave(struct pg_beats *beats)
+{
+    struct pg_params params = { 0 };
+    pg_param_int8(&params, beats->lead->me);
+    say(beats, PG_BEAT_LEAVES, "1", "leave_v1($1)", &params);
+    pg_params_finish(&params);
+}
+
+/* To take comes first: somebody waits for it. */
+static void go_on(struct pg_beats *beats)
+{
+    if (beats->link.state != PG_IDLE || beats->step != PG_BEAT_REST)
+        return;
+    if (beats->take)
+        send_take(beats);
+    else if (beats->beat)
+        send_beat(beats);
+    else if (beats->leaving)
+        send_leave(beats);
+}
+
+static void on_patience_over(uv_timer_t *timer)
+{
+    struct pg_beats *beats = container_of(timer, struct pg_beats, patience);
+    finish_all(beats, STORE_FAILED);
+    if (beats->leaving)
+        close_all(beats);
+}
+
+/* Sends, or waits for a connection. */
+static void ask(struct pg_beats *beats)
+{
+    go_on(beats);
+    if (beats->step == PG_BEAT_REST && !uv_is_active((uv_handle_t *)&beats->patience))
+        uv_timer_start(&beats->patience, on_patience_over, BEAT_DEADLINE_MS, 0);
+}
+
+void pg_beats_beat(struct pg_beats *beats, struct store_beat *req)
+{
+    beats->beat = req;
+    ask(beats);
+}
+
+void pg_beats_take(struct pg_beats *beats, struct store_lead *req)
+{
+    beats->take = req;
+    ask(beats);
+}
+
+/* ---- the connection ---- */
+
+static void on_ready(struct pg_link *link)
+{
+    go_on(beats_of(link));
+}
+
+static void on_lost(struct pg_link *link, bool was_busy)
+{
+    struct pg_beats *beats = beats_of(link);
+    (void)was_busy;
+    finish_all(beats, STORE_FAILED);
+    if (beats->leaving)
+        close_all(beats);
+}
+
+/* ---- beginning and end ---- */
+
+static void maybe_stopped(struct pg_beats *beats)
+{
+    if (--beats->open == 0)
+        beats->stopped_fn(beats);
+}
+
+static void on_link_closed(struct pg_link *link)
+{
+    maybe_stopped(beats_of(link));
+}
+
+static void on_patience_closed(uv_handle_t *handle)
+{
+    maybe_stopped(container_of((uv_timer_t *)handle, struct pg_beats, patience));
+}
+
+static void close_all(struct pg_beats *beats)
+{
+    beats->leaving = false;
+    beats->open = 2;
+    uv_close((uv_handle_t *)&beats->patience, on_patience_closed);
+    pg_link_close(&beats->link);
+}
+
+void pg_beats_start(struct pg_beats *beats, uv_loop_t *loop,
+                    const struct pg_options *options)
+{
+    uv_timer_init(loop, &beats->patience);
+    beats->link.loop = loop;
+    beats->link.options = options;
+    beats->link.back_off_max_ms = BACK_OFF_MAX_MS;
+    beats->link.on_ready = on_ready;
+    beats->link.on_answer = on_answer;
+    beats->link.on_lost = on_lost;
+    beats->link.on_closed = on_link_closed;
+    pg_link_begin(&beats->link);
+}
+
+void pg_beats_stop(struct pg_beats *beats, void (*stopped)(struct pg_beats *beats))
+{
+    beats->stopped_fn = stopped;
+    beats->leaving = true;
+    go_on(beats);
+    uv_timer_start(&beats->patience, on_patience_over, LEAVE_DEADLINE_MS, 0);
+}

@@ -1,0 +1,147 @@
+// One gateway on a real PostgreSQL: it does what it does on SQLite, and the database may go away.
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+
+import { Writers } from "../support/js/acknowledged.mjs";
+import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { PgRelay } from "../support/js/pg_relay.mjs";
+import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { RunsMirror } from "../support/js/runs.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
+
+const key = "5e".repeat(32);
+let postgres;
+before(async () => { postgres = await startPostgres(); });
+
+/** The tables of a test of its own. */
+let schemas = 0;
+const ownSchema = () => ["--database-schema", `test_${++schemas}`];
+
+test("a run is triggered, executes, and is there after restarts", async (t) => {
+  const gateway = await startGateway({ t, ...onDatabase(postgres, "only", { options: ownSchema() }) });
+  const mirror = new RunsMirror({ port: gateway.port, token: keys.dev });
+  mirror.subscribe({ all: true });
+  await mirror.connect();
+  const worker = await Worker.register(gateway, { tasks: ["hello"] });
+  const id = await worker.trigger("hello", { tags: ["one"], idempotencyKey: "a\u0000b", metadata: { n: 1 } }, { text: "é\u0000" });
+  const attempt = await worker.take(id);
+  await attempt.succeed({ n: 2 });
+  await until(() => mirror.runs.get(id)?.fields.status === "COMPLETED", { what: "the completed run at a subscriber" });
+  const before = (await gateway.get(`/api/v3/runs/${id}`)).json;
+  assert.equal(before.status, "COMPLETED");
+  assert.deepEqual(before.output, { n: 2 });
+
+  mirror.cut();
+  await gateway.kill();
+  await gateway.restart();
+  const after = (await gateway.get(`/api/v3/runs/${id}`)).json;
+  assert.deepEqual(after, before);
+  assert.equal((await worker.trigger("hello", { idempotencyKey: "a\u0000b" })), id, "the key is known after a restart");
+  const version = mirror.runs.get(id).version;
+  await mirror.connect();
+  const other = await worker.trigger("hello");
+  await until(() => mirror.runs.has(other), { what: "a run after the restart at the same subscriber" });
+  assert.equal(mirror.runs.get(id).version, version);
+  assert.deepEqual(mirror.errors, []);
+  mirror.cut();
+  await gateway.stop();
+});
+
+test("a restart under the same name takes over at once, after a kill too", async (t) => {
+  const gateway = await startGateway({ t, ...onDatabase(postgres, "same", { options: ownSchema() }) });
+  for (const end of ["kill", "stop", "kill"]) {
+    await gateway[end]();
+    const began = Date.now();
+    await gateway.restart();
+    assert.ok(Date.now() - began < 4000, `ready ${Date.now() - began} ms after the ${end}`);
+  }
+  await gateway.stop();
+});
+
+test("an idle gateway says one statement a second", async (t) => {
+  const relay = await PgRelay.start(postgres, t);
+  const gateway = await startGateway({ t, ...onDatabase(postgres, "idle", { url: relay.url, options: ownSchema() }) });
+  await sleep(3000); // what a start does by itself has been done
+  const count = () => [...relay.connections].reduce((sum, { statements }) => sum + statements, 0);
+  const before = count();
+  await sleep(10_000);
+  const said = count() - before;
+  assert.ok(said >= 8 && said <= 12, `${said} statements in 10 s`);
+  await gateway.stop();
+});
+
+for (const [what, away] of [
+  ["is restarted", () => postgres.restart({ downMs: 1000 })],
+  ["crashes", () => postgres.restart({ mode: "immediate", downMs: 3000 })],
+  ["loses a process", async () => { postgres.endBackends({ kill: true, holding: "commit_v1" }); }],
+  ["ends every session, again and again", async () => { for (let i = 0; i < 5; i++) { postgres.endBackends(); await sleep(200); } }],
+  ["can only be read for a while", async () => { postgres.readOnly(true); await sleep(2500); postgres.readOnly(false); }],
+]) {
+  test(`nothing acknowledged is lost, and nothing is there twice, when the database ${what}`, { timeout: 120_000 }, async (t) => {
+    const own = await startPostgres({ t }), shared = postgres;
+    postgres = own;
+    t.after(() => { postgres = shared; });
+    const gateway = await startGateway({ t, ...onDatabase(own, "only") });
+    const mirror = new RunsMirror({ port: gateway.port, token: keys.prod });
+    mirror.subscribe({ all: true });
+    await mirror.connect();
+    const writers = new Writers(gateway.url);
+    for (let round = 0; round < 3; round++) {
+      await writers.served();
+      await away();
+    }
+    await writers.served();
+    await writers.stop();
+    writers.judge(own);
+    await until(() => mirror.runs.size === writers.count, { what: "all runs at the subscriber" });
+    assert.ok(mirror.socket, "the subscriber was never cut");
+    assert.deepEqual(mirror.errors, []);
+    assert.doesNotMatch(gateway.stderr, /begins anew/);
+    mirror.cut();
+    await gateway.stop();
+  });
+}
+
+test("a failover to a synchronous standby loses nothing acknowledged", { timeout: 120_000 }, async (t) => {
+  const own = await startPostgres({ t });
+  const standby = await own.standby({ t });
+  const url = `postgresql://runcast@127.0.0.1:${own.port},127.0.0.1:${standby.port}/runcast`;
+  const gateway = await startGateway({ t, ...onDatabase(own, "only", { url }) });
+  const writers = new Writers(gateway.url);
+  await writers.served();
+  await own.kill();
+  standby.promote();
+  await writers.served(60_000);
+  await writers.stop();
+  writers.judge(standby);
+  await gateway.stop();
+});
+
+test("without an encryption key of its own a gateway refuses the database", async () => {
+  const { code, all } = await runProgram(["--database", postgres.url]);
+  assert.equal(code, 2);
+  assert.match(all, /RUNCAST_ENCRYPTION_KEY/);
+});
+
+test("a password is no argument, and is shown by nothing", async () => {
+  const url = "postgresql://runcast:s3cret@127.0.0.1:1/runcast";
+  const flag = await runProgram(["--database", url, "--print-config"]);
+  assert.equal(flag.code, 2);
+  assert.match(flag.all, /RUNCAST_DATABASE_FILE/);
+  const shown = await runProgram(["--print-config"], { env: { RUNCAST_DATABASE: url } });
+  assert.equal(shown.code, 0, shown.all);
+  assert.match(shown.stdout, /database += \*\*\*/);
+  const away = await runProgram([], { env: { RUNCAST_DATABASE: url, RUNCAST_ENCRYPTION_KEY: key } });
+  assert.equal(away.code, 1);
+  assert.match(away.all, /cannot reach the database/);
+  for (const { all } of [flag, shown, away]) assert.doesNotMatch(all, /s3cret/);
+});
+
+test("what copies or looks at a file names the tools of the database", async () => {
+  for (const words of [["backup", "/nowhere"], ["db", "check"], ["restored"]]) {
+    const { code, all } = await runProgram(words, { env: { RUNCAST_DATABASE: postgres.url } });
+    assert.equal(code, 1, all);
+    assert.match(all, /pg_dump/);
+  }
+});

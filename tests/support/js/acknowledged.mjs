@@ -1,0 +1,78 @@
+// Clients that write and remember what was acknowledged, and the judgement of it: each acknowledged
+// run is there, and once, whatever happened to gateways and databases meanwhile.
+//
+//   const writers = new Writers(url, { clients: 4 });
+//   … kill, cut, restart …
+//   await writers.stop(); await writers.judge(gateway);
+//
+// A call is repeated under its own key until it is answered, as SDKs do, but for longer.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+
+import { keys, sleep } from "./gateway.mjs";
+import { HttpClient } from "./http.mjs";
+
+export class Writers {
+  constructor(url, { clients = 4, key = keys.prod, pauseMs = 5 } = {}) {
+    Object.assign(this, { key, pauseMs, stopped: false, acknowledged: new Map(), longestMs: 0, refusals: new Map(), lastMs: Date.now() });
+    this.http = new HttpClient(url, key);
+    this.work = Promise.all(Array.from({ length: clients }, (_, client) => this.#write(client)));
+    this.work.catch(() => {}); // said by stop()
+  }
+
+  async #write(client) {
+    for (let n = 0; !this.stopped; n++, await sleep(this.pauseMs)) {
+      const name = `${client}-${n}`, began = Date.now();
+      const { json, headers } = await this.ask("POST", "/api/v1/tasks/task/trigger", { payload: { name }, options: { tags: [`client-${client}`] } });
+      this.acknowledged.set(name, { id: json.id, seq: Number(headers["x-runs-seq"].split(".")[1]) });
+      this.lastMs = Date.now();
+      this.longestMs = Math.max(this.longestMs, this.lastMs - began);
+    }
+  }
+
+  /** Asked until it is answered with something else than 5xx. */
+  async ask(method, target, body) {
+    const headers = { "x-trigger-request-idempotency-key": randomUUID() };
+    for (;; await sleep(50)) {
+      const reply = await this.http.request(method, target, { body, headers, timeoutMs: 10_000 }).catch((error) => ({ status: 0, text: error.code ?? error.message }));
+      if (reply.status === 200) return reply;
+      assert.ok(reply.status === 0 || reply.status >= 500, `${target}: ${reply.status} ${reply.text}`);
+      const why = `${reply.status} ${reply.text.slice(0, 100)}`;
+      this.refusals.set(why, (this.refusals.get(why) ?? 0) + 1);
+    }
+  }
+
+  get count() { return this.acknowledged.size; }
+
+  /** Resolves when something that was begun from now on is acknowledged: how long that took. */
+  async served(timeoutMs = 30_000) {
+    const began = Date.now(), count = this.count;
+    while (this.count < count + 8) { // those that were on their way are at most as many as there are clients
+      if (Date.now() - began > timeoutMs) throw new Error(`nothing is acknowledged for ${timeoutMs} ms: ${JSON.stringify([...this.refusals])}`);
+      await sleep(10);
+    }
+    return Date.now() - began;
+  }
+
+  async stop() {
+    this.stopped = true;
+    await this.work;
+    this.http.close();
+  }
+
+  /** Looks at the database itself, straight: rows of (payload, id, seq). */
+  judge(postgres) {
+    const stored = new Map(), ids = new Set();
+    for (const line of postgres.ask("SELECT encode(r.id, 'escape'), encode(p.body, 'escape') FROM runcast.run r JOIN runcast.run_payload p USING (env, id)").split("\n").filter(Boolean)) {
+      const [id, body] = line.split("|"), { name } = JSON.parse(body);
+      assert.ok(!stored.has(name), `${name} is stored once, not as ${stored.get(name)} and ${id}`);
+      stored.set(name, id);
+      ids.add(id);
+    }
+    for (const [name, { id }] of this.acknowledged) assert.equal(stored.get(name), id, `${name}, which was acknowledged, is stored`);
+    assert.equal(stored.size, this.acknowledged.size, "nothing else is stored");
+    const seqs = [...this.acknowledged.values()].map(({ seq }) => seq);
+    assert.equal(new Set(seqs).size, seqs.length, "each position was given once");
+    assert.equal(postgres.ask("SELECT count(*) FROM runcast.run r JOIN runcast.environment e USING (env) WHERE r.rev > e.seq"), "0");
+  }
+}

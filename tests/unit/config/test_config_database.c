@@ -1,0 +1,96 @@
+/* Settings of a database that several gateways have: what is refused, and that no password is an
+ * argument or shown. */
+#include "base/mem.h"
+#include "tests/support/world/config_input.h"
+#include "tests/support/world/unit.h"
+
+#define KEY                                                                                \
+    "RUNCAST_ENCRYPTION_KEY="                                                              \
+    "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
+#define URL "postgresql://runcast@db.internal:5432/runcast"
+
+static void without_a_word_there_is_none(void **state)
+{
+    (void)state;
+    struct config config = config_input_right(&(struct config_input){ 0 });
+    assert_string_equal(config.database, "");
+    assert_int_equal(config.beat_ms, 1000);
+    assert_int_equal(config.dead_after_ms, 5000);
+    config_finish(&config);
+}
+
+static void what_is_wrong_is_answered_by_what_would_be_right(void **state)
+{
+    (void)state;
+    static const struct {
+        struct config_input input;
+        const char *what;
+    } cases[] = {
+        { { .arguments = { "--database", URL } }, "RUNCAST_ENCRYPTION_KEY" },
+        { { .arguments = { "--database=" URL, "--check-config" } },
+          "RUNCAST_ENCRYPTION_KEY" },
+        { { .environment = { "RUNCAST_DATABASE=" URL } }, "RUNCAST_ENCRYPTION_KEY" },
+        { { .arguments = { "--database", "postgresql://a:b@c/d" }, .environment = { KEY } },
+          "RUNCAST_DATABASE_FILE" },
+        { { .arguments = { "--database", "host=a password=b" }, .environment = { KEY } },
+          "RUNCAST_DATABASE_FILE" },
+        { { .arguments = { "--database-schema", "Runcast" } }, "lower case" },
+        { { .arguments = { "--database-schema", "1" } }, "lower case" },
+        { { .arguments = { "--gateway-name", "a b" } }, "letters, digits" },
+        { { .arguments = { "--commit-durability", "off" } }, "on, remote_write" },
+        { { .arguments = { "--database-writers", "17" } }, "1 to 16" },
+        { { .arguments = { "--beat", "2s" } }, "five times beat" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct failure why = config_input_wrong(&cases[i].input);
+        if (!strstr(why.text, cases[i].what))
+            fail_msg("'%s' does not say '%s'", why.text, cases[i].what);
+    }
+}
+
+static void assert_printed(const struct config *config, const char *text)
+{
+    struct buf out = { 0 };
+    config_print(config, &out);
+    buf_add_char(&out, '\0');
+    if (!strstr(out.ptr, text))
+        fail_msg("'%s' is not in %s", text, out.ptr);
+    assert_null(strstr(out.ptr, "hush"));
+    buf_finish(&out);
+}
+
+static void an_address_is_shown_without_its_password(void **state)
+{
+    (void)state;
+    struct config config = config_input_right(&(struct config_input){
+        .arguments = { "--database", URL }, .environment = { KEY } });
+    assert_printed(&config, URL);
+    config_finish(&config);
+    config = config_input_right(&(struct config_input){
+        .environment = { KEY, "RUNCAST_DATABASE=postgresql://a:hush@b/c" } });
+    assert_printed(&config, "= ***");
+    config_finish(&config);
+}
+
+static void it_is_read_from_a_file_of_its_own(void **state)
+{
+    (void)state;
+    char variable[128];
+    config_input_write("postgresql://a:hush@b/c\n");
+    snprintf(variable, sizeof(variable), "RUNCAST_DATABASE_FILE=%s", config_input_path);
+    struct config config =
+        config_input_right(&(struct config_input){ .environment = { KEY, variable } });
+    assert_string_equal(config.database, "postgresql://a:hush@b/c");
+    config_finish(&config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_word_there_is_none),
+        cmocka_unit_test(what_is_wrong_is_answered_by_what_would_be_right),
+        cmocka_unit_test(an_address_is_shown_without_its_password),
+        cmocka_unit_test(it_is_read_from_a_file_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, config_input_setup, config_input_teardown);
+}

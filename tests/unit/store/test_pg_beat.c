@@ -1,0 +1,337 @@
+/* Processes on one PostgreSQL: what beats say, who may take the lead, and that a commit of who has
+ * lost it is never written. */
+#include <stdio.h>
+#include <uv.h>
+
+#include "base/mem.h"
+#include "store/pg/pg_store.h"
+#include "tests/support/contract/store_contract.h"
+#include "tests/support/world/pg_world.h"
+
+enum { PROCESSES = 2 };
+
+/* A process of the case, which is a store. */
+struct process {
+    struct store_world world; /* for the contract's verbs */
+    struct store_beat beat;
+    struct store_lead lead;
+    struct store_gateway others[8]; /* as the last beat said */
+    bool done, closed;
+    unsigned moved;
+    enum store_status status;
+};
+
+static struct {
+    uv_loop_t loop;
+    char schema[32];
+    struct process all[PROCESSES];
+} scene;
+
+static void turn(struct store_world *world)
+{
+    (void)world;
+    uv_run(&scene.loop, UV_RUN_ONCE);
+}
+
+static void wait_for(const bool *done)
+{
+    while (!*done)
+        uv_run(&scene.loop, UV_RUN_ONCE);
+}
+
+static void on_moved(void *owner)
+{
+    ((struct process *)owner)->moved++;
+}
+
+static struct process *start_by(int which, const char *name, const char *url)
+{
+    struct process *process = &scene.all[which];
+    struct failure why = { 0 };
+    struct pg_options options = {
+        .database = url, .schema = scene.schema, .name = name, .stands_by = true
+    };
+    *process = (struct process){ .world.turn = turn };
+    if (pg_store_open(&scene.loop, &options, &process->world.store, &why))
+        fail_msg("%s", why.text);
+    process->world.store->on_moved = on_moved;
+    process->world.store->moved_owner = process;
+    return process;
+}
+
+static struct process *start(int which, const char *name)
+{
+    return start_by(which, name, pg_world_url());
+}
+
+static void on_closed(struct store *store)
+{
+    for (int i = 0; i < PROCESSES; i++)
+        if (scene.all[i].world.store == store)
+            scene.all[i].closed = true;
+}
+
+static void end(struct process *process)
+{
+    process->world.store->ops->close(process->world.store, on_closed);
+    wait_for(&process->closed);
+    process->world.store = NULL;
+}
+
+static int open_scene(void **state)
+{
+    static int count;
+    (void)state;
+    memset(&scene, 0, sizeof(scene));
+    uv_loop_init(&scene.loop);
+    snprintf(scene.schema, sizeof(scene.schema), "case_%d", ++count);
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    (void)state;
+    for (int i = 0; i < PROCESSES; i++)
+        if (scene.all[i].world.store)
+            end(&scene.all[i]);
+    assert_int_equal(uv_loop_close(&scene.loop), 0);
+    return 0;
+}
+
+static void on_beaten(struct store_beat *req, enum store_status status)
+{
+    struct process *process = container_of(req, struct process, beat);
+    assert_true(req->gateway_count <= 8);
+    if (req->gateway_count)
+        memcpy(process->others, req->gateways, req->gateway_count * sizeof(*req->gateways));
+    req->gateways = process->others;
+    process->status = status;
+    process->done = true;
+}
+
+static enum store_status beat(struct process *process)
+{
+    process->done = false;
+    process->beat = (struct store_beat){ .done = on_beaten };
+    process->world.store->ops->beat(process->world.store, &process->beat);
+    assert_false(process->done); /* not from inside the call */
+    wait_for(&process->done);
+    return process->status;
+}
+
+static void on_led(struct store_lead *req, enum store_status status)
+{
+    struct process *process = container_of(req, struct process, lead);
+    process->status = status;
+    process->done = true;
+}
+
+/* dead: as this process has seen it; NULL: nobody is. */
+static enum store_status take(struct process *process, const struct store_gateway *dead)
+{
+    process->done = false;
+    process->lead =
+        (struct store_lead){ .dead = dead, .dead_count = dead != NULL, .done = on_led };
+    process->world.store->ops->lead(process->world.store, &process->lead);
+    wait_for(&process->done);
+    return process->status;
+}
+
+static const struct store_gateway *seen(const struct process *by, const char *name)
+{
+    for (size_t i = 0; i < by->beat.gateway_count; i++)
+        if (!strcmp(by->others[i].name, name))
+            return &by->others[i];
+    fail_msg("%s is not seen", name);
+    return NULL;
+}
+
+/* The connection may not be there yet, or not again. */
+static void beat_at_last(struct process *process)
+{
+    while (beat(process) != STORE_OK)
+        ;
+}
+
+static void take_at_last(struct process *process)
+{
+    while (take(process, NULL) != STORE_OK)
+        ;
+}
+
+/* ---- beats ---- */
+
+static void a_beat_names_everybody_and_counts(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a"), *b = start(1, "b");
+    assert_int_equal(beat(a), STORE_OK);
+    assert_int_equal(beat(a), STORE_OK);
+    assert_int_equal(beat(b), STORE_OK);
+    assert_int_equal(b->beat.gateway_count, 2);
+    assert_int_equal(seen(b, "a")->beat, 2);
+    assert_int_equal(seen(b, "b")->beat, 1);
+    assert_int_equal(seen(b, "b")->id, b->beat.me);
+    assert_int_equal(b->beat.leader, 0);
+    uv_timeval64_t now;
+    uv_gettimeofday(&now);
+    assert_true(llabs(b->beat.clock_ms - now.tv_sec * 1000) < 10000);
+}
+
+static void who_has_left_is_not_named(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a"), *b = start(1, "b");
+    assert_int_equal(take(a, NULL), STORE_OK);
+    end(a);
+    assert_int_equal(beat(b), STORE_OK);
+    assert_int_equal(b->beat.gateway_count, 1);
+    assert_int_equal(take(b, NULL), STORE_OK);
+}
+
+static void whose_name_begins_again_is_told_so(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a"), *again = start(1, "a");
+    assert_int_equal(beat(a), STORE_MOVED);
+    assert_int_equal(a->beat.gateway_count, 1);
+    assert_int_not_equal(seen(a, "a")->id, a->beat.me);
+    assert_int_equal(beat(again), STORE_OK);
+}
+
+/* ---- the lead ---- */
+
+static void what_nobody_leads_is_taken_and_stays_so(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a"), *b = start(1, "b");
+    assert_int_equal(take(a, NULL), STORE_OK);
+    assert_int_equal(take(a, NULL), STORE_OK);
+    assert_int_equal(take(b, NULL), STORE_TAKEN);
+    assert_int_equal(beat(b), STORE_OK);
+    assert_int_equal(b->beat.leader, seen(b, "a")->id);
+}
+
+static void who_leads_is_followed_when_dead_as_it_was_seen(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a"), *b = start(1, "b");
+    assert_int_equal(take(a, NULL), STORE_OK);
+    assert_int_equal(beat(b), STORE_OK);
+    struct store_gateway dead = *seen(b, "a");
+    assert_int_equal(beat(a), STORE_OK); /* it lives after all */
+    assert_int_equal(take(b, &dead), STORE_TAKEN);
+    dead.beat++;
+    assert_int_equal(take(b, &dead), STORE_OK);
+    assert_int_equal(beat(a), STORE_OK);
+    assert_int_equal(a->beat.leader, b->beat.me);
+}
+
+static void a_commit_of_who_has_lost_the_lead_is_not_written(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a"), *b = start(1, "b");
+    assert_int_equal(take(a, NULL), STORE_OK);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 1, "a")), STORE_OK);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 2, "a")), STORE_OK);
+    assert_int_equal(beat(b), STORE_OK);
+    assert_int_equal(take(b, seen(b, "a")), STORE_OK);
+    assert_int_equal(b->world.store->ops->position(b->world.store, ENV_A).seq, 2);
+    assert_int_equal(a->moved, 0);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 3, "a")), STORE_MOVED);
+    assert_int_not_equal(a->moved, 0);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 3, "a")), STORE_MOVED);
+    assert_int_equal(commit_one(&b->world, new_run(ENV_A, 3, "a")), STORE_OK);
+    assert_int_equal(count_runs(&b->world, ENV_A), 3);
+    assert_int_equal(b->world.store->ops->position(b->world.store, ENV_A).seq, 3);
+}
+
+static void who_does_not_lead_writes_nothing(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a"), *b = start(1, "b");
+    assert_int_equal(take(a, NULL), STORE_OK);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 1, "a")), STORE_OK);
+    assert_int_equal(commit_one(&b->world, new_run(ENV_A, 2, "a")), STORE_MOVED);
+    assert_int_equal(count_runs(&a->world, ENV_A), 1);
+}
+
+/* ---- a connection that is cut at each message ---- */
+
+/* What is asked for is done with some answer, and the next one that is asked for is right. */
+static void cut_beats(const char *what, enum pg_side from)
+{
+    struct process *a = start_by(0, "a", pg_world_relay_url());
+    beat_at_last(a);
+    unsigned n = 0;
+    do {
+        pg_world_strike(what, from, ++n, "beat_v1");
+        uint64_t before = seen(a, "a")->beat;
+        bool answered = beat(a) == STORE_OK;
+        pg_world_order("forget");
+        beat_at_last(a);
+        uint64_t counted = seen(a, "a")->beat - before;
+        assert_true(counted >= 1 + (unsigned)answered && counted <= 2);
+    } while (pg_world_struck());
+    assert_true(n > 3);
+    end(a);
+}
+
+static void a_beat_that_is_cut_anywhere_fails_and_the_next_one_comes(void **state)
+{
+    (void)state;
+    cut_beats("cut", PG_CLIENT);
+    cut_beats("cut", PG_SERVER);
+    cut_beats("tear", PG_SERVER);
+}
+
+static void a_take_that_is_cut_anywhere_is_tried_again(void **state)
+{
+    (void)state;
+    static const enum pg_side sides[] = { PG_CLIENT, PG_SERVER };
+    for (int i = 0; i < 2; i++) {
+        struct process *a = start_by(0, "a", pg_world_relay_url());
+        take_at_last(a);
+        unsigned n = 0;
+        do {
+            pg_world_strike("cut", sides[i], ++n, "lead_v1");
+            take(a, NULL);
+            pg_world_order("forget");
+            take_at_last(a);
+        } while (pg_world_struck());
+        assert_true(n > 3);
+        assert_int_equal(commit_one(&a->world, new_run(ENV_A, i + 1, "a")), STORE_OK);
+        end(a);
+    }
+}
+
+static void a_database_that_does_not_answer_is_told_within_seconds(void **state)
+{
+    (void)state;
+    struct process *a = start_by(0, "a", pg_world_relay_url());
+    beat_at_last(a);
+    uint64_t began = uv_hrtime();
+    pg_world_order("hold server");
+    assert_int_equal(beat(a), STORE_FAILED);
+    assert_true(uv_hrtime() - began < 10000000000u);
+    pg_world_order("pass");
+    beat_at_last(a);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+    const struct CMUnitTest tests[] = {
+        TEST(a_beat_names_everybody_and_counts),
+        TEST(who_has_left_is_not_named),
+        TEST(whose_name_begins_again_is_told_so),
+        TEST(what_nobody_leads_is_taken_and_stays_so),
+        TEST(who_leads_is_followed_when_dead_as_it_was_seen),
+        TEST(a_commit_of_who_has_lost_the_lead_is_not_written),
+        TEST(who_does_not_lead_writes_nothing),
+        TEST(a_beat_that_is_cut_anywhere_fails_and_the_next_one_comes),
+        TEST(a_take_that_is_cut_anywhere_is_tried_again),
+        TEST(a_database_that_does_not_answer_is_told_within_seconds),
+    };
+    return cmocka_run_group_tests(tests, pg_world_set_up, pg_world_tear_down);
+}
