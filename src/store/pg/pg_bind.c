@@ -226,6 +226,12 @@ void pg_param_int8(struct pg_params *params, int64_t value)
     pg_add_int8(&params->numbers, value);
 }
 
+void pg_param_bool(struct pg_params *params, bool value)
+{
+    add_param(params, PG_BOOL, 1);
+    buf_add_char(&params->numbers, (char)value);
+}
+
 void pg_param_array(struct pg_params *params, uint32_t type, struct slice value)
 {
     struct pg_param *param = add_param(params, type, value.len);

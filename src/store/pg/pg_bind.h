@@ -87,6 +87,7 @@ void pg_params_clear(struct pg_params *params);
 
 void pg_param_int4(struct pg_params *params, int32_t value);
 void pg_param_int8(struct pg_params *params, int64_t value);
+void pg_param_bool(struct pg_params *params, bool value);
 /* Borrowed until the statement was sent; absent: NULL. */
 void pg_param_bytes(struct pg_params *params, struct slice value);
 void pg_param_text(struct pg_params *params, const char *value);

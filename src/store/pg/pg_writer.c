@@ -275,7 +275,7 @@ static void put_purge(struct pg_writer *writer)
     pg_param_int8(&writer->params, req->before);
     pg_param_int8(&writer->params, req->documents_before);
     pg_param_int4(&writer->params, (int32_t)req->limit);
-    pg_param_int4(&writer->params, req->whole);
+    pg_param_bool(&writer->params, req->whole);
     pg_param_int8(&writer->params, wall_ms());
 }
 
