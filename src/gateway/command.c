@@ -34,15 +34,6 @@ struct lone_command {
 
 /* ---- the data directory ---- */
 
-char *gateway_path(const struct config *config, const char *name)
-{
-    struct buf path = { 0 };
-    buf_print(&path, "%s/%s", config->data, name);
-    char *text = mem_text(buf_slice(&path));
-    buf_finish(&path);
-    return text;
-}
-
 enum err gateway_open_vault(const struct config *config, struct vault **vault,
                             struct failure *why)
 {

@@ -4,11 +4,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "config/config_listen.h"
 #include "gateway/command.h"
 #include "store/pg/pg_reach.h"
 #include "store/pg/pg_store.h"
 #include "store/sqlite/sqlite_store.h"
+
+char *gateway_path(const struct config *config, const char *name)
+{
+    struct buf path = { 0 };
+    buf_print(&path, "%s/%s", config->data, name);
+    char *text = mem_text(buf_slice(&path));
+    buf_finish(&path);
+    return text;
+}
 
 void gateway_name(const struct config *config, char name[GATEWAY_NAME_MAX])
 {
