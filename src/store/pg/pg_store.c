@@ -151,8 +151,6 @@ static enum err begin(struct pg_store *pg, PGconn *conn, struct pg_hello *hello,
         return why->code;
     if (!pg->options.stands_by && pg_lead_begin(&pg->lead, conn, &pg->options, why))
         return why->code;
-    pg->writers.types = hello->types;
-    memcpy(pg->writers.timeline, hello->timeline, sizeof(hello->timeline));
     return OK;
 }
 
@@ -173,15 +171,16 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
     PGconn *conn = pg_connect(&pg->options, &hello, why);
     if (!conn)
         goto fail;
-    enum err refused = begin(pg, conn, &hello, why);
-    PQfinish(conn);
-    if (refused || pg_writers_start(&pg->writers, loop, why))
-        goto fail;
+    if (begin(pg, conn, &hello, why) ||
+        pg_writers_start(&pg->writers, loop, conn, &hello, why))
+        goto fail_conn;
     pg_readers_start(&pg->readers, loop);
     pg_beats_start(&pg->beats, loop, &pg->options);
     *store = &pg->store;
     return OK;
 
+fail_conn:
+    PQfinish(conn);
 fail:
     free_store(pg);
     return why->code;

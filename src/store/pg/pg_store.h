@@ -17,6 +17,7 @@ struct pg_options {
     size_t key_id_count;
     const char *durability; /* synchronous_commit of what is acknowledged; NULL: on */
     int writers, readers;   /* connections; 0: 2 and 3 */
+    unsigned patience_ms;   /* writes fail once there was no answer for so long; 0: 2 s */
     bool lossless;          /* a failover has lost nothing, whoever is primary now */
     bool stands_by;         /* joins, and leads nothing yet */
 };

@@ -13,99 +13,43 @@
  * is burnt first, by an empty group. Once that is written the other one never is; or it was,
  * and the answer to the number is the answer to it.
  *
- * Nothing for two seconds: what was not sent yet fails, and whoever comes. What was sent waits
+ * Nothing for two seconds (patience_ms): what was not sent yet fails, and whoever comes. What was sent waits
  * on. */
 #include "store/pg/pg_writer.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/metrics.h"
 #include "store/pg/pg_refusal.h"
 
 enum {
     PATIENCE_MS = 2000,
     DEADLINE_MS = 5000,
-    FAREWELL_MS = 5000,
     SWEEP_EVERY_MS = 1000,
     SLOW_MS = 100, /* to write a group: a line of the log at debug */
 };
 
 static const uint64_t second_ns = 1000000000;
 
-static void go_on(struct pg_writer *writer);
-static void go_on_all(struct pg_writers *writers);
-
 static struct pg_writer *writer_of(struct pg_link *link)
 {
     return container_of(link, struct pg_writer, link);
 }
 
-static bool is_resting(const struct pg_writer *writer)
+bool pg_writer_rests(const struct pg_writer *writer)
 {
     return writer->step == PG_REST && list_empty(&writer->alone);
 }
 
-static bool has_work(const struct pg_writer *writer)
+bool pg_writer_has_work(const struct pg_writer *writer)
 {
     return writer->step != PG_REST || !list_empty(&writer->alone) ||
            !commit_line_empty(&writer->line) || !list_empty(&writer->purges);
 }
 
 /* ---- what is done ---- */
-
-static void wake(struct pg_writers *writers)
-{
-    uv_async_send(&writers->finished);
-}
-
-/* One environment or all: who asks leads nothing any more. */
-static void tell_moved(struct pg_writers *writers)
-{
-    struct store *store = writers->report.store;
-    if (store->on_moved)
-        store->on_moved(store->moved_owner);
-}
-
-static void finish_commit(struct pg_writers *writers, struct store_commit *req,
-                          enum store_status status)
-{
-    if (status == STORE_MOVED)
-        tell_moved(writers);
-    req->status = status;
-    req->synced_us = commit_report_now_us();
-    list_remove(&req->link);
-    list_append(&writers->done, &req->link);
-    wake(writers);
-}
-
-static void finish_commits(struct pg_writers *writers, struct list *commits,
-                           enum store_status status)
-{
-    list_each (link, commits)
-        finish_commit(writers, container_of(link, struct store_commit, link), status);
-}
-
-static void finish_purge(struct pg_writers *writers, struct store_purge *req,
-                         enum store_status status)
-{
-    if (status == STORE_MOVED)
-        tell_moved(writers);
-    req->status = status;
-    list_append(&writers->purges_done, &req->link);
-    wake(writers);
-}
-
-static void finish_purges(struct pg_writers *writers, struct list *purges,
-                          enum store_status status)
-{
-    while (!list_empty(purges))
-        finish_purge(writers, container_of(list_take(purges), struct store_purge, link),
-                     status);
-}
 
 /* What waits, and was never sent. */
 static void finish_waiting(struct pg_writer *writer, enum store_status status)
@@ -114,15 +58,15 @@ static void finish_waiting(struct pg_writer *writer, enum store_status status)
     list_init(&waiting);
     list_move_all(&waiting, &writer->alone);
     commit_line_empty_into(&writer->line, &waiting);
-    finish_commits(writer->all, &waiting, status);
-    finish_purges(writer->all, &writer->purges, status);
+    pg_writers_finish_all(writer->all, &waiting, status);
+    pg_writers_finish_purges(writer->all, &writer->purges, status);
 }
 
 static void finish_step(struct pg_writer *writer, enum store_status status)
 {
-    finish_commits(writer->all, &writer->group, status);
+    pg_writers_finish_all(writer->all, &writer->group, status);
     if (writer->purge)
-        finish_purge(writer->all, writer->purge, status);
+        pg_writers_finish_purge(writer->all, writer->purge, status);
     writer->purge = NULL;
     writer->step = PG_REST;
     writer->haunted = writer->one_by_one = false;
@@ -140,34 +84,29 @@ static void part_group(struct pg_writer *writer)
     finish_step(writer, STORE_FAILED);
 }
 
-/* ---- how the store is ---- */
-
-static void follow(struct pg_writers *writers)
+/* Nothing of it is waited for any more. */
+void pg_writer_give_up(struct pg_writer *writer, enum store_status status)
 {
-    bool failing = writers->gone, full = false;
-    const char *trouble = writers->gone ? "another process leads" : "";
-    for (unsigned i = 0; i < writers->count; i++) {
-        const struct pg_writer *writer = &writers->writers[i];
-        failing |= writer->failing;
-        full |= writer->full;
-        if (writer->failing || writer->full)
-            trouble = writer->trouble;
-    }
-    commit_report_state(&writers->report, failing, full, trouble);
+    if (writer->step != PG_REST && writer->link.state == PG_BUSY)
+        pg_link_reopen(&writer->link);
+    finish_step(writer, status);
+    finish_waiting(writer, status);
 }
+
+/* ---- how it is ---- */
 
 static void start_failing(struct pg_writer *writer, const char *trouble)
 {
     snprintf(writer->trouble, sizeof(writer->trouble), "%s", trouble);
     writer->failing = true;
-    follow(writer->all);
+    pg_writers_follow(writer->all);
 }
 
 /* The database has answered. */
 static void stop_failing(struct pg_writer *writer)
 {
     writer->failing = writer->full = false;
-    follow(writer->all);
+    pg_writers_follow(writer->all);
 }
 
 static void on_patience_over(uv_timer_t *timer)
@@ -176,31 +115,15 @@ static void on_patience_over(uv_timer_t *timer)
     start_failing(writer, "the database does not answer");
     writer->next_try = UINT64_MAX;
     finish_waiting(writer, STORE_FAILED);
-    go_on_all(writer->all);
+    pg_writers_go_on(writer->all);
 }
 
 static void begin_patience(struct pg_writer *writer)
 {
+    unsigned wanted_ms = writer->all->options->patience_ms;
     if (!uv_is_active((uv_handle_t *)&writer->patience))
-        uv_timer_start(&writer->patience, on_patience_over, PATIENCE_MS, 0);
-}
-
-/* Somebody else leads: what waits was not written, what was sent may have been. */
-static void lose_all(struct pg_writers *writers, const char *reason)
-{
-    if (!writers->gone)
-        log_error("this process leads nothing any more", "reason", reason, NULL);
-    writers->gone = true;
-    for (unsigned i = 0; i < writers->count; i++) {
-        struct pg_writer *writer = &writers->writers[i];
-        if (writer->step != PG_REST && writer->link.state == PG_BUSY)
-            pg_link_reopen(&writer->link); /* its answer is not waited for */
-        finish_step(writer, STORE_MOVED);
-        finish_waiting(writer, STORE_MOVED);
-    }
-    finish_commits(writers, &writers->wide, STORE_MOVED);
-    follow(writers);
-    tell_moved(writers);
+        uv_timer_start(&writer->patience, on_patience_over,
+                       wanted_ms ? wanted_ms : PATIENCE_MS, 0);
 }
 
 /* ---- sending ---- */
@@ -339,14 +262,6 @@ static void begin_step(struct pg_writer *writer)
     send_step(writer);
 }
 
-static bool all_rest(const struct pg_writers *writers)
-{
-    for (unsigned i = 0; i < writers->count; i++)
-        if (!is_resting(&writers->writers[i]))
-            return false;
-    return true;
-}
-
 /* Takes what is sent next, if it may be; commits of several writers keep them all waiting. */
 static bool take_next(struct pg_writer *writer)
 {
@@ -354,7 +269,7 @@ static bool take_next(struct pg_writer *writer)
     if (!list_empty(&writer->alone)) {
         list_append(&writer->group, list_take(&writer->alone));
     } else if (!list_empty(&writers->wide)) {
-        if (writer != &writers->writers[0] || !all_rest(writers))
+        if (writer != &writers->writers[0] || !pg_writers_rest(writers))
             return false;
         list_append(&writer->group, list_take(&writers->wide));
     } else if (!list_empty(&writer->purges) &&
@@ -367,24 +282,15 @@ static bool take_next(struct pg_writer *writer)
     return writer->purge || !list_empty(&writer->group);
 }
 
-static void go_on(struct pg_writer *writer)
+void pg_writer_go_on(struct pg_writer *writer)
 {
     struct pg_writers *writers = writer->all;
     if (writer->step != PG_REST || writers->closing)
         return;
     if (writer->link.state == PG_IDLE && take_next(writer))
         begin_step(writer);
-    else if (has_work(writer) && writer->link.state != PG_IDLE)
+    else if (pg_writer_has_work(writer) && writer->link.state != PG_IDLE)
         begin_patience(writer);
-}
-
-static void maybe_closing(struct pg_writers *writers);
-
-static void go_on_all(struct pg_writers *writers)
-{
-    for (unsigned i = 0; i < writers->count; i++)
-        go_on(&writers->writers[i]);
-    maybe_closing(writers);
 }
 
 /* ---- answers ---- */
@@ -414,7 +320,7 @@ static void finish_group(struct pg_writer *writer)
     note_group(writer);
     list_each (link, &writer->group) {
         struct store_commit *req = container_of(link, struct store_commit, link);
-        finish_commit(writer->all, req, req->status);
+        pg_writers_finish(writer->all, req, req->status);
     }
     writer->number++;
     finish_step(writer, STORE_OK);
@@ -483,12 +389,14 @@ static void take_answer(struct pg_writer *writer, struct slice answer)
     switch (outcome) {
     case PG_ANSWERED: break;
     case PG_BURNT: finish_burnt(writer); break;
-    case PG_GONE: lose_all(writer->all, "another process has taken our place"); break;
+    case PG_GONE:
+        pg_writers_lose(writer->all, "another process has taken our place");
+        break;
     case PG_STRAY:
-        lose_all(writer->all, "the database has lost what it had acknowledged");
+        pg_writers_lose(writer->all, "the database has lost what it had acknowledged");
         break;
     case PG_GARBLED:
-        lose_all(writer->all, "the database says what nobody understands");
+        pg_writers_lose(writer->all, "the database says what nobody understands");
         break;
     }
 }
@@ -497,7 +405,7 @@ static void take_lead(struct pg_writer *writer, const PGresult *answer)
 {
     forget_lead_call(writer);
     if (!pg_lead_take(writer->all->lead, answer)) {
-        lose_all(writer->all, "another process leads");
+        pg_writers_lose(writer->all, "another process leads");
         return;
     }
     put_step(writer); /* once more: the terms were not known before */
@@ -557,7 +465,7 @@ static void take_error(struct pg_writer *writer, const PGresult *answer)
         writer->failing = true;
         refuse_step(writer, STORE_FAILED, false);
     }
-    follow(writer->all);
+    pg_writers_follow(writer->all);
 }
 
 static void on_answer(struct pg_link *link, PGresult *answer)
@@ -578,7 +486,7 @@ static void on_answer(struct pg_link *link, PGresult *answer)
                                                 (size_t)PQgetlength(answer, 0, 0) });
     }
     PQclear(answer);
-    go_on_all(writer->all);
+    pg_writers_go_on(writer->all);
 }
 
 /* ---- the connection ---- */
@@ -595,150 +503,50 @@ static void on_ready(struct pg_link *link)
 {
     struct pg_writer *writer = writer_of(link);
     if (!writer->all->gone && is_another_history(writer, writer->all->timeline))
-        lose_all(writer->all, "another server has become the primary one");
+        pg_writers_lose(writer->all, "another server has become the primary one");
     if (writer->step != PG_REST)
         send_step(writer);
     else
         stop_failing(writer);
-    go_on_all(writer->all);
+    pg_writers_go_on(writer->all);
 }
 
 static void on_lost(struct pg_link *link, bool was_busy)
 {
     struct pg_writer *writer = writer_of(link);
     writer->haunted |= was_busy && writer->step != PG_REST;
-    go_on(writer);
+    pg_writer_go_on(writer);
 }
 
-/* ---- the end ---- */
-
-static void maybe_stopped(struct pg_writers *writers)
-{
-    if (writers->links || writers->handles)
-        return;
-    for (unsigned i = 0; i < writers->count; i++) {
-        struct pg_writer *writer = &writers->writers[i];
-        commit_line_finish(&writer->line);
-        forget_lead_call(writer);
-        pg_group_finish(&writer->encoded);
-        pg_group_finish(&writer->nothing);
-        pg_params_finish(&writer->params);
-    }
-    writers->stopped_fn(writers);
-}
+/* ---- beginning and end ---- */
 
 static void on_link_closed(struct pg_link *link)
 {
-    struct pg_writers *writers = writer_of(link)->all;
-    writers->links--;
-    maybe_stopped(writers);
+    pg_writers_closed(writer_of(link)->all);
 }
 
 static void on_patience_closed(uv_handle_t *handle)
 {
-    struct pg_writers *writers =
-        container_of((uv_timer_t *)handle, struct pg_writer, patience)->all;
-    writers->handles--;
-    maybe_stopped(writers);
+    pg_writers_closed(container_of((uv_timer_t *)handle, struct pg_writer, patience)->all);
 }
 
-static void on_farewell_closed(uv_handle_t *handle)
+void pg_writer_close(struct pg_writer *writer)
 {
-    struct pg_writers *writers =
-        container_of((uv_timer_t *)handle, struct pg_writers, farewell);
-    writers->handles--;
-    maybe_stopped(writers);
+    uv_close((uv_handle_t *)&writer->patience, on_patience_closed);
+    pg_link_close(&writer->link);
 }
 
-static void on_finished_closed(uv_handle_t *handle)
+void pg_writer_finish(struct pg_writer *writer)
 {
-    struct pg_writers *writers =
-        container_of((uv_async_t *)handle, struct pg_writers, finished);
-    writers->handles--;
-    maybe_stopped(writers);
+    commit_line_finish(&writer->line);
+    forget_lead_call(writer);
+    pg_group_finish(&writer->encoded);
+    pg_group_finish(&writer->nothing);
+    pg_params_finish(&writer->params);
 }
 
-static void close_all(struct pg_writers *writers)
-{
-    writers->closing = true;
-    writers->handles = 2 + writers->count;
-    writers->links = writers->count;
-    uv_close((uv_handle_t *)&writers->finished, on_finished_closed);
-    uv_close((uv_handle_t *)&writers->farewell, on_farewell_closed);
-    for (unsigned i = 0; i < writers->count; i++) {
-        uv_close((uv_handle_t *)&writers->writers[i].patience, on_patience_closed);
-        pg_link_close(&writers->writers[i].link);
-    }
-}
-
-static bool is_at_rest(const struct pg_writers *writers)
-{
-    bool rests = list_empty(&writers->wide) && list_empty(&writers->done) &&
-                 list_empty(&writers->purges_done) &&
-                 list_empty(&writers->report.reporting);
-    for (unsigned i = 0; i < writers->count && rests; i++)
-        rests = !has_work(&writers->writers[i]);
-    return rests;
-}
-
-static void maybe_closing(struct pg_writers *writers)
-{
-    if (writers->stopping && !writers->closing && is_at_rest(writers))
-        close_all(writers);
-}
-
-/* Nobody can tell what becomes of what was sent. */
-static void on_farewell(uv_timer_t *timer)
-{
-    struct pg_writers *writers = container_of(timer, struct pg_writers, farewell);
-    for (unsigned i = 0; i < writers->count; i++) {
-        struct pg_writer *writer = &writers->writers[i];
-        if (writer->step != PG_REST && writer->link.state == PG_BUSY)
-            pg_link_reopen(&writer->link);
-        finish_step(writer, STORE_FAILED);
-        finish_waiting(writer, STORE_FAILED);
-    }
-    finish_commits(writers, &writers->wide, STORE_FAILED);
-    wake(writers);
-}
-
-void pg_writers_stop(struct pg_writers *writers,
-                     void (*stopped)(struct pg_writers *writers))
-{
-    writers->stopped_fn = stopped;
-    writers->stopping = true;
-    uv_timer_start(&writers->farewell, on_farewell, FAREWELL_MS, 0);
-    wake(writers);
-}
-
-/* ---- reporting ---- */
-
-static void report_purge(struct pg_writers *writers)
-{
-    struct store_purge *req =
-        container_of(list_take(&writers->purges_done), struct store_purge, link);
-    if (req->status == STORE_OK) {
-        req->position.stored = positions_get(writers->report.positions, req->env).stored;
-        positions_put(writers->report.positions, req->position);
-    }
-    req->done(req, req->status);
-}
-
-static void on_finished(uv_async_t *async)
-{
-    struct pg_writers *writers = container_of(async, struct pg_writers, finished);
-    commit_report_take(&writers->report, &writers->done);
-    bool all = commit_report_run(&writers->report);
-    if (!list_empty(&writers->purges_done))
-        report_purge(writers);
-    if (!all || !list_empty(&writers->done) || !list_empty(&writers->purges_done))
-        wake(writers);
-    maybe_closing(writers);
-}
-
-/* ---- beginning ---- */
-
-static void begin_writer(struct pg_writers *writers, unsigned which)
+void pg_writer_begin(struct pg_writers *writers, unsigned which, PGconn *conn,
+                     const struct pg_hello *hello)
 {
     struct pg_writer *writer = &writers->writers[which];
     writer->all = writers;
@@ -755,96 +563,12 @@ static void begin_writer(struct pg_writers *writers, unsigned which)
     pg_group_encode(&writer->nothing, &none, &writers->types, pg_lead_term, writers->lead);
     uv_timer_init(writers->loop, &writer->patience);
     writer->link.loop = writers->loop;
+    writer->link.conn = conn;
+    writer->link.hello = *hello;
     writer->link.options = writers->options;
     writer->link.on_ready = on_ready;
     writer->link.on_answer = on_answer;
     writer->link.on_lost = on_lost;
     writer->link.on_closed = on_link_closed;
     pg_link_begin(&writer->link);
-}
-
-enum err pg_writers_start(struct pg_writers *writers, uv_loop_t *loop, struct failure *why)
-{
-    int wanted = writers->options->writers;
-    writers->loop = loop;
-    writers->count = wanted > 0 ? (unsigned)wanted : 2;
-    if (writers->count > PG_WRITERS_MAX)
-        writers->count = PG_WRITERS_MAX;
-    list_init(&writers->wide);
-    list_init(&writers->done);
-    list_init(&writers->purges_done);
-    if (uv_async_init(loop, &writers->finished, on_finished))
-        return explain(why, ERR_STORE, "cannot watch for what is written");
-    uv_timer_init(loop, &writers->farewell);
-    for (unsigned i = 0; i < writers->count; i++)
-        begin_writer(writers, i);
-    return OK;
-}
-
-/* ---- what is asked for ---- */
-
-/* While full, or while the database refuses, one commit a second tries. */
-static enum store_status refusal(struct pg_writer *writer)
-{
-    uint64_t now = uv_hrtime();
-    if (writer->all->gone)
-        return STORE_MOVED;
-    if (!writer->failing && !writer->full)
-        return STORE_OK;
-    if (now < writer->next_try)
-        return writer->full ? STORE_NO_SPACE : STORE_FAILED;
-    writer->next_try = now + second_ns;
-    return STORE_OK;
-}
-
-static struct pg_writer *writer_of_env(struct pg_writers *writers, uint32_t env)
-{
-    return &writers->writers[env % writers->count];
-}
-
-/* The only writer of all its environments; NULL: there are several. */
-static struct pg_writer *writer_of_commit(struct pg_writers *writers,
-                                          const struct store_commit *req)
-{
-    struct pg_writer *writer = NULL;
-    for (size_t i = 0; i < req->change_count + req->claim_count; i++) {
-        uint32_t env = i < req->change_count ? req->changes[i].env
-                                             : req->claims[i - req->change_count].env;
-        struct pg_writer *own = writer_of_env(writers, env);
-        if (writer && writer != own)
-            return NULL;
-        writer = own;
-    }
-    return writer ? writer : &writers->writers[0];
-}
-
-void pg_writers_commit(struct pg_writers *writers, struct store_commit *req)
-{
-    struct pg_writer *writer = writer_of_commit(writers, req);
-    assert(!writers->stopping);
-    req->begun_us = commit_report_now_us();
-    list_init(&req->link);
-    enum store_status status = refusal(writer ? writer : &writers->writers[0]);
-    if (status) {
-        finish_commit(writers, req, status);
-        return;
-    }
-    if (writer)
-        commit_line_add(&writer->line, req);
-    else
-        list_append(&writers->wide, &req->link);
-    go_on_all(writers);
-}
-
-void pg_writers_purge(struct pg_writers *writers, struct store_purge *req)
-{
-    struct pg_writer *writer = writer_of_env(writers, req->env);
-    assert(!writers->stopping);
-    list_init(&req->link);
-    if (writers->gone || writer->failing) {
-        finish_purge(writers, req, writers->gone ? STORE_MOVED : STORE_FAILED);
-        return;
-    }
-    list_append(&writer->purges, &req->link);
-    go_on(writer);
 }

@@ -64,14 +64,15 @@ struct pg_writers {
     uv_async_t finished;
     uv_timer_t farewell; /* how long an end waits for the database */
     bool gone;           /* somebody else has our writers: nothing is ours any more */
-    unsigned links;      /* not closed yet */
-    unsigned handles;    /* the same, of libuv */
+    unsigned open;       /* links and timers that are not closed yet */
     bool stopping, closing;
     void (*stopped_fn)(struct pg_writers *writers);
 };
 
-/* The caller has set options, lead, report, types and timeline. */
-enum err pg_writers_start(struct pg_writers *writers, uv_loop_t *loop, struct failure *why);
+/* The caller has set options, lead and report. The connection, of which hello is, is taken over
+ * unless this fails; more are opened before it returns, so that the first commits find them. */
+enum err pg_writers_start(struct pg_writers *writers, uv_loop_t *loop, PGconn *conn,
+                          const struct pg_hello *hello, struct failure *why);
 
 void pg_writers_commit(struct pg_writers *writers, struct store_commit *req);
 void pg_writers_purge(struct pg_writers *writers, struct store_purge *req);
@@ -79,3 +80,34 @@ void pg_writers_purge(struct pg_writers *writers, struct store_purge *req);
 /* Everything begun is done and reported first, if the database answers within a few seconds. */
 void pg_writers_stop(struct pg_writers *writers,
                      void (*stopped)(struct pg_writers *writers));
+
+/* ---- between pg_writer.c and pg_writers.c ---- */
+
+void pg_writer_begin(struct pg_writers *writers, unsigned which, PGconn *conn,
+                     const struct pg_hello *hello);
+bool pg_writer_rests(const struct pg_writer *writer);
+bool pg_writer_has_work(const struct pg_writer *writer);
+/* Sends what is next, if nothing is under way. */
+void pg_writer_go_on(struct pg_writer *writer);
+/* What is under way and what waits gets the status, whatever comes of it. */
+void pg_writer_give_up(struct pg_writer *writer, enum store_status status);
+void pg_writer_close(struct pg_writer *writer);
+void pg_writer_finish(struct pg_writer *writer);
+
+void pg_writers_go_on(struct pg_writers *writers);
+bool pg_writers_rest(const struct pg_writers *writers);
+/* They are reported later. */
+void pg_writers_finish(struct pg_writers *writers, struct store_commit *req,
+                       enum store_status status);
+void pg_writers_finish_all(struct pg_writers *writers, struct list *commits,
+                           enum store_status status);
+void pg_writers_finish_purge(struct pg_writers *writers, struct store_purge *req,
+                             enum store_status status);
+void pg_writers_finish_purges(struct pg_writers *writers, struct list *purges,
+                              enum store_status status);
+/* The store fails, or is full, when one of them does, or is. */
+void pg_writers_follow(struct pg_writers *writers);
+/* Somebody else leads: what waits was not written, what was sent may have been. */
+void pg_writers_lose(struct pg_writers *writers, const char *reason);
+/* A link or a timer of theirs is closed. */
+void pg_writers_closed(struct pg_writers *writers);

@@ -14,6 +14,7 @@ struct server_world {
     struct store_world world;
     uv_loop_t loop;
     char schema[32];
+    unsigned patience_ms; /* long: a machine that is busy elsewhere is no failure */
     bool closed;
 };
 
@@ -34,7 +35,10 @@ static void turn(struct store_world *world)
 static enum err open_as(struct server_world *own, const char *url, const char *name,
                         struct store **store, struct failure *why)
 {
-    struct pg_options options = { .database = url, .schema = own->schema, .name = name };
+    struct pg_options options = { .database = url,
+                                  .schema = own->schema,
+                                  .name = name,
+                                  .patience_ms = own->patience_ms };
     return pg_store_open(&own->loop, &options, store, why);
 }
 
@@ -78,6 +82,7 @@ static int create_world(void **state)
     struct server_world *own = mem_new(struct server_world);
     own->world.turn = turn;
     own->world.reopen = reopen;
+    own->patience_ms = 60000;
     uv_loop_init(&own->loop);
     snprintf(own->schema, sizeof(own->schema), "case_%d", ++count);
     *state = &own->world;
@@ -97,16 +102,352 @@ static int destroy_world(void **state)
     if (own->world.store)
         close_store(own);
     assert_int_equal(uv_loop_close(&own->loop), 0);
-    pg_world_ask("SELECT 1");
     free(own);
     return 0;
 }
 
+/* ---- many at once ---- */
+
+enum { CROWD = 300 };
+
+struct waiting {
+    struct store_commit req;
+    struct change changes[2];
+    struct claim claim;
+    bool answered;
+};
+
+static struct waiting crowd[CROWD];
+
+static void on_committed(struct store_commit *req, enum store_status status)
+{
+    (void)status;
+    container_of(req, struct waiting, req)->answered = true;
+}
+
+static struct waiting *begin(struct store_world *world, int i, struct change first,
+                             const struct change *second)
+{
+    struct waiting *waiting = &crowd[i];
+    *waiting = (struct waiting){ .changes = { first } };
+    if (second)
+        waiting->changes[1] = *second;
+    waiting->req = (struct store_commit){ .changes = waiting->changes,
+                                          .change_count = second ? 2 : 1,
+                                          .now_ms = FIRST_RUN_MS,
+                                          .done = on_committed };
+    world->store->ops->commit(world->store, &waiting->req);
+    return waiting;
+}
+
+/* The answer to the i-th; its changes are given back. */
+static enum store_status end(struct store_world *world, int i)
+{
+    while (!crowd[i].answered)
+        world->turn(world);
+    change_finish(&crowd[i].changes[0]);
+    change_finish(&crowd[i].changes[1]);
+    return crowd[i].req.status;
+}
+
+/* ---- answers that are lost ---- */
+
+static int commit_next(struct store_world *world, int *n)
+{
+    struct change change = new_run(ENV_A, ++*n, "a");
+    enum store_status status = commit(world, &change, 1, NULL, 0);
+    assert_int_equal(change.seq, *n);
+    assert_int_equal(change.run.number, *n);
+    change_finish(&change);
+    return status;
+}
+
+/* Each message of a commit, from either side, is lost, or comes in half, or twice, or late. */
+static void whatever_is_lost_on_the_way_a_commit_is_done_once(void **state)
+{
+    static const char *const strikes[] = { "cut", "tear", "double", "ghost" };
+    struct server_world *own = own_of(*state);
+    int n = 0;
+    unsigned struck = 0;
+    open_store(own, pg_world_relay_url());
+    assert_int_equal(commit_next(&own->world, &n), STORE_OK);
+    for (unsigned i = 0; i < 8; i++) {
+        enum pg_side side = i % 2 ? PG_SERVER : PG_CLIENT;
+        for (unsigned at = 1; at <= 6; at++) {
+            if (i / 2 == 3 && side == PG_SERVER)
+                continue; /* only a statement has a ghost */
+            pg_world_strike(strikes[i / 2], side, at, "commit_v1");
+            assert_int_equal(commit_next(&own->world, &n), STORE_OK);
+            struck += pg_world_struck();
+            pg_world_order("pass");
+        }
+    }
+    assert_true(struck > 30);
+    assert_int_equal(commit_next(&own->world, &n), STORE_OK);
+    close_store(own);
+    open_store(own, pg_world_url());
+    assert_int_equal(count_runs(&own->world, ENV_A), n);
+}
+
+/* What was refused is never written, also if it was on its way elsewhere. */
+static void a_ghost_of_what_was_refused_writes_nothing(void **state)
+{
+    struct server_world *own = own_of(*state);
+    char sql[160];
+    open_store(own, pg_world_relay_url());
+    assert_int_equal(commit_one(&own->world, new_run(ENV_A, 1, "a")), STORE_OK);
+    snprintf(sql, sizeof(sql), "ALTER TABLE %s.run ADD CONSTRAINT no CHECK (task <> 'b')",
+             own->schema);
+    pg_world_ask(sql);
+    pg_world_strike("ghost", PG_CLIENT, 1, "commit_v1");
+    assert_int_equal(commit_one(&own->world, new_run(ENV_A, 2, "b")), STORE_FAILED);
+    assert_true(pg_world_struck());
+    snprintf(sql, sizeof(sql), "ALTER TABLE %s.run DROP CONSTRAINT no", own->schema);
+    pg_world_ask(sql);
+    pg_world_order("pass");
+    struct change change = new_run(ENV_A, 3, "b");
+    assert_int_equal(commit(&own->world, &change, 1, NULL, 0), STORE_OK);
+    assert_int_equal(change.seq, 2);
+    assert_int_equal(change.run.number, 1);
+    change_finish(&change);
+    assert_int_equal(count_runs(&own->world, ENV_A), 2);
+}
+
+static void sessions_that_are_ended_under_way_lose_nothing(void **state)
+{
+    struct store_world *world = *state;
+    for (int i = 0; i < CROWD; i++) {
+        begin(world, i, new_run(i % 2 ? ENV_A : ENV_B, i, "a"), NULL);
+        uv_run(&own_of(world)->loop, UV_RUN_NOWAIT);
+        if (i % 60 == 30)
+            pg_world_ask("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                         " WHERE query LIKE '%commit_v1%' AND pid <> pg_backend_pid()");
+    }
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(end(world, i), STORE_OK);
+    assert_int_equal(count_runs(world, ENV_A), CROWD / 2);
+    assert_int_equal(count_runs(world, ENV_B), CROWD / 2);
+    assert_int_equal(world->store->ops->position(world->store, ENV_A).seq, CROWD / 2);
+}
+
+static void a_server_that_starts_again_loses_nothing(void **state)
+{
+    struct store_world *world = *state;
+    for (int i = 0; i < 50; i++)
+        begin(world, i, new_run(ENV_A, i, "a"), NULL);
+    uv_run(&own_of(world)->loop, UV_RUN_NOWAIT);
+    pg_world_order("stop immediate");
+    pg_world_order("start");
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(end(world, i), STORE_OK);
+    assert_int_equal(count_runs(world, ENV_A), 50);
+    assert_false(world->store->failing);
+}
+
+/* ---- a database that does not answer ---- */
+
+static void what_was_not_sent_fails_and_what_was_sent_waits(void **state)
+{
+    struct server_world *own = own_of(*state);
+    struct store_world *world = &own->world;
+    own->patience_ms = 500;
+    open_store(own, pg_world_relay_url());
+    while (commit_one(world, new_run(ENV_A, 1, "a")) != STORE_OK)
+        continue; /* the machine is busy */
+    pg_world_order("hold server");
+    begin(world, 0, new_run(ENV_A, 2, "a"), NULL);
+    begin(world, 1, new_run(ENV_A, 3, "a"), NULL);
+    assert_int_equal(end(world, 1), STORE_FAILED);
+    assert_true(world->store->failing);
+    assert_int_equal(commit_one(world, new_run(ENV_A, 4, "a")), STORE_FAILED);
+    assert_false(crowd[0].answered);
+    pg_world_order("pass");
+    assert_int_equal(end(world, 0), STORE_OK);
+    while (world->store->failing)
+        world->turn(world);
+    assert_int_equal(count_runs(world, ENV_A), 2);
+}
+
+/* ---- groups ---- */
+
+/* It does not fit into an index, which the server compresses what it can for. */
+static struct bytes *too_long_a_tag(void)
+{
+    struct bytes *tag = bytes_create_empty(16000);
+    uint32_t random = 1;
+    for (uint32_t i = 0; i < tag->len; i++) {
+        random = random * 1664525 + 1013904223;
+        tag->data[i] = (char)(random >> 24);
+    }
+    return tag;
+}
+
+static void one_that_cannot_be_written_fails_alone(void **state)
+{
+    struct store_world *world = *state;
+    struct bytes *long_tag = too_long_a_tag();
+    struct slice tag = bytes_slice(long_tag);
+    for (int i = 0; i < 64; i++) {
+        struct change change = new_run(ENV_A, i, "a");
+        if (i == 40)
+            change.run.tags = tag_list_create(&tag, 1);
+        begin(world, i, change, NULL);
+    }
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(end(world, i), i == 40 ? STORE_FAILED : STORE_OK);
+    assert_int_equal(count_runs(world, ENV_A), 63);
+    assert_int_equal(world->store->ops->position(world->store, ENV_A).seq, 63);
+    assert_false(world->store->failing);
+    bytes_unref(long_tag);
+}
+
+/* What one commit does is there for the next one in the group. */
+static void commits_of_a_group_see_those_before_them(void **state)
+{
+    struct store_world *world = *state;
+    struct bytes *key = text_bytes("key");
+    begin(world, 0, new_document(ENV_A, DOC_QUEUE, "q", "1"), NULL);
+    for (int i = 1; i < 40; i++) {
+        struct change change =
+            i % 2 ? new_run(ENV_A, i, "a") : new_document(ENV_A, DOC_QUEUE, "q", "2");
+        if (i % 2 == 0)
+            change.expected = (uint32_t)(i / 2);
+        begin(world, i, change, NULL);
+    }
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(end(world, i), STORE_OK);
+    for (int i = 0; i < 3; i++) {
+        crowd[i] = (struct waiting){
+            .claim = { .kind = CLAIM_REQUEST, .env = ENV_A, .key = key }
+        };
+        snprintf(crowd[i].claim.owner, sizeof(crowd[i].claim.owner), "run_%d", i);
+        crowd[i].req = (struct store_commit){ .claims = &crowd[i].claim,
+                                              .claim_count = 1,
+                                              .now_ms = FIRST_RUN_MS,
+                                              .done = on_committed };
+        world->store->ops->commit(world->store, &crowd[i].req);
+    }
+    assert_int_equal(end(world, 0), STORE_OK);
+    assert_int_equal(end(world, 1), STORE_TAKEN);
+    assert_int_equal(end(world, 2), STORE_TAKEN);
+    assert_string_equal(crowd[2].claim.owner, "run_0");
+    bytes_unref(key);
+}
+
+/* Of several connections, whose environments they lock in one order. */
+static void commits_over_environments_do_not_lock_each_other_out(void **state)
+{
+    struct store_world *world = *state;
+    for (int i = 0; i < 120; i++) {
+        struct change a = new_run(ENV_A, i, "a"), b = new_run(ENV_B, i, "a");
+        if (i % 3 == 0)
+            begin(world, i, a, &b);
+        else if (i % 3 == 1)
+            begin(world, i, b, &a);
+        else {
+            change_finish(i % 2 ? &a : &b);
+            begin(world, i, i % 2 ? b : a, NULL);
+        }
+    }
+    for (int i = 0; i < 120; i++)
+        assert_int_equal(end(world, i), STORE_OK);
+    assert_int_equal(count_runs(world, ENV_A), 100);
+    assert_int_equal(count_runs(world, ENV_B), 100);
+}
+
+/* ---- who leads ---- */
+
+static void an_environment_of_another_term_is_not_written(void **state)
+{
+    struct store_world *world = *state;
+    char sql[96];
+    assert_int_equal(commit_one(world, new_run(ENV_A, 1, "a")), STORE_OK);
+    assert_int_equal(commit_one(world, new_run(ENV_B, 1, "a")), STORE_OK);
+    snprintf(sql, sizeof(sql), "UPDATE %s.environment SET term = term + 1 WHERE env = %d",
+             own_of(world)->schema, ENV_A);
+    pg_world_ask(sql);
+    struct change both[] = { new_run(ENV_B, 2, "a"), new_run(ENV_A, 2, "a") };
+    assert_int_equal(commit(world, both, 2, NULL, 0), STORE_MOVED);
+    change_finish(&both[0]);
+    change_finish(&both[1]);
+    assert_int_equal(commit_one(world, new_run(ENV_A, 3, "a")), STORE_MOVED);
+    assert_int_equal(commit_one(world, new_run(ENV_B, 3, "a")), STORE_OK);
+    assert_int_equal(count_runs(world, ENV_A), 1);
+    assert_int_equal(count_runs(world, ENV_B), 2);
+}
+
+static void a_process_of_the_same_name_takes_all(void **state)
+{
+    struct server_world *own = own_of(*state);
+    struct store_world *world = &own->world;
+    struct store *other;
+    struct failure why = { 0 };
+    assert_int_equal(commit_one(world, new_run(ENV_A, 1, "a")), STORE_OK);
+    assert_int_equal(open_as(own, pg_world_url(), "two", &other, &why), ERR_STORE);
+    assert_string_equal(why.text, "another gateway leads this database");
+    assert_int_equal(commit_one(world, new_run(ENV_A, 2, "a")), STORE_OK);
+
+    assert_int_equal(open_as(own, pg_world_url(), "one", &other, &why), OK);
+    assert_int_equal(other->ops->position(other, ENV_A).seq, 2);
+    assert_int_equal(commit_one(world, new_run(ENV_A, 3, "a")), STORE_MOVED);
+    assert_int_equal(commit_one(world, new_run(ENV_B, 3, "a")), STORE_MOVED);
+    close_store(own);
+    world->store = other;
+    assert_int_equal(commit_one(world, new_run(ENV_A, 3, "a")), STORE_OK);
+    assert_int_equal(count_runs(world, ENV_A), 3);
+}
+
+/* ---- opening ---- */
+
+static void assert_refused(struct server_world *own, const char *url, const char *reason)
+{
+    struct store *store = NULL;
+    struct failure why = { 0 };
+    assert_int_not_equal(open_as(own, url, "one", &store, &why), OK);
+    assert_null(store);
+    if (!strstr(why.text, reason) || strstr(why.text, "secret"))
+        fail_msg("'%s' does not say '%s'", why.text, reason);
+}
+
+static void what_cannot_be_opened_is_refused_with_a_sentence(void **state)
+{
+    struct server_world *own = own_of(*state);
+    char sql[96];
+    assert_refused(own, "postgresql://runcast:secret@127.0.0.1:1/x",
+                   "cannot reach the database");
+    open_store(own, pg_world_url());
+    close_store(own);
+    snprintf(sql, sizeof(sql), "UPDATE %s.meta SET value = '99' WHERE name = 'least'",
+             own->schema);
+    pg_world_ask(sql);
+    assert_refused(own, pg_world_url(), "is for newer versions of runcast (99");
+    snprintf(own->schema, sizeof(own->schema), "no;name");
+    assert_refused(own, pg_world_url(), "is not the name of a schema");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
+#define OPEN_CASE(name)                                                                    \
+    cmocka_unit_test_setup_teardown(name, create_open_world, destroy_world)
+
 int main(void)
 {
+    const struct CMUnitTest own[] = {
+        CASE(whatever_is_lost_on_the_way_a_commit_is_done_once),
+        CASE(a_ghost_of_what_was_refused_writes_nothing),
+        OPEN_CASE(sessions_that_are_ended_under_way_lose_nothing),
+        OPEN_CASE(a_server_that_starts_again_loses_nothing),
+        CASE(what_was_not_sent_fails_and_what_was_sent_waits),
+        OPEN_CASE(one_that_cannot_be_written_fails_alone),
+        OPEN_CASE(commits_of_a_group_see_those_before_them),
+        OPEN_CASE(commits_over_environments_do_not_lock_each_other_out),
+        OPEN_CASE(an_environment_of_another_term_is_not_written),
+        OPEN_CASE(a_process_of_the_same_name_takes_all),
+        CASE(what_cannot_be_opened_is_refused_with_a_sentence),
+    };
     int failures = pg_world_set_up(NULL);
     failures +=
         store_contract_run("PostgreSQL: contract", create_open_world, destroy_world);
+    failures += cmocka_run_group_tests_name("PostgreSQL", own, NULL, NULL);
     pg_world_tear_down(NULL);
     return failures;
 }
