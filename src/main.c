@@ -30,6 +30,8 @@
 
 extern char **environ;
 
+enum { AGAIN_MS = 1000 }; /* between tries to begin anew, while the database is away */
+
 struct service {
     uv_loop_t loop;
     uv_signal_t term, interrupt, hangup;
@@ -245,11 +247,15 @@ static void on_again(uv_timer_t *timer)
 {
     struct service *service = container_of(timer, struct service, again);
     struct failure why = { 0 };
-    if (!start(service, &why))
-        return;
-    tell_end(why.text);
-    service->status = 1;
-    end(service);
+    enum err refused = start(service, &why);
+    if (refused == ERR_STORE) {
+        log_warn("cannot begin anew yet", "reason", why.text, NULL);
+        uv_timer_start(timer, on_again, AGAIN_MS, 0);
+    } else if (refused) {
+        tell_end(why.text);
+        service->status = 1;
+        end(service);
+    }
 }
 
 static void drain(struct service *service)
