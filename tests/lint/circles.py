@@ -22,6 +22,7 @@ CIRCLES = {
     "live": [("feed", {"catch_up", "hub", "walk", "watch", "windows"})],
     "realtime": [("socket", {"socket_messages"})],
     "schedules": [("schedules", {"firing", "schedule_commands"})],
+    "store/pg": [("pg_writer", {"pg_writers"})],
 }
 
 NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)

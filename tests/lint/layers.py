@@ -68,6 +68,7 @@ LIBRARIES = {
                              "build/version_build.c",
                              "gateway", "main.c"}),
     "SQLite": (r"sqlite3", {"store"}),
+    "libpq": (r"libpq|postgres", {"store"}),
     "jansson": (r"jansson", {"accounts", "auth", "wire", "call", "workers", "gateway"}),
     "OpenSSL": (r"openssl/", {"vault", "auth", "accounts", "http", "net", "outbound",
                               "archive", "runners/runner.c", "artifacts/bundle_file.c",

@@ -280,7 +280,7 @@ static int32_t packets_put(const struct change *change)
 }
 
 /* The packets by the bit that writes each. */
-static const struct packet {
+static const struct pg_packet {
     int32_t put;
     size_t offset; /* as run_field takes it */
 } packets[] = {
@@ -295,7 +295,7 @@ static const struct packet {
 
 enum { PACKET_COUNT = sizeof(packets) / sizeof(packets[0]) };
 
-static struct slice packet_of(const struct run *run, const struct packet *packet)
+static struct slice packet_of(const struct run *run, const struct pg_packet *packet)
 {
     return bytes_slice(*(struct bytes *const *)run_field(run, packet->offset));
 }

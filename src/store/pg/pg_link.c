@@ -230,7 +230,10 @@ static void on_poll(uv_poll_t *poll, int status, int what)
 {
     struct pg_link *link = container_of(poll, struct pg_socket, poll)->link;
     if (status < 0) {
-        lose(link, uv_strerror(status));
+        if (PQconsumeInput(link->conn))
+            lose(link, "the socket failed");
+        else
+            lose_by_libpq(link); /* it knows more than that */
         return;
     }
     if (what & UV_WRITABLE)

@@ -178,7 +178,7 @@ static void add_conditions(struct pg_query *query, const struct run_filter *f)
 
 /* How the runs of a page are ordered: by which column, and in which direction they are taken
  * and answered. */
-struct page {
+struct pg_page {
     const char *key;   /* id or rev */
     const char *taken; /* ASC or DESC */
     const char *answered;
@@ -187,7 +187,8 @@ struct page {
     size_t byte_limit;
 };
 
-static void add_page_end(struct pg_query *query, const struct page *page, const char *key)
+static void add_page_end(struct pg_query *query, const struct pg_page *page,
+                         const char *key)
 {
     buf_print(&query->sql, " ORDER BY %s %s", key, page->taken);
     add_number(query, " LIMIT ", (int64_t)page->limit + 1);
@@ -217,7 +218,7 @@ static int64_t as_signed(uint64_t number)
 
 /* Behind "WITH page AS (…)". Sizes are those in the database, which are less than what the
  * caller counts in memory: it cuts the page itself. */
-static void add_runs_of_page(struct pg_query *query, const struct page *page)
+static void add_runs_of_page(struct pg_query *query, const struct pg_page *page)
 {
     buf_print(&query->sql,
               ", kept AS (SELECT g.id, count(*) OVER () AS total,"
@@ -250,7 +251,7 @@ static void begin_page(struct pg_query *query, uint32_t env)
 
 /* The page of one value of tags or tasks, or of all runs. */
 static void add_listed(struct pg_query *query, const struct store_list *req,
-                       const struct page *page, const struct slice *tag,
+                       const struct pg_page *page, const struct slice *tag,
                        const struct slice *task)
 {
     bool upwards = *req->before;
@@ -277,12 +278,12 @@ static void add_listed(struct pg_query *query, const struct store_list *req,
 void pg_query_list(struct pg_query *query, const struct store_list *req)
 {
     const struct run_filter *f = &req->filter;
-    const struct page page = { .key = "id",
-                               .taken = *req->before ? "ASC" : "DESC",
-                               .answered = "DESC",
-                               .parts = req->parts,
-                               .limit = req->limit,
-                               .byte_limit = req->byte_limit };
+    const struct pg_page page = { .key = "id",
+                                  .taken = *req->before ? "ASC" : "DESC",
+                                  .answered = "DESC",
+                                  .parts = req->parts,
+                                  .limit = req->limit,
+                                  .byte_limit = req->byte_limit };
     bool by_tag = f->tag_count && !f->every_tag;
     size_t count = by_tag ? f->tag_count : f->task_count;
     begin_page(query, req->env);
@@ -302,12 +303,12 @@ void pg_query_list(struct pg_query *query, const struct store_list *req)
 void pg_query_walk(struct pg_query *query, const struct store_walk *req)
 {
     const char *direction = req->newest_first ? "DESC" : "ASC";
-    const struct page page = { .key = "rev",
-                               .taken = direction,
-                               .answered = direction,
-                               .parts = STORE_PACKETS,
-                               .limit = req->limit,
-                               .byte_limit = req->byte_limit };
+    const struct pg_page page = { .key = "rev",
+                                  .taken = direction,
+                                  .answered = direction,
+                                  .parts = STORE_PACKETS,
+                                  .limit = req->limit,
+                                  .byte_limit = req->byte_limit };
     begin_page(query, req->env);
     add(query, "SELECT r.id, r.rev FROM run r");
     if (req->kind == WALK_TAG)

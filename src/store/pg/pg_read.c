@@ -26,12 +26,12 @@ enum {
     LOOK_MS = 1000, /* between two looks at who has waited too long */
 };
 
-enum read_kind { READ_LOAD, READ_PIECE, READ_LIST, READ_COUNT, READ_WALK, READ_SCAN };
+enum pg_read_kind { READ_LOAD, READ_PIECE, READ_LIST, READ_COUNT, READ_WALK, READ_SCAN };
 
 struct pg_read {
     uv_work_t work;
     struct pg_readers *readers;
-    enum read_kind kind;
+    enum pg_read_kind kind;
     union {
         struct store_load *load;
         struct store_piece *piece;
@@ -93,18 +93,18 @@ static void piece_work(struct store_piece *req, const PGresult *answer)
 }
 
 /* What a page brings: runs until they exceed the bytes, and whether there are more. */
-struct page {
+struct pg_found {
     struct run *runs;
     size_t count;
     bool more;
     uint64_t seq;
 };
 
-static struct page read_page(const PGresult *answer, enum store_parts parts,
-                             size_t byte_limit)
+static struct pg_found read_page(const PGresult *answer, enum store_parts parts,
+                                 size_t byte_limit)
 {
     int rows = PQntuples(answer);
-    struct page page = { 0 };
+    struct pg_found page = { 0 };
     size_t bytes = 0;
     if (rows)
         page.seq = (uint64_t)pg_rows_number(answer, 0, 0);
@@ -124,7 +124,7 @@ static struct page read_page(const PGresult *answer, enum store_parts parts,
 
 static void list_work(struct store_list *req, const PGresult *answer)
 {
-    struct page page = read_page(answer, req->parts, req->byte_limit);
+    struct pg_found page = read_page(answer, req->parts, req->byte_limit);
     req->runs = page.runs;
     req->count = page.count;
     req->more = page.more;
@@ -134,7 +134,7 @@ static void list_work(struct store_list *req, const PGresult *answer)
 
 static void walk_work(struct store_walk *req, const PGresult *answer)
 {
-    struct page page = read_page(answer, STORE_PACKETS, req->byte_limit);
+    struct pg_found page = read_page(answer, STORE_PACKETS, req->byte_limit);
     req->runs = page.runs;
     req->count = page.count;
     req->more = page.more;

@@ -1,5 +1,10 @@
 /* pg_writer.c - while a group is on its way the next one gathers, as in SQLite's driver.
  *
+ *   pg_writers   which of the few has an environment; what they have done is reported there
+ *       │  ▲
+ *       ▼  │     each goes on when it has something to do, or all rest
+ *   pg_writer    one of them, and its connection:
+ *
  *   commits ─► line ─► group ── commit_v1(writer, number, …) ──► answer ─► done
  *                        ▲                                 │
  *                        └── connection lost: the same ────┘

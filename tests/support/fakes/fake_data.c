@@ -136,18 +136,16 @@ static bool same_claim(const struct claim *a, const struct claim *b)
 static const char *owner_before(struct fake_data *data, const struct store_commit *req,
                                 const struct claim *claim)
 {
-    for (const struct claim *c = claim; c-- > req->claims;) {
-        if (same_claim(c, claim) && !c->release)
-            return c->owner;
-    }
     const struct stored_claim *stored = find_claim(data, claim);
-    if (!stored || (stored->expires_at && stored->expires_at <= req->now_ms))
-        return "";
+    bool is_over = stored && stored->expires_at && stored->expires_at <= req->now_ms;
+    const char *owner = stored && !is_over ? stored->owner : "";
     for (const struct claim *c = req->claims; c < claim; c++) {
-        if (same_claim(c, claim) && c->release && !strcmp(c->owner, stored->owner))
-            return "";
+        if (same_claim(c, claim) && !c->release)
+            owner = c->owner;
+        else if (same_claim(c, claim) && !strcmp(c->owner, owner))
+            owner = "";
     }
-    return stored->owner;
+    return owner;
 }
 
 static bool check_claims(struct fake_data *data, struct store_commit *req)

@@ -82,7 +82,7 @@ static int create_world(void **state)
     struct server_world *own = mem_new(struct server_world);
     own->world.turn = turn;
     own->world.reopen = reopen;
-    own->patience_ms = 60000;
+    own->patience_ms = 600000;
     uv_loop_init(&own->loop);
     snprintf(own->schema, sizeof(own->schema), "case_%d", ++count);
     *state = &own->world;
