@@ -259,7 +259,6 @@ static void a_turn_takes_few_handshakes(void **state)
     for (int i = 0; i < PEERS; i++)
         peer_send(&scene.world, &peers[i], hello);
     uv_run(&scene.world.uv, UV_RUN_NOWAIT); /* they are in line */
-    assert_int_equal(server->begun_count, 0);
     peer_send(&scene.world, &early, SLICE(GET("/")));
     size_t most = 0, before = 0;
     while (!peer_has(&early, "hello")) {
@@ -268,8 +267,7 @@ static void a_turn_takes_few_handshakes(void **state)
         before = server->begun_count;
     }
     assert_in_range(most, 1, PEERS / 4);
-    assert_in_range(server->begun_count, 1,
-                    PEERS / 2); /* it did not wait for all of them */
+    assert_in_range(server->begun_count, 1, PEERS / 2); /* it did not wait for all */
     while (server->begun_count < PEERS)
         net_world_turn(&scene.world);
     for (int i = 0; i < PEERS; i++)
