@@ -191,9 +191,9 @@ static void on_head(void *owner, struct exchange *x)
         api_reply_error(call, refused);
     } else if (x->method == HTTP_OPTIONS_ && !x->admin) {
         reply_options(call);
-    } else if (api->not_ready && !(route && route->auth == AUTH_NONE)) {
-        explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", api->not_ready);
-        api_reply_error(call, ERR_DRAINING);
+    } else if (!(route && route->auth == AUTH_NONE) &&
+               (refused = api_check_ready(api, &call->why))) {
+        api_reply_error(call, refused);
     } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {
         api_reply_error(call, refused);
     } else if (!rate_limit_let_in(api->rate_limit, call)) {

@@ -559,6 +559,11 @@ struct http_conn *http_conn_create(struct server *server, int fd, size_t size)
     return conn;
 }
 
+bool http_conn_is_new(const struct connection *c)
+{
+    return is_ours(c) && !container_of(c, struct http_conn, c)->asked;
+}
+
 void http_conn_hurry(struct connection *c)
 {
     struct http_conn *conn = of(c);

@@ -33,6 +33,9 @@ struct http_conn *http_conn_create(struct server *server, int fd, size_t size);
 /* Who is at the other end; too many of that address are told to come back. */
 void http_conn_begin(struct http_conn *conn, struct address peer);
 
+/* It has brought no request yet; not true of a WebSocket. */
+bool http_conn_is_new(const struct connection *conn);
+
 /* A drain has begun: the least rate of a body that is on its way is asked for in seconds,
  * and a stranger has as long to take its answer. Nothing for a WebSocket. */
 void http_conn_hurry(struct connection *conn);
