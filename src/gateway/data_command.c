@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/terminal.h"
 #include "data/backup.h"
 #include "data/db_check.h"
 #include "data/db_stats.h"
@@ -157,7 +158,8 @@ static void on_found(void *owner, const char *text)
 {
     struct findings *findings = owner;
     findings->count++;
-    fprintf(findings->out, "%s\n", text);
+    terminal_show(findings->out, slice_of(text));
+    fputc('\n', findings->out);
 }
 
 static enum err check(const struct config *config, FILE *out, struct failure *why)
@@ -197,7 +199,7 @@ static enum err stats(const struct config *config, FILE *out, struct failure *wh
     if (!err)
         err = db_stats(&options, &text, why);
     if (!err)
-        fwrite(text.ptr, 1, text.len, out);
+        terminal_show(out, buf_slice(&text));
     buf_finish(&text);
     return err;
 }

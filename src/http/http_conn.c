@@ -285,7 +285,7 @@ static void offer(struct http_conn *conn)
         refuse(conn, fault);
         return;
     }
-    x->admin = conn->admin;
+    x->admin = conn->c.admin;
     x->secure = conn->c.secure != NULL;
     request->offered = true;
     server->open_exchanges++;

@@ -17,7 +17,6 @@ struct http_conn {
     struct request *request; /* NULL: idle */
     bool begun;              /* its first byte has come */
     bool asked;              /* a whole head has come */
-    bool admin;              /* of the listener */
     bool header_due;         /* of the PROXY protocol, before anything else */
     bool tls_due;            /* behind that header */
     bool named;              /* its client, by that header */

@@ -303,6 +303,62 @@ static void the_oldest_of_too_many_handshakes_gives_way(void **state)
     close_scene(&scene);
 }
 
+/* Turns until the server has sent what begins so. */
+static int turns_until(struct scene *scene, struct peer *peer, const char *text)
+{
+    int turns = 0;
+    for (; !peer_has(peer, text) && turns < 10000; turns++) {
+        uv_run(&scene->world.uv, UV_RUN_NOWAIT);
+        peer_read(peer);
+    }
+    return turns;
+}
+
+/* OpenSSL reads record after record until one has something for its caller. Whoever sends only
+ * others would have the loop for itself. */
+static void new_keys_without_end_are_taken_a_few_a_turn(void **state)
+{
+    enum { UPDATES = 2000, A_TURN = 16 };
+    struct scene scene;
+    struct peer peer;
+    (void)state;
+    open_scene(&scene);
+    open_peer(&scene, &peer);
+    for (int i = 0; i < UPDATES; i++) {
+        assert_true(SSL_key_update(tls_ssl(peer.tls), SSL_KEY_UPDATE_NOT_REQUESTED));
+        assert_int_equal(tls_shake_hands(peer.tls), TLS_DONE);
+    }
+    peer_send(&scene.world, &peer, SLICE(GET("/")));
+    assert_in_range(turns_until(&scene, &peer, "hello"), UPDATES / A_TURN, 9999);
+    expect_answer(&scene, &peer);
+    peer_close(&peer);
+    close_scene(&scene);
+}
+
+static void a_hello_in_tiny_records_is_taken_a_few_a_turn(void **state)
+{
+    enum { HEAD = 5, A_TURN = 16 };
+    struct scene scene;
+    struct peer peer;
+    struct buf records = { 0 };
+    char room[4096];
+    (void)state;
+    open_scene(&scene);
+    struct slice hello = hello_of(scene.clients, room, sizeof(room));
+    for (size_t i = HEAD; i < hello.len; i++) {
+        buf_add(&records, (struct slice){ "\x16\x03\x01\x00\x01", HEAD });
+        buf_add_char(&records, hello.ptr[i]);
+    }
+    peer_connect(&scene.world, &peer);
+    peer_send(&scene.world, &peer, buf_slice(&records));
+    assert_in_range(turns_until(&scene, &peer, "\x16\x03\x03"), hello.len / A_TURN, 9999);
+    peer_close(&peer);
+    while (scene.world.server->begun_count)
+        net_world_turn(&scene.world);
+    buf_finish(&records);
+    close_scene(&scene);
+}
+
 /* ---- what is agreed on ---- */
 
 static void a_client_of_other_protocols_is_refused(void **state)
@@ -585,6 +641,8 @@ int main(void)
         cmocka_unit_test(a_slow_handshake_has_its_time),
         cmocka_unit_test(a_turn_takes_few_handshakes),
         cmocka_unit_test(the_oldest_of_too_many_handshakes_gives_way),
+        cmocka_unit_test(new_keys_without_end_are_taken_a_few_a_turn),
+        cmocka_unit_test(a_hello_in_tiny_records_is_taken_a_few_a_turn),
         cmocka_unit_test(a_client_of_other_protocols_is_refused),
         cmocka_unit_test(renegotiation_is_refused),
         cmocka_unit_test(a_ticket_resumes_until_the_certificates_change),
