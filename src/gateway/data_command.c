@@ -49,20 +49,9 @@ static void give_way(void)
 }
 
 /* The copies of others' data directories are root's. */
-static enum err check_owner(const struct config *config, struct failure *why)
-{
-    return geteuid() ? gateway_check_data(config, why) : OK;
-}
-
 static enum err find_data(const struct config *config, struct failure *why)
 {
-    char *path = gateway_path(config, "runcast.db");
-    enum err err =
-        access(path, F_OK)
-            ? explain(why, ERR_NOT_FOUND, "there is no runcast data in %s", config->data)
-            : check_owner(config, why);
-    free(path);
-    return err;
+    return geteuid() ? gateway_check_data(config, why) : gateway_find_data(config, why);
 }
 
 static void print_size(uint64_t bytes, FILE *out)

@@ -57,6 +57,10 @@ test("check finds nothing where nothing is wrong, beside a gateway and without o
   const none = await check(path.join(temporaryFolder(), "nothing"));
   assert.equal(none.code, 1);
   assert.match(none.stderr, /there is no runcast data/);
+  const loop = path.join(temporaryFolder(), "data");
+  fs.symlinkSync(loop, loop);
+  for (const words of [["keys"], ["db", "check"]])
+    assert.match((await runProgram([...words, "--data", loop])).stderr, /cannot look for runcast data in .*: Too many levels of symbolic links/);
 });
 
 test("check names what is damaged, missing or nobody's, a line each, and says what to do", async (t) => {

@@ -148,7 +148,7 @@ describe("the data directory", () => {
     fs.chownSync(data, 12345, 12345);
     const end = await serve(data);
     assert.equal(end.code, 1, end.all);
-    assert.match(end.stderr, /belongs to user 12345.*chown 0 .*chmod 700/);
+    assert.match(end.stderr, /belongs to user 12345.*sudo -u '#12345' …\), or .*chown 0 .*chmod 700/);
   });
 
   test("has no links in place of its files", async () => {
@@ -232,7 +232,7 @@ describe("first keys", () => {
     const data = inFolder();
     const end = await runProgram(["keys", "--data", data]);
     assert.equal(end.code, 1);
-    assert.match(end.stderr, new RegExp(`no runcast data in ${data}`));
+    assert.match(end.stderr, new RegExp(`no runcast data in ${data}: name the data directory with --data`));
     assert.equal(fs.existsSync(data), false);
   });
 });
