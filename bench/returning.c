@@ -149,7 +149,7 @@ static void on_closed(struct client *connection, unsigned code, struct slice rea
     struct returning_client *client = self(connection);
     if (!returning->since_ns)
         fatal("a client was closed (%u): %.*s", code, SLICE_ARG(reason));
-    if (!client->live || code == ABNORMAL) {
+    if (code == ABNORMAL || code / 100 == 40) { /* else it was served, and told */
         returning->refused++;
         if (returning->refusal.len == 0)
             buf_print(&returning->refusal, "%u %.*s", code, SLICE_ARG(reason));
