@@ -153,15 +153,22 @@ static void bind_source(int fd, const struct client_group *group, size_t number)
 void client_open(struct client *client, struct client_group *group, size_t number,
                  const struct wish *wish)
 {
+    *client = (struct client){ .group = group, .number = number, .wish = *wish };
+    client_come_back(client);
+}
+
+void client_come_back(struct client *client)
+{
+    struct client_group *group = client->group;
     const struct sockaddr_in *address = &group->options->address;
     int on = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        fatal("cannot open socket %zu: %s (ulimit -n)", number, strerror(errno));
+        fatal("cannot open socket %zu: %s (ulimit -n)", client->number, strerror(errno));
     if (is_loopback(address))
-        bind_source(fd, group, number);
+        bind_source(fd, group, client->number);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    *client = (struct client){ .group = group, .state = CLIENT_CONNECTING, .wish = *wish };
+    client->state = CLIENT_CONNECTING;
     client->source = (struct source){ .fd = fd, .ready = on_ready };
     if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
         errno != EINPROGRESS)

@@ -15,7 +15,10 @@
 #include "options.h"
 #include "poller.h"
 
-enum { ABNORMAL = 1006 }; /* closed without a code of the server's */
+enum {
+    GOING_AWAY = 1001, /* the server has answered, and closes */
+    ABNORMAL = 1006,   /* closed without a code of the server's */
+};
 
 struct client;
 struct client_group;
@@ -51,13 +54,21 @@ struct client {
     struct source source;
     struct client_group *group;
     enum client_state state;
+    size_t number; /* decides which loopback address it comes from */
     struct wish wish;
     struct buf rest; /* bytes of what is not complete */
     struct buf line; /* of an event stream: a line that goes on in another chunk */
 
-    /* Of a long poll: what the server said last, verbatim. */
-    char offset[48], handle[64], cursor[24];
+    /* Of a long poll: what the server said last, verbatim. Of an event stream: offset is the
+     * last id. */
+    char offset[64], handle[64], cursor[24];
     bool live;
+
+    /* Of a WebSocket, kept by the handler for who comes back. epoch "": it has none yet. */
+    char epoch[24];
+    uint64_t seq, base;
+    int64_t
+        return_ms; /* when to come back after the connection has ended, as the server said */
 };
 
 /* What the connections of one process share. */
@@ -82,6 +93,9 @@ void client_group_finish(struct client_group *group);
  * address does not run out of ports. */
 void client_open(struct client *client, struct client_group *group, size_t number,
                  const struct wish *wish);
+
+/* Connects anew a client whose connection has ended, to go on where it was. */
+void client_come_back(struct client *client);
 
 /* Says goodbye and closes; on_closed does not come. */
 void client_close(struct client *client);

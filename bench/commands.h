@@ -18,5 +18,9 @@ int dequeue_main(const struct options *options);
 /* One subscriber joins a topic of many runs. */
 int snapshot_main(const struct options *options);
 
+/* The gateway is stopped and started beneath its clients: who comes back when, and what is
+ * lost. */
+int upgrade_main(const struct options *options);
+
 /* Memory of a run, and latencies of trigger, retrieve and list as the table grows. */
 int scale_main(const struct options *options);

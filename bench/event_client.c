@@ -2,9 +2,13 @@
  *
  *   connected ─► GET /realtime/v1/events ─► 200, chunks ─► lines ─► data: … ─► on_message
  *
- * A message of runs.v1 is one line. Positions (id:) are not kept: nobody comes back. */
+ * A message of runs.v1 is one line. As in an EventSource, the last id is kept for who comes
+ * back, and so is how long the server wants it to wait (retry). */
 #include "client.h"
 
+#include <string.h>
+
+#include "base/text.h"
 #include "http_head.h"
 
 static void ask(struct client *client)
@@ -13,8 +17,11 @@ static void ask(struct client *client)
     struct buf out = { 0 };
     buf_print(&out,
               "GET /realtime/v1/events?%s=%s HTTP/1.1\r\nhost: %s\r\n"
-              "authorization: Bearer %s\r\naccept: text/event-stream\r\n\r\n",
+              "authorization: Bearer %s\r\naccept: text/event-stream\r\n",
               client->wish.name, client->wish.value, options->host, options->key);
+    if (client->offset[0])
+        buf_print(&out, "last-event-id: %s\r\n", client->offset);
+    buf_add_text(&out, "\r\n");
     client_send(client, buf_slice(&out));
     buf_finish(&out);
 }
@@ -37,10 +44,17 @@ static size_t take_head(struct client *client, struct slice in)
 
 static void take_line(struct client *client, struct slice line, int64_t received_ns)
 {
-    static const char DATA[] = "data: ";
-    if (slice_starts(line, DATA))
+    static const char DATA[] = "data: ", ID[] = "id: ", RETRY[] = "retry: ";
+    if (slice_starts(line, DATA)) {
         client->group->handler->on_message(client, slice_from(line, sizeof(DATA) - 1),
                                            received_ns);
+    } else if (slice_starts(line, ID) && line.len - sizeof(ID) < sizeof(client->offset)) {
+        struct slice id = slice_from(line, sizeof(ID) - 1);
+        memcpy(client->offset, id.ptr, id.len);
+        client->offset[id.len] = 0;
+    } else if (slice_starts(line, RETRY)) {
+        (void)text_to_i64(slice_from(line, sizeof(RETRY) - 1), &client->return_ms);
+    }
 }
 
 static void take_lines(struct client *client, struct slice text, int64_t received_ns)
@@ -66,7 +80,7 @@ static size_t take(struct client *client, struct slice in, int64_t received_ns)
         return take_head(client, in);
     size_t used = http_chunk_read(in, &content);
     if (used && content.len == 0)
-        client_fail(client, ABNORMAL, SLICE("the server ended the stream"));
+        client_fail(client, GOING_AWAY, SLICE("the server ended the stream"));
     else if (used)
         take_lines(client, content, received_ns);
     return used;

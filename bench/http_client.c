@@ -75,7 +75,8 @@ static void break_off(struct http_conn *conn)
 {
     poller_close(&conn->source);
     buf_clear(&conn->in);
-    struct http_reply none = { 0, SLICE("no reply: the connection was refused or broke") };
+    struct http_reply none = { .body =
+                                   SLICE("no reply: the connection was refused or broke") };
     if (conn->busy)
         finish_request(conn, &none);
 }
@@ -174,7 +175,8 @@ static void take_reply(struct http_conn *conn)
     struct slice in = buf_slice(&conn->in);
     if (!conn->busy || !http_head_read(in, &head))
         return;
-    struct http_reply reply = { .status = head.status };
+    struct http_reply reply = { .status = head.status,
+                                .retry_after = http_head_field(&head, "retry-after") };
     struct slice rest = slice_from(in, head.len);
     size_t used = head.len;
     if (head.chunked) {

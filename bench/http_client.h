@@ -33,8 +33,9 @@ struct http_conn {
 };
 
 struct http_reply {
-    int status;        /* 0: the connection broke before the reply was complete */
-    struct slice body; /* valid during on_reply; with status 0 a sentence */
+    int status;               /* 0: the connection broke before the reply was complete */
+    struct slice body;        /* valid during on_reply; with status 0 a sentence */
+    struct slice retry_after; /* the header's value; ptr NULL: there is none */
 };
 
 typedef void http_reply_fn(struct http_conn *conn, const struct http_reply *reply);

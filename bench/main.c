@@ -26,6 +26,8 @@ static const struct {
       "one subscriber joins a topic of many runs" },
     { "scale", COMMAND_SCALE, scale_main,
       "memory of a run, and latencies as the table grows; fills the server" },
+    { "upgrade", COMMAND_UPGRADE, upgrade_main,
+      "starts a gateway, and starts it anew beneath its clients: who is back when" },
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
@@ -77,8 +79,8 @@ int main(int argc, char **argv)
     }
     if (argc > 1)
         fprintf(stderr, "runcast-bench: unknown command '%s'\n", argv[1]);
-    fputs("usage: runcast-bench fanout|trigger|dequeue|snapshot|scale [options]; --help "
-          "shows them\n",
+    fputs("usage: runcast-bench fanout|trigger|dequeue|snapshot|scale|upgrade [options]; "
+          "--help shows them\n",
           stderr);
     return 2;
 }

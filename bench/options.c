@@ -18,7 +18,9 @@ enum {
     SNAPSHOT = COMMAND_SNAPSHOT,
     SCALE = COMMAND_SCALE,
     DEQUEUE = COMMAND_DEQUEUE,
-    EVERY = FANOUT | TRIGGER | SNAPSHOT | SCALE | DEQUEUE,
+    UPGRADE = COMMAND_UPGRADE,
+    LOAD = FANOUT | TRIGGER | SNAPSHOT | SCALE | DEQUEUE,
+    EVERY = LOAD | UPGRADE,
 };
 
 struct option_row {
@@ -36,10 +38,10 @@ static const struct option_row rows[] = {
     { "--url", TEXT, EVERY, AT(url), "http://127.0.0.1:3030",
       "the server; or TRIGGER_API_URL" },
     { "--key", TEXT, EVERY, AT(key), "", "a secret key; or TRIGGER_SECRET_KEY" },
-    { "--ca", TEXT, EVERY, AT(ca), "",
+    { "--ca", TEXT, LOAD, AT(ca), "",
       "with https: certificates in PEM that are trusted, too" },
-    { "--insecure", FLAG, EVERY, AT(insecure), "0", "with https: trust any certificate" },
-    { "--pid", NUMBER, EVERY, AT(pid), "0",
+    { "--insecure", FLAG, LOAD, AT(insecure), "0", "with https: trust any certificate" },
+    { "--pid", NUMBER, LOAD, AT(pid), "0",
       "the server's process: measure its CPU and memory" },
     { "--json", FLAG, EVERY, AT(json), "0", "one JSON object instead of the table" },
     { "--subscribers", NUMBER, FANOUT, AT(subscribers), "1000",
@@ -80,6 +82,13 @@ static const struct option_row rows[] = {
       "ref of the key's project; or TRIGGER_PROJECT_REF" },
     { "--workers", NUMBER, DEQUEUE, AT(workers), "8", "workers that hold a poll" },
     { "--rate", REAL, DEQUEUE, AT(rate), "50", "triggers a second" },
+    { "--gateway", TEXT, UPGRADE, AT(gateway), "", "the program that is started" },
+    { "--data", TEXT, UPGRADE, AT(data), "", "its data directory" },
+    { "--clients", NUMBER, UPGRADE, AT(subscribers), "10000",
+      "connections: 6 of 10 WebSockets, 2 long polls, 2 event streams" },
+    { "--tags", NUMBER, UPGRADE, AT(tags), "100", "that they listen to, one each" },
+    { "--rate", REAL, UPGRADE, AT(rate), "50", "changes a second, one request each" },
+    { "--runs", NUMBER, UPGRADE, AT(runs), "10000", "more runs, which nobody listens to" },
     { "--seconds", REAL, FANOUT | TRIGGER | DEQUEUE, AT(seconds), "10",
       "how long to measure" },
 };

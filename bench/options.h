@@ -14,6 +14,7 @@ enum command {
     COMMAND_SNAPSHOT = 4,
     COMMAND_SCALE = 8,
     COMMAND_DEQUEUE = 16,
+    COMMAND_UPGRADE = 32,
 };
 
 struct options {
@@ -48,6 +49,10 @@ struct options {
     const char *sizes; /* of the table of runs, "10000,1000000" */
     int64_t requests;  /* of each kind, size and round */
     int64_t rounds;
+
+    const char *gateway; /* the program that is started */
+    const char *data;    /* its directory */
+    int64_t tags;
 
     struct sockaddr_in address; /* of url */
     char host[64];              /* for the Host header */

@@ -1,6 +1,8 @@
 /* seen.c - messages parsed once, however many connections bring them. */
 #include "seen.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "seen_parse.h"
 
@@ -36,7 +38,7 @@ static const struct {
 } ops[] = {
     { "patch", SEEN_PATCH }, { "rows", SEEN_ROWS },   { "ok", SEEN_OK },
     { "done", SEEN_DONE },   { "error", SEEN_ERROR }, { "drain", SEEN_DRAIN },
-    { "end", SEEN_ERROR },
+    { "end", SEEN_ERROR },   { "ping", SEEN_PING },   { "welcome", SEEN_WELCOME },
 };
 
 enum seen_op seen_op_of(struct slice name)
@@ -52,6 +54,14 @@ uint32_t seen_find_run(const struct seen *seen, struct slice id)
 {
     const struct tracked_run *run = id.len ? table_find(&seen->runs, id) : NULL;
     return run ? run->index : RUN_UNKNOWN;
+}
+
+void seen_keep_epoch(struct seen_message *message, struct slice epoch)
+{
+    if (epoch.len >= sizeof(message->epoch))
+        return;
+    memcpy(message->epoch, epoch.ptr, epoch.len);
+    message->epoch[epoch.len] = 0;
 }
 
 struct seen_row *seen_add_row(struct seen_message *message)
@@ -70,8 +80,9 @@ static bool parse_message(struct seen *seen, struct seen_message *message)
 {
     struct slice text = buf_slice(&message->text);
     message->op = SEEN_OTHER;
-    message->more = false;
-    message->count = message->cpu_ns = 0;
+    message->more = message->resumed = false;
+    message->count = message->cpu_ns = message->seq = message->in_ms = 0;
+    message->epoch[0] = 0;
     message->row_count = 0;
     if (slice_starts(text, "["))
         return seen_parse_shape(seen, text, message);

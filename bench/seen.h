@@ -23,7 +23,9 @@ enum seen_op {
     SEEN_PATCH,
     SEEN_DONE,
     SEEN_ERROR,
-    SEEN_DRAIN
+    SEEN_DRAIN,
+    SEEN_WELCOME,
+    SEEN_PING,
 };
 
 struct seen_row {
@@ -36,6 +38,10 @@ struct seen_message {
     struct buf text;
     enum seen_op op;
     bool more;
+    bool resumed;   /* of ok: the position that was brought holds */
+    int64_t seq;    /* of rows, patch and ping */
+    int64_t in_ms;  /* of drain: when to come back */
+    char epoch[24]; /* of welcome */
     int64_t count;  /* of ok: rows to come; of done: frames sent */
     int64_t cpu_ns; /* of done: what the floor server used */
     size_t row_count, row_capacity;

@@ -47,6 +47,26 @@ static void parse_rows(const struct seen *seen, struct slice rows,
         parse_row(seen, row, seen_add_row(message));
 }
 
+static void take_member(struct slice key, struct slice value, struct seen_message *message)
+{
+    if (slice_is(key, "op"))
+        message->op = seen_op_of(inside(value));
+    else if (slice_is(key, "more"))
+        message->more = slice_is(value, "true");
+    else if (slice_is(key, "mode"))
+        message->resumed = slice_is(value, "\"resume\"");
+    else if (slice_is(key, "seq"))
+        message->seq = number_of(value);
+    else if (slice_is(key, "in"))
+        message->in_ms = number_of(value);
+    else if (slice_is(key, "epoch"))
+        seen_keep_epoch(message, inside(value));
+    else if (slice_is(key, "count"))
+        message->count = number_of(value);
+    else if (slice_is(key, "cpu_ns"))
+        message->cpu_ns = number_of(value);
+}
+
 bool seen_parse_json(const struct seen *seen, struct slice text,
                      struct seen_message *message)
 {
@@ -55,16 +75,10 @@ bool seen_parse_json(const struct seen *seen, struct slice text,
         return false;
     struct scan_members members = scan_members(text);
     while (scan_next_member(&members, &key, &value)) {
-        if (slice_is(key, "op"))
-            message->op = seen_op_of(inside(value));
-        else if (slice_is(key, "more"))
-            message->more = slice_is(value, "true");
-        else if (slice_is(key, "count"))
-            message->count = number_of(value);
-        else if (slice_is(key, "cpu_ns"))
-            message->cpu_ns = number_of(value);
-        else if (slice_is(key, "rows"))
+        if (slice_is(key, "rows"))
             parse_rows(seen, value, message);
+        else
+            take_member(key, value, message);
     }
     return true;
 }

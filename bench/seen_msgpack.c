@@ -61,6 +61,14 @@ static void parse_map(const struct seen *seen, const msgpack_object_map *map,
             message->op = seen_op_of(text_of(value));
         else if (slice_is(key, "more"))
             message->more = value->type == MSGPACK_OBJECT_BOOLEAN && value->via.boolean;
+        else if (slice_is(key, "mode"))
+            message->resumed = slice_is(text_of(value), "resume");
+        else if (slice_is(key, "seq"))
+            message->seq = number_of(value);
+        else if (slice_is(key, "in"))
+            message->in_ms = number_of(value);
+        else if (slice_is(key, "epoch"))
+            seen_keep_epoch(message, text_of(value));
         else if (slice_is(key, "count"))
             message->count = number_of(value);
         else if (slice_is(key, "rows"))

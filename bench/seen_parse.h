@@ -11,6 +11,9 @@ uint32_t seen_find_run(const struct seen *seen, struct slice id);
 
 enum seen_op seen_op_of(struct slice name);
 
+/* The epoch of a welcome; one that is too long is left out. */
+void seen_keep_epoch(struct seen_message *message, struct slice epoch);
+
 /* Fill in a message whose members are cleared; false: it is not what it should be. */
 bool seen_parse_json(const struct seen *seen, struct slice text,
                      struct seen_message *message);

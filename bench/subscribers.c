@@ -158,6 +158,8 @@ static void on_message(struct client *client, struct slice payload, int64_t rece
         return;
     case SEEN_ERROR: fatal("the server refused: %.*s", SLICE_ARG(payload));
     case SEEN_DRAIN: fatal("the server drains");
+    case SEEN_WELCOME:
+    case SEEN_PING:
     case SEEN_OTHER: return;
     }
 }

@@ -7,6 +7,7 @@
  * happen between a bench and the server it loads (RFC 6455 §10.3). */
 #include "ws_client.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,7 +81,7 @@ static void send_upgrade(struct client *client)
 static void subscribe(struct client *client)
 {
     const struct wish *wish = &client->wish;
-    char message[160];
+    char message[240], from[80] = "";
     const char *before = "\"", *after = "\"";
     if (strcmp(wish->name, "tags") == 0) {
         before = "[\"";
@@ -89,8 +90,11 @@ static void subscribe(struct client *client)
         before = "true";
         after = "";
     }
-    snprintf(message, sizeof(message), "{\"op\":\"sub\",\"id\":1,\"%s\":%s%s%s}",
-             wish->name, before, *after ? wish->value : "", after);
+    if (client->epoch[0])
+        snprintf(from, sizeof(from), ",\"from\":[\"%s\",%" PRIu64 ",%" PRIu64 "]",
+                 client->epoch, client->seq, client->base);
+    snprintf(message, sizeof(message), "{\"op\":\"sub\",\"id\":1,\"%s\":%s%s%s%s}",
+             wish->name, before, *after ? wish->value : "", after, from);
     ws_client_send(client, slice_of(message));
 }
 

@@ -22,8 +22,10 @@ def package_of(path):
     """The Debian package that a file belongs to; /lib and /usr/lib are one folder."""
     for name in (path, os.path.realpath(path), path.removeprefix("/usr")):
         found = subprocess.run(["dpkg-query", "-S", name], capture_output=True, text=True)
-        if not found.returncode:
-            return found.stdout.split(": ")[0].split(",")[0]
+        owners = [line.split(": ")[0] for line in found.stdout.splitlines()
+                  if not line.startswith("diversion by ")]
+        if owners:
+            return owners[0].split(",")[0]
     raise SystemExit(f"sbom.py: {path} belongs to no package")
 
 

@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include "base/log.h"
+#include "base/terminal.h"
 #include "config/config.h"
 #include "config/config_help.h"
 #include "config/config_tls.h"
@@ -153,11 +154,19 @@ static void watch(struct service *service, uv_signal_t *handle, uv_signal_cb hea
     uv_signal_start(handle, heard, number);
 }
 
+/* A reason may name what others have chosen: a file, a word of a backup. */
+static void complain(const char *reason)
+{
+    fputs("runcast: ", stderr);
+    terminal_show(stderr, slice_of(reason));
+    fputc('\n', stderr);
+}
+
 /* Why there is no gateway: once, to whoever reads it. */
 static void tell_end(const char *reason)
 {
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "runcast: %s\n", reason);
+        complain(reason);
     else
         log_error("stopped", "reason", reason, NULL);
 }
@@ -324,7 +333,7 @@ static void fill_help(const struct config *config, struct buf *out)
 static int tell(enum err refused, const struct failure *why)
 {
     if (refused)
-        fprintf(stderr, "runcast: %s\n", why->text);
+        complain(why->text);
     return refused == ERR_USAGE ? 2 : refused ? 1 : 0;
 }
 

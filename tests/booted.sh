@@ -89,6 +89,7 @@ make_booted() { # ROOT RELEASE BUILDER
         cp "$3"/srv/one/debian/runcast_*.deb "$1/srv/runcast.deb" &&
         cp "$3/srv/runcast-next.deb" "$1/srv/" &&
         cp tests/support/shell/booted_tests.sh tests/support/python/busy_clients.py "$1/srv/" &&
+        node tests/support/js/write_fake_bundle.mjs "$1/srv/bundle" /var/lib/runcast-supervise/events &&
         chroot "$1" apt-get -qq -y --no-install-recommends --download-only install /srv/runcast.deb &&
         cat >"$1/etc/systemd/system/booted-tests.service" <<END &&
 [Unit]

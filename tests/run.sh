@@ -260,13 +260,13 @@ if wanted conformance; then
     if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
         not_run+=("deploy (what is deployed needs Node 20)")
     else
-        begin deploy 500 env "HOME=$log/home" "${beside_a_gateway[@]}" --execute \
+        begin deploy 700 env "HOME=$log/home" "${beside_a_gateway[@]}" --execute \
             node $conformance/deploy/deploy.mjs
     fi
     if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
         not_run+=("browser-dashboard (it deploys, which needs Node 20)")
     else
-        begin browser-dashboard 300 env "HOME=$log/home" \
+        begin browser-dashboard 400 env "HOME=$log/home" \
             node --test-reporter=tap $conformance/browser/dashboard.test.mjs
     fi
     begin browser 200 node --test-reporter=tap $conformance/browser/browser.test.mjs

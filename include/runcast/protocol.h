@@ -47,7 +47,8 @@
  *   {"op":"error","id":1?,"code":"…","message":"…"}
  *   {"op":"ping","seq":S}                 you are in sync up to here
  *   {"op":"expiring","in":ms}             refresh the token with auth
- *   {"op":"drain","in":ms}                open another connection, then close this one
+ *   {"op":"drain","in":ms}                open another connection in so many ms, then close
+ *                                         this one. If it is closed before, the time holds
  *
  *   R = [runId, version, {changed fields}]       absolute values, null: cleared
  *   R = [runId, version, {all fields}, 1]        replaces what the client has of the run

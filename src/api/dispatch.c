@@ -192,7 +192,7 @@ static void on_head(void *owner, struct exchange *x)
         api_reply_error(call, refused);
     } else if (x->method == HTTP_OPTIONS_ && !x->admin) {
         reply_options(call);
-    } else if (not_ready && !(route && route->auth == AUTH_NONE)) {
+    } else if (not_ready && !api->serves_on && !(route && route->auth == AUTH_NONE)) {
         explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", not_ready);
         api_reply_error(call, ERR_DRAINING);
     } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {

@@ -172,11 +172,28 @@ static void drain_some(struct deferred *draining)
         loop_defer(engine_loop(api->engine), draining);
 }
 
+void api_serve_on(struct api *api)
+{
+    api->serves_on = true;
+}
+
+void api_drain_sockets(struct api *api, bool has_next)
+{
+    int64_t timeout_ms = api->options.drain_timeout_ms;
+    sockets_drain(api->sockets, timeout_ms, has_next);
+    run_notifications_drain(api->run_notifications,
+                            has_next ? DRAIN_LINGER_MS : timeout_ms / 3);
+}
+
 void api_drain(struct api *api)
 {
-    sockets_drain(api->sockets, api->options.drain_timeout_ms);
-    run_notifications_drain(api->run_notifications, api->options.drain_timeout_ms);
     drain_some(&services_of(api)->draining);
+}
+
+void api_drain_held(struct api *api)
+{
+    if (!list_empty(&api->held))
+        drain_some(&services_of(api)->draining);
 }
 
 /* What a crash has left of an upload is told by what deployments are there. */
@@ -212,6 +229,7 @@ void api_reload(struct api *api, const struct api_options *options)
 void api_set_ready(struct api *api, const char *reason)
 {
     api->not_ready = reason;
+    api->serves_on = false;
     if (!reason)
         bulks_start(api->bulks);
 }

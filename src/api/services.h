@@ -33,8 +33,17 @@ void api_reload(struct api *api, const struct api_options *options);
 /* Not ready: /readyz 503 with the reason, everything but health 503. NULL: ready. */
 void api_set_ready(struct api *api, const char *reason);
 
-/* Sockets get `drain`, held polls and dequeues are answered, in stints. */
+/* Sockets get `drain`. has_next: the next process follows (sockets.h). */
+void api_drain_sockets(struct api *api, bool has_next);
+
+/* Held polls and dequeues are answered, in stints. */
 void api_drain(struct api *api);
+
+/* The same of what was held since then. */
+void api_drain_held(struct api *api);
+
+/* It is not ready any more, but nobody is refused who is connected, until that is said anew. */
+void api_serve_on(struct api *api);
 
 /* What is held (polls, dequeues) is answered now: the server is about to close. */
 void api_stop(struct api *api);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 enum { FIELD_BUFFERS = 8, SLICE_TEXT_MAX = 100 };
@@ -36,32 +37,12 @@ static bool is_plain(struct slice text)
     return text.len > 0;
 }
 
-/* A character that a terminal obeys instead of showing it, at the front of UTF-8: delete and
- * the second set of controls (U+007F to U+009F), separators of lines, and those that turn the
- * direction of writing (U+2028 to U+202E, U+2066 to U+2069). 0: another one. */
-static unsigned obeyed_at(struct slice text, size_t *len)
-{
-    const unsigned char *at = (const unsigned char *)text.ptr;
-    *len = at[0] == 0xC2 ? 2 : at[0] == 0xE2 ? 3 : 1;
-    if (at[0] == 0x7F)
-        return 0x7F;
-    if (text.len < *len)
-        return 0;
-    if (at[0] == 0xC2 && at[1] <= 0x9F)
-        return at[1];
-    if (at[0] == 0xE2 && at[1] == 0x80 && at[2] >= 0xA8 && at[2] <= 0xAE)
-        return 0x2000u + (at[2] & 0x3F);
-    if (at[0] == 0xE2 && at[1] == 0x81 && at[2] >= 0xA6 && at[2] <= 0xA9)
-        return 0x2040u + (at[2] & 0x3F);
-    return 0;
-}
-
 /* The same JSON text with escapes for what a terminal would obey. */
 static void add_visible(struct buf *line, struct slice json)
 {
     size_t len;
     for (; json.len; json = slice_from(json, len)) {
-        unsigned character = obeyed_at(json, &len);
+        uint16_t character = terminal_obeys(json, &len);
         if (character) {
             char escape[8];
             snprintf(escape, sizeof(escape), "\\u%04x", character);

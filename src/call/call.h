@@ -116,8 +116,12 @@ struct sockets;
 struct streams;
 struct traces;
 
-/* Why calls are refused as long as the gateway is not ready; NULL: it is. */
+/* Why the gateway is not ready; NULL: it is. Nothing is held then. */
 const char *api_not_ready(const struct api *api);
+
+/* ERR_DRAINING: it refuses calls meanwhile. It does not in a drain behind which the next process
+ * follows: who is connected is served to the end. */
+enum err api_check_ready(struct api *api, struct failure *why);
 
 struct sockets *api_sockets(const struct api *api);
 /* The calls that api_hold holds: api_call::held. */

@@ -98,6 +98,13 @@ const char *api_not_ready(const struct api *api)
     return options->why_not(options->owner);
 }
 
+enum err api_check_ready(struct api *api, struct failure *why)
+{
+    if (!api->not_ready || api->serves_on)
+        return OK;
+    return explain(why, ERR_DRAINING, "The gateway is not ready: %s", api->not_ready);
+}
+
 struct engine *api_engine(const struct api *api)
 {
     return api->engine;

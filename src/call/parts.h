@@ -32,6 +32,7 @@ struct api {
     struct bytes *timezones;             /* that clients are offered beside UTC */
     struct list held;                    // api_call::held
     const char *not_ready;               /* NULL: ready */
+    bool serves_on;                      /* not ready, but nobody is refused */
     struct rate_limit *rate_limit;       /* NULL: no limit */
     struct route_answers *route_answers; /* how often each route was answered how */
     struct rooms rooms;

@@ -346,7 +346,7 @@ class Client extends Emitter {
     this.#next = undefined;
     this.#forgetClosed();
     if (!this.#now && !atOnce.test(code) && !later.test(code)) return this.close(error);
-    if (!next || next === connection) this.#later(atOnce.test(code) && !this.#attempts++ ? 0 : undefined);
+    if (next ? next === connection : !connection.isLeaving) this.#later(atOnce.test(code) && !this.#attempts++ ? 0 : undefined);
     this.#show(error);
   }
 
@@ -480,8 +480,11 @@ class Client extends Emitter {
     }, message.in / 2);
   }
 
+  /** The moment holds also when the gateway closes before. */
   on_drain(message, connection) {
-    if (connection === this.#now && !this.#next) this.#later(message.in);
+    if (connection !== this.#now || this.#next) return;
+    connection.isLeaving = true;
+    this.#later(message.in);
   }
 
   // ---- rows ----

@@ -88,6 +88,26 @@ static enum err judge_existing(const struct backup *backup, const struct stat *f
     return OK;
 }
 
+/* SQLite opens the copy by its path. Who can rename what is in the folder puts one of theirs there
+ * meanwhile, and has the database in a file that they can read. */
+static enum err refuse_foreign(const struct backup *backup, struct failure *why)
+{
+    struct stat above;
+    if (fstat(backup->above, &above))
+        return explain(why, ERR_INVALID, "cannot look at %s: %s", backup->above_path,
+                       strerror(errno));
+    bool is_foreign = above.st_uid && above.st_uid != geteuid();
+    bool is_shared = above.st_mode & (S_IWGRP | S_IWOTH) && !(above.st_mode & S_ISVTX);
+    if (!is_foreign && !is_shared)
+        return OK;
+    return explain(
+        why, ERR_INVALID,
+        "others can rename what is in %s (it belongs to user %u, mode %04o), and "
+        "so come to read the copy: name a folder in one that only you write in, "
+        "or back up as that user",
+        backup->above_path, (unsigned)above.st_uid, (unsigned)above.st_mode & 07777u);
+}
+
 static enum err check_target(struct backup *backup, struct failure *why)
 {
     struct stat found;
@@ -101,6 +121,8 @@ static enum err check_target(struct backup *backup, struct failure *why)
         return explain(why, ERR_INVALID, "cannot open %s: %s", backup->above_path,
                        strerror(errno));
     enum err err = refuse_inside(backup, why);
+    if (!err)
+        err = refuse_foreign(backup, why);
     if (err || fstatat(backup->above, backup->name, &found, AT_SYMLINK_NOFOLLOW))
         return err;
     return judge_existing(backup, &found, why);

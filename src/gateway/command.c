@@ -6,8 +6,10 @@
  * The store is locked by whoever has it open, so the two cannot meet. */
 #include "gateway/command.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -135,15 +137,27 @@ static enum err ask_gateway(const struct config *config, FILE *out, struct failu
     return refused;
 }
 
-enum err gateway_check_data(const struct config *config, struct failure *why)
+enum err gateway_find_data(const struct config *config, struct failure *why)
 {
     struct stat found;
     char *path = gateway_path(config, "runcast.db");
-    int missing = stat(path, &found);
+    int problem = stat(path, &found) ? errno : 0;
     free(path);
-    if (missing)
-        return explain(why, ERR_NOT_FOUND, "there is no runcast data in %s", config->data);
-    return gateway_directory_open(config->data, false, why);
+    if (problem == ENOENT || problem == ENOTDIR)
+        return explain(
+            why, ERR_NOT_FOUND,
+            "there is no runcast data in %s: name the data directory with --data",
+            config->data);
+    if (problem)
+        return explain(why, ERR_INVALID, "cannot look for runcast data in %s: %s",
+                       config->data, strerror(problem));
+    return OK;
+}
+
+enum err gateway_check_data(const struct config *config, struct failure *why)
+{
+    enum err refused = gateway_find_data(config, why);
+    return refused ? refused : gateway_directory_open(config->data, false, why);
 }
 
 enum err gateway_check_is_file(const struct config *config, struct failure *why)

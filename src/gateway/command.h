@@ -19,7 +19,10 @@ void gateway_name(const struct config *config, char name[GATEWAY_NAME_MAX]);
 /* The path of a file in the data directory; the caller's to free. */
 char *gateway_path(const struct config *config, const char *name);
 
-/* There is a database, where nobody else can replace it. */
+/* There is a database. */
+enum err gateway_find_data(const struct config *config, struct failure *why);
+
+/* And nobody else can replace it. */
 enum err gateway_check_data(const struct config *config, struct failure *why);
 
 /* The database is SQLite's file in the data directory: else it is copied, put back and looked at

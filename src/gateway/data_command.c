@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/terminal.h"
 #include "data/backup.h"
 #include "data/db_check.h"
 #include "data/db_stats.h"
@@ -48,20 +49,9 @@ static void give_way(void)
 }
 
 /* The copies of others' data directories are root's. */
-static enum err check_owner(const struct config *config, struct failure *why)
-{
-    return geteuid() ? gateway_check_data(config, why) : OK;
-}
-
 static enum err find_data(const struct config *config, struct failure *why)
 {
-    char *path = gateway_path(config, "runcast.db");
-    enum err err =
-        access(path, F_OK)
-            ? explain(why, ERR_NOT_FOUND, "there is no runcast data in %s", config->data)
-            : check_owner(config, why);
-    free(path);
-    return err;
+    return geteuid() ? gateway_check_data(config, why) : gateway_find_data(config, why);
 }
 
 static void print_size(uint64_t bytes, FILE *out)
@@ -157,7 +147,8 @@ static void on_found(void *owner, const char *text)
 {
     struct findings *findings = owner;
     findings->count++;
-    fprintf(findings->out, "%s\n", text);
+    terminal_show(findings->out, slice_of(text));
+    fputc('\n', findings->out);
 }
 
 static enum err check(const struct config *config, FILE *out, struct failure *why)
@@ -197,7 +188,7 @@ static enum err stats(const struct config *config, FILE *out, struct failure *wh
     if (!err)
         err = db_stats(&options, &text, why);
     if (!err)
-        fwrite(text.ptr, 1, text.len, out);
+        terminal_show(out, buf_slice(&text));
     buf_finish(&text);
     return err;
 }

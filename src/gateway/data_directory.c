@@ -20,8 +20,10 @@ static enum err judge(int directory, const char *path, struct failure *why)
     if (found.st_uid && found.st_uid != geteuid())
         return explain(why, ERR_INVALID,
                        "the data directory %s belongs to user %u, who can replace what is "
-                       "in it: run chown %u %s && chmod 700 %s",
-                       path, (unsigned)found.st_uid, (unsigned)geteuid(), path, path);
+                       "in it: start this as that user (sudo -u '#%u' …), or where it is "
+                       "to be yours run chown %u %s && chmod 700 %s",
+                       path, (unsigned)found.st_uid, (unsigned)found.st_uid,
+                       (unsigned)geteuid(), path, path);
     if (mode & S_IWOTH && mode & S_ISVTX) /* as /tmp is, whose mode others need */
         return explain(why, ERR_INVALID,
                        "everybody can write in %s (mode %03o): name a directory of its own "

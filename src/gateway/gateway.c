@@ -26,13 +26,12 @@
 #include "gateway/admin_socket.h"
 #include "gateway/command.h"
 #include "gateway/data_directory.h"
+#include "gateway/drain.h"
 #include "gateway/key_rotation.h"
 #include "gateway/listening.h"
 #include "gateway/load.h"
 #include "gateway/retention.h"
 #include "gateway/supervise_token.h"
-#include "notices/run_notifications.h"
-#include "realtime/sockets.h"
 #include "schedules/schedule_sync.h"
 #include "schedules/schedules.h"
 
@@ -69,6 +68,7 @@ struct gateway {
     struct timer timer; /* of the drain */
     uint32_t drain_kind, api_kind, close_kind;
     int64_t drain_until; /* monotonic ms */
+    struct drain drain;
     struct failure reason;
 };
 
@@ -121,6 +121,7 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     gateway->phase = PHASE_READY;
     leading_loaded(gateway->leading);
     api_set_ready(gateway->api, NULL);
+    server_accept(gateway->server);
     log_audit("start", "version", RUNCAST_VERSION, "data", gateway->config->data, "user",
               log_number(getuid()), NULL);
     log_info("ready", "url", gateway->url, "listen", gateway->config->listen, NULL);
@@ -549,17 +550,10 @@ void gateway_stop(struct gateway *gateway)
     server_close(gateway->server, on_server_closed);
 }
 
-static bool is_quiet(const struct gateway *gateway)
-{
-    return server_is_idle(gateway->server) && commands_are_idle(gateway) &&
-           sockets_count(api_sockets(gateway->api)) == 0 &&
-           run_notifications_count(api_run_notifications(gateway->api)) == 0;
-}
-
 static void on_drain_tick(struct timer *timer)
 {
     struct gateway *gateway = container_of(timer, struct gateway, timer);
-    bool quiet = is_quiet(gateway);
+    bool quiet = drain_step(&gateway->drain) && commands_are_idle(gateway);
     if (!quiet && loop_now_ms(gateway->loop) < gateway->drain_until) {
         loop_set_timer(gateway->loop, timer, gateway->drain_kind, 20);
         return;
@@ -580,10 +574,11 @@ void gateway_drain(struct gateway *gateway)
     log_info("draining", NULL);
     gateway->phase = PHASE_DRAINING;
     gateway->drain_until = loop_now_ms(gateway->loop) + gateway->config->drain_timeout_ms;
-    api_set_ready(gateway->api, "draining");
     leading_drain(gateway->leading);
-    engine_drain(gateway->engine);
-    server_drain(gateway->server);
-    api_drain(gateway->api);
+    gateway->drain = (struct drain){ .loop = gateway->loop,
+                                     .server = gateway->server,
+                                     .api = gateway->api,
+                                     .engine = gateway->engine };
+    drain_begin(&gateway->drain);
     loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind, 20);
 }

@@ -15,6 +15,8 @@
 #include "http/server_state.h"
 #include "http/ws_conn.h"
 
+/* As many admins come in also where the limit is reached, or was lowered below what is open: who
+ * looks why is one of them. */
 enum { ADMIN_CONNECTIONS = 64 };
 
 /* Above 7/8 of the limit each new connection closes one: the oldest that never showed a
@@ -46,12 +48,13 @@ static struct address address_of_peer(int fd)
 static void note_listener(struct http_conn *conn, const struct listener *listener)
 {
     struct server *server = listener->server;
-    conn->admin = listener->options.admin;
+    conn->c.admin = listener->options.admin;
     conn->header_due = listener->options.proxied;
     conn->tls_due = listener->options.secure && conn->header_due;
     if (listener->options.secure && !conn->tls_due)
         secure_begin(&conn->c);
-    if (conn->admin)
+    server->admin_count += conn->c.admin;
+    if (conn->c.admin)
         connection_trust(&conn->c);
     else
         list_append(&server->strangers, &conn->c.spare);
@@ -79,6 +82,6 @@ struct connection *admission_adopt(struct listener *listener, int fd)
 bool admission_is_full(const struct listener *listener)
 {
     const struct server *server = listener->server;
-    size_t extra = listener->options.admin ? ADMIN_CONNECTIONS : 0;
-    return server->open_count >= server->options.connections_max + extra;
+    bool full = server->open_count >= server->options.connections_max;
+    return full && (!listener->options.admin || server->admin_count >= ADMIN_CONNECTIONS);
 }

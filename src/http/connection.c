@@ -482,5 +482,6 @@ void connection_close(struct connection *conn)
     close(conn->fd);
     conn->fd = -1;
     conn->server->open_count--;
+    conn->server->admin_count -= conn->admin;
     loop_defer(conn->server->loop, &conn->later);
 }

@@ -51,6 +51,7 @@ struct connection {
     struct secure *secure; /* NULL: bytes go through the socket as they are */
     size_t most;           /* bytes that are read at once; 0: what a turn takes */
     int fd;
+    bool admin;  /* came by a listener of theirs */
     bool busy;   /* inside on_bytes: ends of requests are looked at behind it */
     bool paused; /* not reading; the peer's leaving is still noticed */
     bool left;   /* the peer has sent its end */

@@ -285,7 +285,7 @@ static void offer(struct http_conn *conn)
         refuse(conn, fault);
         return;
     }
-    x->admin = conn->admin;
+    x->admin = conn->c.admin;
     x->secure = conn->c.secure != NULL;
     request->offered = true;
     server->open_exchanges++;
@@ -557,6 +557,11 @@ struct http_conn *http_conn_create(struct server *server, int fd, size_t size)
     metric_add(M_HTTP_CONNECTIONS, 1);
     connection_set_deadline(&conn->c, server->options.head_timeout_ms);
     return conn;
+}
+
+bool http_conn_is_new(const struct connection *c)
+{
+    return is_ours(c) && !container_of(c, struct http_conn, c)->asked;
 }
 
 void http_conn_hurry(struct connection *c)

@@ -17,7 +17,6 @@ struct http_conn {
     struct request *request; /* NULL: idle */
     bool begun;              /* its first byte has come */
     bool asked;              /* a whole head has come */
-    bool admin;              /* of the listener */
     bool header_due;         /* of the PROXY protocol, before anything else */
     bool tls_due;            /* behind that header */
     bool named;              /* its client, by that header */
@@ -32,6 +31,9 @@ struct http_conn *http_conn_create(struct server *server, int fd, size_t size);
 
 /* Who is at the other end; too many of that address are told to come back. */
 void http_conn_begin(struct http_conn *conn, struct address peer);
+
+/* It has brought no request yet; not true of a WebSocket. */
+bool http_conn_is_new(const struct connection *conn);
 
 /* A drain has begun: the least rate of a body that is on its way is asked for in seconds,
  * and a stranger has as long to take its answer. Nothing for a WebSocket. */

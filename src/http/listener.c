@@ -74,7 +74,7 @@ void listener_on_rested(struct timer *timer)
     struct listener *listener = container_of(timer, struct listener, rest);
     if (listener->server->spare_fd < 0)
         listener->server->spare_fd = server_open_spare();
-    uv_poll_start(&listener->handle, UV_READABLE, on_listener);
+    listener_accept(listener);
 }
 
 /* Rests from accepting: the kernel would report the waiting connection again
@@ -275,7 +275,24 @@ void listener_start(struct listener *listener)
     struct server *server = listener->server;
     int error = uv_poll_init(loop_uv(server->loop), &listener->handle, listener->fd);
     assert(!error); /* it listens already */
+    if (!listener_is_kept(listener))
+        listener_accept(listener);
+}
+
+bool listener_is_kept(const struct listener *listener)
+{
+    return listener->options.handed && !listener->options.admin;
+}
+
+void listener_accept(struct listener *listener)
+{
     uv_poll_start(&listener->handle, UV_READABLE, on_listener);
+}
+
+void listener_pause(struct listener *listener)
+{
+    timers_clear(loop_timers(listener->server->loop), &listener->rest);
+    uv_poll_stop(&listener->handle);
 }
 
 static void close_socket(struct listener *listener)

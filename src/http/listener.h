@@ -1,6 +1,10 @@
 /* listener.h - one address that a server listens on; private to http.
  *
  *   listener_bind ─► listener_start ─► accept ─► admission_adopt, or 503 and close
+ *                        └─ one that is kept: listener_accept … listener_pause
+ *
+ * A socket that was handed over is kept by whoever has bound it: as long as nobody accepts there,
+ * who connects waits in the kernel, and nobody has to be refused. That of the admin accepts always.
  *
  * A UNIX socket is a file. One that was left behind by a process that is gone is replaced;
  * one that somebody listens on, or that is no socket of ours, is not touched. */
@@ -29,6 +33,13 @@ struct listener {
 enum err listener_bind(struct listener *listener, struct server *server,
                        const struct listen_options *options, struct failure *why);
 void listener_start(struct listener *listener);
+
+/* Whether who connects waits until somebody accepts, in this process or the next. */
+bool listener_is_kept(const struct listener *listener);
+
+/* Of one that is kept: accepts from now on; does not any more. */
+void listener_accept(struct listener *listener);
+void listener_pause(struct listener *listener);
 
 /* closed is called for the handle, later; not for a listener that was never started. */
 void listener_close(struct listener *listener, uv_close_cb closed);

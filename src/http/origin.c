@@ -23,7 +23,7 @@ bool origin_note(struct http_conn *conn, const struct address *address)
 {
     conn->address = *address;
     address_print(address, conn->peer);
-    return conn->admin || ranges_hold(&conn->c.server->trusted, address) ||
+    return conn->c.admin || ranges_hold(&conn->c.server->trusted, address) ||
            count(conn, address);
 }
 

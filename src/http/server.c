@@ -242,11 +242,42 @@ static void on_readiness_closed(uv_handle_t *handle)
     on_handle_closed(container_of((uv_poll_t *)handle, struct server, readiness.handle));
 }
 
+void server_accept(struct server *server)
+{
+    for (size_t i = 0; i < server->listener_count; i++)
+        if (listener_is_kept(&server->listeners[i]))
+            listener_accept(&server->listeners[i]);
+}
+
+bool server_has_next(const struct server *server)
+{
+    bool all = true;
+    for (size_t i = 0; i < server->listener_count; i++)
+        all &=
+            listener_is_kept(&server->listeners[i]) || server->listeners[i].options.admin;
+    return all;
+}
+
 void server_drain(struct server *server)
 {
     server->draining = true;
     server->unhurried = server->connection_count;
     hurry_some(&server->hurrying);
+}
+
+void server_pause(struct server *server)
+{
+    for (size_t i = 0; i < server->listener_count; i++)
+        if (listener_is_kept(&server->listeners[i]))
+            listener_pause(&server->listeners[i]);
+}
+
+bool server_awaits_requests(const struct server *server)
+{
+    list_each (link, &server->connections)
+        if (http_conn_is_new(container_of(link, struct connection, link)))
+            return true;
+    return false;
 }
 
 void server_close(struct server *server, server_closed_fn *closed)

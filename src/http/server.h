@@ -81,11 +81,23 @@ int server_port(const struct server *server, size_t listener);
 /* For connections that are accepted from now on; takes a reference. */
 void server_show(struct server *server, struct certificates *certificates);
 
+/* Accepts where sockets were handed over, too: until then who connects there waits. */
+void server_accept(struct server *server);
+
+/* All sockets but the admin's were handed over, and stay: the next process goes on with them. */
+bool server_has_next(const struct server *server);
+
 /* Each reply closes its connection from now on; WebSockets stay. New connections are still
  * accepted, so that whoever asks is told by the handler that it should go elsewhere. In each
  * drain_grace_ms bodies must come at the least rate, or are 408; who has shown no credential
  * takes its answer within as much, or is closed. */
 void server_drain(struct server *server);
+
+/* Accepts no more where sockets were handed over: who connects waits for the next process. */
+void server_pause(struct server *server);
+
+/* Somebody was accepted and has not asked for anything yet: a request may be on its way. */
+bool server_awaits_requests(const struct server *server);
 
 /* Every exchange was replied to, and the kernel has taken all bytes of the answers: closing
  * cuts nothing. */

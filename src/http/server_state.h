@@ -41,7 +41,8 @@ struct server {
 
     struct list connections; // connection::link
     size_t connection_count;
-    size_t open_count; /* of them: not closed yet, each has a descriptor */
+    size_t open_count;  /* of them: not closed yet, each has a descriptor */
+    size_t admin_count; /* of those: of admins */
     /* Who is closed when connections run short, the first one first. */
     struct list strangers; // connection::spare; never showed a valid credential
     struct list idle;      // connection::spare; did, and wait for a request

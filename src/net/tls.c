@@ -9,10 +9,17 @@
 #include "base/list.h"
 #include "base/mem.h"
 
+/* Of the socket, in one call. A record is two of them, its head and its body. Records of which
+ * nothing reaches the caller are free for the peer: new keys (TLS 1.3) as many as it likes, or a
+ * handshake in records of one byte. OpenSSL reads on as long as there are any, so they are cut off
+ * here: what is left the kernel announces again, for the next turn. */
+enum { READS_AT_ONCE = 32 };
+
 struct tls {
     SSL *ssl;
     BIO_METHOD *method;
     int fd;
+    int reads_left;   /* in this call */
     int error;        /* errno of the socket when it failed; 0: it did not */
     bool ended;       /* the socket has */
     int64_t sent;     /* bytes */
@@ -45,7 +52,10 @@ static int bio_write(BIO *bio, const char *bytes, int len)
 static int bio_read(BIO *bio, char *bytes, int len)
 {
     struct tls *tls = BIO_get_data(bio);
-    ssize_t got = recv(tls->fd, bytes, (size_t)len, MSG_DONTWAIT);
+    errno = EAGAIN;
+    ssize_t got = -1;
+    if (tls->reads_left-- > 0)
+        got = recv(tls->fd, bytes, (size_t)len, MSG_DONTWAIT);
     tls->ended = got == 0;
     return moved(bio, got, BIO_FLAGS_READ);
 }
@@ -107,6 +117,12 @@ void tls_destroy(struct tls *tls)
 
 /* The queue of errors belongs to the thread: what other connections left there is cleared
  * before a call, and what this one leaves behind it. */
+static void begin_call(struct tls *tls)
+{
+    ERR_clear_error();
+    tls->reads_left = READS_AT_ONCE;
+}
+
 static enum tls_result settle(struct tls *tls, int result)
 {
     switch (SSL_get_error(tls->ssl, result)) {
@@ -122,14 +138,14 @@ static enum tls_result settle(struct tls *tls, int result)
 
 enum tls_result tls_shake_hands(struct tls *tls)
 {
-    ERR_clear_error();
+    begin_call(tls);
     int result = SSL_do_handshake(tls->ssl);
     return result == 1 ? TLS_DONE : settle(tls, result);
 }
 
 enum tls_result tls_read(struct tls *tls, char *room, size_t size, size_t *len)
 {
-    ERR_clear_error();
+    begin_call(tls);
     *len = 0;
     int result = SSL_read_ex(tls->ssl, room, size, len);
     return result == 1 ? TLS_DONE : settle(tls, result);
@@ -137,7 +153,7 @@ enum tls_result tls_read(struct tls *tls, char *room, size_t size, size_t *len)
 
 enum tls_result tls_write(struct tls *tls, struct slice bytes, size_t *len)
 {
-    ERR_clear_error();
+    begin_call(tls);
     *len = 0;
     int result = SSL_write_ex(tls->ssl, bytes.ptr, bytes.len, len);
     return result == 1 ? TLS_DONE : settle(tls, result);
@@ -150,7 +166,7 @@ bool tls_has_more(const struct tls *tls)
 
 void tls_say_end(struct tls *tls)
 {
-    ERR_clear_error();
+    begin_call(tls);
     SSL_shutdown(tls->ssl);
     ERR_clear_error();
 }

@@ -1,6 +1,7 @@
 /* tls.h - TLS over a socket that does not block, on either side.
  *
- * Every call goes as far as it can at once. What it waits for is the socket's, not the
+ * Every call goes as far as it can at once, but reads no more than a few records: the socket may be
+ * readable still when TLS_WANTS_READ is said. What it waits for is the socket's, not the
  * caller's, direction: reading may have to wait until something can be written.
  *
  * Who makes the SSL says what it is: outbound/tls_client.c a client that verifies whom it speaks

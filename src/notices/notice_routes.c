@@ -4,9 +4,9 @@
 
 static enum err upgrade(struct api_call *call)
 {
-    if (api_not_ready(call->api))
-        return explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s",
-                       api_not_ready(call->api));
+    enum err refused = api_check_ready(call->api, &call->why);
+    if (refused)
+        return refused;
     if (!slice_is(api_query(call, "EIO"), "4")) {
         api_reply_json(call, 400,
                        SLICE("{\"code\":5,\"message\":\"Unsupported protocol version\"}"));

@@ -558,12 +558,12 @@ void run_notifications_destroy(struct run_notifications *all)
     free(all);
 }
 
-void run_notifications_drain(struct run_notifications *all, int64_t timeout_ms)
+void run_notifications_drain(struct run_notifications *all, int64_t most_ms)
 {
     int64_t count = (int64_t)all->count, now = loop_now_ms(loop_of(all)), i = 0;
     int64_t spread = count * LEAVE_EVERY_MS;
-    if (spread > timeout_ms / 3)
-        spread = timeout_ms / 3;
+    if (spread > most_ms)
+        spread = most_ms;
     list_each (link, &all->sockets) {
         struct notice_socket *socket = container_of(link, struct notice_socket, link);
         int64_t in = spread * ++i / (count + 1);

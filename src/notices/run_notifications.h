@@ -19,9 +19,9 @@ struct run_notifications *run_notifications_create(struct api *api);
 /* Every socket has closed. NULL is fine. */
 void run_notifications_destroy(struct run_notifications *all);
 
-/* Each is closed at a moment of its own, within a third of the timeout: their clients come
- * back by themselves. */
-void run_notifications_drain(struct run_notifications *all, int64_t timeout_ms);
+/* Each is closed at a moment of its own, within so long: their clients come back by
+ * themselves. */
+void run_notifications_drain(struct run_notifications *all, int64_t most_ms);
 
 /* Closes those whose credential has ended, at most so many. False: there are more. */
 bool run_notifications_end(struct run_notifications *all, int64_t now_ms, size_t at_most);

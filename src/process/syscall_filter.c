@@ -13,7 +13,7 @@
  * the kernel for little use.
  *
  * EPERM and not a kill: who is refused has gained nothing, and a library that only tries goes on,
- * as it does in every container. Answers do not depend on arguments but for four calls, so that
+ * as it does in every container. Answers do not depend on arguments but for seven calls, so that
  * the kernel keeps them in a table, and other calls cost nothing.
  *
  * Of io_uring it is refused to make a ring and to change what one may do, not to use it: who wants
@@ -23,6 +23,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -30,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -237,16 +239,54 @@ static void limit_signals(struct program *program, int call)
     answer(program, SECCOMP_RET_ALLOW);
 }
 
-/* What is put into the terminal's input is read by the shell that has started the gateway. */
-static void limit_ioctl(struct program *program)
+/* The limits of another process are as good as a signal: beyond that of its CPU time it is killed. */
+static void limit_limits(struct program *program)
 {
-    when_call(program, SYS_ioctl, 6);
-    load_argument(program, 1);
-    when(program, BPF_JEQ, TIOCSTI);
-    refuse(program, EPERM);
-    when(program, BPF_JEQ, TIOCLINUX);
+    when_call(program, SYS_prlimit64, 5);
+    load_argument(program, 0);
+    add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0));
+    add(program,
+        (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 1, 0));
     refuse(program, EPERM);
     answer(program, SECCOMP_RET_ALLOW);
+}
+
+/* Those of a machine's network: what glibc, libuv and the gateway speak, and how a name's addresses
+ * are put in order. */
+static void limit_sockets(struct program *program)
+{
+    static const uint32_t families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
+    enum { FAMILIES = sizeof(families) / sizeof(families[0]) };
+    when_call(program, SYS_socket, 2 * FAMILIES + 2);
+    load_argument(program, 0);
+    for (int i = 0; i < FAMILIES; i++) {
+        when(program, BPF_JEQ, families[i]);
+        answer(program, SECCOMP_RET_ALLOW);
+    }
+    refuse(program, EPERM);
+}
+
+/* Some values of one argument, and what the call is allowed with else. */
+static void refuse_values(struct program *program, int call, int argument,
+                          const uint32_t *values, uint8_t count)
+{
+    when_call(program, call, (uint8_t)(2 * count + 2));
+    load_argument(program, argument);
+    for (uint8_t i = 0; i < count; i++) {
+        when(program, BPF_JEQ, values[i]);
+        refuse(program, EPERM);
+    }
+    answer(program, SECCOMP_RET_ALLOW);
+}
+
+/* What is put into the terminal's input is read by the shell that has started the gateway. And whom a
+ * file belongs to the kernel sends signals that the file's user has chosen. */
+static void limit_files(struct program *program)
+{
+    static const uint32_t controls[] = { TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP };
+    static const uint32_t commands[] = { F_SETOWN, F_SETOWN_EX };
+    refuse_values(program, SYS_ioctl, 1, controls, sizeof(controls) / sizeof(controls[0]));
+    refuse_values(program, SYS_fcntl, 1, commands, sizeof(commands) / sizeof(commands[0]));
 }
 
 static void write_program(struct program *program)
@@ -260,7 +300,9 @@ static void write_program(struct program *program)
     limit_clone(program);
     limit_signals(program, SYS_kill);
     limit_signals(program, SYS_tgkill);
-    limit_ioctl(program);
+    limit_limits(program);
+    limit_sockets(program);
+    limit_files(program);
     answer(program, SECCOMP_RET_ALLOW);
 }
 

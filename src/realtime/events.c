@@ -16,18 +16,20 @@
 #include "call/connection_limit.h"
 #include "live/feed.h"
 #include "realtime/realtime.h"
+#include "realtime/sockets.h"
 #include "realtime/subscribing.h"
 #include "realtime/watching.h"
 #include "json/members.h"
 
 enum {
     KEEP_ALIVE_MS = 15 * 1000,
-    RETRY_MS = 1000,
+    RETRY_MS = 1000, /* an EventSource comes back then, if it is told nothing else */
 };
 
 struct events {
     struct list all; // event_stream::link
     uint32_t kind;   /* of their timers */
+    uint32_t left;   /* how many were told to come back: spreads them */
 };
 
 struct event_stream {
@@ -190,10 +192,14 @@ static void on_drained(struct api_call *call)
         feed_drained(&stream->feed);
 }
 
-static void add_drain(struct buf *out)
+/* Each is to come back at a moment of its own. */
+static void add_drain(struct events *events, struct buf *out)
 {
-    buf_print(out, "retry: %d\nevent: drain\ndata: {\"op\":\"drain\",\"in\":0}\n\n",
-              RETRY_MS);
+    uint32_t in = events->left++ * DRAIN_STEP % DRAIN_RETURN_MS;
+    buf_print(out,
+              "retry: %" PRIu32 "\nevent: drain\ndata: {\"op\":\"drain\",\"in\":%" PRIu32
+              "}\n\n",
+              in, in);
 }
 
 /* The gateway drains, or the token ends. In the first case EventSource comes back by
@@ -206,7 +212,7 @@ static void on_drain(struct api_call *call)
         wire_error(ENCODING_JSON, -1, "bad_token", identity_ended_reason, &text);
         write_event(stream, "error", &text);
     } else {
-        add_drain(&text);
+        add_drain(stream->events, &text);
         write_text(stream, &text);
     }
     stream_destroy(stream);
@@ -219,7 +225,7 @@ static bool comes_back(struct api_call *call)
     if (!api_not_ready(call->api) ||
         !slice_is(http_header(call->x, "accept"), "text/event-stream"))
         return false;
-    add_drain(&text);
+    add_drain(api_events(call->api), &text);
     api_reply_text(call, 200, "text/event-stream", buf_slice(&text));
     buf_finish(&text);
     return true;
@@ -461,6 +467,8 @@ static void start(struct event_stream *stream)
     api_hold(call, on_drain);
     call->x->answer_room = env->answers;
     api_stream_begin(call, "text/event-stream");
+    buf_print(&message, "retry: %d\n", RETRY_MS); /* what a drain has said is over */
+    write_text(stream, &message);
     struct tag_list *ignored =
         subscribing_ignored(call); /* an EventSource sees no headers */
     wire_ok(ENCODING_JSON, 0, resumed,
@@ -492,10 +500,9 @@ static void on_run(struct run_read *read, enum err status)
 
 static enum err identify(struct api_call *call)
 {
-    if (api_not_ready(call->api))
-        return explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s",
-                       api_not_ready(call->api));
-    enum err refused = subscribing_identify(call);
+    enum err refused = api_check_ready(call->api, &call->why);
+    if (!refused)
+        refused = subscribing_identify(call);
     if (!refused && !call->identity)
         refused = explain(&call->why, ERR_UNAUTHORIZED, "Invalid or Missing API key");
     return refused ? refused : api_enter(call);

@@ -117,11 +117,9 @@ static void ping(struct socket *socket, int64_t now)
     socket_send(socket, &message);
 }
 
-/* Tells a client when it is to come back elsewhere; it is closed twice as late, and a
- * little. */
 static void tell_drain(struct socket *socket, int64_t now)
 {
-    int64_t in = (socket->leave_at - LEAVE_LATER_MS - now) / 2;
+    int64_t in = socket->return_at - now;
     struct buf message = { 0 };
     socket->drain_at = 0;
     wire_drain(socket->encoding, in > 0 ? in : 0, &message);
@@ -294,6 +292,24 @@ static enum err choose_protocol(struct api_call *call, const char **protocol,
                    protocol_msgpack);
 }
 
+/* It is told by its timer: those run as many at a time as a turn has time for. */
+static void ask_to_leave(struct socket *socket, int64_t return_at, int64_t leave_at)
+{
+    int64_t now = loop_now_ms(engine_loop(api_engine(socket->api)));
+    socket->drain_at = socket->identity ? now : 0;
+    socket->return_at = return_at;
+    socket->leave_at = socket->identity ? leave_at : now;
+    socket_set_timer(socket);
+}
+
+/* It came while the gateway drains. */
+static void leave_with_others(struct socket *socket)
+{
+    struct sockets *sockets = socket->sockets;
+    int64_t in = (int64_t)(sockets->late++ * DRAIN_STEP % DRAIN_RETURN_MS);
+    ask_to_leave(socket, sockets->leave_at + in, sockets->leave_at);
+}
+
 enum err socket_open(struct api_call *call)
 {
     struct exchange *x = call->x;
@@ -302,9 +318,8 @@ enum err socket_open(struct api_call *call)
     enum encoding encoding;
     enum err refused;
 
-    if (api_not_ready(call->api))
-        return explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s",
-                       api_not_ready(call->api));
+    if ((refused = api_check_ready(call->api, &call->why)))
+        return refused;
     if (origin.ptr && !origin_is_allowed(call, origin))
         return explain(&call->why, ERR_FORBIDDEN,
                        "This origin may not open a WebSocket: start the gateway with "
@@ -331,6 +346,8 @@ enum err socket_open(struct api_call *call)
         socket_set_expiry(socket);
     else
         socket_set_timer(socket);
+    if (socket->sockets->leave_at)
+        leave_with_others(socket);
     return OK;
 }
 
@@ -339,26 +356,30 @@ enum err socket_open(struct api_call *call)
 struct sockets *sockets_create(struct loop *loop)
 {
     struct sockets *sockets = mem_new(struct sockets);
+    sockets->loop = loop;
     list_init(&sockets->all);
     sockets->kind = timers_kind(loop_timers(loop), on_time);
     return sockets;
 }
 
-/* Each client is asked to leave at a moment of its own, so that they do not all return at
- * once; one that has not said hello goes now. It is told by its timer: those run as many
- * at a time as a turn has time for. */
-void sockets_drain(struct sockets *sockets, int64_t timeout_ms)
+/* Each client is to come back at a moment of its own, so that they do not all come at once; one
+ * that has not said hello goes now. Nobody can come back before this process has ended when the
+ * next one follows on the same socket: so all are closed before the first of them comes. Else
+ * they may find another gateway, and have twice the time for it. */
+void sockets_drain(struct sockets *sockets, int64_t timeout_ms, bool has_next)
 {
+    int64_t now = loop_now_ms(sockets->loop), leave_at = now + DRAIN_LINGER_MS;
     int64_t spread = timeout_ms / 3 < DRAIN_SPREAD_MS ? timeout_ms / 3 : DRAIN_SPREAD_MS;
     size_t i = 0, count = sockets->count;
-    sockets->draining = true;
+    sockets->leave_at = has_next ? leave_at : 0;
     list_each (link, &sockets->all) {
         struct socket *socket = container_of(link, struct socket, link);
-        int64_t now = loop_now_ms(engine_loop(api_engine(socket->api)));
-        int64_t in = spread * (int64_t)(++i) / (int64_t)(count + 1);
-        socket->drain_at = socket->identity ? now : 0;
-        socket->leave_at = socket->identity ? now + 2 * in + LEAVE_LATER_MS : now;
-        socket_set_timer(socket);
+        int64_t part = (int64_t)(++i), parts = (int64_t)(count + 1);
+        int64_t in = spread * part / parts;
+        if (has_next)
+            ask_to_leave(socket, leave_at + DRAIN_RETURN_MS * part / parts, leave_at);
+        else
+            ask_to_leave(socket, now + in, now + 2 * in + LEAVE_LATER_MS);
     }
 }
 

@@ -9,10 +9,14 @@
 
 /* Every socket of the gateway. */
 struct sockets {
+    struct loop *loop;
     struct list all; // socket::link
     size_t count;
     uint32_t kind; /* of their timers */
-    bool draining;
+    int64_t
+        leave_at; /* of who comes in a drain behind which the next process follows, monotonic
+                         ms; 0: there is none */
+    uint32_t late; /* how many did come */
 };
 
 struct socket {
@@ -30,6 +34,7 @@ struct socket {
     int64_t expiring_at; /* when to warn; 0: warned, or the token does not end */
     int64_t expires_at;  /* close then; 0: never */
     int64_t drain_at;    /* tells that it should leave; 0: it was told, or may stay */
+    int64_t return_at;   /* what it is told then */
     int64_t leave_at;    /* of a drain; 0: stays */
     int64_t floor_at;    /* tells that the floor has moved; 0: it has not */
     uint64_t told;       /* position that the last ping message named */

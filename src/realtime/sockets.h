@@ -1,6 +1,7 @@
 /* sockets.h - all WebSocket clients, for api/services.c; and what sends for their feeds. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,9 +13,18 @@ struct sockets;
 
 struct sockets *sockets_create(struct loop *loop);
 
-/* `drain` to each; those that do not leave by themselves are closed, spread over at most
- * a third of the timeout twice, and those that have not said hello at once. */
-void sockets_drain(struct sockets *sockets, int64_t timeout_ms);
+/* When the next process follows, this one serves so long, and closes who listens; they are told to
+ * come back from then on, within the second time, each at a moment of its own. */
+enum {
+    DRAIN_LINGER_MS = 500,
+    DRAIN_RETURN_MS = 4000,
+    DRAIN_STEP = 2473, /* from one moment to the next: few of them are far apart, too */
+};
+
+/* `drain` to each, with the moment at which to come back. Those that do not leave by themselves
+ * are closed: together when the next process follows, else spread over at most a third of the
+ * timeout twice. Those that have not said hello are closed at once. */
+void sockets_drain(struct sockets *sockets, int64_t timeout_ms, bool has_next);
 
 /* Retention has moved the environment's floor: `floor` to each of its clients. */
 void sockets_tell_floor(struct sockets *sockets, const struct environment *env);

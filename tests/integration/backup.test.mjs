@@ -403,6 +403,30 @@ test("a backup that is damaged or was changed is refused by the name of the file
   assert.equal(fs.readFileSync(outside, "utf8"), "x");
 });
 
+test("a backup does not go where others could put a file of theirs in its place, and read it", async (t) => {
+  const gateway = await startGateway({ t }), folder = temporaryFolder(), shared = path.join(folder, "shared");
+  await gateway.stop();
+  fs.mkdirSync(shared);
+  const backUp = () => command(["backup", path.join(shared, "backup"), "--data", gateway.data]);
+  const refuse = async (what) => {
+    const end = await backUp();
+    assert.deepEqual([end.code, end.stdout, fs.readdirSync(shared)], [1, "", []], what);
+    assert.match(end.stderr, /others can rename what is in \S+shared\/? \(it belongs to user \d+, mode \d{4}\)/, what);
+  };
+  for (const mode of [0o777, 0o770]) {
+    fs.chmodSync(shared, mode);
+    await refuse(`mode ${mode.toString(8)}`);
+  }
+  fs.chmodSync(shared, 0o700);
+  if (process.getuid() === 0) {
+    fs.chownSync(shared, 12345, 12345);
+    await refuse("another user's");
+    fs.chownSync(shared, 0, 0);
+  }
+  fs.chmodSync(shared, 0o1777); // as /tmp is: nobody renames what is another's
+  assert.equal((await backUp()).code, 0);
+});
+
 test("a backup goes into a folder that is not there or is empty, and a restore into an empty data directory", async (t) => {
   const { gateway, backup, folder } = await backedUp(t), full = path.join(folder, "full");
   fs.mkdirSync(full);

@@ -210,6 +210,23 @@ describe("a drain", () => {
     assert.deepEqual(again(script).asked[0].from, ["e1", 8, 8]);
   });
 
+  test("that closes before the time that it told is waited for, not hurried after", (t) => {
+    const { script, mirror, socket } = live(t);
+    socket.says({ op: "drain", in: 3000 });
+    script.pass(500);
+    socket.ends(4200);
+    assert.equal(mirror.state, "connecting");
+    script.pass(2490);
+    assert.equal(script.sockets.length, 1);
+    script.pass(20);
+    const next = script.welcomed();
+    assert.deepEqual(next.take()[1].from, ["e1", 5, 5]);
+    next.says(ok(1, { mode: "resume" }), rows(1, 6, []));
+    assert.equal(mirror.state, "live");
+    next.ends(4200); // without a drain
+    assert.equal(script.waits(), 1, "at once");
+  });
+
   test("goes on trying while the first lives, and with the second when the first ends", (t) => {
     const { script, mirror, socket } = live(t);
     socket.says({ op: "drain", in: 0 });

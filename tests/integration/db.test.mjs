@@ -57,6 +57,10 @@ test("check finds nothing where nothing is wrong, beside a gateway and without o
   const none = await check(path.join(temporaryFolder(), "nothing"));
   assert.equal(none.code, 1);
   assert.match(none.stderr, /there is no runcast data/);
+  const loop = path.join(temporaryFolder(), "data");
+  fs.symlinkSync(loop, loop);
+  for (const words of [["keys"], ["db", "check"]])
+    assert.match((await runProgram([...words, "--data", loop])).stderr, /cannot look for runcast data in .*: Too many levels of symbolic links/);
 });
 
 test("check names what is damaged, missing or nobody's, a line each, and says what to do", async (t) => {
@@ -90,6 +94,35 @@ test("check names what is damaged, missing or nobody's, a line each, and says wh
   }));
   assert.equal(broken.code, 1, broken.all);
   assert.match(broken.all, /damaged|malformed/);
+});
+
+test("what a database says is neither carried out nor shown to a terminal: triggers, views, names", async (t) => {
+  const { gateway, data } = await begin(t);
+  await gateway.stop();
+  const trigger = changed(data, (copy) => sql(copy, "CREATE TRIGGER t AFTER UPDATE ON meta BEGIN INSERT INTO meta VALUES ('carried', 'out'); END"));
+  assert.equal((await runProgram(["restored", "--data", trigger])).code, 0);
+  const carried = execFileSync("python3", ["-c", "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(\"SELECT count(*) FROM meta WHERE name = 'carried'\").fetchone()[0])",
+    path.join(trigger, "runcast.db")], { encoding: "utf8" });
+  assert.equal(carried.trim(), "0");
+
+  const views = changed(data, (copy) => sql(copy, "ALTER TABLE document RENAME TO documents",
+    `CREATE VIEW document AS SELECT 1 AS kind, 1 AS env, 'n' AS name, 1 AS version, x'7b7d' AS body FROM ${[..."abcdefgh"].map((one) => `documents ${one}`)}`));
+  for (const words of [["db", "check"], ["db", "stats"], ["backup", path.join(temporaryFolder(), "backup")]]) {
+    const end = await runProgram([...words, "--data", views], { timeoutMs: 60_000 });
+    assert.equal(end.code, 1, words.join(" "));
+    assert.match(end.stderr, /view/, words.join(" "));
+  }
+
+  const names = changed(data, (copy) => {
+    sql(copy, 'CREATE TABLE "a\x1b[2Jb"(x)', 'CREATE TABLE "c"" WHERE 0 UNION SELECT 4242 --"(x)');
+    fs.writeFileSync(path.join(copy, "deployments/\x1b]0;d\x07"), "x");
+  });
+  const stats = await runProgram(["db", "stats", "--data", names]);
+  assert.equal(stats.code, 0, stats.all);
+  assert.match(stats.stdout, /\n {2}a\?\[2Jb +0 rows/);
+  assert.match(stats.stdout, /\n {2}c" WHERE 0 UNION SELECT 4242 -- +0 rows/);
+  assert.equal(JSON.parse((await runProgram(["db", "stats", "--json", "--data", names])).stdout).tables.filter(({ name }) => name === "a\x1b[2Jb").length, 1);
+  assert.match((await check(names, later(120_000))).stdout, /^deployments\/\?\]0;d\? belongs to no deployment/);
 });
 
 test("stats counts bytes, tables, runs by environment and status, and what retention removes", async (t) => {

@@ -49,6 +49,7 @@ describe("man pages", () => {
       assert.deepEqual([status, stderr], [0, ""]);
       const found = run("mandoc", ["-Tlint", "-W", "warning", made(page)]).stdout.split("\n").filter((line) => line && !line.includes("skipping paragraph macro")); // of scdoc's own
       assert.deepEqual(found, []);
+      assert.doesNotMatch(read(page), /\b\w+__\w/, "marks of scdoc that it left as they are");
     });
 
   test("runcast(1) has every command and option, in the words of help", async () => {

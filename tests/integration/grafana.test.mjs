@@ -6,8 +6,9 @@ import path from "node:path";
 import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { keys, startGateway } from "../support/js/gateway.mjs";
+import { freePort, keys, startGateway, temporaryFolder } from "../support/js/gateway.mjs";
 import { promtool } from "../support/js/promtool.mjs";
+import { makeCertificate } from "../support/js/tls.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
 
 const folder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../deploy/grafana");
@@ -24,7 +25,8 @@ const ofPrometheus = ["job", "instance"]; // labels that the scrape adds
 /** { name, labels: { name: Set of values } } of what a gateway with something to say exports. */
 let exported;
 before(async () => {
-  const gateway = await startGateway();
+  const { certificate, key } = makeCertificate(temporaryFolder(), "own"), port = await freePort();
+  const gateway = await startGateway({ port, options: ["--listen", `127.0.0.1:${port}`, "--listen", `127.0.0.1:${await freePort()},tls`, "--tls-cert", certificate, "--tls-key", key] });
   const worker = await Worker.register(gateway, { tasks: ["hello"], key: keys.dev });
   await (await worker.take(await worker.trigger("hello"))).succeed(1);
   const metrics = await gateway.metrics();

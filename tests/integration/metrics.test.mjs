@@ -289,6 +289,23 @@ test("the store tells the size of its groups and how long the disk takes, the pr
   await gateway.stop();
 });
 
+test("there are the same samples, however many tags, tasks, paths and keys there were", async (t) => {
+  const gateway = await startGateway({ t });
+  const names = async () => [...(await gateway.metrics()).keys()];
+  const use = async (i) => {
+    await gateway.post(`/api/v1/tasks/task-${i}/trigger`, { options: { tags: [`tag-${i}`], queue: { name: `q-${i}` } } });
+    await gateway.get(`/api/v9/${i}`);
+    await gateway.get("/api/v1/runs", { key: `tr_dev_${i}` });
+  };
+  await use(0); // a route and a class of statuses have a sample from their first request on
+  await names();
+  const before = await names();
+  for (let i = 1; i < 50; i++) await use(i);
+  assert.deepEqual(await names(), before);
+  assert.equal(await gateway.metric("runcast_triggers_total"), 50);
+  await gateway.stop();
+});
+
 test("a gateway that drains says that it is not ready", async (t) => {
   const gateway = await startGateway({ t, options: ["--drain-timeout", "30s"] });
   const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });

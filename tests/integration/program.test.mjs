@@ -148,7 +148,7 @@ describe("the data directory", () => {
     fs.chownSync(data, 12345, 12345);
     const end = await serve(data);
     assert.equal(end.code, 1, end.all);
-    assert.match(end.stderr, /belongs to user 12345.*chown 0 .*chmod 700/);
+    assert.match(end.stderr, /belongs to user 12345.*sudo -u '#12345' …\), or .*chown 0 .*chmod 700/);
   });
 
   test("has no links in place of its files", async () => {
@@ -232,7 +232,7 @@ describe("first keys", () => {
     const data = inFolder();
     const end = await runProgram(["keys", "--data", data]);
     assert.equal(end.code, 1);
-    assert.match(end.stderr, new RegExp(`no runcast data in ${data}`));
+    assert.match(end.stderr, new RegExp(`no runcast data in ${data}: name the data directory with --data`));
     assert.equal(fs.existsSync(data), false);
   });
 });
@@ -486,23 +486,6 @@ describe("health", () => {
       assert.equal(await ask(target, address, `authorization: Bearer ${keys.dev}\r\n`), 404, target);
     assert.equal((await gateway.get("/healthz")).status, 200);
     assert.ok(!fs.existsSync(path.join(gateway.data, "metrics.sock")));
-    await gateway.stop();
-  });
-
-  test("metrics have the same samples however many tags, tasks, paths and keys there were", async (t) => {
-    const gateway = await startGateway({ t });
-    const names = async () => [...(await gateway.metrics()).keys()];
-    const use = async (i) => {
-      await gateway.post(`/api/v1/tasks/task-${i}/trigger`, { options: { tags: [`tag-${i}`], queue: { name: `q-${i}` } } });
-      await gateway.get(`/api/v9/${i}`);
-      await gateway.get("/api/v1/runs", { key: `tr_dev_${i}` });
-    };
-    await use(0); // a route and a class of statuses have a sample from their first request on
-    await names();
-    const before = await names();
-    for (let i = 1; i < 50; i++) await use(i);
-    assert.deepEqual(await names(), before);
-    assert.equal(await gateway.metric("runcast_triggers_total"), 50);
     await gateway.stop();
   });
 });

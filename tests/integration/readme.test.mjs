@@ -3,14 +3,15 @@
 // code say in tables and lines to be run is held to it here, too.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { getBySocket, keys, startGateway, until } from "../support/js/gateway.mjs";
+import { getBySocket, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { Supervisor } from "../support/js/supervisor.mjs";
+import { makeCertificate } from "../support/js/tls.mjs";
 
 const top = fileURLToPath(new URL("../..", import.meta.url));
 const chapter = (name) => readFileSync(path.join(top, name), "utf8");
@@ -72,6 +73,18 @@ test("each limit has a number, what is said above it, and a setting that there i
     assert.deepEqual(more, [""], what);
     assert.equal(Boolean(much && above), !what.startsWith("**"), what);
     for (const [, name] of setting.matchAll(/`([a-z][a-z-]*)`/g)) assert.ok(settings.includes(name), name);
+  }
+});
+
+test("the settings of TLS are right as they stand there, for a shell and for the service", async () => {
+  const folder = temporaryFolder(), { certificate, key } = makeCertificate(folder, "own");
+  const here = (text) => text.replaceAll(/\S+\.(pem|key)\b/g, (file) => (/key/.test(file) ? key : certificate));
+  const [, ...words] = here(block("An address of `--listen` that ends", operating)).replaceAll("\\\n", " ").trim().split(/\s+/);
+  const file = path.join(folder, "runcast.conf");
+  writeFileSync(file, here(block("In `/etc/runcast/runcast.conf`:", operating)));
+  for (const args of [words, ["--config", file]]) {
+    const { code, all } = await runProgram([...args, "--check-config"]);
+    assert.deepEqual([code, all], [0, "runcast: the settings are fine\n"]);
   }
 });
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -222,6 +223,25 @@ static int escape_kill(const struct escape_place *place)
     return escape_error(kill(getppid(), 0));
 }
 
+/* Whom a file belongs to is sent a signal, any, when it can be read. */
+static int escape_own(const struct escape_place *place)
+{
+    (void)place;
+    return escape_error(fcntl(STDIN_FILENO, F_SETOWN, getppid()));
+}
+
+static int escape_own_otherwise(const struct escape_place *place)
+{
+    struct f_owner_ex parent = { F_OWNER_PID, getppid() };
+    pid_t pid = getppid();
+    (void)place;
+    int error = escape_error(fcntl(STDIN_FILENO, F_SETOWN_EX, &parent));
+    if (error != EPERM)
+        return error;
+    error = escape_error(ioctl(-1, FIOSETOWN, &pid));
+    return error != EPERM ? error : escape_error(ioctl(-1, SIOCSPGRP, &pid));
+}
+
 static int escape_type(const struct escape_place *place)
 {
     (void)place;
@@ -239,6 +259,8 @@ static int escape_type(const struct escape_place *place)
     }
 ESCAPE(vm_readv, SYS_process_vm_readv, getppid(), NULL, 0, NULL, 0, 0)
 ESCAPE(vm_writev, SYS_process_vm_writev, getppid(), NULL, 0, NULL, 0, 0)
+ESCAPE(limits, SYS_prlimit64, getppid(), 999, NULL, NULL)
+ESCAPE(appletalk, SYS_socket, AF_APPLETALK, SOCK_DGRAM, 0)
 ESCAPE(mount, SYS_mount, NULL, NULL, NULL, 0, NULL)
 ESCAPE(umount, SYS_umount2, NULL, 0)
 ESCAPE(pivot_root, SYS_pivot_root, NULL, NULL)
@@ -313,6 +335,14 @@ static int escape_signal_itself(const struct escape_place *place)
            escape_error(syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), 0));
 }
 
+static int escape_ask_limits(const struct escape_place *place)
+{
+    struct rlimit limit;
+    (void)place;
+    return escape_error(getrlimit(RLIMIT_NOFILE, &limit)) |
+           escape_error(syscall(SYS_prlimit64, getpid(), RLIMIT_NOFILE, NULL, &limit));
+}
+
 static const struct escape escapes[] = {
     { "read a file outside", escape_read, EACCES, 2, false },
     { "write a file outside", escape_write, EACCES, 2, false },
@@ -335,6 +365,10 @@ static const struct escape escapes[] = {
     { "clone3", escape_clone3, ENOSYS, 0, false },
     { "ptrace", escape_ptrace, EPERM, 0, true },
     { "signal the parent process", escape_kill, EPERM, 0, true },
+    { "have the kernel signal the parent process", escape_own, EPERM, 0, false },
+    { "have it signal that otherwise", escape_own_otherwise, EPERM, 0, false },
+    { "limit the parent process", escape_limits, EPERM, 0, false },
+    { "speak another protocol", escape_appletalk, EPERM, 0, false },
     { "type into the terminal", escape_type, EPERM, 0, false },
     { "process_vm_readv", escape_vm_readv, EPERM, 0, false },
     { "process_vm_writev", escape_vm_writev, EPERM, 0, false },
@@ -366,6 +400,7 @@ static const struct escape escapes[] = {
     { "read about itself", escape_read_self, 0, 0, false },
     { "use devices", escape_use_devices, 0, 0, false },
     { "signal itself", escape_signal_itself, 0, 0, false },
+    { "ask for its limits", escape_ask_limits, 0, 0, false },
 };
 
 enum { ESCAPES = sizeof(escapes) / sizeof(escapes[0]) };

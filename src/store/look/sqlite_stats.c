@@ -55,11 +55,9 @@ enum err sqlite_stats_file(struct sqlite_look *look, struct sqlite_file_stats *s
 
 static int64_t count_rows(struct sqlite_look *look, const char *table)
 {
-    struct buf sql = { 0 };
-    buf_print(&sql, "SELECT count(*) FROM \"%s\"", table);
-    buf_add_char(&sql, '\0');
-    int64_t rows = sqlite_db_number(sqlite_look_db(look), sql.ptr, -1);
-    buf_finish(&sql);
+    char *sql = sqlite3_mprintf("SELECT count(*) FROM \"%w\"", table);
+    int64_t rows = sql ? sqlite_db_number(sqlite_look_db(look), sql, -1) : -1;
+    sqlite3_free(sql);
     return rows;
 }
 

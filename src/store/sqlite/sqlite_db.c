@@ -268,6 +268,19 @@ static int on_committed(void *arg, sqlite3 *handle, const char *name, int pages)
     return SQLITE_OK;
 }
 
+/* A file may be what somebody else has made of it: a backup that was changed, a data directory
+ * whose owner is not who looks. Ours has no triggers and no views, and none is carried out or
+ * asked; of the tables that are code those that our own statements name stay. */
+static bool refuse_code(sqlite3 *handle)
+{
+    static const char *ours[] = { "dbstat", "json_each", NULL };
+    return sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL) == SQLITE_OK &&
+           sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL) ==
+               SQLITE_OK &&
+           sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL) == SQLITE_OK &&
+           sqlite3_drop_modules(handle, ours) == SQLITE_OK;
+}
+
 static bool configure(struct sqlite_db *db, const struct sqlite_options *options,
                       enum sqlite_role role)
 {
@@ -287,9 +300,8 @@ static bool configure(struct sqlite_db *db, const struct sqlite_options *options
 
     sqlite3_extended_result_codes(db->handle, 1);
     sqlite3_busy_timeout(db->handle, SQLITE_BUSY_MS);
-    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     bool configured =
-        execute(db, sql.ptr) &&
+        refuse_code(db->handle) && execute(db, sql.ptr) &&
         sqlite_db_number(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0);
     buf_finish(&sql);
     if (role == SQLITE_READER)
@@ -365,9 +377,9 @@ enum err sqlite_db_look(struct sqlite_db *db, const char *path, bool still,
     if (open) {
         sqlite3_extended_result_codes(db->handle, 1);
         sqlite3_busy_timeout(db->handle, SQLITE_BUSY_MS);
-        sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     }
-    enum err err = open && execute(db, "PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"
+    enum err err = open && refuse_code(db->handle) &&
+                           execute(db, "PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"
                                        "PRAGMA cell_size_check = ON;"
                                        "PRAGMA query_only = ON")
                        ? refuse_foreign(db, path, why)

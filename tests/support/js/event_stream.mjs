@@ -43,6 +43,7 @@ export class EventStream {
       if (name === "data") event.data.push(value);
       else if (name === "event") event.type = value;
       else if (name === "id") this.id = event.id = value;
+      else if (name === "retry") this.retry = value;
     }
     if (event.data.length) this.events.push({ ...event, data: JSON.parse(event.data.join("\n")) });
     else this.bare++;

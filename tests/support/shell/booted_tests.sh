@@ -228,6 +228,30 @@ supervises() {
     systemd-analyze security --no-pager runcast-supervise.service | tail -n 1 >>/srv/scores
 }
 
+# The bundle's tasks tell what happens in a folder that the unit lets them write to. What is deployed needs
+# Node 20; where the release has an older one, it is said.
+executes_what_is_deployed() {
+    local events=/var/lib/runcast-supervise/events run user node
+    node=$(node -p 'process.versions.node.split(".")[0]')
+    export TRIGGER_API_URL=http://$address TRIGGER_SECRET_KEY=$(key)
+    if [ "$node" -lt 20 ]; then
+        ! runcast deploy /srv/bundle >deploy.out 2>&1 || fail "Node $node builds it"
+        grep -q "versions need Node 20 or newer" deploy.out || fail "$(cat deploy.out)"
+        return
+    fi
+    mkdir -p -m 1777 "$events" && chmod 1777 "$events"
+    runcast deploy /srv/bundle | grep "is deployed, and the current one of prod"
+    run=$(curl -fsS -X POST "http://$address/api/v1/tasks/task/trigger" -H "Authorization: Bearer $(key)" \
+        -H 'content-type: application/json' -d '{"payload":{"do":"finish"}}' | grep -o 'run_[a-z0-9]*' | head -n 1)
+    is_completed() {
+        curl -fsS "http://$address/api/v3/runs/$run" -H "Authorization: Bearer $(key)" | grep -q '"status":"COMPLETED"'
+    }
+    until_it is_completed
+    user=$(stat -c %U "$events"/* | sort -u)
+    equal runcast-runner "$user" "who executes it"
+    rm -r "$events"
+}
+
 upgrades_without_refusing_anybody() {
     local pid supervise
     pid=$(property runcast MainPID) supervise=$(property runcast-supervise MainPID)
@@ -271,6 +295,7 @@ test_that "a restart refuses nobody" refuses_nobody_in_a_restart
 test_that "a kill refuses nobody, and loses no run" refuses_nobody_when_it_is_killed
 test_that "secrets are credentials" takes_secrets_as_credentials
 test_that "the supervise role starts, and outlives a restart of the gateway" supervises
+test_that "the supervise role builds and executes what is deployed, as a user of its own" executes_what_is_deployed
 test_that "an upgrade refuses nobody, and leaves the supervise role alone" upgrades_without_refusing_anybody
 test_that "it is removed, and keeps its data" is_removed_and_keeps_its_data
 test_that "purged, it leaves nothing" is_purged

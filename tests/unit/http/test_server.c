@@ -264,6 +264,34 @@ static void listeners_share_one_limit_and_admins_come_in_all_the_same(void **sta
     net_world_close(&scene.world);
 }
 
+/* Whoever lowers it while connections are many wants to see what comes of it. */
+static void a_limit_lowered_below_what_is_open_keeps_no_admin_out(void **state)
+{
+    enum { OPEN = 80 };
+    char path[64];
+    static struct peer peers[OPEN];
+    struct scene scene;
+    struct peer late;
+    struct listen_options addresses[] = { { .host = "127.0.0.1" }, at_path(path) };
+    addresses[1].admin = true;
+    (void)state;
+    open_scene(&scene, (struct server_options){ .listeners = addresses,
+                                                .listener_count = 2,
+                                                .connections_max = 2 * OPEN });
+    for (int i = 0; i < OPEN; i++)
+        peer_open(&scene.world, &peers[i]);
+    server_limit_connections(scene.world.server, 2, 0);
+    peer_open(&scene.world, &late);
+    peer_await(&scene.world, &late, "HTTP/1.1 503 ");
+    struct peer admin = { .fd = connect_to(path) };
+    expect_welcome(&scene, &admin);
+    for (int i = 0; i < OPEN; i++)
+        peer_close(&peers[i]);
+    peer_close(&late);
+    peer_close(&admin);
+    net_world_close(&scene.world);
+}
+
 static void above_the_limit_one_is_told_to_come_back(void **state)
 {
     struct scene scene;
@@ -551,6 +579,7 @@ int main(void)
         cmocka_unit_test(what_is_no_socket_of_ours_is_left_where_it_is),
         cmocka_unit_test(a_file_that_is_not_ours_any_more_is_not_removed),
         cmocka_unit_test(listeners_share_one_limit_and_admins_come_in_all_the_same),
+        cmocka_unit_test(a_limit_lowered_below_what_is_open_keeps_no_admin_out),
         cmocka_unit_test(above_the_limit_one_is_told_to_come_back),
         cmocka_unit_test(without_descriptors_callers_are_turned_away),
         cmocka_unit_test(a_slow_head_is_refused),

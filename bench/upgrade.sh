@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# What clients see of an upgrade: the gateway is started anew beneath ten thousand of them.
+#
+#   bench/upgrade.sh [BUILD]    BUILD: a Release build directory (default: build)
+#
+# ROUNDS   how often (3); a table each time
+# CLIENTS  how many (10000); their number is also that of descriptors of each process
+# DATA     where the gateway keeps its data, on a real disk (BUILD/bench-data)
+# PORT     where it listens (3934)
+#
+# bench/README.md says how to read it. Ends with status 1 if somebody was refused, missed a change
+# or was not back within 5 s.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+source "$root/deploy/build.sh"
+build=${1:-$root/build}
+rounds=${ROUNDS:-3}
+clients=${CLIENTS:-10000}
+data=${DATA:-$build/bench-data}/upgrade
+missed=0
+
+build_programs "$build" runcast runcast-bench
+ulimit -n "$(ulimit -Hn)"
+if [ "$(ulimit -n)" -lt $((clients + 500)) ]; then
+    echo "bench/upgrade.sh: $clients clients need $((clients + 500)) descriptors (ulimit -n)" >&2
+    exit 2
+fi
+mkdir -p "$(dirname "$data")"
+
+# Keys for gateways that live for one measurement.
+export RUNCAST_PROJECT_REF=proj_benchbenchbenchbench
+export RUNCAST_DEV_SECRET_KEY=tr_dev_benchbenchbenchbenchben1
+export RUNCAST_STAGING_SECRET_KEY=tr_stg_benchbenchbenchbenchben2
+export RUNCAST_PROD_SECRET_KEY=tr_prod_benchbenchbenchbenchben3
+export RUNCAST_PREVIEW_SECRET_KEY=tr_preview_benchbenchbenchbenchben4
+export RUNCAST_METRICS_TOKEN=bench-metrics-token # loop turns are read with it
+export TRIGGER_SECRET_KEY=$RUNCAST_PROD_SECRET_KEY
+
+for round in $(seq "$rounds"); do
+    rm -rf "$data" "$data.log"
+    printf 'round %s of %s\n' "$round" "$rounds"
+    "$build/runcast-bench" upgrade --gateway "$build/runcast" --data "$data" \
+        --url "http://127.0.0.1:${PORT:-3934}" --clients "$clients" || missed=$((missed + 1))
+done
+rm -rf "$data"
+if [ "$missed" -gt 0 ]; then
+    printf '\n%s of %s rounds missed the target; the log of the last is %s\n' "$missed" \
+        "$rounds" "$data.log"
+    exit 1
+fi
+printf '\nnobody was refused, nothing was missed, all were back within 5 s\n'

@@ -1,0 +1,220 @@
+// An upgrade as clients see it: one process follows the other on a socket that the service manager keeps, while
+// clients of all three kinds listen and others write. bench/upgrade.sh measures the same with ten thousand.
+import assert from "node:assert/strict";
+import http from "node:http";
+import path from "node:path";
+import { test } from "node:test";
+
+import { freePort, keys, sleep, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { RunsMirror, RunsSocket } from "../support/js/runs.mjs";
+import { Service } from "../support/js/service.mjs";
+import { upgradeRequest } from "../support/js/websocket.mjs";
+import { RawConnection } from "../support/js/http.mjs";
+
+const TAGS = 10, CLIENTS = 300, bearer = { authorization: `Bearer ${keys.prod}` };
+const start = async (t) => {
+  const port = await freePort();
+  const service = await new Service(t, { http: port }, ["--listen", "systemd:http", "--data", path.join(temporaryFolder(), "data")]).start();
+  return { port, service };
+};
+
+/** A request; gives { status, headers, json }. */
+const ask = (port, method, target, { body, agent = false, headers = {} } = {}) => new Promise((resolve, reject) => {
+  const request = http.request({ port, method, path: target, agent, headers: { ...bearer, ...(body && { "content-type": "application/json" }), ...headers } }, (response) => {
+    let text = "";
+    response.setEncoding("utf8").on("data", (piece) => { text += piece; }).on("error", reject);
+    response.on("end", () => resolve({ status: response.statusCode, headers: response.headers, json: text && JSON.parse(text) }));
+  });
+  request.on("error", reject).end(body && JSON.stringify(body));
+});
+
+/** What every kind of client has: the state that it knows of each run, how it ended, when it is to come back. */
+class Listener {
+  known = new Map(); // run -> n of its metadata
+  returns = 0;
+  failures = [];
+
+  constructor(port, tag) { Object.assign(this, { port, tag }); }
+  knows(run, metadata) { if (metadata) this.known.set(run, metadata.n); }
+}
+
+/** As pages do: come back when told, with the position. */
+class Socket extends Listener {
+  async listen() {
+    const mirror = this.mirror = new RunsMirror({ port: this.port, token: keys.prod }), receive = mirror.receive.bind(mirror);
+    mirror.receive = (message) => {
+      if (message.op === "drain") Object.assign(this, { told: message.in, toldAt: performance.now() });
+      if (this.told && message.op === "ok") assert.equal(message.mode, "resume");
+      receive(message);
+    };
+    mirror.onRun = (run, _version, { metadata }) => this.knows(run, metadata);
+    mirror.subscribe({ tags: [this.tag] });
+    await this.#connect();
+  }
+
+  async #connect() {
+    const { mirror } = this;
+    await mirror.connect();
+    mirror.socket.closed.then(({ code }) => this.#comeBack(code));
+    await until(() => mirror.errors.length || [...mirror.subscriptions.values()].every(({ live }) => live), { what: "it is live" });
+    if (mirror.errors.length) throw mirror.errors[0];
+  }
+
+  async #comeBack(code) {
+    if (this.isOver) return;
+    if (code !== 4200) this.failures.push(`closed with ${code}`);
+    await sleep(Math.max(0, this.toldAt + this.told - performance.now()));
+    await this.#connect().catch((error) => this.failures.push(error.message));
+    this.returns++;
+  }
+
+  end() { this.isOver = true; return this.mirror.cut(); }
+}
+
+/** As an EventSource does: the last id, and the time that was told last. */
+class Events extends Listener {
+  async listen() {
+    const headers = { ...bearer, accept: "text/event-stream", ...(this.id && { "last-event-id": this.id }) };
+    this.request = http.get({ port: this.port, path: `/realtime/v1/events?tags=${this.tag}`, agent: false, headers });
+    const response = await new Promise((resolve, reject) => this.request.on("response", resolve).on("error", reject));
+    if (response.statusCode !== 200) throw new Error(`an event stream is ${response.statusCode}`);
+    let text = "", isBack;
+    const back = new Promise((resolve) => { isBack = resolve; });
+    response.setEncoding("utf8").on("data", (piece) => {
+      text += piece;
+      for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) if (this.#take(text.slice(0, end))) isBack();
+    });
+    response.on("error", (error) => { if (!this.isOver) this.failures.push(error.message); });
+    response.on("end", async () => {
+      await sleep(this.told);
+      await this.listen().catch((error) => this.failures.push(error.message));
+      this.returns++;
+    });
+    await back;
+  }
+
+  #take(block) {
+    const fields = block.split("\n").map((line) => line.split(/: (.*)/s)), field = (name) => fields.find(([one]) => one === name)?.[1];
+    const message = JSON.parse(field("data") ?? "{}");
+    this.id = field("id") ?? this.id;
+    this.told = Number(field("retry") ?? this.told);
+    if (this.returns && message.op === "ok") assert.equal(message.mode, "resume");
+    for (const [run, , { metadata }] of message.rows ?? []) this.knows(run, metadata);
+    return message.op === "rows" && !message.more;
+  }
+
+  end() { this.isOver = true; this.request.destroy(); }
+}
+
+/** As the ShapeStream of the SDKs does: the next poll at once, on the connection of the last one if that stays. */
+class Poll extends Listener {
+  agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  position = { offset: "-1" };
+
+  async listen() {
+    await this.#poll();
+    this.#follow();
+  }
+
+  async #follow() {
+    while (!this.isOver && !this.failures.length) await this.#poll({ live: "true", cursor: "1" }).catch((error) => { if (!this.isOver) this.failures.push(error.message); });
+  }
+
+  async #poll(live) {
+    const query = new URLSearchParams({ tags: this.tag, ...this.position, ...live });
+    const { status, headers, json } = await ask(this.port, "GET", `/realtime/v1/runs?${query}`, { agent: this.agent, headers: { "x-trigger-electric-version": "1" } });
+    if (status !== 200) throw new Error(`a poll is ${status}`);
+    if (headers.connection === "close") this.left = true;
+    else if (this.left) this.returns = 1;
+    for (const { key, value } of json.filter(({ key }) => key)) this.knows(key.replace(/.*\//, ""), value.metadata && JSON.parse(value.metadata));
+    this.position = { offset: headers["electric-offset"], handle: headers["electric-handle"] };
+  }
+
+  end() { this.isOver = true; this.agent.destroy(); }
+}
+
+test("three hundred clients come back by themselves, spread as they were told, miss nothing, and no request is refused", async (t) => {
+  const { port, service } = await start(t), tagOf = (i) => `tag${i % TAGS}`, agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
+  const runs = [], failures = [];
+  let n = 0, isOver = false, written = 0;
+  const write = async (call, target, body) => {
+    const { status, json } = await ask(port, call, target, { body, agent });
+    if (status !== 200) failures.push(`${call} ${target}: ${status}`);
+    written++;
+    return json;
+  };
+  const trigger = async (i) => runs.push((await write("POST", "/api/v1/tasks/any/trigger", { payload: 1, options: { delay: "1d", tags: [tagOf(i)], metadata: { n: ++n } } })).id);
+  for (let i = 0; i < 2 * TAGS; i++) await trigger(i);
+  const kinds = [Socket, Socket, Socket, Socket, Socket, Socket, Poll, Poll, Events, Events];
+  const all = Array.from({ length: CLIENTS }, (_none, i) => new kinds[i % kinds.length](port, tagOf(Math.floor(i / kinds.length))));
+  t.after(() => Promise.all(all.map((one) => one.end())));
+  await Promise.all(all.map((one) => one.listen()));
+
+  const writing = Array.from({ length: 4 }, async (_none, me) => { // each run has one writer
+    for (let i = me; !isOver; i += 4) {
+      try {
+        if (i % 20 === me) await trigger(i);
+        else await write("PUT", `/api/v1/runs/${runs[i % 20]}/metadata`, { metadata: { n: ++n } });
+      } catch (error) { failures.push(error.message); }
+      await sleep(20);
+    }
+  });
+  await until(() => written > 60, { what: "changes" });
+  assert.equal(await service.stop(), 0, service.stderr.slice(-2000));
+  await service.start();
+  await until(() => all.every(({ returns, failures: own }) => returns === 1 || own.length), { timeoutMs: 60_000, what: "everybody is back" });
+  const after = written;
+  await until(() => written > after + 60, { what: "changes" });
+  isOver = true;
+  await Promise.all(writing);
+  assert.deepEqual([failures, all.flatMap((one) => one.failures)], [[], []]);
+
+  const truth = new Map();
+  for (const run of runs) truth.set(run, (await ask(port, "GET", `/api/v3/runs/${run}`)).json);
+  const missed = () => all.flatMap(({ tag, known, constructor }) => [...truth].filter(([id, { tags, metadata }]) => tags.includes(tag) && known.get(id) !== metadata.n).map(([id]) => `${constructor.name} ${id}`));
+  await until(() => missed().length === 0, { what: "everybody knows everything" }).catch(() => assert.deepEqual(missed(), []));
+
+  const told = all.filter((one) => one instanceof Socket).map((one) => one.told).sort((a, b) => a - b);
+  assert.ok(told[0] > 0 && told.at(-1) < 5000, `${told[0]} to ${told.at(-1)} ms`);
+  for (let i = 20; i < told.length; i++) assert.ok(told[i] - told[i - 20] > 200, `twenty of ${told.length} within ${told[i] - told[i - 20]} ms`);
+  assert.equal(await service.stop(), 0);
+});
+
+test("who connects, asks or listens while the old process lingers is served by it, and told as the others are", async (t) => {
+  const { port, service } = await start(t);
+  const open = await RawConnection.open(port), quiet = await RawConnection.open(port);
+  const request = (target) => `GET ${target} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.prod}\r\n\r\n`;
+  await open.send(request("/api/v1/runs"));
+  await open.read((text) => text.includes("\r\n\r\n"));
+  open.take();
+  const first = await RunsSocket.open({ port, token: keys.prod, hello: {} });
+  await first.next("welcome");
+  service.say("stop");
+  await first.next("drain");
+  await open.send(request("/api/v1/runs"));
+  const kept = await open.readToEnd();
+  assert.match(kept, /^HTTP\/1\.1 200 /);
+  assert.match(kept, /connection: close/);
+  const late = await RunsSocket.open({ port, token: keys.prod, hello: {} });
+  const { in: told } = await late.next("drain");
+  assert.ok(told >= 0 && told < 5000, `${told}`);
+  for (const socket of [first, late]) assert.deepEqual(await socket.closed, { code: 4200, reason: "the gateway is shutting down" });
+  quiet.destroy();
+  await until(() => service.ends().length, { what: "the end" });
+  assert.deepEqual(service.ends(), [0]);
+  const waiting = ask(port, "GET", "/api/v1/runs");
+  await service.start();
+  assert.equal((await waiting).status, 200, "who came in between is answered by the next process");
+  assert.equal(await service.stop(), 0);
+});
+
+test("a client that is gone without a word does not hold the next process back", async (t) => {
+  const { port, service } = await start(t);
+  const mute = await RawConnection.open(port);
+  await mute.send(upgradeRequest("/realtime/v1/ws", bearer));
+  await mute.read((text) => text.endsWith("\r\n\r\n"));
+  const before = performance.now();
+  assert.equal(await service.stop(), 0); // the peer never answers the end of its socket
+  assert.ok(performance.now() - before < 4000, "5 s are what a WebSocket has else");
+  mute.destroy();
+});

@@ -1,0 +1,44 @@
+// The gateway as a service manager runs it, on sockets that stay: service_manager.py does what systemd does.
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+import { keys, until } from "./gateway.mjs";
+
+const program = process.env.GATEWAY_BIN, manager = fileURLToPath(new URL("../python/service_manager.py", import.meta.url));
+const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RUNCAST_")));
+
+/** sockets: { NAME: PORT or path }. What the service says is in events, its log in stderr. */
+export class Service {
+  events = [];
+  stderr = "";
+
+  constructor(t, sockets, words, env = {}) {
+    this.child = spawn("python3", ["-B", manager, ...(Array.isArray(sockets) ? sockets : Object.entries(sockets)).map(([name, address]) => `${name}=${address}`), "--", program, ...words],
+      { env: { ...clean, RUNCAST_DEV_SECRET_KEY: keys.dev, RUNCAST_STAGING_SECRET_KEY: keys.staging, RUNCAST_PROD_SECRET_KEY: keys.prod, RUNCAST_PREVIEW_SECRET_KEY: keys.preview, RUNCAST_PROJECT_REF: keys.ref, ...env } });
+    let rest = "";
+    this.child.stdout.setEncoding("utf8").on("data", (text) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop();
+      for (const line of lines) this.events.push(JSON.parse(line));
+    });
+    this.child.stderr.setEncoding("utf8").on("data", (text) => { this.stderr += text; });
+    const gone = new Promise((resolve) => this.child.on("close", resolve));
+    t.after(async () => { this.child.stdin.end("end\n"); await gone; });
+  }
+
+  say(order) { this.child.stdin.write(`${order}\n`); }
+  count(told) { return this.events.filter((event) => event.told === told).length; }
+  ends() { return this.events.filter(({ ended }) => ended !== undefined).map(({ ended }) => ended); }
+  async start() {
+    const before = this.count("READY=1");
+    this.say("start");
+    await until(() => this.count("READY=1") > before, { timeoutMs: 60_000, what: "READY=1" });
+    return this;
+  }
+  async stop(order = "stop") {
+    const before = this.ends().length;
+    this.say(order);
+    await until(() => this.ends().length > before, { timeoutMs: 60_000, what: "the end" });
+    return this.ends().at(-1);
+  }
+}

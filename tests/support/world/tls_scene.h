@@ -1,0 +1,38 @@
+/* tls_scene.h - a server that speaks TLS, and clients of it.
+ *
+ *   GET /        200 hello
+ *   GET /wait    not answered: see tls_scene::waiting
+ *   GET /long    200 with TLS_SCENE_LONG bytes, each of which tells where it stands */
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include "tests/support/world/net_world.h"
+
+enum { TLS_SCENE_LONG = 8 << 20 };
+
+#define TLS_SCENE_GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+
+struct tls_scene {
+    struct net_world world;
+    SSL_CTX *clients; /* who takes the server's certificate as it comes */
+    struct exchange *waiting;
+    bool secure; /* the newest request was */
+};
+
+void tls_scene_open(struct tls_scene *scene);
+void tls_scene_open_with(struct tls_scene *scene, struct server_options options,
+                         struct listen_options listener);
+void tls_scene_close(struct tls_scene *scene);
+
+/* Connects, and shakes hands. */
+void tls_scene_open_peer(struct tls_scene *scene, struct peer *peer);
+
+/* Asks for /, and waits for the answer. */
+void tls_scene_expect_answer(struct tls_scene *scene, struct peer *peer);
+
+/* The byte of the long answer at a place. */
+char tls_scene_letter(size_t place);
+
+/* The first flight of a client, as bytes in the room. */
+struct slice tls_scene_hello(SSL_CTX *clients, char *room, int size);
