@@ -218,3 +218,21 @@ test("a client that is gone without a word does not hold the next process back",
   assert.ok(performance.now() - before < 4000, "5 s are what a WebSocket has else");
   mute.destroy();
 });
+
+test("whoever reads an answer slowly does not keep the others waiting for the next process", async (t) => {
+  const { port, service } = await start(t);
+  const { json: { id } } = await ask(port, "POST", "/api/v1/tasks/any/trigger", { body: { payload: "x".repeat(500_000), options: { delay: "1d" } } });
+  const slow = await RawConnection.open(port);
+  slow.pause();
+  const request = `GET /api/v3/runs/${id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.prod}\r\n\r\n`;
+  await slow.send(request.repeat(40)); // more than the kernel holds for it
+  await ask(port, "GET", "/api/v1/runs");
+  const before = performance.now();
+  assert.equal(await service.stop(), 0);
+  const took = performance.now() - before;
+  assert.ok(took > 4000 && took < 15_000, `ended after ${took} ms: it had its time, and no more`);
+  slow.destroy();
+  await service.start();
+  assert.equal((await ask(port, "GET", "/api/v1/runs")).status, 200);
+  assert.equal(await service.stop(), 0);
+});
