@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -91,11 +92,12 @@ void unit_open(struct unit *unit, struct poller *poller, const struct options *o
     poller_add(poller, &unit->told, EPOLLIN);
 }
 
-/* The child: becomes the gateway. */
+/* The child: becomes the gateway, which does not outlive a bench that gives up. */
 __attribute__((noreturn)) static void run(const struct unit *unit)
 {
     const struct options *options = unit->options;
     char pid[24], log[PATH_MAX];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     snprintf(log, sizeof(log), "%s.log", options->data);
     int to = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     snprintf(pid, sizeof(pid), "%d", (int)getpid());

@@ -17,7 +17,7 @@ source "$root/deploy/build.sh"
 build=${1:-$root/build}
 rounds=${ROUNDS:-3}
 clients=${CLIENTS:-10000}
-data=${DATA:-$build/bench-data}/upgrade
+data=$(realpath -m "${DATA:-$build/bench-data}")/upgrade # a socket to be told by is named absolutely
 missed=0
 
 build_programs "$build" runcast runcast-bench

@@ -1,8 +1,9 @@
-/* stats.c - the samples of an environment (live/stats.h), for plots of the last hours. */
+/* stats.c - the samples of an environment (figures/stats.h), for plots of the last hours. */
 #include <inttypes.h>
 
 #include "base/text.h"
 #include "call/route.h"
+#include "live/sampling.h"
 #include "runs/run_counts.h"
 
 enum { NO_BODY = 4096 };
@@ -37,7 +38,7 @@ static void add_sample(struct buf *out, const struct stats_sample *sample,
 {
     uint64_t counts[RUN_STATUS_COUNT] = { 0 };
     int64_t end = sample->at + STATS_INTERVAL_MS;
-    for (int i = 0; i < STATS_ENDS; i++)
+    for (int i = 0; i < FIGURES_ENDS; i++)
         counts[RUN_CANCELED + i] = sample->ends[i];
     buf_add_text(out, "{\"at\":");
     buf_add_json_time(out, sample->at);
@@ -72,7 +73,7 @@ static enum err show_stats(struct api_call *call)
         return ERR_FORBIDDEN;
     if (read_since(call, now, &since))
         return ERR_INVALID;
-    stats_pass(env);
+    sampling_pass(env);
     const struct stats *stats = &env->stats;
     int64_t kept = stats->open.at - STATS_KEPT_MS;
     int64_t from = stats->from > kept ? stats->from : kept;

@@ -88,7 +88,7 @@ enum err engine_check_growth(const struct environment *env, size_t before, size_
 struct environment *engine_add_environment(struct engine *engine, uint32_t number,
                                            const char *id, bool is_dev);
 /* What happens in the environment is counted from now on with what happens in the one of this
- * number, of which it is a branch, or which it is (live/figures.h). Before, it counts with
+ * number, of which it is a branch, or which it is (figures/figures.h). Before, it counts with
  * the rest. */
 void engine_count_with(struct engine *engine, struct environment *env, uint32_t number);
 const struct figures_table *engine_figures(const struct engine *engine);

@@ -12,6 +12,10 @@
  * closed to say so: who is gone does neither. */
 enum { LEAVING_MS = 500 };
 
+/* So long it waits for requests that are under way when nobody is accepted any more: whoever reads
+ * an answer or sends a body slowly keeps everybody waiting for the next process. */
+enum { HANDOVER_MS = 5000 };
+
 void drain_begin(struct drain *drain)
 {
     drain->has_next = server_has_next(drain->server);
@@ -48,6 +52,8 @@ bool drain_step(struct drain *drain)
     if (!api_not_ready(drain->api))
         leave_to_next(drain);
     api_drain_held(drain->api);
+    if (drain->has_next && since >= HANDOVER_MS)
+        return true;
     if (!server_is_idle(drain->server))
         return false;
     if (drain->has_next && since >= LEAVING_MS)

@@ -6,7 +6,8 @@
  * are kept alive are closed by the answers on them; only then it accepts no more.
  *
  *   drain_begin ─► `drain` to sockets, answers say close ─► DRAIN_LINGER_MS ─► accepts no more,
- *        held calls are answered, sockets closed ─► requests are over ─► drain_step: true */
+ *        held calls are answered, sockets closed ─► requests are over ─► drain_step: true
+ *                                                  └─ some are not, after five seconds: true */
 #pragma once
 
 #include <stdbool.h>
@@ -28,5 +29,5 @@ struct drain {
 
 void drain_begin(struct drain *drain);
 
-/* Called again and again. True: no request is under way, and no client has to be waited for. */
+/* Called again and again. True: no client is to be waited for any more. */
 bool drain_step(struct drain *drain);

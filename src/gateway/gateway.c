@@ -559,8 +559,7 @@ static void on_drain_tick(struct timer *timer)
         return;
     }
     log_decision("drain step", NULL, NULL,
-                 quiet ? "no request is under way and no socket open"
-                       : "drain-timeout is over",
+                 quiet ? "no client is waited for any more" : "drain-timeout is over",
                  "step", "nobody is waited for", NULL);
     gateway_stop(gateway);
 }

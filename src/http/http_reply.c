@@ -420,5 +420,7 @@ void http_stream_end(struct exchange *x)
         struct piece piece = { SLICE("0\r\n\r\n"), NULL };
         connection_send(connection_of(request), &piece, 1);
     }
-    http_conn_replied(request, request->reply_keeps);
+    /* A server that drains closes a connection whose head promised to keep it, too: the client
+     * would ask there for the next stream, of a process that ends. */
+    http_conn_replied(request, request->reply_keeps && http_conn_keeps(request));
 }

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "live/run_read.h"
+#include "live/sampling.h"
 #include "wire/render.h"
 #include "wire/wire.h"
 
@@ -247,7 +248,7 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     struct tracked *tracked = environment_find(env, slice_of(run->id));
     struct run before = { 0 };
 
-    stats_pass(env);
+    sampling_pass(env);
     if (tracked) {
         count_out(env, tracked);
         hub_remove_run(&env->hub, tracked);

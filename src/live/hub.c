@@ -13,6 +13,7 @@
 #include "base/metrics.h"
 #include "live/environment.h"
 #include "live/feed.h"
+#include "live/sampling.h"
 
 enum { VISITS_AT_ONCE = 8 };
 
@@ -266,7 +267,7 @@ static void note_delivery(struct hub *hub)
     int64_t now = now_us(), us = now - hub->marked_us;
     metric_observe_us(H_FANOUT, us);
     metric_observe_us(H_DELIVERY, now - hub->synced_us);
-    stats_pass(hub->env);
+    sampling_pass(hub->env);
     stats_note_delivery(&hub->env->stats, us);
 }
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/timers.h"
-#include "live/watch_filter.h"
+#include "model/watch_filter.h"
 
 struct environment;
 struct window;

@@ -19,7 +19,7 @@
 
 #include "base/list.h"
 #include "live/tally.h"
-#include "live/watch_filter.h"
+#include "model/watch_filter.h"
 #include "runcast/run.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* environment_metrics.h - what /metrics says of environments: each of the first 50 by itself,
- * the others together (live/figures.h).
+ * the others together (figures/figures.h).
  *
  *   counted since the start: triggers, ends, times in queues ─► read from the figures
  *   what is now: runs by status, who waits, who is there     ─► looked up, environment by

@@ -23,7 +23,8 @@
 
 enum {
     KEEP_ALIVE_MS = 15 * 1000,
-    RETRY_MS = 1000, /* an EventSource comes back then, if it is told nothing else */
+    RETRY_MS = 1000,  /* an EventSource comes back then, if it is told nothing else */
+    SOONEST_MS = 100, /* when the gateway drains */
 };
 
 struct events {
@@ -192,10 +193,12 @@ static void on_drained(struct api_call *call)
         feed_drained(&stream->feed);
 }
 
-/* Each is to come back at a moment of its own. */
+/* Each is to come back at a moment of its own, and none before it can know that this connection
+ * is closed: it would ask there. */
 static void add_drain(struct events *events, struct buf *out)
 {
     uint32_t in = events->left++ * DRAIN_STEP % DRAIN_RETURN_MS;
+    in = in < SOONEST_MS ? SOONEST_MS : in;
     buf_print(out,
               "retry: %" PRIu32 "\nevent: drain\ndata: {\"op\":\"drain\",\"in\":%" PRIu32
               "}\n\n",

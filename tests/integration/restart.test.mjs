@@ -1,15 +1,15 @@
 // An upgrade as clients see it: one process follows the other on a socket that the service manager keeps, while
 // clients of all three kinds listen and others write. bench/upgrade.sh measures the same with ten thousand.
 import assert from "node:assert/strict";
-import http from "node:http";
 import path from "node:path";
 import { test } from "node:test";
 
+import { EventStream } from "../support/js/event_stream.mjs";
 import { freePort, keys, sleep, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { HttpClient, RawConnection } from "../support/js/http.mjs";
 import { RunsMirror, RunsSocket } from "../support/js/runs.mjs";
 import { Service } from "../support/js/service.mjs";
 import { upgradeRequest } from "../support/js/websocket.mjs";
-import { RawConnection } from "../support/js/http.mjs";
 
 const TAGS = 10, CLIENTS = 300, bearer = { authorization: `Bearer ${keys.prod}` };
 const start = async (t) => {
@@ -18,15 +18,7 @@ const start = async (t) => {
   return { port, service };
 };
 
-/** A request; gives { status, headers, json }. */
-const ask = (port, method, target, { body, agent = false, headers = {} } = {}) => new Promise((resolve, reject) => {
-  const request = http.request({ port, method, path: target, agent, headers: { ...bearer, ...(body && { "content-type": "application/json" }), ...headers } }, (response) => {
-    let text = "";
-    response.setEncoding("utf8").on("data", (piece) => { text += piece; }).on("error", reject);
-    response.on("end", () => resolve({ status: response.statusCode, headers: response.headers, json: text && JSON.parse(text) }));
-  });
-  request.on("error", reject).end(body && JSON.stringify(body));
-});
+const clientOf = (port) => new HttpClient(`http://127.0.0.1:${port}`, keys.prod);
 
 /** What every kind of client has: the state that it knows of each run, how it ended, when it is to come back. */
 class Listener {
@@ -74,44 +66,38 @@ class Socket extends Listener {
 /** As an EventSource does: the last id, and the time that was told last. */
 class Events extends Listener {
   async listen() {
-    const headers = { ...bearer, accept: "text/event-stream", ...(this.id && { "last-event-id": this.id }) };
-    this.request = http.get({ port: this.port, path: `/realtime/v1/events?tags=${this.tag}`, agent: false, headers });
-    const response = await new Promise((resolve, reject) => this.request.on("response", resolve).on("error", reject));
-    if (response.statusCode !== 200) throw new Error(`an event stream is ${response.statusCode}`);
-    let text = "", isBack;
-    const back = new Promise((resolve) => { isBack = resolve; });
-    response.setEncoding("utf8").on("data", (piece) => {
-      text += piece;
-      for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) if (this.#take(text.slice(0, end))) isBack();
-    });
-    response.on("error", (error) => { if (!this.isOver) this.failures.push(error.message); });
-    response.on("end", async () => {
-      await sleep(this.told);
-      await this.listen().catch((error) => this.failures.push(error.message));
-      this.returns++;
-    });
-    await back;
+    const headers = { ...bearer, accept: "text/event-stream", ...(this.stream && { "last-event-id": this.stream.id }) };
+    this.stream = await EventStream.open(`http://127.0.0.1:${this.port}/realtime/v1/events?tags=${this.tag}`, { headers });
+    if (this.stream.status !== 200) throw new Error(`an event stream is ${this.stream.status}`);
+    while (!this.#take((await this.stream.next()).data));
+    this.#follow(this.stream);
   }
 
-  #take(block) {
-    const fields = block.split("\n").map((line) => line.split(/: (.*)/s)), field = (name) => fields.find(([one]) => one === name)?.[1];
-    const message = JSON.parse(field("data") ?? "{}");
-    this.id = field("id") ?? this.id;
-    this.told = Number(field("retry") ?? this.told);
+  /** Whether everything up to now has come. */
+  #take(message) {
     if (this.returns && message.op === "ok") assert.equal(message.mode, "resume");
     for (const [run, , { metadata }] of message.rows ?? []) this.knows(run, metadata);
     return message.op === "rows" && !message.more;
   }
 
-  end() { this.isOver = true; this.request.destroy(); }
+  async #follow(stream) {
+    for (let event; (event = await stream.next(undefined, 120_000).catch(() => null));) this.#take(event.data);
+    if (this.isOver) return;
+    if (!stream.clean) this.failures.push(stream.error.message);
+    await sleep(Number(stream.retry));
+    await this.listen().catch((error) => this.failures.push(error.message));
+    this.returns++;
+  }
+
+  end() { this.isOver = true; this.stream.cut(); }
 }
 
 /** As the ShapeStream of the SDKs does: the next poll at once, on the connection of the last one if that stays. */
 class Poll extends Listener {
-  agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   position = { offset: "-1" };
 
   async listen() {
+    this.http = clientOf(this.port);
     await this.#poll();
     this.#follow();
   }
@@ -122,7 +108,7 @@ class Poll extends Listener {
 
   async #poll(live) {
     const query = new URLSearchParams({ tags: this.tag, ...this.position, ...live });
-    const { status, headers, json } = await ask(this.port, "GET", `/realtime/v1/runs?${query}`, { agent: this.agent, headers: { "x-trigger-electric-version": "1" } });
+    const { status, headers, json } = await this.http.request("GET", `/realtime/v1/runs?${query}`, { headers: { "x-trigger-electric-version": "1" } });
     if (status !== 200) throw new Error(`a poll is ${status}`);
     if (headers.connection === "close") this.left = true;
     else if (this.left) this.returns = 1;
@@ -130,15 +116,15 @@ class Poll extends Listener {
     this.position = { offset: headers["electric-offset"], handle: headers["electric-handle"] };
   }
 
-  end() { this.isOver = true; this.agent.destroy(); }
+  end() { this.isOver = true; this.http.close(); }
 }
 
 test("three hundred clients come back by themselves, spread as they were told, miss nothing, and no request is refused", async (t) => {
-  const { port, service } = await start(t), tagOf = (i) => `tag${i % TAGS}`, agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
+  const { port, service } = await start(t), tagOf = (i) => `tag${i % TAGS}`, client = clientOf(port);
   const runs = [], failures = [];
   let n = 0, isOver = false, written = 0;
   const write = async (call, target, body) => {
-    const { status, json } = await ask(port, call, target, { body, agent });
+    const { status, json } = await client.request(call, target, { body });
     if (status !== 200) failures.push(`${call} ${target}: ${status}`);
     written++;
     return json;
@@ -170,7 +156,7 @@ test("three hundred clients come back by themselves, spread as they were told, m
   assert.deepEqual([failures, all.flatMap((one) => one.failures)], [[], []]);
 
   const truth = new Map();
-  for (const run of runs) truth.set(run, (await ask(port, "GET", `/api/v3/runs/${run}`)).json);
+  for (const run of runs) truth.set(run, (await clientOf(port).request("GET", `/api/v3/runs/${run}`)).json);
   const missed = () => all.flatMap(({ tag, known, constructor }) => [...truth].filter(([id, { tags, metadata }]) => tags.includes(tag) && known.get(id) !== metadata.n).map(([id]) => `${constructor.name} ${id}`));
   await until(() => missed().length === 0, { what: "everybody knows everything" }).catch(() => assert.deepEqual(missed(), []));
 
@@ -202,7 +188,7 @@ test("who connects, asks or listens while the old process lingers is served by i
   quiet.destroy();
   await until(() => service.ends().length, { what: "the end" });
   assert.deepEqual(service.ends(), [0]);
-  const waiting = ask(port, "GET", "/api/v1/runs");
+  const waiting = clientOf(port).request("GET", "/api/v1/runs");
   await service.start();
   assert.equal((await waiting).status, 200, "who came in between is answered by the next process");
   assert.equal(await service.stop(), 0);
@@ -217,4 +203,22 @@ test("a client that is gone without a word does not hold the next process back",
   assert.equal(await service.stop(), 0); // the peer never answers the end of its socket
   assert.ok(performance.now() - before < 4000, "5 s are what a WebSocket has else");
   mute.destroy();
+});
+
+test("whoever reads an answer slowly does not keep the others waiting for the next process", async (t) => {
+  const { port, service } = await start(t);
+  const { json: { id } } = await clientOf(port).request("POST", "/api/v1/tasks/any/trigger", { body: { payload: "x".repeat(500_000), options: { delay: "1d" } } });
+  const slow = await RawConnection.open(port);
+  slow.pause();
+  const request = `GET /api/v3/runs/${id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.prod}\r\n\r\n`;
+  await slow.send(request.repeat(40)); // more than the kernel holds for it
+  await clientOf(port).request("GET", "/api/v1/runs");
+  const before = performance.now();
+  assert.equal(await service.stop(), 0);
+  const took = performance.now() - before;
+  assert.ok(took > 4000 && took < 15_000, `ended after ${took} ms: it had its time, and no more`);
+  slow.destroy();
+  await service.start();
+  assert.equal((await clientOf(port).request("GET", "/api/v1/runs")).status, 200);
+  assert.equal(await service.stop(), 0);
 });

@@ -6,7 +6,7 @@ import sys
 from common import Rules, lines, root
 
 GROUND = {"base", "json", "net", "http", "model", "vault", "accounts", "auth", "wire", "live",
-          "fleet"}
+          "figures", "fleet"}
 CALL = GROUND | {"engine", "call"}
 MAY_INCLUDE = {
     "base": set(),
@@ -30,9 +30,10 @@ MAY_INCLUDE = {
     "accounts": {"vault", "json", "base"},
     "auth": {"accounts", "json", "base"},
     "wire": {"model", "json", "base"},
-    "live": {"wire", "model", "base"},
+    "figures": {"model", "base"},
+    "live": {"figures", "wire", "model", "base"},
     "fleet": {"live", "model", "json", "base"},
-    "engine": {"fleet", "live", "model", "json", "base"},
+    "engine": {"fleet", "live", "figures", "model", "json", "base"},
     "call": (GROUND - {"model", "vault"}) | {"engine"},
     "packets": CALL,
     "triggers": CALL | {"packets"},

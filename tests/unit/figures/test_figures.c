@@ -1,5 +1,5 @@
 /* What happens in an environment is counted for it and its branches, as long as there is a place. */
-#include "live/figures.h"
+#include "figures/figures.h"
 #include "tests/support/world/unit.h"
 
 static struct figures_table table;

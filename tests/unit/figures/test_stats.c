@@ -1,7 +1,7 @@
 /* Samples say what happened in their ten seconds, for six hours, and nothing of the others. */
 #include "tests/support/world/unit.h"
 
-#include "live/stats.h"
+#include "figures/stats.h"
 
 enum { BEGIN = 1000 * STATS_INTERVAL_MS };
 

@@ -1,7 +1,7 @@
 /* watch_filter.c - copies of filters: first the arrays of slices, behind them their texts, in one
  * piece of memory. Lists are sorted and without repetitions, so that the key is one for all who
  * mean the same. */
-#include "live/watch_filter.h"
+#include "model/watch_filter.h"
 
 #include <inttypes.h>
 

@@ -15,21 +15,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runcast/run.h"
+#include "figures/figures.h"
 
 enum {
     STATS_INTERVAL_MS = 10 * 1000,
     STATS_KEPT_MS = 6 * 60 * 60 * 1000,
     STATS_SAMPLES = STATS_KEPT_MS / STATS_INTERVAL_MS,
-    STATS_ENDS = RUN_STATUS_COUNT - RUN_CANCELED,
     STATS_BUCKETS = 96, /* of delivery times: four an octave, from 1 µs to 16 s */
 };
 
 struct stats_sample {
     int64_t at; /* its begin; Unix ms, a multiple of STATS_INTERVAL_MS */
     uint32_t triggers;
-    uint32_t ends[STATS_ENDS]; /* by final status, from RUN_CANCELED on */
-    uint32_t queued;           /* how many runs wait in queues at its end */
+    uint32_t ends[FIGURES_ENDS]; /* by final status, from RUN_CANCELED on */
+    uint32_t queued;             /* how many runs wait in queues at its end */
     int64_t
         queued_since; /* when the oldest of them came into its queue, Unix ms; 0: none */
     uint32_t deliveries;
@@ -45,17 +44,11 @@ struct stats {
     uint32_t buckets[STATS_BUCKETS];
 };
 
-struct environment;
-
 void stats_init(struct stats *stats, int64_t now_ms);
 void stats_finish(struct stats *stats);
 
-/* Closes the environment's open sample if it is over: to be called before anything is noted,
- * and before the samples are read. */
-void stats_pass(struct environment *env);
-
-/* The same in two steps: the open sample is over at this time, and is closed with the queue as
- * it is now. */
+/* The open sample is over at this time, and is closed with the queue as it is now: asked before
+ * anything is noted, and before the samples are read (live/sampling.h). */
 bool stats_is_over(const struct stats *stats, int64_t now_ms);
 void stats_close(struct stats *stats, int64_t now_ms, uint32_t queued,
                  int64_t queued_since);

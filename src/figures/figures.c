@@ -1,5 +1,5 @@
 /* figures.c - who counts where, and the counts. */
-#include "live/figures.h"
+#include "figures/figures.h"
 
 static struct figures *find(struct figures_table *table, uint32_t number)
 {

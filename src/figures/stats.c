@@ -1,11 +1,10 @@
 /* stats.c - the ring of samples. */
-#include "live/stats.h"
+#include "figures/stats.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "live/environment.h"
 
 enum { FIRST_CAPACITY = 16, PARTS = 4 /* buckets an octave */ };
 
@@ -111,18 +110,6 @@ void stats_close(struct stats *stats, int64_t now_ms, uint32_t queued, int64_t q
     }
     stats->open = (struct stats_sample){ .at = begin_of(now_ms) };
     stats->used = false;
-}
-
-void stats_pass(struct environment *env)
-{
-    int64_t now = loop_wall_ms(env->loop);
-    if (!stats_is_over(&env->stats, now))
-        return;
-    const struct queue_item *oldest = queues_oldest(&env->queues);
-    int64_t since =
-        oldest ? run_in_queue_since(&container_of(oldest, const struct tracked, item)->run)
-               : 0;
-    stats_close(&env->stats, now, env->queues.waiting, since);
 }
 
 const struct stats_sample *stats_at(const struct stats *stats, size_t place)
