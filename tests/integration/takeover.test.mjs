@@ -70,7 +70,8 @@ async function follow(t, port) {
   const mirror = new RunsMirror({ port, token: keys.prod });
   let over = false;
   mirror.subscribe({ all: true });
-  await mirror.connect();
+  // The proxy takes both for ready until it has asked each one.
+  await until(() => mirror.connect().then(() => true, () => false), { what: "a connection" });
   const coming = (async () => {
     for (; !over; await sleep(50)) if (!mirror.socket) await mirror.connect().catch(() => {});
   })();
