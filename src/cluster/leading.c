@@ -47,7 +47,7 @@ struct leading {
     struct store_beat beat;
     bool beating;
     int64_t beat_sent_ms, off_ms; /* how far our wall clock is ahead of the database's */
-    bool clock_told, silence_told;
+    bool clock_told, silence_told, standby_told;
     struct store_lead lead;
     struct store_gateway dead; /* the leader before us, for lead */
     const char *lost;          /* the reason */
@@ -191,6 +191,15 @@ static void tell_silence(struct leading *leading, bool silent)
     leading->silence_told = silent;
 }
 
+static void tell_standby(struct leading *leading)
+{
+    if (leading->state != STANDBY || leading->standby_told)
+        return;
+    leading->standby_told = true;
+    log_info("stands by", NULL);
+    leading->options.on_standby(leading->options.owner);
+}
+
 static void on_beaten(struct store_beat *beat, enum store_status status)
 {
     struct leading *leading = container_of(beat, struct leading, beat);
@@ -210,6 +219,7 @@ static void on_beaten(struct store_beat *beat, enum store_status status)
         compare_clocks(leading, now_ms);
         on_beat_in[leading->state](leading);
     }
+    tell_standby(leading);
 }
 
 static void beat(struct leading *leading)
@@ -260,7 +270,6 @@ struct leading *leading_create(struct loop *loop, struct store *store,
     }
     store->on_moved = on_moved;
     store->moved_owner = leading;
-    log_info("stands by", NULL);
     loop_set_timer(loop, &leading->timer, leading->beat_kind, 0);
     return leading;
 }

@@ -12,6 +12,9 @@ struct leading_options {
     const char *name; /* of this gateway, which no other one has; borrowed */
     int64_t beat_ms;  /* between my beats */
     int64_t dead_ms;  /* a gateway that has not beaten for so long is dead */
+    /* Another gateway leads, or the database has not said yet who does: it may take a while. Called
+     * once, if at all, and not where it takes the lead with its first beat. */
+    void (*on_standby)(void *owner);
     /* Everything is ours: load it. Once. */
     void (*on_taken)(void *owner);
     /* It is no longer: nothing that is in memory counts. The last call. for_good: another process

@@ -352,6 +352,16 @@ static void on_taken(void *owner)
     load_accounts_begin(&gateway->load_accounts);
 }
 
+/* On a socket that was handed over nobody is accepted before somebody answers; whoever asks a
+ * gateway that stands by whether it is ready is answered by it. */
+static void on_standby(void *owner)
+{
+    struct gateway *gateway = owner;
+    server_accept(gateway->server);
+    if (gateway->events.on_standby)
+        gateway->events.on_standby(gateway->events.owner);
+}
+
 static void on_lost(void *owner, const char *reason, bool for_good)
 {
     struct gateway *gateway = owner;
@@ -366,13 +376,12 @@ static void begin_to_lead(struct gateway *gateway)
     struct leading_options options = { .name = gateway->name,
                                        .beat_ms = gateway->config->beat_ms,
                                        .dead_ms = gateway->config->dead_after_ms,
+                                       .on_standby = on_standby,
                                        .on_taken = on_taken,
                                        .on_lost = on_lost,
                                        .owner = gateway };
     gateway->leading = leading_create(gateway->loop, gateway->store, &options);
     api_set_ready(gateway->api, leading_why_not(gateway->leading));
-    if (gateway->store->ops->lead && gateway->events.on_standby)
-        gateway->events.on_standby(gateway->events.owner);
 }
 
 static enum err open_data(struct gateway *gateway, struct uv_loop_s *uv,

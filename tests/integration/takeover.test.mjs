@@ -12,6 +12,7 @@ import { freePort, keys, sleep, startGateway, temporaryFolder, until } from "../
 import { PgRelay } from "../support/js/pg_relay.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
 import { RunsMirror } from "../support/js/runs.mjs";
+import { Service } from "../support/js/service.mjs";
 
 const SERVES_WITHIN_MS = 8000;
 
@@ -122,6 +123,18 @@ for (const [what, end, comesBack] of [
     await leader.stop();
   });
 }
+
+test("one that stands by on a socket of the service manager says so there, and takes over", async (t) => {
+  const postgres = await startPostgres({ t }), port = await freePort(), url = `http://127.0.0.1:${port}`;
+  const leader = await startGateway({ t, ...onDatabase(postgres, "a") });
+  const { options, env } = onDatabase(postgres, "b");
+  const service = await new Service(t, { http: port }, ["--listen", "systemd:http", "--data", path.join(temporaryFolder(), "data"), ...options], env).start();
+  const ready = async () => (await fetch(`${url}/readyz`)).status;
+  assert.equal(await ready(), 503);
+  await leader.kill();
+  await until(async () => (await ready()) === 200, { timeoutMs: 60_000, what: "it serves" });
+  assert.equal(await service.stop(), 0);
+});
 
 test("two gateways of one name: the older one ends and says why", async (t) => {
   const postgres = await startPostgres({ t });

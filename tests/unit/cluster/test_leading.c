@@ -28,7 +28,7 @@ struct process {
     int64_t ahead_ms; /* of its wall clock */
     struct store_beat *beating;
     struct store_lead *taking;
-    unsigned taken, lost, beats;
+    unsigned standby, taken, lost, beats;
     bool for_good;
     const char *reason;
 };
@@ -128,6 +128,11 @@ static const struct store_ops alone = { 0 };
 
 /* ---- processes ---- */
 
+static void on_standby(void *owner)
+{
+    ((struct process *)owner)->standby++;
+}
+
 static void on_taken(void *owner)
 {
     ((struct process *)owner)->taken++;
@@ -151,6 +156,7 @@ static struct process *start(const char *name, const struct store_ops *ops)
     struct leading_options options = { .name = process->name,
                                        .beat_ms = 1000,
                                        .dead_ms = 5000,
+                                       .on_standby = on_standby,
                                        .on_taken = on_taken,
                                        .on_lost = on_lost,
                                        .owner = process };
@@ -247,6 +253,7 @@ static void what_nobody_leads_is_taken_with_the_first_beat(void **state)
     assert_why_not(a, "standby");
     pass(TURN_MS);
     assert_int_equal(a->taken, 1);
+    assert_int_equal(a->standby, 0);
     assert_why_not(a, "starting");
     leading_loaded(a->leading);
     assert_true(leads(a));
@@ -281,7 +288,21 @@ static void a_second_one_stands_by_as_long_as_the_first_one_beats(void **state)
     pass(120000);
     assert_true(leads(a));
     assert_int_equal(b->taken, 0);
+    assert_int_equal(b->standby, 1);
     assert_why_not(b, "standby");
+}
+
+static void one_without_a_database_stands_by_until_it_answers(void **state)
+{
+    (void)state;
+    struct process *a = start("a", &several);
+    a->cut = true;
+    pass(3000);
+    assert_int_equal(a->standby, 1);
+    a->cut = false;
+    pass(1000);
+    assert_int_equal(a->taken, 1);
+    assert_int_equal(a->standby, 1);
 }
 
 static void one_that_was_killed_is_followed_after_five_seconds(void **state)
@@ -454,6 +475,7 @@ int main(void)
         TEST(what_nobody_leads_is_taken_with_the_first_beat),
         TEST(it_beats_once_a_second),
         TEST(a_take_of_which_nobody_knows_is_tried_again),
+        TEST(one_without_a_database_stands_by_until_it_answers),
         TEST(a_second_one_stands_by_as_long_as_the_first_one_beats),
         TEST(one_that_was_killed_is_followed_after_five_seconds),
         TEST(one_that_has_left_is_followed_with_the_next_beat),
