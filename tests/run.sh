@@ -41,16 +41,19 @@ export GATEWAY_RELEASE_BIN=$top/build-gcc/runcast SHIM_DIR=$top/build-gcc
 
 # --- running programs, two at a time -----------------------------------------------------
 
-# Runs a program with a time limit and leaves `PASSED FAILED` in $log/NAME.count.
+# Runs a program with a time limit and leaves `PASSED FAILED` in $log/NAME.count. What it says
+# last is how long the program took, and of that the time of processors.
 run_counted() { # NAME SECONDS COMMAND…
     local name=$1 seconds=$2 status=0 start=$SECONDS counts
+    local TIMEFORMAT='%U %S'
     shift 2
-    timeout --kill-after=10 "$seconds" "$@" >"$log/$name.out" 2>"$log/$name.err" </dev/null ||
-        status=$?
+    { time timeout --kill-after=10 "$seconds" "$@" >"$log/$name.out" 2>"$log/$name.err" </dev/null; } \
+        2>"$log/$name.time" || status=$?
     [ "$status" -ne 124 ] || echo "ended after $seconds s" >>"$log/$name.err"
     counts=$(python3 -B tests/support/python/count.py "$log/$name.out" "$status") || counts="0 1"
     echo "$counts" >"$log/$name.count"
-    printf '%-44s %4d passed %4d failed %4d s\n' "$name" $counts $((SECONDS - start))
+    printf '%-44s %4d passed %4d failed %4d s, %4.0f s of CPU\n' "$name" $counts $((SECONDS - start)) \
+        "$(awk "END { print \$1 + \$2 }" "$log/$name.time")"
     [ "${counts#* }" -eq 0 ] || show_failure "$name" "$status"
 }
 
