@@ -205,7 +205,7 @@ if wanted integration; then
     run_script() { # BEGIN SCRIPT
         "$1" "$(basename "$2" .test.mjs)" 400 node --test-reporter=tap "$2"
     }
-    waiting_scripts=(tests/integration/{slow_readers,realtime_rules,readme}.test.mjs
+    waiting_scripts=(tests/integration/{slow_readers,realtime_rules,takeover,postgres,readme}.test.mjs
         tests/contract/contract.test.mjs)
     run_waiting_scripts() {
         local script
