@@ -63,7 +63,7 @@ enum err gateway_command(const struct config *config, FILE *out, struct failure 
 enum err gateway_dashboard(const struct config *config, FILE *out, struct failure *why);
 
 /* Carries out a subcommand on the data directory as a whole: backup DIR, restore DIR, db check, db
- * stats; in this process, whether a gateway serves or not. ERR_USAGE: the words are wrong;
+ * stats, copy; in this process, whether a gateway serves or not. ERR_USAGE: the words are wrong;
  * ERR_CANCELED: a signal has stopped it. db check: ERR_INVALID if it has found something. */
 enum err gateway_data_command(const struct config *config, FILE *out, struct failure *why);
 

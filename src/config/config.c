@@ -162,8 +162,8 @@ static enum err read_command(struct config_reading *reading, const char *word)
             reading->why, ERR_INVALID,
             "%.60s: not a command; there are serve, supervise, deploy, versions, "
             "promote, rollback, dashboard, keys, org, project, user, token, worker-token, "
-            "vault rotate, backup, restore, db check, db stats, restored and "
-            "health, and options begin with two dashes",
+            "vault rotate, backup, restore, db check, db stats, restored, copy "
+            "and health, and options begin with two dashes",
             word);
     bool has_words = *command == COMMAND_KEYS || *command == COMMAND_ACCOUNTS ||
                      *command == COMMAND_REMOTE || *command == COMMAND_DATA;

@@ -94,6 +94,17 @@ const struct help_command config_commands[] = {
       "Last-Event-ID, an offset) begin anew with a snapshot, instead of going on in a "
       "history\n"
       "that is no longer theirs. Before the gateway is started on them.\n" },
+    { "copy", "  runcast copy [--to URL]      copies the data into an empty PostgreSQL\n",
+      "URL is what gateways are then given as database; the tables go into "
+      "database-schema.\n"
+      "One with a password is not said here, but as RUNCAST_DATABASE, or in the file of\n"
+      "RUNCAST_DATABASE_FILE. All that was acknowledged is copied in one transaction, "
+      "with\n"
+      "its epoch and versions, so that clients go on from their positions. The key has to\n"
+      "open it, and stays where it is; so do the archives of deployed versions: the "
+      "gateway\n"
+      "goes on with its data directory. Whoever goes back to SQLite says runcast restored\n"
+      "first, for positions of the database mean nothing there.\n" },
     { "health",
       "  runcast health               says whether the gateway is ready; else 1\n",
       "It asks at admin-listen, which is metrics.sock in the data directory, and waits "
@@ -163,8 +174,10 @@ const size_t config_action_count = ACTION_COUNT;
 
 const char config_help_of_commands[] =
     "deploy, versions, promote and rollback speak to the gateway at TRIGGER_API_URL,\n"
-    "wherever it is. backup, restore, db and restored read and write files themselves. Of\n"
-    "the others all but serve and supervise speak to the gateway that runs on --data; all\n"
+    "wherever it is. backup, restore, db, restored and copy read and write files "
+    "themselves.\n"
+    "Of the others all but serve and supervise speak to the gateway that runs on --data; "
+    "all\n"
     "but vault rotate and health work without one too.\n";
 
 const char config_help_of_options[] =
@@ -233,7 +246,8 @@ static void print_all(struct buf *out)
 
 static bool is_offline(const char *command)
 {
-    return strcmp(command, "restored") == 0 || strcmp(command, "restore") == 0;
+    return strcmp(command, "restored") == 0 || strcmp(command, "restore") == 0 ||
+           strcmp(command, "copy") == 0;
 }
 
 void config_print_help(const char *command, struct buf *out)

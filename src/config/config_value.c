@@ -203,7 +203,7 @@ bool config_may_be_secret(enum config_setting which)
 }
 
 /* postgresql://user:password@host/name, or password=… among parameters or keywords. */
-static bool has_password(const char *database)
+bool config_has_password(const char *database)
 {
     const char *user = strstr(database, "://");
     const char *at = user ? strchr(user, '@') : NULL;
@@ -215,7 +215,7 @@ void config_print_value(const struct config *config, enum config_setting which,
                         struct buf *out)
 {
     const void *field = field_of(config, which);
-    if (which == SETTING_database && has_password(config->database)) {
+    if (which == SETTING_database && config_has_password(config->database)) {
         buf_add_text(out, "***");
         return;
     }
@@ -363,7 +363,7 @@ static enum err check_database(const struct config *config, struct failure *why)
             config->origins[SETTING_dead_after_ms], config->origins[SETTING_beat_ms]);
     if (!*config->database)
         return OK;
-    if (strncmp(origin, "--", 2) == 0 && has_password(config->database))
+    if (strncmp(origin, "--", 2) == 0 && config_has_password(config->database))
         return explain(
             why, ERR_INVALID,
             "--database: has a password, which everybody on this machine can read "

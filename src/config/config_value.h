@@ -40,6 +40,9 @@ bool config_may_be_secret(enum config_setting which);
 /* The words of which a text is one, ended by NULL; NULL: it is any. */
 const char *const *config_choices(enum config_setting which);
 
+/* Whether an address of a database has a password in it. */
+bool config_has_password(const char *database);
+
 /* Reads the value into the field and notes its origin. ERR_INVALID begins with the origin
  * and never shows a secret. */
 enum err config_set(struct config *config, enum config_setting which, const char *value,

@@ -20,7 +20,7 @@ bool config_words_are_of_accounts(const char *word)
 
 bool config_words_are_of_data(const char *word)
 {
-    static const char *const nouns[] = { "backup", "restore", "db" };
+    static const char *const nouns[] = { "backup", "restore", "db", "copy" };
     return is_among(nouns, sizeof(nouns) / sizeof(nouns[0]), word);
 }
 
@@ -29,7 +29,8 @@ const char *config_words_option(struct slice name)
     static const char *const options[] = { "--org",     "--name",   "--email",
                                            "--slug",    "--ref",    "--user",
                                            "--project", "--grace",  "--env",
-                                           "--confirm", "--branch", "--external-id" };
+                                           "--confirm", "--branch", "--external-id",
+                                           "--to" };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
         if (slice_is(name, options[i] + 2))
             return options[i];

@@ -9,7 +9,7 @@
 /* "org", "project" …: the first word of a command on accounts. */
 bool config_words_are_of_accounts(const char *word);
 
-/* "backup", "restore", "db": the first word of a command on the data directory. */
+/* "backup", "restore", "db", "copy": the first word of a command on the data directory. */
 bool config_words_are_of_data(const char *word);
 
 /* "--name" of the name, which has a value; NULL: no command has such an option. */

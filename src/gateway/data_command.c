@@ -1,8 +1,8 @@
-/* data_command.c - backup, restore, db check, db stats: words in, text out.
+/* data_command.c - backup, restore, db check, db stats, copy: words in, text out.
  *
  * They read and write files in this process, beside a gateway or without one: a gateway may be
- * allowed no folder but its own. SIGINT, SIGTERM and SIGHUP end a backup and a restore in good
- * order. root may do it for whoever the data directory belongs to. */
+ * allowed no folder but its own. SIGINT, SIGTERM and SIGHUP end a backup, a restore and a copy in
+ * good order. root may do it for whoever the data directory belongs to. */
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -14,7 +14,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/terminal.h"
+#include "config/config_value.h"
 #include "data/backup.h"
+#include "data/copy.h"
 #include "data/db_check.h"
 #include "data/db_stats.h"
 #include "data/restore.h"
@@ -193,6 +195,74 @@ static enum err stats(const struct config *config, FILE *out, struct failure *wh
     return err;
 }
 
+/* ---- copy ---- */
+
+/* Where to: by the word, or as gateways are told. NULL: it was not said. */
+static const char *target_of(const struct config *config, struct failure *why)
+{
+    const char *target = config->word_count == 3 ? config->words[2] : config->database;
+    if (config->word_count == 3 && config_has_password(target)) {
+        explain(
+            why, ERR_USAGE,
+            "--to: has a password, which everybody on this machine can read among the "
+            "arguments: leave it out, and set RUNCAST_DATABASE, or RUNCAST_DATABASE_FILE "
+            "to a file that has it");
+        return NULL;
+    }
+    if (!*target) {
+        explain(why, ERR_USAGE,
+                "say runcast copy --to postgresql://user@host/name, or set "
+                "RUNCAST_DATABASE, where it has a password");
+        return NULL;
+    }
+    return target;
+}
+
+static void tell_copy(const struct config *config, const struct copied *copied, FILE *out)
+{
+    fprintf(out,
+            "the data in %s are in the schema %s of the database, too: %" PRId64
+            " runs, %" PRId64 " documents, ",
+            config->data, config->database_schema, copied->rows.runs,
+            copied->rows.documents);
+    print_size((uint64_t)copied->rows.bytes, out);
+    fprintf(out, "; they go on in the epoch %s\n", copied->epoch);
+    if (*config->encryption_key)
+        fprintf(out, "Give its gateways the encryption key that is set here, %s.\n",
+                copied->key_id);
+    else if (copied->key_is_found)
+        fprintf(out,
+                "Give its gateways the encryption key %s as RUNCAST_ENCRYPTION_KEY: it is "
+                "in %s, but not in encryption.key.\n",
+                copied->key_id, config->data);
+    else
+        fprintf(out,
+                "Give its gateways the encryption key, %s: RUNCAST_ENCRYPTION_KEY_FILE=%s"
+                "/encryption.key, or what is in that file as RUNCAST_ENCRYPTION_KEY.\n",
+                copied->key_id, config->data);
+}
+
+static enum err copy(const struct config *config, FILE *out, struct failure *why)
+{
+    struct copied copied = { 0 };
+    struct copy_options options = { .data = config->data, .stopped = &stopped };
+    options.target = (struct pg_options){ .schema = config->database_schema,
+                                          .durability = config->commit_durability };
+    options.target.database = target_of(config, why);
+    if (!options.target.database)
+        return why->code;
+    enum err err = gateway_check_data(config, why);
+    if (!err)
+        err = gateway_open_vault(config, &options.vault, why);
+    if (err)
+        return err;
+    err = copy_make(&options, &copied, why);
+    vault_close(options.vault);
+    if (!err)
+        tell_copy(config, &copied, out);
+    return err;
+}
+
 /* ---- which ---- */
 
 static bool says(const struct config *config, size_t at, const char *word)
@@ -205,6 +275,8 @@ static enum err misused(const struct config *config, struct failure *why)
     static const char db[] = "say runcast db check, or runcast db stats [--json]";
     if (says(config, 0, "db"))
         return explain(why, ERR_USAGE, db);
+    if (says(config, 0, "copy"))
+        return explain(why, ERR_USAGE, "say runcast copy --to postgresql://user@host/name");
     return explain(why, ERR_USAGE, "say runcast %s DIR, and name one folder",
                    config->words[0]);
 }
@@ -227,14 +299,18 @@ enum err gateway_data_command(const struct config *config, FILE *out, struct fai
     else if (says(config, 0, "db") && says(config, 1, "stats") &&
              (count == 2 || (count == 3 && says(config, 2, "--json"))))
         carry_out = stats;
+    else if (says(config, 0, "copy") &&
+             (count == 1 || (count == 3 && says(config, 1, "--to"))))
+        carry_out = copy;
     if (!carry_out)
         return misused(config, why);
-    enum err err = gateway_check_is_file(config, why);
+    enum err err = carry_out == copy ? OK : gateway_check_is_file(config, why);
     if (err)
         return err;
-    if (carry_out == back_up || carry_out == restore)
+    if (carry_out == back_up || carry_out == restore || carry_out == copy)
         watch_signals();
-    give_way();
+    if (carry_out != copy) /* of which the gateway is the one that waits */
+        give_way();
     prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
     err = carry_out(config, out, why);
     bytes_forget_shared();

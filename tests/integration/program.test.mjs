@@ -34,7 +34,7 @@ describe("options", () => {
     assert.ok(names.includes("drain-timeout"));
     const secrets = ["metrics-token", "encryption-key", "next-encryption-key", "worker-token"]; // never flags
     for (const name of names) assert.match(help.stdout, new RegExp(secrets.includes(name) ? `  RUNCAST_${name.toUpperCase().replaceAll("-", "_")}\\b` : `--${name}\\b`));
-    for (const command of ["serve", "supervise", "keys", "keys rotate", "vault rotate", "org", "project", "user", "token", "worker-token", "backup", "restore", "db check", "db stats"])
+    for (const command of ["serve", "supervise", "keys", "keys rotate", "vault rotate", "org", "project", "user", "token", "worker-token", "backup", "restore", "db check", "db stats", "copy"])
       assert.match(help.stdout, new RegExp(`runcast \\[?${command}\\b`));
     const version = await runProgram(["--version"]);
     assert.equal(version.code, 0);

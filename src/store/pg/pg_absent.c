@@ -1,4 +1,5 @@
 /* pg_absent.c - what takes the driver's place in a program that was built without libpq. */
+#include "store/pg/pg_copy.h"
 #include "store/pg/pg_reach.h"
 #include "store/pg/pg_store.h"
 
@@ -15,13 +16,29 @@ void pg_reach_finish(struct pg_reach *reach)
     (void)reach;
 }
 
+static enum err explain_absence(struct failure *why)
+{
+    return explain(why, ERR_STORE,
+                   "this runcast was built without PostgreSQL: build it with libpq "
+                   "(-DPOSTGRES=ON), or leave the database out of the settings");
+}
+
 enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
                        struct store **store, struct failure *why)
 {
     (void)loop;
     (void)options;
     (void)store;
-    return explain(why, ERR_STORE,
-                   "this runcast was built without PostgreSQL: build it with libpq "
-                   "(-DPOSTGRES=ON), or leave the database out of the settings");
+    return explain_absence(why);
+}
+
+enum err pg_copy(const struct pg_options *options, struct sqlite_look *look,
+                 const volatile sig_atomic_t *stopped, struct pg_copied *copied,
+                 struct failure *why)
+{
+    (void)options;
+    (void)look;
+    (void)stopped;
+    (void)copied;
+    return explain_absence(why);
 }

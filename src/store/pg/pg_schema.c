@@ -121,27 +121,29 @@ static bool take_epoch(PGconn *conn, char epoch[17], struct failure *why)
     return result;
 }
 
-enum err pg_schema_prepare(PGconn *conn, const struct pg_options *options,
-                           const struct pg_hello *hello, char epoch[17],
-                           struct failure *why)
+enum err pg_schema_begin(PGconn *conn, const struct pg_options *options,
+                         const struct pg_hello *hello, char epoch[17], struct failure *why)
 {
     const char *schema = pg_schema_name(options);
-    if (check_name(schema, why))
+    struct failure ignored;
+    if (check_name(schema, why) || !run(conn, "BEGIN", why))
         return why->code;
-    if (!run(conn, "BEGIN", why))
-        return why->code;
-    bool done =
-        run_on_schema(conn, why,
+    if (run_on_schema(conn, why,
                       "SELECT pg_advisory_xact_lock(hashtext('runcast'), hashtext('",
                       schema, "'))") &&
         run_on_schema(conn, why, "CREATE SCHEMA IF NOT EXISTS ", schema, "") &&
         run_on_schema(conn, why, "SET LOCAL search_path = ", schema, "") &&
         !bring_forward(conn, why) && note_timeline(conn, hello, options->lossless, why) &&
-        take_epoch(conn, epoch, why);
-    struct failure ignored;
-    if (done)
-        done = run(conn, "COMMIT", why);
-    else
-        run(conn, "ROLLBACK", &ignored);
-    return done ? OK : why->code;
+        take_epoch(conn, epoch, why))
+        return OK;
+    run(conn, "ROLLBACK", &ignored);
+    return why->code;
+}
+
+enum err pg_schema_prepare(PGconn *conn, const struct pg_options *options,
+                           const struct pg_hello *hello, char epoch[17],
+                           struct failure *why)
+{
+    enum err err = pg_schema_begin(conn, options, hello, epoch, why);
+    return err || run(conn, "COMMIT", why) ? err : why->code;
 }

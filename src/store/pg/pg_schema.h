@@ -9,3 +9,8 @@
 enum err pg_schema_prepare(PGconn *conn, const struct pg_options *options,
                            const struct pg_hello *hello, char epoch[17],
                            struct failure *why);
+
+/* The same in a transaction that the caller ends: of one that is rolled back nothing stays, and
+ * no other process prepares the schema before. After a failure it is over. */
+enum err pg_schema_begin(PGconn *conn, const struct pg_options *options,
+                         const struct pg_hello *hello, char epoch[17], struct failure *why);

@@ -450,7 +450,8 @@ enum err sqlite_lock_file(const char *path, int *fd, struct failure *why)
     int lock = open(name.ptr, O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
     int trouble = lock < 0 ? errno : flock(lock, LOCK_EX | LOCK_NB) ? errno : 0;
     if (trouble == EWOULDBLOCK)
-        explain(why, ERR_STORE, "%s is in use by another runcast process", path);
+        explain(why, ERR_STORE,
+                "%s is in use by another runcast process: stop that one first", path);
     else if (trouble)
         explain(why, ERR_STORE, "cannot lock %s: %s", name.ptr, strerror(trouble));
     if (trouble && lock >= 0)

@@ -206,3 +206,20 @@ enum err sqlite_store_renew_epoch(const char *path, char epoch[17], struct failu
     free(sqlite.path);
     return refused;
 }
+
+enum err sqlite_store_hold(const char *path, int *fd, struct failure *why)
+{
+    struct sqlite_options options = { .path = path };
+    struct sqlite_db db;
+    enum err refused = sqlite_lock_file(path, fd, why);
+    if (refused)
+        return refused;
+    refused = sqlite_db_open(&db, &options, SQLITE_WRITER, why);
+    if (!refused) {
+        refused = sqlite_db_migrate(&db, path, why);
+        sqlite_db_close(&db);
+    }
+    if (refused)
+        close(*fd);
+    return refused;
+}

@@ -20,6 +20,10 @@ enum err sqlite_store_open(struct uv_loop_s *loop, const struct sqlite_options *
  * one that it is a copy of. Nobody has it open. ERR_STORE with the reason. */
 enum err sqlite_store_renew_epoch(const char *path, char epoch[17], struct failure *why);
 
+/* Locks the database for this process and brings it forward, as a start does, for who reads all of
+ * it while nobody writes. ERR_STORE with the reason. Close fd to unlock. */
+enum err sqlite_store_hold(const char *path, int *fd, struct failure *why);
+
 /* Creates the file beside the database and locks it for this process: ERR_STORE when
  * another one has it. Close fd to unlock. */
 enum err sqlite_lock_file(const char *path, int *fd, struct failure *why);

@@ -137,7 +137,7 @@ class Postgres {
   /** What a statement of the superuser says: rows by lines, columns by `|`. */
   ask(sql, { database = "runcast" } = {}) {
     return run("psql", ["-XAtq", "-v", "ON_ERROR_STOP=1", "-h", this.host, "-p", `${this.port}`, "-U", "postgres",
-      "-d", database, "-c", sql]).trimEnd();
+      "-d", database, "-c", sql], { maxBuffer: 1 << 28 }).trimEnd();
   }
 
   /** Ends the backends whose newest statement holds a text: by pg_terminate_backend, or SIGKILL, by which the

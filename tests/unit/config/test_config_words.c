@@ -51,6 +51,7 @@ static void the_first_word_decides(void **state)
         { { "backup", "--data", "/x", "db" }, COMMAND_DATA },
         { { "restore", "x" }, COMMAND_DATA },
         { { "db", "stats", "--json" }, COMMAND_DATA },
+        { { "copy", "--to", "postgresql://x/y" }, COMMAND_DATA },
         { { "help", "db", "check" }, COMMAND_HELP },
     };
     (void)state;
@@ -70,6 +71,7 @@ static void options_of_commands_are_not_settings(void **state)
         const char *said;
     } cases[] = {
         { { "--org", "acme" }, "--org: unknown" },
+        { { "--to", "postgresql://x/y" }, "--to: unknown" },
         { { "serve", "--grace", "1h" }, "--grace: unknown" },
         { { "keys", "rotate", "dev", "--grace" }, "--grace: needs a value" },
         { { "org", "create", "a", "--nmae", "b" }, "--nmae: unknown" },

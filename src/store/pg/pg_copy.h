@@ -1,0 +1,22 @@
+/* pg_copy.h - a database of SQLite becomes the content of an empty PostgreSQL.
+ *
+ * All of it, byte for byte: epoch, positions and versions too, so that clients go on from where
+ * they were. In one transaction: what is cut off leaves nothing. */
+#pragma once
+
+#include <signal.h>
+
+#include "store/look/sqlite_look.h"
+#include "store/pg/pg_store.h"
+
+struct pg_copied {
+    int64_t runs, documents, claims; /* rows */
+    int64_t bytes;                   /* of all rows, as they went over the connection */
+};
+
+/* Of options database, schema and durability count. Blocks. ERR_INVALID: there are data already,
+ * or a gateway; ERR_STORE with the reason; ERR_CANCELED: *stopped has become true. Nothing was
+ * copied then, but when the connection was lost at the very end, which the reason says. */
+enum err pg_copy(const struct pg_options *options, struct sqlite_look *look,
+                 const volatile sig_atomic_t *stopped, struct pg_copied *copied,
+                 struct failure *why);

@@ -1,0 +1,294 @@
+// runcast copy: a gateway of its own moves to a PostgreSQL, and nobody notices.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { before, test } from "node:test";
+
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { PgRelay } from "../support/js/pg_relay.mjs";
+import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
+import { runProgram } from "../support/js/program.mjs";
+import { RunsMirror } from "../support/js/runs.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
+
+let postgres;
+before(async () => { postgres = await startPostgres(); });
+
+/** The tables of a test of its own. */
+let schemas = 0;
+const ownSchema = () => `test_${++schemas}`;
+
+const key = "5e".repeat(32), sealed = { RUNCAST_ENCRYPTION_KEY: key };
+const copy = (data, schema, { to = postgres.url, words = ["--to", to], env = sealed, ...more } = {}) =>
+  runProgram(["copy", ...words, "--data", data, "--database-schema", schema], { env, timeoutMs: 120_000, ...more });
+const startCopied = (t, schema, more = {}) => startGateway({ t, ...onDatabase(postgres, schema, { options: ["--database-schema", schema, ...more.options ?? []] }), ...more.port && { port: more.port } });
+
+/* ---- what is stored ---- */
+
+const tables = ["environment", "task_number", "run", "run_tag", "run_payload", "run_metadata", "run_output", "document", "claim"];
+const leads = ["realm", "term"]; // who leads, which SQLite does not ask
+const sqlite = (data, sql) => execFileSync("sqlite3", [path.join(data, "runcast.db"), sql], { encoding: "utf8", maxBuffer: 1 << 28 }).trimEnd();
+
+/** The rows of a table on either side, each a text in which every byte counts. */
+function rowsOf({ data, schema, table }) {
+  const columns = postgres.ask(`SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = '${schema}' AND table_name = '${table}' ORDER BY 1`)
+    .split("\n").map((line) => line.split("|")).filter(([name]) => !leads.includes(name));
+  const shown = {
+    bytea: ["CASE WHEN x IS NULL THEN '-' ELSE hex(CAST(x AS BLOB)) END", "coalesce(upper(encode(x, 'hex')), '-')"],
+    "double precision": ["printf('%!.17g', x)", "x::text"],
+  };
+  const read = (side, ask, from) => ask(`SELECT ${columns.map(([name, type]) => (shown[type]?.[side] ?? "x").replace(/\bx\b/g, `"${name}"`)).join(", ")} FROM ${from}`)
+    .split("\n").map((line) => line.split("|").map((value, i) => (columns[i]?.[1] === "double precision" ? Number(value) : value)).join("|")).sort();
+  return [read(0, (sql) => sqlite(data, sql), table), read(1, (sql) => postgres.ask(sql), `${schema}.${table}`)];
+}
+
+function assertSame(data, schema) {
+  const all = sqlite(data, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name").split("\n");
+  assert.deepEqual(all, [...tables, "meta"].sort(), "every table is known here");
+  for (const table of tables) {
+    const [ours, theirs] = rowsOf({ data, schema, table });
+    assert.equal(theirs.length, ours.length, table);
+    for (let i = 0; i < ours.length; i++) assert.equal(theirs[i], ours[i], table);
+  }
+  assert.equal(postgres.ask(`SELECT value FROM ${schema}.meta WHERE name = 'epoch'`), sqlite(data, "SELECT value FROM meta WHERE name = 'epoch'"));
+}
+
+const schemaIsThere = (schema) => postgres.ask(`SELECT count(*) FROM information_schema.schemata WHERE schema_name = '${schema}'`) === "1";
+
+/* ---- what clients know ---- */
+
+/** A mirror that notes how each of its subscriptions went on. */
+class Mirror extends RunsMirror {
+  modes = [];
+  receive(message) {
+    if (message.op === "ok") this.modes.push(message.mode);
+    super.receive(message);
+  }
+}
+
+/** One request of a long poll. */
+async function poll(gateway, { position = { offset: "-1" }, live = false } = {}) {
+  const query = new URLSearchParams({ ...position, ...(live && { live: "true", cursor: "1" }) });
+  const { status, headers, json } = await gateway.get(`/realtime/v1/runs?${query}`, { headers: { "x-trigger-electric-version": "1" } });
+  return { status, upToDate: "electric-up-to-date" in headers, rows: Array.isArray(json) ? json.filter(({ key: name }) => name) : [], position: { offset: headers["electric-offset"], handle: headers["electric-handle"] } };
+}
+
+/** The position of a client that has everything. */
+async function upToDate(gateway) {
+  for (let answer = await poll(gateway); ; answer = await poll(gateway, answer)) {
+    assert.equal(answer.status, 200);
+    if (answer.upToDate) return answer;
+  }
+}
+
+/** Runs in several states, and everything else that has documents. */
+async function fill(gateway) {
+  const worker = await Worker.register(gateway, { tasks: ["hello", "other", { id: "tick", triggerSource: "schedule" }], queues: [{ name: "narrow", concurrencyLimit: 1 }] });
+  const call = async (method, target, body, more) => {
+    const reply = await gateway.http.request(method, target, { body, ...more });
+    assert.ok(reply.status < 300, `${method} ${target}: ${reply.status} ${reply.text}`);
+    return reply.json;
+  };
+  const runs = {};
+  runs.done = await worker.trigger("hello", { tags: ["one", "é\u0000\"}"], idempotencyKey: "a\u0000b", idempotencyKeyTTL: "30d", metadata: { n: 1.5, deep: ["\u0000"] } }, { text: "é\u0000😀" });
+  await (await worker.take(runs.done)).succeed({ n: 2, text: "\u0000" });
+  runs.failed = await worker.trigger("hello", { maxAttempts: 1, tags: ["one"] });
+  await (await worker.take(runs.failed)).fail();
+  runs.executing = await worker.trigger("hello", { concurrencyKey: "k\u0000" });
+  const attempt = await worker.take(runs.executing);
+  runs.delayed = await worker.trigger("other", { delay: "2h", ttl: "1d" });
+  runs.canceled = await worker.trigger("other", { delay: "2h" });
+  await worker.cancel(runs.canceled);
+  runs.queued = await worker.trigger("other", { queue: { name: "narrow" }, priority: 3, machine: "large-1x", metadata: { later: true } }, "x".repeat(100_000));
+  await call("PUT", `/api/v1/runs/${runs.executing}/metadata`, { metadata: { progress: 0.25 } });
+  await call("POST", `/api/v1/runs/${runs.queued}/tags`, { tags: ["two"] });
+  const batch = await call("POST", "/api/v2/tasks/batch", { items: Array.from({ length: 5 }, (_none, i) => ({ task: "hello", payload: `${i}`, options: { delay: "1h", tags: ["batch"] } })) });
+  await call("POST", "/api/v1/schedules", { task: "tick", cron: "0 9 1 1 *", deduplicationKey: "d", externalId: "x", timezone: "Europe/Paris" });
+  await call("POST", `/api/v1/projects/${keys.ref}/envvars/dev/import`, { variables: { PLAIN: "one", ODD: "é\n😀" } });
+  await call("POST", "/api/v1/queues/narrow/pause", { type: "custom", action: "pause" });
+  const token = await call("POST", "/api/v1/waitpoints/tokens", { tags: ["token"], idempotencyKey: "w" });
+  await call("POST", "/api/v1/waitpoints/tokens", { timeout: "2h" });
+  for (const name of ["prod", "staging"]) await call("POST", "/api/v1/tasks/elsewhere/trigger", { payload: 1, options: { tags: [name] } }, { key: keys[name] });
+  return { worker, attempt, runs, batch: batch.id, token: token.id };
+}
+
+/** Without what is of the moment: which workers the gateway has met, when a key was used last. */
+const settled = (name, value) => (["waitingFor", "lastUsedAt"].includes(name) ? undefined : value);
+
+/** Every answer that a client may ask for, by its address. */
+async function answers(gateway, { batch, token }) {
+  const all = new Map();
+  const ask = async (target, key = keys.dev) => {
+    const { status, text, json } = await gateway.get(target, { key });
+    assert.equal(status, 200, `${target}: ${text}`);
+    all.set(`${key} ${target}`, JSON.parse(text.replaceAll(gateway.url, "URL"), settled));
+    return json;
+  };
+  for (const env of ["dev", "staging", "prod"]) {
+    const list = await ask("/api/v1/runs?page[size]=100", keys[env]);
+    for (const { id } of list.data) await ask(`/api/v3/runs/${id}`, keys[env]);
+    for (const target of ["/api/v1/queues", "/api/v1/schedules", "/api/v1/batches", "/api/v1/waitpoints/tokens", "/api/v1/runs/counts", `/api/v1/projects/${keys.ref}/envvars/${env}`]) await ask(target, keys[env]);
+  }
+  for (const target of [`/api/v1/projects/${keys.ref}/envvars/dev/ODD`, `/api/v2/batches/${batch}`, `/api/v1/waitpoints/tokens/${token}`, "/api/v1/runs?filter[tag]=one"]) await ask(target);
+  for (const env of ["dev", "prod"]) await ask(`/api/v1/projects/${keys.ref}/${env}/keys`, keys.pat);
+  return all;
+}
+
+test("a gateway moves, and its clients go on as if nothing had happened", { timeout: 300_000 }, async (t) => {
+  const schema = ownSchema(), port = await freePort();
+  const old = await startGateway({ t, port, env: sealed });
+  const made = await fill(old), { runs, worker } = made;
+  const mirror = new Mirror({ port, token: keys.dev });
+  mirror.subscribe({ all: true });
+  await mirror.connect();
+  await mirror.wait(() => mirror.runs.size === 11, "every run at the subscriber");
+  const { position } = await upToDate(old);
+  poll(old, { position, live: true }).catch(() => {}); // is cut off
+  await until(async () => await old.metric("runcast_polls") === 1, { what: "a poll that is held" });
+  const known = await answers(old, made), states = new Map([...mirror.runs].map(([id, { version }]) => [id, version]));
+
+  await old.stop();
+  await until(() => !mirror.socket, { what: "the subscriber has lost its gateway" });
+  const { code, stdout, all } = await copy(old.data, schema);
+  assert.equal(code, 0, all);
+  assert.match(stdout, /^the data in \S+ are in the schema test_\d+ of the database, too: 13 runs, \d+ documents, \d+ KiB; they go on in the epoch [0-9a-f]{16}\n/);
+  assertSame(old.data, schema);
+
+  const gateway = await startCopied(t, schema, { port });
+  worker.gateway = gateway;
+  const rows = mirror.rows;
+  await mirror.connect();
+  await mirror.wait(() => mirror.liveFilters().length === 1, "the subscriber is live again");
+  assert.deepEqual(mirror.modes.length, 2);
+  assert.notEqual(mirror.modes[1], "snapshot");
+  assert.equal(mirror.rows, rows, "nothing came that was known");
+  const live = poll(gateway, { position, live: true });
+  await until(async () => await gateway.metric("runcast_polls") === 1, { what: "the poll is held again" });
+  assert.deepEqual(await answers(gateway, made), known);
+
+  // Whoever was in the middle of something ends it, and what is new comes after what was.
+  await made.attempt.succeed("after the move");
+  await mirror.wait(() => mirror.runs.get(runs.executing).fields.status === "COMPLETED", "the end of the run");
+  assert.ok(mirror.runs.get(runs.executing).version > states.get(runs.executing));
+  const { status, rows: changed } = await live;
+  assert.deepEqual([status, changed.map(({ key: name }) => name.replace(/.*\//, ""))], [200, [runs.executing]]);
+  assert.equal(await worker.trigger("hello", { idempotencyKey: "a\u0000b", idempotencyKeyTTL: "30d" }), runs.done, "the key is known");
+  const next = await worker.trigger("hello");
+  await mirror.wait(() => mirror.runs.has(next), "a new run");
+  const numbers = [...mirror.runs.values()].map(({ fields }) => fields).filter(({ taskIdentifier }) => taskIdentifier === "hello").map(({ number }) => number);
+  assert.equal(mirror.runs.get(next).fields.number, numbers.length, "runs are counted on");
+  assert.equal(new Set(numbers).size, numbers.length);
+  for (const [id, version] of states) assert.ok(mirror.runs.get(id).version >= version, id);
+  assert.deepEqual(mirror.errors, []);
+  mirror.cut();
+  await gateway.stop();
+
+  const again = await copy(old.data, schema);
+  assert.equal(again.code, 1);
+  assert.match(again.stderr, /has data of runcast already: name another one with --database-schema/);
+});
+
+test("5,000 runs are copied whole", { timeout: 300_000 }, async (t) => {
+  const schema = ownSchema();
+  const gateway = await startGateway({ t, env: sealed, release: Boolean(process.env.GATEWAY_RELEASE_BIN) });
+  for (let i = 0; i < 10; i++) {
+    const items = Array.from({ length: 500 }, (_none, n) => ({ task: `task-${n % 7}`, payload: "x".repeat(n), options: { tags: [`tag-${n % 50}`], idempotencyKey: `${i}-${n}`, metadata: { n } } }));
+    const reply = await gateway.post("/api/v1/tasks/batch", { items });
+    assert.equal(reply.status, 202, reply.text);
+  }
+  await gateway.stop();
+  const began = Date.now(), { code, stdout, all } = await copy(gateway.data, schema);
+  t.diagnostic(`${Date.now() - began} ms: ${stdout}`);
+  assert.equal(code, 0, all);
+  assert.match(stdout, / 5000 runs, /);
+  assertSame(gateway.data, schema);
+  const copied = await startCopied(t, schema);
+  const { json } = await copied.get("/api/v1/runs/counts");
+  assert.match(JSON.stringify(json), /5000/);
+  await copied.stop();
+});
+
+/** A gateway that has stopped, with a run; its key is in the data directory unless another is given. */
+async function stopped(t, { env } = {}) {
+  const gateway = await startGateway({ t, env });
+  assert.equal((await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 })).status, 200);
+  assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/envvars/dev/import`, { variables: { V: "kept" } })).status, 200);
+  await gateway.stop();
+  return gateway;
+}
+
+test("what was cut off leaves nothing, and is said again", { timeout: 300_000 }, async (t) => {
+  const { data } = await stopped(t, { env: sealed }), schema = ownSchema();
+  const relay = await PgRelay.start(postgres, t), to = relay.url;
+  relay.order("cut", { from: "client", at: 3, of: "COPY run_tag" });
+  const cut = await copy(data, schema, { to });
+  assert.equal(cut.code, 1, cut.all);
+  assert.match(cut.stderr, /cannot copy to the database|the database refuses/);
+  await until(() => !schemaIsThere(schema), { what: "nothing of it" });
+  const { code, all } = await copy(data, schema, { to });
+  assert.equal(code, 0, all);
+  assertSame(data, schema);
+});
+
+test("a signal ends it, and leaves nothing", { timeout: 300_000 }, async (t) => {
+  const { data } = await stopped(t, { env: sealed }), schema = ownSchema();
+  postgres.ask(`CREATE SCHEMA ${schema} AUTHORIZATION runcast`);
+  const relay = await PgRelay.start(postgres, t);
+  relay.hold("server"); // it waits in the middle
+  const { code, stderr } = await copy(data, schema, { to: relay.url, onStart: (child) => void (async () => {
+    await until(() => relay.connections.size > 0, { what: "it connects" });
+    child.kill("SIGTERM");
+    relay.pass();
+  })() });
+  assert.equal(code, 1, stderr);
+  assert.match(stderr, /stopped: nothing was copied/);
+  assert.equal(postgres.ask(`SELECT count(*) FROM information_schema.tables WHERE table_schema = '${schema}'`), "0");
+});
+
+test("it refuses what would not be a copy, and says what to do", { timeout: 300_000 }, async (t) => {
+  const gateway = await startGateway({ t }), { data } = gateway, none = {};
+  assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/envvars/dev/import`, { variables: { V: "kept" } })).status, 200);
+  const refused = async (pattern, schema, more = {}, code = 1) => {
+    const end = await copy(data, schema, { env: none, ...more });
+    assert.equal(end.code, code, end.all);
+    assert.match(end.stderr, pattern);
+    assert.ok(!schemaIsThere(schema), "no table was made");
+  };
+  await refused(/is in use by another runcast process: stop that one first/, ownSchema());
+  await gateway.stop();
+
+  const url = new URL(postgres.url), withPassword = `postgresql://runcast:s3cret@${url.host}/runcast`;
+  await refused(/--to: has a password, .* RUNCAST_DATABASE_FILE/, ownSchema(), { to: withPassword }, 2);
+  await refused(/say runcast copy --to postgresql:/, ownSchema(), { words: [] }, 2);
+  await refused(/say runcast copy --to postgresql:/, ownSchema(), { words: ["somewhere"] }, 2);
+  await refused(/cannot reach the database/, ownSchema(), { to: "postgresql://runcast@127.0.0.1:1/runcast" });
+
+  const kept = path.join(data, "encryption.key"), safe = path.join(temporaryFolder(), "key");
+  fs.renameSync(kept, safe);
+  await refused(/not the encryption key that sealed it|does not open/, ownSchema());
+  await refused(/does not open/, ownSchema(), { env: { RUNCAST_ENCRYPTION_KEY: "77".repeat(32) } });
+  fs.renameSync(safe, kept);
+
+  const begun = ownSchema();
+  postgres.ask(`CREATE SCHEMA ${begun} AUTHORIZATION runcast`);
+  const other = await startGateway({ t, ...onDatabase(postgres, begun, { options: ["--database-schema", begun] }) });
+  const taken = await copy(data, begun, { env: none });
+  assert.equal(taken.code, 1);
+  assert.match(taken.stderr, /has data of runcast already/);
+  assert.equal((await other.get("/readyz")).status, 200);
+  await other.stop();
+});
+
+test("where a gateway is told its database a copy goes, too, and its key is named", { timeout: 300_000 }, async (t) => {
+  const { data } = await stopped(t), schema = ownSchema();
+  const file = path.join(temporaryFolder(), "database"), url = new URL(postgres.url);
+  fs.writeFileSync(file, `postgresql://runcast:s3cret@${url.host}/runcast\n`, { mode: 0o600 });
+  const { code, stdout, all } = await copy(data, schema, { words: [], env: { RUNCAST_DATABASE_FILE: file } });
+  assert.equal(code, 0, all);
+  assert.doesNotMatch(all, /s3cret/);
+  const [, keyFile] = /RUNCAST_ENCRYPTION_KEY_FILE=(\S+),/.exec(stdout);
+  const gateway = await startGateway({ t, ...onDatabase(postgres, schema, { options: ["--database-schema", schema], env: { RUNCAST_ENCRYPTION_KEY: "", RUNCAST_ENCRYPTION_KEY_FILE: keyFile } }) });
+  assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/envvars/dev/V`)).json.value, "kept");
+  await gateway.stop();
+});
