@@ -3,7 +3,7 @@
 #
 #   tests/run.sh [lint|build|unit|sim|fuzz|integration|conformance …]
 #
-# Installs what is missing, builds (into build-asan, build-tsan, build-gcc and build-clang,
+# Installs what is missing, builds (into build-asan, build-tsan, build-gcc, build-clang and build-plain,
 # warnings are errors) and runs at most two programs at a time. The last line says
 # `N passed, N failed`: unit tests, scenarios, conformance operations, rules, replayed
 # corpora. What crashes, hangs, is skipped or says nothing has failed. The lines before it
@@ -127,11 +127,18 @@ install_modules() { # FOLDER
 }
 export -f install_modules
 
+# A program that was built without libpq, and is given a PostgreSQL.
+names_what_it_lacks() {
+    RUNCAST_ENCRYPTION_KEY=$(printf '5e%.0s' {1..32}) build-plain/runcast --check-config \
+        --database postgresql://nowhere/x 2>&1 | grep "built without PostgreSQL"
+}
+export -f names_what_it_lacks
+
 # --- the parts ---------------------------------------------------------------------------
 
 # What the packages of proxies start is not wanted: the tests start their own.
 services=()
-for package in nginx haproxy caddy; do
+for package in nginx haproxy caddy pgbouncer; do
     is_installed "$package" || services+=("$package")
 done
 install_missing "${build_packages[@]}" "${test_packages[@]}"
@@ -150,6 +157,9 @@ if wanted build fuzz integration; then
 fi
 if wanted build; then
     build build-clang clang all -DCMAKE_BUILD_TYPE=None # it is there for its warnings
+    build build-plain gcc runcast -DCMAKE_BUILD_TYPE=None -DPOSTGRES=OFF -DDASHBOARD=OFF
+    run_counted without-postgres 60 bash -c \
+        'as_test "a program without libpq names what it lacks" names_what_it_lacks'
 fi
 if wanted build unit sim; then
     build build-tsan gcc "$(threaded_tests | tr '\n' ' ')" \

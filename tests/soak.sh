@@ -11,6 +11,7 @@
 #   sim        N seeds of the simulation                               (5000)
 #   fuzz       each fuzz target for N minutes, with libFuzzer          (10)
 #   isolation  N operations of environments that guess at each other   (1000000)
+#   database   a PostgreSQL that is away for two minutes, and the like
 #   deployed   N runs of two deployments, while the gateway, the supervise
 #              role and controllers are killed, once for each 50 runs   (1000)
 #
@@ -22,7 +23,7 @@ shopt -s nullglob
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
-usage() { sed -n 2,19p "$0" >&2; exit 2; }
+usage() { sed -n 2,20p "$0" >&2; exit 2; }
 
 kills=1000 powers=200 flips=1000 models=50 ops=20000 sims=5000 minutes=10 trespasses=1000000 runs=1000
 parts=()
@@ -32,11 +33,11 @@ while [ $# -gt 0 ]; do
         [[ ${2:-} =~ ^[0-9]+$ ]] || usage
         declare "${1#--}=$2"
         shift 2 ;;
-    kills | power | damage | model | sim | fuzz | isolation | deployed) parts+=("$1"); shift ;;
+    kills | power | damage | model | sim | fuzz | isolation | database | deployed) parts+=("$1"); shift ;;
     *) usage ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(kills power damage model sim fuzz isolation deployed)
+[ ${#parts[@]} -gt 0 ] || parts=(kills power damage model sim fuzz isolation database deployed)
 wanted() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 
 log=$top/build-soak
@@ -64,7 +65,7 @@ run() { # NAME COMMAND…
 }
 
 if wanted kills || wanted power || wanted damage || wanted model || wanted sim ||
-    wanted isolation || wanted deployed; then
+    wanted isolation || wanted database || wanted deployed; then
     configure build-asan gcc -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
     configure build-gcc gcc -DCMAKE_BUILD_TYPE=Release
     ninja -C build-asan runcast sim_gateway
@@ -73,6 +74,10 @@ fi
 if wanted kills; then
     run "kills-$kills" env ROUNDS="$kills" node --test-reporter=tap \
         tests/integration/durability.test.mjs
+fi
+if wanted database; then
+    run database-120 env DATABASE_AWAY_S=120 node --test-reporter=tap \
+        tests/integration/database_faults.test.mjs
 fi
 if wanted power; then
     run "power-$powers" env POWERS="$powers" node --test-reporter=tap \

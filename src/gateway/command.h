@@ -42,6 +42,9 @@ enum err gateway_open_store(const struct config *config,
                             const struct gateway_identity *identity, struct uv_loop_s *loop,
                             struct store **store, struct failure *why);
 
+/* Refuses an address that is none, or of a database that this program was built without. */
+enum err gateway_check_database(const struct config *config, struct failure *why);
+
 /* What a database elsewhere makes this process reach: ports of its servers, and files that its
  * address names. Nothing for SQLite. */
 enum { GATEWAY_SERVERS_MAX = 16 };

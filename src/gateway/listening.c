@@ -8,6 +8,7 @@
 #include "accounts/bootstrap.h"
 #include "base/log.h"
 #include "config/config_tls.h"
+#include "gateway/command.h"
 #include "process/service_manager.h"
 #include "runcast/gateway.h"
 
@@ -45,6 +46,8 @@ enum err gateway_check(const struct config *config, struct failure *why)
         bootstrap_finish(&given);
     if (!refused)
         refused = gateway_check_listen(config, why);
+    if (!refused)
+        refused = gateway_check_database(config, why);
     return refused ? refused : config_try_certificates(config, why);
 }
 

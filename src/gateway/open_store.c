@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "config/config_listen.h"
 #include "gateway/command.h"
@@ -64,6 +65,19 @@ static enum err reach_of_postgres(const struct config *config,
     return OK;
 }
 
+static void warn_unproved(const struct config *config)
+{
+    struct failure ignored;
+    struct pg_reach reach;
+    if (pg_reach_of(config->database, &reach, &ignored))
+        return;
+    if (reach.unproved)
+        log_warn("who is between this gateway and its database can read and change it: add "
+                 "sslmode=verify-full and sslrootcert=FILE to the address",
+                 NULL);
+    pg_reach_finish(&reach);
+}
+
 static enum err open_postgres(const struct config *config,
                               const struct gateway_identity *identity, struct uv_loop_s *uv,
                               struct store **store, struct failure *why)
@@ -77,7 +91,19 @@ static enum err open_postgres(const struct config *config,
                                   .writers = (int)config->database_writers,
                                   .readers = (int)config->database_readers,
                                   .stands_by = true };
+    warn_unproved(config);
     return pg_store_open(uv, &options, store, why);
+}
+
+enum err gateway_check_database(const struct config *config, struct failure *why)
+{
+    struct pg_reach reach;
+    if (!*config->database)
+        return OK;
+    enum err refused = pg_reach_of(config->database, &reach, why);
+    if (!refused)
+        pg_reach_finish(&reach);
+    return refused;
 }
 
 enum err gateway_database_reach(const struct config *config,

@@ -1,8 +1,8 @@
-// One gateway on a real PostgreSQL: it does what it does on SQLite, and the database may go away.
+// One gateway on a real PostgreSQL: it does what it does on SQLite. What becomes of it when the database goes
+// away is in database_faults.test.mjs.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 
-import { Writers } from "../support/js/acknowledged.mjs";
 import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
 import { PgRelay } from "../support/js/pg_relay.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
@@ -71,57 +71,19 @@ test("an idle gateway says one statement a second", async (t) => {
   await gateway.stop();
 });
 
-for (const [what, away] of [
-  ["is restarted", () => postgres.restart({ downMs: 1000 })],
-  ["crashes", () => postgres.restart({ mode: "immediate", downMs: 3000 })],
-  ["loses a process", async () => { postgres.endBackends({ kill: true, holding: "commit_v1" }); }],
-  ["ends every session, again and again", async () => { for (let i = 0; i < 5; i++) { postgres.endBackends(); await sleep(200); } }],
-  ["can only be read for a while", async () => { postgres.readOnly(true); await sleep(2500); postgres.readOnly(false); }],
-]) {
-  test(`nothing acknowledged is lost, and nothing is there twice, when the database ${what}`, { timeout: 120_000 }, async (t) => {
-    const own = await startPostgres({ t }), shared = postgres;
-    postgres = own;
-    t.after(() => { postgres = shared; });
-    const gateway = await startGateway({ t, ...onDatabase(own, "only") });
-    const mirror = new RunsMirror({ port: gateway.port, token: keys.prod });
-    mirror.subscribe({ all: true });
-    await mirror.connect();
-    const writers = new Writers(gateway.url);
-    for (let round = 0; round < 3; round++) {
-      await writers.served();
-      await away();
-    }
-    await writers.served();
-    await writers.stop();
-    writers.judge(own);
-    await until(() => mirror.runs.size === writers.count, { what: "all runs at the subscriber" });
-    assert.ok(mirror.socket, "the subscriber was never cut");
-    assert.deepEqual(mirror.errors, []);
-    assert.doesNotMatch(gateway.stderr, /begins anew/);
-    mirror.cut();
-    await gateway.stop();
-  });
-}
-
-test("a failover to a synchronous standby loses nothing acknowledged", { timeout: 120_000 }, async (t) => {
-  const own = await startPostgres({ t });
-  const standby = await own.standby({ t });
-  const url = `postgresql://runcast@127.0.0.1:${own.port},127.0.0.1:${standby.port}/runcast`;
-  const gateway = await startGateway({ t, ...onDatabase(own, "only", { url }) });
-  const writers = new Writers(gateway.url);
-  await writers.served();
-  await own.kill();
-  standby.promote();
-  await writers.served(60_000);
-  await writers.stop();
-  writers.judge(standby);
-  await gateway.stop();
-});
-
 test("without an encryption key of its own a gateway refuses the database", async () => {
   const { code, all } = await runProgram(["--database", postgres.url]);
   assert.equal(code, 2);
   assert.match(all, /RUNCAST_ENCRYPTION_KEY/);
+});
+
+test("an address that is none is refused by its words alone, and --check-config finds it", async () => {
+  for (const more of [[], ["--check-config"]]) {
+    const { code, all } = await runProgram(["--database", "nonsense%%", ...more], { env: { RUNCAST_ENCRYPTION_KEY: key } });
+    assert.notEqual(code, 0);
+    assert.match(all, /(^runcast: |")database is no address of a PostgreSQL: it is like postgresql:/);
+    assert.doesNotMatch(all, /nonsense/, "it may hold a password");
+  }
 });
 
 test("a password is no argument, and is shown by nothing", async () => {

@@ -3,12 +3,18 @@
 #include "store/pg/pg_reach.h"
 #include "store/pg/pg_store.h"
 
+static enum err refuse(struct failure *why)
+{
+    return explain(why, ERR_INVALID,
+                   "this runcast was built without PostgreSQL: build it with libpq "
+                   "(-DPOSTGRES=ON), or leave the database out of the settings");
+}
+
 enum err pg_reach_of(const char *database, struct pg_reach *reach, struct failure *why)
 {
     (void)database;
-    (void)why;
-    *reach = (struct pg_reach){ 0 };
-    return OK;
+    (void)reach;
+    return refuse(why);
 }
 
 void pg_reach_finish(struct pg_reach *reach)
@@ -29,7 +35,7 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
     (void)loop;
     (void)options;
     (void)store;
-    return explain_absence(why);
+    return refuse(why);
 }
 
 enum err pg_copy(const struct pg_options *options, struct sqlite_look *look,
@@ -40,5 +46,5 @@ enum err pg_copy(const struct pg_options *options, struct sqlite_look *look,
     (void)look;
     (void)stopped;
     (void)copied;
-    return explain_absence(why);
+    return refuse(why);
 }

@@ -37,6 +37,37 @@ static enum err explain_conn(struct failure *why, const char *what, const char *
     return explain(why, ERR_STORE, "%s: %s", what, reason);
 }
 
+/* What to do about what libpq says of a server that is not proved to be the right one. */
+static const char *advice_for(const char *message)
+{
+    static const struct {
+        const char *said, *advice;
+    } advices[] = {
+        { "does not match host name",
+          "; the host in the address must be a name that the server's certificate has" },
+        { "certificate verify failed",
+          "; sslrootcert in the address must be a file with the authority that signed the "
+          "server's certificate" },
+        { "root certificate file",
+          "; sslrootcert in the address must be a file with the authority that signed the "
+          "server's certificate" },
+        { "server does not support SSL",
+          "; switch TLS on at the server: ssl = on, ssl_cert_file, ssl_key_file" },
+    };
+    for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++)
+        if (strstr(message, advices[i].said))
+            return advices[i].advice;
+    return "";
+}
+
+static void explain_unreached(struct failure *why, const char *message)
+{
+    char reason[256];
+    pg_reason(reason, message);
+    explain(why, ERR_STORE, "cannot reach the database: %.160s%s", reason,
+            advice_for(message));
+}
+
 PGresult *pg_run(PGconn *conn, const char *sql, int count, const char *const *values,
                  struct failure *why)
 {
@@ -114,7 +145,7 @@ PGconn *pg_connect(const struct pg_options *options, struct pg_hello *hello,
         return NULL;
     }
     if (PQstatus(conn) != CONNECTION_OK) {
-        explain_conn(why, "cannot reach the database", PQerrorMessage(conn));
+        explain_unreached(why, PQerrorMessage(conn));
     } else {
         PQsetNoticeReceiver(conn, ignore_notice, NULL);
         if (!pg_hello(conn, options, hello, why))

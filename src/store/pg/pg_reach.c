@@ -63,6 +63,31 @@ static const char *value_of(const PQconninfoOption *given, const PQconninfoOptio
     return said && said->val ? said->val : other ? other->val : NULL;
 }
 
+/* A UNIX socket, or an address of this machine by which nobody else is reached. */
+static bool is_here(struct slice host)
+{
+    return !host.len || *host.ptr == '/' || *host.ptr == '@' ||
+           slice_is(host, "localhost") || slice_is(host, "::1") ||
+           slice_starts(host, "127.");
+}
+
+static bool has_hosts_elsewhere(const char *list)
+{
+    struct slice rest = slice_of(list ? list : ""), host;
+    while (slice_split(&rest, ',', &host))
+        if (!is_here(host))
+            return true;
+    return false;
+}
+
+static bool is_unproved(const PQconninfoOption *given, const PQconninfoOption *usual)
+{
+    const char *mode = value_of(given, usual, "sslmode");
+    return (!mode || strcmp(mode, "verify-full")) &&
+           (has_hosts_elsewhere(value_of(given, usual, "host")) ||
+            has_hosts_elsewhere(value_of(given, usual, "hostaddr")));
+}
+
 enum err pg_reach_of(const char *database, struct pg_reach *reach, struct failure *why)
 {
     static const char *const files[] = { "passfile",    "sslcert", "sslkey",
@@ -80,6 +105,7 @@ enum err pg_reach_of(const char *database, struct pg_reach *reach, struct failur
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
         add_file(reach, value_of(given, usual, files[i]));
     add_usual_files(reach);
+    reach->unproved = is_unproved(given, usual);
     PQconninfoFree(usual);
     PQconninfoFree(given);
     return OK;

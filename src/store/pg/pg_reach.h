@@ -1,6 +1,7 @@
 /* pg_reach.h - what a process reaches beyond itself that opens a database, for who confines it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,7 @@ struct pg_reach {
     size_t port_count;
     char *files[PG_FILES_MAX]; /* certificates, keys, passwords; some may not be there */
     size_t file_count;
+    bool unproved; /* a server elsewhere, which need not prove that it is the right one */
 };
 
 /* By the address alone, and libpq's variables: nothing is connected to. ERR_INVALID: libpq does

@@ -34,17 +34,17 @@ function otherUser() {
 
 const user = otherUser();
 
-/** The command, as the other user, ending with us whatever ends us. */
-const asUser = (program, args) => ["setpriv", [
+/** [command, arguments] of a program, as the other user, ending with us whatever ends us. */
+export const asUser = (program, args) => ["setpriv", [
   ...user ? [`--reuid=${user.uid}`, `--regid=${user.gid}`, "--clear-groups"] : [],
   "--pdeathsig=QUIT", program, ...args]];
 
 function run(program, args, options = {}) {
   const [command, all] = asUser(path.join(programs(), program), args);
-  return execFileSync(command, all, { encoding: "utf8", stdio: ["pipe", "pipe", "pipe"], cwd: "/", ...options });
+  return execFileSync(command, all, { encoding: "utf8", stdio: ["pipe", "pipe", "pipe"], cwd: "/", maxBuffer: 256 << 20, ...options });
 }
 
-function ownFolder() {
+export function ownFolder() {
   const folder = temporaryFolder();
   if (user) fs.chownSync(folder, user.uid, user.gid);
   return folder;
@@ -62,11 +62,20 @@ function templateData() {
   return template = data;
 }
 
+/** Whether we may mount something that only one program sees. */
+export function mayMount() {
+  try { return !execFileSync("unshare", ["-m", "mount", "-t", "tmpfs", "none", "/mnt"], { stdio: "ignore" }); } catch { return false; }
+}
+
 class Postgres {
-  constructor({ port, settings = {}, host = "127.0.0.1" }) {
+  constructor({ port, settings = {}, host = "127.0.0.1", room, certificate }) {
     this.folder = ownFolder();
     this.data = path.join(this.folder, "data");
-    Object.assign(this, { port, settings, host, said: "" });
+    if (certificate) {
+      this.#placeCertificate(certificate);
+      settings = { ssl: "on", ssl_cert_file: `${this.folder}/certificate`, ssl_key_file: `${this.folder}/key`, ...settings };
+    }
+    Object.assign(this, { port, settings, host, room, said: "" });
     this.url = `postgresql://runcast@${host}:${port}/runcast`;
   }
 
@@ -85,7 +94,8 @@ class Postgres {
   }
 
   #spawn(args) {
-    const [command, all] = asUser(path.join(programs(), "postgres"), ["-D", this.data, ...args]);
+    const words = asUser(path.join(programs(), "postgres"), ["-D", this.data, ...args]).flat();
+    const [command, ...all] = this.room ? [...this.#besideSmallDisk(), ...words] : words;
     const child = spawn(command, all, { stdio: ["ignore", "pipe", "pipe"], cwd: "/" });
     this.child = child;
     this.end = undefined;
@@ -95,6 +105,16 @@ class Postgres {
       child.on("error", (error) => { this.said += error; resolve(); }).on("exit", resolve);
     }).then(() => { this.end = true; });
   }
+
+  /** A disk that only this server sees, for as long as it runs. */
+  #besideSmallDisk() {
+    const { uid, gid } = user, folder = path.join(this.folder, "small");
+    fs.mkdirSync(folder);
+    return ["unshare", "-m", "sh", "-c", `mount -t tmpfs -o size=${this.room},uid=${uid},gid=${gid},mode=700 none "$0" && exec "$@"`, folder];
+  }
+
+  /** The path of a file on the small disk, for us. */
+  onSmallDisk(name) { return path.join(`/proc/${this.child.pid}/root`, this.folder, "small", name); }
 
   #answers() {
     try { return run("pg_isready", ["-q", "-h", this.host, "-p", `${this.port}`]) === ""; } catch { return false; }
@@ -155,6 +175,21 @@ class Postgres {
   /** Sessions, also those that are open, may no more write (or may again). */
   readOnly(on = true) { this.set("default_transaction_read_only", on ? "on" : "off"); }
 
+  /** { certificate, key }: of connections from now on. */
+  useCertificate({ certificate, key }) {
+    this.#placeCertificate({ certificate, key });
+    this.ask("SELECT pg_reload_conf()");
+  }
+
+  /** The server takes no key that others could read. */
+  #placeCertificate(files) {
+    for (const [name, from] of Object.entries(files)) {
+      const file = path.join(this.folder, name);
+      fs.writeFileSync(file, fs.readFileSync(from), { mode: 0o600 });
+      if (user) fs.chownSync(file, user.uid, user.gid);
+    }
+  }
+
   set(name, value) {
     this.ask(`ALTER SYSTEM SET ${name} = '${value}'`);
     this.ask("SELECT pg_reload_conf()");
@@ -179,14 +214,21 @@ class Postgres {
   }
 }
 
-/** { t, settings: { name: value } of postgresql.conf, hba: lines that come first in pg_hba.conf } */
-export async function startPostgres({ t, settings, hba = "", host } = {}) {
-  const postgres = new Postgres({ port: await freePort(), settings, host });
+/** { t, settings: { name: value } of postgresql.conf, hba: lines that come first in pg_hba.conf, room: "24m": what
+ *  the database has of a disk of its own, as long as the server runs; its log has more. Takes mayMount().
+ *  certificate: { certificate, key }, which it proves itself by } */
+export async function startPostgres({ t, settings, hba = "", host, room, certificate } = {}) {
+  const postgres = new Postgres({ port: await freePort(), settings, host, room, certificate });
   t?.after(() => postgres.stop("immediate"));
   execFileSync("cp", ["-a", templateData(), postgres.data]);
   const rules = path.join(postgres.data, "pg_hba.conf");
   if (hba) fs.writeFileSync(rules, `${hba}\n${fs.readFileSync(rules, "utf8")}`);
-  return postgres.start();
+  await postgres.start();
+  if (room) {
+    postgres.ask(`CREATE TABLESPACE small LOCATION '${postgres.folder}/small'`);
+    postgres.ask("ALTER DATABASE runcast SET TABLESPACE small", { database: "postgres" });
+  }
+  return postgres;
 }
 
 /** What startGateway is given beside for a gateway on this database; url: by a relay. */

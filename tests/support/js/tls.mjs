@@ -14,6 +14,21 @@ export function makeCertificate(folder, name, names = "DNS:localhost,IP:127.0.0.
   return { certificate, key };
 }
 
+/** An authority of a test's own: { certificate, sign(name, names) }; sign() makes what makeCertificate() does. */
+export function makeAuthority(folder, name) {
+  const authority = makeCertificate(folder, name);
+  return { ...authority, sign(server, names) {
+    const key = path.join(folder, `${server}.key`), certificate = path.join(folder, `${server}.pem`), request = path.join(folder, `${server}.csr`);
+    const named = path.join(folder, `${server}.ext`);
+    fs.writeFileSync(named, `subjectAltName=${names}\n`);
+    execFileSync("openssl", ["req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", `/CN=${server}`,
+      "-keyout", key, "-out", request], { stdio: "ignore" });
+    execFileSync("openssl", ["x509", "-req", "-in", request, "-CA", authority.certificate, "-CAkey", authority.key, "-CAcreateserial", "-days", "2",
+      "-extfile", named, "-out", certificate], { stdio: "ignore" });
+    return { certificate, key };
+  } };
+}
+
 /** A port whose connections become TLS connections to another one of 127.0.0.1: { port, close }. */
 export async function unwrap(port, certificate) {
   const ca = fs.readFileSync(certificate), sockets = new Set();

@@ -1,0 +1,168 @@
+// What befalls a PostgreSQL beneath a gateway that is written to all the time: it is restarted, crashes, is away,
+// can only be read, has no room, is replaced by its standby. Whatever was acknowledged is there, once; who
+// asks meanwhile is told so; and all of it is over by itself when the database is well again.
+//
+//   DATABASE_AWAY_S=120 node database_faults.test.mjs      how long it is away
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { after, before, test } from "node:test";
+
+import { Writers } from "../support/js/acknowledged.mjs";
+import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { mayMount, onDatabase, startPostgres } from "../support/js/postgres.mjs";
+import { RunsMirror } from "../support/js/runs.mjs";
+
+const outageS = Number(process.env.DATABASE_AWAY_S ?? 30);
+
+/** A gateway on the database, and who subscribes. */
+async function startWorld(postgres, settings) {
+  const gateway = await startGateway(onDatabase(postgres, "only", settings));
+  const mirror = new RunsMirror({ port: gateway.port, token: keys.prod });
+  mirror.subscribe({ all: true });
+  await mirror.connect();
+  return { postgres, gateway, mirror, epoch: mirror.epoch };
+}
+
+async function stopWorld({ gateway, mirror, postgres }) {
+  mirror.cut();
+  await gateway.stop();
+  await postgres.stop("immediate");
+}
+
+async function write(t, { gateway }) {
+  const writers = new Writers(gateway.url);
+  t.after(() => writers.giveUp());
+  await writers.served();
+  return writers;
+}
+
+/** Everything is well again, by itself; what was acknowledged is there. */
+async function judge({ gateway, mirror, postgres }, writers, { stored = postgres } = {}) {
+  const tookMs = await writers.served(60_000);
+  await writers.stop();
+  writers.judge(stored);
+  await until(() => mirror.errors.length || [...writers.acknowledged.values()].every((id) => mirror.runs.has(id)), { what: "all runs at the subscriber" });
+  assert.deepEqual(mirror.errors, []);
+  await until(async () => (await gateway.get("/readyz")).status === 200, { what: "ready" });
+  return tookMs;
+}
+
+/** Nothing began anew: neither the gateway, nor the history, nor a subscriber. */
+function judgeUnmoved({ gateway, mirror, epoch }) {
+  assert.ok(mirror.socket, "the subscriber was never cut");
+  assert.equal(mirror.epoch, epoch);
+  assert.doesNotMatch(gateway.stderr, /begins anew|the lead is lost/);
+}
+
+const trigger = (gateway, payload = "refused") => gateway.post("/api/v1/tasks/refused/trigger", { payload });
+
+function assertRefused({ status, headers, json, text }, reason = "storage_unavailable") {
+  assert.equal(status, 503, text);
+  assert.match(headers["retry-after"] ?? "", /^\d+$/);
+  assert.equal(json.error, reason);
+}
+
+// What a gateway bears without beginning anew befalls one and the same, one after the other.
+let shared;
+before(async () => { shared = await startWorld(await startPostgres()); });
+after(() => stopWorld(shared));
+
+for (const [what, strike] of [
+  ["is restarted", ({ postgres }) => postgres.restart({ downMs: 1000 })],
+  ["crashes", ({ postgres }) => postgres.restart({ mode: "immediate", downMs: 1000 })],
+  ["loses a process, and recovers", ({ postgres }) => // which may be resting just now
+    until(() => postgres.endBackends({ kill: true, holding: "commit_v1" }), { what: "a process that writes" })],
+  ["ends every session, again and again", async ({ postgres }) => { for (let i = 0; i < 5; i++) { postgres.endBackends(); await sleep(200); } }],
+]) {
+  test(`nothing acknowledged is lost, and nothing is there twice, when the database ${what}`, { timeout: 120_000 }, async (t) => {
+    const writers = await write(t, shared);
+    await strike(shared);
+    await judge(shared, writers);
+    judgeUnmoved(shared);
+  });
+}
+
+test(`the database is away for ${outageS} s: writes are refused, subscribers stay, and it ends by itself`, { timeout: 150_000 + outageS * 2000 }, async (t) => {
+  const { gateway, postgres } = shared, writers = await write(t, shared);
+  const [id] = writers.acknowledged.values();
+  const read = () => gateway.get(`/api/v3/runs/${id}`, { key: keys.prod });
+
+  await postgres.stop("immediate");
+  const beganMs = Date.now();
+  assertRefused(await trigger(gateway));
+  const refusedMs = Date.now() - beganMs;
+  assert.ok(refusedMs < 10_000, `refused after ${refusedMs} ms`);
+  // For longer nobody can know whether another gateway has taken over.
+  const doubted = await until(() => read().then((reply) => reply.status === 503 && reply), { what: "the gateway doubts itself" });
+  assert.match(doubted.headers["retry-after"], /^\d+$/);
+  const { status, json } = await gateway.get("/readyz");
+  assert.equal(status, 503);
+  assert.ok(json.reasons.includes("storage_unavailable"), JSON.stringify(json));
+  assert.equal((await gateway.get("/healthz")).status, 200);
+  const { count } = writers;
+  await sleep(beganMs + outageS * 1000 - Date.now());
+  assert.equal(writers.count, count, "nothing is acknowledged");
+
+  await postgres.start();
+  const tookMs = await judge(shared, writers);
+  t.diagnostic(`a write was refused after ${refusedMs} ms; served ${tookMs} ms after the database was back`);
+  t.diagnostic(`refused meanwhile: ${JSON.stringify([...writers.refusals])}`);
+  assert.equal((await read()).status, 200);
+  judgeUnmoved(shared);
+});
+
+test("while the database can only be read nothing is acknowledged, and writes are refused", { timeout: 120_000 }, async (t) => {
+  const { gateway, postgres } = shared, writers = await write(t, shared);
+  postgres.readOnly(true);
+  await until(async () => (await gateway.get("/readyz")).status === 503, { what: "not ready" });
+  assertRefused(await trigger(gateway));
+  const { count } = writers;
+  await sleep(2000);
+  assert.equal(writers.count, count, "nothing is acknowledged");
+  postgres.readOnly(false);
+  await judge(shared, writers);
+  judgeUnmoved(shared);
+});
+
+test("a database without room: writes are refused as such, reads go on, and room alone makes it well", { timeout: 120_000 }, async (t) => {
+  if (!mayMount()) return t.diagnostic("no right to mount a small disk here");
+  const postgres = await startPostgres({ t, room: "32m" });
+  const world = await startWorld(postgres), { gateway } = world, writers = await write(t, world);
+  const ballast = postgres.onSmallDisk("ballast");
+  const { bavail, bsize } = fs.statfsSync?.(postgres.onSmallDisk(".")) ?? { bavail: 16, bsize: 1 << 20 };
+  fs.writeFileSync(ballast, Buffer.alloc(Math.max(0, bavail * bsize - (2 << 20)), 1));
+  const big = Array.from({ length: 75_000 }, () => Math.random().toString(36).slice(2, 4)).join("");
+  const there = [];
+  let refused;
+  for (let i = 0; i < 100 && !refused; i++) {
+    const reply = await trigger(gateway, big);
+    if (reply.status === 200) there.push(reply.json.id);
+    else refused = reply;
+  }
+  assertRefused(refused, "storage_full");
+  assert.ok(there.length, "some found room");
+  assert.ok((await gateway.get("/readyz")).json.reasons.includes("storage_full"));
+  for (const id of there) assert.equal((await gateway.get(`/api/v3/runs/${id}`)).status, 200);
+  fs.rmSync(ballast);
+  await until(async () => (await trigger(gateway)).status === 200, { what: "room again" });
+  await judge(world, writers);
+  judgeUnmoved(world);
+  for (const id of there) assert.equal((await gateway.get(`/api/v3/runs/${id}`)).json?.payload, big);
+  await stopWorld(world);
+});
+
+test("a failover to a synchronous standby loses nothing acknowledged, and the history begins anew once", { timeout: 150_000 }, async (t) => {
+  const postgres = await startPostgres({ t });
+  const standby = await postgres.standby({ t });
+  const url = `postgresql://runcast@127.0.0.1:${postgres.port},127.0.0.1:${standby.port}/runcast?target_session_attrs=read-write`;
+  const world = await startWorld(postgres, { url }), { gateway, mirror, epoch } = world, writers = await write(t, world);
+  await postgres.kill();
+  standby.promote();
+  await writers.served(60_000);
+  await until(() => mirror.connect().then(() => true, () => false), { what: "the subscriber comes again", everyMs: 200 });
+  await judge(world, writers, { stored: standby });
+  assert.notEqual(mirror.epoch, epoch, "nobody can tell whether the standby had everything");
+  assert.equal(gateway.stderr.match(/"begins anew"/g)?.length, 1, gateway.stderr.slice(-3000));
+  assert.equal(gateway.end, undefined, "the process is the same");
+  await stopWorld(world);
+});

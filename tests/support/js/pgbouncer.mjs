@@ -1,0 +1,66 @@
+// PgBouncer before a PostgreSQL of a test's own, in transaction mode: a statement goes by whatever connection
+// is free, so nothing of a session may be relied on.
+//
+//   const pooler = await startPgBouncer(postgres, { t, connections: 3 });
+//   pooler.url                       what a gateway is given
+//   await pooler.restart();
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import net from "node:net";
+import path from "node:path";
+
+import { freePort, until } from "./gateway.mjs";
+import { asUser, ownFolder } from "./postgres.mjs";
+
+class PgBouncer {
+  constructor(postgres, port, connections) {
+    this.folder = ownFolder();
+    this.port = port;
+    this.url = `postgresql://runcast@127.0.0.1:${port}/runcast`;
+    // server_login_retry: how long it waits before it asks a server again that was away.
+    fs.writeFileSync(path.join(this.folder, "pgbouncer.ini"), `[databases]
+runcast = host=${postgres.host} port=${postgres.port} dbname=runcast user=runcast
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = ${connections}
+server_login_retry = 1
+`);
+  }
+
+  async start() {
+    const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
+    const [command, args] = asUser("pgbouncer", [path.join(this.folder, "pgbouncer.ini")]);
+    this.said = "";
+    const child = this.child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], cwd: "/", env });
+    for (const handle of [child, child.stdout, child.stderr]) handle.unref();
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { this.said += text; });
+    this.exited = new Promise((resolve) => { child.on("error", (error) => { this.said += error; resolve(); }).on("exit", resolve); });
+    const answers = () => new Promise((resolve) => {
+      const socket = net.connect(this.port, "127.0.0.1", () => { socket.destroy(); resolve(true); }).on("error", () => resolve(false));
+    });
+    await until(() => child.exitCode === null ? answers() : Promise.reject(new Error(`PgBouncer does not start:\n${this.said}`)), { what: "PgBouncer" });
+    return this;
+  }
+
+  async stop() {
+    this.child.ref();
+    this.child.kill("SIGKILL");
+    await this.exited;
+  }
+
+  async restart() {
+    await this.stop();
+    return this.start();
+  }
+}
+
+/** { t, connections: how many it has to the server } */
+export async function startPgBouncer(postgres, { t, connections = 3 } = {}) {
+  const pooler = new PgBouncer(postgres, await freePort(), connections);
+  t?.after(() => pooler.stop());
+  return pooler.start();
+}
