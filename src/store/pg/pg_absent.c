@@ -22,13 +22,6 @@ void pg_reach_finish(struct pg_reach *reach)
     (void)reach;
 }
 
-static enum err explain_absence(struct failure *why)
-{
-    return explain(why, ERR_STORE,
-                   "this runcast was built without PostgreSQL: build it with libpq "
-                   "(-DPOSTGRES=ON), or leave the database out of the settings");
-}
-
 enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
                        struct store **store, struct failure *why)
 {
