@@ -71,14 +71,14 @@ class Mirror extends RunsMirror {
 async function poll(gateway, { position = { offset: "-1" }, live = false } = {}) {
   const query = new URLSearchParams({ ...position, ...(live && { live: "true", cursor: "1" }) });
   const { status, headers, json } = await gateway.get(`/realtime/v1/runs?${query}`, { headers: { "x-trigger-electric-version": "1" } });
-  return { status, upToDate: "electric-up-to-date" in headers, rows: Array.isArray(json) ? json.filter(({ key: name }) => name) : [], position: { offset: headers["electric-offset"], handle: headers["electric-handle"] } };
+  return { status, isCurrent: "electric-up-to-date" in headers, rows: Array.isArray(json) ? json.filter(({ key: name }) => name) : [], position: { offset: headers["electric-offset"], handle: headers["electric-handle"] } };
 }
 
 /** The position of a client that has everything. */
-async function upToDate(gateway) {
+async function catchUp(gateway) {
   for (let answer = await poll(gateway); ; answer = await poll(gateway, answer)) {
     assert.equal(answer.status, 200);
-    if (answer.upToDate) return answer;
+    if (answer.isCurrent) return answer;
   }
 }
 
@@ -143,7 +143,7 @@ test("a gateway moves, and its clients go on as if nothing had happened", { time
   mirror.subscribe({ all: true });
   await mirror.connect();
   await mirror.wait(() => mirror.runs.size === 11, "every run at the subscriber");
-  const { position } = await upToDate(old);
+  const { position } = await catchUp(old);
   poll(old, { position, live: true }).catch(() => {}); // is cut off
   await until(async () => await old.metric("runcast_polls") === 1, { what: "a poll that is held" });
   const known = await answers(old, made), states = new Map([...mirror.runs].map(([id, { version }]) => [id, version]));
