@@ -12,6 +12,18 @@ import { randomUUID } from "node:crypto";
 import { keys, sleep } from "./gateway.mjs";
 import { HttpClient } from "./http.mjs";
 
+/** The runs of a database by the names in their payloads, each of which is there once; name -> id. */
+export function storedRuns(postgres) {
+  const stored = new Map();
+  for (const line of postgres.ask("SELECT encode(r.id, 'escape'), encode(p.body, 'escape') FROM runcast.run r JOIN runcast.run_payload p USING (env, id)").split("\n").filter(Boolean)) {
+    const [id, body] = line.split("|"), { name } = JSON.parse(body);
+    assert.ok(!stored.has(name), `${name} is stored once, not as ${stored.get(name)} and ${id}`);
+    stored.set(name, id);
+  }
+  assert.equal(postgres.ask("SELECT count(*) FROM runcast.run r JOIN runcast.environment e USING (env) WHERE r.rev > e.seq"), "0");
+  return stored;
+}
+
 export class Writers {
   constructor(url, { clients = 4, key = keys.prod, pauseMs = 5 } = {}) {
     Object.assign(this, { key, pauseMs, stopped: false, acknowledged: new Map(), longestMs: 0, refusals: new Map(), lastMs: Date.now() });
@@ -62,15 +74,8 @@ export class Writers {
 
   /** Looks into the database itself. */
   judge(postgres) {
-    const stored = new Map(), ids = new Set();
-    for (const line of postgres.ask("SELECT encode(r.id, 'escape'), encode(p.body, 'escape') FROM runcast.run r JOIN runcast.run_payload p USING (env, id)").split("\n").filter(Boolean)) {
-      const [id, body] = line.split("|"), { name } = JSON.parse(body);
-      assert.ok(!stored.has(name), `${name} is stored once, not as ${stored.get(name)} and ${id}`);
-      stored.set(name, id);
-      ids.add(id);
-    }
+    const stored = storedRuns(postgres);
     for (const [name, id] of this.acknowledged) assert.equal(stored.get(name), id, `${name}, which was acknowledged, is stored`);
     assert.equal(stored.size, this.acknowledged.size, "nothing else is stored");
-    assert.equal(postgres.ask("SELECT count(*) FROM runcast.run r JOIN runcast.environment e USING (env) WHERE r.rev > e.seq"), "0");
   }
 }
