@@ -2,86 +2,17 @@
 // killed, stopped, cut off from the database, or ended well: the other one serves within 8 s, and
 // nothing acknowledged is lost or there twice; subscribers go on from where they were.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
 import { Writers } from "../support/js/acknowledged.mjs";
-import { freePort, keys, sleep, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
-import { PgRelay } from "../support/js/pg_relay.mjs";
+import { freePort, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
-import { RunsMirror } from "../support/js/runs.mjs";
 import { Service } from "../support/js/service.mjs";
-
-const SERVES_WITHIN_MS = 8000;
-
-/** Passes on to whichever gateway is ready. */
-async function startHaproxy(t, gateways) {
-  const port = await freePort(), file = path.join(temporaryFolder(), "haproxy.conf");
-  fs.writeFileSync(file, `global
-  maxconn 1000
-defaults
-  mode http
-  timeout connect 1s
-  timeout client 60s
-  timeout server 60s
-  timeout tunnel 1h
-  option redispatch
-  retries 2
-frontend runs
-  bind 127.0.0.1:${port}
-  default_backend gateways
-backend gateways
-  balance leastconn
-  option httpchk GET /readyz
-  timeout check 1500ms
-  default-server check inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
-${gateways.map((gateway, i) => `  server g${i} 127.0.0.1:${gateway.port}`).join("\n")}
-`);
-  const child = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore", env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` } });
-  t.after(() => child.kill("SIGKILL"));
-  process.on("exit", () => child.kill("SIGKILL"));
-  const url = `http://127.0.0.1:${port}`;
-  await until(async () => (await fetch(`${url}/readyz`).catch(() => ({}))).status === 200, { what: "HAProxy passes on", timeoutMs: 60_000 });
-  return { port, url };
-}
-
-/** A database, two gateways each by a relay of its own, and the proxy before them; the first one leads. */
-async function startWorld(t) {
-  const postgres = await startPostgres({ t });
-  const gateways = [];
-  for (const name of ["a", "b"]) {
-    const relay = await PgRelay.start(postgres, t);
-    const gateway = await startGateway({ t, ready: name === "a", ...onDatabase(postgres, name, { url: relay.url }) });
-    gateways.push(Object.assign(gateway, { relay }));
-  }
-  const [leader, other] = gateways;
-  await standsBy(other);
-  return { postgres, leader, other, ...await startHaproxy(t, gateways) };
-}
-
-const standsBy = (gateway) => until(async () => {
-  const { status, text } = await gateway.http.request("GET", "/readyz").catch(() => ({}));
-  return status === 503 && text.includes("standby");
-}, { what: `${gateway.options[3]} stands by`, timeoutMs: 60_000 });
-
-/** A subscriber that comes back by itself. */
-async function follow(t, port) {
-  const mirror = new RunsMirror({ port, token: keys.prod });
-  let over = false;
-  mirror.subscribe({ all: true });
-  // The proxy takes both for ready until it has asked each one.
-  await until(() => mirror.connect().then(() => true, () => false), { what: "a connection" });
-  const coming = (async () => {
-    for (; !over; await sleep(50)) if (!mirror.socket) await mirror.connect().catch(() => {});
-  })();
-  t.after(async () => { over = true; mirror.cut(); await coming; });
-  return mirror;
-}
+import { follow, SERVES_WITHIN_MS, standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
 
 test("a gateway that stands by says so and answers nothing else", async (t) => {
-  const { leader, other } = await startWorld(t);
+  const { leader, other } = await startTwoGateways(t);
   const { status, headers, text } = await other.post("/api/v1/tasks/task/trigger", { payload: 1 });
   assert.equal(status, 503);
   assert.equal(headers["retry-after"], "1");
@@ -101,8 +32,9 @@ for (const [what, end, comesBack] of [
   ["ends well", ({ leader }) => leader.stop(), async ({ leader }) => { await leader.restart({ ready: false }); }],
 ]) {
   test(`the second one serves within 8 s when the first one ${what}`, { timeout: 180_000 }, async (t) => {
-    const world = await startWorld(t), { postgres, leader, other } = world;
-    const mirror = await follow(t, world.port);
+    const world = await startTwoGateways(t), { postgres, leader, other } = world;
+    const mirror = await follow({ port: world.port, filter: { all: true } });
+    t.after(() => mirror.leave());
     const writers = new Writers(world.url);
     await writers.served();
 

@@ -15,6 +15,19 @@ import { HttpClient } from "./http.mjs";
 
 let writers = 0;
 
+/** The runs of a database whose payloads have names with that beginning, each of which is there once; name -> id. */
+export function storedRuns(postgres, prefix = "") {
+  const stored = new Map();
+  for (const line of postgres.ask("SELECT encode(r.id, 'escape'), convert_from(p.body, 'UTF8') FROM runcast.run r JOIN runcast.run_payload p USING (env, id)").split("\n").filter(Boolean)) {
+    const [id, body] = line.split("|"), { name } = JSON.parse(body);
+    if (!name?.startsWith(prefix)) continue;
+    assert.ok(!stored.has(name), `${name} is stored once, not as ${stored.get(name)} and ${id}`);
+    stored.set(name, id);
+  }
+  assert.equal(postgres.ask("SELECT count(*) FROM runcast.run r JOIN runcast.environment e USING (env) WHERE r.rev > e.seq"), "0");
+  return stored;
+}
+
 export class Writers {
   constructor(url, { clients = 4, key = keys.prod, pauseMs = 5 } = {}) {
     Object.assign(this, { key, pauseMs, prefix: `${++writers}:`, stopped: false, given: false, acknowledged: new Map(), longestMs: 0, refusals: new Map(), lastMs: Date.now() });
@@ -72,16 +85,8 @@ export class Writers {
 
   /** Looks into the database itself. */
   judge(postgres) {
-    const stored = new Map(), ids = new Set();
-    for (const line of postgres.ask("SELECT encode(r.id, 'escape'), convert_from(p.body, 'UTF8') FROM runcast.run r JOIN runcast.run_payload p USING (env, id)").split("\n").filter(Boolean)) {
-      const [id, body] = line.split("|"), { name } = JSON.parse(body);
-      if (!name?.startsWith(this.prefix)) continue;
-      assert.ok(!stored.has(name), `${name} is stored once, not as ${stored.get(name)} and ${id}`);
-      stored.set(name, id);
-      ids.add(id);
-    }
+    const stored = storedRuns(postgres, this.prefix);
     for (const [name, id] of this.acknowledged) assert.equal(stored.get(name), id, `${name}, which was acknowledged, is stored`);
     assert.equal(stored.size, this.acknowledged.size, "nothing else is stored");
-    assert.equal(postgres.ask("SELECT count(*) FROM runcast.run r JOIN runcast.environment e USING (env) WHERE r.rev > e.seq"), "0");
   }
 }

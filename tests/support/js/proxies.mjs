@@ -14,8 +14,8 @@ import { makeCertificate, unwrap } from "./tls.mjs";
 const readme = fs.readFileSync(new URL("../../../deploy/README.md", import.meta.url), "utf8");
 
 /** The indented lines of the README from the one that begins with `first`. */
-function settings(first) {
-  const lines = readme.split("\n"), from = lines.indexOf(`    ${first}`);
+export function readmeSettings(first) {
+  const lines = readme.split("\n"), from = lines.findIndex((line) => line.startsWith(`    ${first}`));
   if (from < 0) throw new Error(`the README has no settings that begin with ${first}`);
   const length = lines.slice(from).findIndex((line) => !line.startsWith("    "));
   return lines.slice(from, from + length).map((line) => line.slice(4)).join("\n");
@@ -27,11 +27,11 @@ const kinds = {
     text: `daemon off; master_process off; pid ${folder}/pid; error_log stderr; worker_rlimit_nofile 4096;
       events { worker_connections 1024; }
       http { access_log off; ${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((what) => `${what}_temp_path ${folder}/${what};`).join(" ")}
-      ${own(settings("upstream runcast {"))} }`,
+      ${own(readmeSettings("upstream runcast {"))} }`,
     command: ["nginx", "-e", "stderr", "-p", folder, "-c"],
   }),
   haproxy: (folder, own) => ({
-    text: `global\n  maxconn 1000\n${own(settings("frontend runs"))}\n`,
+    text: `global\n  maxconn 1000\n${own(readmeSettings("frontend runs"))}\n`,
     command: ["haproxy", "-db", "-f"],
   }),
   // It asks authorities for certificates unless it is given one, which is all that is said beside its own few lines.

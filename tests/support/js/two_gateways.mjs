@@ -1,0 +1,78 @@
+// Two gateways on one PostgreSQL, each by a relay of its own, and HAProxy before them as
+// deploy/README.md has it. The first one leads, the second one stands by.
+//
+//   const { url, leader, other, postgres } = await startTwoGateways(t);
+//   await leader.kill(); … await leader.restart({ ready: false }); await standsBy(leader);
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+
+import { freePort, keys, sleep, startGateway, temporaryFolder, until } from "./gateway.mjs";
+import { PgRelay } from "./pg_relay.mjs";
+import { onDatabase, startPostgres } from "./postgres.mjs";
+import { readmeSettings } from "./proxies.mjs";
+import { RunsMirror } from "./runs.mjs";
+
+/** How long nobody serves at most when the one that leads is gone. */
+export const SERVES_WITHIN_MS = 8000;
+
+/** Passes on to whichever gateway is ready. */
+async function startHaproxy(t, gateways) {
+  const port = await freePort(), file = path.join(temporaryFolder(), "haproxy.conf");
+  const backend = readmeSettings("backend gateways").split("\n").filter((line) => !/^ *server /.test(line));
+  fs.writeFileSync(file, `global
+  maxconn 1000
+defaults
+  mode http
+  timeout connect 1s
+  timeout client 75s
+  timeout server 75s
+  timeout tunnel 1h
+  retries 2
+frontend runs
+  bind 127.0.0.1:${port}
+  default_backend gateways
+${backend.join("\n")}
+${gateways.map((gateway, i) => `  server g${i} 127.0.0.1:${gateway.port}`).join("\n")}
+`);
+  const child = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore", env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` } });
+  const end = () => child.kill("SIGKILL");
+  t?.after(end);
+  process.on("exit", end);
+  const url = `http://127.0.0.1:${port}`;
+  await until(async () => (await fetch(`${url}/readyz`).catch(() => ({}))).status === 200, { what: "HAProxy passes on", timeoutMs: 60_000 });
+  return { port, url };
+}
+
+/** more: settings of both gateways, as startGateway takes them. */
+export async function startTwoGateways(t, more = {}) {
+  const postgres = await startPostgres({ t });
+  const gateways = [];
+  for (const name of ["a", "b"]) {
+    const relay = await PgRelay.start(postgres, t);
+    const gateway = await startGateway({ t, ready: name === "a", ...onDatabase(postgres, name, { url: relay.url, ...more }) });
+    gateways.push(Object.assign(gateway, { relay, name }));
+  }
+  const [leader, other] = gateways;
+  await standsBy(other);
+  return { postgres, leader, other, ...await startHaproxy(t, gateways) };
+}
+
+export const standsBy = (gateway) => until(async () => {
+  const { status, text } = await gateway.http.request("GET", "/readyz").catch(() => ({}));
+  return status === 503 && text.includes("standby");
+}, { what: `${gateway.name} stands by`, timeoutMs: 60_000 });
+
+/** A subscriber, by the proxy, that comes back by itself until it is told to leave(). */
+export async function follow({ port, key = keys.prod, filter, everyMs = 50 }) {
+  const mirror = new RunsMirror({ port, token: key });
+  let over = false;
+  mirror.subscribe(filter);
+  // The proxy takes both for ready until it has asked each one.
+  await until(() => mirror.connect().then(() => true, () => false), { what: "a connection" });
+  const coming = (async () => {
+    for (; !over; await sleep(everyMs)) if (!mirror.socket) await mirror.connect().catch(() => {});
+  })();
+  mirror.leave = async () => { over = true; mirror.cut(); await coming; };
+  return mirror;
+}
