@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Everything that must pass, or the parts that are named:
 #
-#   tests/run.sh [lint|build|unit|sim|fuzz|integration|conformance …]
+#   tests/run.sh [lint|build|unit|sim|fuzz|integration|conformance|postgres …]
+#
+# postgres, only when it is named: the integration tests once more, each gateway on a PostgreSQL.
 #
 # Installs what is missing, builds (into build-asan, build-tsan, build-gcc, build-clang and build-plain,
 # warnings are errors) and runs at most two programs at a time. The last line says
@@ -20,7 +22,7 @@ source deploy/packages.sh
 all_parts=(lint build unit sim fuzz integration conformance)
 parts=("${@:-${all_parts[@]}}")
 for part in "${parts[@]}"; do
-    [[ " ${all_parts[*]} " == *" $part "* ]] || { sed -n 2,5p "$0" >&2; exit 2; }
+    [[ " ${all_parts[*]} postgres " == *" $part "* ]] || { sed -n 2,7p "$0" >&2; exit 2; }
 done
 wanted() {
     local part
@@ -146,13 +148,20 @@ if [ ${#services[@]} -gt 0 ] && [ -d /run/systemd/system ]; then
     as_root systemctl disable --now "${services[@]}" >&2
 fi
 
+# One server for all of them, begun around this script.
+if wanted postgres && [ -z "${GATEWAY_DATABASE:-}" ]; then
+    exec node tests/support/js/with_postgres.mjs tests/run.sh "${parts[@]}"
+fi
+server=${GATEWAY_DATABASE:-}
+unset GATEWAY_DATABASE
+
 not_run=()
 run_counted counting 60 python3 -B tests/support/python/test_count.py
 
-if wanted build unit sim fuzz integration conformance; then
+if wanted build unit sim fuzz integration conformance postgres; then
     build build-asan gcc all -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
 fi
-if wanted build fuzz integration; then
+if wanted build fuzz integration postgres; then
     build build-gcc gcc all -DCMAKE_BUILD_TYPE=Release -DUNITS=OFF
 fi
 if wanted build; then
@@ -179,7 +188,7 @@ if wanted unit; then
     for source in tests/unit/*/test_*.c; do
         name=$(basename "$source" .c)
         limit=120
-        [ "$name" != test_pg_store ] || limit=400 # a server syncs the disk for each commit
+        [ "$name" != test_pg_store ] || limit=600 # a server syncs the disk for each commit
         begin "$name" $limit "build-asan/$name"
     done
     # The byte tables, slow readers, drains and ends hold through TLS, too.
@@ -195,7 +204,7 @@ if wanted sim; then
 fi
 if wanted unit sim; then
     for name in $(threaded_tests); do
-        begin "tsan-$name" 600 "build-tsan/$name"
+        begin "tsan-$name" 900 "build-tsan/$name"
     done
 fi
 if wanted fuzz; then
@@ -207,15 +216,18 @@ if wanted fuzz; then
             "tests/fuzz/corpus/${name#fuzz_}"
     done
 fi
-if wanted integration; then
+if wanted integration postgres; then
     for folder in property contract conformance/sdk-v4; do
         run_counted "npm-${folder#*/}" 300 bash -c \
             'as_test "npm ci in $0" install_modules "$0"' "tests/$folder"
     done
+fi
+if wanted integration; then
     run_script() { # BEGIN SCRIPT
         "$1" "$(basename "$2" .test.mjs)" 400 node --test-reporter=tap "$2"
     }
-    waiting_scripts=(tests/integration/{slow_readers,realtime_rules,takeover,postgres,readme}.test.mjs
+    waiting_scripts=(tests/integration/{slow_readers,realtime_rules,readme}.test.mjs
+        tests/integration/{takeover,postgres,database_faults,database_ways}.test.mjs
         tests/contract/contract.test.mjs)
     run_waiting_scripts() {
         local script
@@ -226,6 +238,14 @@ if wanted integration; then
     begin_waiting run_waiting_scripts
     for script in tests/{integration,property,contract}/*.test.mjs; do
         [[ " ${waiting_scripts[*]} " == *" $script "* ]] || run_script begin "$script"
+    done
+fi
+if wanted postgres; then
+    sqlite_only=" $(sed -n 's/^\([a-z_]*\): .*/\1/p' tests/integration/sqlite_only.txt | tr '\n' ' ') "
+    for script in tests/{integration,contract}/*.test.mjs; do
+        name=$(basename "$script" .test.mjs)
+        [[ $sqlite_only == *" $name "* ]] || begin "pg-$name" 400 env "GATEWAY_DATABASE=$server" \
+            node --test-reporter=tap "$script"
     done
 fi
 if wanted conformance; then

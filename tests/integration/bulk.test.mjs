@@ -216,7 +216,7 @@ test("another environment sees neither the actions nor the runs", async () => {
 
 // ---- bounds ----
 
-test("so many at once are enough, and where time is short a run is read in one turn and replayed in another", async (t) => {
+test("so many at once are enough, and where time is short a run is a turn's work", async (t) => {
   const own = await startGateway({ t, preload: "shim_busy" }), count = 500;
   await makeRuns(count, "load", { on: own });
   const turns = () => own.metric("runcast_loop_turn_cpu_seconds_count"), before = await turns();
@@ -229,7 +229,7 @@ test("so many at once are enough, and where time is short a run is read in one t
     return all.json.data.every((action) => action.status !== "PENDING") && all;
   }, { timeoutMs: 60_000, what: "the end of all" });
   const made = data.reduce((sum, { counts }) => sum + counts.success, 0), taken = await turns() - before;
-  assert.ok(made >= 2 * count && taken > 1.5 * made, `${taken} turns for ${made} replays`);
+  assert.ok(made >= 2 * count && taken >= made, `${taken} turns for ${made} replays`);
   await own.stop();
 });
 

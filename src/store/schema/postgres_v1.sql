@@ -146,7 +146,9 @@ BEGIN
 END $$;
 
 -- Locks the writer's row and says what it answered before: NULL, the group is new. 'g': the
--- writer is gone; 'o': another group has this number, or a later one.
+-- writer is gone; 'o': another group has this number, or a later one; or groups before it,
+-- which were answered, are not here. Then a copy of some time ago was put back: what follows is
+-- another history, in which positions of clients say something else.
 CREATE FUNCTION begin_group_v1(writer_id bigint, number bigint, durability text) RETURNS bytea
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -155,6 +157,10 @@ DECLARE
 BEGIN
     PERFORM set_config('synchronous_commit', durability, true);
     SELECT w.grp, w.answer INTO last, said FROM writer w WHERE w.id = writer_id FOR NO KEY UPDATE;
+    IF last < number - 1 THEN
+        UPDATE meta SET value = left(replace(gen_random_uuid()::text, '-', ''), 16)
+        WHERE name = 'epoch';
+    END IF;
     RETURN CASE
         WHEN last IS NULL THEN '\x67'::bytea
         WHEN last = number THEN said

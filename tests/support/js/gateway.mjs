@@ -7,8 +7,9 @@
 // t is the test's context: whatever the test does, the gateway ends with it.
 // Node 18 or later, no packages. Which program: GATEWAY_BIN (with sanitizers), or for
 // { release: true } and for a preloaded shim GATEWAY_RELEASE_BIN; shims lie in SHIM_DIR.
-import { spawn } from "node:child_process";
-import { randomInt } from "node:crypto";
+// GATEWAY_DATABASE (with_postgres.mjs): who names no database gets one in that server instead of SQLite.
+import { execFileSync, spawn } from "node:child_process";
+import { randomBytes, randomInt } from "node:crypto";
 import fs from "node:fs";
 import http from "node:http";
 import net from "node:net";
@@ -75,6 +76,23 @@ export function temporaryFolder() {
   return folder;
 }
 
+/** Whether a gateway is one of those that GATEWAY_DATABASE means. With a shim it is not: shims stand between SQLite and
+ *  the disk, or give the process a clock of its own, and whose clock is not the database's does not lead. */
+const goesElsewhere = ({ options, preload }) => process.env.GATEWAY_DATABASE && !preload && !options.includes("--database");
+
+/** The database that belongs to a data directory: { options, env } of a gateway there. */
+const databases = new Map();
+function databaseOf(data) {
+  const server = process.env.GATEWAY_DATABASE;
+  if (!databases.has(data)) {
+    const name = `runcast_${randomBytes(8).toString("hex")}`;
+    execFileSync("psql", ["-Xq", "-d", `${server}/postgres`, "-c", `CREATE DATABASE ${name} OWNER runcast`], { stdio: "ignore" });
+    databases.set(data, name);
+  }
+  return { options: ["--database", `${server.replace("postgres@", "runcast@")}/${databases.get(data)}`],
+    env: { RUNCAST_ENCRYPTION_KEY: "5e".repeat(32) } };
+}
+
 class Gateway {
   constructor({ options = [], env = {}, data, port, release = false, preload, binary, withKeys = true }) {
     Object.assign(this, { options, env, data, port, preload, withKeys, keys });
@@ -96,10 +114,11 @@ class Gateway {
     else env.RUNCAST_PRINT_KEYS = "true"; // stdout is a pipe
     if (this.preload) env.LD_PRELOAD = path.resolve(
       process.env.SHIM_DIR ?? built("build-gcc", ""), `${this.preload}.so`);
-    Object.assign(env, this.env);
+    const elsewhere = goesElsewhere(this) ? databaseOf(this.data) : { options: [], env: {} };
+    Object.assign(env, elsewhere.env, this.env);
 
     const listens = this.options.some((option) => /^--listen(=|$)/.test(option));
-    const settings = [...listens ? [] : ["--listen", `127.0.0.1:${this.port}`], "--data", this.data];
+    const settings = [...listens ? [] : ["--listen", `127.0.0.1:${this.port}`], "--data", this.data, ...elsewhere.options];
     const child = spawn(this.binary, [...settings, ...this.options],
       { env, stdio: ["ignore", "pipe", "pipe"] });
     children.add(child);

@@ -397,6 +397,27 @@ static void a_process_of_the_same_name_takes_all(void **state)
     assert_int_equal(count_runs(world, ENV_A), 3);
 }
 
+/* As when a copy of some time ago was put back beneath a process that goes on. */
+static void a_database_that_has_lost_groups_begins_another_epoch(void **state)
+{
+    struct store_world *world = *state;
+    char sql[96], epoch[sizeof(world->store->epoch)];
+    for (int i = 1; i <= 3; i++)
+        assert_int_equal(commit_one(world, new_run(ENV_A, i, "a")), STORE_OK);
+    memcpy(epoch, world->store->epoch, sizeof(epoch));
+    reopen(world);
+    assert_string_equal(world->store->epoch, epoch);
+    for (int i = 4; i <= 6; i++)
+        assert_int_equal(commit_one(world, new_run(ENV_A, i, "a")), STORE_OK);
+    snprintf(sql, sizeof(sql), "UPDATE %s.writer SET grp = grp - 2 WHERE grp > 2",
+             own_of(world)->schema);
+    pg_world_ask(sql);
+    assert_int_equal(commit_one(world, new_run(ENV_A, 7, "a")), STORE_MOVED);
+    reopen(world);
+    assert_string_not_equal(world->store->epoch, epoch);
+    assert_int_equal(commit_one(world, new_run(ENV_A, 7, "a")), STORE_OK);
+}
+
 /* ---- opening ---- */
 
 static void assert_refused(struct server_world *own, const char *url, const char *reason)
@@ -442,6 +463,7 @@ int main(void)
         OPEN_CASE(commits_over_environments_do_not_lock_each_other_out),
         OPEN_CASE(an_environment_of_another_term_is_not_written),
         OPEN_CASE(a_process_of_the_same_name_takes_all),
+        OPEN_CASE(a_database_that_has_lost_groups_begins_another_epoch),
         CASE(what_cannot_be_opened_is_refused_with_a_sentence),
     };
     int failures = pg_world_set_up(NULL);
