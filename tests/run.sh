@@ -76,7 +76,7 @@ begin() { # NAME SECONDS COMMAND…
 }
 
 # One after the other beside the two: programs that hardly use a processor, but wait minutes for
-# what takes its time.
+# what takes its time, and then what may take any time.
 begin_waiting() { # FUNCTION
     "$1" &
     waiting=$!
@@ -102,7 +102,7 @@ export -f as_test
 build() { # FOLDER COMPILER TARGETS CMAKE-OPTION…
     local folder=$1 compiler=$2 targets=$3
     shift 3
-    run_counted "$folder" 1200 bash -c '
+    run_counted "$folder" 1800 bash -c '
         configure_and_build() {
             CC=$1 cmake -S . -B "$0" -G Ninja -DWERROR=ON "${@:3}" &&
                 ninja -k 0 -j 2 -C "$0" $2
@@ -164,11 +164,15 @@ fi
 if wanted build fuzz integration postgres; then
     build build-gcc gcc all -DCMAKE_BUILD_TYPE=Release -DUNITS=OFF
 fi
-if wanted build; then
-    build build-clang clang all -DCMAKE_BUILD_TYPE=None # it is there for its warnings
+# Of what these build hardly anything is run: they are there for their warnings.
+build_others() {
+    build build-clang clang all -DCMAKE_BUILD_TYPE=None
     build build-plain gcc runcast -DCMAKE_BUILD_TYPE=None -DPOSTGRES=OFF -DDASHBOARD=OFF
     run_counted without-postgres 60 bash -c \
         'as_test "a program without libpq names what it lacks" names_what_it_lacks'
+}
+if wanted build && ! wanted integration; then
+    build_others
 fi
 if wanted build unit sim; then
     build build-tsan gcc "$(threaded_tests | tr '\n' ' ')" \
@@ -234,6 +238,10 @@ if wanted integration; then
         for script in "${waiting_scripts[@]}"; do
             run_script run_counted "$script"
         done
+        if wanted build; then
+            renice -n 19 "$BASHPID" >/dev/null # what is built now keeps nobody waiting
+            build_others
+        fi
     }
     begin_waiting run_waiting_scripts
     for script in tests/{integration,property,contract}/*.test.mjs; do
