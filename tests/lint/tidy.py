@@ -10,7 +10,8 @@ from common import Rules, files, root
 
 RULE = "nothing that clang-tidy 14 takes for a bug"
 FLAGS = ["-std=c17", "-D_GNU_SOURCE", '-DRUNCAST_VERSION="lint"', "-DLLHTTP_STRICT_MODE=1",
-         "-isystem", "/usr/share/include/llhttp", "-Isrc", "-Iinclude", "-Ibench"]
+         "-isystem", "/usr/share/include/llhttp", "-isystem", "/usr/include/postgresql",
+         "-Isrc", "-Iinclude", "-Ibench"]
 PROGRAMS_AT_ONCE, FILES_EACH = 2, 16
 
 
