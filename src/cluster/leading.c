@@ -136,14 +136,28 @@ static bool clock_allows(const struct leading *leading)
     return llabs(leading->off_ms) <= CLOCK_LEADS_MS;
 }
 
+/* The beat that finds the leader dead comes when it is, and not up to a second later. */
+static void beat_sooner(struct leading *leading, int64_t in_ms)
+{
+    int64_t due_in_ms =
+        leading->beat_sent_ms + leading->options.beat_ms - loop_boot_ms(leading->loop);
+    if (in_ms >= due_in_ms)
+        return;
+    timers_clear(loop_timers(leading->loop), &leading->timer);
+    loop_set_timer(leading->loop, &leading->timer, leading->beat_kind, in_ms);
+}
+
 static void consider(struct leading *leading)
 {
     uint64_t leader = leading->beat.leader;
-    bool free =
-        !leader || leader == leading->beat.me ||
-        !observation_find(&leading->observation, leader) ||
-        observation_is_dead(&leading->observation, leader, loop_boot_ms(leading->loop));
-    if (free && !leading->draining && clock_allows(leading))
+    int64_t dead_in_ms = 0;
+    if (leader && leader != leading->beat.me &&
+        observation_find(&leading->observation, leader))
+        dead_in_ms =
+            observation_dead_in(&leading->observation, leader, loop_boot_ms(leading->loop));
+    if (dead_in_ms)
+        beat_sooner(leading, dead_in_ms);
+    else if (!leading->draining && clock_allows(leading))
         take(leading, leader);
 }
 

@@ -75,15 +75,17 @@ const struct store_gateway *observation_find(const struct observation *observati
     return seen ? &seen->gateway : NULL;
 }
 
-bool observation_is_dead(const struct observation *observation, uint64_t id, int64_t now_ms)
+int64_t observation_dead_in(const struct observation *observation, uint64_t id,
+                            int64_t now_ms)
 {
     const struct seen_gateway *seen = find(observation, id);
     if (!seen || observation->steady_ms > now_ms ||
         now_ms - observation->answered_ms > observation->gap_ms)
-        return false;
+        return INT64_MAX;
     int64_t since =
         seen->moved_ms > observation->steady_ms ? seen->moved_ms : observation->steady_ms;
-    return now_ms - since >= observation->dead_ms;
+    int64_t left = since + observation->dead_ms - now_ms;
+    return left > 0 ? left : 0;
 }
 
 bool observation_doubts(const struct observation *observation, int64_t now_ms)

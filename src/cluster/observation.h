@@ -37,9 +37,10 @@ void observation_miss(struct observation *observation);
 const struct store_gateway *observation_find(const struct observation *observation,
                                              uint64_t id);
 
-/* It has not beaten for so long, while I did. */
-bool observation_is_dead(const struct observation *observation, uint64_t id,
-                         int64_t now_ms);
+/* In how many ms it is dead if it does not beat meanwhile, and I do. 0: it is dead. INT64_MAX: I do
+ * not know it, or know too little. */
+int64_t observation_dead_in(const struct observation *observation, uint64_t id,
+                            int64_t now_ms);
 
 /* Others may take me for dead by now, or will soon. */
 bool observation_doubts(const struct observation *observation, int64_t now_ms);

@@ -13,9 +13,6 @@ import { onDatabase, startPostgres } from "./postgres.mjs";
 import { readmeSettings } from "./proxies.mjs";
 import { RunsMirror } from "./runs.mjs";
 
-/** How long nobody serves at most when the one that leads is gone. */
-export const SERVES_WITHIN_MS = 8000;
-
 /** Passes on to whichever gateway is ready. */
 async function startHaproxy(t, gateways) {
   const port = await freePort(), file = path.join(temporaryFolder(), "haproxy.conf");

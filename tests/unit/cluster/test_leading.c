@@ -37,7 +37,7 @@ static struct {
     struct process all[GATEWAYS];
     size_t count;
     uint64_t next_id, leader;
-    int64_t now_ms;
+    int64_t now_ms, dead_ms;
 } world;
 
 static const int64_t begun_ms = 1760000000000;
@@ -155,7 +155,7 @@ static struct process *start(const char *name, const struct store_ops *ops)
     loop_set_wall(process->loop, world.now_ms);
     struct leading_options options = { .name = process->name,
                                        .beat_ms = 1000,
-                                       .dead_ms = 5000,
+                                       .dead_ms = world.dead_ms,
                                        .on_standby = on_standby,
                                        .on_taken = on_taken,
                                        .on_lost = on_lost,
@@ -216,6 +216,7 @@ static int open_world(void **state)
     (void)state;
     memset(&world, 0, sizeof(world));
     world.now_ms = begun_ms;
+    world.dead_ms = 5000;
     return 0;
 }
 
@@ -314,6 +315,26 @@ static void one_that_was_killed_is_followed_after_five_seconds(void **state)
     pass(4000);
     assert_int_equal(b->taken, 0);
     pass(2500);
+    assert_int_equal(b->taken, 1);
+}
+
+/* Between two beats: for a gateway that is alive one a second is enough. */
+static void one_that_was_killed_is_followed_when_it_is_dead_and_not_later(void **state)
+{
+    (void)state;
+    world.dead_ms = 5300;
+    struct process *a = start_and_lead("a"), *b = start("b", &several);
+    pass(10000);
+    unsigned before = b->beats;
+    pass(10000);
+    assert_int_equal(b->beats - before, 10);
+    before = a->beats;
+    while (a->beats == before)
+        pass(TURN_MS);
+    a->stopped = true;
+    pass(5000);
+    assert_int_equal(b->taken, 0);
+    pass(500);
     assert_int_equal(b->taken, 1);
 }
 
@@ -478,6 +499,7 @@ int main(void)
         TEST(one_without_a_database_stands_by_until_it_answers),
         TEST(a_second_one_stands_by_as_long_as_the_first_one_beats),
         TEST(one_that_was_killed_is_followed_after_five_seconds),
+        TEST(one_that_was_killed_is_followed_when_it_is_dead_and_not_later),
         TEST(one_that_has_left_is_followed_with_the_next_beat),
         TEST(one_that_was_stopped_answers_nobody_when_it_goes_on),
         TEST(one_that_is_cut_off_stops_to_answer_before_another_begins),

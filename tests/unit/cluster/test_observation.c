@@ -52,7 +52,7 @@ static void pass(struct scene *scene, int seconds, bool other_beats)
 
 static bool other_is_dead(const struct scene *scene)
 {
-    return observation_is_dead(&scene->observation, OTHER, scene->now_ms);
+    return observation_dead_in(&scene->observation, OTHER, scene->now_ms) == 0;
 }
 
 static void who_beats_lives(void **state)
@@ -72,6 +72,19 @@ static void who_does_not_beat_for_five_seconds_is_dead(void **state)
     assert_true(other_is_dead(scene));
     pass(scene, 1, true);
     assert_false(other_is_dead(scene));
+}
+
+static void it_is_known_when_somebody_will_be_dead(void **state)
+{
+    struct scene *scene = *state;
+    assert_int_equal(observation_dead_in(&scene->observation, OTHER, scene->now_ms),
+                     INT64_MAX);
+    pass(scene, 10, true);
+    assert_int_equal(observation_dead_in(&scene->observation, OTHER, scene->now_ms),
+                     DEAD_MS);
+    pass(scene, 4, false);
+    assert_int_equal(observation_dead_in(&scene->observation, OTHER, scene->now_ms + 300),
+                     DEAD_MS - 4300);
 }
 
 static void who_was_never_seen_to_beat_has_five_seconds_too(void **state)
@@ -178,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(who_beats_lives),
         TEST(who_does_not_beat_for_five_seconds_is_dead),
+        TEST(it_is_known_when_somebody_will_be_dead),
         TEST(who_was_never_seen_to_beat_has_five_seconds_too),
         TEST(a_beat_that_goes_back_is_one),
         TEST(nobody_is_dead_while_i_hear_nothing),
