@@ -21,12 +21,12 @@
 #include "config/config_help.h"
 #include "config/config_tls.h"
 #include "gateway/confinement.h"
-#include "gateway/execute.h"
 #include "gateway/health.h"
-#include "gateway/supervise_role.h"
 #include "process/launch.h"
 #include "process/service_manager.h"
 #include "remote/remote_command.h"
+#include "role/execute.h"
+#include "role/supervise_role.h"
 #include "runcast/gateway.h"
 
 extern char **environ;

@@ -1,7 +1,7 @@
 /* supervise_role.c - `runcast supervise`.
  *
  *   first signal: runs finish    second: they are killed, and reported    third: at once */
-#include "gateway/supervise_role.h"
+#include "role/supervise_role.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* execute.c - begins the keeper of the supervise role, and speaks with it. */
-#include "gateway/execute.h"
+#include "role/execute.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/config_value.h"
-#include "gateway/role_keeper.h"
-#include "gateway/supervise_role.h"
+#include "role/role_keeper.h"
+#include "role/supervise_role.h"
 
 extern char **environ;
 

@@ -1,5 +1,5 @@
 /* role_keeper.c - looks twice a second whether somebody supervises. */
-#include "gateway/role_keeper.h"
+#include "role/role_keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "gateway/supervise_role.h"
+#include "role/supervise_role.h"
 #include "site/site.h"
 
 enum {
