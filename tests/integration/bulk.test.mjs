@@ -230,6 +230,9 @@ test("so many at once are enough, and where time is short a run is a turn's work
   }, { timeoutMs: 60_000, what: "the end of all" });
   const made = data.reduce((sum, { counts }) => sum + counts.success, 0), taken = await turns() - before;
   assert.ok(made >= 2 * count && taken >= made, `${taken} turns for ${made} replays`);
+  const begun = await turns(), { counts: { success: canceled } } = await end(await begin({ action: "cancel", filter: { tag: "load" } }, own), own);
+  const needed = await turns() - begun;
+  assert.ok(canceled >= made && needed >= canceled, `${needed} turns for ${canceled} cancels`);
   await own.stop();
 });
 
