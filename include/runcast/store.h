@@ -33,6 +33,7 @@ struct store_list;
 struct store_count;
 struct store_walk;
 struct store_scan;
+struct store_file;
 
 enum store_status {
     STORE_OK,
@@ -297,6 +298,54 @@ struct store_scan {
     enum store_status status;
 };
 
+/* ---- files ---- */
+
+/* Files of deployments, of a database that several gateways share, so that each of them has what
+ * another one took. A file has a name in its environment and any size, and is written and read
+ * in pieces, each by a request of its own: so one piece is all of it that is in memory.
+ *
+ *   written: piece 1, 2, … and at last 0 ─► it is there, whole;   0 alone: what fits into one
+ *
+ * Only who leads writes and removes (else STORE_MOVED). Each request may be repeated. */
+enum {
+    FILE_PIECE_BYTES = 256 * 1024, /* of all pieces but the last */
+    FILE_NAME_MAX = 96,            /* with its zero */
+    FILE_PAGE = 500,               /* names that a list brings at most */
+};
+
+enum store_file_step {
+    FILE_PUT,    /* STORE_LOST: piece 0, and not all of the others are there */
+    FILE_GET,    /* STORE_MISSING: the file is not there, or not whole */
+    FILE_REMOVE, /* also what is not whole, or not there at all */
+    FILE_LIST,   /* names of all environments, also of what is not whole */
+};
+
+struct store_file_name {
+    uint32_t env;
+    char text[FILE_NAME_MAX];
+};
+
+struct store_file {
+    enum store_file_step step;
+    struct store_file_name name; /* of a list: those behind it, "": from the beginning */
+    uint32_t piece;              /* of PUT and GET; counts from 0 */
+    int64_t size;                /* bytes of the whole file; of PUT: in, of GET: out */
+    struct slice content;        /* of PUT: the piece; borrowed until done */
+    void (*done)(struct store_file *req, enum store_status status);
+
+    struct bytes *body;            /* of GET; empty behind the end of the file */
+    struct store_file_name *names; /* of LIST; mem_alloc'd */
+    size_t count;
+    enum store_status status; /* the driver's */
+    struct list link;         // the driver's
+};
+
+/* How many pieces a file of that size has. */
+static inline uint32_t store_file_pieces(int64_t size)
+{
+    return size > 0 ? (uint32_t)((size - 1) / FILE_PIECE_BYTES) + 1 : 1;
+}
+
 /* ---- what is stored ---- */
 
 /* Every row that belongs to an environment counts as what clients put into it and a fixed
@@ -414,9 +463,11 @@ struct store_ops {
     /* Where the environment stands, known since the store was opened; zeros for one that was
      * never written to. */
     struct store_position (*position)(struct store *store, uint32_t env);
-    /* NULL, both: the database is this process's alone, which leads everything. */
+    /* NULL, all three: the database is this process's alone, which leads everything; files are
+     * in its data directory. */
     void (*beat)(struct store *store, struct store_beat *req);
     void (*lead)(struct store *store, struct store_lead *req);
+    void (*file)(struct store *store, struct store_file *req);
     /* Ends the store: what was begun is done first, and nothing is begun any more. Its memory
      * is gone when closed returns. */
     void (*close)(struct store *store, void (*closed)(struct store *store));

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FUNCTIONS_VERSION = 1 };
+enum { FUNCTIONS_VERSION = 2 };
 
 struct pg_term {
     uint64_t term;

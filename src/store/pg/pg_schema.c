@@ -13,10 +13,12 @@
 /* Embedded from schema/ by the build. */
 extern const char postgres_schema_sql[];
 extern const char postgres_v1_sql[];
+extern const char postgres_v2_sql[];
 
-/* The steps at index n make version n + 1 out of version n. */
+/* The steps at index n make version n + 1 out of version n; the second may be NULL. */
 static const char *const migrations[][2] = {
     { postgres_schema_sql, postgres_v1_sql },
+    { postgres_v2_sql, NULL },
 };
 
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
@@ -73,7 +75,8 @@ static bool migrate_from(PGconn *conn, int64_t version, struct failure *why)
     snprintf(sql, sizeof(sql),
              "UPDATE meta SET value = '%" PRId64 "' WHERE name = 'schema'", version + 1);
     return run(conn, migrations[version][0], why) &&
-           run(conn, migrations[version][1], why) && run(conn, sql, why);
+           (!migrations[version][1] || run(conn, migrations[version][1], why)) &&
+           run(conn, sql, why);
 }
 
 /* Inside the transaction, with the lock. */

@@ -3,6 +3,7 @@
  *   commit, purge ──► pg_writer     a few connections; an environment has one of them
  *   load, list … ──► pg_read       a few others
  *   beat, lead    ──► pg_beat       one of its own
+ *   file          ──► pg_files      the same, once there is one
  *   position      ──► positions     of what is led
  *
  * A process joins under a name, and leads before it writes: the term that it was given then
@@ -11,6 +12,7 @@
 
 #include "base/mem.h"
 #include "store/pg/pg_beat.h"
+#include "store/pg/pg_files.h"
 #include "store/pg/pg_read.h"
 #include "store/pg/pg_schema.h"
 #include "store/pg/pg_writer.h"
@@ -22,6 +24,7 @@ struct pg_store {
     struct pg_lead lead;
     struct pg_writers writers;
     struct pg_readers readers;
+    struct pg_files files;
     struct pg_beats beats;
     void (*closed)(struct store *store);
 };
@@ -88,6 +91,11 @@ static void take_lead(struct store *store, struct store_lead *req)
     pg_beats_take(&pg_of(store)->beats, req);
 }
 
+static void file(struct store *store, struct store_file *req)
+{
+    pg_files_ask(&pg_of(store)->files, req);
+}
+
 /* ---- closing ---- */
 
 static void free_store(struct pg_store *pg)
@@ -111,10 +119,16 @@ static void on_writers_stopped(struct pg_writers *writers)
     pg_beats_stop(&pg->beats, on_beats_stopped);
 }
 
+static void on_files_stopped(struct pg_files *files)
+{
+    struct pg_store *pg = container_of(files, struct pg_store, files);
+    pg_writers_stop(&pg->writers, on_writers_stopped);
+}
+
 static void on_readers_stopped(struct pg_readers *readers)
 {
     struct pg_store *pg = container_of(readers, struct pg_store, readers);
-    pg_writers_stop(&pg->writers, on_writers_stopped);
+    pg_files_stop(&pg->files, on_files_stopped);
 }
 
 static void close_store(struct store *store, void (*closed)(struct store *store))
@@ -136,6 +150,7 @@ static const struct store_ops pg_ops = {
     .position = position,
     .beat = beat,
     .lead = take_lead,
+    .file = file,
     .close = close_store,
 };
 
@@ -165,7 +180,8 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
     pg->writers.options = pg->readers.options = &pg->options;
     pg->writers.lead = &pg->lead;
     pg->readers.store = &pg->store;
-    pg->beats.lead = &pg->lead;
+    pg->files.store = &pg->store;
+    pg->files.lead = pg->beats.lead = &pg->lead;
     commit_report_init(&pg->writers.report, &pg->store, &pg->positions);
 
     PGconn *conn = pg_connect(&pg->options, &hello, why);
@@ -175,6 +191,7 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
         pg_writers_start(&pg->writers, loop, conn, &hello, why))
         goto fail_conn;
     pg_readers_start(&pg->readers, loop);
+    pg_files_start(&pg->files, loop, &pg->options);
     pg_beats_start(&pg->beats, loop, &pg->options);
     *store = &pg->store;
     return OK;
