@@ -16,7 +16,7 @@
 #include "base/mem.h"
 
 enum {
-    PAGE_RUNS = 1000,
+    PAGE_RUNS = 4000,
     PAGE_BYTES = 8 << 20,
     NEWEST_MS = 2000,
     TAKEN_AT_ONCE = 16, /* runs, documents: about as many microseconds each */
@@ -247,20 +247,15 @@ static bool has_room(const struct load_runs *load, const struct environment *env
     return env->final_bytes < env->budget / 2 && loop_now_ms(env->loop) < load->until_ms;
 }
 
-/* Where the next page begins; false when this kind of walk is through. */
+/* Of the newest, where the next page begins; false when there is none, or no room for it. */
 static bool go_on(struct load_runs *load, struct environment *env)
 {
-    struct store_walk *walk = &load->walk;
-    if (!walk->newest_first) {
-        walk->after = load->last;
-        return walk->more;
-    }
-    if (!walk->more) {
+    if (!load->more) {
         env->cold = 0;
         return false;
     }
     env->cold = load->last - 1;
-    walk->up_to = load->last - 1;
+    load->walk.up_to = env->cold;
     return has_room(load, env);
 }
 
@@ -269,29 +264,40 @@ static bool go_on(struct load_runs *load, struct environment *env)
 static struct environment *environment_of_page(const struct load_runs *load)
 {
     struct environment *env = environment_now(load);
-    if (!env && load->walk.count) {
+    if (!env && load->count) {
         api_add_environment(load->api, load->account);
         env = environment_now(load);
     }
     return env;
 }
 
+static void begin_newest(struct load_runs *load, const struct environment *env)
+{
+    load->walk = (struct store_walk){ .kind = WALK_SETTLED,
+                                      .up_to = env->applied,
+                                      .newest_first = true };
+    load->until_ms = loop_now_ms(env->loop) + NEWEST_MS;
+    walk_page(load);
+}
+
+static void begin_taking(struct load_runs *load);
+
 static void end_page(struct load_runs *load, struct environment *env)
 {
-    struct store_walk *walk = &load->walk;
-    if (load->account->archived && !walk->more) {
+    load->is_taking = false;
+    if (load->is_ahead) {
+        if (load->is_read)
+            begin_taking(load);
+    } else if (load->walk.newest_first) {
+        if (go_on(load, env))
+            walk_page(load);
+        else
+            next_environment(load);
+    } else if (!load->account->archived) {
+        begin_newest(load, env);
+    } else {
         if (env)
             api_retire_environment(load->api, load->account);
-        next_environment(load);
-    } else if (go_on(load, env)) {
-        walk_page(load);
-    } else if (!walk->newest_first) {
-        *walk = (struct store_walk){ .kind = WALK_SETTLED,
-                                     .up_to = env->applied,
-                                     .newest_first = true };
-        load->until_ms = loop_now_ms(env->loop) + NEWEST_MS;
-        walk_page(load);
-    } else {
         next_environment(load);
     }
 }
@@ -299,34 +305,60 @@ static void end_page(struct load_runs *load, struct environment *env)
 static void take_page(struct deferred *deferred)
 {
     struct load_runs *load = container_of(deferred, struct load_runs, taking);
-    struct store_walk *walk = &load->walk;
     struct environment *env = environment_of_page(load);
     struct stint stint = loop_stint(engine_loop(load->engine));
-    while (load->taken < walk->count && stint_goes_on_by(&stint, TAKEN_AT_ONCE)) {
-        struct run *run = &walk->runs[load->taken++];
-        load->last = run->rev;
-        engine_load_run(load->engine, env, run);
-    }
-    if (load->taken < walk->count) {
+    while (load->taken < load->count && stint_goes_on_by(&stint, TAKEN_AT_ONCE))
+        engine_load_run(load->engine, env, &load->runs[load->taken++]);
+    if (load->taken < load->count) {
         loop_defer(engine_loop(load->engine), deferred);
         return;
     }
-    free(walk->runs);
+    free(load->runs);
     end_page(load, env);
 }
 
+/* While a page is taken the store reads the next one: of the newest it is not known yet
+ * whether they have room. */
+static void read_ahead(struct load_runs *load)
+{
+    load->is_ahead = load->more && !load->walk.newest_first;
+    if (!load->is_ahead)
+        return;
+    load->walk.after = load->last;
+    walk_page(load);
+}
+
 /* The newest, which the store has as well, are not waited for. */
+static void begin_taking(struct load_runs *load)
+{
+    struct store_walk *walk = &load->walk;
+    load->is_read = false;
+    if (walk->status == STORE_SLOW && walk->newest_first) {
+        next_environment(load);
+        return;
+    }
+    if (walk->status) {
+        load->done(load, not_read(&load->why));
+        return;
+    }
+    load->is_taking = true;
+    load->runs = walk->runs;
+    load->count = walk->count;
+    load->more = walk->more;
+    load->taken = 0;
+    if (load->count)
+        load->last = load->runs[load->count - 1].rev;
+    read_ahead(load);
+    take_page(&load->taking);
+}
+
 static void on_page(struct store_walk *walk, enum store_status status)
 {
     struct load_runs *load = container_of(walk, struct load_runs, walk);
-    if (status == STORE_SLOW && walk->newest_first) {
-        next_environment(load);
-    } else if (status) {
-        load->done(load, not_read(&load->why));
-    } else {
-        load->taken = 0;
-        take_page(&load->taking);
-    }
+    (void)status; /* the walk has it, too */
+    load->is_read = true;
+    if (!load->is_taking)
+        begin_taking(load);
 }
 
 static enum err take_restored(struct load_documents *documents,

@@ -58,10 +58,14 @@ struct load_runs {
 
     struct load_documents documents;
     struct account *account; /* whose runs are being loaded */
-    struct store_walk walk;
-    struct deferred taking; /* of a page of the walk */
-    size_t taken;
-    uint64_t last;    /* rev of the last run that was taken */
+    struct store_walk walk;  /* of the page that is being read, or was last */
+    bool is_ahead, is_read;  /* it was asked for while another is taken; it has come */
+    bool is_taking;          /* a page */
+    struct deferred taking;
+    struct run *runs; /* of that page */
+    size_t count, taken;
+    bool more;        /* behind that page */
+    uint64_t last;    /* rev of its last run */
     int64_t until_ms; /* monotonic: the newest are loaded until then */
 };
 void load_runs_begin(struct load_runs *load);

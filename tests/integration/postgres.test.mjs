@@ -59,6 +59,42 @@ test("a restart under the same name takes over at once, after a kill too", async
   await gateway.stop();
 });
 
+test("commits find runs and documents by their keys, in a database that has no statistics, and in one that has", async (t) => {
+  const server = await startPostgres({ t, settings: { autovacuum: "off", session_preload_libraries: "auto_explain",
+    "auto_explain.log_min_duration": "0", "auto_explain.log_nested_statements": "on" } });
+  const gateway = await startGateway({ t, ...onDatabase(server, "plans") });
+  const worker = await Worker.register(gateway, { tasks: ["hello"] });
+  /** The plans of what commits have done since the last look: how each table was searched. */
+  const searches = () => {
+    const plans = server.said.split("LOG:").filter((plan) => plan.includes("PL/pgSQL function commit_v1"));
+    server.said = "";
+    const found = plans.flatMap((plan) => [...plan.matchAll(/(Seq|Index|Index Only|Bitmap Heap) Scan(?: using (\w+))? on (run|document|task_number|claim) /g)]);
+    return new Set(found.map(([, kind, index, table]) => `${table}: ${index ?? kind}`));
+  };
+  const keysOnly = { run: "run_pkey", document: "document_pkey", task_number: "task_number_pkey", claim: "claim_key" };
+  const judge = (when) => {
+    const seen = searches();
+    for (const table of ["run", "document", "claim"]) assert.ok(seen.has(`${table}: ${keysOnly[table]}`), `${table} ${when}: ${[...seen]}`);
+    seen.delete("claim: claim_expiry"); // the look for claims that are over
+    for (const one of seen) assert.equal(one, `${one.split(":")[0]}: ${keysOnly[one.split(":")[0]]}`, when);
+  };
+  // More than five times each: from then on a session keeps a plan that is for every value.
+  const work = async (count) => {
+    for (let i = 0; i < count; i++) {
+      const attempt = await worker.take(await worker.trigger("hello", { idempotencyKey: `key ${count} ${i}` }));
+      await attempt.succeed({ i });
+      assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/envvars/dev`, { name: `NAME_${count}_${i}`, value: `${i}` })).status, 200);
+    }
+  };
+  server.said = "";
+  await work(12);
+  judge("without statistics");
+  server.ask("ANALYZE");
+  await work(30);
+  judge("with statistics of few runs");
+  await gateway.stop();
+});
+
 test("an idle gateway says one statement a second", async (t) => {
   const relay = await PgRelay.start(postgres, t);
   const gateway = await startGateway({ t, ...onDatabase(postgres, "idle", { url: relay.url, options: ownSchema() }) });

@@ -1,8 +1,9 @@
 /* pg_query.c - filters and walks as one statement.
  *
  *   WITH page AS (the ids, one more than asked for, in the order of the answer)
+ *   sized: with the bytes of their packets
  *   kept: their places in it, how many there are, and the bytes before each
- *   SELECT seq, total, run and packets … of those that fit
+ *   SELECT seq, total, run and packets … of those that fit, in any order
  *
  * Of several tags or tasks each has a page of its own, and the page is made of those. What is
  * not decided by an index is checked run by run; a filter that matches too little is ended by
@@ -194,6 +195,7 @@ static void add_page_end(struct pg_query *query, const struct pg_page *page,
     add_number(query, " LIMIT ", (int64_t)page->limit + 1);
 }
 
+/* The bytes of each run's packets, apart from the packets: windows copy what they are given. */
 static void add_sizes(struct pg_query *query, enum store_parts parts)
 {
     static const char *const tables[][2] = {
@@ -202,13 +204,14 @@ static void add_sizes(struct pg_query *query, enum store_parts parts)
         { "run_output o", "coalesce(octet_length(o.body), 0)" },
     };
     int count = parts == STORE_PACKETS ? 3 : parts == STORE_METADATA;
-    add(query, ", sum(0");
+    add(query, ", sized AS MATERIALIZED (SELECT g.*, 0");
     for (int i = 0; i < count; i++)
         buf_print(&query->sql, " + %s", tables[i][1]);
-    add(query, ") OVER earlier AS bytes FROM page g");
+    add(query, " AS size FROM page g");
     for (int i = 0; i < count; i++)
         buf_print(&query->sql, " LEFT JOIN %s ON %c.env = $1 AND %c.id = g.id",
                   tables[i][0], tables[i][0][4], tables[i][0][4]);
+    add(query, ")");
 }
 
 static int64_t as_signed(uint64_t number)
@@ -217,22 +220,25 @@ static int64_t as_signed(uint64_t number)
 }
 
 /* Behind "WITH page AS (…)". Sizes are those in the database, which are less than what the
- * caller counts in memory: it cuts the page itself. */
+ * caller counts in memory: it cuts the page itself. It also puts the runs in order: here they
+ * would be copied, with all that they carry, to be sorted. */
 static void add_runs_of_page(struct pg_query *query, const struct pg_page *page)
 {
+    bool bounded = page->byte_limit;
+    if (bounded)
+        add_sizes(query, page->parts);
     buf_print(&query->sql,
               ", kept AS (SELECT g.id, count(*) OVER () AS total,"
               " row_number() OVER (ORDER BY g.%s %s) AS place",
               page->key, page->taken);
-    if (page->byte_limit)
-        add_sizes(query, page->parts);
+    if (bounded)
+        buf_print(
+            &query->sql,
+            ", sum(g.size) OVER (ORDER BY g.%s %s"
+            " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes FROM sized g",
+            page->key, page->answered);
     else
         add(query, ", 0 AS bytes FROM page g");
-    if (page->byte_limit)
-        buf_print(&query->sql,
-                  " WINDOW earlier AS (ORDER BY g.%s %s"
-                  " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)",
-                  page->key, page->answered);
     add(query, ") SELECT s.seq, k.total, ");
     pg_rows_add_columns(&query->sql, page->parts);
     add(query, " FROM " SEQ_OF_ENV " LEFT JOIN (kept k JOIN run r ON r.env = $1"
@@ -240,7 +246,6 @@ static void add_runs_of_page(struct pg_query *query, const struct pg_page *page)
     pg_rows_add_joins(&query->sql, page->parts);
     add_number(query, ") ON k.place <= ", page->limit);
     add_number(query, " AND coalesce(k.bytes, 0) <= ", as_signed(page->byte_limit));
-    buf_print(&query->sql, " ORDER BY r.%s %s", page->key, page->answered);
 }
 
 static void begin_page(struct pg_query *query, uint32_t env)

@@ -12,6 +12,8 @@
 #include "store/pg/pg_read.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -100,31 +102,58 @@ struct pg_found {
     uint64_t seq;
 };
 
+typedef int run_order_fn(const void *run, const void *other);
+
+static int newest_id_first(const void *run, const void *other)
+{
+    return strcmp(((const struct run *)other)->id, ((const struct run *)run)->id);
+}
+
+static int oldest_rev_first(const void *run, const void *other)
+{
+    uint64_t left = ((const struct run *)run)->rev,
+             right = ((const struct run *)other)->rev;
+    return (left > right) - (left < right);
+}
+
+static int newest_rev_first(const void *run, const void *other)
+{
+    return oldest_rev_first(other, run);
+}
+
+/* How many runs there are until they exceed the bytes; the others are finished. */
+static size_t cut_page(struct run *runs, size_t count, size_t byte_limit)
+{
+    size_t kept = 0, bytes = 0;
+    for (; kept < count && !(byte_limit && bytes > byte_limit); kept++)
+        bytes += run_packet_bytes(&runs[kept]);
+    for (size_t i = kept; i < count; i++)
+        run_finish(&runs[i]);
+    return kept;
+}
+
+/* The rows of a page come as it suits the database. */
 static struct pg_found read_page(const PGresult *answer, enum store_parts parts,
-                                 size_t byte_limit)
+                                 size_t byte_limit, run_order_fn *order)
 {
     int rows = PQntuples(answer);
     struct pg_found page = { 0 };
-    size_t bytes = 0;
     if (rows)
         page.seq = (uint64_t)pg_rows_number(answer, 0, 0);
     if (!rows || PQgetisnull(answer, 0, 1))
-        rows = 0;
+        return page;
     page.runs = mem_new_array(struct run, (size_t)rows);
-    for (; page.count < (size_t)rows; page.count++) {
-        struct run *run = &page.runs[page.count];
-        if (byte_limit && bytes > byte_limit)
-            break;
-        pg_rows_read_run(answer, (int)page.count, 2, parts, run);
-        bytes += run_packet_bytes(run);
-    }
-    page.more = rows && (size_t)pg_rows_number(answer, 0, 1) > page.count;
+    for (int row = 0; row < rows; row++)
+        pg_rows_read_run(answer, row, 2, parts, &page.runs[row]);
+    qsort(page.runs, (size_t)rows, sizeof(page.runs[0]), order);
+    page.count = cut_page(page.runs, (size_t)rows, byte_limit);
+    page.more = (size_t)pg_rows_number(answer, 0, 1) > page.count;
     return page;
 }
 
 static void list_work(struct store_list *req, const PGresult *answer)
 {
-    struct pg_found page = read_page(answer, req->parts, req->byte_limit);
+    struct pg_found page = read_page(answer, req->parts, req->byte_limit, newest_id_first);
     req->runs = page.runs;
     req->count = page.count;
     req->more = page.more;
@@ -134,7 +163,9 @@ static void list_work(struct store_list *req, const PGresult *answer)
 
 static void walk_work(struct store_walk *req, const PGresult *answer)
 {
-    struct pg_found page = read_page(answer, STORE_PACKETS, req->byte_limit);
+    struct pg_found page =
+        read_page(answer, STORE_PACKETS, req->byte_limit,
+                  req->newest_first ? newest_rev_first : oldest_rev_first);
     req->runs = page.runs;
     req->count = page.count;
     req->more = page.more;

@@ -1,5 +1,11 @@
 -- What version 2 adds: files of deployments, which any gateway that leads has then. It changes
--- nothing of version 1: gateways that know that one alone go on beside it.
+-- nothing that version 1 sees: gateways that know that one alone go on beside it.
+
+-- In a table without statistics all indexes that begin with the environment look alike, and of
+-- those the planner takes the youngest. That has to be the key, or each commit searches all runs
+-- of its environment until the first ANALYZE.
+ALTER TABLE run DROP CONSTRAINT run_pkey, ADD PRIMARY KEY (env, id);
+ALTER TABLE document DROP CONSTRAINT document_pkey, ADD PRIMARY KEY (kind, env, name);
 
 -- A file, cut into pieces that are read and written one by one. It is there when its piece 0 is,
 -- which comes last. Of size, which is that of the whole file, follows how long each piece is.
