@@ -7,6 +7,7 @@
 #include "api/dispatch.h"
 #include "api/leaving.h"
 #include "api/openapi.h"
+#include "api/patience.h"
 #include "api/rate_limit.h"
 #include "api/revocation.h"
 #include "artifacts/artifacts.h"
@@ -32,6 +33,7 @@ enum { HELD_AT_ONCE = 8 };
 struct services {
     struct api api; /* first: what the calls reach */
     struct revocation *revocation;
+    struct patience *patience;
     struct leaving *leaving;
     struct deferred draining;
     size_t traces_written; /* of the drain: place among them */
@@ -80,9 +82,11 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     api->document = openapi_write(api->areas, api->area_count);
     api->timezones = timezones_list_installed();
     list_init(&api->held);
+    list_init(&api->calls);
     list_init(&services->draining.link);
     services->draining.fn = drain_some;
     services->revocation = revocation_create(api);
+    services->patience = patience_create(api);
     services->leaving = leaving_create(api);
     api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
     api->not_ready = "starting";
@@ -96,6 +100,7 @@ void api_destroy(struct api *api)
     struct services *services = services_of(api);
     loop_cancel_deferred(&services->draining);
     revocation_destroy(services->revocation);
+    patience_destroy(services->patience);
     leaving_destroy(services->leaving);
     rate_limit_destroy(api->rate_limit);
     route_answers_destroy(api->route_answers);

@@ -16,6 +16,7 @@ struct api_call *api_call_create(struct api *api, struct exchange *x)
     call->api = api;
     call->x = x;
     list_init(&call->held);
+    list_append(&api->calls, &call->link);
     if (slice_is(http_header(x, "x-trigger-api-version"), "2025-07-16"))
         call->vocabulary = VOCABULARY_B;
     x->call = call;
@@ -31,6 +32,7 @@ void api_hold(struct api_call *call, void (*on_drain)(struct api_call *call))
 void api_call_free(struct api_call *call)
 {
     list_remove(&call->held);
+    list_remove(&call->link);
     rooms_leave(call);
     if (call->env)
         environment_release(call->env);

@@ -60,6 +60,7 @@ struct api_call {
     void *state;         /* the handler's, for the pieces of a body */
     void (*on_drain)(struct api_call *call);   /* api_hold */
     struct list held;                          // api::held; linked while held
+    struct list link;                          // api::calls
     void (*on_gone)(struct api_call *call);    /* the peer left; still to be replied */
     void (*on_drained)(struct api_call *call); /* of a stream: http.h */
 };
@@ -126,6 +127,8 @@ enum err api_check_ready(struct api *api, struct failure *why);
 struct sockets *api_sockets(const struct api *api);
 /* The calls that api_hold holds: api_call::held. */
 struct list *api_held(struct api *api);
+/* All calls: api_call::link. */
+struct list *api_calls(struct api *api);
 struct long_polls *api_long_polls(const struct api *api);
 struct rooms *api_rooms(struct api *api);
 struct events *api_events(const struct api *api);
@@ -266,6 +269,8 @@ void api_reply_empty(struct api_call *call, int status);
 /* The last reply of a call that what it was about has let go of: its peer has left, and nobody
  * sees this; or its credential has ended while its body came, which is 401. */
 void api_reply_gone(struct api_call *call);
+/* Answers a call that an operation will reply to, which goes on: its reply goes nowhere. */
+void api_reply_early(struct api_call *call, enum err error);
 
 /* The call is answered late on purpose (a poll, a stream): on_drain is called when the
  * gateway drains, so that it is answered then. Ends with the reply. */

@@ -53,6 +53,11 @@ struct list *api_held(struct api *api)
     return &api->held;
 }
 
+struct list *api_calls(struct api *api)
+{
+    return &api->calls;
+}
+
 struct sockets *api_sockets(const struct api *api)
 {
     return api->sockets;

@@ -31,6 +31,7 @@ struct api {
     struct bytes *document;              /* /openapi.json */
     struct bytes *timezones;             /* that clients are offered beside UTC */
     struct list held;                    // api_call::held
+    struct list calls;                   // api_call::link; in the order in which they came
     const char *not_ready;               /* NULL: ready */
     bool serves_on;                      /* not ready, but nobody is refused */
     struct rate_limit *rate_limit;       /* NULL: no limit */

@@ -174,6 +174,24 @@ void api_reply_gone(struct api_call *call)
     api_reply_error(call, ERR_UNAUTHORIZED);
 }
 
+void api_reply_early(struct api_call *call, enum err error)
+{
+    struct buf headers = call->headers, body = { 0 };
+    call->headers = (struct buf){ 0 };
+    buf_add_text(&body, "{\"error\":");
+    buf_add_json(&body, slice_of(call->why.text));
+    buf_add_char(&body, '}');
+    api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
+    api_add_header(call, "retry-after", SLICE("1"));
+    add_common_headers(call, errors[error].http_status);
+    call->refused = true; /* it is in the log */
+    http_reply_early(call->x, errors[error].http_status, buf_slice(&call->headers),
+                     buf_slice(&body));
+    buf_finish(&body);
+    buf_finish(&call->headers);
+    call->headers = headers;
+}
+
 void api_reply_value(struct api_call *call, int status, json_t *value)
 {
     char *text = json_dumps(value, JSON_COMPACT);

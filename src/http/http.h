@@ -114,6 +114,16 @@ bool http_next_header(const struct exchange *x, const char *name, size_t *at,
  * HEAD gets no body; 204 and 304 neither. */
 void http_reply(struct exchange *x, int status, struct slice headers, struct slice body);
 
+/* The same in the handler's stead, when its reply may be long in coming: the client is answered
+ * and the connection closes, but the exchange stays. on_gone says so, and the reply that is still
+ * due ends the exchange and goes nowhere. Of one whose request is complete, see
+ * http_is_awaited. */
+void http_reply_early(struct exchange *x, int status, struct slice headers,
+                      struct slice body);
+
+/* The client has sent everything, has not left, and was not answered with anything yet. */
+bool http_is_awaited(const struct exchange *x);
+
 /* What became of a reply, told once: lost, when the connection broke, or was closed by the
  * peer before its kernel had taken all of the reply; else at the latest when the peer asks
  * for more or closes. Embedded by who asks, who begins no reply in done. */

@@ -174,6 +174,16 @@ static void refuse(struct http_conn *conn, struct http_fault fault)
     tell_gone(conn);
 }
 
+void http_reply_early(struct exchange *x, int status, struct slice headers,
+                      struct slice body)
+{
+    struct request *request = container_of(x, struct request, x);
+    assert(http_is_awaited(x));
+    http_reply_write_early(request, status, headers, body);
+    linger(request->conn);
+    tell_gone(request->conn);
+}
+
 /* A body that is not wanted is read to its end only when that is near: then the answer
  * does not depend on how much of it has come already. */
 static bool can_skip_body(const struct request *request)

@@ -138,6 +138,8 @@ static bool is_deaf(const struct request *request)
 void http_reply_count(const struct exchange *x, int status)
 {
     int class = status / 100 - 1;
+    if (container_of(x, struct request, x)->early)
+        return;
     metric_add(M_HTTP_1XX + class, 1);
     if (x->answers)
         x->answers->by_class[class]++;
@@ -275,6 +277,20 @@ void http_reply_refusal(struct exchange *x, struct http_fault fault, struct slic
 }
 
 /* The method is what llhttp has read of it, so HEAD is known once the head is complete. */
+bool http_is_awaited(const struct exchange *x)
+{
+    const struct request *request = container_of(x, struct request, x);
+    return request->complete && !request->streaming && !x->replied && !x->gone;
+}
+
+void http_reply_write_early(struct request *request, int status, struct slice headers,
+                            struct slice body)
+{
+    http_reply_count(&request->x, status);
+    request->early = true;
+    write_reply(request, status, headers, (struct piece){ body, NULL }, false);
+}
+
 void http_reply_write_refusal(struct request *request, struct http_fault fault)
 {
     struct buf body = error_body(fault);

@@ -13,5 +13,9 @@ void http_reply_refusal(struct exchange *x, struct http_fault fault, struct slic
  * nothing. */
 void http_reply_write_refusal(struct request *request, struct http_fault fault);
 
+/* As http_reply writes it, where the connection ends behind it. Ends nothing. */
+void http_reply_write_early(struct request *request, int status, struct slice headers,
+                            struct slice body);
+
 /* "100 Continue": the client may send the body. */
 void http_reply_write_continue(struct request *request);

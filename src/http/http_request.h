@@ -43,6 +43,7 @@ struct request {
     bool http10, keep_alive, expects_continue;
     bool offered;   /* on_head was called: the handler must reply */
     bool streaming; /* its reply has begun */
+    bool early;     /* it was answered in the handler's stead, whose reply is still due */
     bool sized;     /* and has a content-length: it is an answer like others */
     bool reply_chunked, reply_keeps;
     uint64_t length;    /* of the body, as announced */
