@@ -575,6 +575,8 @@ static void on_drain_tick(struct timer *timer)
 
 void gateway_drain(struct gateway *gateway)
 {
+    if (gateway->phase == PHASE_CLOSING)
+        return; /* the lead was lost just before: it ends already */
     if (gateway->phase != PHASE_READY) {
         gateway_stop(gateway);
         return;

@@ -56,6 +56,16 @@ for (const [what, end, comesBack] of [
   });
 }
 
+test("one that is told to end just when it has lost the lead ends well", async (t) => {
+  const { leader, other } = await startTwoGateways(t);
+  leader.child.kill("SIGSTOP");
+  await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
+  leader.child.stderr.on("data", (text) => { if (text.includes("the lead is lost")) leader.child.kill("SIGTERM"); });
+  leader.child.kill("SIGCONT");
+  assert.deepEqual(await leader.ended(), { code: 0, signal: null });
+  await other.stop();
+});
+
 test("one that stands by on a socket of the service manager says so there, and takes over", async (t) => {
   const postgres = await startPostgres({ t }), port = await freePort(), url = `http://127.0.0.1:${port}`;
   const leader = await startGateway({ t, ...onDatabase(postgres, "a") });
