@@ -51,7 +51,8 @@ enum err dequeue_begin_for(struct engine *engine, struct environment *env,
                            void (*done)(struct dequeue *dequeue, enum err status));
 
 /* Names the request, right after it began: its repetition, under the same id, gets the run
- * that it got, as long as that was not started. The caller's until done; may be absent. */
+ * that it got, as long as that was not started. A dequeue that waits under that id outside of
+ * dev is canceled. The caller's until done; may be absent. */
 void dequeue_name_request(struct dequeue *dequeue, struct slice request_id);
 
 /* The worker is gone: done comes with ERR_CANCELED, a leased run goes back at once. */

@@ -6,7 +6,8 @@
  *                      └───── no longer ready ◄────┘
  *
  * A dequeue that is repeated, because its answer was lost, gets the run that was leased to it the
- * first time.
+ * first time. One that still waits ends then: a proxy may hold its connection open although the
+ * worker has dropped it, and the next run would be leased to nobody.
  *
  * A chosen run takes its slot at once, so it is not offered twice. A worker that has gone
  * meanwhile gives the lease back. In dev everybody stands in the line of the session that
@@ -179,6 +180,20 @@ static void note_dequeued(struct engine *engine, struct tracked *run)
     leases_note(run);
 }
 
+/* Outside of dev: another dequeue in line that has the same id. NULL: there is none. In dev
+ * no worker drops a dequeue and goes on. */
+static struct dequeue *repetition(const struct dequeue *dequeue)
+{
+    const struct environment *env = dequeue->seats[0].env;
+    list_each (link, &env->fleet->line) {
+        struct dequeue *other = container_of(link, struct dequeue_seat, link)->dequeue;
+        if (other != dequeue && dequeue->request_id.ptr && other->request_id.ptr &&
+            slice_equal(other->request_id, dequeue->request_id))
+            return other;
+    }
+    return NULL;
+}
+
 static void on_leased(struct command *command, enum err status)
 {
     struct dequeue *dequeue = container_of(command, struct dequeue, command);
@@ -186,6 +201,8 @@ static void on_leased(struct command *command, enum err status)
     bool leased = is_leased(dequeue, status);
 
     dequeue->holding = false;
+    if (repetition(dequeue))
+        dequeue->canceled = true;
     if (dequeue->canceled) {
         if (leased)
             dequeue_give_back(engine, command->env, slice_of(command->run_id),
@@ -409,6 +426,9 @@ void dequeue_name_request(struct dequeue *dequeue, struct slice request_id)
     struct engine *engine = dequeue->command.engine;
     const struct tracked *run = NULL;
     dequeue->request_id = request_id;
+    struct dequeue *earlier = repetition(dequeue);
+    if (earlier)
+        dequeue_cancel(earlier);
     for (size_t i = 0; request_id.ptr && !run && i < dequeue->seat_count; i++)
         run = leases_find(dequeue->seats[i].env, request_id);
     if (!run)

@@ -104,8 +104,8 @@ static void on_dequeued(struct upward_call *call)
     bool renews = dequeuing->renews;
     dequeuing->asks = dequeuing->holds = dequeuing->renews = false;
     if (renews && call->status != 200) {
-        dequeuing->key[0] = '\0'; /* what it may have been about to get goes back */
-        dequeuing_look(dequeuing);
+        dequeuing_look(
+            dequeuing); /* its key stays: behind a proxy the call may still wait */
         return;
     }
     if (call->status != 200) {

@@ -6,7 +6,7 @@
  *
  * A call whose answer was lost is repeated under its key, and answered with the same run. One
  * that is held says what there is room for: when that is not so any more it is dropped, and asked
- * anew. */
+ * anew, also under its key, by which the gateway knows that nobody waits for the first answer. */
 #pragma once
 
 #include "base/loop.h"

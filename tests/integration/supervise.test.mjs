@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
+import net from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
@@ -42,6 +43,25 @@ async function begin(t, { options = [], gatewayOptions = [], about } = {}) {
   const trigger = (payload, more = {}) => worker.trigger("task", more, payload);
   const when = (event, count = 1) => until(() => events(event).length >= count && events(event), { what: event });
   return { gateway, token, worker, folder, version, supervisor, events, ended, trigger, when };
+}
+
+/** A proxy that tells the gateway nothing of clients that leave, as HAProxy does by default: { url, dropped }, how
+ *  many have left that had asked for a run. */
+async function startSilentProxy(t, port) {
+  const open = new Set(), proxy = { dropped: 0 };
+  const server = net.createServer({ allowHalfOpen: true }, (from) => {
+    const to = net.connect(port, "127.0.0.1");
+    let asks = false;
+    for (const socket of [from, to]) open.add(socket.on("error", () => {}).on("close", () => open.delete(socket)));
+    from.on("data", (bytes) => {
+      asks = /^POST \S+\/dequeue /.test(bytes) || (asks && !/^[A-Z]+ \//.test(bytes));
+      to.write(bytes);
+    }).on("end", () => { proxy.dropped += asks; });
+    to.on("data", (bytes) => from.write(bytes)).on("end", () => from.end());
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => { server.close(); for (const socket of open) socket.destroy(); });
+  return Object.assign(proxy, { url: `http://127.0.0.1:${server.address().port}` });
 }
 
 describe("a run", () => {
@@ -138,6 +158,18 @@ describe("gateway and supervise role", () => {
     const run = await world.ended(id);
     assert.deepEqual([run.status, run.output.attempt, run.output.runner], ["COMPLETED", 1, runner]);
     assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED", "and it goes on taking runs");
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("a dequeue that is dropped behind a proxy that keeps its connection takes no run", async (t) => {
+    const world = await begin(t, { options: ["--supervise-cpu", "1"], gatewayOptions: ["--lease", "10m"] }), proxy = await startSilentProxy(t, world.gateway.port);
+    await world.supervisor.stop();
+    Object.assign(world.supervisor, { gateway: proxy });
+    await world.supervisor.begin();
+    await world.ended(await world.trigger({ do: "finish" }));
+    await until(() => proxy.dropped > 0, { what: "it asks anew, for there is more room" });
+    assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED");
     await world.supervisor.stop();
     await world.gateway.stop();
   });

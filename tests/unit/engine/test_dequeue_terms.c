@@ -182,6 +182,48 @@ static void a_run_that_is_given_back_too_often_fails_for_that_reason(void **stat
                            "built for libc \\\"musl\\\""));
 }
 
+static void ask_as(struct world *world, struct waiter *waiter, const char *id)
+{
+    waiter->done = false;
+    assert_int_equal(dequeue_begin(world->engine, &world->env, 1, &any_run,
+                                   &waiter->dequeue, 60000, on_dequeued),
+                     OK);
+    dequeue_name_request(&waiter->dequeue, slice_of(id));
+}
+
+/* A proxy may keep the connection of a worker that has dropped its call. */
+static void who_asks_again_under_its_id_waits_once(void **state)
+{
+    struct world *world = *state;
+    static struct waiter dropped, other, again;
+    ask_as(world, &dropped, "a");
+    ask_as(world, &other, "b");
+    ask_as(world, &again, "a");
+    world_settle(world);
+    assert_true(dropped.done);
+    assert_int_equal(dropped.status, ERR_CANCELED);
+    struct triggered first = trigger(world, (struct wish){ 0 });
+    world_settle(world);
+    assert_got(&other, first.id);
+    struct triggered second = trigger(world, (struct wish){ 0 });
+    world_settle(world);
+    assert_got(&again, second.id);
+}
+
+static void who_asks_again_while_its_lease_is_committed_gets_the_run(void **state)
+{
+    struct world *world = *state;
+    static struct waiter dropped, again;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    ask_as(world, &dropped, "a");
+    engine_match_now(&engine_share_of(world->env)->matching);
+    assert_true(dropped.dequeue.holding);
+    ask_as(world, &again, "a");
+    world_settle(world);
+    assert_int_equal(dropped.status, ERR_CANCELED);
+    assert_got(&again, got.id);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, create_world, destroy_world)
 
 int main(void)
@@ -193,6 +235,8 @@ int main(void)
         TEST(a_run_is_not_given_to_who_has_no_room_for_its_machine),
         TEST(a_machine_that_takes_all_the_room_fits),
         TEST(a_run_that_is_given_back_too_often_fails_for_that_reason),
+        TEST(who_asks_again_under_its_id_waits_once),
+        TEST(who_asks_again_while_its_lease_is_committed_gets_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
