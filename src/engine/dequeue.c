@@ -48,6 +48,7 @@ static void finish_dequeue(struct dequeue *dequeue, enum err status)
 {
     struct engine *engine = dequeue->command.engine;
     leave_line(dequeue);
+    line_unname(&dequeue->seats[0]);
     loop_cancel_deferred(&dequeue->deferred);
     timers_clear(loop_timers(engine->loop), &dequeue->timer);
     for (size_t i = 0; i < dequeue->seat_count; i++)
@@ -180,20 +181,6 @@ static void note_dequeued(struct engine *engine, struct tracked *run)
     leases_note(run);
 }
 
-/* Outside of dev: another dequeue in line that has the same id. NULL: there is none. In dev
- * no worker drops a dequeue and goes on. */
-static struct dequeue *repetition(const struct dequeue *dequeue)
-{
-    const struct environment *env = dequeue->seats[0].env;
-    list_each (link, &env->fleet->line) {
-        struct dequeue *other = container_of(link, struct dequeue_seat, link)->dequeue;
-        if (other != dequeue && dequeue->request_id.ptr && other->request_id.ptr &&
-            slice_equal(other->request_id, dequeue->request_id))
-            return other;
-    }
-    return NULL;
-}
-
 static void on_leased(struct command *command, enum err status)
 {
     struct dequeue *dequeue = container_of(command, struct dequeue, command);
@@ -201,8 +188,6 @@ static void on_leased(struct command *command, enum err status)
     bool leased = is_leased(dequeue, status);
 
     dequeue->holding = false;
-    if (repetition(dequeue))
-        dequeue->canceled = true;
     if (dequeue->canceled) {
         if (leased)
             dequeue_give_back(engine, command->env, slice_of(command->run_id),
@@ -426,9 +411,11 @@ void dequeue_name_request(struct dequeue *dequeue, struct slice request_id)
     struct engine *engine = dequeue->command.engine;
     const struct tracked *run = NULL;
     dequeue->request_id = request_id;
-    struct dequeue *earlier = repetition(dequeue);
-    if (earlier)
-        dequeue_cancel(earlier);
+    if (request_id.ptr && !dequeue->seats[0].env->is_dev) {
+        struct dequeue_seat *earlier = line_name(&dequeue->seats[0], request_id);
+        if (earlier)
+            dequeue_cancel(earlier->dequeue);
+    }
     for (size_t i = 0; request_id.ptr && !run && i < dequeue->seat_count; i++)
         run = leases_find(dequeue->seats[i].env, request_id);
     if (!run)

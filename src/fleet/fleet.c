@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "fleet/leases.h"
+#include "fleet/line.h"
 #include "fleet/sessions.h"
 #include "fleet/worker_versions.h"
 
@@ -21,6 +22,7 @@ void fleet_create(struct fleets *fleets, struct environment *env)
     fleet->sessions = sessions_create(fleet, env);
     fleet->lookout.env = env;
     list_init(&fleet->line);
+    table_init(&fleet->named, line_key);
     env->fleet = fleet;
 }
 
@@ -29,6 +31,7 @@ void fleet_destroy(struct fleet *fleet)
     timers_clear(loop_timers(fleet->shared->loop), &fleet->lookout.timer);
     sessions_destroy(fleet->sessions);
     leases_destroy(fleet->leases);
+    table_finish(&fleet->named);
     workers_destroy(fleet->workers);
     free(fleet);
 }

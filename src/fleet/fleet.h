@@ -32,6 +32,7 @@ struct fleet {
     struct leases *leases;
     struct lookout lookout;
     struct list line;     // dequeue_seat::link; workers that wait; not in dev
+    struct table named;   // dequeue_seat by request_id; one each
     uint32_t seated;      /* how many; in dev how many wait in lines of sessions */
     int64_t served_until; /* monotonic ms: a worker asked, and is taken to be there */
     uint32_t open_seats;  /* of those seated, who take runs of plain registrations too */

@@ -4,6 +4,29 @@
 
 #include "fleet/sessions.h"
 
+struct slice line_key(const void *value)
+{
+    return ((const struct dequeue_seat *)value)->request_id;
+}
+
+struct dequeue_seat *line_name(struct dequeue_seat *seat, struct slice request_id)
+{
+    struct table *named = &seat->env->fleet->named;
+    struct dequeue_seat *before = table_remove(named, request_id);
+    if (before)
+        before->request_id = (struct slice){ 0 };
+    seat->request_id = request_id;
+    table_insert(named, seat);
+    return before;
+}
+
+void line_unname(struct dequeue_seat *seat)
+{
+    if (seat->request_id.ptr)
+        table_remove(&seat->env->fleet->named, seat->request_id);
+    seat->request_id = (struct slice){ 0 };
+}
+
 bool line_join(struct dequeue_seat *seat, struct slice worker)
 {
     struct environment *env = seat->env;

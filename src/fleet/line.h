@@ -16,12 +16,21 @@ struct dequeue_seat {
     struct dequeue *dequeue; /* the owner's */
     struct environment *env;
     bool deployed_only;      /* it takes no run of a plain registration */
+    struct slice request_id; /* fleet::named has it under that; absent: it does not */
     struct session *session; /* in dev, while it stands in its line; else NULL */
     struct list link;        // fleet::line or session::dequeues
     /* The version that the worker names is about to change: the dequeue leaves the line, and
      * is answered by then (monotonic ms). */
     void (*hurry)(struct dequeue_seat *seat, int64_t until);
 };
+
+/* The key of fleet::named. */
+struct slice line_key(const void *value);
+
+/* Names the request that the seat is for, of a worker outside of dev; borrowed until the seat
+ * loses its name. The seat that had it, which loses it; NULL: there was none. */
+struct dequeue_seat *line_name(struct dequeue_seat *seat, struct slice request_id);
+void line_unname(struct dequeue_seat *seat);
 
 /* worker: the id of the version that it names; "": none. False: in dev nobody has a run for a
  * version that has gone; the seat stands in no line. */
