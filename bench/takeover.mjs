@@ -1,0 +1,85 @@
+// How long nobody serves when the gateway that leads goes: two of them on one PostgreSQL behind HAProxy, as
+// deploy/README.md has it, and 8 clients that write.
+//
+//   node bench/takeover.mjs BUILD        BUILD: a Release build directory; needs PostgreSQL and HAProxy
+//
+// ROUNDS    how often the one that leads is killed (20); it is also stopped, and cut off from the
+//           database, a fifth as often, at least once each. The other one then is the next
+//
+//   it goes ──► dead after 5 s ──► taken, loaded ──► HAProxy finds it ready ──► a write is acknowledged
+//   └──────────────── how long no write was acknowledged ──────────────────────┘
+//
+// Writes that were on their way end first: what counts is the longest time between two answers, of whatever client,
+// around the fault. At the end what was acknowledged is looked for in the database: all of it is there, and once.
+// Ends with status 1 if a target is missed.
+import os from "node:os";
+import path from "node:path";
+
+import { Writers } from "../tests/support/js/acknowledged.mjs";
+import { until } from "../tests/support/js/gateway.mjs";
+import { standsBy, startTwoGateways } from "../tests/support/js/two_gateways.mjs";
+
+const [build = "build"] = process.argv.slice(2);
+const rounds = Number(process.env.ROUNDS ?? 20), few = Math.max(1, Math.round(rounds / 5)), WRITERS = 8, TARGET_MS = 8000;
+process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
+
+const faults = [
+  ["killed", rounds, (gateway) => gateway.kill(), (gateway) => gateway.restart({ ready: false })],
+  ["stopped", few, (gateway) => gateway.child.kill("SIGSTOP"), (gateway) => gateway.child.kill("SIGCONT")],
+  ["cut off from the database", few, (gateway) => gateway.relay.hold(), (gateway) => gateway.relay.pass()],
+];
+
+const loads = [os.loadavg()[0]];
+const { postgres, leader, other, url } = await startTwoGateways(undefined, { release: true });
+const writers = new Writers(url, { clients: WRITERS });
+const gateways = [leader, other];
+
+/** The longest time without an acknowledged write from now until the other one has served for a while. */
+async function pause(end) {
+  const [leads, next] = gateways;
+  let last = performance.now(), longest = 0, count = writers.count;
+  const watch = setInterval(() => {
+    const now = performance.now();
+    if (writers.count !== count) last = now;
+    count = writers.count;
+    longest = Math.max(longest, now - last);
+  }, 5);
+  await end(leads);
+  await until(() => next.isReady(), { timeoutMs: 60_000, what: "the other one serves" });
+  await writers.served(60_000);
+  clearInterval(watch);
+  return longest;
+}
+
+async function measure([, , end, comeBack]) {
+  await writers.served();
+  const ms = await pause(end), [gone] = gateways;
+  await comeBack(gone);
+  await standsBy(gone);
+  gateways.reverse();
+  loads.push(os.loadavg()[0]);
+  return ms;
+}
+
+const results = [];
+for (const fault of faults) {
+  const times = [];
+  for (let round = 0; round < fault[1]; round++) times.push(await measure(fault));
+  results.push([fault[0], times.sort((a, b) => a - b)]);
+}
+await writers.stop();
+writers.judge(postgres);
+await gateways[1].stop();
+await gateways[0].stop();
+await postgres.stop();
+
+let missed = 0;
+console.log(`two gateways, ${WRITERS} clients that write: how long no write was acknowledged when the one that leads is …`);
+console.log(`load of the machine (${os.availableParallelism()} cores): ${Math.min(...loads).toFixed(1)} to ${Math.max(...loads).toFixed(1)}`);
+for (const [what, times] of results) {
+  const max = times.at(-1), met = max <= TARGET_MS;
+  missed += !met;
+  console.log(`${what.padEnd(28)} ${`${times.length}`.padStart(3)} times   p50 ${times[times.length >> 1].toFixed(0)} ms   max ${max.toFixed(0)} ms   <= ${TARGET_MS}  ${met ? "met" : "MISSED"}`);
+}
+console.log(`${writers.count} runs were acknowledged: all of them are stored, each once`);
+process.exit(missed ? 1 : 0);
