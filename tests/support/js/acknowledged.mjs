@@ -19,7 +19,7 @@ let writers = 0;
 export function storedRuns(postgres, prefix = "") {
   const stored = new Map();
   for (const line of postgres.ask("SELECT encode(r.id, 'escape'), convert_from(p.body, 'UTF8') FROM runcast.run r JOIN runcast.run_payload p USING (env, id)").split("\n").filter(Boolean)) {
-    const [id, body] = line.split("|"), { name } = JSON.parse(body);
+    const [id, body] = line.split("|"), payload = JSON.parse(body), { name } = payload.json ?? payload; // by an SDK: superjson
     if (!name?.startsWith(prefix)) continue;
     assert.ok(!stored.has(name), `${name} is stored once, not as ${stored.get(name)} and ${id}`);
     stored.set(name, id);

@@ -1,6 +1,6 @@
 // A run controller as a supervise role knows it: no packages, and the task is in the payload.
 //
-//   { "do": "finish" | "sleep" | "retry" | "wait" | "hang" | "die" | "parent" | "audit" | "reach" | "peek" | "leave", … }
+//   { "do": "finish" | "sleep" | "until" | "retry" | "wait" | "hang" | "die" | "parent" | "audit" | "reach" | "peek" | "leave", … }
 //
 // It lies in a version's folder, with websocket.mjs beside it, and tells what happens as lines of
 // the file events/<runner id>, which tests read; a file events.path names another folder for them. A
@@ -78,6 +78,7 @@ const look = () => ({
 const tasks = {
   finish: ({ output }) => succeed(output ?? { attempt: number, runner: env.TRIGGER_RUNNER_ID }),
   sleep: async ({ ms }) => { await sleep(ms); return succeed({ attempt: number, runner: env.TRIGGER_RUNNER_ID }); },
+  async until({ file }) { while (!fs.existsSync(file)) await sleep(50); return succeed({ attempt: number, runner: env.TRIGGER_RUNNER_ID }); },
   async retry({ delay }) {
     if (number > 1) return succeed({ attempt: number, runner: env.TRIGGER_RUNNER_ID });
     return complete({ ok: false, error: { type: "BUILT_IN_ERROR", name: "Error", message: "boom", stackTrace: "Error: boom" }, retry: { timestamp: Date.now() + delay, delay } });

@@ -1,0 +1,59 @@
+// The official React hooks, in a real browser, on two gateways behind HAProxy when the one that leads is killed,
+// stopped, or cut off from the database. ../worker/takeover.test.mjs has the other clients.
+import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+
+import { keys, until } from "../../support/js/gateway.mjs";
+import { publicToken } from "../../support/js/tokens.mjs";
+import { startTwoGateways } from "../../support/js/two_gateways.mjs";
+import { Front, liveThroughTakeovers, WITHIN_MS } from "../worker/takeover/clients.mjs";
+import { startBrowser } from "./tab.mjs";
+
+/** Seldom looked at: a page that is asked all the time takes the processor from what it waits for. */
+function showing(tab, id, fields) {
+  return until(async () => {
+    const run = [JSON.parse(await tab.text("value")) ?? []].flat().find((one) => one.id === id);
+    return run && Object.entries(fields).every(([name, value]) => isDeepStrictEqual(run[name], value));
+  }, { everyMs: 250, timeoutMs: WITHIN_MS, what: `the page shows ${JSON.stringify(fields)} of ${id}` });
+}
+
+/** Two pages with hooks, of a run and of a tag, on each of which one hook lives through all rounds. */
+class Pages {
+  static async open(t, front, leader, { browser, key }) {
+    const pages = Object.assign(new Pages(), { name: "hooks", front, key, tag: await browser.open(t), run: await browser.open(t), ids: [] });
+    const access = { baseURL: front.url, accessToken: await publicToken(leader, { key, scopes: ["read:tags", "read:runs"] }) };
+    pages.long = await pages.#trigger("long");
+    await pages.tag.show("Tag", { tag: pages.name, ...access });
+    await pages.run.show("Run", { id: pages.long, ...access });
+    return pages;
+  }
+
+  async begin(round) {
+    this.id = await this.#trigger(round);
+    await showing(this.tag, this.id, { status: "PENDING_VERSION" });
+  }
+
+  async pause() {}
+
+  async end(round) {
+    await this.front.cancel(this.key, this.id);
+    await showing(this.tag, this.id, { status: "CANCELED" });
+    await this.front.putMetadata(this.key, this.long, { round });
+    await showing(this.run, this.long, { metadata: { round } });
+  }
+
+  async judge() {
+    await this.front.cancel(this.key, this.long);
+    await showing(this.run, this.long, { status: "CANCELED" });
+    await until(async () => (await this.run.completed()).length === 1, { what: "onComplete" });
+  }
+
+  #trigger(name) { return this.front.trigger(this.key, "nobody-has-this", { name: `page-${name}` }, { tags: [this.name] }); }
+}
+
+test("hooks live through takeovers", { timeout: 380_000 }, async (t) => {
+  const browser = await startBrowser();
+  t.after(() => browser.stop());
+  const world = await startTwoGateways(t, { options: ["--allow-origin", browser.origin] });
+  await liveThroughTakeovers(t, world, [await Pages.open(t, new Front(world), world.leader, { browser, key: keys.staging })]);
+});

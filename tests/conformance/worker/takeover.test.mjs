@@ -1,0 +1,53 @@
+// The official clients on two gateways behind HAProxy, when the one that leads is killed, stopped, or cut off
+// from the database:
+//
+//   SDK 4.8.3   ──┐                    ┌── a ── relay ──┐
+//   SDK 3.3.17  ──┼──── HAProxy ───────┤                ├── PostgreSQL
+//   CLI 4.8.3   ──┤                    └── b ── relay ──┘
+//   supervise   ──┘
+//
+// One world for the three faults, so that each client lives through three takeovers and is not started
+// again: takeover/clients.mjs. In each round they begin something, the leader goes, and what they began ends well.
+// ../browser/takeover.test.mjs has the hooks.
+import assert from "node:assert/strict";
+import path from "node:path";
+import { test } from "node:test";
+
+import { makeFakeBundle } from "../../support/js/bundles.mjs";
+import { startCli, workerFolder } from "../../support/js/cli.mjs";
+import { Deployer } from "../../support/js/deployments.mjs";
+import { keys } from "../../support/js/gateway.mjs";
+import { runProgram } from "../../support/js/program.mjs";
+import { Supervisor } from "../../support/js/supervisor.mjs";
+import { startTwoGateways } from "../../support/js/two_gateways.mjs";
+import { Executor, Front, liveThroughTakeovers, openFolder, SdkClient } from "./takeover/clients.mjs";
+
+async function startSupervise(t, front, leader) {
+  const notes = openFolder(), token = (await runProgram(["worker-token", "create", "--data", leader.data])).stdout.trim();
+  const supervisor = await Supervisor.start(front, { t, token });
+  const deployed = await new Deployer(leader).deploy({}, makeFakeBundle([{ id: "task", retry: { maxAttempts: 2 } }], { events: notes }));
+  assert.equal(deployed.status, 200, deployed.text);
+  const tasks = { computes: ["task", { do: "until" }], waits: ["task", { do: "wait", ms: 8000 }], retries: ["task", { do: "retry", delay: 8000 }] };
+  return new Executor(front, { name: "supervise role", key: keys.prod, notes, tasks, alive: () => !supervisor.end });
+}
+
+async function startDevelopment(t, front) {
+  const cli = await startCli({ t, url: front.url, folder: path.join(workerFolder, "takeover") });
+  const tasks = Object.fromEntries(["computes", "waits", "retries"].map((task) => [task, [task, {}]]));
+  return new Executor(front, { name: "CLI", key: keys.dev, notes: openFolder(), tasks, alive: () => !cli.end });
+}
+
+async function startClients(t, { url, leader }) {
+  const front = new Front({ url });
+  return [
+    new SdkClient(t, { name: "SDK 4.8.3", folder: "sdk-v4", module: "@trigger.dev/sdk", url, key: keys.staging }),
+    new SdkClient(t, { name: "SDK 3.3.17", folder: "sdk-v3", module: "@trigger.dev/sdk/v3", url, key: keys.staging }),
+    await startSupervise(t, front, leader),
+    await startDevelopment(t, front),
+  ];
+}
+
+test("official clients live through takeovers", { timeout: 380_000 }, async (t) => {
+  const world = await startTwoGateways(t);
+  await liveThroughTakeovers(t, world, await startClients(t, world));
+});

@@ -1,0 +1,205 @@
+// Clients behind one address, for takeover.test.mjs here and in browser. Each has begin(round), which resolves when what it does is under
+// way, pause(round), for what must be fresh when the gateway goes, end(round), which resolves when all
+// of the round has come to its end, and judge(postgres), when the last round is over.
+import assert from "node:assert/strict";
+import { fork } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { storedRuns } from "../../../support/js/acknowledged.mjs";
+import { temporaryFolder, until } from "../../../support/js/gateway.mjs";
+import { HttpClient } from "../../../support/js/http.mjs";
+import { standsBy } from "../../../support/js/two_gateways.mjs";
+
+const conformance = fileURLToPath(new URL("../..", import.meta.url));
+export const WITHIN_MS = 60_000;
+
+/** The gateways as their clients see them. Each call is repeated, a trigger under its key, until it is answered. */
+export class Front {
+  constructor({ url }) {
+    this.url = url;
+    this.http = new HttpClient(url);
+  }
+
+  get(target, more) { return this.http.request("GET", target, more); }
+  post(target, body, more) { return this.http.request("POST", target, { body, ...more }); }
+
+  async trigger(key, task, payload, options) {
+    const body = { payload, options: { idempotencyKey: payload.name, ...options } };
+    return (await this.#ask(() => this.post(`/api/v1/tasks/${task}/trigger`, body, { key, timeoutMs: 10_000 }))).json.id;
+  }
+
+  cancel(key, id) { return this.#ask(() => this.post(`/api/v2/runs/${id}/cancel`, undefined, { key, timeoutMs: 10_000 })); }
+
+  putMetadata(key, id, metadata) { return this.#ask(() => this.http.request("PUT", `/api/v1/runs/${id}/metadata`, { body: { metadata }, key, timeoutMs: 10_000 })); }
+
+  async show(key, id) { return (await this.#ask(() => this.get(`/api/v3/runs/${id}`, { key, timeoutMs: 10_000 }))).json; }
+
+  #ask(call) {
+    return until(async () => {
+      const reply = await call().catch(() => ({ status: 503 }));
+      assert.ok(reply.status === 200 || reply.status >= 500, `${reply.status} ${reply.text}`);
+      return reply.status === 200 && reply;
+    }, { what: "an answer", everyMs: 50, timeoutMs: WITHIN_MS });
+  }
+
+  async settled(key, id, status) {
+    let run;
+    try {
+      return await until(async () => { run = await this.show(key, id); return run.status === status && run; }, { everyMs: 100, timeoutMs: WITHIN_MS });
+    } catch {
+      throw new Error(`${id} is not ${status} within ${WITHIN_MS} ms: ${JSON.stringify(run)}`);
+    }
+  }
+}
+
+/** A process with an SDK: sdk_program.mjs. */
+export class SdkClient {
+  constructor(t, { name, folder, module, url, key }) {
+    const env = { ...process.env, CLIENT: name, SDK_DIR: path.join(conformance, folder), SDK_MODULE: module, TRIGGER_API_URL: url, TRIGGER_SECRET_KEY: key,
+      NODE_OPTIONS: "--experimental-global-webcrypto" }; // Node 18 has it as a global only when asked
+    Object.assign(this, { name, told: {} });
+    this.child = fork(fileURLToPath(new URL("sdk_program.mjs", import.meta.url)), { env, execArgv: [] });
+    this.child.on("message", (message) => Object.assign(this.told, message)).on("exit", (code) => { this.code = code; });
+    t.after(() => this.child.kill("SIGKILL"));
+  }
+
+  begin(round) { return this.#say({ begin: round }, "begun"); }
+  async pause() {}
+
+  async end(round) {
+    const { run, poll, batch } = await this.#say({ end: round }, "ended");
+    assert.deepEqual([run, poll, ...batch], Array(4).fill("CANCELED"));
+  }
+
+  async judge(postgres, t) {
+    const { acknowledged, longestMs, gaveUp } = await this.#say({ stop: true }, "stopped");
+    t.diagnostic(`${Object.keys(acknowledged).length} runs; the longest call took ${longestMs} ms; thrown by the SDK, and called again: ${JSON.stringify(gaveUp)}`);
+    const stored = storedRuns(postgres, `${this.name}-`);
+    for (const [name, id] of Object.entries(acknowledged)) {
+      assert.ok(stored.has(name), `${name}, which was acknowledged, is stored`);
+      if (id) assert.equal(stored.get(name), id);
+    }
+    assert.equal(stored.size, Object.keys(acknowledged).length, "nothing else is stored");
+  }
+
+  /** Says something, and gives what it answers under a name. */
+  async #say(message, name) {
+    delete this.told[name];
+    if (this.code === undefined) this.child.send(message);
+    const failure = () => this.told.failed ?? (this.code === undefined ? undefined : `ended with ${this.code}`);
+    await until(() => this.told[name] || failure(), { what: `${this.name} says ${name}`, timeoutMs: WITHIN_MS })
+      .catch((error) => { throw new Error(`${error.message}; heard last: ${this.told.heard}`); });
+    if (!this.told[name]) throw new Error(failure());
+    return this.told[name];
+  }
+}
+
+/** A folder that tasks of whatever user write to. */
+export function openFolder() {
+  const top = temporaryFolder(), folder = path.join(top, "notes/");
+  fs.chmodSync(top, 0o711);
+  fs.mkdirSync(folder);
+  fs.chmodSync(folder, 0o777);
+  return folder;
+}
+
+/** What executes runs: of tasks that compute, wait, and fail once; tasks: how each of them is called, by
+ *  kind, [task, payload]. They write to the folder notes. alive() is true while it is the process that it was. */
+export class Executor {
+  constructor(front, { name, key, notes, tasks, alive }) {
+    Object.assign(this, { front, name, key, notes, tasks, alive, attempts: new Map() });
+  }
+
+  async begin(round) {
+    this.runs = [await this.#execute(round, "computes", 1), await this.#execute(round, "computes", 1, "-beside")];
+    await until(() => this.runs.every((id) => this.#noted().has(id)), { what: `${this.name} executes`, everyMs: 100, timeoutMs: WITHIN_MS });
+  }
+
+  async pause(round) {
+    const waiting = await this.#execute(round, "waits", 1), failing = await this.#execute(round, "retries", 2);
+    this.runs.push(waiting, failing);
+    await Promise.all([this.front.settled(this.key, waiting, "FROZEN"), this.front.settled(this.key, failing, "REATTEMPTING")]);
+  }
+
+  /** One more is triggered while nobody serves. */
+  async end(round) {
+    this.runs.push(await this.#execute(round, "computes", 1, "-later"));
+    fs.writeFileSync(this.#file(round), "");
+    await Promise.all(this.runs.map((id) => this.front.settled(this.key, id, "COMPLETED")));
+    assert.ok(this.alive(), `the same ${this.name}`);
+  }
+
+  /** Each run was executed by its attempts, one after the other, and no other one. */
+  async judge() {
+    const noted = this.#noted();
+    for (const [id, count] of this.attempts) {
+      const all = noted.get(id) ?? [], numbers = Array.from({ length: count }, (_, i) => i + 1);
+      assert.deepEqual(all.map(({ attempt }) => attempt), numbers, `attempts of ${id}: ${JSON.stringify(all)}`);
+      all.forEach((one, i) => assert.ok(one.begin >= (all[i - 1]?.end ?? 0), `${id} is in one process at a time: ${JSON.stringify(all)}`));
+    }
+    assert.equal(noted.size, this.attempts.size, "no other run");
+  }
+
+  #file(round) { return path.join(this.notes, `end-${round}`); }
+
+  async #execute(round, kind, attempts, more = "") {
+    const [task, payload] = this.tasks[kind], name = `${this.name}-${round}-${kind}${more}`;
+    const id = await this.front.trigger(this.key, task, { ...payload, name, notes: this.notes, file: this.#file(round) });
+    this.attempts.set(id, attempts);
+    return id;
+  }
+
+  /** What processes of tasks wrote down: for each run its attempts in the order of time, { attempt, begin, end }. */
+  #noted() {
+    const runs = new Map();
+    for (const name of fs.readdirSync(this.notes)) { // the files that end a task are empty
+      let open;
+      for (const { event, run, attempt, at } of fs.readFileSync(path.join(this.notes, name), "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line))) {
+        if (event === "started") {
+          open = { attempt, begin: at, end: Infinity };
+          runs.set(run, [...runs.get(run) ?? [], open]);
+        }
+        if (event === "completed") open.end = at;
+      }
+    }
+    for (const all of runs.values()) all.sort((a, b) => a.begin - b.begin);
+    return runs;
+  }
+}
+
+const faults = [
+  ["is killed", (gateway) => gateway.kill(), (gateway) => gateway.restart({ ready: false })],
+  ["is stopped and goes on", (gateway) => gateway.child.kill("SIGSTOP"), (gateway) => gateway.child.kill("SIGCONT")],
+  ["is cut off from the database", (gateway) => gateway.relay.hold(), (gateway) => gateway.relay.pass()],
+];
+
+/** One thing of all clients at once, each by itself: promises that may be looked at later. */
+async function all(clients, act) {
+  const acts = clients.map(act);
+  await Promise.allSettled(acts);
+  return acts;
+}
+
+/** The world of startTwoGateways goes through each fault; each client has a test in each, and one at the end. */
+export async function liveThroughTakeovers(t, { leader, other, postgres }, clients) {
+  const gateways = [leader, other];
+  for (const [round, [what, end, comeBack]] of faults.entries()) {
+    await t.test(`the one that leads ${what}`, async (t) => {
+      const [leads, next] = gateways;
+      const begun = await all(clients, (client) => client.begin(round));
+      const paused = await all(clients, async (client, i) => { await begun[i]; return client.pause(round); });
+      await end(leads);
+      const ended = await all(clients, async (client, i) => { await paused[i]; return client.end(round); });
+      await until(() => next.isReady(), { timeoutMs: WITHIN_MS, what: "the other one serves" });
+      for (const [i, { name }] of clients.entries()) await t.test(`${name} goes on by itself`, () => ended[i]);
+      await comeBack(leads);
+      await standsBy(leads);
+      gateways.reverse();
+    });
+  }
+  for (const client of clients)
+    await t.test(`${client.name}: everything is there, once`, (t) => client.judge(postgres, t));
+  for (const gateway of gateways.reverse()) await gateway.stop();
+}
