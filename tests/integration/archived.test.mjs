@@ -1,14 +1,12 @@
 // What becomes of an archived branch: what is open on it ends, its runs are canceled, and it
 // leaves memory.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";
-import path from "node:path";
 import { test } from "node:test";
 
 import { EventStream } from "../support/js/event_stream.mjs";
-import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { askStore, keys, startGateway, until } from "../support/js/gateway.mjs";
 import { NoticeSocket } from "../support/js/notices.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 
@@ -143,19 +141,16 @@ test("a branch that was archived costs next to no memory, however many there wer
   await own.stop();
 });
 
-/** How many rows the store has of each environment, by number, in a data directory. */
-const rowsOf = (own) => JSON.parse(execFileSync("python3", ["-c", `
-import json, sqlite3, sys
-d = sqlite3.connect(sys.argv[1])
-tables = ["run", "run_tag", "run_payload", "run_metadata", "run_output", "document"]
-of = lambda number: sum(d.execute("SELECT count(*) FROM %s WHERE env = ?" % t, (number,)).fetchone()[0] for t in tables)
-branches = [json.loads(body) for (body,) in d.execute("SELECT body FROM document WHERE kind = 3")]
-print(json.dumps([[b["branch"], of(b["number"])] for b in branches if "branch" in b]))`, path.join(own.data, "runcast.db")], { encoding: "utf8" }));
+/** How many rows the store has of each branch: [[name, rows]]. */
+const rowsOf = ({ data }) => {
+  const branches = askStore(data, "SELECT $text(body) AS body FROM document WHERE kind = 3").map(({ body }) => JSON.parse(body)).filter(({ branch }) => branch);
+  const count = ({ number }) => ["run", "run_tag", "run_payload", "run_metadata", "run_output", "document"]
+    .map((table) => askStore(data, `SELECT count(*) AS n FROM ${table} WHERE env = ${number}`)[0].n).reduce((sum, n) => sum + n, 0);
+  return branches.map((branch) => [branch.branch, count(branch)]);
+};
 
 /** The numbers of environments that were written to. */
-const positions = (own) => JSON.parse(execFileSync("python3", ["-c", `
-import json, sqlite3, sys
-print(json.dumps([env for (env,) in sqlite3.connect(sys.argv[1]).execute("SELECT env FROM environment ORDER BY env")]))`, path.join(own.data, "runcast.db")], { encoding: "utf8" }));
+const positions = ({ data }) => askStore(data, "SELECT env FROM environment ORDER BY env").map(({ env }) => env);
 
 test("retention removes an archived branch from the store too, and the number of the newest does not come again", async (t) => {
   const own = await startGateway({ t, options: ["--retain", "2s", "--cancel-timeout", "1s"] });

@@ -1,11 +1,9 @@
 // --storage-quota: what the environments of a project store together, and what makes room.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import path from "node:path";
 import { test } from "node:test";
 
-import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { askStore, changeStore, keys, startGateway, textColumns, until } from "../support/js/gateway.mjs";
 import { addSecondProject, otherKeys } from "../support/js/second_project.mjs";
 import { thrown, Worker } from "../support/js/worker_calls.mjs";
 
@@ -13,24 +11,21 @@ const MIB = 1 << 20;
 const onBranch = { key: keys.preview, headers: { "x-trigger-branch": "b" } };
 const trigger = (gateway, bytes, who = {}, options = {}) => gateway.post("/api/v1/tasks/hello/trigger", { payload: "x".repeat(bytes), options }, who);
 
-/** What the rows of every environment count, added up again from the tables (src/store/sqlite/sqlite_sizes.h), of a gateway that
+/** What the rows of every environment count, added up again from the tables (include/runcast/store.h), of a gateway that
  * does not run: those whose sum is another than the one that was kept. Those of the installation are left out: addSecondProject
  * writes there beside the gateway. */
-const miscounted = (data) => JSON.parse(execFileSync("python3", ["-c", `
-import json, sqlite3, sys
-d = sqlite3.connect(sys.argv[1])
-size = lambda column: "ifnull(length(CAST(%s AS BLOB)), 0)" % column
-texts = [name for _, name, kind, *_ in d.execute("PRAGMA table_info(run)") if kind == "TEXT" and name != "id"]
-counted = {
-  "run": ["1536", "2 * " + size("tags"), *[size(name) for name in texts if name != "tags"]],
-  "run_payload": [size("body"), size("type")], "run_metadata": [size("body"), size("seed")], "run_output": [size("body"), size("type"), size("error")],
-  "document": ["128", "2 * " + size("name"), size("body")], "claim": ["128", "2 * " + size("key")], "task_number": ["128", size("task")],
+function miscounted(data) {
+  const others = textColumns(data, "run").filter((column) => column !== "id" && column !== "tags");
+  const counted = {
+    run: ["1536", "2 * $bytes(tags)", ...others.map((column) => `$bytes(${column})`)],
+    run_payload: ["$bytes(body)", "$bytes(type)"], run_metadata: ["$bytes(body)", "$bytes(seed)"], run_output: ["$bytes(body)", "$bytes(type)", "$bytes(error)"],
+    document: ["128", "2 * $bytes(name)", "$bytes(body)"], claim: ["128", "2 * $bytes(key)"], task_number: ["128", "$bytes(task)"],
+  };
+  const rows = Object.entries(counted).map(([table, parts]) => `SELECT env, ${parts.join(" + ")} AS bytes FROM ${table} WHERE env > 0`).join(" UNION ALL ");
+  const byEnv = (sql) => new Map(askStore(data, sql).map(({ env, bytes }) => [env, Number(bytes)]));
+  const kept = byEnv("SELECT env, stored AS bytes FROM environment WHERE env > 0 AND stored <> 0"), real = byEnv(`SELECT env, sum(bytes) AS bytes FROM (${rows}) r GROUP BY env`);
+  return [...new Set([...kept.keys(), ...real.keys()])].filter((env) => kept.get(env) !== real.get(env)).map((env) => [env, kept.get(env), real.get(env)]);
 }
-rows = " UNION ALL ".join("SELECT env, %s AS bytes FROM %s WHERE env > 0" % (" + ".join(parts), table) for table, parts in counted.items())
-kept = dict(d.execute("SELECT env, stored FROM environment WHERE env > 0 AND stored <> 0"))
-real = dict(d.execute("SELECT env, sum(bytes) FROM (%s) GROUP BY env" % rows))
-print(json.dumps([[env, kept.get(env), real.get(env)] for env in kept.keys() | real.keys() if kept.get(env) != real.get(env)]))`,
-path.join(data, "runcast.db")], { encoding: "utf8" }));
 
 function isOver({ status, headers, json }) {
   assert.deepEqual([status, headers["x-should-retry"]], [507, "false"], JSON.stringify(json));
@@ -282,8 +277,7 @@ test("the sum is that of the rows after a kill in the middle of everything, and 
     assert.deepEqual(miscounted(gateway.data), []);
     await gateway.restart();
   }
-  const sum = () => Number(execFileSync("python3", ["-c", "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT sum(stored) FROM environment WHERE env > 0').fetchone()[0])",
-    path.join(gateway.data, "runcast.db")]));
+  const sum = () => Number(askStore(gateway.data, "SELECT sum(stored) AS bytes FROM environment WHERE env > 0")[0].bytes);
   await until(async () => await gateway.metric("runcast_stored_bytes") === sum(), { everyMs: 100, what: "the gateway counts what the tables hold" });
   await gateway.stop();
 });
@@ -293,8 +287,7 @@ test("a sum that was kept too small does not stop the gateway when more is remov
   const { id } = (await trigger(gateway, 100_000)).json;
   assert.equal((await gateway.post(`/api/v2/runs/${id}/cancel`, {})).status, 200);
   await gateway.stop();
-  execFileSync("python3", ["-c", "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute('UPDATE environment SET stored = 0'); d.commit()",
-    path.join(gateway.data, "runcast.db")]);
+  changeStore(gateway.data, "UPDATE environment SET stored = 0");
   await gateway.restart({ options: ["--retain", "1s"] });
   await until(async () => (await gateway.metric("runcast_purged_runs_total")) === 1, { what: "retention removes the run" });
   assert.ok((await gateway.metric("runcast_stored_bytes")) >= 0);

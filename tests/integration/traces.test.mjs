@@ -6,7 +6,7 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { after, before, describe, test } from "node:test";
 
-import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { askStore, keys, startGateway, until } from "../support/js/gateway.mjs";
 import { thrown, Worker } from "../support/js/worker_calls.mjs";
 
 let gateway, worker;
@@ -261,9 +261,7 @@ describe("the store", () => {
     const own = await startGateway({ t, options: ["--retain", "2s"] }), late = await Worker.register(own, { tasks: ["hello"] });
     const [goes, stays] = [await take(late), await take(late)];
     for (const attempt of [goes, stays]) await tell(attempt, logs(log(attempt.id, "kept")), own);
-    const names = () => JSON.parse(execFileSync("python3", ["-c",
-      "import json, sqlite3, sys; print(json.dumps([name for (name,) in sqlite3.connect(sys.argv[1]).execute('SELECT name FROM document WHERE name LIKE ?', ('run%',))]))",
-      path.join(own.data, "runcast.db")], { encoding: "utf8" }));
+    const names = () => askStore(own.data, "SELECT $text(name) AS name FROM document WHERE $text(name) LIKE 'run%'");
     await until(() => names().length === 2, { everyMs: 100, what: "both are written" });
     await goes.succeed(1);
     await until(async () => (await own.get(`/api/v1/runs/${goes.id}/events`)).status === 404, { everyMs: 100 });

@@ -80,6 +80,9 @@ export function temporaryFolder() {
  *  the disk, or give the process a clock of its own, and whose clock is not the database's does not lead. */
 const goesElsewhere = ({ options, preload }) => process.env.GATEWAY_DATABASE && !preload && !options.includes("--database");
 
+/** Whether the database is SQLite's file: what some tests are about. */
+export const isFile = !process.env.GATEWAY_DATABASE;
+
 /** The database that belongs to a data directory: { options, env } of a gateway there. */
 const databases = new Map();
 function databaseOf(data) {
@@ -92,6 +95,34 @@ function databaseOf(data) {
   return { options: ["--database", `${server.replace("postgres@", "runcast@")}/${databases.get(data)}`],
     env: { RUNCAST_ENCRYPTION_KEY: "5e".repeat(32) } };
 }
+
+/** A statement for the database of a data directory, whichever it is: in it $text(c) is a column of bytes as text, $bytes(c)
+ *  how many there are, $name(hex) and $blob(hex) a text and bytes that are written. What it prints. */
+function onStore(data, sql, { rows }) {
+  const elsewhere = databases.get(data);
+  const say = (words) => Object.entries(words).reduce((text, [word, as]) => text.replaceAll(new RegExp(`\\$${word}\\(([^)]*)\\)`, "g"), as), sql);
+  if (!elsewhere) {
+    const text = say({ text: "CAST($1 AS TEXT)", bytes: "ifnull(length(CAST($1 AS BLOB)), 0)", name: "CAST(X'$1' AS TEXT)", blob: "X'$1'" });
+    return execFileSync("sqlite3", ["-json", path.join(data, "runcast.db")], { input: text, encoding: "utf8" });
+  }
+  const text = say({ text: "convert_from($1, 'UTF8')", bytes: "coalesce(octet_length($1), 0)", name: "'\\x$1'::bytea", blob: "'\\x$1'::bytea" });
+  return execFileSync("psql", ["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", `${process.env.GATEWAY_DATABASE}/${elsewhere}`],
+    { input: `SET search_path = runcast; ${rows ? `SELECT coalesce(json_agg(x), '[]') FROM (${text}) x` : text};`, encoding: "utf8", maxBuffer: 1 << 28 });
+}
+
+/** Rows of the database, by names. */
+export const askStore = (data, sql) => JSON.parse(onStore(data, sql, { rows: true }) || "[]");
+/** Writes into it beside the gateway, or while there is none. */
+export const changeStore = (data, sql) => { onStore(data, sql, { rows: false }); };
+
+/** The names of a table's columns that are texts of clients. */
+export const textColumns = (data, table) => askStore(data, databases.has(data)
+  ? `SELECT column_name AS name FROM information_schema.columns WHERE table_schema = 'runcast' AND table_name = '${table}' AND data_type = 'bytea'`
+  : `SELECT name FROM pragma_table_info('${table}') WHERE type = 'TEXT'`).map(({ name }) => name);
+
+/** The key that seals what the data directory's database has. */
+export const encryptionKey = (data) => databases.has(data) ? databaseOf(data).env.RUNCAST_ENCRYPTION_KEY
+  : fs.readFileSync(path.join(data, "encryption.key"), "utf8").trim();
 
 class Gateway {
   constructor({ options = [], env = {}, data, port, release = false, preload, binary, withKeys = true }) {

@@ -1,9 +1,8 @@
 // A second organization with a project, its keys and its user, in the data of a gateway that does
 // not run: the program makes only the first one.
-import { execFileSync } from "node:child_process";
 import crypto from "node:crypto";
-import fs from "node:fs";
-import path from "node:path";
+
+import { askStore, changeStore, encryptionKey, isFile } from "./gateway.mjs";
 
 export const otherKeys = {
   ref: "proj_zyxwvutsrqponmlkjihg",
@@ -20,21 +19,9 @@ function seal(key, context, text) {
   return Buffer.concat([Buffer.of(1), nonce, sealed, cipher.getAuthTag()]).toString("base64url");
 }
 
-const insert = `
-import json, sqlite3, sys
-database = sqlite3.connect(sys.argv[1])
-(last,) = database.execute("SELECT seq FROM environment WHERE env = 0").fetchone()
-for kind, name, body in json.load(sys.stdin):
-    last += 1
-    database.execute("INSERT INTO document (kind, env, name, version, seq, body) VALUES (?, 0, ?, 1, ?, ?)",
-        (kind, name, last, json.dumps(body).encode()))
-database.execute("UPDATE environment SET seq = ? WHERE env = 0", (last,))
-database.commit()
-`;
-
 /** Writes them into the data of a stopped gateway. */
 export function addSecondProject(data) {
-  const key = Buffer.from(fs.readFileSync(path.join(data, "encryption.key"), "utf8").trim(), "hex");
+  const key = Buffer.from(encryptionKey(data), "hex"), hex = (text) => Buffer.from(text).toString("hex");
   const id = (what) => `${what}_${crypto.randomBytes(10).toString("hex")}z`;
   const [organization, project, user] = [id("org"), id("project"), id("user")];
   const hash = crypto.createHash("sha256").update(otherKeys.pat).digest("hex");
@@ -49,5 +36,9 @@ export function addSecondProject(data) {
     [2, user, { id: user, name: "Other", email: "other@example.com", organization }],
     ...environments, [5, hash, { hash, user }],
   ];
-  execFileSync("python3", ["-c", insert, path.join(data, "runcast.db")], { input: JSON.stringify(documents) });
+  const last = askStore(data, "SELECT seq FROM environment WHERE env = 0")[0].seq;
+  const rows = documents.map(([kind, name, body], i) =>
+    `SELECT ${kind}, 0, $name(${hex(name)}), 1, ${last + 1 + i}, $blob(${hex(JSON.stringify(body))})${isFile ? "" : ", 0, 0"}`);
+  changeStore(data, `INSERT INTO document (kind, env, name, version, seq, body${isFile ? "" : ", written_at, stale_at"}) ${rows.join(" UNION ALL ")};
+    UPDATE environment SET seq = ${last + rows.length} WHERE env = 0`);
 }
