@@ -231,7 +231,7 @@ if wanted integration; then
         "$1" "$(basename "$2" .test.mjs)" 400 node --test-reporter=tap "$2"
     }
     waiting_scripts=(tests/integration/{slow_readers,realtime_rules,readme}.test.mjs
-        tests/integration/{takeover,postgres,database_faults,database_ways}.test.mjs
+        tests/integration/{takeover,kept_files,postgres,database_faults,database_ways}.test.mjs
         tests/contract/contract.test.mjs)
     run_waiting_scripts() {
         local script

@@ -83,11 +83,11 @@ static int hash_file(int fd, struct bundle_taking *taking)
 
 static int take_work(int fd, struct bundle_taking *taking)
 {
-    taking->lacks_room = disk_lacks_room(fd);
+    taking->lacks_room = taking->to && disk_lacks_room(fd);
     if (taking->lacks_room)
         return 0;
     int error = hash_file(fd, taking);
-    if (error || !taking->is_gzip)
+    if (error || !taking->is_gzip || !taking->to)
         return error;
     if (fsync(fd) || link(taking->from, taking->to))
         return errno;
@@ -206,22 +206,6 @@ void file_writing_begin(struct loop *loop, struct file_writing *writing,
     writing->job.work = writing_work;
     writing->job.done = done;
     file_job_begin(loop, &writing->job);
-}
-
-static void on_written(struct file_job *job)
-{
-    struct file_writing *writing = container_of(job, struct file_writing, job);
-    bytes_unref(writing->content);
-    free(writing->path);
-    free(writing);
-}
-
-void file_write(struct loop *loop, const char *path, struct bytes *content)
-{
-    struct file_writing *writing = mem_new(struct file_writing);
-    writing->path = mem_text(slice_of(path));
-    writing->content = bytes_ref(content);
-    file_writing_begin(loop, writing, on_written);
 }
 
 /* ---- removing ---- */

@@ -15,7 +15,7 @@ enum { FILE_HASH_TEXT = 65 };
  * name, so that the first one is still there if the deployment cannot be written. */
 struct bundle_taking {
     struct file_job job;
-    char *from, *to;           /* paths; the owner's */
+    char *from, *to;           /* paths; the owner's; to NULL: it is only looked at */
     char hash[FILE_HASH_TEXT]; /* out: SHA-256 of the content, lower case */
     bool is_gzip;              /* out: false, nothing was done */
     bool lacks_room; /* out: the disk has less than a GiB free, nothing was done */
@@ -49,6 +49,3 @@ void file_writing_begin(struct loop *loop, struct file_writing *writing,
 
 /* Removes the file; nobody is told. */
 void file_remove(struct loop *loop, const char *path);
-
-/* Writes the file, like file_writing; nobody is told. Takes a reference. */
-void file_write(struct loop *loop, const char *path, struct bytes *content);

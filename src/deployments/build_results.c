@@ -4,10 +4,8 @@
  *   complete, ok ─► the index, written and synced ─► DEPLOYED ─► current ─► answered
  *            else ─► FAILED ─► answered
  *
- *   archive: read from the disk in pieces, each when the one before is sent */
-#include <errno.h>
-
-#include "artifacts/bundle_file.h"
+ *   archive: read in pieces, each when the one before is sent */
+#include "artifacts/kept_files.h"
 #include "base/mem.h"
 #include "call/body_fields.h"
 #include "deployments/build_calls.h"
@@ -18,7 +16,6 @@
 #include "json/scan.h"
 
 enum {
-    PIECE_BYTES = 256 * 1024,
     ERROR_BYTES_MAX = 256 * 1024,
     INDEX_BYTES_MAX = 8 << 20,
 };
@@ -36,7 +33,7 @@ struct completing {
     int64_t bytes; /* of the version's folder */
     struct bytes *runtime_version;
     struct bytes *error;
-    struct file_writing writing; /* of the index */
+    struct kept_writing writing; /* of the index */
     struct deployment_command command;
     struct deployment_watcher watcher;
 };
@@ -47,7 +44,6 @@ static void completing_free(struct completing *op)
     bytes_unref(op->runtime_version);
     bytes_unref(op->error);
     bytes_unref(op->writing.content);
-    free(op->writing.path);
     free(op);
 }
 
@@ -143,12 +139,12 @@ static void decide(struct completing *op)
     deployment_command_begin(op->deployment, &op->command);
 }
 
-static void on_index(struct file_job *job)
+static void on_index(struct kept_writing *writing, enum err status)
 {
-    struct completing *op = container_of(job, struct completing, writing.job);
+    struct completing *op = container_of(writing, struct completing, writing);
     op->deployment->all->busy--;
-    if (job->error)
-        refuse(op, job->error == ENOSPC ? ERR_STORE_FULL : ERR_STORE);
+    if (status)
+        refuse(op, status);
     else
         decide(op);
 }
@@ -231,9 +227,11 @@ static void begin(struct completing *op)
         decide(op);
         return;
     }
-    op->writing.path = deployment_path(all, op->deployment->row.id, ".index.json");
+    op->writing.name =
+        kept_file_name(op->deployment->env, op->deployment->row.id, ".index.json");
+    op->writing.done = on_index;
     all->busy++;
-    file_writing_begin(all->loop, &op->writing, on_index);
+    kept_writing_begin(all->files, &op->writing);
 }
 
 static enum err complete(struct api_call *call, struct deployment *deployment,
@@ -282,34 +280,26 @@ struct file_sending {
     struct deployments *all;
     uint32_t env;
     char id[ID_MAX];
-    struct piece_reading reading;
+    struct kept_reading reading;
     bool begun, in_flight;
 };
-
-static void sending_free(struct file_sending *op)
-{
-    free(op->reading.path);
-    free(op);
-}
 
 static void end_sending(struct file_sending *op, bool whole)
 {
     struct exchange *x = op->call->x;
     api_call_end(op->call);
-    sending_free(op);
+    free(op);
     if (whole)
         http_stream_end(x);
     else
         http_stream_cut(x);
 }
 
-static void on_piece(struct file_job *job);
-
 static void read_piece(struct file_sending *op)
 {
     op->in_flight = true;
-    op->reading.limit = op->call->x->method == HTTP_HEAD_ ? 0 : PIECE_BYTES;
-    piece_reading_begin(op->all->loop, &op->reading, on_piece);
+    op->reading.limit = op->call->x->method == HTTP_HEAD_ ? 0 : FILE_PIECE_BYTES;
+    kept_reading_begin(op->all->files, &op->reading);
 }
 
 static void on_drained(struct api_call *call)
@@ -341,32 +331,32 @@ static enum err explain_missing(const struct file_sending *op)
     if (!deployment || !deployment->row.archive_bytes)
         return not_kept(op->call);
     return explain(&op->call->why, ERR_STORE,
-                   "The file of this version is missing in the "
-                   "gateway's folder of deployments");
+                   "The file of this version is missing where the gateway keeps files "
+                   "of deployments");
 }
 
-static void on_piece(struct file_job *job)
+static void on_piece(struct kept_reading *reading, enum err status)
 {
-    struct file_sending *op = container_of(job, struct file_sending, reading.job);
+    struct file_sending *op = container_of(reading, struct file_sending, reading);
     struct api_call *call = op->call;
     struct bytes *piece = op->reading.piece;
     op->in_flight = false;
     op->reading.piece = NULL;
-    if (job->error && !op->begun) {
-        enum err err = job->error == ENOENT ? explain_missing(op) : ERR_STORE;
-        sending_free(op);
+    if (status && !op->begun) {
+        enum err err = status == ERR_NOT_FOUND ? explain_missing(op) : status;
+        free(op);
         api_reply_error(call, err);
         return;
     }
     if (!op->begun)
         begin_sending(op);
-    bool taken = !job->error && piece->len && call->x->method != HTTP_HEAD_ &&
+    bool taken = !status && piece->len && call->x->method != HTTP_HEAD_ &&
                  http_stream_write_shared(call->x, piece);
     op->reading.offset += piece ? piece->len : 0;
     bytes_unref(piece);
     bool whole = op->reading.offset == op->reading.size || call->x->method == HTTP_HEAD_;
     if (!taken || whole)
-        end_sending(op, whole && !job->error);
+        end_sending(op, whole && !status);
     else if (!http_stream_unsent(call->x))
         read_piece(op);
 }
@@ -379,7 +369,8 @@ static enum err send_file(struct api_call *call, const struct deployment *deploy
     op->all = deployment->all;
     op->env = deployment->env;
     memcpy(op->id, deployment->row.id, sizeof(op->id));
-    op->reading.path = deployment_path(deployment->all, deployment->row.id, ending);
+    op->reading.name = kept_file_name(deployment->env, deployment->row.id, ending);
+    op->reading.done = on_piece;
     api_add_header(call, "content-type", slice_of(type));
     call->busy = true;
     read_piece(op);

@@ -6,7 +6,7 @@
 #include "deployments/builds.h"
 
 #include "accounts/variables.h"
-#include "artifacts/bundle_file.h"
+#include "artifacts/kept_files.h"
 #include "auth/auth.h"
 #include "base/mem.h"
 #include "call/call.h"
@@ -293,10 +293,9 @@ void build_end(struct deployment *deployment)
     build_log_end(&build->log, &build->filter);
     if (build->log.text.len && !all->stopped) {
         struct bytes *text = buf_take(&build->log.text);
-        char *path = deployment_path(all, deployment->row.id, ".log");
-        file_write(all->loop, path, text);
+        kept_files_write(all->files,
+                         kept_file_name(deployment->env, deployment->row.id, ".log"), text);
         bytes_unref(text);
-        free(path);
     }
     build_log_finish(&build->log);
     secret_filter_finish(&build->filter);

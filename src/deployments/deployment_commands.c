@@ -49,15 +49,6 @@ struct deployment *deployments_by_version(struct deployments *all, uint32_t env,
     return NULL;
 }
 
-char *deployment_path(const struct deployments *all, const char *id, const char *ending)
-{
-    struct buf path = { 0 };
-    buf_print(&path, "%s/%s%s", all->folder, id, ending);
-    char *text = mem_text(buf_slice(&path));
-    buf_finish(&path);
-    return text;
-}
-
 /* ---- one ---- */
 
 static void on_turn(struct deferred *turn);

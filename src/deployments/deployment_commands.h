@@ -16,6 +16,7 @@
 struct api;
 struct build;
 struct keeping;
+struct kept_files;
 struct deployment;
 struct deployment_command;
 
@@ -85,11 +86,11 @@ struct deployments {
     struct accounts *accounts;
     struct loop *loop;
     struct deployment_options options;
-    char *folder;       /* of archives, indexes and logs */
-    struct slots sets;  /* of struct deployment_set, by number of the environment */
-    struct list active; // deployment::active; not final, oldest first
-    struct list lines;  // build_wait::link; builders that wait, the first first
-    struct list heard;  // builder::link; those that asked
+    struct kept_files *files; /* archives, indexes and logs */
+    struct slots sets;        /* of struct deployment_set, by number of the environment */
+    struct list active;       // deployment::active; not final, oldest first
+    struct list lines;        // build_wait::link; builders that wait, the first first
+    struct list heard;        // builder::link; those that asked
     int64_t created_ms; /* monotonic; before, builders asked the process that we were */
     unsigned busy;      /* commands, and operations of our own, that are under way */
     struct keeping *keeping;
@@ -137,6 +138,3 @@ void deployment_forget_worker(struct deployment *deployment);
 
 /* The name of the document of its variables, which is what they are sealed for, too. */
 struct bytes *deployment_variables_name(const struct deployment_row *row);
-
-/* The path of one of its files: ".tar.gz", ".index.json", ".log"; the caller's. */
-char *deployment_path(const struct deployments *all, const char *id, const char *ending);

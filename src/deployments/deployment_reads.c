@@ -1,13 +1,11 @@
 /* deployment_reads.c - what clients ask about deployments. */
-#include "artifacts/bundle_file.h"
+#include "artifacts/kept_files.h"
 #include "base/mem.h"
 #include "call/project.h"
 #include "deployments/builds.h"
 #include "deployments/deployment_calls.h"
 #include "deployments/deployment_show.h"
 #include "json/members.h"
-
-#include <errno.h>
 
 enum {
     PAGE_LEAST = 1,
@@ -182,19 +180,17 @@ enum err deployment_list(struct api_call *call)
 
 struct log_reading {
     struct api_call *call;
-    struct piece_reading reading;
+    struct kept_reading reading;
 };
 
-static void on_log(struct file_job *job)
+static void on_log(struct kept_reading *reading, enum err status)
 {
-    struct log_reading *op = container_of(job, struct log_reading, reading.job);
+    struct log_reading *op = container_of(reading, struct log_reading, reading);
     struct api_call *call = op->call;
     struct bytes *text = op->reading.piece;
-    int error = job->error;
-    free(op->reading.path);
     free(op);
-    if (error && error != ENOENT) {
-        api_reply_error(call, ERR_STORE);
+    if (status && status != ERR_NOT_FOUND) {
+        api_reply_error(call, status);
         return;
     }
     api_reply_text(call, 200, "text/plain; charset=utf-8",
@@ -214,10 +210,11 @@ enum err deployment_log(struct api_call *call)
     }
     struct log_reading *op = mem_new(struct log_reading);
     op->call = call;
-    op->reading.path = deployment_path(deployment->all, deployment->row.id, ".log");
+    op->reading.name = kept_file_name(deployment->env, deployment->row.id, ".log");
     op->reading.limit = BUILD_LOG_MAX;
+    op->reading.done = on_log;
     call->busy = true;
-    piece_reading_begin(deployment->all->loop, &op->reading, on_log);
+    kept_reading_begin(deployment->all->files, &op->reading);
     return OK;
 }
 

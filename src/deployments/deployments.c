@@ -6,12 +6,7 @@
  *                      └─► the line moves on */
 #include "deployments/deployments.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "artifacts/bundle_file.h"
+#include "artifacts/kept_files.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -39,14 +34,12 @@ struct deployments *deployments_create(struct api *api,
                                        const struct deployment_options *options)
 {
     struct deployments *all = mem_new(struct deployments);
-    struct buf folder = { 0 };
-    buf_print(&folder, "%s/deployments", options->data);
     all->api = api;
     all->engine = api_engine(api);
     all->accounts = api_accounts(api);
     all->loop = engine_loop(all->engine);
     all->options = *options;
-    all->folder = mem_text(buf_slice(&folder));
+    all->files = kept_files_create(all->loop, engine_store(all->engine), options->data);
     list_init(&all->active);
     list_init(&all->lines);
     list_init(&all->heard);
@@ -54,7 +47,6 @@ struct deployments *deployments_create(struct api *api,
     all->on_change = on_change;
     all->promote = promote;
     all->keeping = keeping_create(all);
-    buf_finish(&folder);
     return all;
 }
 
@@ -82,7 +74,7 @@ bool deployments_stop(struct deployments *all)
             timers_clear(loop_timers(all->loop), &deployment->timer);
             deployment_cancel_commands(deployment);
         }
-    return !all->busy;
+    return kept_files_stop(all->files) && !all->busy;
 }
 
 void deployments_destroy(struct deployments *all)
@@ -95,7 +87,7 @@ void deployments_destroy(struct deployments *all)
     slots_finish(&all->sets);
     keeping_destroy(all->keeping);
     builds_forget_builders(all);
-    free(all->folder);
+    kept_files_destroy(all->files);
     free(all);
 }
 
@@ -300,8 +292,8 @@ enum err deployments_restore(struct deployments *all, struct environment *env,
 
 /* ---- started ---- */
 
-/* Whose file it is; which: of endings. */
-static struct deployment *owner_of(struct deployments *all, const char *name, int *which)
+/* The id in the name of a file; which: of endings. */
+static struct slice id_of(const char *name, int *which)
 {
     struct slice text = slice_of(name);
     for (*which = 0; *which < ENDINGS; ++*which) {
@@ -311,35 +303,41 @@ static struct deployment *owner_of(struct deployments *all, const char *name, in
             break;
         }
     }
-    uint32_t at = 0;
-    for (struct deployment_set *set; (set = slots_next(&all->sets, &at));) {
-        struct deployment *found = deployments_find(all, set->env, text);
-        if (found)
-            return found;
+    return text;
+}
+
+/* One that is not written yet, too: its archive may come before it. */
+static const struct deployment *find_any(const struct deployment_set *set, struct slice id)
+{
+    if (!set)
+        return NULL;
+    list_each (link, &set->all) {
+        const struct deployment *deployment = container_of(link, struct deployment, link);
+        if (slice_is(id, deployment->row.id))
+            return deployment;
     }
     return NULL;
 }
 
-static bool is_needed(struct deployments *all, const char *name)
+static const struct deployment *owner_of(const struct deployments *all, uint32_t env,
+                                         struct slice id)
 {
-    int which;
-    const struct deployment *deployment = owner_of(all, name, &which);
-    return deployment && (which == LOG || deployment->row.archive_bytes);
+    const struct deployment *found = NULL;
+    uint32_t at = 0;
+    if (env != ENV_EVERY)
+        return find_any(slots_get(&all->sets, env), id);
+    for (struct deployment_set *set; !found && (set = slots_next(&all->sets, &at));)
+        found = find_any(set, id);
+    return found;
 }
 
-static enum err sweep_folder(struct deployments *all, struct failure *why)
+static bool is_needed(void *owner, const struct store_file_name *name)
 {
-    int made = mkdir(all->folder, 0700);
-    DIR *folder = made && errno != EEXIST ? NULL : opendir(all->folder);
-    if (!folder)
-        return explain(why, ERR_INTERNAL, "cannot open %s: %s", all->folder,
-                       strerror(errno));
-    for (const struct dirent *entry; (entry = readdir(folder));)
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
-            !is_needed(all, entry->d_name))
-            unlinkat(dirfd(folder), entry->d_name, 0);
-    closedir(folder);
-    return OK;
+    int which;
+    struct slice id = id_of(name->text, &which);
+    const struct deployment *deployment = owner_of(owner, name->env, id);
+    return deployment &&
+           (which == LOG || deployment->row.archive_bytes || !deployment->document);
 }
 
 static void go_on(struct deployment *deployment)
@@ -357,7 +355,7 @@ static void go_on(struct deployment *deployment)
 enum err deployments_start(struct deployments *all, struct failure *why)
 {
     uint32_t at = 0;
-    enum err err = sweep_folder(all, why);
+    enum err err = kept_files_sweep(all->files, is_needed, all, why);
     if (err)
         return err;
     all->started = true;

@@ -6,9 +6,9 @@
  *                   TIMED_OUT     TIMED_OUT                  restarted: begun anew, once
  *
  * All of an environment's deployments are in memory; of those that have ended without a version
- * only the newest. Beside the rows there are files in the folder deployments of the data
- * directory: the archive, the index and the log of each. A file goes after its row has said so:
- * what a crash leaves behind is removed at the next start. */
+ * only the newest. Beside the rows there are files (artifacts/kept_files.h): the archive, the
+ * index and the log of each. A file goes after its row has said so: what a crash leaves behind
+ * is removed at the next start. */
 #pragma once
 
 #include <stdbool.h>

@@ -2,17 +2,17 @@
  *
  *   the same call was there before? ─► held with its deployment
  *   external id: deployed ─► existing; in progress ─► 409, or with force it is canceled
- *     └─► in memory, and held ─► the bundle: synced, hashed, by a second name ─► the row, written
+ *     └─► in memory, and held ─► the bundle: hashed, and kept ─► the row, written
  *
  * Of the ways in which the CLI deploys one is taken: a bundle that was uploaded. The others are
  * refused in words that say what to do instead. Values of a build's variables are kept as they
  * came, over spans of the body.
  *
- * The first name of the bundle goes when the row is written: killed in between, the next try has
- * it still. What fails before that is told to all who are held. */
+ * What was uploaded goes when the row is written: killed in between, the next try has it
+ * still. What fails before that is told to all who are held. */
 #include "accounts/variables.h"
 #include "artifacts/artifacts.h"
-#include "artifacts/bundle_file.h"
+#include "artifacts/kept_files.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "call/request_log.h"
@@ -261,7 +261,7 @@ struct deployment_making {
     struct deployment *deployment;
     struct artifacts *artifacts;
     struct artifact *artifact;
-    struct bundle_taking taking;
+    struct kept_taking taking;
     struct deployment_command command;
 };
 
@@ -280,7 +280,6 @@ static struct deployment_set *set_of(const struct api_call *call)
 static void making_free(struct deployment_making *op)
 {
     free(op->taking.from);
-    free(op->taking.to);
     free(op);
 }
 
@@ -300,7 +299,7 @@ static void on_made(struct deployment_command *command, struct deployment *deplo
     struct deployment_making *op = container_of(command, struct deployment_making, command);
     op->artifact->state = ARTIFACT_WHOLE;
     if (status || !deployment->row.archive_bytes)
-        file_remove(deployment->all->loop, op->taking.to);
+        kept_files_remove(deployment->all->files, op->taking.name);
     if (!status)
         artifact_remove(op->artifacts, op->artifact);
     making_free(op);
@@ -309,38 +308,27 @@ static void on_made(struct deployment_command *command, struct deployment *deplo
 /* Of a bundle that is none nothing is kept. */
 static void refuse_bundle(struct deployment_making *op)
 {
-    struct failure why;
-    const struct bundle_taking *taking = &op->taking;
+    const struct failure *why = &op->taking.why;
     op->artifact->state = ARTIFACT_WHOLE;
-    if (taking->lacks_room)
-        explain(
-            &why, ERR_STORE_FULL,
-            "storage_full: the gateway's disk has less than 1 GiB free, and no version is "
-            "deleted to make room");
-    else if (taking->job.error)
-        explain(&why, ERR_STORE, "The bundle could not be kept: %s",
-                strerror(taking->job.error));
-    else
-        explain(&why, ERR_RULE, "The bundle is not a gzip archive: deploy again");
-    if (why.code == ERR_RULE)
+    if (why->code == ERR_RULE)
         artifact_remove(op->artifacts, op->artifact);
     bool is_canceled = op->deployment->document || !list_empty(&op->deployment->commands);
     if (!is_canceled)
-        deployment_lose(op->deployment, &why);
+        deployment_lose(op->deployment, why);
     making_free(op);
 }
 
-static void on_taken(struct file_job *job)
+static void on_taken(struct kept_taking *taking)
 {
-    struct deployment_making *op = container_of(job, struct deployment_making, taking.job);
+    struct deployment_making *op = container_of(taking, struct deployment_making, taking);
     struct deployment *deployment = op->deployment;
     deployment->all->busy--;
-    if (job->error || op->taking.lacks_room || !op->taking.is_gzip) {
+    if (taking->why.code) {
         refuse_bundle(op);
         return;
     }
     deployment->row.archive_bytes = op->artifact->length;
-    memcpy(deployment->row.archive_hash, op->taking.hash, sizeof(op->taking.hash));
+    memcpy(deployment->row.archive_hash, taking->hash, sizeof(taking->hash));
     op->command.decide = decide_make;
     op->command.done = on_made;
     deployment_command_begin(deployment, &op->command);
@@ -353,11 +341,13 @@ static void take_bundle(struct deployment *deployment, struct artifacts *artifac
     op->deployment = deployment;
     op->artifacts = artifacts;
     op->artifact = artifact;
+    op->taking.name = kept_file_name(deployment->env, deployment->row.id, ".tar.gz");
     op->taking.from = artifact_path(artifacts, artifact, false);
-    op->taking.to = deployment_path(deployment->all, deployment->row.id, ".tar.gz");
+    op->taking.size = artifact->length;
+    op->taking.done = on_taken;
     artifact->state = ARTIFACT_TAKING;
     deployment->all->busy++;
-    bundle_taking_begin(deployment->all->loop, &op->taking, on_taken);
+    kept_taking_begin(deployment->all->files, &op->taking);
 }
 
 /* ---- the same call ---- */

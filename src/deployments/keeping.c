@@ -8,7 +8,7 @@
  * the end of their order, and is looked at again. */
 #include "deployments/keeping.h"
 
-#include "artifacts/bundle_file.h"
+#include "artifacts/kept_files.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "deployments/builds.h"
@@ -76,11 +76,9 @@ void keeping_look_soon(struct keeping *keeping)
 void keeping_remove_files(const struct deployment *deployment, bool log_too)
 {
     static const char *const endings[] = { ".tar.gz", ".index.json", ".log" };
-    for (int i = 0; i < (log_too ? 3 : 2); i++) {
-        char *path = deployment_path(deployment->all, deployment->row.id, endings[i]);
-        file_remove(deployment->all->loop, path);
-        free(path);
-    }
+    for (int i = 0; i < (log_too ? 3 : 2); i++)
+        kept_files_remove(deployment->all->files,
+                          kept_file_name(deployment->env, deployment->row.id, endings[i]));
 }
 
 /* ---- one goes ---- */

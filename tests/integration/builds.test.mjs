@@ -6,7 +6,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
 import { makeBundle } from "../support/js/bundles.mjs";
-import { Builder, bundle as noArchive, Deployer } from "../support/js/deployments.mjs";
+import { Builder, bundle as noArchive, Deployer, KeptFiles } from "../support/js/deployments.mjs";
 import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { fakeNode, isRoot, processesOf, runnerUid, Supervisor, versionsFolder } from "../support/js/supervisor.mjs";
 
@@ -208,7 +208,7 @@ test("versions that the gateway keeps no more are removed where they were built"
   for (let i = 0; i < 4; i++) made.push((await world.cli.deploy({}, makeBundle())).json.id);
   const kept = [...made.slice(2), "worker_of_somebody"].sort();
   await until(() => world.versions().join() === kept.join(), { what: "the first two are removed", timeoutMs: 30_000 });
-  fs.rmSync(path.join(world.gateway.data, "deployments", `${made[3]}.tar.gz`));
+  new KeptFiles(world.gateway).remove(`${made[3]}.tar.gz`);
   const { json: { id } } = await world.cli.deploy({}, makeBundle()), then = [made[3], id, "worker_of_somebody"].sort();
   await until(() => world.versions().join() === then.join(), { what: "the third is removed; not the one whose archive somebody has taken away", timeoutMs: 30_000 });
   await world.end();

@@ -6,7 +6,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { Builder, bundle, Deployer, form, sha256 } from "../support/js/deployments.mjs";
+import { Builder, bundle, Deployer, form, KeptFiles, sha256 } from "../support/js/deployments.mjs";
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
@@ -55,13 +55,13 @@ test("a bundle is uploaded, built and current before the call is answered", asyn
   assert.equal((await until(async () => { const log = await cli.get(`/api/v1/deployments/${id}/logs`); return log.text && log; })).text, "installing\n");
   assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/envvars`, { key: build.key })).status, 401, "its key opens nothing any more");
   assert.deepEqual(files(gateway, "artifacts"), []);
-  assert.deepEqual(files(gateway, "deployments"), [`${id}.index.json`, `${id}.log`, `${id}.tar.gz`]);
+  assert.deepEqual(new KeptFiles(gateway).names(), [`${id}.index.json`, `${id}.log`, `${id}.tar.gz`]);
   assert.equal(await gateway.metric('runcast_deployments_total{status="DEPLOYED"}'), 1);
   await gateway.stop();
   await gateway.restart();
   assert.deepEqual((await current(cli)).json, now);
   assert.deepEqual(await cli.show(id), whole);
-  assert.deepEqual(files(gateway, "deployments").length, 3);
+  assert.equal(new KeptFiles(gateway).names().length, 3);
   await gateway.stop();
 });
 
@@ -142,7 +142,7 @@ test("a failed build is told with its reason, and changes nothing", async (t) =>
   const wrong = cli.deploy(), cron = await builder.take();
   assert.equal((await builder.register(cron, [{ id: "a", triggerSource: "schedule", schedule: { cron: "nonsense", timezone: "UTC" } }])).status, 400);
   assert.equal((await wrong).status, 422);
-  await until(() => files(gateway, "deployments").filter((name) => name.endsWith(".gz")).length === 1);
+  await until(() => new KeptFiles(gateway).archives().length === 1);
   await gateway.stop();
 });
 
@@ -262,7 +262,7 @@ test("what cannot be built is refused in words", async (t) => {
   const garbage = await cli.artifact(Buffer.from("no gzip, but of some length"));
   const told = await cli.initialize(cli.body(garbage));
   assert.deepEqual([told.status, told.json.error], [422, "The bundle is not a gzip archive: deploy again"]);
-  assert.deepEqual([files(gateway, "artifacts"), files(gateway, "deployments")], [[], []]);
+  assert.deepEqual([files(gateway, "artifacts"), new KeptFiles(gateway).names()], [[], []]);
   assert.equal((await cli.get("/api/v1/deployments")).json.data.length, 0);
   for (const [more, text] of [
     [{ type: undefined }, /upgrade the CLI/], [{ type: "V1" }, /MANAGED/], [{ isLocalBuild: true }, /without --local-build and --depot-build/], [{ isNativeBuild: false }, /without --local-build/],
@@ -421,7 +421,7 @@ test("versions that nobody needs are not kept, and say so", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--keep-versions", "2"]);
   const deploy = async () => { const answer = cli.deploy(); await builder.build(); return (await answer).json; };
   const lock = (version) => cli.post("/api/v1/tasks/hello/trigger", { payload: "{}", options: { lockToVersion: version } });
-  const kept = () => files(gateway, "deployments").filter((name) => name.endsWith(".tar.gz")).map((name) => name.slice(0, -7));
+  const keptFiles = new KeptFiles(gateway), kept = () => keptFiles.archives().map((name) => name.slice(0, -7));
   const one = await deploy(), two = await deploy();
   const waiting = await lock(one.version);
   assert.equal(waiting.status, 200, waiting.text);
@@ -434,10 +434,10 @@ test("versions that nobody needs are not kept, and say so", async (t) => {
     assert.deepEqual([(await cli.show(two.id)).status, (await cli.show(two.id)).worker], ["DEPLOYED", undefined]);
     assert.equal((await builder.get(`/deployments/${two.id}/archive`)).status, 404);
   };
-  fs.rmSync(path.join(gateway.data, "deployments", `${three.id}.tar.gz`));
+  keptFiles.remove(`${three.id}.tar.gz`);
   const lost = await builder.get(`/deployments/${three.id}/archive`);
   assert.deepEqual([lost.status, /is missing/.test(lost.json.error)], [503, true], `what was removed by hand is not said to be kept no more: ${lost.text}`);
-  fs.writeFileSync(path.join(gateway.data, "deployments", `${three.id}.tar.gz`), "");
+  keptFiles.put(`${three.id}.tar.gz`, "");
   await gone();
   await gateway.kill();
   await gateway.restart();
@@ -445,8 +445,8 @@ test("versions that nobody needs are not kept, and say so", async (t) => {
   assert.equal(kept().length, 3);
   await cli.post(`/api/v2/runs/${waiting.json.id}/cancel`, {});
   await deploy();
-  await until(() => !kept().includes(one.id), { what: "the first version goes with its run" });
-  assert.equal(kept().length, 2);
+  await until(() => kept().length === 2, { what: "the first version goes with its run, and the third" });
+  assert.equal(kept().includes(one.id), false);
   await gateway.stop();
 });
 
@@ -552,7 +552,7 @@ test("an archived branch takes its deployments with it", async (t) => {
   await until(async () => (await cli.get("/api/v1/deployments")).json.data.length === 2);
   assert.equal((await branch("/archive")).status, 200);
   assert.match((await pending).json.error, /was canceled: its environment was archived/);
-  await until(() => files(gateway, "deployments").length === 0, { what: "its files are gone" });
+  await until(() => new KeptFiles(gateway).names().length === 0, { what: "its files are gone" });
   await gateway.stop();
 });
 

@@ -6,7 +6,10 @@
 //   await builder.build();                             // dequeue, register, complete
 //   (await answer).json.version
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
 import { gzipSync } from "node:zlib";
 
 import { keys } from "./gateway.mjs";
@@ -123,6 +126,33 @@ export class Builder {
     const done = await this.complete(build);
     assert.equal(done.status, 200, done.text);
     return build;
+  }
+}
+
+/** The files of deployments, wherever a gateway keeps them: in its data directory, or in the PostgreSQL that it is on (database:
+ *  its address without a relay). Of a file of the latter that is not whole the name is there, too. */
+export class KeptFiles {
+  constructor(gateway, database = gateway.database) { Object.assign(this, { database, folder: path.join(gateway.data, "deployments") }); }
+
+  ask(sql) { return execFileSync("psql", ["-XAtq", "-d", this.database], { input: `SET search_path = runcast; ${sql}`, encoding: "utf8", maxBuffer: 1 << 28 }).trimEnd(); }
+  static is(name) { return `name = convert_to('${name}', 'UTF8')`; }
+
+  names() {
+    if (!this.database) return fs.readdirSync(this.folder).sort();
+    return this.ask("SELECT DISTINCT convert_from(name, 'UTF8') FROM deployed_file").split("\n").filter(Boolean).sort();
+  }
+
+  archives() { return this.names().filter((name) => name.endsWith(".tar.gz")); }
+
+  remove(name) {
+    if (this.database) this.ask(`DELETE FROM deployed_file WHERE ${KeptFiles.is(name)}`);
+    else fs.rmSync(path.join(this.folder, name));
+  }
+
+  /** A short one. */
+  put(name, text) {
+    if (!this.database) fs.writeFileSync(path.join(this.folder, name), text);
+    else this.ask(`INSERT INTO deployed_file (env, piece, size, name, body) SELECT coalesce((SELECT min(env) FROM deployed_file), 1), 0, ${text.length}, convert_to('${name}', 'UTF8'), convert_to('${text}', 'UTF8')`);
   }
 }
 

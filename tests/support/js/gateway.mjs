@@ -136,6 +136,13 @@ class Gateway {
     this.stderr = "";
   }
 
+  /** The address of the PostgreSQL that it is on; undefined: it is on SQLite. */
+  get database() {
+    const { options } = goesElsewhere(this) ? databaseOf(this.data) : this;
+    const at = options.indexOf("--database");
+    return at < 0 ? undefined : options[at + 1];
+  }
+
   /** Starts the process and, unless told otherwise, waits for GET /readyz 200. */
   async start({ ready = true } = {}) {
     const env = { ASAN_OPTIONS: "detect_leaks=1", UBSAN_OPTIONS: "print_stacktrace=1" };
