@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "data/copied_files.h"
 #include "data/sealed.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -29,6 +30,19 @@ static enum err check_sealed(struct sqlite_look *look, struct vault *vault,
     return err || !first.code ? err : explain(why, ERR_INVALID, "%s", first.text);
 }
 
+static enum err copy_all(const struct copy_options *options, struct sqlite_look *look,
+                         struct copied *copied, struct failure *why)
+{
+    struct copied_files files;
+    enum err err = copied_files_open(&files, options->data, look, why);
+    if (!err)
+        err = pg_copy(&options->target, look, &files.source, options->stopped,
+                      &copied->rows, why);
+    copied->missing_files = files.missing;
+    copied_files_finish(&files);
+    return err;
+}
+
 static enum err copy_from(const char *path, const struct copy_options *options,
                           struct copied *copied, struct failure *why)
 {
@@ -37,7 +51,7 @@ static enum err copy_from(const char *path, const struct copy_options *options,
     if (!err)
         err = check_sealed(look, options->vault, copied, why);
     if (!err)
-        err = pg_copy(&options->target, look, options->stopped, &copied->rows, why);
+        err = copy_all(options, look, copied, why);
     if (!err)
         snprintf(copied->epoch, sizeof(copied->epoch), "%s", sqlite_look_epoch(look));
     sqlite_look_close(look);

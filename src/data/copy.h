@@ -1,6 +1,6 @@
 /* copy.h - the data of a gateway of its own become those of gateways with a PostgreSQL.
  *
- *   lock ─► brought forward ─► does the key open it? ─► all rows, in one transaction
+ *   lock ─► brought forward ─► does the key open it? ─► all rows and files, in one transaction
  *
  * No gateway serves meanwhile. The data directory stays as it is but for what a start does. All
  * of this blocks. */
@@ -21,6 +21,8 @@ struct copy_options {
 
 struct copied {
     struct pg_copied rows;
+    size_t
+        missing_files; /* that the database names, and that were not there to be copied */
     char epoch[17];
     char key_id[KEY_ID_TEXT_MAX]; /* of the key that opens them */
     bool

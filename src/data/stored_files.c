@@ -6,7 +6,7 @@
 
 enum { FIRST_ROOM = 32 };
 
-static struct stored_file *add(struct stored_files *files, const char *id,
+static struct stored_file *add(struct stored_files *files, uint32_t env, const char *id,
                                const char *ending)
 {
     if (files->count == files->room) {
@@ -14,7 +14,7 @@ static struct stored_file *add(struct stored_files *files, const char *id,
         files->all = mem_resize(files->all, files->room * sizeof(*files->all));
     }
     struct stored_file *file = &files->all[files->count++];
-    *file = (struct stored_file){ .bytes = -1 };
+    *file = (struct stored_file){ .env = env, .bytes = -1 };
     snprintf(file->name, sizeof(file->name), "deployments/%.40s%s", id, ending);
     return file;
 }
@@ -30,13 +30,13 @@ static enum err take_row(void *owner, const struct document *document)
         return OK;
     }
     if (row.archive_bytes) {
-        struct stored_file *archive = add(files, row.id, ".tar.gz");
+        struct stored_file *archive = add(files, document->env, row.id, ".tar.gz");
         archive->bytes = row.archive_bytes;
         snprintf(archive->sha256, sizeof(archive->sha256), "%s", row.archive_hash);
     }
     if (row.archive_bytes && row.has_index)
-        add(files, row.id, ".index.json");
-    add(files, row.id, ".log")->may_be_missing = true;
+        add(files, document->env, row.id, ".index.json");
+    add(files, document->env, row.id, ".log")->may_be_missing = true;
     deployment_row_finish(&row);
     return OK;
 }

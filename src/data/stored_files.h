@@ -12,6 +12,7 @@
 #include "store/look/sqlite_look.h"
 
 struct stored_file {
+    uint32_t env;               /* number of the environment */
     char name[BACKUP_NAME_MAX]; /* "deployments/deployment_….tar.gz" */
     bool may_be_missing;
     int64_t bytes;               /* -1: the row does not say it */

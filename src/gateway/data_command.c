@@ -222,11 +222,16 @@ static void tell_copy(const struct config *config, const struct copied *copied, 
 {
     fprintf(out,
             "the data in %s are in the schema %s of the database, too: %" PRId64
-            " runs, %" PRId64 " documents, ",
+            " runs, %" PRId64 " documents, %" PRId64 " files of deployments, ",
             config->data, config->database_schema, copied->rows.runs,
-            copied->rows.documents);
+            copied->rows.documents, copied->rows.files);
     print_size((uint64_t)copied->rows.bytes, out);
     fprintf(out, "; they go on in the epoch %s\n", copied->epoch);
+    if (copied->missing_files)
+        fprintf(out,
+                "Files of deployments were not there to be copied, %zu: runcast db check "
+                "names them.\n",
+                copied->missing_files);
     if (*config->encryption_key)
         fprintf(out, "Give its gateways the encryption key that is set here, %s.\n",
                 copied->key_id);

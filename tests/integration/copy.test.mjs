@@ -1,10 +1,13 @@
 // runcast copy: a gateway of its own moves to a PostgreSQL, and nobody notices.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { before, test } from "node:test";
+import { gzipSync } from "node:zlib";
 
+import { Builder, Deployer } from "../support/js/deployments.mjs";
 import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { PgRelay } from "../support/js/pg_relay.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
@@ -152,7 +155,7 @@ test("a gateway moves, and its clients go on as if nothing had happened", { time
   await until(() => !mirror.socket, { what: "the subscriber has lost its gateway" });
   const { code, stdout, all } = await copy(old.data, schema);
   assert.equal(code, 0, all);
-  assert.match(stdout, /^the data in \S+ are in the schema test_\d+ of the database, too: 13 runs, \d+ documents, \d+ KiB; they go on in the epoch [0-9a-f]{16}\n/);
+  assert.match(stdout, /^the data in \S+ are in the schema test_\d+ of the database, too: 13 runs, \d+ documents, 0 files of deployments, \d+ KiB; they go on in the epoch [0-9a-f]{16}\n/);
   assertSame(old.data, schema);
 
   const gateway = await startCopied(t, schema, { port });
@@ -207,6 +210,57 @@ test("5,000 runs are copied whole", { timeout: 300_000 }, async (t) => {
   const { json } = await copied.get("/api/v1/runs/counts");
   assert.match(JSON.stringify(json), /5000/);
   await copied.stop();
+});
+
+/** A version that is deployed, of an archive of about so many bytes. */
+async function deploy(gateway, builder, { size, log, index }) {
+  const cli = new Deployer(gateway), bytes = gzipSync(randomBytes(size), { level: 0 });
+  const answer = cli.deploy({}, { bytes }), build = await builder.take();
+  await builder.heartbeat(build, { log });
+  await builder.register(build);
+  assert.equal((await builder.complete(build, { index })).status, 200);
+  assert.equal((await answer).status, 200);
+  const { id } = build.deployment;
+  await until(() => fs.existsSync(path.join(gateway.data, "deployments", `${id}.log`)), { what: "the log is written" });
+  return id;
+}
+
+test("archives, indexes and logs of deployments go along, byte for byte; what is missing is said", { timeout: 300_000 }, async (t) => {
+  const schema = ownSchema(), gateway = await startGateway({ t, env: sealed, options: ["--deploy-hold", "20s", "--dequeue-wait", "1s"] });
+  const builder = await Builder.start(gateway), piece = 256 * 1024, made = [];
+  const index = (bytes) => JSON.stringify({ tasks: [], text: "x".repeat(bytes) });
+  for (const more of [{ size: 5 * piece, log: "\u0000é\n", index: index(piece) }, { size: 10, log: "x\n", index: "{}" }]) made.push(await deploy(gateway, builder, more));
+  await gateway.stop();
+  const folder = path.join(gateway.data, "deployments"), names = fs.readdirSync(folder).sort();
+  assert.equal(names.length, 6);
+  fs.rmSync(path.join(folder, `${made[1]}.tar.gz`));
+  fs.rmSync(path.join(folder, `${made[1]}.log`)); // as of one that nothing was said of
+  fs.writeFileSync(path.join(folder, "nobody's.tar.gz"), "x");
+
+  const { code, stdout, all } = await copy(gateway.data, schema);
+  assert.equal(code, 0, all);
+  assert.match(stdout, / documents, 4 files of deployments, /);
+  assert.match(stdout, /^Files of deployments were not there to be copied, 1: runcast db check names them\.$/m);
+  assertSame(gateway.data, schema);
+  const stored = new Map();
+  for (const line of postgres.ask(`SELECT convert_from(name, 'UTF8'), size, encode(body, 'hex') FROM ${schema}.deployed_file ORDER BY name, piece`).split("\n")) {
+    const [name, size, hex] = line.split("|");
+    stored.set(name, { size: Number(size), bytes: Buffer.concat([stored.get(name)?.bytes ?? Buffer.alloc(0), Buffer.from(hex, "hex")]) });
+  }
+  assert.deepEqual([...stored.keys()], names.filter((name) => !name.startsWith(made[1]) || name.endsWith(".json")));
+  for (const [name, { size, bytes }] of stored) {
+    assert.ok(bytes.equals(fs.readFileSync(path.join(folder, name))), name);
+    assert.equal(size, bytes.length);
+  }
+
+  const copied = await startCopied(t, schema), ask = (id, what) => fetch(`${copied.url}/engine/v1/worker-actions/deployments/${id}/${what}`, { headers: { authorization: `Bearer ${builder.token}` } });
+  const archive = await ask(made[0], "archive");
+  assert.equal(archive.status, 200);
+  assert.ok(Buffer.from(await archive.arrayBuffer()).equals(fs.readFileSync(path.join(folder, `${made[0]}.tar.gz`))));
+  assert.equal(await (await ask(made[0], "index")).text(), index(piece));
+  assert.equal((await ask(made[1], "archive")).status, 503, "it is not said to be kept no more");
+  await copied.stop();
+  assert.deepEqual(fs.readdirSync(folder).length, 5, "the data directory stays as it is");
 });
 
 /** A gateway that has stopped, with a run; its key is in the data directory unless another is given. */

@@ -32,11 +32,12 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
 }
 
 enum err pg_copy(const struct pg_options *options, struct sqlite_look *look,
-                 const volatile sig_atomic_t *stopped, struct pg_copied *copied,
-                 struct failure *why)
+                 struct pg_copy_files *files, const volatile sig_atomic_t *stopped,
+                 struct pg_copied *copied, struct failure *why)
 {
     (void)options;
     (void)look;
+    (void)files;
     (void)stopped;
     (void)copied;
     return refuse(why);

@@ -1,6 +1,6 @@
 /* pg_copy.c - table by table, SELECT on the one side and COPY in binary on the other.
  *
- *   BEGIN ─► tables made ─► empty? ─► each table copied ─► epoch ─► COMMIT
+ *   BEGIN ─► tables made ─► empty? ─► each table copied ─► files, in pieces ─► epoch ─► COMMIT
  *
  * Tables and columns have the same names in both databases: which columns there are, and of what
  * types, the target says, and the source must have just these. */
@@ -49,6 +49,7 @@ enum { TABLE_COUNT = sizeof(tables) / sizeof(tables[0]) };
 struct copying {
     PGconn *conn;
     struct sqlite_look *look;
+    struct pg_copy_files *files;
     const volatile sig_atomic_t *stopped;
     struct failure *why;
     const struct copied_table *table; /* the one under way; */
@@ -112,11 +113,15 @@ static enum err add_real(struct copying *copying, int which)
     return OK;
 }
 
-static enum err add_bytes(struct copying *copying, int which)
+static void add_slice(struct copying *copying, struct slice value)
 {
-    struct slice value = sqlite_column(copying->stmt, which);
     pg_add_int4(&copying->rows, (int32_t)value.len);
     buf_add(&copying->rows, value);
+}
+
+static enum err add_bytes(struct copying *copying, int which)
+{
+    add_slice(copying, sqlite_column(copying->stmt, which));
     return OK;
 }
 
@@ -220,12 +225,17 @@ static enum err end_rows(struct copying *copying, const char *reason)
     return reason || (ended && !err) ? OK : lost(copying);
 }
 
+static void begin_rows(struct copying *copying)
+{
+    buf_clear(&copying->rows);
+    buf_add(&copying->rows, (struct slice){ copy_header, sizeof(copy_header) });
+}
+
 static enum err send_all(struct copying *copying, int64_t *count)
 {
     int code = SQLITE_ROW;
     enum err err = OK;
-    buf_clear(&copying->rows);
-    buf_add(&copying->rows, (struct slice){ copy_header, sizeof(copy_header) });
+    begin_rows(copying);
     while (!err && (code = sqlite3_step(copying->stmt)) == SQLITE_ROW) {
         err = *copying->stopped ? explain(copying->why, ERR_CANCELED, "stopped")
                                 : add_row(copying);
@@ -237,6 +247,22 @@ static enum err send_all(struct copying *copying, int64_t *count)
     return err ? err : send_rows(copying);
 }
 
+typedef enum err send_fn(struct copying *copying, int64_t *count);
+
+/* Begins a COPY, sends its rows, and ends it. */
+static enum err copy_by(struct copying *copying, const char *sql, send_fn *send_rows_of,
+                        int64_t *count)
+{
+    PGresult *begun = PQexec(copying->conn, sql);
+    bool takes = PQresultStatus(begun) == PGRES_COPY_IN;
+    PQclear(begun);
+    if (!takes)
+        return lost(copying);
+    enum err err = send_rows_of(copying, count);
+    enum err end = end_rows(copying, err ? "the source ends too early" : NULL);
+    return err ? err : end;
+}
+
 static enum err copy_rows(struct copying *copying, int64_t *count)
 {
     struct buf sql = { 0 };
@@ -244,15 +270,9 @@ static enum err copy_rows(struct copying *copying, int64_t *count)
     add_names(copying->columns, &sql);
     buf_add_text(&sql, ") FROM STDIN (FORMAT binary)");
     buf_add_char(&sql, '\0');
-    PGresult *begun = PQexec(copying->conn, sql.ptr);
-    bool takes = PQresultStatus(begun) == PGRES_COPY_IN;
-    PQclear(begun);
+    enum err err = copy_by(copying, sql.ptr, send_all, count);
     buf_finish(&sql);
-    if (!takes)
-        return lost(copying);
-    enum err err = send_all(copying, count);
-    enum err end = end_rows(copying, err ? "the source ends too early" : NULL);
-    return err ? err : end;
+    return err;
 }
 
 /* With what is known of it afterwards, the first queries find their way. */
@@ -277,6 +297,62 @@ static enum err copy_table(struct copying *copying, const struct copied_table *t
     copying->stmt = NULL;
     copying->columns = NULL;
     return err;
+}
+
+/* ---- files ---- */
+
+static void add_int4(struct copying *copying, int32_t number)
+{
+    pg_add_int4(&copying->rows, 4);
+    pg_add_int4(&copying->rows, number);
+}
+
+/* A row of deployed_file. */
+static enum err send_piece(struct copying *copying, const struct store_file_name *name,
+                           int64_t size, uint32_t which)
+{
+    struct buf *rows = &copying->rows;
+    int64_t offset = (int64_t)which * FILE_PIECE_BYTES, left = size - offset;
+    size_t len = left < FILE_PIECE_BYTES ? (size_t)left : FILE_PIECE_BYTES;
+    if (*copying->stopped)
+        return explain(copying->why, ERR_CANCELED, "stopped");
+    pg_add_int2(rows, 5);
+    add_int4(copying, (int32_t)name->env);
+    add_int4(copying, (int32_t)which);
+    pg_add_int4(rows, 8);
+    pg_add_int8(rows, size);
+    add_slice(copying, slice_of(name->text));
+    pg_add_int4(rows, (int32_t)len);
+    char *piece = buf_reserve(rows, len);
+    if (copying->files->read(copying->files, offset, piece, len, copying->why))
+        return copying->why->code;
+    rows->len += len;
+    return send_rows(copying);
+}
+
+static enum err send_files(struct copying *copying, int64_t *count)
+{
+    struct store_file_name name;
+    int64_t size;
+    enum err err;
+    begin_rows(copying);
+    while (!(err = copying->files->next(copying->files, &name, &size, copying->why))) {
+        for (uint32_t i = 0; !err && i < store_file_pieces(size); i++)
+            err = send_piece(copying, &name, size, i);
+        if (err)
+            return err;
+        ++*count;
+    }
+    pg_add_int2(&copying->rows, -1); /* the end */
+    return err == ERR_NOT_FOUND ? send_rows(copying) : err;
+}
+
+static enum err copy_files(struct copying *copying, int64_t *count)
+{
+    return copy_by(copying,
+                   "COPY deployed_file (env, piece, size, name, body) FROM STDIN"
+                   " (FORMAT binary)",
+                   send_files, count);
 }
 
 /* ---- the target ---- */
@@ -370,6 +446,8 @@ static enum err copy_all(struct copying *copying, const struct pg_options *optio
     for (size_t i = 0; !err && i < TABLE_COUNT; i++)
         err = copy_table(copying, &tables[i], &counts[i]);
     if (!err)
+        err = copy_files(copying, &copied->files);
+    if (!err)
         err = give_epoch(copying);
     if (!err)
         err = commit(copying);
@@ -386,10 +464,12 @@ static enum err copy_all(struct copying *copying, const struct pg_options *optio
 }
 
 enum err pg_copy(const struct pg_options *options, struct sqlite_look *look,
-                 const volatile sig_atomic_t *stopped, struct pg_copied *copied,
-                 struct failure *why)
+                 struct pg_copy_files *files, const volatile sig_atomic_t *stopped,
+                 struct pg_copied *copied, struct failure *why)
 {
-    struct copying copying = { .look = look, .stopped = stopped, .why = why };
+    struct copying copying = {
+        .look = look, .files = files, .stopped = stopped, .why = why
+    };
     struct pg_hello hello;
     char epoch[17];
     copying.conn = pg_connect(options, &hello, why);
