@@ -112,9 +112,11 @@ static void on_taken_into_store(struct kept_putting *putting, enum err status)
     struct kept_taking *taking = container_of(putting, struct kept_taking, putting);
     bytes_clear(&taking->piece.piece);
     taking->files->busy--;
-    if (status)
+    if (status) {
         explain(&taking->why, status, "The bundle could not be kept: %s",
                 errors[status].text);
+        kept_files_remove(taking->files, taking->name); /* what there is of it */
+    }
     end_taking(taking);
 }
 

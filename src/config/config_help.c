@@ -100,11 +100,12 @@ const struct help_command config_commands[] = {
       "One with a password is not said here, but as RUNCAST_DATABASE, or in the file of\n"
       "RUNCAST_DATABASE_FILE. All that was acknowledged is copied in one transaction, "
       "with\n"
-      "its epoch and versions, so that clients go on from their positions. The key has to\n"
-      "open it, and stays where it is; so do the archives of deployed versions: the "
-      "gateway\n"
-      "goes on with its data directory. Whoever goes back to SQLite says runcast restored\n"
-      "first, for positions of the database mean nothing there.\n" },
+      "its epoch and versions, so that clients go on from their positions; and the "
+      "archives\n"
+      "of deployed versions. The key has to open it, and stays where it is. Whoever goes\n"
+      "back to SQLite says runcast restored first, for positions of the database mean "
+      "nothing\n"
+      "there.\n" },
     { "health",
       "  runcast health               says whether the gateway is ready; else 1\n",
       "It asks at admin-listen, which is metrics.sock in the data directory, and waits "

@@ -229,8 +229,8 @@ static void tell_copy(const struct config *config, const struct copied *copied, 
     fprintf(out, "; they go on in the epoch %s\n", copied->epoch);
     if (copied->missing_files)
         fprintf(out,
-                "Files of deployments were not there to be copied, %zu: runcast db check "
-                "names them.\n",
+                "Files of deployments were not there to be copied, %zu: runcast db check, "
+                "with no database in its settings, names them.\n",
                 copied->missing_files);
     if (*config->encryption_key)
         fprintf(out, "Give its gateways the encryption key that is set here, %s.\n",

@@ -14,8 +14,8 @@ import { Worker } from "../support/js/worker_calls.mjs";
 const sdk = fileURLToPath(new URL("../conformance/sdk-v4/node_modules/@trigger.dev/sdk/dist/esm/v3/index.js", import.meta.url));
 const options = ["--deploy-hold", "2s", "--dequeue-wait", "1s"];
 
-async function start(t, more = []) {
-  const gateway = await startGateway({ t, options: [...options, ...more] });
+async function start(t, more = [], settings = {}) {
+  const gateway = await startGateway({ t, options: [...options, ...more], ...settings });
   return { gateway, cli: new Deployer(gateway), builder: await Builder.start(gateway) };
 }
 
@@ -163,8 +163,13 @@ test("no value of a variable is in what is told of a build", async (t) => {
 });
 
 test("a build's variables are sealed with the new key after a rotation, and end with the build", async (t) => {
-  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"]);
-  const rotate = async () => { const { code, all } = await runProgram(["vault", "rotate", "--data", gateway.data]); assert.equal(code, 0, all); };
+  const encryptionKeys = ["5e", "6f", "7a", "8b"].map((byte) => byte.repeat(32));
+  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"], { env: { RUNCAST_ENCRYPTION_KEY: encryptionKeys[0] } });
+  const rotate = async () => {
+    const { code, all } = await runProgram(["vault", "rotate", "--data", gateway.data], { env: { RUNCAST_NEXT_ENCRYPTION_KEY: encryptionKeys[1] } });
+    assert.equal(code, 0, all);
+    encryptionKeys.shift();
+  };
   const first = cli.deploy({ buildEnvVars: { A: "of the first" } }), build = await builder.take();
   await rotate();
   await builder.register(build);
@@ -175,7 +180,7 @@ test("a build's variables are sealed with the new key after a rotation, and end 
   await until(async () => (await cli.get("/api/v1/deployments/latest")).json.status === "PENDING");
   await rotate();
   await gateway.kill();
-  await gateway.restart();
+  await gateway.restart({ env: { RUNCAST_ENCRYPTION_KEY: encryptionKeys[0] } });
   const next = cli.initialize(body, { id });
   assert.deepEqual((await builder.build()).buildEnvVars, { A: "of the second" });
   assert.equal((await next).status, 200);

@@ -1,12 +1,14 @@
 // Archives, indexes and logs of deployments that gateways on one PostgreSQL keep there: the next one that leads has
 // them byte for byte; a file is there whole or not at all; and a database that goes away is told.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
+import path from "node:path";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 
 import { Builder, Deployer, KeptFiles, sha256 } from "../support/js/deployments.mjs";
-import { startGateway, until } from "../support/js/gateway.mjs";
+import { startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { PgRelay } from "../support/js/pg_relay.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
 import { standsBy } from "../support/js/two_gateways.mjs";
@@ -82,6 +84,20 @@ test("who takes over has archive, index and log of what was deployed at another 
   await other.stop();
 });
 
+test("a copy that pg_dump makes has them, and goes on where it is put back", { timeout: 240_000 }, async (t) => {
+  const world = await start(t), { postgres, gateway, builder } = world, file = path.join(temporaryFolder(), "copy");
+  const bytes = bundleOf(2 * PIECE), { id, index } = await deploy(world, bytes);
+  await gateway.stop();
+  const back = postgres.url.replace(/\/runcast$/, "/back");
+  execFileSync("pg_dump", ["-Fc", "-f", file, "-d", postgres.url]);
+  postgres.ask("CREATE DATABASE back OWNER runcast");
+  execFileSync("pg_restore", ["-d", back, file]);
+  const again = await startGateway({ t, ...onDatabase(postgres, "a", { url: back, options }) });
+  assert.ok((await bytesOf(again, builder, id, "archive")).equals(bytes));
+  assert.equal((await bytesOf(again, builder, id, "index")).toString(), index);
+  await again.stop();
+});
+
 test("of an archive that a gateway was writing when it was killed nothing is seen, and nothing is left", { timeout: 240_000 }, async (t) => {
   const { postgres, relay, gateway, cli, kept } = await start(t), other = await startOther(t, postgres);
   const { json: { artifactKey: none } } = await cli.offer(10);
@@ -125,12 +141,14 @@ test("a bundle that the database does not take now is taken by the next try", { 
   const refused = await cli.initialize(body, { id: randomUUID() });
   assert.deepEqual([refused.status, /could not be kept/.test(refused.text)], [503, true], refused.text);
   assert.deepEqual((await cli.get("/api/v1/deployments")).json.data, []);
+  await until(() => kept.names().length === 0, { what: "what it has taken of it is removed" });
   postgres.ask("ALTER TABLE runcast.deployed_file DROP CONSTRAINT no");
   const answer = cli.initialize(body), { deployment: { id } } = await builder.build();
   assert.equal((await answer).status, 200);
   assert.ok((await bytesOf(gateway, builder, id, "archive")).equals(bytes));
+  assert.deepEqual(kept.archives(), [`${id}.tar.gz`]);
   await gateway.kill();
   await gateway.restart();
-  await until(() => kept.archives().join() === `${id}.tar.gz`, { what: "what was refused is removed by the next start" });
+  assert.ok((await bytesOf(gateway, builder, id, "archive")).equals(bytes));
   await gateway.stop();
 });
