@@ -261,7 +261,7 @@ describe("the store", () => {
     const own = await startGateway({ t, options: ["--retain", "2s"] }), late = await Worker.register(own, { tasks: ["hello"] });
     const [goes, stays] = [await take(late), await take(late)];
     for (const attempt of [goes, stays]) await tell(attempt, logs(log(attempt.id, "kept")), own);
-    const names = () => askStore(own.data, "SELECT $text(name) AS name FROM document WHERE $text(name) LIKE 'run%'");
+    const names = () => askStore(own.data, "SELECT $text(name) AS name FROM document WHERE $text(name) LIKE 'run%'").map(({ name }) => name);
     await until(() => names().length === 2, { everyMs: 100, what: "both are written" });
     await goes.succeed(1);
     await until(async () => (await own.get(`/api/v1/runs/${goes.id}/events`)).status === 404, { everyMs: 100 });
