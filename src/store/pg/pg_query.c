@@ -240,7 +240,7 @@ static void add_runs_of_page(struct pg_query *query, const struct pg_page *page)
     else
         add(query, ", 0 AS bytes FROM page g");
     add(query, ") SELECT s.seq, k.total, ");
-    pg_rows_add_columns(&query->sql, page->parts);
+    pg_rows_add_run(&query->sql, page->parts);
     add(query, " FROM " SEQ_OF_ENV " LEFT JOIN (kept k JOIN run r ON r.env = $1"
                " AND r.id = k.id");
     pg_rows_add_joins(&query->sql, page->parts);
@@ -362,7 +362,7 @@ void pg_query_load_run(struct pg_query *query, const struct store_load *req)
     for (size_t i = 0; i < req->other_count; i++)
         pg_put_int4(&query->envs, (int32_t)req->others[i]);
     add(query, "SELECT r.env, ");
-    pg_rows_add_columns(&query->sql, STORE_PACKETS);
+    pg_rows_add_run(&query->sql, STORE_PACKETS);
     pg_param_array(&query->params, PG_INT4_ARRAY, pg_array_end(&query->envs));
     add_bytes(query,
               " FROM unnest($1) WITH ORDINALITY e(env, place)"

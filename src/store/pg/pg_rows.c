@@ -7,15 +7,17 @@
 #include "store/pg/pg_bind.h"
 #include "store/run_columns.h"
 
-void pg_rows_add_columns(struct buf *sql, enum store_parts parts)
+/* One column: libpq takes longer for a value of its own than the server for reading it. */
+void pg_rows_add_run(struct buf *sql, enum store_parts parts)
 {
-    buf_add_text(sql, "r.id, r.tags");
+    buf_add_text(sql, "ROW(r.id, r.tags");
     for (int i = 0; i < RUN_COLUMN_COUNT; i++)
         buf_print(sql, ", r.%s", run_columns[i].name);
     if (parts != STORE_FACTS_ALONE)
         buf_add_text(sql, ", m.body, m.seed");
     if (parts == STORE_PACKETS)
         buf_add_text(sql, ", p.body, p.type, o.body, o.type, o.error");
+    buf_add_text(sql, ")");
 }
 
 void pg_rows_add_joins(struct buf *sql, enum store_parts parts)
@@ -35,9 +37,8 @@ struct slice pg_rows_bytes(const PGresult *answer, int row, int column)
                            (size_t)PQgetlength(answer, row, column) };
 }
 
-int64_t pg_rows_number(const PGresult *answer, int row, int column)
+static int64_t number_of(struct slice value)
 {
-    struct slice value = pg_rows_bytes(answer, row, column);
     uint64_t number = 0;
     for (size_t i = 0; i < value.len; i++)
         number = number << 8 | (unsigned char)value.ptr[i];
@@ -46,22 +47,42 @@ int64_t pg_rows_number(const PGresult *answer, int row, int column)
     return value.len == 4 ? (int32_t)number : (int64_t)number;
 }
 
+int64_t pg_rows_number(const PGresult *answer, int row, int column)
+{
+    return number_of(pg_rows_bytes(answer, row, column));
+}
+
 static struct bytes *copy(const PGresult *answer, int row, int column)
 {
     return bytes_create(pg_rows_bytes(answer, row, column));
 }
 
-static bool is_set(const PGresult *answer, int row, int at, enum column_type type)
+/* ---- runs ---- */
+
+/* The next field of a composite value: its type, its length and so many bytes; -1: NULL. Absent
+ * also where the value has no more. */
+static struct slice take_field(struct slice *record)
 {
-    return type == COLUMN_TEXT ? !PQgetisnull(answer, row, at)
-                               : pg_rows_number(answer, row, at) != 0;
+    int32_t type, len;
+    if (!pg_take_int4(record, &type) || !pg_take_int4(record, &len) || len < 0 ||
+        (size_t)len > record->len)
+        return (struct slice){ 0 };
+    struct slice field = { record->ptr, (size_t)len };
+    *record = slice_from(*record, (size_t)len);
+    return field;
 }
 
-static void read_column(const PGresult *answer, int row, int at,
-                        const struct run_column *column, struct run *run)
+static struct bytes *take_copy(struct slice *record)
 {
-    void *field = run_column_place(column, run, is_set(answer, row, at, column->type));
-    int64_t number = pg_rows_number(answer, row, at);
+    return bytes_create(take_field(record));
+}
+
+static void read_column(struct slice value, const struct run_column *column,
+                        struct run *run)
+{
+    int64_t number = column->type == COLUMN_TEXT ? 0 : number_of(value);
+    bool is_set = column->type == COLUMN_TEXT ? value.ptr != NULL : number != 0;
+    void *field = run_column_place(column, run, is_set);
     if (!field)
         return;
     switch (column->type) {
@@ -72,39 +93,44 @@ static void read_column(const PGresult *answer, int row, int at,
     case COLUMN_I64: *(int64_t *)field = number; break;
     case COLUMN_U64: *(uint64_t *)field = (uint64_t)number; break;
     case COLUMN_REAL: memcpy(field, &number, sizeof(double)); break;
-    case COLUMN_TEXT: *(struct bytes **)field = copy(answer, row, at); break;
+    case COLUMN_TEXT: *(struct bytes **)field = bytes_create(value); break;
     case COLUMN_FLAGS: run_set_flags(run, (int)number); break;
     }
 }
 
-static void read_packets(const PGresult *answer, int row, int at, struct run *run)
+static void read_packets(struct slice *record, struct run *run)
 {
-    run->payload = run_packet_create(pg_rows_bytes(answer, row, at));
-    struct bytes *payload_type = copy(answer, row, at + 1);
-    run->output = run_packet_create(pg_rows_bytes(answer, row, at + 2));
-    struct bytes *output_type = copy(answer, row, at + 3);
+    run->payload = run_packet_create(take_field(record));
+    struct bytes *payload_type = take_copy(record);
+    run->output = run_packet_create(take_field(record));
+    struct bytes *output_type = take_copy(record);
     if (payload_type || output_type) {
         run_rare_edit(run)->payload_type = payload_type;
         run_rare_edit(run)->output_type = output_type;
     }
-    run->error = copy(answer, row, at + 4);
+    run->error = take_copy(record);
 }
 
-void pg_rows_read_run(const PGresult *answer, int row, int at, enum store_parts parts,
+void pg_rows_read_run(const PGresult *answer, int row, int column, enum store_parts parts,
                       struct run *run)
 {
+    struct slice record = pg_rows_bytes(answer, row, column);
+    int32_t count;
     *run = (struct run){ 0 };
-    struct slice id = pg_rows_bytes(answer, row, at++);
-    memcpy(run->id, id.ptr, id.len < sizeof(run->id) ? id.len : sizeof(run->id) - 1);
-    run->tags = run_tags_read(pg_rows_bytes(answer, row, at++));
+    if (!pg_take_int4(&record, &count))
+        return;
+    struct slice id = take_field(&record);
+    if (id.ptr)
+        memcpy(run->id, id.ptr, id.len < sizeof(run->id) ? id.len : sizeof(run->id) - 1);
+    run->tags = run_tags_read(take_field(&record));
     for (int i = 0; i < RUN_COLUMN_COUNT; i++)
-        read_column(answer, row, at++, &run_columns[i], run);
+        read_column(take_field(&record), &run_columns[i], run);
     if (parts == STORE_FACTS_ALONE)
         return;
-    run->metadata = run_packet_create(pg_rows_bytes(answer, row, at++));
-    run->metadata_seed = copy(answer, row, at++);
+    run->metadata = run_packet_create(take_field(&record));
+    run->metadata_seed = take_copy(&record);
     if (parts == STORE_PACKETS)
-        read_packets(answer, row, at, run);
+        read_packets(&record, run);
 }
 
 struct document pg_rows_read_document(const PGresult *answer, int row,

@@ -6,12 +6,12 @@
 #include "base/buf.h"
 #include "runcast/store.h"
 
-/* Appends the columns of a run (r) and of its packets (m, p, o), and the joins that they take. */
-void pg_rows_add_columns(struct buf *sql, enum store_parts parts);
+/* Appends a run (r) with its packets (m, p, o) as one column, and the joins that they take. */
+void pg_rows_add_run(struct buf *sql, enum store_parts parts);
 void pg_rows_add_joins(struct buf *sql, enum store_parts parts);
 
-/* The columns of the row from `at` on; run holds nothing before. */
-void pg_rows_read_run(const PGresult *answer, int row, int at, enum store_parts parts,
+/* Of that column; run holds nothing before. */
+void pg_rows_read_run(const PGresult *answer, int row, int column, enum store_parts parts,
                       struct run *run);
 
 /* Of a row of env, version, name, body. */
