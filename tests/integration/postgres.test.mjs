@@ -95,6 +95,30 @@ test("commits find runs and documents by their keys, in a database that has no s
   await gateway.stop();
 });
 
+test("a page deep in a tag looks at its own runs, in a database that has no statistics", async (t) => {
+  const server = await startPostgres({ t, settings: { autovacuum: "off", session_preload_libraries: "auto_explain",
+    "auto_explain.log_min_duration": "0", "auto_explain.log_analyze": "on", "auto_explain.log_timing": "off" } });
+  const gateway = await startGateway({ t, ...onDatabase(server, "pages") });
+  const items = Array.from({ length: 400 }, () => ({ task: "hello", options: { tags: ["one"] } }));
+  const { runs } = (await gateway.post("/api/v1/tasks/batch", { items })).json;
+  const ids = runs.map(({ id }) => id).sort().reverse();
+  const read = async (size, query = "") => {
+    server.said = "";
+    const page = await gateway.get(`/api/v1/runs?filter[tag]=one&filter[createdAt][from]=1&page[size]=${size}${query}`);
+    assert.equal(page.status, 200, page.text);
+    return page.json;
+  };
+  let at = "";
+  for (let i = 0; i < 3; i++) at = `&page[after]=${(await read(100, at)).pagination.next}`;
+  for (const [query, expected] of [["", ids.slice(0, 10)], [at, ids.slice(300, 310)]]) {
+    assert.deepEqual((await read(10, query)).data.map(({ id }) => id), expected);
+    const plan = await until(() => server.said.split("LOG:").find((text) => text.includes("WITH page AS") && text.includes("loops=")), { what: "the plan" });
+    const looked = [...plan.matchAll(/ on run(?:_tag)? \w+ .*actual rows=(\d+) loops=(\d+)/g)].map(([, rows, loops]) => rows * loops);
+    assert.ok(looked.length >= 2 && Math.max(...looked) <= 130, `${looked} rows were looked at for ${query || "the first page"}`);
+  }
+  await gateway.stop();
+});
+
 test("an idle gateway says one statement a second", async (t) => {
   const relay = await PgRelay.start(postgres, t);
   const gateway = await startGateway({ t, ...onDatabase(postgres, "idle", { url: relay.url, options: ownSchema() }) });
