@@ -267,7 +267,8 @@ test("what cannot be built is refused in words", async (t) => {
   const garbage = await cli.artifact(Buffer.from("no gzip, but of some length"));
   const told = await cli.initialize(cli.body(garbage));
   assert.deepEqual([told.status, told.json.error], [422, "The bundle is not a gzip archive: deploy again"]);
-  assert.deepEqual([files(gateway, "artifacts"), new KeptFiles(gateway).names()], [[], []]);
+  await until(() => !files(gateway, "artifacts").length, { what: "the bundle is removed" });
+  assert.deepEqual(new KeptFiles(gateway).names(), []);
   assert.equal((await cli.get("/api/v1/deployments")).json.data.length, 0);
   for (const [more, text] of [
     [{ type: undefined }, /upgrade the CLI/], [{ type: "V1" }, /MANAGED/], [{ isLocalBuild: true }, /without --local-build and --depot-build/], [{ isNativeBuild: false }, /without --local-build/],
