@@ -8,6 +8,7 @@
  * said nothing for five seconds: then everything that waits fails. */
 #include "store/pg/pg_files.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -59,6 +60,8 @@ static void finish_all(struct pg_files *files, enum store_status status)
 /* What a function says: a letter. */
 static enum store_status take_word(const PGresult *answer)
 {
+    if (!PQntuples(answer))
+        return STORE_FAILED;
     switch (*PQgetvalue(answer, 0, 0)) {
     case 'o': return STORE_OK;
     case 'l': return STORE_LOST;
